@@ -1,0 +1,204 @@
+//! Index cards: what a controller, recovery, queue, loss process, source or link says of itself.
+//!
+//! One list of cards per kind drives the parser, help, documentation, Python, fuzzing and sweeps.
+
+use crate::spec::{Spec, SpecError};
+use crate::units::{self, Unit};
+
+/// How far a part has been checked against published numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// Agrees with published numbers or a reference implementation; says which.
+    Validated(&'static str),
+    /// Checked, and differs; says where and why.
+    Differs(&'static str),
+    /// Matches no published number yet.
+    NotValidated,
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Status::Validated(by) => write!(f, "validated: {by}"),
+            Status::Differs(why) => write!(f, "differs: {why}"),
+            Status::NotValidated => f.write_str("not validated"),
+        }
+    }
+}
+
+/// One parameter of a part.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// As the user writes it.
+    pub name: &'static str,
+    /// One line: what it does.
+    pub help: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// Where the default comes from: RFC section, paper section, source.
+    pub origin: &'static str,
+}
+
+/// What values a parameter takes. Numbers are held in the unit's base: seconds, bytes, bit/s,
+/// fractions.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A number in `[min, max]`.
+    Number {
+        /// What it is measured in.
+        unit: Unit,
+        /// Smallest legal value.
+        min: f64,
+        /// Largest legal value.
+        max: f64,
+        /// Value when not given.
+        default: f64,
+    },
+    /// One of some words; the first is the default.
+    Choice(&'static [&'static str]),
+    /// A list of whole numbers, given without a name; empty by default.
+    Integers,
+}
+
+/// What a part says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Card {
+    /// As the user writes it.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Paper or RFC.
+    pub source: &'static str,
+    /// What it senses (controllers), or takes as input.
+    pub senses: &'static str,
+    /// What it sets (controllers), or does.
+    pub sets: &'static str,
+    /// Parameters.
+    pub params: &'static [Param],
+    /// How far it has been checked.
+    pub status: Status,
+}
+
+/// Values of a part's parameters: given ones over defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    params: Vec<(&'static str, Value)>,
+    integers: Vec<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    Number(f64, bool),
+    Choice(&'static str, bool),
+}
+
+impl Settings {
+    /// All defaults.
+    pub fn defaults(params: &[Param]) -> Settings {
+        let params = params
+            .iter()
+            .filter_map(|p| match p.kind {
+                Kind::Number { default, .. } => Some((p.name, Value::Number(default, false))),
+                Kind::Choice(words) => Some((p.name, Value::Choice(words[0], false))),
+                Kind::Integers => None,
+            })
+            .collect();
+        Settings { params, integers: Vec::new() }
+    }
+
+    /// Reads the arguments of `spec` for a part with `params`.
+    ///
+    /// # Errors
+    /// An unknown parameter, a value of the wrong form, or one out of range; the message says
+    /// which, and what would be right.
+    pub fn read(spec: &Spec, params: &[Param]) -> Result<Settings, SpecError> {
+        let mut settings = Settings::defaults(params);
+        let takes_integers = params.iter().any(|p| matches!(p.kind, Kind::Integers));
+        let mut unnamed = 0;
+        for (key, text) in &spec.args {
+            let param = match key {
+                Some(key) => params.iter().find(|p| p.name == key).ok_or_else(|| {
+                    let names: Vec<&str> = params.iter().map(|p| p.name).collect();
+                    SpecError::unknown(&format!("parameter of {}", spec.name), key, &names)
+                })?,
+                None if takes_integers => {
+                    settings.integers.push(text.parse().map_err(|_| {
+                        SpecError::new(format!("{}: '{text}' is not a whole number", spec.name))
+                    })?);
+                    continue;
+                }
+                None => {
+                    unnamed += 1;
+                    params.get(unnamed - 1).ok_or_else(|| {
+                        SpecError::new(format!("{}: there is no place for '{text}'", spec.name))
+                    })?
+                }
+            };
+            let value = match param.kind {
+                Kind::Number { unit, min, max, .. } => {
+                    let x = units::number(text, unit).map_err(|e| {
+                        SpecError::new(format!("{}({}=…): {e}", spec.name, param.name))
+                    })?;
+                    if !(min..=max).contains(&x) {
+                        return Err(SpecError::new(format!(
+                            "{}({}={text}): must be between {} and {}",
+                            spec.name, param.name, unit.show(min), unit.show(max)
+                        )));
+                    }
+                    Value::Number(x, true)
+                }
+                Kind::Choice(words) => {
+                    let word = words.iter().find(|w| *w == text).ok_or_else(|| {
+                        SpecError::unknown(&format!("value of {}({}=…)", spec.name, param.name), text, words)
+                    })?;
+                    Value::Choice(word, true)
+                }
+                Kind::Integers => {
+                    return Err(SpecError::new(format!(
+                        "{}: write the numbers without a name, as in {}(2000,2001)", spec.name, spec.name
+                    )));
+                }
+            };
+            settings.put(param.name, value);
+        }
+        Ok(settings)
+    }
+
+    fn put(&mut self, name: &str, value: Value) {
+        if let Some(slot) = self.params.iter_mut().find(|(n, _)| *n == name) {
+            slot.1 = value;
+        }
+    }
+
+    /// A number's value in its unit's base.
+    ///
+    /// # Panics
+    /// If the part has no such number: a mistake in the part's own code, which the test that
+    /// builds every listed part finds.
+    pub fn number(&self, name: &str) -> f64 {
+        match self.params.iter().find(|(n, _)| *n == name) {
+            Some((_, Value::Number(x, _))) => *x,
+            _ => panic!("no number named {name} on this card"),
+        }
+    }
+    /// A choice's word.
+    ///
+    /// # Panics
+    /// As [`Settings::number`].
+    pub fn choice(&self, name: &str) -> &'static str {
+        match self.params.iter().find(|(n, _)| *n == name) {
+            Some((_, Value::Choice(w, _))) => w,
+            _ => panic!("no choice named {name} on this card"),
+        }
+    }
+    /// Whether the user gave this parameter, rather than its default standing.
+    pub fn given(&self, name: &str) -> bool {
+        self.params.iter().any(|(n, v)| {
+            *n == name && matches!(v, Value::Number(_, true) | Value::Choice(_, true))
+        })
+    }
+    /// The unnamed whole numbers.
+    pub fn integers(&self) -> &[u64] {
+        &self.integers
+    }
+}

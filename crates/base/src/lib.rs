@@ -1,0 +1,36 @@
+//! What every room of Narrows shares: units, packets, parameters, named random streams.
+//!
+//! A pure crate: no clock, socket, thread, file or unordered map. It uses no other crate of the
+//! house, so everything here may be used everywhere.
+
+pub mod card;
+pub mod luck;
+pub mod math;
+pub mod packet;
+pub mod rate;
+pub mod spec;
+pub mod time;
+pub mod units;
+
+pub use card::{Card, Param, Settings, Status};
+pub use luck::{Luck, Stream};
+pub use packet::Packet;
+pub use rate::Rate;
+pub use spec::{Spec, SpecError};
+pub use time::{Duration, Time};
+
+/// A state machine: one [`handle`](Machine::handle), then [`poll`](Machine::poll) until it waits.
+///
+/// Endpoints and links are machines. None reads a clock, draws from a global random source or
+/// does I/O: a simulation, a socket driver and an emulator differ only in who supplies `now` and
+/// carries what comes out.
+pub trait Machine {
+    /// What can happen to it: a packet, a due time, a wish of the application.
+    type Input;
+    /// What it wants: send a packet, tell someone something, or wait until a time.
+    type Output;
+    /// Takes in one input at `now`, which never runs backwards.
+    fn handle(&mut self, now: Time, input: Self::Input);
+    /// Gives one output; the caller polls again until the output says to wait.
+    fn poll(&mut self, now: Time) -> Self::Output;
+}

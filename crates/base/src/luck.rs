@@ -1,0 +1,141 @@
+//! One seed, named streams.
+//!
+//! Every random part draws from a stream named after it, so that a new part does not disturb
+//! the others. Uniform loss does not draw from a stream at all: it is a function of (seed, link,
+//! flow, packet number), so that one flow's luck does not depend on which others are there.
+//!
+//! The mixer is SplitMix64 (Steele, Lea, Flood 2014); its stream is the mixer over a counter.
+
+/// A key from which draws are made: a seed and the names mixed into it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Luck(u64);
+
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// SplitMix64's finaliser: every input bit reaches every output bit.
+#[inline]
+pub const fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// The top 53 bits as a number in [0, 1).
+#[inline]
+pub fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+impl Luck {
+    /// The root of a run.
+    pub const fn seed(seed: u64) -> Luck {
+        Luck(mix(seed.wrapping_add(STEP)))
+    }
+    /// The key of a named part.
+    pub fn named(self, name: &str) -> Luck {
+        // FNV-1a, then mixed: names are short and few.
+        let mut h: u64 = 0xCBF2_9CE4_8422_2325;
+        for b in name.bytes() {
+            h = (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01B3);
+        }
+        Luck(mix(self.0 ^ mix(h)))
+    }
+    /// The key of a numbered part.
+    #[inline]
+    pub const fn numbered(self, n: u64) -> Luck {
+        Luck(mix(self.0.wrapping_add(n.wrapping_mul(STEP))))
+    }
+    /// This key's bits.
+    #[inline]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+    /// One draw in [0, 1) for `n`, without state.
+    #[inline]
+    pub fn draw(self, n: u64) -> f64 {
+        unit(self.numbered(n).0)
+    }
+    /// A stream of draws.
+    pub const fn stream(self) -> Stream {
+        Stream { key: self.0, count: 0 }
+    }
+}
+
+/// A sequence of draws.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    key: u64,
+    count: u64,
+}
+
+impl Stream {
+    /// The next 64 random bits.
+    #[inline]
+    pub fn bits(&mut self) -> u64 {
+        self.count = self.count.wrapping_add(STEP);
+        mix(self.key.wrapping_add(self.count))
+    }
+    /// Uniform in [0, 1).
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        unit(self.bits())
+    }
+    /// Uniform in [low, high).
+    pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.unit()
+    }
+    /// True with probability p.
+    pub fn chance(&mut self, p: f64) -> bool {
+        self.unit() < p
+    }
+    /// Exponential with the given mean.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        // 1 - unit is in (0, 1], so the logarithm is finite.
+        -mean * crate::math::ln(1.0 - self.unit())
+    }
+    /// Pareto with the given shape (> 0) and smallest value.
+    pub fn pareto(&mut self, shape: f64, smallest: f64) -> f64 {
+        smallest * crate::math::pow(1.0 - self.unit(), -1.0 / shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_told_apart_by_name_and_repeat() {
+        let root = Luck::seed(1);
+        let a: Vec<u64> = { let mut s = root.named("loss").stream(); (0..4).map(|_| s.bits()).collect() };
+        let b: Vec<u64> = { let mut s = root.named("loss").stream(); (0..4).map(|_| s.bits()).collect() };
+        let c: Vec<u64> = { let mut s = root.named("start").stream(); (0..4).map(|_| s.bits()).collect() };
+        assert_eq!(a, b);
+        assert_ne!(a, c);
+    }
+
+    #[test]
+    fn draws_have_the_right_mean_and_spread() {
+        let key = Luck::seed(7).named("uniform");
+        let n = 200_000u64;
+        let (mut sum, mut square) = (0.0, 0.0);
+        for i in 0..n {
+            let u = key.draw(i);
+            sum += u;
+            square += u * u;
+        }
+        let mean = sum / n as f64;
+        let variance = square / n as f64 - mean * mean;
+        assert!((mean - 0.5).abs() < 0.003, "{mean}");
+        assert!((variance - 1.0 / 12.0).abs() < 0.001, "{variance}");
+    }
+
+    #[test]
+    fn exponential_and_pareto_have_their_means() {
+        let mut s = Luck::seed(3).named("e").stream();
+        let n = 200_000;
+        let e: f64 = (0..n).map(|_| s.exponential(2.0)).sum::<f64>() / f64::from(n);
+        assert!((e - 2.0).abs() < 0.03, "{e}");
+        let p: f64 = (0..n).map(|_| s.pareto(3.0, 2.0)).sum::<f64>() / f64::from(n);
+        assert!((p - 3.0).abs() < 0.05, "{p}");
+    }
+}

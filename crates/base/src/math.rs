@@ -1,0 +1,25 @@
+//! Functions whose last bit differs between C libraries, in one software version.
+//!
+//! Equal scenario and seed give equal bytes on every machine only if `exp`, `ln` and `pow` do.
+//! `sqrt` and the four operations are exact by IEEE 754 and need no wrapper.
+
+/// e^x.
+pub fn exp(x: f64) -> f64 {
+    libm::exp(x)
+}
+/// Natural logarithm.
+pub fn ln(x: f64) -> f64 {
+    libm::log(x)
+}
+/// Logarithm to base 2.
+pub fn log2(x: f64) -> f64 {
+    libm::log2(x)
+}
+/// x^y.
+pub fn pow(x: f64, y: f64) -> f64 {
+    libm::pow(x, y)
+}
+/// Cube root.
+pub fn cbrt(x: f64) -> f64 {
+    libm::cbrt(x)
+}

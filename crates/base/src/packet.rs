@@ -1,0 +1,60 @@
+//! What travels: one simulated packet, at most 56 bytes, moved by value.
+
+use crate::time::Time;
+
+/// A packet of either direction of a flow.
+///
+/// With its due time it fills exactly one cache line in a link's ring, which is why SACK blocks
+/// are offsets of 32 bits from the cumulative acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Data: the segment's number (0 is the SYN). ACK: the next segment expected.
+    pub seq: u64,
+    /// Data: when this copy was sent. ACK: the echo of that.
+    pub stamp: Time,
+    /// Data: how many data packets the flow had sent before this one, modulo 2^32. ACK: its echo.
+    pub number: u32,
+    /// What the flow and this packet's number contribute to losses drawn per packet.
+    pub luck: u32,
+    /// ACK: up to three SACK blocks `[from, to)` as offsets from `seq`; `(0, 0)` is no block.
+    /// The first holds the segment that triggered this ACK (RFC 2018 section 4).
+    pub sack: [(u32, u32); 3],
+    /// Index of the flow.
+    pub flow: u32,
+    /// Size on the wire in bytes, headers included.
+    pub size: u16,
+    /// How many links of its route it has passed.
+    pub hop: u8,
+    /// Bits of `Packet::ACK` and the other constants here.
+    pub flags: u8,
+}
+
+const _: () = assert!(size_of::<Packet>() <= 56);
+
+impl Packet {
+    /// An acknowledgement (otherwise data).
+    pub const ACK: u8 = 1;
+    /// Data: not the first copy of this segment.
+    pub const RETRANSMISSION: u8 = 2;
+    /// Opens the connection.
+    pub const SYN: u8 = 4;
+    /// Damaged on the way; a receiver throws it away.
+    pub const CORRUPT: u8 = 8;
+    /// The sender understands ECN (RFC 3168 ECT).
+    pub const ECT: u8 = 16;
+    /// Congestion experienced: marked by a router (RFC 3168 CE).
+    pub const CE: u8 = 32;
+    /// ACK: echo of a mark (RFC 3168 ECE).
+    pub const ECE: u8 = 64;
+    /// Data: the sender has reduced its window (RFC 3168 CWR).
+    pub const CWR: u8 = 128;
+
+    /// Bytes of TCP and IP headers inside a packet.
+    pub const HEADER: u32 = 40;
+
+    /// Whether all bits of `flag` are set.
+    #[inline]
+    pub const fn has(&self, flag: u8) -> bool {
+        self.flags & flag == flag
+    }
+}

@@ -1,0 +1,204 @@
+//! `name(key=value,…)`: how users write a part with its parameters, everywhere.
+
+use std::fmt;
+
+/// A part as the user wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// The part's name.
+    pub name: String,
+    /// Arguments in order; those without a name have `None`.
+    pub args: Vec<(Option<String>, String)>,
+}
+
+/// What is wrong with a piece of input: one line, saying where and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError(String);
+
+impl SpecError {
+    /// With this one line.
+    pub fn new(line: impl Into<String>) -> SpecError {
+        SpecError(line.into())
+    }
+    /// An unknown name, with a suggestion if one is near, otherwise what there is.
+    pub fn unknown(what: &str, name: &str, known: &[&str]) -> SpecError {
+        match nearest(name, known) {
+            Some(near) => SpecError(format!("unknown {what} '{name}'; did you mean '{near}'?")),
+            None if known.is_empty() => SpecError(format!("unknown {what} '{name}'; there is none")),
+            None => SpecError(format!("unknown {what} '{name}'; there is {}", known.join(", "))),
+        }
+    }
+    /// The same error, told where it is.
+    #[must_use]
+    pub fn at(self, place: &str) -> SpecError {
+        SpecError(format!("{place}: {}", self.0))
+    }
+}
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for SpecError {}
+
+impl Spec {
+    /// A bare name.
+    pub fn named(name: &str) -> Spec {
+        Spec { name: name.to_string(), args: Vec::new() }
+    }
+
+    /// Reads `name` or `name(a,b=c)`.
+    ///
+    /// ```
+    /// use narrows_base::Spec;
+    /// let s = Spec::parse("vegas(alpha=1,beta=3)").unwrap();
+    /// assert_eq!((s.name.as_str(), s.args.len()), ("vegas", 2));
+    /// assert_eq!(s.to_string(), "vegas(alpha=1,beta=3)");
+    /// ```
+    ///
+    /// # Errors
+    /// An empty name or unbalanced parentheses.
+    pub fn parse(text: &str) -> Result<Spec, SpecError> {
+        let text = text.trim();
+        let Some(open) = text.find('(') else {
+            if text.contains(')') {
+                return Err(SpecError(format!("'{text}': ')' without '('")));
+            }
+            if text.is_empty() {
+                return Err(SpecError("a name is missing".into()));
+            }
+            return Ok(Spec::named(text));
+        };
+        let name = text[..open].trim();
+        if name.is_empty() {
+            return Err(SpecError(format!("'{text}': a name is missing before '('")));
+        }
+        let Some(inner) = text[open + 1..].strip_suffix(')') else {
+            return Err(SpecError(format!("'{text}': ')' is missing at the end")));
+        };
+        let mut args = Vec::new();
+        for piece in split(inner)? {
+            let piece = piece.trim();
+            if piece.is_empty() {
+                if inner.trim().is_empty() {
+                    break;
+                }
+                return Err(SpecError(format!("'{text}': an argument is empty")));
+            }
+            // '=' inside nested parentheses belongs to the nested part.
+            let eq = piece.find('=').filter(|e| piece.find('(').is_none_or(|p| *e < p));
+            args.push(match eq {
+                Some(e) => (Some(piece[..e].trim().to_string()), piece[e + 1..].trim().to_string()),
+                None => (None, piece.to_string()),
+            });
+        }
+        Ok(Spec { name: name.to_string(), args })
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if self.args.is_empty() {
+            return Ok(());
+        }
+        let args: Vec<String> = self
+            .args
+            .iter()
+            .map(|(k, v)| k.as_ref().map_or_else(|| v.clone(), |k| format!("{k}={v}")))
+            .collect();
+        write!(f, "({})", args.join(","))
+    }
+}
+
+/// Splits at commas that are not inside parentheses.
+///
+/// # Errors
+/// Unbalanced parentheses.
+pub fn split(text: &str) -> Result<Vec<&str>, SpecError> {
+    let (mut depth, mut from, mut out) = (0usize, 0, Vec::new());
+    for (i, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => {
+                depth = depth
+                    .checked_sub(1)
+                    .ok_or_else(|| SpecError(format!("'{text}': ')' without '('")))?;
+            }
+            ',' if depth == 0 => {
+                out.push(&text[from..i]);
+                from = i + 1;
+            }
+            _ => {}
+        }
+    }
+    if depth > 0 {
+        return Err(SpecError(format!("'{text}': ')' is missing")));
+    }
+    out.push(&text[from..]);
+    Ok(out)
+}
+
+/// The known name nearest to a mistyped one, if near enough to suggest.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let limit = if name.chars().count() <= 4 { 1 } else { 2 };
+    known
+        .iter()
+        .map(|k| (distance(&name, k), *k))
+        .filter(|(d, k)| *d <= limit || (name.len() >= 3 && k.starts_with(name.as_str())))
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, k)| k)
+}
+
+/// Edit distance with transpositions of neighbours (optimal string alignment).
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().collect());
+    let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for j in 0..=b.len() {
+        rows[0][j] = j;
+    }
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let swap = usize::from(a[i - 1] != b[j - 1]);
+            let mut d = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + swap);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                d = d.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = d;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_inside_parentheses_do_not_split() {
+        assert_eq!(split("vegas(alpha=1,beta=3),stpd").unwrap(), ["vegas(alpha=1,beta=3)", "stpd"]);
+        assert!(split("a(b").is_err());
+        assert!(split("a)b").is_err());
+    }
+
+    #[test]
+    fn mistyped_names_get_a_suggestion() {
+        let known = ["reno", "newreno", "vegas", "westwood"];
+        assert_eq!(nearest("vegsa", &known), Some("vegas"));
+        assert_eq!(nearest("renoo", &known), Some("reno"));
+        assert_eq!(nearest("west", &known), Some("westwood"));
+        assert_eq!(nearest("quic", &known), None);
+    }
+
+    #[test]
+    fn specs_say_what_is_wrong() {
+        for (bad, hint) in [("", "missing"), ("(a)", "before '('"), ("x(a", "')' is missing"), ("x(a,,b)", "empty")] {
+            let e = Spec::parse(bad).unwrap_err().to_string();
+            assert!(e.contains(hint), "{bad:?}: {e}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a controller is told.
+
+use narrows_base::{Duration, Time};
+
+/// A packet left.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// When.
+    pub now: Time,
+    /// Bytes on the wire.
+    pub bytes: u32,
+    /// Segments outstanding, this one included.
+    pub outstanding: u64,
+    /// Whether it is a retransmission.
+    pub retransmission: bool,
+}
+
+/// An acknowledgement. One is told for every ACK packet, duplicates included.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// When it came.
+    pub now: Time,
+    /// Round-trip time of the very packet that triggered this ACK.
+    pub rtt: Duration,
+    /// Whether [`rtt`](Ack::rtt) can be trusted without timestamps: false if the cumulative
+    /// advance covers a retransmitted segment (Karn). `rtt` itself comes from the echo and is
+    /// right even then.
+    pub rtt_unambiguous: bool,
+    /// Smoothed RTT (RFC 6298); equals `rtt` before the first sample.
+    pub srtt: Duration,
+    /// Smallest RTT of the connection so far.
+    pub min_rtt: Duration,
+    /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
+    pub newly_acked: u64,
+    /// Segments newly reported by SACK, not yet cumulatively acknowledged.
+    pub newly_sacked: u64,
+    /// Segments delivered by this ACK as far as the sender can tell: newly acked that were not
+    /// SACKed before, plus newly SACKed; without SACK a duplicate counts 1 and a later advance
+    /// is reduced by those.
+    pub newly_delivered: u64,
+    /// Whether it is a duplicate (RFC 5681 section 2).
+    pub duplicate: bool,
+    /// Packets sent from the one that triggered this ACK (excluded) until now.
+    pub sent_since: u64,
+    /// Segments in flight after this ACK: sent and not cumulatively acknowledged (FlightSize).
+    pub flight: u64,
+    /// Segments outstanding after this ACK as recovery counts them (pipe).
+    pub outstanding: u64,
+    /// Segments outstanding before this ACK.
+    pub prior_outstanding: u64,
+    /// Whether the window was the limit when this ACK came (RFC 7661): growth is earned.
+    pub window_limited: bool,
+    /// Whether recovery is repairing (the ACK that ends the repair included).
+    pub in_repair: bool,
+    /// Round number: advances when the first packet sent in the previous round is acknowledged.
+    pub round: u64,
+    /// Whether this ACK starts a new round.
+    pub round_start: bool,
+    /// Packets marked by routers that this ACK tells of (ECN echo).
+    pub marks: u32,
+    /// Delivery rate sample, where one could be taken.
+    pub rate: Option<RateSample>,
+}
+
+/// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Clone, Copy, Debug)]
+pub struct RateSample {
+    /// Segments delivered over the interval.
+    pub delivered: u64,
+    /// The interval.
+    pub interval: Duration,
+    /// Segments delivered in total when the acknowledged packet left.
+    pub prior_delivered: u64,
+    /// Segments delivered in total now.
+    pub total_delivered: u64,
+    /// Whether the application, not the network, limited the sample.
+    pub app_limited: bool,
+}
+
+impl RateSample {
+    /// Segments per second.
+    pub fn per_second(&self) -> f64 {
+        self.delivered as f64 / crate::positive(self.interval)
+    }
+}
+
+/// How a loss was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossFoundBy {
+    /// Duplicate acknowledgements or a partial acknowledgement.
+    Duplicates,
+    /// SACK blocks above it.
+    Sack,
+    /// A fine-grained timer checked at a duplicate (Vegas).
+    Clock,
+    /// The retransmission timer.
+    Timeout,
+}
+
+/// Segments were found lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// When.
+    pub now: Time,
+    /// How many segments.
+    pub segments: u64,
+    /// When the (first) lost copy was sent.
+    pub sent: Time,
+    /// How often that segment had been sent.
+    pub transmissions: u32,
+    /// How it was found.
+    pub found_by: LossFoundBy,
+    /// The flow's advice: true if this loss begins a new episode.
+    pub new_episode: bool,
+}
+
+/// Recovery begins or ends a repair.
+#[derive(Clone, Copy, Debug)]
+pub struct Repair {
+    /// When.
+    pub now: Time,
+    /// Segments in flight (FlightSize).
+    pub flight: u64,
+    /// Segments outstanding as recovery counts them.
+    pub outstanding: u64,
+    /// Smallest RTT of the connection.
+    pub min_rtt: Duration,
+    /// Smoothed RTT.
+    pub srtt: Duration,
+}
+
+/// The window begins anew.
+#[derive(Clone, Copy, Debug)]
+pub struct Restart {
+    /// When.
+    pub now: Time,
+    /// Segments in flight before the restart (FlightSize).
+    pub flight: u64,
+    /// Whether the retransmission timer caused it; otherwise duplicates did (Tahoe).
+    pub timeout: bool,
+    /// Timeouts in a row for the same segment, this one included; 1 for the first.
+    pub backoffs: u32,
+    /// Smallest RTT of the connection.
+    pub min_rtt: Duration,
+    /// Smoothed RTT.
+    pub srtt: Duration,
+}

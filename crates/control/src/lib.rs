@@ -1,0 +1,139 @@
+//! Congestion controllers: one file each, and the list.
+//!
+//! A controller is told what happened (sent, acknowledged, lost, repair and restart begin and
+//! end, ticks) and asked for its [`Allowance`]. It never names a segment and never repairs:
+//! that is recovery's work, in the room `flow`. Inside, controllers count windows in segments as
+//! real numbers, as every paper does.
+//!
+//! To add one: a file here, its `mod` line and its entry in [`list`]. See
+//! `docs/adding-a-controller.md`.
+
+pub mod event;
+pub mod list;
+
+mod reno;
+#[cfg(test)]
+mod story;
+
+pub use event::{Ack, Loss, LossFoundBy, RateSample, Repair, Restart, Sent};
+pub use list::{CONTROLLERS, Entry, find};
+
+use narrows_base::{Duration, Rate, Time};
+
+/// How much may be in flight, and how fast it may be sent.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Allowance {
+    /// Window in segments; the endpoint sends while what is outstanding is below its whole part.
+    /// [`f64::INFINITY`] is no limit.
+    pub window: f64,
+    /// Pacing rate in bit/s on the wire; `None` sends as acknowledgements come.
+    pub rate: Option<Rate>,
+}
+
+impl Allowance {
+    /// A window without pacing.
+    pub const fn window(segments: f64) -> Allowance {
+        Allowance { window: segments, rate: None }
+    }
+}
+
+/// What a controller may know before the first packet.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Environment {
+    /// Initial window in segments.
+    pub initial_window: f64,
+    /// Initial slow-start threshold in segments; infinite in practice.
+    pub initial_ssthresh: f64,
+    /// Bytes of a full data packet on the wire.
+    pub packet_bytes: u32,
+    /// What "half" is half of at a loss.
+    pub halve: Halve,
+    /// Seed for controllers that draw (BBR's probing phase).
+    pub luck: narrows_base::Luck,
+}
+
+impl Default for Environment {
+    /// Preset `rfc` at 1000-byte packets.
+    fn default() -> Environment {
+        Environment {
+            initial_window: 4.0,
+            initial_ssthresh: f64::INFINITY,
+            packet_bytes: 1000,
+            halve: Halve::Flight,
+            luck: narrows_base::Luck::seed(1),
+        }
+    }
+}
+
+/// What a loss halves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Halve {
+    /// FlightSize (RFC 5681 equation 4).
+    Flight,
+    /// cwnd, and ssthresh is the whole part of the half (ns-2).
+    Window,
+}
+
+impl Halve {
+    /// The new (cwnd, ssthresh) for a loss with `flight` segments in flight.
+    pub fn apply(self, cwnd: f64, flight: u64) -> (f64, f64) {
+        match self {
+            Halve::Flight => {
+                let half = (flight as f64 / 2.0).max(2.0);
+                (half, half)
+            }
+            Halve::Window => {
+                let half = (cwnd / 2.0).max(1.0);
+                (half, half.floor().max(2.0))
+            }
+        }
+    }
+}
+
+/// The sender half of a controller.
+///
+/// Everything but [`on_ack`](Controller::on_ack) and [`allowance`](Controller::allowance) has an
+/// empty default. The order within one acknowledgement: `on_ack`, then `on_loss` for what it
+/// revealed, then `on_repair` or `on_restart` or `on_repair_end`. `on_ack` during repair has
+/// `Ack::in_repair` set, the acknowledgement that ends the repair included.
+pub trait Controller: Send {
+    /// A packet left.
+    fn on_sent(&mut self, _sent: &Sent) {}
+    /// An acknowledgement came: every one, duplicates included.
+    fn on_ack(&mut self, ack: &Ack);
+    /// Segments were found lost.
+    fn on_loss(&mut self, _loss: &Loss) {}
+    /// Recovery begins to repair: a new loss episode (Reno, NewReno, SACK).
+    fn on_repair(&mut self, _repair: &Repair) {}
+    /// The repair is over: everything sent before it began is acknowledged.
+    fn on_repair_end(&mut self, _repair: &Repair) {}
+    /// The window begins anew: a retransmission timeout, or Tahoe's third duplicate.
+    fn on_restart(&mut self, _restart: &Restart) {}
+    /// The time asked for by [`next_tick`](Controller::next_tick) has come.
+    fn on_tick(&mut self, _now: Time) {}
+
+    /// How much may be in flight, how fast.
+    fn allowance(&self) -> Allowance;
+    /// When [`on_tick`](Controller::on_tick) is wanted; [`Time::NEVER`] if not.
+    fn next_tick(&self) -> Time {
+        Time::NEVER
+    }
+    /// Slow-start threshold in segments, if it has one.
+    fn ssthresh(&self) -> Option<f64> {
+        None
+    }
+    /// Named numbers to watch in traces (estimates, states).
+    fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// A smoothed value `old + gain (new - old)`, started by its first sample.
+pub fn smooth(old: &mut Option<f64>, new: f64, gain: f64) -> f64 {
+    let value = old.map_or(new, |o| o + gain * (new - o));
+    *old = Some(value);
+    value
+}
+
+/// The larger of a duration and one nanosecond, in seconds: a safe divisor.
+pub fn positive(d: Duration) -> f64 {
+    d.as_nanos().max(1) as f64 * 1e-9
+}

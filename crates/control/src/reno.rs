@@ -1,0 +1,132 @@
+//! AIMD as in Tahoe, Reno, NewReno and SACK TCP: RFC 5681 sections 3.1 and 3.2.
+//!
+//! Senses loss; sets the window. Slow start adds one segment per segment acknowledged (at most
+//! one per ACK, so that lost ACKs do not make bursts), congestion avoidance one per window.
+//! Which segments are sent again is recovery's matter: with recovery `tahoe` this is Tahoe.
+//!
+//! Preset `ns2` halves the window rather than FlightSize, see [`Halve`].
+
+use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart};
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Param, Settings, Status};
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "reno",
+    summary: "additive increase, multiplicative decrease: TCP's standard since 1988",
+    source: "RFC 5681",
+    senses: "loss",
+    sets: "window: +1 segment per RTT, halved per loss episode",
+    params: &[
+        Param {
+            name: "increase",
+            help: "segments added per round trip in congestion avoidance",
+            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1000.0, default: 1.0 },
+            origin: "RFC 5681 section 3.1",
+        },
+        Param {
+            name: "decrease",
+            help: "factor applied to the window at a loss",
+            kind: Kind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.5 },
+            origin: "RFC 5681 equation 4",
+        },
+    ],
+    status: Status::Validated("ns-2.35 Tahoe, Reno, NewReno and Sack1 (docs/validation.md)"),
+};
+
+/// Builds it.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    Box::new(Reno {
+        cwnd: environment.initial_window,
+        ssthresh: environment.initial_ssthresh,
+        halve: environment.halve,
+        increase: settings.number("increase"),
+        decrease: settings.number("decrease"),
+    })
+}
+
+#[derive(Debug)]
+struct Reno {
+    cwnd: f64,
+    ssthresh: f64,
+    halve: Halve,
+    increase: f64,
+    decrease: f64,
+}
+
+impl Reno {
+    fn cut(&self, flight: u64) -> (f64, f64) {
+        let scale = self.decrease / 0.5;
+        let (cwnd, ssthresh) = self.halve.apply(self.cwnd, flight);
+        ((cwnd * scale).max(1.0), (ssthresh * scale).max(2.0))
+    }
+}
+
+impl Controller for Reno {
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.newly_acked == 0 || ack.in_repair || !ack.window_limited {
+            return;
+        }
+        if self.cwnd < self.ssthresh {
+            self.cwnd += 1.0;
+        } else {
+            self.cwnd += self.increase / self.cwnd;
+        }
+    }
+
+    fn on_repair(&mut self, repair: &Repair) {
+        (self.cwnd, self.ssthresh) = self.cut(repair.flight);
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        // RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh.
+        if restart.backoffs <= 1 {
+            self.ssthresh = self.cut(restart.flight).1;
+        }
+        self.cwnd = 1.0;
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::window(self.cwnd)
+    }
+
+    fn ssthresh(&self) -> Option<f64> {
+        Some(self.ssthresh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::story::{Story, build};
+
+    #[test]
+    fn slow_start_doubles_then_a_loss_halves() {
+        let mut s = Story::new(build("reno"));
+        assert_eq!(s.window(), 4.0);
+        s.acks(4);
+        assert_eq!(s.window(), 8.0);
+        s.repair();
+        assert_eq!((s.window(), s.ssthresh()), (4.0, Some(4.0)));
+        s.acks(4);
+        assert!((s.window() - 5.0).abs() < 0.1, "one segment per round: {}", s.window());
+    }
+
+    #[test]
+    fn a_timeout_starts_anew_and_its_repetition_keeps_ssthresh() {
+        let mut s = Story::new(build("reno"));
+        s.acks(28);
+        s.timeout();
+        assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)));
+        s.timeout();
+        assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)));
+    }
+
+    #[test]
+    fn an_idle_sender_earns_no_growth() {
+        let mut s = Story::new(build("reno"));
+        s.window_limited = false;
+        s.acks(100);
+        assert_eq!(s.window(), 4.0);
+    }
+}

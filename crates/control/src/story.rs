@@ -1,0 +1,131 @@
+//! Timed stories for controller tests: at t this happens, then the window must be that.
+
+use crate::{Ack, Controller, Environment, Repair, Restart};
+use narrows_base::{Duration, Settings, Spec, Time};
+
+/// Builds a controller from what a user would write, in preset `rfc`.
+pub fn build(spec: &str) -> Box<dyn Controller> {
+    let spec = Spec::parse(spec).expect("a test's spec is well formed");
+    let entry = crate::find(&spec.name).expect("a test names a listed controller");
+    let settings: Settings = entry.read(&spec).expect("a test's parameters are legal");
+    (entry.build)(&settings, &Environment::default())
+}
+
+/// A controller on an ideal path: constant RTT, one ACK per segment, window always full.
+pub struct Story {
+    pub controller: Box<dyn Controller>,
+    pub now: Time,
+    pub rtt: Duration,
+    pub min_rtt: Duration,
+    /// Time between ACKs.
+    pub gap: Duration,
+    pub window_limited: bool,
+    round: u64,
+    round_left: u64,
+    repeat_timeouts: u32,
+    delivered: u64,
+}
+
+impl Story {
+    pub fn new(controller: Box<dyn Controller>) -> Story {
+        Story {
+            controller,
+            now: Time::ZERO,
+            rtt: Duration::from_millis(100),
+            min_rtt: Duration::from_millis(100),
+            gap: Duration::from_millis(5),
+            window_limited: true,
+            round: 0,
+            round_left: 0,
+            repeat_timeouts: 0,
+            delivered: 0,
+        }
+    }
+    pub fn window(&self) -> f64 {
+        self.controller.allowance().window
+    }
+    pub fn ssthresh(&self) -> Option<f64> {
+        self.controller.ssthresh()
+    }
+    fn flight(&self) -> u64 {
+        let w = self.window();
+        if w.is_finite() { w as u64 } else { 10 }
+    }
+    /// The next ACK as the endpoint would tell it.
+    pub fn ack(&mut self, newly_acked: u64, in_repair: bool) -> Ack {
+        self.now += self.gap;
+        self.min_rtt = self.min_rtt.min(self.rtt);
+        let round_start = self.round_left == 0;
+        if round_start {
+            self.round += 1;
+            self.round_left = self.flight().max(1);
+        }
+        self.round_left -= 1;
+        self.delivered += 1;
+        self.repeat_timeouts = 0;
+        let flight = self.flight();
+        Ack {
+            now: self.now,
+            rtt: self.rtt,
+            rtt_unambiguous: true,
+            srtt: self.rtt,
+            min_rtt: self.min_rtt,
+            newly_acked,
+            newly_sacked: 0,
+            newly_delivered: newly_acked.max(1),
+            duplicate: newly_acked == 0,
+            sent_since: flight,
+            flight,
+            outstanding: flight,
+            prior_outstanding: flight + newly_acked,
+            window_limited: self.window_limited,
+            in_repair,
+            round: self.round,
+            round_start,
+            marks: 0,
+            rate: Some(crate::RateSample {
+                delivered: flight.max(1),
+                interval: self.rtt,
+                prior_delivered: self.delivered.saturating_sub(flight),
+                total_delivered: self.delivered,
+                app_limited: !self.window_limited,
+            }),
+        }
+    }
+    /// `n` ACKs of one new segment each.
+    pub fn acks(&mut self, n: u32) {
+        for _ in 0..n {
+            let ack = self.ack(1, false);
+            self.controller.on_ack(&ack);
+        }
+    }
+    fn episode(&self) -> Repair {
+        Repair {
+            now: self.now,
+            flight: self.flight(),
+            outstanding: self.flight(),
+            min_rtt: self.min_rtt,
+            srtt: self.rtt,
+        }
+    }
+    /// A repair begins and ends.
+    pub fn repair(&mut self) {
+        let episode = self.episode();
+        self.controller.on_repair(&episode);
+        let episode = self.episode();
+        self.controller.on_repair_end(&episode);
+    }
+    /// The retransmission timer expires.
+    pub fn timeout(&mut self) {
+        self.repeat_timeouts += 1;
+        let restart = Restart {
+            now: self.now,
+            flight: self.flight(),
+            timeout: true,
+            backoffs: self.repeat_timeouts,
+            min_rtt: self.min_rtt,
+            srtt: self.rtt,
+        };
+        self.controller.on_restart(&restart);
+    }
+}
