@@ -1,1 +1,79 @@
-//! path
+//! Links as machines: queue and rate, then delay, then loss.
+//!
+//! A [`Link`] is driven in virtual time by the simulator and in real time by the emulator: the
+//! same code. It is generic over what travels ([`Parcel`]) and tells a [`Meter`] what happens.
+//!
+//! To add a loss process: a file here and its entry in [`loss::LOSSES`]. To add a queue: a file
+//! here and its entry in [`queue::QUEUES`].
+
+pub mod config;
+pub mod link;
+pub mod loss;
+pub mod queue;
+pub mod trace;
+
+mod loss_burst;
+mod loss_outage;
+
+pub use config::{Change, Impairments, Limit, LinkConfig, QueueConfig};
+pub use link::Link;
+pub use loss::{LOSSES, LossSpec};
+pub use queue::QUEUES;
+pub use trace::Trace;
+
+use narrows_base::{Packet, Time};
+
+/// What a link carries.
+pub trait Parcel: Copy {
+    /// Bytes on the wire.
+    fn size(&self) -> u32;
+    /// What this very packet contributes to losses drawn per packet: a function of its flow and
+    /// its number, so that no flow's luck depends on the others.
+    fn luck(&self) -> u64;
+    /// Whether listed and periodic losses count it: data, not acknowledgements.
+    fn is_data(&self) -> bool;
+    /// Damages it.
+    fn corrupt(&mut self);
+}
+
+impl Parcel for Packet {
+    #[inline]
+    fn size(&self) -> u32 {
+        u32::from(self.size)
+    }
+    #[inline]
+    fn luck(&self) -> u64 {
+        u64::from(self.luck)
+    }
+    #[inline]
+    fn is_data(&self) -> bool {
+        !self.has(Packet::ACK)
+    }
+    fn corrupt(&mut self) {
+        self.flags |= Packet::CORRUPT;
+    }
+}
+
+/// Told what happens on a link. Everything has an empty default, so `()` is a meter.
+///
+/// Times may lie in the future of the caller: a link of constant rate knows at arrival when a
+/// packet will leave.
+pub trait Meter<P> {
+    /// A packet arrived at the queue.
+    #[inline]
+    fn offered(&mut self, _now: Time, _packet: &P) {}
+    /// The queue dropped it.
+    #[inline]
+    fn dropped(&mut self, _now: Time, _packet: &P) {}
+    /// It was let in, and `waiting` packets now wait, it included if it must.
+    #[inline]
+    fn queued(&mut self, _now: Time, _waiting: usize) {}
+    /// Its transmission began and ended; it had waited since `arrived`.
+    #[inline]
+    fn served(&mut self, _packet: &P, _arrived: Time, _start: Time, _end: Time) {}
+    /// It was lost after it had been sent.
+    #[inline]
+    fn lost(&mut self, _at: Time, _packet: &P) {}
+}
+
+impl<P> Meter<P> for () {}

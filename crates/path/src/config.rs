@@ -1,0 +1,94 @@
+//! What a link is made of: one direction of a wire.
+
+use crate::loss::LossSpec;
+use crate::trace::Trace;
+use narrows_base::{Duration, Rate, Spec};
+use std::sync::Arc;
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct LinkConfig {
+    /// Serialisation rate.
+    pub rate: Rate,
+    /// Delivery opportunities that replace the rate.
+    pub trace: Option<Arc<Trace>>,
+    /// Propagation delay, one way.
+    pub delay: Duration,
+    /// The queue before the transmitter.
+    pub queue: QueueConfig,
+    /// Losses after transmission; a packet survives if it survives all.
+    pub loss: Vec<LossSpec>,
+    /// Jitter, reordering, duplication, corruption.
+    pub impairments: Impairments,
+    /// Whether rate, delay or loss will change during the run.
+    pub changes: bool,
+}
+
+impl LinkConfig {
+    /// A link without losses and with an unlimited queue.
+    pub fn plain(rate: Rate, delay: Duration) -> LinkConfig {
+        LinkConfig {
+            rate,
+            trace: None,
+            delay,
+            queue: QueueConfig::default(),
+            loss: Vec::new(),
+            impairments: Impairments::default(),
+            changes: false,
+        }
+    }
+}
+
+/// How many packets may wait; the one in transmission is not counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Limit {
+    /// No limit.
+    #[default]
+    Unlimited,
+    /// At most this many packets wait.
+    Packets(u64),
+    /// At most this many bytes wait.
+    Bytes(u64),
+}
+
+/// A queue: its room, and how it is managed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct QueueConfig {
+    /// Waiting room.
+    pub limit: Limit,
+    /// Management, by its name in [`crate::queue::QUEUES`]; `None` is drop-tail.
+    pub aqm: Option<Spec>,
+}
+
+/// What a link does to packets besides queueing, delaying and losing them.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Impairments {
+    /// Extra delay, uniform in [0, jitter); the order is kept.
+    pub jitter: Duration,
+    /// Probability that a packet is held back so that later ones overtake it.
+    pub reorder: f64,
+    /// By how much a held-back packet is late.
+    pub reorder_by: Duration,
+    /// Probability that a packet arrives twice.
+    pub duplicate: f64,
+    /// Probability that a packet arrives damaged.
+    pub corrupt: f64,
+}
+
+impl Impairments {
+    /// Whether packets keep their order and their number.
+    pub fn orderly(&self) -> bool {
+        self.reorder == 0.0 && self.duplicate == 0.0
+    }
+}
+
+/// Something that changes while the run goes on.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A new rate; the packet in transmission finishes at the old one.
+    Rate(Rate),
+    /// A new propagation delay; packets never overtake those already on the way.
+    Delay(Duration),
+    /// New losses.
+    Loss(Vec<LossSpec>),
+}

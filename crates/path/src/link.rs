@@ -1,0 +1,349 @@
+//! One direction of a link: *queue and rate, then delay, then loss*.
+//!
+//! A plain link (drop-tail, constant rate) knows at a packet's arrival when it will leave, so it
+//! keeps no queue of packets: only the start times of those that still wait ([`Path::Computed`]).
+//! Every other link serves packets one by one ([`Path::Served`]). The two agree to the
+//! nanosecond, which a property test holds them to.
+
+use crate::config::{Change, Impairments, Limit, LinkConfig};
+use crate::loss::LossProcess;
+use crate::queue::{self, Discipline};
+use crate::trace::{Cursor, Trace};
+use crate::{Meter, Parcel};
+use narrows_base::rate::Pacer;
+use narrows_base::{Duration, Luck, SpecError, Stream, Time};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A packet on the wire and when it arrives: one cache line for a simulated packet.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Flying<P> {
+    due: Time,
+    packet: P,
+}
+
+const _: () = assert!(size_of::<Flying<narrows_base::Packet>>() == 64);
+
+/// One direction of a link.
+pub struct Link<P> {
+    pacer: Pacer,
+    delay: Duration,
+    /// When the transmitter is free.
+    busy: Time,
+    limit: Limit,
+    /// Whether waiting packets are counted: always where the room is limited.
+    counted: bool,
+    /// Start times (ns) and sizes of packets that wait.
+    starts: VecDeque<(u64, u32)>,
+    waiting_bytes: u64,
+    flying: VecDeque<Flying<P>>,
+    extra: Option<Box<Extra<P>>>,
+}
+
+/// What only some links have; plain links stay small.
+struct Extra<P> {
+    loss: Vec<Box<dyn LossProcess<P>>>,
+    impairments: Impairments,
+    stream: Stream,
+    last_due: Time,
+    luck: Luck,
+    served: Option<Served<P>>,
+}
+
+/// A link that serves its packets one by one.
+struct Served<P> {
+    queue: Box<dyn Discipline<P>>,
+    trace: Option<(Arc<Trace>, Cursor)>,
+    /// The packet in transmission: when it came, started, ends.
+    current: Option<(Time, Time, Time, P)>,
+}
+
+impl<P: Parcel + Send + 'static> Link<P> {
+    /// Builds a link; `luck` is the key from which its losses are drawn.
+    ///
+    /// # Errors
+    /// A queue discipline that does not exist.
+    pub fn new(config: &LinkConfig, luck: Luck) -> Result<Link<P>, SpecError> {
+        let serve = config.trace.is_some() || config.changes || config.queue.aqm.is_some();
+        let served = if serve {
+            Some(Served {
+                queue: queue::build(&config.queue)?,
+                trace: config.trace.clone().map(|t| (t, Cursor::default())),
+                current: None,
+            })
+        } else {
+            None
+        };
+        let plain = config.loss.is_empty()
+            && config.impairments == Impairments::default()
+            && served.is_none();
+        let extra = (!plain).then(|| {
+            Box::new(Extra {
+                loss: build_losses(config, luck),
+                impairments: config.impairments,
+                stream: luck.named("impairments").stream(),
+                last_due: Time::ZERO,
+                luck,
+                served,
+            })
+        });
+        let limit = queue::limit(&config.queue)?;
+        Ok(Link {
+            pacer: Pacer::new(config.rate),
+            delay: config.delay,
+            busy: Time::ZERO,
+            limit,
+            counted: limit != Limit::Unlimited,
+            starts: VecDeque::new(),
+            waiting_bytes: 0,
+            flying: VecDeque::new(),
+            extra,
+        })
+    }
+
+    /// Counts waiting packets even where the room is unlimited, for meters and traces.
+    pub fn count_waiting(&mut self) {
+        self.counted = true;
+    }
+
+    /// Whether [`pass`](Link::pass) works: constant rate, drop-tail, and order is kept.
+    pub fn is_computed(&self) -> bool {
+        self.extra.as_ref().is_none_or(|e| e.served.is_none() && e.impairments.orderly())
+    }
+
+    /// Sends a packet into a computed link at `now`: when it comes out at the far end, or `None`
+    /// if it is dropped or lost. The packet is the caller's to keep, with [`hold`](Link::hold).
+    #[inline]
+    pub fn pass<M: Meter<P>>(&mut self, now: Time, packet: &mut P, meter: &mut M) -> Option<Time> {
+        meter.offered(now, packet);
+        let (start, end) = self.schedule(now, packet, meter)?;
+        meter.served(packet, now, start, end);
+        match &mut self.extra {
+            None => Some(end + self.delay),
+            Some(extra) => {
+                let mut due = extra.after(end, self.delay, packet, meter)?;
+                // Order is kept on such links.
+                due = due.max(extra.last_due);
+                extra.last_due = due;
+                Some(due)
+            }
+        }
+    }
+
+    /// Room in the queue and the transmitter's time for one packet: drop-tail, computed.
+    #[inline]
+    fn schedule<M: Meter<P>>(&mut self, now: Time, packet: &P, meter: &mut M) -> Option<(Time, Time)> {
+        let size = packet.size();
+        while let Some(&(start, bytes)) = self.starts.front() {
+            if start > now.as_nanos() {
+                break;
+            }
+            self.starts.pop_front();
+            self.waiting_bytes -= u64::from(bytes);
+        }
+        let start = self.busy.max(now);
+        if start > now {
+            if !queue::has_room(self.limit, self.starts.len() as u64, self.waiting_bytes, size) {
+                meter.dropped(now, packet);
+                return None;
+            }
+            if self.counted {
+                self.starts.push_back((start.as_nanos(), size));
+                self.waiting_bytes += u64::from(size);
+            }
+        }
+        meter.queued(now, self.starts.len());
+        let end = start + self.pacer.next(size);
+        self.busy = end;
+        Some((start, end))
+    }
+
+    /// Keeps a packet until it is due at the far end; dues must not run backwards on an orderly
+    /// link. Returns whether it is now the first due.
+    #[inline]
+    pub fn hold(&mut self, due: Time, packet: P) -> bool {
+        let late = self.flying.back().is_some_and(|b| b.due > due);
+        if late {
+            let at = self.flying.partition_point(|f| f.due <= due);
+            self.flying.insert(at, Flying { due, packet });
+            at == 0
+        } else {
+            self.flying.push_back(Flying { due, packet });
+            self.flying.len() == 1
+        }
+    }
+
+    /// Offers a packet to any link at `now`.
+    pub fn accept<M: Meter<P>>(&mut self, now: Time, mut packet: P, meter: &mut M) {
+        if self.extra.as_ref().is_some_and(|e| e.served.is_some()) {
+            meter.offered(now, &packet);
+            self.serve_arrival(now, packet, meter);
+        } else if self.is_computed() {
+            if let Some(due) = self.pass(now, &mut packet, meter) {
+                self.hold(due, packet);
+            }
+        } else {
+            meter.offered(now, &packet);
+            if let Some((start, end)) = self.schedule(now, &packet, meter) {
+                meter.served(&packet, now, start, end);
+                self.launch(end, packet, meter);
+            }
+        }
+    }
+
+    /// When [`poll`](Link::poll) has something to do.
+    #[inline]
+    pub fn next_due(&self) -> Time {
+        let first = self.flying.front().map_or(Time::NEVER, |f| f.due);
+        match &self.extra {
+            None => first,
+            Some(extra) => {
+                let served = extra.served.as_ref().and_then(|s| s.current.as_ref());
+                first.min(served.map_or(Time::NEVER, |c| c.2))
+            }
+        }
+    }
+
+    /// The packet that has arrived at the far end by `now`; call until `None`.
+    #[inline]
+    pub fn poll<M: Meter<P>>(&mut self, now: Time, meter: &mut M) -> Option<P> {
+        if self.extra.is_some() {
+            self.finish_service(now, meter);
+        }
+        if self.flying.front()?.due > now {
+            return None;
+        }
+        self.flying.pop_front().map(|f| f.packet)
+    }
+
+    /// Packets that wait at `now`, the one in transmission not counted.
+    pub fn waiting(&self, now: Time) -> usize {
+        if let Some(served) = self.extra.as_ref().and_then(|e| e.served.as_ref()) {
+            return served.queue.waiting();
+        }
+        let started = self.starts.partition_point(|(start, _)| *start <= now.as_nanos());
+        self.starts.len() - started
+    }
+
+    /// Applies a scheduled change. Only links configured with `changes` have one.
+    pub fn change(&mut self, change: &Change) {
+        match change {
+            Change::Rate(rate) => self.pacer = Pacer::new(*rate),
+            Change::Delay(delay) => self.delay = *delay,
+            Change::Loss(specs) => {
+                if let Some(extra) = &mut self.extra {
+                    let luck = extra.luck;
+                    extra.loss = specs.iter().map(|s| s.build(luck)).collect();
+                }
+            }
+        }
+    }
+
+    fn serve_arrival<M: Meter<P>>(&mut self, now: Time, packet: P, meter: &mut M) {
+        // Services that ended by now make room first: departures come before arrivals.
+        self.finish_service(now, meter);
+        let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
+        if served.current.is_none() {
+            // An idle transmitter takes it at once, even where the waiting room is zero.
+            meter.queued(now, 0);
+            self.begin(now, now, packet);
+        } else if served.queue.enqueue(now, packet) {
+            meter.queued(now, served.queue.waiting());
+        } else {
+            meter.dropped(now, &packet);
+        }
+    }
+
+    fn begin(&mut self, arrived: Time, start: Time, packet: P) {
+        let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
+        let end = match &mut served.trace {
+            Some((trace, cursor)) => cursor.serve(trace, start, packet.size()),
+            None => start + self.pacer.next(packet.size()),
+        };
+        served.current = Some((arrived, start, end, packet));
+    }
+
+    fn finish_service<M: Meter<P>>(&mut self, now: Time, meter: &mut M) {
+        loop {
+            let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
+            let Some((arrived, start, end, packet)) = served.current else { return };
+            if end > now {
+                return;
+            }
+            served.current = None;
+            let next = served.queue.dequeue(end, &mut |p| meter.dropped(end, &p));
+            meter.served(&packet, arrived, start, end);
+            self.launch(end, packet, meter);
+            if let Some((came, packet)) = next {
+                self.begin(came, end, packet);
+            }
+        }
+    }
+
+    /// Loss, delay and impairments for a packet whose transmission ended.
+    fn launch<M: Meter<P>>(&mut self, end: Time, mut packet: P, meter: &mut M) {
+        let Some(extra) = &mut self.extra else {
+            self.hold(end + self.delay, packet);
+            return;
+        };
+        let Some(due) = extra.after(end, self.delay, &mut packet, meter) else { return };
+        let im = extra.impairments;
+        let held_back = im.reorder > 0.0 && extra.stream.chance(im.reorder);
+        let twice = im.duplicate > 0.0 && extra.stream.chance(im.duplicate);
+        let due = if held_back {
+            due + im.reorder_by
+        } else {
+            extra.last_due = extra.last_due.max(due);
+            extra.last_due
+        };
+        self.hold(due, packet);
+        if twice {
+            self.hold(due, packet);
+        }
+    }
+}
+
+impl<P: Parcel> Extra<P> {
+    /// When a packet sent until `end` arrives, or `None` if it is lost.
+    #[inline]
+    fn after<M: Meter<P>>(
+        &mut self,
+        end: Time,
+        delay: Duration,
+        packet: &mut P,
+        meter: &mut M,
+    ) -> Option<Time> {
+        // Every process sees every packet, so that chains keep their step.
+        let mut lost = false;
+        for process in &mut self.loss {
+            lost |= process.strikes(end, packet);
+        }
+        if lost {
+            meter.lost(end, packet);
+            return None;
+        }
+        let mut due = end + delay;
+        if self.impairments.jitter > Duration::ZERO {
+            due += self.impairments.jitter.mul_f64(self.stream.unit());
+        }
+        if self.impairments.corrupt > 0.0 && self.stream.chance(self.impairments.corrupt) {
+            packet.corrupt();
+        }
+        Some(due)
+    }
+}
+
+fn build_losses<P: Parcel>(config: &LinkConfig, luck: Luck) -> Vec<Box<dyn LossProcess<P>>> {
+    config.loss.iter().map(|s| s.build(luck)).collect()
+}
+
+impl<P> std::fmt::Debug for Link<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Link({}, {}, {} in flight)", self.pacer.rate(), self.delay, self.flying.len())
+    }
+}
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+pub(crate) mod tests;

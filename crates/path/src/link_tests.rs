@@ -1,0 +1,191 @@
+use super::*;
+use crate::config::QueueConfig;
+use crate::loss::LossSpec;
+use narrows_base::{Packet, Rate};
+use proptest::prelude::*;
+
+pub(crate) fn packet(n: u32, size: u16) -> Packet {
+    Packet {
+        seq: u64::from(n),
+        stamp: Time::ZERO,
+        number: n,
+        luck: n.wrapping_mul(0x9E37_79B9),
+        sack: [(0, 0); 3],
+        flow: 0,
+        size,
+        hop: 0,
+        flags: 0,
+    }
+}
+
+/// Everything that a meter is told, for comparison.
+#[derive(Default, PartialEq, Debug)]
+struct Log {
+    dropped: Vec<(Time, u64)>,
+    served: Vec<(u64, Time, Time, Time)>,
+    lost: Vec<(Time, u64)>,
+}
+impl Meter<Packet> for Log {
+    fn dropped(&mut self, now: Time, p: &Packet) {
+        self.dropped.push((now, p.seq));
+    }
+    fn served(&mut self, p: &Packet, arrived: Time, start: Time, end: Time) {
+        self.served.push((p.seq, arrived, start, end));
+    }
+    fn lost(&mut self, at: Time, p: &Packet) {
+        self.lost.push((at, p.seq));
+    }
+}
+
+fn config() -> LinkConfig {
+    LinkConfig {
+        queue: QueueConfig { limit: Limit::Packets(3), aqm: None },
+        ..LinkConfig::plain(Rate::from_bps(8_000_000), Duration::from_millis(5))
+    }
+}
+
+/// Feeds arrivals and collects deliveries in order of time.
+fn run(config: &LinkConfig, arrivals: &[(u64, u16)]) -> (Vec<(Time, u64)>, Log) {
+    let mut link = Link::new(config, Luck::seed(1)).unwrap();
+    let (mut out, mut log) = (Vec::new(), Log::default());
+    let mut drain = |link: &mut Link<Packet>, until: Time, log: &mut Log| {
+        while link.next_due() <= until && !link.next_due().is_never() {
+            let t = link.next_due();
+            while let Some(p) = link.poll(t, log) {
+                out.push((t, p.seq));
+            }
+        }
+    };
+    for (i, (at, size)) in arrivals.iter().enumerate() {
+        let now = Time::from_nanos(*at);
+        drain(&mut link, now, &mut log);
+        link.accept(now, packet(i as u32, *size), &mut log);
+    }
+    drain(&mut link, Time::from_nanos(u64::MAX - 1), &mut log);
+    (out, log)
+}
+
+#[test]
+fn a_packet_takes_its_transmission_and_propagation_time() {
+    // 1000 B at 8 Mbit/s is 1 ms; 5 ms on the wire.
+    let (out, _) = run(&config(), &[(0, 1000), (0, 1000), (10_000_000, 500)]);
+    let ms = |m: f64| Time::from_secs_f64(m * 1e-3);
+    assert_eq!(out, [(ms(6.0), 0), (ms(7.0), 1), (ms(15.5), 2)]);
+}
+
+#[test]
+fn the_room_counts_waiting_packets_and_not_the_one_in_transmission() {
+    let (out, log) = run(&config(), &[(0, 1000); 6]);
+    assert_eq!(out.len(), 4, "one in transmission and three waiting");
+    assert_eq!(log.dropped.len(), 2);
+    let mut none = config();
+    none.queue.limit = Limit::Packets(0);
+    let (out, _) = run(&none, &[(0, 1000), (0, 1000), (1_000_000, 1000)]);
+    assert_eq!(out.iter().map(|o| o.1).collect::<Vec<_>>(), [0, 2], "a departure makes room first");
+}
+
+#[test]
+fn a_room_in_bytes_counts_bytes() {
+    let mut c = config();
+    c.queue.limit = Limit::Bytes(2500);
+    let (_, log) = run(&c, &[(0, 1000), (0, 1000), (0, 1000), (0, 1000), (0, 400)]);
+    assert_eq!(log.dropped.iter().map(|d| d.1).collect::<Vec<_>>(), [3]);
+}
+
+#[test]
+fn jitter_keeps_the_order_and_reordering_does_not() {
+    let mut c = config();
+    c.queue.limit = Limit::Unlimited;
+    c.impairments.jitter = Duration::from_millis(20);
+    let many = vec![(0u64, 1000u16); 200];
+    let (out, _) = run(&c, &many);
+    assert!(out.windows(2).all(|w| w[0].1 < w[1].1));
+    assert_eq!(out.len(), 200);
+    c.impairments.jitter = Duration::ZERO;
+    c.impairments.reorder = 0.2;
+    c.impairments.reorder_by = Duration::from_millis(3);
+    c.impairments.duplicate = 0.1;
+    let (out, _) = run(&c, &many);
+    assert!(out.windows(2).any(|w| w[0].1 > w[1].1), "some overtake");
+    assert!(out.windows(2).all(|w| w[0].0 <= w[1].0), "time never runs backwards");
+    assert!(out.len() > 205, "some come twice: {}", out.len());
+}
+
+#[test]
+fn rate_and_delay_change_while_it_runs() {
+    let mut c = config();
+    c.changes = true;
+    c.queue.limit = Limit::Unlimited;
+    let mut link = Link::new(&c, Luck::seed(1)).unwrap();
+    link.accept(Time::ZERO, packet(0, 1000), &mut ());
+    link.accept(Time::ZERO, packet(1, 1000), &mut ());
+    link.change(&Change::Rate(Rate::from_bps(800_000)));
+    link.change(&Change::Delay(Duration::from_millis(1)));
+    let mut out = Vec::new();
+    while !link.next_due().is_never() {
+        let t = link.next_due();
+        while let Some(p) = link.poll(t, &mut ()) {
+            out.push((t.as_nanos() / 1_000_000, p.seq));
+        }
+    }
+    // The first finishes at the old rate, the second takes 10 ms.
+    assert_eq!(out, [(2, 0), (12, 1)]);
+}
+
+#[test]
+fn a_trace_replaces_the_rate() {
+    let mut c = config();
+    c.queue.limit = Limit::Unlimited;
+    c.trace = Some(Arc::new(Trace::parse("10\n20\n").unwrap()));
+    let (out, _) = run(&c, &[(0, 1500), (0, 1500), (0, 1500)]);
+    let ms: Vec<u64> = out.iter().map(|o| o.0.as_nanos() / 1_000_000).collect();
+    assert_eq!(ms, [15, 25, 35]);
+}
+
+#[test]
+fn one_flows_losses_do_not_depend_on_another_flow() {
+    let mut c = config();
+    c.loss = LossSpec::parse_all("30%").unwrap();
+    c.queue.limit = Limit::Unlimited;
+    let lost = |others: bool| {
+        let mut link = Link::new(&c, Luck::seed(9)).unwrap();
+        let mut log = Log::default();
+        for i in 0..100 {
+            link.accept(Time::from_nanos(i * 2_000_000), packet(i as u32, 1000), &mut log);
+            if others {
+                let mut p = packet(1_000_000 + i as u32, 1000);
+                p.flow = 1;
+                link.accept(Time::from_nanos(i * 2_000_000), p, &mut log);
+            }
+        }
+        log.lost.iter().map(|l| l.1).filter(|s| *s < 1000).collect::<Vec<_>>()
+    };
+    assert_eq!(lost(false), lost(true));
+    assert!(lost(false).len() > 15);
+}
+
+proptest! {
+    /// The computed link and the one that serves packet by packet are the same link.
+    #[test]
+    fn computed_and_served_links_agree(
+        gaps in prop::collection::vec((0u64..3_000_000, 40u16..1500), 1..120),
+        limit in prop_oneof![Just(Limit::Unlimited), (0u64..6).prop_map(Limit::Packets), (0u64..6000).prop_map(Limit::Bytes)],
+        rate in 1_000_000u64..20_000_000,
+        lossy in any::<bool>(),
+    ) {
+        let mut at = 0;
+        let arrivals: Vec<(u64, u16)> = gaps.iter().map(|(g, s)| { at += g; (at, *s) }).collect();
+        let mut c = config();
+        c.rate = Rate::from_bps(rate);
+        c.queue.limit = limit;
+        if lossy {
+            c.loss = LossSpec::parse_all("10%+ge(g=5%,h=50%)").unwrap();
+        }
+        let computed = run(&c, &arrivals);
+        c.changes = true;
+        let served = run(&c, &arrivals);
+        prop_assert_eq!(computed.0, served.0);
+        let sorted = |mut l: Log| { l.served.sort(); l };
+        prop_assert_eq!(sorted(computed.1), sorted(served.1));
+    }
+}

@@ -1,0 +1,161 @@
+//! Losses in bursts: Gilbert-Elliott, and two states with exponential durations, counted in
+//! packets (S0 figure 4.13) or in time.
+//!
+//! In the packet-counted model an idle sender freezes the channel: each retransmission after a
+//! timeout consumes one packet of the burst, so one burst can hold a sender for minutes. Time
+//! counted, the same burst is over in milliseconds. Both are kept, and named apart.
+
+use crate::Parcel;
+use crate::loss::LossProcess;
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Luck, Param, Settings, Status, Stream, Time};
+
+pub(crate) const GILBERT_ELLIOTT: Card = Card {
+    name: "ge",
+    summary: "Gilbert-Elliott: a good and a bad state, changed packet by packet",
+    source: "Gilbert 1960, Elliott 1963; S2 section 2",
+    senses: "packets",
+    sets: "loss",
+    params: &[
+        probability("g", "from good to bad, per packet", 0.001_262_63, "1% loss in bursts of 8"),
+        probability("h", "from bad to good, per packet", 0.125, "bursts of 8 packets"),
+        probability("bad", "loss in the bad state", 1.0, "S2: 1"),
+        probability("good", "loss in the good state", 0.0, "S2: 0"),
+    ],
+    status: Status::Validated("rate g/(g+h) and mean burst 1/h, by test"),
+};
+
+const fn probability(
+    name: &'static str,
+    help: &'static str,
+    default: f64,
+    origin: &'static str,
+) -> Param {
+    Param {
+        name,
+        help,
+        kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default },
+        origin,
+    }
+}
+
+pub(crate) const BURST: Card = Card {
+    name: "burst",
+    summary: "two states with exponential lengths counted in packets",
+    source: "S0 section 4.5, figure 4.13",
+    senses: "packets: an idle sender freezes the channel",
+    sets: "loss of every packet in the bad state",
+    params: &[
+        length("bad", Unit::Packets, "mean length of the bad state", 8.0, "S0 section 4.5"),
+        length("good", Unit::Packets, "mean length of the good state", 792.0, "8 x 0.99/0.01"),
+    ],
+    status: Status::Validated("rate and mean burst, by test"),
+};
+
+pub(crate) const FADE: Card = Card {
+    name: "fade",
+    summary: "two states with exponential lengths in time",
+    source: "ns-2 TwoState error model, unit time",
+    senses: "time",
+    sets: "loss of every packet in the bad state",
+    params: &[
+        length("bad", Unit::Seconds, "mean length of the bad state", 0.04, "8 packets at 1.5 Mbit/s"),
+        length("good", Unit::Seconds, "mean length of the good state", 3.96, "1% of the time bad"),
+    ],
+    status: Status::Validated("rate and mean burst, by test"),
+};
+
+const fn length(
+    name: &'static str,
+    unit: Unit,
+    help: &'static str,
+    default: f64,
+    origin: &'static str,
+) -> Param {
+    Param { name, help, kind: Kind::Number { unit, min: 1e-9, max: 1e12, default }, origin }
+}
+
+pub(crate) struct GilbertElliott {
+    into_bad: f64,
+    into_good: f64,
+    lost: [f64; 2],
+    bad: bool,
+    stream: Stream,
+}
+
+impl GilbertElliott {
+    pub(crate) fn new(s: &Settings, luck: Luck) -> GilbertElliott {
+        GilbertElliott {
+            into_bad: s.number("g"),
+            into_good: s.number("h"),
+            lost: [s.number("good"), s.number("bad")],
+            bad: false,
+            stream: luck.named("ge").stream(),
+        }
+    }
+}
+
+impl<P: Parcel> LossProcess<P> for GilbertElliott {
+    fn strikes(&mut self, _at: Time, _packet: &P) -> bool {
+        // Two draws per packet whatever the state, so that the stream's position says which
+        // packet it is.
+        let change = self.stream.unit();
+        let loss = self.stream.unit();
+        self.bad = if self.bad { change >= self.into_good } else { change < self.into_bad };
+        loss < self.lost[usize::from(self.bad)]
+    }
+}
+
+pub(crate) struct TwoState {
+    mean: [f64; 2],
+    in_time: bool,
+    bad: bool,
+    /// Where the present state ends: a packet count, or nanoseconds.
+    ends: u64,
+    count: u64,
+    stream: Stream,
+}
+
+impl TwoState {
+    pub(crate) fn in_packets(s: &Settings, luck: Luck) -> TwoState {
+        TwoState::new([s.number("good"), s.number("bad")], false, luck.named("burst").stream())
+    }
+    pub(crate) fn in_time(s: &Settings, luck: Luck) -> TwoState {
+        let mean = [s.number("good") * 1e9, s.number("bad") * 1e9];
+        TwoState::new(mean, true, luck.named("fade").stream())
+    }
+    fn new(mean: [f64; 2], in_time: bool, stream: Stream) -> TwoState {
+        let mut t = TwoState { mean, in_time, bad: false, ends: 0, count: 0, stream };
+        t.ends = t.length();
+        t
+    }
+    /// Length of the present state, at least one unit. Counted in packets, lengths are rounded
+    /// to the nearest whole packet: rounding up would add half a packet to every burst (ns-2
+    /// adds a whole one).
+    fn length(&mut self) -> u64 {
+        let x = self.stream.exponential(self.mean[usize::from(self.bad)]);
+        ((x + 0.5) as u64).max(u64::from(self.in_time))
+    }
+}
+
+impl<P: Parcel> LossProcess<P> for TwoState {
+    fn strikes(&mut self, at: Time, _packet: &P) -> bool {
+        let here = if self.in_time { at.as_nanos() } else { self.count };
+        self.count += 1;
+        // A mean far below the spacing of packets would need many turns: the state is then
+        // drawn from its share of the time, and the clock set to now.
+        let mut turns = 0;
+        while here >= self.ends {
+            self.bad = !self.bad;
+            self.ends = self.ends.saturating_add(self.length());
+            turns += 1;
+            if turns == 10_000 {
+                let share = self.mean[1] / (self.mean[0] + self.mean[1]);
+                self.bad = self.stream.chance(share);
+                self.ends = here.saturating_add(self.length().max(1));
+            }
+        }
+        self.bad
+    }
+}

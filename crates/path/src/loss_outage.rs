@@ -1,0 +1,80 @@
+//! Outages: for a while everything is lost, as in a handoff or behind a building.
+
+use crate::Parcel;
+use crate::loss::LossProcess;
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Duration, Luck, Param, Settings, Status, Stream, Time};
+
+pub(crate) const OUTAGE: Card = Card {
+    name: "outage",
+    summary: "everything is lost for a while: once, at fixed intervals or at random",
+    source: "S3 section 4.4 (handoffs); S4 figure 6.7",
+    senses: "time",
+    sets: "loss of every packet",
+    params: &[
+        time("at", "start of the first outage", 10.0, "after slow start on most links"),
+        time("for", "length of an outage", 0.5, "a vertical handoff"),
+        time("every", "from start to start; 0s is one outage only", 0.0, "one outage"),
+        Param {
+            name: "spacing",
+            help: "fixed intervals, or exponential ones with that mean",
+            kind: Kind::Choice(&["fixed", "random"]),
+            origin: "handoffs of a bus line, or of a walker",
+        },
+    ],
+    status: Status::Validated("exact, by test"),
+};
+
+const fn time(name: &'static str, help: &'static str, default: f64, origin: &'static str) -> Param {
+    Param { name, help, kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 1e9, default }, origin }
+}
+
+pub(crate) struct Outage {
+    start: Time,
+    length: Duration,
+    every: Duration,
+    random: Option<Stream>,
+}
+
+impl Outage {
+    pub(crate) fn new(s: &Settings, luck: Luck) -> Outage {
+        let random = s.choice("spacing") == "random";
+        Outage {
+            start: Time::from_secs_f64(s.number("at")),
+            length: Duration::from_secs_f64(s.number("for")),
+            every: Duration::from_secs_f64(s.number("every")),
+            random: random.then(|| luck.named("outage").stream()),
+        }
+    }
+    fn next_start(&mut self, now: Time) -> Time {
+        match &mut self.random {
+            // At least the outage's own length apart: two cannot overlap.
+            Some(stream) => {
+                let gap = Duration::from_secs_f64(stream.exponential(self.every.as_secs_f64()));
+                self.start + gap.max(self.length).max(Duration::from_nanos(1))
+            }
+            // Skip whole periods at once: a long silence must not cost a turn per period.
+            None => {
+                let periods = now.since(self.start).as_nanos() / self.every.as_nanos();
+                self.start + self.every.saturating_mul(periods.max(1))
+            }
+        }
+    }
+}
+
+impl<P: Parcel> LossProcess<P> for Outage {
+    fn strikes(&mut self, at: Time, _packet: &P) -> bool {
+        let mut turns = 0;
+        while at >= self.start + self.length && self.every > Duration::ZERO && turns < 100_000 {
+            let next = self.next_start(at);
+            if next > at {
+                self.start = next;
+                return false;
+            }
+            self.start = next;
+            turns += 1;
+        }
+        at >= self.start && at < self.start + self.length
+    }
+}

@@ -1,0 +1,165 @@
+//! Mahimahi packet-delivery traces: each line is a millisecond at which 1500 bytes may leave.
+//!
+//! The trace repeats: its last line is also its length. Several equal lines are several
+//! opportunities. What an opportunity leaves over serves further waiting packets at that moment
+//! and is lost when none waits.
+
+use narrows_base::{SpecError, Time};
+
+/// Bytes that one opportunity carries.
+pub const OPPORTUNITY_BYTES: u32 = 1500;
+
+/// A checked trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    millis: Vec<u64>,
+    period: u64,
+}
+
+impl Trace {
+    /// Reads the text of a trace file.
+    ///
+    /// # Errors
+    /// An empty trace, a line that is not a whole number of milliseconds, times that run
+    /// backwards, or a trace that ends at 0; the message names the line.
+    pub fn parse(text: &str) -> Result<Trace, SpecError> {
+        let mut millis: Vec<u64> = Vec::new();
+        for (i, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let shown: String = line.chars().take(40).collect();
+            let ms: u64 = line.parse().map_err(|_| {
+                SpecError::new(format!(
+                    "line {}: '{shown}' is not a whole number of milliseconds",
+                    i + 1
+                ))
+            })?;
+            if millis.last().is_some_and(|last| *last > ms) {
+                return Err(SpecError::new(format!(
+                    "line {}: {ms} is before the line above it; times must not run backwards",
+                    i + 1
+                )));
+            }
+            if ms > u64::MAX / 2_000_000 {
+                return Err(SpecError::new(format!("line {}: {ms} ms is too late", i + 1)));
+            }
+            millis.push(ms);
+        }
+        match millis.last() {
+            None => Err(SpecError::new("the trace has no delivery opportunity")),
+            Some(0) => Err(SpecError::new("the trace ends at 0 ms, so it cannot repeat")),
+            Some(&period) => Ok(Trace { millis, period }),
+        }
+    }
+    /// Mean rate in bit/s.
+    pub fn mean_bps(&self) -> f64 {
+        self.millis.len() as f64 * f64::from(OPPORTUNITY_BYTES) * 8000.0 / self.period as f64
+    }
+    /// Bytes that may leave in `[from, until)`.
+    pub fn bytes_between(&self, from: Time, until: Time) -> f64 {
+        self.before(until).saturating_sub(self.before(from)) as f64 * f64::from(OPPORTUNITY_BYTES)
+    }
+    /// How many opportunities come before `t`.
+    fn before(&self, t: Time) -> u64 {
+        // Opportunities up to and including t - 1 ns.
+        let Some(ns) = t.as_nanos().checked_sub(1) else { return 0 };
+        let ms = ns / 1_000_000;
+        // An opportunity at the period's end belongs to that period.
+        let (whole, rest) = (ms / self.period, ms % self.period);
+        let in_period = |x: u64| self.millis.partition_point(|m| *m <= x) as u64;
+        let zeros = in_period(0);
+        if whole == 0 {
+            return in_period(rest);
+        }
+        // Lines at 0 of a repetition coincide with the end of the one before; both count.
+        whole.saturating_mul(self.millis.len() as u64) + if rest == 0 { zeros } else { in_period(rest) }
+    }
+}
+
+/// A place in a trace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cursor {
+    round: u64,
+    index: usize,
+    /// Unused bytes of the opportunity just passed, and when it was.
+    left: u32,
+    at: Time,
+}
+
+impl Cursor {
+    /// When a packet of `size` bytes at the head of the queue since `now` has left.
+    pub(crate) fn serve(&mut self, trace: &Trace, now: Time, size: u32) -> Time {
+        let mut need = size;
+        if self.at == now {
+            let used = need.min(self.left);
+            need -= used;
+            self.left -= used;
+        } else {
+            self.left = 0;
+        }
+        if need == 0 {
+            return now;
+        }
+        self.skip_to(trace, now);
+        loop {
+            let ms = self.round.saturating_mul(trace.period).saturating_add(trace.millis[self.index]);
+            self.at = Time::from_nanos(ms.saturating_mul(1_000_000));
+            self.index += 1;
+            if self.index == trace.millis.len() {
+                (self.index, self.round) = (0, self.round + 1);
+            }
+            if need <= OPPORTUNITY_BYTES {
+                self.left = OPPORTUNITY_BYTES - need;
+                return self.at.max(now);
+            }
+            need -= OPPORTUNITY_BYTES;
+        }
+    }
+    /// Passes opportunities that went by unused.
+    fn skip_to(&mut self, trace: &Trace, now: Time) {
+        let ns = now.as_nanos();
+        let ms = ns.div_ceil(1_000_000);
+        let target = (ms / trace.period).saturating_sub(1);
+        if self.round < target {
+            (self.round, self.index) = (target, 0);
+        }
+        while self.round.saturating_mul(trace.period).saturating_add(trace.millis[self.index]) < ms {
+            self.index += 1;
+            if self.index == trace.millis.len() {
+                (self.index, self.round) = (0, self.round + 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opportunities_are_served_and_repeat() {
+        let t = Trace::parse("1\n1\n5\n10\n").unwrap();
+        let mut c = Cursor::default();
+        let ms = |m: u64| Time::from_nanos(m * 1_000_000);
+        assert_eq!(c.serve(&t, ms(0), 1500), ms(1));
+        assert_eq!(c.serve(&t, ms(1), 1000), ms(1));
+        // 500 bytes of the second opportunity are left at 1 ms, the rest comes at 5 ms.
+        assert_eq!(c.serve(&t, ms(1), 1000), ms(5));
+        assert_eq!(c.serve(&t, ms(6), 1500), ms(10));
+        assert_eq!(c.serve(&t, ms(10), 1500), ms(11));
+        assert_eq!(c.serve(&t, ms(1000), 3000), ms(1001));
+        assert_eq!(t.mean_bps(), 4.0 * 12_000.0 / 0.01);
+        assert_eq!(t.bytes_between(ms(0), ms(10)), 4500.0);
+        assert_eq!(t.bytes_between(ms(0), ms(20) + narrows_base::Duration::from_nanos(1)), 12_000.0);
+    }
+
+    #[test]
+    fn bad_traces_are_refused_with_the_line() {
+        for (bad, hint) in [("", "no delivery"), ("1\nx\n", "line 2"), ("5\n3\n", "line 2"), ("0\n0\n", "repeat"), ("-1", "line 1")] {
+            let e = Trace::parse(bad).unwrap_err().to_string();
+            assert!(e.contains(hint), "{bad:?}: {e}");
+        }
+    }
+}
