@@ -1,0 +1,114 @@
+//! What a TCP endpoint is made of, and the two presets.
+
+use narrows_base::{Duration, Packet};
+use narrows_control::Halve;
+
+/// Which endpoint a run speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Preset {
+    /// As the RFCs: initial window 4, minimum RTO 1 s, an ACK for every packet, headers inside
+    /// the packet, timestamps.
+    #[default]
+    Rfc,
+    /// As ns-2.35: initial window 2, minimum RTO 0.2 s in ticks of 10 ms, whole packets counted,
+    /// one timed packet per round trip, the window halved rather than FlightSize.
+    Ns2,
+}
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecoveryKind {
+    /// The third duplicate starts the window anew.
+    Tahoe,
+    /// Fast retransmit and fast recovery, ended by any advance (RFC 5681).
+    Reno,
+    /// Fast recovery that repairs a hole per partial acknowledgement (RFC 6582).
+    NewReno,
+    /// Selective acknowledgements (RFC 2018, RFC 6675).
+    Sack,
+    /// Reno with per-segment send times checked at duplicates (Vegas).
+    Vegas,
+}
+
+/// Parameters of a TCP endpoint pair.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TcpConfig {
+    /// Loss repair.
+    pub recovery: RecoveryKind,
+    /// Bytes of a full data packet on the wire.
+    pub packet_bytes: u32,
+    /// Header bytes inside a data packet that are not application data.
+    pub header_bytes: u32,
+    /// Bytes of an acknowledgement, and of the SYN.
+    pub ack_bytes: u32,
+    /// Initial window in segments.
+    pub initial_window: f64,
+    /// Initial slow-start threshold in segments.
+    pub initial_ssthresh: f64,
+    /// First retransmission timeout.
+    pub initial_rto: Duration,
+    /// Floor of the retransmission timeout.
+    pub min_rto: Duration,
+    /// Ceiling of the retransmission timeout.
+    pub max_rto: Duration,
+    /// Clock granularity G of the retransmission timer.
+    pub tick: Duration,
+    /// Whether RTTs are counted in whole ticks, as in ns-2.
+    pub ticked_rto: bool,
+    /// Whether every ACK gives an RTT sample (RFC 7323), rather than one timed packet per round.
+    pub timestamps: bool,
+    /// The receiver acknowledges every so many packets …
+    pub ack_every: u32,
+    /// … or after this time, whichever is first.
+    pub delayed_ack: Duration,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: bool,
+    /// What a loss halves.
+    pub halve: Halve,
+    /// Receive window in segments.
+    pub receive_window: u64,
+}
+
+impl TcpConfig {
+    /// A preset with NewReno repair and 1000-byte packets.
+    pub fn preset(preset: Preset) -> TcpConfig {
+        let rfc = TcpConfig {
+            recovery: RecoveryKind::NewReno,
+            packet_bytes: 1000,
+            header_bytes: Packet::HEADER,
+            ack_bytes: Packet::HEADER,
+            initial_window: 4.0,
+            initial_ssthresh: f64::INFINITY,
+            initial_rto: Duration::from_secs(1),
+            min_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(60),
+            tick: Duration::from_millis(1),
+            ticked_rto: false,
+            timestamps: true,
+            ack_every: 1,
+            delayed_ack: Duration::from_millis(100),
+            limited_transmit: true,
+            halve: Halve::Flight,
+            receive_window: u64::MAX,
+        };
+        match preset {
+            Preset::Rfc => rfc,
+            Preset::Ns2 => TcpConfig {
+                header_bytes: 0,
+                initial_window: 2.0,
+                initial_ssthresh: 10_000.0,
+                initial_rto: Duration::from_secs(3),
+                min_rto: Duration::from_millis(200),
+                tick: Duration::from_millis(10),
+                ticked_rto: true,
+                timestamps: false,
+                halve: Halve::Window,
+                ..rfc
+            },
+        }
+    }
+    /// Application bytes of a full data packet.
+    pub fn payload(&self) -> u32 {
+        self.packet_bytes.saturating_sub(self.header_bytes).max(1)
+    }
+}

@@ -1,0 +1,20 @@
+//! TCP, segment by segment: the sender, the receiver, loss repair and timers.
+//!
+//! Segments are numbered from 0, which is the SYN; a segment keeps its bytes for life, so a
+//! retransmission repeats exactly what was sent. Windows are the controller's.
+//!
+//! Not here, on purpose: data both ways on one connection, the FIN exchange, urgent data, window
+//! scaling, PRR (RFC 6937) and RACK (RFC 8985).
+
+pub mod config;
+pub mod ranges;
+pub mod receiver;
+pub mod rtt;
+pub mod sender;
+
+mod board;
+mod repair;
+
+pub use config::{Preset, RecoveryKind, TcpConfig};
+pub use receiver::Receiver;
+pub use sender::{Input, Output, Sender};

@@ -1,0 +1,146 @@
+//! Round-trip times and the retransmission timeout: RFC 6298, or ns-2's ticks.
+
+use super::config::TcpConfig;
+use narrows_base::{Duration, Time};
+
+/// Estimates the retransmission timeout.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    srtt: f64,
+    rttvar: f64,
+    samples: u64,
+    min: Duration,
+    /// The retransmission timeout without back-off, in seconds.
+    rto: f64,
+    min_rto: f64,
+    max_rto: f64,
+    granularity: f64,
+    /// ns-2: whole ticks; srtt in eighths and rttvar in quarters of a tick.
+    ticks: Option<(i64, i64)>,
+}
+
+impl RttEstimator {
+    /// Before the first sample.
+    pub fn new(config: &TcpConfig) -> RttEstimator {
+        RttEstimator {
+            srtt: 0.0,
+            rttvar: 0.0,
+            samples: 0,
+            min: Duration::MAX,
+            rto: config.initial_rto.as_secs_f64(),
+            min_rto: config.min_rto.as_secs_f64(),
+            max_rto: config.max_rto.as_secs_f64(),
+            granularity: config.tick.as_secs_f64(),
+            ticks: config.ticked_rto.then_some((0, 0)),
+        }
+    }
+
+    /// Takes a round-trip time seen by the controller: every acknowledgement's echo.
+    #[inline]
+    pub fn observe(&mut self, rtt: Duration) {
+        if rtt < self.min {
+            self.min = rtt;
+        }
+        let r = rtt.as_secs_f64();
+        // RTTVAR first, then SRTT: RFC 6298 section 2.
+        if self.samples == 0 {
+            self.srtt = r;
+            self.rttvar = r / 2.0;
+        } else {
+            self.rttvar += ((self.srtt - r).abs() - self.rttvar) / 4.0;
+            self.srtt += (r - self.srtt) / 8.0;
+        }
+        self.samples += 1;
+    }
+
+    /// Takes a sample into the timeout: RFC 6298 with Karn's rule kept by the caller.
+    #[inline]
+    pub fn sample(&mut self, rtt: Duration, sent: Time) {
+        match &mut self.ticks {
+            None => self.rto = self.srtt + (4.0 * self.rttvar).max(self.granularity),
+            Some((srtt, rttvar)) => {
+                let tick = self.granularity;
+                // A clock that only ticks sees the ticks between sending and now.
+                let phase = sent.as_secs_f64() % tick;
+                let t = (((rtt.as_secs_f64() + phase) / tick) as i64).max(1);
+                if *srtt == 0 {
+                    *srtt = t << 3;
+                    *rttvar = t << 1;
+                } else {
+                    let delta = t - (*srtt >> 3);
+                    *srtt = (*srtt + delta).max(1);
+                    *rttvar = (*rttvar + delta.abs() - (*rttvar >> 2)).max(1);
+                }
+                self.rto = (((*rttvar << 3) + *srtt) >> 3) as f64 * tick;
+            }
+        }
+    }
+
+    /// The opening was retransmitted: RFC 6298 section 5.7 starts at 3 s.
+    pub fn opening_was_lost(&mut self) {
+        self.rto = self.rto.max(3.0);
+    }
+
+    /// The timeout after `backoffs` doublings.
+    #[inline]
+    pub fn rto(&self, backoffs: u32) -> Duration {
+        let doubled = self.rto.max(self.min_rto) * f64::from(1u32 << backoffs.min(16));
+        Duration::from_secs_f64(doubled.min(self.max_rto))
+    }
+    /// Smoothed RTT; zero before the first sample.
+    #[inline]
+    pub fn srtt(&self) -> Duration {
+        Duration::from_secs_f64(self.srtt)
+    }
+    /// Mean deviation; zero before the first sample.
+    pub fn rttvar(&self) -> Duration {
+        Duration::from_secs_f64(self.rttvar)
+    }
+    /// Smallest RTT so far; [`Duration::MAX`] before the first sample.
+    #[inline]
+    pub fn min(&self) -> Duration {
+        self.min
+    }
+    /// Forgets the smallest RTT: the opening's small packets are not data.
+    pub fn forget_min(&mut self) {
+        self.min = Duration::MAX;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::config::Preset;
+
+    #[test]
+    fn the_timeout_follows_rfc_6298() {
+        let mut config = TcpConfig::preset(Preset::Rfc);
+        config.min_rto = Duration::ZERO;
+        let mut e = RttEstimator::new(&config);
+        assert_eq!(e.rto(0), Duration::from_secs(1));
+        let r = Duration::from_millis(100);
+        e.observe(r);
+        e.sample(r, Time::ZERO);
+        // First sample: R + 4 R/2.
+        assert_eq!(e.rto(0), Duration::from_millis(300));
+        e.observe(Duration::from_millis(200));
+        e.sample(Duration::from_millis(200), Time::ZERO);
+        // RTTVAR = 3/4 50 + 1/4 100 = 62.5 ms, SRTT = 112.5 ms.
+        assert_eq!(e.rto(0), Duration::from_secs_f64(0.1125 + 0.25));
+        assert_eq!(e.rto(2), Duration::from_secs_f64(4.0 * 0.3625));
+        assert_eq!(e.rto(60), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn ns2_counts_ticks() {
+        let mut e = RttEstimator::new(&TcpConfig::preset(Preset::Ns2));
+        assert_eq!(e.rto(0), Duration::from_secs(3));
+        let r = Duration::from_millis(47);
+        e.observe(r);
+        e.sample(r, Time::ZERO);
+        // 4 ticks: srtt 4, rttvar 2, timeout 12 ticks; the floor is 200 ms.
+        assert_eq!(e.rto(0), Duration::from_millis(200));
+        e.min_rto = 0.0;
+        assert_eq!(e.rto(0), Duration::from_millis(120));
+    }
+}

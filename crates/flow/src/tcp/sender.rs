@@ -1,0 +1,620 @@
+//! The sending side: opening, sending, acknowledgements, timers.
+//!
+//! One [`handle`](Sender::handle), then [`poll`](Sender::poll) until it waits. The order within an
+//! acknowledgement: the board, the RTT, recovery's verdict, the controller, the timer; then poll
+//! sends repair first and new data after it.
+
+use super::board::{Board, Segment};
+use super::config::TcpConfig;
+use super::repair::{Outcome, Phase, Recovery};
+use super::rtt::RttEstimator;
+use narrows_base::{Duration, Machine, Packet, Time, luck};
+use narrows_control::{Ack, Controller, Loss, LossFoundBy, RateSample, Repair, Restart, Sent};
+
+/// What can happen to a sender.
+#[derive(Clone, Copy, Debug)]
+pub enum Input {
+    /// Open the connection.
+    Open,
+    /// The application hands over this many bytes; `u64::MAX` is data without end.
+    Data(u64),
+    /// The application hands over nothing more; what has not been sent yet is dropped.
+    Stop,
+    /// An acknowledgement arrived.
+    Packet(Packet),
+    /// A time that [`Output::Wait`] named has come.
+    Due,
+}
+
+/// What a sender wants.
+#[derive(Clone, Copy, Debug)]
+pub enum Output {
+    /// Send this packet.
+    Send(Packet),
+    /// Nothing until this time, or the next input.
+    Wait(Time),
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Data packets sent, the SYN and copies included.
+    pub sent: u64,
+    /// Of these, retransmissions.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Loss episodes found without a timeout.
+    pub episodes: u64,
+}
+
+/// A TCP sender.
+pub struct Sender {
+    controller: Box<dyn Controller>,
+    board: Board,
+    recovery: Recovery,
+    rtt: RttEstimator,
+    counters: Counters,
+    flow: u32,
+    payload: u32,
+    header: u32,
+    syn_bytes: u32,
+    timestamps: bool,
+    receive_window: u64,
+    luck: u64,
+    open: bool,
+    established: bool,
+    /// Bytes that the application has handed over and that were not sent yet.
+    available: u64,
+    /// Where sending goes on; below `board.max` after a restart.
+    next: u64,
+    /// To be sent at once, whatever the window.
+    forced: Option<u64>,
+    window_limited: bool,
+    rto_due: Time,
+    backoffs: u32,
+    /// Without timestamps: the segment being timed and when it left (Karn: never a copy).
+    timed: Option<(u64, Time)>,
+    /// When pacing allows the next packet.
+    pace_free: Time,
+    round: u64,
+    /// Packets sent when the round began: its first echo ends it.
+    round_end: u64,
+    /// Delivery rate (draft-cheng-iccrg-delivery-rate-estimation).
+    delivered: u64,
+    delivered_time: Time,
+    first_sent: Time,
+    app_limited_until: u64,
+    /// Duplicates already counted as delivered, without SACK.
+    dup_credit: u64,
+}
+
+impl Sender {
+    /// A sender for flow number `flow`; `luck` is the flow's key for losses.
+    pub fn new(config: &TcpConfig, controller: Box<dyn Controller>, flow: u32, luck: u64) -> Sender {
+        Sender {
+            controller,
+            board: Board::new(),
+            recovery: Recovery::new(config.recovery, config.limited_transmit),
+            rtt: RttEstimator::new(config),
+            counters: Counters::default(),
+            flow,
+            payload: config.payload(),
+            header: config.header_bytes,
+            syn_bytes: config.ack_bytes,
+            timestamps: config.timestamps,
+            receive_window: config.receive_window,
+            luck,
+            open: false,
+            established: false,
+            available: 0,
+            next: 0,
+            forced: None,
+            window_limited: false,
+            rto_due: Time::NEVER,
+            backoffs: 0,
+            timed: None,
+            pace_free: Time::ZERO,
+            round: 0,
+            round_end: 0,
+            delivered: 0,
+            delivered_time: Time::ZERO,
+            first_sent: Time::ZERO,
+            app_limited_until: 0,
+            dup_credit: 0,
+        }
+    }
+
+    /// The controller, to be watched.
+    pub fn controller(&self) -> &dyn Controller {
+        &*self.controller
+    }
+    /// Counts since the start.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+    /// Segments sent and not cumulatively acknowledged (FlightSize).
+    #[inline]
+    pub fn flight(&self) -> u64 {
+        self.next - self.board.una
+    }
+    /// Segments cumulatively acknowledged, the SYN included.
+    pub fn acknowledged(&self) -> u64 {
+        self.board.una
+    }
+    /// Smoothed round-trip time.
+    pub fn srtt(&self) -> Duration {
+        self.rtt.srtt()
+    }
+    /// Whether everything handed over was sent and acknowledged.
+    pub fn is_idle(&self) -> bool {
+        self.available == 0 && self.board.una == self.board.max && self.established
+    }
+    /// When the retransmission timer would expire.
+    pub fn rto_due(&self) -> Time {
+        self.rto_due
+    }
+
+    #[inline]
+    fn outstanding(&self) -> u64 {
+        self.recovery.outstanding(&self.board, self.next)
+    }
+
+    fn on_ack(&mut self, now: Time, p: &Packet) {
+        if p.has(Packet::CORRUPT) || p.seq > self.board.max || p.seq < self.board.una {
+            return; // Damaged, never sent, or older than what is known.
+        }
+        if !self.established {
+            self.on_opened(now, p);
+            return;
+        }
+        let rtt = now.since(p.stamp);
+        self.rtt.observe(rtt);
+        let prior_outstanding = self.outstanding();
+        let prior_delivered = self.delivered;
+        let mut sample: Option<Segment> = None;
+        let newly_acked = p.seq - self.board.una;
+        let unambiguous = self.take_acked(now, p.seq, &mut sample);
+        let newly_sacked = self.take_sacked(now, p, &mut sample);
+        let duplicate = newly_acked == 0 && self.board.una < self.board.max;
+        let newly_delivered = self.count_delivered(prior_delivered, newly_acked, duplicate);
+        self.take_rtt_sample(now, rtt, p, newly_acked, unambiguous);
+        let fine = self.fine_timeout();
+        let was_in_repair = self.recovery.in_repair();
+        let outcome =
+            self.recovery.on_ack(&mut self.board, now, newly_acked, duplicate, fine);
+        self.next = self.next.max(self.board.una);
+
+        let total = self.counters.sent;
+        let sent_since = u64::from((total as u32).wrapping_sub(1).wrapping_sub(p.number));
+        let round_start = total.saturating_sub(sent_since) > self.round_end;
+        if round_start {
+            self.round += 1;
+            self.round_end = total;
+        }
+        let ack = Ack {
+            now,
+            rtt,
+            rtt_unambiguous: unambiguous,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min(),
+            newly_acked,
+            newly_sacked,
+            newly_delivered,
+            duplicate,
+            sent_since,
+            flight: self.flight(),
+            outstanding: self.outstanding(),
+            prior_outstanding,
+            window_limited: self.window_limited,
+            in_repair: was_in_repair,
+            round: self.round,
+            round_start,
+            marks: u32::from(p.has(Packet::ECE)),
+            rate: self.rate_sample(now, sample),
+        };
+        self.controller.on_ack(&ack);
+        if newly_acked > 0 {
+            if self.board.una == self.board.max {
+                self.rto_due = Time::NEVER;
+            } else if !outcome.keep_timer {
+                self.arm_timer(now);
+            }
+        }
+        if outcome.lost.is_some() || outcome.begins || outcome.ends || outcome.restarts {
+            self.tell_outcome(now, &outcome);
+        }
+    }
+
+    /// The SYN is answered: the first RTT sample, and data may flow.
+    fn on_opened(&mut self, now: Time, p: &Packet) {
+        if p.seq == 0 {
+            return;
+        }
+        let rtt = now.since(p.stamp);
+        let transmissions = self.board.get(0).transmissions;
+        self.rtt.observe(rtt);
+        if transmissions == 1 {
+            self.rtt.sample(rtt, p.stamp);
+        } else {
+            self.rtt.opening_was_lost();
+        }
+        // The opening's 40 bytes travel faster than data do: controllers that compare RTTs with
+        // the smallest must not see it.
+        self.rtt.forget_min();
+        self.recovery.acked(self.board.get(0).copies);
+        self.board.una = 1;
+        self.next = 1;
+        self.established = true;
+        self.backoffs = 0;
+        self.rto_due = Time::NEVER;
+        self.timed = None;
+        self.round_end = self.counters.sent;
+        self.delivered_time = now;
+        self.first_sent = now;
+    }
+
+    /// Takes cumulatively acknowledged segments off the board; false if one had been sent twice.
+    #[inline]
+    fn take_acked(&mut self, now: Time, to: u64, sample: &mut Option<Segment>) -> bool {
+        let mut unambiguous = true;
+        for seq in self.board.una..to {
+            let segment = *self.board.get(seq);
+            unambiguous &= segment.transmissions == 1;
+            self.recovery.acked(segment.copies);
+            if !segment.sacked {
+                self.deliver(now, &segment, sample);
+            }
+        }
+        self.board.una = to;
+        unambiguous
+    }
+
+    #[inline]
+    fn take_sacked(&mut self, now: Time, p: &Packet, sample: &mut Option<Segment>) -> u64 {
+        if p.sack[0].1 == 0 || !self.recovery.uses_sack() {
+            return 0;
+        }
+        let mut fresh: u64 = 0;
+        // Delivery is counted after the board is updated: collect the newest.
+        let mut newest: Option<Segment> = None;
+        for (from, to) in p.sack {
+            if to == 0 {
+                break;
+            }
+            let (from, to) = (p.seq + u64::from(from), p.seq + u64::from(to));
+            self.recovery.sack(&mut self.board, from, to, |board, seq| {
+                fresh += 1;
+                let segment = board.get(seq);
+                if newest.is_none_or(|n| segment.sent >= n.sent) {
+                    newest = Some(*segment);
+                }
+            });
+        }
+        if let Some(segment) = newest {
+            self.delivered += fresh - 1;
+            self.deliver(now, &segment, sample);
+        }
+        fresh
+    }
+
+    #[inline]
+    fn deliver(&mut self, now: Time, segment: &Segment, sample: &mut Option<Segment>) {
+        self.delivered += 1;
+        self.delivered_time = now;
+        if sample.is_none_or(|s| segment.sent >= s.sent) {
+            *sample = Some(*segment);
+            self.first_sent = segment.sent;
+        }
+    }
+
+    /// Segments that this ACK shows delivered; without SACK a duplicate is one, and an advance
+    /// is reduced by the duplicates counted before it.
+    #[inline]
+    fn count_delivered(&mut self, before: u64, newly_acked: u64, duplicate: bool) -> u64 {
+        if self.recovery.uses_sack() {
+            return self.delivered - before;
+        }
+        if duplicate {
+            self.dup_credit += 1;
+            return 1;
+        }
+        let counted = self.dup_credit.min(newly_acked.saturating_sub(1));
+        self.dup_credit -= counted;
+        if self.board.una == self.board.max {
+            self.dup_credit = 0;
+        }
+        newly_acked - counted
+    }
+
+    #[inline]
+    fn take_rtt_sample(&mut self, now: Time, rtt: Duration, p: &Packet, acked: u64, unambiguous: bool) {
+        if acked == 0 {
+            return;
+        }
+        if self.timestamps {
+            self.rtt.sample(rtt, p.stamp);
+            self.backoffs = 0;
+        } else if let Some((seq, sent)) = self.timed {
+            if self.board.una > seq {
+                self.timed = None;
+                if unambiguous || self.recovery.phase == Phase::Open {
+                    self.rtt.sample(now.since(sent), sent);
+                    self.backoffs = 0;
+                }
+            }
+        }
+    }
+
+    /// Vegas's fine-grained timeout: facts sheet section 1.5.
+    fn fine_timeout(&self) -> Duration {
+        let fine = self.rtt.srtt().as_secs_f64() + 2.0 * self.rtt.rttvar().as_secs_f64();
+        Duration::from_secs_f64(fine * 17.0 / 16.0)
+    }
+
+    #[inline]
+    fn rate_sample(&self, now: Time, sample: Option<Segment>) -> Option<RateSample> {
+        let s = sample?;
+        let send = s.sent.since(s.first_sent);
+        let ack = now.since(s.delivered_time);
+        let interval = send.max(ack);
+        // Shorter than a round trip: the sample is not to be trusted (ACK compression).
+        if interval < self.rtt.min() || interval == Duration::ZERO {
+            return None;
+        }
+        Some(RateSample {
+            delivered: self.delivered - s.delivered,
+            interval,
+            prior_delivered: s.delivered,
+            total_delivered: self.delivered,
+            app_limited: s.app_limited,
+        })
+    }
+
+    #[cold]
+    fn tell_outcome(&mut self, now: Time, outcome: &Outcome) {
+        let repair = Repair {
+            now,
+            flight: self.board.max - self.board.una,
+            outstanding: self.outstanding(),
+            min_rtt: self.rtt.min(),
+            srtt: self.rtt.srtt(),
+        };
+        if outcome.ends {
+            self.controller.on_repair_end(&repair);
+        }
+        if let Some((segments, sent, transmissions, found_by)) = outcome.lost {
+            let new_episode = outcome.begins || outcome.restarts;
+            self.controller.on_loss(&Loss { now, segments, sent, transmissions, found_by, new_episode });
+        }
+        if outcome.restarts {
+            self.restart(now, repair.flight, false);
+        }
+        if outcome.begins {
+            self.counters.episodes += 1;
+            self.controller.on_repair(&repair);
+            self.timed = None;
+            self.arm_timer(now);
+        }
+        if outcome.force.is_some() {
+            self.forced = outcome.force;
+        }
+    }
+
+    fn restart(&mut self, now: Time, flight: u64, timeout: bool) {
+        self.next = self.board.una;
+        self.forced = None;
+        self.timed = None;
+        self.pace_free = now;
+        self.controller.on_restart(&Restart {
+            now,
+            flight,
+            timeout,
+            backoffs: if timeout { self.backoffs } else { 1 },
+            min_rtt: self.rtt.min(),
+            srtt: self.rtt.srtt(),
+        });
+        self.arm_timer(now);
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.counters.timeouts += 1;
+        self.backoffs = self.backoffs.saturating_add(1);
+        if !self.established {
+            self.forced = Some(0);
+            self.arm_timer(now);
+            return;
+        }
+        let flight = self.board.max - self.board.una;
+        let oldest = self.board.get(self.board.una);
+        let loss = Loss {
+            now,
+            segments: flight.saturating_sub(self.recovery.sacked.iter().map(|r| r.1 - r.0).sum()),
+            sent: oldest.sent,
+            transmissions: u32::from(oldest.transmissions),
+            found_by: LossFoundBy::Timeout,
+            new_episode: true,
+        };
+        self.recovery.restart(&mut self.board);
+        self.controller.on_loss(&loss);
+        self.restart(now, flight, true);
+    }
+
+    #[inline]
+    fn arm_timer(&mut self, now: Time) {
+        self.rto_due = now + self.rtt.rto(self.backoffs);
+    }
+
+    /// Sends segment `seq`, which is on the board or is the next new one.
+    #[inline]
+    fn transmit(&mut self, now: Time, seq: u64) -> Packet {
+        let copy = seq < self.board.max;
+        if self.board.una == self.board.max || self.outstanding() == 0 {
+            // A flight begins: the delivery-rate sample does too.
+            self.first_sent = now;
+            self.delivered_time = now;
+        }
+        if !copy {
+            let bytes = if seq == 0 { 0 } else { self.available.min(u64::from(self.payload)) };
+            if self.available != u64::MAX {
+                self.available -= bytes;
+            }
+            self.board.push(Segment { bytes: bytes as u16, ..Segment::default() });
+            if !self.timestamps && self.timed.is_none() {
+                self.timed = Some((seq, now));
+            }
+        }
+        let app_limited = self.delivered < self.app_limited_until;
+        let (delivered, delivered_time, first_sent) =
+            (self.delivered, self.delivered_time, self.first_sent);
+        let segment = self.board.get_mut(seq);
+        segment.sent = now;
+        segment.delivered = delivered;
+        segment.delivered_time = delivered_time;
+        segment.first_sent = first_sent;
+        segment.app_limited = app_limited;
+        segment.transmissions = segment.transmissions.saturating_add(1);
+        let bytes = u32::from(segment.bytes);
+        self.recovery.sent(&mut self.board, seq);
+        let number = self.counters.sent;
+        self.counters.sent += 1;
+        self.counters.retransmissions += u64::from(copy);
+        if self.rto_due.is_never() {
+            self.arm_timer(now);
+        }
+        let size = if seq == 0 { self.syn_bytes } else { bytes + self.header };
+        self.controller.on_sent(&Sent {
+            now,
+            bytes: size,
+            outstanding: self.recovery.outstanding(&self.board, self.next),
+            retransmission: copy,
+        });
+        let mut flags = if copy { Packet::RETRANSMISSION } else { 0 };
+        if seq == 0 {
+            flags |= Packet::SYN;
+        }
+        Packet {
+            seq,
+            stamp: now,
+            number: number as u32,
+            luck: luck::mix(self.luck.wrapping_add(number)) as u32,
+            sack: [(bytes, 0), (0, 0), (0, 0)],
+            flow: self.flow,
+            size: size as u16,
+            hop: 0,
+            flags,
+        }
+    }
+
+    /// The segment that may be sent now, if any: repair, then what a restart sends again, then
+    /// new data.
+    #[inline]
+    fn choose(&mut self) -> Option<u64> {
+        if self.recovery.in_repair() {
+            if let Some(seq) = self.recovery.next_hole(&self.board) {
+                self.recovery.repaired(seq);
+                return Some(seq);
+            }
+        }
+        while self.next < self.board.max {
+            let seq = self.next;
+            self.next += 1;
+            if !self.board.get(seq).sacked {
+                return Some(seq);
+            }
+        }
+        if self.available > 0 && self.board.max - self.board.una < self.receive_window {
+            self.next += 1;
+            return Some(self.next - 1);
+        }
+        if self.recovery.in_repair() {
+            let seq = self.recovery.next_guess(&self.board)?;
+            self.recovery.repaired(seq);
+            return Some(seq);
+        }
+        None
+    }
+
+    fn wait(&self, pace: Time) -> Output {
+        Output::Wait(self.rto_due.min(pace).min(self.controller.next_tick()))
+    }
+}
+
+impl Machine for Sender {
+    type Input = Input;
+    type Output = Output;
+
+    #[inline]
+    fn handle(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Packet(p) => self.on_ack(now, &p),
+            Input::Open => {
+                if !self.open {
+                    self.open = true;
+                    self.forced = Some(0);
+                }
+            }
+            Input::Data(bytes) => self.available = self.available.saturating_add(bytes),
+            Input::Stop => self.available = 0,
+            Input::Due => {
+                if now >= self.rto_due {
+                    self.on_timeout(now);
+                }
+                if now >= self.controller.next_tick() {
+                    self.controller.on_tick(now);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Time) -> Output {
+        if let Some(seq) = self.forced.take() {
+            if seq >= self.board.una {
+                self.recovery.repaired(seq);
+                self.next = self.next.max(seq + 1);
+                return Output::Send(self.transmit(now, seq));
+            }
+        }
+        if !self.established {
+            return Output::Wait(self.rto_due);
+        }
+        let allowance = self.controller.allowance();
+        if allowance.rate.is_some() && now < self.pace_free {
+            return self.wait(self.pace_free);
+        }
+        // A float's cast saturates: an infinite window is u64::MAX.
+        let window = (allowance.window as u64).saturating_add_signed(self.recovery.bonus());
+        let outstanding = self.outstanding();
+        if outstanding >= window {
+            self.window_limited = true;
+            return self.wait(Time::NEVER);
+        }
+        match self.choose() {
+            Some(seq) => {
+                let packet = self.transmit(now, seq);
+                if let Some(rate) = allowance.rate {
+                    let bits = f64::from(packet.size) * 8.0;
+                    let gap = Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
+                    self.pace_free = self.pace_free.max(now) + gap;
+                }
+                Output::Send(packet)
+            }
+            None => {
+                self.window_limited = false;
+                self.app_limited_until = self.delivered + outstanding.max(1);
+                self.wait(Time::NEVER)
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sender(flow {}, {}..{}, {:?})", self.flow, self.board.una, self.board.max, self.recovery.phase)
+    }
+}
+
+#[cfg(test)]
+#[path = "sender_tests.rs"]
+mod tests;

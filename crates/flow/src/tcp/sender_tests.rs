@@ -1,0 +1,253 @@
+//! Timed stories: at t this arrives, then that must leave.
+
+use super::*;
+use crate::protocol::Protocol;
+use crate::tcp::{Preset, Receiver};
+use narrows_base::{Luck, Spec};
+
+/// A sender and a receiver with nothing between them: packets arrive when the story says so.
+struct Pair {
+    sender: Sender,
+    receiver: Receiver,
+    now: Time,
+    /// Packets that left the sender and were not delivered yet.
+    wire: Vec<Packet>,
+}
+
+impl Pair {
+    fn new(spec: &str) -> Pair {
+        let spec = Spec::parse(spec).unwrap();
+        let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
+        let (sender, receiver) = protocol.endpoints(0, Luck::seed(1));
+        let mut pair = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
+        pair.tell(Input::Open);
+        pair.tell(Input::Data(u64::MAX));
+        pair.after_ms(50);
+        pair.deliver(|_| true);
+        pair
+    }
+    fn after_ms(&mut self, ms: u64) {
+        self.now += Duration::from_millis(ms);
+    }
+    fn tell(&mut self, input: Input) {
+        self.sender.handle(self.now, input);
+        while let Output::Send(p) = self.sender.poll(self.now) {
+            self.wire.push(p);
+        }
+    }
+    /// Delivers what is on the wire, except what `passes` refuses; answers come at once.
+    fn deliver(&mut self, mut passes: impl FnMut(&Packet) -> bool) {
+        for p in std::mem::take(&mut self.wire) {
+            if !passes(&p) {
+                continue;
+            }
+            if let Some(ack) = self.receiver.on_packet(self.now, &p) {
+                self.tell(Input::Packet(ack));
+            }
+        }
+    }
+    /// A round trip of 50 ms.
+    fn round(&mut self, passes: impl FnMut(&Packet) -> bool) {
+        self.after_ms(50);
+        self.deliver(passes);
+    }
+    fn seqs(&self) -> Vec<u64> {
+        self.wire.iter().map(|p| p.seq).collect()
+    }
+    fn timeout(&mut self) {
+        self.now = self.sender.rto_due();
+        self.tell(Input::Due);
+    }
+}
+
+#[test]
+fn data_follow_the_opening_by_one_round_trip() {
+    let p = Pair::new("reno");
+    assert_eq!(p.seqs(), [1, 2, 3, 4]);
+    assert!(p.wire.iter().all(|p| p.size == 1000 && p.payload() == 960));
+}
+
+#[test]
+fn slow_start_doubles_per_round() {
+    let mut p = Pair::new("reno");
+    p.round(|_| true);
+    assert_eq!(p.wire.len(), 8);
+    p.round(|_| true);
+    assert_eq!(p.wire.len(), 16);
+}
+
+#[test]
+fn the_third_duplicate_repairs_and_an_advance_ends_it() {
+    for kind in ["reno", "newreno", "sack"] {
+        let mut p = Pair::new(kind);
+        p.round(|_| true);
+        p.round(|_| true); // 16 in flight: 13..=28
+        let lost = p.wire[0].seq;
+        p.round(|p| p.seq != lost);
+        let repairs: Vec<u64> =
+            p.wire.iter().filter(|p| p.has(Packet::RETRANSMISSION)).map(|p| p.seq).collect();
+        assert_eq!(repairs, [lost], "{kind}");
+        p.round(|_| true);
+        assert!(p.receiver.next_expected() > 28, "{kind}");
+        assert_eq!(p.sender.counters().timeouts, 0, "{kind}");
+        assert!(!p.sender.recovery.in_repair(), "{kind}");
+    }
+}
+
+#[test]
+fn sack_repairs_many_holes_in_one_round_trip_and_newreno_one_per_round() {
+    let rounds = |kind: &str| {
+        let mut p = Pair::new(kind);
+        for _ in 0..3 {
+            p.round(|_| true);
+        }
+        let first = p.wire[0].seq;
+        let mut lost: Vec<u64> = (0..5).map(|i| first + 4 * i).collect();
+        let last = *lost.last().unwrap();
+        let mut rounds = 0;
+        while p.receiver.next_expected() <= last && rounds < 20 {
+            p.round(|p| {
+                let gone = lost.iter().position(|l| *l == p.seq);
+                gone.map(|i| lost.remove(i)).is_none()
+            });
+            rounds += 1;
+        }
+        assert_eq!(p.sender.counters().timeouts, 0, "{kind}");
+        assert_eq!(p.sender.counters().retransmissions, 5, "{kind}");
+        rounds
+    };
+    assert!(rounds("sack") <= 3, "sack: {}", rounds("sack"));
+    assert!(rounds("newreno") >= 5, "newreno: {}", rounds("newreno"));
+}
+
+#[test]
+fn tahoe_goes_back_to_the_hole_and_starts_anew() {
+    let mut p = Pair::new("tahoe");
+    p.round(|_| true);
+    p.round(|_| true);
+    let lost = p.wire[0].seq;
+    p.round(|p| p.seq != lost);
+    assert_eq!(p.sender.controller().allowance().window, 1.0);
+    let again: Vec<u64> = p.seqs().into_iter().filter(|s| *s == lost).collect();
+    assert_eq!(again.len(), 1);
+}
+
+#[test]
+fn timeouts_back_off_exponentially_and_stop_at_the_ceiling() {
+    let mut p = Pair::new("reno(max-rto=10s)");
+    p.wire.clear();
+    let mut gaps = Vec::new();
+    for _ in 0..6 {
+        let before = p.now;
+        p.timeout();
+        gaps.push(p.now.since(before).as_secs_f64());
+        assert_eq!(p.seqs(), [1], "the earliest segment, once");
+        p.wire.clear();
+    }
+    let whole: Vec<u64> = gaps.iter().map(|g| g.round() as u64).collect();
+    assert_eq!(whole, [1, 2, 4, 8, 10, 10]);
+    assert_eq!(p.sender.counters().timeouts, 6);
+}
+
+#[test]
+fn a_lost_opening_is_sent_again_and_raises_the_timeout() {
+    let spec = Spec::parse("reno").unwrap();
+    let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
+    let (sender, receiver) = protocol.endpoints(0, Luck::seed(1));
+    let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
+    p.tell(Input::Data(u64::MAX));
+    p.tell(Input::Open);
+    p.wire.clear();
+    p.timeout();
+    assert_eq!(p.now, Time::ZERO + Duration::from_secs(1));
+    assert_eq!(p.seqs(), [0]);
+    p.round(|_| true);
+    assert_eq!(p.sender.rto_due().since(p.now), Duration::from_secs(3), "RFC 6298 section 5.7");
+}
+
+#[test]
+fn a_finite_transfer_ends_with_a_short_segment_and_stops() {
+    let spec = Spec::parse("sack").unwrap();
+    let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
+    let (sender, receiver) = protocol.endpoints(0, Luck::seed(1));
+    let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
+    p.tell(Input::Open);
+    p.tell(Input::Data(2000));
+    for _ in 0..4 {
+        p.round(|_| true);
+    }
+    assert_eq!(p.receiver.delivered(), 2000);
+    assert!(p.sender.is_idle());
+    assert!(p.sender.rto_due().is_never());
+    assert_eq!(p.sender.counters().sent, 4, "the opening, 960, 960 and 80 bytes");
+}
+
+#[test]
+fn nonsense_acknowledgements_change_nothing() {
+    let mut p = Pair::new("sack");
+    let mut ack = p.receiver.on_packet(p.now, &p.wire[0].clone()).unwrap();
+    for seq in [0, 1_000_000, u64::MAX] {
+        ack.seq = seq;
+        p.tell(Input::Packet(ack));
+    }
+    assert_eq!(p.sender.acknowledged(), 1);
+    ack.seq = 1;
+    ack.sack = [(5, 2), (u32::MAX, u32::MAX), (1, u32::MAX)];
+    p.tell(Input::Packet(ack));
+    assert_eq!(p.sender.acknowledged(), 1);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+    /// Whatever is lost, duplicated and reordered: the application's bytes arrive, each once, and
+    /// what recovery counts as outstanding stays within what is in flight.
+    #[test]
+    fn everything_arrives_on_a_terrible_path(
+        seed in 0u64..10_000,
+        kind in 0usize..4,
+        loss in 0.0f64..0.4,
+    ) {
+        let name = crate::PROTOCOLS[kind].name;
+        let spec = Spec::named(name);
+        let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
+        let (sender, receiver) = protocol.endpoints(0, Luck::seed(seed));
+        let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
+        let mut dice = Luck::seed(seed).named("path").stream();
+        p.tell(Input::Open);
+        p.tell(Input::Data(200_000));
+        let mut turns = 0;
+        while !p.sender.is_idle() {
+            turns += 1;
+            proptest::prop_assert!(turns < 200_000, "{name} is stuck at {:?}", p.sender);
+            p.now += Duration::from_micros(1 + dice.bits() % 3000);
+            if p.wire.is_empty() {
+                p.sender.handle(p.now, Input::Due);
+                match p.sender.poll(p.now) {
+                    Output::Send(s) => { p.wire.push(s); p.tell(Input::Due); }
+                    Output::Wait(t) => {
+                        proptest::prop_assert!(!t.is_never(), "{name} waits for ever: {:?}", p.sender);
+                        p.now = p.now.max(t);
+                        p.tell(Input::Due);
+                    }
+                }
+                continue;
+            }
+            let i = (dice.bits() % p.wire.len().min(4) as u64) as usize;
+            let packet = p.wire.remove(i);
+            if dice.chance(loss) { continue; }
+            if dice.chance(0.05) { p.wire.push(packet); }
+            if let Some(ack) = p.receiver.on_packet(p.now, &packet) {
+                if !dice.chance(loss) { p.tell(Input::Packet(ack)); }
+                if dice.chance(0.05) { p.tell(Input::Packet(ack)); }
+            }
+            let board = &p.sender.board;
+            let copies: u64 = (board.una..board.max).map(|s| u64::from(board.get(s).copies)).sum();
+            proptest::prop_assert_eq!(copies, pipe(&p.sender), "the pipe is the sum of copies");
+        }
+        proptest::prop_assert_eq!(p.receiver.delivered(), 200_000);
+    }
+}
+
+fn pipe(sender: &Sender) -> u64 {
+    sender.recovery.pipe_for_tests()
+}
