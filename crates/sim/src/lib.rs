@@ -1,1 +1,21 @@
-//! sim
+//! The event engine: virtual time for endpoints and links.
+//!
+//! A [`NetworkSpec`] says what there is; [`run`] gives a [`RunResult`]. Equal specification and
+//! seed give an equal [`RunResult::digest`] on every machine and with any number of threads.
+
+pub mod calendar;
+pub mod result;
+pub mod source;
+pub mod spec;
+
+mod flow;
+mod histogram;
+mod meter;
+mod network;
+mod series;
+
+pub use histogram::Histogram;
+pub use network::run;
+pub use result::{FlowResult, GroupResult, LinkGroup, LinkResult, RunResult, Table};
+pub use source::{SOURCES, SourceSpec};
+pub use spec::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError};

@@ -1,0 +1,369 @@
+//! The event queue: a bucketed calendar.
+//!
+//! Events are 16 bytes and `Copy`. Buckets are linked lists in one recycled slab, so pushing
+//! touches the list's head and the slab's hottest slot; the bucket in hand is a small sorted
+//! vector. Events beyond the calendar's year wait in a heap. The order of events is theirs alone
+//! (time, then kind, then number), so the width of buckets, which adapts to the traffic, changes
+//! the speed and nothing else.
+
+use narrows_base::Time;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// An event: its time, and who it is for. Ordered by time, then kind, then number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Event {
+    /// When.
+    pub time: Time,
+    key: u32,
+}
+
+/// What kinds of events there are, in the order in which simultaneous ones are handled.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u32)]
+pub enum Kind {
+    /// A scheduled change of a link.
+    Change = 0,
+    /// Measuring begins.
+    Measure = 1,
+    /// A link has something to do: a packet arrives at its far end, or a service ends.
+    Link = 2,
+    /// An application's turn.
+    Source = 3,
+    /// A sender's timer.
+    Sender = 4,
+    /// A receiver's timer.
+    Receiver = 5,
+    /// A sample for the series.
+    Sample = 6,
+}
+
+const KINDS: [Kind; 7] = [
+    Kind::Change,
+    Kind::Measure,
+    Kind::Link,
+    Kind::Source,
+    Kind::Sender,
+    Kind::Receiver,
+    Kind::Sample,
+];
+
+/// Largest number that an event can carry.
+pub const MAX_NUMBER: u32 = (1 << 28) - 1;
+
+impl Event {
+    /// An event of `kind` for entity `number`.
+    #[inline]
+    pub fn new(time: Time, kind: Kind, number: u32) -> Event {
+        debug_assert!(number <= MAX_NUMBER);
+        Event { time, key: (kind as u32) << 28 | number }
+    }
+    /// Its kind.
+    #[inline]
+    pub fn kind(self) -> Kind {
+        KINDS[(self.key >> 28) as usize]
+    }
+    /// The entity's number.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.key & MAX_NUMBER
+    }
+}
+
+const BUCKETS: u64 = 8192;
+const MASK: u64 = BUCKETS - 1;
+const WORDS: usize = BUCKETS as usize / 64;
+const NIL: u32 = u32::MAX;
+/// Pops between two looks at the bucket width.
+const REVIEW: u32 = 8192;
+
+#[derive(Clone, Copy)]
+struct Node {
+    event: Event,
+    next: u32,
+}
+
+/// The event queue.
+pub struct Calendar {
+    nodes: Vec<Node>,
+    free: u32,
+    heads: Box<[u32]>,
+    /// A bit per bucket that holds something, and a bit per word that is not zero.
+    occupied: [u64; WORDS],
+    summary: [u64; WORDS / 64],
+    /// Events in buckets, the one in hand not counted.
+    stored: usize,
+    /// The bucket in hand, latest first.
+    current: Vec<Event>,
+    /// Absolute number of the bucket in hand.
+    bucket: u64,
+    /// A bucket is 2^shift nanoseconds.
+    shift: u32,
+    far: BinaryHeap<Reverse<Event>>,
+    pops: u32,
+    opened: u32,
+    far_pushes: u32,
+}
+
+impl Default for Calendar {
+    fn default() -> Calendar {
+        Calendar {
+            nodes: Vec::new(),
+            free: NIL,
+            heads: vec![NIL; BUCKETS as usize].into_boxed_slice(),
+            occupied: [0; WORDS],
+            summary: [0; WORDS / 64],
+            stored: 0,
+            current: Vec::new(),
+            bucket: 0,
+            shift: 14,
+            far: BinaryHeap::new(),
+            pops: 0,
+            opened: 0,
+            far_pushes: 0,
+        }
+    }
+}
+
+impl Calendar {
+    /// An empty calendar.
+    pub fn new() -> Calendar {
+        Calendar::default()
+    }
+
+    /// Adds an event; its time must not be before that of the last one popped.
+    #[inline]
+    pub fn push(&mut self, event: Event) {
+        let bucket = event.time.as_nanos() >> self.shift;
+        if bucket <= self.bucket {
+            self.push_current(event);
+        } else if bucket - self.bucket < BUCKETS {
+            self.store(bucket, event);
+        } else {
+            self.far_pushes += 1;
+            self.far.push(Reverse(event));
+        }
+    }
+
+    /// Takes the earliest event if it is not after `until`.
+    #[inline]
+    pub fn pop(&mut self, until: Time) -> Option<Event> {
+        if self.current.is_empty() {
+            self.open_next();
+        }
+        let event = *self.current.last()?;
+        if event.time > until {
+            return None;
+        }
+        self.current.pop();
+        self.pops += 1;
+        Some(event)
+    }
+
+    #[inline]
+    fn push_current(&mut self, event: Event) {
+        let mut at = self.current.len();
+        while at > 0 && self.current[at - 1] < event {
+            at -= 1;
+        }
+        self.current.insert(at, event);
+    }
+
+    #[inline]
+    fn store(&mut self, bucket: u64, event: Event) {
+        let slot = (bucket & MASK) as usize;
+        let node = Node { event, next: self.heads[slot] };
+        let index = if self.free == NIL {
+            self.nodes.push(node);
+            (self.nodes.len() - 1) as u32
+        } else {
+            let index = self.free;
+            self.free = self.nodes[index as usize].next;
+            self.nodes[index as usize] = node;
+            index
+        };
+        self.heads[slot] = index;
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+        self.summary[slot / 4096] |= 1 << (slot / 64 % 64);
+        self.stored += 1;
+    }
+
+    /// Makes the next bucket that holds something the one in hand.
+    fn open_next(&mut self) {
+        if self.pops >= REVIEW {
+            self.review();
+        }
+        let near = if self.stored > 0 { Some(self.next_occupied()) } else { None };
+        let far = self.far.peek().map(|e| e.0.time.as_nanos() >> self.shift);
+        let Some(bucket) = near.into_iter().chain(far).min() else { return };
+        self.bucket = bucket;
+        self.opened += 1;
+        self.take_bucket((bucket & MASK) as usize);
+        while let Some(Reverse(event)) = self.far.peek() {
+            let b = event.time.as_nanos() >> self.shift;
+            if b - bucket >= BUCKETS {
+                break;
+            }
+            let event = *event;
+            self.far.pop();
+            if b == bucket {
+                self.current.push(event);
+            } else {
+                self.store(b, event);
+            }
+        }
+        if self.current.len() > 1 {
+            self.current.sort_unstable_by(|a, b| b.cmp(a));
+        }
+    }
+
+    #[inline]
+    fn take_bucket(&mut self, slot: usize) {
+        let mut index = self.heads[slot];
+        self.heads[slot] = NIL;
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        if self.occupied[slot / 64] == 0 {
+            self.summary[slot / 4096] &= !(1 << (slot / 64 % 64));
+        }
+        while index != NIL {
+            let node = &mut self.nodes[index as usize];
+            self.current.push(node.event);
+            let next = node.next;
+            node.next = self.free;
+            self.free = index;
+            index = next;
+            self.stored -= 1;
+        }
+    }
+
+    /// Absolute number of the next bucket after the one in hand that holds something.
+    #[inline]
+    fn next_occupied(&self) -> u64 {
+        let start = ((self.bucket + 1) & MASK) as usize;
+        let slot = self.scan(start).or_else(|| self.scan(0)).unwrap_or(start);
+        let ahead = (slot as u64).wrapping_sub(start as u64) & MASK;
+        self.bucket + 1 + ahead
+    }
+
+    /// The first occupied slot at or after `from`.
+    #[inline]
+    fn scan(&self, from: usize) -> Option<usize> {
+        let word = from / 64;
+        let bits = self.occupied[word] & (!0 << (from % 64));
+        if bits != 0 {
+            return Some(word * 64 + bits.trailing_zeros() as usize);
+        }
+        let next = word + 1;
+        for s in next / 64..WORDS / 64 {
+            let mask = if s == next / 64 { !0 << (next % 64) } else { !0 };
+            let words = self.summary[s] & mask;
+            if words != 0 {
+                let word = s * 64 + words.trailing_zeros() as usize;
+                return Some(word * 64 + self.occupied[word].trailing_zeros() as usize);
+            }
+        }
+        None
+    }
+
+    /// Adapts the bucket width: two to six events per bucket opened, few beyond the year.
+    #[cold]
+    fn review(&mut self) {
+        let per_bucket = f64::from(self.pops) / f64::from(self.opened.max(1));
+        let beyond = f64::from(self.far_pushes) / f64::from(self.pops);
+        let shift = if beyond > 0.05 && per_bucket < 24.0 {
+            self.shift + 1
+        } else if per_bucket > 6.0 && beyond < 0.01 {
+            self.shift.saturating_sub(1).max(4)
+        } else if per_bucket < 1.2 {
+            self.shift + 1
+        } else {
+            self.shift
+        };
+        (self.pops, self.opened, self.far_pushes) = (0, 0, 0);
+        let shift = shift.min(40);
+        if shift != self.shift {
+            self.rebuild(shift);
+        }
+    }
+
+    /// Everything into buckets of another width. The bucket in hand is empty.
+    fn rebuild(&mut self, shift: u32) {
+        let start = self.bucket << self.shift;
+        let mut events = Vec::with_capacity(self.stored);
+        for slot in 0..BUCKETS as usize {
+            let mut index = self.heads[slot];
+            while index != NIL {
+                events.push(self.nodes[index as usize].event);
+                index = self.nodes[index as usize].next;
+            }
+        }
+        self.heads.fill(NIL);
+        self.occupied.fill(0);
+        self.summary.fill(0);
+        self.nodes.clear();
+        (self.free, self.stored) = (NIL, 0);
+        self.bucket = start >> shift;
+        self.shift = shift;
+        // Those in the first bucket go where they are found next: in hand, unsorted buckets are
+        // not allowed, so the heap keeps them.
+        for event in events {
+            let bucket = event.time.as_nanos() >> shift;
+            if bucket > self.bucket && bucket - self.bucket < BUCKETS {
+                self.store(bucket, event);
+            } else {
+                self.far.push(Reverse(event));
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Calendar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let pending = self.stored + self.current.len() + self.far.len();
+        write!(f, "Calendar({pending} events, buckets of 2^{} ns)", self.shift)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::Luck;
+
+    /// Random pushes and pops against a heap, over time scales from nanoseconds to minutes.
+    #[test]
+    fn events_come_in_the_written_order_whatever_their_spacing() {
+        for scale in [1u64, 100, 10_000, 1_000_000, 1_000_000_000, 60_000_000_000] {
+            let mut dice = Luck::seed(scale).named("calendar").stream();
+            let (mut calendar, mut heap) = (Calendar::new(), BinaryHeap::new());
+            let mut now = 0;
+            for i in 0..60_000u32 {
+                for _ in 0..dice.bits() % 3 {
+                    let mut at = now + dice.bits() % scale.max(2);
+                    if dice.chance(0.02) {
+                        at += scale * 5_000;
+                    }
+                    let event = Event::new(Time::from_nanos(at), KINDS[i as usize % 7], i % 50);
+                    calendar.push(event);
+                    heap.push(Reverse(event));
+                }
+                let expected = heap.pop().map(|e| e.0);
+                assert_eq!(calendar.pop(Time::NEVER), expected);
+                if let Some(e) = expected {
+                    now = e.time.as_nanos();
+                }
+            }
+            while let Some(Reverse(e)) = heap.pop() {
+                assert_eq!(calendar.pop(Time::NEVER), Some(e));
+            }
+            assert_eq!(calendar.pop(Time::NEVER), None);
+        }
+    }
+
+    #[test]
+    fn nothing_after_the_end_is_given_out() {
+        let mut c = Calendar::new();
+        c.push(Event::new(Time::from_nanos(50), Kind::Link, 1));
+        assert_eq!(c.pop(Time::from_nanos(49)), None);
+        assert!(c.pop(Time::from_nanos(50)).is_some());
+    }
+}

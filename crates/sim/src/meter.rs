@@ -1,0 +1,154 @@
+//! Counting what happens on a link, per group of flows.
+
+use crate::result::{LinkGroup, LinkResult};
+use narrows_base::{Packet, Time};
+use narrows_path::Meter;
+
+/// Counts of one link over the measured span, and over the sample in hand.
+#[derive(Debug)]
+pub(crate) struct LinkMeter {
+    from: Time,
+    until: Time,
+    groups: Vec<LinkGroup>,
+    served_bits: f64,
+    /// Packets times nanoseconds of waiting.
+    waiting: f64,
+    queue_max: usize,
+    /// Counts per sample interval, if sampled.
+    pub bins: Option<Bins>,
+}
+
+/// Counts per interval. A computed link tells of departures ahead of time, so the bins reach
+/// beyond the present.
+#[derive(Debug)]
+pub(crate) struct Bins {
+    start: u64,
+    interval: u64,
+    pub counts: Vec<Bin>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bin {
+    pub bits: f64,
+    pub drops: u32,
+    pub losses: u32,
+    pub queue_max: u32,
+}
+
+impl Bins {
+    pub fn new(start: Time, interval: u64, end: Time) -> Bins {
+        let n = end.since(start).as_nanos() / interval.max(1) + 2;
+        let counts = vec![Bin::default(); usize::try_from(n).unwrap_or(0)];
+        Bins { start: start.as_nanos(), interval: interval.max(1), counts }
+    }
+    /// The bin that ends at or after `t`: bin k holds what came in the interval before sample k.
+    #[inline]
+    pub fn at(&mut self, t: Time) -> Option<&mut Bin> {
+        let offset = t.as_nanos().checked_sub(self.start);
+        let index = offset.map_or(0, |o| o.div_ceil(self.interval));
+        self.counts.get_mut(index as usize)
+    }
+}
+
+impl LinkMeter {
+    pub fn new(from: Time, until: Time, groups: usize) -> LinkMeter {
+        LinkMeter {
+            from,
+            until,
+            groups: vec![LinkGroup::default(); groups],
+            served_bits: 0.0,
+            waiting: 0.0,
+            queue_max: 0,
+            bins: None,
+        }
+    }
+    #[inline]
+    fn counts(&self, t: Time) -> bool {
+        t >= self.from && t <= self.until
+    }
+    pub fn result(&self, name: &str, capacity_bits: f64) -> LinkResult {
+        let span = self.until.since(self.from).as_nanos().max(1);
+        LinkResult {
+            name: name.to_string(),
+            capacity_bits,
+            served_bits: self.served_bits,
+            queue_mean: self.waiting / span as f64,
+            queue_max: self.queue_max as u64,
+            groups: self.groups.clone(),
+        }
+    }
+}
+
+/// A meter at work: the link's counts and which group each flow belongs to.
+pub(crate) struct At<'a> {
+    pub meter: &'a mut LinkMeter,
+    pub group: u32,
+}
+
+impl At<'_> {
+    #[inline]
+    fn group(&mut self, packet: &Packet) -> Option<&mut LinkGroup> {
+        if packet.has(Packet::ACK) {
+            return None;
+        }
+        self.meter.groups.get_mut(self.group as usize)
+    }
+}
+
+impl Meter<Packet> for At<'_> {
+    #[inline]
+    fn offered(&mut self, now: Time, packet: &Packet) {
+        if self.meter.counts(now) {
+            if let Some(g) = self.group(packet) {
+                g.offered += 1;
+            }
+        }
+    }
+    fn dropped(&mut self, now: Time, packet: &Packet) {
+        if self.meter.counts(now) {
+            if let Some(g) = self.group(packet) {
+                g.dropped += 1;
+            }
+        }
+        if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(now)) {
+            bin.drops += 1;
+        }
+    }
+    #[inline]
+    fn queued(&mut self, now: Time, waiting: usize) {
+        if waiting > self.meter.queue_max && self.meter.counts(now) {
+            self.meter.queue_max = waiting;
+        }
+        if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(now)) {
+            bin.queue_max = bin.queue_max.max(waiting as u32);
+        }
+    }
+    #[inline]
+    fn served(&mut self, packet: &Packet, arrived: Time, start: Time, end: Time) {
+        let bits = f64::from(packet.size) * 8.0;
+        if start > arrived {
+            let (a, b) = (arrived.max(self.meter.from), start.min(self.meter.until));
+            self.meter.waiting += b.since(a).as_nanos() as f64;
+        }
+        if self.meter.counts(end) {
+            self.meter.served_bits += bits;
+            if let Some(g) = self.group(packet) {
+                g.served += 1;
+                g.served_bits += bits;
+            }
+        }
+        if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(end)) {
+            bin.bits += bits;
+        }
+    }
+    fn lost(&mut self, at: Time, packet: &Packet) {
+        if self.meter.counts(at) {
+            if let Some(g) = self.group(packet) {
+                g.lost += 1;
+            }
+        }
+        if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(at)) {
+            bin.losses += 1;
+        }
+    }
+}

@@ -1,0 +1,614 @@
+//! The engine: endpoints, links and applications in virtual time.
+//!
+//! One pending event per link (deliveries of a FIFO link are already in order) and one lazily
+//! re-armed timer per endpoint. A link that only one flow enters in one direction, that keeps
+//! order and computes its departures, needs no event of its own: a packet passes through it when
+//! it leaves the link before. On a dumbbell that leaves four events per delivered packet: the
+//! data's and the acknowledgement's arrival at the bottleneck, and at the endpoints.
+
+use crate::calendar::{Calendar, Event, Kind};
+use crate::flow::{Application, Flow, FlowStats, Timer};
+use crate::histogram::Histogram;
+use crate::meter::{At, Bins, LinkMeter};
+use crate::result::{GroupResult, RunResult};
+use crate::series::{self, FlowSeries};
+use crate::source::Source;
+use crate::spec::{FlowSpec, GroupSpec, MAX_FLOWS, NetworkSpec, SimError};
+use narrows_base::{Duration, Luck, Machine, Packet, Time};
+use narrows_flow::tcp::{Input, Output};
+use narrows_path::{Link, Meter};
+
+const NONE: u32 = u32::MAX;
+/// Events between two calls of the progress function.
+const PROGRESS: u64 = 1 << 18;
+
+struct Node {
+    link: Link<Packet>,
+    /// When its pending event fires.
+    event: Time,
+    /// A packet may pass as it leaves the link before.
+    private: bool,
+    computed: bool,
+    meter: u32,
+}
+
+/// Where a flow's packets go.
+#[derive(Clone, Copy)]
+struct Route {
+    /// First link in the list of hops, and how many: data, acknowledgements.
+    forward: (u32, u16),
+    back: (u32, u16),
+    group: u32,
+    /// Index of its series, or `NONE`.
+    series: u32,
+}
+
+struct Network {
+    calendar: Calendar,
+    nodes: Vec<Node>,
+    hops: Vec<u32>,
+    routes: Vec<Route>,
+    flows: Vec<Flow>,
+    applications: Vec<Application>,
+    meters: Vec<LinkMeter>,
+    rtts: Vec<Histogram>,
+    flow_series: Vec<FlowSeries>,
+    queue_series: Vec<(usize, Vec<f64>)>,
+    time_s: Vec<f64>,
+    from: Time,
+    end: Time,
+    now: Time,
+    digest: u64,
+    events: u64,
+}
+
+/// Runs a network to its end. `progress` is called now and then with the simulated time;
+/// returning false stops the run.
+///
+/// # Errors
+/// A specification that makes no sense, or [`SimError::Interrupted`].
+pub fn run(
+    spec: &NetworkSpec,
+    progress: &mut dyn FnMut(Time) -> bool,
+) -> Result<RunResult, SimError> {
+    let mut network = Network::build(spec)?;
+    network.start(spec);
+    network.go(spec, progress)?;
+    Ok(network.finish(spec))
+}
+
+impl Network {
+    fn build(spec: &NetworkSpec) -> Result<Network, SimError> {
+        let luck = Luck::seed(spec.seed);
+        let groups = expand(spec, luck)?;
+        let total: usize = groups.iter().map(Vec::len).sum();
+        if total > MAX_FLOWS {
+            return Err(SimError::Spec(format!(
+                "{total} flows (transfers of web sources included) are more than {MAX_FLOWS}"
+            )));
+        }
+        let mut network = Network {
+            calendar: Calendar::new(),
+            nodes: Vec::with_capacity(spec.links.len()),
+            hops: Vec::new(),
+            routes: Vec::with_capacity(total),
+            flows: Vec::with_capacity(total),
+            applications: Vec::with_capacity(total),
+            meters: Vec::new(),
+            rtts: vec![Histogram::default(); spec.groups.len()],
+            flow_series: Vec::new(),
+            queue_series: Vec::new(),
+            time_s: Vec::new(),
+            from: spec.measure_from,
+            end: spec.end,
+            now: Time::ZERO,
+            digest: 0,
+            events: 0,
+        };
+        network.build_links(spec, luck)?;
+        let mut users = vec![0u32; spec.links.len()];
+        for (index, (group, flows)) in spec.groups.iter().zip(groups).enumerate() {
+            for (n, (flow, transfer)) in flows.into_iter().enumerate() {
+                network.add_flow(spec, index, group, n, &flow, transfer, luck, &mut users)?;
+            }
+        }
+        let sampled = spec.series.as_ref().map_or(&[][..], |s| &s.links);
+        for (i, node) in network.nodes.iter_mut().enumerate() {
+            node.private = node.computed && users[i] <= 1 && !sampled.contains(&i);
+        }
+        Ok(network)
+    }
+
+    fn build_links(&mut self, spec: &NetworkSpec, luck: Luck) -> Result<(), SimError> {
+        for link in &spec.links {
+            let key = luck.named("link").named(&link.name);
+            let mut built = Link::new(&link.config, key)
+                .map_err(|e| SimError::Spec(format!("link {}: {e}", link.name)))?;
+            let mut meter = NONE;
+            if link.metered {
+                built.count_waiting();
+                meter = self.meters.len() as u32;
+                self.meters.push(LinkMeter::new(self.from, self.end, spec.groups.len()));
+            }
+            let computed = built.is_computed();
+            self.nodes.push(Node { link: built, event: Time::NEVER, private: false, computed, meter });
+        }
+        for (at, link, _) in &spec.changes {
+            let Some(target) = spec.links.get(*link) else {
+                return Err(SimError::Spec(format!("a change names link {link}, which does not exist")));
+            };
+            if !target.config.changes {
+                return Err(SimError::Spec(format!("link {}: changes at {at:?} but is not marked so", target.name)));
+            }
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one place of use; a struct would only rename them")]
+    fn add_flow(
+        &mut self,
+        spec: &NetworkSpec,
+        index: usize,
+        group: &GroupSpec,
+        n: usize,
+        flow: &FlowSpec,
+        transfer: Option<u64>,
+        luck: Luck,
+        users: &mut [u32],
+    ) -> Result<(), SimError> {
+        let number = self.flows.len() as u32;
+        let forward = self.add_route(&flow.forward, users, group)?;
+        let back = self.add_route(&flow.back, users, group)?;
+        let key = luck.named("flow").named(&group.name).numbered(n as u64);
+        let mut series = NONE;
+        if let Some(s) = &spec.series {
+            if n < s.flows_per_group {
+                series = self.flow_series.len() as u32;
+                let name = format!("{}.{n}", group.name);
+                self.flow_series.push(FlowSeries::new(number, name, group.name.clone()));
+            }
+        }
+        self.routes.push(Route { forward, back, group: index as u32, series });
+        let (sender, receiver) = group.protocol.endpoints(number, key);
+        self.flows.push(Flow {
+            sender,
+            receiver,
+            timer: Timer::default(),
+            receiver_event: Time::NEVER,
+            stats: FlowStats::default(),
+        });
+        let source = match transfer {
+            Some(bytes) => Source::transfer(bytes),
+            None => group.source.start(key.named("source").stream()),
+        };
+        self.applications.push(Application {
+            source,
+            start: flow.start,
+            stop: flow.stop,
+            opened: false,
+            wanted: 0,
+        });
+        Ok(())
+    }
+
+    fn add_route(&mut self, links: &[u32], users: &mut [u32], group: &GroupSpec) -> Result<(u32, u16), SimError> {
+        if links.is_empty() || links.len() > 200 {
+            return Err(SimError::Spec(format!(
+                "group {}: a route has 1 to 200 links, not {}", group.name, links.len()
+            )));
+        }
+        // Flows of a group usually share their route: write it once.
+        let start = self.hops.len();
+        for l in links {
+            let Some(u) = users.get_mut(*l as usize) else {
+                return Err(SimError::Spec(format!("group {}: link {l} does not exist", group.name)));
+            };
+            *u += 1;
+            self.hops.push(*l);
+        }
+        Ok((start as u32, links.len() as u16))
+    }
+
+    fn start(&mut self, spec: &NetworkSpec) {
+        for (i, a) in self.applications.iter().enumerate() {
+            self.calendar.push(Event::new(a.start, Kind::Source, i as u32));
+        }
+        for (i, (at, _, _)) in spec.changes.iter().enumerate() {
+            self.calendar.push(Event::new(*at, Kind::Change, i as u32));
+        }
+        if self.from > Time::ZERO {
+            self.calendar.push(Event::new(self.from, Kind::Measure, 0));
+        }
+        if let Some(s) = &spec.series {
+            self.calendar.push(Event::new(s.from, Kind::Sample, 0));
+            let n = series::sample_times(s.from, s.interval, self.end);
+            self.time_s.reserve(n.min(1 << 20));
+            for link in &s.links {
+                let meter = self.nodes[*link].meter;
+                if let Some(m) = self.meters.get_mut(meter as usize) {
+                    m.bins = Some(Bins::new(s.from, s.interval.as_nanos(), self.end));
+                    self.queue_series.push((*link, Vec::new()));
+                }
+            }
+        }
+    }
+
+    fn go(&mut self, spec: &NetworkSpec, progress: &mut dyn FnMut(Time) -> bool) -> Result<(), SimError> {
+        let mut until_progress = PROGRESS;
+        while let Some(event) = self.calendar.pop(self.end) {
+            self.now = event.time;
+            self.events += 1;
+            let number = event.number();
+            match event.kind() {
+                Kind::Link => self.on_link(number),
+                Kind::Sender => self.on_sender_timer(number),
+                Kind::Receiver => self.on_receiver_timer(number),
+                Kind::Source => self.on_source(number),
+                Kind::Change => {
+                    let (_, link, change) = &spec.changes[number as usize];
+                    self.nodes[*link].link.change(change);
+                    self.arm_link(*link as u32);
+                }
+                Kind::Measure => {
+                    for f in &mut self.flows {
+                        f.stats.begin(&f.sender, &f.receiver);
+                    }
+                }
+                Kind::Sample => self.on_sample(spec),
+            }
+            until_progress -= 1;
+            if until_progress == 0 {
+                until_progress = PROGRESS;
+                if !progress(self.now) {
+                    return Err(SimError::Interrupted);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A link has something to do.
+    #[inline]
+    fn on_link(&mut self, number: u32) {
+        let now = self.now;
+        if self.nodes[number as usize].event != now {
+            return; // An earlier event took its place.
+        }
+        self.nodes[number as usize].event = Time::NEVER;
+        loop {
+            let node = &mut self.nodes[number as usize];
+            let packet = if node.meter == NONE {
+                node.link.poll(now, &mut ())
+            } else {
+                // Served links tell their meter when a service ends; which group is in the packet.
+                let routes = &self.routes;
+                let meter = &mut self.meters[node.meter as usize];
+                node.link.poll(now, &mut ByFlow { meter, routes })
+            };
+            let Some(packet) = packet else { break };
+            self.arrived(packet);
+        }
+        self.arm_link(number);
+    }
+
+    /// Sees to it that the link's pending event is not later than its next due time.
+    #[inline]
+    fn arm_link(&mut self, number: u32) {
+        let node = &mut self.nodes[number as usize];
+        let due = node.link.next_due();
+        if due < node.event {
+            node.event = due;
+            self.calendar.push(Event::new(due.max(self.now), Kind::Link, number));
+        }
+    }
+
+    /// A packet has come out of the link that it was on.
+    #[inline]
+    fn arrived(&mut self, mut packet: Packet) {
+        let route = self.routes[packet.flow as usize];
+        let (start, length) = if packet.has(Packet::ACK) { route.back } else { route.forward };
+        packet.hop += 1;
+        if u16::from(packet.hop) < length {
+            self.travel(start, length, packet, route.group);
+            return;
+        }
+        let word = packet.seq << 33 ^ u64::from(packet.flow) << 1 ^ u64::from(packet.has(Packet::ACK));
+        self.digest = (self.digest.rotate_left(5) ^ self.now.as_nanos() ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        if packet.has(Packet::ACK) {
+            self.ack_arrived(packet, route);
+        } else {
+            self.data_arrived(packet, route);
+        }
+    }
+
+    #[inline]
+    fn ack_arrived(&mut self, packet: Packet, route: Route) {
+        let now = self.now;
+        if !packet.has(Packet::SYN) && now >= self.from {
+            let rtt = now.since(packet.stamp);
+            self.rtts[route.group as usize].record(rtt.as_nanos());
+        }
+        if route.series != NONE && !packet.has(Packet::SYN) {
+            self.flow_series[route.series as usize].rtt = now.since(packet.stamp);
+        }
+        let flow = &mut self.flows[packet.flow as usize];
+        flow.sender.handle(now, Input::Packet(packet));
+        self.pump(packet.flow);
+    }
+
+    #[inline]
+    fn data_arrived(&mut self, packet: Packet, route: Route) {
+        let now = self.now;
+        if route.series != NONE {
+            self.flow_series[route.series as usize].bits += f64::from(packet.size) * 8.0;
+        }
+        let flow = &mut self.flows[packet.flow as usize];
+        let before = flow.receiver.delivered();
+        let ack = flow.receiver.on_packet(now, &packet);
+        let after = flow.receiver.delivered();
+        if after > before {
+            flow.stats.delivered(now, self.from, after - before);
+            let wanted = self.applications[packet.flow as usize].wanted;
+            if after == wanted {
+                flow.stats.done = Some(now);
+            }
+        }
+        match ack {
+            Some(ack) => self.travel(route.back.0, route.back.1, ack, route.group),
+            None => self.arm_receiver(packet.flow),
+        }
+    }
+
+    /// Polls a sender until it waits.
+    #[inline]
+    fn pump(&mut self, number: u32) {
+        let route = self.routes[number as usize];
+        loop {
+            let flow = &mut self.flows[number as usize];
+            match flow.sender.poll(self.now) {
+                Output::Send(packet) => {
+                    flow.stats.sent_bytes += u64::from(packet.payload());
+                    self.travel(route.forward.0, route.forward.1, packet, route.group);
+                }
+                Output::Wait(due) => {
+                    if flow.timer.arm(due) {
+                        self.calendar.push(Event::new(due.max(self.now), Kind::Sender, number));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_sender_timer(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if !flow.timer.fires(self.now) {
+            return; // An earlier event took its place.
+        }
+        // Lazily re-armed: the deadline may have moved on, and then nothing happens here.
+        flow.sender.handle(self.now, Input::Due);
+        self.pump(number);
+    }
+
+    fn arm_receiver(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        let due = flow.receiver.next_due();
+        if due < flow.receiver_event {
+            flow.receiver_event = due;
+            self.calendar.push(Event::new(due, Kind::Receiver, number));
+        }
+    }
+
+    fn on_receiver_timer(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if flow.receiver_event != self.now {
+            return;
+        }
+        flow.receiver_event = Time::NEVER;
+        let ack = flow.receiver.on_due(self.now);
+        if let Some(ack) = ack {
+            let route = self.routes[number as usize];
+            self.travel(route.back.0, route.back.1, ack, route.group);
+        }
+        self.arm_receiver(number);
+    }
+
+    /// A packet enters the link of its route that `packet.hop` names, now; and passes on through
+    /// private links as far as they go.
+    #[inline]
+    fn travel(&mut self, start: u32, length: u16, mut packet: Packet, group: u32) {
+        let mut at = self.now;
+        let mut index = self.hops[start as usize + usize::from(packet.hop)];
+        loop {
+            let node = &mut self.nodes[index as usize];
+            if !node.computed {
+                if node.meter == NONE {
+                    node.link.accept(at, packet, &mut ());
+                } else {
+                    let meter = &mut self.meters[node.meter as usize];
+                    node.link.accept(at, packet, &mut ByFlow { meter, routes: &self.routes });
+                }
+                self.arm_link(index);
+                return;
+            }
+            let out = if node.meter == NONE {
+                node.link.pass(at, &mut packet, &mut ())
+            } else {
+                let meter = &mut self.meters[node.meter as usize];
+                node.link.pass(at, &mut packet, &mut At { meter, group })
+            };
+            let Some(out) = out else { return };
+            at = out;
+            let next = packet.hop + 1;
+            if u16::from(next) < length {
+                let next_index = self.hops[start as usize + usize::from(next)];
+                if self.nodes[next_index as usize].private {
+                    packet.hop = next;
+                    index = next_index;
+                    continue;
+                }
+            }
+            let node = &mut self.nodes[index as usize];
+            if node.link.hold(at, packet) && at < node.event {
+                node.event = at;
+                self.calendar.push(Event::new(at, Kind::Link, index));
+            }
+            return;
+        }
+    }
+
+    /// An application's turn.
+    fn on_source(&mut self, number: u32) {
+        let now = self.now;
+        let a = &mut self.applications[number as usize];
+        let flow = &mut self.flows[number as usize];
+        if now >= a.stop {
+            flow.sender.handle(now, Input::Stop);
+            return;
+        }
+        let (bytes, next) = a.source.write(now);
+        if !a.opened {
+            a.opened = true;
+            flow.sender.handle(now, Input::Open);
+            if a.source.is_finite() {
+                a.wanted = bytes;
+            }
+        }
+        flow.sender.handle(now, Input::Data(bytes));
+        let next = next.min(a.stop);
+        if !next.is_never() {
+            self.calendar.push(Event::new(next, Kind::Source, number));
+        }
+        self.pump(number);
+    }
+
+    fn on_sample(&mut self, spec: &NetworkSpec) {
+        let Some(s) = &spec.series else { return };
+        let interval_s = s.interval.as_secs_f64();
+        let n = self.time_s.len();
+        self.time_s.push(self.now.as_secs_f64());
+        for one in &mut self.flow_series {
+            one.sample(&self.flows[one.flow as usize], interval_s, n);
+        }
+        for (link, queue) in &mut self.queue_series {
+            queue.push(self.nodes[*link].link.waiting(self.now) as f64);
+        }
+        let next = self.now + s.interval.max(Duration::from_nanos(1));
+        self.calendar.push(Event::new(next, Kind::Sample, 0));
+    }
+
+    fn finish(self, spec: &NetworkSpec) -> RunResult {
+        let interval_s = spec.series.as_ref().map_or(1.0, |s| s.interval.as_secs_f64());
+        let mut groups: Vec<GroupResult> = spec
+            .groups
+            .iter()
+            .zip(self.rtts)
+            .map(|(g, rtt)| GroupResult { name: g.name.clone(), flows: Vec::new(), rtt })
+            .collect();
+        let mut delivered_packets = 0;
+        for ((flow, route), a) in self.flows.iter().zip(&self.routes).zip(&self.applications) {
+            delivered_packets += flow.receiver.next_expected();
+            let result = flow.stats.result(flow, a.start, self.from, self.end);
+            groups[route.group as usize].flows.push(result);
+        }
+        let mut series: Vec<_> =
+            self.flow_series.into_iter().map(|s| s.table(&self.time_s)).collect();
+        for (link, queue) in self.queue_series {
+            let meter = &self.meters[self.nodes[link].meter as usize];
+            let name = &spec.links[link].name;
+            series.push(series::link_table(name, meter, queue, &self.time_s, interval_s));
+        }
+        let metered = spec.links.iter().enumerate().filter(|(_, l)| l.metered);
+        let links = metered
+            .zip(&self.meters)
+            .map(|((i, l), m)| m.result(&l.name, capacity_bits(spec, i)))
+            .collect();
+        RunResult {
+            digest: self.digest,
+            events: self.events,
+            delivered_packets,
+            span_s: self.end.since(self.from).as_secs_f64(),
+            groups,
+            links,
+            series,
+        }
+    }
+}
+
+/// A meter for links that tell of packets later than they were offered.
+struct ByFlow<'a> {
+    meter: &'a mut LinkMeter,
+    routes: &'a [Route],
+}
+
+impl ByFlow<'_> {
+    fn at(&mut self, packet: &Packet) -> At<'_> {
+        At { meter: self.meter, group: self.routes[packet.flow as usize].group }
+    }
+}
+
+impl Meter<Packet> for ByFlow<'_> {
+    fn offered(&mut self, now: Time, packet: &Packet) {
+        self.at(packet).offered(now, packet);
+    }
+    fn dropped(&mut self, now: Time, packet: &Packet) {
+        self.at(packet).dropped(now, packet);
+    }
+    fn queued(&mut self, now: Time, waiting: usize) {
+        At { meter: self.meter, group: 0 }.queued(now, waiting);
+    }
+    fn served(&mut self, packet: &Packet, arrived: Time, start: Time, end: Time) {
+        self.at(packet).served(packet, arrived, start, end);
+    }
+    fn lost(&mut self, at: Time, packet: &Packet) {
+        self.at(packet).lost(at, packet);
+    }
+}
+
+/// The flows of each group, `web` sources expanded into their transfers.
+fn expand(spec: &NetworkSpec, luck: Luck) -> Result<Vec<Vec<(FlowSpec, Option<u64>)>>, SimError> {
+    let mut out = Vec::with_capacity(spec.groups.len());
+    for group in &spec.groups {
+        let mut flows = Vec::with_capacity(group.flows.len());
+        for (n, flow) in group.flows.iter().enumerate() {
+            let mut stream =
+                luck.named("web").named(&group.name).numbered(n as u64).stream();
+            let until = flow.stop.min(spec.end);
+            match group.source.transfers(flow.start, until, MAX_FLOWS, &mut stream) {
+                None => flows.push((flow.clone(), None)),
+                Some(transfers) => {
+                    for (start, bytes) in transfers {
+                        flows.push((FlowSpec { start, stop: Time::NEVER, ..flow.clone() }, Some(bytes)));
+                    }
+                }
+            }
+            if flows.len() > MAX_FLOWS {
+                return Err(SimError::Spec(format!(
+                    "group {}: more than {MAX_FLOWS} flows or web transfers", group.name
+                )));
+            }
+        }
+        out.push(flows);
+    }
+    Ok(out)
+}
+
+/// Bits that a link could have served in the measured span, its changes and its trace considered.
+fn capacity_bits(spec: &NetworkSpec, link: usize) -> f64 {
+    let config = &spec.links[link].config;
+    let (from, end) = (spec.measure_from, spec.end);
+    if let Some(trace) = &config.trace {
+        return trace.bytes_between(from, end) * 8.0;
+    }
+    let (mut rate, mut since, mut bits) = (config.rate, Time::ZERO, 0.0);
+    let part = |a: Time, b: Time| b.min(end).since(a.max(from)).as_secs_f64();
+    let mut changes: Vec<_> = spec.changes.iter().filter(|c| c.1 == link).collect();
+    changes.sort_by_key(|c| c.0);
+    for (at, _, change) in changes {
+        if let narrows_path::Change::Rate(new) = change {
+            bits += part(since, *at) * rate.as_bps() as f64;
+            (rate, since) = (*new, *at);
+        }
+    }
+    bits + part(since, end) * rate.as_bps() as f64
+}

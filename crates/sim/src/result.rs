@@ -1,0 +1,121 @@
+//! What a run measured. Counts are over the measured span, `measure_from` to `end`, unless said.
+
+use crate::histogram::Histogram;
+use narrows_base::Time;
+
+/// What a run measured.
+#[derive(Clone, Debug)]
+pub struct RunResult {
+    /// A number over all packet arrivals at endpoints and all drops, in order.
+    pub digest: u64,
+    /// Events handled, from the start.
+    pub events: u64,
+    /// Data packets that came in order to receivers, from the start, the SYNs included.
+    pub delivered_packets: u64,
+    /// Length of the measured span in seconds.
+    pub span_s: f64,
+    /// Groups in the order of the specification.
+    pub groups: Vec<GroupResult>,
+    /// Metered links in the order of the specification.
+    pub links: Vec<LinkResult>,
+    /// Time series, one table per sampled flow and link.
+    pub series: Vec<Table>,
+}
+
+/// What a group of flows did.
+#[derive(Clone, Debug)]
+pub struct GroupResult {
+    /// Its name.
+    pub name: String,
+    /// Its flows (for `web`, its transfers).
+    pub flows: Vec<FlowResult>,
+    /// Round-trip times over acknowledgements of data, in nanoseconds.
+    pub rtt: Histogram,
+}
+
+/// What a flow did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlowResult {
+    /// When it started.
+    pub start: Time,
+    /// When its transfer was complete, from the receiver's last byte; `None` if it was not.
+    pub done: Option<Time>,
+    /// In-order application bytes delivered.
+    pub goodput_bytes: u64,
+    /// Application bytes sent, copies included.
+    pub sent_bytes: u64,
+    /// Data packets sent, copies included.
+    pub sent_packets: u64,
+    /// Retransmissions.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Loss episodes found without a timeout.
+    pub episodes: u64,
+    /// Mean and standard deviation (of the population) of in-order bytes per 1 s bin over whole
+    /// bins of the measured span; `None` with fewer than two.
+    pub bins_1s: Option<(f64, f64)>,
+    /// Segments cumulatively acknowledged since the start, the SYN included.
+    pub acknowledged: u64,
+}
+
+/// What happened on a metered link.
+#[derive(Clone, Debug)]
+pub struct LinkResult {
+    /// Its name.
+    pub name: String,
+    /// Bits that it could have served.
+    pub capacity_bits: f64,
+    /// Bits that it served, of all groups, acknowledgements included.
+    pub served_bits: f64,
+    /// Mean number of waiting packets over time, the one in transmission not counted.
+    pub queue_mean: f64,
+    /// Largest number of waiting packets.
+    pub queue_max: u64,
+    /// Per group, in the order of the specification.
+    pub groups: Vec<LinkGroup>,
+}
+
+/// What a group's packets of one kind met on a link. Only data count; acknowledgements are in
+/// [`LinkResult::served_bits`] and the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkGroup {
+    /// Packets that arrived at the queue.
+    pub offered: u64,
+    /// Packets that the queue dropped.
+    pub dropped: u64,
+    /// Packets lost after transmission.
+    pub lost: u64,
+    /// Packets served.
+    pub served: u64,
+    /// Bits served.
+    pub served_bits: f64,
+}
+
+/// A time series: named columns of equal length.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// `flow` or `link`.
+    pub kind: &'static str,
+    /// The flow's or link's name.
+    pub name: String,
+    /// The group's name; empty for links.
+    pub group: String,
+    /// Sample times in seconds.
+    pub time_s: Vec<f64>,
+    /// Columns. Flows: `cwnd` (packets), `ssthresh` (packets, NaN if infinite or none), `in_flight`
+    /// (packets), `rtt_s` (of the last acknowledgement), `throughput_bps` (data bits on the wire
+    /// that the receiver got, duplicates included, in the interval before the sample),
+    /// `acked` (packets acknowledged since the start), `retransmissions` (in the interval), and
+    /// what the controller shows. Links: `queue` (packets waiting at the sample), `queue_max` (in the
+    /// interval), `throughput_bps` (bits served in the interval), `drops` (queue drops in the
+    /// interval), `losses` (lost after transmission in the interval).
+    pub columns: Vec<(&'static str, Vec<f64>)>,
+}
+
+impl Table {
+    /// The column of that name.
+    pub fn column(&self, name: &str) -> Option<&[f64]> {
+        self.columns.iter().find(|c| c.0 == name).map(|c| c.1.as_slice())
+    }
+}

@@ -1,0 +1,107 @@
+//! Sampling flows and links over time.
+
+use crate::flow::Flow;
+use crate::meter::LinkMeter;
+use crate::result::Table;
+use narrows_base::{Duration, Time};
+
+/// A flow that is sampled.
+#[derive(Debug)]
+pub(crate) struct FlowSeries {
+    pub flow: u32,
+    name: String,
+    group: String,
+    /// Since the last sample: bits that came to the receiver.
+    pub bits: f64,
+    /// Of the last acknowledgement.
+    pub rtt: Duration,
+    last_retransmissions: u64,
+    columns: Vec<(&'static str, Vec<f64>)>,
+}
+
+const FLOW_COLUMNS: [&str; 7] =
+    ["cwnd", "ssthresh", "in_flight", "rtt_s", "throughput_bps", "acked", "retransmissions"];
+
+impl FlowSeries {
+    pub fn new(flow: u32, name: String, group: String) -> FlowSeries {
+        let columns = FLOW_COLUMNS.iter().map(|n| (*n, Vec::new())).collect();
+        FlowSeries { flow, name, group, bits: 0.0, rtt: Duration::ZERO, last_retransmissions: 0, columns }
+    }
+
+    pub fn sample(&mut self, flow: &Flow, interval_s: f64, n: usize) {
+        let sender = &flow.sender;
+        let window = sender.controller().allowance().window;
+        let finite = |x: f64| if x.is_finite() && x < 1e14 { x } else { f64::NAN };
+        let retransmissions = sender.counters().retransmissions;
+        let rtt = if self.rtt == Duration::ZERO { f64::NAN } else { self.rtt.as_secs_f64() };
+        let values = [
+            finite(window),
+            sender.controller().ssthresh().map_or(f64::NAN, finite),
+            sender.flight() as f64,
+            rtt,
+            self.bits / interval_s,
+            sender.acknowledged() as f64,
+            (retransmissions - self.last_retransmissions) as f64,
+        ];
+        self.bits = 0.0;
+        self.last_retransmissions = retransmissions;
+        for (column, value) in self.columns.iter_mut().zip(values) {
+            column.1.push(value);
+        }
+        let columns = &mut self.columns;
+        sender.controller().watch(&mut |name, value| {
+            let at = match columns.iter().position(|c| c.0 == name) {
+                Some(at) => at,
+                None => {
+                    columns.push((name, vec![f64::NAN; n]));
+                    columns.len() - 1
+                }
+            };
+            // A name shown twice in one sample keeps its first value.
+            if columns[at].1.len() == n {
+                columns[at].1.push(value);
+            }
+        });
+        for column in columns {
+            column.1.resize(n + 1, f64::NAN);
+        }
+    }
+
+    pub fn table(self, time_s: &[f64]) -> Table {
+        Table {
+            kind: "flow",
+            name: self.name,
+            group: self.group,
+            time_s: time_s.to_vec(),
+            columns: self.columns,
+        }
+    }
+}
+
+/// A link's table, from its meter's bins and the queue at each sample.
+pub(crate) fn link_table(name: &str, meter: &LinkMeter, queue: Vec<f64>, time_s: &[f64], interval_s: f64) -> Table {
+    let n = time_s.len();
+    let bins = meter.bins.as_ref().map_or(&[][..], |b| &b.counts);
+    let column = |f: fn(&crate::meter::Bin, f64) -> f64| -> Vec<f64> {
+        (0..n).map(|i| bins.get(i).map_or(0.0, |b| f(b, interval_s))).collect()
+    };
+    Table {
+        kind: "link",
+        name: name.to_string(),
+        group: String::new(),
+        time_s: time_s.to_vec(),
+        columns: vec![
+            ("queue", queue),
+            ("queue_max", column(|b, _| f64::from(b.queue_max))),
+            ("throughput_bps", column(|b, s| b.bits / s)),
+            ("drops", column(|b, _| f64::from(b.drops))),
+            ("losses", column(|b, _| f64::from(b.losses))),
+        ],
+    }
+}
+
+/// Sample times from `from` to `end`.
+pub(crate) fn sample_times(from: Time, interval: Duration, end: Time) -> usize {
+    let n = end.since(from).as_nanos() / interval.as_nanos().max(1);
+    usize::try_from(n).unwrap_or(usize::MAX).saturating_add(1)
+}
