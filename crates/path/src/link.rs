@@ -31,14 +31,36 @@ pub struct Link<P> {
     delay: Duration,
     /// When the transmitter is free.
     busy: Time,
+    flying: VecDeque<Flying<P>>,
+    /// Present where waiting packets are counted: always where the room is limited.
+    room: Option<Box<Room>>,
+    extra: Option<Box<Extra<P>>>,
+}
+
+// The simulator keeps four per flow: with its own fields each must fit in two cache lines.
+const _: () = assert!(size_of::<Link<narrows_base::Packet>>() <= 104);
+
+/// A computed link's waiting room.
+#[derive(Debug, Default)]
+struct Room {
     limit: Limit,
-    /// Whether waiting packets are counted: always where the room is limited.
-    counted: bool,
     /// Start times (ns) and sizes of packets that wait.
     starts: VecDeque<(u64, u32)>,
-    waiting_bytes: u64,
-    flying: VecDeque<Flying<P>>,
-    extra: Option<Box<Extra<P>>>,
+    bytes: u64,
+}
+
+impl Room {
+    /// Forgets the packets whose transmission has begun by `now`.
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        while let Some(&(start, bytes)) = self.starts.front() {
+            if start > now.as_nanos() {
+                break;
+            }
+            self.starts.pop_front();
+            self.bytes -= u64::from(bytes);
+        }
+    }
 }
 
 /// What only some links have; plain links stay small.
@@ -93,18 +115,15 @@ impl<P: Parcel + Send + 'static> Link<P> {
             pacer: Pacer::new(config.rate),
             delay: config.delay,
             busy: Time::ZERO,
-            limit,
-            counted: limit != Limit::Unlimited,
-            starts: VecDeque::new(),
-            waiting_bytes: 0,
             flying: VecDeque::new(),
+            room: (limit != Limit::Unlimited).then(|| Box::new(Room { limit, ..Room::default() })),
             extra,
         })
     }
 
     /// Counts waiting packets even where the room is unlimited, for meters and traces.
     pub fn count_waiting(&mut self) {
-        self.counted = true;
+        self.room.get_or_insert_default();
     }
 
     /// Whether [`pass`](Link::pass) works: constant rate, drop-tail, and order is kept.
@@ -135,25 +154,19 @@ impl<P: Parcel + Send + 'static> Link<P> {
     #[inline]
     fn schedule<M: Meter<P>>(&mut self, now: Time, packet: &P, meter: &mut M) -> Option<(Time, Time)> {
         let size = packet.size();
-        while let Some(&(start, bytes)) = self.starts.front() {
-            if start > now.as_nanos() {
-                break;
-            }
-            self.starts.pop_front();
-            self.waiting_bytes -= u64::from(bytes);
-        }
         let start = self.busy.max(now);
-        if start > now {
-            if !queue::has_room(self.limit, self.starts.len() as u64, self.waiting_bytes, size) {
-                meter.dropped(now, packet);
-                return None;
+        if let Some(room) = &mut self.room {
+            room.settle(now);
+            if start > now {
+                if !queue::has_room(room.limit, room.starts.len() as u64, room.bytes, size) {
+                    meter.dropped(now, packet);
+                    return None;
+                }
+                room.starts.push_back((start.as_nanos(), size));
+                room.bytes += u64::from(size);
             }
-            if self.counted {
-                self.starts.push_back((start.as_nanos(), size));
-                self.waiting_bytes += u64::from(size);
-            }
+            meter.queued(now, room.starts.len());
         }
-        meter.queued(now, self.starts.len());
         let end = start + self.pacer.next(size);
         self.busy = end;
         Some((start, end))
@@ -222,8 +235,10 @@ impl<P: Parcel + Send + 'static> Link<P> {
         if let Some(served) = self.extra.as_ref().and_then(|e| e.served.as_ref()) {
             return served.queue.waiting();
         }
-        let started = self.starts.partition_point(|(start, _)| *start <= now.as_nanos());
-        self.starts.len() - started
+        self.room.as_ref().map_or(0, |room| {
+            let started = room.starts.partition_point(|(start, _)| *start <= now.as_nanos());
+            room.starts.len() - started
+        })
     }
 
     /// Applies a scheduled change. Only links configured with `changes` have one.

@@ -22,6 +22,8 @@ const NONE: u32 = u32::MAX;
 /// Events between two calls of the progress function.
 const PROGRESS: u64 = 1 << 18;
 
+/// A link in the engine: two cache lines.
+#[repr(align(64))]
 struct Node {
     link: Link<Packet>,
     /// When its pending event fires.
@@ -31,6 +33,8 @@ struct Node {
     computed: bool,
     meter: u32,
 }
+
+const _: () = assert!(size_of::<Node>() == 128);
 
 /// Where a flow's packets go.
 #[derive(Clone, Copy)]
