@@ -11,9 +11,26 @@
 pub mod event;
 pub mod list;
 
+mod bbr;
+mod cubic;
 mod reno;
+mod stpd;
+mod vegas;
+mod veno;
+mod westwood;
+mod westwood_plus;
+
+// Shared by controllers: mathematics and parts, not controllers.
+mod fuzzy;
+mod hystart;
+mod linux;
+
+#[cfg(test)]
+mod list_tests;
 #[cfg(test)]
 mod story;
+#[cfg(test)]
+mod story_path;
 
 pub use event::{Ack, Loss, LossFoundBy, RateSample, Repair, Restart, Sent};
 pub use list::{CONTROLLERS, Entry, find};
@@ -136,4 +153,13 @@ pub fn smooth(old: &mut Option<f64>, new: f64, gain: f64) -> f64 {
 /// The larger of a duration and one nanosecond, in seconds: a safe divisor.
 pub fn positive(d: Duration) -> f64 {
     d.as_nanos().max(1) as f64 * 1e-9
+}
+
+/// Widest window in segments, and fastest rate: far beyond any path, and still exact in a float.
+const MOST: f64 = 1e15;
+
+/// `value` within `[least, 10^15]`; NaN becomes `least`. Every window passes through here, so that
+/// no chain of legal events makes one infinite.
+fn bounded(value: f64, least: f64) -> f64 {
+    value.max(least).min(MOST)
 }

@@ -1,7 +1,8 @@
 //! The list of controllers. A controller is one file in this folder, its `mod` line in
 //! `lib.rs` and its entry here; nothing else in the house knows its name.
 
-use crate::{Controller, Environment, reno};
+use crate::{Controller, Environment};
+use crate::{bbr, cubic, reno, stpd, vegas, veno, westwood, westwood_plus};
 use narrows_base::{Card, Settings, Spec, SpecError};
 
 /// A controller: its card, and how to build it.
@@ -14,7 +15,16 @@ pub struct Entry {
 }
 
 /// All controllers.
-pub const CONTROLLERS: &[Entry] = &[Entry { card: &reno::CARD, build: reno::build }];
+pub const CONTROLLERS: &[Entry] = &[
+    Entry { card: &reno::CARD, build: reno::build },
+    Entry { card: &cubic::CARD, build: cubic::build },
+    Entry { card: &bbr::CARD, build: bbr::build },
+    Entry { card: &vegas::CARD, build: vegas::build },
+    Entry { card: &veno::CARD, build: veno::build },
+    Entry { card: &westwood::CARD, build: westwood::build },
+    Entry { card: &westwood_plus::CARD, build: westwood_plus::build },
+    Entry { card: &stpd::CARD, build: stpd::build },
+];
 
 /// The controller of that name.
 ///

@@ -80,8 +80,9 @@ impl Controller for Reno {
     }
 
     fn on_restart(&mut self, restart: &Restart) {
-        // RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh.
-        if restart.backoffs <= 1 {
+        // RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh; ns-2 halves
+        // it at each.
+        if restart.backoffs <= 1 || self.halve == Halve::Window {
             self.ssthresh = self.cut(restart.flight).1;
         }
         self.cwnd = 1.0;

@@ -1,14 +1,11 @@
 //! Timed stories for controller tests: at t this happens, then the window must be that.
 
-use crate::{Ack, Controller, Environment, Repair, Restart};
+use crate::{Ack, Controller, Environment, Loss, LossFoundBy, Repair, Restart};
 use narrows_base::{Duration, Settings, Spec, Time};
 
 /// Builds a controller from what a user would write, in preset `rfc`.
 pub fn build(spec: &str) -> Box<dyn Controller> {
-    let spec = Spec::parse(spec).expect("a test's spec is well formed");
-    let entry = crate::find(&spec.name).expect("a test names a listed controller");
-    let settings: Settings = entry.read(&spec).expect("a test's parameters are legal");
-    (entry.build)(&settings, &Environment::default())
+    build_in(spec, &Environment::default())
 }
 
 /// A controller on an ideal path: constant RTT, one ACK per segment, window always full.
@@ -128,4 +125,17 @@ impl Story {
         };
         self.controller.on_restart(&restart);
     }
+}
+
+/// Builds a controller from what a user would write, in that environment.
+pub fn build_in(spec: &str, environment: &Environment) -> Box<dyn Controller> {
+    let spec = Spec::parse(spec).expect("a test's spec is well formed");
+    let entry = crate::find(&spec.name).expect("a test names a listed controller");
+    let settings: Settings = entry.read(&spec).expect("a test's parameters are legal");
+    (entry.build)(&settings, environment)
+}
+
+/// One segment found lost.
+pub fn lost(now: Time, sent: Time, transmissions: u32, found_by: LossFoundBy) -> Loss {
+    Loss { now, segments: 1, sent, transmissions, found_by, new_episode: true }
 }

@@ -6,7 +6,7 @@
 
 use super::board::{Board, Segment};
 use super::config::TcpConfig;
-use super::repair::{Outcome, Phase, Recovery};
+use super::repair::{Outcome, Recovery};
 use super::rtt::RttEstimator;
 use narrows_base::{Duration, Machine, Packet, Time, luck};
 use narrows_control::{Ack, Controller, Loss, LossFoundBy, RateSample, Repair, Restart, Sent};
@@ -178,7 +178,7 @@ impl Sender {
         let newly_sacked = self.take_sacked(now, p, &mut sample);
         let duplicate = newly_acked == 0 && self.board.una < self.board.max;
         let newly_delivered = self.count_delivered(prior_delivered, newly_acked, duplicate);
-        self.take_rtt_sample(now, rtt, p, newly_acked, unambiguous);
+        self.take_rtt_sample(now, rtt, p, newly_acked);
         let fine = self.fine_timeout();
         let was_in_repair = self.recovery.in_repair();
         let outcome =
@@ -328,7 +328,7 @@ impl Sender {
     }
 
     #[inline]
-    fn take_rtt_sample(&mut self, now: Time, rtt: Duration, p: &Packet, acked: u64, unambiguous: bool) {
+    fn take_rtt_sample(&mut self, now: Time, rtt: Duration, p: &Packet, acked: u64) {
         if acked == 0 {
             return;
         }
@@ -338,10 +338,8 @@ impl Sender {
         } else if let Some((seq, sent)) = self.timed {
             if self.board.una > seq {
                 self.timed = None;
-                if unambiguous || self.recovery.phase == Phase::Open {
-                    self.rtt.sample(now.since(sent), sent);
-                    self.backoffs = 0;
-                }
+                self.rtt.sample(now.since(sent), sent);
+                self.backoffs = 0;
             }
         }
     }
@@ -483,15 +481,16 @@ impl Sender {
             self.arm_timer(now);
         }
         let size = if seq == 0 { self.syn_bytes } else { bytes + self.header };
-        self.controller.on_sent(&Sent {
-            now,
-            bytes: size,
-            outstanding: self.recovery.outstanding(&self.board, self.next),
-            retransmission: copy,
-        });
         let mut flags = if copy { Packet::RETRANSMISSION } else { 0 };
         if seq == 0 {
-            flags |= Packet::SYN;
+            flags |= Packet::SYN; // No controller is told of the opening.
+        } else {
+            self.controller.on_sent(&Sent {
+                now,
+                bytes: size,
+                outstanding: self.recovery.outstanding(&self.board, self.next),
+                retransmission: copy,
+            });
         }
         Packet {
             seq,
@@ -571,6 +570,9 @@ impl Machine for Sender {
     fn poll(&mut self, now: Time) -> Output {
         if let Some(seq) = self.forced.take() {
             if seq >= self.board.una {
+                if self.timed.is_some_and(|(timed, _)| timed == seq) {
+                    self.timed = None; // Karn: a copy's round trip is ambiguous.
+                }
                 self.recovery.repaired(seq);
                 self.next = self.next.max(seq + 1);
                 return Output::Send(self.transmit(now, seq));

@@ -204,7 +204,7 @@ proptest::proptest! {
     #[test]
     fn everything_arrives_on_a_terrible_path(
         seed in 0u64..10_000,
-        kind in 0usize..4,
+        kind in 0usize..11,
         loss in 0.0f64..0.4,
     ) {
         let name = crate::PROTOCOLS[kind].name;

@@ -1,0 +1,284 @@
+//! BBR version 1: Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson, ACM Queue 14(5), 2016, as
+//! Linux `tcp_bbr.c` runs it.
+//!
+//! Senses the delivery rate and the smallest RTT; loss only moves the window for the time of the
+//! repair. Sets a pacing rate, gain times the largest delivery rate of the last 10 rounds, and a
+//! window, about two bandwidth-delay products.
+//!
+//! ```text
+//! STARTUP (2.885) --3 rounds without 25 % more--> DRAIN (0.347) --pipe drained--> PROBE_BW
+//! PROBE_BW: 1.25, 0.75, 1, 1, 1, 1, 1, 1, each for about RTTmin
+//! any state --RTTmin not met again for 10 s--> PROBE_RTT: 4 packets for 200 ms and a round
+//! ```
+//!
+//! Departures from Linux: an ACK's losses are told after it, so they count with the next ACK; the
+//! time a packet waits in the pacer is not subtracted from what is in flight; gains are exact, not
+//! in 256ths; a sender restarts from idle when nothing but the new packet is outstanding, after a
+//! silence of four paced packets; after a timeout the old window comes back by slow start, unless
+//! the flow tells of a repair's end. Widening the window for aggregated ACKs and detecting
+//! policers are as in Linux, and can be turned off.
+
+mod aggregation;
+mod filter;
+mod limits;
+mod model;
+mod policer;
+
+use crate::{Ack, Allowance, Controller, Environment, Loss, LossFoundBy};
+use crate::{Repair, Restart, Sent, bounded};
+use aggregation::Aggregation;
+use filter::WindowedMax;
+use narrows_base::card::Kind;
+use narrows_base::{Card, Duration, Param, Rate, Settings, Status, Stream, Time};
+use policer::Policer;
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "bbr",
+    summary: "paces at the bandwidth that it measured, with two bandwidth-delay products in flight",
+    source: "Cardwell et al. 2016 (version 1), as in Linux",
+    senses: "delivery rate, smallest RTT",
+    sets: "pacing rate, and a window as a bound",
+    params: &[
+        Param {
+            name: "policer",
+            help: "whether to look for a token-bucket policer",
+            kind: Kind::Choice(&["on", "off"]),
+            origin: "Linux tcp_bbr.c",
+        },
+        Param {
+            name: "aggregation",
+            help: "whether to widen the window where ACKs come in bursts",
+            kind: Kind::Choice(&["on", "off"]),
+            origin: "Linux tcp_bbr.c since 5.1",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+// Linux tcp_bbr.c, constants at its top.
+const BANDWIDTH_ROUNDS: u64 = 10;
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
+const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
+const PACING_MARGIN: f64 = 0.99;
+/// 2/ln 2: the least that doubles the rate every round.
+const HIGH_GAIN: f64 = 2.885;
+const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
+const CWND_GAIN: f64 = 2.0;
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+const MIN_WINDOW: f64 = 4.0;
+const FULL_BANDWIDTH: f64 = 1.25;
+const FULL_BANDWIDTH_ROUNDS: u32 = 3;
+/// Before the first RTT, one millisecond is assumed; the window is not bounded by the model.
+const NOMINAL_RTT: f64 = 1e-3;
+const INITIAL_WINDOW: f64 = 10.0;
+/// Silence, in paced packets, after which a sender was idle rather than paced.
+const IDLE_PACKETS: f64 = 4.0;
+
+/// Builds it.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    let cwnd = bounded(environment.initial_window, 1.0);
+    let mut bbr = Bbr {
+        packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
+        luck: environment.luck.named("bbr").stream(),
+        state: State::Startup,
+        cycle: 0,
+        phase_began: Time::ZERO,
+        rounds: Rounds::default(),
+        bandwidth: WindowedMax::new(BANDWIDTH_ROUNDS),
+        full_bandwidth: 0.0,
+        full_rounds: 0,
+        full: false,
+        min_rtt: Duration::MAX,
+        min_rtt_at: None,
+        probe: ProbeRtt::default(),
+        idle_restart: false,
+        policer: (settings.choice("policer") == "on").then(Policer::default),
+        aggregation: (settings.choice("aggregation") == "on").then(Aggregation::default),
+        cwnd,
+        prior_cwnd: 0.0,
+        repair: Repairing::No,
+        conserving: false,
+        losses: 0,
+        lost: 0,
+        acked: 1,
+        last_sent: None,
+        seen_rtt: false,
+        pacing: 0.0,
+    };
+    bbr.pacing = bbr.paced(cwnd / NOMINAL_RTT, HIGH_GAIN);
+    Box::new(bbr)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Startup,
+    Drain,
+    ProbeBandwidth,
+    ProbeRtt,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Repairing {
+    No,
+    /// Fast repair.
+    Repair,
+    /// After a timeout.
+    Loss,
+}
+
+/// Packet-timed rounds, counted in segments delivered.
+#[derive(Debug, Default)]
+struct Rounds {
+    count: u64,
+    /// A round ends with a packet that left when this much was delivered.
+    end: u64,
+    start: bool,
+    delivered: u64,
+}
+
+/// A visit to PROBE_RTT.
+#[derive(Debug, Default)]
+struct ProbeRtt {
+    /// When it may end, set once few enough packets are in flight.
+    until: Option<Time>,
+    round_done: bool,
+    /// Samples of packets sent with this much delivered are low because we sent little.
+    low: Option<(u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Bbr {
+    packet_bits: f64,
+    luck: Stream,
+    state: State,
+    /// Phase of the gain cycle.
+    cycle: usize,
+    phase_began: Time,
+    rounds: Rounds,
+    /// Segments per second.
+    bandwidth: WindowedMax,
+    full_bandwidth: f64,
+    full_rounds: u32,
+    /// Whether STARTUP has filled the pipe.
+    full: bool,
+    min_rtt: Duration,
+    min_rtt_at: Option<Time>,
+    probe: ProbeRtt,
+    idle_restart: bool,
+    policer: Option<Policer>,
+    aggregation: Option<Aggregation>,
+    cwnd: f64,
+    /// Window before a repair or PROBE_RTT.
+    prior_cwnd: f64,
+    repair: Repairing,
+    /// Packet conservation: one in for one out, in the first round of a repair.
+    conserving: bool,
+    /// Segments found lost since the last ACK, and in all.
+    losses: u64,
+    lost: u64,
+    /// Segments delivered by the last ACK.
+    acked: u64,
+    last_sent: Option<Time>,
+    seen_rtt: bool,
+    /// bit/s.
+    pacing: f64,
+}
+
+impl Controller for Bbr {
+    fn on_sent(&mut self, sent: &Sent) {
+        let silence = self.last_sent.map_or(Duration::MAX, |last| sent.now.since(last));
+        self.last_sent = Some(sent.now);
+        let pause = Duration::from_secs_f64(IDLE_PACKETS * self.packet_bits / self.pacing);
+        if sent.outstanding != 1 || sent.retransmission || silence <= pause {
+            return;
+        }
+        // Restarting from idle: no faster than the bandwidth, since more is not needed.
+        self.idle_restart = true;
+        if let Some(aggregation) = &mut self.aggregation {
+            aggregation.restart(sent.now);
+        }
+        if self.state == State::ProbeBandwidth {
+            self.pacing = self.paced(self.believed(), 1.0);
+        } else if self.state == State::ProbeRtt && self.probe.until.is_some_and(|u| sent.now > u) {
+            self.leave_probe_rtt(sent.now);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.rounds.delivered = match ack.rate {
+            Some(rate) => rate.total_delivered,
+            None => self.rounds.delivered.saturating_add(ack.newly_delivered),
+        };
+        self.update_bandwidth(ack);
+        let (believed, start) = (self.believed(), self.rounds.start);
+        if let (Some(aggregation), Some(_)) = (&mut self.aggregation, ack.rate) {
+            aggregation.on_ack(ack.now, start, ack.newly_delivered, believed, self.cwnd);
+        }
+        self.update_cycle(ack);
+        self.check_full(ack);
+        self.update_min_rtt(ack);
+        self.set_pacing(ack);
+        self.set_cwnd(ack);
+        (self.losses, self.acked) = (0, ack.newly_delivered);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.lost = self.lost.saturating_add(loss.segments);
+        if loss.found_by != LossFoundBy::Timeout {
+            self.losses = self.losses.saturating_add(loss.segments);
+        }
+    }
+
+    fn on_repair(&mut self, repair: &Repair) {
+        self.save_cwnd();
+        self.repair = Repairing::Repair;
+        self.conserving = true;
+        self.rounds.end = self.rounds.delivered;
+        self.cwnd = bounded(repair.outstanding.saturating_add(self.acked) as f64, 1.0);
+    }
+
+    fn on_repair_end(&mut self, _repair: &Repair) {
+        if self.repair != Repairing::No && self.state != State::ProbeRtt {
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+        }
+        self.repair = Repairing::No;
+        self.conserving = false;
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        if self.repair != Repairing::Loss {
+            self.save_cwnd();
+        }
+        self.repair = Repairing::Loss;
+        self.conserving = false;
+        self.cwnd = 1.0;
+        self.full_bandwidth = 0.0;
+        // Linux takes a timeout for the end of a round with a loss.
+        self.rounds.start = true;
+        self.losses = 1;
+        self.look_for_policer(restart.now, false);
+        self.losses = 0;
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance { window: self.cwnd, rate: Some(Rate::from_bps_f64(self.pacing)) }
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("state", f64::from(self.state as u8));
+        put("bandwidth", self.believed());
+        put(
+            "min_rtt",
+            if self.min_rtt == Duration::MAX { 0.0 } else { self.min_rtt.as_secs_f64() },
+        );
+        put("pacing_gain", self.pacing_gain());
+        put(
+            "policed",
+            f64::from(u8::from(self.policer.as_ref().is_some_and(|p| p.rate().is_some()))),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

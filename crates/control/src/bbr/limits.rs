@@ -1,0 +1,120 @@
+//! What BBR allows by its model: gains, pacing rate and window.
+
+use super::policer::Policer;
+use super::{Bbr, CYCLE, Repairing, State};
+use super::{CWND_GAIN, DRAIN_GAIN, HIGH_GAIN, INITIAL_WINDOW, MIN_WINDOW, PACING_MARGIN};
+use crate::{Ack, bounded};
+use narrows_base::Duration;
+
+/// Up to whole segments; a last bit too much does not make a segment.
+fn round_up(segments: f64) -> f64 {
+    (segments - 1e-9).ceil().max(0.0)
+}
+
+impl Bbr {
+    /// The bandwidth that is believed: the policer's, or the largest measured.
+    pub(super) fn believed(&self) -> f64 {
+        self.policer.as_ref().and_then(Policer::rate).unwrap_or(self.bandwidth.get())
+    }
+
+    pub(super) fn paced(&self, bandwidth: f64, gain: f64) -> f64 {
+        bounded(bandwidth * self.packet_bits * gain * PACING_MARGIN, 1.0)
+    }
+
+    pub(super) fn pacing_gain(&self) -> f64 {
+        match self.state {
+            State::Startup => HIGH_GAIN,
+            State::Drain => DRAIN_GAIN,
+            State::ProbeBandwidth if self.policer.as_ref().is_some_and(|p| p.rate().is_some()) => {
+                1.0
+            }
+            State::ProbeBandwidth => CYCLE[self.cycle],
+            State::ProbeRtt => 1.0,
+        }
+    }
+
+    pub(super) fn cwnd_gain(&self) -> f64 {
+        match self.state {
+            State::Startup | State::Drain => HIGH_GAIN,
+            State::ProbeBandwidth => CWND_GAIN,
+            State::ProbeRtt => 1.0,
+        }
+    }
+
+    /// `bbr_bdp`.
+    pub(super) fn product(&self, bandwidth: f64, gain: f64) -> f64 {
+        if self.min_rtt == Duration::MAX {
+            return INITIAL_WINDOW;
+        }
+        bounded(round_up(bandwidth * self.min_rtt.as_secs_f64() * gain), 0.0)
+    }
+
+    /// Segments that leave the host at once: a millisecond's worth (`bbr_tso_segs_goal`).
+    pub(super) fn burst(&self) -> f64 {
+        let least = if self.pacing < 1.2e6 { 1.0 } else { 2.0 };
+        let bits = (self.pacing / 1024.0).min(65_536.0 * 8.0);
+        (bits / self.packet_bits).floor().clamp(least, 127.0)
+    }
+
+    /// `bbr_quantization_budget`: bursts in both hosts, an even number for delayed ACKs, and a
+    /// little more where the cycle probes.
+    pub(super) fn with_budget(&self, segments: f64) -> f64 {
+        let even = ((segments + 3.0 * self.burst()) / 2.0).ceil() * 2.0;
+        let probing = self.state == State::ProbeBandwidth && self.cycle == 0;
+        even + if probing { 2.0 } else { 0.0 }
+    }
+
+    pub(super) fn inflight(&self, gain: f64) -> f64 {
+        self.with_budget(self.product(self.bandwidth.get(), gain))
+    }
+
+    /// The window to come back to.
+    pub(super) fn save_cwnd(&mut self) {
+        let undisturbed = self.repair == Repairing::No && self.state != State::ProbeRtt;
+        self.prior_cwnd = if undisturbed { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
+    }
+
+    /// `bbr_set_pacing_rate`: before the pipe is full, the rate only rises.
+    pub(super) fn set_pacing(&mut self, ack: &Ack) {
+        if !self.seen_rtt && ack.srtt > Duration::ZERO {
+            self.seen_rtt = true;
+            self.pacing = self.paced(self.cwnd / ack.srtt.as_secs_f64(), HIGH_GAIN);
+        }
+        let rate = self.paced(self.believed(), self.pacing_gain());
+        if self.full || rate > self.pacing {
+            self.pacing = rate;
+        }
+    }
+
+    /// `bbr_set_cwnd`.
+    pub(super) fn set_cwnd(&mut self, ack: &Ack) {
+        let acked = ack.newly_delivered as f64;
+        if ack.newly_delivered > 0 {
+            // An ACK for P packets releases at most 2 P, less those found lost.
+            self.cwnd = (self.cwnd - self.losses as f64).max(1.0);
+            if self.conserving {
+                self.cwnd = self.cwnd.max(ack.outstanding as f64 + acked);
+            } else {
+                self.grow(acked);
+            }
+        }
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(MIN_WINDOW);
+        }
+    }
+
+    pub(super) fn grow(&mut self, acked: f64) {
+        let bandwidth = self.believed();
+        let bursts = match &self.aggregation {
+            Some(aggregation) if self.full => aggregation.allowance(bandwidth),
+            _ => 0.0,
+        };
+        let target = self.with_budget(self.product(bandwidth, self.cwnd_gain()) + bursts);
+        if self.full {
+            self.cwnd = (self.cwnd + acked).min(target);
+        } else if self.cwnd < target || (self.rounds.delivered as f64) < INITIAL_WINDOW {
+            self.cwnd += acked;
+        }
+        self.cwnd = bounded(self.cwnd, MIN_WINDOW);
+    }
+}

@@ -1,0 +1,119 @@
+use crate::story::{Story, build};
+use crate::story_path::Path;
+use narrows_base::{Duration, Luck, Time};
+
+/// 10 Mbit/s, 40 ms: the path holds 51 packets.
+fn path(spec: &str) -> Path {
+    Path::new(build(spec))
+}
+
+fn watched(path: &Path, wanted: &str) -> f64 {
+    let mut found = f64::NAN;
+    path.controller.watch(&mut |name, value| {
+        if name == wanted {
+            found = value;
+        }
+    });
+    found
+}
+
+fn seconds(s: f64) -> Time {
+    Time::from_secs_f64(s)
+}
+
+#[test]
+fn startup_drain_probe() {
+    let mut path = path("bbr");
+    let mut states = Vec::new();
+    for ms in 1..1500 {
+        path.run(seconds(f64::from(ms) * 1e-3));
+        let state = watched(&path, "state") as u8;
+        if states.last() != Some(&state) {
+            states.push(state);
+        }
+    }
+    assert_eq!(states, [0, 1, 2]);
+    assert!((watched(&path, "bandwidth") - 1250.0).abs() < 15.0);
+    assert!((watched(&path, "min_rtt") - 0.0408).abs() < 1e-4);
+}
+
+#[test]
+fn it_fills_the_path_with_a_short_queue() {
+    let mut path = path("bbr");
+    path.run(seconds(2.0));
+    path.most_waiting = 0;
+    let utilisation = path.utilisation(seconds(9.0));
+    assert!(utilisation > 0.97, "{utilisation}");
+    assert!(path.most_waiting < 30, "{}", path.most_waiting);
+    assert!(path.window() < 2.0 * 51.0 + 16.0);
+}
+
+#[test]
+fn every_ten_seconds_it_drains_the_queue_to_see_the_smallest_rtt() {
+    let mut path = path("bbr");
+    path.run(seconds(3.0));
+    path.delay = Duration::from_millis(60); // a longer route: only PROBE_RTT finds out
+    path.run(seconds(9.0));
+    assert!((watched(&path, "min_rtt") - 0.0408).abs() < 1e-4);
+    path.least_window = f64::INFINITY;
+    path.run(seconds(12.0));
+    assert_eq!(path.least_window, 4.0);
+    path.run(seconds(14.0));
+    assert!((watched(&path, "min_rtt") - 0.0608).abs() < 3e-3, "{}", watched(&path, "min_rtt"));
+    let utilisation = path.utilisation(seconds(19.0));
+    assert!(utilisation > 0.97, "{utilisation}");
+}
+
+#[test]
+fn random_loss_hardly_matters() {
+    let mut path = path("bbr");
+    path.lose = |number| Luck::seed(3).draw(number) < 0.01;
+    path.run(seconds(1.0));
+    let utilisation = path.utilisation(seconds(9.0));
+    assert!(utilisation > 0.95, "{utilisation}");
+}
+
+#[test]
+fn a_repair_conserves_packets_and_gives_the_window_back() {
+    let mut s = Story::new(build("bbr"));
+    s.acks(200);
+    let before = s.window();
+    s.repair();
+    assert!((before..=before + 1.0).contains(&s.window()), "{before} {}", s.window());
+    s.timeout();
+    assert_eq!(s.window(), 1.0);
+    s.acks(1);
+    assert_eq!(s.window(), 4.0);
+}
+
+#[test]
+fn a_policer_is_found_out() {
+    let run = |spec: &str| {
+        let mut path = path(spec);
+        path.rate_bps = 20e6;
+        // A policer without bucket, roughly: every second packet dies once it is spent.
+        path.lose = |number| number > 300 && number % 2 == 0;
+        let mut policed = 0.0;
+        for tenth in 1..60 {
+            path.run(seconds(f64::from(tenth) * 0.1));
+            policed = watched(&path, "policed").max(policed);
+        }
+        policed
+    };
+    assert_eq!(run("bbr"), 1.0);
+    assert_eq!(run("bbr(policer=off)"), 0.0);
+}
+
+#[test]
+fn the_phase_of_probing_is_drawn_from_the_environment() {
+    let phases: std::collections::BTreeSet<u64> = (0..64)
+        .map(|seed| {
+            let environment =
+                crate::Environment { luck: Luck::seed(seed), ..crate::Environment::default() };
+            let mut path = Path::new(crate::story::build_in("bbr", &environment));
+            path.run(seconds(0.9));
+            (watched(&path, "pacing_gain") * 100.0) as u64
+        })
+        .collect();
+    assert!(phases.contains(&125) && phases.contains(&100), "{phases:?}");
+}

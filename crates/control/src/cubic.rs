@@ -1,0 +1,233 @@
+//! CUBIC: RFC 9438; slow start by HyStart++, RFC 9406.
+//!
+//! Senses loss (and delay in the first slow start). Sets the window to a cubic function of the time
+//! since the last loss, flat around the window where that loss happened, and never below what
+//! Reno would reach:
+//!
+//! ```text
+//!  W_cubic(t) = C (t - K)^3 + W_max,   K = cbrt((W_max - cwnd_epoch) / C)     equations 1 and 2
+//!  W_est += alpha acked / cwnd,        alpha = 3 (1 - beta) / (1 + beta)      equation 4
+//! ```
+//!
+//! Windows in segments, t in seconds. Time in which the application, not the window, limited the
+//! sender does not count (section 5.8). Preset `ns2` takes the window rather than FlightSize for
+//! the cut, see [`Halve`]. Left out: undoing a spurious cut (section 4.9), which the recovery kinds
+//! do not detect, and the reaction to ECN.
+
+use crate::hystart::{Advice, Hystart};
+use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart, Sent, bounded};
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Duration, Param, Settings, Status, Time, math};
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "cubic",
+    summary: "window as a cubic function of the time since the last loss: the Internet's default",
+    source: "RFC 9438; slow start RFC 9406",
+    senses: "loss; delay in the first slow start",
+    sets: "window: cubic growth, 0.7 of it after a loss",
+    params: &[
+        Param {
+            name: "c",
+            help: "how steep the cubic is, in segments per second cubed",
+            kind: Kind::Number { unit: Unit::None, min: 1e-3, max: 1000.0, default: 0.4 },
+            origin: "RFC 9438 section 5",
+        },
+        Param {
+            name: "beta",
+            help: "factor applied to the window at a loss",
+            kind: Kind::Number { unit: Unit::Fraction, min: 0.1, max: 0.95, default: 0.7 },
+            origin: "RFC 9438 section 4.6",
+        },
+        Param {
+            name: "fast_convergence",
+            help: "whether a flow whose window shrinks leaves room for new ones",
+            kind: Kind::Choice(&["on", "off"]),
+            origin: "RFC 9438 section 4.7",
+        },
+        Param {
+            name: "hystart",
+            help: "whether a rise in delay ends the first slow start",
+            kind: Kind::Choice(&["on", "off"]),
+            origin: "RFC 9438 section 4.10, RFC 9406",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+/// Builds it.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    let beta = settings.number("beta");
+    Box::new(Cubic {
+        c: settings.number("c"),
+        beta,
+        reno_alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
+        fast_convergence: settings.choice("fast_convergence") == "on",
+        halve: environment.halve,
+        hystart: (settings.choice("hystart") == "on").then(Hystart::new),
+        cwnd: bounded(environment.initial_window, 1.0),
+        ssthresh: environment.initial_ssthresh,
+        w_max: 0.0,
+        cwnd_prior: 0.0,
+        after_loss: false,
+        epoch: None,
+        last_ack: None,
+    })
+}
+
+/// A stretch of congestion avoidance, from a loss or the end of slow start to the next loss.
+#[derive(Debug)]
+struct Epoch {
+    /// When it began; later by the time in which the window was not the limit.
+    began: Time,
+    /// When the cubic reaches `w_max`, in seconds from `began`.
+    k: f64,
+    /// Where the cubic is flat.
+    w_max: f64,
+    /// What Reno's window would be.
+    w_est: f64,
+}
+
+#[derive(Debug)]
+struct Cubic {
+    c: f64,
+    beta: f64,
+    reno_alpha: f64,
+    fast_convergence: bool,
+    halve: Halve,
+    /// Until the first slow start ends.
+    hystart: Option<Hystart>,
+    cwnd: f64,
+    ssthresh: f64,
+    w_max: f64,
+    cwnd_prior: f64,
+    /// Whether the next epoch follows a repaired loss, not a timeout or HyStart++.
+    after_loss: bool,
+    epoch: Option<Epoch>,
+    last_ack: Option<Time>,
+}
+
+impl Cubic {
+    /// Section 4.2; section 4.8 (after a timeout) and 4.10 (after slow start without loss): K = 0.
+    fn begin(&mut self, now: Time) -> Epoch {
+        let w_max = if self.after_loss { self.w_max.max(self.cwnd) } else { self.cwnd };
+        let k = if self.after_loss { math::cbrt((w_max - self.cwnd) / self.c) } else { 0.0 };
+        if !self.after_loss {
+            self.w_max = w_max;
+        }
+        Epoch { began: now, k, w_max, w_est: self.cwnd }
+    }
+
+    fn avoid_congestion(&mut self, ack: &Ack) {
+        let mut epoch = match self.epoch.take() {
+            Some(epoch) => epoch,
+            None => self.begin(ack.now),
+        };
+        let acked = ack.newly_acked as f64;
+        // Section 4.3: as fast as Reno once the window of the last loss is reached.
+        let alpha = if epoch.w_est < self.cwnd_prior { self.reno_alpha } else { 1.0 };
+        epoch.w_est = bounded(epoch.w_est + alpha * acked / self.cwnd, 1.0);
+        let t = ack.now.since(epoch.began).as_secs_f64();
+        let cubic = |t: f64| self.c * (t - epoch.k) * (t - epoch.k) * (t - epoch.k) + epoch.w_max;
+        if cubic(t) < epoch.w_est {
+            self.cwnd = self.cwnd.max(epoch.w_est);
+        } else {
+            // Sections 4.4 and 4.5, concave and convex: towards where the cubic will be one RTT
+            // from now, at most half as much again per round trip.
+            let target = cubic(t + ack.srtt.as_secs_f64()).clamp(self.cwnd, 1.5 * self.cwnd);
+            let step = (target - self.cwnd) * (acked / self.cwnd).min(1.0);
+            self.cwnd = bounded(self.cwnd + step, 1.0);
+        }
+        self.epoch = Some(epoch);
+    }
+
+    /// Section 4.6, and fast convergence, section 4.7.
+    fn cut(&mut self, flight: u64) {
+        self.cwnd_prior = self.cwnd;
+        self.w_max = if self.fast_convergence && self.cwnd < self.w_max {
+            self.cwnd * (1.0 + self.beta) / 2.0
+        } else {
+            self.cwnd
+        };
+        let base = match self.halve {
+            Halve::Flight => flight as f64,
+            Halve::Window => self.cwnd,
+        };
+        self.ssthresh = bounded(base * self.beta, 2.0);
+        self.hystart = None;
+        self.epoch = None;
+    }
+
+    /// Pushes the epoch's start back by time that was not spent filling the window.
+    fn excuse(&mut self, idle: Duration) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.began += idle;
+        }
+    }
+}
+
+impl Controller for Cubic {
+    fn on_sent(&mut self, sent: &Sent) {
+        // The first packet after silence (section 5.8).
+        if let (1, Some(last)) = (sent.outstanding, self.last_ack) {
+            self.excuse(sent.now.since(last));
+            self.last_ack = Some(sent.now);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        let since_last = self.last_ack.map_or(Duration::ZERO, |last| ack.now.since(last));
+        self.last_ack = Some(ack.now);
+        if !ack.window_limited {
+            self.excuse(since_last);
+        }
+        if ack.newly_acked == 0 || ack.in_repair || !ack.window_limited {
+            return;
+        }
+        if self.cwnd >= self.ssthresh {
+            self.avoid_congestion(ack);
+            return;
+        }
+        match self.hystart.as_mut().map_or(Advice::Grow(1.0), |h| h.on_ack(ack)) {
+            Advice::Grow(segments) => self.cwnd = bounded(self.cwnd + segments, 1.0),
+            Advice::Leave => {
+                self.ssthresh = self.cwnd;
+                self.hystart = None;
+            }
+        }
+    }
+
+    fn on_repair(&mut self, repair: &Repair) {
+        self.cut(repair.flight);
+        self.cwnd = self.ssthresh;
+        self.after_loss = true;
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        // Section 4.8; RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh.
+        if restart.backoffs <= 1 {
+            self.cut(restart.flight);
+        }
+        self.cwnd = 1.0;
+        self.after_loss = false;
+        self.epoch = None;
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::window(self.cwnd)
+    }
+
+    fn ssthresh(&self) -> Option<f64> {
+        Some(self.ssthresh)
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("w_max", self.w_max);
+        put("w_est", self.epoch.as_ref().map_or(0.0, |e| e.w_est));
+    }
+}
+
+#[cfg(test)]
+#[path = "cubic_tests.rs"]
+mod tests;

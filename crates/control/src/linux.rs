@@ -1,0 +1,56 @@
+//! Reno's growth in whole segments, as in Linux 2.6 and ns-2's TCP/Linux.
+//!
+//! Shared by the controllers whose reference numbers come from there (veno, westwood+). The window
+//! is a whole number; a counter of ACKs adds 1 to it after `cwnd + 1` ACKs, and slow start still
+//! runs at `cwnd == ssthresh`. Both differ from RFC 5681 by less than a segment per round trip.
+
+use crate::{Ack, bounded};
+
+/// A whole window, its ACK counter and its threshold.
+#[derive(Debug)]
+pub struct WholeWindow {
+    pub cwnd: u64,
+    pub ssthresh: f64,
+    /// ACKs towards the next segment (`snd_cwnd_cnt`).
+    count: u64,
+}
+
+impl WholeWindow {
+    pub fn new(initial_window: f64, ssthresh: f64) -> WholeWindow {
+        WholeWindow { cwnd: bounded(initial_window, 1.0) as u64, ssthresh, count: 0 }
+    }
+
+    /// Whether this ACK may grow the window: it advances, nothing is being repaired, and the
+    /// window was what limited the sender.
+    pub fn may_grow(ack: &Ack) -> bool {
+        ack.newly_acked > 0 && !ack.in_repair && ack.window_limited
+    }
+
+    pub fn slow_start(&self) -> bool {
+        self.cwnd as f64 <= self.ssthresh
+    }
+
+    /// Counts an ACK; true each time a window of them has come.
+    pub fn count(&mut self) -> bool {
+        let full = self.count >= self.cwnd;
+        self.count = if full { 0 } else { self.count + 1 };
+        full
+    }
+
+    pub fn raise(&mut self) {
+        self.cwnd = self.cwnd.saturating_add(1);
+    }
+
+    /// One ACK's growth.
+    pub fn reno(&mut self) {
+        if self.slow_start() || self.count() {
+            self.raise();
+        }
+    }
+
+    /// Sets the window; counting begins anew.
+    pub fn set(&mut self, cwnd: u64) {
+        self.cwnd = cwnd.max(1);
+        self.count = 0;
+    }
+}

@@ -1,0 +1,333 @@
+//! A small path for controller tests: one bottleneck, one sender, selective repair.
+//!
+//! ```text
+//! sender -> [ waiting room | service at rate_bps ] -> delay -> receiver -> ACK
+//! ```
+//!
+//! Not the laboratory's simulator (a controller may not see it): just enough for a controller to
+//! meet a queue, a loss and a timeout. The receiver acknowledges every packet; a packet is lost
+//! once three sent after it have arrived; if nothing is on its way any more, the timer expires 1 s
+//! later.
+
+use crate::{Ack, Controller, Loss, LossFoundBy, RateSample, Repair, Restart, Sent};
+use narrows_base::{Duration, Rate, Time};
+use std::collections::{BTreeSet, VecDeque};
+
+const PACKET: u32 = 1000;
+
+/// The last copy of a segment.
+#[derive(Clone, Copy)]
+struct Copy {
+    at: Time,
+    /// How manieth packet of the connection it is.
+    number: u64,
+    transmissions: u32,
+    delivered_before: u64,
+    delivered_at: Time,
+    arrived: bool,
+    lost: bool,
+}
+
+/// The path, the sender and its controller.
+pub struct Path {
+    pub controller: Box<dyn Controller>,
+    pub rate_bps: f64,
+    /// Two-way, without service.
+    pub delay: Duration,
+    pub waiting_room: usize,
+    /// Packets, by number, that the path loses after the queue.
+    pub lose: fn(u64) -> bool,
+    pub now: Time,
+    pub dropped: u64,
+    pub timeouts: u32,
+    pub delivered: u64,
+    pub least_window: f64,
+    pub most_window: f64,
+    pub most_waiting: usize,
+    segments: Vec<Copy>,
+    acked: u64,
+    repairs: BTreeSet<u64>,
+    outstanding: u64,
+    sent: u64,
+    busy_until: Time,
+    departures: VecDeque<Time>,
+    /// (when the ACK comes, segment, packet number).
+    acks: VecDeque<(Time, u64, u64)>,
+    next_send: Time,
+    min_rtt: Duration,
+    srtt: Duration,
+    recover: Option<u64>,
+    round_end: u64,
+    round: u64,
+    delivered_at: Time,
+    backoffs: u32,
+}
+
+impl Path {
+    pub fn new(controller: Box<dyn Controller>) -> Path {
+        Path {
+            controller,
+            rate_bps: 10e6,
+            delay: Duration::from_millis(40),
+            waiting_room: 1_000_000,
+            lose: |_| false,
+            now: Time::ZERO,
+            dropped: 0,
+            timeouts: 0,
+            delivered: 0,
+            least_window: f64::INFINITY,
+            most_window: 0.0,
+            most_waiting: 0,
+            segments: Vec::new(),
+            acked: 0,
+            repairs: BTreeSet::new(),
+            outstanding: 0,
+            sent: 0,
+            busy_until: Time::ZERO,
+            departures: VecDeque::new(),
+            acks: VecDeque::new(),
+            next_send: Time::ZERO,
+            min_rtt: Duration::MAX,
+            srtt: Duration::ZERO,
+            recover: None,
+            round_end: 0,
+            round: 0,
+            delivered_at: Time::ZERO,
+            backoffs: 0,
+        }
+    }
+
+    pub fn window(&self) -> f64 {
+        self.controller.allowance().window
+    }
+
+    /// Goodput since the start in bit/s.
+    pub fn goodput(&self) -> f64 {
+        self.acked as f64 * f64::from(PACKET) * 8.0 / self.now.as_secs_f64()
+    }
+
+    /// Packets delivered while running until `end`, as a share of what the bottleneck could carry.
+    pub fn utilisation(&mut self, end: Time) -> f64 {
+        let (start, before) = (self.now, self.delivered);
+        self.run(end);
+        let bits = (self.delivered - before) as f64 * f64::from(PACKET) * 8.0;
+        bits / (self.rate_bps * self.now.since(start).as_secs_f64())
+    }
+
+    /// Runs until `end`.
+    pub fn run(&mut self, end: Time) {
+        loop {
+            self.send();
+            let ack = self.acks.front().map_or(Time::NEVER, |a| a.0);
+            let pace = if self.may_send() { self.next_send } else { Time::NEVER };
+            let tick = self.controller.next_tick();
+            let next = ack.min(pace).min(tick);
+            let timer = self.now + Duration::from_secs(1);
+            if next.is_never() && timer <= end {
+                self.now = timer;
+                self.timeout();
+            } else if next > end || next.is_never() {
+                self.now = end;
+                return;
+            } else {
+                self.now = next.max(self.now);
+                if ack == next {
+                    self.ack();
+                } else if tick == next {
+                    self.controller.on_tick(self.now);
+                }
+            }
+            self.least_window = self.least_window.min(self.window());
+            self.most_window = self.most_window.max(self.window());
+        }
+    }
+
+    fn may_send(&self) -> bool {
+        (self.outstanding as f64) < self.window().floor()
+    }
+
+    fn send(&mut self) {
+        while self.may_send() && self.now >= self.next_send {
+            let repair = self.repairs.pop_first();
+            let segment = repair.unwrap_or(self.segments.len() as u64);
+            let before = repair.map_or(0, |s| self.segments[s as usize].transmissions);
+            if self.outstanding == 0 {
+                self.delivered_at = self.now;
+            }
+            let copy = Copy {
+                at: self.now,
+                number: self.sent,
+                transmissions: before + 1,
+                delivered_before: self.delivered,
+                delivered_at: self.delivered_at,
+                arrived: false,
+                lost: false,
+            };
+            match repair {
+                Some(s) => self.segments[s as usize] = copy,
+                None => self.segments.push(copy),
+            }
+            self.outstanding += 1;
+            self.enqueue(segment);
+            self.sent += 1;
+            self.controller.on_sent(&Sent {
+                now: self.now,
+                bytes: PACKET,
+                outstanding: self.outstanding,
+                retransmission: repair.is_some(),
+            });
+            if let Some(rate) = self.controller.allowance().rate {
+                let gap = rate.max(Rate::from_bps(1)).transmission(u64::from(PACKET)).0;
+                self.next_send = self.now + gap;
+            }
+        }
+    }
+
+    fn enqueue(&mut self, segment: u64) {
+        while self.departures.front().is_some_and(|d| *d <= self.now) {
+            self.departures.pop_front();
+        }
+        let waiting = self.departures.len().saturating_sub(1);
+        if !self.departures.is_empty() && waiting >= self.waiting_room {
+            self.dropped += 1;
+            return;
+        }
+        self.most_waiting = self.most_waiting.max(waiting);
+        let service = Duration::from_secs_f64(f64::from(PACKET) * 8.0 / self.rate_bps);
+        self.busy_until = self.busy_until.max(self.now) + service;
+        self.departures.push_back(self.busy_until);
+        if !(self.lose)(self.sent) {
+            self.acks.push_back((self.busy_until + self.delay, segment, self.sent));
+        }
+    }
+
+    fn ack(&mut self) {
+        let Some((_, segment, number)) = self.acks.pop_front() else { return };
+        let copy = self.segments[segment as usize];
+        if copy.arrived || copy.number != number {
+            return; // a copy given up too early
+        }
+        self.segments[segment as usize].arrived = true;
+        let prior_outstanding = self.outstanding;
+        self.outstanding -= 1;
+        self.delivered += 1;
+        let before = self.acked;
+        let mut ambiguous = false;
+        while self.segments.get(self.acked as usize).is_some_and(|s| s.arrived) {
+            ambiguous |= self.segments[self.acked as usize].transmissions > 1;
+            self.acked += 1;
+        }
+        let newly_acked = self.acked - before;
+        let rtt = self.now.since(copy.at);
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.srtt = if self.srtt == Duration::ZERO {
+            rtt
+        } else {
+            Duration::from_nanos((7 * self.srtt.as_nanos() + rtt.as_nanos()) / 8)
+        };
+        let round_start = copy.delivered_before >= self.round_end;
+        if round_start {
+            self.round += 1;
+            self.round_end = self.delivered;
+        }
+        if newly_acked > 0 {
+            self.backoffs = 0;
+        }
+        let interval = self.now.since(copy.delivered_at);
+        self.delivered_at = self.now;
+        self.controller.on_ack(&Ack {
+            now: self.now,
+            rtt,
+            rtt_unambiguous: newly_acked > 0 && !ambiguous,
+            srtt: self.srtt,
+            min_rtt: self.min_rtt,
+            newly_acked,
+            newly_sacked: u64::from(newly_acked == 0),
+            newly_delivered: 1,
+            duplicate: newly_acked == 0,
+            sent_since: self.sent - 1 - number,
+            flight: self.segments.len() as u64 - self.acked,
+            outstanding: self.outstanding,
+            prior_outstanding,
+            window_limited: true,
+            in_repair: self.recover.is_some(),
+            round: self.round,
+            round_start,
+            marks: 0,
+            rate: Some(RateSample {
+                delivered: self.delivered - copy.delivered_before,
+                interval,
+                prior_delivered: copy.delivered_before,
+                total_delivered: self.delivered,
+                app_limited: false,
+            }),
+        });
+        self.find_losses(number);
+        if self.recover.is_some_and(|r| self.acked >= r) {
+            self.recover = None;
+            self.controller.on_repair_end(&self.episode());
+        }
+    }
+
+    /// Three packets sent later have arrived: the FIFO path lost it.
+    fn find_losses(&mut self, arrived: u64) {
+        let mut first = None;
+        let mut count = 0;
+        for s in self.acked..self.segments.len() as u64 {
+            let copy = &mut self.segments[s as usize];
+            if copy.number + 3 <= arrived && !copy.arrived && !copy.lost {
+                copy.lost = true;
+                first.get_or_insert(*copy);
+                count += 1;
+                self.repairs.insert(s);
+                self.outstanding -= 1;
+            }
+        }
+        let Some(copy) = first else { return };
+        let new_episode = self.recover.is_none();
+        self.controller.on_loss(&Loss {
+            now: self.now,
+            segments: count,
+            sent: copy.at,
+            transmissions: copy.transmissions,
+            found_by: LossFoundBy::Sack,
+            new_episode,
+        });
+        if new_episode {
+            self.recover = Some(self.segments.len() as u64);
+            self.controller.on_repair(&self.episode());
+        }
+    }
+
+    fn episode(&self) -> Repair {
+        Repair {
+            now: self.now,
+            flight: self.segments.len() as u64 - self.acked,
+            outstanding: self.outstanding,
+            min_rtt: self.min_rtt,
+            srtt: self.srtt,
+        }
+    }
+
+    fn timeout(&mut self) {
+        self.timeouts += 1;
+        self.backoffs += 1;
+        self.recover = None;
+        for s in self.acked..self.segments.len() as u64 {
+            let copy = &mut self.segments[s as usize];
+            if !copy.arrived {
+                copy.lost = true;
+                self.repairs.insert(s);
+            }
+        }
+        self.outstanding = 0;
+        self.controller.on_restart(&Restart {
+            now: self.now,
+            flight: self.segments.len() as u64 - self.acked,
+            timeout: true,
+            backoffs: self.backoffs,
+            min_rtt: self.min_rtt,
+            srtt: self.srtt,
+        });
+    }
+}

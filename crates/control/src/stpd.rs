@@ -1,0 +1,241 @@
+//! ST-PD TCP, self-tuning proportional and derivative control: S0 chapters 3 to 5.
+//!
+//! Senses delay, with every ACK, duplicates included. Sets the window by a PD law that steers the
+//! packets of its own in the queue to `reference`. Loss alone never cuts the window; only a timeout
+//! does. A fuzzy supervisor tunes both gains by the perceived bandwidth-delay product.
+//!
+//! ```text
+//!  S = x / RTT, x packets sent since the one now acknowledged left         S0 equation 3.4
+//!  buf = (RTT - RTTmin) S                                                  S0 equation 3.3
+//!  err = reference - buf                                                   S0 equation 3.2
+//!  cwnd += Kp(x) err + Kd(x) (err - previous err)                          S0 equation 3.5
+//! ```
+//!
+//! Ours, since S0 lost or left it (facts sheet, section 11): the terms' centres and the gains
+//! (figures 3.4 and 3.5 lost their numbers; these give S0's 0.368 and 0.033 at x = 3 and keep every
+//! loop delay stable, gains falling with x as stability demands); the start-up (S0's comparison
+//! with Reno implies one as fast as slow start); the limits on the change per ACK; the error memory
+//! cleared by a timeout; no growth by a sender that does not fill its window.
+//!
+//! The gains depend on a whole number of packets only, so they are read from a table made once from
+//! the rule base: no logarithm per ACK.
+
+use crate::fuzzy::{Rules, Term, centre_of_maximum, fuzzify};
+use crate::{Ack, Allowance, Controller, Environment, Loss, Restart, bounded};
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Param, Settings, Status};
+use std::sync::OnceLock;
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "stpd",
+    summary: "steers its own queue to one packet; a fuzzy supervisor tunes the gains",
+    source: "S0 chapters 3 to 5",
+    senses: "delay; timeouts",
+    sets: "window: proportional and derivative control per ACK; 1 after a timeout",
+    params: &[
+        Param {
+            name: "reference",
+            help: "packets of its own to keep in the queue",
+            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 1.0 },
+            origin: "S0 section 3.4.3.1",
+        },
+        Param {
+            name: "supervisor",
+            help: "whether the gains follow the bandwidth-delay product",
+            kind: Kind::Choice(&["fuzzy", "fixed"]),
+            origin: "S0 section 3.4.3.2",
+        },
+        Param {
+            name: "kp",
+            help: "proportional gain of supervisor=fixed",
+            kind: Kind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.368 },
+            origin: "S0 section 4.3.3",
+        },
+        Param {
+            name: "kd",
+            help: "derivative gain of supervisor=fixed",
+            kind: Kind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.033 },
+            origin: "S0 section 4.3.3",
+        },
+        Param {
+            name: "startup",
+            help: "slow start until a queue forms, or PD control from the first packet",
+            kind: Kind::Choice(&["slow", "pd"]),
+            origin: "ours (S0 does not describe it)",
+        },
+        Param {
+            name: "max_rise",
+            help: "most that one ACK may add to the window under PD control",
+            kind: Kind::Number { unit: Unit::Packets, min: 0.01, max: 1000.0, default: 1.0 },
+            origin: "ours",
+        },
+        Param {
+            name: "max_fall",
+            help: "most that one ACK may take from the window under PD control",
+            kind: Kind::Number { unit: Unit::Packets, min: 0.01, max: 1000.0, default: 0.5 },
+            origin: "ours",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+/// Terms of the bandwidth-delay product in packets (S0 figure 3.4: names; centres ours).
+const PRODUCT: [Term; 5] = [
+    Term { name: "extremely small", centre: 1.0 },
+    Term { name: "small", centre: 4.0 },
+    Term { name: "medium", centre: 12.0 },
+    Term { name: "large", centre: 40.0 },
+    Term { name: "extremely large", centre: 120.0 },
+];
+
+/// S0 section 3.4.3.2: if the product is extremely small, Kp is extremely large, and so on down.
+const PROPORTIONAL: Rules<5> = Rules { outputs: [0.83, 0.247, 0.080, 0.025, 0.0085] };
+/// If the product is extremely small, Kd is extremely small, and so on up.
+const DERIVATIVE: Rules<5> = Rules { outputs: [0.010, 0.039, 0.080, 0.140, 0.200] };
+
+/// The largest product whose gains are tabled: the last centre.
+const LAST: usize = 120;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Gains {
+    kp: f64,
+    kd: f64,
+}
+
+/// The supervisor's answer for every whole product up to [`LAST`].
+fn table() -> &'static [Gains; LAST + 1] {
+    static TABLE: OnceLock<[Gains; LAST + 1]> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        std::array::from_fn(|x| {
+            let truth = fuzzify(&PRODUCT, x as f64);
+            Gains {
+                kp: centre_of_maximum(&truth, &PROPORTIONAL),
+                kd: centre_of_maximum(&truth, &DERIVATIVE),
+            }
+        })
+    })
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Supervisor {
+    Fuzzy(&'static [Gains; LAST + 1]),
+    Fixed(Gains),
+}
+
+impl Supervisor {
+    fn gains(self, product: u64) -> Gains {
+        match self {
+            Supervisor::Fixed(gains) => gains,
+            Supervisor::Fuzzy(table) => match table.get(product as usize) {
+                Some(gains) => *gains,
+                // Beyond the last centre the largest stable Kp falls as 1/x.
+                None => {
+                    let Gains { kp, kd } = table[LAST];
+                    Gains { kp: kp * LAST as f64 / product as f64, kd }
+                }
+            },
+        }
+    }
+}
+
+/// Builds it.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    let slow = settings.choice("startup") == "slow";
+    Box::new(Stpd {
+        reference: settings.number("reference"),
+        supervisor: match settings.choice("supervisor") {
+            "fixed" => {
+                Supervisor::Fixed(Gains { kp: settings.number("kp"), kd: settings.number("kd") })
+            }
+            _ => Supervisor::Fuzzy(table()),
+        },
+        slow,
+        max_rise: settings.number("max_rise"),
+        max_fall: settings.number("max_fall"),
+        cwnd: bounded(environment.initial_window, 1.0),
+        starting: slow,
+        buffered: 0.0,
+        product: 0,
+        previous_error: None,
+    })
+}
+
+#[derive(Debug)]
+struct Stpd {
+    reference: f64,
+    supervisor: Supervisor,
+    slow: bool,
+    max_rise: f64,
+    max_fall: f64,
+    cwnd: f64,
+    /// In slow start.
+    starting: bool,
+    /// Packets of this flow in the queue (`buf`).
+    buffered: f64,
+    /// Perceived bandwidth-delay product (`x`).
+    product: u64,
+    previous_error: Option<f64>,
+}
+
+impl Controller for Stpd {
+    fn on_ack(&mut self, ack: &Ack) {
+        let rtt = ack.rtt.as_nanos();
+        self.product = ack.sent_since;
+        self.buffered = if rtt == 0 {
+            0.0
+        } else {
+            (ack.rtt - ack.min_rtt).as_nanos() as f64 * self.product as f64 / rtt as f64
+        };
+        let error = self.reference - self.buffered;
+        let may_rise = ack.window_limited || ack.in_repair;
+        if self.starting {
+            // A queue of a quarter of the window shows that the pipe is full.
+            if self.buffered < (self.product as f64 / 4.0).max(1.0) {
+                if may_rise && ack.newly_delivered > 0 {
+                    self.cwnd = bounded(self.cwnd + 1.0, 1.0);
+                }
+                return;
+            }
+            self.starting = false;
+        }
+        let Gains { kp, kd } = self.supervisor.gains(self.product);
+        let change = kp * error + self.previous_error.map_or(0.0, |before| kd * (error - before));
+        self.previous_error = Some(error);
+        let change = change.max(-self.max_fall).min(if may_rise { self.max_rise } else { 0.0 });
+        self.cwnd = bounded(self.cwnd + change, 1.0);
+    }
+
+    fn on_loss(&mut self, _loss: &Loss) {
+        // The window stays (S0 section 4.2). But a loss while packets queue says that the buffer
+        // is smaller than the quarter that slow start waits for.
+        if self.buffered >= 1.0 {
+            self.starting = false;
+        }
+    }
+
+    fn on_restart(&mut self, _restart: &Restart) {
+        // S0 section 4.2: a timeout is the safety net and begins anew.
+        self.cwnd = 1.0;
+        self.starting = self.slow;
+        self.previous_error = None;
+        self.buffered = 0.0;
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::window(self.cwnd)
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        let Gains { kp, kd } = self.supervisor.gains(self.product);
+        put("buffered", self.buffered);
+        put("product", self.product as f64);
+        put("kp", kp);
+        put("kd", kd);
+    }
+}
+
+#[cfg(test)]
+#[path = "stpd_tests.rs"]
+mod tests;

@@ -1,0 +1,245 @@
+//! TCP Veno: Fu and Liew, IEEE JSAC 21(2), 2003, as Linux 2.6 and ns-2's TCP/Linux run it.
+//!
+//! Senses loss, and tells random loss from congestion by delay: N = cwnd (RTT - baseRTT) / RTT
+//! packets wait in queues. Sets the window like Reno's, but with N >= `beta` it grows at half
+//! speed, and with N < `beta` a loss is taken for random and costs a fifth instead of a half.
+//!
+//! As in Linux, N is counted in half packets, rounded up, of a whole window: with a buffer of three
+//! packets that rounding decides between 4/5 and 1/2 (ns-2.35 N1, limit 4). The RTT is the smallest
+//! since the last growth, in practice the newest. Departure from the paper, as in Linux: baseRTT
+//! survives losses, see `base`. Departure from Linux: N is also measured after a timeout, before
+//! everything is repaired; slow start rules the window there.
+
+use crate::linux::WholeWindow;
+use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart};
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Param, Settings, Status};
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "veno",
+    summary: "Reno that gives up a fifth instead of half when delay says the loss was random",
+    source: "Fu and Liew 2003, as in Linux 2.6",
+    senses: "loss, delay",
+    sets: "window: +1 segment per RTT or two; 4/5 or 1/2 per loss episode",
+    params: &[
+        Param {
+            name: "beta",
+            help: "packets queued from which a loss means congestion",
+            kind: Kind::Number { unit: Unit::Packets, min: 0.5, max: 10_000.0, default: 3.0 },
+            origin: "Fu and Liew section II; Linux",
+        },
+        Param {
+            name: "base",
+            help: "whether the smallest RTT is kept over a loss or measured anew",
+            kind: Kind::Choice(&["keep", "reset"]),
+            origin: "Linux; Fu and Liew reset it",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+/// Builds it.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    Box::new(Veno {
+        beta_halves: (settings.number("beta") * 2.0) as u64,
+        reset_base: settings.choice("base") == "reset",
+        // ns-2 halves at repeated timeouts too; RFC 5681 keeps ssthresh.
+        cut_again: environment.halve == Halve::Window,
+        window: WholeWindow::new(environment.initial_window, environment.initial_ssthresh),
+        base_us: u64::MAX,
+        rtt_us: u64::MAX,
+        samples: 0,
+        backlog_halves: 0,
+        raise_next: true,
+    })
+}
+
+#[derive(Debug)]
+struct Veno {
+    beta_halves: u64,
+    reset_base: bool,
+    cut_again: bool,
+    window: WholeWindow,
+    /// Smallest RTT in microseconds, plus one (`basertt`).
+    base_us: u64,
+    /// Smallest RTT since the last growth (`minrtt`).
+    rtt_us: u64,
+    /// RTT samples so far: with two or fewer it is Reno.
+    samples: u32,
+    /// N in half packets (`diff`).
+    backlog_halves: u64,
+    /// With congestion, only every second window of ACKs raises (`inc`).
+    raise_next: bool,
+}
+
+impl Veno {
+    fn random(&self) -> bool {
+        self.backlog_halves < self.beta_halves
+    }
+
+    /// Fu and Liew section III: 4/5 after a random loss, 1/2 after congestion.
+    fn cut(&mut self) -> u64 {
+        let cwnd = self.window.cwnd;
+        let cut =
+            if self.random() { (cwnd / 5).saturating_mul(4) + cwnd % 5 * 4 / 5 } else { cwnd / 2 };
+        self.window.ssthresh = cut.max(2) as f64;
+        if self.reset_base {
+            (self.base_us, self.rtt_us, self.samples) = (u64::MAX, u64::MAX, 0);
+        }
+        cut.max(2)
+    }
+}
+
+impl Controller for Veno {
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.newly_acked > 0 {
+            let rtt = (ack.rtt.as_nanos() / 1000).saturating_add(1);
+            self.base_us = self.base_us.min(rtt);
+            self.rtt_us = self.rtt_us.min(rtt);
+            self.samples = self.samples.saturating_add(1);
+        }
+        if !WholeWindow::may_grow(ack) {
+            return;
+        }
+        if self.samples <= 2 {
+            self.window.reno();
+        } else {
+            // diff = 2 cwnd - floor(2 cwnd baseRTT / RTT).
+            let double = self.window.cwnd.saturating_mul(2);
+            let target = double.saturating_mul(self.base_us) / self.rtt_us;
+            self.backlog_halves = double.saturating_sub(target);
+            if self.window.slow_start() {
+                self.window.raise();
+            } else if self.window.count() {
+                let congested = !self.random();
+                if !congested || self.raise_next {
+                    self.window.raise();
+                }
+                self.raise_next ^= congested;
+            }
+        }
+        self.rtt_us = u64::MAX;
+    }
+
+    fn on_repair(&mut self, _repair: &Repair) {
+        let cut = self.cut();
+        self.window.set(cut);
+    }
+
+    fn on_repair_end(&mut self, _repair: &Repair) {
+        self.rtt_us = u64::MAX; // the RTTs of the repair say nothing about the new window
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        if restart.backoffs <= 1 || self.cut_again {
+            self.cut();
+        }
+        self.window.set(1);
+        self.rtt_us = u64::MAX;
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::window(self.window.cwnd as f64)
+    }
+
+    fn ssthresh(&self) -> Option<f64> {
+        Some(self.window.ssthresh)
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("backlog", self.backlog_halves as f64 / 2.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Environment;
+    use crate::story::{Story, build, build_in};
+    use crate::story_path::Path;
+    use narrows_base::{Duration, Time};
+
+    /// In congestion avoidance with a window of 20.
+    fn avoiding(spec: &str) -> Story {
+        let mut s = Story::new(build(spec));
+        s.acks(36);
+        s.rtt = Duration::from_millis(200);
+        s.acks(1); // the window is 41 and half of it queued: congestion
+        s.repair();
+        assert_eq!(s.window(), 20.0);
+        s
+    }
+
+    #[test]
+    fn without_a_queue_a_loss_costs_a_fifth() {
+        let mut s = avoiding("veno");
+        s.rtt = Duration::from_millis(110); // 20 (1 - 100/110) = 1.8 packets
+        s.acks(10);
+        s.repair();
+        assert_eq!(s.window(), 16.0);
+    }
+
+    #[test]
+    fn with_a_queue_a_loss_costs_half_and_growth_is_half_as_fast() {
+        let mut s = avoiding("veno");
+        s.rtt = Duration::from_millis(150); // 20 (1 - 100/150) = 6.7 packets
+        s.acks(1);
+        assert_eq!(s.window(), 21.0, "Linux still slow-starts at ssthresh");
+        s.acks(22);
+        assert_eq!(s.window(), 22.0);
+        s.acks(23);
+        assert_eq!(s.window(), 22.0, "every other round only");
+        s.acks(23);
+        assert_eq!(s.window(), 23.0);
+        s.repair();
+        assert_eq!(s.window(), 11.0);
+    }
+
+    #[test]
+    fn without_congestion_it_grows_each_round() {
+        let mut s = avoiding("veno");
+        s.rtt = Duration::from_millis(100);
+        s.acks(1);
+        for window in [22, 23, 24] {
+            s.acks(window);
+            assert_eq!(s.window(), f64::from(window));
+        }
+    }
+
+    #[test]
+    fn the_paper_measures_the_base_anew_after_a_loss() {
+        for (spec, after) in [("veno", 10.0), ("veno(base=reset)", 16.0)] {
+            let mut s = avoiding(spec);
+            s.acks(10); // still at 200 ms: a new base, or ten packets queued
+            s.repair();
+            assert_eq!(s.window(), after, "{spec}");
+        }
+    }
+
+    /// ns-2.35's N1 (docs/validation.md): the window between 10 and 30 s. With three packets
+    /// waiting, 2 (11 - 11 46.8/58.7) rounds down to 5 half packets, below `beta`: a fifth is given
+    /// up.
+    #[test]
+    fn rounding_decides_at_a_small_buffer() {
+        for (limit, least, most) in [(14, 11.0, 22.0), (4, 9.0, 12.0)] {
+            let mut path = Path::new(build_in("veno", &Environment::default()));
+            path.rate_bps = 1.5e6;
+            path.delay = Duration::from_micros(41_445);
+            path.waiting_room = limit - 1;
+            path.run(Time::from_secs_f64(10.0));
+            (path.least_window, path.most_window) = (f64::INFINITY, 0.0);
+            path.run(Time::from_secs_f64(30.0));
+            assert_eq!((path.least_window, path.most_window), (least, most), "limit {limit}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_begins_at_one() {
+        let mut s = avoiding("veno");
+        s.timeout();
+        assert_eq!((s.window(), s.ssthresh()), (1.0, Some(10.0)));
+        s.timeout();
+        assert_eq!(s.ssthresh(), Some(10.0));
+    }
+}

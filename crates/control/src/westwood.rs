@@ -1,0 +1,267 @@
+//! TCP Westwood: Casetti, Gerla, Mascolo, Sanadidi and Wang, MobiCom 2001; the ns-2 module of 2002.
+//!
+//! Senses loss and the rate at which ACKs return. Sets the window: growth as Reno's; at a loss,
+//! to what the estimated bandwidth carries in the smallest RTT, rather than to half.
+//!
+//! Every ACK gives a sample b = acked / (time since the last ACK); S2 section III describes the
+//! four filters and AckedCount. Departures: ssthresh never falls below 2 (S2's procedure lacks it,
+//! the module has it); ACKs of the same instant make one sample, where the module divides by
+//! (almost) zero; the module's divisor `fr_a` for timeouts in slow start is left out; so is its
+//! rule that takes an idle remainder below 10 ms for a whole tau/2.
+
+use crate::{Ack, Allowance, Controller, Environment, Repair, Restart, bounded, positive};
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Param, Settings, Status, Time};
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "westwood",
+    summary: "Reno whose cut follows an estimate of the bandwidth, one sample per ACK",
+    source: "Casetti et al. 2001; S2 section III",
+    senses: "loss, rate of returning ACKs",
+    sets: "window: +1 segment per RTT; bandwidth times smallest RTT after a loss",
+    params: &[
+        Param {
+            name: "filter",
+            help: "how bandwidth samples are averaged",
+            kind: Kind::Choice(&["tustin10", "ewma", "tustin15", "tustin"]),
+            origin: "ns-2 module of 2002; S2 lists the first three, and the fourth as equation 5",
+        },
+        Param {
+            name: "keep",
+            help: "share of the old estimate that filter ewma keeps",
+            kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 0.999, default: 0.9 },
+            origin: "S2 section III",
+        },
+        Param {
+            name: "tau",
+            help: "time constant of filter tustin",
+            kind: Kind::Number { unit: Unit::Seconds, min: 1e-3, max: 1000.0, default: 1.0 },
+            origin: "ns-2 module of 2002; 500ms in the paper",
+        },
+        Param {
+            name: "cap",
+            help: "whether one ACK counts for at most two segments",
+            kind: Kind::Choice(&["off", "on"]),
+            origin: "S2 has no cap; the ns-2 module has",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+/// Builds it.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    let filter = match settings.choice("filter") {
+        "ewma" => Filter::Ewma(settings.number("keep")),
+        "tustin15" => Filter::Fixed(0.93548, 0.03225),
+        "tustin" => Filter::Tustin(settings.number("tau")),
+        _ => Filter::Fixed(0.9047, 0.0476),
+    };
+    Box::new(Westwood {
+        cwnd: bounded(environment.initial_window, 1.0),
+        ssthresh: environment.initial_ssthresh,
+        cap: if settings.choice("cap") == "on" { 2 } else { u64::MAX },
+        counter: AckedCount::default(),
+        bandwidth: Bandwidth { filter, estimate: 0.0, last_sample: 0.0, last: None, waiting: 0 },
+    })
+}
+
+/// What one ACK stands for, cumulative ACKs and earlier duplicates considered (S2, AckedCount).
+#[derive(Debug, Default)]
+pub struct AckedCount {
+    accounted: u64,
+}
+
+impl AckedCount {
+    /// Segments to count for this ACK.
+    pub fn count(&mut self, ack: &Ack) -> u64 {
+        match ack.newly_acked {
+            // A duplicate: something arrived, which a later advance will cover once more.
+            0 if ack.duplicate || ack.newly_sacked > 0 => {
+                self.accounted = self.accounted.saturating_add(1);
+                1
+            }
+            0 => 0,
+            1 => 1,
+            advance if self.accounted >= advance => {
+                self.accounted -= advance;
+                1
+            }
+            advance => advance - std::mem::take(&mut self.accounted),
+        }
+    }
+}
+
+/// Filters 0 to 3 of the ns-2 module; B is the estimate, b the sample, b' the one before.
+#[derive(Clone, Copy, Debug)]
+enum Filter {
+    /// B = a B + (1 - a) b.
+    Ewma(f64),
+    /// B = p B + q (b + b'): Tustin's with tau = 10 or 15 times the time between samples.
+    Fixed(f64, f64),
+    /// B = ((2 tau/D - 1) B + b + b') / (2 tau/D + 1), D the time since the last sample.
+    Tustin(f64),
+}
+
+#[derive(Debug)]
+struct Bandwidth {
+    filter: Filter,
+    /// Segments per second.
+    estimate: f64,
+    last_sample: f64,
+    last: Option<Time>,
+    /// Segments of ACKs that came at the instant of the last sample.
+    waiting: u64,
+}
+
+impl Bandwidth {
+    fn acked(&mut self, now: Time, segments: u64) {
+        let Some(last) = self.last else {
+            self.last = Some(now);
+            return;
+        };
+        self.waiting = self.waiting.saturating_add(segments);
+        if now <= last || self.waiting == 0 {
+            return;
+        }
+        let mut interval = now.since(last).as_secs_f64();
+        if let Filter::Tustin(tau) = self.filter {
+            // No ACK for tau/2: a sample of zero. After a hundred of them nothing is left.
+            let idle = (interval / (tau / 2.0)) as u64;
+            for _ in 0..idle.min(100) {
+                self.sample(0.0, tau / 2.0);
+            }
+            interval = (interval - idle as f64 * tau / 2.0).max(1e-9);
+        }
+        self.sample(self.waiting as f64 / interval, interval);
+        (self.last, self.waiting) = (Some(now), 0);
+    }
+
+    fn sample(&mut self, sample: f64, interval: f64) {
+        let both = sample + self.last_sample;
+        let estimate = match self.filter {
+            Filter::Ewma(keep) => keep * self.estimate + (1.0 - keep) * sample,
+            Filter::Fixed(keep, gain) => keep * self.estimate + gain * both,
+            Filter::Tustin(tau) => {
+                let steps = 2.0 * tau / interval;
+                ((steps - 1.0) * self.estimate + both) / (steps + 1.0)
+            }
+        };
+        self.estimate = bounded(estimate, 0.0);
+        self.last_sample = bounded(sample, 0.0);
+    }
+}
+
+#[derive(Debug)]
+struct Westwood {
+    cwnd: f64,
+    ssthresh: f64,
+    cap: u64,
+    counter: AckedCount,
+    bandwidth: Bandwidth,
+}
+
+impl Westwood {
+    /// ssthresh = BWE RTTmin, at least 2 (S2, "algorithm after n duplicate ACKs").
+    fn set_ssthresh(&mut self, min_rtt: narrows_base::Duration) {
+        self.ssthresh = bounded(self.bandwidth.estimate * positive(min_rtt), 2.0);
+    }
+}
+
+impl Controller for Westwood {
+    fn on_ack(&mut self, ack: &Ack) {
+        let segments = self.counter.count(ack).min(self.cap);
+        self.bandwidth.acked(ack.now, segments);
+        if ack.newly_acked == 0 || ack.in_repair || !ack.window_limited {
+            return;
+        }
+        let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+        self.cwnd = bounded(self.cwnd + growth, 1.0);
+    }
+
+    fn on_repair(&mut self, repair: &Repair) {
+        self.set_ssthresh(repair.min_rtt);
+        self.cwnd = self.cwnd.min(self.ssthresh);
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        self.set_ssthresh(restart.min_rtt);
+        self.cwnd = 1.0;
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::window(self.cwnd)
+    }
+
+    fn ssthresh(&self) -> Option<f64> {
+        Some(self.ssthresh)
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("bandwidth", self.bandwidth.estimate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AckedCount, Bandwidth, Filter};
+    use crate::story::{Story, build};
+    use narrows_base::{Duration, Time};
+
+    /// ACKs every 10 ms, then the window after a loss with a smallest RTT of 100 ms.
+    #[test]
+    fn a_loss_leaves_bandwidth_times_smallest_rtt() {
+        for filter in ["ewma", "tustin10", "tustin15", "tustin"] {
+            let mut s = Story::new(build(&format!("westwood(filter={filter})")));
+            s.gap = Duration::from_millis(10);
+            s.acks(1500);
+            s.repair();
+            assert!((s.window() - 10.0).abs() < 0.05, "{filter}: {}", s.window());
+            s.timeout();
+            assert_eq!(s.window(), 1.0);
+            assert!((s.ssthresh().unwrap() - 10.0).abs() < 0.05, "{filter}");
+        }
+    }
+
+    #[test]
+    fn a_loss_never_widens_the_window() {
+        let mut s = Story::new(build("westwood"));
+        s.gap = Duration::from_micros(100);
+        s.acks(100);
+        let before = s.window();
+        s.repair();
+        assert_eq!(s.window(), before);
+    }
+
+    #[test]
+    fn duplicates_are_not_counted_twice() {
+        // Four duplicates, then an ACK for 6: four of them are already counted.
+        let mut s = Story::new(build("westwood"));
+        let mut counter = AckedCount::default();
+        let mut total = 0;
+        for advance in [0, 0, 0, 0, 6, 1, 2] {
+            total += counter.count(&s.ack(advance, false));
+        }
+        assert_eq!(total, 4 + 2 + 1 + 2);
+        // More duplicates than the advance: one, and the rest stays on account.
+        for advance in [0, 0, 0, 0, 0, 3, 4] {
+            total += counter.count(&s.ack(advance, false));
+        }
+        assert_eq!(total, 9 + 5 + 1 + 2);
+    }
+
+    #[test]
+    fn idle_time_counts_as_zero_samples_in_tustins_filter() {
+        let mut b = Bandwidth {
+            filter: Filter::Tustin(1.0),
+            estimate: 100.0,
+            last_sample: 100.0,
+            last: Some(Time::ZERO),
+            waiting: 0,
+        };
+        // Two zero samples, 3/5 100 + 100/5 = 80 and 3/5 80 = 48, then 1 segment after 0.1 s.
+        b.acked(Time::from_secs_f64(1.1), 1);
+        assert!((b.estimate - (19.0 * 48.0 + 10.0) / 21.0).abs() < 1e-6, "{}", b.estimate);
+    }
+}

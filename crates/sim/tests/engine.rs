@@ -1,0 +1,238 @@
+//! What the engine promises: repeatable, indifferent to onlookers, and right in closed form.
+
+use narrows_base::{Duration, Rate, Spec, Time};
+use narrows_flow::{PROTOCOLS, Preset, Protocol};
+use narrows_path::{Change, Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_sim::{
+    FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SimError, SourceSpec, run,
+};
+
+fn protocol(text: &str) -> Protocol {
+    Protocol::read(&Spec::parse(text).unwrap(), Preset::Rfc, 1000).unwrap()
+}
+fn link(name: &str, mbps: f64, ms: u64, room: u64, loss: &str) -> LinkSpec {
+    let rate = Rate::from_bps_f64(mbps * 1e6);
+    let mut config = LinkConfig::plain(rate, Duration::from_millis(ms));
+    config.queue = QueueConfig { limit: Limit::Packets(room), aqm: None };
+    config.loss = LossSpec::parse_all(loss).unwrap();
+    LinkSpec { name: name.into(), config, metered: true }
+}
+fn group(name: &str, spec: &str, source: &str, starts: &[f64], forward: &[u32], back: &[u32]) -> GroupSpec {
+    GroupSpec {
+        name: name.into(),
+        protocol: protocol(spec),
+        source: SourceSpec::read(&Spec::parse(source).unwrap()).unwrap(),
+        flows: starts
+            .iter()
+            .map(|s| FlowSpec {
+                start: Time::from_secs_f64(*s),
+                stop: Time::NEVER,
+                forward: forward.to_vec(),
+                back: back.to_vec(),
+            })
+            .collect(),
+    }
+}
+/// One bottleneck each way.
+fn network(groups: Vec<GroupSpec>, loss: &str, seconds: f64) -> NetworkSpec {
+    NetworkSpec {
+        seed: 7,
+        end: Time::from_secs_f64(seconds),
+        measure_from: Time::ZERO,
+        links: vec![link("there", 2.0, 30, 20, loss), link("back", 2.0, 30, 20, "none")],
+        groups,
+        changes: Vec::new(),
+        series: None,
+    }
+}
+fn go(spec: &NetworkSpec) -> RunResult {
+    run(spec, &mut |_| true).unwrap()
+}
+fn series() -> SeriesSpec {
+    SeriesSpec {
+        interval: Duration::from_millis(50),
+        from: Time::ZERO,
+        links: vec![0, 1],
+        flows_per_group: 10,
+    }
+}
+
+#[test]
+fn every_protocol_repeats_itself_to_the_digest() {
+    for p in PROTOCOLS {
+        let spec = network(vec![group("main", p.name, "bulk", &[0.0, 0.5], &[0], &[1])], "1%", 20.0);
+        let (a, b) = (go(&spec), go(&spec));
+        assert_eq!((a.digest, a.events), (b.digest, b.events), "{}", p.name);
+        let other = go(&NetworkSpec { seed: 8, ..spec });
+        assert_ne!(a.digest, other.digest, "{}: another seed is another run", p.name);
+    }
+}
+
+#[test]
+fn an_onlooker_changes_nothing() {
+    for p in PROTOCOLS {
+        let mut spec = network(vec![group("main", p.name, "bulk", &[0.0], &[0], &[1])], "1%", 20.0);
+        let plain = go(&spec);
+        spec.series = Some(series());
+        let watched = go(&spec);
+        assert_eq!(plain.digest, watched.digest, "{}", p.name);
+        let flows = |r: &RunResult| format!("{:?} {:?}", r.groups[0].flows, r.links);
+        assert_eq!(flows(&plain), flows(&watched), "{}", p.name);
+    }
+}
+
+#[test]
+fn another_flow_changes_no_flows_luck() {
+    // So little traffic that flows meet nowhere: then one flow's run must not change at all.
+    let quiet = |n: usize| {
+        let mut groups =
+            vec![group("main", "reno", "cbr(rate=20kbit/s,size=100B)", &[0.0], &[0], &[1])];
+        if n == 2 {
+            groups.push(group("other", "reno", "cbr(rate=20kbit/s,size=100B)", &[0.0171], &[0], &[1]));
+        }
+        let r = go(&network(groups, "5%", 60.0));
+        r.groups[0].flows[0].retransmissions
+    };
+    assert!(quiet(1) > 10);
+    assert_eq!(quiet(1), quiet(2));
+}
+
+#[test]
+fn what_is_watched_adds_up() {
+    let mut spec = network(vec![group("main", "reno", "bulk", &[0.0, 1.0], &[0], &[1])], "1%", 30.0);
+    spec.series = Some(series());
+    let r = go(&spec);
+    let table = r.series.iter().find(|t| t.name == "there").unwrap();
+    let sum = |c: &str| table.column(c).unwrap().iter().sum::<f64>();
+    assert_eq!(sum("drops"), r.links[0].groups[0].dropped as f64);
+    assert_eq!(sum("losses"), r.links[0].groups[0].lost as f64);
+    let bits = sum("throughput_bps") * 0.05;
+    assert!((bits / r.links[0].served_bits - 1.0).abs() < 0.001, "{bits}");
+    let highest = table.column("queue_max").unwrap().iter().copied().fold(0.0, f64::max);
+    assert_eq!(highest, r.links[0].queue_max as f64);
+    assert!(highest <= 20.0);
+    let samples = table.column("queue").unwrap();
+    let mean = samples.iter().sum::<f64>() / samples.len() as f64;
+    assert!((mean - r.links[0].queue_mean).abs() < 1.0, "{mean} {}", r.links[0].queue_mean);
+    let l = &r.links[0].groups[0];
+    assert_eq!(l.offered, l.dropped + l.served + waiting_at_end(&r), "no packet from nowhere");
+}
+
+fn waiting_at_end(r: &RunResult) -> u64 {
+    let l = &r.links[0].groups[0];
+    let left = l.offered - l.dropped - l.served;
+    assert!(left <= 21, "{left} were neither dropped nor served");
+    left
+}
+
+#[test]
+fn a_lossless_unlimited_path_takes_the_time_that_arithmetic_says() {
+    // 100 segments of 960 B; 2 Mbit/s: 4 ms each; opening 60.32 ms there and back, then the
+    // window opens 4, 8, 16, 32, 40 and each round trip is 64.16 ms.
+    let mut spec =
+        network(vec![group("main", "reno", "transfer(size=96000B)", &[0.0], &[0], &[1])], "none", 5.0);
+    spec.links[0].config.queue.limit = Limit::Unlimited;
+    let r = go(&spec);
+    let done = r.groups[0].flows[0].done.unwrap().as_secs_f64();
+    let opening = 0.060 + 2.0 * 40.0 * 8.0 / 2e6;
+    let round = 0.060 + 0.004 + 40.0 * 8.0 / 2e6;
+    // Rounds of 4, 8 and 16 are idle at their ends (16 x 4 ms is just under a round trip).
+    let expected = opening + 3.0 * round + 72.0 * 0.004 + 0.030;
+    assert!((done - expected).abs() < 0.002, "{done} {expected}");
+    assert_eq!(r.groups[0].flows[0].goodput_bytes, 96_000);
+}
+
+#[test]
+fn an_acknowledgement_queue_slows_the_other_direction() {
+    let alone = go(&network(vec![group("main", "reno", "bulk", &[0.0], &[0], &[1])], "none", 60.0));
+    let both = go(&network(
+        vec![
+            group("main", "reno", "bulk", &[0.0], &[0], &[1]),
+            group("reverse", "reno", "bulk", &[0.1], &[1], &[0]),
+        ],
+        "none",
+        60.0,
+    ));
+    let goodput = |r: &RunResult| r.groups[0].flows[0].goodput_bytes;
+    assert!(goodput(&both) < goodput(&alone) * 95 / 100, "{} {}", goodput(&both), goodput(&alone));
+    assert!(both.links[1].groups[1].served > 1000 && both.links[1].groups[0].served == 0);
+}
+
+#[test]
+fn scheduled_changes_happen_and_count_as_capacity() {
+    let mut spec = network(vec![group("main", "sack", "bulk", &[0.0], &[0], &[1])], "none", 40.0);
+    spec.links[0].config.changes = true;
+    spec.changes = vec![(Time::from_secs_f64(20.0), 0, Change::Rate(Rate::from_bps(500_000)))];
+    let r = go(&spec);
+    assert_eq!(r.links[0].capacity_bits, 20.0 * 2e6 + 20.0 * 5e5);
+    let used = r.links[0].served_bits / r.links[0].capacity_bits;
+    assert!((0.9..=1.0).contains(&used), "{used}");
+}
+
+#[test]
+fn web_transfers_are_connections_of_their_own() {
+    let spec = network(
+        vec![group("web", "newreno", "web(rate=5,mean=8kB)", &[0.0], &[0], &[1])],
+        "none",
+        60.0,
+    );
+    let r = go(&spec);
+    let flows = &r.groups[0].flows;
+    assert!((200..400).contains(&flows.len()), "{}", flows.len());
+    let done = flows.iter().filter(|f| f.done.is_some()).count();
+    assert!(done * 10 > flows.len() * 9, "{done} of {}", flows.len());
+}
+
+#[test]
+fn faults_on_the_way_lose_nothing() {
+    for p in PROTOCOLS {
+        let mut spec = network(
+            vec![group("main", p.name, "transfer(size=300kB)", &[0.0], &[0], &[1])],
+            "3%+outage(at=2s,for=300ms)",
+            300.0,
+        );
+        for l in &mut spec.links {
+            l.config.impairments.jitter = Duration::from_millis(3);
+            l.config.impairments.reorder = 0.02;
+            l.config.impairments.reorder_by = Duration::from_millis(20);
+            l.config.impairments.duplicate = 0.02;
+            l.config.impairments.corrupt = 0.02;
+        }
+        let f = go(&spec).groups[0].flows[0];
+        assert_eq!(f.goodput_bytes, 300_000, "{}", p.name);
+        assert!(f.done.is_some());
+    }
+}
+
+#[test]
+fn absurd_but_legal_values_run() {
+    for (mbps, ms, room, loss) in
+        [(1e-6, 1, 5, "none"), (400_000.0, 1, 1000, "none"), (2.0, 30, 0, "none"), (2.0, 30, 10, "100%")]
+    {
+        let mut spec = network(vec![group("main", "cubic", "bulk", &[0.0], &[0], &[1])], loss, 0.2);
+        spec.links[0] = link("there", mbps, ms, room, loss);
+        spec.links[1] = link("back", mbps, ms, room, "none");
+        let r = go(&spec);
+        assert!(r.links[0].served_bits <= r.links[0].capacity_bits + 8000.0);
+    }
+}
+
+#[test]
+fn nonsense_is_refused_with_a_reason() {
+    let mut spec = network(vec![group("main", "reno", "bulk", &[0.0], &[0, 9], &[1])], "none", 1.0);
+    let refused = |s: &NetworkSpec| match run(s, &mut |_| true) {
+        Err(SimError::Spec(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(&spec).contains("link 9"));
+    spec.groups[0].flows[0].forward.clear();
+    assert!(refused(&spec).contains("route"));
+    spec = network(vec![group("main", "reno", "web(rate=1000000)", &[0.0], &[0], &[1])], "none", 60.0);
+    assert!(refused(&spec).contains("1000000"));
+}
+
+#[test]
+fn a_run_can_be_stopped() {
+    let spec = network(vec![group("main", "reno", "bulk", &[0.0; 50], &[0], &[1])], "none", 100_000.0);
+    assert_eq!(run(&spec, &mut |_| false).unwrap_err(), SimError::Interrupted);
+}
