@@ -4,7 +4,8 @@ use crate::tcp::{Preset, Receiver, RecoveryKind, Sender, TcpConfig};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
 use narrows_base::{Card, Duration, Luck, Param, Settings, Spec, SpecError, Status};
-use narrows_control::Environment;
+use narrows_control::{Controller, Environment};
+use std::sync::Arc;
 
 /// A named combination of endpoint, controller and recovery.
 #[derive(Clone, Copy, Debug)]
@@ -132,13 +133,21 @@ const fn switch(name: &'static str, help: &'static str) -> Param {
     Param { name, help, kind: Kind::Choice(&["preset", "on", "off"]), origin: "on in preset rfc" }
 }
 
+/// Makes a controller for one flow.
+pub type MakeController = dyn Fn(&Environment) -> Box<dyn Controller> + Send + Sync;
+
 /// A protocol that has been read and checked, ready to make endpoints.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Protocol {
     label: String,
     config: TcpConfig,
-    controller: &'static narrows_control::Entry,
-    settings: Settings,
+    make: Arc<MakeController>,
+}
+
+impl std::fmt::Debug for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Protocol({}, {:?})", self.label, self.config)
+    }
 }
 
 impl Protocol {
@@ -171,7 +180,18 @@ impl Protocol {
         let settings = Settings::read(&own, controller.card.params)?;
         let ends = Settings::read(&endpoint, ENDPOINT_PARAMS)?;
         let config = configure(entry, preset, packet_bytes, &ends)?;
-        Ok(Protocol { label: spec.to_string(), config, controller, settings })
+        let build = controller.build;
+        let make = Arc::new(move |environment: &Environment| build(&settings, environment));
+        Ok(Protocol { label: spec.to_string(), config, make })
+    }
+
+    /// A TCP endpoint with a controller that is in no list: somebody's idea, being tried.
+    pub fn custom(
+        label: &str,
+        config: TcpConfig,
+        make: impl Fn(&Environment) -> Box<dyn Controller> + Send + Sync + 'static,
+    ) -> Protocol {
+        Protocol { label: label.to_string(), config, make: Arc::new(make) }
     }
 
     /// As the user wrote it.
@@ -192,7 +212,7 @@ impl Protocol {
             halve: self.config.halve,
             luck: luck.named("controller"),
         };
-        let controller = (self.controller.build)(&self.settings, &environment);
+        let controller = (self.make)(&environment);
         let sender = Sender::new(&self.config, controller, flow, luck.named("data").bits());
         (sender, Receiver::new(&self.config, flow, luck.named("acks").bits()))
     }

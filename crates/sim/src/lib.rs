@@ -19,3 +19,8 @@ pub use network::run;
 pub use result::{FlowResult, GroupResult, LinkGroup, LinkResult, RunResult, Table};
 pub use source::{SOURCES, SourceSpec};
 pub use spec::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError};
+
+/// The worked example of `docs/adding-a-controller.md`, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-controller.md")]
+struct AddingAController;

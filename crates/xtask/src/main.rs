@@ -1,1 +1,94 @@
-fn main(){}
+//! Developer commands, run as `cargo xtask COMMAND`.
+
+mod bench;
+mod validate;
+
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test             all tests: unit, property, integration, documentation
+  check            format, lint (warnings are errors), documentation, validation up to date
+  validate [ID…]   run the experiments and write docs/validation.md and their pages
+                   (--check: fail if anything written would differ)
+  bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
+  fuzz [SECONDS]   fuzz every target for so long (nightly toolchain and cargo-fuzz)
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match args.split_first() {
+        Some((c, rest)) => (c.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let result = match command {
+        "test" => test(),
+        "check" => check(),
+        "validate" => {
+            // Thousands of simulations: not in a debug build.
+            if cfg!(debug_assertions) { in_release(&args) } else { validate::run(rest) }
+        }
+        "bench" => bench::run(),
+        "fuzz" => fuzz(rest),
+        "help" | "-h" | "--help" => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("unknown command '{other}'\n\n{HELP}")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(line) => {
+            eprintln!("xtask: {line}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn cargo(args: &[&str]) -> Result<(), String> {
+    run(Command::new(env!("CARGO")).args(args), &format!("cargo {}", args.join(" ")))
+}
+
+fn run(command: &mut Command, shown: &str) -> Result<(), String> {
+    eprintln!("> {shown}");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("'{shown}' failed: {status}")),
+        Err(e) => Err(format!("'{shown}' could not be started: {e}")),
+    }
+}
+
+fn in_release(args: &[String]) -> Result<(), String> {
+    let mut all = vec!["run", "--quiet", "--release", "--package", "xtask", "--"];
+    all.extend(args.iter().map(String::as_str));
+    cargo(&all)
+}
+
+fn test() -> Result<(), String> {
+    cargo(&["test", "--workspace", "--locked"])
+}
+
+fn check() -> Result<(), String> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])?;
+    run(
+        Command::new(env!("CARGO"))
+            .args(["doc", "--workspace", "--no-deps", "--locked"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+        "cargo doc --workspace --no-deps (warnings are errors)",
+    )?;
+    in_release(&["validate".into(), "--check".into()])
+}
+
+fn fuzz(rest: &[String]) -> Result<(), String> {
+    let seconds: u32 = match rest.first() {
+        None => 60,
+        Some(s) => s.parse().map_err(|_| format!("'{s}' is not a number of seconds"))?,
+    };
+    for target in ["specs", "scenario"] {
+        let time = format!("-max_total_time={seconds}");
+        cargo(&["+nightly", "fuzz", "run", target, "--", &time])?;
+    }
+    Ok(())
+}

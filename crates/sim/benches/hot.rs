@@ -1,0 +1,100 @@
+//! The hot paths, each alone: run with `cargo bench -p narrows-sim`. Whole processes beside ns-2
+//! are timed by `cargo xtask bench`.
+
+use divan::{Bencher, counter::ItemsCount};
+use narrows_base::{Duration, Luck, Machine, Packet, Rate, Spec, Time};
+use narrows_flow::tcp::{Input, Output};
+use narrows_flow::{Preset, Protocol};
+use narrows_path::{Limit, Link, LinkConfig, QueueConfig};
+use narrows_sim::calendar::{Calendar, Event, Kind};
+use std::collections::VecDeque;
+
+fn main() {
+    divan::main();
+}
+
+/// A pop and a push with so many events pending, due up to 30 ms ahead.
+#[divan::bench(args = [4, 400, 4_000])]
+fn calendar(bencher: Bencher, pending: u32) {
+    let mut dice = Luck::seed(1).named("bench").stream();
+    let mut calendar = Calendar::new();
+    let ahead = |now: Time, bits: u64| now + Duration::from_nanos(bits % 30_000_000);
+    for i in 0..pending {
+        calendar.push(Event::new(ahead(Time::ZERO, dice.bits()), Kind::Link, i));
+    }
+    const N: u32 = 100_000;
+    bencher.counter(ItemsCount::new(N)).bench_local(|| {
+        for _ in 0..N {
+            let event = calendar.pop(Time::NEVER).expect("as many pushes as pops");
+            calendar.push(Event::new(ahead(event.time, dice.bits()), Kind::Link, event.number()));
+        }
+    });
+}
+
+/// A packet through a drop-tail link: pass, hold, poll.
+#[divan::bench]
+fn link(bencher: Bencher) {
+    let mut config = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
+    config.queue = QueueConfig { limit: Limit::Packets(100), aqm: None };
+    let mut link = Link::new(&config, Luck::seed(1)).expect("a legal link");
+    let mut packet = Packet {
+        seq: 0,
+        stamp: Time::ZERO,
+        number: 0,
+        luck: 0,
+        sack: [(0, 0); 3],
+        flow: 0,
+        size: 1000,
+        hop: 0,
+        flags: 0,
+    };
+    let mut now = Time::ZERO;
+    const N: u32 = 100_000;
+    bencher.counter(ItemsCount::new(N)).bench_local(|| {
+        for _ in 0..N {
+            now += Duration::from_micros(8);
+            if let Some(due) = link.pass(now, &mut packet, &mut ()) {
+                link.hold(due, packet);
+            }
+            divan::black_box(link.poll(now, &mut ()));
+        }
+    });
+}
+
+/// A data packet and its acknowledgement through both endpoints, nothing between them, with a
+/// window of 64 and one loss in a thousand.
+#[divan::bench(args = ["sack", "newreno", "stpd", "cubic", "bbr"])]
+fn endpoints(bencher: Bencher, name: &str) {
+    let spec = Spec { args: vec![(Some("receive-window".into()), "64".into())], ..Spec::named(name) };
+    let protocol = Protocol::read(&spec, Preset::Rfc, 1000).expect("a listed protocol");
+    let (mut sender, mut receiver) = protocol.endpoints(0, Luck::seed(1));
+    let mut now = Time::ZERO;
+    let mut wire: VecDeque<Packet> = VecDeque::new();
+    sender.handle(now, Input::Open);
+    sender.handle(now, Input::Data(u64::MAX));
+    const N: u32 = 100_000;
+    bencher.counter(ItemsCount::new(N)).bench_local(|| {
+        for i in 0..N {
+            now += Duration::from_micros(300);
+            loop {
+                match sender.poll(now) {
+                    Output::Send(packet) => wire.push_back(packet),
+                    Output::Wait(due) => {
+                        if wire.is_empty() {
+                            now = due;
+                            sender.handle(now, Input::Due);
+                            continue;
+                        }
+                        break;
+                    }
+                }
+            }
+            let Some(packet) = wire.pop_front() else { continue };
+            if i % 1000 != 999 {
+                if let Some(ack) = receiver.on_packet(now, &packet) {
+                    sender.handle(now, Input::Packet(ack));
+                }
+            }
+        }
+    });
+}
