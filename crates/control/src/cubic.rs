@@ -41,7 +41,7 @@ pub const CARD: Card = Card {
             origin: "RFC 9438 section 4.6",
         },
         Param {
-            name: "fast_convergence",
+            name: "fast-convergence",
             help: "whether a flow whose window shrinks leaves room for new ones",
             kind: Kind::Choice(&["on", "off"]),
             origin: "RFC 9438 section 4.7",
@@ -63,7 +63,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         c: settings.number("c"),
         beta,
         reno_alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
-        fast_convergence: settings.choice("fast_convergence") == "on",
+        fast_convergence: settings.choice("fast-convergence") == "on",
         halve: environment.halve,
         hystart: (settings.choice("hystart") == "on").then(Hystart::new),
         cwnd: bounded(environment.initial_window, 1.0),

@@ -49,7 +49,7 @@ fn on_short_paths_it_grows_like_reno() {
 
 #[test]
 fn a_shrinking_flow_lowers_its_plateau() {
-    for (spec, plateau) in [("cubic", 700.0 * 0.85), ("cubic(fast_convergence=off)", 700.0)] {
+    for (spec, plateau) in [("cubic", 700.0 * 0.85), ("cubic(fast-convergence=off)", 700.0)] {
         let mut s = Story::new(with_window(spec, 1000.0));
         s.repair();
         s.repair();

@@ -14,6 +14,9 @@
 //! SYN's round is the first, and only every other one doubles; one packet follows; its ACK sets the
 //! initial window. Departures from ns-2: RTTs of ambiguous ACKs
 //! are left out (there, an ACK that fills a hole counts the age of the newest segment it covers);
+//! a round without samples says nothing about the base RTT (there, such a round sets it to the time
+//! between two ACKs, a packet's service time, and Vegas stays at two packets: at 10% loss that
+//! halves its goodput, see docs/validation.md);
 //! the window never falls below 1 (there, duplicates after a timeout may set it to 0); a cut leaves
 //! slow start at once (there, only if a fourth duplicate follows).
 
@@ -131,7 +134,8 @@ struct Round {
 impl Vegas {
     /// The measurement and decision at the end of a round.
     fn end_round(&mut self, now: Time) {
-        let rtt = if self.round.rtt_count > 0 {
+        let sampled = self.round.rtt_count > 0;
+        let rtt = if sampled {
             self.round.rtt_sum / f64::from(self.round.rtt_count)
         } else {
             now.since(self.round.began).as_secs_f64()
@@ -139,7 +143,7 @@ impl Vegas {
         let sent = self.sequence.next.saturating_sub(self.round.tag);
         if rtt > 0.0 {
             // A packet alone in its round met no queue of our own.
-            if rtt < self.base_rtt || sent <= 1 {
+            if sampled && (rtt < self.base_rtt || sent <= 1) || self.base_rtt.is_infinite() {
                 self.base_rtt = rtt;
             }
             // delta = (expected - actual) baseRTT, with expected = in flight / baseRTT and
