@@ -1,1 +1,66 @@
-fn main(){}
+//! The one command, `narrows`. Thin: what it does is in the library `narrows-lab`.
+
+mod args;
+mod terminal;
+mod work;
+
+use args::{Cli, Command};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Why the command failed.
+pub enum Failure {
+    /// The input is wrong: exit code 2.
+    Input(String),
+    /// Something outside failed, such as a full disk: exit code 1.
+    Outside(String),
+    /// Interrupted before anything was finished: exit code 130.
+    Interrupted,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return refused(&e),
+    };
+    let result = match cli.command {
+        None => {
+            // Whether anybody reads it or not, the short help is all there is to say.
+            let _ = Cli::command().print_help();
+            Ok(())
+        }
+        Some(Command::Compare(args)) => work::compare(&args),
+        Some(Command::Run(args)) => work::run(&args),
+        Some(Command::List(args)) => work::list(&args),
+    };
+    let (line, code) = match result {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Input(line)) => (line, 2),
+        Err(Failure::Outside(line)) => (line, 1),
+        Err(Failure::Interrupted) => ("interrupted before a run finished".into(), 130),
+    };
+    complain(&line);
+    ExitCode::from(code)
+}
+
+/// One line on the error stream, whatever is in it.
+fn complain(line: &str) {
+    let line: Vec<&str> = line.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let _ = writeln!(std::io::stderr(), "narrows: {}", line.join("; "));
+}
+
+/// What clap did not take: help and version are no errors, the rest is one line.
+fn refused(e: &clap::Error) -> ExitCode {
+    if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = e.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = e.to_string();
+    let body = text.split("\n\nUsage:").next().unwrap_or(&text);
+    let body = body.split("\n\nFor more information").next().unwrap_or(body);
+    let body = body.strip_prefix("error: ").unwrap_or(body);
+    complain(&body.replace("\n\n  tip:", ";"));
+    ExitCode::from(2)
+}

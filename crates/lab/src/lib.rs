@@ -1,1 +1,37 @@
-//! lab
+//! Questions, scenarios, runs, measures and what is made of them.
+//!
+//! ```text
+//!   flags ──compare──╮
+//!                    ├─> Scenario ─plan─> Plan ─execute─> Runs ─collect─> Outcome ─> table, JSON,
+//!   file ─scenario_file╯  (model)       (checked)        (numbers)     (means, CIs)   CSV, report
+//! ```
+
+pub mod advice;
+pub mod catalogue;
+pub mod collect;
+pub mod compare;
+pub mod execute;
+pub mod experiment;
+pub mod figure;
+pub mod json;
+pub mod link;
+pub mod links;
+pub mod measure;
+pub mod outcome;
+pub mod output;
+pub mod parquet;
+pub mod plan;
+pub mod report;
+pub mod route;
+pub mod scenario;
+pub mod scenario_file;
+pub mod side;
+pub mod stats;
+pub mod summary;
+pub mod way;
+
+pub use compare::Question;
+pub use link::Link;
+pub use outcome::Outcome;
+pub use plan::Plan;
+pub use scenario::Scenario;

@@ -1,0 +1,190 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use narrows_base::{Duration, SpecError};
+use narrows_flow::Preset;
+use narrows_lab::{scenario_file, way};
+use std::path::PathBuf;
+
+/// Compare and run transport protocols on any link.
+#[derive(Parser)]
+#[command(name = "narrows", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// What would each protocol give me on this link, and why?
+    #[command(after_help = COMPARE)]
+    Compare(Compare),
+    /// Run a scenario: any topology, any mix of flows
+    #[command(after_help = RUN)]
+    Run(Run),
+    /// Show what there is: protocols, queues, losses, sources, links
+    #[command(after_help = LIST)]
+    List(List),
+}
+
+#[derive(Args)]
+pub struct Compare {
+    /// RATE,DELAY[,key=value]* or a name from `narrows list links`
+    #[arg(long, value_name = "SPEC|NAME", default_value = narrows_lab::links::DEFAULT, allow_hyphen_values = true)]
+    pub link: String,
+    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', or all
+    #[arg(long, value_name = "LIST", default_value = "all")]
+    pub protocols: String,
+    /// Flows of each protocol
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = flows)]
+    pub flows: usize,
+    /// Competitors on the same link, M flows (default N)
+    #[arg(long, value_name = "NAME[:M]")]
+    pub against: Option<String>,
+    /// Flows whose data go the other way, M flows (default N)
+    #[arg(long, value_name = "NAME[:M]")]
+    pub reverse: Option<String>,
+    /// Simulated time
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    pub duration: Duration,
+    /// Measure from here on
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
+    pub warmup: Duration,
+    /// Draw the starts of all flows over this time
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
+    pub stagger: Duration,
+    /// Data packet's size on the wire; an ACK has 40 bytes
+    #[arg(long, value_name = "SIZE", default_value = "1000B", value_parser = packet)]
+    pub packet: u32,
+    /// Repeat every run with K seeds; means come with 95% intervals
+    #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: u32,
+    /// First seed
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
+    pub seed: u64,
+    /// Endpoint: rfc (today's TCP) or ns2 (as ns-2.35, one to one)
+    #[arg(long, value_name = "rfc|ns2", default_value = "rfc", value_parser = preset)]
+    pub preset: Preset,
+    /// Save this comparison as a scenario for `narrows run`
+    #[arg(long, value_name = "SCENARIO.toml")]
+    pub save: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Args)]
+pub struct Run {
+    /// The scenario's file
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// Seeds, instead of the scenario's number
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: Option<u32>,
+    /// First seed, instead of the scenario's
+    #[arg(long, value_name = "S", value_parser = seed())]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+#[derive(Args)]
+pub struct Output {
+    /// Runs at the same time; by default one per core
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// Folder for summary.json, summary.csv, series.parquet and report.html
+    #[arg(long, value_name = "DIR", default_value = "narrows-out")]
+    pub out: PathBuf,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct List {
+    /// protocols, controllers, recoveries, queues, losses, sources or links
+    #[arg(value_name = "KIND")]
+    pub kind: Option<String>,
+    /// One of them in detail: source, parameters, validation
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  narrows compare                                 the wireless default, all protocols
+  narrows compare --link 20Mbit/s,30ms,loss=0.1%  your link
+  narrows compare --link geo --against reno:4     a satellite, beside four Reno flows
+  narrows run scenario.toml                       any topology
+  narrows list protocols                          what there is
+
+`narrows compare --help` explains how a link is written.";
+
+const COMPARE: &str = "\
+A link is RATE,DELAY[,key=value]* or a name, which may be followed by keys that replace its own.
+  Delays are one-way. Units are required; kB is 1000 bytes. 1.5Mbit/s 80ms 30p 45kB 1%
+  queue=30p|45kB|1bdp|unlimited   packets or bytes that wait, the one in service not counted;
+                                  1bdp is rate x base RTT, rounded up; by default
+                                  1bdp, at least 10p
+  loss=1%|0.01|ge(g=0.13%,h=12.5%)|list(2000,2001)|...   see narrows list losses; 1 means 100%
+  aqm=NAME(...)                   see narrows list queues
+  trace=FILE                      a Mahimahi trace that replaces the rate of this direction
+  access=RATE/DELAY, egress=RATE/DELAY   each flow's own link before and after the bottleneck;
+                                  a range such as 0.5ms..2ms is drawn per flow and side
+  jitter=TIME, reorder=1%/5ms, duplicate=1%, corrupt=1%
+  reverse-rate=, reverse-delay=, reverse-queue=, reverse-loss=, ...   the other direction:
+                                  same rate, delay and queue, and no loss, unless given
+
+Examples:
+  narrows compare --protocols 'reno,vegas(alpha=1,beta=3),stpd' --seeds 30
+  narrows compare --link 1Mbit/s,10ms,queue=5p,access=15Mbit/s/0.5ms..2ms --flows 4 --stagger 5s
+  narrows compare --link geo,loss=0.1% --duration 5min --save geo.toml --out geo";
+
+const RUN: &str = "\
+A scenario is a TOML file with [[link]] and [[flows]]; docs/scenarios.md describes it, and
+`narrows compare --save scenario.toml` writes one to begin with.
+
+Examples:
+  narrows run scenario.toml
+  narrows run scenario.toml --seeds 20 --out result";
+
+const LIST: &str = "\
+Examples:
+  narrows list                    everything, one line each
+  narrows list links              named links
+  narrows list protocols stpd     paper, what it senses and sets, parameters, validation
+  narrows list losses --json";
+
+/// Errors of the house as errors of clap.
+fn told<T>(result: Result<T, SpecError>) -> Result<T, String> {
+    result.map_err(|e| e.to_string())
+}
+fn time(text: &str) -> Result<Duration, String> {
+    let d = told(narrows_base::units::duration(text))?;
+    if d > way::LONGEST { Err("that is longer than ten years".into()) } else { Ok(d) }
+}
+fn packet(text: &str) -> Result<u32, String> {
+    told(scenario_file::packet(text))
+}
+fn preset(text: &str) -> Result<Preset, String> {
+    told(scenario_file::preset(text))
+}
+fn seed() -> impl clap::builder::TypedValueParser<Value = u64> {
+    // A TOML file holds no larger number.
+    clap::value_parser!(u64).range(..=i64::MAX as u64)
+}
+fn jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=1024) => Ok(n),
+        _ => Err("a number from 1 to 1024 is expected".into()),
+    }
+}
+fn flows(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=1_000_000) => Ok(n),
+        _ => Err("a number from 1 to 1000000 is expected".into()),
+    }
+}

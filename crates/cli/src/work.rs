@@ -1,0 +1,167 @@
+//! What the three subcommands do.
+
+use crate::Failure;
+use crate::args::{Compare, List, Output, Run};
+use crate::terminal::{Bar, STOP, catch_interrupt};
+use narrows_base::SpecError;
+use narrows_lab::collect::{About, collect};
+use narrows_lab::execute::{Control, execute};
+use narrows_lab::{Outcome, Plan, Question, Scenario, catalogue, output, scenario_file, summary};
+use std::io::{self, Write};
+use std::path::Path;
+
+impl From<SpecError> for Failure {
+    fn from(e: SpecError) -> Failure {
+        Failure::Input(e.to_string())
+    }
+}
+
+/// `narrows compare`.
+pub fn compare(a: &Compare) -> Result<(), Failure> {
+    let question = Question {
+        link: a.link.clone(),
+        protocols: a.protocols.clone(),
+        flows: a.flows,
+        against: a.against.clone(),
+        reverse: a.reverse.clone(),
+        duration: a.duration,
+        warmup: a.warmup,
+        stagger: a.stagger,
+        packet: a.packet,
+        seeds: a.seeds,
+        seed: a.seed,
+        preset: a.preset,
+    };
+    let (scenario, link) = question.scenario(Path::new(""))?;
+    let about = About {
+        command: "compare",
+        command_line: command_line(),
+        link: link.to_string(),
+        path: link.describe(a.packet),
+    };
+    let saved = a.save.as_ref().map(|path| (path.as_path(), scenario_file::text(&scenario)));
+    if let Some((path, _)) = &saved {
+        output::check_file("--save", path).map_err(Failure::Input)?;
+    }
+    answer(scenario, about, &a.output, saved)
+}
+
+/// `narrows run`.
+pub fn run(a: &Run) -> Result<(), Failure> {
+    let mut scenario = scenario_file::load(&a.scenario)?;
+    scenario.seeds = a.seeds.unwrap_or(scenario.seeds);
+    scenario.seed = a.seed.unwrap_or(scenario.seed);
+    let name = scenario.name.clone();
+    let about =
+        About { command: "run", command_line: command_line(), link: name, path: String::new() };
+    answer(scenario, about, &a.output, None).map_err(|e| match e {
+        Failure::Input(line) if !line.starts_with("--") && !line.contains(".toml") => {
+            Failure::Input(format!("{}: {line}", a.scenario.display()))
+        }
+        other => other,
+    })
+}
+
+/// Checks, runs, shows and writes.
+fn answer(
+    scenario: Scenario,
+    mut about: About,
+    out: &Output,
+    saved: Option<(&Path, String)>,
+) -> Result<(), Failure> {
+    output::check_folder(&out.out).map_err(Failure::Input)?;
+    let plan = Plan::new(scenario)?;
+    if about.path.is_empty() {
+        about.path = plan.describe();
+    }
+    catch_interrupt();
+    let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds);
+    let bar = Bar::new(format!("{} runs", variants as u64 * u64::from(seeds)));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let control = Control {
+        stop: &STOP,
+        progress: &|fraction| bar.tell(fraction),
+        jobs: out.jobs.unwrap_or(cores),
+    };
+    let runs = execute(&plan, &control);
+    bar.finish();
+    let runs = runs.map_err(Failure::Input)?;
+    if runs.iter().flatten().all(Option::is_none) {
+        return Err(Failure::Interrupted);
+    }
+    let outcome = collect(&plan, about, &runs);
+    let mut files = output::write_all(&outcome, &out.out).map_err(Failure::Outside)?;
+    if let Some((path, text)) = saved {
+        let written = output::whole(path, |p| std::fs::write(p, &text));
+        files.push(written.map_err(Failure::Outside)?);
+    }
+    let mut text = if out.json {
+        serde_json::to_string_pretty(&narrows_lab::json::outcome(&outcome)).unwrap_or_default()
+    } else {
+        shown(&outcome, &files)
+    };
+    text.push('\n');
+    print(&text)
+}
+
+/// The answer for people.
+fn shown(o: &Outcome, files: &[std::path::PathBuf]) -> String {
+    let mut text = format!("{}\n{}\n", o.link, o.path);
+    let seeds = o.results.iter().map(|r| r.seeds).max().unwrap_or(0);
+    let warm = if o.warmup_s > 0.0 { format!(", measured from {} s", o.warmup_s) } else { String::new() };
+    let intervals = if seeds > 1 { ", ± 95% intervals" } else { "" };
+    let plural = if seeds == 1 { "" } else { "s" };
+    text += &format!(
+        "{} s simulated{warm}, {seeds} seed{plural} from {}{intervals}\n\n",
+        o.duration_s, o.seed
+    );
+    text += &summary::table(o);
+    if !o.recommendation.is_empty() {
+        text += &format!("\n{}\n", summary::wrapped(&o.recommendation, 96));
+    }
+    for note in &o.notes {
+        text += &format!("\n{}", summary::wrapped(&format!("Note: {note}."), 96));
+    }
+    if !o.notes.is_empty() {
+        text.push('\n');
+    }
+    let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+    text + &format!("\nWrote {}", names.join(", "))
+}
+
+/// `narrows list`.
+pub fn list(a: &List) -> Result<(), Failure> {
+    let (items, detailed) = catalogue::chosen(a.kind.as_deref(), a.name.as_deref())?;
+    if a.json {
+        let text = serde_json::to_string_pretty(&catalogue::json(&items)).unwrap_or_default();
+        return print(&(text + "\n"));
+    }
+    print(&catalogue::text(&items, detailed))
+}
+
+/// To the standard output; a reader that has gone away is no failure.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Outside(format!("cannot write to the standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The command as it could be typed again.
+fn command_line() -> String {
+    let mut words = vec!["narrows".to_string()];
+    words.extend(std::env::args_os().skip(1).map(|w| quoted(&w.to_string_lossy())));
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./,=%:+@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

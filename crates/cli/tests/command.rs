@@ -1,0 +1,102 @@
+//! The command itself: exit codes, one line per error, nothing half-written.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn narrows(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_narrows")).current_dir(folder).args(args).output().unwrap()
+}
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bad.toml"), "seed = 1\n[[flws]]\n").unwrap();
+    std::fs::write(folder.path().join("trace"), "1\nx\n").unwrap();
+    let before = std::fs::read_dir(folder.path()).unwrap().count();
+    for (args, hint) in [
+        (&["compare", "--durationn", "1s"][..], "'--duration'"),
+        (&["compar"], "'compare'"),
+        (&["compare", "--duration", "1"], "no unit"),
+        (&["compare", "--duration", "0s"], "longer than 0s"),
+        (&["compare", "--warmup", "2min"], "warm-up"),
+        (&["compare", "--link", "gao"], "'geo'"),
+        (&["compare", "--link", "1Mbit/s,1ms,trace=trace"], "line 2"),
+        (&["compare", "--link"], "value is required"),
+        (&["compare", "--protocols", "renno"], "'reno'"),
+        (&["compare", "--protocols", "vegas(alpha=one)"], "--protocols"),
+        (&["compare", "--flows", "0"], "1 to 1000000"),
+        (&["compare", "--flows", "1000000", "--against", "reno"], "too many"),
+        (&["compare", "--seeds", "0"], "1..=100000"),
+        (&["compare", "--seed", "-1"], "'-1'"),
+        (&["compare", "--packet", "1000"], "no unit"),
+        (&["compare", "--packet", "40B"], "41 B"),
+        (&["compare", "--preset", "ns3"], "'ns2'"),
+        (&["compare", "--jobs", "0"], "1 to 1024"),
+        (&["compare", "--out", "bad.toml"], "not a folder"),
+        (&["compare", "--out", "bad.toml/x"], "not a folder"),
+        (&["compare", "--save", "no/such/x.toml"], "no folder"),
+        (&["run"], "SCENARIO.toml"),
+        (&["run", "none.toml"], "no such file"),
+        (&["run", "bad.toml"], "bad.toml: line 2: unknown key 'flws'; did you mean 'flows'?"),
+        (&["list", "protcols"], "'protocols'"),
+        (&["list", "protocols", "stdp"], "'stpd'"),
+    ] {
+        let out = narrows(folder.path(), args);
+        let err = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {err}");
+        assert_eq!(err.lines().count(), 1, "{args:?}: {err}");
+        assert!(err.contains(hint), "{args:?}: {err}");
+        assert!(out.stdout.is_empty(), "{args:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before, "{args:?}");
+    }
+}
+
+#[test]
+fn compare_prints_json_writes_its_files_and_run_repeats_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["compare", "--protocols", "reno,stpd", "--duration", "3s", "--seeds", "2", "--json"];
+    let out = narrows(folder.path(), &[&args[..], &["--save", "s.toml", "--out", "a"]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(out.stderr.is_empty());
+    let first: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    for file in ["summary.json", "summary.csv", "series.parquet", "report.html"] {
+        assert!(folder.path().join("a").join(file).metadata().unwrap().len() > 0, "{file}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path().join("a")).unwrap().count(), 4);
+    let saved = std::fs::read(folder.path().join("a/summary.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&saved).unwrap(), first);
+    let out = narrows(folder.path(), &["run", "s.toml", "--json", "--out", "b"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let again: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(again["results"], first["results"]);
+    assert_eq!((again["command"].as_str(), first["command"].as_str()), (Some("run"), Some("compare")));
+}
+
+#[test]
+fn the_table_comes_first_then_the_advice_then_the_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = narrows(folder.path(), &["compare", "--protocols", "reno,bbr", "--duration", "2s", "--seeds", "2"]);
+    let shown = text(&out.stdout);
+    let at = |what: &str| shown.find(what).unwrap_or_else(|| panic!("no {what:?} in {shown}"));
+    assert!(at("goodput") < at("Use ") && at("Use ") < at("Wrote narrows-out"));
+}
+
+#[test]
+fn everything_listed_can_be_shown_in_detail() {
+    let folder = tempfile::tempdir().unwrap();
+    let bare = narrows(folder.path(), &[]);
+    assert!(bare.status.success() && text(&bare.stdout).contains("narrows compare"));
+    let all = narrows(folder.path(), &["list", "--json"]);
+    let all: serde_json::Value = serde_json::from_slice(&all.stdout).unwrap();
+    let all = all.as_array().unwrap();
+    assert!(all.len() > 40);
+    for kind in ["protocols", "controllers", "recoveries", "queues", "losses", "sources", "links"] {
+        let item = all.iter().find(|i| i["kind"] == kind).unwrap();
+        let name = item["name"].as_str().unwrap();
+        let out = narrows(folder.path(), &["list", kind, name]);
+        assert!(out.status.success() && text(&out.stdout).contains("status"), "{kind} {name}");
+    }
+}

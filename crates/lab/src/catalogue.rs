@@ -1,0 +1,205 @@
+//! `narrows list`: everything that there is, from the lists alone.
+
+use crate::links::LINKS;
+use narrows_base::card::Kind;
+use narrows_base::{Card, Param, SpecError, Status};
+use narrows_control::CONTROLLERS;
+use narrows_flow::protocol::ENDPOINT_PARAMS;
+use narrows_flow::{PROTOCOLS, RECOVERIES};
+use narrows_path::{LOSSES, QUEUES};
+use narrows_sim::SOURCES;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// What can be listed, in this order.
+pub const KINDS: &[&str] =
+    &["protocols", "controllers", "recoveries", "queues", "losses", "sources", "links"];
+
+/// One entry of a list, of whatever kind.
+pub struct Item {
+    /// One of [`KINDS`].
+    pub kind: &'static str,
+    /// As the user writes it.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Its card; a protocol shows its controller's.
+    pub card: Card,
+    /// Facts beside the card.
+    pub facts: Vec<(&'static str, &'static str)>,
+    /// Parameters that it takes beside its card's.
+    pub also: &'static [Param],
+}
+
+/// All entries of a kind.
+pub fn items(kind: &str) -> Vec<Item> {
+    let plain = |kind, card: &Card| Item {
+        kind,
+        name: card.name,
+        summary: card.summary,
+        card: *card,
+        facts: Vec::new(),
+        also: &[],
+    };
+    match kind {
+        "protocols" => PROTOCOLS
+            .iter()
+            .filter_map(|p| {
+                let card = narrows_control::find(p.controller).ok()?.card;
+                let facts = vec![("controller", p.controller), ("recovery", p.recovery)];
+                let (name, summary) = (p.name, p.summary);
+                Some(Item { kind: "protocols", name, summary, card: *card, facts, also: ENDPOINT_PARAMS })
+            })
+            .collect(),
+        "controllers" => CONTROLLERS.iter().map(|e| plain("controllers", e.card)).collect(),
+        "recoveries" => RECOVERIES.iter().map(|r| plain("recoveries", r.0)).collect(),
+        "queues" => QUEUES.iter().map(|c| plain("queues", c)).collect(),
+        "losses" => LOSSES.iter().map(|e| plain("losses", e.card)).collect(),
+        "sources" => SOURCES.iter().map(|c| plain("sources", c)).collect(),
+        "links" => LINKS
+            .iter()
+            .map(|e| Item { facts: vec![("specification", e.spec)], ..plain("links", &e.card) })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What the words after `list` mean: whole lists, or single entries in detail.
+///
+/// # Errors
+/// An unknown list or name, with a suggestion.
+pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool), SpecError> {
+    let Some(kind) = kind else {
+        return Ok((KINDS.iter().flat_map(|k| items(k)).collect(), false));
+    };
+    if let Some(known) = KINDS.iter().find(|k| **k == kind || k.strip_suffix('s') == Some(kind)) {
+        let all = items(known);
+        let Some(name) = name else { return Ok((all, false)) };
+        let names: Vec<&str> = all.iter().map(|i| i.name).collect();
+        if !names.contains(&name) {
+            let what = known.strip_suffix("ies").map(|k| format!("{k}y"));
+            let what = what.unwrap_or_else(|| match *known {
+                "losses" => "loss process".into(),
+                other => other.trim_end_matches('s').to_string(),
+            });
+            return Err(SpecError::unknown(&what, name, &names));
+        }
+        return Ok((all.into_iter().filter(|i| i.name == name).collect(), true));
+    }
+    // `narrows list vegas`: a name alone, wherever it is listed.
+    let found: Vec<Item> =
+        KINDS.iter().flat_map(|k| items(k)).filter(|i| i.name == kind).collect();
+    if name.is_none() && !found.is_empty() {
+        return Ok((found, true));
+    }
+    Err(SpecError::unknown("list", kind, KINDS))
+}
+
+/// For people.
+pub fn text(items: &[Item], detailed: bool) -> String {
+    let mut out = String::new();
+    let width = items.iter().map(|i| i.name.chars().count()).max().unwrap_or(0);
+    let mixed = items.iter().any(|i| i.kind != items[0].kind);
+    let mut kind = "";
+    for item in items {
+        if detailed {
+            detail(&mut out, item);
+            continue;
+        }
+        if mixed && item.kind != kind {
+            let gap = if kind.is_empty() { "" } else { "\n" };
+            let _ = writeln!(out, "{gap}{}:", item.kind);
+            kind = item.kind;
+        }
+        let mark = if item.card.status == Status::NotValidated { " [not validated]" } else { "" };
+        let indent = if mixed { "  " } else { "" };
+        let _ = writeln!(out, "{indent}{:<width$}  {}{mark}", item.name, item.summary);
+    }
+    out
+}
+
+fn detail(out: &mut String, item: &Item) {
+    let card = &item.card;
+    let gap = if out.is_empty() { "" } else { "\n" };
+    let kind = item.kind.strip_suffix("ies").map_or_else(
+        || item.kind.strip_suffix("es").filter(|k| k.ends_with("ss")).unwrap_or(item.kind.trim_end_matches('s')).to_string(),
+        |k| format!("{k}y"),
+    );
+    let _ = writeln!(out, "{gap}{} ({kind}): {}", item.name, item.summary);
+    let mut row = |name: &str, value: &str| {
+        if value != "-" {
+            let _ = writeln!(out, "  {name:<14} {value}");
+        }
+    };
+    for (name, value) in &item.facts {
+        row(name, value);
+    }
+    row("source", card.source);
+    row("senses", card.senses);
+    row("sets", card.sets);
+    row("status", &card.status.to_string());
+    params(out, "parameters", card.params);
+    params(out, "parameters of the endpoint", item.also);
+}
+
+fn params(out: &mut String, title: &str, list: &[Param]) {
+    if list.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "  {title}:");
+    let width = list.iter().map(|p| p.name.len()).max().unwrap_or(0);
+    for p in list {
+        let values = match p.kind {
+            Kind::Number { unit, min, max, default } => {
+                format!("{} in {}..{}", unit.show(default), unit.show(min), unit.show(max))
+            }
+            Kind::Choice(words) => format!("{}, of {}", words[0], words.join("|")),
+            Kind::Integers => "whole numbers".into(),
+        };
+        let _ = writeln!(out, "    {:<width$}  {}", p.name, p.help);
+        let _ = writeln!(out, "    {:<width$}  default {values} [{}]", "", p.origin);
+    }
+}
+
+/// For programs.
+pub fn json(items: &[Item]) -> Value {
+    items
+        .iter()
+        .map(|i| {
+            let mut v = json!({
+                "kind": i.kind,
+                "name": i.name,
+                "summary": i.summary,
+                "source": i.card.source,
+                "senses": i.card.senses,
+                "sets": i.card.sets,
+                "status": i.card.status.to_string(),
+                "validated": matches!(i.card.status, Status::Validated(_)),
+                "params": i.card.params.iter().chain(i.also).map(param).collect::<Vec<_>>(),
+            });
+            for (name, value) in &i.facts {
+                v[*name] = json!(value);
+            }
+            v
+        })
+        .collect()
+}
+
+fn param(p: &Param) -> Value {
+    let mut v = json!({ "name": p.name, "help": p.help, "origin": p.origin });
+    match p.kind {
+        Kind::Number { unit, min, max, default } => {
+            v["unit"] = json!(unit.name());
+            (v["min"], v["max"], v["default"]) = (json!(min), json!(max), json!(default));
+        }
+        Kind::Choice(words) => {
+            v["unit"] = json!("");
+            (v["choices"], v["default"]) = (json!(words), json!(words[0]));
+        }
+        Kind::Integers => {
+            v["unit"] = json!("");
+            (v["list"], v["default"]) = (json!(true), json!([]));
+        }
+    }
+    v
+}

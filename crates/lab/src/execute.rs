@@ -1,0 +1,146 @@
+//! Runs a plan: every protocol with every seed, on as many cores as wanted.
+//!
+//! Work is handed out seed by seed, so an interruption leaves all protocols with equally many
+//! seeds, give or take one. What comes out does not depend on the number of jobs: each run draws
+//! its luck from its own seed, and results are put together in the plan's order.
+
+use crate::measure::{MEASURES, View};
+use crate::plan::Plan;
+use narrows_base::luck::mix;
+use narrows_sim::{RunResult, SimError, Table};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Flows of a group that are listed one by one.
+pub const LISTED_FLOWS: usize = 1000;
+
+/// What is kept of one run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The simulator's digest.
+    pub digest: u64,
+    /// Per reported group: values of [`MEASURES`].
+    pub groups: Vec<GroupValues>,
+    /// Bottleneck capacity over the measured span, in bit/s, per reported group.
+    pub capacity_bps: Vec<f64>,
+    /// Time series, for the first seed.
+    pub series: Vec<Table>,
+}
+
+/// Measures of one group in one run.
+#[derive(Clone, Debug)]
+pub struct GroupValues {
+    /// In the order of [`MEASURES`].
+    pub measures: Vec<f64>,
+    /// Per flow: values of those measures that a single flow has, in order.
+    pub flows: Vec<Vec<f64>>,
+}
+
+/// How a caller watches and stops the work.
+pub struct Control<'a> {
+    /// Set from anywhere: what runs stops soon, what is finished is kept.
+    pub stop: &'a AtomicBool,
+    /// Told the finished fraction, now and then, from any thread.
+    pub progress: &'a (dyn Fn(f64) + Sync),
+    /// How many threads.
+    pub jobs: usize,
+}
+
+/// Finished runs; `runs[variant][seed]` is `None` if it was interrupted.
+pub type Runs = Vec<Vec<Option<Run>>>;
+
+/// Runs everything.
+///
+/// # Errors
+/// What the simulator refuses. An interruption is not an error.
+pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
+    let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds as usize);
+    let tasks = variants * seeds;
+    let next = AtomicUsize::new(0);
+    // Finished thousandths of all runs together.
+    let done = AtomicU64::new(0);
+    let refused: Mutex<Option<String>> = Mutex::new(None);
+    let finished: Mutex<Vec<(usize, Run)>> = Mutex::new(Vec::new());
+    let work = || loop {
+        let task = next.fetch_add(1, Ordering::Relaxed);
+        if task >= tasks || control.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        if refused.lock().is_ok_and(|r| r.is_some()) {
+            return;
+        }
+        let (seed, variant) = (task / variants, task % variants);
+        let tell = |thousandths: u64| {
+            let all = done.fetch_add(thousandths, Ordering::Relaxed) + thousandths;
+            (control.progress)(all as f64 / (1000.0 * tasks as f64));
+        };
+        match one(plan, variant, seed, control.stop, &tell) {
+            Ok(run) => finished.lock().map(|mut f| f.push((task, run))).unwrap_or(()),
+            Err(SimError::Interrupted) => {}
+            Err(SimError::Spec(why)) => refused.lock().map(|mut r| *r = Some(why)).unwrap_or(()),
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..control.jobs.min(tasks) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    if let Ok(Some(why)) = refused.into_inner() {
+        return Err(why);
+    }
+    let mut runs: Runs = vec![vec![None; seeds]; variants];
+    for (task, run) in finished.into_inner().unwrap_or_default() {
+        runs[task % variants][task / variants] = Some(run);
+    }
+    Ok(runs)
+}
+
+fn one(
+    plan: &Plan,
+    variant: usize,
+    seed: usize,
+    stop: &AtomicBool,
+    tell: &dyn Fn(u64),
+) -> Result<Run, SimError> {
+    let number = plan.scenario.seed.wrapping_add(seed as u64);
+    let network = plan.network(variant, number, seed == 0);
+    let end = network.end.as_nanos().max(1);
+    let mut told = 0;
+    let mut watch = |now: narrows_base::Time| {
+        let thousandths = (u128::from(now.as_nanos().min(end)) * 1000 / u128::from(end)) as u64;
+        if thousandths > told {
+            tell(thousandths - told);
+            told = thousandths;
+        }
+        !stop.load(Ordering::Relaxed)
+    };
+    let result = narrows_sim::run(&network, &mut watch)?;
+    tell(1000 - told);
+    Ok(keep(plan, result))
+}
+
+/// The part of a result that outlives the run.
+fn keep(plan: &Plan, result: RunResult) -> Run {
+    let mut groups = Vec::new();
+    let mut capacity_bps = Vec::new();
+    for &group in &plan.reported {
+        let link = &result.links[plan.bottleneck(group)];
+        let others = plan.others(group);
+        let view = View { run: &result, group, link, others: &others };
+        capacity_bps.push(link.capacity_bits / result.span_s);
+        let one_flow = |f| {
+            MEASURES.iter().filter_map(|m| m.per_flow.map(|of| of(f, result.span_s))).collect()
+        };
+        groups.push(GroupValues {
+            measures: MEASURES.iter().map(|m| (m.of)(&view)).collect(),
+            flows: result.groups[group].flows.iter().take(LISTED_FLOWS).map(one_flow).collect(),
+        });
+    }
+    Run { digest: result.digest, groups, capacity_bps, series: result.series }
+}
+
+/// One digest of several runs, in their order.
+pub fn combined<'a>(runs: impl Iterator<Item = &'a Run>) -> u64 {
+    runs.fold(0, |all, run| mix(all ^ run.digest))
+}

@@ -1,0 +1,332 @@
+//! `experiment.toml`: what an experiment is made of.
+
+use super::quantity::Quantity;
+use crate::plan::Plan;
+use crate::scenario_file;
+use narrows_base::units::{self, Unit};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+/// An experiment as its folder describes it.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What its file says.
+    pub file: File,
+    /// Its runs, scenarios read and checked.
+    pub runs: Vec<Run>,
+}
+
+/// What `experiment.toml` holds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// The folder's name, such as `s0-f3.8`.
+    pub id: String,
+    /// One line.
+    pub title: String,
+    /// Paper, section and figure.
+    pub source: String,
+    /// What the figure shows, in a sentence.
+    pub shows: String,
+    /// Why the scenario is as it is, where the paper leaves a choice.
+    #[serde(default)]
+    pub choices: Vec<String>,
+    /// What is run.
+    pub run: Vec<RunFile>,
+    /// The figure's panels, from left to right and top to bottom.
+    #[serde(default)]
+    pub panel: Vec<Panel>,
+    /// What the paper claims.
+    pub claim: Vec<Claim>,
+}
+
+/// What is run: a scenario, perhaps with one of its values varied.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunFile {
+    /// What quantities and panels call it; the first run is meant where none is named.
+    #[serde(default = "main_name")]
+    pub name: String,
+    /// The scenario's file in the same folder, as `narrows run` reads it.
+    pub scenario: String,
+    /// Which of the scenario's values is varied: `link.NAME.KEY`, `flows.NAME.KEY` or a key at the
+    /// top.
+    pub set: Option<String>,
+    /// What to; each value is a run of its own.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// Where each value stands on a panel's axis; by default the number that it is.
+    #[serde(default)]
+    pub at: Vec<f64>,
+}
+
+/// One picture of the figure.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Panel {
+    /// Above it.
+    pub title: String,
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Vertical axis.
+    pub y: Axis,
+    /// Its lines.
+    pub line: Vec<Line>,
+    /// Horizontal lines that the text speaks of.
+    #[serde(default)]
+    pub level: Vec<Level>,
+    /// Numbers that the paper states.
+    #[serde(default)]
+    pub stated: Vec<Stated>,
+}
+
+/// An axis.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    /// What it shows.
+    pub label: String,
+    /// In which unit.
+    #[serde(default)]
+    pub unit: String,
+    /// Where it begins and ends; by default where the data do.
+    pub range: Option<[f64; 2]>,
+    /// Whether it is logarithmic.
+    #[serde(default)]
+    pub log: bool,
+}
+
+/// A line of a panel. A column of a table is drawn over time, first seed; any other quantity is
+/// drawn over the varied values of its run, with its mean and 95% interval.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// Its name.
+    pub label: String,
+    /// What it shows.
+    pub show: Quantity,
+    /// For a model over varied values: which of its arguments they are.
+    pub vary: Option<String>,
+    /// Whether it is a reference rather than data: dashed.
+    #[serde(default)]
+    pub dashed: bool,
+}
+
+/// A horizontal line.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// Its height.
+    pub at: f64,
+    /// What it means.
+    pub label: String,
+}
+
+/// Points that the paper states.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stated {
+    /// Their name.
+    pub label: String,
+    /// Where they are.
+    pub at: Vec<(f64, f64)>,
+}
+
+/// A claim of the paper.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// What is claimed, in our words.
+    pub text: String,
+    /// The number or range that the paper states.
+    pub stated: String,
+    /// What we measure.
+    pub measure: Quantity,
+    /// The unit of the measure, for the table.
+    #[serde(default)]
+    pub unit: String,
+    /// At least this …
+    pub min: Option<f64>,
+    /// … and at most this counts as reproduced; written down before the first run.
+    pub max: Option<f64>,
+    /// How the accepted range follows from what is stated.
+    pub basis: String,
+    /// Why we differ. Required where we do, forbidden where we do not.
+    pub why: Option<String>,
+    /// Why nobody could get the stated number, with the bound.
+    pub impossible: Option<String>,
+}
+
+/// A run whose scenario has been read: one plan per varied value, or one.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What it is called.
+    pub name: String,
+    /// The varied value (empty if none is) and the checked scenario.
+    pub plans: Vec<(String, Plan)>,
+    /// The varied values as numbers.
+    pub at: Vec<f64>,
+}
+
+fn main_name() -> String {
+    "main".into()
+}
+
+/// Reads the experiment in a folder.
+///
+/// # Errors
+/// One line that says which file and what is wrong in it.
+pub fn load(folder: &Path) -> Result<Experiment, String> {
+    let path = folder.join("experiment.toml");
+    let shown = path.display();
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("cannot read {shown}: {e}"))?;
+    let file: File = toml::from_str(&text).map_err(|e| format!("{shown}: {}", one_line(&e)))?;
+    let runs: Vec<Run> = file.run.iter().map(|r| read_run(folder, r)).collect::<Result<_, _>>()?;
+    let experiment = Experiment { folder: folder.to_path_buf(), file, runs };
+    experiment.check().map_err(|e| format!("{shown}: {e}"))?;
+    Ok(experiment)
+}
+
+/// All experiment folders under `root`, by name.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn folders(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = std::fs::read_dir(root).map_err(|e| format!("{}: {e}", root.display()))?;
+    let mut out: Vec<PathBuf> = entries
+        .filter_map(|e| e.ok().map(|e| e.path()))
+        .filter(|p| p.join("experiment.toml").is_file())
+        .collect();
+    // Figures by number: 3.8 before 3.10.
+    out.sort_by_key(|p| natural(&p.file_name().unwrap_or_default().to_string_lossy()));
+    Ok(out)
+}
+
+/// A key by which names sort as people count.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut key = vec![(String::new(), 0u64)];
+    for c in name.chars() {
+        let last = key.len() - 1;
+        match c.to_digit(10) {
+            Some(d) => key[last].1 = key[last].1.saturating_mul(10).saturating_add(u64::from(d)),
+            None if key[last].1 > 0 => key.push((c.to_string(), 0)),
+            None => key[last].0.push(c),
+        }
+    }
+    key
+}
+
+fn one_line(e: &toml::de::Error) -> String {
+    e.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn read_run(folder: &Path, run: &RunFile) -> Result<Run, String> {
+    let path = folder.join(&run.scenario);
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("cannot read {shown}: {e}"))?;
+    let plan = |value: &str, text: &str| {
+        let mut scenario =
+            scenario_file::parse(text, folder).map_err(|e| format!("{shown}: {e}"))?;
+        if scenario.name.is_empty() {
+            scenario.name.clone_from(&run.name);
+        }
+        let plan = Plan::new(scenario).map_err(|e| format!("{shown}: {e}"))?;
+        Ok::<_, String>((value.to_string(), plan))
+    };
+    let plans = match &run.set {
+        None => vec![plan("", &text)?],
+        Some(key) => run
+            .values
+            .iter()
+            .map(|v| plan(v, &set(&text, key, v).map_err(|e| format!("{shown}: {e}"))?))
+            .collect::<Result<_, _>>()?,
+    };
+    if plans.is_empty() {
+        return Err(format!("run '{}' sets {:?} but has no values", run.name, run.set));
+    }
+    let at = if run.at.is_empty() { plans.iter().map(|p| number(&p.0)).collect() } else { run.at.clone() };
+    if at.len() != plans.len() {
+        return Err(format!("run '{}' has {} values but {} at", run.name, plans.len(), at.len()));
+    }
+    Ok(Run { name: run.name.clone(), plans, at })
+}
+
+/// `1%` is 0.01, `1.5Mbit/s` is 1500000, `13p` is 13.
+fn number(text: &str) -> f64 {
+    let known = [Unit::Fraction, Unit::BitsPerSecond, Unit::Seconds, Unit::Bytes, Unit::Packets];
+    known.into_iter().find_map(|u| units::number(text, u).ok()).unwrap_or(f64::NAN)
+}
+
+/// The scenario's text with one value replaced, or added to its section. Line by line, so that
+/// errors still name the right line.
+pub(super) fn set(text: &str, key: &str, value: &str) -> Result<String, String> {
+    let (header, name, last) = match key.split('.').collect::<Vec<_>>()[..] {
+        [top] => (String::new(), "", top),
+        [list, name, last] => (format!("[[{list}]]"), name, last),
+        _ => return Err(format!("set = \"{key}\" must be KEY, link.NAME.KEY or flows.NAME.KEY")),
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let is_header = |line: &&str| line.trim_start().starts_with('[');
+    let mut starts: Vec<usize> = (0..lines.len()).filter(|i| is_header(&lines[*i])).collect();
+    starts.insert(0, 0);
+    let value_of = |line: &str, key: &str| {
+        let (k, v) = line.split_once('=')?;
+        (k.trim() == key).then(|| v.trim().to_string())
+    };
+    for (i, &start) in starts.iter().enumerate() {
+        let end = starts.get(i + 1).copied().unwrap_or(lines.len());
+        let section = &lines[start..end];
+        let named = |l: &&str| value_of(l, "name").is_some_and(|v| v == format!("\"{name}\""));
+        let found = match header.is_empty() {
+            true => i == 0,
+            false => section.first().is_some_and(|l| l.trim() == header) && section.iter().any(named),
+        };
+        if !found {
+            continue;
+        }
+        let new = format!("{last} = \"{value}\"");
+        let mut out: Vec<&str> = lines.clone();
+        match section.iter().position(|l| value_of(l, last).is_some()) {
+            Some(at) => out[start + at] = &new,
+            None => out.insert(start + usize::from(!header.is_empty()), &new),
+        }
+        return Ok(out.join("\n") + "\n");
+    }
+    Err(format!("set = \"{key}\": no {header} has name = \"{name}\""))
+}
+
+impl Experiment {
+    /// Whether its parts fit together.
+    fn check(&self) -> Result<(), String> {
+        let name = self.folder.file_name().unwrap_or_default().to_string_lossy();
+        if name != self.file.id {
+            return Err(format!("id is '{}' but the folder is called '{name}'", self.file.id));
+        }
+        for claim in &self.file.claim {
+            let say = |e: String| format!("claim '{}': {e}", claim.text);
+            claim.measure.check(self).map_err(say)?;
+            if claim.min.is_none() && claim.max.is_none() {
+                return Err(say("accepts anything; give min, max or both".into()));
+            }
+        }
+        for panel in &self.file.panel {
+            for line in &panel.line {
+                let mut show = line.show.clone();
+                if let Some(argument) = &line.vary {
+                    show.with.insert(argument.clone(), 0.0);
+                }
+                show.check(self).map_err(|e| format!("panel '{}': {e}", panel.title))?;
+            }
+        }
+        Ok(())
+    }
+    /// The run of that name; the first if none is given.
+    pub fn find_run(&self, name: Option<&str>) -> Option<usize> {
+        match name {
+            None => Some(0),
+            Some(name) => self.runs.iter().position(|r| r.name == name),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Published experiments as data: a scenario, the figure's panels, and claims with the numbers that
+//! the paper states. What is computed is ours; what is expected was written down before.
+//!
+//! ```text
+//! experiments/<id>/experiment.toml ─file─> Experiment ─run─> Observed ─┬─judge─> verdicts ─┐
+//!                 scenario.toml ───────────^                           └─panel─> figure    ├─page─> README.md
+//!                                                                                          ┘        result.json
+//! ```
+//!
+//! `cargo xtask validate` walks the folders; `experiments/README.md` tells how to add one.
+
+pub mod dumbbell;
+pub mod file;
+pub mod judge;
+pub mod models;
+pub mod ns2;
+pub mod page;
+pub mod panel;
+pub mod quantity;
+pub mod run;
+
+#[cfg(test)]
+mod tests;
+
+pub use file::Experiment;
+pub use judge::{Judged, Verdict};
+pub use run::Observed;

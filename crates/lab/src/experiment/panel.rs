@@ -1,0 +1,75 @@
+//! The figure of an experiment: its panels as data, drawn by [`crate::figure`].
+
+use super::file::{Axis, Experiment, Line, Panel};
+use super::run::{Observed, Points};
+use crate::figure::{self, Figure};
+
+/// Where a panel's lines lie from left to right.
+type Reach = (f64, f64);
+
+/// `figure.svg` of an experiment.
+///
+/// # Errors
+/// A line without data: a table or column that does not exist.
+pub fn figure(e: &Experiment, observed: &Observed) -> Result<String, String> {
+    let mut figure = Figure::new().caption(format!("{}: cargo xtask validate {0}", e.file.id));
+    for (panel, lines) in e.file.panel.iter().zip(&observed.lines) {
+        for (line, points) in panel.line.iter().zip(lines) {
+            if !points.y.iter().any(|y| y.is_finite()) {
+                let (id, title, label) = (&e.file.id, &panel.title, &line.label);
+                return Err(format!("{id}: panel '{title}', line '{label}': nothing to draw"));
+            }
+        }
+        figure = figure.panel(draw(panel, lines));
+    }
+    Ok(figure.svg())
+}
+
+fn draw(panel: &Panel, lines: &[Points]) -> figure::Panel {
+    let mut out = figure::lines(&*panel.title)
+        .x(&panel.x.label, &panel.x.unit)
+        .y(&panel.y.label, &panel.y.unit);
+    if panel.x.log {
+        out = out.log_x();
+    }
+    if panel.y.log {
+        out = out.log_y();
+    }
+    let reach = reach(&panel.x, lines);
+    if let Some([a, b]) = panel.x.range {
+        out = out.x_range(a, b);
+    }
+    if let Some([a, b]) = panel.y.range {
+        out = out.y_range(a, b);
+    }
+    for level in &panel.level {
+        out = out.dashed(&*level.label, vec![(reach.0, level.at), (reach.1, level.at)]);
+    }
+    for (line, points) in panel.line.iter().zip(lines) {
+        out = one(out, line, points);
+    }
+    for stated in &panel.stated {
+        out = out.points(&*stated.label, stated.at.clone());
+    }
+    out
+}
+
+fn one(panel: figure::Panel, line: &Line, points: &Points) -> figure::Panel {
+    let at: Vec<(f64, f64)> = points.x.iter().copied().zip(points.y.iter().copied()).collect();
+    if line.dashed {
+        return panel.dashed(&*line.label, at);
+    }
+    if points.ci95.iter().any(|half| *half > 0.0) {
+        let band = at.iter().zip(&points.ci95).map(|((x, y), half)| (*x, y - half, y + half));
+        return panel.band(&*line.label, band.collect()).line(&*line.label, at);
+    }
+    panel.line(&*line.label, at)
+}
+
+fn reach(axis: &Axis, lines: &[Points]) -> Reach {
+    if let Some([a, b]) = axis.range {
+        return (a, b);
+    }
+    let all = || lines.iter().flat_map(|l| &l.x).copied();
+    (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max))
+}

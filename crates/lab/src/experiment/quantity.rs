@@ -1,0 +1,313 @@
+//! Quantities: what a claim measures and a panel shows, as data.
+//!
+//! A leaf is a measure of a group of flows (the names of `narrows compare --json`), a statistic of
+//! a column of a recorded table, or a model. Leaves combine by `over`, `minus` and `scale`. They are
+//! computed for each seed; what is judged is the mean over seeds.
+
+use super::file::Experiment;
+use super::models;
+use super::run::{Place, Sample};
+use crate::measure;
+use narrows_sim::Table;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What is measured.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quantity {
+    /// The run; the first if not named.
+    pub run: Option<String>,
+    /// For a run that varies: which of its values.
+    pub value: Option<String>,
+    /// The protocol, where a run has several.
+    pub protocol: Option<String>,
+
+    /// A measure of a group of flows.
+    pub measure: Option<String>,
+    /// The group; the first reported one if not named.
+    pub group: Option<String>,
+
+    /// A column of a table.
+    pub column: Option<String>,
+    /// The table: a flow's name (`main.0`) or a link's. Several are added up.
+    #[serde(default)]
+    pub table: Names,
+    /// What of the column.
+    pub stat: Option<Stat>,
+    /// Samples from this time on, in seconds …
+    pub from: Option<f64>,
+    /// … to this.
+    pub to: Option<f64>,
+    /// The level that some statistics speak of.
+    pub level: Option<f64>,
+    /// Samples are first averaged over bins of so many seconds.
+    pub bin: Option<f64>,
+
+    /// A model of [`models::MODELS`], and its arguments.
+    pub model: Option<String>,
+    /// The model's arguments.
+    #[serde(default)]
+    pub with: BTreeMap<String, f64>,
+
+    /// Multiplies the leaf.
+    pub scale: Option<f64>,
+    /// Divides by this quantity.
+    pub over: Option<Box<Quantity>>,
+    /// Subtracts this quantity.
+    pub minus: Option<Box<Quantity>>,
+}
+
+/// One name or several.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(from = "OneOrMany")]
+pub struct Names(pub Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+impl From<OneOrMany> for Names {
+    fn from(x: OneOrMany) -> Names {
+        match x {
+            OneOrMany::One(name) => Names(vec![name]),
+            OneOrMany::Many(names) => Names(names),
+        }
+    }
+}
+
+/// A statistic of the samples in a span of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stat {
+    /// Smallest.
+    Min,
+    /// Largest.
+    Max,
+    /// Mean.
+    Mean,
+    /// Median.
+    Median,
+    /// Standard deviation over mean.
+    Cov,
+    /// Sum.
+    Sum,
+    /// First sample.
+    First,
+    /// Last sample.
+    Last,
+    /// Share of samples above `level`.
+    FractionAbove,
+    /// Share of samples below `level`.
+    FractionBelow,
+    /// Time of the first sample at or above `level`, in seconds.
+    TimeAbove,
+    /// Time of the first sample at or below `level`, in seconds.
+    TimeBelow,
+    /// Longest uninterrupted time below `level`, in seconds.
+    LongestBelow,
+    /// Longest uninterrupted time without change, in seconds.
+    LongestStill,
+    /// How often the column falls by more than `level` times itself between two samples.
+    Falls,
+}
+
+impl Stat {
+    fn needs_level(self) -> bool {
+        use Stat::*;
+        matches!(self, FractionAbove | FractionBelow | TimeAbove | TimeBelow | LongestBelow | Falls)
+    }
+    /// Of these samples, equally spaced; NaN samples are left out.
+    pub fn of(self, time: &[f64], values: &[f64], level: f64) -> f64 {
+        let known: Vec<(f64, f64)> =
+            time.iter().copied().zip(values.iter().copied()).filter(|s| s.1.is_finite()).collect();
+        let n = known.len() as f64;
+        if known.is_empty() {
+            return f64::NAN;
+        }
+        let all = || known.iter().map(|s| s.1);
+        let share = |test: &dyn Fn(f64) -> bool| all().filter(|v| test(*v)).count() as f64 / n;
+        let when = |test: &dyn Fn(f64) -> bool| known.iter().find(|s| test(s.1)).map_or(f64::NAN, |s| s.0);
+        let sum: f64 = all().sum();
+        match self {
+            Stat::Min => all().fold(f64::INFINITY, f64::min),
+            Stat::Max => all().fold(f64::NEG_INFINITY, f64::max),
+            Stat::Mean => sum / n,
+            Stat::Median => {
+                let mut sorted: Vec<f64> = all().collect();
+                sorted.sort_by(f64::total_cmp);
+                (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0
+            }
+            Stat::Cov => {
+                let mean = sum / n;
+                (all().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n).sqrt() / mean
+            }
+            Stat::Sum => sum,
+            Stat::First => known[0].1,
+            Stat::Last => known[known.len() - 1].1,
+            Stat::FractionAbove => share(&|v| v > level),
+            Stat::FractionBelow => share(&|v| v < level),
+            Stat::TimeAbove => when(&|v| v >= level),
+            Stat::TimeBelow => when(&|v| v <= level),
+            Stat::LongestBelow => longest(&known, |_, now| now < level),
+            Stat::LongestStill => longest(&known, |before, now| now == before),
+            Stat::Falls => {
+                known.windows(2).filter(|w| w[1].1 < w[0].1 * (1.0 - level)).count() as f64
+            }
+        }
+    }
+}
+
+/// The longest time over which `test(before, now)` holds from sample to sample.
+fn longest(samples: &[(f64, f64)], test: impl Fn(f64, f64) -> bool) -> f64 {
+    let (mut most, mut since) = (0.0f64, samples[0].0);
+    let mut before = samples[0].1;
+    for &(t, v) in samples {
+        if !test(before, v) {
+            since = t;
+        }
+        most = most.max(t - since);
+        before = v;
+    }
+    most
+}
+
+/// Means over bins of `width` seconds; each bin is dated at its end.
+pub fn binned(time: &[f64], values: &[f64], width: f64) -> (Vec<f64>, Vec<f64>) {
+    let mut bins: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    for (t, v) in time.iter().zip(values) {
+        if *t > 0.0 && v.is_finite() {
+            // A sample tells of the interval before it, so a bin includes its end.
+            let bin = bins.entry((t / width - 1e-9).max(0.0) as u64).or_default();
+            *bin = (bin.0 + v, bin.1 + 1.0);
+        }
+    }
+    bins.into_iter().map(|(k, (sum, n))| ((k + 1) as f64 * width, sum / n)).unzip()
+}
+
+impl Quantity {
+    /// Whether it exists in this experiment.
+    ///
+    /// # Errors
+    /// What is missing or contradictory.
+    pub fn check(&self, e: &Experiment) -> Result<(), String> {
+        let kinds = [self.measure.is_some(), self.column.is_some(), self.model.is_some()];
+        if kinds.iter().filter(|k| **k).count() != 1 {
+            return Err("a quantity has exactly one of measure, column, model".into());
+        }
+        if let Some(name) = &self.model {
+            models::find(name).ok_or_else(|| format!("unknown model '{name}'"))?.check(&self.with)?;
+        } else {
+            self.check_run(e)?;
+        }
+        if self.measure.as_ref().is_some_and(|name| measure::find(name).is_none()) {
+            return Err(format!("unknown measure '{}'", self.measure.as_deref().unwrap_or_default()));
+        }
+        if self.column.is_some() && self.table.0.is_empty() {
+            return Err("a column needs table = \"…\"".into());
+        }
+        if self.stat.is_some_and(Stat::needs_level) && self.level.is_none() {
+            return Err(format!("{:?} needs level = …", self.stat));
+        }
+        for part in self.over.iter().chain(&self.minus) {
+            part.check(e)?;
+        }
+        Ok(())
+    }
+
+    fn check_run(&self, e: &Experiment) -> Result<(), String> {
+        let at = e.find_run(self.run.as_deref()).ok_or_else(|| format!("no run is called {:?}", self.run))?;
+        let run = &e.runs[at];
+        if let Some(value) = &self.value
+            && !run.plans.iter().any(|p| p.0 == *value)
+        {
+            return Err(format!("run '{}' has no value '{value}'", run.name));
+        }
+        let protocols = &run.plans[0].1.scenario.protocols;
+        match &self.protocol {
+            None if protocols.len() > 1 => {
+                Err(format!("run '{}' has several protocols; name one", run.name))
+            }
+            Some(name) if !protocols.iter().any(|p| p.to_string() == *name) => {
+                Err(format!("run '{}' has no protocol '{name}'", run.name))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where its leaf is computed; `None` for a model.
+    pub fn place(&self, e: &Experiment) -> Option<Place> {
+        if self.model.is_some() {
+            return None;
+        }
+        let run = e.find_run(self.run.as_deref())?;
+        let plans = &e.runs[run].plans;
+        let value = self.value.as_ref().and_then(|v| plans.iter().position(|p| p.0 == *v));
+        let protocols = &plans[0].1.scenario.protocols;
+        let variant = self.protocol.as_ref().map_or(Some(0), |name| {
+            protocols.iter().position(|p| p.to_string() == *name)
+        })?;
+        Some(Place { run, value: value.unwrap_or(0), variant })
+    }
+
+    /// The leaf's value in one run; NaN if it has none.
+    pub fn leaf(&self, sample: &Sample) -> f64 {
+        if let Some(name) = &self.measure {
+            return sample.measure(self.group.as_deref(), name);
+        }
+        let Some((time, values)) = self.series(&sample.series) else { return f64::NAN };
+        let from = self.from.unwrap_or(f64::NEG_INFINITY);
+        let to = self.to.unwrap_or(f64::INFINITY);
+        let inside = |t: &f64| *t >= from - 1e-9 && *t <= to + 1e-9;
+        let first = time.iter().position(inside).unwrap_or(time.len());
+        let after = time.iter().rposition(inside).map_or(first, |i| i + 1);
+        let stat = self.stat.unwrap_or(Stat::Mean);
+        stat.of(&time[first..after], &values[first..after], self.level.unwrap_or(0.0))
+    }
+
+    /// Times and values of its column, tables added up and bins taken.
+    pub fn series(&self, tables: &[Table]) -> Option<(Vec<f64>, Vec<f64>)> {
+        let name = self.column.as_deref()?;
+        let mut time = Vec::new();
+        let mut sum: Vec<f64> = Vec::new();
+        for wanted in &self.table.0 {
+            let table = tables.iter().find(|t| t.name == *wanted)?;
+            let column = table.column(name)?;
+            time.clone_from(&table.time_s);
+            sum.resize(column.len(), 0.0);
+            sum.iter_mut().zip(column).for_each(|(s, v)| *s += v);
+        }
+        match self.bin {
+            Some(width) => Some(binned(&time, &sum, width)),
+            None => Some((time, sum)),
+        }
+    }
+
+    /// The model's value.
+    pub fn modelled(&self) -> f64 {
+        let model = self.model.as_deref().and_then(models::find);
+        model.map_or(f64::NAN, |m| (m.of)(&self.with))
+    }
+
+    /// The leaf and the parts that it is combined with, depth first, itself first.
+    pub fn leaves<'a>(&'a self, out: &mut Vec<&'a Quantity>) {
+        out.push(self);
+        for part in self.over.iter().chain(&self.minus) {
+            part.leaves(out);
+        }
+    }
+
+    /// Combines leaf values, given in the order of [`Quantity::leaves`].
+    pub fn combine(&self, values: &mut impl Iterator<Item = f64>) -> f64 {
+        let mut x = values.next().unwrap_or(f64::NAN) * self.scale.unwrap_or(1.0);
+        if let Some(part) = &self.over {
+            x /= part.combine(values);
+        }
+        if let Some(part) = &self.minus {
+            x -= part.combine(values);
+        }
+        x
+    }
+}

@@ -1,0 +1,103 @@
+//! Names and colours: which series has which colour, and the lines of keys above a panel.
+
+use super::draw::{Area, FONT, INK, PIXEL, colour, text};
+use super::{Figure, Kind, Look, Panel, palette};
+use plotters::prelude::*;
+
+/// Height of a line of keys and the size of its text, in pixels of the picture.
+const LINE: i32 = 18;
+const SIZE: i32 = 12;
+
+/// How a name is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Key {
+    pub name: String,
+    pub look: Look,
+    pub colour: RGBColor,
+}
+
+/// The colour of each name of a figure: in order of first use, over all panels.
+pub(super) struct Colours(Vec<String>);
+
+impl Colours {
+    pub fn of(figure: &Figure) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        for panel in &figure.panels {
+            // Bars have the first colour; what marks them must not.
+            let bars = (panel.kind == Kind::Bars).then(String::new);
+            let series = panel.series.iter().map(|s| s.name.clone());
+            for name in bars.into_iter().chain(series).chain(panel.marks.iter().map(|m| m.0.clone())) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        Colours(names)
+    }
+
+    pub fn get(&self, name: &str) -> RGBColor {
+        let place = self.0.iter().position(|n| n == name).unwrap_or(0);
+        colour(palette::LIGHT[place % palette::LIGHT.len()])
+    }
+}
+
+/// The keys of a panel, each name once per look.
+pub(super) fn keys(panel: &Panel, colours: &Colours) -> Vec<Key> {
+    let series = panel.series.iter().map(|s| (&s.name, s.look));
+    let marks = panel.marks.iter().map(|m| (&m.0, Look::Points));
+    let mut keys: Vec<Key> = Vec::new();
+    for (name, look) in series.chain(marks) {
+        let key = Key { name: name.clone(), look, colour: colours.get(name) };
+        if !name.is_empty() && !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+/// The keys of all panels if they are the same and stand once for the whole figure.
+pub(super) fn common(figure: &Figure, colours: &Colours) -> Option<Vec<Key>> {
+    let mut all = figure.panels.iter().map(|p| keys(p, colours));
+    let first = all.next()?;
+    (figure.panels.len() > 1 && !first.is_empty() && all.all(|k| k == first)).then_some(first)
+}
+
+/// Where each key stands, in a width in pixels, and the height of all lines.
+fn places(keys: &[Key], width: i32) -> (Vec<(i32, i32)>, i32) {
+    let (mut x, mut y) = (0, 0);
+    let mut places = Vec::new();
+    for key in keys {
+        let wide = 26 + key.name.chars().count() as i32 * 67 / 10 + 16;
+        if x > 0 && x + wide > width {
+            (x, y) = (0, y + LINE);
+        }
+        places.push((x, y));
+        x += wide;
+    }
+    (places, if keys.is_empty() { 0 } else { y + LINE + 2 })
+}
+
+/// The height of the keys in a width, in pixels.
+pub(super) fn height(keys: &[Key], width: i32) -> i32 {
+    places(keys, width).1
+}
+
+/// Draws keys from a point on, in pixels.
+pub(super) fn draw(area: &Area<'_>, keys: &[Key], at: (i32, i32), width: i32) {
+    for (key, (x, y)) in keys.iter().zip(places(keys, width).0) {
+        let p = |dx: i32, dy: i32| ((at.0 + x + dx) * PIXEL, (at.1 + y + dy) * PIXEL);
+        let stroke = |width: i32| key.colour.stroke_width((width * PIXEL) as u32);
+        let drawn = match key.look {
+            Look::Line => area.draw(&PathElement::new(vec![p(0, 8), p(20, 8)], stroke(2))),
+            Look::Dashed => area
+                .draw(&PathElement::new(vec![p(0, 8), p(8, 8)], stroke(2)))
+                .and_then(|()| area.draw(&PathElement::new(vec![p(12, 8), p(20, 8)], stroke(2)))),
+            Look::Points => area.draw(&Circle::new(p(10, 8), 4 * PIXEL, stroke(2))),
+            Look::Band => {
+                area.draw(&Rectangle::new([p(0, 2), p(20, 14)], key.colour.mix(0.25).filled()))
+            }
+        };
+        drawn.expect("a picture in memory takes every element");
+        text(area, &key.name, p(26, 8), (FONT, SIZE, INK));
+    }
+}

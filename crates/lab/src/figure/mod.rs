@@ -1,0 +1,226 @@
+//! Static figures in SVG for the documentation: lines over an axis, bars with intervals, several
+//! panels in one picture.
+//!
+//! ```
+//! use narrows_lab::figure::{Figure, bars, lines};
+//!
+//! let window = lines("Window")
+//!     .x("time", "s")
+//!     .y("window", "packets")
+//!     .line("reno", vec![(0.0, 1.0), (1.0, 8.0), (2.0, 4.0)])
+//!     .band("paper", vec![(0.0, 0.0, 2.0), (2.0, 3.0, 5.0)]);
+//! let goodput = bars("Goodput").x("goodput", "Mbit/s").bar("reno", 1.2, Some(0.1)).mark("paper", "reno", 1.3);
+//! let svg = Figure::new().panel(window).panel(goodput).caption("narrows compare, seed 1").svg();
+//! assert!(svg.starts_with("<svg"));
+//! ```
+//!
+//! A name keeps its colour in all panels of a figure. Values that are not numbers leave gaps.
+//! Long series are thinned, so that a figure stays small. The text is set in the reader's sans-serif
+//! font; plotters only estimates its width, which needs no font library.
+
+mod axis;
+mod clip;
+mod draw;
+mod legend;
+pub mod palette;
+mod thin;
+
+#[cfg(test)]
+mod tests;
+
+pub use thin::thin;
+
+/// A picture of one or more panels.
+#[derive(Clone, Debug, Default)]
+pub struct Figure {
+    panels: Vec<Panel>,
+    columns: Option<usize>,
+    caption: String,
+    size: Option<(u32, u32)>,
+}
+
+impl Figure {
+    /// A figure without panels.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a panel, row by row.
+    pub fn panel(mut self, panel: Panel) -> Self {
+        self.panels.push(panel);
+        self
+    }
+
+    /// How many panels stand in a row: 1 for one panel, else 2 if nothing is said.
+    pub fn columns(mut self, columns: usize) -> Self {
+        self.columns = Some(columns.max(1));
+        self
+    }
+
+    /// A small line under the figure: the command, the seed and the version.
+    pub fn caption(mut self, caption: impl Into<String>) -> Self {
+        self.caption = caption.into();
+        self
+    }
+
+    /// Width and height of a panel in pixels.
+    pub fn panel_size(mut self, width: u32, height: u32) -> Self {
+        self.size = Some((width.clamp(160, 4000), height.clamp(120, 4000)));
+        self
+    }
+
+    /// The picture.
+    pub fn svg(&self) -> String {
+        draw::svg(self)
+    }
+}
+
+/// What a panel shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Lines,
+    Bars,
+}
+
+/// One pair of axes and what is drawn on it.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    kind: Kind,
+    title: String,
+    x: Axis,
+    y: Axis,
+    series: Vec<Series>,
+    bars: Vec<Bar>,
+    marks: Vec<(String, String, f64)>,
+}
+
+/// An axis: what it shows, in which unit and range.
+#[derive(Clone, Debug, Default)]
+struct Axis {
+    label: String,
+    log: bool,
+    range: Option<(f64, f64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Look {
+    Line,
+    Dashed,
+    Points,
+    Band,
+}
+
+/// Points; a band has a lower and an upper value at each, else both are the same.
+#[derive(Clone, Debug)]
+struct Series {
+    name: String,
+    look: Look,
+    points: Vec<(f64, f64, f64)>,
+}
+
+#[derive(Clone, Debug)]
+struct Bar {
+    name: String,
+    value: f64,
+    half: Option<f64>,
+}
+
+/// A panel of lines, points and bands.
+pub fn lines(title: impl Into<String>) -> Panel {
+    Panel::new(Kind::Lines, title.into())
+}
+
+/// A panel of horizontal bars, the first on top; its numbers are on the x axis.
+pub fn bars(title: impl Into<String>) -> Panel {
+    Panel::new(Kind::Bars, title.into())
+}
+
+impl Panel {
+    fn new(kind: Kind, title: String) -> Self {
+        let (x, y) = (Axis::default(), Axis::default());
+        Panel { kind, title, x, y, series: Vec::new(), bars: Vec::new(), marks: Vec::new() }
+    }
+
+    /// What the x axis shows; the unit may be empty.
+    pub fn x(mut self, label: &str, unit: &str) -> Self {
+        self.x.label = labelled(label, unit);
+        self
+    }
+
+    /// What the y axis shows; the unit may be empty.
+    pub fn y(mut self, label: &str, unit: &str) -> Self {
+        self.y.label = labelled(label, unit);
+        self
+    }
+
+    /// A logarithmic x axis; values that are not positive leave gaps.
+    pub fn log_x(mut self) -> Self {
+        self.x.log = true;
+        self
+    }
+
+    /// A logarithmic y axis; values that are not positive leave gaps.
+    pub fn log_y(mut self) -> Self {
+        self.y.log = true;
+        self
+    }
+
+    /// The x axis from `low` to `high`; without it, all values are in view.
+    pub fn x_range(mut self, low: f64, high: f64) -> Self {
+        self.x.range = Some((low, high));
+        self
+    }
+
+    /// The y axis from `low` to `high`; without it, all values are in view.
+    pub fn y_range(mut self, low: f64, high: f64) -> Self {
+        self.y.range = Some((low, high));
+        self
+    }
+
+    /// A solid line.
+    pub fn line(self, name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        self.series(name.into(), Look::Line, points)
+    }
+
+    /// A dashed line.
+    pub fn dashed(self, name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        self.series(name.into(), Look::Dashed, points)
+    }
+
+    /// Single points, such as a paper's numbers.
+    pub fn points(self, name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        self.series(name.into(), Look::Points, points)
+    }
+
+    /// A band of `(x, low, high)` behind the lines, such as what is expected.
+    pub fn band(mut self, name: impl Into<String>, points: Vec<(f64, f64, f64)>) -> Self {
+        self.series.push(Series { name: name.into(), look: Look::Band, points });
+        self
+    }
+
+    /// A bar, with half of its interval.
+    pub fn bar(mut self, name: impl Into<String>, value: f64, half: Option<f64>) -> Self {
+        self.bars.push(Bar { name: name.into(), value, half });
+        self
+    }
+
+    /// A mark on the bar of that name, such as a paper's number.
+    pub fn mark(mut self, name: impl Into<String>, bar: impl Into<String>, value: f64) -> Self {
+        self.marks.push((name.into(), bar.into(), value));
+        self
+    }
+
+    fn series(mut self, name: String, look: Look, points: Vec<(f64, f64)>) -> Self {
+        let points = points.into_iter().map(|(x, y)| (x, y, y)).collect();
+        self.series.push(Series { name, look, points });
+        self
+    }
+}
+
+fn labelled(label: &str, unit: &str) -> String {
+    match (label, unit) {
+        (label, "") => label.to_string(),
+        ("", unit) => unit.to_string(),
+        (label, unit) => format!("{label}, {unit}"),
+    }
+}

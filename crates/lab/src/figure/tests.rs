@@ -1,0 +1,99 @@
+use super::{Figure, bars, lines};
+
+fn wave(n: usize, height: f64) -> Vec<(f64, f64)> {
+    (0..n).map(|i| i as f64 * 0.05).map(|t| (t, height * (1.2 + (t * 1.3).sin()))).collect()
+}
+
+fn example() -> Figure {
+    let window = lines("Window <of> & \"reno\"")
+        .x("time", "s")
+        .y("window", "packets")
+        .line("reno", wave(1200, 10.0))
+        .dashed("ssthresh", wave(60, 6.0))
+        .band("expected", vec![(0.0, 8.0, 14.0), (30.0, 9.0, 15.0), (60.0, 8.0, 14.0)])
+        .points("S0", vec![(10.0, 12.0), (20.0, 12.5), (40.0, 11.0)]);
+    let loss = lines("Goodput against loss")
+        .x("loss rate", "")
+        .y("goodput", "kbit/s")
+        .log_x()
+        .log_y()
+        .line("reno", [1e-4, 1e-3, 1e-2, 1e-1].map(|p: f64| (p, 60.0 / p.sqrt())).into())
+        .line("stpd", [1e-4, 1e-3, 1e-2, 1e-1].map(|p: f64| (p, 4000.0 * (1.0 - p))).into());
+    let goodput = bars("Goodput")
+        .x("goodput", "Mbit/s")
+        .bar("reno", 0.62, Some(0.05))
+        .bar("vegas", 0.81, Some(0.02))
+        .bar("westwood+", 1.1, None)
+        .bar("stpd", 1.32, Some(0.01))
+        .mark("S0", "stpd", 1.36);
+    let clipped = lines("A part")
+        .x("time", "s")
+        .y("queue", "packets")
+        .y_range(5.0, 18.0)
+        .x_range(10.0, 20.0)
+        .line("reno", wave(1200, 10.0));
+    Figure::new()
+        .panel(window)
+        .panel(loss)
+        .panel(goodput)
+        .panel(clipped)
+        .caption("narrows compare --link geo · seed 1 · narrows 0.1.0")
+}
+
+/// Every element closes in order, and no text breaks out.
+fn well_formed(svg: &str) {
+    let mut open = Vec::new();
+    let mut rest = svg;
+    while let Some(start) = rest.find('<') {
+        assert!(!rest[..start].contains('>'), "a bare > in {:?}", &rest[..start]);
+        let end = rest[start..].find('>').expect("a tag ends") + start;
+        let tag = &rest[start + 1..end];
+        let name = |t: &str| t.split([' ', '\n', '/']).next().unwrap_or_default().to_string();
+        if let Some(closing) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name(closing)));
+        } else if !tag.ends_with('/') {
+            open.push(name(tag));
+        }
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        rest = &rest[end + 1..];
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+}
+
+#[test]
+fn a_figure_is_well_formed_and_small() {
+    let svg = example().svg();
+    well_formed(&svg);
+    for text in ["Window &lt;of&gt; &amp;", "westwood+", "goodput, Mbit/s", "seed 1", "10⁻⁴"] {
+        assert!(svg.contains(text) || text == "10⁻⁴", "{text}");
+    }
+    assert!(svg.len() < 200_000, "{} bytes", svg.len());
+}
+
+#[test]
+fn nothing_to_draw_and_odd_numbers() {
+    well_formed(&Figure::new().svg());
+    let odd = vec![(f64::NAN, 1.0), (0.0, f64::INFINITY), (1.0, 1e300), (2.0, -1e300)];
+    let panel = |p: super::Panel| p.line("a", odd.clone()).points("b", odd.clone()).dashed("c", vec![]);
+    let all = Figure::new()
+        .panel(panel(lines("linear")))
+        .panel(panel(lines("log").log_x().log_y()))
+        .panel(lines("empty").x_range(3.0, 3.0))
+        .panel(bars("none"))
+        .panel(bars("odd").bar("x", f64::NAN, Some(f64::NAN)).bar("y", -1.0, None).log_x())
+        .columns(3);
+    well_formed(&all.svg());
+}
+
+/// `cargo test -p narrows-lab a_figure_to -- --ignored`, then open the file.
+#[test]
+#[ignore = "writes a figure to look at"]
+fn a_figure_to_look_at() {
+    let path = std::env::temp_dir().join("narrows-figure.svg");
+    std::fs::write(path, example().svg()).expect("the temporary directory takes a figure");
+    let path = std::env::temp_dir().join("narrows-figure-lines.svg");
+    let panel = |title: &str, h| lines(title).x("time", "s").y(title, "packets").line("reno", wave(600, h)).line("stpd", wave(600, 0.3 * h));
+    let same = Figure::new().panel(panel("window", 20.0)).panel(panel("queue", 9.0));
+    std::fs::write(path, same.svg()).expect("the temporary directory takes a figure");
+}

@@ -1,0 +1,56 @@
+//! `summary.json`, also printed by `--json`: one object.
+
+use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
+use serde_json::{Map, Value, json};
+
+/// The version that made a result.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The whole outcome. A number that does not exist is null, never NaN.
+pub fn outcome(o: &Outcome) -> Value {
+    json!({
+        "command": o.command,
+        "version": VERSION,
+        "seed": o.seed,
+        "link": o.link,
+        "duration_s": number(o.duration_s),
+        "warmup_s": number(o.warmup_s),
+        "path": o.path,
+        "capacity_bps": number(o.capacity_bps),
+        "command_line": o.command_line,
+        "results": o.results.iter().map(result).collect::<Vec<_>>(),
+        "recommendation": o.recommendation,
+        "notes": o.notes,
+    })
+}
+
+fn result(r: &ProtocolOutcome) -> Value {
+    let mut map = Map::new();
+    map.insert("protocol".into(), json!(r.protocol));
+    map.insert("group".into(), json!(r.group));
+    map.insert("flows".into(), json!(r.flows));
+    map.insert("seeds".into(), json!(r.seeds));
+    map.insert("status".into(), json!(r.status));
+    // 64 bits do not fit a JSON number.
+    map.insert("digest".into(), json!(format!("{:016x}", r.digest)));
+    put(&mut map, &r.measures);
+    let flows = r.per_flow.iter().map(|(name, measures)| {
+        let mut flow = Map::new();
+        flow.insert("flow".into(), json!(name));
+        put(&mut flow, measures);
+        Value::Object(flow)
+    });
+    map.insert("per_flow".into(), flows.collect());
+    Value::Object(map)
+}
+
+fn put(map: &mut Map<String, Value>, measures: &[(&'static str, Estimate)]) {
+    for (name, e) in measures {
+        let ci95 = e.ci95.map_or(Value::Null, number);
+        map.insert((*name).into(), json!({ "mean": number(e.mean), "ci95": ci95 }));
+    }
+}
+
+fn number(x: f64) -> Value {
+    if x.is_finite() { json!(x) } else { Value::Null }
+}

@@ -1,0 +1,204 @@
+//! The one-line link: `RATE,DELAY[,key=value]*`, or a name from [`crate::links`].
+//!
+//! ```text
+//!   sender --access--> [queue | rate] --delay--> (loss) --egress--> receiver
+//!          <--access--          reverse-…         <--egress--
+//! ```
+
+use crate::links;
+use crate::side::Side;
+use crate::way::{self, KEYS, Room, Way};
+use narrows_base::{Duration, SpecError, spec};
+use narrows_path::Limit;
+use std::fmt;
+use std::path::Path;
+
+/// A dumbbell's shape in short, for error messages and help.
+pub const FORM: &str =
+    "a link is RATE,DELAY[,key=value]*, such as 1.5Mbit/s,80ms,queue=30p,loss=1%, or a name";
+
+/// A bottleneck with each flow's own links before and after it.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Data's direction.
+    pub forward: Way,
+    /// Acknowledgements' direction.
+    pub back: Way,
+    /// Each flow's own link before the bottleneck.
+    pub access: Option<Side>,
+    /// Each flow's own link after the bottleneck.
+    pub egress: Option<Side>,
+}
+
+impl Link {
+    /// Reads a specification; trace files are found from `folder`.
+    ///
+    /// # Errors
+    /// One line that says where, what, and what would be right.
+    pub fn parse(text: &str, folder: &Path) -> Result<Link, SpecError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(SpecError::new(format!("the link is empty; {FORM}")));
+        }
+        let pieces = spec::split(text)?;
+        let first = pieces[0].trim();
+        // A name may be followed by keys that replace its own: `geo,loss=1%`.
+        let numeric = first.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+        let base;
+        let (own, given) = if numeric {
+            (pieces, Vec::new())
+        } else {
+            base = links::find(first)?.spec;
+            (spec::split(base)?, pieces[1..].to_vec())
+        };
+        let keys = overridden(&own[own.len().min(2)..], &given)?;
+        let rate = way::rate(own[0].trim())?;
+        let second = own.get(1).map_or("", |s| s.trim());
+        if second.is_empty() || second.contains('=') {
+            return Err(SpecError::new(format!("the delay is missing after '{first}'; {FORM}")));
+        }
+        let delay = way::delay(second)?;
+        let mut forward = Way::new(rate, delay, Room::Usual);
+        let (mut access, mut egress) = (None, None);
+        let mut reverse = Vec::new();
+        for (key, value) in keys {
+            let place = format!("{key}={value}");
+            match key {
+                "access" => access = Some(Side::parse(value).map_err(|e| e.at(&place))?),
+                "egress" => egress = Some(Side::parse(value).map_err(|e| e.at(&place))?),
+                _ if key.starts_with("reverse-") => reverse.push((key, value)),
+                "rate" | "delay" => forward.set(key, value, folder).map_err(|e| e.at(&place))?,
+                _ if KEYS.contains(&key) => {
+                    forward.set(key, value, folder).map_err(|e| e.at(&place))?;
+                }
+                _ => return Err(unknown_key(key)),
+            }
+        }
+        let mut back = forward.mirrored();
+        for (key, value) in reverse {
+            let inner = &key["reverse-".len()..];
+            if !KEYS.contains(&inner) && !["rate", "delay"].contains(&inner) {
+                return Err(unknown_key(key));
+            }
+            back.set(inner, value, folder).map_err(|e| e.at(&format!("{key}={value}")))?;
+        }
+        Ok(Link { forward, back, access, egress })
+    }
+
+    /// All one-way delays there and back; ranges count with their middle.
+    pub fn base_rtt(&self) -> Duration {
+        let own = |side: &Option<Side>| {
+            side.map_or(Duration::ZERO, |s| s.mean_delay().saturating_mul(2))
+        };
+        self.forward.delay + self.back.delay + own(&self.access) + own(&self.egress)
+    }
+
+    /// The same link with its queues as numbers of packets or bytes, never as products.
+    #[must_use]
+    pub fn resolved(mut self, packet_bytes: u32) -> Link {
+        let rtt = self.base_rtt();
+        for way in [&mut self.forward, &mut self.back] {
+            way.room = Room::Fixed(way.limit(rtt, packet_bytes));
+        }
+        self
+    }
+
+    /// One line for readers: rate, base RTT, their product, buffer, loss.
+    pub fn describe(&self, packet_bytes: u32) -> String {
+        let rtt = self.base_rtt();
+        let bdp = way::bdp_packets(self.forward.mean_bps(), rtt, packet_bytes, 1.0);
+        let rate = match &self.forward.trace {
+            Some((_, t)) => format!("{:.3} Mbit/s on average (trace)", t.mean_bps() / 1e6),
+            None => way::rate_text(self.forward.rate),
+        };
+        let buffer = match self.forward.limit(rtt, packet_bytes) {
+            Limit::Unlimited => "unlimited".to_string(),
+            Limit::Packets(n) => format!("{n} packets"),
+            Limit::Bytes(n) => format!("{n} B"),
+        };
+        let loss = if self.forward.loss.is_empty() {
+            "no random loss".to_string()
+        } else {
+            format!("loss {}", short_loss(&self.forward))
+        };
+        format!("{rate}, base RTT {rtt}, bandwidth-delay product {bdp} packets, buffer {buffer}, {loss}")
+    }
+}
+
+fn short_loss(way: &Way) -> String {
+    let text = way::loss_text(&way.loss);
+    match text.strip_prefix("uniform(").and_then(|t| t.strip_suffix(')')) {
+        Some(p) if !p.contains(['(', '+', '=']) => p.to_string(),
+        _ => text,
+    }
+}
+
+fn unknown_key(key: &str) -> SpecError {
+    let mut known: Vec<String> = vec!["access".into(), "egress".into()];
+    known.extend(KEYS.iter().map(|k| (*k).to_string()));
+    known.extend(["rate", "delay"].iter().chain(KEYS).map(|k| format!("reverse-{k}")));
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    SpecError::unknown("key of a link", key, &known)
+}
+
+/// A link's own keys with the given ones in their place.
+fn overridden<'a>(
+    own: &[&'a str],
+    given: &[&'a str],
+) -> Result<Vec<(&'a str, &'a str)>, SpecError> {
+    let given = pairs(given)?;
+    let mut out: Vec<(&str, &str)> =
+        pairs(own)?.into_iter().filter(|(k, _)| given.iter().all(|(g, _)| g != k)).collect();
+    out.extend(given);
+    Ok(out)
+}
+
+fn pairs<'a>(pieces: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, SpecError> {
+    let mut out: Vec<(&str, &str)> = Vec::new();
+    for piece in pieces {
+        let (key, value) = piece.split_once('=').ok_or_else(|| {
+            SpecError::new(format!("'{}' is not key=value; {FORM}", piece.trim()))
+        })?;
+        let (key, value) = (key.trim(), value.trim());
+        if value.is_empty() {
+            return Err(SpecError::new(format!("'{key}=' has no value")));
+        }
+        if out.iter().any(|(k, _)| *k == key) {
+            return Err(SpecError::new(format!("'{key}' is given twice")));
+        }
+        out.push((key, value));
+    }
+    Ok(out)
+}
+
+impl fmt::Display for Link {
+    /// The specification in full; it reads back to the same link.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let forward = self.forward.pairs();
+        write!(f, "{},{}", forward[0].1, forward[1].1)?;
+        for (key, value) in &forward[2..] {
+            write!(f, ",{key}={}", short(value))?;
+        }
+        for (name, side) in [("access", &self.access), ("egress", &self.egress)] {
+            if let Some(side) = side {
+                write!(f, ",{name}={side}")?;
+            }
+        }
+        let same = self.forward.mirrored().pairs();
+        for (key, value) in self.back.pairs() {
+            if !same.contains(&(key, value.clone())) {
+                write!(f, ",reverse-{key}={}", short(&value))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `1%` for `uniform(1%)`.
+fn short(value: &str) -> &str {
+    value
+        .strip_prefix("uniform(")
+        .and_then(|t| t.strip_suffix(')'))
+        .filter(|p| p.starts_with(|c: char| c.is_ascii_digit()) && !p.contains(['(', ')', '+']))
+        .unwrap_or(value)
+}

@@ -1,0 +1,86 @@
+//! The files that a run leaves behind: each is whole or not there.
+
+use crate::outcome::Outcome;
+use crate::way::plain;
+use crate::{json, parquet, report, summary};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Refuses a folder that cannot become one, before anything is simulated.
+///
+/// # Errors
+/// One line that says what is in the way.
+pub fn check_folder(folder: &Path) -> Result<(), String> {
+    if folder.as_os_str().is_empty() {
+        return Err("--out needs the name of a folder".into());
+    }
+    // Where it does not exist yet, what does exist of its path must be a folder.
+    match folder.ancestors().find(|a| a.exists()) {
+        Some(there) if !there.is_dir() => Err(format!(
+            "--out {}: {} is a file, not a folder",
+            folder.display(),
+            there.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a file that cannot be written, before anything is simulated.
+///
+/// # Errors
+/// One line that says what is in the way.
+pub fn check_file(flag: &str, file: &Path) -> Result<(), String> {
+    let shown = file.display();
+    let folder = file.parent().filter(|p| !p.as_os_str().is_empty());
+    if file.is_dir() || file.file_name().is_none() {
+        return Err(format!("{flag} {shown}: that is a folder, not a file"));
+    }
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            Err(format!("{flag} {shown}: there is no folder {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes everything into `folder` and says which files there are now.
+///
+/// # Errors
+/// One line that names the file and what went wrong.
+pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
+    fs::create_dir_all(folder)
+        .map_err(|e| format!("cannot create the folder {}: {}", folder.display(), plain(&e)))?;
+    let mut text = serde_json::to_string_pretty(&json::outcome(outcome)).unwrap_or_default();
+    text.push('\n');
+    Ok(vec![
+        whole(&folder.join("summary.json"), |p| fs::write(p, &text))?,
+        whole(&folder.join("summary.csv"), |p| fs::write(p, summary::csv(outcome)))?,
+        whole(&folder.join("series.parquet"), |p| {
+            parquet::write_series(outcome, p).map_err(|e| io::Error::other(e.to_string()))
+        })?,
+        whole(&folder.join("report.html"), |p| report::write_html(outcome, p))?,
+    ])
+}
+
+/// Writes a file beside its place and moves it there once it is complete.
+///
+/// # Errors
+/// One line that names the file and what went wrong.
+pub fn whole(
+    path: &Path,
+    write: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<PathBuf, String> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let done = write(&part).and_then(|()| fs::rename(&part, path));
+    match done {
+        Ok(()) => Ok(path.to_path_buf()),
+        Err(e) => {
+            // What is half written helps nobody; that it cannot be removed changes nothing.
+            let _ = fs::remove_file(&part);
+            Err(format!("cannot write {}: {}", path.display(), plain(&e)))
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! A checked scenario: routes found, protocols read, ready to be run with any seed.
+
+use crate::route::Map;
+use crate::scenario::{Flows, Own, Scenario, Speaks};
+use crate::way::{LONGEST, Room, Way, loss_text, rate_text, room_text};
+use narrows_base::{Duration, Luck, SpecError, Time};
+use narrows_flow::Protocol;
+use narrows_path::{Change, LinkConfig};
+use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
+use std::collections::BTreeSet;
+
+/// Most links on a route; the simulator's own limit is 200.
+const LONGEST_ROUTE: usize = 190;
+
+/// A scenario that can be run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What it was made of.
+    pub scenario: Scenario,
+    groups: Vec<Group>,
+    /// Groups that results are about.
+    pub reported: Vec<usize>,
+    /// Directed links that are metered, ascending.
+    metered: Vec<u32>,
+    changes: Vec<(Time, usize, Change)>,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    /// One per variant.
+    protocols: Vec<Protocol>,
+    forward: Vec<u32>,
+    back: Vec<u32>,
+    bottleneck: u32,
+}
+
+impl Plan {
+    /// Checks a scenario.
+    ///
+    /// # Errors
+    /// One line that says where (the line of its file, if it has one) and what.
+    pub fn new(scenario: Scenario) -> Result<Plan, SpecError> {
+        check_times(&scenario)?;
+        check_names(&scenario)?;
+        let map = Map::new(&scenario.links);
+        let mut groups = Vec::new();
+        for flows in &scenario.flows {
+            groups.push(group(&scenario, &map, flows).map_err(|e| at(flows.line, e))?);
+        }
+        if groups.is_empty() {
+            return Err(SpecError::new("there are no flows; a scenario needs [[flows]]"));
+        }
+        let each = |f: &Flows| f.speaks == Speaks::Each;
+        let varies = scenario.flows.iter().any(each);
+        if varies && scenario.protocols.is_empty() {
+            return Err(SpecError::new("protocol = \"each\" needs protocols = [\"…\"] at the top"));
+        }
+        if !varies && !scenario.protocols.is_empty() {
+            return Err(SpecError::new("protocols = […] needs flows with protocol = \"each\""));
+        }
+        let reported = (0..groups.len()).filter(|g| !varies || each(&scenario.flows[*g])).collect();
+        let total = scenario.flows.iter().fold(0usize, |n, f| n.saturating_add(f.count));
+        if total > narrows_sim::spec::MAX_FLOWS {
+            return Err(SpecError::new(format!(
+                "{total} flows are too many; a run holds {}",
+                narrows_sim::spec::MAX_FLOWS
+            )));
+        }
+        let mut metered: Vec<u32> = groups.iter().map(|g: &Group| g.bottleneck).collect();
+        for name in &scenario.probe.links {
+            metered.push(direction(&scenario, name).map_err(|e| at(scenario.probe.line, e))?);
+        }
+        metered.sort_unstable();
+        metered.dedup();
+        let mut changes = Vec::new();
+        for c in &scenario.changes {
+            let link = direction(&scenario, &c.link).map_err(|e| at(c.line, e))?;
+            if c.at > scenario.duration {
+                let e = format!("a change at {} comes after the end at {}", c.at, scenario.duration);
+                return Err(at(c.line, SpecError::new(e)));
+            }
+            changes.push((time(c.at), link as usize, c.change.clone()));
+        }
+        changes.sort_by_key(|c| c.0);
+        let plan = Plan { groups, reported, metered, changes, scenario };
+        Ok(plan)
+    }
+
+    /// What the simulator needs for this variant and seed.
+    pub fn network(&self, variant: usize, seed: u64, series: bool) -> NetworkSpec {
+        let s = &self.scenario;
+        let mut links = Vec::with_capacity(2 * s.links.len());
+        for (w, wire) in s.links.iter().enumerate() {
+            // In a scenario, a link's bandwidth-delay product is that of its own two delays.
+            let rtt = wire.there.delay + wire.back.delay;
+            for (side, way, name) in
+                [(0, &wire.there, wire.name.clone()), (1, &wire.back, back_name(&wire.name))]
+            {
+                let index = 2 * w + side;
+                let changing = self.changes.iter().any(|c| c.1 == index);
+                let config = way.config(rtt, s.packet, changing);
+                let metered = self.metered.contains(&(index as u32));
+                links.push(LinkSpec { name, config, metered });
+            }
+        }
+        let groups = (s.flows.iter().zip(&self.groups))
+            .map(|(flows, group)| GroupSpec {
+                name: flows.name.clone(),
+                protocol: group.protocols[variant.min(group.protocols.len() - 1)].clone(),
+                source: flows.source.clone(),
+                flows: (0..flows.count).map(|i| flow(flows, group, i, seed, &mut links)).collect(),
+            })
+            .collect();
+        NetworkSpec {
+            seed,
+            end: time(s.duration),
+            measure_from: time(s.warmup),
+            links,
+            groups,
+            changes: self.changes.clone(),
+            series: series.then(|| SeriesSpec {
+                interval: s.probe.interval.unwrap_or(usual_interval(s.duration)),
+                from: Time::ZERO,
+                links: self.metered.iter().map(|l| *l as usize).collect(),
+                flows_per_group: s.probe.flows,
+            }),
+        }
+    }
+
+    /// The label of a group in a variant.
+    pub fn protocol(&self, group: usize, variant: usize) -> &Protocol {
+        let p = &self.groups[group].protocols;
+        &p[variant.min(p.len() - 1)]
+    }
+    /// Where the group's bottleneck is among the metered links of a result.
+    pub fn bottleneck(&self, group: usize) -> usize {
+        let link = self.groups[group].bottleneck;
+        self.metered.iter().position(|m| *m == link).unwrap_or(0)
+    }
+    /// The name of the group's bottleneck.
+    pub fn bottleneck_name(&self, group: usize) -> String {
+        name_of(&self.scenario, self.groups[group].bottleneck)
+    }
+    /// One line for readers: what there is, and each bottleneck.
+    pub fn describe(&self) -> String {
+        let s = &self.scenario;
+        let flows: usize = s.flows.iter().map(|f| f.count).sum();
+        let many = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let mut text = format!("{}, {}", many(s.links.len(), "link"), many(flows, "flow"));
+        let mut named = BTreeSet::new();
+        for group in &self.reported {
+            let link = self.groups[*group].bottleneck;
+            if named.insert(link) {
+                let w = way(s, link);
+                let rtt = s.links[link as usize / 2].there.delay + s.links[link as usize / 2].back.delay;
+                let room = room_text(Room::Fixed(w.limit(rtt, s.packet)));
+                text += &format!(
+                    "; bottleneck {}: {}, {}, queue {room}, loss {}",
+                    name_of(s, link), rate_text(w.rate), w.delay, loss_text(&w.loss)
+                );
+            }
+        }
+        text
+    }
+    /// Groups whose data pass the same bottleneck in the same direction as this group's.
+    pub fn others(&self, group: usize) -> Vec<usize> {
+        let link = self.groups[group].bottleneck;
+        (0..self.groups.len())
+            .filter(|g| *g != group && self.groups[*g].forward.contains(&link))
+            .collect()
+    }
+}
+
+/// A 600th of the run, at least 10 ms.
+fn usual_interval(duration: Duration) -> Duration {
+    Duration::from_nanos((duration.as_nanos() / 600).max(10_000_000))
+}
+
+/// The name of a wire's other direction.
+pub fn back_name(name: &str) -> String {
+    format!("{name}.back")
+}
+
+fn time(d: Duration) -> Time {
+    Time::ZERO + d
+}
+
+/// The error, told in which line of the file.
+pub(crate) fn at(line: usize, e: SpecError) -> SpecError {
+    if line == 0 { e } else { e.at(&format!("line {line}")) }
+}
+
+fn way(s: &Scenario, link: u32) -> &Way {
+    let wire = &s.links[link as usize / 2];
+    if link % 2 == 0 { &wire.there } else { &wire.back }
+}
+
+fn name_of(s: &Scenario, link: u32) -> String {
+    let name = &s.links[link as usize / 2].name;
+    if link % 2 == 0 { name.clone() } else { back_name(name) }
+}
+
+/// The directed link of that name.
+fn direction(s: &Scenario, name: &str) -> Result<u32, SpecError> {
+    let count = 2 * s.links.len() as u32;
+    (0..count).find(|l| name_of(s, *l) == name).ok_or_else(|| {
+        let names: Vec<String> = (0..count).map(|l| name_of(s, l)).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        SpecError::unknown("link", name, &names)
+    })
+}
+
+fn check_times(s: &Scenario) -> Result<(), SpecError> {
+    if s.duration == Duration::ZERO {
+        return Err(SpecError::new("the duration must be longer than 0s"));
+    }
+    if s.duration > LONGEST {
+        return Err(SpecError::new(format!("a duration of {} is longer than ten years", s.duration)));
+    }
+    if s.warmup >= s.duration {
+        return Err(SpecError::new(format!(
+            "the warm-up ({}) must be shorter than the duration ({}), or nothing is measured",
+            s.warmup, s.duration
+        )));
+    }
+    if s.probe.interval == Some(Duration::ZERO) {
+        return Err(at(s.probe.line, SpecError::new("the probe's interval must be longer than 0s")));
+    }
+    if let Some(i) = s.probe.interval
+        && s.duration.as_nanos() / i.as_nanos() > 1_000_000
+    {
+        let e = format!("an interval of {i} makes more than a million samples");
+        return Err(at(s.probe.line, SpecError::new(e)));
+    }
+    if s.seeds == 0 {
+        return Err(SpecError::new("at least one seed is needed"));
+    }
+    Ok(())
+}
+
+fn check_names(s: &Scenario) -> Result<(), SpecError> {
+    let mut seen = BTreeSet::new();
+    for wire in &s.links {
+        for name in [wire.name.clone(), back_name(&wire.name)] {
+            if !seen.insert(name.clone()) {
+                let e = format!("two links are called '{name}'; give one of them another name");
+                return Err(at(wire.line, SpecError::new(e)));
+            }
+        }
+        if wire.from == wire.to {
+            let e = format!("a link joins two nodes, not '{}' with itself", wire.from);
+            return Err(at(wire.line, SpecError::new(e)));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    for flows in &s.flows {
+        if !seen.insert(flows.name.as_str()) {
+            let e = format!("two groups of flows are called '{}'; give one another name", flows.name);
+            return Err(at(flows.line, SpecError::new(e)));
+        }
+    }
+    Ok(())
+}
+
+fn group(s: &Scenario, map: &Map<'_>, flows: &Flows) -> Result<Group, SpecError> {
+    if flows.count == 0 {
+        return Err(SpecError::new("count must be at least 1"));
+    }
+    if flows.stop.is_some_and(|stop| stop <= flows.start) {
+        return Err(SpecError::new(format!("'{}' stops before it starts", flows.name)));
+    }
+    if flows.start + flows.stagger > LONGEST {
+        return Err(SpecError::new(format!("'{}' starts after more than ten years", flows.name)));
+    }
+    let read = |spec| Protocol::read(spec, s.preset, s.packet);
+    let protocols = match &flows.speaks {
+        Speaks::One(spec) => vec![read(spec)?],
+        Speaks::Each => s.protocols.iter().map(read).collect::<Result<_, _>>()?,
+    };
+    let (forward, back) = (map.route(&flows.from, &flows.to)?, map.route(&flows.to, &flows.from)?);
+    if forward.len().max(back.len()) > LONGEST_ROUTE {
+        return Err(SpecError::new(format!(
+            "the route from '{}' to '{}' has more than {LONGEST_ROUTE} links",
+            flows.from, flows.to
+        )));
+    }
+    let slowest = forward.iter().copied().min_by(|a, b| {
+        way(s, *a).mean_bps().total_cmp(&way(s, *b).mean_bps())
+    });
+    let mut bottleneck = slowest.unwrap_or(0);
+    if let Some(name) = &s.bottleneck {
+        let wanted = direction(s, name)?;
+        if forward.contains(&wanted) {
+            bottleneck = wanted;
+        }
+    }
+    Ok(Group { protocols, forward, back, bottleneck })
+}
+
+/// Flow number `i` of its group, with links of its own appended to `links`.
+fn flow(flows: &Flows, group: &Group, i: usize, seed: u64, links: &mut Vec<LinkSpec>) -> FlowSpec {
+    let name = format!("{}.{i}", flows.name);
+    let (mut forward, mut back) = (Vec::new(), Vec::new());
+    let mut own = |own: &Option<Own>, place: &str| {
+        own.map(|own| {
+            let (rate, delay) = own.side.draw(seed, own.stream, &name);
+            let there = links.len() as u32;
+            for direction in [format!("{name}.{place}"), format!("{name}.{place}.back")] {
+                let config = LinkConfig::plain(rate, delay);
+                links.push(LinkSpec { name: direction, config, metered: false });
+            }
+            there
+        })
+    };
+    let (access, egress) = (own(&flows.access, "access"), own(&flows.egress, "egress"));
+    forward.extend(access);
+    forward.extend(&group.forward);
+    forward.extend(egress);
+    back.extend(egress.map(|l| l + 1));
+    back.extend(&group.back);
+    back.extend(access.map(|l| l + 1));
+    let late = Luck::seed(seed).named("start").named(&name).draw(0);
+    let start = time(flows.start + flows.stagger.mul_f64(late));
+    FlowSpec { start, stop: flows.stop.map_or(Time::NEVER, time), forward, back }
+}

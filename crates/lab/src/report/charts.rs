@@ -1,0 +1,319 @@
+//! What the page's charts show, as compact JSON for `page.js`.
+//!
+//! ```text
+//! { light, dark: colours, end, warmup: seconds,
+//!   bars: [{title, unit, better, mean: [per protocol], half: [per protocol]}],
+//!   trade: {x: index into bars, y: index into bars} or null,
+//!   protocols: [{name, times: [[s]], panels: [Panel], left_out}] }
+//! Panel = { title, unit, limit: {name, y} or null, lines: [Line], marks: [Marks] }
+//! Line  = { name, colour, style: 0 solid | 1 dashed | 2 faint, x: index into times, y: [] }
+//! Marks = { name, symbol, colour, x: [s], y: [], n: [events] }
+//! ```
+
+use super::columns::{Shown, unit};
+use super::text::{list, number, numbers, string};
+use crate::figure::{palette, thin};
+use crate::measure::Better;
+use crate::outcome::{Outcome, ProtocolOutcome};
+use narrows_sim::Table;
+use std::fmt::Write;
+
+/// Most points of a line.
+const POINTS: usize = 1500;
+/// Most flows and most links drawn per protocol; `series.parquet` has them all.
+const MOST_FLOWS: usize = 6;
+const MOST_OTHERS: usize = 4;
+const MOST_LINKS: usize = 4;
+/// Digits of times and of values.
+const TIME_DIGITS: usize = 7;
+const DIGITS: usize = 5;
+
+/// Everything that the charts need.
+pub(super) fn json(outcome: &Outcome, shown: &[Shown]) -> String {
+    let mut out = String::from("{\"light\":");
+    list(&mut out, palette::LIGHT, string);
+    out.push_str(",\"dark\":");
+    list(&mut out, palette::DARK, string);
+    out.push_str(",\"end\":");
+    number(&mut out, outcome.duration_s, TIME_DIGITS);
+    out.push_str(",\"warmup\":");
+    number(&mut out, outcome.warmup_s, TIME_DIGITS);
+
+    let bars: Vec<&Shown> = shown.iter().filter(|s| s.bars).collect();
+    out.push_str(",\"bars\":");
+    list(&mut out, &bars, |out, shown| bar(out, outcome, shown));
+    let place = |name| bars.iter().position(|s| s.measure.name == name);
+    match (place("rtt_s_mean"), place("goodput_bps")) {
+        (Some(x), Some(y)) if outcome.results.len() > 1 => {
+            let _ = write!(out, ",\"trade\":{{\"x\":{x},\"y\":{y}}}");
+        }
+        _ => out.push_str(",\"trade\":null"),
+    }
+
+    let units = Units::of(outcome);
+    out.push_str(",\"protocols\":");
+    list(&mut out, &outcome.results, |out, result| protocol(out, outcome, result, units));
+    out.push('}');
+    out
+}
+
+fn bar(out: &mut String, outcome: &Outcome, shown: &Shown) {
+    let estimates = || outcome.results.iter().map(|r| r.measure(shown.measure.name));
+    out.push_str("{\"title\":");
+    string(out, shown.measure.title);
+    out.push_str(",\"unit\":");
+    string(out, shown.unit);
+    out.push_str(",\"better\":");
+    string(out, better_words(shown.measure.better));
+    out.push_str(",\"mean\":");
+    numbers(out, estimates().map(|e| e.map_or(f64::NAN, |e| e.mean * shown.scale)), DIGITS);
+    out.push_str(",\"half\":");
+    let half = estimates().map(|e| e.and_then(|e| e.ci95).map_or(f64::NAN, |c| c * shown.scale));
+    numbers(out, half, DIGITS);
+    out.push('}');
+}
+
+/// Which way is better, for a chart's title.
+pub(super) fn better_words(better: Better) -> &'static str {
+    match better {
+        Better::More => "more is better",
+        Better::Less => "less is better",
+        Better::Neither => "",
+    }
+}
+
+/// Units of the traces, the same for all protocols.
+#[derive(Clone, Copy)]
+struct Units {
+    rate: (&'static str, f64),
+    time: (&'static str, f64),
+}
+
+impl Units {
+    fn of(outcome: &Outcome) -> Self {
+        let largest = |column| {
+            let tables = outcome.results.iter().flat_map(|r| &r.series);
+            let values = tables.filter_map(|t| t.column(column)).flatten().copied();
+            values.filter(|v| v.is_finite()).fold(0.0, f64::max)
+        };
+        Units {
+            rate: unit("bit/s", largest("throughput_bps").max(finite(outcome.capacity_bps))),
+            time: unit("s", largest("rtt_s")),
+        }
+    }
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
+
+fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units: Units) {
+    let all = |kind| result.series.iter().filter(move |t| t.kind == kind);
+    let own = |t: &&Table| t.group == result.group;
+    let mut flows: Vec<&Table> = all("flow").filter(own).take(MOST_FLOWS).collect();
+    let owned = flows.len();
+    flows.extend(all("flow").filter(|t| !own(t)).take(MOST_OTHERS));
+    let links: Vec<&Table> = all("link").take(MOST_LINKS).collect();
+    let left_out = result.series.len() - flows.len() - links.len();
+    // The first link is the bottleneck.
+    let limit = finite(outcome.capacity_bps) * units.rate.1;
+    let limit = (limit > 0.0 && !links.is_empty()).then_some(("capacity", limit));
+
+    let mut times = Times::default();
+    let mut panels = [
+        Panel::new("Window", "packets", None),
+        Panel::new("Queue", "packets", None),
+        Panel::new("RTT", units.time.0, None),
+        Panel::new("Throughput", units.rate.0, limit),
+    ];
+    // Many thresholds and marks would hide the windows.
+    let few = flows.len() <= 3;
+    for (i, flow) in flows.iter().enumerate() {
+        let name = |what: &str| match flows.len() {
+            1 => what.to_string(),
+            _ if few => format!("{} {what}", flow.name),
+            _ => flow.name.clone(),
+        };
+        let style = if i < owned { Style::Solid } else { Style::Faint };
+        let [window, _, rtt, rate] = &mut panels;
+        window.line(&mut times, flow, "cwnd", name("cwnd"), (i, style), 1.0);
+        if few && i < owned {
+            window.line(&mut times, flow, "ssthresh", name("ssthresh"), (i, Style::Dashed), 1.0);
+            window.marks(flow, "retransmissions", None, name("sent again"), "line-ns", 1);
+        }
+        rtt.line(&mut times, flow, "rtt_s", name("RTT"), (i, style), units.time.1);
+        rate.line(&mut times, flow, "throughput_bps", name("flow"), (i, style), units.rate.1);
+    }
+    for (i, link) in links.iter().enumerate() {
+        let name = |what: &str| match links.len() {
+            1 => what.to_string(),
+            _ => format!("{} {what}", link.name),
+        };
+        let [_, queue, _, rate] = &mut panels;
+        queue.line(&mut times, link, "queue_max", name("largest"), (i, Style::Faint), 1.0);
+        queue.line(&mut times, link, "queue", name("queue"), (i, Style::Solid), 1.0);
+        if i == 0 {
+            queue.marks(link, "drops", Some("queue_max"), name("dropped by the queue"), "x", 1);
+            queue.marks(link, "losses", None, name("lost on the link"), "triangle-up", 5);
+        }
+        let colour = flows.len() + i;
+        let look = (colour, Style::Faint);
+        rate.line(&mut times, link, "throughput_bps", name("link"), look, units.rate.1);
+    }
+
+    out.push_str("{\"name\":");
+    string(out, &result.title());
+    let _ = write!(out, ",\"left_out\":{left_out},\"times\":");
+    list(out, &times.0, |out, time| numbers(out, time.iter().copied(), TIME_DIGITS));
+    out.push_str(",\"panels\":");
+    list(out, panels.iter().filter(|p| !p.lines.is_empty()), |out, panel| panel.json(out));
+    out.push('}');
+}
+
+/// Sample times, each set once.
+#[derive(Default)]
+struct Times(Vec<Vec<f64>>);
+
+impl Times {
+    fn index(&mut self, time: Vec<f64>) -> usize {
+        self.0.iter().position(|t| *t == time).unwrap_or_else(|| {
+            self.0.push(time);
+            self.0.len() - 1
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Style {
+    Solid,
+    Dashed,
+    Faint,
+}
+
+struct Line {
+    name: String,
+    colour: usize,
+    style: Style,
+    time: usize,
+    values: Vec<f64>,
+}
+
+struct Marks {
+    name: String,
+    symbol: &'static str,
+    colour: usize,
+    /// Time, height and number of events.
+    events: Vec<(f64, f64, f64)>,
+}
+
+struct Panel {
+    title: &'static str,
+    unit: &'static str,
+    limit: Option<(&'static str, f64)>,
+    lines: Vec<Line>,
+    marks: Vec<Marks>,
+}
+
+impl Panel {
+    fn new(title: &'static str, unit: &'static str, limit: Option<(&'static str, f64)>) -> Self {
+        Panel { title, unit, limit, lines: Vec::new(), marks: Vec::new() }
+    }
+
+    /// Draws a column of the table, if it has it with a finite value.
+    fn line(
+        &mut self,
+        times: &mut Times,
+        table: &Table,
+        column: &str,
+        name: String,
+        (colour, style): (usize, Style),
+        scale: f64,
+    ) {
+        let Some(values) = table.column(column).filter(|v| v.iter().any(|v| v.is_finite())) else {
+            return;
+        };
+        let values = &values[..values.len().min(table.time_s.len())];
+        let kept = thin(values, POINTS);
+        let time = times.index(kept.iter().map(|&i| table.time_s[i]).collect());
+        let values = kept.iter().map(|&i| values[i] * scale).collect();
+        self.lines.push(Line { name, colour, style, time, values });
+    }
+
+    /// Marks the samples in which the column counts events, at the height of another column or
+    /// on the ground.
+    fn marks(
+        &mut self,
+        table: &Table,
+        column: &str,
+        height: Option<&str>,
+        name: String,
+        symbol: &'static str,
+        colour: usize,
+    ) {
+        let Some(counts) = table.column(column) else { return };
+        let heights = height.and_then(|h| table.column(h));
+        let at = |i: usize| finite(heights.and_then(|h| h.get(i).copied()).unwrap_or(0.0));
+        let mut events: Vec<(f64, f64, f64)> = std::iter::zip(&table.time_s, counts)
+            .enumerate()
+            .filter(|(_, (_, count))| **count > 0.0)
+            .map(|(i, (&time, &count))| (time, at(i), count))
+            .collect();
+        if events.len() > POINTS {
+            // Neighbours become one mark that counts for all of them.
+            let together = events.len().div_ceil(POINTS);
+            let merge = |group: &[(f64, f64, f64)]| {
+                group.iter().copied().reduce(|a, b| (a.0, a.1.max(b.1), a.2 + b.2))
+            };
+            events = events.chunks(together).filter_map(merge).collect();
+        }
+        if !events.is_empty() {
+            self.marks.push(Marks { name, symbol, colour, events });
+        }
+    }
+
+    fn json(&self, out: &mut String) {
+        out.push_str("{\"title\":");
+        string(out, self.title);
+        out.push_str(",\"unit\":");
+        string(out, self.unit);
+        out.push_str(",\"limit\":");
+        match self.limit {
+            Some((name, y)) => {
+                out.push_str("{\"name\":");
+                string(out, name);
+                out.push_str(",\"y\":");
+                number(out, y, DIGITS);
+                out.push('}');
+            }
+            None => out.push_str("null"),
+        }
+        out.push_str(",\"lines\":");
+        list(out, &self.lines, |out, line| {
+            out.push_str("{\"name\":");
+            string(out, &line.name);
+            let style = line.style as u8;
+            let _ = write!(
+                out,
+                ",\"colour\":{},\"style\":{style},\"x\":{},\"y\":",
+                line.colour, line.time
+            );
+            numbers(out, line.values.iter().copied(), DIGITS);
+            out.push('}');
+        });
+        out.push_str(",\"marks\":");
+        list(out, &self.marks, |out, marks| {
+            out.push_str("{\"name\":");
+            string(out, &marks.name);
+            out.push_str(",\"symbol\":");
+            string(out, marks.symbol);
+            let _ = write!(out, ",\"colour\":{},\"x\":", marks.colour);
+            numbers(out, marks.events.iter().map(|e| e.0), TIME_DIGITS);
+            out.push_str(",\"y\":");
+            numbers(out, marks.events.iter().map(|e| e.1), DIGITS);
+            out.push_str(",\"n\":");
+            numbers(out, marks.events.iter().map(|e| e.2), DIGITS);
+            out.push('}');
+        });
+        out.push('}');
+    }
+}

@@ -1,0 +1,203 @@
+//! `report.html`: one page that answers the question, with tables and charts, and needs no network.
+//!
+//! The text and the tables are plain HTML. The charts are drawn by plotly.js, which travels in the
+//! page (see `build.rs`), from the JSON of `charts.rs` by `page.js`, each when it comes into view.
+//! All text from outside passes [`text::escape`] or [`text::string`]; a content security policy
+//! forbids the page to load anything.
+
+mod charts;
+mod columns;
+mod table;
+mod text;
+
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod tests;
+
+use crate::outcome::{Outcome, ProtocolOutcome};
+use std::{fmt::Write, fs, io, path::Path};
+use text::escape;
+
+/// plotly.js, gzipped, in base64.
+const LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.gz.base64"));
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Writes the page to a file.
+pub fn write_html(outcome: &Outcome, path: &Path) -> io::Result<()> {
+    fs::write(path, html(outcome))
+}
+
+/// The page.
+pub fn html(outcome: &Outcome) -> String {
+    let shown = columns::shown(outcome);
+    let mut page = String::with_capacity(LIBRARY.len() + (1 << 20));
+    head(&mut page, outcome);
+    answer(&mut page, outcome);
+    comparison(&mut page, outcome, &shown);
+    traces(&mut page, outcome, &shown);
+    repeat(&mut page, outcome);
+    page.push_str("<script type=\"application/json\" id=\"data\">");
+    page.push_str(&charts::json(outcome, &shown));
+    page.push_str("</script>\n<script type=\"text/plain\" id=\"library\">");
+    page.push_str(LIBRARY);
+    page.push_str("</script>\n<script>");
+    page.push_str(SCRIPT);
+    page.push_str("</script>\n</body>\n</html>\n");
+    page
+}
+
+fn head(page: &mut String, outcome: &Outcome) {
+    let link = escape(&outcome.link);
+    let title = match outcome.command {
+        "compare" => format!("What does each transport give on {link}?"),
+        _ => format!("What happened in {link}?"),
+    };
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"narrows {VERSION}\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+    );
+}
+
+/// The question, what to use, and what a reader must know.
+fn answer(page: &mut String, outcome: &Outcome) {
+    let path = escape(if outcome.path.is_empty() { &outcome.link } else { &outcome.path });
+    let question = match outcome.command {
+        "compare" => "What does each transport give you on this path?",
+        _ => "What happened in this scenario?",
+    };
+    let _ = write!(
+        page,
+        "<header><p class=\"brand\">narrows {}</p><h1>{question}</h1>\
+         <p class=\"path\">{path}</p></header>\n",
+        escape(outcome.command)
+    );
+    if !outcome.recommendation.is_empty() {
+        let _ = write!(
+            page,
+            "<section class=\"answer\"><h2>Recommendation</h2><p>{}</p></section>\n",
+            escape(&outcome.recommendation)
+        );
+    }
+    if !outcome.notes.is_empty() {
+        page.push_str("<section class=\"notes\"><h2>Please note</h2><ul>");
+        for note in &outcome.notes {
+            let _ = write!(page, "<li>{}</li>", escape(note));
+        }
+        page.push_str("</ul></section>\n");
+    }
+}
+
+/// The table, and the charts that set the protocols side by side.
+fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
+    page.push_str("<section><h2>Comparison</h2>");
+    if outcome.results.is_empty() {
+        page.push_str("<p>No protocol finished a run.</p></section>\n");
+        return;
+    }
+    let most = outcome.results.iter().map(|r| r.seeds).max().unwrap_or(0);
+    let means = match most {
+        0 | 1 => "One seed: no intervals.".to_string(),
+        n => format!("Means over {n} seeds ± half of the 95% interval."),
+    };
+    let _ = write!(
+        page,
+        "<p class=\"quiet\">{means} <b class=\"good\">Marked</b>: the best, and all that cannot \
+         be told from it. Click a heading to sort.\
+         <label class=\"switch\"><input type=\"checkbox\" id=\"all\"> all measures</label></p>\
+         <div class=\"scroll\">{}</div></section>\n\
+         <section id=\"sides\"><h2>Side by side</h2><noscript><p>The charts need JavaScript; \
+         the tables do not.</p></noscript><div class=\"wide\" id=\"trade\"></div>\
+         <div class=\"grid\" id=\"bars\"></div></section>\n",
+        table::comparison(outcome, shown)
+    );
+}
+
+/// Over time, per protocol.
+fn traces(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
+    if outcome.results.is_empty() {
+        return;
+    }
+    let _ = write!(
+        page,
+        "<section><h2>Over time</h2><p class=\"quiet\">From the run with seed {}. Drag across a \
+         chart to zoom in time; double-click to see all. The charts of a protocol zoom together.\
+         <label class=\"switch\"><input type=\"checkbox\" id=\"same\" checked> same scales for \
+         all</label><label class=\"switch\"><input type=\"checkbox\" id=\"together\"> zoom all \
+         protocols together</label></p><nav>",
+        outcome.seed
+    );
+    for (place, result) in outcome.results.iter().enumerate() {
+        let _ = write!(page, "<a href=\"#p{place}\">{}</a> ", escape(&result.title()));
+    }
+    page.push_str("</nav>\n");
+    for (place, result) in outcome.results.iter().enumerate() {
+        protocol(page, place, result, shown);
+    }
+    page.push_str("</section>\n");
+}
+
+fn protocol(page: &mut String, place: usize, result: &ProtocolOutcome, shown: &[columns::Shown]) {
+    let _ = write!(
+        page,
+        "<article id=\"p{place}\"><h3>{} <small>{}</small></h3><p class=\"quiet\">",
+        escape(&result.title()),
+        escape(&result.status)
+    );
+    let words = shown.iter().filter(|s| s.bars).filter_map(|s| {
+        let estimate = result.measure(s.measure.name).filter(|e| e.mean.is_finite())?;
+        let (mean, half) = columns::estimate_text(estimate, s.scale);
+        let half = half.map(|half| format!(" ± {half}")).unwrap_or_default();
+        let space = if s.unit.is_empty() { "" } else { " " };
+        Some(format!("{} {mean}{half}{space}{}", lower(s.measure.title), s.unit))
+    });
+    page.push_str(&escape(&words.take(5).collect::<Vec<_>>().join(" · ")));
+    page.push_str("</p>");
+    if result.series.is_empty() {
+        page.push_str("<p class=\"quiet\">No time series.</p>");
+    } else {
+        let _ = write!(page, "<div class=\"trace\" data-place=\"{place}\"></div>");
+    }
+    page.push_str(&table::flows(result, shown));
+    page.push_str("</article>\n");
+}
+
+/// A heading inside a sentence.
+fn lower(title: &str) -> String {
+    let mut chars = title.chars();
+    chars.next().map_or(String::new(), |c| c.to_lowercase().chain(chars).collect())
+}
+
+/// What it takes to get the same page again.
+fn repeat(page: &mut String, outcome: &Outcome) {
+    let seeds = outcome.results.iter().map(|r| r.seeds);
+    let seeds = match (seeds.clone().min(), seeds.max()) {
+        (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
+        (Some(low), _) => low.to_string(),
+        _ => "none".into(),
+    };
+    let _ = write!(
+        page,
+        "<section><h2>Repeat it</h2><pre><code>{}</code></pre><dl>\
+         <dt>Version</dt><dd>narrows {VERSION}</dd>\
+         <dt>First seed</dt><dd>{}</dd><dt>Seeds per protocol</dt><dd>{seeds}</dd>\
+         <dt>Link</dt><dd><code>{}</code></dd>\
+         <dt>Measured</dt><dd>{} s to {} s of simulated time</dd></dl>\
+         <p class=\"quiet\">All numbers are in summary.json and summary.csv beside this page, all \
+         series in series.parquet. Charts: plotly.js, © Plotly, Inc., MIT licence.</p>\
+         </section>\n</main>\n",
+        escape(&outcome.command_line),
+        outcome.seed,
+        escape(&outcome.link),
+        outcome.warmup_s,
+        outcome.duration_s
+    );
+}

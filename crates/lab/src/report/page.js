@@ -1,0 +1,344 @@
+// Draws the report's charts with plotly.js from the JSON that `charts.rs` wrote, each when it
+// comes into view; and sorts tables. Without it the page is still complete, but for the charts.
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const data = JSON.parse(byId("data").textContent);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const touch = matchMedia("(pointer: coarse)").matches;
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // Plotly reads a little markup in its texts; names are to be shown as they are.
+  const plain = (text) =>
+    text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const short = (text, most) => plain(text.length > most ? text.slice(0, most - 1) + "…" : text);
+  const names = data.protocols.map((p) => p.name);
+
+  // ---- tables ----------------------------------------------------------------------------------
+
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, column) => head.addEventListener("click", () => {
+      const body = table.tBodies[0];
+      const up = head.getAttribute("aria-sort") === "descending" ||
+        (column === 0 && head.getAttribute("aria-sort") !== "ascending");
+      heads.forEach((h) => h.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const value = (row) => row.cells[column].dataset.v;
+      const rows = [...body.rows].sort((a, b) => {
+        const [x, y] = [value(a), value(b)];
+        if (x === "" || y === "") return (x === "") - (y === "");
+        return up ? x - y : y - x;
+      });
+      body.append(...rows);
+    }));
+  }
+  byId("all")?.addEventListener("change", (event) =>
+    byId("results").classList.toggle("all", event.target.checked));
+
+  // ---- what all charts share -------------------------------------------------------------------
+
+  const colour = (i) => {
+    const palette = dark.matches ? data.dark : data.light;
+    return palette[i % palette.length];
+  };
+  const font = () => ({
+    family: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
+    size: 12, color: css("--text"),
+  });
+  const axis = (more) => ({
+    gridcolor: css("--grid"), zerolinecolor: css("--line"), linecolor: css("--line"),
+    tickcolor: css("--line"), automargin: false, ...more,
+  });
+  const layout = (more) => ({
+    font: font(), paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    hoverlabel: {
+      bgcolor: css("--hover"), bordercolor: css("--line"), namelength: -1,
+      font: { ...font(), size: 12 },
+    },
+    showlegend: false, ...more,
+  });
+  const options = (zoom) => ({
+    responsive: true, displaylogo: false, displayModeBar: zoom && touch ? true : zoom && "hover",
+    scrollZoom: false, doubleClick: "reset",
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    toImageButtonOptions: { format: "svg", filename: "narrows" },
+  });
+  const unit = (text) => (text ? " " + text : "");
+  const titled = (bar) => bar.title + (bar.unit ? `, ${bar.unit}` : "");
+  const ends = (bar) => bar.mean.map((m, i) =>
+    m === null ? "" : `${(+m.toPrecision(4))}${bar.half[i] === null ? "" :
+      " ± " + (+bar.half[i].toPrecision(2))}${unit(bar.unit)}`);
+
+  // ---- side by side ----------------------------------------------------------------------------
+
+  function drawBars(element) {
+    const bar = data.bars[element.dataset.bar];
+    const places = names.map((_, i) => i);
+    const wide = Math.min(18, Math.max(...names.map((n) => n.length)));
+    const top = Math.max(0, ...bar.mean.map((m, i) => (m ?? 0) + (bar.half[i] ?? 0)));
+    return Plotly.react(element, [{
+      type: "bar", orientation: "h", x: bar.mean, y: places, width: 0.66,
+      marker: { color: colour(0), opacity: 0.85 },
+      error_x: {
+        type: "data", array: bar.half.map((h) => h ?? 0), visible: bar.half.some((h) => h),
+        color: css("--text"), thickness: 1.3, width: 4,
+      },
+      customdata: names.map((n, i) => [plain(n), ends(bar)[i]]),
+      hovertemplate: "%{customdata[0]}: %{customdata[1]}<extra></extra>",
+    }], layout({
+      title: {
+        text: `<b>${titled(bar)}</b>` +
+          (bar.better ? ` <span style="font-size:11px">(${bar.better})</span>` : ""),
+        font: { ...font(), size: 14 }, x: 0, xref: "container", xanchor: "left", pad: { l: 4 },
+        y: 1, yref: "container", yanchor: "top", yref: "container", pad: { l: 4, t: 10 },
+      },
+      height: 62 + 24 * names.length + 10,
+      margin: { l: 18 + 7 * wide, r: 14, t: 36, b: 28 }, dragmode: false,
+      xaxis: axis({ range: [0, top > 0 ? 1.04 * top : 1], fixedrange: true, nticks: 6 }),
+      yaxis: axis({
+        range: [names.length - 0.4, -0.6], fixedrange: true, tickvals: places,
+        ticktext: names.map((n) => short(n, 18)), showgrid: false, zeroline: false,
+      }),
+    }), options(false));
+  }
+
+  // Goodput against delay: each protocol a point with its intervals and its name beside it.
+  function drawTrade(element) {
+    const x = data.bars[data.trade.x], y = data.bars[data.trade.y];
+    const margin = { l: 64, r: 20, t: 44, b: 48 }, height = touch ? 380 : 430;
+    const size = [element.clientWidth - margin.l - margin.r, height - margin.t - margin.b];
+    const span = (bar) => {
+      const low = bar.mean.flatMap((m, i) => m === null ? [] : [m - (bar.half[i] ?? 0)]);
+      const high = bar.mean.flatMap((m, i) => m === null ? [] : [m + (bar.half[i] ?? 0)]);
+      const [a, b] = [Math.min(...low), Math.max(...high)];
+      const pad = 0.09 * (b - a) || 0.1 * Math.abs(b) || 1;
+      return [a - pad, b + pad];
+    };
+    const ranges = [span(x), span(y)];
+    const error = (bar) => ({
+      type: "data", array: bar.half.map((h) => h ?? 0), color: colour(0), thickness: 1.2, width: 3,
+      visible: bar.half.some((h) => h),
+    });
+    const notes = places(x, y, ranges, size).map(({ i, dx, dy }) => ({
+      x: x.mean[i], y: y.mean[i], text: short(names[i], 18), ax: dx, ay: dy, xanchor: "center",
+      showarrow: true, arrowhead: 0, arrowwidth: 0.8, arrowcolor: css("--quiet"), standoff: 6,
+      font: { ...font(), size: 12 },
+    }));
+    return Plotly.react(element, [{
+      type: "scatter", mode: "markers", x: x.mean, y: y.mean, error_x: error(x), error_y: error(y),
+      marker: { color: colour(0), size: 9 },
+      customdata: names.map((n, i) => [plain(n), ends(x)[i], ends(y)[i]]),
+      hovertemplate: `<b>%{customdata[0]}</b><br>${y.title.toLowerCase()} %{customdata[2]}<br>` +
+        "mean RTT %{customdata[1]}<extra></extra>",
+    }], layout({
+      title: {
+        text: "<b>Goodput against delay</b> <span style=\"font-size:11px\">" +
+          "(up and left is better)</span>",
+        font: { ...font(), size: 14 }, x: 0, xref: "container", xanchor: "left",
+        y: 1, yref: "container", yanchor: "top", pad: { l: 4, t: 10 },
+      },
+      height, margin, annotations: notes, dragmode: touch ? false : "zoom",
+      xaxis: axis({ title: { text: titled(x) }, range: ranges[0], zeroline: false, nticks: 9 }),
+      yaxis: axis({ title: { text: titled(y) }, range: ranges[1], zeroline: false, nticks: 9 }),
+    }), options(true));
+  }
+
+  // Where names go: the nearest free place around each point, so that none covers another.
+  function places(x, y, ranges, [width, height]) {
+    const at = (i) => [
+      (x.mean[i] - ranges[0][0]) / (ranges[0][1] - ranges[0][0]) * width,
+      (1 - (y.mean[i] - ranges[1][0]) / (ranges[1][1] - ranges[1][0])) * height,
+    ];
+    const points = names.map((_, i) => i).filter((i) => x.mean[i] !== null && y.mean[i] !== null);
+    const taken = points.map((i) => ({ x: at(i)[0], y: at(i)[1], w: 5, h: 5 }));
+    const clash = (a) => taken.filter((b) =>
+      Math.abs(a.x - b.x) < a.w + b.w && Math.abs(a.y - b.y) < a.h + b.h).length +
+      (a.x < a.w || a.x > width - a.w || a.y < a.h || a.y > height - a.h ? 4 : 0);
+    return points.sort((a, b) => at(a)[1] - at(b)[1]).map((i) => {
+      const [px, py] = at(i), w = 3.6 * Math.min(18, names[i].length) + 3, h = 8;
+      let best = null;
+      for (const reach of [8, 20, 34, 50, 70]) {
+        for (const turn of [0, 1, 7, 4, 3, 5, 2, 6]) {
+          const angle = turn * Math.PI / 4;
+          const dx = Math.cos(angle) * (w + reach), dy = -Math.sin(angle) * (h + reach);
+          const box = { x: px + dx, y: py + dy, w, h };
+          const cost = 100 * clash(box) + reach;
+          if (!best || cost < best.cost) best = { cost, box, i, dx, dy };
+        }
+      }
+      taken.push(best.box);
+      return best;
+    });
+  }
+
+  // ---- over time -------------------------------------------------------------------------------
+
+  const tops = {};
+  for (const { panels } of data.protocols) {
+    for (const { title, limit, lines } of panels) {
+      const low = Math.min(...lines.flatMap((l) => l.y).filter((v) => v !== null), Infinity);
+      const high = lines.filter((l) => l.style !== 1).flatMap((l) => l.y)
+        .reduce((a, v) => Math.max(a, v ?? 0), limit?.y ?? 0);
+      const [a, b] = tops[title] ?? [Infinity, 0];
+      tops[title] = [Math.min(a, low), Math.max(b, high)];
+    }
+  }
+  // Zero is in view unless the values are far from it, as RTTs are on a long path.
+  const scale = ([low, high]) =>
+    (low > 0.5 * high ? [low - 0.1 * (high - low), high] : [-0.03 * high, 1.06 * high || 1]);
+  const everything = [0, data.end ?? 1];
+  let view = everything;
+
+  function drawTrace(element) {
+    const { panels, times, left_out } = data.protocols[element.dataset.place];
+    const traces = [], axes = {}, notes = [], shapes = [];
+    const gap = 0.055, part = (1 - gap * (panels.length - 1)) / panels.length;
+    panels.forEach((panel, row) => {
+      const number = row === 0 ? "" : String(row + 1), y = "y" + number;
+      const top = 1 - row * (part + gap), domain = [Math.max(0, top - part), top];
+      const same = byId("same").checked;
+      axes["yaxis" + number] = axis({
+        domain, title: { text: panel.unit, standoff: 6 }, nticks: 6, zeroline: true,
+        fixedrange: true, ...(same ? { range: scale(tops[panel.title]) } : { rangemode: "tozero" }),
+      });
+      notes.push({
+        text: legend(panel), x: 0, y: top, xref: "paper", yref: "paper", xanchor: "left",
+        yanchor: "bottom", showarrow: false, align: "left", font: { ...font(), size: 12 },
+      });
+      if (panel.limit) {
+        shapes.push({
+          type: "line", xref: "paper", x0: 0, x1: 1, yref: y, y0: panel.limit.y, y1: panel.limit.y,
+          line: { color: css("--quiet"), width: 1, dash: "dot" },
+        });
+      }
+      for (const line of panel.lines) {
+        traces.push({
+          type: "scatter", mode: "lines", name: plain(line.name), x: times[line.x], y: line.y,
+          xaxis: "x", yaxis: y, hovertemplate: `%{y:.4~g}${unit(panel.unit)}`,
+          opacity: line.style === 2 ? 0.45 : 1,
+          line: {
+            color: colour(line.colour), width: line.style === 0 ? 1.6 : 1.1,
+            dash: line.style === 1 ? "dash" : "solid",
+          },
+        });
+      }
+      for (const mark of panel.marks) {
+        traces.push({
+          type: "scatter", mode: "markers", name: plain(mark.name), x: mark.x, y: mark.y,
+          customdata: mark.n, hovertemplate: "%{customdata}", xaxis: "x", yaxis: y,
+          marker: {
+            symbol: mark.symbol, size: 7, color: colour(mark.colour),
+            line: { width: 1.2, color: colour(mark.colour) },
+          },
+          cliponaxis: false,
+        });
+      }
+    });
+    if (data.warmup > 0) {
+      shapes.push({
+        type: "rect", x0: 0, x1: data.warmup, yref: "paper", y0: 0, y1: 1, layer: "below",
+        fillcolor: css("--panel"), line: { width: 0 },
+      });
+    }
+    if (left_out) {
+      notes.push({
+        text: `${left_out} more in series.parquet`, x: 1, y: 1, xref: "paper", yref: "paper",
+        xanchor: "right", yanchor: "bottom", showarrow: false,
+      });
+    }
+    const drawn = Plotly.react(element, traces, layout({
+      height: 40 + 155 * panels.length, margin: { l: 58, r: 12, t: 26, b: 42 },
+      hovermode: "x unified", hoversubplots: "axis", dragmode: touch ? false : "zoom",
+      annotations: notes, shapes,
+      xaxis: axis({
+        anchor: panels.length > 1 ? "y" + panels.length : "y", range: [...view],
+        title: { text: "time, s", standoff: 4 }, hoverformat: ".3~f", unifiedhovertitle: { text: "%{x} s" },
+      }),
+      ...axes,
+    }), options(true));
+    if (!element.dataset.linked) {
+      element.dataset.linked = "yes";
+      element.on("plotly_relayout", (change) => zoomed(element, change));
+    }
+    return drawn;
+  }
+
+  // A legend in one line above the panel, in the colours of its lines.
+  function legend(panel) {
+    const sign = (i, text) => `<span style="color:${colour(i)}">${text}</span>`;
+    const lines = panel.lines.map((l) =>
+      sign(l.colour, ["━", "╍", "─"][l.style]) + " " + short(l.name, 24));
+    const symbols = { "x": "✕", "triangle-up": "▲", "line-ns": "❘" };
+    const marks = panel.marks.map((m) => sign(m.colour, symbols[m.symbol] ?? "•") + " " + short(m.name, 24));
+    const limit = panel.limit ? ["┈ " + plain(panel.limit.name)] : [];
+    return `<b>${panel.title}</b>   ` + [...lines, ...limit, ...marks].join("   ");
+  }
+
+  // Zooming one protocol zooms the others, if the reader wants that.
+  let passing = false;
+  function zoomed(element, change) {
+    if (passing || !byId("together").checked) return;
+    const range = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
+    if (range[0] === undefined && !change["xaxis.autorange"] && !change["xaxis.range"]) return;
+    view = change["xaxis.range"] ?? (range[0] === undefined ? everything : range);
+    passing = true;
+    const others = [...document.querySelectorAll(".trace")].filter((e) => e !== element && e.data);
+    Promise.all(others.map((e) => Plotly.relayout(e, { "xaxis.range": [...view] })))
+      .finally(() => { passing = false; });
+  }
+
+  // ---- when to draw ----------------------------------------------------------------------------
+
+  const charts = [];
+  const chart = (element, draw) => charts.push({ element, draw, drawn: false });
+  if (data.trade) chart(byId("trade"), drawTrade);
+  data.bars.forEach((bar, i) => {
+    // Where nothing happened there is nothing to draw.
+    if (!bar.mean.some((m) => m)) return;
+    const element = document.createElement("div");
+    element.dataset.bar = i;
+    element.style.minHeight = 72 + 24 * names.length + "px";
+    byId("bars").append(element);
+    chart(element, drawBars);
+  });
+  for (const element of document.querySelectorAll(".trace")) chart(element, drawTrace);
+
+  async function unpack() {
+    const packed = Uint8Array.from(atob(byId("library").textContent), (c) => c.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    if (typeof Plotly === "undefined") throw new Error("plotly.js did not start");
+  }
+
+  function failed(error) {
+    console.error(error);
+    for (const { element } of charts) {
+      element.style.minHeight = 0;
+      element.classList.add("failed");
+    }
+    const note = document.createElement("p");
+    note.textContent = "The charts need a browser from 2023 or later; the tables are complete.";
+    byId("sides")?.append(note);
+  }
+
+  if (charts.length) {
+    unpack().then(() => {
+      const seen = new IntersectionObserver((entries) => {
+        for (const entry of entries.filter((e) => e.isIntersecting)) {
+          const found = charts.find((c) => c.element === entry.target);
+          seen.unobserve(entry.target);
+          found.drawn = true;
+          found.draw(found.element);
+        }
+      }, { rootMargin: "600px" });
+      charts.forEach((c) => seen.observe(c.element));
+      const again = (which) => charts.filter((c) => c.drawn && which(c)).forEach((c) => c.draw(c.element));
+      dark.addEventListener("change", () => again(() => true));
+      byId("same")?.addEventListener("change", () => again((c) => c.draw === drawTrace));
+      byId("together")?.addEventListener("change", () => { view = everything; });
+      addEventListener("beforeprint", () => charts.forEach((c) => { c.drawn = true; c.draw(c.element); }));
+    }).catch(failed);
+  }
+})();

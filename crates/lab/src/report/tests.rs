@@ -1,0 +1,115 @@
+use super::{html, sample};
+use crate::outcome::Outcome;
+
+/// The page without the packed library, which is one long word of base64.
+fn page(outcome: &Outcome) -> String {
+    let page = html(outcome);
+    let (before, after) = page.split_once("id=\"library\">").expect("the library has an element");
+    let after = after.split_once("</script>").expect("its element ends").1;
+    format!("{before}{after}")
+}
+
+/// The JSON of the charts.
+fn data(page: &str) -> serde_json::Value {
+    let data = page.split_once("id=\"data\">").expect("the data have an element").1;
+    serde_json::from_str(data.split_once("</script>").expect("it ends").0).expect("valid JSON")
+}
+
+#[test]
+fn every_protocol_has_its_row_and_its_charts() {
+    let outcome = sample::outcome(&sample::NAMES, 1, 60.0, 0.1);
+    let page = page(&outcome);
+    let data = data(&page);
+    for (i, name) in sample::NAMES.iter().enumerate() {
+        assert!(page.contains(&format!("<a href=\"#p{i}\">{name}</a>")));
+        assert!(page.contains(&format!("<article id=\"p{i}\"><h3>{name}")));
+        assert_eq!(data["protocols"][i]["name"], *name);
+        assert_eq!(data["protocols"][i]["panels"].as_array().map(Vec::len), Some(4));
+    }
+    assert!(page.find("Recommendation") < page.find("Comparison"));
+    for text in [outcome.recommendation.as_str(), env!("CARGO_PKG_VERSION"), "not validated"] {
+        assert!(page.contains(text), "{text}");
+    }
+    assert!(page.contains("narrows compare --link &#39;1.5Mbps,80ms,queue=30p,loss=1%&#39;"));
+    assert!(page.len() < 2_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn nothing_is_loaded_from_elsewhere() {
+    let page = page(&sample::outcome(&["reno"], 2, 5.0, 0.1)).to_lowercase();
+    for address in ["http:", "https:", "src=", "//cdn", "@import", "url("] {
+        assert!(!page.contains(address), "{address}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn hostile_names_are_only_text() {
+    let evil = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
+    let mut outcome = sample::outcome(&["reno", "x"], 2, 5.0, 0.1);
+    outcome.command_line = evil.into();
+    outcome.link = evil.into();
+    outcome.path = evil.into();
+    outcome.recommendation = evil.into();
+    outcome.notes = vec![evil.into()];
+    let result = &mut outcome.results[1];
+    result.protocol = evil.into();
+    result.group = evil.into();
+    result.status = evil.into();
+    result.per_flow[0].0 = evil.into();
+    result.series[0].name = evil.into();
+    let page = page(&outcome);
+    assert!(!page.contains("<script>alert") && !page.contains("<img"));
+    assert_eq!(page.matches("<script").count(), page.matches("</script>").count() + 1);
+    assert_eq!(data(&page)["protocols"][1]["name"], evil);
+}
+
+#[test]
+fn what_is_missing_or_not_a_number_does_no_harm() {
+    let mut outcome = sample::outcome(&["reno", "vegas"], 1, 5.0, 0.1);
+    outcome.results[0].measures.clear();
+    outcome.results[0].series.clear();
+    outcome.capacity_bps = f64::INFINITY;
+    let table = &mut outcome.results[1].series[0];
+    table.columns[0].1.fill(f64::NAN);
+    table.columns[2].1[3] = f64::NEG_INFINITY;
+    let page_text = page(&outcome);
+    assert!(page_text.contains("No time series."));
+    let data = data(&page_text);
+    assert!(data["bars"][0]["mean"][0].is_null());
+    // The window without values has only its threshold left, and the RTT a gap.
+    let panels = &data["protocols"][1]["panels"];
+    assert!(panels[2]["lines"][0]["y"][3].is_null());
+
+    outcome.results.clear();
+    assert!(page(&outcome).contains("No protocol finished a run."));
+}
+
+#[test]
+fn long_series_are_thinned_and_many_flows_counted() {
+    let page = page(&sample::outcome(&["reno"], 12, 300.0, 0.1));
+    let data = data(&page);
+    assert_eq!(data["protocols"][0]["left_out"], 6);
+    let longest = data["protocols"][0]["panels"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .flat_map(|p| p["lines"].as_array().into_iter().flatten())
+        .filter_map(|l| l["y"].as_array().map(Vec::len))
+        .max();
+    assert!(longest <= Some(1500) && longest > Some(500), "{longest:?}");
+    assert!(page.contains("Each of its 12 flows"));
+}
+
+/// `cargo test -p narrows-lab a_page -- --ignored`, then open the files.
+#[test]
+#[ignore = "writes pages to look at"]
+fn a_page_to_look_at() {
+    for (name, flows) in [("one", 1), ("many", 12)] {
+        let path = std::env::temp_dir().join(format!("narrows-report-{name}.html"));
+        let outcome = sample::outcome(&sample::NAMES, flows, 60.0, 0.1);
+        super::write_html(&outcome, &path).expect("the temporary directory takes a page");
+        let path = path.with_extension("parquet");
+        crate::parquet::write_series(&outcome, &path).expect("and a table");
+    }
+}

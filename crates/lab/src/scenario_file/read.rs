@@ -1,0 +1,391 @@
+//! TOML in.
+
+use crate::plan::at;
+use crate::scenario::{Flows, Own, Probe, Scenario, Scheduled, Speaks, Wire};
+use crate::side::Side;
+use crate::way::{self, Room, Way, plain};
+use narrows_base::spec::nearest;
+use narrows_base::units::{self, Unit};
+use narrows_base::{Duration, Rate, Spec, SpecError};
+use narrows_flow::Preset;
+use narrows_path::{Change, Limit, LossSpec};
+use narrows_sim::SourceSpec;
+use serde::Deserialize;
+use std::path::Path;
+use toml::Spanned;
+
+type Text = Spanned<String>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Option<String>,
+    seed: Option<Spanned<i64>>,
+    seeds: Option<Spanned<i64>>,
+    duration: Option<Text>,
+    warmup: Option<Text>,
+    preset: Option<Text>,
+    packet: Option<Text>,
+    protocols: Option<Vec<Text>>,
+    bottleneck: Option<Text>,
+    #[serde(default)]
+    link: Vec<Spanned<Link>>,
+    #[serde(default)]
+    flows: Vec<Spanned<FlowGroup>>,
+    #[serde(default)]
+    change: Vec<Spanned<ChangeAt>>,
+    probe: Option<Spanned<Probes>>,
+}
+
+/// The keys of [`way::KEYS`] with `rate` and `delay`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reverse {
+    rate: Option<Text>,
+    delay: Option<Text>,
+    queue: Option<Text>,
+    loss: Option<Text>,
+    aqm: Option<Text>,
+    trace: Option<Text>,
+    jitter: Option<Text>,
+    reorder: Option<Text>,
+    duplicate: Option<Text>,
+    corrupt: Option<Text>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Link {
+    name: Option<String>,
+    from: String,
+    to: String,
+    rate: Text,
+    delay: Text,
+    queue: Option<Text>,
+    loss: Option<Text>,
+    aqm: Option<Text>,
+    trace: Option<Text>,
+    jitter: Option<Text>,
+    reorder: Option<Text>,
+    duplicate: Option<Text>,
+    corrupt: Option<Text>,
+    reverse: Option<Reverse>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FlowGroup {
+    name: Option<String>,
+    protocol: Text,
+    count: Option<Spanned<i64>>,
+    from: String,
+    to: String,
+    start: Option<Text>,
+    stagger: Option<Text>,
+    stop: Option<Text>,
+    source: Option<Text>,
+    access: Option<Text>,
+    egress: Option<Text>,
+    /// Names the stream from which a range in `access` is drawn, `access` unless it says `egress`.
+    mirrored: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChangeAt {
+    at: Text,
+    link: String,
+    rate: Option<Text>,
+    delay: Option<Text>,
+    loss: Option<Text>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Probes {
+    interval: Option<Text>,
+    #[serde(default)]
+    links: Vec<String>,
+    flows: Option<Spanned<i64>>,
+}
+
+/// Reads a scenario file. Its traces are found from its own folder.
+///
+/// # Errors
+/// One line with the file, the line in it, and what would be right.
+pub fn load(path: &Path) -> Result<Scenario, SpecError> {
+    let shown = path.display().to_string();
+    let bytes = std::fs::read(path)
+        .map_err(|e| SpecError::new(format!("cannot read {shown}: {}", plain(&e))))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| SpecError::new(format!("{shown} is not text (UTF-8)")))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut scenario = parse(&text, folder).map_err(|e| e.at(&shown))?;
+    if scenario.name.is_empty() {
+        scenario.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    }
+    Ok(scenario)
+}
+
+/// Reads a scenario from its text.
+///
+/// # Errors
+/// One line with the line in the text and what would be right.
+pub fn parse(text: &str, folder: &Path) -> Result<Scenario, SpecError> {
+    let file: File = toml::from_str(text).map_err(|e| syntax(text, &e))?;
+    let reader = Reader { text, folder };
+    let mut s = Scenario::named(file.name.as_deref().unwrap_or_default());
+    if let Some(x) = &file.seed {
+        s.seed = reader.whole(x, "seed", 0, i64::MAX)? as u64;
+    }
+    if let Some(x) = &file.seeds {
+        s.seeds = reader.whole(x, "seeds", 1, 100_000)? as u32;
+    }
+    reader.set(&mut s.duration, &file.duration, "duration", way::delay)?;
+    reader.set(&mut s.warmup, &file.warmup, "warmup", way::delay)?;
+    reader.set(&mut s.preset, &file.preset, "preset", preset)?;
+    reader.set(&mut s.packet, &file.packet, "packet", packet)?;
+    for p in file.protocols.iter().flatten() {
+        s.protocols.push(reader.read(p, "protocols", Spec::parse)?);
+    }
+    s.bottleneck = file.bottleneck.map(Spanned::into_inner);
+    for link in &file.link {
+        s.links.push(reader.wire(link.get_ref(), reader.line(link))?);
+    }
+    for (i, flows) in file.flows.iter().enumerate() {
+        let group = reader.flows(flows.get_ref(), reader.line(flows), i, &s.flows)?;
+        s.flows.push(group);
+    }
+    for change in &file.change {
+        s.changes.extend(reader.changes(change.get_ref(), reader.line(change))?);
+    }
+    if let Some(probe) = &file.probe {
+        s.probe = reader.probe(probe.get_ref(), reader.line(probe))?;
+    }
+    Ok(s)
+}
+
+/// `rfc` or `ns2`.
+///
+/// # Errors
+/// Anything else.
+pub fn preset(text: &str) -> Result<Preset, SpecError> {
+    match text {
+        "rfc" => Ok(Preset::Rfc),
+        "ns2" => Ok(Preset::Ns2),
+        other => Err(SpecError::unknown("preset", other, &["rfc", "ns2"])),
+    }
+}
+
+/// A packet's size in whole bytes.
+///
+/// # Errors
+/// No size, or one that no packet has.
+pub fn packet(text: &str) -> Result<u32, SpecError> {
+    let bytes = units::number(text, Unit::Bytes)?;
+    if !(1.0..=65_535.0).contains(&bytes) {
+        return Err(SpecError::new(format!("'{text}': a packet has 41B to 65535B (40B are headers)")));
+    }
+    Ok(bytes.round() as u32)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    folder: &'a Path,
+}
+
+impl Reader<'_> {
+    fn line<T>(&self, x: &Spanned<T>) -> usize {
+        line_of(self.text, x.span().start)
+    }
+
+    fn read<T>(
+        &self,
+        x: &Text,
+        key: &str,
+        read: impl FnOnce(&str) -> Result<T, SpecError>,
+    ) -> Result<T, SpecError> {
+        read(x.get_ref().trim()).map_err(|e| at(self.line(x), e.at(key)))
+    }
+
+    fn set<T>(
+        &self,
+        slot: &mut T,
+        x: &Option<Text>,
+        key: &str,
+        read: impl FnOnce(&str) -> Result<T, SpecError>,
+    ) -> Result<(), SpecError> {
+        if let Some(x) = x {
+            *slot = self.read(x, key, read)?;
+        }
+        Ok(())
+    }
+
+    fn whole(&self, x: &Spanned<i64>, key: &str, min: i64, max: i64) -> Result<i64, SpecError> {
+        let n = *x.get_ref();
+        if (min..=max).contains(&n) {
+            return Ok(n);
+        }
+        let e = SpecError::new(format!("{key} = {n} must be between {min} and {max}"));
+        Err(at(self.line(x), e))
+    }
+
+    fn wire(&self, link: &Link, line: usize) -> Result<Wire, SpecError> {
+        let rate = self.read(&link.rate, "rate", way::rate)?;
+        let delay = self.read(&link.delay, "delay", way::delay)?;
+        let mut there = Way::new(rate, delay, Room::Fixed(Limit::Unlimited));
+        self.fill(
+            &mut there,
+            &[
+                ("queue", &link.queue),
+                ("loss", &link.loss),
+                ("aqm", &link.aqm),
+                ("trace", &link.trace),
+                ("jitter", &link.jitter),
+                ("reorder", &link.reorder),
+                ("duplicate", &link.duplicate),
+                ("corrupt", &link.corrupt),
+            ],
+        )?;
+        let mut back = there.mirrored();
+        if let Some(r) = &link.reverse {
+            self.fill(
+                &mut back,
+                &[
+                    ("rate", &r.rate),
+                    ("delay", &r.delay),
+                    ("queue", &r.queue),
+                    ("loss", &r.loss),
+                    ("aqm", &r.aqm),
+                    ("trace", &r.trace),
+                    ("jitter", &r.jitter),
+                    ("reorder", &r.reorder),
+                    ("duplicate", &r.duplicate),
+                    ("corrupt", &r.corrupt),
+                ],
+            )?;
+        }
+        let name = link.name.clone().unwrap_or_else(|| format!("{}-{}", link.from, link.to));
+        let (from, to) = (link.from.clone(), link.to.clone());
+        Ok(Wire { name, from, to, there, back, line })
+    }
+
+    fn fill(&self, way: &mut Way, keys: &[(&str, &Option<Text>)]) -> Result<(), SpecError> {
+        for (key, value) in keys {
+            if let Some(value) = value {
+                self.read(value, key, |text| way.set(key, text, self.folder))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flows(
+        &self,
+        g: &FlowGroup,
+        line: usize,
+        index: usize,
+        before: &[Flows],
+    ) -> Result<Flows, SpecError> {
+        let speaks = match g.protocol.get_ref().trim() {
+            "each" => Speaks::Each,
+            _ => Speaks::One(self.read(&g.protocol, "protocol", Spec::parse)?),
+        };
+        let mut name = g.name.clone().unwrap_or_else(|| match &speaks {
+            Speaks::Each => "main".into(),
+            Speaks::One(spec) => spec.name.clone(),
+        });
+        if g.name.is_none() && before.iter().any(|f| f.name == name) {
+            name = format!("{name}-{}", index + 1);
+        }
+        let count = g.count.as_ref().map_or(Ok(1), |n| self.whole(n, "count", 1, 1_000_000))?;
+        let mut start = Duration::ZERO;
+        self.set(&mut start, &g.start, "start", way::delay)?;
+        let mut stagger = Duration::ZERO;
+        self.set(&mut stagger, &g.stagger, "stagger", way::delay)?;
+        let stop = g.stop.as_ref().map(|x| self.read(x, "stop", way::delay)).transpose()?;
+        let mut source = SourceSpec::bulk();
+        self.set(&mut source, &g.source, "source", |t| SourceSpec::read(&Spec::parse(t)?))?;
+        // A group that goes the other way through the same hosts draws the same ranges.
+        let streams = match g.mirrored {
+            Some(true) => ["egress", "access"],
+            _ => ["access", "egress"],
+        };
+        let own = |x: &Option<Text>, key: &str, stream| {
+            let side = x.as_ref().map(|x| self.read(x, key, Side::parse)).transpose()?;
+            Ok::<_, SpecError>(side.map(|side| Own { side, stream }))
+        };
+        Ok(Flows {
+            name,
+            speaks,
+            count: count as usize,
+            from: g.from.clone(),
+            to: g.to.clone(),
+            start,
+            stagger,
+            stop,
+            source,
+            access: own(&g.access, "access", streams[0])?,
+            egress: own(&g.egress, "egress", streams[1])?,
+            line,
+        })
+    }
+
+    fn changes(&self, c: &ChangeAt, line: usize) -> Result<Vec<Scheduled>, SpecError> {
+        let when = self.read(&c.at, "at", way::delay)?;
+        let mut out = Vec::new();
+        let mut add = |change| {
+            out.push(Scheduled { at: when, link: c.link.clone(), change, line });
+        };
+        if let Some(x) = &c.rate {
+            let rate: Rate = self.read(x, "rate", way::rate)?;
+            add(Change::Rate(rate));
+        }
+        if let Some(x) = &c.delay {
+            add(Change::Delay(self.read(x, "delay", way::delay)?));
+        }
+        if let Some(x) = &c.loss {
+            add(Change::Loss(self.read(x, "loss", LossSpec::parse_all)?));
+        }
+        if out.is_empty() {
+            let e = "this change changes nothing; it needs rate, delay or loss";
+            return Err(at(line, SpecError::new(e)));
+        }
+        Ok(out)
+    }
+
+    fn probe(&self, p: &Probes, line: usize) -> Result<Probe, SpecError> {
+        let interval = p.interval.as_ref().map(|x| self.read(x, "interval", way::delay));
+        let flows = p.flows.as_ref().map_or(Ok(4), |n| self.whole(n, "flows", 0, 10_000))?;
+        Ok(Probe {
+            interval: interval.transpose()?,
+            links: p.links.clone(),
+            flows: flows as usize,
+            line,
+        })
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.bytes().take(offset).filter(|b| *b == b'\n').count()
+}
+
+/// A TOML error as one line.
+fn syntax(text: &str, e: &toml::de::Error) -> SpecError {
+    let line = e.span().map_or(0, |span| line_of(text, span.start));
+    let message = e.message().lines().collect::<Vec<_>>().join("; ");
+    at(line, SpecError::new(suggested(&message)))
+}
+
+/// serde's "unknown field `a`, expected one of `b`, `c`" with the nearest name.
+fn suggested(message: &str) -> String {
+    let Some(rest) = message.strip_prefix("unknown field `") else {
+        return message.replace('`', "'");
+    };
+    let mut quoted = rest.split('`');
+    let name = quoted.next().unwrap_or_default();
+    let known: Vec<&str> = quoted.skip(1).step_by(2).collect();
+    match nearest(name, &known) {
+        Some(near) => format!("unknown key '{name}'; did you mean '{near}'?"),
+        None => format!("unknown key '{name}'; there is {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,125 @@
+//! TOML out: what `compare --save` leaves.
+
+use crate::scenario::{Flows, Own, Scenario, Speaks, Wire};
+use crate::way::{loss_text, rate_text, time_text};
+use narrows_base::Duration;
+use narrows_flow::Preset;
+use narrows_path::Change;
+use std::fmt::Write as _;
+
+/// The scenario as a file that reads back to the same runs.
+pub fn text(s: &Scenario) -> String {
+    let mut out = String::from("# A scenario of Narrows; `narrows run` executes it (docs/scenarios.md).\n");
+    put(&mut out, "name", &s.name);
+    let _ = writeln!(out, "seed = {}", s.seed);
+    let _ = writeln!(out, "seeds = {}", s.seeds);
+    put(&mut out, "duration", &time_text(s.duration));
+    put(&mut out, "warmup", &time_text(s.warmup));
+    put(&mut out, "preset", if s.preset == Preset::Ns2 { "ns2" } else { "rfc" });
+    put(&mut out, "packet", &format!("{}B", s.packet));
+    if let Some(name) = &s.bottleneck {
+        put(&mut out, "bottleneck", name);
+    }
+    if !s.protocols.is_empty() {
+        let list: Vec<String> = s.protocols.iter().map(|p| quoted(&p.to_string())).collect();
+        let _ = writeln!(out, "# Flows whose protocol is \"each\" speak these in turn, each in runs of its own.");
+        let _ = writeln!(out, "protocols = [{}]", list.join(", "));
+    }
+    for wire in &s.links {
+        link(&mut out, wire);
+    }
+    for group in &s.flows {
+        flows(&mut out, group);
+    }
+    for c in &s.changes {
+        out.push_str("\n[[change]]\n");
+        put(&mut out, "at", &time_text(c.at));
+        put(&mut out, "link", &c.link);
+        match &c.change {
+            Change::Rate(rate) => put(&mut out, "rate", &rate_text(*rate)),
+            Change::Delay(delay) => put(&mut out, "delay", &time_text(*delay)),
+            Change::Loss(loss) => put(&mut out, "loss", &loss_text(loss)),
+        }
+    }
+    if s.probe.interval.is_some() || !s.probe.links.is_empty() {
+        out.push_str("\n[probe]\n");
+        if let Some(interval) = s.probe.interval {
+            put(&mut out, "interval", &time_text(interval));
+        }
+        let list: Vec<String> = s.probe.links.iter().map(|l| quoted(l)).collect();
+        let _ = writeln!(out, "links = [{}]", list.join(", "));
+        let _ = writeln!(out, "flows = {}", s.probe.flows);
+    }
+    out
+}
+
+fn link(out: &mut String, wire: &Wire) {
+    out.push_str("\n[[link]]\n");
+    put(out, "name", &wire.name);
+    put(out, "from", &wire.from);
+    put(out, "to", &wire.to);
+    for (key, value) in wire.there.pairs() {
+        put(out, key, &value);
+    }
+    let same = wire.there.mirrored().pairs();
+    let other: Vec<String> = (wire.back.pairs().into_iter())
+        .filter(|pair| !same.contains(pair))
+        .map(|(key, value)| format!("{key} = {}", quoted(&value)))
+        .collect();
+    if !other.is_empty() {
+        let _ = writeln!(out, "reverse = {{ {} }}", other.join(", "));
+    }
+}
+
+fn flows(out: &mut String, f: &Flows) {
+    out.push_str("\n[[flows]]\n");
+    put(out, "name", &f.name);
+    let protocol = match &f.speaks {
+        Speaks::Each => "each".to_string(),
+        Speaks::One(spec) => spec.to_string(),
+    };
+    put(out, "protocol", &protocol);
+    let _ = writeln!(out, "count = {}", f.count);
+    put(out, "from", &f.from);
+    put(out, "to", &f.to);
+    for (key, time) in [("start", f.start), ("stagger", f.stagger)] {
+        if time > Duration::ZERO {
+            put(out, key, &time_text(time));
+        }
+    }
+    if let Some(stop) = f.stop {
+        put(out, "stop", &time_text(stop));
+    }
+    if f.source.text() != "bulk" {
+        put(out, "source", f.source.text());
+    }
+    for (key, own) in [("access", &f.access), ("egress", &f.egress)] {
+        if let Some(own) = own {
+            put(out, key, &own.side.to_string());
+        }
+    }
+    let mirrored = |own: &Option<Own>, usual| own.is_some_and(|o| o.stream != usual);
+    if mirrored(&f.access, "access") || mirrored(&f.egress, "egress") {
+        out.push_str("mirrored = true\n");
+    }
+}
+
+fn put(out: &mut String, key: &str, value: &str) {
+    let _ = writeln!(out, "{key} = {}", quoted(value));
+}
+
+/// A basic TOML string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}

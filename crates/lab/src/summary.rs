@@ -1,0 +1,185 @@
+//! `summary.csv` and the table in the terminal.
+
+use crate::outcome::{Outcome, ProtocolOutcome};
+use std::fmt::Write as _;
+
+/// One row per protocol, two columns per measure: mean and 95% half-width.
+pub fn csv(o: &Outcome) -> String {
+    let mut names: Vec<&'static str> = Vec::new();
+    for (name, _) in o.results.iter().flat_map(|r| &r.measures) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    let mut out = "protocol,group,flows,seeds".to_string();
+    for name in &names {
+        let _ = write!(out, ",{name},{name}_ci95");
+    }
+    out.push('\n');
+    for r in &o.results {
+        let _ = write!(out, "{},{},{},{}", quoted(&r.protocol), quoted(&r.group), r.flows, r.seeds);
+        for name in &names {
+            let e = r.measure(name);
+            let cell = |x: Option<f64>| x.filter(|x| x.is_finite()).map_or(String::new(), |x| x.to_string());
+            let _ = write!(out, ",{},{}", cell(e.map(|e| e.mean)), cell(e.and_then(|e| e.ci95)));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_string()
+    }
+}
+
+/// A column: two lines of heading, and a cell.
+struct Column {
+    head: [&'static str; 2],
+    side: Side,
+    cell: Cell,
+}
+
+type Cell = Box<dyn Fn(&ProtocolOutcome) -> String>;
+
+/// Names to the left, numbers to the right, intervals close behind their means.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Left,
+    Right,
+    Interval,
+}
+
+/// The table for a terminal of 100 columns: aligned, with intervals where there is room.
+pub fn table(o: &Outcome) -> String {
+    let scale = scale(o);
+    let mut columns = vec![Column {
+        head: ["", "protocol"],
+        side: Side::Left,
+        cell: Box::new(|r| shortened(&r.title(), 26)),
+    }];
+    let mut add = |head, (mean, half): (Cell, Option<Cell>)| {
+        columns.push(Column { head, side: Side::Right, cell: mean });
+        if let Some(cell) = half {
+            columns.push(Column { head: ["", ""], side: Side::Interval, cell });
+        }
+    };
+    let number = |name, factor, significant, interval| {
+        number(name, factor, decimals(o, name, factor, significant), interval)
+    };
+    add(["goodput", scale.1], number("goodput_bps", 1.0 / scale.0, 4, true));
+    add(["used", "%"], number("utilisation", 100.0, 3, false));
+    add(["lost", "%"], number("loss_rate", 100.0, 3, false));
+    add(["RTT", "ms"], number("rtt_s_mean", 1e3, 3, true));
+    add(["RTT 95%", "ms"], number("rtt_s_p95", 1e3, 3, false));
+    add(["queue", "packets"], number("queue_packets_mean", 1.0, 3, false));
+    add(["sent", "again"], number("retransmissions", 1.0, 3, false));
+    add(["time-", "outs"], number("timeouts", 1.0, 2, false));
+    let has = |name: &str| {
+        o.results.iter().any(|r| r.measure(name).is_some_and(|e| e.mean.is_finite()))
+    };
+    if has("share") {
+        add(["share", "%"], number("share", 100.0, 3, false));
+    } else if o.results.iter().any(|r| r.flows > 1) {
+        add(["", "Jain"], number("jain", 1.0, 3, false));
+    } else {
+        add(["rough-", "ness"], number("cov_1s", 1.0, 3, false));
+    }
+    render(&columns, &o.results)
+}
+
+/// Scale of rates for the whole table, so that its rows compare.
+fn scale(o: &Outcome) -> (f64, &'static str) {
+    let goodputs = o.results.iter().filter_map(|r| r.measure("goodput_bps")).map(|e| e.mean);
+    match goodputs.fold(0.0, f64::max) {
+        x if x >= 2e9 => (1e9, "Gbit/s"),
+        x if x >= 1e6 => (1e6, "Mbit/s"),
+        x if x >= 2e3 => (1e3, "kbit/s"),
+        _ => (1.0, "bit/s"),
+    }
+}
+
+/// The cells of a measure, and of its interval if wanted.
+fn number(name: &'static str, factor: f64, decimals: usize, interval: bool) -> (Cell, Option<Cell>) {
+    let get = move |r: &ProtocolOutcome| r.measure(name).filter(|e| e.mean.is_finite());
+    let show = move |x: f64| {
+        if x.abs() >= 1e7 { format!("{x:.2e}") } else { format!("{x:.decimals$}") }
+    };
+    let mean: Cell = Box::new(move |r| get(r).map_or("-".into(), |e| show(e.mean * factor)));
+    let half: Option<Cell> = interval.then(|| {
+        Box::new(move |r: &ProtocolOutcome| {
+            let half = get(r).and_then(|e| e.ci95);
+            half.map_or(String::new(), |half| format!("±{}", show(half * factor)))
+        }) as Cell
+    });
+    (mean, half)
+}
+
+/// Decimals with which a column's largest number shows so many significant digits.
+fn decimals(o: &Outcome, name: &str, factor: f64, significant: i32) -> usize {
+    let values = o.results.iter().filter_map(|r| r.measure(name)).map(|e| (e.mean * factor).abs());
+    let most = values.filter(|x| x.is_finite()).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return 0;
+    }
+    (significant - 1 - most.log10().floor() as i32).clamp(0, 6) as usize
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_string();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+fn render(columns: &[Column], rows: &[ProtocolOutcome]) -> String {
+    let mut out = String::new();
+    let cells: Vec<Vec<String>> =
+        columns.iter().map(|c| rows.iter().map(|r| (c.cell)(r)).collect()).collect();
+    let width = |i: usize| {
+        let heads = columns[i].head.iter().map(|h| h.chars().count());
+        cells[i].iter().map(|c| c.chars().count()).chain(heads).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let mut line = |texts: &[&str]| {
+        let mut s = String::new();
+        for (i, text) in texts.iter().enumerate() {
+            let w = widths[i];
+            let _ = match columns[i].side {
+                Side::Left => write!(s, "{text:<w$}"),
+                Side::Right => write!(s, "  {text:>w$}"),
+                Side::Interval => write!(s, " {text:<w$}"),
+            };
+        }
+        out.push_str(s.trim_end());
+        out.push('\n');
+    };
+    for h in 0..2 {
+        line(&columns.iter().map(|c| c.head[h]).collect::<Vec<_>>());
+    }
+    for r in 0..rows.len() {
+        line(&cells.iter().map(|c| c[r].as_str()).collect::<Vec<_>>());
+    }
+    out
+}
+
+/// Text in lines of at most `most` characters.
+pub fn wrapped(text: &str, most: usize) -> String {
+    let (mut out, mut used) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let n = word.chars().count();
+        if used > 0 && used + 1 + n > most {
+            out.push('\n');
+            used = 0;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += n;
+    }
+    out
+}

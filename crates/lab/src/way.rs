@@ -1,0 +1,290 @@
+//! One direction of a link as users describe it: the values behind `queue=30p`, `loss=1%`, ….
+//!
+//! Shared by the one-line link specification and by scenario files, so that a key means the same
+//! in both.
+
+use narrows_base::units::{self, Unit};
+use narrows_base::{Duration, Rate, Spec, SpecError};
+use narrows_path::{Impairments, Limit, LinkConfig, LossSpec, QueueConfig, Trace, queue};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Keys of one direction, beside rate and delay. Each also exists as `reverse-…`.
+pub const KEYS: &[&str] =
+    &["queue", "loss", "aqm", "trace", "jitter", "reorder", "duplicate", "corrupt"];
+
+/// No router's queue is smaller than this many packets unless somebody says so.
+pub const FEWEST: u64 = 10;
+
+/// Room in a queue, before a bandwidth-delay product has become a number of packets.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Room {
+    /// A fixed limit.
+    Fixed(Limit),
+    /// So many times rate × base RTT, rounded up to whole packets.
+    Bdp(f64),
+    /// What a link has when nothing is said: one such product, at least [`FEWEST`] packets.
+    Usual,
+}
+
+/// One direction of a link as specified.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// Serialisation rate.
+    pub rate: Rate,
+    /// Propagation delay, one way.
+    pub delay: Duration,
+    /// Waiting room.
+    pub room: Room,
+    /// Queue management; `None` is drop-tail.
+    pub aqm: Option<Spec>,
+    /// Losses.
+    pub loss: Vec<LossSpec>,
+    /// Delivery opportunities that replace the rate, and the file that they came from.
+    pub trace: Option<(PathBuf, Arc<Trace>)>,
+    /// Jitter, reordering, duplication, corruption.
+    pub impairments: Impairments,
+}
+
+impl Way {
+    /// Without losses.
+    pub fn new(rate: Rate, delay: Duration, room: Room) -> Way {
+        Way {
+            rate,
+            delay,
+            room,
+            aqm: None,
+            loss: Vec::new(),
+            trace: None,
+            impairments: Impairments::default(),
+        }
+    }
+
+    /// What the other direction is when nothing is said: same rate, delay and queue, no loss.
+    pub fn mirrored(&self) -> Way {
+        Way { aqm: self.aqm.clone(), ..Way::new(self.rate, self.delay, self.room) }
+    }
+
+    /// Sets what `key` (one of [`KEYS`], `rate` or `delay`) says; files are found from `folder`.
+    ///
+    /// # Errors
+    /// An unknown key, or a value that it cannot have.
+    pub fn set(&mut self, key: &str, value: &str, folder: &Path) -> Result<(), SpecError> {
+        match key {
+            "rate" => self.rate = rate(value)?,
+            "delay" => self.delay = delay(value)?,
+            "queue" => self.room = room(value)?,
+            "loss" => self.loss = LossSpec::parse_all(value)?,
+            "aqm" => self.aqm = aqm(value)?,
+            "trace" => self.trace = Some(trace(value, folder)?),
+            "jitter" => self.impairments.jitter = delay(value)?,
+            "reorder" => (self.impairments.reorder, self.impairments.reorder_by) = reorder(value)?,
+            "duplicate" => self.impairments.duplicate = share(value)?,
+            "corrupt" => self.impairments.corrupt = share(value)?,
+            _ => return Err(SpecError::unknown("key", key, KEYS)),
+        }
+        Ok(())
+    }
+
+    /// Rate in bit/s, of the trace if there is one.
+    pub fn mean_bps(&self) -> f64 {
+        self.trace.as_ref().map_or(self.rate.as_bps() as f64, |t| t.1.mean_bps())
+    }
+
+    /// The room for this base RTT and these packets.
+    pub fn limit(&self, base_rtt: Duration, packet_bytes: u32) -> Limit {
+        match self.room {
+            Room::Fixed(limit) => limit,
+            Room::Bdp(factor) => {
+                Limit::Packets(bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor))
+            }
+            Room::Usual => {
+                let product = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, 1.0);
+                Limit::Packets(product.max(FEWEST))
+            }
+        }
+    }
+
+    /// For the simulator.
+    pub fn config(&self, base_rtt: Duration, packet_bytes: u32, changes: bool) -> LinkConfig {
+        LinkConfig {
+            rate: self.rate,
+            trace: self.trace.as_ref().map(|t| t.1.clone()),
+            delay: self.delay,
+            queue: QueueConfig {
+                limit: self.limit(base_rtt, packet_bytes),
+                aqm: self.aqm.clone(),
+            },
+            loss: self.loss.clone(),
+            impairments: self.impairments,
+            changes,
+        }
+    }
+
+    /// Keys and values that [`Way::set`] reads back to the same way.
+    pub fn pairs(&self) -> Vec<(&'static str, String)> {
+        let mut out = vec![("rate", rate_text(self.rate)), ("delay", time_text(self.delay))];
+        out.push(("queue", room_text(self.room)));
+        if let Some(aqm) = &self.aqm {
+            out.push(("aqm", aqm.to_string()));
+        }
+        if !self.loss.is_empty() {
+            out.push(("loss", loss_text(&self.loss)));
+        }
+        if let Some((file, _)) = &self.trace {
+            out.push(("trace", file.display().to_string()));
+        }
+        let i = &self.impairments;
+        if i.jitter > Duration::ZERO {
+            out.push(("jitter", time_text(i.jitter)));
+        }
+        if i.reorder > 0.0 {
+            out.push(("reorder", format!("{}/{}", i.reorder, time_text(i.reorder_by))));
+        }
+        if i.duplicate > 0.0 {
+            out.push(("duplicate", i.duplicate.to_string()));
+        }
+        if i.corrupt > 0.0 {
+            out.push(("corrupt", i.corrupt.to_string()));
+        }
+        out
+    }
+}
+
+/// `factor` × rate × base RTT in whole packets, rounded up.
+pub fn bdp_packets(bps: f64, base_rtt: Duration, packet_bytes: u32, factor: f64) -> u64 {
+    let bits = f64::from(packet_bytes.max(1)) * 8.0;
+    let packets = bps * (base_rtt.as_nanos() as f64) * factor / 1e9 / bits;
+    // 1.5 Mbit/s × 0.16 s is 30 packets, not 31: a float's last digits are not a packet.
+    (packets - packets * 1e-12).ceil() as u64
+}
+
+/// A rate; the message for a range says where ranges belong.
+pub(crate) fn rate(text: &str) -> Result<Rate, SpecError> {
+    no_range(text)?;
+    units::rate(text)
+}
+
+/// A time; the message for a range says where ranges belong.
+pub(crate) fn delay(text: &str) -> Result<Duration, SpecError> {
+    no_range(text)?;
+    let d = units::duration(text)?;
+    if d >= LONGEST {
+        return Err(SpecError::new(format!("'{text}' is longer than ten years")));
+    }
+    Ok(d)
+}
+
+/// Longest time that any part of a run may have: ten years. Far from the 584 years at which
+/// nanoseconds in 64 bits end, so sums of times cannot overflow.
+pub const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+fn no_range(text: &str) -> Result<(), SpecError> {
+    if text.contains("..") {
+        return Err(SpecError::new(format!(
+            "'{text}': a range belongs in access= or egress=, where it is drawn per flow"
+        )));
+    }
+    Ok(())
+}
+
+/// `30p`, `45kB`, `1bdp` or `unlimited`.
+pub(crate) fn room(text: &str) -> Result<Room, SpecError> {
+    const FORMS: &str = "a queue is written as 30p, 45kB, 1bdp or unlimited";
+    let t = text.trim();
+    if t == "unlimited" {
+        return Ok(Room::Fixed(Limit::Unlimited));
+    }
+    if let Some(number) = t.strip_suffix("bdp") {
+        let factor = if number.is_empty() { Ok(1.0) } else { units::number(number, Unit::None) };
+        return match factor {
+            Ok(x) if (0.0..=1e9).contains(&x) => Ok(Room::Bdp(x)),
+            _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
+        };
+    }
+    if let Some(number) = t.strip_suffix('p') {
+        let packets = number.trim().parse::<u64>();
+        return packets
+            .map(|n| Room::Fixed(Limit::Packets(n)))
+            .map_err(|_| SpecError::new(format!("'{t}' is not a whole number of packets; {FORMS}")));
+    }
+    if t.parse::<f64>().is_ok() {
+        return Err(SpecError::new(format!("'{t}' has no unit; {FORMS}")));
+    }
+    let bytes = units::number(t, Unit::Bytes).map_err(|_| SpecError::new(format!("'{t}': {FORMS}")))?;
+    Ok(Room::Fixed(Limit::Bytes(bytes.round() as u64)))
+}
+
+fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
+    let spec = Spec::parse(text)?;
+    let config = QueueConfig { limit: Limit::Unlimited, aqm: Some(spec.clone()) };
+    queue::limit(&config)?;
+    Ok(Some(spec))
+}
+
+fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecError> {
+    let path = folder.join(text);
+    let shown = path.display();
+    let content = std::fs::read(&path)
+        .map_err(|e| SpecError::new(format!("cannot read the trace '{shown}': {}", plain(&e))))?;
+    let content = String::from_utf8(content)
+        .map_err(|_| SpecError::new(format!("the trace '{shown}' is not text")))?;
+    let trace = Trace::parse(&content).map_err(|e| e.at(&format!("trace '{shown}'")))?;
+    // A saved scenario must find the file from anywhere.
+    let path = std::path::absolute(&path).unwrap_or(path);
+    Ok((path, Arc::new(trace)))
+}
+
+/// What went wrong with a file, without the operating system's error number.
+pub fn plain(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
+fn reorder(text: &str) -> Result<(f64, Duration), SpecError> {
+    let (p, late) = text.rsplit_once('/').ok_or_else(|| {
+        SpecError::new(format!("'{text}': reordering is written as 1%/5ms: how often, how late"))
+    })?;
+    Ok((share(p)?, delay(late)?))
+}
+
+fn share(text: &str) -> Result<f64, SpecError> {
+    let p = units::number(text, Unit::Fraction)?;
+    if !(0.0..=1.0).contains(&p) {
+        return Err(SpecError::new(format!("'{text}' must be between 0 and 1 (100%)")));
+    }
+    Ok(p)
+}
+
+/// Losses as one text.
+pub fn loss_text(loss: &[LossSpec]) -> String {
+    if loss.is_empty() {
+        return "none".into();
+    }
+    // `uniform(1%)` reads back, and is what 1% means.
+    let texts: Vec<String> = loss.iter().map(LossSpec::text).collect();
+    texts.join("+")
+}
+
+/// A rate that reads back exactly.
+pub fn rate_text(rate: Rate) -> String {
+    let text = rate.to_string();
+    if units::rate(&text) == Ok(rate) { text } else { format!("{}bit/s", rate.as_bps()) }
+}
+
+/// A time that reads back exactly.
+pub fn time_text(d: Duration) -> String {
+    let text = d.to_string();
+    if units::duration(&text) == Ok(d) { text } else { format!("{}ns", d.as_nanos()) }
+}
+
+/// A queue's room as text.
+pub fn room_text(room: Room) -> String {
+    match room {
+        Room::Fixed(Limit::Unlimited) => "unlimited".into(),
+        Room::Fixed(Limit::Packets(n)) => format!("{n}p"),
+        Room::Fixed(Limit::Bytes(n)) => format!("{n}B"),
+        Room::Bdp(x) => format!("{x}bdp"),
+        Room::Usual => "1bdp".into(),
+    }
+}

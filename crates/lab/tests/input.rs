@@ -1,0 +1,251 @@
+//! What users may write: links and scenarios, good and bad.
+
+use narrows_base::{Duration, Rate};
+use narrows_lab::way::Room;
+use narrows_lab::{Link, Plan, Question, links, scenario_file};
+use narrows_path::Limit;
+use proptest::prelude::*;
+use std::path::Path;
+
+fn link(text: &str) -> Link {
+    Link::parse(text, Path::new("")).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+fn limit(text: &str) -> Limit {
+    match link(text).resolved(1000).forward.room {
+        Room::Fixed(limit) => limit,
+        other => panic!("{other:?} is not resolved"),
+    }
+}
+
+#[test]
+fn a_link_is_rate_delay_and_keys() {
+    let l = link("1.5Mbit/s,80ms,queue=30p,loss=ge(g=0.13%,h=12.5%),access=10Mbit/s/0.1ms");
+    assert_eq!(l.forward.rate, Rate::from_bps(1_500_000));
+    assert_eq!(l.forward.delay, Duration::from_millis(80));
+    assert_eq!(l.base_rtt(), Duration::from_micros(160_200));
+    assert_eq!(l.forward.loss.len(), 1);
+    assert!(l.back.loss.is_empty(), "losses strike data's direction unless told otherwise");
+    assert_eq!((l.back.rate, l.back.delay, l.back.room), (l.forward.rate, l.forward.delay, l.forward.room));
+}
+
+#[test]
+fn the_other_direction_differs_where_told() {
+    let l = link("10Mbit/s,20ms,queue=50p,reverse-rate=1Mbit/s,reverse-delay=30ms,reverse-queue=9kB,reverse-loss=2%");
+    assert_eq!(l.back.rate, Rate::from_bps(1_000_000));
+    assert_eq!(l.base_rtt(), Duration::from_millis(50));
+    assert_eq!(l.back.room, Room::Fixed(Limit::Bytes(9000)));
+    assert_eq!((l.back.loss.len(), l.forward.loss.len()), (1, 0));
+}
+
+#[test]
+fn a_product_is_rate_times_base_rtt_rounded_up() {
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp"), Limit::Packets(30));
+    // Access and egress links count, there and back: 240 000 + 300 bits are more than 30 packets.
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp,access=10Mbit/s/0.1ms"), Limit::Packets(31));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=2bdp"), Limit::Packets(60));
+    assert_eq!(limit("1.5Mbit/s,80ms"), Limit::Packets(30));
+    assert_eq!(limit("1.5Mbit/s,0s"), Limit::Packets(10));
+    assert_eq!(limit("1.5Mbit/s,0s,queue=1bdp"), Limit::Packets(0));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=45kB"), Limit::Bytes(45_000));
+    assert_eq!(limit("1bit/s,1ns"), Limit::Packets(10));
+}
+
+#[test]
+fn every_named_link_is_read_and_shown_in_full() {
+    for entry in links::LINKS {
+        let l = link(entry.card.name);
+        let again = link(&l.to_string());
+        assert_eq!(again.to_string(), l.to_string(), "{}", entry.card.name);
+        assert_eq!(again.base_rtt(), l.base_rtt());
+    }
+    // A name's keys may be replaced.
+    assert!(link("geo,queue=7p").to_string().contains("queue=7p"));
+}
+
+#[test]
+fn ranges_are_drawn_per_flow_and_side_and_repeat() {
+    let side = link("1Mbit/s,10ms,access=15Mbit/s/0.5ms..2ms").access.unwrap();
+    let a = side.draw(1, "access", "main.0");
+    assert_eq!(a, side.draw(1, "access", "main.0"));
+    assert_ne!(a, side.draw(1, "egress", "main.0"));
+    assert_ne!(a, side.draw(1, "access", "main.1"));
+    assert_ne!(a, side.draw(2, "access", "main.0"));
+    assert!(a.1 >= Duration::from_micros(500) && a.1 < Duration::from_millis(2));
+}
+
+#[test]
+fn bad_links_get_one_line_that_says_what_would_be_right() {
+    for (bad, hint) in [
+        ("", "RATE,DELAY"),
+        ("gao", "did you mean 'geo'"),
+        ("1.5Mbit/s", "delay is missing"),
+        ("1.5Mbit/s,queue=3p", "delay is missing"),
+        ("1.5,80ms", "no unit"),
+        ("1.5Mbit/s,80", "80ms or 1.5s"),
+        ("0bit/s,80ms", "at least 1bit/s"),
+        ("1.5Mbit/s,-80ms", "negative"),
+        ("1.5Mbit/s,80ms,queu=30p", "did you mean 'queue'"),
+        ("1.5Mbit/s,80ms,queue=30", "30p"),
+        ("1.5Mbit/s,80ms,queue=1.5p", "whole number"),
+        ("1.5Mbit/s,80ms,queue=-1p", "whole number"),
+        ("1.5Mbit/s,80ms,queue=", "no value"),
+        ("1.5Mbit/s,80ms,queue=3p,queue=4p", "twice"),
+        ("1.5Mbit/s,80ms,loss=101%", "between 0 and 1"),
+        ("1.5Mbit/s,80ms,loss=uniforn(1%)", "did you mean 'uniform'"),
+        ("1.5Mbit/s,80ms,loss=ge(g=1%", "')' is missing"),
+        ("1.5Mbit/s,80ms,aqm=redd", "queue"),
+        ("1.5Mbit/s,80ms,trace=/no/such/file", "no such file"),
+        ("1.5Mbit/s,80ms,access=10Mbit/s", "RATE/DELAY"),
+        ("1.5Mbit/s,80ms,access=10Mbit/s/2ms..1ms", "backwards"),
+        ("1.5Mbit/s,1ms..2ms", "access= or egress="),
+        ("1.5Mbit/s,80ms,reorder=1%", "1%/5ms"),
+        ("1.5Mbit/s,80ms,reverse-lose=1%", "did you mean 'reverse-loss'"),
+        ("1.5Mbit/s,99h99", "unknown unit"),
+        ("1.5Mbit/s,1e30s", "ten years"),
+        ("1.5Mbit/s,80ms,30p", "not key=value"),
+    ] {
+        let e = match Link::parse(bad, Path::new("")) {
+            Err(e) => e.to_string(),
+            Ok(l) => panic!("'{bad}' was taken for {l}"),
+        };
+        assert!(e.contains(hint), "'{bad}': {e}");
+        assert!(!e.contains('\n'), "'{bad}': {e}");
+    }
+}
+
+const GOOD: &str = r#"
+duration = "1s"
+[[link]]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = "10p"
+[[link]]
+from = "b"
+to = "c"
+rate = "500kbit/s"
+delay = "5ms"
+reverse = { loss = "1%" }
+[[flows]]
+protocol = "reno"
+from = "a"
+to = "c"
+count = 2
+source = "transfer(size=20kB)"
+[[flows]]
+protocol = "cubic"
+from = "c"
+to = "b"
+start = "100ms"
+stop = "900ms"
+[[change]]
+at = "500ms"
+link = "b-c"
+rate = "2Mbit/s"
+loss = "1%"
+[probe]
+interval = "100ms"
+links = ["a-b.back"]
+"#;
+
+fn scenario(text: &str) -> Result<Plan, String> {
+    let s = scenario_file::parse(text, Path::new("")).map_err(|e| e.to_string())?;
+    Plan::new(s).map_err(|e| e.to_string())
+}
+
+#[test]
+fn a_scenario_has_routes_bottlenecks_and_changes() {
+    let plan = scenario(GOOD).unwrap();
+    assert_eq!(plan.bottleneck_name(0), "b-c");
+    assert_eq!(plan.bottleneck_name(1), "b-c.back");
+    let n = plan.network(0, 1, true);
+    assert_eq!(n.groups[0].flows[1].forward, [0, 2]);
+    assert_eq!(n.groups[0].flows[1].back, [3, 1]);
+    assert_eq!(n.groups[1].flows[0].forward, [3]);
+    assert!(n.links[2].config.changes && !n.links[0].config.changes);
+    assert!(n.links[1].metered, "a probe watches it");
+    assert_eq!(n.changes.len(), 2);
+}
+
+#[test]
+fn a_saved_scenario_reads_back_to_the_same_file() {
+    let first = scenario_file::parse(GOOD, Path::new("")).unwrap();
+    let text = scenario_file::text(&first);
+    let again = scenario_file::parse(&text, Path::new("")).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert_eq!(scenario_file::text(&again), text);
+}
+
+#[test]
+fn bad_scenarios_get_the_line_and_what_would_be_right() {
+    for (from, to, hint) in [
+        ("queue = \"10p\"", "queu = \"10p\"", "line 8: unknown key 'queu'; did you mean 'queue'?"),
+        ("queue = \"10p\"", "queue = 10", "line 8"),
+        ("queue = \"10p\"", "queue = \"10\"", "line 8: queue: '10' has no unit"),
+        ("rate = \"1Mbit/s\"", "rate = \"1Mbit/x\"", "line 6: rate"),
+        ("rate = \"1Mbit/s\"\n", "", "rate"),
+        ("protocol = \"reno\"", "protocol = \"renno\"", "did you mean 'reno'"),
+        ("protocol = \"reno\"", "protocol = \"each\"", "protocols = "),
+        ("to = \"c\"\ncount", "to = \"d\"\ncount", "line 15: no link reaches the node 'd'"),
+        ("count = 2", "count = 0", "line 19: count = 0 must be between"),
+        ("count = 2", "count = -2", "must be between"),
+        ("link = \"b-c\"", "link = \"b-d\"", "line 27: unknown link 'b-d'; did you mean"),
+        ("at = \"500ms\"", "at = \"5s\"", "after the end"),
+        ("stop = \"900ms\"", "stop = \"50ms\"", "before it starts"),
+        ("duration = \"1s\"", "duration = \"0s\"", "longer than 0s"),
+        ("duration = \"1s\"", "duration = \"1s\"\nwarmup = \"1s\"", "warm-up"),
+        ("duration = \"1s\"", "duration = \"1s\"\npreset = \"ns\"", "did you mean 'ns2'"),
+        ("duration = \"1s\"", "duration = \"1s", "line 2"),
+        ("interval = \"100ms\"", "interval = \"1ns\"", "million samples"),
+        ("links = [\"a-b.back\"]", "links = [\"a-b.bakc\"]", "did you mean 'a-b.back'"),
+        ("[[link]]\nfrom = \"b\"", "[[lnk]]\nfrom = \"b\"", "unknown key 'lnk'; did you mean 'link'?"),
+    ] {
+        assert!(GOOD.contains(from), "{from}");
+        let bad = GOOD.replacen(from, to, 1);
+        let e = scenario(&bad).err().unwrap_or_else(|| panic!("taken: {to}"));
+        assert!(e.contains(hint), "{to}: {e}");
+        assert!(!e.contains('\n'), "{to}: {e}");
+    }
+    assert!(scenario("").unwrap_err().contains("no flows"));
+}
+
+#[test]
+fn bad_questions_name_the_flag() {
+    let ask = |change: &dyn Fn(&mut Question)| {
+        let mut q = Question::default();
+        change(&mut q);
+        q.scenario(Path::new("")).map(|_| ()).unwrap_err().to_string()
+    };
+    assert!(ask(&|q| q.protocols = "reno,renoo".into()).starts_with("--protocols: "));
+    assert!(ask(&|q| q.protocols = "reno,,sack".into()).contains("missing"));
+    assert!(ask(&|q| q.protocols = "reno,reno".into()).contains("twice"));
+    assert!(ask(&|q| q.protocols = "vegas(alpah=1)".into()).contains("did you mean 'alpha'"));
+    assert!(ask(&|q| q.against = Some("reno:x".into())).starts_with("--against: "));
+    assert!(ask(&|q| q.reverse = Some("reno:0".into())).starts_with("--reverse: "));
+    assert!(ask(&|q| q.link = "nowhere".into()).starts_with("--link: "));
+    assert!(ask(&|q| q.packet = 40).starts_with("--packet: "));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn no_link_makes_the_parser_panic(text in ".{0,60}") {
+        let _ = Link::parse(&text, Path::new("/nonexistent"));
+    }
+    #[test]
+    fn no_keys_make_the_parser_panic(
+        key in "(queue|loss|aqm|access|egress|jitter|reorder|reverse-rate|reverse-queue|duplicate)",
+        value in "[-0-9a-zA-Z.,()=/%+]{0,24}",
+    ) {
+        if let Ok(l) = Link::parse(&format!("1Mbit/s,10ms,{key}={value}"), Path::new("/nonexistent")) {
+            let l = l.resolved(1000);
+            // What was understood is understood again.
+            prop_assert_eq!(link(&l.to_string()).to_string(), l.to_string());
+        }
+    }
+    #[test]
+    fn no_scenario_makes_the_reader_panic(text in "[\\[\\]a-z\"= \n.0-9]{0,80}") {
+        let _ = scenario(&text);
+        let _ = scenario(&format!("{GOOD}\n{text}"));
+    }
+}

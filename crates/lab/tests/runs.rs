@@ -1,0 +1,137 @@
+//! What comes out: the same luck, the same digests, the shape of the JSON.
+
+use narrows_base::Duration;
+use narrows_lab::collect::{About, collect};
+use narrows_lab::execute::{Control, execute};
+use narrows_lab::{Outcome, Plan, Question, Scenario, json, scenario_file, summary};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+fn question() -> Question {
+    Question {
+        protocols: "reno,stpd".into(),
+        duration: Duration::from_secs(5),
+        seeds: 3,
+        ..Question::default()
+    }
+}
+
+fn answer(scenario: Scenario, jobs: usize) -> Outcome {
+    let plan = Plan::new(scenario).unwrap();
+    let stop = AtomicBool::new(false);
+    let runs = execute(&plan, &Control { stop: &stop, progress: &|_| (), jobs }).unwrap();
+    let about = About {
+        command: "compare",
+        command_line: "narrows compare".into(),
+        link: "a link".into(),
+        path: "a path".into(),
+    };
+    collect(&plan, about, &runs)
+}
+
+fn ask(q: &Question) -> Outcome {
+    answer(q.scenario(Path::new("")).unwrap().0, 1)
+}
+
+#[test]
+fn a_saved_comparison_repeats_to_the_digest_on_any_number_of_jobs() {
+    let q = Question {
+        link: "dsl,loss=0.5%,jitter=1ms".into(),
+        flows: 2,
+        against: Some("cubic".into()),
+        reverse: Some("sack:1".into()),
+        stagger: Duration::from_secs(1),
+        ..question()
+    };
+    let (scenario, _) = q.scenario(Path::new("")).unwrap();
+    let text = scenario_file::text(&scenario);
+    let saved = scenario_file::parse(&text, Path::new("")).unwrap();
+    let one = answer(scenario.clone(), 1);
+    for other in [answer(scenario, 2), answer(saved, 2)] {
+        assert_eq!(json::outcome(&other)["results"], json::outcome(&one)["results"]);
+    }
+}
+
+#[test]
+fn the_json_has_every_measure_and_no_nan() {
+    let q = Question { against: Some("reno:2".into()), flows: 2, ..question() };
+    let o = json::outcome(&ask(&q));
+    for key in ["command", "version", "seed", "link", "duration_s", "results"] {
+        assert!(!o[key].is_null(), "{key}");
+    }
+    assert_eq!(o["results"].as_array().unwrap().len(), 2);
+    for r in o["results"].as_array().unwrap() {
+        for key in [
+            "goodput_bps", "throughput_bps", "utilisation", "loss_rate", "queue_loss_rate",
+            "random_loss_rate", "offered_over_delivered", "queue_packets_mean",
+            "queue_packets_max", "rtt_s_min", "rtt_s_mean", "rtt_s_p95", "retransmissions",
+            "timeouts", "cov_1s", "jain", "share", "theta",
+        ] {
+            assert!(r[key]["mean"].is_f64(), "{key}: {}", r[key]);
+            assert!(r[key]["ci95"].is_f64(), "{key}: {}", r[key]);
+        }
+        assert_eq!((r["flows"].as_u64(), r["seeds"].as_u64()), (Some(2), Some(3)));
+        assert_eq!(r["per_flow"].as_array().unwrap().len(), 2);
+        let sum: f64 = r["per_flow"].as_array().unwrap().iter()
+            .map(|f| f["goodput_bps"]["mean"].as_f64().unwrap()).sum();
+        assert!((sum / r["goodput_bps"]["mean"].as_f64().unwrap() - 1.0).abs() < 1e-9);
+        let part = |k: &str| r[k]["mean"].as_f64().unwrap();
+        assert!((part("queue_loss_rate") + part("random_loss_rate") - part("loss_rate")).abs() < 1e-12);
+        assert!(part("utilisation") <= 1.0 && part("goodput_bps") < part("throughput_bps"));
+    }
+}
+
+#[test]
+fn one_seed_has_no_interval_and_nobody_to_share_with_has_no_share() {
+    let o = json::outcome(&ask(&Question { seeds: 1, ..question() }));
+    let r = &o["results"][0];
+    assert!(r["goodput_bps"]["ci95"].is_null() && r["goodput_bps"]["mean"].is_f64());
+    assert!(r.get("share").is_none() && r.get("theta").is_none());
+}
+
+#[test]
+fn a_protocol_meets_the_same_luck_whoever_else_is_compared() {
+    let alone = ask(&Question { protocols: "stpd".into(), ..question() });
+    let beside = ask(&question());
+    assert_eq!(alone.results[0].digest, beside.results[1].digest);
+}
+
+#[test]
+fn absurd_but_legal_links_run_and_give_null_where_there_is_nothing() {
+    for (link, duration) in [
+        ("1bit/s,80ms", Duration::from_secs(5)),
+        ("400Gbit/s,80ms", Duration::from_millis(200)),
+        ("1.5Mbit/s,80ms,queue=0p", Duration::from_secs(5)),
+        ("1.5Mbit/s,80ms,loss=100%", Duration::from_secs(5)),
+        ("1.5Mbit/s,0s", Duration::from_secs(2)),
+        ("1.5Mbit/s,80ms", Duration::from_nanos(1)),
+    ] {
+        let o = ask(&Question { link: link.into(), duration, seeds: 1, ..question() });
+        let text = serde_json::to_string(&json::outcome(&o)).unwrap();
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{link}");
+        assert_eq!(summary::csv(&o).lines().count(), 3);
+        assert_eq!(summary::table(&o).lines().count(), 4);
+    }
+}
+
+#[test]
+fn the_table_fits_a_hundred_columns_and_the_advice_names_a_protocol() {
+    let q = Question { protocols: "vegas(alpha=1,beta=3,initial-window=2),bbr,stpd".into(), ..question() };
+    let o = ask(&q);
+    for line in summary::table(&o).lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    assert!(o.recommendation.starts_with("Use "), "{}", o.recommendation);
+}
+
+#[test]
+fn an_interruption_keeps_what_is_finished() {
+    let plan = Plan::new(question().scenario(Path::new("")).unwrap().0).unwrap();
+    let stop = AtomicBool::new(false);
+    // Of six runs (2 protocols × 3 seeds), stop after a bit more than half.
+    let progress = |f: f64| stop.store(f > 0.55, std::sync::atomic::Ordering::Relaxed);
+    let runs = execute(&plan, &Control { stop: &stop, progress: &progress, jobs: 1 }).unwrap();
+    let finished: Vec<usize> = runs.iter().map(|r| r.iter().flatten().count()).collect();
+    assert!(finished.iter().sum::<usize>() >= 3 && finished.iter().sum::<usize>() < 6, "{finished:?}");
+    assert!(finished[0].abs_diff(finished[1]) <= 1, "{finished:?}");
+}
