@@ -74,6 +74,8 @@ const BUCKETS: u64 = 8192;
 const MASK: u64 = BUCKETS - 1;
 const WORDS: usize = BUCKETS as usize / 64;
 const NIL: u32 = u32::MAX;
+/// Places that a late comer to the bucket in hand may walk.
+const CROWD: usize = 48;
 /// Pops between two looks at the bucket width.
 const REVIEW: u32 = 8192;
 
@@ -95,6 +97,8 @@ pub struct Calendar {
     stored: usize,
     /// The bucket in hand, latest first.
     current: Vec<Event>,
+    /// Late comers to a bucket in hand that is crowded (a million flows that start at once).
+    crowd: BinaryHeap<Reverse<Event>>,
     /// Absolute number of the bucket in hand.
     bucket: u64,
     /// A bucket is 2^shift nanoseconds.
@@ -115,6 +119,7 @@ impl Default for Calendar {
             summary: [0; WORDS / 64],
             stored: 0,
             current: Vec::new(),
+            crowd: BinaryHeap::new(),
             bucket: 0,
             shift: 14,
             far: BinaryHeap::new(),
@@ -148,6 +153,9 @@ impl Calendar {
     /// Takes the earliest event if it is not after `until`.
     #[inline]
     pub fn pop(&mut self, until: Time) -> Option<Event> {
+        if !self.crowd.is_empty() {
+            return self.pop_crowded(until);
+        }
         if self.current.is_empty() {
             self.open_next();
         }
@@ -160,13 +168,35 @@ impl Calendar {
         Some(event)
     }
 
+    /// The earlier of the bucket in hand and its late comers.
+    #[cold]
+    fn pop_crowded(&mut self, until: Time) -> Option<Event> {
+        let late = self.crowd.peek()?.0;
+        let event = self.current.last().map_or(late, |e| late.min(*e));
+        if event.time > until {
+            return None;
+        }
+        if event == late {
+            self.crowd.pop();
+        } else {
+            self.current.pop();
+        }
+        self.pops += 1;
+        Some(event)
+    }
+
     #[inline]
     fn push_current(&mut self, event: Event) {
         let mut at = self.current.len();
-        while at > 0 && self.current[at - 1] < event {
+        let least = at.saturating_sub(CROWD);
+        while at > least && self.current[at - 1] < event {
             at -= 1;
         }
-        self.current.insert(at, event);
+        if at == least && least > 0 {
+            self.crowd.push(Reverse(event));
+        } else {
+            self.current.insert(at, event);
+        }
     }
 
     #[inline]
@@ -319,7 +349,7 @@ impl Calendar {
 
 impl std::fmt::Debug for Calendar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let pending = self.stored + self.current.len() + self.far.len();
+        let pending = self.stored + self.current.len() + self.crowd.len() + self.far.len();
         write!(f, "Calendar({pending} events, buckets of 2^{} ns)", self.shift)
     }
 }
@@ -357,6 +387,21 @@ mod tests {
             }
             assert_eq!(calendar.pop(Time::NEVER), None);
         }
+    }
+
+    #[test]
+    fn a_crowd_at_one_instant_keeps_its_order() {
+        let mut c = Calendar::new();
+        for i in (0..20_000).rev() {
+            c.push(Event::new(Time::from_nanos(7), KINDS[i as usize % 7], i));
+        }
+        let mut last = None;
+        for _ in 0..20_000 {
+            let e = c.pop(Time::NEVER);
+            assert!(e > last);
+            last = e;
+        }
+        assert_eq!(c.pop(Time::NEVER), None);
     }
 
     #[test]
