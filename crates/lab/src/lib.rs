@@ -20,6 +20,7 @@ pub mod measure;
 pub mod outcome;
 pub mod output;
 pub mod parquet;
+pub mod picture;
 pub mod plan;
 pub mod report;
 pub mod route;

@@ -2,7 +2,7 @@
 
 use crate::outcome::Outcome;
 use crate::way::plain;
-use crate::{json, parquet, report, summary};
+use crate::{json, parquet, picture, report, summary};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,9 @@ pub fn check_folder(folder: &Path) -> Result<(), String> {
     }
     // Where it does not exist yet, what does exist of its path must be a folder.
     match folder.ancestors().find(|a| a.exists()) {
-        Some(there) if !there.is_dir() => Err(format!(
-            "--out {}: {} is a file, not a folder",
-            folder.display(),
-            there.display()
-        )),
+        Some(there) if !there.is_dir() => {
+            Err(format!("--out {}: {} is a file, not a folder", folder.display(), there.display()))
+        }
         _ => Ok(()),
     }
 }
@@ -59,6 +57,7 @@ pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, Strin
         whole(&folder.join("series.parquet"), |p| {
             parquet::write_series(outcome, p).map_err(|e| io::Error::other(e.to_string()))
         })?,
+        whole(&folder.join("comparison.svg"), |p| fs::write(p, picture::svg(outcome)))?,
         whole(&folder.join("report.html"), |p| report::write_html(outcome, p))?,
     ])
 }
@@ -67,10 +66,7 @@ pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, Strin
 ///
 /// # Errors
 /// One line that names the file and what went wrong.
-pub fn whole(
-    path: &Path,
-    write: impl FnOnce(&Path) -> io::Result<()>,
-) -> Result<PathBuf, String> {
+pub fn whole(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<PathBuf, String> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(name);
