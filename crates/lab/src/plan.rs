@@ -8,6 +8,7 @@ use narrows_flow::Protocol;
 use narrows_path::{Change, LinkConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Most links on a route; the simulator's own limit is 200.
 const LONGEST_ROUTE: usize = 190;
@@ -76,7 +77,8 @@ impl Plan {
         for c in &scenario.changes {
             let link = direction(&scenario, &c.link).map_err(|e| at(c.line, e))?;
             if c.at > scenario.duration {
-                let e = format!("a change at {} comes after the end at {}", c.at, scenario.duration);
+                let e =
+                    format!("a change at {} comes after the end at {}", c.at, scenario.duration);
                 return Err(at(c.line, SpecError::new(e)));
             }
             changes.push((time(c.at), link as usize, c.change.clone()));
@@ -100,7 +102,7 @@ impl Plan {
                 let changing = self.changes.iter().any(|c| c.1 == index);
                 let config = way.config(rtt, s.packet, changing);
                 let metered = self.metered.contains(&(index as u32));
-                links.push(LinkSpec { name, config, metered });
+                links.push(LinkSpec { name, config: config.into(), metered });
             }
         }
         let groups = (s.flows.iter().zip(&self.groups))
@@ -152,11 +154,15 @@ impl Plan {
             let link = self.groups[*group].bottleneck;
             if named.insert(link) {
                 let w = way(s, link);
-                let rtt = s.links[link as usize / 2].there.delay + s.links[link as usize / 2].back.delay;
+                let rtt =
+                    s.links[link as usize / 2].there.delay + s.links[link as usize / 2].back.delay;
                 let room = room_text(Room::Fixed(w.limit(rtt, s.packet)));
                 text += &format!(
                     "; bottleneck {}: {}, {}, queue {room}, loss {}",
-                    name_of(s, link), rate_text(w.rate), w.delay, loss_text(&w.loss)
+                    name_of(s, link),
+                    rate_text(w.rate),
+                    w.delay,
+                    loss_text(&w.loss)
                 );
             }
         }
@@ -192,12 +198,12 @@ pub(crate) fn at(line: usize, e: SpecError) -> SpecError {
 
 fn way(s: &Scenario, link: u32) -> &Way {
     let wire = &s.links[link as usize / 2];
-    if link % 2 == 0 { &wire.there } else { &wire.back }
+    if link.is_multiple_of(2) { &wire.there } else { &wire.back }
 }
 
 fn name_of(s: &Scenario, link: u32) -> String {
     let name = &s.links[link as usize / 2].name;
-    if link % 2 == 0 { name.clone() } else { back_name(name) }
+    if link.is_multiple_of(2) { name.clone() } else { back_name(name) }
 }
 
 /// The directed link of that name.
@@ -215,7 +221,10 @@ fn check_times(s: &Scenario) -> Result<(), SpecError> {
         return Err(SpecError::new("the duration must be longer than 0s"));
     }
     if s.duration > LONGEST {
-        return Err(SpecError::new(format!("a duration of {} is longer than ten years", s.duration)));
+        return Err(SpecError::new(format!(
+            "a duration of {} is longer than ten years",
+            s.duration
+        )));
     }
     if s.warmup >= s.duration {
         return Err(SpecError::new(format!(
@@ -224,7 +233,10 @@ fn check_times(s: &Scenario) -> Result<(), SpecError> {
         )));
     }
     if s.probe.interval == Some(Duration::ZERO) {
-        return Err(at(s.probe.line, SpecError::new("the probe's interval must be longer than 0s")));
+        return Err(at(
+            s.probe.line,
+            SpecError::new("the probe's interval must be longer than 0s"),
+        ));
     }
     if let Some(i) = s.probe.interval
         && s.duration.as_nanos() / i.as_nanos() > 1_000_000
@@ -255,7 +267,8 @@ fn check_names(s: &Scenario) -> Result<(), SpecError> {
     let mut seen = BTreeSet::new();
     for flows in &s.flows {
         if !seen.insert(flows.name.as_str()) {
-            let e = format!("two groups of flows are called '{}'; give one another name", flows.name);
+            let e =
+                format!("two groups of flows are called '{}'; give one another name", flows.name);
             return Err(at(flows.line, SpecError::new(e)));
         }
     }
@@ -284,9 +297,10 @@ fn group(s: &Scenario, map: &Map<'_>, flows: &Flows) -> Result<Group, SpecError>
             flows.from, flows.to
         )));
     }
-    let slowest = forward.iter().copied().min_by(|a, b| {
-        way(s, *a).mean_bps().total_cmp(&way(s, *b).mean_bps())
-    });
+    let slowest = forward
+        .iter()
+        .copied()
+        .min_by(|a, b| way(s, *a).mean_bps().total_cmp(&way(s, *b).mean_bps()));
     let mut bottleneck = slowest.unwrap_or(0);
     if let Some(name) = &s.bottleneck {
         let wanted = direction(s, name)?;
@@ -305,9 +319,14 @@ fn flow(flows: &Flows, group: &Group, i: usize, seed: u64, links: &mut Vec<LinkS
         own.map(|own| {
             let (rate, delay) = own.side.draw(seed, own.stream, &name);
             let there = links.len() as u32;
-            for direction in [format!("{name}.{place}"), format!("{name}.{place}.back")] {
-                let config = LinkConfig::plain(rate, delay);
-                links.push(LinkSpec { name: direction, config, metered: false });
+            // Thousands of flows may have links of their own that are alike.
+            let alike = |l: &&LinkSpec| l.config.is_plain(rate, delay);
+            let config = match links.iter().rev().take(4).find(alike) {
+                Some(link) => link.config.clone(),
+                None => Arc::new(LinkConfig::plain(rate, delay)),
+            };
+            for name in [format!("{name}.{place}"), format!("{name}.{place}.back")] {
+                links.push(LinkSpec { name, config: config.clone(), metered: false });
             }
             there
         })

@@ -37,6 +37,17 @@ impl LinkConfig {
             changes: false,
         }
     }
+
+    /// Whether this is what [`plain`](LinkConfig::plain) makes of a rate and a delay.
+    pub fn is_plain(&self, rate: Rate, delay: Duration) -> bool {
+        self.rate == rate
+            && self.delay == delay
+            && self.trace.is_none()
+            && self.queue == QueueConfig::default()
+            && self.loss.is_empty()
+            && self.impairments == Impairments::default()
+            && !self.changes
+    }
 }
 
 /// How many packets may wait; the one in transmission is not counted.

@@ -8,6 +8,7 @@ use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_flow::{Preset, Protocol};
 use narrows_path::{Limit, LinkConfig, QueueConfig};
 use narrows_sim::{FlowResult, FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec};
+use std::sync::Arc;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -39,17 +40,25 @@ fn main() {
 /// The dumbbell: base round-trip propagation of 24 ms, a queue of one bandwidth-delay product.
 fn network(n: u64, mbps: u64, seconds: u64, protocol: &str, idle: bool) -> NetworkSpec {
     let room = (mbps * 24_000).div_ceil(8_000);
-    let link = |name: String, config: LinkConfig, metered| LinkSpec { name, config, metered };
-    let gigabit = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
+    let link = |name: String, config: &Arc<LinkConfig>, metered| LinkSpec {
+        name,
+        config: config.clone(),
+        metered,
+    };
+    let gigabit = Rate::from_bps(1_000_000_000);
+    let gigabit = Arc::new(LinkConfig::plain(gigabit, Duration::from_millis(1)));
     let rate = Rate::from_bps(mbps * 1_000_000);
     let mut there = LinkConfig::plain(rate, Duration::from_millis(10));
     let back = there.clone();
     there.queue = QueueConfig { limit: Limit::Packets(room), aqm: None };
-    let mut links = vec![link("there".into(), there, true), link("back".into(), back, false)];
+    let mut links = vec![
+        link("there".into(), &Arc::new(there), true),
+        link("back".into(), &Arc::new(back), false),
+    ];
     let mut flows = Vec::new();
     for i in 0..n {
         for side in ["in", "out", "ack-in", "ack-out"] {
-            links.push(link(format!("{side}.{i}"), gigabit.clone(), false));
+            links.push(link(format!("{side}.{i}"), &gigabit, false));
         }
         let first = 2 + 4 * i as u32;
         flows.push(FlowSpec {

@@ -47,6 +47,22 @@ struct Route {
     series: u32,
 }
 
+/// Which flow of which group.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    spec: &'a NetworkSpec,
+    index: usize,
+    group: &'a GroupSpec,
+    n: usize,
+}
+
+impl Place<'_> {
+    /// The flow's luck: it follows the group's name and the flow's number.
+    fn key(&self, luck: Luck) -> Luck {
+        luck.named("flow").named(&self.group.name).numbered(self.n as u64)
+    }
+}
+
 struct Network {
     calendar: Calendar,
     nodes: Vec<Node>,
@@ -84,8 +100,9 @@ pub fn run(
 impl Network {
     fn build(spec: &NetworkSpec) -> Result<Network, SimError> {
         let luck = Luck::seed(spec.seed);
-        let groups = expand(spec, luck)?;
-        let total: usize = groups.iter().map(Vec::len).sum();
+        let transfers = transfers(spec, luck)?;
+        let made = spec.groups.iter().zip(&transfers);
+        let total: usize = made.map(|(g, t)| t.as_ref().map_or(g.flows.len(), Vec::len)).sum();
         if total > MAX_FLOWS {
             return Err(SimError::Spec(format!(
                 "{total} flows (transfers of web sources included) are more than {MAX_FLOWS}"
@@ -94,7 +111,7 @@ impl Network {
         let mut network = Network {
             calendar: Calendar::new(),
             nodes: Vec::with_capacity(spec.links.len()),
-            hops: Vec::new(),
+            hops: Vec::with_capacity(6 * total),
             routes: Vec::with_capacity(total),
             flows: Vec::with_capacity(total),
             applications: Vec::with_capacity(total),
@@ -111,9 +128,22 @@ impl Network {
         };
         network.build_links(spec, luck)?;
         let mut users = vec![0u32; spec.links.len()];
-        for (index, (group, flows)) in spec.groups.iter().zip(groups).enumerate() {
-            for (n, (flow, transfer)) in flows.into_iter().enumerate() {
-                network.add_flow(spec, index, group, n, &flow, transfer, luck, &mut users)?;
+        for (index, (group, transfers)) in spec.groups.iter().zip(&transfers).enumerate() {
+            let place = |n| Place { spec, index, group, n };
+            match transfers {
+                None => {
+                    for (n, flow) in group.flows.iter().enumerate() {
+                        let source = group.source.start(place(n).key(luck).named("source").stream());
+                        network.add_flow(place(n), flow, (flow.start, flow.stop), source, &mut users)?;
+                    }
+                }
+                Some(list) => {
+                    for (n, (flow, start, bytes)) in list.iter().enumerate() {
+                        let times = (*start, Time::NEVER);
+                        let source = Source::transfer(*bytes);
+                        network.add_flow(place(n), &group.flows[*flow], times, source, &mut users)?;
+                    }
+                }
             }
         }
         let sampled = spec.series.as_ref().map_or(&[][..], |s| &s.links);
@@ -148,31 +178,26 @@ impl Network {
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one place of use; a struct would only rename them")]
     fn add_flow(
         &mut self,
-        spec: &NetworkSpec,
-        index: usize,
-        group: &GroupSpec,
-        n: usize,
+        place: Place<'_>,
         flow: &FlowSpec,
-        transfer: Option<u64>,
-        luck: Luck,
+        (start, stop): (Time, Time),
+        source: Source,
         users: &mut [u32],
     ) -> Result<(), SimError> {
+        let Place { spec, index, group, n } = place;
         let number = self.flows.len() as u32;
         let forward = self.add_route(&flow.forward, users, group)?;
         let back = self.add_route(&flow.back, users, group)?;
-        let key = luck.named("flow").named(&group.name).numbered(n as u64);
         let mut series = NONE;
-        if let Some(s) = &spec.series {
-            if n < s.flows_per_group {
-                series = self.flow_series.len() as u32;
-                let name = format!("{}.{n}", group.name);
-                self.flow_series.push(FlowSeries::new(number, name, group.name.clone()));
-            }
+        if spec.series.as_ref().is_some_and(|s| n < s.flows_per_group) {
+            series = self.flow_series.len() as u32;
+            let name = format!("{}.{n}", group.name);
+            self.flow_series.push(FlowSeries::new(number, name, group.name.clone()));
         }
         self.routes.push(Route { forward, back, group: index as u32, series });
+        let key = place.key(Luck::seed(spec.seed));
         let (sender, receiver) = group.protocol.endpoints(number, key);
         self.flows.push(Flow {
             sender,
@@ -181,17 +206,7 @@ impl Network {
             receiver_event: Time::NEVER,
             stats: FlowStats::default(),
         });
-        let source = match transfer {
-            Some(bytes) => Source::transfer(bytes),
-            None => group.source.start(key.named("source").stream()),
-        };
-        self.applications.push(Application {
-            source,
-            start: flow.start,
-            stop: flow.stop,
-            opened: false,
-            wanted: 0,
-        });
+        self.applications.push(Application { source, start, stop, opened: false, wanted: 0 });
         Ok(())
     }
 
@@ -201,7 +216,6 @@ impl Network {
                 "group {}: a route has 1 to 200 links, not {}", group.name, links.len()
             )));
         }
-        // Flows of a group usually share their route: write it once.
         let start = self.hops.len();
         for l in links {
             let Some(u) = users.get_mut(*l as usize) else {
@@ -215,7 +229,9 @@ impl Network {
 
     fn start(&mut self, spec: &NetworkSpec) {
         for (i, a) in self.applications.iter().enumerate() {
-            self.calendar.push(Event::new(a.start, Kind::Source, i as u32));
+            if a.start <= self.end {
+                self.calendar.push(Event::new(a.start, Kind::Source, i as u32));
+            }
         }
         for (i, (at, _, _)) in spec.changes.iter().enumerate() {
             self.calendar.push(Event::new(*at, Kind::Change, i as u32));
@@ -569,30 +585,29 @@ impl Meter<Packet> for ByFlow<'_> {
     }
 }
 
-/// The flows of each group, `web` sources expanded into their transfers.
-fn expand(spec: &NetworkSpec, luck: Luck) -> Result<Vec<Vec<(FlowSpec, Option<u64>)>>, SimError> {
+/// A transfer of a `web` source: which flow's, when it starts, its bytes.
+type Transfer = (usize, Time, u64);
+
+/// For groups with a `web` source, the transfers that they make.
+fn transfers(spec: &NetworkSpec, luck: Luck) -> Result<Vec<Option<Vec<Transfer>>>, SimError> {
     let mut out = Vec::with_capacity(spec.groups.len());
     for group in &spec.groups {
-        let mut flows = Vec::with_capacity(group.flows.len());
+        let mut list = None;
         for (n, flow) in group.flows.iter().enumerate() {
-            let mut stream =
-                luck.named("web").named(&group.name).numbered(n as u64).stream();
+            let mut stream = luck.named("web").named(&group.name).numbered(n as u64).stream();
             let until = flow.stop.min(spec.end);
-            match group.source.transfers(flow.start, until, MAX_FLOWS, &mut stream) {
-                None => flows.push((flow.clone(), None)),
-                Some(transfers) => {
-                    for (start, bytes) in transfers {
-                        flows.push((FlowSpec { start, stop: Time::NEVER, ..flow.clone() }, Some(bytes)));
-                    }
-                }
-            }
-            if flows.len() > MAX_FLOWS {
+            let made = group.source.transfers(flow.start, until, MAX_FLOWS, &mut stream);
+            let Some(made) = made else { break };
+            let list = list.get_or_insert_with(Vec::new);
+            list.extend(made.into_iter().map(|(start, bytes)| (n, start, bytes)));
+            if list.len() > MAX_FLOWS {
                 return Err(SimError::Spec(format!(
-                    "group {}: more than {MAX_FLOWS} flows or web transfers", group.name
+                    "group {}: more than {MAX_FLOWS} flows or web transfers",
+                    group.name
                 )));
             }
         }
-        out.push(flows);
+        out.push(list);
     }
     Ok(out)
 }

@@ -5,6 +5,7 @@ use narrows_base::{Duration, Time};
 use narrows_flow::Protocol;
 use narrows_path::{Change, LinkConfig};
 use std::fmt;
+use std::sync::Arc;
 
 /// Most flows in one run; a million need about 2 GB.
 pub const MAX_FLOWS: usize = 1_000_000;
@@ -33,8 +34,9 @@ pub struct NetworkSpec {
 pub struct LinkSpec {
     /// Its luck and its series are named after this: unique.
     pub name: String,
-    /// What it is made of.
-    pub config: LinkConfig,
+    /// What it is made of; links that are alike share it, so that flows with links of their own
+    /// stay small.
+    pub config: Arc<LinkConfig>,
     /// Whether it is measured (departures, drops, queue) per group of flows.
     pub metered: bool,
 }

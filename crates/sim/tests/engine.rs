@@ -15,7 +15,7 @@ fn link(name: &str, mbps: f64, ms: u64, room: u64, loss: &str) -> LinkSpec {
     let mut config = LinkConfig::plain(rate, Duration::from_millis(ms));
     config.queue = QueueConfig { limit: Limit::Packets(room), aqm: None };
     config.loss = LossSpec::parse_all(loss).unwrap();
-    LinkSpec { name: name.into(), config, metered: true }
+    LinkSpec { name: name.into(), config: config.into(), metered: true }
 }
 fn group(name: &str, spec: &str, source: &str, starts: &[f64], forward: &[u32], back: &[u32]) -> GroupSpec {
     GroupSpec {
@@ -47,6 +47,9 @@ fn network(groups: Vec<GroupSpec>, loss: &str, seconds: f64) -> NetworkSpec {
 }
 fn go(spec: &NetworkSpec) -> RunResult {
     run(spec, &mut |_| true).unwrap()
+}
+fn config(link: &mut LinkSpec) -> &mut LinkConfig {
+    std::sync::Arc::make_mut(&mut link.config)
 }
 fn series() -> SeriesSpec {
     SeriesSpec {
@@ -131,7 +134,7 @@ fn a_lossless_unlimited_path_takes_the_time_that_arithmetic_says() {
     // window opens 4, 8, 16, 32, 40 and each round trip is 64.16 ms.
     let mut spec =
         network(vec![group("main", "reno", "transfer(size=96000B)", &[0.0], &[0], &[1])], "none", 5.0);
-    spec.links[0].config.queue.limit = Limit::Unlimited;
+    config(&mut spec.links[0]).queue.limit = Limit::Unlimited;
     let r = go(&spec);
     let done = r.groups[0].flows[0].done.unwrap().as_secs_f64();
     let opening = 0.060 + 2.0 * 40.0 * 8.0 / 2e6;
@@ -161,7 +164,7 @@ fn an_acknowledgement_queue_slows_the_other_direction() {
 #[test]
 fn scheduled_changes_happen_and_count_as_capacity() {
     let mut spec = network(vec![group("main", "sack", "bulk", &[0.0], &[0], &[1])], "none", 40.0);
-    spec.links[0].config.changes = true;
+    config(&mut spec.links[0]).changes = true;
     spec.changes = vec![(Time::from_secs_f64(20.0), 0, Change::Rate(Rate::from_bps(500_000)))];
     let r = go(&spec);
     assert_eq!(r.links[0].capacity_bits, 20.0 * 2e6 + 20.0 * 5e5);
@@ -192,11 +195,12 @@ fn faults_on_the_way_lose_nothing() {
             300.0,
         );
         for l in &mut spec.links {
-            l.config.impairments.jitter = Duration::from_millis(3);
-            l.config.impairments.reorder = 0.02;
-            l.config.impairments.reorder_by = Duration::from_millis(20);
-            l.config.impairments.duplicate = 0.02;
-            l.config.impairments.corrupt = 0.02;
+            let l = config(l);
+            l.impairments.jitter = Duration::from_millis(3);
+            l.impairments.reorder = 0.02;
+            l.impairments.reorder_by = Duration::from_millis(20);
+            l.impairments.duplicate = 0.02;
+            l.impairments.corrupt = 0.02;
         }
         let f = go(&spec).groups[0].flows[0];
         assert_eq!(f.goodput_bytes, 300_000, "{}", p.name);
