@@ -142,20 +142,28 @@ impl Settings {
                     if !(min..=max).contains(&x) {
                         return Err(SpecError::new(format!(
                             "{}({}={text}): must be between {} and {}",
-                            spec.name, param.name, unit.show(min), unit.show(max)
+                            spec.name,
+                            param.name,
+                            unit.show(min),
+                            unit.show(max)
                         )));
                     }
                     Value::Number(x, true)
                 }
                 Kind::Choice(words) => {
                     let word = words.iter().find(|w| *w == text).ok_or_else(|| {
-                        SpecError::unknown(&format!("value of {}({}=…)", spec.name, param.name), text, words)
+                        SpecError::unknown(
+                            &format!("value of {}({}=…)", spec.name, param.name),
+                            text,
+                            words,
+                        )
                     })?;
                     Value::Choice(word, true)
                 }
                 Kind::Integers => {
                     return Err(SpecError::new(format!(
-                        "{}: write the numbers without a name, as in {}(2000,2001)", spec.name, spec.name
+                        "{}: write the numbers without a name, as in {}(2000,2001)",
+                        spec.name, spec.name
                     )));
                 }
             };

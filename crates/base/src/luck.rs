@@ -106,9 +106,18 @@ mod tests {
     #[test]
     fn streams_are_told_apart_by_name_and_repeat() {
         let root = Luck::seed(1);
-        let a: Vec<u64> = { let mut s = root.named("loss").stream(); (0..4).map(|_| s.bits()).collect() };
-        let b: Vec<u64> = { let mut s = root.named("loss").stream(); (0..4).map(|_| s.bits()).collect() };
-        let c: Vec<u64> = { let mut s = root.named("start").stream(); (0..4).map(|_| s.bits()).collect() };
+        let a: Vec<u64> = {
+            let mut s = root.named("loss").stream();
+            (0..4).map(|_| s.bits()).collect()
+        };
+        let b: Vec<u64> = {
+            let mut s = root.named("loss").stream();
+            (0..4).map(|_| s.bits()).collect()
+        };
+        let c: Vec<u64> = {
+            let mut s = root.named("start").stream();
+            (0..4).map(|_| s.bits()).collect()
+        };
         assert_eq!(a, b);
         assert_ne!(a, c);
     }

@@ -24,7 +24,9 @@ impl SpecError {
     pub fn unknown(what: &str, name: &str, known: &[&str]) -> SpecError {
         match nearest(name, known) {
             Some(near) => SpecError(format!("unknown {what} '{name}'; did you mean '{near}'?")),
-            None if known.is_empty() => SpecError(format!("unknown {what} '{name}'; there is none")),
+            None if known.is_empty() => {
+                SpecError(format!("unknown {what} '{name}'; there is none"))
+            }
             None => SpecError(format!("unknown {what} '{name}'; there is {}", known.join(", "))),
         }
     }
@@ -158,8 +160,8 @@ fn distance(a: &str, b: &str) -> usize {
     for (i, row) in rows.iter_mut().enumerate() {
         row[0] = i;
     }
-    for j in 0..=b.len() {
-        rows[0][j] = j;
+    for (j, cell) in rows[0].iter_mut().enumerate() {
+        *cell = j;
     }
     for i in 1..=a.len() {
         for j in 1..=b.len() {
@@ -196,7 +198,12 @@ mod tests {
 
     #[test]
     fn specs_say_what_is_wrong() {
-        for (bad, hint) in [("", "missing"), ("(a)", "before '('"), ("x(a", "')' is missing"), ("x(a,,b)", "empty")] {
+        for (bad, hint) in [
+            ("", "missing"),
+            ("(a)", "before '('"),
+            ("x(a", "')' is missing"),
+            ("x(a,,b)", "empty"),
+        ] {
             let e = Spec::parse(bad).unwrap_err().to_string();
             assert!(e.contains(hint), "{bad:?}: {e}");
         }

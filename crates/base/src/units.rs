@@ -44,15 +44,41 @@ impl Unit {
     }
 }
 
-const TIMES: &[(&str, f64)] =
-    &[("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)];
-const RATES: &[(&str, f64)] = &[
-    ("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9), ("Tbit/s", 1e12),
-    ("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9), ("Tbps", 1e12),
-    ("bit", 1.0), ("kbit", 1e3), ("Mbit", 1e6), ("Gbit", 1e9), ("Tbit", 1e12),
+const TIMES: &[(&str, f64)] = &[
+    ("ns", 1e-9),
+    ("us", 1e-6),
+    ("µs", 1e-6),
+    ("ms", 1e-3),
+    ("s", 1.0),
+    ("min", 60.0),
+    ("h", 3600.0),
 ];
-const SIZES: &[(&str, f64)] =
-    &[("B", 1.0), ("kB", 1e3), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1_048_576.0)];
+const RATES: &[(&str, f64)] = &[
+    ("bit/s", 1.0),
+    ("kbit/s", 1e3),
+    ("Mbit/s", 1e6),
+    ("Gbit/s", 1e9),
+    ("Tbit/s", 1e12),
+    ("bps", 1.0),
+    ("kbps", 1e3),
+    ("Mbps", 1e6),
+    ("Gbps", 1e9),
+    ("Tbps", 1e12),
+    ("bit", 1.0),
+    ("kbit", 1e3),
+    ("Mbit", 1e6),
+    ("Gbit", 1e9),
+    ("Tbit", 1e12),
+];
+const SIZES: &[(&str, f64)] = &[
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("KB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+];
 
 /// Splits `1.5Mbit/s` into its number and its unit.
 fn parts(text: &str) -> Result<(f64, &str), SpecError> {
@@ -62,7 +88,11 @@ fn parts(text: &str) -> Result<(f64, &str), SpecError> {
     while end < bytes.len() {
         let c = bytes[end];
         let exponent = (c == b'e' || c == b'E')
-            && bytes.get(end + 1).is_some_and(|n| n.is_ascii_digit() || ((*n == b'-' || *n == b'+') && bytes.get(end + 2).is_some_and(u8::is_ascii_digit)));
+            && bytes.get(end + 1).is_some_and(|n| {
+                n.is_ascii_digit()
+                    || ((*n == b'-' || *n == b'+')
+                        && bytes.get(end + 2).is_some_and(u8::is_ascii_digit))
+            });
         if c.is_ascii_digit() || c == b'.' || (end == 0 && (c == b'-' || c == b'+')) {
             end += 1;
         } else if exponent {
@@ -84,14 +114,22 @@ fn scaled(text: &str, what: &str, table: &[(&str, f64)], example: &str) -> Resul
     let (x, unit) = parts(text)
         .map_err(|_| SpecError::new(format!("'{text}' is not a {what}, such as {example}")))?;
     if unit.is_empty() {
-        return Err(SpecError::new(format!("'{text}' has no unit; a {what} is written as {example}")));
+        return Err(SpecError::new(format!(
+            "'{text}' has no unit; a {what} is written as {example}"
+        )));
     }
     let factor = table
         .iter()
         .find(|(n, _)| *n == unit)
-        .or_else(|| table.iter().find(|(n, _)| n.eq_ignore_ascii_case(unit) && *n != "B" && unit != "mbit"))
+        .or_else(|| {
+            table.iter().find(|(n, _)| n.eq_ignore_ascii_case(unit) && *n != "B" && unit != "mbit")
+        })
         .map(|(_, f)| *f)
-        .ok_or_else(|| SpecError::new(format!("'{text}': unknown unit '{unit}'; a {what} is written as {example}")))?;
+        .ok_or_else(|| {
+            SpecError::new(format!(
+                "'{text}': unknown unit '{unit}'; a {what} is written as {example}"
+            ))
+        })?;
     if x < 0.0 {
         return Err(SpecError::new(format!("'{text}': a {what} cannot be negative")));
     }
@@ -106,7 +144,9 @@ pub fn number(text: &str, unit: Unit) -> Result<f64, SpecError> {
     match unit {
         Unit::None => match parts(text)? {
             (x, "") => Ok(x),
-            (_, u) => Err(SpecError::new(format!("'{text}': a bare number is expected, without '{u}'"))),
+            (_, u) => {
+                Err(SpecError::new(format!("'{text}': a bare number is expected, without '{u}'")))
+            }
         },
         Unit::Packets => match parts(text)? {
             (x, "" | "p") => Ok(x),
@@ -118,7 +158,9 @@ pub fn number(text: &str, unit: Unit) -> Result<f64, SpecError> {
         Unit::Fraction => match parts(text)? {
             (x, "%") => Ok(x / 100.0),
             (x, "") => Ok(x),
-            (_, u) => Err(SpecError::new(format!("'{text}': a share such as 1% or 0.01 is expected, not '{u}'"))),
+            (_, u) => Err(SpecError::new(format!(
+                "'{text}': a share such as 1% or 0.01 is expected, not '{u}'"
+            ))),
         },
     }
 }

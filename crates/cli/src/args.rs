@@ -92,7 +92,7 @@ pub struct Output {
     /// Runs at the same time; by default one per core
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,
-    /// Folder for summary.json, summary.csv, series.parquet and report.html
+    /// Folder for report.html, comparison.svg, summary.json, summary.csv, series.parquet
     #[arg(long, value_name = "DIR", default_value = "narrows-out")]
     pub out: PathBuf,
     /// Print one JSON object instead of the table

@@ -108,7 +108,8 @@ fn answer(
 fn shown(o: &Outcome, files: &[std::path::PathBuf]) -> String {
     let mut text = format!("{}\n{}\n", o.link, o.path);
     let seeds = o.results.iter().map(|r| r.seeds).max().unwrap_or(0);
-    let warm = if o.warmup_s > 0.0 { format!(", measured from {} s", o.warmup_s) } else { String::new() };
+    let warm =
+        if o.warmup_s > 0.0 { format!(", measured from {} s", o.warmup_s) } else { String::new() };
     let intervals = if seeds > 1 { ", ± 95% intervals" } else { "" };
     let plural = if seeds == 1 { "" } else { "s" };
     text += &format!(

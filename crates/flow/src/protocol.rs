@@ -108,11 +108,25 @@ pub const ENDPOINT_PARAMS: &[Param] = &[
     },
     number("initial-window", "segments sent at once at the start", Unit::Packets, 1.0, 1e6, 4.0),
     number("initial-ssthresh", "slow start ends here", Unit::Packets, 2.0, 1e15, 1e15),
-    number("initial-rto", "retransmission timeout before the first sample", Unit::Seconds, 1e-3, 3600.0, 1.0),
+    number(
+        "initial-rto",
+        "retransmission timeout before the first sample",
+        Unit::Seconds,
+        1e-3,
+        3600.0,
+        1.0,
+    ),
     number("min-rto", "smallest retransmission timeout", Unit::Seconds, 0.0, 3600.0, 1.0),
     number("max-rto", "largest retransmission timeout", Unit::Seconds, 1e-3, 36_000.0, 60.0),
     number("granularity", "clock granularity of the timer", Unit::Seconds, 1e-9, 10.0, 0.001),
-    number("ack-every", "the receiver acknowledges every so many packets", Unit::Packets, 1.0, 1000.0, 1.0),
+    number(
+        "ack-every",
+        "the receiver acknowledges every so many packets",
+        Unit::Packets,
+        1.0,
+        1000.0,
+        1.0,
+    ),
     number("delayed-ack", "… or after this time", Unit::Seconds, 0.0, 10.0, 0.1),
     number("receive-window", "segments in flight at most", Unit::Packets, 1.0, 1e15, 1e15),
     switch("timestamps", "an RTT sample from every acknowledgement (RFC 7323)"),
@@ -165,14 +179,19 @@ impl Protocol {
         let controller = narrows_control::find(entry.controller)?;
         let (mut own, mut endpoint) = (Spec::named(entry.name), Spec::named(entry.name));
         for (key, value) in &spec.args {
-            let is_own = key.as_ref().is_none_or(|k| controller.card.params.iter().any(|p| p.name == k));
+            let is_own =
+                key.as_ref().is_none_or(|k| controller.card.params.iter().any(|p| p.name == k));
             let is_endpoint =
                 key.as_ref().is_some_and(|k| ENDPOINT_PARAMS.iter().any(|p| p.name == k));
             if !is_own && !is_endpoint {
                 let mut known: Vec<&str> = controller.card.params.iter().map(|p| p.name).collect();
                 known.extend(ENDPOINT_PARAMS.iter().map(|p| p.name));
                 let key = key.as_deref().unwrap_or_default();
-                return Err(SpecError::unknown(&format!("parameter of {}", entry.name), key, &known));
+                return Err(SpecError::unknown(
+                    &format!("parameter of {}", entry.name),
+                    key,
+                    &known,
+                ));
             }
             let side = if is_own { &mut own } else { &mut endpoint };
             side.args.push((key.clone(), value.clone()));

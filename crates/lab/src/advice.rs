@@ -1,7 +1,7 @@
 //! What to use and why: a sentence or two from the numbers.
 //!
 //! 1. Goodput first, among those that keep delay and copies sane and leave others their share.
-//! 2. Whoever cannot be told apart from the best (95%) is equally good; the least delay wins.
+//! 2. Whoever cannot be told apart from the best (95%) is equally good; the least delay times copies wins.
 //! 3. The reasons come from the same numbers: what was lost where, what the queue cost.
 
 use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
@@ -44,8 +44,7 @@ pub fn recommend(outcome: &Outcome) -> String {
         .copied()
         .filter(|r| !differ(goodput(r), goodput(top)) || r.protocol == top.protocol)
         .collect();
-    let delay = |r: &&&ProtocolOutcome| mean(r, "rtt_s_mean");
-    let chosen = equals.iter().min_by(|a, b| delay(a).total_cmp(&delay(b))).copied().unwrap_or(top);
+    let chosen = equals.iter().min_by(|a, b| cost(a).total_cmp(&cost(b))).copied().unwrap_or(top);
     let mut text = first_sentence(chosen, &equals, pool, floor);
     if chosen.protocol != best.protocol && differ(goodput(best), goodput(chosen)) {
         let why = why_not(best, floor).unwrap_or_default();
@@ -82,17 +81,18 @@ fn first_sentence(
     if queueing.is_finite() {
         text += &format!(" with {} ms of queueing on average", round(queueing * 1e3));
     }
-    let rest: Vec<&ProtocolOutcome> = equals
-        .iter()
-        .copied()
-        .filter(|r| r.protocol != chosen.protocol)
-        .collect();
+    let rest: Vec<&ProtocolOutcome> =
+        equals.iter().copied().filter(|r| r.protocol != chosen.protocol).collect();
     if !rest.is_empty() {
         let names: Vec<&str> = rest.iter().take(3).map(|r| r.protocol.as_str()).collect();
         let more = if rest.len() > 3 { " and others" } else { "" };
-        let least = rest.iter().map(|r| mean(r, "rtt_s_mean")).fold(f64::INFINITY, f64::min);
-        let but = if least > mean(chosen, "rtt_s_mean") + 1e-3 {
+        let all_above = |name: &str, margin: f64| {
+            rest.iter().all(|r| mean(r, name) > mean(chosen, name) + margin)
+        };
+        let but = if all_above("rtt_s_mean", 1e-3) {
             ", but packets wait longer there"
+        } else if all_above("offered_over_delivered", 0.01) {
+            ", but more bytes are sent again there"
         } else {
             ""
         };
@@ -116,6 +116,11 @@ fn first_sentence(
     text + "."
 }
 
+/// What a delivered byte costs where goodput is equal: time on the way, times copies sent.
+fn cost(r: &ProtocolOutcome) -> f64 {
+    mean(r, "rtt_s_mean") * mean(r, "offered_over_delivered")
+}
+
 /// What is wrong with a protocol that delivers much.
 fn why_not(r: &ProtocolOutcome, floor: f64) -> Option<String> {
     let rtt = mean(r, "rtt_s_mean");
@@ -126,7 +131,10 @@ fn why_not(r: &ProtocolOutcome, floor: f64) -> Option<String> {
     } else if waste > WASTE {
         Some(format!("it sends {waste:.1} bytes for each that arrives"))
     } else if share > UNKIND {
-        Some(format!("it takes {} of what all deliver and leaves the others the rest", percent(share)))
+        Some(format!(
+            "it takes {} of what all deliver and leaves the others the rest",
+            percent(share)
+        ))
     } else {
         None
     }
@@ -170,9 +178,7 @@ fn senses(r: &ProtocolOutcome) -> &'static str {
 }
 
 fn most<'a>(pool: &[&'a ProtocolOutcome]) -> Option<&'a ProtocolOutcome> {
-    pool.iter()
-        .copied()
-        .max_by(|a, b| mean(a, "goodput_bps").total_cmp(&mean(b, "goodput_bps")))
+    pool.iter().copied().max_by(|a, b| mean(a, "goodput_bps").total_cmp(&mean(b, "goodput_bps")))
 }
 
 fn goodput(r: &ProtocolOutcome) -> Estimate {

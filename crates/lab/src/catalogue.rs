@@ -48,7 +48,14 @@ pub fn items(kind: &str) -> Vec<Item> {
                 let card = narrows_control::find(p.controller).ok()?.card;
                 let facts = vec![("controller", p.controller), ("recovery", p.recovery)];
                 let (name, summary) = (p.name, p.summary);
-                Some(Item { kind: "protocols", name, summary, card: *card, facts, also: ENDPOINT_PARAMS })
+                Some(Item {
+                    kind: "protocols",
+                    name,
+                    summary,
+                    card: *card,
+                    facts,
+                    also: ENDPOINT_PARAMS,
+                })
             })
             .collect(),
         "controllers" => CONTROLLERS.iter().map(|e| plain("controllers", e.card)).collect(),
@@ -87,8 +94,7 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
         return Ok((all.into_iter().filter(|i| i.name == name).collect(), true));
     }
     // `narrows list vegas`: a name alone, wherever it is listed.
-    let found: Vec<Item> =
-        KINDS.iter().flat_map(|k| items(k)).filter(|i| i.name == kind).collect();
+    let found: Vec<Item> = KINDS.iter().flat_map(|k| items(k)).filter(|i| i.name == kind).collect();
     if name.is_none() && !found.is_empty() {
         return Ok((found, true));
     }
@@ -122,7 +128,13 @@ fn detail(out: &mut String, item: &Item) {
     let card = &item.card;
     let gap = if out.is_empty() { "" } else { "\n" };
     let kind = item.kind.strip_suffix("ies").map_or_else(
-        || item.kind.strip_suffix("es").filter(|k| k.ends_with("ss")).unwrap_or(item.kind.trim_end_matches('s')).to_string(),
+        || {
+            item.kind
+                .strip_suffix("es")
+                .filter(|k| k.ends_with("ss"))
+                .unwrap_or(item.kind.trim_end_matches('s'))
+                .to_string()
+        },
         |k| format!("{k}y"),
     );
     let _ = writeln!(out, "{gap}{} ({kind}): {}", item.name, item.summary);

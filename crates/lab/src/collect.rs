@@ -42,12 +42,18 @@ pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
         }
     }
     if finished < wanted {
-        notes.insert(0, format!("interrupted: {finished} of {wanted} runs finished; means are over those"));
+        notes.insert(
+            0,
+            format!("interrupted: {finished} of {wanted} runs finished; means are over those"),
+        );
     }
     for group in &plan.reported {
         let flows = &s.flows[*group];
         if flows.count > LISTED_FLOWS {
-            notes.push(format!("the first {LISTED_FLOWS} of {} flows are listed one by one", flows.count));
+            notes.push(format!(
+                "the first {LISTED_FLOWS} of {} flows are listed one by one",
+                flows.count
+            ));
         }
     }
     let not_validated: Vec<&str> = results
@@ -56,7 +62,8 @@ pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
         .map(|r| r.protocol.as_str())
         .collect();
     if !not_validated.is_empty() {
-        notes.push(format!("not validated against published numbers: {}", not_validated.join(", ")));
+        notes
+            .push(format!("not validated against published numbers: {}", not_validated.join(", ")));
     }
     let capacity = runs.iter().flatten().flatten().flat_map(|r| r.capacity_bps.first()).next();
     let mut outcome = Outcome {
@@ -84,7 +91,13 @@ fn seconds(d: Duration) -> f64 {
 }
 
 /// Reported group number `at` of one variant.
-fn one(plan: &Plan, variant: usize, at: usize, runs: &[&Run], first: Option<&Run>) -> ProtocolOutcome {
+fn one(
+    plan: &Plan,
+    variant: usize,
+    at: usize,
+    runs: &[&Run],
+    first: Option<&Run>,
+) -> ProtocolOutcome {
     let group = plan.reported[at];
     let flows = &plan.scenario.flows[group];
     let alone = plan.others(group).is_empty();

@@ -150,7 +150,9 @@ fn protocols(text: &str) -> Result<Vec<Spec>, SpecError> {
     let mut out: Vec<Spec> = Vec::new();
     for piece in spec::split(text)? {
         if piece.trim().is_empty() {
-            return Err(SpecError::new("a protocol's name is missing; narrows list protocols shows them"));
+            return Err(SpecError::new(
+                "a protocol's name is missing; narrows list protocols shows them",
+            ));
         }
         let spec = Spec::parse(piece)?;
         if out.contains(&spec) {
@@ -169,7 +171,9 @@ fn several(text: &str, usual: usize) -> Result<(Spec, usize), SpecError> {
         Some(c) => {
             let number = text[c + 1..].trim();
             let count = number.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
-                SpecError::new(format!("'{text}': '{number}' is not a number of flows, as in reno:4"))
+                SpecError::new(format!(
+                    "'{text}': '{number}' is not a number of flows, as in reno:4"
+                ))
             })?;
             (&text[..c], count)
         }

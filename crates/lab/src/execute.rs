@@ -129,9 +129,8 @@ fn keep(plan: &Plan, result: RunResult) -> Run {
         let others = plan.others(group);
         let view = View { run: &result, group, link, others: &others };
         capacity_bps.push(link.capacity_bits / result.span_s);
-        let one_flow = |f| {
-            MEASURES.iter().filter_map(|m| m.per_flow.map(|of| of(f, result.span_s))).collect()
-        };
+        let one_flow =
+            |f| MEASURES.iter().filter_map(|m| m.per_flow.map(|of| of(f, result.span_s))).collect();
         groups.push(GroupValues {
             measures: MEASURES.iter().map(|m| (m.of)(&view)).collect(),
             flows: result.groups[group].flows.iter().take(LISTED_FLOWS).map(one_flow).collect(),

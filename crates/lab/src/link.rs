@@ -87,9 +87,8 @@ impl Link {
 
     /// All one-way delays there and back; ranges count with their middle.
     pub fn base_rtt(&self) -> Duration {
-        let own = |side: &Option<Side>| {
-            side.map_or(Duration::ZERO, |s| s.mean_delay().saturating_mul(2))
-        };
+        let own =
+            |side: &Option<Side>| side.map_or(Duration::ZERO, |s| s.mean_delay().saturating_mul(2));
         self.forward.delay + self.back.delay + own(&self.access) + own(&self.egress)
     }
 
@@ -121,7 +120,9 @@ impl Link {
         } else {
             format!("loss {}", short_loss(&self.forward))
         };
-        format!("{rate}, base RTT {rtt}, bandwidth-delay product {bdp} packets, buffer {buffer}, {loss}")
+        format!(
+            "{rate}, base RTT {rtt}, bandwidth-delay product {bdp} packets, buffer {buffer}, {loss}"
+        )
     }
 }
 

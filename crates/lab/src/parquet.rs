@@ -161,7 +161,8 @@ mod tests {
                 }
             }
         }
-        let rows: Vec<_> = reader.get_row_iter(None).expect("rows").map(|r| r.expect("a row")).collect();
+        let rows: Vec<_> =
+            reader.get_row_iter(None).expect("rows").map(|r| r.expect("a row")).collect();
         assert_eq!(rows.len(), expected.len());
         for (row, (result, table, place, time)) in rows.iter().zip(expected) {
             for (name, field) in row.get_column_iter() {

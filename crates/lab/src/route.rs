@@ -38,8 +38,13 @@ impl<'a> Map<'a> {
         self.nodes.get(name).copied().ok_or_else(|| {
             let known: Vec<&str> = self.nodes.keys().copied().collect();
             match nearest(name, &known) {
-                Some(near) => SpecError::new(format!("no link reaches the node '{name}'; did you mean '{near}'?")),
-                None => SpecError::new(format!("no link reaches the node '{name}'; there is {}", known.join(", "))),
+                Some(near) => SpecError::new(format!(
+                    "no link reaches the node '{name}'; did you mean '{near}'?"
+                )),
+                None => SpecError::new(format!(
+                    "no link reaches the node '{name}'; there is {}",
+                    known.join(", ")
+                )),
             }
         })
     }

@@ -52,7 +52,11 @@ mod tests {
     #[test]
     fn quantiles_agree_with_the_printed_table() {
         for (freedom, t) in [(1, 12.706), (2, 4.303), (9, 2.262), (30, 2.042), (1000, 1.962)] {
-            assert!((student_t975(freedom) - t).abs() < 6e-4, "{freedom}: {}", student_t975(freedom));
+            assert!(
+                (student_t975(freedom) - t).abs() < 6e-4,
+                "{freedom}: {}",
+                student_t975(freedom)
+            );
         }
     }
 

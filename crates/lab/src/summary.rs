@@ -20,7 +20,9 @@ pub fn csv(o: &Outcome) -> String {
         let _ = write!(out, "{},{},{},{}", quoted(&r.protocol), quoted(&r.group), r.flows, r.seeds);
         for name in &names {
             let e = r.measure(name);
-            let cell = |x: Option<f64>| x.filter(|x| x.is_finite()).map_or(String::new(), |x| x.to_string());
+            let cell = |x: Option<f64>| {
+                x.filter(|x| x.is_finite()).map_or(String::new(), |x| x.to_string())
+            };
             let _ = write!(out, ",{},{}", cell(e.map(|e| e.mean)), cell(e.and_then(|e| e.ci95)));
         }
         out.push('\n');
@@ -35,6 +37,11 @@ fn quoted(text: &str) -> String {
         text.to_string()
     }
 }
+
+/// Columns of a terminal.
+const WIDTH: usize = 100;
+/// Names are never cut below this.
+const SHORTEST_NAME: usize = 10;
 
 /// A column: two lines of heading, and a cell.
 struct Column {
@@ -59,7 +66,7 @@ pub fn table(o: &Outcome) -> String {
     let mut columns = vec![Column {
         head: ["", "protocol"],
         side: Side::Left,
-        cell: Box::new(|r| shortened(&r.title(), 26)),
+        cell: Box::new(ProtocolOutcome::title),
     }];
     let mut add = |head, (mean, half): (Cell, Option<Cell>)| {
         columns.push(Column { head, side: Side::Right, cell: mean });
@@ -78,9 +85,8 @@ pub fn table(o: &Outcome) -> String {
     add(["queue", "packets"], number("queue_packets_mean", 1.0, 3, false));
     add(["sent", "again"], number("retransmissions", 1.0, 3, false));
     add(["time-", "outs"], number("timeouts", 1.0, 2, false));
-    let has = |name: &str| {
-        o.results.iter().any(|r| r.measure(name).is_some_and(|e| e.mean.is_finite()))
-    };
+    let has =
+        |name: &str| o.results.iter().any(|r| r.measure(name).is_some_and(|e| e.mean.is_finite()));
     if has("share") {
         add(["share", "%"], number("share", 100.0, 3, false));
     } else if o.results.iter().any(|r| r.flows > 1) {
@@ -103,7 +109,12 @@ fn scale(o: &Outcome) -> (f64, &'static str) {
 }
 
 /// The cells of a measure, and of its interval if wanted.
-fn number(name: &'static str, factor: f64, decimals: usize, interval: bool) -> (Cell, Option<Cell>) {
+fn number(
+    name: &'static str,
+    factor: f64,
+    decimals: usize,
+    interval: bool,
+) -> (Cell, Option<Cell>) {
     let get = move |r: &ProtocolOutcome| r.measure(name).filter(|e| e.mean.is_finite());
     let show = move |x: f64| {
         if x.abs() >= 1e7 { format!("{x:.2e}") } else { format!("{x:.decimals$}") }
@@ -137,13 +148,22 @@ fn shortened(text: &str, most: usize) -> String {
 
 fn render(columns: &[Column], rows: &[ProtocolOutcome]) -> String {
     let mut out = String::new();
-    let cells: Vec<Vec<String>> =
+    let mut cells: Vec<Vec<String>> =
         columns.iter().map(|c| rows.iter().map(|r| (c.cell)(r)).collect()).collect();
-    let width = |i: usize| {
+    let width = |i: usize, cells: &[String]| {
         let heads = columns[i].head.iter().map(|h| h.chars().count());
-        cells[i].iter().map(|c| c.chars().count()).chain(heads).max().unwrap_or(0)
+        cells.iter().map(|c| c.chars().count()).chain(heads).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let mut widths: Vec<usize> = (0..columns.len()).map(|i| width(i, &cells[i])).collect();
+    // Long names give way, so that the numbers stay on their line.
+    let numbers: usize = (1..columns.len())
+        .map(|i| widths[i] + if columns[i].side == Side::Interval { 1 } else { 2 })
+        .sum();
+    let room = WIDTH.saturating_sub(numbers).max(SHORTEST_NAME);
+    for name in &mut cells[0] {
+        *name = shortened(name, room);
+    }
+    widths[0] = widths[0].min(room);
     let mut line = |texts: &[&str]| {
         let mut s = String::new();
         for (i, text) in texts.iter().enumerate() {

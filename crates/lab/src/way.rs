@@ -111,10 +111,7 @@ impl Way {
             rate: self.rate,
             trace: self.trace.as_ref().map(|t| t.1.clone()),
             delay: self.delay,
-            queue: QueueConfig {
-                limit: self.limit(base_rtt, packet_bytes),
-                aqm: self.aqm.clone(),
-            },
+            queue: QueueConfig { limit: self.limit(base_rtt, packet_bytes), aqm: self.aqm.clone() },
             loss: self.loss.clone(),
             impairments: self.impairments,
             changes,
@@ -204,14 +201,15 @@ pub(crate) fn room(text: &str) -> Result<Room, SpecError> {
     }
     if let Some(number) = t.strip_suffix('p') {
         let packets = number.trim().parse::<u64>();
-        return packets
-            .map(|n| Room::Fixed(Limit::Packets(n)))
-            .map_err(|_| SpecError::new(format!("'{t}' is not a whole number of packets; {FORMS}")));
+        return packets.map(|n| Room::Fixed(Limit::Packets(n))).map_err(|_| {
+            SpecError::new(format!("'{t}' is not a whole number of packets; {FORMS}"))
+        });
     }
     if t.parse::<f64>().is_ok() {
         return Err(SpecError::new(format!("'{t}' has no unit; {FORMS}")));
     }
-    let bytes = units::number(t, Unit::Bytes).map_err(|_| SpecError::new(format!("'{t}': {FORMS}")))?;
+    let bytes =
+        units::number(t, Unit::Bytes).map_err(|_| SpecError::new(format!("'{t}': {FORMS}")))?;
     Ok(Room::Fixed(Limit::Bytes(bytes.round() as u64)))
 }
 

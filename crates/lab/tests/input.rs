@@ -25,12 +25,17 @@ fn a_link_is_rate_delay_and_keys() {
     assert_eq!(l.base_rtt(), Duration::from_micros(160_200));
     assert_eq!(l.forward.loss.len(), 1);
     assert!(l.back.loss.is_empty(), "losses strike data's direction unless told otherwise");
-    assert_eq!((l.back.rate, l.back.delay, l.back.room), (l.forward.rate, l.forward.delay, l.forward.room));
+    assert_eq!(
+        (l.back.rate, l.back.delay, l.back.room),
+        (l.forward.rate, l.forward.delay, l.forward.room)
+    );
 }
 
 #[test]
 fn the_other_direction_differs_where_told() {
-    let l = link("10Mbit/s,20ms,queue=50p,reverse-rate=1Mbit/s,reverse-delay=30ms,reverse-queue=9kB,reverse-loss=2%");
+    let l = link(
+        "10Mbit/s,20ms,queue=50p,reverse-rate=1Mbit/s,reverse-delay=30ms,reverse-queue=9kB,reverse-loss=2%",
+    );
     assert_eq!(l.back.rate, Rate::from_bps(1_000_000));
     assert_eq!(l.base_rtt(), Duration::from_millis(50));
     assert_eq!(l.back.room, Room::Fixed(Limit::Bytes(9000)));
@@ -172,7 +177,8 @@ fn a_scenario_has_routes_bottlenecks_and_changes() {
 fn a_saved_scenario_reads_back_to_the_same_file() {
     let first = scenario_file::parse(GOOD, Path::new("")).unwrap();
     let text = scenario_file::text(&first);
-    let again = scenario_file::parse(&text, Path::new("")).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let again =
+        scenario_file::parse(&text, Path::new("")).unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert_eq!(scenario_file::text(&again), text);
 }
 
@@ -198,7 +204,11 @@ fn bad_scenarios_get_the_line_and_what_would_be_right() {
         ("duration = \"1s\"", "duration = \"1s", "line 2"),
         ("interval = \"100ms\"", "interval = \"1ns\"", "million samples"),
         ("links = [\"a-b.back\"]", "links = [\"a-b.bakc\"]", "did you mean 'a-b.back'"),
-        ("[[link]]\nfrom = \"b\"", "[[lnk]]\nfrom = \"b\"", "unknown key 'lnk'; did you mean 'link'?"),
+        (
+            "[[link]]\nfrom = \"b\"",
+            "[[lnk]]\nfrom = \"b\"",
+            "unknown key 'lnk'; did you mean 'link'?",
+        ),
     ] {
         assert!(GOOD.contains(from), "{from}");
         let bad = GOOD.replacen(from, to, 1);

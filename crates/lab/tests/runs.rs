@@ -62,21 +62,41 @@ fn the_json_has_every_measure_and_no_nan() {
     assert_eq!(o["results"].as_array().unwrap().len(), 2);
     for r in o["results"].as_array().unwrap() {
         for key in [
-            "goodput_bps", "throughput_bps", "utilisation", "loss_rate", "queue_loss_rate",
-            "random_loss_rate", "offered_over_delivered", "queue_packets_mean",
-            "queue_packets_max", "rtt_s_min", "rtt_s_mean", "rtt_s_p95", "retransmissions",
-            "timeouts", "cov_1s", "jain", "share", "theta",
+            "goodput_bps",
+            "throughput_bps",
+            "utilisation",
+            "loss_rate",
+            "queue_loss_rate",
+            "random_loss_rate",
+            "offered_over_delivered",
+            "queue_packets_mean",
+            "queue_packets_max",
+            "rtt_s_min",
+            "rtt_s_mean",
+            "rtt_s_p95",
+            "retransmissions",
+            "timeouts",
+            "cov_1s",
+            "jain",
+            "share",
+            "theta",
         ] {
             assert!(r[key]["mean"].is_f64(), "{key}: {}", r[key]);
             assert!(r[key]["ci95"].is_f64(), "{key}: {}", r[key]);
         }
         assert_eq!((r["flows"].as_u64(), r["seeds"].as_u64()), (Some(2), Some(3)));
         assert_eq!(r["per_flow"].as_array().unwrap().len(), 2);
-        let sum: f64 = r["per_flow"].as_array().unwrap().iter()
-            .map(|f| f["goodput_bps"]["mean"].as_f64().unwrap()).sum();
+        let sum: f64 = r["per_flow"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|f| f["goodput_bps"]["mean"].as_f64().unwrap())
+            .sum();
         assert!((sum / r["goodput_bps"]["mean"].as_f64().unwrap() - 1.0).abs() < 1e-9);
         let part = |k: &str| r[k]["mean"].as_f64().unwrap();
-        assert!((part("queue_loss_rate") + part("random_loss_rate") - part("loss_rate")).abs() < 1e-12);
+        assert!(
+            (part("queue_loss_rate") + part("random_loss_rate") - part("loss_rate")).abs() < 1e-12
+        );
         assert!(part("utilisation") <= 1.0 && part("goodput_bps") < part("throughput_bps"));
     }
 }
@@ -116,7 +136,10 @@ fn absurd_but_legal_links_run_and_give_null_where_there_is_nothing() {
 
 #[test]
 fn the_table_fits_a_hundred_columns_and_the_advice_names_a_protocol() {
-    let q = Question { protocols: "vegas(alpha=1,beta=3,initial-window=2),bbr,stpd".into(), ..question() };
+    let q = Question {
+        protocols: "vegas(alpha=1,beta=3,initial-window=2),bbr,stpd".into(),
+        ..question()
+    };
     let o = ask(&q);
     for line in summary::table(&o).lines() {
         assert!(line.chars().count() <= 100, "{line}");
@@ -132,6 +155,9 @@ fn an_interruption_keeps_what_is_finished() {
     let progress = |f: f64| stop.store(f > 0.55, std::sync::atomic::Ordering::Relaxed);
     let runs = execute(&plan, &Control { stop: &stop, progress: &progress, jobs: 1 }).unwrap();
     let finished: Vec<usize> = runs.iter().map(|r| r.iter().flatten().count()).collect();
-    assert!(finished.iter().sum::<usize>() >= 3 && finished.iter().sum::<usize>() < 6, "{finished:?}");
+    assert!(
+        finished.iter().sum::<usize>() >= 3 && finished.iter().sum::<usize>() < 6,
+        "{finished:?}"
+    );
     assert!(finished[0].abs_diff(finished[1]) <= 1, "{finished:?}");
 }

@@ -152,7 +152,12 @@ impl<P: Parcel + Send + 'static> Link<P> {
 
     /// Room in the queue and the transmitter's time for one packet: drop-tail, computed.
     #[inline]
-    fn schedule<M: Meter<P>>(&mut self, now: Time, packet: &P, meter: &mut M) -> Option<(Time, Time)> {
+    fn schedule<M: Meter<P>>(
+        &mut self,
+        now: Time,
+        packet: &P,
+        meter: &mut M,
+    ) -> Option<(Time, Time)> {
         let size = packet.size();
         let start = self.busy.max(now);
         if let Some(room) = &mut self.room {

@@ -264,7 +264,9 @@ mod tests {
 
     fn run(spec: &str, n: u32) -> Vec<u32> {
         let mut p = LossSpec::parse_all(spec).unwrap()[0].build(Luck::seed(5).named("loss"));
-        (0..n).filter(|i| p.strikes(Time::from_nanos(u64::from(*i) * 1_000_000), &packet(*i, 1000))).collect()
+        (0..n)
+            .filter(|i| p.strikes(Time::from_nanos(u64::from(*i) * 1_000_000), &packet(*i, 1000)))
+            .collect()
     }
 
     #[test]
@@ -286,7 +288,9 @@ mod tests {
 
     #[test]
     fn bursts_have_their_rate_and_length() {
-        for spec in ["ge(g=0.126263%,h=12.5%)", "burst(bad=8p,good=792p)", "fade(bad=8ms,good=792ms)"] {
+        for spec in
+            ["ge(g=0.126263%,h=12.5%)", "burst(bad=8p,good=792p)", "fade(bad=8ms,good=792ms)"]
+        {
             let lost = run(spec, 2_000_000);
             let rate = lost.len() as f64 / 2e6;
             let bursts = 1 + lost.windows(2).filter(|w| w[1] != w[0] + 1).count();
@@ -310,7 +314,9 @@ mod tests {
         assert_eq!(run("1", 50).len(), 50);
         assert_eq!(LossSpec::parse_all("1%+outage(at=1s,for=1s)").unwrap().len(), 2);
         assert!(LossSpec::parse_all("none").unwrap().is_empty());
-        for bad in ["2", "-1%", "101%", "gee(g=1)", "ge(x=1)", "list()", "list(a)", "", "uniform(p=2)"] {
+        for bad in
+            ["2", "-1%", "101%", "gee(g=1)", "ge(x=1)", "list()", "list(a)", "", "uniform(p=2)"]
+        {
             assert!(LossSpec::parse_all(bad).is_err(), "{bad:?}");
         }
     }

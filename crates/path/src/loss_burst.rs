@@ -60,7 +60,13 @@ pub(crate) const FADE: Card = Card {
     senses: "time",
     sets: "loss of every packet in the bad state",
     params: &[
-        length("bad", Unit::Seconds, "mean length of the bad state", 0.04, "8 packets at 1.5 Mbit/s"),
+        length(
+            "bad",
+            Unit::Seconds,
+            "mean length of the bad state",
+            0.04,
+            "8 packets at 1.5 Mbit/s",
+        ),
         length("good", Unit::Seconds, "mean length of the good state", 3.96, "1% of the time bad"),
     ],
     status: Status::Validated("rate and mean burst, by test"),

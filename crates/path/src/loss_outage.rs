@@ -27,7 +27,12 @@ pub(crate) const OUTAGE: Card = Card {
 };
 
 const fn time(name: &'static str, help: &'static str, default: f64, origin: &'static str) -> Param {
-    Param { name, help, kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 1e9, default }, origin }
+    Param {
+        name,
+        help,
+        kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 1e9, default },
+        origin,
+    }
 }
 
 pub(crate) struct Outage {

@@ -34,7 +34,9 @@ pub const DROP_TAIL: Card = Card {
         kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default: 1e15 },
         origin: "no limit unless a link says so; ns-2's limit_ L is (L-1)p",
     }],
-    status: Status::Validated("ns-2.35 DropTail, same drops in four dumbbells (docs/validation.md)"),
+    status: Status::Validated(
+        "ns-2.35 DropTail, same drops in four dumbbells (docs/validation.md)",
+    ),
 };
 
 /// The discipline that a configuration names.

@@ -74,7 +74,8 @@ impl Trace {
             return in_period(rest);
         }
         // Lines at 0 of a repetition coincide with the end of the one before; both count.
-        whole.saturating_mul(self.millis.len() as u64) + if rest == 0 { zeros } else { in_period(rest) }
+        whole.saturating_mul(self.millis.len() as u64)
+            + if rest == 0 { zeros } else { in_period(rest) }
     }
 }
 
@@ -104,7 +105,8 @@ impl Cursor {
         }
         self.skip_to(trace, now);
         loop {
-            let ms = self.round.saturating_mul(trace.period).saturating_add(trace.millis[self.index]);
+            let ms =
+                self.round.saturating_mul(trace.period).saturating_add(trace.millis[self.index]);
             self.at = Time::from_nanos(ms.saturating_mul(1_000_000));
             self.index += 1;
             if self.index == trace.millis.len() {
@@ -125,7 +127,8 @@ impl Cursor {
         if self.round < target {
             (self.round, self.index) = (target, 0);
         }
-        while self.round.saturating_mul(trace.period).saturating_add(trace.millis[self.index]) < ms {
+        while self.round.saturating_mul(trace.period).saturating_add(trace.millis[self.index]) < ms
+        {
             self.index += 1;
             if self.index == trace.millis.len() {
                 (self.index, self.round) = (0, self.round + 1);
@@ -152,12 +155,21 @@ mod tests {
         assert_eq!(c.serve(&t, ms(1000), 3000), ms(1001));
         assert_eq!(t.mean_bps(), 4.0 * 12_000.0 / 0.01);
         assert_eq!(t.bytes_between(ms(0), ms(10)), 4500.0);
-        assert_eq!(t.bytes_between(ms(0), ms(20) + narrows_base::Duration::from_nanos(1)), 12_000.0);
+        assert_eq!(
+            t.bytes_between(ms(0), ms(20) + narrows_base::Duration::from_nanos(1)),
+            12_000.0
+        );
     }
 
     #[test]
     fn bad_traces_are_refused_with_the_line() {
-        for (bad, hint) in [("", "no delivery"), ("1\nx\n", "line 2"), ("5\n3\n", "line 2"), ("0\n0\n", "repeat"), ("-1", "line 1")] {
+        for (bad, hint) in [
+            ("", "no delivery"),
+            ("1\nx\n", "line 2"),
+            ("5\n3\n", "line 2"),
+            ("0\n0\n", "repeat"),
+            ("-1", "line 1"),
+        ] {
             let e = Trace::parse(bad).unwrap_err().to_string();
             assert!(e.contains(hint), "{bad:?}: {e}");
         }

@@ -65,7 +65,8 @@ fn link(bencher: Bencher) {
 /// window of 64 and one loss in a thousand.
 #[divan::bench(args = ["sack", "newreno", "stpd", "cubic", "bbr"])]
 fn endpoints(bencher: Bencher, name: &str) {
-    let spec = Spec { args: vec![(Some("receive-window".into()), "64".into())], ..Spec::named(name) };
+    let spec =
+        Spec { args: vec![(Some("receive-window".into()), "64".into())], ..Spec::named(name) };
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).expect("a listed protocol");
     let (mut sender, mut receiver) = protocol.endpoints(0, Luck::seed(1));
     let mut now = Time::ZERO;
@@ -90,10 +91,10 @@ fn endpoints(bencher: Bencher, name: &str) {
                 }
             }
             let Some(packet) = wire.pop_front() else { continue };
-            if i % 1000 != 999 {
-                if let Some(ack) = receiver.on_packet(now, &packet) {
-                    sender.handle(now, Input::Packet(ack));
-                }
+            if i % 1000 != 999
+                && let Some(ack) = receiver.on_packet(now, &packet)
+            {
+                sender.handle(now, Input::Packet(ack));
             }
         }
     });

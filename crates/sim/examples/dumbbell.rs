@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |i: usize, default: u64| args.get(i).and_then(|a| a.parse().ok()).unwrap_or(default);
+    let number =
+        |i: usize, default: u64| args.get(i).and_then(|a| a.parse().ok()).unwrap_or(default);
     let (n, mbps, seconds) = (number(0, 10), number(1, 100), number(2, 60));
     let protocol = args.get(3).map_or("sack", String::as_str);
     let idle = args.iter().any(|a| a == "idle");

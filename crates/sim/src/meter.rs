@@ -98,17 +98,17 @@ impl At<'_> {
 impl Meter<Packet> for At<'_> {
     #[inline]
     fn offered(&mut self, now: Time, packet: &Packet) {
-        if self.meter.counts(now) {
-            if let Some(g) = self.group(packet) {
-                g.offered += 1;
-            }
+        if self.meter.counts(now)
+            && let Some(g) = self.group(packet)
+        {
+            g.offered += 1;
         }
     }
     fn dropped(&mut self, now: Time, packet: &Packet) {
-        if self.meter.counts(now) {
-            if let Some(g) = self.group(packet) {
-                g.dropped += 1;
-            }
+        if self.meter.counts(now)
+            && let Some(g) = self.group(packet)
+        {
+            g.dropped += 1;
         }
         if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(now)) {
             bin.drops += 1;
@@ -142,10 +142,10 @@ impl Meter<Packet> for At<'_> {
         }
     }
     fn lost(&mut self, at: Time, packet: &Packet) {
-        if self.meter.counts(at) {
-            if let Some(g) = self.group(packet) {
-                g.lost += 1;
-            }
+        if self.meter.counts(at)
+            && let Some(g) = self.group(packet)
+        {
+            g.lost += 1;
         }
         if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(at)) {
             bin.losses += 1;

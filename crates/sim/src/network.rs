@@ -133,15 +133,28 @@ impl Network {
             match transfers {
                 None => {
                     for (n, flow) in group.flows.iter().enumerate() {
-                        let source = group.source.start(place(n).key(luck).named("source").stream());
-                        network.add_flow(place(n), flow, (flow.start, flow.stop), source, &mut users)?;
+                        let source =
+                            group.source.start(place(n).key(luck).named("source").stream());
+                        network.add_flow(
+                            place(n),
+                            flow,
+                            (flow.start, flow.stop),
+                            source,
+                            &mut users,
+                        )?;
                     }
                 }
                 Some(list) => {
                     for (n, (flow, start, bytes)) in list.iter().enumerate() {
                         let times = (*start, Time::NEVER);
                         let source = Source::transfer(*bytes);
-                        network.add_flow(place(n), &group.flows[*flow], times, source, &mut users)?;
+                        network.add_flow(
+                            place(n),
+                            &group.flows[*flow],
+                            times,
+                            source,
+                            &mut users,
+                        )?;
                     }
                 }
             }
@@ -165,14 +178,25 @@ impl Network {
                 self.meters.push(LinkMeter::new(self.from, self.end, spec.groups.len()));
             }
             let computed = built.is_computed();
-            self.nodes.push(Node { link: built, event: Time::NEVER, private: false, computed, meter });
+            self.nodes.push(Node {
+                link: built,
+                event: Time::NEVER,
+                private: false,
+                computed,
+                meter,
+            });
         }
         for (at, link, _) in &spec.changes {
             let Some(target) = spec.links.get(*link) else {
-                return Err(SimError::Spec(format!("a change names link {link}, which does not exist")));
+                return Err(SimError::Spec(format!(
+                    "a change names link {link}, which does not exist"
+                )));
             };
             if !target.config.changes {
-                return Err(SimError::Spec(format!("link {}: changes at {at:?} but is not marked so", target.name)));
+                return Err(SimError::Spec(format!(
+                    "link {}: changes at {at:?} but is not marked so",
+                    target.name
+                )));
             }
         }
         Ok(())
@@ -210,16 +234,26 @@ impl Network {
         Ok(())
     }
 
-    fn add_route(&mut self, links: &[u32], users: &mut [u32], group: &GroupSpec) -> Result<(u32, u16), SimError> {
+    fn add_route(
+        &mut self,
+        links: &[u32],
+        users: &mut [u32],
+        group: &GroupSpec,
+    ) -> Result<(u32, u16), SimError> {
         if links.is_empty() || links.len() > 200 {
             return Err(SimError::Spec(format!(
-                "group {}: a route has 1 to 200 links, not {}", group.name, links.len()
+                "group {}: a route has 1 to 200 links, not {}",
+                group.name,
+                links.len()
             )));
         }
         let start = self.hops.len();
         for l in links {
             let Some(u) = users.get_mut(*l as usize) else {
-                return Err(SimError::Spec(format!("group {}: link {l} does not exist", group.name)));
+                return Err(SimError::Spec(format!(
+                    "group {}: link {l} does not exist",
+                    group.name
+                )));
             };
             *u += 1;
             self.hops.push(*l);
@@ -253,7 +287,11 @@ impl Network {
         }
     }
 
-    fn go(&mut self, spec: &NetworkSpec, progress: &mut dyn FnMut(Time) -> bool) -> Result<(), SimError> {
+    fn go(
+        &mut self,
+        spec: &NetworkSpec,
+        progress: &mut dyn FnMut(Time) -> bool,
+    ) -> Result<(), SimError> {
         let mut until_progress = PROGRESS;
         while let Some(event) = self.calendar.pop(self.end) {
             self.now = event.time;
@@ -332,8 +370,10 @@ impl Network {
             self.travel(start, length, packet, route.group);
             return;
         }
-        let word = packet.seq << 33 ^ u64::from(packet.flow) << 1 ^ u64::from(packet.has(Packet::ACK));
-        self.digest = (self.digest.rotate_left(5) ^ self.now.as_nanos() ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let word =
+            packet.seq << 33 ^ u64::from(packet.flow) << 1 ^ u64::from(packet.has(Packet::ACK));
+        self.digest = (self.digest.rotate_left(5) ^ self.now.as_nanos() ^ word)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
         if packet.has(Packet::ACK) {
             self.ack_arrived(packet, route);
         } else {

@@ -25,7 +25,15 @@ const FLOW_COLUMNS: [&str; 7] =
 impl FlowSeries {
     pub fn new(flow: u32, name: String, group: String) -> FlowSeries {
         let columns = FLOW_COLUMNS.iter().map(|n| (*n, Vec::new())).collect();
-        FlowSeries { flow, name, group, bits: 0.0, rtt: Duration::ZERO, last_retransmissions: 0, columns }
+        FlowSeries {
+            flow,
+            name,
+            group,
+            bits: 0.0,
+            rtt: Duration::ZERO,
+            last_retransmissions: 0,
+            columns,
+        }
     }
 
     pub fn sample(&mut self, flow: &Flow, interval_s: f64, n: usize) {
@@ -79,7 +87,13 @@ impl FlowSeries {
 }
 
 /// A link's table, from its meter's bins and the queue at each sample.
-pub(crate) fn link_table(name: &str, meter: &LinkMeter, queue: Vec<f64>, time_s: &[f64], interval_s: f64) -> Table {
+pub(crate) fn link_table(
+    name: &str,
+    meter: &LinkMeter,
+    queue: Vec<f64>,
+    time_s: &[f64],
+    interval_s: f64,
+) -> Table {
     let n = time_s.len();
     let bins = meter.bins.as_ref().map_or(&[][..], |b| &b.counts);
     let column = |f: fn(&crate::meter::Bin, f64) -> f64| -> Vec<f64> {

@@ -17,7 +17,14 @@ fn link(name: &str, mbps: f64, ms: u64, room: u64, loss: &str) -> LinkSpec {
     config.loss = LossSpec::parse_all(loss).unwrap();
     LinkSpec { name: name.into(), config: config.into(), metered: true }
 }
-fn group(name: &str, spec: &str, source: &str, starts: &[f64], forward: &[u32], back: &[u32]) -> GroupSpec {
+fn group(
+    name: &str,
+    spec: &str,
+    source: &str,
+    starts: &[f64],
+    forward: &[u32],
+    back: &[u32],
+) -> GroupSpec {
     GroupSpec {
         name: name.into(),
         protocol: protocol(spec),
@@ -63,7 +70,8 @@ fn series() -> SeriesSpec {
 #[test]
 fn every_protocol_repeats_itself_to_the_digest() {
     for p in PROTOCOLS {
-        let spec = network(vec![group("main", p.name, "bulk", &[0.0, 0.5], &[0], &[1])], "1%", 20.0);
+        let spec =
+            network(vec![group("main", p.name, "bulk", &[0.0, 0.5], &[0], &[1])], "1%", 20.0);
         let (a, b) = (go(&spec), go(&spec));
         assert_eq!((a.digest, a.events), (b.digest, b.events), "{}", p.name);
         let other = go(&NetworkSpec { seed: 8, ..spec });
@@ -91,7 +99,14 @@ fn another_flow_changes_no_flows_luck() {
         let mut groups =
             vec![group("main", "reno", "cbr(rate=20kbit/s,size=100B)", &[0.0], &[0], &[1])];
         if n == 2 {
-            groups.push(group("other", "reno", "cbr(rate=20kbit/s,size=100B)", &[0.0171], &[0], &[1]));
+            groups.push(group(
+                "other",
+                "reno",
+                "cbr(rate=20kbit/s,size=100B)",
+                &[0.0171],
+                &[0],
+                &[1],
+            ));
         }
         let r = go(&network(groups, "5%", 60.0));
         r.groups[0].flows[0].retransmissions
@@ -102,7 +117,8 @@ fn another_flow_changes_no_flows_luck() {
 
 #[test]
 fn what_is_watched_adds_up() {
-    let mut spec = network(vec![group("main", "reno", "bulk", &[0.0, 1.0], &[0], &[1])], "1%", 30.0);
+    let mut spec =
+        network(vec![group("main", "reno", "bulk", &[0.0, 1.0], &[0], &[1])], "1%", 30.0);
     spec.series = Some(series());
     let r = go(&spec);
     let table = r.series.iter().find(|t| t.name == "there").unwrap();
@@ -132,8 +148,11 @@ fn waiting_at_end(r: &RunResult) -> u64 {
 fn a_lossless_unlimited_path_takes_the_time_that_arithmetic_says() {
     // 100 segments of 960 B; 2 Mbit/s: 4 ms each; opening 60.32 ms there and back, then the
     // window opens 4, 8, 16, 32, 40 and each round trip is 64.16 ms.
-    let mut spec =
-        network(vec![group("main", "reno", "transfer(size=96000B)", &[0.0], &[0], &[1])], "none", 5.0);
+    let mut spec = network(
+        vec![group("main", "reno", "transfer(size=96000B)", &[0.0], &[0], &[1])],
+        "none",
+        5.0,
+    );
     config(&mut spec.links[0]).queue.limit = Limit::Unlimited;
     let r = go(&spec);
     let done = r.groups[0].flows[0].done.unwrap().as_secs_f64();
@@ -210,9 +229,12 @@ fn faults_on_the_way_lose_nothing() {
 
 #[test]
 fn absurd_but_legal_values_run() {
-    for (mbps, ms, room, loss) in
-        [(1e-6, 1, 5, "none"), (400_000.0, 1, 1000, "none"), (2.0, 30, 0, "none"), (2.0, 30, 10, "100%")]
-    {
+    for (mbps, ms, room, loss) in [
+        (1e-6, 1, 5, "none"),
+        (400_000.0, 1, 1000, "none"),
+        (2.0, 30, 0, "none"),
+        (2.0, 30, 10, "100%"),
+    ] {
         let mut spec = network(vec![group("main", "cubic", "bulk", &[0.0], &[0], &[1])], loss, 0.2);
         spec.links[0] = link("there", mbps, ms, room, loss);
         spec.links[1] = link("back", mbps, ms, room, "none");
@@ -231,12 +253,14 @@ fn nonsense_is_refused_with_a_reason() {
     assert!(refused(&spec).contains("link 9"));
     spec.groups[0].flows[0].forward.clear();
     assert!(refused(&spec).contains("route"));
-    spec = network(vec![group("main", "reno", "web(rate=1000000)", &[0.0], &[0], &[1])], "none", 60.0);
+    spec =
+        network(vec![group("main", "reno", "web(rate=1000000)", &[0.0], &[0], &[1])], "none", 60.0);
     assert!(refused(&spec).contains("1000000"));
 }
 
 #[test]
 fn a_run_can_be_stopped() {
-    let spec = network(vec![group("main", "reno", "bulk", &[0.0; 50], &[0], &[1])], "none", 100_000.0);
+    let spec =
+        network(vec![group("main", "reno", "bulk", &[0.0; 50], &[0], &[1])], "none", 100_000.0);
     assert_eq!(run(&spec, &mut |_| false).unwrap_err(), SimError::Interrupted);
 }

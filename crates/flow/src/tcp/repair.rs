@@ -124,7 +124,13 @@ impl Recovery {
     }
 
     /// Takes in a SACK block; calls `fresh` with each segment that is newly reported.
-    pub fn sack(&mut self, board: &mut Board, from: u64, to: u64, mut fresh: impl FnMut(&mut Board, u64)) {
+    pub fn sack(
+        &mut self,
+        board: &mut Board,
+        from: u64,
+        to: u64,
+        mut fresh: impl FnMut(&mut Board, u64),
+    ) {
         let (from, to) = (from.max(board.una), to.min(board.max));
         let pipe = &mut self.pipe;
         self.sacked.insert(from, to, |a, b| {
@@ -169,12 +175,23 @@ impl Recovery {
     }
 
     /// The cumulative acknowledgement advanced.
-    fn advanced(&mut self, board: &Board, now: Time, acked: u64, fine: Duration, out: &mut Outcome) {
+    fn advanced(
+        &mut self,
+        board: &Board,
+        now: Time,
+        acked: u64,
+        fine: Duration,
+        out: &mut Outcome,
+    ) {
         let full = board.una >= self.recover;
         match self.phase {
             Phase::Open => self.bonus = 0,
-            Phase::Restart if full => self.phase = Phase::Open,
-            Phase::Restart => {}
+            Phase::Restart => {
+                self.bonus = 0;
+                if full {
+                    self.phase = Phase::Open;
+                }
+            }
             Phase::Repair => match self.kind {
                 RecoveryKind::NewReno if !full => {
                     // RFC 6582 section 3.2: repair the next hole, deflate by what was
@@ -194,37 +211,58 @@ impl Recovery {
             },
         }
         if self.worried > 0 && board.una < board.max {
-            // Vegas: the advances after a retransmission check the oldest segment's age.
+            // Vegas: the advances after a retransmission check the oldest segment's age; if it is
+            // lost too, the duplicates to come have told of it already.
             self.worried -= 1;
-            let oldest = board.get(board.una);
-            if now.since(oldest.sent) > fine {
+            if now.since(board.get(board.una).sent) >= fine {
                 out.force = Some(board.una);
                 out.lost = Some(loss(board, board.una, LossFoundBy::Clock));
+                self.dupacks = DUP_THRESH;
+            } else {
+                self.worried = 0;
             }
         }
     }
 
     /// A duplicate, without SACK.
     fn duplicate(&mut self, board: &mut Board, now: Time, fine: Duration, out: &mut Outcome) {
+        let vegas = self.kind == RecoveryKind::Vegas;
+        let late = vegas && now.since(board.get(board.una).sent) >= fine;
         match self.phase {
+            Phase::Repair if late => {
+                // The repair itself was lost.
+                out.lost = Some(loss(board, board.una, LossFoundBy::Clock));
+                out.force = Some(board.una);
+            }
             Phase::Repair => self.bonus += 1,
+            // Duplicates keep what is sent again flowing, too, as in ns-2; but not those of the
+            // flight that Tahoe gave up.
+            Phase::Restart if self.limited_transmit && self.dupacks < DUP_THRESH => {
+                self.bonus = self.dupacks as i64;
+            }
             Phase::Restart => {}
             Phase::Open => {
-                let vegas = self.kind == RecoveryKind::Vegas;
                 // Not twice for one window: RFC 6582 section 3.2 step 2; ns-2's bugFix_.
-                let careful = board.una > self.recover || vegas;
-                let late = vegas && now.since(board.get(board.una).sent) > fine;
-                if careful && (self.dupacks >= DUP_THRESH || late) {
+                let enough = match vegas {
+                    true => self.dupacks == DUP_THRESH || late,
+                    false => self.dupacks >= DUP_THRESH && board.una > self.recover,
+                };
+                if enough {
                     let by = if late { LossFoundBy::Clock } else { LossFoundBy::Duplicates };
                     out.lost = Some(loss(board, board.una, by));
                     if self.kind == RecoveryKind::Tahoe {
                         self.restart(board);
+                        self.dupacks = DUP_THRESH;
                         out.restarts = true;
                     } else {
                         self.begin(board, out);
-                        self.bonus = DUP_THRESH as i64;
+                        self.bonus = self.dupacks.min(DUP_THRESH) as i64;
+                        self.dupacks = self.dupacks.max(DUP_THRESH);
                         self.worried = if vegas { 2 } else { 0 };
                     }
+                } else if vegas {
+                    // No limited transmit: the clock finds what too few duplicates do not.
+                    self.bonus += i64::from(self.dupacks > DUP_THRESH);
                 } else if self.limited_transmit {
                     self.bonus = self.dupacks.min(DUP_THRESH - 1) as i64;
                 }

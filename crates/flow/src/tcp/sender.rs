@@ -91,7 +91,12 @@ pub struct Sender {
 
 impl Sender {
     /// A sender for flow number `flow`; `luck` is the flow's key for losses.
-    pub fn new(config: &TcpConfig, controller: Box<dyn Controller>, flow: u32, luck: u64) -> Sender {
+    pub fn new(
+        config: &TcpConfig,
+        controller: Box<dyn Controller>,
+        flow: u32,
+        luck: u64,
+    ) -> Sender {
         Sender {
             controller,
             board: Board::new(),
@@ -181,8 +186,7 @@ impl Sender {
         self.take_rtt_sample(now, rtt, p, newly_acked);
         let fine = self.fine_timeout();
         let was_in_repair = self.recovery.in_repair();
-        let outcome =
-            self.recovery.on_ack(&mut self.board, now, newly_acked, duplicate, fine);
+        let outcome = self.recovery.on_ack(&mut self.board, now, newly_acked, duplicate, fine);
         self.next = self.next.max(self.board.una);
 
         let total = self.counters.sent;
@@ -335,12 +339,12 @@ impl Sender {
         if self.timestamps {
             self.rtt.sample(rtt, p.stamp);
             self.backoffs = 0;
-        } else if let Some((seq, sent)) = self.timed {
-            if self.board.una > seq {
-                self.timed = None;
-                self.rtt.sample(now.since(sent), sent);
-                self.backoffs = 0;
-            }
+        } else if let Some((seq, sent)) = self.timed
+            && self.board.una > seq
+        {
+            self.timed = None;
+            self.rtt.sample(now.since(sent), sent);
+            self.backoffs = 0;
         }
     }
 
@@ -383,7 +387,14 @@ impl Sender {
         }
         if let Some((segments, sent, transmissions, found_by)) = outcome.lost {
             let new_episode = outcome.begins || outcome.restarts;
-            self.controller.on_loss(&Loss { now, segments, sent, transmissions, found_by, new_episode });
+            self.controller.on_loss(&Loss {
+                now,
+                segments,
+                sent,
+                transmissions,
+                found_by,
+                new_episode,
+            });
         }
         if outcome.restarts {
             self.restart(now, repair.flight, false);
@@ -509,11 +520,11 @@ impl Sender {
     /// new data.
     #[inline]
     fn choose(&mut self) -> Option<u64> {
-        if self.recovery.in_repair() {
-            if let Some(seq) = self.recovery.next_hole(&self.board) {
-                self.recovery.repaired(seq);
-                return Some(seq);
-            }
+        if self.recovery.in_repair()
+            && let Some(seq) = self.recovery.next_hole(&self.board)
+        {
+            self.recovery.repaired(seq);
+            return Some(seq);
         }
         while self.next < self.board.max {
             let seq = self.next;
@@ -568,15 +579,15 @@ impl Machine for Sender {
 
     #[inline]
     fn poll(&mut self, now: Time) -> Output {
-        if let Some(seq) = self.forced.take() {
-            if seq >= self.board.una {
-                if self.timed.is_some_and(|(timed, _)| timed == seq) {
-                    self.timed = None; // Karn: a copy's round trip is ambiguous.
-                }
-                self.recovery.repaired(seq);
-                self.next = self.next.max(seq + 1);
-                return Output::Send(self.transmit(now, seq));
+        if let Some(seq) = self.forced.take()
+            && seq >= self.board.una
+        {
+            if self.timed.is_some_and(|(timed, _)| timed == seq) {
+                self.timed = None; // Karn: a copy's round trip is ambiguous.
             }
+            self.recovery.repaired(seq);
+            self.next = self.next.max(seq + 1);
+            return Output::Send(self.transmit(now, seq));
         }
         if !self.established {
             return Output::Wait(self.rto_due);
@@ -613,7 +624,11 @@ impl Machine for Sender {
 
 impl std::fmt::Debug for Sender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Sender(flow {}, {}..{}, {:?})", self.flow, self.board.una, self.board.max, self.recovery.phase)
+        write!(
+            f,
+            "Sender(flow {}, {}..{}, {:?})",
+            self.flow, self.board.una, self.board.max, self.recovery.phase
+        )
     }
 }
 

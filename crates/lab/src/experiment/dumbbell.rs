@@ -19,7 +19,11 @@ pub fn dumbbell(flows: u32, mbps: u64, seconds: u64, protocol: &str) -> Result<N
     let back = LinkConfig::plain(Rate::from_bps(mbps * 1_000_000), Duration::from_millis(10));
     let mut there = back.clone();
     there.queue = QueueConfig { limit: Limit::Packets(room), aqm: None };
-    let link = |name: String, config, metered| LinkSpec { name, config, metered };
+    let link = |name: String, config: LinkConfig, metered| LinkSpec {
+        name,
+        config: config.into(),
+        metered,
+    };
     let mut links = vec![link("there".into(), there, true), link("back".into(), back, false)];
     let mut list = Vec::new();
     for i in 0..flows {

@@ -102,7 +102,11 @@ pub fn section(folder: &Path, jobs: usize) -> Result<String, String> {
     for w in &page.why {
         page.faults.push(format!("{} {} {}: explained, but it agrees or is not there", w.table, w.variant, w.at));
     }
-    if page.faults.is_empty() { Ok(page.out) } else { Err(page.faults.join("\n")) }
+    if page.faults.is_empty() {
+        return Ok(page.out);
+    }
+    // The tables tell more than the faults.
+    Err(format!("{}\n{}", page.out, page.faults.join("\n")))
 }
 
 struct Page {

@@ -19,8 +19,16 @@ pub fn readme(e: &Experiment, judged: &[Judged]) -> String {
     out.push_str("\n## Claims\n\n");
     out.push_str(&table(judged));
     out.push_str("\nHow the accepted ranges follow from what is stated:\n\n");
-    for claim in &f.claim {
-        let _ = writeln!(out, "- {}: {}", claim.text, claim.basis);
+    let mut bases: Vec<(&str, Vec<String>)> = Vec::new();
+    for (i, claim) in f.claim.iter().enumerate() {
+        let number = (i + 1).to_string();
+        match bases.iter_mut().find(|b| b.0 == claim.basis) {
+            Some(known) => known.1.push(number),
+            None => bases.push((&claim.basis, vec![number])),
+        }
+    }
+    for (basis, claims) in bases {
+        let _ = writeln!(out, "- {}: {basis}", claims.join(", "));
     }
     out.push_str("\n## Scenario\n");
     for (run, file) in e.runs.iter().zip(&f.run) {
@@ -40,7 +48,9 @@ pub fn readme(e: &Experiment, judged: &[Judged]) -> String {
     let mut seen = Vec::new();
     for file in &f.run {
         if !seen.contains(&&file.scenario) {
-            let _ = writeln!(out, "narrows run experiments/{}/{} --out out/{}", f.id, file.scenario, f.id);
+            let path = format!("experiments/{}/{}", f.id, file.scenario);
+            let path = path.replace(&format!("{}/../", f.id), "");
+            let _ = writeln!(out, "narrows run {path} --out out/{}", f.id);
             seen.push(&file.scenario);
         }
     }
@@ -50,10 +60,10 @@ pub fn readme(e: &Experiment, judged: &[Judged]) -> String {
 
 /// Claims, what is stated, ours and verdicts; reasons below.
 pub fn table(judged: &[Judged]) -> String {
-    let mut out = "| claim | stated | accepted | ours | verdict |\n|---|---|---|---|---|\n".to_string();
+    let mut out = "| | claim | stated | accepted | ours | verdict |\n|---|---|---|---|---|---|\n".to_string();
     let mut notes = String::new();
     let mut count = 0;
-    for j in judged {
+    for (i, j) in judged.iter().enumerate() {
         let mut verdict = j.verdict.to_string();
         if let Some(why) = &j.why {
             count += 1;
@@ -62,7 +72,8 @@ pub fn table(judged: &[Judged]) -> String {
         }
         let (claim, stated) = (cell(&j.claim), cell(&j.stated));
         let (accepted, ours) = (cell(&j.accepted), cell(&j.ours));
-        let _ = writeln!(out, "| {claim} | {stated} | {accepted} | {ours} | {verdict} |");
+        let number = i + 1;
+        let _ = writeln!(out, "| {number} | {claim} | {stated} | {accepted} | {ours} | {verdict} |");
     }
     out + &notes
 }

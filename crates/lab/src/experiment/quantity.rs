@@ -112,12 +112,16 @@ pub enum Stat {
     LongestStill,
     /// How often the column falls by more than `level` times itself between two samples.
     Falls,
+    /// Mean time between such falls, in seconds.
+    MeanGap,
+    /// Of several tables: the smallest mean over the mean of all. 1 is an equal split.
+    LeastShare,
 }
 
 impl Stat {
     fn needs_level(self) -> bool {
         use Stat::*;
-        matches!(self, FractionAbove | FractionBelow | TimeAbove | TimeBelow | LongestBelow | Falls)
+        matches!(self, FractionAbove | FractionBelow | TimeAbove | TimeBelow | LongestBelow | Falls | MeanGap)
     }
     /// Of these samples, equally spaced; NaN samples are left out.
     pub fn of(self, time: &[f64], values: &[f64], level: f64) -> f64 {
@@ -153,11 +157,23 @@ impl Stat {
             Stat::TimeBelow => when(&|v| v <= level),
             Stat::LongestBelow => longest(&known, |_, now| now < level),
             Stat::LongestStill => longest(&known, |before, now| now == before),
-            Stat::Falls => {
-                known.windows(2).filter(|w| w[1].1 < w[0].1 * (1.0 - level)).count() as f64
+            Stat::Falls => falls(&known, level).count() as f64,
+            // Needs the tables one by one: [`Quantity::least_share`].
+            Stat::LeastShare => f64::NAN,
+            Stat::MeanGap => {
+                let at: Vec<f64> = falls(&known, level).collect();
+                match at[..] {
+                    [first, .., last] => (last - first) / (at.len() - 1) as f64,
+                    _ => f64::NAN,
+                }
             }
         }
     }
+}
+
+/// When a column falls by more than `level` times itself.
+fn falls(samples: &[(f64, f64)], level: f64) -> impl Iterator<Item = f64> {
+    samples.windows(2).filter(move |w| w[1].1 < w[0].1 * (1.0 - level)).map(|w| w[1].0)
 }
 
 /// The longest time over which `test(before, now)` holds from sample to sample.
@@ -257,6 +273,9 @@ impl Quantity {
         if let Some(name) = &self.measure {
             return sample.measure(self.group.as_deref(), name);
         }
+        if self.stat == Some(Stat::LeastShare) {
+            return self.least_share(sample);
+        }
         let Some((time, values)) = self.series(&sample.series) else { return f64::NAN };
         let from = self.from.unwrap_or(f64::NEG_INFINITY);
         let to = self.to.unwrap_or(f64::INFINITY);
@@ -265,6 +284,17 @@ impl Quantity {
         let after = time.iter().rposition(inside).map_or(first, |i| i + 1);
         let stat = self.stat.unwrap_or(Stat::Mean);
         stat.of(&time[first..after], &values[first..after], self.level.unwrap_or(0.0))
+    }
+
+    /// [`Stat::LeastShare`]: each table's mean on its own.
+    fn least_share(&self, sample: &Sample) -> f64 {
+        let alone = |table: &String| {
+            let (table, stat) = (Names(vec![table.clone()]), Some(Stat::Mean));
+            Quantity { table, stat, ..self.clone() }.leaf(sample)
+        };
+        let means: Vec<f64> = self.table.0.iter().map(alone).collect();
+        let mean = means.iter().sum::<f64>() / means.len() as f64;
+        means.iter().copied().fold(f64::INFINITY, f64::min) / mean
     }
 
     /// Times and values of its column, tables added up and bins taken.
@@ -309,5 +339,32 @@ impl Quantity {
             x -= part.combine(values);
         }
         x
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_share_compares_tables_over_the_span() {
+        let table = |name: &str, v: f64| Table {
+            kind: "flow",
+            name: name.into(),
+            group: String::new(),
+            time_s: vec![1.0, 2.0, 3.0],
+            columns: vec![("throughput_bps", vec![9.0, v, v])],
+        };
+        let sample = Sample { series: vec![table("a", 1.0), table("b", 2.0)], ..Sample::default() };
+        let mut q = Quantity {
+            column: Some("throughput_bps".into()),
+            table: Names(vec!["a".into(), "b".into()]),
+            stat: Some(Stat::LeastShare),
+            from: Some(2.0),
+            ..Quantity::default()
+        };
+        assert!((q.leaf(&sample) - 1.0 / 1.5).abs() < 1e-12);
+        q.table.0.push("c".into());
+        assert!(q.leaf(&sample).is_nan(), "a table that does not exist");
     }
 }

@@ -22,12 +22,16 @@ impl Scale {
         let usable = |v: &f64| v.is_finite() && (!axis.log || *v > 0.0);
         let given = axis.range.filter(|r| usable(&r.0) && usable(&r.1) && r.0 < r.1);
         let (low, high) = given.unwrap_or_else(|| {
-            values
-                .filter(usable)
-                .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)))
+            values.filter(usable).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
+                (low.min(v), high.max(v))
+            })
         });
         let (low, high) = if low <= high { (low, high) } else { (1.0, 1.0) };
-        if axis.log { Self::log(low, high, given.is_some()) } else { Self::linear(low, high, given.is_some() || tight) }
+        if axis.log {
+            Self::log(low, high, given.is_some())
+        } else {
+            Self::linear(low, high, given.is_some() || tight)
+        }
     }
 
     fn linear(low: f64, high: f64, exact: bool) -> Self {
@@ -84,13 +88,21 @@ impl Scale {
             let exponent = coordinate.floor();
             return match exponent as i32 {
                 -4..=4 => format!("{}", (10f64.powf(coordinate) * 1e6).round() / 1e6),
-                e => format!("{:.0}·10{}", 10f64.powf(coordinate - exponent), superscript(e)).replace("1·", ""),
+                e => format!("{:.0}·10{}", 10f64.powf(coordinate - exponent), superscript(e))
+                    .replace("1·", ""),
             };
         }
-        let value = if coordinate.abs() < 1e-12 * (self.high - self.low) { 0.0 } else { coordinate };
+        let value =
+            if coordinate.abs() < 1e-12 * (self.high - self.low) { 0.0 } else { coordinate };
         let largest = self.low.abs().max(self.high.abs());
         match largest {
-            l if l >= 1e6 => format!("{:.2}", value / 1e6).trim_end_matches('0').trim_end_matches('.').to_string() + " M",
+            l if l >= 1e6 => {
+                format!("{:.2}", value / 1e6)
+                    .trim_end_matches('0')
+                    .trim_end_matches('.')
+                    .to_string()
+                    + " M"
+            }
             _ => format!("{value:.*}", self.decimals),
         }
     }

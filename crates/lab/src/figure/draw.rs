@@ -3,7 +3,7 @@
 use super::axis::Scale;
 use super::clip::clip;
 use super::legend::{self, Colours, Key};
-use super::{Figure, Kind, Look, Panel, Series, thin};
+use super::{Figure, Kind, Look, Panel, Series, palette, thin};
 use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
@@ -78,10 +78,7 @@ pub(super) fn svg(figure: &Figure) -> String {
         for (place, panel) in figure.panels.iter().enumerate() {
             let (column, row) = (place as i32 % columns, place as i32 / columns);
             let (x, y) = (column * wide, head + row * high);
-            let area = root.clone().shrink(
-                (x * PIXEL, y * PIXEL),
-                (wide * PIXEL, high * PIXEL),
-            );
+            let area = root.clone().shrink((x * PIXEL, y * PIXEL), (wide * PIXEL, high * PIXEL));
             let keys = if common.is_some() { Vec::new() } else { legend::keys(panel, &colours) };
             draw_panel(&area, panel, &colours, &keys, (wide, high));
         }
@@ -134,11 +131,9 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, colours: &Colours, keys: &[Key], s
     };
     let longest = y.ticks.iter().map(|t| y_label(t).chars().count()).max().unwrap_or(0) as i32;
     let left = longest * 7 + 12 + if panel.y.label.is_empty() { 0 } else { 20 };
-    let below = 22 + if panel.x.label.is_empty() { 0 } else { 20 };
-    let chart_area = area.clone().shrink(
-        (0, top * PIXEL),
-        (wide * PIXEL, (high - top).max(40) * PIXEL),
-    );
+    let below = 20 + if panel.x.label.is_empty() { 0 } else { 16 };
+    let chart_area =
+        area.clone().shrink((0, top * PIXEL), (wide * PIXEL, (high - top).max(40) * PIXEL));
     let mut chart = ChartBuilder::on(&chart_area)
         .margin_left((MARGIN - 6) * PIXEL)
         .margin_right(MARGIN * PIXEL)
@@ -185,7 +180,10 @@ fn scales(panel: &Panel) -> (Scale, Scale) {
         Kind::Lines => {
             let points = || panel.series.iter().flat_map(|s| &s.points);
             let heights = points().flat_map(|p| [p.1, p.2]);
-            (Scale::new(&panel.x, points().map(|p| p.0), true), Scale::new(&panel.y, heights, false))
+            (
+                Scale::new(&panel.x, points().map(|p| p.0), true),
+                Scale::new(&panel.y, heights, false),
+            )
         }
         Kind::Bars => {
             let ends = panel.bars.iter().flat_map(|b| [b.value, b.value + b.half.unwrap_or(0.0)]);
@@ -220,9 +218,8 @@ fn draw_series(chart: &mut Chart<'_, '_>, series: &Series, ink: RGBColor, x: &Sc
             }
         }
         Look::Points => {
-            let inside = |p: &(f64, f64)| {
-                (low.0..=high.0).contains(&p.0) && (low.1..=high.1).contains(&p.1)
-            };
+            let inside =
+                |p: &(f64, f64)| (low.0..=high.0).contains(&p.0) && (low.1..=high.1).contains(&p.1);
             for p in series.points.iter().filter_map(|p| at(p.0, p.1)).filter(inside) {
                 chart.plotting_area().draw(&Circle::new(p, 4 * PIXEL, stroke)).expect(SURE);
             }
@@ -240,7 +237,7 @@ fn draw_series(chart: &mut Chart<'_, '_>, series: &Series, ink: RGBColor, x: &Sc
 }
 
 fn draw_bars(chart: &mut Chart<'_, '_>, panel: &Panel, colours: &Colours, x: &Scale) {
-    let ink = colours.get("");
+    let ink = colour(palette::LIGHT[0]);
     let at = |value: f64| x.at(value).map(|v| v.clamp(x.low, x.high));
     let start = if panel.x.log { x.low } else { 0f64.clamp(x.low, x.high) };
     let stroke = |ink: RGBColor, tenths: i32| ink.stroke_width((tenths * PIXEL / 10) as u32);

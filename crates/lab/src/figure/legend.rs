@@ -21,14 +21,14 @@ pub(super) struct Colours(Vec<String>);
 
 impl Colours {
     pub fn of(figure: &Figure) -> Self {
-        let mut names: Vec<String> = Vec::new();
+        // Bars have the first colour; what marks them must not.
+        let only_bars = figure.panels.iter().all(|p| p.kind == Kind::Bars);
+        let mut names = if only_bars { vec![String::new()] } else { Vec::new() };
         for panel in &figure.panels {
-            // Bars have the first colour; what marks them must not.
-            let bars = (panel.kind == Kind::Bars).then(String::new);
-            let series = panel.series.iter().map(|s| s.name.clone());
-            for name in bars.into_iter().chain(series).chain(panel.marks.iter().map(|m| m.0.clone())) {
-                if !names.contains(&name) {
-                    names.push(name);
+            let series = panel.series.iter().map(|s| &s.name);
+            for name in series.chain(panel.marks.iter().map(|m| &m.0)) {
+                if !names.contains(name) {
+                    names.push(name.clone());
                 }
             }
         }
@@ -52,6 +52,10 @@ pub(super) fn keys(panel: &Panel, colours: &Colours) -> Vec<Key> {
             keys.push(key);
         }
     }
+    // A band around a line needs no key beside that of the line of the same name.
+    let lines: Vec<String> =
+        keys.iter().filter(|k| k.look == Look::Line).map(|k| k.name.clone()).collect();
+    keys.retain(|k| k.look != Look::Band || !lines.contains(&k.name));
     keys
 }
 

@@ -65,8 +65,8 @@ fn well_formed(svg: &str) {
 fn a_figure_is_well_formed_and_small() {
     let svg = example().svg();
     well_formed(&svg);
-    for text in ["Window &lt;of&gt; &amp;", "westwood+", "goodput, Mbit/s", "seed 1", "10⁻⁴"] {
-        assert!(svg.contains(text) || text == "10⁻⁴", "{text}");
+    for text in ["Window &lt;of&gt; &amp;", "westwood+", "goodput, Mbit/s", "seed 1"] {
+        assert!(svg.contains(text), "{text}");
     }
     assert!(svg.len() < 200_000, "{} bytes", svg.len());
 }
@@ -75,7 +75,8 @@ fn a_figure_is_well_formed_and_small() {
 fn nothing_to_draw_and_odd_numbers() {
     well_formed(&Figure::new().svg());
     let odd = vec![(f64::NAN, 1.0), (0.0, f64::INFINITY), (1.0, 1e300), (2.0, -1e300)];
-    let panel = |p: super::Panel| p.line("a", odd.clone()).points("b", odd.clone()).dashed("c", vec![]);
+    let panel =
+        |p: super::Panel| p.line("a", odd.clone()).points("b", odd.clone()).dashed("c", vec![]);
     let all = Figure::new()
         .panel(panel(lines("linear")))
         .panel(panel(lines("log").log_x().log_y()))
@@ -93,7 +94,13 @@ fn a_figure_to_look_at() {
     let path = std::env::temp_dir().join("narrows-figure.svg");
     std::fs::write(path, example().svg()).expect("the temporary directory takes a figure");
     let path = std::env::temp_dir().join("narrows-figure-lines.svg");
-    let panel = |title: &str, h| lines(title).x("time", "s").y(title, "packets").line("reno", wave(600, h)).line("stpd", wave(600, 0.3 * h));
+    let panel = |title: &str, h| {
+        lines(title)
+            .x("time", "s")
+            .y(title, "packets")
+            .line("reno", wave(600, h))
+            .line("stpd", wave(600, 0.3 * h))
+    };
     let same = Figure::new().panel(panel("window", 20.0)).panel(panel("queue", 9.0));
     std::fs::write(path, same.svg()).expect("the temporary directory takes a figure");
 }

@@ -153,7 +153,14 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         queue.line(&mut times, link, "queue_max", name("largest"), (i, Style::Faint), 1.0);
         queue.line(&mut times, link, "queue", name("queue"), (i, Style::Solid), 1.0);
         if i == 0 {
-            queue.marks(link, "drops", Some("queue_max"), name("dropped by the queue"), "x", 1);
+            queue.marks(
+                link,
+                "drops",
+                Some("queue_max"),
+                name("dropped by the queue"),
+                "x-thin",
+                1,
+            );
             queue.marks(link, "losses", None, name("lost on the link"), "triangle-up", 5);
         }
         let colour = flows.len() + i;

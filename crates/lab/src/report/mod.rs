@@ -2,7 +2,7 @@
 //!
 //! The text and the tables are plain HTML. The charts are drawn by plotly.js, which travels in the
 //! page (see `build.rs`), from the JSON of `charts.rs` by `page.js`, each when it comes into view.
-//! All text from outside passes [`text::escape`] or [`text::string`]; a content security policy
+//! All text from outside passes `text::escape` or `text::string`; a content security policy
 //! forbids the page to load anything.
 
 mod charts;
@@ -155,25 +155,30 @@ fn protocol(page: &mut String, place: usize, result: &ProtocolOutcome, shown: &[
     let words = shown.iter().filter(|s| s.bars).filter_map(|s| {
         let estimate = result.measure(s.measure.name).filter(|e| e.mean.is_finite())?;
         let (mean, half) = columns::estimate_text(estimate, s.scale);
-        let half = half.map(|half| format!(" ± {half}")).unwrap_or_default();
-        let space = if s.unit.is_empty() { "" } else { " " };
+        let half = half.map(|half| format!("\u{a0}±\u{a0}{half}")).unwrap_or_default();
+        let space = if s.unit.is_empty() { "" } else { "\u{a0}" };
         Some(format!("{} {mean}{half}{space}{}", lower(s.measure.title), s.unit))
     });
-    page.push_str(&escape(&words.take(5).collect::<Vec<_>>().join(" · ")));
+    page.push_str(&escape(&words.take(4).collect::<Vec<_>>().join(" · ")));
     page.push_str("</p>");
     if result.series.is_empty() {
         page.push_str("<p class=\"quiet\">No time series.</p>");
     } else {
-        let _ = write!(page, "<div class=\"trace\" data-place=\"{place}\"></div>");
+        let _ = write!(page, "<div class=\"timeline\" data-place=\"{place}\"></div>");
     }
     page.push_str(&table::flows(result, shown));
     page.push_str("</article>\n");
 }
 
-/// A heading inside a sentence.
+/// A heading inside a sentence: `Mean RTT` is `mean RTT`, but `RTT` stays.
 fn lower(title: &str) -> String {
     let mut chars = title.chars();
-    chars.next().map_or(String::new(), |c| c.to_lowercase().chain(chars).collect())
+    match chars.next() {
+        Some(first) if chars.clone().next().is_some_and(char::is_lowercase) => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => title.to_string(),
+    }
 }
 
 /// What it takes to get the same page again.

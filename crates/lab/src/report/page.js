@@ -55,12 +55,16 @@
       bgcolor: css("--hover"), bordercolor: css("--line"), namelength: -1,
       font: { ...font(), size: 12 },
     },
+    modebar: {
+      bgcolor: "rgba(0,0,0,0)", color: css("--line"), activecolor: css("--quiet"),
+    },
     showlegend: false, ...more,
   });
   const options = (zoom) => ({
     responsive: true, displaylogo: false, displayModeBar: zoom && touch ? true : zoom && "hover",
     scrollZoom: false, doubleClick: "reset",
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"]
+      .concat(touch ? ["toImage", "zoom2d"] : []),
     toImageButtonOptions: { format: "svg", filename: "narrows" },
   });
   const unit = (text) => (text ? " " + text : "");
@@ -89,8 +93,8 @@
       title: {
         text: `<b>${titled(bar)}</b>` +
           (bar.better ? ` <span style="font-size:11px">(${bar.better})</span>` : ""),
-        font: { ...font(), size: 14 }, x: 0, xref: "container", xanchor: "left", pad: { l: 4 },
-        y: 1, yref: "container", yanchor: "top", yref: "container", pad: { l: 4, t: 10 },
+        font: { ...font(), size: 14 }, x: 0, xref: "container", xanchor: "left", pad: { l: 4, t: 10 },
+        y: 1, yref: "container", yanchor: "top",
       },
       height: 62 + 24 * names.length + 10,
       margin: { l: 18 + 7 * wide, r: 14, t: 36, b: 28 }, dragmode: false,
@@ -105,7 +109,7 @@
   // Goodput against delay: each protocol a point with its intervals and its name beside it.
   function drawTrade(element) {
     const x = data.bars[data.trade.x], y = data.bars[data.trade.y];
-    const margin = { l: 64, r: 20, t: 44, b: 48 }, height = touch ? 380 : 430;
+    const margin = { l: 64, r: 20, t: 44, b: 48 }, height = 420;
     const size = [element.clientWidth - margin.l - margin.r, height - margin.t - margin.b];
     const span = (bar) => {
       const low = bar.mean.flatMap((m, i) => m === null ? [] : [m - (bar.half[i] ?? 0)]);
@@ -140,7 +144,7 @@
       height, margin, annotations: notes, dragmode: touch ? false : "zoom",
       xaxis: axis({ title: { text: titled(x) }, range: ranges[0], zeroline: false, nticks: 9 }),
       yaxis: axis({ title: { text: titled(y) }, range: ranges[1], zeroline: false, nticks: 9 }),
-    }), options(true));
+    }), options(!touch));
   }
 
   // Where names go: the nearest free place around each point, so that none covers another.
@@ -150,19 +154,27 @@
       (1 - (y.mean[i] - ranges[1][0]) / (ranges[1][1] - ranges[1][0])) * height,
     ];
     const points = names.map((_, i) => i).filter((i) => x.mean[i] !== null && y.mean[i] !== null);
-    const taken = points.map((i) => ({ x: at(i)[0], y: at(i)[1], w: 5, h: 5 }));
-    const clash = (a) => taken.filter((b) =>
-      Math.abs(a.x - b.x) < a.w + b.w && Math.abs(a.y - b.y) < a.h + b.h).length +
-      (a.x < a.w || a.x > width - a.w || a.y < a.h || a.y > height - a.h ? 4 : 0);
+    // Half of an interval in pixels.
+    const reach = (bar, i, [low, high], pixels) => (bar.half[i] ?? 0) / (high - low) * pixels;
+    const dots = points.map((i) => ({ x: at(i)[0], y: at(i)[1], w: 5, h: 5 }));
+    const errors = points.flatMap((i) => [
+      { x: at(i)[0], y: at(i)[1], w: reach(x, i, ranges[0], width), h: 1 },
+      { x: at(i)[0], y: at(i)[1], w: 1, h: reach(y, i, ranges[1], height) },
+    ]);
+    const clashes = (a, boxes) => boxes.filter((b) =>
+      Math.abs(a.x - b.x) < a.w + b.w && Math.abs(a.y - b.y) < a.h + b.h).length;
+    const outside = (a) => a.x < a.w || a.x > width - a.w || a.y < a.h || a.y > height - a.h;
+    const around = [[1, 0], [0.6, 1], [-0.6, 1], [0.6, -1], [-0.6, -1], [0, 1], [0, -1], [-1, 0]];
+    const taken = [];
     return points.sort((a, b) => at(a)[1] - at(b)[1]).map((i) => {
       const [px, py] = at(i), w = 3.6 * Math.min(18, names[i].length) + 3, h = 8;
       let best = null;
-      for (const reach of [8, 20, 34, 50, 70]) {
-        for (const turn of [0, 1, 7, 4, 3, 5, 2, 6]) {
-          const angle = turn * Math.PI / 4;
-          const dx = Math.cos(angle) * (w + reach), dy = -Math.sin(angle) * (h + reach);
+      for (const far of [5, 12, 22, 34, 50, 70, 100]) {
+        for (const [right, up] of around) {
+          const dx = right * (w + far), dy = -up * (h + far);
           const box = { x: px + dx, y: py + dy, w, h };
-          const cost = 100 * clash(box) + reach;
+          const cost = 1000 * clashes(box, taken) + 300 * clashes(box, dots) +
+            15 * clashes(box, errors) + (outside(box) ? 2000 : 0) + far;
           if (!best || cost < best.cost) best = { cost, box, i, dx, dy };
         }
       }
@@ -185,13 +197,15 @@
   }
   // Zero is in view unless the values are far from it, as RTTs are on a long path.
   const scale = ([low, high]) =>
-    (low > 0.5 * high ? [low - 0.1 * (high - low), high] : [-0.03 * high, 1.06 * high || 1]);
+    (low > 0.5 * high ? [low - 0.1 * (high - low), high + 0.06 * (high - low)] : [-0.03 * high, 1.06 * high || 1]);
   const everything = [0, data.end ?? 1];
   let view = everything;
 
   function drawTrace(element) {
     const { panels, times, left_out } = data.protocols[element.dataset.place];
     const traces = [], axes = {}, notes = [], shapes = [];
+    // Without a mouse the buttons stay, so they need a line of their own.
+    const above = touch ? 24 : 0;
     const gap = 0.055, part = (1 - gap * (panels.length - 1)) / panels.length;
     panels.forEach((panel, row) => {
       const number = row === 0 ? "" : String(row + 1), y = "y" + number;
@@ -202,7 +216,7 @@
         fixedrange: true, ...(same ? { range: scale(tops[panel.title]) } : { rangemode: "tozero" }),
       });
       notes.push({
-        text: legend(panel), x: 0, y: top, xref: "paper", yref: "paper", xanchor: "left",
+        text: legend(panel, row === 0 ? left_out : 0, element.clientWidth - 80), x: 0, y: top, xref: "paper", yref: "paper", xanchor: "left",
         yanchor: "bottom", showarrow: false, align: "left", font: { ...font(), size: 12 },
       });
       if (panel.limit) {
@@ -227,7 +241,7 @@
           type: "scatter", mode: "markers", name: plain(mark.name), x: mark.x, y: mark.y,
           customdata: mark.n, hovertemplate: "%{customdata}", xaxis: "x", yaxis: y,
           marker: {
-            symbol: mark.symbol, size: 7, color: colour(mark.colour),
+            symbol: mark.symbol, size: mark.symbol === "triangle-up" ? 6 : 7, color: colour(mark.colour),
             line: { width: 1.2, color: colour(mark.colour) },
           },
           cliponaxis: false,
@@ -240,19 +254,13 @@
         fillcolor: css("--panel"), line: { width: 0 },
       });
     }
-    if (left_out) {
-      notes.push({
-        text: `${left_out} more in series.parquet`, x: 1, y: 1, xref: "paper", yref: "paper",
-        xanchor: "right", yanchor: "bottom", showarrow: false,
-      });
-    }
     const drawn = Plotly.react(element, traces, layout({
-      height: 40 + 155 * panels.length, margin: { l: 58, r: 12, t: 26, b: 42 },
+      height: 40 + above + 155 * panels.length, margin: { l: 58, r: 24, t: 26 + above, b: 42 },
       hovermode: "x unified", hoversubplots: "axis", dragmode: touch ? false : "zoom",
       annotations: notes, shapes,
       xaxis: axis({
-        anchor: panels.length > 1 ? "y" + panels.length : "y", range: [...view],
-        title: { text: "time, s", standoff: 4 }, hoverformat: ".3~f", unifiedhovertitle: { text: "%{x} s" },
+        anchor: panels.length > 1 ? "y" + panels.length : "y", range: [...everything],
+        title: { text: "time", standoff: 4 }, hoverformat: ".3~f", ticksuffix: " s",
       }),
       ...axes,
     }), options(true));
@@ -260,18 +268,31 @@
       element.dataset.linked = "yes";
       element.on("plotly_relayout", (change) => zoomed(element, change));
     }
+    if (view !== everything) drawn.then(() => Plotly.relayout(element, { "xaxis.range": [...view] }));
     return drawn;
   }
 
-  // A legend in one line above the panel, in the colours of its lines.
-  function legend(panel) {
-    const sign = (i, text) => `<span style="color:${colour(i)}">${text}</span>`;
-    const lines = panel.lines.map((l) =>
-      sign(l.colour, ["━", "╍", "─"][l.style]) + " " + short(l.name, 24));
-    const symbols = { "x": "✕", "triangle-up": "▲", "line-ns": "❘" };
-    const marks = panel.marks.map((m) => sign(m.colour, symbols[m.symbol] ?? "•") + " " + short(m.name, 24));
-    const limit = panel.limit ? ["┈ " + plain(panel.limit.name)] : [];
-    return `<b>${panel.title}</b>   ` + [...lines, ...limit, ...marks].join("   ");
+  // A legend in one line above the panel, in the colours of its lines, as far as there is room.
+  function legend(panel, left_out, width) {
+    const symbols = { "x-thin": "✕", "triangle-up": "▲", "line-ns": "❘" };
+    const keys = [
+      ...panel.lines.map((l) => ({ sign: ["━", "╍", "─"][l.style], ...l })),
+      ...panel.marks.map((m) => ({ sign: symbols[m.symbol] ?? "•", ...m })),
+      ...(panel.limit ? [{ sign: "┈", name: panel.limit.name, colour: -1 }] : []),
+    ];
+    let text = `<b>${panel.title}</b>`, room = width / 6.3 - panel.title.length - 8;
+    let hidden = 0;
+    for (const { sign, name, colour: i } of keys) {
+      room -= Math.min(24, name.length) + 4.5;
+      if (room < 0) {
+        hidden += 1;
+        continue;
+      }
+      const ink = i < 0 ? css("--quiet") : colour(i);
+      text += `   <span style="color:${ink}">${sign}</span> ${short(name, 24)}`;
+    }
+    if (hidden) text += `   + ${hidden}`;
+    return text + (left_out && room > 24 ? `   (${left_out} more in series.parquet)` : "");
   }
 
   // Zooming one protocol zooms the others, if the reader wants that.
@@ -281,8 +302,9 @@
     const range = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
     if (range[0] === undefined && !change["xaxis.autorange"] && !change["xaxis.range"]) return;
     view = change["xaxis.range"] ?? (range[0] === undefined ? everything : range);
+    if (view[0] === everything[0] && view[1] === everything[1]) view = everything;
     passing = true;
-    const others = [...document.querySelectorAll(".trace")].filter((e) => e !== element && e.data);
+    const others = [...document.querySelectorAll(".timeline")].filter((e) => e !== element && e.data);
     Promise.all(others.map((e) => Plotly.relayout(e, { "xaxis.range": [...view] })))
       .finally(() => { passing = false; });
   }
@@ -291,7 +313,10 @@
 
   const charts = [];
   const chart = (element, draw) => charts.push({ element, draw, drawn: false });
-  if (data.trade) chart(byId("trade"), drawTrade);
+  if (data.trade) {
+    byId("trade").style.minHeight = "420px";
+    chart(byId("trade"), drawTrade);
+  }
   data.bars.forEach((bar, i) => {
     // Where nothing happened there is nothing to draw.
     if (!bar.mean.some((m) => m)) return;
@@ -301,7 +326,7 @@
     byId("bars").append(element);
     chart(element, drawBars);
   });
-  for (const element of document.querySelectorAll(".trace")) chart(element, drawTrace);
+  for (const element of document.querySelectorAll(".timeline")) chart(element, drawTrace);
 
   async function unpack() {
     const packed = Uint8Array.from(atob(byId("library").textContent), (c) => c.charCodeAt(0));

@@ -5,7 +5,16 @@ use narrows_sim::Table;
 
 /// The protocols of the sample.
 pub(crate) const NAMES: [&str; 11] = [
-    "tahoe", "reno", "newreno", "sack", "vegas", "veno", "westwood", "westwood+", "stpd", "cubic",
+    "tahoe",
+    "reno",
+    "newreno",
+    "sack",
+    "vegas",
+    "veno",
+    "westwood",
+    "westwood+",
+    "stpd",
+    "cubic",
     "bbr",
 ];
 
@@ -97,9 +106,8 @@ fn protocol(name: &str, place: usize, flows: usize, seconds: f64, step: f64) -> 
     });
     let estimate = |mean: f64| Estimate { mean, ci95: Some(mean * (0.01 + 0.03 * random.next())) };
     let measures = measures(goodput, mean_queue, estimate);
-    let per_flow = (0..flows)
-        .map(|f| (format!("{name}-{f}"), vec![measures[0], measures[3]]))
-        .collect();
+    let per_flow =
+        (0..flows).map(|f| (format!("{name}-{f}"), vec![measures[0], measures[3]])).collect();
     let status = match name {
         "vegas" => "not validated",
         _ => "validated against ns-2",
@@ -150,7 +158,8 @@ struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 }

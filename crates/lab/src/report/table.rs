@@ -45,7 +45,10 @@ pub(super) fn flows(result: &ProtocolOutcome, shown: &[Shown]) -> String {
         return String::new();
     }
     let has = |s: &&Shown| {
-        result.per_flow.iter().any(|f| f.1.iter().any(|m| m.0 == s.measure.name && m.1.mean.is_finite()))
+        result
+            .per_flow
+            .iter()
+            .any(|f| f.1.iter().any(|m| m.0 == s.measure.name && m.1.mean.is_finite()))
     };
     let shown: Vec<&Shown> = shown.iter().filter(has).collect();
     let mut out = format!(
@@ -59,8 +62,7 @@ pub(super) fn flows(result: &ProtocolOutcome, shown: &[Shown]) -> String {
     }
     out.push_str("</tr></thead><tbody>");
     for (place, (name, measures)) in result.per_flow.iter().take(MOST_FLOWS).enumerate() {
-        let _ =
-            write!(out, "<tr><th scope=\"row\" data-v=\"{place}\">{}</th>", escape(name));
+        let _ = write!(out, "<tr><th scope=\"row\" data-v=\"{place}\">{}</th>", escape(name));
         for s in &shown {
             let estimate = measures.iter().find(|m| m.0 == s.measure.name).map(|m| m.1);
             cell(&mut out, estimate, s, false);
@@ -112,7 +114,11 @@ fn cell(out: &mut String, estimate: Option<Estimate>, shown: &Shown, good: bool)
 /// The best mean of a column, if one way is better and the protocols differ.
 fn best(outcome: &Outcome, shown: &Shown) -> Option<Estimate> {
     let estimates = || {
-        outcome.results.iter().filter_map(|r| r.measure(shown.measure.name)).filter(|e| e.mean.is_finite())
+        outcome
+            .results
+            .iter()
+            .filter_map(|r| r.measure(shown.measure.name))
+            .filter(|e| e.mean.is_finite())
     };
     let order = |a: &Estimate, b: &Estimate| a.mean.total_cmp(&b.mean);
     let low = estimates().min_by(order)?;

@@ -184,7 +184,9 @@ pub fn preset(text: &str) -> Result<Preset, SpecError> {
 pub fn packet(text: &str) -> Result<u32, SpecError> {
     let bytes = units::number(text, Unit::Bytes)?;
     if !(1.0..=65_535.0).contains(&bytes) {
-        return Err(SpecError::new(format!("'{text}': a packet has 41B to 65535B (40B are headers)")));
+        return Err(SpecError::new(format!(
+            "'{text}': a packet has 41B to 65535B (40B are headers)"
+        )));
     }
     Ok(bytes.round() as u32)
 }

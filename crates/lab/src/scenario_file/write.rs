@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 
 /// The scenario as a file that reads back to the same runs.
 pub fn text(s: &Scenario) -> String {
-    let mut out = String::from("# A scenario of Narrows; `narrows run` executes it (docs/scenarios.md).\n");
+    let mut out =
+        String::from("# A scenario of Narrows; `narrows run` executes it (docs/scenarios.md).\n");
     put(&mut out, "name", &s.name);
     let _ = writeln!(out, "seed = {}", s.seed);
     let _ = writeln!(out, "seeds = {}", s.seeds);
@@ -22,7 +23,10 @@ pub fn text(s: &Scenario) -> String {
     }
     if !s.protocols.is_empty() {
         let list: Vec<String> = s.protocols.iter().map(|p| quoted(&p.to_string())).collect();
-        let _ = writeln!(out, "# Flows whose protocol is \"each\" speak these in turn, each in runs of its own.");
+        let _ = writeln!(
+            out,
+            "# Flows whose protocol is \"each\" speak these in turn, each in runs of its own."
+        );
         let _ = writeln!(out, "protocols = [{}]", list.join(", "));
     }
     for wire in &s.links {
