@@ -197,9 +197,11 @@ pub fn rate(e: Estimate) -> String {
         x if x >= 1e3 => (1e3, "kbit/s"),
         _ => (1.0, "bit/s"),
     };
+    let value = e.mean / scale;
+    let digits = if value < 10.0 { 3 } else { 1 };
     match e.ci95 {
-        Some(half) => format!("{:.3} ± {:.3} {unit}", e.mean / scale, half / scale),
-        None => format!("{:.3} {unit}", e.mean / scale),
+        Some(half) => format!("{value:.digits$} ± {:.digits$} {unit}", half / scale),
+        None => format!("{value:.digits$} {unit}"),
     }
 }
 
