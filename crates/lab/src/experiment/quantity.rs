@@ -43,6 +43,9 @@ pub struct Quantity {
     pub level: Option<f64>,
     /// Samples are first averaged over bins of so many seconds.
     pub bin: Option<f64>,
+    /// A column of the first table that stands for time: `from`, `to` and a panel's axis are its
+    /// values, such as packets acknowledged.
+    pub along: Option<String>,
 
     /// A model of [`models::MODELS`], and its arguments.
     pub model: Option<String>,
@@ -114,6 +117,8 @@ pub enum Stat {
     Falls,
     /// Mean time between such falls, in seconds.
     MeanGap,
+    /// Last less first sample over the seconds between them: how fast a count grows.
+    Rate,
     /// Of several tables: the smallest mean over the mean of all. 1 is an equal split.
     LeastShare,
 }
@@ -158,6 +163,10 @@ impl Stat {
             Stat::LongestBelow => longest(&known, |_, now| now < level),
             Stat::LongestStill => longest(&known, |before, now| now == before),
             Stat::Falls => falls(&known, level).count() as f64,
+            Stat::Rate => {
+                let (first, last) = (known[0], known[known.len() - 1]);
+                (last.1 - first.1) / (last.0 - first.0)
+            }
             // Needs the tables one by one: [`Quantity::least_share`].
             Stat::LeastShare => f64::NAN,
             Stat::MeanGap => {
@@ -224,6 +233,9 @@ impl Quantity {
         if self.column.is_some() && self.table.0.is_empty() {
             return Err("a column needs table = \"…\"".into());
         }
+        if self.along.is_some() && (self.column.is_none() || self.bin.is_some()) {
+            return Err("along = \"…\" goes with a column, without bins".into());
+        }
         if self.stat.is_some_and(Stat::needs_level) && self.level.is_none() {
             return Err(format!("{:?} needs level = …", self.stat));
         }
@@ -276,12 +288,16 @@ impl Quantity {
         if self.stat == Some(Stat::LeastShare) {
             return self.least_share(sample);
         }
-        let Some((time, values)) = self.series(&sample.series) else { return f64::NAN };
+        let Some((time, values)) = self.over_time(&sample.series) else { return f64::NAN };
+        let position = match self.position(&sample.series) {
+            Some(position) => position.unwrap_or(&time),
+            None => return f64::NAN,
+        };
         let from = self.from.unwrap_or(f64::NEG_INFINITY);
         let to = self.to.unwrap_or(f64::INFINITY);
         let inside = |t: &f64| *t >= from - 1e-9 && *t <= to + 1e-9;
-        let first = time.iter().position(inside).unwrap_or(time.len());
-        let after = time.iter().rposition(inside).map_or(first, |i| i + 1);
+        let first = position.iter().position(inside).unwrap_or(time.len());
+        let after = position.iter().rposition(inside).map_or(first, |i| i + 1);
         let stat = self.stat.unwrap_or(Stat::Mean);
         stat.of(&time[first..after], &values[first..after], self.level.unwrap_or(0.0))
     }
@@ -297,8 +313,23 @@ impl Quantity {
         means.iter().copied().fold(f64::INFINITY, f64::min) / mean
     }
 
-    /// Times and values of its column, tables added up and bins taken.
+    /// Where its samples stand if not in time; `None` if there is no such column.
+    fn position<'a>(&self, tables: &'a [Table]) -> Option<Option<&'a [f64]>> {
+        let Some(name) = self.along.as_deref() else { return Some(None) };
+        let first = self.table.0.first()?;
+        let table = tables.iter().find(|t| t.name == *first)?;
+        Some(Some(table.column(name)?))
+    }
+
+    /// What a panel draws: positions, which are times unless it says `along`, and values.
     pub fn series(&self, tables: &[Table]) -> Option<(Vec<f64>, Vec<f64>)> {
+        let (time, values) = self.over_time(tables)?;
+        let position = self.position(tables)?.map_or(time, <[f64]>::to_vec);
+        Some((position, values))
+    }
+
+    /// Times and values of its column, tables added up and bins taken.
+    fn over_time(&self, tables: &[Table]) -> Option<(Vec<f64>, Vec<f64>)> {
         let name = self.column.as_deref()?;
         let mut time = Vec::new();
         let mut sum: Vec<f64> = Vec::new();
@@ -345,6 +376,33 @@ impl Quantity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn along_another_column_a_span_is_told_in_its_values() {
+        let table = Table {
+            kind: "flow",
+            name: "a".into(),
+            group: String::new(),
+            time_s: vec![1.0, 2.0, 4.0, 5.0],
+            columns: vec![("acked", vec![0.0, 10.0, 30.0, 90.0]), ("cwnd", vec![1.0, 2.0, 3.0, 4.0])],
+        };
+        let sample = Sample { series: vec![table], ..Sample::default() };
+        let mut q = Quantity {
+            column: Some("acked".into()),
+            table: Names(vec!["a".into()]),
+            along: Some("acked".into()),
+            stat: Some(Stat::Rate),
+            from: Some(10.0),
+            to: Some(30.0),
+            ..Quantity::default()
+        };
+        assert_eq!(q.leaf(&sample), 10.0, "20 in the 2 s between");
+        (q.column, q.stat) = (Some("cwnd".into()), Some(Stat::Max));
+        assert_eq!(q.leaf(&sample), 3.0);
+        assert_eq!(q.series(&sample.series).unwrap().0, [0.0, 10.0, 30.0, 90.0]);
+        q.along = Some("none".into());
+        assert!(q.leaf(&sample).is_nan());
+    }
 
     #[test]
     fn the_least_share_compares_tables_over_the_span() {

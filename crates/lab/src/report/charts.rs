@@ -150,26 +150,22 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
             _ => format!("{} {what}", link.name),
         };
         let [_, queue, _, rate] = &mut panels;
-        queue.line(&mut times, link, "queue_max", name("largest"), (i, Style::Faint), 1.0);
-        queue.line(&mut times, link, "queue", name("queue"), (i, Style::Solid), 1.0);
         if i == 0 {
-            queue.marks(
-                link,
-                "drops",
-                Some("queue_max"),
-                name("dropped by the queue"),
-                "x-thin",
-                1,
-            );
-            queue.marks(link, "losses", None, name("lost on the link"), "triangle-up", 5);
+            let faint = (i, Style::Faint);
+            queue.line(&mut times, link, "queue_max", name("largest"), faint, 1.0);
+            let dropped = "dropped by the queue".into();
+            queue.marks(link, "drops", Some("queue_max"), dropped, "x-thin", 1);
+            queue.marks(link, "losses", None, "lost on the link".into(), "triangle-up", 5);
         }
+        let style = if i == 0 { Style::Solid } else { Style::Faint };
+        queue.line(&mut times, link, "queue", name("queue"), (i, style), 1.0);
         let colour = flows.len() + i;
         let look = (colour, Style::Faint);
         rate.line(&mut times, link, "throughput_bps", name("link"), look, units.rate.1);
     }
 
     out.push_str("{\"name\":");
-    string(out, &result.title());
+    string(out, result.title());
     let _ = write!(out, ",\"left_out\":{left_out},\"times\":");
     list(out, &times.0, |out, time| numbers(out, time.iter().copied(), TIME_DIGITS));
     out.push_str(",\"panels\":");

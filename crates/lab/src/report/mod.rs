@@ -74,16 +74,16 @@ fn answer(page: &mut String, outcome: &Outcome) {
         "compare" => "What does each transport give you on this path?",
         _ => "What happened in this scenario?",
     };
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<header><p class=\"brand\">narrows {}</p><h1>{question}</h1>\
-         <p class=\"path\">{path}</p></header>\n",
+         <p class=\"path\">{path}</p></header>",
         escape(outcome.command)
     );
     if !outcome.recommendation.is_empty() {
-        let _ = write!(
+        let _ = writeln!(
             page,
-            "<section class=\"answer\"><h2>Recommendation</h2><p>{}</p></section>\n",
+            "<section class=\"answer\"><h2>Recommendation</h2><p>{}</p></section>",
             escape(&outcome.recommendation)
         );
     }
