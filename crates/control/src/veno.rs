@@ -37,7 +37,7 @@ pub const CARD: Card = Card {
             origin: "Linux; Fu and Liew reset it",
         },
     ],
-    status: Status::NotValidated,
+    status: Status::Validated("ns-2.35 TCP/Linux Veno (docs/validation.md)"),
 };
 
 /// Builds it.

@@ -84,12 +84,7 @@ impl RttEstimator {
     /// The timeout after `backoffs` doublings.
     #[inline]
     pub fn rto(&self, backoffs: u32) -> Duration {
-        let doublings = f64::from(1u32 << backoffs.min(16));
-        let doubled = match self.ticks {
-            None => self.rto.max(self.min_rto) * doublings,
-            // ns-2 holds the floor against the backed-off value.
-            Some(_) => (self.rto * doublings).max(self.min_rto),
-        };
+        let doubled = self.rto.max(self.min_rto) * f64::from(1u32 << backoffs.min(16));
         Duration::from_secs_f64(doubled.min(self.max_rto))
     }
     /// Smoothed RTT; zero before the first sample.

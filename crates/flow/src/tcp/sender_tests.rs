@@ -251,3 +251,52 @@ proptest::proptest! {
 fn pipe(sender: &Sender) -> u64 {
     sender.recovery.pipe_for_tests()
 }
+
+#[test]
+fn duplicates_after_a_timeout_keep_what_is_sent_again_flowing() {
+    for (kind, sent) in [("reno", 2), ("reno(limited-transmit=off)", 1)] {
+        let mut p = Pair::new(kind);
+        p.round(|_| true);
+        let oldest = p.wire[0].seq;
+        p.wire.clear();
+        p.timeout();
+        assert_eq!(p.seqs(), [oldest], "{kind}");
+        // A late copy of something above the hole: a duplicate.
+        let late = Packet { seq: oldest + 4, flags: 0, ..p.wire[0] };
+        let ack = p.receiver.on_packet(p.now, &late).unwrap();
+        p.tell(Input::Packet(ack));
+        assert_eq!(p.wire.len(), sent, "{kind}");
+        assert!(!p.sender.recovery.in_repair(), "{kind}: one duplicate is no loss");
+    }
+}
+
+#[test]
+fn tahoe_ignores_the_duplicates_of_the_flight_that_it_gave_up() {
+    let mut p = Pair::new("tahoe");
+    for _ in 0..2 {
+        p.round(|_| true);
+    }
+    let lost = p.wire[0].seq;
+    p.round(|p| p.seq != lost);
+    // Two by limited transmit, then the hole; the other twelve duplicates send nothing.
+    assert_eq!(p.wire.iter().filter(|p| p.has(Packet::RETRANSMISSION)).count(), 1);
+    assert_eq!(p.wire.len(), 3, "{:?}", p.seqs());
+}
+
+#[test]
+fn vegas_sends_a_repair_again_when_it_is_late_too() {
+    let mut p = Pair::new("vegas");
+    for _ in 0..4 {
+        p.round(|_| true);
+    }
+    let lost = p.wire[0].seq;
+    let again = |p: &Pair| p.wire.iter().filter(|p| p.seq == lost).count();
+    p.round(|p| p.seq != lost);
+    assert_eq!(again(&p), 1, "the repair");
+    p.wire.retain(|p| p.seq != lost);
+    // New data still come and make duplicates; the repair's own age tells that it was lost.
+    p.after_ms(150);
+    p.deliver(|_| true);
+    assert_eq!(again(&p), 1, "the repair of the repair");
+    assert_eq!(p.sender.counters().timeouts, 0);
+}

@@ -11,7 +11,12 @@ use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec};
 ///
 /// # Errors
 /// A protocol that is not in the list.
-pub fn dumbbell(flows: u32, mbps: u64, seconds: u64, protocol: &str) -> Result<NetworkSpec, String> {
+pub fn dumbbell(
+    flows: u32,
+    mbps: u64,
+    seconds: u64,
+    protocol: &str,
+) -> Result<NetworkSpec, String> {
     let read = Spec::parse(protocol).and_then(|spec| Protocol::read(&spec, Preset::Ns2, 1000));
     let protocol = read.map_err(|e| e.to_string())?;
     let room = (mbps * 24_000).div_ceil(8_000);

@@ -151,12 +151,27 @@ pub struct Claim {
     pub min: Option<f64>,
     /// … and at most this counts as reproduced; written down before the first run.
     pub max: Option<f64>,
+    /// Whether the mean over seeds is judged or, where some runs stall for as long as one cares to
+    /// simulate, the median.
+    #[serde(default)]
+    pub over_seeds: OverSeeds,
     /// How the accepted range follows from what is stated.
     pub basis: String,
     /// Why we differ. Required where we do, forbidden where we do not.
     pub why: Option<String>,
     /// Why nobody could get the stated number, with the bound.
     pub impossible: Option<String>,
+}
+
+/// How the results of several seeds become one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverSeeds {
+    /// Their mean, with its 95% interval.
+    #[default]
+    Mean,
+    /// Their median.
+    Median,
 }
 
 /// A run whose scenario has been read: one plan per varied value, or one.
@@ -246,7 +261,11 @@ fn read_run(folder: &Path, run: &RunFile) -> Result<Run, String> {
     if plans.is_empty() {
         return Err(format!("run '{}' sets {:?} but has no values", run.name, run.set));
     }
-    let at = if run.at.is_empty() { plans.iter().map(|p| number(&p.0)).collect() } else { run.at.clone() };
+    let at = if run.at.is_empty() {
+        plans.iter().map(|p| number(&p.0)).collect()
+    } else {
+        run.at.clone()
+    };
     if at.len() != plans.len() {
         return Err(format!("run '{}' has {} values but {} at", run.name, plans.len(), at.len()));
     }
@@ -281,7 +300,9 @@ pub(super) fn set(text: &str, key: &str, value: &str) -> Result<String, String> 
         let named = |l: &&str| value_of(l, "name").is_some_and(|v| v == format!("\"{name}\""));
         let found = match header.is_empty() {
             true => i == 0,
-            false => section.first().is_some_and(|l| l.trim() == header) && section.iter().any(named),
+            false => {
+                section.first().is_some_and(|l| l.trim() == header) && section.iter().any(named)
+            }
         };
         if !found {
             continue;

@@ -81,7 +81,10 @@ pub fn one(claim: &Claim, measured: Estimate) -> Result<Judged, String> {
         (false, Some(bound), _) => (Verdict::Impossible, Some(bound.clone())),
         (false, None, Some(why)) => (Verdict::Differs, Some(why.clone())),
         (false, None, None) => {
-            return Err(format!("we get {ours}, outside {}: find out and say why", accepted(claim)));
+            return Err(format!(
+                "we get {ours}, outside {}: find out and say why",
+                accepted(claim)
+            ));
         }
     };
     Ok(Judged {
@@ -137,5 +140,9 @@ fn significant(x: f64, n: i32) -> String {
         return scientific;
     }
     let text = format!("{:.*}", decimals.max(0) as usize, scientific.parse::<f64>().unwrap_or(x));
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        text
+    }
 }

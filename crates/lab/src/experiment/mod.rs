@@ -18,6 +18,7 @@ pub mod page;
 pub mod panel;
 pub mod quantity;
 pub mod run;
+pub mod stat;
 
 #[cfg(test)]
 mod tests;

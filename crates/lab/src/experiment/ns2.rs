@@ -7,8 +7,8 @@
 use super::dumbbell::dumbbell;
 use super::file::set;
 use super::judge::digits;
-use super::quantity::Stat;
 use super::run::{Sample, parallel};
+use super::stat::Stat;
 use crate::outcome::Estimate;
 use crate::plan::Plan;
 use crate::scenario_file;
@@ -100,7 +100,10 @@ pub fn section(folder: &Path, jobs: usize) -> Result<String, String> {
     page.lossy(folder, &reference.n2, jobs)?;
     page.dumbbells(&reference.dumbbells, jobs)?;
     for w in &page.why {
-        page.faults.push(format!("{} {} {}: explained, but it agrees or is not there", w.table, w.variant, w.at));
+        page.faults.push(format!(
+            "{} {} {}: explained, but it agrees or is not there",
+            w.table, w.variant, w.at
+        ));
     }
     if page.faults.is_empty() {
         return Ok(page.out);
@@ -118,7 +121,12 @@ struct Page {
 
 impl Page {
     /// A row's verdict; an explanation goes to `notes`.
-    fn verdict(&mut self, agrees: bool, key: (&str, &str, &str), notes: &mut Vec<String>) -> String {
+    fn verdict(
+        &mut self,
+        agrees: bool,
+        key: (&str, &str, &str),
+        notes: &mut Vec<String>,
+    ) -> String {
         if agrees {
             return "agrees".into();
         }
@@ -212,7 +220,11 @@ impl Page {
             (0..rows.len()).flat_map(|i| (0..seeds(i)).map(move |s| (i, s as u64))).collect();
         let taken = parallel(tasks.len(), jobs, |t| {
             let (i, seed) = tasks[t];
-            let s = Sample::take(&plans[i], variant(&plans[i], &rows[i].ours)?, plans[i].scenario.seed + seed)?;
+            let s = Sample::take(
+                &plans[i],
+                variant(&plans[i], &rows[i].ours)?,
+                plans[i].scenario.seed + seed,
+            )?;
             let goodput = s.measure(None, "goodput_bps") / 1.5e6 + first_packet(200.0);
             Ok([goodput, s.measure(None, "timeouts"), s.measure(None, "retransmissions")])
         })?;
@@ -223,7 +235,8 @@ impl Page {
                 estimate(mine.map(|(_, x)| x[k]))
             };
             let [ours, timeouts, again] = [0, 1, 2].map(of);
-            let half = student_t975(r.seeds.saturating_sub(1) as usize) * r.sd / f64::from(r.seeds).sqrt();
+            let half =
+                student_t975(r.seeds.saturating_sub(1) as usize) * r.sd / f64::from(r.seeds).sqrt();
             let theirs = Estimate { mean: r.goodput, ci95: (r.seeds > 1).then_some(half) };
             let joint = half.hypot(ours.ci95.unwrap_or(0.0));
             let gap = ours.mean - r.goodput;
@@ -275,11 +288,19 @@ impl Page {
         let mut notes = Vec::new();
         for (r, [delivered, sent, again]) in rows.iter().zip(results) {
             let off = delivered as f64 / r.delivered as f64 - 1.0;
-            let verdict = self.verdict(off.abs() <= 0.02, ("dumbbell", "Sack1", &r.name), &mut notes);
+            let verdict =
+                self.verdict(off.abs() <= 0.02, ("dumbbell", "Sack1", &r.name), &mut notes);
             let _ = writeln!(
                 self.out,
                 "| {} | {} | {} Mbit/s | {} s | {} / {delivered} | {:+.2}% | {} / {sent} | {} / {again} | {verdict} |",
-                r.name, r.flows, r.mbps, r.seconds, r.delivered, 100.0 * off, r.sent, r.retransmitted,
+                r.name,
+                r.flows,
+                r.mbps,
+                r.seconds,
+                r.delivered,
+                100.0 * off,
+                r.sent,
+                r.retransmitted,
             );
         }
         self.notes(&notes);
@@ -308,7 +329,9 @@ fn variant(plan: &Plan, protocol: &str) -> Result<usize, String> {
 
 fn stat(s: &Sample, table: &str, column: &str, stat: Stat, from: f64) -> f64 {
     let found = s.series.iter().find(|t| t.name == table);
-    let Some((table, values)) = found.and_then(|t| Some((t, t.column(column)?))) else { return f64::NAN };
+    let Some((table, values)) = found.and_then(|t| Some((t, t.column(column)?))) else {
+        return f64::NAN;
+    };
     let first = table.time_s.iter().position(|t| *t >= from - 1e-9).unwrap_or(0);
     stat.of(&table.time_s[first..], &values[first..], 0.0)
 }

@@ -60,7 +60,8 @@ pub fn readme(e: &Experiment, judged: &[Judged]) -> String {
 
 /// Claims, what is stated, ours and verdicts; reasons below.
 pub fn table(judged: &[Judged]) -> String {
-    let mut out = "| | claim | stated | accepted | ours | verdict |\n|---|---|---|---|---|---|\n".to_string();
+    let mut out =
+        "| | claim | stated | accepted | ours | verdict |\n|---|---|---|---|---|---|\n".to_string();
     let mut notes = String::new();
     let mut count = 0;
     for (i, j) in judged.iter().enumerate() {
@@ -73,7 +74,8 @@ pub fn table(judged: &[Judged]) -> String {
         let (claim, stated) = (cell(&j.claim), cell(&j.stated));
         let (accepted, ours) = (cell(&j.accepted), cell(&j.ours));
         let number = i + 1;
-        let _ = writeln!(out, "| {number} | {claim} | {stated} | {accepted} | {ours} | {verdict} |");
+        let _ =
+            writeln!(out, "| {number} | {claim} | {stated} | {accepted} | {ours} | {verdict} |");
     }
     out + &notes
 }

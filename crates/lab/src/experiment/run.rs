@@ -1,7 +1,8 @@
 //! Runs an experiment: every value, protocol and seed, on as many threads as wanted.
 
-use super::file::Experiment;
+use super::file::{Claim, Experiment, OverSeeds};
 use super::quantity::Quantity;
+use super::stat::Stat;
 use crate::measure::{MEASURES, View};
 use crate::outcome::Estimate;
 use crate::plan::Plan;
@@ -116,9 +117,13 @@ pub fn run(e: &Experiment, jobs: usize) -> Result<Observed, String> {
             true => leaves[leaf].modelled(),
             false => values[leaf].get(seed).copied().unwrap_or(f64::NAN),
         };
-        estimate((0..seeds).map(|seed| all[i].combine(&mut mine.clone().map(|l| of(l, seed)))))
+        (0..seeds).map(|seed| all[i].combine(&mut mine.clone().map(|l| of(l, seed)))).collect::<Vec<_>>()
     };
-    let claims = (0..e.file.claim.len()).map(over_seeds).collect();
+    let judged = |(i, claim): (usize, &Claim)| match claim.over_seeds {
+        OverSeeds::Mean => estimate(over_seeds(i)),
+        OverSeeds::Median => median(&over_seeds(i)),
+    };
+    let claims = e.file.claim.iter().enumerate().map(judged).collect();
     let mut spans = spans.into_iter();
     let mut lines = Vec::new();
     for panel in &e.file.panel {
@@ -128,7 +133,7 @@ pub fn run(e: &Experiment, jobs: usize) -> Result<Observed, String> {
             drawn.push(if is_series(&line.show) {
                 over_time(e, &line.show, &first)
             } else {
-                let estimates: Vec<Estimate> = span.map(over_seeds).collect();
+                let estimates: Vec<Estimate> = span.map(|i| estimate(over_seeds(i))).collect();
                 let at = e.find_run(line.show.run.as_deref()).map_or(&[][..], |r| &e.runs[r].at);
                 Points {
                     x: at.to_vec(),
@@ -140,6 +145,10 @@ pub fn run(e: &Experiment, jobs: usize) -> Result<Observed, String> {
         lines.push(drawn);
     }
     Ok(Observed { claims, lines, digest })
+}
+
+fn median(values: &[f64]) -> Estimate {
+    Estimate { mean: Stat::Median.of(values, values, 0.0), ci95: None }
 }
 
 /// `n` tasks on so many threads, results in the order of the tasks.

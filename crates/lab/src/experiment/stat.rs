@@ -1,0 +1,140 @@
+//! Statistics of a recorded column over a span of time.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A statistic of the samples in a span of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stat {
+    /// Smallest.
+    Min,
+    /// Largest.
+    Max,
+    /// Mean.
+    Mean,
+    /// Median.
+    Median,
+    /// Standard deviation over mean.
+    Cov,
+    /// Sum.
+    Sum,
+    /// First sample.
+    First,
+    /// Last sample.
+    Last,
+    /// Share of samples above `level`.
+    FractionAbove,
+    /// Share of samples below `level`.
+    FractionBelow,
+    /// Time of the first sample at or above `level`, in seconds.
+    TimeAbove,
+    /// Time of the first sample at or below `level`, in seconds.
+    TimeBelow,
+    /// Longest uninterrupted time below `level`, in seconds.
+    LongestBelow,
+    /// Longest uninterrupted time without change, in seconds.
+    LongestStill,
+    /// How often the column falls by more than `level` times itself between two samples.
+    Falls,
+    /// Mean time between such falls, in seconds.
+    MeanGap,
+    /// Last less first sample over the seconds between them: how fast a count grows.
+    Rate,
+    /// Of several tables: the smallest mean over the mean of all. 1 is an equal split.
+    LeastShare,
+}
+
+impl Stat {
+    /// Whether it speaks of a level.
+    pub fn needs_level(self) -> bool {
+        use Stat::*;
+        matches!(
+            self,
+            FractionAbove | FractionBelow | TimeAbove | TimeBelow | LongestBelow | Falls | MeanGap
+        )
+    }
+    /// Of these samples, equally spaced; NaN samples are left out.
+    pub fn of(self, time: &[f64], values: &[f64], level: f64) -> f64 {
+        let known: Vec<(f64, f64)> =
+            time.iter().copied().zip(values.iter().copied()).filter(|s| s.1.is_finite()).collect();
+        let n = known.len() as f64;
+        if known.is_empty() {
+            return f64::NAN;
+        }
+        let all = || known.iter().map(|s| s.1);
+        let share = |test: &dyn Fn(f64) -> bool| all().filter(|v| test(*v)).count() as f64 / n;
+        let when =
+            |test: &dyn Fn(f64) -> bool| known.iter().find(|s| test(s.1)).map_or(f64::NAN, |s| s.0);
+        let sum: f64 = all().sum();
+        match self {
+            Stat::Min => all().fold(f64::INFINITY, f64::min),
+            Stat::Max => all().fold(f64::NEG_INFINITY, f64::max),
+            Stat::Mean => sum / n,
+            Stat::Median => {
+                let mut sorted: Vec<f64> = all().collect();
+                sorted.sort_by(f64::total_cmp);
+                (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0
+            }
+            Stat::Cov => {
+                let mean = sum / n;
+                (all().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n).sqrt() / mean
+            }
+            Stat::Sum => sum,
+            Stat::First => known[0].1,
+            Stat::Last => known[known.len() - 1].1,
+            Stat::FractionAbove => share(&|v| v > level),
+            Stat::FractionBelow => share(&|v| v < level),
+            Stat::TimeAbove => when(&|v| v >= level),
+            Stat::TimeBelow => when(&|v| v <= level),
+            Stat::LongestBelow => longest(&known, |_, now| now < level),
+            Stat::LongestStill => longest(&known, |before, now| now == before),
+            Stat::Falls => falls(&known, level).count() as f64,
+            Stat::Rate => {
+                let (first, last) = (known[0], known[known.len() - 1]);
+                (last.1 - first.1) / (last.0 - first.0)
+            }
+            // Needs the tables one by one: `Quantity::least_share`.
+            Stat::LeastShare => f64::NAN,
+            Stat::MeanGap => {
+                let at: Vec<f64> = falls(&known, level).collect();
+                match at[..] {
+                    [first, .., last] => (last - first) / (at.len() - 1) as f64,
+                    _ => f64::NAN,
+                }
+            }
+        }
+    }
+}
+
+/// When a column falls by more than `level` times itself.
+fn falls(samples: &[(f64, f64)], level: f64) -> impl Iterator<Item = f64> {
+    samples.windows(2).filter(move |w| w[1].1 < w[0].1 * (1.0 - level)).map(|w| w[1].0)
+}
+
+/// The longest time over which `test(before, now)` holds from sample to sample.
+fn longest(samples: &[(f64, f64)], test: impl Fn(f64, f64) -> bool) -> f64 {
+    let (mut most, mut since) = (0.0f64, samples[0].0);
+    let mut before = samples[0].1;
+    for &(t, v) in samples {
+        if !test(before, v) {
+            since = t;
+        }
+        most = most.max(t - since);
+        before = v;
+    }
+    most
+}
+
+/// Means over bins of `width` seconds; each bin is dated at its end.
+pub fn binned(time: &[f64], values: &[f64], width: f64) -> (Vec<f64>, Vec<f64>) {
+    let mut bins: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+    for (t, v) in time.iter().zip(values) {
+        if *t > 0.0 && v.is_finite() {
+            // A sample tells of the interval before it, so a bin includes its end.
+            let bin = bins.entry((t / width - 1e-9).max(0.0) as u64).or_default();
+            *bin = (bin.0 + v, bin.1 + 1.0);
+        }
+    }
+    bins.into_iter().map(|(k, (sum, n))| ((k + 1) as f64 * width, sum / n)).unzip()
+}
