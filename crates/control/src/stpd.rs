@@ -78,7 +78,9 @@ pub const CARD: Card = Card {
             origin: "ours",
         },
     ],
-    status: Status::Validated("S0 figures 3.8 to 3.13 and 4.21; late comers and 10% loss differ (docs/validation.md)"),
+    status: Status::Validated(
+        "S0 figures 3.8 to 3.13 and 4.21; late comers and 10% loss differ (docs/validation.md)",
+    ),
 };
 
 /// Terms of the bandwidth-delay product in packets (S0 figure 3.4: names; centres ours).

@@ -59,7 +59,9 @@ pub const CARD: Card = Card {
             origin: "ns-2 (1/4); S0 chapter 4 tells of 1/2",
         },
     ],
-    status: Status::Validated("ns-2.35 Vegas up to 1% loss; differs at 10%, where ns-2's errs (docs/validation.md)"),
+    status: Status::Validated(
+        "ns-2.35 Vegas up to 1% loss; differs at 10%, where ns-2's errs (docs/validation.md)",
+    ),
 };
 
 /// Builds it.

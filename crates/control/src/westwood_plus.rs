@@ -50,7 +50,9 @@ pub const CARD: Card = Card {
             origin: "ours; jiffies: Linux 2.6.22 at 1000 Hz",
         },
     ],
-    status: Status::Differs("ns-2.35 TCP/Linux Westwood: within 4% up to 1% loss, apart at 10% (docs/validation.md)"),
+    status: Status::Differs(
+        "ns-2.35 TCP/Linux Westwood: within 4% up to 1% loss, apart at 10% (docs/validation.md)",
+    ),
 };
 
 /// Linux `TCP_WESTWOOD_RTT_MIN`: no sample over less than this.

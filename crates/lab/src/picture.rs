@@ -6,14 +6,21 @@ use crate::outcome::{Outcome, ProtocolOutcome};
 /// Goodput and round-trip time side by side, with 95% intervals.
 pub fn svg(outcome: &Outcome) -> String {
     let mut goodput = bars("Goodput (more is better)").x("goodput", "Mbit/s");
-    let mut delay = bars("Round-trip time, 95th percentile (less is better)").x("round-trip time", "ms");
+    let mut delay =
+        bars("Round-trip time, 95th percentile (less is better)").x("round-trip time", "ms");
     for result in &outcome.results {
         let (value, half) = scaled(result, "goodput_bps", 1e-6);
         goodput = goodput.bar(result.protocol.as_str(), value, half);
         let (value, half) = scaled(result, "rtt_s_p95", 1e3);
         delay = delay.bar(result.protocol.as_str(), value, half);
     }
-    Figure::new().panel(goodput).panel(delay).columns(2).panel_size(440, 340).caption(caption(outcome)).svg()
+    Figure::new()
+        .panel(goodput)
+        .panel(delay)
+        .columns(2)
+        .panel_size(440, 340)
+        .caption(caption(outcome))
+        .svg()
 }
 
 fn caption(outcome: &Outcome) -> String {

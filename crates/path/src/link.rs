@@ -1,8 +1,8 @@
 //! One direction of a link: *queue and rate, then delay, then loss*.
 //!
 //! A plain link (drop-tail, constant rate) knows at a packet's arrival when it will leave, so it
-//! keeps no queue of packets: only the start times of those that still wait ([`Path::Computed`]).
-//! Every other link serves packets one by one ([`Path::Served`]). The two agree to the
+//! keeps no queue of packets: only the start times of those that still wait (`Room`).
+//! Every other link serves packets one by one (`Served`). The two agree to the
 //! nanosecond, which a property test holds them to.
 
 use crate::config::{Change, Impairments, Limit, LinkConfig};

@@ -61,7 +61,9 @@ pub fn run() -> Result<(), String> {
         let _ = writeln!(
             rows,
             "| {name}: {flows} flows, {mbps} Mbit/s | **{:.2}** ({:.2} to {:.2}) | {peak:.1} | {their_rate} | {their_peak} | {ratio} | {known} |",
-            me / 1e6, span.0 / 1e6, span.1 / 1e6,
+            me / 1e6,
+            span.0 / 1e6,
+            span.1 / 1e6,
         );
         eprintln!("{name}: {:.2} million packets per CPU second", me / 1e6);
     }
@@ -75,7 +77,11 @@ pub fn run() -> Result<(), String> {
 }
 
 fn page(rows: &str, ns: bool, setup: f64, per_flow: f64) -> String {
-    let with = if ns { "beside ns-2.35 in the same run" } else { "without ns-2, which is not installed here" };
+    let with = if ns {
+        "beside ns-2.35 in the same run"
+    } else {
+        "without ns-2, which is not installed here"
+    };
     let floor = include_str!("floor.md");
     format!(
         "# Benchmarks\n\n<!-- written by `cargo xtask bench` -->\n\n\

@@ -117,7 +117,9 @@ pub fn run(e: &Experiment, jobs: usize) -> Result<Observed, String> {
             true => leaves[leaf].modelled(),
             false => values[leaf].get(seed).copied().unwrap_or(f64::NAN),
         };
-        (0..seeds).map(|seed| all[i].combine(&mut mine.clone().map(|l| of(l, seed)))).collect::<Vec<_>>()
+        (0..seeds)
+            .map(|seed| all[i].combine(&mut mine.clone().map(|l| of(l, seed))))
+            .collect::<Vec<_>>()
     };
     let judged = |(i, claim): (usize, &Claim)| match claim.over_seeds {
         OverSeeds::Mean => estimate(over_seeds(i)),
