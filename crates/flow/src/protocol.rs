@@ -131,6 +131,7 @@ pub const ENDPOINT_PARAMS: &[Param] = &[
     number("receive-window", "segments in flight at most", Unit::Packets, 1.0, 1e15, 1e15),
     switch("timestamps", "an RTT sample from every acknowledgement (RFC 7323)"),
     switch("limited-transmit", "new data on the first two duplicates (RFC 3042)"),
+    switch("once-per-window", "one fast retransmit per window at most (RFC 6582; ns-2 bugFix_)"),
 ];
 
 const fn number(
@@ -280,6 +281,7 @@ fn configure(
     };
     c.timestamps = switch("timestamps", c.timestamps);
     c.limited_transmit = switch("limited-transmit", c.limited_transmit);
+    c.once_per_window = switch("once-per-window", c.once_per_window);
     if c.max_rto < c.min_rto {
         return Err(SpecError::new(format!(
             "{}: max-rto {} is below min-rto {}",

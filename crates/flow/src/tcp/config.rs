@@ -63,6 +63,9 @@ pub struct TcpConfig {
     pub delayed_ack: Duration,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
+    /// At most one fast retransmit for each window of data (RFC 6582 section 3.2 step 2; ns-2's
+    /// `bugFix_`). Without SACK only; Reno of 1990 had no such rule.
+    pub once_per_window: bool,
     /// What a loss halves.
     pub halve: Halve,
     /// Receive window in segments.
@@ -88,6 +91,7 @@ impl TcpConfig {
             ack_every: 1,
             delayed_ack: Duration::from_millis(100),
             limited_transmit: true,
+            once_per_window: true,
             halve: Halve::Flight,
             receive_window: u64::MAX,
         };

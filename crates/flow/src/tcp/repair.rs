@@ -13,7 +13,7 @@
 //! a signed bonus: Reno's inflation by duplicates, limited transmit, NewReno's deflation.
 
 use super::board::Board;
-use super::config::RecoveryKind;
+use super::config::{RecoveryKind, TcpConfig};
 use super::ranges::Ranges;
 use narrows_base::{Duration, Time};
 use narrows_control::LossFoundBy;
@@ -50,6 +50,7 @@ pub(crate) struct Recovery {
     pub kind: RecoveryKind,
     pub phase: Phase,
     limited_transmit: bool,
+    once_per_window: bool,
     pub dupacks: u64,
     /// One past the highest segment sent when the last episode began.
     recover: u64,
@@ -69,11 +70,12 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    pub fn new(kind: RecoveryKind, limited_transmit: bool) -> Recovery {
+    pub fn new(config: &TcpConfig) -> Recovery {
         Recovery {
-            kind,
+            kind: config.recovery,
             phase: Phase::Open,
-            limited_transmit,
+            limited_transmit: config.limited_transmit,
+            once_per_window: config.once_per_window,
             dupacks: 0,
             recover: 0,
             bonus: 0,
@@ -245,7 +247,10 @@ impl Recovery {
                 // Not twice for one window: RFC 6582 section 3.2 step 2; ns-2's bugFix_.
                 let enough = match vegas {
                     true => self.dupacks == DUP_THRESH || late,
-                    false => self.dupacks >= DUP_THRESH && board.una > self.recover,
+                    false => {
+                        let new_window = board.una > self.recover || !self.once_per_window;
+                        self.dupacks >= DUP_THRESH && new_window
+                    }
                 };
                 if enough {
                     let by = if late { LossFoundBy::Clock } else { LossFoundBy::Duplicates };

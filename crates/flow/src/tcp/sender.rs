@@ -100,7 +100,7 @@ impl Sender {
         Sender {
             controller,
             board: Board::new(),
-            recovery: Recovery::new(config.recovery, config.limited_transmit),
+            recovery: Recovery::new(config),
             rtt: RttEstimator::new(config),
             counters: Counters::default(),
             flow,

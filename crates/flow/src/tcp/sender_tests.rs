@@ -94,6 +94,25 @@ fn the_third_duplicate_repairs_and_an_advance_ends_it() {
     }
 }
 
+/// Two adjacent losses in a window of 16: the repair of the first lets new data out, whose
+/// duplicates tell of the second. Since RFC 2582 the timer has to find it; Reno of 1990 did not wait.
+#[test]
+fn a_second_fast_retransmit_in_a_window_is_for_those_who_ask() {
+    for (kind, repaired) in [("reno", 1), ("reno(once-per-window=off)", 2)] {
+        let mut p = Pair::new(kind);
+        p.round(|_| true);
+        p.round(|_| true);
+        let lost = p.wire[0].seq;
+        p.round(|p| p.seq != lost && p.seq != lost + 1);
+        for _ in 0..3 {
+            p.round(|_| true);
+        }
+        assert_eq!(p.sender.counters().retransmissions, repaired, "{kind}");
+        assert_eq!(p.receiver.next_expected() > lost + 1, repaired == 2, "{kind}");
+        assert_eq!(p.sender.counters().timeouts, 0, "{kind}");
+    }
+}
+
 #[test]
 fn sack_repairs_many_holes_in_one_round_trip_and_newreno_one_per_round() {
     let rounds = |kind: &str| {
