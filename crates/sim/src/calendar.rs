@@ -295,16 +295,16 @@ impl Calendar {
         None
     }
 
-    /// Adapts the bucket width: two to six events per bucket opened, few beyond the year.
+    /// Adapts the bucket width: two to twelve events per bucket opened (measured best), few beyond the year.
     #[cold]
     fn review(&mut self) {
         let per_bucket = f64::from(self.pops) / f64::from(self.opened.max(1));
         let beyond = f64::from(self.far_pushes) / f64::from(self.pops);
         let shift = if beyond > 0.05 && per_bucket < 24.0 {
             self.shift + 1
-        } else if per_bucket > 6.0 && beyond < 0.01 {
+        } else if per_bucket > 12.0 && beyond < 0.01 {
             self.shift.saturating_sub(1).max(4)
-        } else if per_bucket < 1.2 {
+        } else if per_bucket < 2.4 {
             self.shift + 1
         } else {
             self.shift
