@@ -46,7 +46,7 @@ fn draw(panel: &Panel, lines: &[Points]) -> figure::Panel {
         out = out.dashed(&*level.label, vec![(reach.0, level.at), (reach.1, level.at)]);
     }
     for (line, points) in panel.line.iter().zip(lines) {
-        out = one(out, line, points);
+        out = one(out, line, points, &panel.x);
     }
     for stated in &panel.stated {
         out = out.points(&*stated.label, stated.at.clone());
@@ -54,16 +54,14 @@ fn draw(panel: &Panel, lines: &[Points]) -> figure::Panel {
     out
 }
 
-fn one(panel: figure::Panel, line: &Line, points: &Points) -> figure::Panel {
+fn one(panel: figure::Panel, line: &Line, points: &Points, x: &Axis) -> figure::Panel {
     let at: Vec<(f64, f64)> = points.x.iter().copied().zip(points.y.iter().copied()).collect();
-    if line.dashed {
-        return panel.dashed(&*line.label, at);
-    }
-    if points.ci95.iter().any(|half| *half > 0.0) {
+    if points.ci95.iter().any(|half| *half > 0.0) && !line.dashed {
         let band = at.iter().zip(&points.ci95).map(|((x, y), half)| (*x, y - half, y + half));
         return panel.band(&*line.label, band.collect()).line(&*line.label, at);
     }
-    panel.line(&*line.label, at)
+    let seen = inside(at, x);
+    if line.dashed { panel.dashed(&*line.label, seen) } else { panel.line(&*line.label, seen) }
 }
 
 fn reach(axis: &Axis, lines: &[Points]) -> Reach {
@@ -72,4 +70,15 @@ fn reach(axis: &Axis, lines: &[Points]) -> Reach {
     }
     let all = || lines.iter().flat_map(|l| &l.x).copied();
     (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max))
+}
+
+/// What the axis shows of a line and one point to either side: a long line is thinned when it is
+/// drawn, which should cost no detail of the part that is seen.
+fn inside(at: Vec<(f64, f64)>, axis: &Axis) -> Vec<(f64, f64)> {
+    let Some([a, b]) = axis.range else { return at };
+    let seen = |i: usize| at.get(i).is_some_and(|p| p.0 >= a && p.0 <= b);
+    (0..at.len())
+        .filter(|&i| seen(i) || seen(i + 1) || i > 0 && seen(i - 1))
+        .map(|i| at[i])
+        .collect()
 }
