@@ -220,14 +220,19 @@ pub fn folders(root: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// A key by which names sort as people count.
-fn natural(name: &str) -> Vec<(String, u64)> {
+pub(crate) fn natural(name: &str) -> Vec<(String, u64)> {
     let mut key = vec![(String::new(), 0u64)];
+    let mut in_number = false;
     for c in name.chars() {
         let last = key.len() - 1;
-        match c.to_digit(10) {
-            Some(d) => key[last].1 = key[last].1.saturating_mul(10).saturating_add(u64::from(d)),
-            None if key[last].1 > 0 => key.push((c.to_string(), 0)),
-            None => key[last].0.push(c),
+        if let Some(d) = c.to_digit(10) {
+            key[last].1 = key[last].1.saturating_mul(10).saturating_add(u64::from(d));
+            in_number = true;
+        } else if in_number {
+            key.push((c.to_string(), 0));
+            in_number = false;
+        } else {
+            key[last].0.push(c);
         }
     }
     key

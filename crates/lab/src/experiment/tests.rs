@@ -175,3 +175,10 @@ fn a_small_experiment_runs_and_is_the_same_with_any_number_of_threads() {
         readme.contains("![") && readme.contains("narrows run experiments/s0-f3.8/scenario.toml")
     );
 }
+
+#[test]
+fn experiments_are_sorted_as_people_count() {
+    let mut names = ["s2-f5", "s0-f3.10", "s0-f4.8", "ns2", "s0-f3.8"];
+    names.sort_by_key(|n| super::file::natural(n));
+    assert_eq!(names, ["ns2", "s0-f3.8", "s0-f3.10", "s0-f4.8", "s2-f5"]);
+}
