@@ -1,0 +1,220 @@
+//! From a specification to a network: links, routes, flows, transfers.
+
+use super::{NONE, Network, Node, Route};
+use crate::calendar::Calendar;
+use crate::flow::{Application, Flow, FlowStats, Timer};
+use crate::histogram::Histogram;
+use crate::meter::LinkMeter;
+use crate::series::FlowSeries;
+use crate::source::Source;
+use crate::spec::{FlowSpec, GroupSpec, MAX_FLOWS, NetworkSpec, SimError};
+use narrows_base::{Luck, Time};
+use narrows_path::Link;
+
+/// Which flow of which group.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    spec: &'a NetworkSpec,
+    index: usize,
+    group: &'a GroupSpec,
+    n: usize,
+}
+
+impl Place<'_> {
+    /// The flow's luck: it follows the group's name and the flow's number.
+    fn key(&self, luck: Luck) -> Luck {
+        luck.named("flow").named(&self.group.name).numbered(self.n as u64)
+    }
+}
+
+impl Network {
+    pub(super) fn build(spec: &NetworkSpec) -> Result<Network, SimError> {
+        let luck = Luck::seed(spec.seed);
+        let transfers = transfers(spec, luck)?;
+        let made = spec.groups.iter().zip(&transfers);
+        let total: usize = made.map(|(g, t)| t.as_ref().map_or(g.flows.len(), Vec::len)).sum();
+        if total > MAX_FLOWS {
+            return Err(SimError::Spec(format!(
+                "{total} flows (transfers of web sources included) are more than {MAX_FLOWS}"
+            )));
+        }
+        let mut network = Network {
+            calendar: Calendar::new(),
+            nodes: Vec::with_capacity(spec.links.len()),
+            hops: Vec::with_capacity(6 * total),
+            routes: Vec::with_capacity(total),
+            flows: Vec::with_capacity(total),
+            applications: Vec::with_capacity(total),
+            meters: Vec::new(),
+            rtts: vec![Histogram::default(); spec.groups.len()],
+            flow_series: Vec::new(),
+            queue_series: Vec::new(),
+            time_s: Vec::new(),
+            from: spec.measure_from,
+            end: spec.end,
+            now: Time::ZERO,
+            digest: 0,
+            events: 0,
+        };
+        network.build_links(spec, luck)?;
+        let mut users = vec![0u32; spec.links.len()];
+        for (index, (group, transfers)) in spec.groups.iter().zip(&transfers).enumerate() {
+            let place = |n| Place { spec, index, group, n };
+            match transfers {
+                None => {
+                    for (n, flow) in group.flows.iter().enumerate() {
+                        let source =
+                            group.source.start(place(n).key(luck).named("source").stream());
+                        network.add_flow(
+                            place(n),
+                            flow,
+                            (flow.start, flow.stop),
+                            source,
+                            &mut users,
+                        )?;
+                    }
+                }
+                Some(list) => {
+                    for (n, (flow, start, bytes)) in list.iter().enumerate() {
+                        let times = (*start, Time::NEVER);
+                        let source = Source::transfer(*bytes);
+                        network.add_flow(
+                            place(n),
+                            &group.flows[*flow],
+                            times,
+                            source,
+                            &mut users,
+                        )?;
+                    }
+                }
+            }
+        }
+        let sampled = spec.series.as_ref().map_or(&[][..], |s| &s.links);
+        for (i, node) in network.nodes.iter_mut().enumerate() {
+            node.private = node.computed && users[i] <= 1 && !sampled.contains(&i);
+        }
+        Ok(network)
+    }
+
+    fn build_links(&mut self, spec: &NetworkSpec, luck: Luck) -> Result<(), SimError> {
+        for link in &spec.links {
+            let key = luck.named("link").named(&link.name);
+            let mut built = Link::new(&link.config, key)
+                .map_err(|e| SimError::Spec(format!("link {}: {e}", link.name)))?;
+            let mut meter = NONE;
+            if link.metered {
+                built.count_waiting();
+                meter = self.meters.len() as u32;
+                self.meters.push(LinkMeter::new(self.from, self.end, spec.groups.len()));
+            }
+            let computed = built.is_computed();
+            self.nodes.push(Node {
+                link: built,
+                event: Time::NEVER,
+                private: false,
+                computed,
+                meter,
+            });
+        }
+        for (at, link, _) in &spec.changes {
+            let Some(target) = spec.links.get(*link) else {
+                return Err(SimError::Spec(format!(
+                    "a change names link {link}, which does not exist"
+                )));
+            };
+            if !target.config.changes {
+                return Err(SimError::Spec(format!(
+                    "link {}: changes at {at:?} but is not marked so",
+                    target.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_flow(
+        &mut self,
+        place: Place<'_>,
+        flow: &FlowSpec,
+        (start, stop): (Time, Time),
+        source: Source,
+        users: &mut [u32],
+    ) -> Result<(), SimError> {
+        let Place { spec, index, group, n } = place;
+        let number = self.flows.len() as u32;
+        let forward = self.add_route(&flow.forward, users, group)?;
+        let back = self.add_route(&flow.back, users, group)?;
+        let mut series = NONE;
+        if spec.series.as_ref().is_some_and(|s| n < s.flows_per_group) {
+            series = self.flow_series.len() as u32;
+            let name = format!("{}.{n}", group.name);
+            self.flow_series.push(FlowSeries::new(number, name, group.name.clone()));
+        }
+        self.routes.push(Route { forward, back, group: index as u32, series });
+        let key = place.key(Luck::seed(spec.seed));
+        let (sender, receiver) = group.protocol.endpoints(number, key);
+        self.flows.push(Flow {
+            sender,
+            receiver,
+            timer: Timer::default(),
+            receiver_event: Time::NEVER,
+            stats: FlowStats::default(),
+        });
+        self.applications.push(Application { source, start, stop, opened: false, wanted: 0 });
+        Ok(())
+    }
+
+    fn add_route(
+        &mut self,
+        links: &[u32],
+        users: &mut [u32],
+        group: &GroupSpec,
+    ) -> Result<(u32, u16), SimError> {
+        if links.is_empty() || links.len() > 200 {
+            return Err(SimError::Spec(format!(
+                "group {}: a route has 1 to 200 links, not {}",
+                group.name,
+                links.len()
+            )));
+        }
+        let start = self.hops.len();
+        for l in links {
+            let Some(u) = users.get_mut(*l as usize) else {
+                return Err(SimError::Spec(format!(
+                    "group {}: link {l} does not exist",
+                    group.name
+                )));
+            };
+            *u += 1;
+            self.hops.push(*l);
+        }
+        Ok((start as u32, links.len() as u16))
+    }
+}
+
+/// A transfer of a `web` source: which flow's, when it starts, its bytes.
+type Transfer = (usize, Time, u64);
+
+/// For groups with a `web` source, the transfers that they make.
+fn transfers(spec: &NetworkSpec, luck: Luck) -> Result<Vec<Option<Vec<Transfer>>>, SimError> {
+    let mut out = Vec::with_capacity(spec.groups.len());
+    for group in &spec.groups {
+        let mut list = None;
+        for (n, flow) in group.flows.iter().enumerate() {
+            let mut stream = luck.named("web").named(&group.name).numbered(n as u64).stream();
+            let until = flow.stop.min(spec.end);
+            let made = group.source.transfers(flow.start, until, MAX_FLOWS, &mut stream);
+            let Some(made) = made else { break };
+            let list = list.get_or_insert_with(Vec::new);
+            list.extend(made.into_iter().map(|(start, bytes)| (n, start, bytes)));
+            if list.len() > MAX_FLOWS {
+                return Err(SimError::Spec(format!(
+                    "group {}: more than {MAX_FLOWS} flows or web transfers",
+                    group.name
+                )));
+            }
+        }
+        out.push(list);
+    }
+    Ok(out)
+}
