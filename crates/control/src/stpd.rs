@@ -11,7 +11,7 @@
 //!  cwnd += Kp(x) err + Kd(x) (err - previous err)                          S0 equation 3.5
 //! ```
 //!
-//! Ours, since S0 lost or left it (facts sheet, section 11): the terms' centres and the gains
+//! Ours, since S0 lost or left it (docs/sources.md): the terms' centres and the gains
 //! (figures 3.4 and 3.5 lost their numbers; these give S0's 0.368 and 0.033 at x = 3 and keep every
 //! loop delay stable, gains falling with x as stability demands); the start-up (S0's comparison
 //! with Reno implies one as fast as slow start); the limits on the change per ACK; the error memory

@@ -63,7 +63,7 @@ fn a_sender_that_does_not_fill_its_window_does_not_widen_it() {
 }
 
 /// Section 11.8, F3.8: 1.5 Mbit/s, 20.2 ms one way, 14 packets of buffer: window 9.9 to 10.8 and
-/// utilisation 0.995 in the facts sheet's own simulation; S0 claims 10 to 12, a queue near 1.
+/// utilisation 0.995 in a simulation made beforehand; S0 claims 10 to 12, a queue near 1.
 #[test]
 fn one_flow_keeps_about_a_packet_queued() {
     for room in [14, 4] {
@@ -98,7 +98,7 @@ fn a_long_path_fills_and_two_losses_do_not_empty_it() {
     assert_eq!(path.timeouts, 0);
 }
 
-/// F4.8 with selective repair: the facts sheet's own simulation gives .990, .978, .951 and .845
+/// F4.8 with selective repair: a simulation made beforehand gives .990, .978, .951 and .845
 /// over a run with its start; S0 claims .94 to .95 at 1e-2 and .40 at 1e-1 with a repair it does
 /// not name.
 #[test]

@@ -1,7 +1,7 @@
 //! Loss processes: which packets a link loses after it has sent them.
 //!
 //! The list, the reading of specifications, and the processes without memory; those with memory
-//! have files of their own. `protocol-facts.md` section 12 is the source of the definitions.
+//! have files of their own. `docs/sources.md` has the definitions.
 
 use crate::{Parcel, loss_burst, loss_outage};
 use narrows_base::card::Kind;
