@@ -1,6 +1,6 @@
 //! Closed forms: what theory says a TCP does, in the range where it says something.
 //!
-//! `docs/sources.md` Windows in packets, times in seconds, results in bit/s, seconds or
+//! Sources: `docs/sources.md`. Windows in packets, times in seconds, results in bit/s, seconds or
 //! packets as named. Loss models are upper bounds; the capacity bounds them further.
 
 use std::collections::BTreeMap;

@@ -192,7 +192,7 @@ impl Sender {
         }
     }
 
-    /// Vegas's fine-grained timeout: docs/sources.md
+    /// Vegas's fine-grained timeout, as in ns-2.35: srtt + 2 rttvar and a sixteenth more.
     fn fine_timeout(&self) -> Duration {
         let fine = self.rtt.srtt().as_secs_f64() + 2.0 * self.rtt.rttvar().as_secs_f64();
         Duration::from_secs_f64(fine * 17.0 / 16.0)
