@@ -1,7 +1,8 @@
 //! What to use and why: a sentence or two from the numbers.
 //!
 //! 1. Goodput first, among those that keep delay and copies sane and leave others their share.
-//! 2. Whoever cannot be told apart from the best (95%) is equally good; the least delay times copies wins.
+//! 2. Whoever cannot be told apart from the best (95%), or comes within 2% of it, is equally good; the
+//!    least delay times copies wins.
 //! 3. The reasons come from the same numbers: what was lost where, what the queue cost.
 
 use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
@@ -16,6 +17,8 @@ const SLACK_S: f64 = 0.05;
 const WASTE: f64 = 1.5;
 /// A sane protocol below this part of the best goodput is no alternative to it.
 const MUCH_LESS: f64 = 0.75;
+/// A difference in goodput below this is not worth any delay.
+const NEAR: f64 = 0.02;
 /// A larger share than this, against others, starves them.
 const UNKIND: f64 = 0.75;
 
@@ -42,12 +45,17 @@ pub fn recommend(outcome: &Outcome) -> String {
     let equals: Vec<&ProtocolOutcome> = pool
         .iter()
         .copied()
-        .filter(|r| !differ(goodput(r), goodput(top)) || r.protocol == top.protocol)
+        .filter(|r| {
+            let near = mean(r, "goodput_bps") >= (1.0 - NEAR) * mean(top, "goodput_bps");
+            near || !differ(goodput(r), goodput(top)) || r.protocol == top.protocol
+        })
         .collect();
     let chosen = equals.iter().min_by(|a, b| cost(a).total_cmp(&cost(b))).copied().unwrap_or(top);
     let mut text = first_sentence(chosen, &equals, pool, floor);
-    if chosen.protocol != best.protocol && differ(goodput(best), goodput(chosen)) {
-        let why = why_not(best, floor).unwrap_or_default();
+    if chosen.protocol != best.protocol
+        && differ(goodput(best), goodput(chosen))
+        && let Some(why) = why_not(best, floor)
+    {
         text += &format!(
             " {} delivers {} more, but {why}.",
             best.protocol,
@@ -97,8 +105,14 @@ fn first_sentence(
             ""
         };
         return format!(
-            "{text}; by goodput {}{more} cannot be told from it{but}.",
-            names.join(", ")
+            "{text}; by goodput {}{more} {}{but}.",
+            names.join(", "),
+            if rest.iter().any(|r| differ(goodput(r), goodput(chosen))) {
+                let verb = if rest.len() == 1 { "differs" } else { "differ" };
+                format!("{verb} from it by {:.0}% at most", NEAR * 100.0)
+            } else {
+                "cannot be told from it".to_string()
+            }
         );
     }
     let next: Vec<&ProtocolOutcome> =
@@ -212,4 +226,56 @@ fn percent(x: f64) -> String {
 
 fn round(x: f64) -> String {
     if x < 10.0 { format!("{x:.1}") } else { format!("{x:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(name: &str, goodput: f64, rtt: f64) -> ProtocolOutcome {
+        let exact = |mean| Estimate { mean, ci95: Some(mean * 1e-4) };
+        let measures = [
+            ("goodput_bps", goodput),
+            ("utilisation", 0.9),
+            ("rtt_s_min", 0.1),
+            ("rtt_s_mean", rtt),
+            ("offered_over_delivered", 1.0),
+            ("random_loss_rate", 0.0),
+            ("queue_loss_rate", 0.0),
+        ];
+        ProtocolOutcome {
+            protocol: name.into(),
+            group: "main".into(),
+            digest: 0,
+            flows: 1,
+            seeds: 10,
+            status: String::new(),
+            measures: measures.map(|(n, m)| (n, exact(m))).to_vec(),
+            per_flow: Vec::new(),
+            series: Vec::new(),
+        }
+    }
+    fn advice(results: Vec<ProtocolOutcome>) -> String {
+        recommend(&Outcome {
+            command: "compare",
+            command_line: String::new(),
+            seed: 1,
+            link: String::new(),
+            path: String::new(),
+            duration_s: 60.0,
+            warmup_s: 0.0,
+            capacity_bps: 1.5e6,
+            results,
+            recommendation: String::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_percent_of_goodput_is_not_worth_a_full_queue() {
+        let text = advice(vec![result("veno", 1.38e6, 0.24), result("stpd", 1.36e6, 0.11)]);
+        assert!(text.starts_with("Use stpd") && text.contains("2% at most"), "{text}");
+        let text = advice(vec![result("veno", 1.38e6, 0.24), result("stpd", 1.2e6, 0.11)]);
+        assert!(text.starts_with("Use veno"), "{text}");
+    }
 }
