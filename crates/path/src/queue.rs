@@ -35,7 +35,7 @@ pub const DROP_TAIL: Card = Card {
         origin: "no limit unless a link says so; ns-2's limit_ L is (L-1)p",
     }],
     status: Status::Validated(
-        "ns-2.35 DropTail, same drops in four dumbbells (docs/validation.md)",
+        "ns-2.35 DropTail: one flow of four TCPs drops as many packets, within one (docs/validation.md)",
     ),
 };
 
