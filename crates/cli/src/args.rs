@@ -32,8 +32,8 @@ pub struct Compare {
     /// RATE,DELAY[,key=value]* or a name from `narrows list links`
     #[arg(long, value_name = "SPEC|NAME", default_value = narrows_lab::links::DEFAULT, allow_hyphen_values = true)]
     pub link: String,
-    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', or all
-    #[arg(long, value_name = "LIST", default_value = "all")]
+    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', or tcp, media, all
+    #[arg(long, value_name = "LIST", default_value = "tcp")]
     pub protocols: String,
     /// Flows of each protocol
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = flows)]

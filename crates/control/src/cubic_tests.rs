@@ -86,7 +86,13 @@ fn idle_time_earns_nothing() {
     let before = s.window();
     s.now += Duration::from_secs(60);
     let (bytes, outstanding) = (1000, 1);
-    s.controller.on_sent(&crate::Sent { now: s.now, bytes, outstanding, retransmission: false });
+    s.controller.on_sent(&crate::Sent {
+        now: s.now,
+        bytes,
+        outstanding,
+        retransmission: false,
+        last_waiting: false,
+    });
     s.acks(10);
     assert!(s.window() - before < 1.0, "{before} {}", s.window());
     s.window_limited = false;

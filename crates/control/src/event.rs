@@ -1,5 +1,6 @@
 //! What a controller is told.
 
+use crate::advice::Advice;
 use narrows_base::{Duration, Time};
 
 /// A packet left.
@@ -13,6 +14,9 @@ pub struct Sent {
     pub outstanding: u64,
     /// Whether it is a retransmission.
     pub retransmission: bool,
+    /// Whether the application has nothing more to send behind it: data-limited, not limited by
+    /// the allowance (RFC 5348 section 8.2.1).
+    pub last_waiting: bool,
 }
 
 /// An acknowledgement. One is told for every ACK packet, duplicates included.
@@ -28,8 +32,13 @@ pub struct Ack {
     pub rtt_unambiguous: bool,
     /// Smoothed RTT (RFC 6298); equals `rtt` before the first sample.
     pub srtt: Duration,
+    /// Deviation of the RTT (RFC 6298 RTTVAR).
+    pub rttvar: Duration,
     /// Smallest RTT of the connection so far.
     pub min_rtt: Duration,
+    /// When the packet that triggered this ACK arrived, by the receiver's clock, where the
+    /// receiver tells (RFC 7323 TSval): only differences mean something.
+    pub arrived: Option<Time>,
     /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
     pub newly_acked: u64,
     /// Segments newly reported by SACK, not yet cumulatively acknowledged.
@@ -144,4 +153,36 @@ pub struct Restart {
     pub min_rtt: Duration,
     /// Smoothed RTT.
     pub srtt: Duration,
+}
+
+/// What became of one packet that is never sent again.
+#[derive(Clone, Copy, Debug)]
+pub struct Fate {
+    /// When it was known.
+    pub now: Time,
+    /// The packet's number.
+    pub seq: u64,
+    /// When it left.
+    pub sent: Time,
+    /// Its bytes on the wire.
+    pub bytes: u32,
+    /// Whether it was lost: absent although the packet four numbers above it had arrived.
+    pub lost: bool,
+    /// Whether it arrived with a router's mark.
+    pub marked: bool,
+}
+
+/// What the receiver half says in a report.
+#[derive(Clone, Copy, Debug)]
+pub struct Advised {
+    /// When the report came.
+    pub now: Time,
+    /// What it says.
+    pub advice: Advice,
+    /// Round-trip time of the packet that the report echoes, the receiver's delay taken off.
+    pub rtt: Duration,
+    /// Smoothed RTT (RFC 6298), this sample included.
+    pub srtt: Duration,
+    /// Deviation of the RTT, this sample included.
+    pub rttvar: Duration,
 }

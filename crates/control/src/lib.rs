@@ -8,11 +8,13 @@
 //! To add one: a file here, its `mod` line and its entry in [`list`]. See
 //! `docs/adding-a-controller.md`.
 
+pub mod advice;
 pub mod event;
 pub mod list;
 
 mod bbr;
 mod cubic;
+mod fixed;
 mod reno;
 mod stpd;
 mod vegas;
@@ -32,7 +34,8 @@ mod story;
 #[cfg(test)]
 mod story_path;
 
-pub use event::{Ack, Loss, LossFoundBy, RateSample, Repair, Restart, Sent};
+pub use advice::{Advice, Arrival, ReceiverHalf};
+pub use event::{Ack, Advised, Fate, Loss, LossFoundBy, RateSample, Repair, Restart, Sent};
 pub use list::{CONTROLLERS, Entry, find};
 
 use narrows_base::{Duration, Rate, Time};
@@ -65,6 +68,9 @@ pub struct Environment {
     pub packet_bytes: u32,
     /// What "half" is half of at a loss.
     pub halve: Halve,
+    /// Whether the scenario speaks ns-2's dialect: controllers that ns-2 built otherwise than
+    /// their RFC follow ns-2, unless a parameter says which.
+    pub ns2: bool,
     /// Seed for controllers that draw (BBR's probing phase).
     pub luck: narrows_base::Luck,
 }
@@ -77,6 +83,7 @@ impl Default for Environment {
             initial_ssthresh: f64::INFINITY,
             packet_bytes: 1000,
             halve: Halve::Flight,
+            ns2: false,
             luck: narrows_base::Luck::seed(1),
         }
     }
@@ -126,6 +133,17 @@ pub trait Controller: Send {
     fn on_repair_end(&mut self, _repair: &Repair) {}
     /// The window begins anew: a retransmission timeout, or Tahoe's third duplicate.
     fn on_restart(&mut self, _restart: &Restart) {}
+    /// Routers marked packets (ECN): at most once per window. As a loss that needs no repair
+    /// (RFC 3168 section 6.1.2), unless the controller knows better.
+    fn on_marks(&mut self, repair: &Repair) {
+        self.on_repair(repair);
+        self.on_repair_end(repair);
+    }
+    /// What became of one packet, where lost packets are not repaired: told once for each, in
+    /// the order of their numbers, before the [`on_ack`](Controller::on_ack) of the same report.
+    fn on_fate(&mut self, _fate: &Fate) {}
+    /// The receiver half's advice came, after [`on_ack`](Controller::on_ack) of the same report.
+    fn on_advice(&mut self, _advised: &Advised) {}
     /// The time asked for by [`next_tick`](Controller::next_tick) has come.
     fn on_tick(&mut self, _now: Time) {}
 
@@ -134,6 +152,15 @@ pub trait Controller: Send {
     /// When [`on_tick`](Controller::on_tick) is wanted; [`Time::NEVER`] if not.
     fn next_tick(&self) -> Time {
         Time::NEVER
+    }
+    /// What the next packet says to the receiver half.
+    fn advice(&self) -> Advice {
+        Advice::NONE
+    }
+    /// Whether it notices by its own ticks that nothing comes back. Otherwise a datagram endpoint
+    /// keeps a retransmission timer (RFC 6298) and tells of a restart.
+    fn keeps_own_timer(&self) -> bool {
+        false
     }
     /// Slow-start threshold in segments, if it has one.
     fn ssthresh(&self) -> Option<f64> {

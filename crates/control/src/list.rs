@@ -1,8 +1,8 @@
 //! The list of controllers. A controller is one file in this folder, its `mod` line in
 //! `lib.rs` and its entry here; nothing else in the house knows its name.
 
-use crate::{Controller, Environment};
-use crate::{bbr, cubic, reno, stpd, vegas, veno, westwood, westwood_plus};
+use crate::{Controller, Environment, ReceiverHalf};
+use crate::{bbr, cubic, fixed, reno, stpd, vegas, veno, westwood, westwood_plus};
 use narrows_base::{Card, Settings, Spec, SpecError};
 
 /// A controller: its card, and how to build it.
@@ -10,20 +10,31 @@ use narrows_base::{Card, Settings, Spec, SpecError};
 pub struct Entry {
     /// What it says of itself.
     pub card: &'static Card,
-    /// Builds it.
+    /// Builds its sender half.
     pub build: fn(&Settings, &Environment) -> Box<dyn Controller>,
+    /// Builds its receiver half, where the algorithm has one.
+    pub receiver: Option<fn(&Settings, &Environment) -> Box<dyn ReceiverHalf>>,
+}
+
+/// A controller that needs nothing of its receiver but acknowledgements.
+const fn one_sided(
+    card: &'static Card,
+    build: fn(&Settings, &Environment) -> Box<dyn Controller>,
+) -> Entry {
+    Entry { card, build, receiver: None }
 }
 
 /// All controllers.
 pub const CONTROLLERS: &[Entry] = &[
-    Entry { card: &reno::CARD, build: reno::build },
-    Entry { card: &cubic::CARD, build: cubic::build },
-    Entry { card: &bbr::CARD, build: bbr::build },
-    Entry { card: &vegas::CARD, build: vegas::build },
-    Entry { card: &veno::CARD, build: veno::build },
-    Entry { card: &westwood::CARD, build: westwood::build },
-    Entry { card: &westwood_plus::CARD, build: westwood_plus::build },
-    Entry { card: &stpd::CARD, build: stpd::build },
+    one_sided(&reno::CARD, reno::build),
+    one_sided(&cubic::CARD, cubic::build),
+    one_sided(&bbr::CARD, bbr::build),
+    one_sided(&vegas::CARD, vegas::build),
+    one_sided(&veno::CARD, veno::build),
+    one_sided(&westwood::CARD, westwood::build),
+    one_sided(&westwood_plus::CARD, westwood_plus::build),
+    one_sided(&stpd::CARD, stpd::build),
+    one_sided(&fixed::CARD, fixed::build),
 ];
 
 /// The controller of that name.

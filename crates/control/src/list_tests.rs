@@ -124,7 +124,13 @@ impl Connection {
             Event::Sent { retransmission } => {
                 self.outstanding += 1;
                 let (now, outstanding) = (self.now, self.outstanding);
-                controller.on_sent(&Sent { now, bytes: 1000, outstanding, retransmission });
+                controller.on_sent(&Sent {
+                    now,
+                    bytes: 1000,
+                    outstanding,
+                    retransmission,
+                    last_waiting: false,
+                });
             }
             Event::Ack { advance, sacked, rtt, flags, sampled } => {
                 let flag = |bit: u8| flags & (1 << bit) != 0;
@@ -147,7 +153,9 @@ impl Connection {
                     rtt,
                     rtt_unambiguous: flag(2),
                     srtt: self.srtt,
+                    rttvar: Duration::ZERO,
                     min_rtt: self.min_rtt,
+                    arrived: None,
                     newly_acked: advance,
                     newly_sacked: sacked,
                     newly_delivered: advance + sacked,
@@ -252,6 +260,9 @@ fn controllers_repeat_to_the_bit() {
     use crate::story::build;
     use crate::story_path::Path;
     for entry in CONTROLLERS {
+        if build(entry.card.name).keeps_own_timer() {
+            continue; // For datagrams: this path repairs. The engine's tests run them.
+        }
         let run = || {
             let mut path = Path::new(build(entry.card.name));
             path.waiting_room = 20;

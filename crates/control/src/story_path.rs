@@ -175,6 +175,7 @@ impl Path {
                 bytes: PACKET,
                 outstanding: self.outstanding,
                 retransmission: repair.is_some(),
+                last_waiting: false,
             });
             if let Some(rate) = self.controller.allowance().rate {
                 let gap = rate.max(Rate::from_bps(1)).transmission(u64::from(PACKET)).0;
@@ -240,7 +241,9 @@ impl Path {
             rtt,
             rtt_unambiguous: newly_acked > 0 && !ambiguous,
             srtt: self.srtt,
+            rttvar: Duration::ZERO,
             min_rtt: self.min_rtt,
+            arrived: None,
             newly_acked,
             newly_sacked: u64::from(newly_acked == 0),
             newly_delivered: 1,

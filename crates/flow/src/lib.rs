@@ -3,8 +3,13 @@
 //! A protocol that a user names is a combination: an endpoint, a controller, a way to repair
 //! losses. One entry in [`protocol::PROTOCOLS`] is all that a new combination needs.
 
+pub mod datagram;
+pub mod endpoint;
 pub mod protocol;
+pub mod ranges;
 pub mod tcp;
 
+pub use datagram::DatagramConfig;
+pub use endpoint::{Counters, Input, Output, ReceivingEnd, SendingEnd};
 pub use protocol::{PROTOCOLS, Protocol, RECOVERIES};
 pub use tcp::{Preset, TcpConfig};

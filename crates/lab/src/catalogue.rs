@@ -4,7 +4,7 @@ use crate::links::LINKS;
 use narrows_base::card::Kind;
 use narrows_base::{Card, Param, SpecError, Status};
 use narrows_control::CONTROLLERS;
-use narrows_flow::protocol::ENDPOINT_PARAMS;
+use narrows_flow::protocol::Family;
 use narrows_flow::{PROTOCOLS, RECOVERIES};
 use narrows_path::{LOSSES, QUEUES};
 use narrows_sim::SOURCES;
@@ -46,7 +46,15 @@ pub fn items(kind: &str) -> Vec<Item> {
             .iter()
             .filter_map(|p| {
                 let card = narrows_control::find(p.controller).ok()?.card;
-                let facts = vec![("controller", p.controller), ("recovery", p.recovery)];
+                let family = match p.family {
+                    Family::Tcp => "tcp",
+                    Family::Media => "media",
+                };
+                let facts = vec![
+                    ("family", family),
+                    ("controller", p.controller),
+                    ("recovery", p.recovery),
+                ];
                 let (name, summary) = (p.name, p.summary);
                 Some(Item {
                     kind: "protocols",
@@ -54,7 +62,7 @@ pub fn items(kind: &str) -> Vec<Item> {
                     summary,
                     card: *card,
                     facts,
-                    also: ENDPOINT_PARAMS,
+                    also: p.endpoint_params(),
                 })
             })
             .collect(),

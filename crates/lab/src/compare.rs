@@ -14,6 +14,7 @@ use crate::link::Link;
 use crate::links;
 use crate::scenario::{Flows, Own, Scenario, Speaks, Wire};
 use narrows_base::{Duration, Spec, SpecError, spec};
+use narrows_flow::protocol::Family;
 use narrows_flow::{PROTOCOLS, Preset, Protocol};
 use narrows_sim::SourceSpec;
 use std::path::Path;
@@ -51,7 +52,7 @@ impl Default for Question {
     fn default() -> Question {
         Question {
             link: links::DEFAULT.into(),
-            protocols: "all".into(),
+            protocols: "tcp".into(),
             flows: 1,
             against: None,
             reverse: None,
@@ -142,10 +143,16 @@ impl Question {
     }
 }
 
-/// `all`, or names separated by commas that are not in parentheses.
+/// `tcp`, `media`, `all`, or names separated by commas that are not in parentheses.
 fn protocols(text: &str) -> Result<Vec<Spec>, SpecError> {
-    if text.trim() == "all" {
-        return Ok(PROTOCOLS.iter().map(|p| Spec::named(p.name)).collect());
+    let every = |wanted: &dyn Fn(Family) -> bool| {
+        PROTOCOLS.iter().filter(|p| wanted(p.family)).map(|p| Spec::named(p.name)).collect()
+    };
+    match text.trim() {
+        "all" => return Ok(every(&|_| true)),
+        "tcp" => return Ok(every(&|f| f == Family::Tcp)),
+        "media" => return Ok(every(&|f| f == Family::Media)),
+        _ => {}
     }
     let mut out: Vec<Spec> = Vec::new();
     for piece in spec::split(text)? {

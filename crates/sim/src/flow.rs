@@ -3,8 +3,7 @@
 use crate::result::FlowResult;
 use crate::source::Source;
 use narrows_base::Time;
-use narrows_flow::tcp::sender::Counters;
-use narrows_flow::tcp::{Receiver, Sender};
+use narrows_flow::{Counters, ReceivingEnd, SendingEnd};
 
 /// One second: the bins of the smoothness measure.
 const BIN_NS: u64 = 1_000_000_000;
@@ -12,8 +11,8 @@ const BIN_NS: u64 = 1_000_000_000;
 /// A flow: endpoints side by side, so that a flow is few cache lines and no pointers.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    pub sender: Sender,
-    pub receiver: Receiver,
+    pub sender: SendingEnd,
+    pub receiver: ReceivingEnd,
     pub timer: Timer,
     /// When the receiver's pending timer event fires; `NEVER` if there is none.
     pub receiver_event: Time,
@@ -116,7 +115,7 @@ impl FlowStats {
         }
     }
     /// Measuring begins.
-    pub fn begin(&mut self, sender: &Sender, receiver: &Receiver) {
+    pub fn begin(&mut self, sender: &SendingEnd, receiver: &ReceivingEnd) {
         self.base_counters = sender.counters();
         self.base_delivered = receiver.delivered();
         self.base_sent_bytes = self.sent_bytes;
@@ -141,6 +140,8 @@ impl FlowStats {
             retransmissions: now.retransmissions - base.retransmissions,
             timeouts: now.timeouts - base.timeouts,
             episodes: now.episodes - base.episodes,
+            lost_packets: now.lost - base.lost,
+            expired: now.expired - base.expired,
             bins_1s,
             acknowledged: flow.sender.acknowledged(),
         }

@@ -17,7 +17,7 @@ use crate::result::RunResult;
 use crate::series::{self, FlowSeries};
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
-use narrows_flow::tcp::{Input, Output};
+use narrows_flow::{Input, Output};
 use narrows_path::{Link, Meter};
 
 const NONE: u32 = u32::MAX;

@@ -10,7 +10,7 @@ pub struct RunResult {
     pub digest: u64,
     /// Events handled, from the start.
     pub events: u64,
-    /// Data packets that came in order to receivers, from the start, the SYNs included.
+    /// Data packets that came to receivers (for TCP in order, the SYNs included), from the start.
     pub delivered_packets: u64,
     /// Length of the measured span in seconds.
     pub span_s: f64,
@@ -40,7 +40,7 @@ pub struct FlowResult {
     pub start: Time,
     /// When its transfer was complete, from the receiver's last byte; `None` if it was not.
     pub done: Option<Time>,
-    /// In-order application bytes delivered.
+    /// Application bytes delivered: in order for TCP, without duplicates for datagrams.
     pub goodput_bytes: u64,
     /// Application bytes sent, copies included.
     pub sent_bytes: u64,
@@ -50,8 +50,12 @@ pub struct FlowResult {
     pub retransmissions: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Loss episodes found without a timeout.
+    /// Loss episodes found without a timeout; for datagrams, loss events a round trip apart.
     pub episodes: u64,
+    /// Packets that the sender counts as lost.
+    pub lost_packets: u64,
+    /// Writes of the application that waited too long to be sent (datagrams only).
+    pub expired: u64,
     /// Mean and standard deviation (of the population) of in-order bytes per 1 s bin over whole
     /// bins of the measured span; `None` with fewer than two.
     pub bins_1s: Option<(f64, f64)>,

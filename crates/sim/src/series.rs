@@ -57,7 +57,7 @@ impl FlowSeries {
             column.1.push(value);
         }
         let columns = &mut self.columns;
-        sender.controller().watch(&mut |name, value| {
+        let mut put = |name, value| {
             let at = match columns.iter().position(|c| c.0 == name) {
                 Some(at) => at,
                 None => {
@@ -69,7 +69,11 @@ impl FlowSeries {
             if columns[at].1.len() == n {
                 columns[at].1.push(value);
             }
-        });
+        };
+        sender.controller().watch(&mut put);
+        if let Some(half) = flow.receiver.half() {
+            half.watch(&mut put);
+        }
         for column in columns {
             column.1.resize(n + 1, f64::NAN);
         }

@@ -1,6 +1,7 @@
 //! What the engine promises: repeatable, indifferent to onlookers, and right in closed form.
 
 use narrows_base::{Duration, Rate, Spec, Time};
+use narrows_flow::protocol::Family;
 use narrows_flow::{PROTOCOLS, Preset, Protocol};
 use narrows_path::{Change, Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{
@@ -205,22 +206,47 @@ fn web_transfers_are_connections_of_their_own() {
     assert!(done * 10 > flows.len() * 9, "{done} of {}", flows.len());
 }
 
+/// Jitter, reordering, duplication and corruption on every link.
+fn faults(spec: &mut NetworkSpec) {
+    for l in &mut spec.links {
+        let l = config(l);
+        l.impairments.jitter = Duration::from_millis(3);
+        l.impairments.reorder = 0.02;
+        l.impairments.reorder_by = Duration::from_millis(20);
+        l.impairments.duplicate = 0.02;
+        l.impairments.corrupt = 0.02;
+    }
+}
+
+/// Lost, duplicated, reordered and damaged packets and reports, and an outage of ten seconds,
+/// leave every media protocol sending: what it delivers after the outage is no trickle.
+#[test]
+fn media_protocols_live_through_faults() {
+    for p in PROTOCOLS.iter().filter(|p| p.family == Family::Media) {
+        let run = |seconds| {
+            let group = group("main", p.name, "bulk", &[0.0], &[0], &[1]);
+            let loss = "3%+outage(at=20s,for=10s)";
+            let mut spec = network(vec![group], loss, seconds);
+            for l in &mut spec.links {
+                config(l).loss = LossSpec::parse_all(loss).unwrap();
+            }
+            faults(&mut spec);
+            go(&spec).groups[0].flows[0].goodput_bytes
+        };
+        let (before, after) = (run(100.0), run(200.0));
+        assert!(after > before + 100_000, "{}: {before} B at 100 s, {after} at 200 s", p.name);
+    }
+}
+
 #[test]
 fn faults_on_the_way_lose_nothing() {
-    for p in PROTOCOLS {
+    for p in PROTOCOLS.iter().filter(|p| p.family == Family::Tcp) {
         let mut spec = network(
             vec![group("main", p.name, "transfer(size=300kB)", &[0.0], &[0], &[1])],
             "3%+outage(at=2s,for=300ms)",
             300.0,
         );
-        for l in &mut spec.links {
-            let l = config(l);
-            l.impairments.jitter = Duration::from_millis(3);
-            l.impairments.reorder = 0.02;
-            l.impairments.reorder_by = Duration::from_millis(20);
-            l.impairments.duplicate = 0.02;
-            l.impairments.corrupt = 0.02;
-        }
+        faults(&mut spec);
         let f = go(&spec).groups[0].flows[0];
         assert_eq!(f.goodput_bytes, 300_000, "{}", p.name);
         assert!(f.done.is_some());

@@ -7,7 +7,6 @@
 //! scaling, PRR (RFC 6937) and RACK (RFC 8985).
 
 pub mod config;
-pub mod ranges;
 pub mod receiver;
 pub mod rtt;
 pub mod sender;
@@ -17,4 +16,4 @@ mod repair;
 
 pub use config::{Preset, RecoveryKind, TcpConfig};
 pub use receiver::Receiver;
-pub use sender::{Input, Output, Sender};
+pub use sender::Sender;

@@ -1,7 +1,7 @@
 //! The receiving side: reassembly, acknowledgements, SACK blocks, delayed ACKs.
 
 use super::config::TcpConfig;
-use super::ranges::Ranges;
+use crate::ranges::Ranges;
 use narrows_base::{Packet, Time};
 
 /// A TCP receiver. Every packet may be answered with one acknowledgement.

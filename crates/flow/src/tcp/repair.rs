@@ -14,7 +14,7 @@
 
 use super::board::Board;
 use super::config::{RecoveryKind, TcpConfig};
-use super::ranges::Ranges;
+use crate::ranges::Ranges;
 use narrows_base::{Duration, Time};
 use narrows_control::LossFoundBy;
 

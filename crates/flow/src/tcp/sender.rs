@@ -10,45 +10,9 @@ use super::board::{Board, Segment};
 use super::config::TcpConfig;
 use super::repair::Recovery;
 use super::rtt::RttEstimator;
+use crate::endpoint::{Counters, Input, Output};
 use narrows_base::{Duration, Machine, Packet, Time, luck};
 use narrows_control::{Controller, Loss, LossFoundBy, Restart, Sent};
-
-/// What can happen to a sender.
-#[derive(Clone, Copy, Debug)]
-pub enum Input {
-    /// Open the connection.
-    Open,
-    /// The application hands over this many bytes; `u64::MAX` is data without end.
-    Data(u64),
-    /// The application hands over nothing more; what has not been sent yet is dropped.
-    Stop,
-    /// An acknowledgement arrived.
-    Packet(Packet),
-    /// A time that [`Output::Wait`] named has come.
-    Due,
-}
-
-/// What a sender wants.
-#[derive(Clone, Copy, Debug)]
-pub enum Output {
-    /// Send this packet.
-    Send(Packet),
-    /// Nothing until this time, or the next input.
-    Wait(Time),
-}
-
-/// Counts since the start.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Counters {
-    /// Data packets sent, the SYN and copies included.
-    pub sent: u64,
-    /// Of these, retransmissions.
-    pub retransmissions: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Loss episodes found without a timeout.
-    pub episodes: u64,
-}
 
 /// A TCP sender.
 pub struct Sender {
@@ -258,6 +222,7 @@ impl Sender {
                 bytes: size,
                 outstanding: self.recovery.outstanding(&self.board, self.next),
                 retransmission: copy,
+                last_waiting: self.available == 0,
             });
         }
         Packet {

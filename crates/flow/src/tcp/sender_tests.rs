@@ -3,7 +3,15 @@
 use super::*;
 use crate::protocol::Protocol;
 use crate::tcp::{Preset, Receiver};
+use crate::{ReceivingEnd, SendingEnd};
 use narrows_base::{Luck, Spec};
+
+fn tcp_ends(protocol: &Protocol, flow: u32, luck: Luck) -> (Sender, Receiver) {
+    match protocol.endpoints(flow, luck) {
+        (SendingEnd::Tcp(sender), ReceivingEnd::Tcp(receiver)) => (sender, receiver),
+        _ => panic!("{} speaks TCP", protocol.label()),
+    }
+}
 
 /// A sender and a receiver with nothing between them: packets arrive when the story says so.
 struct Pair {
@@ -18,7 +26,7 @@ impl Pair {
     fn new(spec: &str) -> Pair {
         let spec = Spec::parse(spec).unwrap();
         let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
-        let (sender, receiver) = protocol.endpoints(0, Luck::seed(1));
+        let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(1));
         let mut pair = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
         pair.tell(Input::Open);
         pair.tell(Input::Data(u64::MAX));
@@ -172,7 +180,7 @@ fn timeouts_back_off_exponentially_and_stop_at_the_ceiling() {
 fn a_lost_opening_is_sent_again_and_raises_the_timeout() {
     let spec = Spec::parse("reno").unwrap();
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
-    let (sender, receiver) = protocol.endpoints(0, Luck::seed(1));
+    let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(1));
     let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
     p.tell(Input::Data(u64::MAX));
     p.tell(Input::Open);
@@ -188,7 +196,7 @@ fn a_lost_opening_is_sent_again_and_raises_the_timeout() {
 fn a_finite_transfer_ends_with_a_short_segment_and_stops() {
     let spec = Spec::parse("sack").unwrap();
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
-    let (sender, receiver) = protocol.endpoints(0, Luck::seed(1));
+    let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(1));
     let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
     p.tell(Input::Open);
     p.tell(Input::Data(2000));
@@ -229,7 +237,7 @@ proptest::proptest! {
         let name = crate::PROTOCOLS[kind].name;
         let spec = Spec::named(name);
         let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
-        let (sender, receiver) = protocol.endpoints(0, Luck::seed(seed));
+        let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(seed));
         let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
         let mut dice = Luck::seed(seed).named("path").stream();
         p.tell(Input::Open);

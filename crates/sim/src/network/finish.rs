@@ -17,7 +17,7 @@ impl Network {
             .collect();
         let mut delivered_packets = 0;
         for ((flow, route), a) in self.flows.iter().zip(&self.routes).zip(&self.applications) {
-            delivered_packets += flow.receiver.next_expected();
+            delivered_packets += flow.receiver.delivered_packets();
             let result = flow.stats.result(flow, a.start, self.from, self.end);
             groups[route.group as usize].flows.push(result);
         }

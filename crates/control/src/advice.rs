@@ -1,0 +1,108 @@
+//! The receiver half of a controller, and the advice that the two halves exchange.
+
+use narrows_base::Time;
+
+/// At most 16 bytes that only the two halves of one controller read: no header knows them.
+///
+/// Numbers travel as 32-bit floats, seven digits: enough for rates and times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Advice {
+    words: [u32; 4],
+    used: u8,
+}
+
+impl Advice {
+    /// Nothing to say.
+    pub const NONE: Advice = Advice { words: [0; 4], used: 0 };
+
+    /// Up to four numbers; more are left out.
+    pub fn of(numbers: &[f64]) -> Advice {
+        let mut advice = Advice::NONE;
+        for (word, x) in advice.words.iter_mut().zip(numbers) {
+            *word = (*x as f32).to_bits();
+            advice.used += 1;
+        }
+        advice
+    }
+    /// From the words of a packet.
+    pub fn from_words(words: &[u32]) -> Advice {
+        let mut advice = Advice::NONE;
+        for (word, x) in advice.words.iter_mut().zip(words) {
+            *word = *x;
+            advice.used += 1;
+        }
+        advice
+    }
+    /// The words for a packet.
+    pub fn words(&self) -> &[u32] {
+        &self.words[..usize::from(self.used)]
+    }
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+    /// Number `i`: finite and not negative whatever a peer wrote, 0 where it wrote nothing or
+    /// nonsense.
+    pub fn number(&self, i: usize) -> f64 {
+        let x = self.words().get(i).map_or(0.0, |w| f64::from(f32::from_bits(*w)));
+        if x.is_finite() && x > 0.0 { x } else { 0.0 }
+    }
+}
+
+/// A data packet came to the receiver: every one, duplicates included.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// When, by the receiver's clock.
+    pub now: Time,
+    /// Its sequence number; they start at 0 and are never reused.
+    pub seq: u64,
+    /// When it left, by the sender's clock: only differences mean something.
+    pub sent: Time,
+    /// Bytes on the wire.
+    pub bytes: u32,
+    /// Whether a router marked it (ECN CE).
+    pub marked: bool,
+    /// Whether it came before.
+    pub duplicate: bool,
+    /// What the sender half says in it.
+    pub advice: Advice,
+}
+
+/// The receiver half of a controller.
+///
+/// Asked after every arrival and tick whether to report at once; the endpoint adds what arrived
+/// (the ACK vector) and the echoed time by itself. A controller without one is served by the
+/// endpoint: an ACK for every packet, without advice.
+pub trait ReceiverHalf: Send {
+    /// A packet arrived; true to report now.
+    fn on_arrival(&mut self, arrival: &Arrival) -> bool;
+    /// The time asked for by [`next_tick`](ReceiverHalf::next_tick) has come; true to report now.
+    fn on_tick(&mut self, _now: Time) -> bool {
+        false
+    }
+    /// When [`on_tick`](ReceiverHalf::on_tick) is wanted; [`Time::NEVER`] if not.
+    fn next_tick(&self) -> Time {
+        Time::NEVER
+    }
+    /// A report leaves now, whatever caused it: what it says to the sender half.
+    fn advice(&mut self, now: Time) -> Advice;
+    /// Named numbers to watch in traces (estimates, states).
+    fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_hostile_peer_become_zero() {
+        let words = [f32::NAN, f32::INFINITY, -1.0].map(f32::to_bits);
+        let advice = Advice::from_words(&words);
+        for i in 0..9 {
+            assert_eq!(advice.number(i), 0.0);
+        }
+        let advice = Advice::of(&[0.25, 1e6, 1.0, 2.0, 3.0]);
+        assert_eq!((advice.number(1), advice.number(3), advice.number(4)), (1e6, 2.0, 0.0));
+        assert_eq!(Advice::from_words(advice.words()), advice);
+    }
+}

@@ -1,0 +1,45 @@
+//! A fixed rate: the unresponsive baseline that the others are measured against.
+//!
+//! Senses nothing. What a constant-bit-rate application over UDP does to a network: no loss and no
+//! mark changes it.
+
+use crate::{Ack, Allowance, Controller, Environment};
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Param, Rate, Settings, Status};
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "fixed",
+    summary: "a fixed rate that listens to nothing: constant bit rate over UDP",
+    source: "ns-2 Application/Traffic/CBR over Agent/UDP",
+    senses: "nothing",
+    sets: "rate: the one that is given",
+    params: &[Param {
+        name: "rate",
+        help: "bits on the wire per second",
+        kind: Kind::Number { unit: Unit::BitsPerSecond, min: 1.0, max: 1e13, default: 448_000.0 },
+        origin: "ns-2 CBR rate_ 448 kbit/s",
+    }],
+    status: Status::Validated("its rate is the one given, by test"),
+};
+
+/// Builds it.
+pub fn build(settings: &Settings, _environment: &Environment) -> Box<dyn Controller> {
+    Box::new(Fixed { rate: Rate::from_bps_f64(settings.number("rate")) })
+}
+
+#[derive(Debug)]
+struct Fixed {
+    rate: Rate,
+}
+
+impl Controller for Fixed {
+    fn on_ack(&mut self, _ack: &Ack) {}
+    fn allowance(&self) -> Allowance {
+        Allowance { window: f64::INFINITY, rate: Some(self.rate) }
+    }
+    fn keeps_own_timer(&self) -> bool {
+        true
+    }
+}

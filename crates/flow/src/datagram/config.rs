@@ -1,0 +1,50 @@
+//! What a datagram endpoint is made of.
+
+use crate::tcp::{Preset, TcpConfig};
+use narrows_base::Duration;
+
+/// Parameters of a datagram endpoint pair.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DatagramConfig {
+    /// Bytes of a full data packet on the wire.
+    pub packet_bytes: u32,
+    /// Header bytes inside a data packet that are not application data.
+    pub header_bytes: u32,
+    /// Bytes of a report.
+    pub report_bytes: u32,
+    /// How far a paced sender that was late may catch up at once. A bounded credit: lateness
+    /// costs no rate, and idleness earns no burst (RFC 5348 section 4.6).
+    pub credit: Duration,
+    /// Whether data packets are ECN-capable.
+    pub ecn: bool,
+    /// Writes that waited longer than this are dropped; zero keeps them.
+    pub expiry: Duration,
+    /// How the retransmission timer is computed, for controllers without a timer of their own.
+    pub timer: TcpConfig,
+}
+
+impl DatagramConfig {
+    /// A preset with 1000-byte packets.
+    pub fn preset(preset: Preset) -> DatagramConfig {
+        let rfc = DatagramConfig {
+            packet_bytes: 1000,
+            // IPv4 and UDP, and the 36 bytes that header and seal may cost together on the wire.
+            header_bytes: 64,
+            report_bytes: 64,
+            credit: Duration::from_millis(1),
+            ecn: false,
+            expiry: Duration::from_secs(1),
+            timer: TcpConfig::preset(preset),
+        };
+        match preset {
+            Preset::Rfc => rfc,
+            Preset::Ns2 => {
+                DatagramConfig { header_bytes: 0, report_bytes: 40, credit: Duration::ZERO, ..rfc }
+            }
+        }
+    }
+    /// Application bytes of a full data packet.
+    pub fn payload(&self) -> u32 {
+        self.packet_bytes.saturating_sub(self.header_bytes).max(1)
+    }
+}

@@ -1,0 +1,212 @@
+//! The 24 bytes of a simulated packet that a datagram endpoint fills: reports and data.
+//!
+//! A report: the advice's words, then the ACK vector as run lengths of 16 bits from the highest
+//! number downwards (arrived, missing, arrived, …) until the space or the vector ends.
+
+use narrows_base::Packet;
+use narrows_control::Advice;
+
+/// Most run lengths in a report without advice.
+pub const MOST_RUNS: usize = 12;
+
+/// The ACK vector of one report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Runs {
+    lengths: [u16; MOST_RUNS],
+    used: u8,
+}
+
+impl Runs {
+    /// The vector over `[floor, head]` of which exactly `arrived` (ranges `[from, to)` in falling
+    /// order, the first ending above `head`) came; at most `room` run lengths.
+    pub fn over(
+        floor: u64,
+        head: u64,
+        arrived: impl Iterator<Item = (u64, u64)>,
+        room: usize,
+    ) -> Runs {
+        let mut runs = Runs::default();
+        let room = room.min(MOST_RUNS);
+        let mut at = head + 1;
+        for (from, to) in arrived {
+            let (from, to) = (from.max(floor), to.min(head + 1));
+            if to <= floor {
+                break;
+            }
+            if at > to && !runs.push(at - to, false, room) {
+                return runs;
+            }
+            if to > from && !runs.push(to - from, true, room) {
+                return runs;
+            }
+            at = from;
+        }
+        if at > floor {
+            runs.push(at - floor, false, room);
+        }
+        runs
+    }
+
+    /// Appends a run of what arrived or of what is missing; false if the space is used up.
+    fn push(&mut self, mut length: u64, arrived: bool, room: usize) -> bool {
+        if (usize::from(self.used) % 2 == 0) != arrived && !self.word(0, room) {
+            return false;
+        }
+        while length > u64::from(u16::MAX) {
+            if !self.word(u16::MAX, room) || !self.word(0, room) {
+                return false;
+            }
+            length -= u64::from(u16::MAX);
+        }
+        self.word(length as u16, room)
+    }
+
+    fn word(&mut self, length: u16, room: usize) -> bool {
+        if usize::from(self.used) >= room {
+            return false;
+        }
+        self.lengths[usize::from(self.used)] = length;
+        self.used += 1;
+        true
+    }
+
+    /// What arrived, as ranges `[from, to)` in falling order, of a vector whose top is `head`.
+    pub fn arrived(&self, head: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut to = head.saturating_add(1);
+        let used = &self.lengths[..usize::from(self.used)];
+        used.iter().enumerate().filter_map(move |(i, length)| {
+            let from = to.saturating_sub(u64::from(*length));
+            let run = (from, to);
+            to = from;
+            (i % 2 == 0 && run.0 < run.1).then_some(run)
+        })
+    }
+}
+
+const WORDS: u32 = 29;
+/// Marks are counted modulo this.
+pub const MARKS: u32 = 1 << WORDS;
+
+/// Run lengths that fit beside this advice.
+pub fn room(advice: &Advice) -> usize {
+    MOST_RUNS - 2 * advice.words().len()
+}
+
+/// Writes a report's vector, advice and count of marks into a packet.
+pub fn write_report(packet: &mut Packet, runs: &Runs, advice: &Advice, marks: u32) {
+    let words = advice.words();
+    let mut body = [0u32; 6];
+    body[..words.len()].copy_from_slice(words);
+    for (word, pair) in body[words.len()..].iter_mut().zip(runs.lengths.chunks(2)) {
+        *word = u32::from(pair[0]) | u32::from(pair[1]) << 16;
+    }
+    packet.sack = [(body[0], body[1]), (body[2], body[3]), (body[4], body[5])];
+    packet.number = (words.len() as u32) << WORDS | marks % MARKS;
+}
+
+/// Reads what [`write_report`] wrote; nonsense reads as something harmless.
+pub fn read_report(packet: &Packet) -> (Runs, Advice, u32) {
+    let [a, b, c] = packet.sack;
+    let body = [a.0, a.1, b.0, b.1, c.0, c.1];
+    let words = (packet.number >> WORDS).min(4) as usize;
+    let advice = Advice::from_words(&body[..words]);
+    let mut runs = Runs { lengths: [0; MOST_RUNS], used: room(&advice) as u8 };
+    for (pair, word) in runs.lengths.chunks_mut(2).zip(&body[words..]) {
+        pair[0] = *word as u16;
+        pair[1] = (*word >> 16) as u16;
+    }
+    (runs, advice, packet.number % MARKS)
+}
+
+/// Writes a data packet's payload length, ack of ack (as the distance of the lowest number whose
+/// fate the sender does not know) and advice.
+pub fn write_data(packet: &mut Packet, payload: u32, unresolved: u32, advice: &Advice) {
+    let mut words = [0u32; 4];
+    for (word, x) in words.iter_mut().zip(advice.words()) {
+        *word = *x;
+    }
+    packet.sack = [(payload, unresolved), (words[0], words[1]), (words[2], words[3])];
+}
+
+/// Reads a data packet's lowest unresolved number and advice.
+pub fn read_data(packet: &Packet) -> (u64, Advice) {
+    let [(_, unresolved), (a, b), (c, d)] = packet.sack;
+    (packet.seq.saturating_sub(u64::from(unresolved)), Advice::from_words(&[a, b, c, d]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ranges::Ranges;
+    use proptest::prelude::*;
+
+    /// S1 section 5.1.3: of 4 to 10, packet 4 is missing.
+    #[test]
+    fn a_vector_is_run_lengths_from_the_top() {
+        let ranges = [(5u64, 11u64), (3, 4)];
+        let runs = Runs::over(4, 10, ranges.into_iter(), MOST_RUNS);
+        assert_eq!(&runs.lengths[..2], &[6, 1]);
+        assert_eq!(runs.arrived(10).collect::<Vec<_>>(), [(5, 11)]);
+    }
+
+    proptest! {
+        /// What a report says to have arrived did arrive, and all of it is said where it fits.
+        #[test]
+        fn vectors_say_what_arrived(
+            arrived in prop::collection::vec((0u64..400, 1u64..40), 1..14),
+            floor in 0u64..300,
+            words in 0usize..5,
+            far in any::<bool>(),
+        ) {
+            let scale = if far { 40_000 } else { 1 };
+            let mut seen = Ranges::default();
+            for (from, length) in &arrived {
+                seen.insert(from * scale, (from + length) * scale, |_, _| ());
+            }
+            let head = seen.iter().next_back().unwrap().1 - 1;
+            let floor = floor.min(head);
+            let advice = Advice::of(&[1.0, 2.0, 3.0, 4.0][..words]);
+            let runs = Runs::over(floor, head, seen.iter().rev(), room(&advice));
+            let mut packet = Packet {
+                seq: head + 1, stamp: narrows_base::Time::ZERO, number: 0, luck: 0,
+                sack: [(0, 0); 3], flow: 0, size: 40, hop: 0, flags: Packet::ACK,
+            };
+            write_report(&mut packet, &runs, &advice, 77);
+            let (read, said, marks) = read_report(&packet);
+            prop_assert_eq!((said, marks), (advice, 77));
+            let mut told = Ranges::default();
+            for (from, to) in read.arrived(head) {
+                told.insert(from, to, |_, _| ());
+            }
+            // The run that ends the space may be cut by the floor but never invented.
+            for (from, to) in told.iter() {
+                let inside = seen.find(from);
+                prop_assert!(inside.is_some_and(|(_, end)| end >= to), "{from}..{to}");
+            }
+            let mut expected = Ranges::default();
+            for (from, to) in seen.iter() {
+                if to > floor {
+                    expected.insert(from.max(floor), to, |_, _| ());
+                }
+            }
+            if !far && 2 * expected.len() <= room(&advice) {
+                prop_assert_eq!(told, expected);
+            }
+        }
+
+        /// Whatever 28 bytes a peer writes, they read as something.
+        #[test]
+        fn nonsense_reads_harmlessly(body in any::<[(u32, u32); 3]>(), number in any::<u32>(), seq in any::<u64>()) {
+            let packet = Packet {
+                seq, stamp: narrows_base::Time::ZERO, number, luck: 0,
+                sack: body, flow: 0, size: 40, hop: 0, flags: Packet::ACK,
+            };
+            let (runs, ..) = read_report(&packet);
+            for (from, to) in runs.arrived(seq) {
+                prop_assert!(from < to);
+            }
+            let (lowest, _) = read_data(&packet);
+            prop_assert!(lowest <= seq);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What the application has handed over and what was not sent yet.
+
+use narrows_base::{Duration, Time};
+use std::collections::VecDeque;
+
+/// Writes that wait at most: beyond, the oldest is dropped, so that memory is bounded.
+const MOST: usize = 1024;
+
+/// Writes in the order in which they came. A write is cut into packets and its last packet may be
+/// short: packets never hold parts of two writes.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    endless: bool,
+    /// When each came, and its bytes that are left.
+    writes: VecDeque<(Time, u64)>,
+    /// The first was begun: it does not expire.
+    begun: bool,
+    pub expired: u64,
+}
+
+impl Waiting {
+    pub fn push(&mut self, now: Time, bytes: u64) {
+        if bytes == u64::MAX {
+            self.endless = true;
+        } else if bytes > 0 {
+            self.writes.push_back((now, bytes));
+            if self.writes.len() > MOST {
+                self.writes.remove(usize::from(self.begun));
+                self.expired += 1;
+            }
+        }
+    }
+    pub fn clear(&mut self) {
+        self.endless = false;
+        self.writes.clear();
+        self.begun = false;
+    }
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        !self.endless && self.writes.is_empty()
+    }
+    /// Drops writes that waited longer than `expiry`, except one that was begun.
+    #[inline]
+    pub fn expire(&mut self, now: Time, expiry: Duration) {
+        if self.endless || expiry == Duration::ZERO {
+            return;
+        }
+        while let Some((came, _)) = self.writes.get(usize::from(self.begun)) {
+            if now.since(*came) <= expiry {
+                break;
+            }
+            self.writes.remove(usize::from(self.begun));
+            self.expired += 1;
+        }
+    }
+    /// Takes the next packet's bytes, at most `payload`; 0 if nothing waits.
+    #[inline]
+    pub fn take(&mut self, payload: u32) -> u32 {
+        if self.endless {
+            return payload;
+        }
+        let Some((_, left)) = self.writes.front_mut() else { return 0 };
+        let bytes = (*left).min(u64::from(payload));
+        *left -= bytes;
+        self.begun = *left > 0;
+        if !self.begun {
+            self.writes.pop_front();
+        }
+        bytes as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_keep_their_bounds_and_old_ones_expire() {
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let mut w = Waiting::default();
+        w.push(at(0), 2500);
+        w.push(at(10), 100);
+        w.push(at(500), 300);
+        assert_eq!((w.take(1000), w.take(1000)), (1000, 1000));
+        w.expire(at(600), Duration::from_millis(200));
+        assert_eq!(w.expired, 1, "the begun write stays, the second is too old");
+        assert_eq!((w.take(1000), w.take(1000), w.take(1000)), (500, 300, 0));
+        for i in 0..3000 {
+            w.push(at(i), 1);
+        }
+        assert_eq!(w.writes.len(), MOST);
+    }
+}

@@ -1,0 +1,161 @@
+//! What every endpoint is to its driver: one sending machine and one receiving machine, whatever
+//! they speak.
+
+use crate::{datagram, tcp};
+use narrows_base::{Duration, Machine, Packet, Rate, Time};
+use narrows_control::{Controller, ReceiverHalf};
+
+/// What can happen to a sender.
+#[derive(Clone, Copy, Debug)]
+pub enum Input {
+    /// Open the connection.
+    Open,
+    /// The application hands over this many bytes; `u64::MAX` is data without end.
+    Data(u64),
+    /// The application hands over nothing more; what has not been sent yet is dropped.
+    Stop,
+    /// An acknowledgement or report arrived.
+    Packet(Packet),
+    /// A time that [`Output::Wait`] named has come.
+    Due,
+}
+
+/// What a sender wants.
+#[derive(Clone, Copy, Debug)]
+pub enum Output {
+    /// Send this packet.
+    Send(Packet),
+    /// Nothing until this time, or the next input.
+    Wait(Time),
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Data packets sent, the SYN and copies included.
+    pub sent: u64,
+    /// Of these, retransmissions.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Loss episodes found without a timeout; where nothing is repaired, losses whose packet left
+    /// more than a round trip after the one that began the episode before.
+    pub episodes: u64,
+    /// Packets that the sender counts as lost: segments sent again, or datagrams that never came.
+    pub lost: u64,
+    /// Writes of the application that waited too long and were never sent (datagrams only).
+    pub expired: u64,
+}
+
+/// A sender of either kind. TCP stays inline: it is the usual case, and its flows are many.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum SendingEnd {
+    /// A TCP sender.
+    Tcp(tcp::Sender),
+    /// A datagram sender.
+    Datagram(Box<datagram::Sender>),
+}
+
+/// A receiver of either kind.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum ReceivingEnd {
+    /// A TCP receiver.
+    Tcp(tcp::Receiver),
+    /// A datagram receiver.
+    Datagram(Box<datagram::Receiver>),
+}
+
+macro_rules! both {
+    ($end:expr, $x:ident => $call:expr) => {
+        match $end {
+            Self::Tcp($x) => $call,
+            Self::Datagram($x) => $call,
+        }
+    };
+}
+
+impl SendingEnd {
+    /// The controller, to be watched.
+    #[inline]
+    pub fn controller(&self) -> &dyn Controller {
+        both!(self, s => s.controller())
+    }
+    /// Counts since the start.
+    pub fn counters(&self) -> Counters {
+        both!(self, s => s.counters())
+    }
+    /// Packets sent whose fate is not known: for TCP, FlightSize.
+    pub fn flight(&self) -> u64 {
+        both!(self, s => s.flight())
+    }
+    /// Packets known to have arrived: for TCP the cumulative acknowledgement, the SYN included.
+    pub fn acknowledged(&self) -> u64 {
+        both!(self, s => s.acknowledged())
+    }
+    /// Smoothed round-trip time; zero before the first sample.
+    pub fn srtt(&self) -> Duration {
+        both!(self, s => s.srtt())
+    }
+    /// What the application may send for now: the pacing rate, or the window per round trip, the
+    /// smaller; before the first round trip a second is assumed for it.
+    pub fn allowed(&self, packet_bytes: u32) -> Rate {
+        let allowance = self.controller().allowance();
+        let srtt = self.srtt();
+        let srtt = if srtt == Duration::ZERO { 1.0 } else { srtt.as_secs_f64() };
+        let by_window = allowance.window * f64::from(packet_bytes) * 8.0 / srtt;
+        let by_rate = allowance.rate.map_or(f64::INFINITY, |r| r.as_bps() as f64);
+        Rate::from_bps_f64(by_window.min(by_rate).min(1e15))
+    }
+}
+
+impl Machine for SendingEnd {
+    type Input = Input;
+    type Output = Output;
+
+    #[inline]
+    fn handle(&mut self, now: Time, input: Input) {
+        both!(self, s => s.handle(now, input));
+    }
+    #[inline]
+    fn poll(&mut self, now: Time) -> Output {
+        both!(self, s => s.poll(now))
+    }
+}
+
+impl ReceivingEnd {
+    /// A data packet arrived; the acknowledgement or report to send now, if any.
+    #[inline]
+    pub fn on_packet(&mut self, now: Time, packet: &Packet) -> Option<Packet> {
+        both!(self, r => r.on_packet(now, packet))
+    }
+    /// When [`on_due`](ReceivingEnd::on_due) is wanted.
+    #[inline]
+    pub fn next_due(&self) -> Time {
+        both!(self, r => r.next_due())
+    }
+    /// What is due now, if anything is.
+    pub fn on_due(&mut self, now: Time) -> Option<Packet> {
+        both!(self, r => r.on_due(now))
+    }
+    /// Application bytes so far: in order for TCP, without duplicates for datagrams.
+    #[inline]
+    pub fn delivered(&self) -> u64 {
+        both!(self, r => r.delivered())
+    }
+    /// Packets so far, counted as [`delivered`](ReceivingEnd::delivered).
+    pub fn delivered_packets(&self) -> u64 {
+        match self {
+            ReceivingEnd::Tcp(r) => r.next_expected(),
+            ReceivingEnd::Datagram(r) => r.delivered_packets(),
+        }
+    }
+    /// The controller's receiver half, to be watched, where it has one.
+    pub fn half(&self) -> Option<&dyn ReceiverHalf> {
+        match self {
+            ReceivingEnd::Tcp(_) => None,
+            ReceivingEnd::Datagram(r) => r.half(),
+        }
+    }
+}

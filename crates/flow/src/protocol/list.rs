@@ -1,0 +1,75 @@
+//! The list of protocols: a line each.
+
+use narrows_base::Param;
+
+/// What a protocol is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// A reliable stream over the TCP endpoint.
+    Tcp,
+    /// A media rate over the datagram endpoint: nothing is repaired.
+    Media,
+}
+
+impl std::fmt::Display for Family {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Family::Tcp => "tcp",
+            Family::Media => "media",
+        })
+    }
+}
+
+/// A named combination of endpoint, controller and recovery.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// As the user writes it.
+    pub name: &'static str,
+    /// What it is for, and so which endpoint it speaks.
+    pub family: Family,
+    /// One line.
+    pub summary: &'static str,
+    /// The controller's name.
+    pub controller: &'static str,
+    /// How it repairs losses unless told otherwise; `none` where nothing is repaired.
+    pub recovery: &'static str,
+}
+
+impl Entry {
+    /// Parameters of its endpoint, beside its controller's own.
+    pub fn endpoint_params(&self) -> &'static [Param] {
+        match self.family {
+            Family::Tcp => super::TCP_PARAMS,
+            Family::Media => super::DATAGRAM_PARAMS,
+        }
+    }
+}
+
+const fn entry(
+    name: &'static str,
+    controller: &'static str,
+    recovery: &'static str,
+    summary: &'static str,
+) -> Entry {
+    Entry { name, family: Family::Tcp, summary, controller, recovery }
+}
+
+const fn media(name: &'static str, controller: &'static str, summary: &'static str) -> Entry {
+    Entry { name, family: Family::Media, summary, controller, recovery: "none" }
+}
+
+/// All protocols, in the order in which tables show them.
+pub const PROTOCOLS: &[Entry] = &[
+    entry("tahoe", "reno", "tahoe", "slow start anew at every loss (1988)"),
+    entry("reno", "reno", "reno", "fast retransmit and fast recovery (1990)"),
+    entry("newreno", "reno", "newreno", "repairs several losses in one window (RFC 6582)"),
+    entry("sack", "reno", "sack", "Reno's window with selective acknowledgements (RFC 6675)"),
+    entry("vegas", "vegas", "vegas", "keeps one to three packets queued, senses delay"),
+    entry("veno", "veno", "sack", "Reno that asks Vegas whether a loss was congestion"),
+    entry("westwood", "westwood", "newreno", "sets the window to the measured bandwidth at a loss"),
+    entry("westwood+", "westwood+", "sack", "Westwood with one bandwidth sample per round trip"),
+    entry("stpd", "stpd", "sack", "a self-tuning PD controller keeps one packet queued (S0)"),
+    entry("cubic", "cubic", "sack", "today's default: a cubic window between losses (RFC 9438)"),
+    entry("bbr", "bbr", "sack", "models bandwidth and RTT, paces; version 1 as in Linux"),
+    media("fixed", "fixed", "a constant bit rate that listens to nothing: the baseline"),
+];

@@ -1,0 +1,179 @@
+//! The list of protocols, and how one is read from what a user wrote.
+
+mod datagram_params;
+mod list;
+mod recovery;
+mod tcp_params;
+
+pub use datagram_params::DATAGRAM_PARAMS;
+pub use list::{Entry, Family, PROTOCOLS};
+pub use recovery::RECOVERIES;
+pub use tcp_params::TCP_PARAMS;
+
+use crate::datagram::{self, DatagramConfig};
+use crate::endpoint::{ReceivingEnd, SendingEnd};
+use crate::tcp::{self, Preset, TcpConfig};
+use narrows_base::{Luck, Settings, Spec, SpecError};
+use narrows_control::{Controller, Environment, ReceiverHalf};
+use std::sync::Arc;
+
+/// Makes a controller for one flow.
+pub type MakeController = dyn Fn(&Environment) -> Box<dyn Controller> + Send + Sync;
+/// Makes its receiver half.
+pub type MakeReceiverHalf = dyn Fn(&Environment) -> Box<dyn ReceiverHalf> + Send + Sync;
+
+/// The endpoint that a protocol speaks.
+#[derive(Clone, Debug)]
+enum Ends {
+    Tcp(TcpConfig),
+    Datagram(DatagramConfig),
+}
+
+/// A protocol that has been read and checked, ready to make endpoints.
+#[derive(Clone)]
+pub struct Protocol {
+    label: String,
+    ends: Ends,
+    preset: Preset,
+    make: Arc<MakeController>,
+    make_receiver: Option<Arc<MakeReceiverHalf>>,
+}
+
+impl std::fmt::Debug for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Protocol({}, {:?})", self.label, self.ends)
+    }
+}
+
+/// The protocol of that name.
+///
+/// # Errors
+/// An unknown name, with a suggestion.
+pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
+    PROTOCOLS.iter().find(|p| p.name == name).ok_or_else(|| {
+        let names: Vec<&str> = PROTOCOLS.iter().map(|p| p.name).collect();
+        SpecError::unknown("protocol", name, &names)
+    })
+}
+
+impl Protocol {
+    /// Reads `vegas(alpha=1,beta=3)` for packets of `packet_bytes` on the wire.
+    ///
+    /// # Errors
+    /// An unknown protocol or parameter, a value out of range, or a packet that does not fit
+    /// its own headers.
+    pub fn read(spec: &Spec, preset: Preset, packet_bytes: u32) -> Result<Protocol, SpecError> {
+        let entry = find(&spec.name)?;
+        let controller = narrows_control::find(entry.controller)?;
+        let endpoint_params = entry.endpoint_params();
+        let (mut own, mut endpoint) = (Spec::named(entry.name), Spec::named(entry.name));
+        for (key, value) in &spec.args {
+            let is_own =
+                key.as_ref().is_none_or(|k| controller.card.params.iter().any(|p| p.name == k));
+            let is_endpoint =
+                key.as_ref().is_some_and(|k| endpoint_params.iter().any(|p| p.name == k));
+            if !is_own && !is_endpoint {
+                let mut known: Vec<&str> = controller.card.params.iter().map(|p| p.name).collect();
+                known.extend(endpoint_params.iter().map(|p| p.name));
+                let key = key.as_deref().unwrap_or_default();
+                return Err(SpecError::unknown(
+                    &format!("parameter of {}", entry.name),
+                    key,
+                    &known,
+                ));
+            }
+            let side = if is_own { &mut own } else { &mut endpoint };
+            side.args.push((key.clone(), value.clone()));
+        }
+        let settings = Settings::read(&own, controller.card.params)?;
+        let given = Settings::read(&endpoint, endpoint_params)?;
+        let ends = match entry.family {
+            Family::Tcp => Ends::Tcp(tcp_params::configure(entry, preset, packet_bytes, &given)?),
+            Family::Media => {
+                Ends::Datagram(datagram_params::configure(entry, preset, packet_bytes, &given)?)
+            }
+        };
+        let build = controller.build;
+        let make_receiver = controller.receiver.map(|build| {
+            let settings = settings.clone();
+            Arc::new(move |environment: &Environment| build(&settings, environment))
+                as Arc<MakeReceiverHalf>
+        });
+        let make = Arc::new(move |environment: &Environment| build(&settings, environment));
+        Ok(Protocol { label: spec.to_string(), ends, preset, make, make_receiver })
+    }
+
+    /// A TCP endpoint with a controller that is in no list: somebody's idea, being tried.
+    pub fn custom(
+        label: &str,
+        config: TcpConfig,
+        make: impl Fn(&Environment) -> Box<dyn Controller> + Send + Sync + 'static,
+    ) -> Protocol {
+        Protocol {
+            label: label.to_string(),
+            ends: Ends::Tcp(config),
+            preset: Preset::Rfc,
+            make: Arc::new(make),
+            make_receiver: None,
+        }
+    }
+
+    /// A datagram endpoint with a controller that is in no list, and its receiver half if it has
+    /// one.
+    pub fn custom_media(
+        label: &str,
+        config: DatagramConfig,
+        make: impl Fn(&Environment) -> Box<dyn Controller> + Send + Sync + 'static,
+        make_receiver: Option<Arc<MakeReceiverHalf>>,
+    ) -> Protocol {
+        Protocol {
+            label: label.to_string(),
+            ends: Ends::Datagram(config),
+            preset: Preset::Rfc,
+            make: Arc::new(make),
+            make_receiver,
+        }
+    }
+
+    /// As the user wrote it.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+    /// Bytes of a full data packet on the wire.
+    pub fn packet_bytes(&self) -> u32 {
+        match &self.ends {
+            Ends::Tcp(c) => c.packet_bytes,
+            Ends::Datagram(c) => c.packet_bytes,
+        }
+    }
+
+    /// A sender and a receiver for flow number `flow`, whose key is `luck`.
+    pub fn endpoints(&self, flow: u32, luck: Luck) -> (SendingEnd, ReceivingEnd) {
+        let (data, acks) = (luck.named("data").bits(), luck.named("acks").bits());
+        let (initial_window, initial_ssthresh, halve) = match &self.ends {
+            Ends::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.halve),
+            Ends::Datagram(c) => (c.timer.initial_window, c.timer.initial_ssthresh, c.timer.halve),
+        };
+        let environment = Environment {
+            initial_window,
+            initial_ssthresh,
+            packet_bytes: self.packet_bytes(),
+            halve,
+            ns2: self.preset == Preset::Ns2,
+            luck: luck.named("controller"),
+        };
+        let controller = (self.make)(&environment);
+        match &self.ends {
+            Ends::Tcp(c) => (
+                SendingEnd::Tcp(tcp::Sender::new(c, controller, flow, data)),
+                ReceivingEnd::Tcp(tcp::Receiver::new(c, flow, acks)),
+            ),
+            Ends::Datagram(c) => {
+                let half = self.make_receiver.as_ref().map(|make| make(&environment));
+                let sender = datagram::Sender::new(c, controller, flow, data);
+                let receiver = datagram::Receiver::new(c, half, flow, acks);
+                (SendingEnd::Datagram(Box::new(sender)), ReceivingEnd::Datagram(Box::new(receiver)))
+            }
+        }
+    }
+}

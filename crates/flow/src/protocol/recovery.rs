@@ -1,0 +1,58 @@
+//! The list of ways to repair losses.
+
+use crate::tcp::RecoveryKind;
+use narrows_base::{Card, Status};
+
+/// All ways to repair losses.
+pub const RECOVERIES: &[(&Card, RecoveryKind)] = &[
+    (&TAHOE, RecoveryKind::Tahoe),
+    (&RENO, RecoveryKind::Reno),
+    (&NEWRENO, RecoveryKind::NewReno),
+    (&SACK, RecoveryKind::Sack),
+    (&VEGAS, RecoveryKind::Vegas),
+];
+
+const fn recovery(
+    name: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    status: Status,
+) -> Card {
+    Card {
+        name,
+        summary,
+        source,
+        senses: "acknowledgements",
+        sets: "which segments are sent again, and how many are outstanding",
+        params: &[],
+        status,
+    }
+}
+
+const AGAINST_NS2: Status = Status::Validated("ns-2.35 (docs/validation.md)");
+const TAHOE: Card = recovery(
+    "tahoe",
+    "the third duplicate starts the window anew and goes back to the hole",
+    "Jacobson 1988; RFC 5681 section 3.1",
+    AGAINST_NS2,
+);
+const RENO: Card = recovery(
+    "reno",
+    "fast retransmit; any advance ends fast recovery",
+    "RFC 5681 section 3.2",
+    AGAINST_NS2,
+);
+const NEWRENO: Card =
+    recovery("newreno", "one hole per partial acknowledgement", "RFC 6582", AGAINST_NS2);
+const SACK: Card = recovery(
+    "sack",
+    "selective acknowledgements, pipe and scoreboard",
+    "RFC 2018, RFC 6675",
+    AGAINST_NS2,
+);
+const VEGAS: Card = recovery(
+    "vegas",
+    "Reno that also checks a segment's age at the first duplicates",
+    "Brakmo and Peterson 1995; ns-2 Vegas",
+    AGAINST_NS2,
+);

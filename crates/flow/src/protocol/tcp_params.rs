@@ -1,0 +1,111 @@
+//! Parameters of the TCP endpoint.
+
+use super::{Entry, RECOVERIES};
+use crate::tcp::{Preset, TcpConfig};
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Duration, Param, Settings, SpecError};
+
+/// Parameters of the TCP endpoint: every protocol takes them beside its controller's own.
+pub const TCP_PARAMS: &[Param] = &[
+    Param {
+        name: "recovery",
+        help: "how losses are repaired",
+        kind: Kind::Choice(&["default", "tahoe", "reno", "newreno", "sack", "vegas"]),
+        origin: "the protocol's own, see narrows list recoveries",
+    },
+    number("initial-window", "segments sent at once at the start", Unit::Packets, 1.0, 1e6, 4.0),
+    number("initial-ssthresh", "slow start ends here", Unit::Packets, 2.0, 1e15, 1e15),
+    number(
+        "initial-rto",
+        "retransmission timeout before the first sample",
+        Unit::Seconds,
+        1e-3,
+        3600.0,
+        1.0,
+    ),
+    number("min-rto", "smallest retransmission timeout", Unit::Seconds, 0.0, 3600.0, 1.0),
+    number("max-rto", "largest retransmission timeout", Unit::Seconds, 1e-3, 36_000.0, 60.0),
+    number("granularity", "clock granularity of the timer", Unit::Seconds, 1e-9, 10.0, 0.001),
+    number(
+        "ack-every",
+        "the receiver acknowledges every so many packets",
+        Unit::Packets,
+        1.0,
+        1000.0,
+        1.0,
+    ),
+    number("delayed-ack", "… or after this time", Unit::Seconds, 0.0, 10.0, 0.1),
+    number("receive-window", "segments in flight at most", Unit::Packets, 1.0, 1e15, 1e15),
+    switch("timestamps", "an RTT sample from every acknowledgement (RFC 7323)"),
+    switch("limited-transmit", "new data on the first two duplicates (RFC 3042)"),
+    switch("once-per-window", "one fast retransmit per window at most (RFC 6582; ns-2 bugFix_)"),
+];
+
+const fn number(
+    name: &'static str,
+    help: &'static str,
+    unit: Unit,
+    min: f64,
+    max: f64,
+    default: f64,
+) -> Param {
+    Param { name, help, kind: Kind::Number { unit, min, max, default }, origin: "preset rfc" }
+}
+const fn switch(name: &'static str, help: &'static str) -> Param {
+    Param { name, help, kind: Kind::Choice(&["preset", "on", "off"]), origin: "on in preset rfc" }
+}
+
+/// A TCP endpoint's configuration from what the user gave.
+pub(super) fn configure(
+    entry: &Entry,
+    preset: Preset,
+    packet_bytes: u32,
+    given: &Settings,
+) -> Result<TcpConfig, SpecError> {
+    let mut c = TcpConfig::preset(preset);
+    c.packet_bytes = packet_bytes;
+    if packet_bytes <= c.header_bytes || packet_bytes > 65_535 {
+        return Err(SpecError::new(format!(
+            "packets of {packet_bytes} B: a packet is {} B to 65535 B, {} B of them headers",
+            c.header_bytes + 1,
+            c.header_bytes
+        )));
+    }
+    let wanted = match given.choice("recovery") {
+        "default" => entry.recovery,
+        other => other,
+    };
+    if let Some((_, kind)) = RECOVERIES.iter().find(|(card, _)| card.name == wanted) {
+        c.recovery = *kind;
+    }
+    let set = |name: &str, f: &mut dyn FnMut(f64)| {
+        if given.given(name) {
+            f(given.number(name));
+        }
+    };
+    set("initial-window", &mut |x| c.initial_window = x);
+    set("initial-ssthresh", &mut |x| c.initial_ssthresh = x);
+    set("initial-rto", &mut |x| c.initial_rto = Duration::from_secs_f64(x));
+    set("min-rto", &mut |x| c.min_rto = Duration::from_secs_f64(x));
+    set("max-rto", &mut |x| c.max_rto = Duration::from_secs_f64(x));
+    set("granularity", &mut |x| c.tick = Duration::from_secs_f64(x));
+    set("ack-every", &mut |x| c.ack_every = x as u32);
+    set("delayed-ack", &mut |x| c.delayed_ack = Duration::from_secs_f64(x));
+    set("receive-window", &mut |x| c.receive_window = x as u64);
+    let switch = |name: &str, default: bool| match given.choice(name) {
+        "on" => true,
+        "off" => false,
+        _ => default,
+    };
+    c.timestamps = switch("timestamps", c.timestamps);
+    c.limited_transmit = switch("limited-transmit", c.limited_transmit);
+    c.once_per_window = switch("once-per-window", c.once_per_window);
+    if c.max_rto < c.min_rto {
+        return Err(SpecError::new(format!(
+            "{}: max-rto {} is below min-rto {}",
+            entry.name, c.max_rto, c.min_rto
+        )));
+    }
+    Ok(c)
+}
