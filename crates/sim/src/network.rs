@@ -349,7 +349,8 @@ impl Network {
             flow.sender.handle(now, Input::Stop);
             return;
         }
-        let (bytes, next) = a.source.write(now);
+        let sender = &flow.sender;
+        let (bytes, next) = a.source.write(now, || sender.allowed().as_bps() as f64);
         if !a.opened {
             a.opened = true;
             flow.sender.handle(now, Input::Open);
