@@ -127,7 +127,7 @@ impl Network {
                 Kind::Source => self.on_source(number),
                 Kind::Change => {
                     let (_, link, change) = &spec.changes[number as usize];
-                    self.nodes[*link].link.change(change);
+                    self.nodes[*link].link.change(event.time, change);
                     self.arm_link(*link as u32);
                 }
                 Kind::Measure => {
