@@ -305,7 +305,9 @@ impl<P: Parcel + Send + 'static> Link<P> {
         if waits || sent.is_some() {
             meter.queued(now, served.queue.waiting());
         }
-        if served.averages && let Some(average) = served.queue.average() {
+        if served.averages
+            && let Some(average) = served.queue.average()
+        {
             meter.averaged(now, average);
         }
         if let Some(packet) = sent {

@@ -86,6 +86,7 @@ impl Ahead {
             Some(trace) => trace.mean_bps(),
             None => config.rate.as_bps() as f64,
         };
+        let bps = bps.max(1.0);
         Ahead { bps, delay_s: config.delay.as_secs_f64(), steady: config.trace.is_none() }
     }
     /// Packets of this size that pass in a second (S1 eq. 6.3: ptc).
@@ -117,8 +118,8 @@ pub fn build<P: Parcel + Send + 'static>(
     })
 }
 
-/// Whether a link that is otherwise plain must serve packet by packet for its queue's sake.
-pub(crate) fn is_managed(config: &QueueConfig) -> bool {
+/// Whether a queue is anything but drop-tail: then its link serves packet by packet.
+pub fn is_managed(config: &QueueConfig) -> bool {
     config.aqm.as_ref().is_some_and(|spec| spec.name != DROP_TAIL.name)
 }
 

@@ -1,6 +1,6 @@
 //! Counting what happens on a link, per group of flows.
 
-use crate::result::{LinkGroup, LinkResult};
+use crate::result::{LinkGroup, LinkResult, QueueAverage};
 use narrows_base::{Packet, Time};
 use narrows_path::Meter;
 
@@ -14,8 +14,27 @@ pub(crate) struct LinkMeter {
     /// Packets times nanoseconds of waiting.
     waiting: f64,
     queue_max: usize,
+    average: Averages,
     /// Counts per sample interval, if sampled.
     pub bins: Option<Bins>,
+}
+
+/// What the average of a queue that keeps one was at arrivals.
+#[derive(Debug)]
+struct Averages {
+    min: f64,
+    max: f64,
+    sum: f64,
+    count: u64,
+}
+
+impl Averages {
+    const NONE: Averages = Averages { min: f64::INFINITY, max: 0.0, sum: 0.0, count: 0 };
+
+    fn result(&self) -> Option<QueueAverage> {
+        let mean = self.sum / self.count as f64;
+        (self.count > 0).then_some(QueueAverage { min: self.min, mean, max: self.max })
+    }
 }
 
 /// Counts per interval. A computed link tells of departures ahead of time, so the bins reach
@@ -59,6 +78,7 @@ impl LinkMeter {
             served_bits: 0.0,
             waiting: 0.0,
             queue_max: 0,
+            average: Averages::NONE,
             bins: None,
         }
     }
@@ -66,7 +86,7 @@ impl LinkMeter {
     fn counts(&self, t: Time) -> bool {
         t >= self.from && t <= self.until
     }
-    pub fn result(&self, name: &str, capacity_bits: f64) -> LinkResult {
+    pub fn result(&self, name: &str, managed: bool, capacity_bits: f64) -> LinkResult {
         let span = self.until.since(self.from).as_nanos().max(1);
         LinkResult {
             name: name.to_string(),
@@ -74,6 +94,8 @@ impl LinkMeter {
             served_bits: self.served_bits,
             queue_mean: self.waiting / span as f64,
             queue_max: self.queue_max as u64,
+            managed,
+            average: self.average.result(),
             groups: self.groups.clone(),
         }
     }
@@ -112,6 +134,20 @@ impl Meter<Packet> for At<'_> {
         }
         if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(now)) {
             bin.drops += 1;
+        }
+    }
+    fn marked(&mut self, now: Time, packet: &Packet) {
+        if self.meter.counts(now)
+            && let Some(g) = self.group(packet)
+        {
+            g.marked += 1;
+        }
+    }
+    fn averaged(&mut self, now: Time, packets: f64) {
+        if self.meter.counts(now) {
+            let a = &mut self.meter.average;
+            (a.min, a.max) = (a.min.min(packets), a.max.max(packets));
+            (a.sum, a.count) = (a.sum + packets, a.count + 1);
         }
     }
     #[inline]

@@ -167,12 +167,7 @@ pub(super) struct CoDel<P> {
 
 impl<P: Parcel> CoDel<P> {
     pub fn new(settings: &Settings, limit: Limit) -> CoDel<P> {
-        CoDel {
-            law: Law::new(settings),
-            state: State::default(),
-            fifo: Fifo::new(limit),
-            mtu: 0,
-        }
+        CoDel { law: Law::new(settings), state: State::default(), fifo: Fifo::new(limit), mtu: 0 }
     }
 }
 

@@ -59,14 +59,8 @@ const fn seconds(
 
 /// How much of an adjustment is applied while the probability is below so much: small
 /// probabilities must move in small steps (RFC 8033 section 4.2).
-const SCALES: [(f64, f64); 6] = [
-    (1e-6, 2048.0),
-    (1e-5, 512.0),
-    (1e-4, 128.0),
-    (1e-3, 32.0),
-    (1e-2, 8.0),
-    (1e-1, 2.0),
-];
+const SCALES: [(f64, f64); 6] =
+    [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
 
 fn scale(p: f64) -> f64 {
     SCALES.iter().find(|(below, _)| p < *below).map_or(1.0, |(_, divisor)| 1.0 / divisor)
@@ -146,7 +140,8 @@ impl<P: Parcel> Pie<P> {
 
     /// One update (RFC 8033 section 4.2, with the limit of section 5.5 on its size).
     fn step(&mut self, delay_s: f64) {
-        let error = self.alpha * (delay_s - self.target_s) + self.beta * (delay_s - self.delay_old_s);
+        let error =
+            self.alpha * (delay_s - self.target_s) + self.beta * (delay_s - self.delay_old_s);
         let mut change = error * scale(self.p);
         if self.p >= 0.1 {
             change = change.min(0.02);

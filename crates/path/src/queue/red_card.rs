@@ -49,13 +49,7 @@ pub(super) const RED: Card = Card {
             (0.0, 1e9, 0.0),
             "S1 eq. 6.5; ns-2 maxthresh_",
         ),
-        number(
-            "max-p",
-            "probability at max",
-            Unit::Fraction,
-            (1e-6, 1.0, 0.1),
-            "ns-2 linterm_ 10",
-        ),
+        number("max-p", "probability at max", Unit::Fraction, (1e-6, 1.0, 0.1), "ns-2 linterm_ 10"),
         number(
             "weight",
             "of the newest queue in the average; 0: time constant 1s, -1: 10 RTTs guessed from \
