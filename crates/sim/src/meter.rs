@@ -188,3 +188,35 @@ impl Meter<Packet> for At<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_and_averages_count_in_the_measured_span_alone() {
+        let at = |s: u64| Time::from_nanos(s * 1_000_000_000);
+        let mut meter = LinkMeter::new(at(10), at(20), 2);
+        let data = Packet {
+            seq: 1,
+            stamp: Time::ZERO,
+            number: 1,
+            luck: 0,
+            sack: [(0, 0); 3],
+            flow: 0,
+            size: 1000,
+            hop: 0,
+            flags: Packet::ECT | Packet::CE,
+        };
+        for (s, average) in [(5, 90.0), (11, 2.0), (12, 7.0), (13, 3.0), (25, 0.0)] {
+            let mut here = At { meter: &mut meter, group: 1 };
+            here.marked(at(s), &data);
+            here.marked(at(s), &Packet { flags: Packet::ACK, ..data });
+            here.averaged(at(s), average);
+        }
+        let r = meter.result("l", true, 1.0);
+        assert_eq!((r.groups[0].marked, r.groups[1].marked), (0, 3), "data alone");
+        assert_eq!(r.average, Some(QueueAverage { min: 2.0, mean: 4.0, max: 7.0 }));
+        assert_eq!(LinkMeter::new(at(0), at(1), 1).result("l", true, 1.0).average, None);
+    }
+}

@@ -2,7 +2,6 @@
 
 use super::Network;
 use crate::result::{GroupResult, RunResult};
-use crate::series;
 use crate::spec::NetworkSpec;
 use narrows_base::Time;
 use narrows_path::queue;
