@@ -100,6 +100,10 @@ pub trait Meter<P> {
     /// It was let in, and `waiting` packets now wait, it included if it must.
     #[inline]
     fn queued(&mut self, _now: Time, _waiting: usize) {}
+    /// From now on so many wait. Only links that serve packet by packet say so: packets that
+    /// their queue drops after a while, or that still wait at the end, have waited too.
+    #[inline]
+    fn waiting(&mut self, _now: Time, _packets: usize) {}
     /// Its transmission began and ended; it had waited since `arrived`.
     #[inline]
     fn served(&mut self, _packet: &P, _arrived: Time, _start: Time, _end: Time) {}

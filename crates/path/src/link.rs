@@ -305,6 +305,7 @@ impl<P: Parcel + Send + 'static> Link<P> {
         if waits || sent.is_some() {
             meter.queued(now, served.queue.waiting());
         }
+        meter.waiting(now, served.queue.waiting());
         if served.averages
             && let Some(average) = served.queue.average()
         {
@@ -333,6 +334,7 @@ impl<P: Parcel + Send + 'static> Link<P> {
             }
             served.current = None;
             let next = served.queue.dequeue(end, &mut Tell { now: end, meter });
+            meter.waiting(end, served.queue.waiting());
             meter.served(&packet, arrived, start, end);
             self.launch(end, packet, meter);
             if let Some((came, packet)) = next {

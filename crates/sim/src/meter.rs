@@ -13,6 +13,8 @@ pub(crate) struct LinkMeter {
     served_bits: f64,
     /// Packets times nanoseconds of waiting.
     waiting: f64,
+    /// Of a link that serves packet by packet: since when how many have waited.
+    level: Option<(Time, usize)>,
     queue_max: usize,
     average: Averages,
     /// Counts per sample interval, if sampled.
@@ -77,6 +79,7 @@ impl LinkMeter {
             groups: vec![LinkGroup::default(); groups],
             served_bits: 0.0,
             waiting: 0.0,
+            level: None,
             queue_max: 0,
             average: Averages::NONE,
             bins: None,
@@ -86,13 +89,21 @@ impl LinkMeter {
     fn counts(&self, t: Time) -> bool {
         t >= self.from && t <= self.until
     }
+    /// The packet-nanoseconds of `level` until `now`, inside the measured span.
+    #[inline]
+    fn area(&self, now: Time) -> f64 {
+        self.level.map_or(0.0, |(since, packets)| {
+            let (a, b) = (since.max(self.from), now.min(self.until));
+            b.since(a).as_nanos() as f64 * packets as f64
+        })
+    }
     pub fn result(&self, name: &str, managed: bool, capacity_bits: f64) -> LinkResult {
         let span = self.until.since(self.from).as_nanos().max(1);
         LinkResult {
             name: name.to_string(),
             capacity_bits,
             served_bits: self.served_bits,
-            queue_mean: self.waiting / span as f64,
+            queue_mean: (self.waiting + self.area(self.until)) / span as f64,
             queue_max: self.queue_max as u64,
             managed,
             average: self.average.result(),
@@ -160,9 +171,14 @@ impl Meter<Packet> for At<'_> {
         }
     }
     #[inline]
+    fn waiting(&mut self, now: Time, packets: usize) {
+        self.meter.waiting += self.meter.area(now);
+        self.meter.level = Some((now, packets));
+    }
+    #[inline]
     fn served(&mut self, packet: &Packet, arrived: Time, start: Time, end: Time) {
         let bits = f64::from(packet.size) * 8.0;
-        if start > arrived {
+        if start > arrived && self.meter.level.is_none() {
             let (a, b) = (arrived.max(self.meter.from), start.min(self.meter.until));
             self.meter.waiting += b.since(a).as_nanos() as f64;
         }

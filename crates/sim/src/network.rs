@@ -406,6 +406,9 @@ impl Meter<Packet> for ByFlow<'_> {
     fn averaged(&mut self, now: Time, packets: f64) {
         At { meter: self.meter, group: 0 }.averaged(now, packets);
     }
+    fn waiting(&mut self, now: Time, packets: usize) {
+        At { meter: self.meter, group: 0 }.waiting(now, packets);
+    }
     fn queued(&mut self, now: Time, waiting: usize) {
         At { meter: self.meter, group: 0 }.queued(now, waiting);
     }
