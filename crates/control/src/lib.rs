@@ -17,6 +17,7 @@ mod cubic;
 mod fixed;
 mod reno;
 mod stpd;
+mod tfwc;
 mod vegas;
 mod veno;
 mod westwood;
