@@ -18,6 +18,7 @@ mod fixed;
 mod reno;
 mod stpd;
 mod tfrc;
+mod tfwc;
 mod vegas;
 mod veno;
 mod westwood;
