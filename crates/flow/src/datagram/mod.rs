@@ -26,6 +26,7 @@ pub use config::DatagramConfig;
 pub use receiver::Receiver;
 pub use sender::Sender;
 
+#[cfg(test)]
 mod fates_tests;
 #[cfg(test)]
 mod pacing_tests;
