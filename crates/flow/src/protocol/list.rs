@@ -72,4 +72,6 @@ pub const PROTOCOLS: &[Entry] = &[
     entry("cubic", "cubic", "sack", "today's default: a cubic window between losses (RFC 9438)"),
     entry("bbr", "bbr", "sack", "models bandwidth and RTT, paces; version 1 as in Linux"),
     media("fixed", "fixed", "a constant bit rate that listens to nothing: the baseline"),
+    media("tear", "tear", "the receiver emulates TCP; its averaged window sets the rate (S4)"),
+    media("tear-wireless", "tear-wireless", "TEAR by delay instead of loss, for radio links (S4)"),
 ];
