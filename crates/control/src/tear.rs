@@ -29,7 +29,7 @@
 //!   has one packet a second under way, then one per RTT.
 //! - Epochs, weights: see `tear/smoothing.rs`. Reports: see `tear/half.rs`.
 //!
-//! Ours, S4 having none: an ECN mark is a loss event without the gap. A report raises the rate at
+//! Ours, S4 having none: discounting, in `tear/smoothing.rs`; an ECN mark is a loss event without the gap. A report raises the rate at
 //! most twofold. The sender halves its rate when nothing came back for four RTTs (or two packets,
 //! if that is longer) after a packet, down to one packet in 8 s: it never stops, so it never sticks.
 //! A packet behind which the application has nothing more to send says so: it does not widen the
@@ -49,7 +49,7 @@ use narrows_base::card::Kind;
 use narrows_base::units::Unit;
 use narrows_base::{Card, Param, Settings, Status};
 use sender::Sender;
-use smoothing::Weights;
+use smoothing::History;
 use wireless::Hysteresis;
 
 /// First slow-start threshold.
@@ -58,6 +58,14 @@ pub(crate) const SSTHRESH: Param = Param {
     help: "first slow-start threshold",
     kind: Kind::Number { unit: Unit::Packets, min: 2.0, max: 1e9, default: 64.0 },
     origin: "S4 section 3.6.1: larger than 2",
+};
+
+/// Whether a long epoch discounts the past.
+pub(crate) const DISCOUNT: Param = Param {
+    name: "discount",
+    help: "whether an open epoch that lasts long makes the past weigh less; off is S4's letter",
+    kind: Kind::Choice(&["on", "off"]),
+    origin: "RFC 5348 section 5.5; S4 has none",
 };
 
 /// The index card.
@@ -75,6 +83,7 @@ pub const CARD: Card = Card {
             kind: Kind::Choice(&["tear", "shifts"]),
             origin: "S4 tables 3.1 and 6.1",
         },
+        DISCOUNT,
     ],
     status: Status::NotValidated,
 };
@@ -86,22 +95,23 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
 
 /// Builds the receiver half.
 pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverHalf> {
-    Box::new(Half::new(Machine::new(settings.number("ssthresh"), weights(settings), None)))
+    Box::new(Half::new(Machine::new(settings.number("ssthresh"), history(settings), None)))
 }
 
 /// Builds the receiver half that goes by delay: with these thresholds of the RTT in seconds, or
 /// with adaptive ones.
 pub(crate) fn by_delay(settings: &Settings, fixed: Option<(f64, f64)>) -> Box<dyn ReceiverHalf> {
     let delay = fixed.map_or_else(Hysteresis::adaptive, |(r1, r2)| Hysteresis::fixed(r1, r2));
-    let machine = Machine::new(settings.number("ssthresh"), weights(settings), Some(delay));
+    let machine = Machine::new(settings.number("ssthresh"), history(settings), Some(delay));
     Box::new(Half::new(machine))
 }
 
-fn weights(settings: &Settings) -> Weights {
-    match settings.choice("weights") {
+fn history(settings: &Settings) -> History {
+    let weights = match settings.choice("weights") {
         "shifts" => smoothing::SHIFTS,
         _ => smoothing::TEAR,
-    }
+    };
+    History::new(weights, settings.choice("discount") == "on")
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ pub const CARD: Card = Card {
             kind: Kind::Choice(&["shifts", "tear"]),
             origin: "S4 tables 6.1 and 3.1",
         },
+        tear::DISCOUNT,
     ],
     status: Status::NotValidated,
 };

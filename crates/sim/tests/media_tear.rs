@@ -26,6 +26,10 @@ fn link(name: &str, net: &Net, loss: &str, jitter_ms: u64) -> LinkSpec {
 
 /// Groups (protocol, flows) side by side, starts 100 ms apart; measured after 30 s.
 fn go(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> RunResult {
+    run(&spec(net, groups, seconds, seed), &mut |_| true).unwrap()
+}
+
+fn spec(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> NetworkSpec {
     let mut started = 0;
     let groups = groups
         .iter()
@@ -47,7 +51,7 @@ fn go(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> RunResult 
                 .collect(),
         })
         .collect();
-    let spec = NetworkSpec {
+    NetworkSpec {
         seed,
         end: Time::from_secs_f64(seconds),
         measure_from: Time::from_secs_f64(30.0),
@@ -58,8 +62,7 @@ fn go(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> RunResult 
         groups,
         changes: Vec::new(),
         series: None,
-    };
-    run(&spec, &mut |_| true).unwrap()
+    }
 }
 
 /// Goodput of a group in kbit/s, all flows, and the mean coefficient of variation over 1 s.
@@ -119,5 +122,50 @@ fn explore() {
         show("4+4 sack 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 4), ("sack", 4)]);
         show("4 alone 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 4)]);
         show("1+4 sack 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 1), ("sack", 4)]);
+    }
+}
+
+#[test]
+#[ignore]
+fn trace() {
+    let p = std::env::var("P").unwrap_or("tear".into());
+    let args: Vec<f64> = std::env::var("NET")
+        .unwrap_or("10,10,25".into())
+        .split(',')
+        .map(|x| x.parse().unwrap())
+        .collect();
+    let net =
+        Net { mbps: args[0], ms: args[1] as u64, room: args[2] as u64, loss: "none", jitter_ms: 0 };
+    let groups: Vec<(&str, usize)> = p.split(';').map(|p| (p, 1)).collect();
+    let end = args.get(3).copied().unwrap_or(40.0);
+    let step = args.get(4).copied().unwrap_or(100.0);
+    let mut spec = spec(net, &groups, end, 1);
+    spec.series = Some(narrows_sim::SeriesSpec {
+        interval: Duration::from_millis(step as u64),
+        from: Time::from_secs_f64(args.get(5).copied().unwrap_or(0.0)),
+        links: vec![0],
+        flows_per_group: 1,
+    });
+    let r = run(&spec, &mut |_| true).unwrap();
+    let t = &r.series[0];
+    let l = r.series.iter().find(|t| t.name == "there").unwrap();
+    let col = |n: &str, i: usize| t.column(n).map_or(f64::NAN, |c| c[i]);
+    for i in 0..t.time_s.len() {
+        println!(
+            "{:6.2} rate {:6.0} got {:6.0} rtt {:5.1} cwnd {:6.2} ssth {:5.1} st {} d {:5.1} r1 {:5.1} r2 {:5.1} down {} | q {} drops {}",
+            t.time_s[i],
+            col("rate_bps", i) / 1e3,
+            col("throughput_bps", i) / 1e3,
+            col("rtt_s", i) * 1e3,
+            col("tear_cwnd", i),
+            col("tear_ssthresh", i),
+            col("tear_state", i),
+            col("tear_delay_s", i) * 1e3,
+            col("tear_r1_s", i) * 1e3,
+            col("tear_r2_s", i) * 1e3,
+            col("tear_down", i),
+            l.column("queue").unwrap()[i],
+            l.column("drops").unwrap()[i]
+        );
     }
 }

@@ -11,7 +11,7 @@
 //! Where S4 is open or misprinted, see the list in [`super`].
 
 use super::held::Held;
-use super::smoothing::{History, Weights};
+use super::smoothing::History;
 use super::wireless::Hysteresis;
 use crate::{Arrival, bounded, smooth};
 use narrows_base::{Duration, Time};
@@ -103,7 +103,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub fn new(ssthresh: f64, weights: Weights, delay: Option<Hysteresis>) -> Machine {
+    pub fn new(ssthresh: f64, history: History, delay: Option<Hysteresis>) -> Machine {
         Machine {
             state: State::SlowStartReady,
             growth: Growth::SlowStart,
@@ -118,7 +118,7 @@ impl Machine {
             between: None,
             last_arrival: None,
             backoff: 1.0,
-            history: History::new(weights),
+            history,
             delay,
             rate: 0.0,
         }
@@ -182,7 +182,7 @@ impl Machine {
         let idle = std::mem::replace(&mut self.told, Told::read(&a.advice)).idle;
         self.time_between(a.now, idle);
         if let Some(delay) = &mut self.delay {
-            delay.observe(a, &self.told);
+            delay.observe(a, &self.told, self.between);
         }
         match self.state {
             State::SlowStartReady | State::AvoidanceReady => {
@@ -354,7 +354,7 @@ impl Machine {
     }
     fn end_fast_recovery(&mut self) {
         self.cwnd = match (&mut self.delay, self.growth) {
-            (Some(delay), _) => delay.cut(self.cwnd),
+            (Some(delay), _) => delay.cut(self.cwnd, self.told.srtt),
             (None, Growth::SlowStart) => (self.cwnd / 2.0).max(2.0),
             (None, Growth::Avoidance) => (self.cwnd / 2.0).max(1.0),
         };

@@ -13,16 +13,20 @@
 //! - R1 lies a share of the least RTT above the base, or a few packets' transmission times where
 //!   that is more; R2 twice as far. So a buffer of a third of the bandwidth-delay product is
 //!   enough to be heard without loss.
-//! - A delay that does not yield is not ours. If after four cuts in a row, a window of a 16th, the
-//!   delay is still above half of what it was, then it is a radio link's slow variation or another's
-//!   queue: both thresholds move up by it (at most 0.6 of the least RTT, as far as S4's R1 lies
-//!   above the 500 ms that it saw), the window returns to a half, and the allowance is forgotten with
-//!   a half-life of about 30 s.
-//! - Losses say nothing here, so where a buffer is too short to be heard nothing would stop the
-//!   growth: the rate is at most 1.5 times what arrives.
+//! - A delay that does not yield is not ours. Once half of what arrived before is gone, a queue of
+//!   ours would be served at the other half, in twice its delay. If after that time (two RTTs at
+//!   least) the delay is still above half of what it was, then it is a radio link's slow variation
+//!   or another's queue: both thresholds move up by it (at most 0.6 of the least RTT, as far as S4's
+//!   R1 lies above the 500 ms that it saw), the window returns to half of what arrived per RTT before
+//!   the cuts, and the allowance is forgotten with a half-life of about 30 s.
+//! - Where a buffer is too short to be heard nothing would stop the growth, and a queue that never
+//!   empties would in the end be taken for the path's own delay. So the rate is at most 1.5 times
+//!   what arrives, and where a fifth of the last few hundred packets is missing, more than any
+//!   radio link worth using loses, the window is cut once and the count begins anew.
 
 use super::machine::Told;
 use crate::Arrival;
+use narrows_base::Time;
 
 /// Share of the least RTT by which R1 lies above it.
 const SHARE: f64 = 0.15;
@@ -32,8 +36,9 @@ const PACKETS: f64 = 3.0;
 const LEAST: f64 = 0.002;
 /// R2 is so many times as far above the base as R1.
 const SPREAD: f64 = 2.0;
-/// Cuts after which a delay that has not halved is not ours.
-const CUTS: u32 = 4;
+/// A share of missing packets that is congestion whatever the delay says; and the gain of its mean.
+const MISSING: f64 = 0.2;
+const MISSING_GAIN: f64 = 1.0 / 256.0;
 /// Most that is allowed for a delay that is not ours, as a share of the least RTT.
 const MOST_FOREIGN: f64 = 0.6;
 /// Kept of the allowance every [`SLOT`] seconds.
@@ -53,10 +58,17 @@ pub(super) struct Hysteresis {
     thresholds: Thresholds,
     /// In mode DOWN: the window is cut once per RTT.
     down: bool,
-    /// Cuts since UP, the window and the delay before the first.
-    cuts: u32,
-    window: f64,
+    /// When DOWN began: arrivals per second, and the delay.
+    arrivals: f64,
     before: f64,
+    /// Since when half of those arrivals are gone.
+    halved: Option<Time>,
+    /// Arrivals per second now.
+    now: f64,
+    /// The delay did not yield.
+    foreign: bool,
+    missing: f64,
+    next: u64,
 }
 
 #[derive(Debug)]
@@ -80,7 +92,17 @@ impl Hysteresis {
         Hysteresis::of(Thresholds::Adaptive(Box::default()))
     }
     fn of(thresholds: Thresholds) -> Hysteresis {
-        Hysteresis { thresholds, down: false, cuts: 0, window: 0.0, before: 0.0 }
+        Hysteresis {
+            thresholds,
+            down: false,
+            arrivals: 0.0,
+            before: 0.0,
+            halved: None,
+            now: 0.0,
+            foreign: false,
+            missing: 0.0,
+            next: 0,
+        }
     }
 
     /// Whether the window is to be cut.
@@ -105,34 +127,55 @@ impl Hysteresis {
         }
     }
 
-    /// A packet arrived.
-    pub fn observe(&mut self, arrival: &Arrival, told: &Told) {
+    /// A packet arrived; arrivals are `between` seconds apart.
+    pub fn observe(&mut self, arrival: &Arrival, told: &Told, between: Option<f64>) {
+        self.now = 1.0 / between.unwrap_or(told.srtt).max(1e-9);
         match &mut self.thresholds {
             Thresholds::Fixed { rtt, .. } => *rtt = told.rtt,
             Thresholds::Adaptive(path) => path.observe(arrival, told),
         }
         let (delay, r1, r2) = self.judged();
         if delay > r2 && !self.down {
-            self.down = true;
-            self.cuts = 0;
-            self.before = delay;
+            (self.down, self.halved) = (true, None);
+            (self.arrivals, self.before) = (self.now, delay);
         } else if delay < r1 {
             self.down = false;
+        }
+        if matches!(self.thresholds, Thresholds::Adaptive(_)) {
+            self.doubt(arrival, delay, told);
+        }
+    }
+
+    /// Whether the delay that we cut for is ours; and whether it is silent where it should speak.
+    fn doubt(&mut self, a: &Arrival, delay: f64, told: &Told) {
+        if self.down && self.now <= 0.5 * self.arrivals {
+            let since = *self.halved.get_or_insert(a.now);
+            let patience = 2.0 * self.before.max(told.srtt);
+            if a.now.since(since).as_secs_f64() > patience && delay > 0.5 * self.before {
+                self.foreign = true;
+            }
+        }
+        if a.seq >= self.next {
+            if self.next > 0 {
+                let lost = (a.seq - self.next).min(256) as f64;
+                self.missing += (lost - (lost + 1.0) * self.missing) * MISSING_GAIN;
+            }
+            self.next = a.seq.saturating_add(1);
+        }
+        if self.missing > MISSING {
+            self.missing = 0.0;
+            self.down = true;
         }
     }
 
     /// Cuts a window.
-    pub fn cut(&mut self, cwnd: f64) -> f64 {
-        if self.cuts == 0 {
-            self.window = cwnd;
-        }
-        self.cuts += 1;
+    pub fn cut(&mut self, cwnd: f64, rtt: f64) -> f64 {
         let (delay, ..) = self.judged();
-        if let Thresholds::Adaptive(path) = &mut self.thresholds {
-            if self.down && self.cuts >= CUTS && delay > 0.5 * self.before {
+        if std::mem::take(&mut self.foreign) {
+            if let Thresholds::Adaptive(path) = &mut self.thresholds {
                 path.foreign = path.foreign.max(delay.min(MOST_FOREIGN * path.least_rtt()));
                 self.down = false;
-                return (self.window / 2.0).max(1.0);
+                return (self.arrivals * rtt / 2.0).max(cwnd / 2.0).max(1.0);
             }
         }
         (cwnd / 2.0).max(1.0)
