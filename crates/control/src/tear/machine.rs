@@ -130,7 +130,7 @@ impl Machine {
     }
     /// The smoothed rate in packets per second; 0 while no RTT is known.
     pub fn rate(&self) -> f64 {
-        self.rate
+        self.rate.min(self.delay.as_ref().map_or(f64::INFINITY, Hysteresis::drain))
     }
     /// Smoothed RTT that the sender told, in seconds.
     pub fn rtt(&self) -> Option<f64> {
@@ -216,6 +216,11 @@ impl Machine {
             }
             State::FastRecovery | State::Timeout => {
                 self.expected = self.expected.max(a.seq.saturating_add(1));
+                if self.state == State::FastRecovery
+                    && self.delay.as_ref().is_some_and(Hysteresis::has_yielded)
+                {
+                    self.end_fast_recovery();
+                }
             }
         }
     }
@@ -233,7 +238,7 @@ impl Machine {
     /// A packet in sequence.
     fn in_order(&mut self, a: &Arrival) {
         self.grow();
-        let congested = a.marked || self.delay.as_ref().is_some_and(Hysteresis::is_down);
+        let congested = a.marked || self.delay.as_ref().is_some_and(Hysteresis::wants_cut);
         if congested {
             self.begin_fast_recovery(a.now);
         } else {
@@ -345,12 +350,15 @@ impl Machine {
     }
 
     fn begin_fast_recovery(&mut self, now: Time) {
-        if self.history.rounds() == 0 {
+        let draining = self.delay.as_ref().is_some_and(|d| d.is_adaptive() && d.is_down());
+        if self.history.rounds() == 0 && !draining {
             self.store_round();
         }
+        let rtt = self.rtt().unwrap_or(1.0);
+        let wait = self.delay.as_mut().map_or(rtt, |d| d.begin_cut(rtt));
         self.leave();
         self.state = State::FastRecovery;
-        self.due = now + self.round_trip();
+        self.due = now + Duration::from_secs_f64(wait);
     }
     fn end_fast_recovery(&mut self) {
         self.cwnd = match (&mut self.delay, self.growth) {

@@ -26,7 +26,6 @@
 
 use super::machine::Told;
 use crate::Arrival;
-use narrows_base::Time;
 
 /// Share of the least RTT by which R1 lies above it.
 const SHARE: f64 = 0.15;
@@ -39,8 +38,8 @@ const SPREAD: f64 = 2.0;
 /// A share of missing packets that is congestion whatever the delay says; and the gain of its mean.
 const MISSING: f64 = 0.2;
 const MISSING_GAIN: f64 = 1.0 / 256.0;
-/// Most that is allowed for a delay that is not ours, as a share of the least RTT.
-const MOST_FOREIGN: f64 = 0.6;
+/// A number is missing, and not late, once the one so far above it has come.
+const REORDERED: u64 = 3;
 /// Kept of the allowance every [`SLOT`] seconds.
 const FORGET: f64 = 0.9;
 /// A slot of the sliding minimum, in seconds.
@@ -58,16 +57,19 @@ pub(super) struct Hysteresis {
     thresholds: Thresholds,
     /// In mode DOWN: the window is cut once per RTT.
     down: bool,
-    /// When DOWN began: arrivals per second, and the delay.
-    arrivals: f64,
+    /// Of the adaptive thresholds: a cut that something else than delay asks for.
+    once: bool,
+    /// A wait after a cut for DOWN has begun.
+    waiting: bool,
+    /// When DOWN began: the delay, and arrivals per second.
     before: f64,
-    /// Since when half of those arrivals are gone.
-    halved: Option<Time>,
+    arrivals: f64,
     /// Arrivals per second now.
     now: f64,
-    /// The delay did not yield.
-    foreign: bool,
+    /// Smoothed share of missing packets.
     missing: f64,
+    /// The lowest number missing, not yet judged.
+    hole: Option<u64>,
     next: u64,
 }
 
@@ -95,19 +97,32 @@ impl Hysteresis {
         Hysteresis {
             thresholds,
             down: false,
-            arrivals: 0.0,
+            once: false,
+            waiting: false,
             before: 0.0,
-            halved: None,
+            arrivals: 0.0,
             now: 0.0,
-            foreign: false,
             missing: 0.0,
+            hole: None,
             next: 0,
         }
     }
 
-    /// Whether the window is to be cut.
+    /// Whether thresholds adapt.
+    pub fn is_adaptive(&self) -> bool {
+        matches!(self.thresholds, Thresholds::Adaptive(_))
+    }
+    /// Whether the mode is DOWN.
     pub fn is_down(&self) -> bool {
         self.down
+    }
+    /// Whether the window is to be cut.
+    pub fn wants_cut(&self) -> bool {
+        self.down || self.once
+    }
+    /// Whether the wait after a cut can end because the queue is gone.
+    pub fn has_yielded(&self) -> bool {
+        self.is_adaptive() && self.waiting && !self.down
     }
     /// The delay judged, R1 and R2, in seconds: RTTs if fixed, above the base if adaptive.
     pub fn judged(&self) -> (f64, f64, f64) {
@@ -121,10 +136,11 @@ impl Hysteresis {
     }
     /// Most packets per second where they come `between` seconds apart.
     pub fn most(&self, between: f64) -> f64 {
-        match &self.thresholds {
-            Thresholds::Fixed { .. } => f64::INFINITY,
-            Thresholds::Adaptive(_) => MOST_RATE / between.max(1e-9),
-        }
+        if self.is_adaptive() { MOST_RATE / between.max(1e-9) } else { f64::INFINITY }
+    }
+    /// Most packets per second for now: while DOWN, half of what arrived before.
+    pub fn drain(&self) -> f64 {
+        if self.is_adaptive() && self.down { self.arrivals / 2.0 } else { f64::INFINITY }
     }
 
     /// A packet arrived; arrivals are `between` seconds apart.
@@ -136,46 +152,78 @@ impl Hysteresis {
         }
         let (delay, r1, r2) = self.judged();
         if delay > r2 && !self.down {
-            (self.down, self.halved) = (true, None);
-            (self.arrivals, self.before) = (self.now, delay);
-        } else if delay < r1 {
+            self.down = true;
+            (self.before, self.arrivals) = (delay, self.now);
+        } else if delay < r1 && self.down {
             self.down = false;
+            if let Thresholds::Adaptive(path) = &mut self.thresholds {
+                // What yields is ours: it needs no allowance.
+                path.foreign /= 2.0;
+            }
         }
-        if matches!(self.thresholds, Thresholds::Adaptive(_)) {
-            self.doubt(arrival, delay, told);
+        if self.is_adaptive() {
+            self.count(arrival);
         }
     }
 
-    /// Whether the delay that we cut for is ours; and whether it is silent where it should speak.
-    fn doubt(&mut self, a: &Arrival, delay: f64, told: &Told) {
-        if self.down && self.now <= 0.5 * self.arrivals {
-            let since = *self.halved.get_or_insert(a.now);
-            let patience = 2.0 * self.before.max(told.srtt);
-            if a.now.since(since).as_secs_f64() > patience && delay > 0.5 * self.before {
-                self.foreign = true;
-            }
+    /// Counts what is missing: much of it, or any beside another's queue, is congestion.
+    fn count(&mut self, a: &Arrival) {
+        if self.hole == Some(a.seq) {
+            self.hole = None;
         }
         if a.seq >= self.next {
             if self.next > 0 {
-                let lost = (a.seq - self.next).min(256) as f64;
+                let lost = a.seq - self.next;
+                if lost > 0 && self.hole.is_none() {
+                    self.hole = Some(self.next);
+                }
+                let lost = lost.min(256) as f64;
                 self.missing += (lost - (lost + 1.0) * self.missing) * MISSING_GAIN;
             }
             self.next = a.seq.saturating_add(1);
         }
+        if self.hole.is_some_and(|h| a.seq.saturating_sub(h) >= REORDERED) {
+            self.hole = None;
+            self.once |= self.beside_another();
+        }
         if self.missing > MISSING {
             self.missing = 0.0;
-            self.down = true;
+            self.once = true;
+        }
+    }
+    fn beside_another(&self) -> bool {
+        match &self.thresholds {
+            Thresholds::Adaptive(path) => {
+                path.foreign > path.margin() && path.queued > path.foreign / 2.0
+            }
+            Thresholds::Fixed { .. } => false,
         }
     }
 
-    /// Cuts a window.
+    /// The wait for a cut begins; how long it takes, in seconds, unless the delay yields.
+    pub fn begin_cut(&mut self, rtt: f64) -> f64 {
+        self.once = false;
+        if !self.is_adaptive() || !self.down {
+            return rtt;
+        }
+        self.waiting = true;
+        // The slower rate is seen an RTT from now.
+        rtt + 2.0 * self.before.max(rtt)
+    }
+
+    /// Cuts a window after the wait.
     pub fn cut(&mut self, cwnd: f64, rtt: f64) -> f64 {
+        let waited = std::mem::take(&mut self.waiting);
+        self.once = false;
         let (delay, ..) = self.judged();
-        if std::mem::take(&mut self.foreign) {
-            if let Thresholds::Adaptive(path) = &mut self.thresholds {
-                path.foreign = path.foreign.max(delay.min(MOST_FOREIGN * path.least_rtt()));
-                self.down = false;
-                return (self.arrivals * rtt / 2.0).max(cwnd / 2.0).max(1.0);
+        if let Thresholds::Adaptive(path) = &mut self.thresholds {
+            if waited && self.down {
+                if delay > 0.5 * self.before {
+                    path.foreign = delay;
+                    self.down = false;
+                    return (self.arrivals * rtt).clamp(1.0, cwnd.max(1.0));
+                }
+                (self.before, self.arrivals) = (delay, self.now.min(self.arrivals / 2.0));
             }
         }
         (cwnd / 2.0).max(1.0)
