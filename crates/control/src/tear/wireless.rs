@@ -28,7 +28,7 @@ use super::machine::Told;
 use crate::Arrival;
 
 /// Share of the least RTT by which R1 lies above it.
-const SHARE: f64 = 0.15;
+const SHARE: f64 = 0.12;
 /// Or so many packets' transmission times.
 const PACKETS: f64 = 3.0;
 /// Or so many seconds.
@@ -151,6 +151,9 @@ impl Hysteresis {
             Thresholds::Adaptive(path) => path.observe(arrival, told),
         }
         let (delay, r1, r2) = self.judged();
+        if self.down {
+            self.before = self.before.max(delay);
+        }
         if delay > r2 && !self.down {
             self.down = true;
             (self.before, self.arrivals) = (delay, self.now);
@@ -207,8 +210,8 @@ impl Hysteresis {
             return rtt;
         }
         self.waiting = true;
-        // The slower rate is seen an RTT from now.
-        rtt + 2.0 * self.before.max(rtt)
+        // The slower rate is seen an RTT from now, and the least of an RTT an RTT later.
+        2.0 * rtt + 2.0 * self.before.max(rtt)
     }
 
     /// Cuts a window after the wait.
