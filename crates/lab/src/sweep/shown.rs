@@ -2,9 +2,9 @@
 
 use super::grid::Parameter;
 use super::outcome::Outcome;
+use super::report::scaled;
 use crate::measure::{MEASURES, Measure};
 use crate::outcome::Estimate;
-use crate::report::columns::unit;
 use std::fmt::Write as _;
 
 /// Most lines of a long table, most columns of a grid.
@@ -14,7 +14,7 @@ const COLUMNS: usize = 12;
 /// The table, its heading first.
 pub fn table(o: &Outcome<'_>) -> String {
     let measure = &MEASURES[o.measure];
-    let (unit, scale) = unit(measure.unit, largest(o));
+    let (unit, scale) = scaled(measure, largest(o));
     let mut out = heading(o, measure, unit);
     let varied: Vec<usize> =
         (0..o.sweep.grid.parameters.len()).filter(|p| values(o, *p) > 1).collect();
