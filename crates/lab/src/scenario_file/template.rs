@@ -6,6 +6,7 @@
 
 use super::count::Count;
 use super::read::{self, ELSEWHERE, File, Link, Reverse, Text};
+use crate::measure::find as find_measure;
 use crate::scenario::Scenario;
 use crate::way::{self, plain};
 use narrows_base::spec::nearest;
@@ -15,6 +16,8 @@ use toml::Spanned;
 
 /// Keys at the top of a file.
 const TOP: &[&str] = &["duration", "warmup", "preset", "packet", "bottleneck", "protocols"];
+/// Names that variables cannot have: columns of a sweep's tables.
+const RESERVED: &[&str] = &["point", "seed", "seeds", "group", "group_protocol", "group_flows"];
 /// Keys of a group of flows.
 const FLOWS: &[&str] =
     &["protocol", "count", "start", "stagger", "stop", "source", "access", "egress"];
@@ -76,6 +79,14 @@ impl Template {
     /// As [`super::parse`].
     pub fn parse(text: &str, folder: &Path) -> Result<Template, SpecError> {
         let mut file = read::file(text)?;
+        for name in file.variables.keys() {
+            let odd = |c: char| !(c.is_alphanumeric() || c == '-' || c == '_');
+            let taken = TOP.contains(&name.as_str()) || RESERVED.contains(&name.as_str());
+            if taken || name.is_empty() || name.contains(odd) || find_measure(name).is_some() {
+                let e = format!("a variable cannot be called '{name}'; choose another name");
+                return Err(SpecError::new(e));
+            }
+        }
         let scenario = read::scenario(text, folder, &file)?;
         // Luck follows names, which must not follow a varied protocol.
         for (group, flows) in file.flows.iter_mut().zip(&scenario.flows) {

@@ -19,6 +19,9 @@ pub mod shown;
 pub mod values;
 pub mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use base::Base;
 pub use execute::{Control, Runs, Sweep};
 pub use grid::Grid;
