@@ -49,8 +49,9 @@
   // Where values stand: their logarithms, themselves, or one after the other.
   function places(i) {
     const p = parameters[i];
-    if (!p.numbers) return p.values.map((_, k) => k);
-    return p.log && p.numbers.every((n) => n > 0) ? p.numbers.map(Math.log10) : p.numbers;
+    // A zero before factors has no logarithm.
+    if (!p.numbers || (p.log && p.numbers.some((n) => n <= 0))) return p.values.map((_, k) => k);
+    return p.log ? p.numbers.map(Math.log10) : p.numbers;
   }
   function axis(i, more) {
     const p = parameters[i], at = places(i);
@@ -193,7 +194,7 @@
         more = { xaxis: axis(state.x, { showgrid: false }), yaxis: axis(state.y, { showgrid: false }) };
       }
     }
-    element.dataset.view = state.view;
+    element.dataset.view = state.y < 0 ? "lines" : state.view;
     Plotly.react(element, traces, layout({
       height: 560, margin: { l: 70, r: 30, t: 24, b: 60 }, hovermode: "closest", ...more,
     }), options);
@@ -201,16 +202,17 @@
       element.dataset.live = "yes";
       element.on("plotly_click", (event) => {
         const hit = event.points[0];
-        const [row, column] = Array.isArray(hit.pointNumber) ? hit.pointNumber :
-          [hit.curveNumber, hit.pointNumber];
-        const shown = element.points;
-        // A surface counts columns first.
-        const p = element.dataset.view === "surface" ? shown[column]?.[row] ?? shown[row]?.[column] :
-          shown[row]?.[column];
+        const { x, y, points } = element.shown;
+        // Maps and surfaces number their points differently; where they stand is the same.
+        const near = (at, value) => at.reduce((best, v, k) =>
+          Math.abs(v - value) < Math.abs(at[best] - value) ? k : best, 0);
+        const p = y ? points[near(y, hit.y)][near(x, hit.x)] :
+          points[hit.curveNumber]?.[hit.pointNumber];
         if (p !== undefined) open(p);
       });
     }
-    element.points = points;
+    const lines = element.dataset.view === "lines";
+    element.shown = { x, y: lines ? null : rows.map((r) => places(state.y)[r]), points };
   }
 
   // ---- one point -------------------------------------------------------------------------------

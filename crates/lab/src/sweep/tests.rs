@@ -252,3 +252,16 @@ fn the_page_and_the_table_show_the_chosen_measure() {
     assert!(text.contains("link.a-b.rate \\ n") && text.lines().count() == 6, "{text}");
     fs::remove_dir_all(place).unwrap();
 }
+
+#[test]
+fn the_scenarios_at_hand_can_be_swept() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let base = Base::File(Box::new(Template::load(&root.join("dsl-fairness.toml")).unwrap()));
+    let vary = ["link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8", "n=1..100:log:8"];
+    let grid = Grid::read(base, &vary.map(String::from)).unwrap();
+    let s = Sweep::new(grid, 1, 3).unwrap();
+    assert_eq!(s.points.len(), 64);
+    let last: Vec<usize> = s.points[63].groups.iter().map(|g| g.1).collect();
+    assert_eq!(last, [100, 100, 50]);
+    assert!(s.points[63].work > 100.0 * s.points[0].work, "the largest points come first");
+}

@@ -1,5 +1,6 @@
 //! The values of a varied parameter: `a,b,c`, `a..b:n` and `a..b:log:n`, mixed as one likes.
 
+use crate::side::Side;
 use narrows_base::units::{self, Unit};
 use narrows_base::{SpecError, math, spec};
 
@@ -66,7 +67,7 @@ fn range(text: &str, whole: bool) -> Result<Option<(Vec<String>, bool)>, SpecErr
         SpecError::new(format!("'{text}': {what}; a range is written as 1..9:5 or 1..100:log:8"))
     };
     // `10Mbit/s/0.5ms..2ms` is one value: a flow's own link, drawn.
-    if text.contains(['(', '/']) && !text.contains(':') {
+    if !text.contains(':') && (text.contains('(') || Side::parse(text).is_ok()) {
         return Ok(None);
     }
     let Some((low, rest)) = text.split_once("..") else { return Ok(None) };
@@ -181,6 +182,7 @@ mod tests {
             ("1,2,1", "twice"),
             ("a(1", "')' is missing"),
             ("1..5", "how many"),
+            ("1Mbit/s..5Mbit/s", "how many"),
             ("1..5:x", "not a number of values"),
             ("1..5:1", "not a number of values"),
             ("1..5:999999999", "not a number of values"),
