@@ -176,7 +176,7 @@ fn alone_it_fills_a_link() {
 
 #[test]
 fn an_outage_ends_and_it_sends_on() {
-    for loss in ["outage(at=60s,for=30s)", "10%+outage(at=60s,for=30s)"] {
+    for loss in ["1%+outage(at=60s,for=30s)", "20%+outage(at=60s,for=30s)"] {
         let t = validation("tfwc", loss, 120.0);
         let acked = t.column("acked").unwrap();
         let at = |s: f64| acked[((s - 20.0) / 0.037) as usize];
