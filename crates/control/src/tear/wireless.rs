@@ -10,19 +10,23 @@
 //!   learned.
 //! - A radio link's delay varies from packet to packet. A queue does not: so the least of the last
 //!   half to whole RTT counts, four packets or more.
-//! - R1 lies a share of the least RTT above the base, or a few packets' transmission times where
-//!   that is more; R2 twice as far. So a buffer of a third of the bandwidth-delay product is
-//!   enough to be heard without loss.
-//! - A delay that does not yield is not ours. Once half of what arrived before is gone, a queue of
-//!   ours would be served at the other half, in twice its delay. If after that time (two RTTs at
-//!   least) the delay is still above half of what it was, then it is a radio link's slow variation
-//!   or another's queue: both thresholds move up by it (at most 0.6 of the least RTT, as far as S4's
-//!   R1 lies above the 500 ms that it saw), the window returns to half of what arrived per RTT before
-//!   the cuts, and the allowance is forgotten with a half-life of about 30 s.
+//! - R1 lies 0.12 of the least RTT above the base, or three packets' transmission times where that
+//!   is more; R2 twice as far. So a buffer of a third of the bandwidth-delay product, or of eight
+//!   packets, is enough to be heard before it loses.
+//! - A cut does not wait for the average: while DOWN the rate is half of what arrived when DOWN began.
+//!   A queue of ours is then served at the other half, in twice its delay. So the next cut comes only
+//!   when that time and two RTTs are over, and only if the delay is still above R1.
+//! - A delay that does not yield is not ours. If after that time it is above half of its peak, it is
+//!   a radio link's slow variation, a new route, or another's queue: both thresholds move up by it,
+//!   and the window returns to what arrived per RTT. Every 5 s a tenth of the allowance is
+//!   forgotten, and half of it when a delay does yield.
+//! - Beside another's queue delay cannot keep it short, and reacting to delay alone would starve. So
+//!   while there is an allowance larger than the margins, a loss at a delay above half of it cuts the
+//!   window once, as in TEAR. Without allowance, losses change nothing.
 //! - Where a buffer is too short to be heard nothing would stop the growth, and a queue that never
 //!   empties would in the end be taken for the path's own delay. So the rate is at most 1.5 times
-//!   what arrives, and where a fifth of the last few hundred packets is missing, more than any
-//!   radio link worth using loses, the window is cut once and the count begins anew.
+//!   what arrives, and where a fifth of the last few hundred packets is missing, more than a radio
+//!   link worth using loses, the window is cut once and the count goes on from zero.
 
 use super::machine::Told;
 use crate::Arrival;
