@@ -76,52 +76,54 @@ fn group(r: &RunResult, g: usize) -> (f64, f64) {
 #[test]
 #[ignore]
 fn explore() {
+    let net = |mbps, ms, room, loss| Net { mbps, ms, room, loss, jitter_ms: 0 };
     let show = |name: &str, net: Net, groups: &[(&str, usize)]| {
-        let r = go(net, groups, 330.0, 1);
-        print!("{name:42}");
-        for (g, (p, n)) in groups.iter().enumerate() {
-            let (kbps, cov) = group(&r, g);
-            let l = &r.links[0].groups[g];
+        print!("{name:22}");
+        let runs: Vec<RunResult> = (1..=5).map(|s| go(net, groups, 330.0, s)).collect();
+        let n = runs.len() as f64;
+        for (g, (p, c)) in groups.iter().enumerate() {
+            let k: Vec<f64> = runs.iter().map(|r| group(r, g).0).collect();
+            let cov = runs.iter().map(|r| group(r, g).1).sum::<f64>() / n;
+            let drop = runs
+                .iter()
+                .map(|r| r.links[0].groups[g].dropped as f64 / r.links[0].groups[g].offered as f64)
+                .sum::<f64>()
+                / n;
+            let rtt =
+                runs.iter().map(|r| r.groups[g].rtt.mean().unwrap_or(0.0)).sum::<f64>() / n / 1e6;
             print!(
-                " | {n} {p}: {kbps:.0} kbit/s CoV {cov:.2} drop {:.2}% rtt {:.0}ms",
-                100.0 * l.dropped as f64 / l.offered as f64,
-                r.groups[g].rtt.mean().unwrap_or(0.0) / 1e6
+                " | {c} {p}: {:.0} [{:.0}..{:.0}] CoV {cov:.2} drop {:.2}% rtt {rtt:.0}",
+                k.iter().sum::<f64>() / n,
+                k.iter().copied().fold(f64::INFINITY, f64::min),
+                k.iter().copied().fold(0.0, f64::max),
+                100.0 * drop
             );
         }
         println!(
-            " | used {:.3} queue {:.1}",
-            r.links[0].served_bits / r.links[0].capacity_bits,
-            r.links[0].queue_mean
+            " | used {:.3}",
+            runs.iter().map(|r| r.links[0].served_bits / r.links[0].capacity_bits).sum::<f64>() / n
         );
     };
-    let net = |mbps, ms, room, loss| Net { mbps, ms, room, loss, jitter_ms: 0 };
-    let protocols: Vec<String> = std::env::var("P")
-        .map_or(vec!["tear".into(), "tear-wireless".into(), "newreno".into()], |p| {
-            p.split(';').map(String::from).collect()
-        });
-    for p in &protocols {
-        let p = p.as_str();
-        show("alone 1.5M 30ms 1BDP", net(1.5, 30, 12, "none"), &[(p, 1)]);
-        show("alone 10M 10ms 25", net(10.0, 10, 25, "none"), &[(p, 1)]);
-        show("alone 10M 10ms 8", net(10.0, 10, 8, "none"), &[(p, 1)]);
-        show("alone 10M 10ms 200", net(10.0, 10, 200, "none"), &[(p, 1)]);
-        show("alone 10M 10ms 25 1%", net(10.0, 10, 25, "1%"), &[(p, 1)]);
-        show("alone 10M 10ms 25 10%", net(10.0, 10, 25, "10%"), &[(p, 1)]);
-        show("alone 1.5M 10ms 10", net(1.5, 10, 10, "none"), &[(p, 1)]);
-        show("alone 144k 250ms 20", net(0.144, 250, 20, "none"), &[(p, 1)]);
-        show("alone 144k 250ms 20 3%", net(0.144, 250, 20, "3%"), &[(p, 1)]);
-        show(
-            "144k 250ms jitter 150",
-            Net { jitter_ms: 150, ..net(0.144, 250, 20, "none") },
-            &[(p, 1)],
-        );
-        show("10M 10ms jitter 10", Net { jitter_ms: 10, ..net(10.0, 10, 25, "none") }, &[(p, 1)]);
-        show("S4-F4.1 100ms 5%", net(10.0, 100, 500, "2.5%"), &[(p, 1)]);
-        show("1+1 sack 1.5M 30ms 12", net(1.5, 30, 12, "none"), &[(p, 1), ("sack", 1)]);
-        show("1+1 newreno 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 1), ("newreno", 1)]);
-        show("4+4 sack 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 4), ("sack", 4)]);
-        show("4 alone 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 4)]);
-        show("1+4 sack 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 1), ("sack", 4)]);
+    for p in [
+        "tear",
+        "tear(discount=off)",
+        "tear-wireless",
+        "tear-wireless(thresholds=fixed)",
+        "sack",
+        "newreno",
+    ] {
+        show("1.5M 30ms 12p", net(1.5, 30, 12, "none"), &[(p, 1)]);
+        show("transpacific", net(10.0, 100, 500, "2.5%"), &[(p, 1)]);
+        show("10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 4)]);
+        show("1.5M 30ms 12p +sack", net(1.5, 30, 12, "none"), &[(p, 1), ("sack", 1)]);
+        show("10M 20ms 50 1+1", net(10.0, 20, 50, "none"), &[(p, 1), ("newreno", 1)]);
+        show("10M 20ms 50 4+4", net(10.0, 20, 50, "none"), &[(p, 4), ("sack", 4)]);
+        show("cdma 64k", net(0.064, 250, 20, "none"), &[(p, 1)]);
+        show("cdma 144k", net(0.144, 250, 20, "none"), &[(p, 1)]);
+        show("cdma 144k burst", net(0.144, 250, 20, "gilbert(p=0.5%,r=10%)"), &[(p, 1)]);
+        show("cdma 144k jit 5%", Net { jitter_ms: 150, ..net(0.144, 250, 20, "5%") }, &[(p, 1)]);
+        show("10M 10ms 10%", net(10.0, 10, 25, "10%"), &[(p, 1)]);
+        show("10M 10ms jit10 1%", Net { jitter_ms: 10, ..net(10.0, 10, 25, "1%") }, &[(p, 1)]);
     }
 }
 

@@ -55,24 +55,18 @@ fn every_packet_is_reported_until_a_rate_is_known() {
 fn reports_are_rare_and_bad_news_travels_at_once() {
     let mut half = receiver("tear");
     let mut reports = Vec::new();
-    for seq in 0..400 {
+    for seq in 0..4000 {
         let a = arrival(seq * 5, seq, 0.125);
-        if half.on_arrival(&a) {
+        // Every 310th is lost.
+        if seq % 310 != 309 && half.on_arrival(&a) {
             reports.push((seq * 5, half.advice(a.now).number(0)));
         }
     }
-    assert!(reports.windows(2).all(|w| w[1].0 - w[0].0 == 125), "{reports:?}");
-    let (last, rate) = reports[reports.len() - 1];
-    // Nothing comes any more: the timeout lowers the rate by its RTO, after its epoch.
-    let mut now = Time::ZERO + Duration::from_millis(2000);
-    let mut told = None;
-    while told.is_none() && !half.next_tick().is_never() {
-        now = now.max(half.next_tick());
-        if half.on_tick(now) {
-            told = Some(half.advice(now).number(0));
-        }
-    }
-    assert!(last < 2000 && told.is_some_and(|r| r <= rate), "{told:?} after {rate}");
+    let early = reports.windows(2).filter(|w| w[1].0 - w[0].0 < 125);
+    let early: Vec<bool> = early.map(|w| w[1].1 < w[0].1).collect();
+    assert!(early.len() > 3 && early.iter().all(|fell| *fell), "{reports:?}");
+    let most = 4000 * 5 / 125 + early.len();
+    assert!(reports.len() <= most && reports.len() > most * 9 / 10, "{}", reports.len());
 }
 
 /// The ACK vector has room for few holes.

@@ -223,16 +223,17 @@ impl Hysteresis {
         let waited = std::mem::take(&mut self.waiting);
         self.once = false;
         let (delay, ..) = self.judged();
-        if let Thresholds::Adaptive(path) = &mut self.thresholds {
-            if waited && self.down {
-                if delay > 0.5 * self.before {
-                    path.foreign = delay;
-                    self.down = false;
-                    return (self.arrivals * rtt).clamp(1.0, cwnd.max(1.0));
-                }
-                (self.before, self.arrivals) = (delay, self.now.min(self.arrivals / 2.0));
-            }
+        if !waited || !self.down {
+            return (cwnd / 2.0).max(1.0);
         }
+        if delay > 0.5 * self.before {
+            if let Thresholds::Adaptive(path) = &mut self.thresholds {
+                path.foreign = delay;
+            }
+            self.down = false;
+            return (self.arrivals * rtt).clamp(1.0, cwnd.max(1.0));
+        }
+        (self.before, self.arrivals) = (delay, self.now.min(self.arrivals / 2.0));
         (cwnd / 2.0).max(1.0)
     }
 }
