@@ -37,6 +37,9 @@ const SHARE: f64 = 0.12;
 const PACKETS: f64 = 3.0;
 /// Or so many seconds.
 const LEAST: f64 = 0.002;
+/// Or so many times the noise; and the gain of its mean.
+const NOISE: f64 = 2.0;
+const NOISE_GAIN: f64 = 1.0 / 16.0;
 /// R2 is so many times as far above the base as R1.
 const SPREAD: f64 = 2.0;
 /// A share of missing packets that is congestion whatever the delay says; and the gain of its mean.
@@ -140,7 +143,7 @@ impl Hysteresis {
     }
     /// Most packets per second where they come `between` seconds apart.
     pub fn most(&self, between: f64) -> f64 {
-        if self.is_adaptive() { MOST_RATE / between.max(1e-9) } else { f64::INFINITY }
+        MOST_RATE / between.max(1e-9)
     }
     /// Most packets per second for now: while DOWN, half of what arrived before.
     pub fn drain(&self) -> f64 {
@@ -254,6 +257,8 @@ struct Path {
     past: Option<f64>,
     few: u32,
     half_since: f64,
+    /// Smoothed difference between one half RTT's least delay and the next's, in seconds.
+    noise: f64,
     /// Delay above the base, in seconds.
     queued: f64,
     /// Delay above the base that is not ours.
@@ -285,6 +290,9 @@ impl Path {
         self.few += 1;
         if self.few >= FEW && now - self.half_since >= told.srtt / 2.0 {
             let least = self.now.take().unwrap_or(way);
+            if let Some(past) = self.past {
+                self.noise += NOISE_GAIN * ((least - past).abs() - self.noise);
+            }
             let both = self.past.map_or(least, |x| x.min(least));
             self.queued = (both - self.base.least().unwrap_or(both)).max(0.0);
             self.past = Some(least);
@@ -296,8 +304,11 @@ impl Path {
     }
     fn margin(&self) -> f64 {
         let packets = PACKETS * self.between.least().unwrap_or(0.0);
-        // A slow flow's packets may never stand in one queue: not more than an RTT is believed.
-        (SHARE * self.least_rtt()).max(packets.min(self.least_rtt())).max(LEAST)
+        let path = SHARE * self.least_rtt();
+        let noise = NOISE * self.noise;
+        // A slow flow's packets may never stand in one queue, and a queue that comes and goes is no
+        // noise: not more than an RTT is believed.
+        path.max(packets.max(noise).min(self.least_rtt())).max(LEAST)
     }
 }
 
