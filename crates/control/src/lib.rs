@@ -133,8 +133,9 @@ pub trait Controller: Send {
     fn on_repair_end(&mut self, _repair: &Repair) {}
     /// The window begins anew: a retransmission timeout, or Tahoe's third duplicate.
     fn on_restart(&mut self, _restart: &Restart) {}
-    /// Routers marked packets (ECN): at most once per window. As a loss that needs no repair
-    /// (RFC 3168 section 6.1.2), unless the controller knows better.
+    /// Routers marked packets (ECN): at most once per window, the last thing within an
+    /// acknowledgement; during a repair only if the repair left the window as it was. As a loss that
+    /// needs no repair (RFC 3168 section 6.1.2), unless the controller knows better.
     fn on_marks(&mut self, repair: &Repair) {
         self.on_repair(repair);
         self.on_repair_end(repair);

@@ -33,9 +33,16 @@ pub struct Entry {
     pub controller: &'static str,
     /// How it repairs losses unless told otherwise; `none` where nothing is repaired.
     pub recovery: &'static str,
+    /// Switches of its endpoint that are on unless told otherwise, whatever the preset.
+    pub turns_on: &'static [&'static str],
 }
 
 impl Entry {
+    const fn with(mut self, switches: &'static [&'static str]) -> Entry {
+        self.turns_on = switches;
+        self
+    }
+
     /// Parameters of its endpoint, beside its controller's own.
     pub fn endpoint_params(&self) -> &'static [Param] {
         match self.family {
@@ -51,11 +58,11 @@ const fn entry(
     recovery: &'static str,
     summary: &'static str,
 ) -> Entry {
-    Entry { name, family: Family::Tcp, summary, controller, recovery }
+    Entry { name, family: Family::Tcp, summary, controller, recovery, turns_on: &[] }
 }
 
 const fn media(name: &'static str, controller: &'static str, summary: &'static str) -> Entry {
-    Entry { name, family: Family::Media, summary, controller, recovery: "none" }
+    Entry { name, family: Family::Media, summary, controller, recovery: "none", turns_on: &[] }
 }
 
 /// All protocols, in the order in which tables show them.
