@@ -15,6 +15,7 @@ pub mod list;
 mod bbr;
 mod cubic;
 mod fixed;
+mod jersey;
 mod reno;
 mod stpd;
 mod vegas;

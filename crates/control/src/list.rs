@@ -2,7 +2,7 @@
 //! `lib.rs` and its entry here; nothing else in the house knows its name.
 
 use crate::{Controller, Environment, ReceiverHalf};
-use crate::{bbr, cubic, fixed, reno, stpd, vegas, veno, westwood, westwood_plus};
+use crate::{bbr, cubic, fixed, jersey, reno, stpd, vegas, veno, westwood, westwood_plus};
 use narrows_base::{Card, Settings, Spec, SpecError};
 
 /// A controller: its card, and how to build it.
@@ -33,6 +33,7 @@ pub const CONTROLLERS: &[Entry] = &[
     one_sided(&veno::CARD, veno::build),
     one_sided(&westwood::CARD, westwood::build),
     one_sided(&westwood_plus::CARD, westwood_plus::build),
+    one_sided(&jersey::CARD, jersey::build),
     one_sided(&stpd::CARD, stpd::build),
     one_sided(&fixed::CARD, fixed::build),
 ];

@@ -75,6 +75,8 @@ pub const PROTOCOLS: &[Entry] = &[
     entry("veno", "veno", "sack", "Reno that asks Vegas whether a loss was congestion"),
     entry("westwood", "westwood", "newreno", "sets the window to the measured bandwidth at a loss"),
     entry("westwood+", "westwood+", "sack", "Westwood with one bandwidth sample per round trip"),
+    entry("jersey", "jersey", "newreno", "a mark sets the measured rate, a loss alone nothing")
+        .with(&["ecn", "receiver-stamps"]),
     entry("stpd", "stpd", "sack", "a self-tuning PD controller keeps one packet queued (S0)"),
     entry("cubic", "cubic", "sack", "today's default: a cubic window between losses (RFC 9438)"),
     entry("bbr", "bbr", "sack", "models bandwidth and RTT, paces; version 1 as in Linux"),

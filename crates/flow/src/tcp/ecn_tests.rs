@@ -165,3 +165,62 @@ fn a_delayed_acknowledgement_tells_of_the_last_arrival() {
     let ack = p.receiver.on_due(due).unwrap();
     assert_eq!(ack.arrived(), arrived, "when the packet came, not when the timer did");
 }
+
+/// TCP-Jersey's explicit retransmit: NewReno's inflation and deflation around a window that nobody
+/// reduced keep the flight at the window.
+#[test]
+fn a_repair_that_reduces_nothing_keeps_the_flight_and_ends_at_the_same_window() {
+    let mut p = Pair::new("jersey");
+    for _ in 0..3 {
+        round(&mut p, |_| false);
+    }
+    let first = p.wire[0].seq;
+    let mut lost = vec![first, first + 5, first + 11];
+    // A hole per round trip.
+    for n in 0..3 {
+        p.round(|d| match lost.iter().position(|l| *l == d.seq) {
+            Some(i) => {
+                lost.remove(i);
+                false
+            }
+            None => true,
+        });
+        assert_eq!(window(&p), 32.0, "round {n}");
+        // New data for each duplicate, the hole, and what limited transmit lent.
+        assert!((28..=35).contains(&p.wire.len()), "round {n}: {}", p.wire.len());
+        assert!(p.wire.iter().all(|d| !d.has(Packet::CWR)), "nothing was reduced");
+    }
+    p.round(|_| true);
+    assert!(p.receiver.next_expected() > first + 11);
+    assert_eq!(p.sender.counters().retransmissions, 3);
+    assert!(window(&p) > 32.0, "and growth goes on");
+    assert_eq!(p.sender.counters().timeouts, 0);
+}
+
+#[test]
+fn a_mark_on_the_third_duplicate_reduces_a_window_that_a_loss_alone_leaves() {
+    // What follows the lost packet is marked from there on.
+    for (marked_from, reduced) in [(usize::MAX, false), (3, true), (20, true)] {
+        let mut p = Pair::new("jersey");
+        for _ in 0..3 {
+            round(&mut p, |_| false);
+        }
+        let before = window(&p);
+        let (lost, mut n) = (p.wire[0].seq, 0);
+        p.after_ms(50);
+        p.deliver_changed(|d| {
+            d.flags |= if n >= marked_from { Packet::CE } else { 0 };
+            n += 1;
+            d.seq != lost
+        });
+        assert_eq!(window(&p) < before, reduced, "{marked_from}: {}", window(&p));
+        assert_eq!(p.sender.counters().marks, u64::from(reduced));
+        let notices = p.wire.iter().filter(|d| d.has(Packet::CWR)).count();
+        assert!(notices <= usize::from(reduced), "{marked_from}: {notices}");
+        for _ in 0..4 {
+            round(&mut p, |_| false);
+        }
+        assert_eq!(p.sender.counters().marks, u64::from(reduced), "once");
+        assert_eq!(p.sender.counters().timeouts, 0);
+    }
+}
