@@ -11,6 +11,8 @@
 pub mod advice;
 pub mod event;
 pub mod list;
+#[cfg(any(test, feature = "trial"))]
+pub mod trial;
 
 mod bbr;
 mod cubic;
@@ -163,6 +165,11 @@ pub trait Controller: Send {
     /// keeps a retransmission timer (RFC 6298) and tells of a restart.
     fn keeps_own_timer(&self) -> bool {
         false
+    }
+    /// Whether it belongs under datagrams: it learns of losses by [`on_fate`](Controller::on_fate)
+    /// or from its receiver half, neither of which TCP has.
+    fn for_datagrams(&self) -> bool {
+        self.keeps_own_timer()
     }
     /// Slow-start threshold in segments, if it has one.
     fn ssthresh(&self) -> Option<f64> {

@@ -5,6 +5,9 @@ use crate::{Controller, Environment, ReceiverHalf};
 use crate::{bbr, cubic, fixed, jersey, reno, stpd, vegas, veno, westwood, westwood_plus};
 use narrows_base::{Card, Settings, Spec, SpecError};
 
+/// Builds a receiver half.
+pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverHalf>;
+
 /// A controller: its card, and how to build it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -13,7 +16,7 @@ pub struct Entry {
     /// Builds its sender half.
     pub build: fn(&Settings, &Environment) -> Box<dyn Controller>,
     /// Builds its receiver half, where the algorithm has one.
-    pub receiver: Option<fn(&Settings, &Environment) -> Box<dyn ReceiverHalf>>,
+    pub receiver: Option<BuildReceiver>,
 }
 
 /// A controller that needs nothing of its receiver but acknowledgements.
