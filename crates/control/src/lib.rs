@@ -20,12 +20,15 @@ mod fixed;
 mod jersey;
 mod reno;
 mod stpd;
+mod tfrc;
+mod tfwc;
 mod vegas;
 mod veno;
 mod westwood;
 mod westwood_plus;
 
 // Shared by controllers: mathematics and parts, not controllers.
+mod equation;
 mod fuzzy;
 mod hystart;
 mod linux;

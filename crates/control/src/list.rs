@@ -2,7 +2,8 @@
 //! `lib.rs` and its entry here; nothing else in the house knows its name.
 
 use crate::{Controller, Environment, ReceiverHalf};
-use crate::{bbr, cubic, fixed, jersey, reno, stpd, vegas, veno, westwood, westwood_plus};
+use crate::{bbr, cubic, fixed, jersey, reno, stpd, tfrc, tfwc, vegas, veno};
+use crate::{westwood, westwood_plus};
 use narrows_base::{Card, Settings, Spec, SpecError};
 
 /// Builds a receiver half.
@@ -39,6 +40,8 @@ pub const CONTROLLERS: &[Entry] = &[
     one_sided(&jersey::CARD, jersey::build),
     one_sided(&stpd::CARD, stpd::build),
     one_sided(&fixed::CARD, fixed::build),
+    Entry { card: &tfrc::CARD, build: tfrc::build, receiver: Some(tfrc::build_receiver) },
+    one_sided(&tfwc::CARD, tfwc::build),
 ];
 
 /// The controller of that name.

@@ -100,15 +100,18 @@ impl SendingEnd {
     pub fn srtt(&self) -> Duration {
         both!(self, s => s.srtt())
     }
-    /// What the application may send for now: the pacing rate, or the window per round trip, the
-    /// smaller; before the first round trip a second is assumed for it.
-    pub fn allowed(&self, packet_bytes: u32) -> Rate {
+    /// Application bits per second that may be sent for now: at the pacing rate or a window per
+    /// round trip, the smaller; before the first round trip a second is assumed for it.
+    pub fn allowed(&self) -> Rate {
+        let (payload, packet) = both!(self, s => s.sizes());
         let allowance = self.controller().allowance();
         let srtt = self.srtt();
         let srtt = if srtt == Duration::ZERO { 1.0 } else { srtt.as_secs_f64() };
-        let by_window = allowance.window * f64::from(packet_bytes) * 8.0 / srtt;
-        let by_rate = allowance.rate.map_or(f64::INFINITY, |r| r.as_bps() as f64);
-        Rate::from_bps_f64(by_window.min(by_rate).min(1e15))
+        let packets = allowance
+            .rate
+            .map_or(f64::INFINITY, |r| r.as_bps() as f64 / (f64::from(packet.max(1)) * 8.0));
+        let packets = packets.min(allowance.window / srtt);
+        Rate::from_bps_f64((packets * f64::from(payload) * 8.0).min(1e15))
     }
 }
 

@@ -5,7 +5,7 @@ use narrows_base::units::Unit;
 use narrows_base::{Card, Duration, Param, Settings, Spec, SpecError, Status, Stream, Time};
 
 /// All sources.
-pub const SOURCES: &[&Card] = &[&BULK, &TRANSFER, &TELNET, &CBR, &WEB];
+pub const SOURCES: &[&Card] = &[&BULK, &TRANSFER, &TELNET, &CBR, &VIDEO, &WEB];
 
 const BULK: Card = Card {
     name: "bulk",
@@ -91,6 +91,37 @@ const CBR: Card = Card {
     ],
     status: Status::Validated("mean rate, by test"),
 };
+const VIDEO: Card = Card {
+    name: "video",
+    summary: "frames at a steady pace whose size follows what the transport allows",
+    source: "-",
+    senses: "the transport's allowance at each frame",
+    sets: "application data",
+    params: &[
+        number("fps", Unit::None, "frames per second", 0.1, 1000.0, 25.0, "film and PAL"),
+        number(
+            "min",
+            Unit::BitsPerSecond,
+            "the encoder's lowest rate",
+            1.0,
+            1e12,
+            64e3,
+            "a talking head",
+        ),
+        number("max", Unit::BitsPerSecond, "its highest rate", 1.0, 1e12, 4e6, "1080p streams"),
+        number(
+            "key",
+            Unit::None,
+            "every so many frames a key frame; 0 is none",
+            0.0,
+            1e6,
+            0.0,
+            "frames alike unless told",
+        ),
+        number("key-size", Unit::None, "a key frame over the others", 1.0, 100.0, 4.0, "rough"),
+    ],
+    status: Status::Validated("frame sizes and mean rate, by test"),
+};
 const WEB: Card = Card {
     name: "web",
     summary: "short transfers: Poisson arrivals, heavy-tailed sizes, a connection each",
@@ -154,6 +185,7 @@ enum SourceKind {
     Transfer { bytes: u64 },
     Telnet { bytes: u64, interval: f64 },
     Cbr { gap: Duration, bytes: u64, on: f64, off: f64 },
+    Video { fps: f64, min: f64, max: f64, key: u64, key_size: f64 },
     Web { rate: f64, mean: f64, shape: f64 },
 }
 
@@ -186,6 +218,24 @@ impl SourceSpec {
                 on: s.number("on"),
                 off: s.number("off"),
             },
+            "video" => {
+                let (min, max) = (s.number("min"), s.number("max"));
+                if min > max {
+                    return Err(SpecError::new(format!(
+                        "video: min ({}) is above max ({})",
+                        Unit::BitsPerSecond.show(min),
+                        Unit::BitsPerSecond.show(max)
+                    )));
+                }
+                let key = s.number("key") as u64;
+                SourceKind::Video {
+                    fps: s.number("fps"),
+                    min,
+                    max,
+                    key,
+                    key_size: s.number("key-size"),
+                }
+            }
             "web" => SourceKind::Web {
                 rate: s.number("rate"),
                 mean: s.number("mean"),
@@ -222,7 +272,7 @@ impl SourceSpec {
 
     /// A running source for one flow; `stream` is its own luck.
     pub(crate) fn start(&self, stream: Stream) -> Source {
-        Source { kind: self.kind, stream, on_until: Time::ZERO }
+        Source { kind: self.kind, stream, on_until: Time::ZERO, frame: 0 }
     }
 }
 
@@ -232,26 +282,45 @@ pub(crate) struct Source {
     kind: SourceKind,
     stream: Stream,
     on_until: Time,
+    frame: u64,
 }
 
 impl Source {
     /// One file of so many bytes.
     pub(crate) fn transfer(bytes: u64) -> Source {
         let kind = SourceKind::Transfer { bytes };
-        Source { kind, stream: narrows_base::Luck::seed(0).stream(), on_until: Time::ZERO }
+        Source {
+            kind,
+            stream: narrows_base::Luck::seed(0).stream(),
+            on_until: Time::ZERO,
+            frame: 0,
+        }
     }
     /// Whether it hands over everything at its first write.
     pub(crate) fn is_finite(&self) -> bool {
         matches!(self.kind, SourceKind::Transfer { .. })
     }
-    /// The application's turn at `now`: bytes to hand over, and when its next turn is.
-    pub(crate) fn write(&mut self, now: Time) -> (u64, Time) {
+    /// The application's turn at `now`: bytes to hand over, and when its next turn is. `allowed`
+    /// tells the application bits per second that the transport allows at present.
+    pub(crate) fn write(&mut self, now: Time, allowed: impl FnOnce() -> f64) -> (u64, Time) {
         match self.kind {
             SourceKind::Bulk | SourceKind::Web { .. } => (u64::MAX, Time::NEVER),
             SourceKind::Transfer { bytes } => (bytes, Time::NEVER),
             SourceKind::Telnet { bytes, interval } => {
                 let gap = Duration::from_secs_f64(self.stream.exponential(interval));
                 (bytes, now + gap.max(Duration::from_nanos(1)))
+            }
+            SourceKind::Video { fps, min, max, key, key_size } => {
+                // The mean over a group of frames is the rate, however large its key frame.
+                let share = if key == 0 {
+                    1.0
+                } else {
+                    let usual = key as f64 / (key as f64 - 1.0 + key_size);
+                    if self.frame.is_multiple_of(key) { usual * key_size } else { usual }
+                };
+                self.frame += 1;
+                let bytes = allowed().clamp(min, max) * share / fps / 8.0;
+                (bytes.max(1.0) as u64, now + Duration::from_secs_f64(1.0 / fps))
             }
             SourceKind::Cbr { gap, bytes, on, off } => {
                 let next = now + gap;
@@ -293,13 +362,28 @@ mod tests {
             let mut s = read(text).start(stream());
             let (mut now, mut bytes) = (Time::ZERO, 0);
             while now < Time::from_secs_f64(20_000.0) {
-                let (b, next) = s.write(now);
+                let (b, next) = s.write(now, || 0.0);
                 bytes += b;
                 now = next;
             }
             let rate = bytes as f64 * 8.0 / now.as_secs_f64();
             assert!((rate / expected - 1.0).abs() < 0.06, "{text}: {rate}");
         }
+    }
+
+    #[test]
+    fn video_follows_the_allowance_between_its_bounds() {
+        let text = "video(fps=20,min=80kbit/s,max=800kbit/s,key=10,key-size=5)";
+        for (allowed, expected) in [(1e3, 80e3), (400e3, 400e3), (1e9, 800e3)] {
+            let mut s = read(text).start(stream());
+            let frames: Vec<u64> = (0..100).map(|_| s.write(Time::ZERO, || allowed).0).collect();
+            assert_eq!(s.write(Time::ZERO, || allowed).1, Time::ZERO + Duration::from_millis(50));
+            let rate = frames.iter().sum::<u64>() as f64 * 8.0 / 5.0;
+            assert!((rate / expected - 1.0).abs() < 0.01, "{rate} for {allowed}");
+            assert!(frames[0].abs_diff(5 * frames[1]) <= 5, "a key frame is five others");
+        }
+        let spec = Spec::parse("video(min=2mbit/s,max=1mbit/s)").unwrap();
+        assert!(SourceSpec::read(&spec).unwrap_err().to_string().contains("above max"));
     }
 
     #[test]

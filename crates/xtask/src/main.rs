@@ -1,6 +1,7 @@
 //! Developer commands, run as `cargo xtask COMMAND`.
 
 mod bench;
+mod story;
 mod validate;
 
 use std::process::{Command, ExitCode};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 const PAGE: &str = "docs/validation.md";
 const FORMS: &str = "closed-forms";
 const NS2: &str = "ns2";
+const STORY: &str = "story.md";
 
 /// What is written: paths from the workspace's root, and texts.
 type Written = BTreeMap<PathBuf, String>;
@@ -53,7 +54,17 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     // What could be judged is written even if something else could not be.
     if faults.is_empty() {
-        written.insert(PAGE.into(), all(&done, section.as_deref().unwrap_or_default()));
+        let path = root.join("experiments").join(STORY);
+        let text =
+            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let find = |id: &str| done.iter().find(|d| d.id == id).map(|d| d.judged.as_slice());
+        match crate::story::told(&text, find) {
+            Ok(story) => {
+                let page = all(&done, section.as_deref().unwrap_or_default(), &story);
+                written.insert(PAGE.into(), page);
+            }
+            Err(fault) => faults.push(fault),
+        }
     }
     let outcome = if check { compare(&root, &written) } else { write(&root, &written) };
     if let Err(fault) = outcome {
@@ -98,7 +109,7 @@ fn kept(folder: &Path) -> Result<Done, String> {
 }
 
 /// `docs/validation.md`.
-fn all(done: &[Done], ns2: &str) -> String {
+fn all(done: &[Done], ns2: &str, story: &str) -> String {
     let (forms, papers): (Vec<&Done>, Vec<&Done>) = done.iter().partition(|d| d.id == FORMS);
     let rows: String =
         papers.iter().map(|d| page::row(&d.id, &d.title, &d.judged) + "\n").collect();
@@ -117,8 +128,10 @@ fn all(done: &[Done], ns2: &str) -> String {
          [experiments/{FORMS}](../experiments/{FORMS}/README.md).\n\n{forms}\n\
          ## Against the papers\n\n\
          One folder per figure: the scenario as data, the stated numbers, ours, and a verdict.\n\n\
+         {story}\n\
+         ### All figures\n\n\
          | experiment | | reproduced | differs | impossible |\n|---|---|---|---|---|\n{rows}\n\
-         What differs or is impossible:\n\n{differs}",
+         ### What differs or is impossible\n\n{differs}",
         begin(NS2),
         end(NS2),
     )

@@ -24,3 +24,6 @@ mod waiting;
 pub use config::DatagramConfig;
 pub use receiver::Receiver;
 pub use sender::Sender;
+
+#[cfg(test)]
+mod pacing_tests;

@@ -120,6 +120,10 @@ impl Sender {
     pub fn acknowledged(&self) -> u64 {
         self.arrived
     }
+    /// Application bytes and bytes on the wire of a full packet.
+    pub(crate) fn sizes(&self) -> (u32, u32) {
+        (self.payload, self.payload + self.header)
+    }
     /// Smoothed round-trip time; zero before the first sample.
     pub fn srtt(&self) -> Duration {
         self.rtt.srtt()

@@ -118,6 +118,10 @@ impl Sender {
     pub fn acknowledged(&self) -> u64 {
         self.board.una
     }
+    /// Application bytes and bytes on the wire of a full packet.
+    pub(crate) fn sizes(&self) -> (u32, u32) {
+        (self.payload, self.payload + self.header)
+    }
     /// Smoothed round-trip time.
     pub fn srtt(&self) -> Duration {
         self.rtt.srtt()
