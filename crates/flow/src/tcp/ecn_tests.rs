@@ -1,6 +1,8 @@
 //! Stories of marks: what carries which flag, and who reacts when (RFC 3168 section 6.1).
 
+use crate::Protocol;
 use crate::tcp::pair::Pair;
+use crate::tcp::{Preset, TcpConfig};
 use narrows_base::{Duration, Packet};
 
 /// A round trip in which the routers mark what `marks` says, if it may be marked.
@@ -153,6 +155,39 @@ fn receiver_stamps_take_the_place_of_the_third_block() {
     p.tell(crate::Input::Packet(strange));
     assert_eq!(p.sender.acknowledged(), 1);
     assert!(p.sender.counters().retransmissions == 0);
+}
+
+/// A controller that shows what it was told of arrivals.
+#[derive(Default)]
+struct Witness(Option<f64>);
+impl narrows_control::Controller for Witness {
+    fn on_ack(&mut self, ack: &narrows_control::Ack) {
+        self.0 = ack.arrived.map(narrows_base::Time::as_secs_f64);
+    }
+    fn allowance(&self) -> narrows_control::Allowance {
+        narrows_control::Allowance::window(4.0)
+    }
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("arrived", self.0.unwrap_or(-1.0));
+    }
+}
+
+#[test]
+fn the_controller_is_told_when_its_packet_arrived() {
+    for (receiver_stamps, seen) in [(true, 0.1), (false, -1.0)] {
+        let config = TcpConfig { receiver_stamps, ecn: true, ..TcpConfig::preset(Preset::Rfc) };
+        let protocol = Protocol::custom("witness", config, |_| Box::new(Witness::default()));
+        let mut p = Pair::of(&protocol);
+        p.after_ms(50);
+        let packet = p.wire[0];
+        let ack = p.receiver.on_packet(p.now, &packet).unwrap();
+        // The acknowledgement dawdles.
+        p.after_ms(70);
+        p.tell(crate::Input::Packet(ack));
+        let mut told = 0.0;
+        p.sender.controller().watch(&mut |_, x| told = x);
+        assert_eq!(told, seen);
+    }
 }
 
 #[test]

@@ -25,8 +25,11 @@ pub(crate) struct Pair {
 impl Pair {
     pub fn new(spec: &str) -> Pair {
         let spec = Spec::parse(spec).unwrap();
-        let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
-        let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(1));
+        Pair::of(&Protocol::read(&spec, Preset::Rfc, 1000).unwrap())
+    }
+    /// Opened, with data without end, and the first window on the wire at 50 ms.
+    pub fn of(protocol: &Protocol) -> Pair {
+        let (sender, receiver) = tcp_ends(protocol, 0, Luck::seed(1));
         let mut pair = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
         pair.tell(Input::Open);
         pair.tell(Input::Data(u64::MAX));
