@@ -18,6 +18,7 @@ mod bbr;
 mod cubic;
 mod fixed;
 mod jersey;
+mod rap;
 mod reno;
 mod stpd;
 mod tfrc;

@@ -2,7 +2,7 @@
 //! `lib.rs` and its entry here; nothing else in the house knows its name.
 
 use crate::{Controller, Environment, ReceiverHalf};
-use crate::{bbr, cubic, fixed, jersey, reno, stpd, tfrc, tfwc, vegas, veno};
+use crate::{bbr, cubic, fixed, jersey, rap, reno, stpd, tfrc, tfwc, vegas, veno};
 use crate::{westwood, westwood_plus};
 use narrows_base::{Card, Settings, Spec, SpecError};
 
@@ -39,6 +39,7 @@ pub const CONTROLLERS: &[Entry] = &[
     one_sided(&westwood_plus::CARD, westwood_plus::build),
     one_sided(&jersey::CARD, jersey::build),
     one_sided(&stpd::CARD, stpd::build),
+    one_sided(&rap::CARD, rap::build),
     one_sided(&fixed::CARD, fixed::build),
     Entry { card: &tfrc::CARD, build: tfrc::build, receiver: Some(tfrc::build_receiver) },
     one_sided(&tfwc::CARD, tfwc::build),

@@ -80,6 +80,7 @@ pub const PROTOCOLS: &[Entry] = &[
     entry("stpd", "stpd", "sack", "a self-tuning PD controller keeps one packet queued (S0)"),
     entry("cubic", "cubic", "sack", "today's default: a cubic window between losses (RFC 9438)"),
     entry("bbr", "bbr", "sack", "models bandwidth and RTT, paces; version 1 as in Linux"),
+    media("rap", "rap", "TCP's additive increase and halving as a rate, without a window"),
     media("fixed", "fixed", "a constant bit rate that listens to nothing: the baseline"),
     media("tfrc", "tfrc", "the rate TCP would have, by equation: RFC 5348, or as in ns-2"),
     media("tfwc", "tfwc", "a window from TCP's equation and average loss interval: smooth (S1)"),
