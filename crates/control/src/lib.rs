@@ -21,6 +21,8 @@ mod jersey;
 mod rap;
 mod reno;
 mod stpd;
+mod tear;
+mod tear_wireless;
 mod tfrc;
 mod tfwc;
 mod vegas;

@@ -8,7 +8,9 @@
 //! timeout is 1.2 SRTT + 4 RTTVAR, and a source that used less than half of its rate earns no
 //! more. Departures: SRTT and RTTVAR are RFC 6298's (ns-2's gain is a half); one timer that ACKs
 //! restart stands for a timer per packet; a mark counts as a loss (RFC 3168); steps are at least
-//! 1 ms apart, and a packet leaves every 64 s whatever happens, as TFRC's (RFC 5348 section 4.3).
+//! 1 ms apart and earn nothing without an ACK, or the rate would never fall below a packet per
+//! round trip on a dead path; and a packet leaves every 64 s whatever happens, as TFRC's (RFC 5348
+//! section 4.3).
 
 use crate::{Ack, Allowance, Controller, Environment, Fate, Sent, bounded, positive, smooth};
 use narrows_base::card::Kind;
@@ -64,6 +66,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         timeout: Duration::from_secs(2),
         cut_at: None,
         sent: 0,
+        acked: false,
         step: Time::NEVER,
         timer: Time::NEVER,
         short: None,
@@ -85,6 +88,8 @@ struct Rap {
     cut_at: Option<Time>,
     /// Packets sent since the last step.
     sent: u64,
+    /// Whether an ACK came since the last step.
+    acked: bool,
     /// When the rate rises next.
     step: Time,
     timer: Time,
@@ -99,7 +104,7 @@ impl Rap {
     }
     fn begin_step(&mut self, now: Time) {
         self.step = now + self.period();
-        self.sent = 0;
+        (self.sent, self.acked) = (0, false);
     }
     fn set(&mut self, rate: f64) {
         self.rate = bounded(rate, LEAST).min(MOST);
@@ -128,6 +133,7 @@ impl Controller for Rap {
     }
 
     fn on_ack(&mut self, ack: &Ack) {
+        self.acked = true;
         let first = self.srtt.is_none();
         self.srtt = Some(ack.srtt);
         let deviation = ack.rttvar.saturating_mul(4);
@@ -150,7 +156,8 @@ impl Controller for Rap {
         }
         if now >= self.step {
             let period = self.period().as_secs_f64();
-            if self.sent as f64 >= 0.5 * self.rate * period {
+            // Below two packets per step, a step may pass without one.
+            if self.acked && self.sent as f64 >= (0.5 * self.rate * period).floor() {
                 self.set(self.rate + self.increase / period);
             }
             self.begin_step(now);

@@ -108,6 +108,7 @@ fn a_loss_halves_and_the_rest_of_its_flight_is_not_paid_again() {
         assert_eq!(r.packets_per_s(), 25.0);
         // And the next step is a round trip after that.
         let cut = r.story.now;
+        r.ack();
         assert_eq!(r.story.controller.next_tick().since(cut), Duration::from_millis(100));
     }
 }
@@ -136,6 +137,10 @@ fn a_silence_halves_once_for_each_packet_that_waits_in_vain() {
         }
     }
     assert!((r.packets_per_s() - 1.0 / 64.0).abs() < 1e-3, "never below one packet in 64 s");
+    // The path is back: one ACK is enough to climb again.
+    r.ack();
+    r.tick();
+    assert!(r.packets_per_s() > 10.0, "{}", r.packets_per_s());
 }
 
 #[test]

@@ -19,13 +19,8 @@ use crate::result::RunResult;
 use crate::series::{self, FlowSeries, QueueSeries};
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
-<<<<<<< HEAD
 use narrows_flow::{Input, Output};
-use narrows_path::{Link, Meter};
-=======
-use narrows_flow::tcp::{Input, Output};
 use narrows_path::Link;
->>>>>>> queues
 
 const NONE: u32 = u32::MAX;
 /// Events between two calls of the progress function.

@@ -31,10 +31,10 @@ impl Bytes<'_> {
             _ => self.wide(44),
         }
     }
-    /// A round trip of at most 68 s: a controller that keeps to the rate of its path's ACKs owes
-    /// a packet within the hour.
+    /// A round trip of at most 8.6 s: at the worst loss rate TCP's equation allows a packet
+    /// each 240 round trips, which is within the hour.
     fn rtt(&mut self) -> u64 {
-        self.nanos() & ((1 << 36) - 1)
+        self.nanos() & ((1 << 33) - 1)
     }
     /// Mostly 0, 1 or 2, sometimes a hundred thousand.
     fn count(&mut self) -> u64 {
