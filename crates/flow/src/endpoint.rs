@@ -43,6 +43,8 @@ pub struct Counters {
     pub episodes: u64,
     /// Packets that the sender counts as lost: segments sent again, or datagrams that never came.
     pub lost: u64,
+    /// Reactions to routers' marks, at most one per window (TCP with ECN only).
+    pub marks: u64,
     /// Writes of the application that waited too long and were never sent (datagrams only).
     pub expired: u64,
 }

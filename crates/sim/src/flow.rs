@@ -140,6 +140,7 @@ impl FlowStats {
             retransmissions: now.retransmissions - base.retransmissions,
             timeouts: now.timeouts - base.timeouts,
             episodes: now.episodes - base.episodes,
+            marks: now.marks - base.marks,
             lost_packets: now.lost - base.lost,
             expired: now.expired - base.expired,
             bins_1s,

@@ -52,6 +52,8 @@ pub struct FlowResult {
     pub timeouts: u64,
     /// Loss episodes found without a timeout; for datagrams, loss events a round trip apart.
     pub episodes: u64,
+    /// Reactions to routers' marks (ECN), at most one per window; TCP only.
+    pub marks: u64,
     /// Packets that the sender counts as lost.
     pub lost_packets: u64,
     /// Writes of the application that waited too long to be sent (datagrams only).

@@ -70,6 +70,12 @@ pub struct TcpConfig {
     pub halve: Halve,
     /// Receive window in segments.
     pub receive_window: u64,
+    /// Explicit congestion notification at both ends (RFC 3168).
+    pub ecn: bool,
+    /// Whether acknowledgements carry the time at which the packet that triggered them arrived,
+    /// by the receiver's clock (RFC 7323 TSval). A simulated packet has no room of its own for it:
+    /// it takes the place of the third SACK block.
+    pub receiver_stamps: bool,
 }
 
 impl TcpConfig {
@@ -94,6 +100,8 @@ impl TcpConfig {
             once_per_window: true,
             halve: Halve::Flight,
             receive_window: u64::MAX,
+            ecn: false,
+            receiver_stamps: false,
         };
         match preset {
             Preset::Rfc => rfc,

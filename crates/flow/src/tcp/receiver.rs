@@ -1,6 +1,7 @@
 //! The receiving side: reassembly, acknowledgements, SACK blocks, delayed ACKs.
 
 use super::config::TcpConfig;
+use super::ecn::ReceiverEcn;
 use crate::ranges::Ranges;
 use narrows_base::{Packet, Time};
 
@@ -26,6 +27,10 @@ pub struct Receiver {
     unacked: u32,
     echo: (Time, u32),
     ack_due: Time,
+    ecn: ReceiverEcn,
+    /// Whether ACKs carry `arrived`, when the packet that came last did.
+    stamps: bool,
+    arrived: Time,
     /// ACK packets sent: their number for losses.
     acks: u32,
     luck: u64,
@@ -48,6 +53,9 @@ impl Receiver {
             unacked: 0,
             echo: (Time::ZERO, 0),
             ack_due: Time::NEVER,
+            ecn: ReceiverEcn::new(config.ecn),
+            stamps: config.receiver_stamps,
+            arrived: Time::ZERO,
             acks: 0,
             luck: luck ^ 0xAC0_AC0,
         }
@@ -58,6 +66,10 @@ impl Receiver {
     pub fn on_packet(&mut self, now: Time, p: &Packet) -> Option<Packet> {
         if p.has(Packet::CORRUPT) {
             return None;
+        }
+        self.arrived = now;
+        if p.seq >= self.next {
+            self.ecn.arrived(p);
         }
         let in_order = p.seq == self.next;
         if in_order && self.held.is_empty() {
@@ -147,7 +159,7 @@ impl Receiver {
         self.ack_due = Time::NEVER;
         self.acks = self.acks.wrapping_add(1);
         let sack = if self.held.is_empty() { [(0, 0); 3] } else { self.blocks() };
-        Packet {
+        let mut ack = Packet {
             seq: self.next,
             stamp: self.echo.0,
             number: self.echo.1,
@@ -156,8 +168,12 @@ impl Receiver {
             flow: self.flow,
             size: self.ack_bytes,
             hop: 0,
-            flags: Packet::ACK | flags,
+            flags: Packet::ACK | flags | self.ecn.ack_flags(),
+        };
+        if self.stamps {
+            ack.set_arrived(self.arrived);
         }
+        ack
     }
 
     fn blocks(&self) -> [(u32, u32); 3] {

@@ -2,71 +2,9 @@
 
 use super::*;
 use crate::protocol::Protocol;
-use crate::tcp::{Preset, Receiver};
-use crate::{ReceivingEnd, SendingEnd};
+use crate::tcp::Preset;
+use crate::tcp::pair::{Pair, tcp_ends};
 use narrows_base::{Luck, Spec};
-
-fn tcp_ends(protocol: &Protocol, flow: u32, luck: Luck) -> (Sender, Receiver) {
-    match protocol.endpoints(flow, luck) {
-        (SendingEnd::Tcp(sender), ReceivingEnd::Tcp(receiver)) => (sender, receiver),
-        _ => panic!("{} speaks TCP", protocol.label()),
-    }
-}
-
-/// A sender and a receiver with nothing between them: packets arrive when the story says so.
-struct Pair {
-    sender: Sender,
-    receiver: Receiver,
-    now: Time,
-    /// Packets that left the sender and were not delivered yet.
-    wire: Vec<Packet>,
-}
-
-impl Pair {
-    fn new(spec: &str) -> Pair {
-        let spec = Spec::parse(spec).unwrap();
-        let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
-        let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(1));
-        let mut pair = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
-        pair.tell(Input::Open);
-        pair.tell(Input::Data(u64::MAX));
-        pair.after_ms(50);
-        pair.deliver(|_| true);
-        pair
-    }
-    fn after_ms(&mut self, ms: u64) {
-        self.now += Duration::from_millis(ms);
-    }
-    fn tell(&mut self, input: Input) {
-        self.sender.handle(self.now, input);
-        while let Output::Send(p) = self.sender.poll(self.now) {
-            self.wire.push(p);
-        }
-    }
-    /// Delivers what is on the wire, except what `passes` refuses; answers come at once.
-    fn deliver(&mut self, mut passes: impl FnMut(&Packet) -> bool) {
-        for p in std::mem::take(&mut self.wire) {
-            if !passes(&p) {
-                continue;
-            }
-            if let Some(ack) = self.receiver.on_packet(self.now, &p) {
-                self.tell(Input::Packet(ack));
-            }
-        }
-    }
-    /// A round trip of 50 ms.
-    fn round(&mut self, passes: impl FnMut(&Packet) -> bool) {
-        self.after_ms(50);
-        self.deliver(passes);
-    }
-    fn seqs(&self) -> Vec<u64> {
-        self.wire.iter().map(|p| p.seq).collect()
-    }
-    fn timeout(&mut self) {
-        self.now = self.sender.rto_due();
-        self.tell(Input::Due);
-    }
-}
 
 #[test]
 fn data_follow_the_opening_by_one_round_trip() {
