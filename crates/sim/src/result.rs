@@ -153,9 +153,9 @@ pub struct LinkGroup {
 /// A time series: named columns of equal length.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// `flow` or `link`.
+    /// `flow` or `link`; the laboratory adds `group`.
     pub kind: &'static str,
-    /// The flow's or link's name.
+    /// The flow's, link's or group's name.
     pub name: String,
     /// The group's name; empty for links.
     pub group: String,
