@@ -270,36 +270,32 @@ pub const MEASURES: &[Measure] = &[
     },
     // Smoothness on the other time scales, and how fast goodput changes.
     roughness(
-        [
-            "cov_100ms",
-            "Roughness over 0.1 s",
-            "coefficient of variation over 0.1 s bins, as cov_1s",
-        ],
+        ["cov_100ms", "Roughness over 0.1 s", "as cov_1s, over 0.1 s bins"],
         |v| mean_roughness(v, 0, |r| r.cov),
         |f, _| one_roughness(f, 0, |r| r.cov),
     ),
     roughness(
-        ["cov_200ms", "Roughness over 0.2 s", "the same over 0.2 s bins"],
+        ["cov_200ms", "Roughness over 0.2 s", "as cov_1s, over 0.2 s bins"],
         |v| mean_roughness(v, 1, |r| r.cov),
         |f, _| one_roughness(f, 1, |r| r.cov),
     ),
     roughness(
-        ["cov_500ms", "Roughness over 0.5 s", "the same over 0.5 s bins"],
+        ["cov_500ms", "Roughness over 0.5 s", "as cov_1s, over 0.5 s bins"],
         |v| mean_roughness(v, 2, |r| r.cov),
         |f, _| one_roughness(f, 2, |r| r.cov),
     ),
     roughness(
-        ["cov_2s", "Roughness over 2 s", "the same over 2 s bins"],
+        ["cov_2s", "Roughness over 2 s", "as cov_1s, over 2 s bins"],
         |v| mean_roughness(v, 4, |r| r.cov),
         |f, _| one_roughness(f, 4, |r| r.cov),
     ),
     roughness(
-        ["cov_5s", "Roughness over 5 s", "the same over 5 s bins"],
+        ["cov_5s", "Roughness over 5 s", "as cov_1s, over 5 s bins"],
         |v| mean_roughness(v, 5, |r| r.cov),
         |f, _| one_roughness(f, 5, |r| r.cov),
     ),
     roughness(
-        ["cov_10s", "Roughness over 10 s", "the same over 10 s bins"],
+        ["cov_10s", "Roughness over 10 s", "as cov_1s, over 10 s bins"],
         |v| mean_roughness(v, 6, |r| r.cov),
         |f, _| one_roughness(f, 6, |r| r.cov),
     ),
@@ -314,12 +310,12 @@ pub const MEASURES: &[Measure] = &[
         |f, _| one_roughness(f, 0, |r| r.change),
     ),
     roughness(
-        ["rate_change_1s", "Rate of change over 1 s", "the same of neighbouring 1 s bins"],
+        ["rate_change_1s", "Rate of change over 1 s", "as rate_change_100ms, of 1 s bins"],
         |v| mean_roughness(v, 3, |r| r.change),
         |f, _| one_roughness(f, 3, |r| r.change),
     ),
     roughness(
-        ["rate_change_10s", "Rate of change over 10 s", "the same of neighbouring 10 s bins"],
+        ["rate_change_10s", "Rate of change over 10 s", "as rate_change_100ms, of 10 s bins"],
         |v| mean_roughness(v, 6, |r| r.change),
         |f, _| one_roughness(f, 6, |r| r.change),
     ),
