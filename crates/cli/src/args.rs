@@ -169,7 +169,7 @@ pub struct Output {
 
 #[derive(Args)]
 pub struct List {
-    /// protocols, controllers, recoveries, queues, losses, sources or links
+    /// protocols, controllers, recoveries, queues, losses, sources, links or measures
     #[arg(value_name = "KIND")]
     pub kind: Option<String>,
     /// One of them in detail: source, parameters, validation

@@ -145,8 +145,8 @@ fn everything_listed_can_be_shown_in_detail() {
     let all: serde_json::Value = serde_json::from_slice(&all.stdout).unwrap();
     let all = all.as_array().unwrap();
     assert!(all.len() > 40);
-    for kind in ["protocols", "controllers", "recoveries", "queues", "losses", "sources", "links"] {
-        let item = all.iter().find(|i| i["kind"] == kind).unwrap();
+    for kind in narrows_lab::catalogue::KINDS {
+        let item = all.iter().find(|i| i["kind"] == *kind).unwrap();
         let name = item["name"].as_str().unwrap();
         let out = narrows(folder.path(), &["list", kind, name]);
         assert!(out.status.success() && text(&out.stdout).contains("status"), "{kind} {name}");

@@ -23,6 +23,7 @@ pub mod parquet;
 pub mod picture;
 pub mod plan;
 pub mod report;
+pub mod response;
 pub mod route;
 pub mod scenario;
 pub mod scenario_file;

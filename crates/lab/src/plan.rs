@@ -1,5 +1,9 @@
 //! A checked scenario: routes found, protocols read, ready to be run with any seed.
 
+mod steps;
+
+pub use steps::Step;
+
 use crate::route::Map;
 use crate::scenario::{Flows, Own, Scenario, Speaks};
 use crate::way::{LONGEST, Room, Way, loss_text, rate_text, room_text};

@@ -199,6 +199,12 @@ impl Receiver {
     pub fn delivered(&self) -> u64 {
         self.delivered
     }
+    /// Distinct application bytes that came, in order or not.
+    pub fn received(&self) -> u64 {
+        let held: u64 = self.held.iter().map(|(from, to)| to - from).sum();
+        let missing: u64 = self.short.iter().map(|s| u64::from(s.1)).sum();
+        self.delivered + (held * u64::from(self.payload)).saturating_sub(missing)
+    }
     /// Next segment expected.
     pub fn next_expected(&self) -> u64 {
         self.next
@@ -258,6 +264,11 @@ mod tests {
             r.on_packet(Time::ZERO, &p);
         }
         assert_eq!(r.delivered(), 960 + 100 + 960);
+        // Out of order a segment has come, but nothing is delivered.
+        short.seq = 6;
+        r.on_packet(Time::ZERO, &data(5));
+        r.on_packet(Time::ZERO, &short);
+        assert_eq!((r.delivered(), r.received()), (960 + 100 + 960, 2 * 960 + 100 + 960 + 100));
     }
 
     #[test]

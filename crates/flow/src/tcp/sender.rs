@@ -107,7 +107,8 @@ impl Sender {
     }
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
-        self.counters
+        // What is sent again is what the sender holds for lost, rightly or not.
+        Counters { lost: self.counters.retransmissions, ..self.counters }
     }
     /// Segments sent and not cumulatively acknowledged (FlightSize).
     #[inline]

@@ -4,7 +4,7 @@ use crate::measure::{MEASURES, Measure};
 use crate::outcome::{Estimate, Outcome};
 
 /// The measures of the table before "all measures" is asked for, in this order.
-const FIRST: [&str; 12] = [
+const FIRST: [&str; 14] = [
     "goodput_bps",
     "share",
     "theta",
@@ -17,10 +17,12 @@ const FIRST: [&str; 12] = [
     "timeouts",
     "cov_1s",
     "jain",
+    "halving_s",
+    "takeup_s",
 ];
 
 /// The measures drawn as bars, in the table's order.
-const BARS: [&str; 9] = [
+const BARS: [&str; 11] = [
     "goodput_bps",
     "share",
     "completion_s",
@@ -30,6 +32,8 @@ const BARS: [&str; 9] = [
     "loss_rate",
     "timeouts",
     "cov_1s",
+    "halving_s",
+    "takeup_s",
 ];
 
 /// A measure as this outcome shows it: with one unit for all protocols.

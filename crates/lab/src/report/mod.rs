@@ -116,7 +116,7 @@ fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
          <div class=\"scroll\">{}</div></section>\n\
          <section id=\"sides\"><h2>Side by side</h2><noscript><p>The charts need JavaScript; \
          the tables do not.</p></noscript><div class=\"wide\" id=\"trade\"></div>\
-         <div class=\"grid\" id=\"bars\"></div></section>\n",
+         <div class=\"wide\" id=\"smooth\"></div><div class=\"grid\" id=\"bars\"></div></section>\n",
         table::comparison(outcome, shown)
     );
 }

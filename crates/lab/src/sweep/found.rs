@@ -2,6 +2,7 @@
 
 use crate::measure::{MEASURES, View};
 use crate::plan::Plan;
+use crate::response::Response;
 use narrows_base::Duration;
 use narrows_sim::{RunResult, Table};
 use std::fmt::Write as _;
@@ -44,7 +45,8 @@ impl Found {
             .map(|group| {
                 let others = plan.others(group);
                 let link = &result.links[plan.bottleneck(group)];
-                let view = View { run: result, group, link, others: &others };
+                let response = Response::of(plan, 0, result, group);
+                let view = View { run: result, group, link, others: &others, response: &response };
                 MEASURES.iter().map(|m| (m.of)(&view)).collect()
             })
             .collect();
