@@ -29,6 +29,7 @@ pub mod scenario_file;
 pub mod side;
 pub mod stats;
 pub mod summary;
+pub mod sweep;
 pub mod way;
 
 pub use compare::Question;

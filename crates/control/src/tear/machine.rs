@@ -280,7 +280,8 @@ impl Machine {
 
     fn begin_round(&mut self) {
         self.arrived = 0;
-        self.last_cwnd = self.cwnd as u64;
+        // Ten tenths are a whole, whatever a float says.
+        self.last_cwnd = (self.cwnd + 1e-6) as u64;
     }
     fn begin_epoch(&mut self) {
         self.state = match self.growth {

@@ -10,19 +10,23 @@
 //!   learned.
 //! - A radio link's delay varies from packet to packet. A queue does not: so the least of the last
 //!   half to whole RTT counts, four packets or more.
-//! - R1 lies a share of the least RTT above the base, or a few packets' transmission times where
-//!   that is more; R2 twice as far. So a buffer of a third of the bandwidth-delay product is
-//!   enough to be heard without loss.
-//! - A delay that does not yield is not ours. Once half of what arrived before is gone, a queue of
-//!   ours would be served at the other half, in twice its delay. If after that time (two RTTs at
-//!   least) the delay is still above half of what it was, then it is a radio link's slow variation
-//!   or another's queue: both thresholds move up by it (at most 0.6 of the least RTT, as far as S4's
-//!   R1 lies above the 500 ms that it saw), the window returns to half of what arrived per RTT before
-//!   the cuts, and the allowance is forgotten with a half-life of about 30 s.
+//! - R1 lies 0.12 of the least RTT above the base, or three packets' transmission times where that
+//!   is more; R2 twice as far. So a buffer of a third of the bandwidth-delay product, or of eight
+//!   packets, is enough to be heard before it loses.
+//! - A cut does not wait for the average: while DOWN the rate is half of what arrived when DOWN began.
+//!   A queue of ours is then served at the other half, in twice its delay. So the next cut comes only
+//!   when that time and two RTTs are over, and only if the delay is still above R1.
+//! - A delay that does not yield is not ours. If after that time it is above half of its peak, it is
+//!   a radio link's slow variation, a new route, or another's queue: both thresholds move up by it,
+//!   and the window returns to what arrived per RTT. Every 5 s a tenth of the allowance is
+//!   forgotten, and half of it when a delay does yield.
+//! - Beside another's queue delay cannot keep it short, and reacting to delay alone would starve. So
+//!   while there is an allowance larger than the margins, a loss at a delay above half of it cuts the
+//!   window once, as in TEAR. Without allowance, losses change nothing.
 //! - Where a buffer is too short to be heard nothing would stop the growth, and a queue that never
 //!   empties would in the end be taken for the path's own delay. So the rate is at most 1.5 times
-//!   what arrives, and where a fifth of the last few hundred packets is missing, more than any
-//!   radio link worth using loses, the window is cut once and the count begins anew.
+//!   what arrives, and where a fifth of the last few hundred packets is missing, more than a radio
+//!   link worth using loses, the window is cut once and the count goes on from zero.
 
 use super::machine::Told;
 use crate::Arrival;
@@ -33,6 +37,9 @@ const SHARE: f64 = 0.12;
 const PACKETS: f64 = 3.0;
 /// Or so many seconds.
 const LEAST: f64 = 0.002;
+/// Or so many times the noise; and the gain of its mean.
+const NOISE: f64 = 2.0;
+const NOISE_GAIN: f64 = 1.0 / 16.0;
 /// R2 is so many times as far above the base as R1.
 const SPREAD: f64 = 2.0;
 /// A share of missing packets that is congestion whatever the delay says; and the gain of its mean.
@@ -136,7 +143,7 @@ impl Hysteresis {
     }
     /// Most packets per second where they come `between` seconds apart.
     pub fn most(&self, between: f64) -> f64 {
-        if self.is_adaptive() { MOST_RATE / between.max(1e-9) } else { f64::INFINITY }
+        MOST_RATE / between.max(1e-9)
     }
     /// Most packets per second for now: while DOWN, half of what arrived before.
     pub fn drain(&self) -> f64 {
@@ -219,16 +226,17 @@ impl Hysteresis {
         let waited = std::mem::take(&mut self.waiting);
         self.once = false;
         let (delay, ..) = self.judged();
-        if let Thresholds::Adaptive(path) = &mut self.thresholds {
-            if waited && self.down {
-                if delay > 0.5 * self.before {
-                    path.foreign = delay;
-                    self.down = false;
-                    return (self.arrivals * rtt).clamp(1.0, cwnd.max(1.0));
-                }
-                (self.before, self.arrivals) = (delay, self.now.min(self.arrivals / 2.0));
-            }
+        if !waited || !self.down {
+            return (cwnd / 2.0).max(1.0);
         }
+        if delay > 0.5 * self.before {
+            if let Thresholds::Adaptive(path) = &mut self.thresholds {
+                path.foreign = delay;
+            }
+            self.down = false;
+            return (self.arrivals * rtt).clamp(1.0, cwnd.max(1.0));
+        }
+        (self.before, self.arrivals) = (delay, self.now.min(self.arrivals / 2.0));
         (cwnd / 2.0).max(1.0)
     }
 }
@@ -249,6 +257,8 @@ struct Path {
     past: Option<f64>,
     few: u32,
     half_since: f64,
+    /// Smoothed difference between one half RTT's least delay and the next's, in seconds.
+    noise: f64,
     /// Delay above the base, in seconds.
     queued: f64,
     /// Delay above the base that is not ours.
@@ -280,6 +290,9 @@ impl Path {
         self.few += 1;
         if self.few >= FEW && now - self.half_since >= told.srtt / 2.0 {
             let least = self.now.take().unwrap_or(way);
+            if let Some(past) = self.past {
+                self.noise += NOISE_GAIN * ((least - past).abs() - self.noise);
+            }
             let both = self.past.map_or(least, |x| x.min(least));
             self.queued = (both - self.base.least().unwrap_or(both)).max(0.0);
             self.past = Some(least);
@@ -291,8 +304,11 @@ impl Path {
     }
     fn margin(&self) -> f64 {
         let packets = PACKETS * self.between.least().unwrap_or(0.0);
-        // A slow flow's packets may never stand in one queue: not more than an RTT is believed.
-        (SHARE * self.least_rtt()).max(packets.min(self.least_rtt())).max(LEAST)
+        let path = SHARE * self.least_rtt();
+        let noise = NOISE * self.noise;
+        // A slow flow's packets may never stand in one queue, and a queue that comes and goes is no
+        // noise: not more than an RTT is believed.
+        path.max(packets.max(noise).min(self.least_rtt())).max(LEAST)
     }
 }
 

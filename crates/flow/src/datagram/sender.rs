@@ -274,7 +274,6 @@ impl Sender {
         if self.pending.len() > MOST_PENDING {
             self.resolve_below(now, self.unresolved + 1);
         }
-        self.acked = self.acked.max(self.unresolved);
         self.counters.sent += 1;
         if self.rto_due.is_never() && !self.own_timer {
             self.arm_timer(now);

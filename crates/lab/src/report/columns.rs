@@ -70,7 +70,7 @@ pub(super) fn shown(outcome: &Outcome) -> Vec<Shown> {
 }
 
 /// The unit to show and its factor, for values of a base unit up to `largest`.
-pub(super) fn unit(base: &'static str, largest: f64) -> (&'static str, f64) {
+pub(crate) fn unit(base: &'static str, largest: f64) -> (&'static str, f64) {
     match base {
         "bit/s" if largest >= 1e9 => ("Gbit/s", 1e-9),
         "bit/s" if largest >= 1e6 => ("Mbit/s", 1e-6),
