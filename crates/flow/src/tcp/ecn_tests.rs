@@ -21,7 +21,12 @@ fn window(p: &Pair) -> f64 {
 
 #[test]
 fn new_data_are_ecn_capable_and_copies_and_the_opening_are_not() {
-    for (spec, capable) in [("newreno(ecn=on)", true), ("newreno", false)] {
+    for (spec, capable) in [
+        ("newreno(ecn=on)", true),
+        ("newreno", false),
+        ("jersey", true),
+        ("jersey(ecn=off)", false),
+    ] {
         let mut p = Pair::new(spec);
         assert!(p.wire.iter().all(|d| d.has(Packet::ECT) == capable), "{spec}");
         round(&mut p, |_| false);
