@@ -151,7 +151,9 @@ impl Sender {
         self.resolve_below(now, self.reported.saturating_sub(MARGIN + 1));
         let rtt = now.since(p.stamp);
         self.rtt.observe(rtt);
-        self.rtt.sample(rtt, p.stamp);
+        if !self.own_timer {
+            self.rtt.sample(rtt, p.stamp);
+        }
         let round_start = p.seq > self.round_end;
         if round_start {
             self.round += 1;
