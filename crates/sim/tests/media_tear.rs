@@ -230,3 +230,12 @@ fn fixed_thresholds_do_on_radio_what_s4_saw() {
     let adaptive = mean(RADIO, &[("tear-wireless", 1)]);
     assert!(adaptive.kbps[0] > m.kbps[0] && adaptive.cov[0] < m.cov[0], "{adaptive:?}");
 }
+
+/// S4 figure 4.4: four flows got 62 to 70 kbit/s.
+#[test]
+fn tear_flows_are_fair_to_each_other() {
+    let r = go(FAST, &[("tear", 4)], 330.0, 1);
+    let bytes: Vec<u64> = r.groups[0].flows.iter().map(|f| f.goodput_bytes).collect();
+    let (least, most) = (bytes.iter().min().unwrap(), bytes.iter().max().unwrap());
+    assert!(least * 10 > most * 8, "{bytes:?}");
+}

@@ -2,6 +2,7 @@
 
 use super::super::machine::{Machine, State};
 use super::super::smoothing::{History, SHIFTS};
+use super::super::told::Told;
 use super::*;
 use crate::Advice;
 use narrows_base::{Duration, Time};
