@@ -11,7 +11,7 @@ pub const TCP_PARAMS: &[Param] = &[
     Param {
         name: "recovery",
         help: "how losses are repaired",
-        kind: Kind::Choice(&["default", "tahoe", "reno", "newreno", "sack", "vegas"]),
+        kind: Kind::Choice(&["default", "tahoe", "reno", "newreno", "sack", "sack1", "vegas"]),
         origin: "the protocol's own, see narrows list recoveries",
     },
     number("initial-window", "segments sent at once at the start", Unit::Packets, 1.0, 1e6, 4.0),

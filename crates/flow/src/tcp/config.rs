@@ -26,6 +26,11 @@ pub enum RecoveryKind {
     NewReno,
     /// Selective acknowledgements (RFC 2018, RFC 6675).
     Sack,
+    /// Selective acknowledgements as ns-2's Sack1 uses them: only the third duplicate begins a
+    /// repair, and after a timeout none does until all that was sent before it is passed; every
+    /// ACK takes one off what is outstanding and a partial one two, whatever its blocks say; any
+    /// hole below a block is sent again; a timeout forgets the blocks.
+    Sack1,
     /// Reno with per-segment send times checked at duplicates (Vegas).
     Vegas,
 }

@@ -24,7 +24,7 @@ fn slow_start_doubles_per_round() {
 
 #[test]
 fn the_third_duplicate_repairs_and_an_advance_ends_it() {
-    for kind in ["reno", "newreno", "sack"] {
+    for kind in ["reno", "newreno", "sack", "sack(recovery=sack1)"] {
         let mut p = Pair::new(kind);
         p.round(|_| true);
         p.round(|_| true); // 16 in flight: 13..=28
@@ -83,6 +83,23 @@ fn sack_repairs_many_holes_in_one_round_trip_and_newreno_one_per_round() {
     };
     assert!(rounds("sack") <= 3, "sack: {}", rounds("sack"));
     assert!(rounds("newreno") >= 5, "newreno: {}", rounds("newreno"));
+}
+
+/// Of a window only the third packet comes, then the timer expires: RFC 6675 remembers it, ns-2's
+/// Sack1 sends it again.
+#[test]
+fn after_a_timeout_sack1_has_forgotten_the_blocks() {
+    for (kind, second) in [("sack", 3), ("sack(recovery=sack1)", 2)] {
+        let mut p = Pair::new(kind);
+        p.round(|_| true);
+        let first = p.wire[0].seq;
+        p.round(|p| p.seq == first + 2);
+        p.wire.clear();
+        p.timeout();
+        assert_eq!(p.seqs(), [first], "{kind}");
+        p.round(|_| true);
+        assert_eq!(p.seqs(), [first + 1, first + second], "{kind}");
+    }
 }
 
 #[test]
@@ -169,11 +186,11 @@ proptest::proptest! {
     #[test]
     fn everything_arrives_on_a_terrible_path(
         seed in 0u64..10_000,
-        kind in 0usize..11,
+        kind in 0usize..12,
         loss in 0.0f64..0.4,
     ) {
-        let name = crate::PROTOCOLS[kind].name;
-        let spec = Spec::named(name);
+        let name = if kind == 11 { "sack(recovery=sack1)" } else { crate::PROTOCOLS[kind].name };
+        let spec = Spec::parse(name).unwrap();
         let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
         let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(seed));
         let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
