@@ -240,10 +240,10 @@ impl Network {
                 flow.stats.done = Some(now);
             }
         }
-        match ack {
-            Some(ack) => self.travel(route.back.0, route.back.1, ack, route.group),
-            None => self.arm_receiver(packet.flow),
+        if let Some(ack) = ack {
+            self.travel(route.back.0, route.back.1, ack, route.group);
         }
+        self.arm_receiver(packet.flow);
     }
 
     /// Polls a sender until it waits.
