@@ -186,7 +186,8 @@ fn one_random_loss_per_block_averages_the_block() {
 /// of the second is one event in 100 packets.
 #[test]
 fn losses_within_a_round_trip_are_one_event() {
-    let patterns: [(&str, fn(u64) -> bool, f64); 5] = [
+    type Pattern = (&'static str, fn(u64) -> bool, f64);
+    let patterns: [Pattern; 5] = [
         ("two adjacent", |n| n > 2 && n % 100 < 2, 100.0),
         ("OX..O", |n| n % 100 == 1, 100.0),
         ("OXOX..O", |n| n % 100 == 1 || n % 100 == 3, 100.0),

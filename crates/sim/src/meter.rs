@@ -140,7 +140,7 @@ impl LinkMeter {
     pub fn result(&mut self, name: &str, managed: bool, capacity_bits: f64) -> LinkResult {
         let span = self.until.since(self.from).as_nanos().max(1);
         let (end, groups) = (self.until.as_nanos(), self.groups.len());
-        self.offered_ticks.pass(end, &self.groups, |g| g.offered_bits);
+        self.offered_ticks.pass(end, &self.groups, |g| g.offered_bytes as f64 * 8.0);
         self.served_ticks.pass(end, &self.groups, |g| g.served_bits);
         let kept = |g| LinkTicks {
             offered: self.offered_ticks.of(g, groups),
@@ -182,11 +182,11 @@ impl Meter<Packet> for At<'_> {
         if self.meter.counts(now) {
             if now.as_nanos() >= self.meter.offered_ticks.next {
                 let LinkMeter { offered_ticks, groups, .. } = &mut *self.meter;
-                offered_ticks.pass(now.as_nanos(), groups, |g| g.offered_bits);
+                offered_ticks.pass(now.as_nanos(), groups, |g| g.offered_bytes as f64 * 8.0);
             }
             if let Some(g) = self.group(packet) {
                 g.offered += 1;
-                g.offered_bits += f64::from(packet.size) * 8.0;
+                g.offered_bytes += u64::from(packet.size);
             }
         }
     }

@@ -166,8 +166,8 @@ pub struct LinkGroup {
     pub served: u64,
     /// Bits served.
     pub served_bits: f64,
-    /// Bits that arrived at the queue.
-    pub offered_bits: f64,
+    /// Bytes that arrived at the queue.
+    pub offered_bytes: u64,
 }
 
 /// A time series: named columns of equal length.

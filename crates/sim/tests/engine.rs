@@ -167,7 +167,7 @@ fn a_links_ticks_add_up_to_its_counts() {
     for (group, ticks) in link.groups.iter().zip(&link.ticks) {
         assert_eq!((ticks.offered.len(), ticks.served.len()), (170, 170));
         let close = |ticks: &[f64], all: f64| (ticks.iter().sum::<f64>() / all - 1.0).abs() < 1e-12;
-        assert!(close(&ticks.offered, group.offered_bits));
+        assert!(close(&ticks.offered, group.offered_bytes as f64 * 8.0));
         assert!(close(&ticks.served, group.served_bits));
     }
     // The late flow opens at 7.3 s: its first data come a round trip later.
