@@ -102,7 +102,7 @@ pub(super) const RED: Card = Card {
             "victim",
             "who goes when there is no room: the arrival, or any one",
             &["tail", "random"],
-            "ns-2 drop_tail_; S1's scripts: random (drop_rand_)",
+            "ns-2: tail, unless drop_tail_ is off and drop_rand_ on",
         ),
         choice(
             "cautious",
