@@ -55,7 +55,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     // What could be judged is written even if something else could not be.
     if faults.is_empty() {
         let path = root.join("experiments").join(STORY);
-        let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let find = |id: &str| done.iter().find(|d| d.id == id).map(|d| d.judged.as_slice());
         match crate::story::told(&text, find) {
             Ok(story) => {
