@@ -17,12 +17,15 @@ mod cubic;
 mod fixed;
 mod reno;
 mod stpd;
+mod tfrc;
+mod tfwc;
 mod vegas;
 mod veno;
 mod westwood;
 mod westwood_plus;
 
 // Shared by controllers: mathematics and parts, not controllers.
+mod equation;
 mod fuzzy;
 mod hystart;
 mod linux;

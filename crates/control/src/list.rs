@@ -2,7 +2,7 @@
 //! `lib.rs` and its entry here; nothing else in the house knows its name.
 
 use crate::{Controller, Environment, ReceiverHalf};
-use crate::{bbr, cubic, fixed, reno, stpd, vegas, veno, westwood, westwood_plus};
+use crate::{bbr, cubic, fixed, reno, stpd, tfrc, tfwc, vegas, veno, westwood, westwood_plus};
 use narrows_base::{Card, Settings, Spec, SpecError};
 
 /// A controller: its card, and how to build it.
@@ -35,6 +35,8 @@ pub const CONTROLLERS: &[Entry] = &[
     one_sided(&westwood_plus::CARD, westwood_plus::build),
     one_sided(&stpd::CARD, stpd::build),
     one_sided(&fixed::CARD, fixed::build),
+    Entry { card: &tfrc::CARD, build: tfrc::build, receiver: Some(tfrc::build_receiver) },
+    one_sided(&tfwc::CARD, tfwc::build),
 ];
 
 /// The controller of that name.

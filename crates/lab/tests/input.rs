@@ -43,6 +43,29 @@ fn the_other_direction_differs_where_told() {
 }
 
 #[test]
+fn queues_are_named_with_their_parameters_and_written_as_they_were_read() {
+    for card in narrows_path::QUEUES {
+        let l = link(&format!("10Mbit/s,20ms,queue=50p,aqm={}", card.name));
+        assert!(l.to_string().contains(&format!("aqm={}", card.name)), "{l}");
+        assert_eq!(link(&l.to_string()).to_string(), l.to_string());
+        assert_eq!(l.back.aqm, l.forward.aqm, "both directions, unless told otherwise");
+    }
+    let text = "aqm=red(min=5p,max=15p,max-p=2%,weight=-1,rtt-floor=0s),reverse-aqm=droptail";
+    let l = link(&format!("10Mbit/s,20ms,{text}"));
+    assert!(l.to_string().contains(text), "{l}");
+    // In a file, there and back, and back into a file.
+    let read = |text: &str| scenario_file::parse(text, Path::new(""));
+    let file = GOOD.replace("queue = \"10p\"", "queue = \"10p\"\naqm = \"fq-codel(quantum=300B)\"");
+    let s = read(&file).unwrap();
+    assert_eq!(s.links[0].there.aqm.as_ref().unwrap().to_string(), "fq-codel(quantum=300B)");
+    let written = scenario_file::text(&s);
+    assert_eq!(scenario_file::text(&read(&written).unwrap()), written);
+    assert!(written.contains("aqm = \"fq-codel(quantum=300B)\""), "{written}");
+    let e = read(&file.replace("fq-codel(q", "fq-codl(q")).unwrap_err().to_string();
+    assert!(e.contains("line 9: aqm") && e.contains("did you mean 'fq-codel'"), "{e}");
+}
+
+#[test]
 fn a_product_is_rate_times_base_rtt_rounded_up() {
     assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp"), Limit::Packets(30));
     // Access and egress links count, there and back: 240 000 + 300 bits are more than 30 packets.
@@ -98,7 +121,11 @@ fn bad_links_get_one_line_that_says_what_would_be_right() {
         ("1.5Mbit/s,80ms,loss=101%", "between 0 and 1"),
         ("1.5Mbit/s,80ms,loss=uniforn(1%)", "did you mean 'uniform'"),
         ("1.5Mbit/s,80ms,loss=ge(g=1%", "')' is missing"),
-        ("1.5Mbit/s,80ms,aqm=redd", "queue"),
+        ("1.5Mbit/s,80ms,aqm=redd", "aqm=redd: unknown queue 'redd'; did you mean 'red'?"),
+        ("1.5Mbit/s,80ms,aqm=red(mim=5p)", "did you mean 'min'"),
+        ("1.5Mbit/s,80ms,aqm=red(min=15p,max=5p)", "max must be above min"),
+        ("1.5Mbit/s,80ms,aqm=codel(target=5)", "no unit"),
+        ("1.5Mbit/s,80ms,reverse-aqm=piee", "did you mean 'pie'"),
         ("1.5Mbit/s,80ms,trace=/no/such/file", "no such file"),
         ("1.5Mbit/s,80ms,access=10Mbit/s", "RATE/DELAY"),
         ("1.5Mbit/s,80ms,access=10Mbit/s/2ms..1ms", "backwards"),

@@ -4,7 +4,7 @@
 //! same code. It is generic over what travels ([`Parcel`]) and tells a [`Meter`] what happens.
 //!
 //! To add a loss process: a file here and its entry in [`loss::LOSSES`]. To add a queue: a file
-//! here and its entry in [`queue::QUEUES`].
+//! in `queue/` and its entry in [`queue::QUEUES`].
 
 pub mod config;
 pub mod link;
@@ -34,6 +34,20 @@ pub trait Parcel: Copy {
     fn is_data(&self) -> bool;
     /// Damages it.
     fn corrupt(&mut self);
+    /// Which flow and direction it belongs to, for queues that tell flows apart.
+    fn flow(&self) -> u64 {
+        0
+    }
+    /// Whether its sender understands ECN, so that it may be marked (RFC 3168: ECT).
+    fn is_ect(&self) -> bool {
+        false
+    }
+    /// Marks it: congestion experienced (RFC 3168: CE).
+    fn mark(&mut self) {}
+    /// Whether it has been marked.
+    fn is_marked(&self) -> bool {
+        false
+    }
 }
 
 impl Parcel for Packet {
@@ -52,6 +66,18 @@ impl Parcel for Packet {
     fn corrupt(&mut self) {
         self.flags |= Packet::CORRUPT;
     }
+    fn flow(&self) -> u64 {
+        u64::from(self.flow) << 1 | u64::from(self.has(Packet::ACK))
+    }
+    fn is_ect(&self) -> bool {
+        self.has(Packet::ECT)
+    }
+    fn mark(&mut self) {
+        self.flags |= Packet::CE;
+    }
+    fn is_marked(&self) -> bool {
+        self.has(Packet::CE)
+    }
 }
 
 /// Told what happens on a link. Everything has an empty default, so `()` is a meter.
@@ -65,9 +91,19 @@ pub trait Meter<P> {
     /// The queue dropped it.
     #[inline]
     fn dropped(&mut self, _now: Time, _packet: &P) {}
+    /// The queue marked it; it goes on.
+    #[inline]
+    fn marked(&mut self, _now: Time, _packet: &P) {}
+    /// A packet arrived at a queue that keeps an average, which is this many packets now.
+    #[inline]
+    fn averaged(&mut self, _now: Time, _packets: f64) {}
     /// It was let in, and `waiting` packets now wait, it included if it must.
     #[inline]
     fn queued(&mut self, _now: Time, _waiting: usize) {}
+    /// From now on so many wait. Only links that serve packet by packet say so: packets that
+    /// their queue drops after a while, or that still wait at the end, have waited too.
+    #[inline]
+    fn waiting(&mut self, _now: Time, _packets: usize) {}
     /// Its transmission began and ended; it had waited since `arrived`.
     #[inline]
     fn served(&mut self, _packet: &P, _arrived: Time, _start: Time, _end: Time) {}

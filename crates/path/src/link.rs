@@ -7,7 +7,7 @@
 
 use crate::config::{Change, Impairments, Limit, LinkConfig};
 use crate::loss::LossProcess;
-use crate::queue::{self, Discipline};
+use crate::queue::{self, Discipline, Fate};
 use crate::trace::{Cursor, Trace};
 use crate::{Meter, Parcel};
 use narrows_base::rate::Pacer;
@@ -79,18 +79,37 @@ struct Served<P> {
     trace: Option<(Arc<Trace>, Cursor)>,
     /// The packet in transmission: when it came, started, ends.
     current: Option<(Time, Time, Time, P)>,
+    /// Whether the queue keeps an average.
+    averages: bool,
+}
+
+/// Passes on to a meter what a queue does to packets.
+struct Tell<'a, M> {
+    now: Time,
+    meter: &'a mut M,
+}
+
+impl<P, M: Meter<P>> Fate<P> for Tell<'_, M> {
+    fn dropped(&mut self, packet: &P) {
+        self.meter.dropped(self.now, packet);
+    }
+    fn marked(&mut self, packet: &P) {
+        self.meter.marked(self.now, packet);
+    }
 }
 
 impl<P: Parcel + Send + 'static> Link<P> {
-    /// Builds a link; `luck` is the key from which its losses are drawn.
+    /// Builds a link; `luck` is the key from which its losses and its queue's draws are made.
     ///
     /// # Errors
-    /// A queue discipline that does not exist.
+    /// A queue discipline that does not exist, or parameters that it does not have.
     pub fn new(config: &LinkConfig, luck: Luck) -> Result<Link<P>, SpecError> {
-        let serve = config.trace.is_some() || config.changes || config.queue.aqm.is_some();
-        let served = if serve {
+        let managed = queue::is_managed(&config.queue);
+        let served = if managed || config.trace.is_some() || config.changes {
+            let queue = queue::build(config, luck)?;
             Some(Served {
-                queue: queue::build(&config.queue)?,
+                averages: queue.average().is_some(),
+                queue,
                 trace: config.trace.clone().map(|t| (t, Cursor::default())),
                 current: None,
             })
@@ -246,10 +265,22 @@ impl<P: Parcel + Send + 'static> Link<P> {
         })
     }
 
+    /// The average that the queue keeps, in packets, as of the last arrival; `None` if it keeps none.
+    pub fn average(&self) -> Option<f64> {
+        self.extra.as_ref()?.served.as_ref()?.queue.average()
+    }
+
     /// Applies a scheduled change. Only links configured with `changes` have one.
-    pub fn change(&mut self, change: &Change) {
+    pub fn change(&mut self, now: Time, change: &Change) {
         match change {
-            Change::Rate(rate) => self.pacer = Pacer::new(*rate),
+            Change::Rate(rate) => {
+                self.pacer = Pacer::new(*rate);
+                // A trace goes on as if nothing had happened, and so does the queue before it.
+                let served = self.extra.as_mut().and_then(|e| e.served.as_mut());
+                if let Some(served) = served.filter(|s| s.trace.is_none()) {
+                    served.queue.change_rate(now, *rate);
+                }
+            }
             Change::Delay(delay) => self.delay = *delay,
             Change::Loss(specs) => {
                 if let Some(extra) = &mut self.extra {
@@ -264,14 +295,24 @@ impl<P: Parcel + Send + 'static> Link<P> {
         // Services that ended by now make room first: departures come before arrivals.
         self.finish_service(now, meter);
         let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
-        if served.current.is_none() {
-            // An idle transmitter takes it at once, even where the waiting room is zero.
-            meter.queued(now, 0);
-            self.begin(now, now, packet);
-        } else if served.queue.enqueue(now, packet) {
-            meter.queued(now, served.queue.waiting());
+        let idle = served.current.is_none();
+        // An idle transmitter takes it at once, even where the waiting room is zero.
+        let (waits, sent) = if idle {
+            (false, served.queue.pass(now, packet, &mut Tell { now, meter }))
         } else {
-            meter.dropped(now, &packet);
+            (served.queue.enqueue(now, packet, false, &mut Tell { now, meter }), None)
+        };
+        if waits || sent.is_some() {
+            meter.queued(now, served.queue.waiting());
+        }
+        meter.waiting(now, served.queue.waiting());
+        if served.averages
+            && let Some(average) = served.queue.average()
+        {
+            meter.averaged(now, average);
+        }
+        if let Some(packet) = sent {
+            self.begin(now, now, packet);
         }
     }
 
@@ -292,7 +333,8 @@ impl<P: Parcel + Send + 'static> Link<P> {
                 return;
             }
             served.current = None;
-            let next = served.queue.dequeue(end, &mut |p| meter.dropped(end, &p));
+            let next = served.queue.dequeue(end, &mut Tell { now: end, meter });
+            meter.waiting(end, served.queue.waiting());
             meter.served(&packet, arrived, start, end);
             self.launch(end, packet, meter);
             if let Some((came, packet)) = next {

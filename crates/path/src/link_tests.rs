@@ -119,8 +119,8 @@ fn rate_and_delay_change_while_it_runs() {
     let mut link = Link::new(&c, Luck::seed(1)).unwrap();
     link.accept(Time::ZERO, packet(0, 1000), &mut ());
     link.accept(Time::ZERO, packet(1, 1000), &mut ());
-    link.change(&Change::Rate(Rate::from_bps(800_000)));
-    link.change(&Change::Delay(Duration::from_millis(1)));
+    link.change(Time::ZERO, &Change::Rate(Rate::from_bps(800_000)));
+    link.change(Time::ZERO, &Change::Delay(Duration::from_millis(1)));
     let mut out = Vec::new();
     while !link.next_due().is_never() {
         let t = link.next_due();

@@ -1,106 +1,167 @@
-//! Queue disciplines: which packets wait, in which order they go, which are dropped.
+//! Queue disciplines: which packets wait, in which order they go, which are marked or dropped.
+//!
+//! The contract, the list and the reading of specifications; each discipline has a file of its
+//! own in `queue/`. All hold what waits in front of the transmitter: the packet in transmission
+//! is not counted, neither by the room nor by an average.
+
+mod codel;
+mod cw;
+mod fifo;
+mod fq_codel;
+mod pie;
+mod red;
+mod red_card;
 
 use crate::Parcel;
-use crate::config::{Limit, QueueConfig};
+use crate::config::{Limit, LinkConfig, QueueConfig};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, SpecError, Status, Time};
-use std::collections::VecDeque;
+use narrows_base::{Card, Luck, Param, Rate, Settings, Spec, SpecError, Time};
+
+pub use fifo::{DROP_TAIL, has_room};
 
 /// A queue discipline in front of a transmitter.
-pub trait Discipline<P>: Send {
-    /// Offers a packet; false if it is dropped on arrival.
-    fn enqueue(&mut self, now: Time, packet: P) -> bool;
-    /// The packet to transmit next and when it came; packets that the discipline drops at the
-    /// head are handed to `dropped`.
-    fn dequeue(&mut self, now: Time, dropped: &mut dyn FnMut(P)) -> Option<(Time, P)>;
+pub trait Discipline<P: Parcel>: Send {
+    /// Takes in a packet; true if it now waits. What is marked or dropped, the arriving packet
+    /// included, is told to `fate`. With `idle` the transmitter will take it at once, and it
+    /// needs no room.
+    fn enqueue(&mut self, now: Time, packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool;
+    /// The packet to transmit next and when it came; those dropped or marked on the way are told
+    /// to `fate`. `None` only if nothing waits any more.
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<P>) -> Option<(Time, P)>;
+    /// An arrival at an idle transmitter with nothing waiting: the packet to transmit at once.
+    fn pass(&mut self, now: Time, packet: P, fate: &mut dyn Fate<P>) -> Option<P> {
+        self.enqueue(now, packet, true, fate);
+        self.dequeue(now, fate).map(|(_, packet)| packet)
+    }
     /// How many wait.
     fn waiting(&self) -> usize;
+    /// The transmitter has a new rate from now on.
+    fn change_rate(&mut self, _now: Time, _rate: Rate) {}
+    /// The average queue in packets, for those that keep one: whether they do never changes.
+    fn average(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// Told what a discipline does to packets.
+pub trait Fate<P> {
+    /// It dropped this one.
+    fn dropped(&mut self, packet: &P);
+    /// It marked this one (CE), which goes on.
+    fn marked(&mut self, packet: &P);
+}
+
+impl<P> Fate<P> for () {
+    fn dropped(&mut self, _packet: &P) {}
+    fn marked(&mut self, _packet: &P) {}
 }
 
 /// All queues.
-pub const QUEUES: &[&Card] = &[&DROP_TAIL];
+pub const QUEUES: &[&Card] =
+    &[&DROP_TAIL, &red::RED, &cw::CW, &codel::CODEL, &fq_codel::FQ_CODEL, &pie::PIE];
 
-/// Drop-tail's card.
-pub const DROP_TAIL: Card = Card {
-    name: "droptail",
-    summary: "first in, first out; an arrival that finds no room is dropped",
-    source: "RFC 2309 section 2",
-    senses: "packets or bytes waiting",
-    sets: "drops",
-    params: &[Param {
-        name: "limit",
-        help: "packets that may wait, the one in transmission not counted (also queue=30p, 45kB or 1bdp)",
-        kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default: 1e15 },
-        origin: "no limit unless a link says so; ns-2's limit_ L is (L-1)p",
-    }],
-    status: Status::Validated(
-        "ns-2.35 DropTail: one flow of four TCPs drops as many packets, within one (docs/validation.md)",
-    ),
+/// Whether to mark, on every card that has the choice.
+const ECN: Param = Param {
+    name: "ecn",
+    help: "on: marks packets of ECN-capable senders where it would drop; others are dropped",
+    kind: Kind::Choice(&["on", "off"]),
+    origin: "RFC 3168; without ECN-capable senders both are the same",
 };
 
-/// The discipline that a configuration names.
+/// What a discipline knows of the link that it stands before.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    /// Bits per second, the mean for a trace.
+    bps: f64,
+    /// Propagation delay in seconds.
+    delay_s: f64,
+    /// Whether the rate is constant between changes: false for a trace.
+    steady: bool,
+}
+
+impl Ahead {
+    fn of(config: &LinkConfig) -> Ahead {
+        let bps = match &config.trace {
+            Some(trace) => trace.mean_bps(),
+            None => config.rate.as_bps() as f64,
+        };
+        let bps = bps.max(1.0);
+        Ahead { bps, delay_s: config.delay.as_secs_f64(), steady: config.trace.is_none() }
+    }
+    /// Packets of this size that pass in a second (S1 eq. 6.3: ptc).
+    fn packets_per_s(self, bytes: f64) -> f64 {
+        self.bps / (8.0 * bytes)
+    }
+}
+
+/// The discipline that a link's configuration names; `luck` is the link's key.
 ///
 /// # Errors
 /// An unknown discipline, or parameters that it does not have.
 pub fn build<P: Parcel + Send + 'static>(
-    config: &QueueConfig,
+    config: &LinkConfig,
+    luck: Luck,
 ) -> Result<Box<dyn Discipline<P>>, SpecError> {
-    Ok(Box::new(DropTail { limit: limit(config)?, bytes: 0, queue: VecDeque::new() }))
-}
-
-/// The waiting room of a configuration, its discipline's own parameter included.
-///
-/// # Errors
-/// As [`build`].
-pub fn limit(config: &QueueConfig) -> Result<Limit, SpecError> {
-    let Some(spec) = &config.aqm else { return Ok(config.limit) };
-    let names: Vec<&str> = QUEUES.iter().map(|c| c.name).collect();
-    let card = QUEUES
-        .iter()
-        .find(|c| c.name == spec.name)
-        .ok_or_else(|| SpecError::unknown("queue", &spec.name, &names))?;
-    let settings = narrows_base::Settings::read(spec, card.params)?;
-    Ok(if settings.given("limit") {
-        Limit::Packets(settings.number("limit") as u64)
-    } else {
-        config.limit
+    let limit = limit(&config.queue)?;
+    let Some(spec) = &config.queue.aqm else { return Ok(Box::new(fifo::DropTail::new(limit))) };
+    let settings = read(spec)?;
+    let ahead = Ahead::of(config);
+    let stream = luck.named("queue").stream();
+    Ok(match spec.name.as_str() {
+        "red" => Box::new(red::Red::new(&settings, limit, ahead, stream)),
+        "cw" => Box::new(cw::Cw::new(&settings, limit, ahead)),
+        "codel" => Box::new(codel::CoDel::new(&settings, limit)),
+        "fq-codel" => Box::new(fq_codel::FqCoDel::new(&settings, limit, luck.named("queue"))),
+        "pie" => Box::new(pie::Pie::new(&settings, limit, ahead, stream)),
+        _ => Box::new(fifo::DropTail::new(limit)),
     })
 }
 
-/// First in, first out, with a limited room.
-#[derive(Debug)]
-pub struct DropTail<P> {
-    limit: Limit,
-    bytes: u64,
-    queue: VecDeque<(Time, P)>,
+/// Whether a queue is anything but drop-tail: then its link serves packet by packet.
+pub fn is_managed(config: &QueueConfig) -> bool {
+    config.aqm.as_ref().is_some_and(|spec| spec.name != DROP_TAIL.name)
 }
 
-impl<P: Parcel + Send> Discipline<P> for DropTail<P> {
-    fn enqueue(&mut self, now: Time, packet: P) -> bool {
-        if !has_room(self.limit, self.queue.len() as u64, self.bytes, packet.size()) {
-            return false;
-        }
-        self.bytes += u64::from(packet.size());
-        self.queue.push_back((now, packet));
-        true
+/// The waiting room of a configuration. A discipline's own `limit` goes first, then the link's;
+/// where neither is given, what the discipline's definition says.
+///
+/// # Errors
+/// As [`build`]: this is also how a specification is checked.
+pub fn limit(config: &QueueConfig) -> Result<Limit, SpecError> {
+    let Some(spec) = &config.aqm else { return Ok(config.limit) };
+    let settings = read(spec)?;
+    let own = card(spec)?.params.iter().any(|p| p.name == "limit");
+    let managed = is_managed(config);
+    let says = own && (settings.given("limit") || (managed && config.limit == Limit::Unlimited));
+    Ok(if says { Limit::Packets(settings.number("limit") as u64) } else { config.limit })
+}
+
+fn card(spec: &Spec) -> Result<&'static Card, SpecError> {
+    QUEUES.iter().find(|c| c.name == spec.name).copied().ok_or_else(|| {
+        let names: Vec<&str> = QUEUES.iter().map(|c| c.name).collect();
+        SpecError::unknown("queue", &spec.name, &names)
+    })
+}
+
+fn read(spec: &Spec) -> Result<Settings, SpecError> {
+    let settings = Settings::read(spec, card(spec)?.params)?;
+    if spec.name == red::RED.name {
+        red::check(&settings)?;
     }
-    fn dequeue(&mut self, _now: Time, _dropped: &mut dyn FnMut(P)) -> Option<(Time, P)> {
-        let head = self.queue.pop_front()?;
-        self.bytes -= u64::from(head.1.size());
-        Some(head)
-    }
-    fn waiting(&self) -> usize {
-        self.queue.len()
+    Ok(settings)
+}
+
+/// The parameter `limit` with this default.
+const fn limit_param(default: f64, origin: &'static str) -> Param {
+    Param {
+        name: "limit",
+        help: "packets that may wait, the one in transmission not counted (also queue=30p, 45kB or 1bdp)",
+        kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default },
+        origin,
     }
 }
 
-/// Whether one more packet of `size` may wait.
-#[inline]
-pub fn has_room(limit: Limit, packets: u64, bytes: u64, size: u32) -> bool {
-    match limit {
-        Limit::Unlimited => true,
-        Limit::Packets(n) => packets < n,
-        Limit::Bytes(n) => bytes.saturating_add(u64::from(size)) <= n,
-    }
-}
+#[cfg(test)]
+#[path = "queue/tests.rs"]
+mod tests;

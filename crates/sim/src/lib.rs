@@ -16,7 +16,7 @@ mod series;
 
 pub use histogram::Histogram;
 pub use network::run;
-pub use result::{FlowResult, GroupResult, LinkGroup, LinkResult, RunResult, Table};
+pub use result::{FlowResult, GroupResult, LinkGroup, LinkResult, QueueAverage, RunResult, Table};
 pub use source::{SOURCES, SourceSpec};
 pub use spec::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError};
 

@@ -1,6 +1,6 @@
 //! Counting what happens on a link, per group of flows.
 
-use crate::result::{LinkGroup, LinkResult};
+use crate::result::{LinkGroup, LinkResult, QueueAverage};
 use narrows_base::{Packet, Time};
 use narrows_path::Meter;
 
@@ -13,9 +13,30 @@ pub(crate) struct LinkMeter {
     served_bits: f64,
     /// Packets times nanoseconds of waiting.
     waiting: f64,
+    /// Of a link that serves packet by packet: since when how many have waited.
+    level: Option<(Time, usize)>,
     queue_max: usize,
+    average: Averages,
     /// Counts per sample interval, if sampled.
     pub bins: Option<Bins>,
+}
+
+/// What the average of a queue that keeps one was at arrivals.
+#[derive(Debug)]
+struct Averages {
+    min: f64,
+    max: f64,
+    sum: f64,
+    count: u64,
+}
+
+impl Averages {
+    const NONE: Averages = Averages { min: f64::INFINITY, max: 0.0, sum: 0.0, count: 0 };
+
+    fn result(&self) -> Option<QueueAverage> {
+        let mean = self.sum / self.count as f64;
+        (self.count > 0).then_some(QueueAverage { min: self.min, mean, max: self.max })
+    }
 }
 
 /// Counts per interval. A computed link tells of departures ahead of time, so the bins reach
@@ -58,7 +79,9 @@ impl LinkMeter {
             groups: vec![LinkGroup::default(); groups],
             served_bits: 0.0,
             waiting: 0.0,
+            level: None,
             queue_max: 0,
+            average: Averages::NONE,
             bins: None,
         }
     }
@@ -66,14 +89,24 @@ impl LinkMeter {
     fn counts(&self, t: Time) -> bool {
         t >= self.from && t <= self.until
     }
-    pub fn result(&self, name: &str, capacity_bits: f64) -> LinkResult {
+    /// The packet-nanoseconds of `level` until `now`, inside the measured span.
+    #[inline]
+    fn area(&self, now: Time) -> f64 {
+        self.level.map_or(0.0, |(since, packets)| {
+            let (a, b) = (since.max(self.from), now.min(self.until));
+            b.since(a).as_nanos() as f64 * packets as f64
+        })
+    }
+    pub fn result(&self, name: &str, managed: bool, capacity_bits: f64) -> LinkResult {
         let span = self.until.since(self.from).as_nanos().max(1);
         LinkResult {
             name: name.to_string(),
             capacity_bits,
             served_bits: self.served_bits,
-            queue_mean: self.waiting / span as f64,
+            queue_mean: (self.waiting + self.area(self.until)) / span as f64,
             queue_max: self.queue_max as u64,
+            managed,
+            average: self.average.result(),
             groups: self.groups.clone(),
         }
     }
@@ -114,6 +147,20 @@ impl Meter<Packet> for At<'_> {
             bin.drops += 1;
         }
     }
+    fn marked(&mut self, now: Time, packet: &Packet) {
+        if self.meter.counts(now)
+            && let Some(g) = self.group(packet)
+        {
+            g.marked += 1;
+        }
+    }
+    fn averaged(&mut self, now: Time, packets: f64) {
+        if self.meter.counts(now) {
+            let a = &mut self.meter.average;
+            (a.min, a.max) = (a.min.min(packets), a.max.max(packets));
+            (a.sum, a.count) = (a.sum + packets, a.count + 1);
+        }
+    }
     #[inline]
     fn queued(&mut self, now: Time, waiting: usize) {
         if waiting > self.meter.queue_max && self.meter.counts(now) {
@@ -124,9 +171,14 @@ impl Meter<Packet> for At<'_> {
         }
     }
     #[inline]
+    fn waiting(&mut self, now: Time, packets: usize) {
+        self.meter.waiting += self.meter.area(now);
+        self.meter.level = Some((now, packets));
+    }
+    #[inline]
     fn served(&mut self, packet: &Packet, arrived: Time, start: Time, end: Time) {
         let bits = f64::from(packet.size) * 8.0;
-        if start > arrived {
+        if start > arrived && self.meter.level.is_none() {
             let (a, b) = (arrived.max(self.meter.from), start.min(self.meter.until));
             self.meter.waiting += b.since(a).as_nanos() as f64;
         }
@@ -150,5 +202,37 @@ impl Meter<Packet> for At<'_> {
         if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(at)) {
             bin.losses += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_and_averages_count_in_the_measured_span_alone() {
+        let at = |s: u64| Time::from_nanos(s * 1_000_000_000);
+        let mut meter = LinkMeter::new(at(10), at(20), 2);
+        let data = Packet {
+            seq: 1,
+            stamp: Time::ZERO,
+            number: 1,
+            luck: 0,
+            sack: [(0, 0); 3],
+            flow: 0,
+            size: 1000,
+            hop: 0,
+            flags: Packet::ECT | Packet::CE,
+        };
+        for (s, average) in [(5, 90.0), (11, 2.0), (12, 7.0), (13, 3.0), (25, 0.0)] {
+            let mut here = At { meter: &mut meter, group: 1 };
+            here.marked(at(s), &data);
+            here.marked(at(s), &Packet { flags: Packet::ACK, ..data });
+            here.averaged(at(s), average);
+        }
+        let r = meter.result("l", true, 1.0);
+        assert_eq!((r.groups[0].marked, r.groups[1].marked), (0, 3), "data alone");
+        assert_eq!(r.average, Some(QueueAverage { min: 2.0, mean: 4.0, max: 7.0 }));
+        assert_eq!(LinkMeter::new(at(0), at(1), 1).result("l", true, 1.0).average, None);
     }
 }

@@ -14,7 +14,7 @@ use crate::flow::{Application, Flow};
 use crate::histogram::Histogram;
 use crate::meter::{At, Bins, LinkMeter};
 use crate::result::RunResult;
-use crate::series::{self, FlowSeries};
+use crate::series::{self, FlowSeries, QueueSeries};
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_flow::{Input, Output};
@@ -59,7 +59,7 @@ struct Network {
     meters: Vec<LinkMeter>,
     rtts: Vec<Histogram>,
     flow_series: Vec<FlowSeries>,
-    queue_series: Vec<(usize, Vec<f64>)>,
+    queue_series: Vec<QueueSeries>,
     time_s: Vec<f64>,
     from: Time,
     end: Time,
@@ -104,7 +104,7 @@ impl Network {
                 let meter = self.nodes[*link].meter;
                 if let Some(m) = self.meters.get_mut(meter as usize) {
                     m.bins = Some(Bins::new(s.from, s.interval.as_nanos(), self.end));
-                    self.queue_series.push((*link, Vec::new()));
+                    self.queue_series.push(QueueSeries::new(*link));
                 }
             }
         }
@@ -127,7 +127,7 @@ impl Network {
                 Kind::Source => self.on_source(number),
                 Kind::Change => {
                     let (_, link, change) = &spec.changes[number as usize];
-                    self.nodes[*link].link.change(change);
+                    self.nodes[*link].link.change(event.time, change);
                     self.arm_link(*link as u32);
                 }
                 Kind::Measure => {
@@ -374,8 +374,8 @@ impl Network {
         for one in &mut self.flow_series {
             one.sample(&self.flows[one.flow as usize], interval_s, n);
         }
-        for (link, queue) in &mut self.queue_series {
-            queue.push(self.nodes[*link].link.waiting(self.now) as f64);
+        for one in &mut self.queue_series {
+            one.sample(self.now, &self.nodes[one.link].link);
         }
         let next = self.now + s.interval.max(Duration::from_nanos(1));
         self.calendar.push(Event::new(next, Kind::Sample, 0));
@@ -400,6 +400,15 @@ impl Meter<Packet> for ByFlow<'_> {
     }
     fn dropped(&mut self, now: Time, packet: &Packet) {
         self.at(packet).dropped(now, packet);
+    }
+    fn marked(&mut self, now: Time, packet: &Packet) {
+        self.at(packet).marked(now, packet);
+    }
+    fn averaged(&mut self, now: Time, packets: f64) {
+        At { meter: self.meter, group: 0 }.averaged(now, packets);
+    }
+    fn waiting(&mut self, now: Time, packets: usize) {
+        At { meter: self.meter, group: 0 }.waiting(now, packets);
     }
     fn queued(&mut self, now: Time, waiting: usize) {
         At { meter: self.meter, group: 0 }.queued(now, waiting);

@@ -76,8 +76,24 @@ pub struct LinkResult {
     pub queue_mean: f64,
     /// Largest number of waiting packets.
     pub queue_max: u64,
+    /// Whether the queue is managed, that is, anything but drop-tail.
+    pub managed: bool,
+    /// The average that the queue itself keeps (`red`, `cw`); `None` for others, and without arrivals.
+    pub average: Option<QueueAverage>,
     /// Per group, in the order of the specification.
     pub groups: Vec<LinkGroup>,
+}
+
+/// A queue's own average in packets, over the arrivals of the measured span: each arrival, of any
+/// flow and kind, counts once.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct QueueAverage {
+    /// Smallest.
+    pub min: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Largest.
+    pub max: f64,
 }
 
 /// What a group's packets of one kind met on a link. Only data count; acknowledgements are in
@@ -88,6 +104,8 @@ pub struct LinkGroup {
     pub offered: u64,
     /// Packets that the queue dropped.
     pub dropped: u64,
+    /// Packets that the queue marked (ECN CE) instead; they go on.
+    pub marked: u64,
     /// Packets lost after transmission.
     pub lost: u64,
     /// Packets served.
@@ -113,7 +131,8 @@ pub struct Table {
     /// `acked` (packets acknowledged since the start), `retransmissions` (in the interval), and
     /// what the controller shows. Links: `queue` (packets waiting at the sample), `queue_max` (in the
     /// interval), `throughput_bps` (bits served in the interval), `drops` (queue drops in the
-    /// interval), `losses` (lost after transmission in the interval).
+    /// interval), `losses` (lost after transmission in the interval), and where the queue keeps an
+    /// average `average` (packets, as of the last arrival).
     pub columns: Vec<(&'static str, Vec<f64>)>,
 }
 

@@ -3,7 +3,8 @@
 use crate::flow::Flow;
 use crate::meter::LinkMeter;
 use crate::result::Table;
-use narrows_base::{Duration, Time};
+use narrows_base::{Duration, Packet, Time};
+use narrows_path::Link;
 
 /// A flow that is sampled.
 #[derive(Debug)]
@@ -90,31 +91,43 @@ impl FlowSeries {
     }
 }
 
-/// A link's table, from its meter's bins and the queue at each sample.
-pub(crate) fn link_table(
-    name: &str,
-    meter: &LinkMeter,
-    queue: Vec<f64>,
-    time_s: &[f64],
-    interval_s: f64,
-) -> Table {
-    let n = time_s.len();
-    let bins = meter.bins.as_ref().map_or(&[][..], |b| &b.counts);
-    let column = |f: fn(&crate::meter::Bin, f64) -> f64| -> Vec<f64> {
-        (0..n).map(|i| bins.get(i).map_or(0.0, |b| f(b, interval_s))).collect()
-    };
-    Table {
-        kind: "link",
-        name: name.to_string(),
-        group: String::new(),
-        time_s: time_s.to_vec(),
-        columns: vec![
-            ("queue", queue),
+/// A link that is sampled: its queue, and the average that the queue keeps, if it does.
+#[derive(Debug)]
+pub(crate) struct QueueSeries {
+    pub link: usize,
+    waiting: Vec<f64>,
+    average: Vec<f64>,
+}
+
+impl QueueSeries {
+    pub fn new(link: usize) -> QueueSeries {
+        QueueSeries { link, waiting: Vec::new(), average: Vec::new() }
+    }
+
+    pub fn sample(&mut self, now: Time, link: &Link<Packet>) {
+        self.waiting.push(link.waiting(now) as f64);
+        self.average.extend(link.average());
+    }
+
+    /// The link's table, from its meter's bins and the samples.
+    pub fn table(self, name: &str, meter: &LinkMeter, time_s: &[f64], interval_s: f64) -> Table {
+        let n = time_s.len();
+        let bins = meter.bins.as_ref().map_or(&[][..], |b| &b.counts);
+        let column = |f: fn(&crate::meter::Bin, f64) -> f64| -> Vec<f64> {
+            (0..n).map(|i| bins.get(i).map_or(0.0, |b| f(b, interval_s))).collect()
+        };
+        let mut columns = vec![
+            ("queue", self.waiting),
             ("queue_max", column(|b, _| f64::from(b.queue_max))),
             ("throughput_bps", column(|b, s| b.bits / s)),
             ("drops", column(|b, _| f64::from(b.drops))),
             ("losses", column(|b, _| f64::from(b.losses))),
-        ],
+        ];
+        if !self.average.is_empty() {
+            columns.push(("average", self.average));
+        }
+        let (name, group, time_s) = (name.to_string(), String::new(), time_s.to_vec());
+        Table { kind: "link", name, group, time_s, columns }
     }
 }
 

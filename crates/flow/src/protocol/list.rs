@@ -72,4 +72,6 @@ pub const PROTOCOLS: &[Entry] = &[
     entry("cubic", "cubic", "sack", "today's default: a cubic window between losses (RFC 9438)"),
     entry("bbr", "bbr", "sack", "models bandwidth and RTT, paces; version 1 as in Linux"),
     media("fixed", "fixed", "a constant bit rate that listens to nothing: the baseline"),
+    media("tfrc", "tfrc", "the rate TCP would have, by equation: RFC 5348, or as in ns-2"),
+    media("tfwc", "tfwc", "a window from TCP's equation and average loss interval: smooth (S1)"),
 ];

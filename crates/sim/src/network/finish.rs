@@ -2,9 +2,9 @@
 
 use super::Network;
 use crate::result::{GroupResult, RunResult};
-use crate::series;
 use crate::spec::NetworkSpec;
 use narrows_base::Time;
+use narrows_path::queue;
 
 impl Network {
     pub(super) fn finish(self, spec: &NetworkSpec) -> RunResult {
@@ -23,15 +23,18 @@ impl Network {
         }
         let mut series: Vec<_> =
             self.flow_series.into_iter().map(|s| s.table(&self.time_s)).collect();
-        for (link, queue) in self.queue_series {
-            let meter = &self.meters[self.nodes[link].meter as usize];
-            let name = &spec.links[link].name;
-            series.push(series::link_table(name, meter, queue, &self.time_s, interval_s));
+        for one in self.queue_series {
+            let meter = &self.meters[self.nodes[one.link].meter as usize];
+            let name = &spec.links[one.link].name;
+            series.push(one.table(name, meter, &self.time_s, interval_s));
         }
         let metered = spec.links.iter().enumerate().filter(|(_, l)| l.metered);
         let links = metered
             .zip(&self.meters)
-            .map(|((i, l), m)| m.result(&l.name, capacity_bits(spec, i)))
+            .map(|((i, l), m)| {
+                let managed = queue::is_managed(&l.config.queue);
+                m.result(&l.name, managed, capacity_bits(spec, i))
+            })
             .collect();
         RunResult {
             digest: self.digest,

@@ -1,0 +1,185 @@
+//! TFRC, TCP-friendly rate control: RFC 5348, and as ns-2.35 has it.
+//!
+//! Senses loss events and their intervals at the receiver, and the round-trip time. Sets a rate:
+//! the one that TCP would have at that loss event rate (the throughput equation), never more than
+//! twice what arrives; before the first loss event it doubles per round trip.
+//!
+//! The segment size s is the whole packet on the wire, as rates are. Choices that the RFC leaves
+//! open: oscillation prevention (section 4.5, optional) is on, because without it few flows on a
+//! drop-tail queue swing; a packet that comes after it was counted as lost stays so (section
+//! 5.1); X_target of the first loss interval (section 6.3.1) is the largest of the receive rate
+//! now and those of the last two reports, and at least s/2R; whether a report's interval was
+//! data-limited (section 8.2.1) is judged up to the moment that its echoed time names, the
+//! receiver's delay taken off. t_RTO is 4R; `min-rto=1s` is the RFC's other choice.
+//!
+//! Preset `ns2` (automatic in that preset) follows ns-2.35's `Agent/TFRC` and `TFRCSink` at their
+//! defaults: see `tfrc/ns2.rs` and `tfrc/receiver.rs`. Not taken over: variants that are off by
+//! default there (`voip_`, `ShortIntervals_`, `maxHeavyRounds_`, `overhead_`); lost or duplicate
+//! packets' side effects on counters that nothing reads.
+
+mod history;
+mod limited;
+mod losses;
+mod ns2;
+mod received;
+mod receiver;
+mod sender;
+
+use crate::equation::Equation;
+use crate::{Controller, Environment, ReceiverHalf};
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Param, Settings, Status};
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "tfrc",
+    summary: "the rate that TCP would have at the loss event rate that the receiver measures",
+    source: "RFC 5348; preset ns2 as in ns-2.35 Agent/TFRC",
+    senses: "loss events at the receiver, RTT, receive rate, ECN marks",
+    sets: "rate: the TCP throughput equation, at most twice the receive rate",
+    params: &[
+        Param {
+            name: "preset",
+            help: "which TFRC: the RFC's or ns-2's; auto follows the run's preset",
+            kind: Kind::Choice(&["auto", "rfc", "ns2"]),
+            origin: "RFC 5348; ns-2.35",
+        },
+        Param {
+            name: "intervals",
+            help: "loss intervals n that are averaged",
+            kind: Kind::Number { unit: Unit::None, min: 2.0, max: 64.0, default: 8.0 },
+            origin: "RFC 5348 section 5.4; ns-2 NumSamples_",
+        },
+        Param {
+            name: "discount",
+            help: "a long loss-free interval discounts the older ones",
+            kind: Kind::Choice(&["on", "off"]),
+            origin: "RFC 5348 section 5.5; ns-2 discount_",
+        },
+        Param {
+            name: "oscillation",
+            help: "the rate falls while the RTT is above its mean",
+            kind: Kind::Choice(&["on", "off"]),
+            origin: "RFC 5348 section 4.5, optional there; ns-2 ca_ 1",
+        },
+        Param {
+            name: "min-rto",
+            help: "t_RTO of the equation is at least this",
+            kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 60.0, default: 0.0 },
+            origin: "RFC 5348 section 4.3: 0, or max(4R, 1 s); ns-2 minrto_ 0",
+        },
+        Param {
+            name: "b",
+            help: "packets that one ACK of the imagined TCP acknowledges",
+            kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 2.0, default: 1.0 },
+            origin: "RFC 5348 section 3.1; ns-2 bval_",
+        },
+        Param {
+            name: "q",
+            help: "share of the old RTT kept at a new sample",
+            kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 0.999, default: 0.9 },
+            origin: "RFC 5348 section 4.3; 0.95 in preset ns2 (df_)",
+        },
+        Param {
+            name: "reorder",
+            help: "later packets that must come before a missing one is lost (NDUPACK)",
+            kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 64.0, default: 3.0 },
+            origin: "RFC 5348 section 5.1; 1 in preset ns2 (numPkts_)",
+        },
+        Param {
+            name: "conservative",
+            help: "the limit is the receive rate after a loss, 1.5 times it otherwise (ns2 only)",
+            kind: Kind::Choice(&["off", "on"]),
+            origin: "ns-2 conservative_, scmult_ 1.5",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+/// What the user chose, for both halves.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    ns2: bool,
+    intervals: usize,
+    discount: bool,
+    oscillation: bool,
+    min_rto: f64,
+    q: f64,
+    reorder: u32,
+    conservative: bool,
+    equation: Equation,
+    /// s: bytes of a full packet on the wire.
+    packet: f64,
+}
+
+impl Options {
+    fn read(s: &Settings, environment: &Environment) -> Options {
+        let ns2 = match s.choice("preset") {
+            "ns2" => true,
+            "rfc" => false,
+            _ => environment.ns2,
+        };
+        let or = |name: &str, ns2_default: f64| {
+            if ns2 && !s.given(name) { ns2_default } else { s.number(name) }
+        };
+        Options {
+            ns2,
+            intervals: s.number("intervals") as usize,
+            discount: s.choice("discount") == "on",
+            oscillation: s.choice("oscillation") == "on",
+            min_rto: s.number("min-rto"),
+            q: or("q", 0.95),
+            reorder: or("reorder", 1.0) as u32,
+            conservative: s.choice("conservative") == "on",
+            equation: Equation { b: s.number("b"), capped: ns2 },
+            packet: f64::from(environment.packet_bytes.max(1)),
+        }
+    }
+    /// t_RTO of the equation, in seconds; `told` is what ns-2's sender estimates.
+    fn rto(&self, rtt: f64, told: f64) -> f64 {
+        let rto = if self.ns2 { told } else { 4.0 * rtt };
+        rto.max(self.min_rto)
+    }
+    /// W_init in bytes (RFC 5348 section 4.2); ns-2 counts whole packets (RFC 3390).
+    fn initial_window(&self) -> f64 {
+        let s = self.packet;
+        if !self.ns2 {
+            return (4.0 * s).min((2.0 * s).max(4380.0));
+        }
+        s * match s {
+            s if s <= 1095.0 => 4.0,
+            s if s < 2190.0 => 3.0,
+            _ => 2.0,
+        }
+    }
+}
+
+/// Report rounds are counted modulo 2^16.
+fn from_round(x: f64) -> u16 {
+    x as u16
+}
+/// Whether round `a` is later than round `b`.
+fn rounds_later(a: u16, b: u16) -> bool {
+    let ahead = a.wrapping_sub(b);
+    ahead != 0 && ahead < 1 << 15
+}
+
+/// Builds the sender half.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    let options = Options::read(settings, environment);
+    if options.ns2 {
+        Box::new(ns2::Sender::new(&options))
+    } else {
+        Box::new(sender::Sender::new(&options))
+    }
+}
+
+/// Builds the receiver half.
+pub fn build_receiver(settings: &Settings, environment: &Environment) -> Box<dyn ReceiverHalf> {
+    Box::new(receiver::Receiver::new(&Options::read(settings, environment)))
+}
+
+#[cfg(test)]
+#[path = "tfrc_tests.rs"]
+mod tests;

@@ -1,0 +1,110 @@
+//! From arrivals to lost packets to loss events: RFC 5348 sections 5.1 and 5.2.
+//!
+//! Whatever numbers a peer sends, the work for one packet and the memory are bounded: what is
+//! missing is kept as ranges, at most `reorder` of them, and the loss events within one range
+//! are counted by arithmetic.
+
+use std::collections::VecDeque;
+
+/// An arrival: its number, and its time in seconds.
+pub(super) type Mark = (u64, f64);
+
+/// Numbers that are missing, between two that arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gap {
+    pub from: u64,
+    pub to: u64,
+    before: Mark,
+    after: Mark,
+    /// Later packets that arrived.
+    later: u32,
+}
+
+impl Gap {
+    /// When packet `seq` would have come, on a line between its neighbours (section 5.2).
+    pub fn time(&self, seq: u64) -> f64 {
+        let (a, b) = (self.before, self.after);
+        let share = seq.saturating_sub(a.0) as f64 / b.0.saturating_sub(a.0).max(1) as f64;
+        a.1 + (b.1 - a.1) * share
+    }
+    /// The first missing number whose time is later than `t`.
+    pub fn first_after(&self, t: f64) -> Option<u64> {
+        let (a, b) = (self.before, self.after);
+        let each = (b.1 - a.1) / b.0.saturating_sub(a.0).max(1) as f64;
+        if self.time(self.from) > t {
+            return Some(self.from);
+        }
+        if each <= 0.0 || self.time(self.to - 1) <= t {
+            return None;
+        }
+        let at = a.0.saturating_add(((t - a.1) / each) as u64).saturating_add(1);
+        Some(at.clamp(self.from, self.to - 1))
+    }
+    /// Missing numbers from one loss event to the next if an event lasts `rtt` seconds.
+    pub fn stride(&self, rtt: f64) -> u64 {
+        let (a, b) = (self.before, self.after);
+        let each = (b.1 - a.1) / b.0.saturating_sub(a.0).max(1) as f64;
+        ((rtt / each) as u64).saturating_add(1)
+    }
+}
+
+/// Finds what is missing for good: when `reorder` later packets came (NDUPACK). A packet that
+/// comes after that stays counted as lost; section 5.1 leaves the choice.
+#[derive(Debug)]
+pub(super) struct Detector {
+    reorder: u32,
+    top: Option<Mark>,
+    gaps: VecDeque<Gap>,
+}
+
+impl Detector {
+    pub fn new(reorder: u32) -> Detector {
+        Detector { reorder: reorder.max(1), top: None, gaps: VecDeque::new() }
+    }
+    /// The highest number that came.
+    pub fn top(&self) -> u64 {
+        self.top.map_or(0, |t| t.0)
+    }
+    /// Packet `seq` came at `at`, for the first time. Then ask [`lost`](Detector::lost).
+    pub fn arrive(&mut self, seq: u64, at: f64) {
+        let Some(top) = self.top else {
+            self.top = Some((seq, at));
+            return;
+        };
+        let mut split = None;
+        for (i, gap) in self.gaps.iter_mut().enumerate() {
+            if seq >= gap.to {
+                gap.later += 1;
+            } else if seq >= gap.from {
+                split = Some((i, *gap));
+            }
+        }
+        if let Some((i, gap)) = split {
+            self.gaps.remove(i);
+            if gap.to - seq > 1 {
+                self.gaps.insert(i, Gap { from: seq + 1, ..gap });
+            }
+            if seq > gap.from {
+                self.gaps.insert(i, Gap { to: seq, later: gap.later + 1, ..gap });
+            }
+        }
+        if seq > top.0 {
+            if seq - top.0 > 1 {
+                let (from, before, after) = (top.0 + 1, top, (seq, at.max(top.1)));
+                self.gaps.push_back(Gap { from, to: seq, before, after, later: 1 });
+            }
+            self.top = Some((seq, at.max(top.1)));
+        }
+    }
+    /// The next range that is lost now, in rising order.
+    pub fn lost(&mut self) -> Option<Gap> {
+        if self.gaps.front()?.later < self.reorder {
+            return None;
+        }
+        self.gaps.pop_front()
+    }
+}
+
+#[cfg(test)]
+#[path = "losses_tests.rs"]
+mod tests;

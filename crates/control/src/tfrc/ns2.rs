@@ -1,0 +1,269 @@
+//! The sender half as ns-2.35's `Agent/TFRC` has it, at that version's defaults.
+//!
+//! It differs from RFC 5348 in: 300 B/s before the first report, then W_init/R until the third;
+//! R with a gain of 1/20 (`df_` 0.95); t_RTO from TCP's integer estimator with ticks of 0.1 s; in
+//! slow start, where the rate doubles per RTT, the pacing rises packet by packet to the
+//! new rate, each report releases a packet at once, and a rate above twice X_recv falls to X_recv;
+//! below the equation the rate rises by s/R per RTT, at most 2 s/R at once, and does not jump; the
+//! limit is 2 X_recv of the last report alone, at least s/R; the nofeedback timer is
+//! max(2R, 2s/X), halves the rate and releases a packet; a gap is fixed when the packet before it
+//! leaves, so that a new rate counts from the next packet on; a rate cap of 25 MB/s.
+
+use super::Options;
+use crate::advice::Advice;
+use crate::{Ack, Advised, Allowance, Controller, Sent, bounded, positive};
+use narrows_base::{Duration, Rate, Time};
+
+/// `InitRate_`, bytes per second.
+const FIRST_RATE: f64 = 300.0;
+/// MAXRATE of the equation, bytes per second.
+const MOST_RATE: f64 = 25_000_000.0;
+/// `tcp_tick_`, seconds.
+const TICK: f64 = 0.1;
+/// `ssmult_`.
+const SLOW_START: f64 = 2.0;
+/// `scmult_`: what a conservative sender without losses may send of X_recv.
+const WITHOUT_LOSS: f64 = 1.5;
+/// Bytes per second at least: there is no floor in ns-2.
+const LEAST: f64 = 0.125;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    SlowStart,
+    Later,
+}
+
+/// ns-2's sender half. Rates are in bytes per second, times in seconds.
+#[derive(Debug)]
+pub(super) struct Sender {
+    options: Options,
+    phase: Phase,
+    rate: f64,
+    /// Where the rise to `rate` has come in slow start, and by how much it rises per packet.
+    risen: f64,
+    rise: f64,
+    /// The rate of the gap after the packet that left last; infinite releases one at once.
+    gap: f64,
+    rtt: f64,
+    rtt_now: f64,
+    root_mean: f64,
+    /// TCP's estimator: srtt in eighths and rttvar in quarters of a tick; the timeout, seconds.
+    srtt: i64,
+    rttvar: i64,
+    rto: f64,
+    /// Limits from the last report: in slow start, and later; 0 is none known.
+    slow_limit: f64,
+    limit: f64,
+    changed: f64,
+    /// Reports that came and timers that expired; whether a report ever came.
+    round: u64,
+    heard: bool,
+    urgent: bool,
+    timer: Time,
+    p: f64,
+    recv: f64,
+    /// Whether the application has nothing to send, since before the timer was set, and until
+    /// when it last had nothing.
+    limited: bool,
+    all_idle: bool,
+    limited_until: f64,
+}
+
+impl Sender {
+    pub fn new(options: &Options) -> Sender {
+        Sender {
+            options: *options,
+            phase: Phase::SlowStart,
+            rate: FIRST_RATE,
+            risen: FIRST_RATE,
+            rise: 0.0,
+            gap: FIRST_RATE,
+            rtt: 0.0,
+            rtt_now: 1.0,
+            root_mean: 1.0,
+            srtt: 0,
+            rttvar: 0,
+            rto: 0.0,
+            slow_limit: 0.0,
+            limit: 0.0,
+            changed: 0.0,
+            round: 0,
+            heard: false,
+            urgent: true,
+            timer: Time::NEVER,
+            p: 0.0,
+            recv: 0.0,
+            limited: false,
+            all_idle: false,
+            limited_until: f64::NEG_INFINITY,
+        }
+    }
+
+    fn sample(&mut self, sample: f64) {
+        let ticks = ((sample / TICK + 0.5) as i64).clamp(1, 1 << 40);
+        if self.srtt == 0 {
+            (self.srtt, self.rttvar) = (ticks << 3, ticks << 1);
+        } else {
+            let off = ticks - (self.srtt >> 3);
+            self.srtt = (self.srtt + off).max(1);
+            self.rttvar = (self.rttvar + off.abs() - (self.rttvar >> 2)).max(1);
+        }
+        let rto = ((self.rttvar << 3) + self.srtt) >> 3;
+        self.rto = (rto as f64 * TICK).max(self.options.min_rto);
+        let (q, root) = (self.options.q, sample.sqrt());
+        if self.rtt > 0.0 {
+            self.rtt = q * self.rtt + (1.0 - q) * sample;
+            self.root_mean = q * self.root_mean + (1.0 - q) * root;
+        } else {
+            (self.rtt, self.root_mean) = (sample, root);
+        }
+        self.rtt_now = sample;
+    }
+    fn fair(&self) -> f64 {
+        let e = &self.options.equation;
+        let rate = e.packets_per_second(self.p, self.rtt, self.rto) * self.options.packet;
+        rate.min(MOST_RATE)
+    }
+    fn recently_limited(&self, now: f64) -> bool {
+        self.limited || self.limited_until > now - 1.5 * self.rtt
+    }
+
+    /// Sets the rate in slow start, to be reached within a round trip.
+    fn slow_start(&mut self, now: f64) {
+        let (s, rtt) = (self.options.packet, self.rtt);
+        let initial = self.options.initial_window() / rtt;
+        let hold = self.slow_limit > 0.0 && self.slow_limit < initial && self.recently_limited(now);
+        let target = if self.round <= 2 || hold {
+            self.rate.max(initial)
+        } else if self.slow_limit <= 0.0 {
+            (self.risen, self.rate, self.rise, self.changed) = (self.rate, s / rtt, 0.0, now);
+            return;
+        } else if self.rate < self.slow_limit && now - self.changed > rtt {
+            (SLOW_START * self.rate).min(self.slow_limit).max(s / rtt)
+        } else if self.rate > self.slow_limit {
+            self.rate = self.slow_limit / 2.0;
+            (self.risen, self.rise, self.changed) = (self.rate, 0.0, now);
+            return;
+        } else {
+            return;
+        };
+        self.risen = self.rate;
+        self.rate = target;
+        self.rise = (target - self.risen) / (target * rtt / s);
+        self.changed = now;
+    }
+
+    fn arm_timer(&mut self, now: Time) {
+        let wait = (2.0 * self.rtt).max(2.0 * self.options.packet / self.rate);
+        self.timer = now + Duration::from_secs_f64(wait);
+    }
+}
+
+impl Controller for Sender {
+    fn on_sent(&mut self, sent: &Sent) {
+        if self.timer.is_never() {
+            self.arm_timer(sent.now);
+        }
+        if self.limited {
+            self.limited_until = sent.now.as_secs_f64();
+            self.all_idle = false;
+        }
+        self.limited = sent.last_waiting;
+        let rising = self.round > 2 && self.phase == Phase::SlowStart && self.risen < self.rate;
+        self.gap = if rising {
+            self.risen += self.rise;
+            self.risen
+        } else if self.options.oscillation {
+            self.rate * self.root_mean / self.rtt_now.sqrt()
+        } else {
+            self.rate
+        };
+    }
+    fn on_ack(&mut self, _ack: &Ack) {}
+
+    fn on_advice(&mut self, a: &Advised) {
+        let now = a.now.as_secs_f64();
+        self.round += 1;
+        self.urgent = false;
+        (self.p, self.recv) = (a.advice.number(0).min(1.0), a.advice.number(1));
+        let known = self.round > 1 && self.recv > 0.0;
+        self.slow_limit = if known { 2.0 * self.recv } else { 0.0 };
+        self.limit = match self.options.conservative {
+            true if known && a.advice.number(2) > 0.0 => self.recv,
+            true if known => WITHOUT_LOSS * self.recv,
+            _ => self.slow_limit,
+        };
+        self.sample(positive(a.rtt));
+        let fair = self.fair();
+        self.arm_timer(a.now);
+        let one = self.options.packet / self.rtt;
+        if self.phase == Phase::SlowStart {
+            if self.p > 0.0 && self.heard {
+                self.phase = Phase::Later;
+                self.rate = fair;
+            } else {
+                self.slow_start(now);
+                self.gap = f64::INFINITY;
+            }
+        } else if fair > self.rate {
+            let rounds = ((now - self.changed) / self.rtt).min(2.0);
+            let least = if self.recently_limited(now) {
+                self.options.initial_window() / self.rtt
+            } else {
+                one
+            };
+            let most = self.limit.max(least).min(fair);
+            self.rate = (self.rate + one * rounds).min(most);
+            self.changed = now;
+        } else {
+            self.rate = fair.min(self.limit.max(one));
+            self.changed = now;
+        }
+        self.heard = true;
+        self.rate = bounded(self.rate, LEAST);
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        if now < self.timer {
+            return;
+        }
+        let initial = self.options.initial_window() / self.rtt.max(1e-9);
+        if !self.limited && !self.all_idle {
+            self.rate = (self.rate / 2.0).max(LEAST);
+        } else if self.rate > 2.0 * initial {
+            self.rate /= 2.0;
+        } else {
+            self.rate = self.rate.min(initial.max(LEAST));
+        }
+        self.urgent = true;
+        self.round += 1;
+        self.arm_timer(now);
+        self.all_idle |= self.limited;
+        self.gap = f64::INFINITY;
+    }
+    fn next_tick(&self) -> Time {
+        self.timer
+    }
+
+    fn allowance(&self) -> Allowance {
+        let rate = Rate::from_bps_f64(bounded(self.gap * 8.0, 1.0));
+        Allowance { window: f64::INFINITY, rate: Some(rate) }
+    }
+    fn advice(&self) -> Advice {
+        let urgent = f64::from(u8::from(self.urgent));
+        Advice::of(&[self.rtt, self.rto, f64::from(self.round as u16), urgent])
+    }
+    fn keeps_own_timer(&self) -> bool {
+        true
+    }
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("rate_bps", self.rate * 8.0);
+        put("p", self.p);
+        put("rtt_mean_s", self.rtt);
+        put("recv_bps", self.recv * 8.0);
+    }
+}
+
+#[cfg(test)]
+#[path = "ns2_tests.rs"]
+mod tests;

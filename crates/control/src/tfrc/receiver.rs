@@ -1,0 +1,210 @@
+//! The receiver half: loss event rate, receive rate, and when to report (RFC 5348 section 6).
+//!
+//! A report says p, X_recv in bytes per second, and news: with preset `rfc` the loss events since
+//! the last report, with `ns2` the packets lost since.
+//!
+//! Preset `ns2` differs: an RTT is counted between send times, not arrivals; a new loss event
+//! also needs a newer report round than the last; a report leaves with the first arrival an RTT
+//! after the last report, or by a timer of 1.5 RTT; the first interval follows from the receive
+//! rate of that moment alone, its event lasts from the packet that revealed it, and I_0 begins
+//! where the last report ended.
+
+use super::history::History;
+use super::losses::{Detector, Gap};
+use super::received::Received;
+use super::{Options, from_round, rounds_later};
+use crate::advice::{Advice, Arrival, ReceiverHalf};
+use narrows_base::{Duration, Time};
+
+/// TFRC's receiver half.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    options: Options,
+    detector: Detector,
+    history: History,
+    received: Received,
+    /// What the sender said last: R and t_RTO in seconds, 0 if unknown; its round.
+    rtt: f64,
+    rto: f64,
+    round: u16,
+    /// Time (seconds) and round of the last loss event's begin.
+    event: Option<(f64, u16)>,
+    /// The feedback timer, and whether it last expired with nothing to report.
+    timer: Time,
+    owed: bool,
+    /// p of the last report, or of the first loss event until it is reported.
+    p: f64,
+    first_p: Option<f64>,
+    /// Highest number when the last report left.
+    reported: u64,
+    events: u32,
+    lost: u64,
+}
+
+impl Receiver {
+    pub fn new(options: &Options) -> Receiver {
+        Receiver {
+            options: *options,
+            detector: Detector::new(options.reorder),
+            history: History::new(options.intervals, options.discount, options.ns2),
+            received: Received::default(),
+            rtt: 0.0,
+            rto: 0.0,
+            round: 0,
+            event: None,
+            timer: Time::NEVER,
+            owed: false,
+            p: 0.0,
+            first_p: None,
+            reported: 0,
+            events: 0,
+            lost: 0,
+        }
+    }
+
+    /// Whether a loss at `t` begins a new loss event.
+    fn is_new(&self, t: f64) -> bool {
+        self.event.is_none_or(|(begin, round)| {
+            t > begin + self.rtt && (!self.options.ns2 || rounds_later(self.round, round))
+        })
+    }
+    /// A loss event begins at time `t` with packet `seq`, found when `a` came.
+    fn begin(&mut self, seq: u64, t: f64, a: &Arrival) {
+        self.event = Some((t, self.round));
+        self.events = self.events.saturating_add(1);
+        if !self.history.is_empty() {
+            self.history.event(seq);
+            return;
+        }
+        // The first: as if the loss rate that fits the receive rate had been seen before.
+        let now = a.now.as_secs_f64();
+        let bytes = f64::from(a.bytes.max(1));
+        let mut rate = self.received.rate(now, self.rtt);
+        let mut start = seq;
+        if self.options.ns2 {
+            self.event = Some((a.sent.as_secs_f64(), self.round));
+            start = self.reported;
+        } else {
+            rate = rate.max(self.received.fastest()).max(bytes / (2.0 * self.rtt));
+        }
+        let mut interval = seq.saturating_sub(self.received.first()) as f64;
+        if self.rtt > 0.0 {
+            let rto = self.options.rto(self.rtt, self.rto);
+            let p = self.options.equation.loss_event_rate(rate / bytes, self.rtt, rto);
+            interval = 1.0 / p;
+            if self.options.ns2 {
+                self.first_p = Some(p);
+                interval = interval.floor();
+            }
+        }
+        self.history.begin(interval, start);
+    }
+
+    /// Books a range that is lost: every packet of it, in at most a few steps.
+    fn lose(&mut self, gap: &Gap, a: &Arrival) {
+        self.lost = self.lost.saturating_add(gap.to - gap.from);
+        let first = match self.event {
+            None => Some(gap.from),
+            Some((begin, _)) => gap.first_after(begin + self.rtt),
+        };
+        let Some(mut seq) = first.filter(|s| self.is_new(gap.time(*s))) else { return };
+        self.begin(seq, gap.time(seq), a);
+        if self.options.ns2 {
+            return; // The round must change before the next.
+        }
+        // A long gap is many events: only as many as the history holds leave a trace.
+        let stride = gap.stride(self.rtt);
+        let most = self.options.intervals as u64 + 2;
+        let more = (gap.to - 1 - seq) / stride;
+        seq += more.saturating_sub(most) * stride;
+        for _ in 0..more.min(most) {
+            seq += stride;
+            self.begin(seq, gap.time(seq), a);
+        }
+    }
+
+    fn heed(&mut self, said: &Advice) -> bool {
+        self.rtt = said.number(0);
+        self.rto = said.number(1);
+        self.round = from_round(said.number(2));
+        said.number(3) > 0.0
+    }
+    /// Time from one report to the next.
+    fn period(&self) -> Duration {
+        Duration::from_secs_f64(self.rtt * if self.options.ns2 { 1.5 } else { 1.0 })
+    }
+}
+
+impl ReceiverHalf for Receiver {
+    fn on_arrival(&mut self, a: &Arrival) -> bool {
+        let now = a.now.as_secs_f64();
+        if a.duplicate {
+            return false;
+        }
+        let overdue = self.owed || a.now >= self.timer;
+        let urgent = self.heed(&a.advice);
+        let first = self.received.is_empty();
+        self.received.take(now, a.seq, a.bytes, self.rtt);
+        let top = self.detector.top();
+        let clock = if self.options.ns2 { a.sent.as_secs_f64() } else { now };
+        self.detector.arrive(a.seq, clock);
+        let events = self.events;
+        while let Some(gap) = self.detector.lost() {
+            self.lose(&gap, a);
+        }
+        if a.marked {
+            self.lost = self.lost.saturating_add(1);
+            if self.is_new(clock) {
+                self.begin(a.seq, clock, a);
+            }
+        }
+        let news = self.events > events;
+        if first || self.rtt <= 0.0 {
+            return true;
+        }
+        if self.options.ns2 {
+            let due = now - self.received.last_report() >= self.rtt;
+            return urgent || news || (due && a.seq > top);
+        }
+        // Section 6.1: at once if p rises, or if the timer expired with nothing to report.
+        overdue || (news && self.history.loss_event_rate(self.detector.top()) > self.p)
+    }
+
+    fn on_tick(&mut self, _now: Time) -> bool {
+        if self.received.since_report() {
+            return true;
+        }
+        // Not armed again: the next arrival finds the report owed.
+        self.timer = Time::NEVER;
+        self.owed = true;
+        false
+    }
+
+    fn next_tick(&self) -> Time {
+        self.timer
+    }
+
+    fn advice(&mut self, now: Time) -> Advice {
+        let at = now.as_secs_f64();
+        let top = self.detector.top();
+        self.p = match self.first_p.take() {
+            Some(p) => p,
+            None => self.history.loss_event_rate(top),
+        };
+        let rate = self.received.report(at, self.rtt);
+        let news = if self.options.ns2 { self.lost as f64 } else { f64::from(self.events) };
+        (self.events, self.lost, self.reported) = (0, 0, top);
+        self.owed = false;
+        self.timer = if self.rtt > 0.0 { now + self.period() } else { Time::NEVER };
+        Advice::of(&[self.p, rate, news])
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("p", self.p);
+        put("open_interval", self.history.open(self.detector.top()));
+    }
+}
+
+#[cfg(test)]
+#[path = "receiver_tests.rs"]
+mod tests;

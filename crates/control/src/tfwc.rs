@@ -1,0 +1,311 @@
+//! TFWC: TCP-friendly window-based congestion control for media (S1 chapters 4 and 5).
+//!
+//! TFRC's smoothness with TCP's ACK clock: the window is what TCP's throughput equation gives for
+//! the average loss interval, so no round-trip time enters it. Every packet is acknowledged; the
+//! endpoint keeps the ACK vector and tells of every packet's fate, in the order of numbers. Before
+//! the first loss, slow start. Where the equation's window is below 2, an ACK clock would stall, and
+//! packets are sent by the clock instead: rate mode.
+//!
+//! What S1 leaves open, or prints otherwise than it must mean:
+//! - The round-trip time that separates loss events is SRTT, and it is measured from the send time of
+//!   the packet that began the event: later losses of the event do not move it on.
+//! - Algorithm 1's text looks for a window larger than cwnd; its code, which breaks at the first
+//!   smaller one, is followed. The report that reveals the first loss counts no packets.
+//! - cwnd is at least 1: rounding 0.04 to 0 would stop an endpoint without rate mode.
+//! - There are two "t_RTO": the timer, which backs off, and the spacing of equation 5.5. They are kept
+//!   apart (`clock`), so that leaving rate mode needs no repair of the timer.
+//! - Rate mode ends with the acknowledgement that brings the window to the threshold; the window
+//!   counts again at once.
+//! - Algorithm 4 counts the last acknowledgement up by one at an expiry, to send one packet. Here
+//!   that is credit over the window, taken back by the next acknowledgement; where the window shrank
+//!   below what is in flight, one packet goes all the same.
+//! - In rate mode nothing backs off (algorithm 4): through an outage packets go on at the spacing that
+//!   the last report gave.
+//! - S1's application always has data. Without, slow start does not grow the window, and nothing in
+//!   flight needs no timer.
+
+mod clock;
+mod equation;
+mod intervals;
+
+use crate::{Ack, Allowance, Controller, Environment, Fate, Sent, bounded};
+use clock::{Backoff, Clock, RateStyle};
+use intervals::Intervals;
+use narrows_base::card::Kind;
+use narrows_base::luck::Stream;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Param, Rate, Settings, Status, Time};
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "tfwc",
+    summary: "a window from TCP's equation and the average loss interval, for media",
+    source: "S1 chapters 4 and 5",
+    senses: "loss (as intervals between loss events), ECN marks, RTT for its timer only",
+    sets: "window: 1/f(p); below 2 packets a rate instead",
+    params: &[
+        Param {
+            name: "history",
+            help: "loss intervals that are averaged: 8, or 16 with hyperbolic weights",
+            kind: Kind::Choice(&["8", "ewma16"]),
+            origin: "S1 section 5.3.1; ewma16: the author's later code",
+        },
+        Param {
+            name: "rounding",
+            help: "the window is the nearest whole number, or the one below",
+            kind: Kind::Choice(&["nearest", "down"]),
+            origin: "S1 algorithm 3; down: the author's later code",
+        },
+        Param {
+            name: "rate-mode",
+            help: "whether a small window is replaced by a rate",
+            kind: Kind::Choice(&["on", "off"]),
+            origin: "S1 section 5.4.1",
+        },
+        Param {
+            name: "rate-threshold",
+            help: "the window below which rate mode is on",
+            kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 100.0, default: 2.0 },
+            origin: "S1 algorithm 3; 2.5 in the author's later code",
+        },
+        Param {
+            name: "rate-style",
+            help: "spacing in rate mode: the equation's, or 0.8 of it times sqrt(RTT)/mean",
+            kind: Kind::Choice(&["s1", "later"]),
+            origin: "S1 equation 5.5; later: the author's later code",
+        },
+        Param {
+            name: "backoff",
+            help: "what an expired timer becomes",
+            kind: Kind::Choice(&["double", "2srtt"]),
+            origin: "S1 section 5.5; 2srtt: the author's later code",
+        },
+        Param {
+            name: "rtt-gain",
+            help: "weight of a sample in the smoothed RTT",
+            kind: Kind::Number { unit: Unit::None, min: 0.001, max: 1.0, default: 0.125 },
+            origin: "S1 equation 5.7; 0.1 in the author's later code",
+        },
+        Param {
+            name: "spread",
+            help: "probability that a send opportunity is left to the next, against phase effects",
+            kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 0.9, default: 0.0 },
+            origin: "S1 appendix C.1.2; .03 to .51 in the author's later code",
+        },
+        Param {
+            name: "initial-window",
+            help: "window at the start",
+            kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 1e6, default: 1.0 },
+            origin: "S1 section 4.2.1: TCP's slow start, then from one packet",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+/// Builds it.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    Box::new(Tfwc::new(settings, environment))
+}
+
+/// What has happened so far.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Phase {
+    /// No loss yet.
+    SlowStart,
+    /// The first loss, of a packet sent then, is in the report that is being read.
+    FirstLoss(Time),
+    /// The equation rules.
+    Equation,
+}
+
+struct Tfwc {
+    nearest: bool,
+    /// Below this equation window rate mode is on; 0 if it never is.
+    threshold: f64,
+    style: RateStyle,
+    spread: f64,
+    luck: Stream,
+    packet_bits: f64,
+
+    phase: Phase,
+    cwnd: f64,
+    /// The average loss interval that the window was last computed from.
+    average: f64,
+    /// The equation's window, not rounded.
+    equation_window: f64,
+    loss_rate: f64,
+    intervals: Intervals,
+    /// When the packet that began the current loss event left.
+    event: Time,
+    clock: Clock,
+    /// Seconds between packets, in rate mode.
+    spacing: Option<f64>,
+    /// Packets that expired timers allow over the window.
+    credit: f64,
+    /// This send opportunity is left unused.
+    deferred: bool,
+    flight: u64,
+    due: Time,
+}
+
+impl Tfwc {
+    fn new(settings: &Settings, environment: &Environment) -> Tfwc {
+        let rate_mode = settings.choice("rate-mode") == "on";
+        let backoff =
+            if settings.choice("backoff") == "double" { Backoff::Double } else { Backoff::TwoSrtt };
+        Tfwc {
+            nearest: settings.choice("rounding") == "nearest",
+            threshold: if rate_mode { settings.number("rate-threshold") } else { 0.0 },
+            style: match settings.choice("rate-style") {
+                "s1" => RateStyle::S1,
+                _ => RateStyle::Later,
+            },
+            spread: settings.number("spread"),
+            luck: environment.luck.named("spread").stream(),
+            packet_bits: f64::from(environment.packet_bytes) * 8.0,
+            phase: Phase::SlowStart,
+            cwnd: settings.number("initial-window"),
+            average: 0.0,
+            equation_window: 0.0,
+            loss_rate: 0.0,
+            intervals: match settings.choice("history") {
+                "8" => Intervals::eight(),
+                _ => Intervals::sixteen(),
+            },
+            event: Time::ZERO,
+            clock: Clock::new(settings.number("rtt-gain"), backoff),
+            spacing: None,
+            credit: 0.0,
+            deferred: false,
+            flight: 0,
+            due: Time::NEVER,
+        }
+    }
+
+    /// S1 algorithm 1: the interval that the halved window would come from.
+    fn first_loss(&mut self, sent: Time) {
+        self.cwnd = bounded((self.cwnd / 2.0).floor(), 1.0);
+        self.loss_rate = equation::rate_for(self.cwnd);
+        self.equation_window = equation::window(self.loss_rate);
+        self.intervals.begin((1.0 / self.loss_rate).floor());
+        self.event = sent;
+        self.phase = Phase::Equation;
+    }
+
+    /// S1 algorithm 3.
+    fn window_from_intervals(&mut self) {
+        let average = self.intervals.average();
+        if average.to_bits() == self.average.to_bits() {
+            return; // Between events the mean rests most of the time.
+        }
+        self.average = average;
+        self.loss_rate = (1.0 / average).clamp(equation::LEAST, 1.0);
+        self.equation_window = equation::window(self.loss_rate);
+        let half = if self.nearest { 0.5 } else { 0.0 };
+        self.cwnd = bounded((self.equation_window + half).floor(), 1.0);
+    }
+
+    fn rate_mode(&self) -> bool {
+        self.phase == Phase::Equation && self.equation_window < self.threshold
+    }
+
+    fn window(&self) -> f64 {
+        let window = self.cwnd + self.credit;
+        if self.deferred && self.flight > 0 { window.min(self.flight as f64) } else { window }
+    }
+
+    /// The timer runs from every send and every acknowledgement, while something is in flight.
+    fn arm(&mut self, now: Time) {
+        self.due = if self.spacing.is_some() || self.flight == 0 {
+            Time::NEVER
+        } else {
+            now + self.clock.timeout()
+        };
+    }
+}
+
+impl Controller for Tfwc {
+    fn on_sent(&mut self, sent: &Sent) {
+        self.flight = sent.outstanding;
+        self.arm(sent.now);
+    }
+
+    fn on_fate(&mut self, fate: &Fate) {
+        let struck = fate.lost || fate.marked;
+        match self.phase {
+            Phase::SlowStart | Phase::FirstLoss(_) if struck => {
+                self.phase = Phase::FirstLoss(fate.sent);
+            }
+            Phase::SlowStart | Phase::FirstLoss(_) => {}
+            // S1 algorithm 2: a loss within a round trip of the event's first is a packet like any.
+            Phase::Equation => {
+                if struck && fate.sent.since(self.event) > self.clock.srtt() {
+                    self.intervals.event();
+                    self.event = fate.sent;
+                } else {
+                    self.intervals.packet();
+                }
+            }
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        match self.phase {
+            Phase::SlowStart => {
+                if ack.newly_delivered > 0 && ack.window_limited {
+                    self.cwnd = bounded(self.cwnd + 1.0, 1.0);
+                }
+            }
+            Phase::FirstLoss(sent) => self.first_loss(sent),
+            Phase::Equation => self.window_from_intervals(),
+        }
+        self.clock.sample(ack.rtt);
+        self.spacing = self.rate_mode().then(|| self.clock.spacing(self.loss_rate, self.style));
+        self.credit = 0.0;
+        self.flight = ack.flight;
+        self.deferred = self.spread > 0.0 && self.luck.chance(self.spread);
+        self.arm(ack.now);
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        if now < self.due {
+            return;
+        }
+        self.clock.back_off();
+        self.deferred = false;
+        self.credit = self.credit.max(self.flight as f64 + 1.0 - self.cwnd);
+        self.arm(now);
+    }
+
+    fn allowance(&self) -> Allowance {
+        match self.spacing {
+            None => Allowance::window(bounded(self.window(), 1.0)),
+            Some(seconds) => {
+                let rate = Rate::from_bps_f64((self.packet_bits / seconds).clamp(1.0, 1e15));
+                Allowance { window: f64::INFINITY, rate: Some(rate) }
+            }
+        }
+    }
+    fn next_tick(&self) -> Time {
+        self.due
+    }
+    fn keeps_own_timer(&self) -> bool {
+        true
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        if self.phase == Phase::Equation {
+            put("loss_interval", self.intervals.average());
+            put("open_interval", self.intervals.open());
+            put("last_interval", self.intervals.closed().first().copied().unwrap_or(0.0));
+            put("loss_rate", self.loss_rate);
+            put("equation_window", self.equation_window);
+        }
+        put("rate_mode", f64::from(u8::from(self.spacing.is_some())));
+        put("timer_s", self.clock.timeout().as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+#[path = "tfwc_tests.rs"]
+mod tests;

@@ -1,0 +1,182 @@
+//! Round-trip times, TFWC's timer, and the spacing of packets in rate mode (S1 sections 5.4.1, 5.5).
+//!
+//! S1 equation 5.8 adds `|R - SRTT|/4` to RTTVAR and takes nothing off, so that it could only grow;
+//! here it is the usual mean deviation, and both updates take the SRTT of before. S1's timeout is
+//! `SRTT + 4 RTTVAR` (equation 5.6) without a floor; on a path of constant RTT that is the RTT itself
+//! and the timer would run a race with every acknowledgement. As in the author's later code, 10 ms
+//! are the least that the timer adds to SRTT. Equation 5.5 takes t0 as it is printed.
+
+use super::equation;
+use crate::positive;
+use narrows_base::Duration;
+
+/// Before the first sample, in seconds (S1 ran ns-2, whose timers begin so).
+const FIRST: f64 = 3.0;
+/// Longest back-off, in seconds.
+const LONGEST: f64 = 60.0;
+/// Least margin of the timer over SRTT, in seconds.
+const MARGIN: f64 = 0.010;
+/// Weight of a sample in the mean square root of the RTT (later style).
+const ROOT_GAIN: f64 = 0.1;
+/// The later style sends a little faster than the equation.
+const LATER_PACE: f64 = 0.8;
+
+/// How a timer that expires again backs off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backoff {
+    /// The timeout doubles (S1 section 5.5).
+    Double,
+    /// It becomes twice SRTT and stays there (the author's later code).
+    TwoSrtt,
+}
+
+/// How packets are spaced in rate mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RateStyle {
+    /// S1 equation 5.5.
+    S1,
+    /// The author's later code: capped, times 0.8 and times sqrt(R)/mean sqrt(R), R the last
+    /// sample.
+    Later,
+}
+
+/// What is known of round-trip times, and the two timeouts made of it.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    gain: f64,
+    backoff: Backoff,
+    srtt: Option<f64>,
+    rttvar: f64,
+    last: f64,
+    root: f64,
+    timeout: f64,
+}
+
+impl Clock {
+    /// `gain` is a sample's weight in SRTT.
+    pub fn new(gain: f64, backoff: Backoff) -> Clock {
+        Clock { gain, backoff, srtt: None, rttvar: 0.0, last: 0.0, root: 0.0, timeout: FIRST }
+    }
+
+    /// Takes a sample; a timer that backed off is as new.
+    pub fn sample(&mut self, rtt: Duration) {
+        let r = positive(rtt);
+        self.last = r;
+        let srtt = match self.srtt {
+            // S1 does not say; RFC 6298 section 2.2.
+            None => {
+                self.rttvar = r / 2.0;
+                self.root = r.sqrt();
+                r
+            }
+            Some(srtt) => {
+                self.rttvar += ((r - srtt).abs() - self.rttvar) / 4.0;
+                self.root += ROOT_GAIN * (r.sqrt() - self.root);
+                srtt + self.gain * (r - srtt)
+            }
+        };
+        self.srtt = Some(srtt);
+        self.timeout = (srtt + (4.0 * self.rttvar).max(MARGIN)).min(LONGEST);
+    }
+
+    /// Smoothed RTT; zero before the first sample.
+    #[inline]
+    pub fn srtt(&self) -> Duration {
+        Duration::from_secs_f64(self.srtt.unwrap_or(0.0))
+    }
+    /// The timer's length.
+    #[inline]
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.timeout)
+    }
+    /// The timer expired in window mode.
+    pub fn back_off(&mut self) {
+        self.timeout = match (self.backoff, self.srtt) {
+            (Backoff::TwoSrtt, Some(srtt)) => 2.0 * srtt,
+            _ => 2.0 * self.timeout,
+        }
+        .min(LONGEST);
+    }
+
+    /// Seconds between packets at loss event rate `p`.
+    pub fn spacing(&self, p: f64, style: RateStyle) -> f64 {
+        let srtt = self.srtt();
+        let t0 = self.srtt.map_or(FIRST, |srtt| srtt + 4.0 * self.rttvar);
+        let seconds = match style {
+            RateStyle::S1 => equation::spacing(p, srtt, t0, false),
+            RateStyle::Later => {
+                let last = Duration::from_secs_f64(self.last);
+                let root = if self.root > 0.0 { self.last.sqrt() / self.root } else { 1.0 };
+                equation::spacing(p, last, t0, true) * root * LATER_PACE
+            }
+        };
+        seconds.clamp(1e-9, LONGEST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock() -> Clock {
+        Clock::new(0.125, Backoff::Double)
+    }
+    fn ms(x: u64) -> Duration {
+        Duration::from_millis(x)
+    }
+
+    /// S1 equations 5.6 to 5.8, the last corrected.
+    #[test]
+    fn deviation_falls_again() {
+        let mut c = clock();
+        c.sample(ms(100));
+        assert_eq!(c.timeout(), ms(300));
+        c.sample(ms(200));
+        // RTTVAR = 3/4 50 + 1/4 100 = 62.5 ms; SRTT = 112.5 ms.
+        assert_eq!(
+            (c.srtt(), c.timeout()),
+            (Duration::from_micros(112_500), Duration::from_micros(362_500))
+        );
+        for _ in 0..200 {
+            c.sample(ms(100));
+        }
+        // As printed, RTTVAR would have grown at every sample that is not SRTT itself.
+        assert!(c.rttvar < 1e-6, "{}", c.rttvar);
+        assert!(c.timeout() >= ms(110) && c.timeout() < ms(111), "{}", c.timeout());
+    }
+
+    #[test]
+    fn backing_off_doubles_up_to_a_minute_and_a_sample_ends_it() {
+        let mut c = clock();
+        assert_eq!(c.timeout(), ms(3000));
+        c.sample(ms(100));
+        let mut lengths = Vec::new();
+        for _ in 0..9 {
+            c.back_off();
+            lengths.push(c.timeout().as_nanos() / 100_000_000);
+        }
+        assert_eq!(lengths, [6, 12, 24, 48, 96, 192, 384, 600, 600]);
+        c.sample(ms(100));
+        assert!(c.timeout() < ms(300));
+    }
+
+    #[test]
+    fn the_later_back_off_does_not_compound() {
+        let mut c = Clock::new(0.1, Backoff::TwoSrtt);
+        c.sample(ms(100));
+        c.back_off();
+        c.back_off();
+        assert_eq!(c.timeout(), ms(200));
+    }
+
+    #[test]
+    fn the_later_style_spaces_by_the_square_root_and_faster() {
+        let mut c = clock();
+        (0..400).for_each(|_| c.sample(ms(100)));
+        let (s1, later) = (c.spacing(0.1, RateStyle::S1), c.spacing(0.1, RateStyle::Later));
+        assert!((later / s1 - 0.8).abs() < 1e-6);
+        // A longer sample spaces the next packet out by more than its share in the mean.
+        c.sample(ms(400));
+        assert!(c.spacing(0.1, RateStyle::Later) > 4.0 * later);
+    }
+}

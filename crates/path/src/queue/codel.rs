@@ -1,0 +1,194 @@
+//! CoDel: drops by how long packets have waited (RFC 8289).
+
+use super::fifo::Fifo;
+use super::{Discipline, ECN, Fate, limit_param};
+use crate::Parcel;
+use crate::config::Limit;
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Duration, Param, Settings, Status, Time};
+
+/// The waiting time that CoDel tolerates.
+pub(super) const TARGET: Param = Param {
+    name: "target",
+    help: "waiting time that may stand",
+    kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.005 },
+    origin: "RFC 8289 section 4.4",
+};
+
+/// How long it tolerates more.
+pub(super) const INTERVAL: Param = Param {
+    name: "interval",
+    help: "how long the wait may stay above the target; about the longest usual RTT",
+    kind: Kind::Number { unit: Unit::Seconds, min: 1e-6, max: 100.0, default: 0.1 },
+    origin: "RFC 8289 section 4.3",
+};
+
+/// CoDel's card.
+pub(super) const CODEL: Card = Card {
+    name: "codel",
+    summary: "drops at the head once packets have waited above a target for a whole interval",
+    source: "RFC 8289",
+    senses: "how long each packet has waited",
+    sets: "drops or marks at the head, ever closer together",
+    params: &[TARGET, INTERVAL, ECN, limit_param(1000.0, "Linux; the RFC names no limit")],
+    status: Status::NotValidated,
+};
+
+/// CoDel's two times, and whether it marks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Law {
+    target: Duration,
+    interval: Duration,
+    ecn: bool,
+}
+
+impl Law {
+    pub fn new(s: &Settings) -> Law {
+        Law {
+            target: Duration::from_secs_f64(s.number("target")),
+            interval: Duration::from_secs_f64(s.number("interval")),
+            ecn: s.choice("ecn") == "on",
+        }
+    }
+    /// When the next drop is due: drops come closer with the square root of their number, to
+    /// which TCP's throughput answers linearly (RFC 8289 section 3.4).
+    fn next(&self, from: Time, count: u32) -> Time {
+        from + Duration::from_nanos(
+            (self.interval.as_nanos() as f64 / f64::from(count.max(1)).sqrt()) as u64,
+        )
+    }
+}
+
+/// CoDel's memory of one queue (RFC 8289 section 5).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct State {
+    /// When the wait will have been above the target for an interval.
+    first_above: Option<Time>,
+    /// When the next drop is due, while dropping.
+    drop_next: Time,
+    /// Drops since dropping began, and as it was when it last began.
+    count: u32,
+    last_count: u32,
+    dropping: bool,
+}
+
+impl State {
+    /// The head of the queue, and whether it may be dropped.
+    fn head<P: Parcel>(
+        &mut self,
+        law: &Law,
+        fifo: &mut Fifo<P>,
+        mtu: u32,
+        now: Time,
+    ) -> Option<(Time, P, bool)> {
+        let Some((came, packet)) = fifo.pop() else {
+            self.first_above = None;
+            return None;
+        };
+        // Behind a single packet no queue stands, however slow the link.
+        if now.since(came) < law.target || fifo.bytes() <= u64::from(mtu) {
+            self.first_above = None;
+            return Some((came, packet, false));
+        }
+        let due = *self.first_above.get_or_insert(now + law.interval);
+        Some((came, packet, now >= due))
+    }
+
+    /// The packet to send, after CoDel's drops; `mtu` is the largest packet's size.
+    pub fn dequeue<P: Parcel>(
+        &mut self,
+        law: &Law,
+        fifo: &mut Fifo<P>,
+        mtu: u32,
+        now: Time,
+        fate: &mut dyn Fate<P>,
+    ) -> Option<(Time, P)> {
+        let Some((mut came, mut packet, mut may_drop)) = self.head(law, fifo, mtu, now) else {
+            self.dropping = false;
+            return None;
+        };
+        if !self.dropping {
+            if !may_drop {
+                return Some((came, packet));
+            }
+            // What controlled the last episode is where this one begins, if it follows soon.
+            let made = self.count.saturating_sub(self.last_count);
+            let soon = now.since(self.drop_next) < law.interval.saturating_mul(16);
+            self.count = if made > 1 && soon { made } else { 1 };
+            self.last_count = self.count;
+            self.dropping = true;
+            self.drop_next = law.next(now, self.count);
+            if strike(law.ecn, &mut packet, fate) {
+                return Some((came, packet));
+            }
+            return self.head(law, fifo, mtu, now).map(|(came, packet, _)| (came, packet));
+        }
+        loop {
+            self.dropping &= may_drop;
+            if !self.dropping || now < self.drop_next {
+                return Some((came, packet));
+            }
+            self.count = self.count.saturating_add(1);
+            let marked = strike(law.ecn, &mut packet, fate);
+            self.drop_next = law.next(self.drop_next, self.count);
+            if marked {
+                return Some((came, packet));
+            }
+            let Some(next) = self.head(law, fifo, mtu, now) else {
+                self.dropping = false;
+                return None;
+            };
+            (came, packet, may_drop) = next;
+        }
+    }
+}
+
+/// Marks the packet (true) or drops it.
+fn strike<P: Parcel>(ecn: bool, packet: &mut P, fate: &mut dyn Fate<P>) -> bool {
+    let marks = ecn && packet.is_ect();
+    if marks {
+        packet.mark();
+        fate.marked(packet);
+    } else {
+        fate.dropped(packet);
+    }
+    marks
+}
+
+/// One queue under CoDel.
+pub(super) struct CoDel<P> {
+    law: Law,
+    state: State,
+    fifo: Fifo<P>,
+    /// The largest packet seen, which stands for the MTU.
+    mtu: u32,
+}
+
+impl<P: Parcel> CoDel<P> {
+    pub fn new(settings: &Settings, limit: Limit) -> CoDel<P> {
+        CoDel { law: Law::new(settings), state: State::default(), fifo: Fifo::new(limit), mtu: 0 }
+    }
+}
+
+impl<P: Parcel + Send> Discipline<P> for CoDel<P> {
+    fn enqueue(&mut self, now: Time, packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
+        if !idle && !self.fifo.has_room(packet.size()) {
+            fate.dropped(&packet);
+            return false;
+        }
+        self.mtu = self.mtu.max(packet.size());
+        self.fifo.push(now, packet);
+        true
+    }
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+        self.state.dequeue(&self.law, &mut self.fifo, self.mtu, now, fate)
+    }
+    fn waiting(&self) -> usize {
+        self.fifo.len()
+    }
+}
+
+#[cfg(test)]
+#[path = "codel_tests.rs"]
+mod tests;

@@ -1,0 +1,134 @@
+//! Congestion warning: the router of TCP Jersey, which marks everything above one threshold.
+//!
+//! S2 names the scheme and leaves the threshold open. Here it is a quarter of the room, as the
+//! public ns-3 port of Jersey configures it (50 of 200 packets), the weight is that port's 0.2,
+//! and an idle link lets the average decay as RED's does. Packets of senders without ECN pass:
+//! nothing but a full room drops.
+
+use super::fifo::Fifo;
+use super::red::decayed;
+use super::{Ahead, Discipline, Fate};
+use crate::Parcel;
+use crate::config::Limit;
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Param, Rate, Settings, Status, Time};
+
+/// The room of which the threshold is a share where a link has none.
+const USUAL_ROOM: f64 = 200.0;
+
+/// The congestion-warning router's card.
+pub(super) const CW: Card = Card {
+    name: "cw",
+    summary: "marks every ECN-capable arrival while the average queue is above a threshold",
+    source: "S2; Xu, Tian, Ansari, TCP-Jersey, IEEE JSAC 22(4), 2004",
+    senses: "an average of the packets waiting, close to their number",
+    sets: "marks; drops only where there is no room",
+    params: &[
+        Param {
+            name: "threshold",
+            help: "share of the room above which all are marked; of 200 packets without a limit",
+            kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.25 },
+            origin: "ns-3 port of TCP Jersey: 50 of 200 packets; S2 leaves it open",
+        },
+        Param {
+            name: "packets",
+            help: "the threshold in packets, instead of the share; 0 is the share",
+            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default: 0.0 },
+            origin: "ours",
+        },
+        Param {
+            name: "weight",
+            help: "of the newest queue in the average",
+            kind: Kind::Number { unit: Unit::None, min: 1e-6, max: 1.0, default: 0.2 },
+            origin: "ns-3 port of TCP Jersey",
+        },
+        Param {
+            name: "mean-packet",
+            help: "size that counts as one packet where the room is in bytes, and when idle",
+            kind: Kind::Number { unit: Unit::Bytes, min: 1.0, max: 65_535.0, default: 1000.0 },
+            origin: "ours",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+/// A queue that warns.
+pub(super) struct Cw<P> {
+    threshold: f64,
+    weight: f64,
+    mean_packet: f64,
+    /// Whether queue, average and threshold are bytes over the mean packet's.
+    in_bytes: bool,
+    packets_per_s: f64,
+    fifo: Fifo<P>,
+    average: f64,
+    idle_since: Option<Time>,
+}
+
+impl<P: Parcel> Cw<P> {
+    pub fn new(s: &Settings, limit: Limit, ahead: Ahead) -> Cw<P> {
+        let mean_packet = s.number("mean-packet");
+        let by_packets = s.number("packets") > 0.0;
+        let room = match limit {
+            Limit::Unlimited => USUAL_ROOM,
+            Limit::Packets(n) => n as f64,
+            Limit::Bytes(n) => n as f64 / mean_packet,
+        };
+        Cw {
+            threshold: if by_packets { s.number("packets") } else { s.number("threshold") * room },
+            weight: s.number("weight"),
+            mean_packet,
+            in_bytes: matches!(limit, Limit::Bytes(_)) && !by_packets,
+            packets_per_s: ahead.packets_per_s(mean_packet),
+            fifo: Fifo::new(limit),
+            average: 0.0,
+            idle_since: Some(Time::ZERO),
+        }
+    }
+}
+
+impl<P: Parcel + Send> Discipline<P> for Cw<P> {
+    fn enqueue(&mut self, now: Time, mut packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
+        let queue = if self.in_bytes {
+            self.fifo.bytes() as f64 / self.mean_packet
+        } else {
+            self.fifo.len() as f64
+        };
+        if let Some(since) = self.idle_since.take() {
+            let idle_s = now.since(since).as_secs_f64();
+            self.average = decayed(self.average, self.weight, idle_s * self.packets_per_s);
+        }
+        self.average += self.weight * (queue - self.average);
+        if !idle && !self.fifo.has_room(packet.size()) {
+            fate.dropped(&packet);
+            return false;
+        }
+        if self.average > self.threshold && packet.is_ect() {
+            packet.mark();
+            fate.marked(&packet);
+        }
+        self.fifo.push(now, packet);
+        true
+    }
+    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+        let head = self.fifo.pop();
+        if head.is_none() {
+            self.idle_since = Some(now);
+        }
+        head
+    }
+    fn waiting(&self) -> usize {
+        self.fifo.len()
+    }
+    fn change_rate(&mut self, _now: Time, rate: Rate) {
+        self.packets_per_s = rate.as_bps() as f64 / (8.0 * self.mean_packet);
+    }
+    fn average(&self) -> Option<f64> {
+        Some(self.average)
+    }
+}
+
+#[cfg(test)]
+#[path = "cw_tests.rs"]
+mod tests;

@@ -1,0 +1,68 @@
+use super::*;
+use crate::config::LinkConfig;
+use crate::link::tests::packet;
+use crate::queue::tests::{Count, ect};
+use narrows_base::{Duration, Packet, Spec};
+
+fn cw(text: &str, limit: Limit) -> Cw<Packet> {
+    let settings = Settings::read(&Spec::parse(text).unwrap(), CW.params).unwrap();
+    let config = LinkConfig::plain(Rate::from_bps(8_000_000), Duration::from_millis(10));
+    Cw::new(&settings, limit, Ahead::of(&config))
+}
+
+/// Marks and drops among 1000 arrivals while `hold` packets wait, once the average has settled.
+fn settled(cw: &mut Cw<Packet>, hold: usize, flags: u8) -> (u32, u32) {
+    for i in 0..hold as u32 {
+        cw.fifo.push(Time::ZERO, packet(i, 1000));
+    }
+    cw.idle_since = None;
+    let mut count = Count::default();
+    for i in 0..1200 {
+        if i == 200 {
+            count = Count::default();
+        }
+        let p = Packet { flags, ..packet(i, 1000) };
+        if cw.enqueue(Time::ZERO, p, false, &mut count) {
+            cw.dequeue(Time::ZERO, &mut count);
+        }
+    }
+    (count.marked, count.dropped)
+}
+
+#[test]
+fn all_are_marked_above_the_threshold_and_none_below() {
+    for limit in [Limit::Packets(200), Limit::Unlimited, Limit::Bytes(200_000)] {
+        assert_eq!(settled(&mut cw("cw", limit), 51, ect()), (1000, 0));
+        assert_eq!(settled(&mut cw("cw", limit), 50, ect()), (0, 0));
+        assert_eq!(settled(&mut cw("cw", limit), 150, 0), (0, 0), "others pass unmarked");
+    }
+    assert_eq!(settled(&mut cw("cw(packets=5)", Limit::Bytes(200_000)), 6, ect()), (1000, 0));
+    assert_eq!(settled(&mut cw("cw(threshold=50%)", Limit::Packets(200)), 99, ect()), (0, 0));
+}
+
+#[test]
+fn it_drops_only_where_there_is_no_room() {
+    let mut cw = cw("cw", Limit::Packets(8));
+    let mut count = Count::default();
+    for i in 0..20 {
+        cw.enqueue(Time::ZERO, packet(i, 1000), false, &mut count);
+    }
+    assert_eq!((cw.waiting(), count.dropped), (8, 12));
+}
+
+#[test]
+fn the_average_follows_the_queue_with_a_weight_of_a_fifth_and_decays_when_idle() {
+    let mut cw = cw("cw", Limit::Packets(200));
+    for i in 0..10 {
+        cw.enqueue(Time::ZERO, packet(i, 1000), false, &mut ());
+    }
+    // Arrivals found 0..=9: 9 - 4 (1 - 0.8^9) by summing.
+    let by_hand = (0..10).fold(0.0, |a, q| a + 0.2 * (f64::from(q) - a));
+    assert!((cw.average - by_hand).abs() < 1e-12 && (by_hand - 5.537).abs() < 1e-3, "{by_hand}");
+    while cw.dequeue(Time::ZERO, &mut ()).is_some() {}
+    cw.pass(Time::from_nanos(5_000_000), packet(0, 1000), &mut ());
+    assert!(
+        (cw.average - by_hand * (0..6).fold(1.0, |a, _| a * 0.8)).abs() < 1e-12,
+        "5 of 1 ms, and the arrival"
+    );
+}

@@ -1,0 +1,104 @@
+//! The queue in order of arrival that disciplines build on, and drop-tail, which is nothing else.
+
+use super::{Discipline, Fate, limit_param};
+use crate::Parcel;
+use crate::config::Limit;
+use narrows_base::{Card, Status, Time};
+use std::collections::VecDeque;
+
+/// Drop-tail's card.
+pub const DROP_TAIL: Card = Card {
+    name: "droptail",
+    summary: "first in, first out; an arrival that finds no room is dropped",
+    source: "RFC 2309 section 2",
+    senses: "packets or bytes waiting",
+    sets: "drops",
+    params: &[limit_param(1e15, "no limit unless a link says so; ns-2's limit_ L is (L-1)p")],
+    status: Status::Validated(
+        "ns-2.35 DropTail: one flow of four TCPs drops as many packets, within one (docs/validation.md)",
+    ),
+};
+
+/// Whether one more packet of `size` may wait.
+#[inline]
+pub fn has_room(limit: Limit, packets: u64, bytes: u64, size: u32) -> bool {
+    match limit {
+        Limit::Unlimited => true,
+        Limit::Packets(n) => packets < n,
+        Limit::Bytes(n) => bytes.saturating_add(u64::from(size)) <= n,
+    }
+}
+
+/// Packets in order of arrival, each with when it came.
+#[derive(Debug)]
+pub(super) struct Fifo<P> {
+    limit: Limit,
+    bytes: u64,
+    queue: VecDeque<(Time, P)>,
+}
+
+impl<P: Parcel> Fifo<P> {
+    pub fn new(limit: Limit) -> Fifo<P> {
+        Fifo { limit, bytes: 0, queue: VecDeque::new() }
+    }
+    #[inline]
+    pub fn has_room(&self, size: u32) -> bool {
+        has_room(self.limit, self.queue.len() as u64, self.bytes, size)
+    }
+    #[inline]
+    pub fn push(&mut self, now: Time, packet: P) {
+        self.bytes += u64::from(packet.size());
+        self.queue.push_back((now, packet));
+    }
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, P)> {
+        let head = self.queue.pop_front()?;
+        self.bytes -= u64::from(head.1.size());
+        Some(head)
+    }
+    /// Takes out the packet in place `at`, counted from the head.
+    pub fn remove(&mut self, at: usize) -> Option<P> {
+        let (_, packet) = self.queue.remove(at)?;
+        self.bytes -= u64::from(packet.size());
+        Some(packet)
+    }
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// First in, first out, with a limited room.
+#[derive(Debug)]
+pub(super) struct DropTail<P>(Fifo<P>);
+
+impl<P: Parcel> DropTail<P> {
+    pub fn new(limit: Limit) -> DropTail<P> {
+        DropTail(Fifo::new(limit))
+    }
+}
+
+impl<P: Parcel + Send> Discipline<P> for DropTail<P> {
+    fn enqueue(&mut self, now: Time, packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
+        let fits = idle || self.0.has_room(packet.size());
+        if fits {
+            self.0.push(now, packet);
+        } else {
+            fate.dropped(&packet);
+        }
+        fits
+    }
+    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+        self.0.pop()
+    }
+    fn pass(&mut self, _now: Time, packet: P, _fate: &mut dyn Fate<P>) -> Option<P> {
+        Some(packet)
+    }
+    fn waiting(&self) -> usize {
+        self.0.len()
+    }
+}

@@ -1,0 +1,183 @@
+//! FQ-CoDel: a queue under CoDel for every flow, served in turn by bytes (RFC 8290).
+
+use super::codel::{INTERVAL, Law, State, TARGET};
+use super::fifo::Fifo;
+use super::{Discipline, ECN, Fate, limit_param};
+use crate::Parcel;
+use crate::config::Limit;
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Luck, Param, Settings, Status, Time, luck};
+use std::collections::VecDeque;
+
+/// Most packets that one overload drops (RFC 8290 section 4.1).
+const BATCH: u32 = 64;
+
+/// FQ-CoDel's card.
+pub(super) const FQ_CODEL: Card = Card {
+    name: "fq-codel",
+    summary: "a CoDel queue per flow, served in turn; flows that just began go first",
+    source: "RFC 8290",
+    senses: "flows, and how long each packet has waited",
+    sets: "order of service; drops or marks at the head; in need, half of the longest queue",
+    params: &[
+        TARGET,
+        INTERVAL,
+        ECN,
+        Param {
+            name: "flows",
+            help: "queues into which flows are hashed",
+            kind: Kind::Number { unit: Unit::None, min: 1.0, max: 65_536.0, default: 1024.0 },
+            origin: "RFC 8290 section 5.2.4",
+        },
+        Param {
+            name: "quantum",
+            help: "bytes that a flow may send in its turn",
+            kind: Kind::Number { unit: Unit::Bytes, min: 64.0, max: 1e9, default: 1514.0 },
+            origin: "RFC 8290 section 5.2.3: the MTU with its Ethernet header",
+        },
+        limit_param(10_240.0, "RFC 8290 section 5.2.5"),
+    ],
+    status: Status::NotValidated,
+};
+
+/// One of the hashed queues.
+struct Flow<P> {
+    fifo: Fifo<P>,
+    state: State,
+    /// Bytes that it may still send in its turn; negative after a packet larger than the rest.
+    deficit: i64,
+    /// Whether it is on one of the two lists.
+    listed: bool,
+}
+
+/// Flows that take turns.
+pub(super) struct FqCoDel<P> {
+    law: Law,
+    limit: Limit,
+    quantum: i64,
+    key: u64,
+    mtu: u32,
+    packets: usize,
+    bytes: u64,
+    flows: Vec<Flow<P>>,
+    /// Flows that just began, and the others, in order of their turns.
+    fresh: VecDeque<u32>,
+    old: VecDeque<u32>,
+}
+
+impl<P: Parcel> FqCoDel<P> {
+    pub fn new(s: &Settings, limit: Limit, luck: Luck) -> FqCoDel<P> {
+        let flow = || Flow {
+            fifo: Fifo::new(Limit::Unlimited),
+            state: State::default(),
+            deficit: 0,
+            listed: false,
+        };
+        FqCoDel {
+            law: Law::new(s),
+            limit,
+            quantum: s.number("quantum") as i64,
+            key: luck.bits(),
+            mtu: 0,
+            packets: 0,
+            bytes: 0,
+            flows: (0..(s.number("flows") as usize).max(1)).map(|_| flow()).collect(),
+            fresh: VecDeque::new(),
+            old: VecDeque::new(),
+        }
+    }
+
+    fn place(&self, packet: &P) -> usize {
+        (luck::mix(self.key ^ luck::mix(packet.flow())) % self.flows.len() as u64) as usize
+    }
+
+    fn is_over(&self) -> bool {
+        match self.limit {
+            Limit::Unlimited => false,
+            Limit::Packets(n) => self.packets as u64 > n,
+            Limit::Bytes(n) => self.bytes > n,
+        }
+    }
+
+    /// Drops half of the queue with most bytes from its head, at most [`BATCH`] packets at a
+    /// time: looking for that queue is dear, and must not be needed for every arrival.
+    fn relieve(&mut self, fate: &mut dyn Fate<P>) {
+        // Packets break the tie between queues of empty ones, so that something is dropped.
+        let fattest = self.flows.iter_mut().max_by_key(|f| (f.fifo.bytes(), f.fifo.len()));
+        let Some(flow) = fattest else { return };
+        let most = flow.fifo.bytes();
+        let mut freed = 0;
+        for _ in 0..BATCH {
+            let Some((_, packet)) = flow.fifo.pop() else { break };
+            freed += u64::from(packet.size());
+            self.packets -= 1;
+            self.bytes -= u64::from(packet.size());
+            fate.dropped(&packet);
+            if freed >= most / 2 {
+                break;
+            }
+        }
+    }
+}
+
+impl<P: Parcel + Send> Discipline<P> for FqCoDel<P> {
+    fn enqueue(&mut self, now: Time, packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
+        let place = self.place(&packet);
+        let size = packet.size();
+        self.mtu = self.mtu.max(size);
+        let Some(flow) = self.flows.get_mut(place) else { return false };
+        flow.fifo.push(now, packet);
+        self.packets += 1;
+        self.bytes += u64::from(size);
+        if !flow.listed {
+            flow.listed = true;
+            flow.deficit = self.quantum;
+            self.fresh.push_back(place as u32);
+        }
+        // Drops are taken from the head, so that the arriving packet is gone only if its queue is.
+        while !idle && self.packets > 0 && self.is_over() {
+            self.relieve(fate);
+        }
+        self.flows.get(place).is_some_and(|flow| flow.fifo.len() > 0)
+    }
+
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+        loop {
+            let fresh = !self.fresh.is_empty();
+            let list = if fresh { &mut self.fresh } else { &mut self.old };
+            let index = *list.front()?;
+            let flow = self.flows.get_mut(index as usize)?;
+            if flow.deficit <= 0 {
+                flow.deficit += self.quantum;
+                list.pop_front();
+                self.old.push_back(index);
+                continue;
+            }
+            let (packets, bytes) = (flow.fifo.len(), flow.fifo.bytes());
+            let next = flow.state.dequeue(&self.law, &mut flow.fifo, self.mtu, now, fate);
+            self.packets -= packets - flow.fifo.len();
+            self.bytes -= bytes - flow.fifo.bytes();
+            if let Some(next) = next {
+                flow.deficit -= i64::from(next.1.size());
+                return Some(next);
+            }
+            list.pop_front();
+            if fresh {
+                // A flow that has emptied waits for a turn among the old ones before it may be
+                // new again: else one packet at a time would always go first.
+                self.old.push_back(index);
+            } else {
+                flow.listed = false;
+            }
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.packets
+    }
+}
+
+#[cfg(test)]
+#[path = "fq_codel_tests.rs"]
+mod tests;

@@ -1,0 +1,270 @@
+//! RED: early drops by an average of the queue (Floyd and Jacobson 1993), with ns-2's later rules.
+//!
+//! Averages, thresholds and counts are packets, or with `mode=bytes` bytes over the mean packet's.
+//! S1 (section 6.2.2) prints ns-2's rule for the weight without its floor of 100 ms under the RTT;
+//! ns-2 has it, and on S1's links it decides. `rtt-floor=0s` is S1 as printed.
+//! After a change of the rate the weight stays, as S1 wants it, and thresholds that follow from a
+//! delay follow the rate.
+
+use super::fifo::Fifo;
+use super::red_card::EPISODE_S;
+use super::{Ahead, Discipline, Fate};
+use crate::Parcel;
+use crate::config::Limit;
+use narrows_base::{Rate, Settings, Stream, Time, math};
+
+pub(super) use super::red_card::{RED, check};
+
+/// What the parameters come to on a link.
+#[derive(Clone, Debug)]
+struct Law {
+    min: f64,
+    max: f64,
+    weight: f64,
+    mean_packet: f64,
+    /// Target delay in seconds, if the thresholds follow from it.
+    target_s: Option<f64>,
+    in_bytes: bool,
+    gentle: bool,
+    adaptive: bool,
+    /// Smallest max-p that adaptation reaches.
+    bottom: f64,
+    wait: bool,
+    cautious: bool,
+    random_victim: bool,
+    ecn: bool,
+    mark_p: f64,
+    packets_per_s: f64,
+}
+
+impl Law {
+    fn new(s: &Settings, ahead: Ahead) -> Law {
+        let mean_packet = s.number("mean-packet");
+        let packets_per_s = ahead.packets_per_s(mean_packet);
+        let (min, max) = (s.number("min"), s.number("max"));
+        let mut law = Law {
+            min: if min > 0.0 { min } else { max / 3.0 },
+            max: if max > 0.0 { max } else { 3.0 * min },
+            weight: weight(s.number("weight"), s.number("rtt-floor"), ahead.delay_s, packets_per_s),
+            mean_packet,
+            target_s: (min == 0.0 && max == 0.0).then(|| s.number("target-delay")),
+            in_bytes: s.choice("mode") == "bytes",
+            gentle: s.choice("gentle") == "on",
+            adaptive: s.choice("adaptive") == "on",
+            bottom: (80_000.0 / ahead.bps).min(0.01),
+            wait: s.choice("wait") == "on",
+            cautious: s.choice("cautious") == "on",
+            random_victim: s.choice("victim") == "random",
+            ecn: s.choice("ecn") == "on",
+            mark_p: s.number("mark-p"),
+            packets_per_s,
+        };
+        law.follow(ahead.bps);
+        law
+    }
+
+    /// The rate is this many bit/s now.
+    fn follow(&mut self, bps: f64) {
+        self.packets_per_s = bps / (8.0 * self.mean_packet);
+        if let Some(target_s) = self.target_s {
+            // S1 eqs. 6.5 and 6.6, with the 5 packets of its footnote 10.
+            self.min = (target_s * self.packets_per_s / 2.0).max(5.0);
+            self.max = 3.0 * self.min;
+        }
+    }
+
+    /// The probability by the average alone: p_b.
+    fn by_average(&self, average: f64, max_p: f64) -> f64 {
+        let p = if average < self.max {
+            max_p * (average - self.min) / (self.max - self.min)
+        } else if self.gentle {
+            max_p + (1.0 - max_p) * (average - self.max) / self.max
+        } else {
+            1.0
+        };
+        p.clamp(0.0, 1.0)
+    }
+
+    /// The probability with `count` packets since the last drop: p_a, which makes the distance
+    /// between drops uniform; and in byte mode with this packet's share of a mean one.
+    fn spread(&self, p: f64, count: f64, share: f64) -> f64 {
+        let passed = count * p;
+        let spread = match self.wait {
+            true if passed < 1.0 => 0.0,
+            true if passed < 2.0 => p / (2.0 - passed),
+            false if passed < 1.0 => p / (1.0 - passed),
+            _ => 1.0,
+        };
+        if self.in_bytes && spread < 1.0 { (spread * share).min(1.0) } else { spread.min(1.0) }
+    }
+}
+
+/// The weight that a number or one of ns-2's conventions means (its RED, 2001 and later; S1
+/// eqs. 6.2 to 6.4 are -1 without the floor).
+fn weight(given: f64, floor_s: f64, delay_s: f64, packets_per_s: f64) -> f64 {
+    let over = |packets: f64| 1.0 - math::exp(-1.0 / packets);
+    if given > 0.0 {
+        given
+    } else if given == 0.0 {
+        over(packets_per_s)
+    } else if given == -1.0 {
+        let rtt_s = (3.0 * (delay_s + 1.0 / packets_per_s)).max(floor_s);
+        over(10.0 * rtt_s * packets_per_s)
+    } else {
+        over(packets_per_s / 10.0)
+    }
+}
+
+/// An average after so many arrivals to an empty queue, counted in whole ones.
+pub(super) fn decayed(average: f64, weight: f64, arrivals: f64) -> f64 {
+    let m = arrivals as u64;
+    if m == 0 || average == 0.0 { average } else { average * math::pow(1.0 - weight, m as f64) }
+}
+
+/// A queue under RED.
+pub(super) struct Red<P> {
+    law: Law,
+    max_p: f64,
+    /// When adaptation last moved max-p.
+    adapted: Time,
+    average: f64,
+    /// Packets since the last drop, or bytes over the mean packet's.
+    count: f64,
+    /// Whether the average was already above the lower threshold at the arrival before.
+    above: bool,
+    idle_since: Option<Time>,
+    stream: Stream,
+    fifo: Fifo<P>,
+}
+
+impl<P: Parcel> Red<P> {
+    pub fn new(s: &Settings, limit: Limit, ahead: Ahead, stream: Stream) -> Red<P> {
+        Red {
+            law: Law::new(s, ahead),
+            max_p: s.number("max-p"),
+            adapted: Time::ZERO,
+            average: 0.0,
+            count: 0.0,
+            above: false,
+            idle_since: Some(Time::ZERO),
+            stream,
+            fifo: Fifo::new(limit),
+        }
+    }
+
+    fn queue(&self) -> f64 {
+        if self.law.in_bytes {
+            self.fifo.bytes() as f64 / self.law.mean_packet
+        } else {
+            self.fifo.len() as f64
+        }
+    }
+
+    /// Brings the average up to date, as if small packets had come while the link was idle.
+    #[inline]
+    fn estimate(&mut self, now: Time, queue: f64) {
+        if let Some(since) = self.idle_since.take() {
+            let arrivals = now.since(since).as_secs_f64() * self.law.packets_per_s;
+            self.average = decayed(self.average, self.law.weight, arrivals);
+        }
+        self.average += self.law.weight * (queue - self.average);
+        if self.law.adaptive && now.since(self.adapted).as_secs_f64() > EPISODE_S {
+            self.adapt(now);
+        }
+    }
+
+    /// Adaptive RED (Floyd, Gummadi, Shenker 2001): keeps the average in the middle fifth.
+    fn adapt(&mut self, now: Time) {
+        let part = 0.4 * (self.law.max - self.law.min);
+        if self.average < self.law.min + part && self.max_p > self.law.bottom {
+            self.max_p *= 0.9;
+            self.adapted = now;
+        } else if self.average > self.law.max - part && self.max_p < 0.5 {
+            self.max_p += (self.max_p / 4.0).min(0.01);
+            self.adapted = now;
+        }
+    }
+
+    /// Whether this arrival is struck early; then with which p_b.
+    fn strikes(&mut self, queue: f64, share: f64) -> Option<f64> {
+        let p = self.law.by_average(self.average, self.max_p);
+        let spread = self.law.spread(p, self.count, share);
+        if self.law.cautious {
+            // The queue may have been empty for 50 ms, and the average not know it yet.
+            let arrivals = self.law.packets_per_s * 0.05;
+            if queue < self.average * math::pow(1.0 - self.law.weight, arrivals) {
+                return None;
+            }
+        }
+        self.stream.chance(spread).then_some(p)
+    }
+
+    /// Makes room for an arrival by dropping one of those that wait, drawn with the arrival
+    /// among them; false if the arrival itself must go.
+    fn evict(&mut self, size: u32, fate: &mut dyn Fate<P>) -> bool {
+        while !self.fifo.has_room(size) {
+            let n = self.fifo.len();
+            let victim = (self.stream.unit() * (n + 1) as f64) as usize;
+            let Some(packet) = self.fifo.remove(victim) else { return false };
+            fate.dropped(&packet);
+        }
+        true
+    }
+}
+
+impl<P: Parcel + Send> Discipline<P> for Red<P> {
+    fn enqueue(&mut self, now: Time, mut packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
+        let queue = self.queue();
+        self.estimate(now, queue);
+        let size = packet.size();
+        let share = f64::from(size) / self.law.mean_packet;
+        let step = if self.law.in_bytes { share } else { 1.0 };
+        self.count += step;
+        let full = !idle && !self.fifo.has_room(size);
+        // ns-2: an arrival that finds at most one packet (in byte mode none) is never struck.
+        let few = if self.law.in_bytes { self.fifo.len() == 0 } else { self.fifo.len() <= 1 };
+        if self.average < self.law.min || few {
+            self.above = false;
+        } else if !self.above {
+            (self.above, self.count) = (true, step);
+        } else if !full && let Some(p) = self.strikes(queue, share) {
+            self.count = 0.0;
+            let marks = self.law.ecn && p <= self.law.mark_p && p < 1.0 && packet.is_ect();
+            if !marks {
+                fate.dropped(&packet);
+                return false;
+            }
+            packet.mark();
+            fate.marked(&packet);
+        }
+        if full {
+            self.count = 0.0;
+            if !self.law.random_victim || !self.evict(size, fate) {
+                fate.dropped(&packet);
+                return false;
+            }
+        }
+        self.fifo.push(now, packet);
+        true
+    }
+    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+        let head = self.fifo.pop();
+        if head.is_none() {
+            self.idle_since = Some(now);
+        }
+        head
+    }
+    fn waiting(&self) -> usize {
+        self.fifo.len()
+    }
+    fn change_rate(&mut self, _now: Time, rate: Rate) {
+        self.law.follow((rate.as_bps() as f64).max(1.0));
+    }
+    fn average(&self) -> Option<f64> {
+        Some(self.average)
+    }
+}
+
+#[cfg(test)]
+#[path = "red_tests.rs"]
+mod tests;

@@ -1,0 +1,253 @@
+use super::*;
+use crate::config::LinkConfig;
+use crate::link::tests::packet;
+use narrows_base::{Duration, Packet};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// How many were dropped and marked.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(super) struct Count {
+    pub dropped: u32,
+    pub marked: u32,
+}
+impl Fate<Packet> for Count {
+    fn dropped(&mut self, _packet: &Packet) {
+        self.dropped += 1;
+    }
+    fn marked(&mut self, packet: &Packet) {
+        assert!(packet.is_marked() && packet.is_ect());
+        self.marked += 1;
+    }
+}
+
+/// The flag of a sender that understands ECN.
+pub(super) const fn ect() -> u8 {
+    Packet::ECT
+}
+
+fn config(aqm: &str, limit: Limit) -> LinkConfig {
+    let mut config = LinkConfig::plain(Rate::from_bps(8_000_000), Duration::from_millis(10));
+    config.queue = QueueConfig { limit, aqm: Some(Spec::parse(aqm).unwrap()) };
+    config
+}
+
+/// What happened, packet by packet.
+#[derive(Default, PartialEq, Debug)]
+struct Story {
+    dropped: Vec<u64>,
+    marked: Vec<u64>,
+    out: Vec<(Time, Packet)>,
+}
+impl Fate<Packet> for Story {
+    fn dropped(&mut self, packet: &Packet) {
+        self.dropped.push(packet.seq);
+    }
+    fn marked(&mut self, packet: &Packet) {
+        self.marked.push(packet.seq);
+    }
+}
+
+/// One packet per step: the gap before it in ns, its size, flow and flags, and how many are taken
+/// out after it.
+type Step = (u64, u16, u32, bool, u8);
+
+fn tell(aqm: &str, limit: Limit, steps: &[Step]) -> Story {
+    let mut queue = build::<Packet>(&config(aqm, limit), Luck::seed(5)).unwrap();
+    let (mut story, mut now, mut inside, mut idle) = (Story::default(), Time::ZERO, 0, true);
+    for (i, (gap, size, flow, ect, taken)) in steps.iter().enumerate() {
+        now += Duration::from_nanos(*gap);
+        let flags = if *ect { Packet::ECT } else { 0 };
+        let p = Packet { flow: *flow, flags, ..packet(i as u32, *size) };
+        let before = story.dropped.len();
+        if idle && inside == 0 {
+            match queue.pass(now, p, &mut story) {
+                Some(p) => {
+                    story.out.push((now, p));
+                    idle = false;
+                }
+                None => assert_eq!(story.dropped.len(), before + 1, "{aqm}: lost without a word"),
+            }
+        } else {
+            let waits = queue.enqueue(now, p, false, &mut story);
+            assert_eq!(!waits, story.dropped[before..].contains(&(i as u64)), "{aqm}");
+            inside = inside + 1 - (story.dropped.len() - before);
+        }
+        assert_eq!(queue.waiting(), inside, "{aqm}: waiting");
+        match limit {
+            Limit::Packets(n) => assert!(inside as u64 <= n, "{aqm}: over its room"),
+            Limit::Bytes(n) => assert!(inside as u64 * 40 <= n, "{aqm}: over its room"),
+            Limit::Unlimited => {}
+        }
+        for _ in 0..*taken {
+            let before = story.dropped.len();
+            match queue.dequeue(now, &mut story) {
+                Some((came, p)) => {
+                    assert!(came <= now);
+                    story.out.push((now, p));
+                    inside -= 1;
+                }
+                None => idle = true,
+            }
+            inside -= story.dropped.len() - before;
+            assert_eq!(queue.waiting(), inside, "{aqm}: waiting");
+            assert!(!idle || inside == 0, "{aqm}: nothing came out though something waits");
+        }
+    }
+    while let Some((_, p)) = queue.dequeue(now, &mut story) {
+        story.out.push((now, p));
+    }
+    assert_eq!(queue.waiting(), 0, "{aqm}");
+    story
+}
+
+/// Every queue as listed, and some with other parameters.
+fn all() -> Vec<String> {
+    let mut out: Vec<String> = QUEUES.iter().map(|c| c.name.to_string()).collect();
+    for more in [
+        "red(min=2,max=6,victim=random,wait=off,weight=0.3)",
+        "red(mode=bytes,min=2,adaptive=on,cautious=on,gentle=off,ecn=off)",
+        "cw(packets=2)",
+        "codel(target=0.1ms,interval=1ms)",
+        "codel(target=0.1ms,interval=1ms,ecn=off)",
+        "fq-codel(flows=2,target=0.1ms,interval=1ms,quantum=300B)",
+        "pie(target=1ms,update=1ms,burst=1ms,beta=20)",
+    ] {
+        out.push(more.to_string());
+    }
+    out
+}
+
+fn can_mark(aqm: &str) -> bool {
+    aqm != "droptail" && !aqm.contains("ecn=off")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+    /// Nothing is lost, doubled or overtaken by its own flow, marks go to those who understand
+    /// them, and the same arrivals meet the same fate.
+    #[test]
+    fn every_queue_keeps_account(
+        steps in prop::collection::vec(
+            (0u64..3_000_000, 40u16..1500, 0u32..4, any::<bool>(), 0u8..3), 1..250),
+        limit in prop_oneof![
+            Just(Limit::Unlimited),
+            (0u64..40).prop_map(Limit::Packets),
+            (0u64..40_000).prop_map(Limit::Bytes),
+        ],
+    ) {
+        for aqm in all() {
+            let story = tell(&aqm, limit, &steps);
+            let mut fates: Vec<u64> = story.dropped.clone();
+            fates.extend(story.out.iter().map(|o| o.1.seq));
+            fates.sort_unstable();
+            prop_assert_eq!(fates, (0..steps.len() as u64).collect::<Vec<_>>(), "{}", aqm);
+            let mut last = BTreeMap::new();
+            for (_, p) in &story.out {
+                let before = last.insert(p.flow, p.seq);
+                prop_assert!(before.is_none_or(|b| b < p.seq), "{}: out of order", aqm);
+                prop_assert!(!p.is_marked() || p.is_ect(), "{}: marked without ECT", aqm);
+                let told = story.marked.contains(&p.seq);
+                prop_assert_eq!(told, p.is_marked(), "{}: mark", aqm);
+            }
+            prop_assert_eq!(&story, &tell(&aqm, limit, &steps), "{}: repeats", aqm);
+        }
+    }
+}
+
+#[test]
+fn without_ecn_no_queue_marks() {
+    let steps: Vec<Step> = (0..2000).map(|i| (500_000, 1000, 0, true, (i % 2) as u8)).collect();
+    for aqm in ["red", "codel", "fq-codel", "pie"] {
+        assert!(!tell(aqm, Limit::Packets(500), &steps).marked.is_empty(), "{aqm}");
+        let off = tell(&format!("{aqm}(ecn=off)"), Limit::Packets(500), &steps);
+        assert!(off.marked.is_empty() && !off.dropped.is_empty(), "{aqm}");
+    }
+}
+
+#[test]
+fn a_link_counts_no_more_packets_than_it_was_given() {
+    // Through the whole link: offered is dropped, lost or arrives, for every queue.
+    for aqm in all() {
+        let mut link = crate::Link::new(&config(&aqm, Limit::Packets(30)), Luck::seed(1)).unwrap();
+        let (mut out, mut marked, mut count) = (0, 0, Told::default());
+        for i in 0..5000u32 {
+            let now = Time::from_nanos(u64::from(i) * 950_000);
+            while link.next_due() <= now {
+                let at = link.next_due();
+                while let Some(p) = link.poll(at, &mut count) {
+                    (out, marked) = (out + 1, marked + u32::from(p.is_marked()));
+                }
+            }
+            let p = Packet { flow: i % 3, flags: ect(), ..packet(i, 1000) };
+            link.accept(now, p, &mut count);
+            assert!(link.waiting(now) <= 30, "{aqm}");
+        }
+        while !link.next_due().is_never() {
+            let at = link.next_due();
+            while let Some(p) = link.poll(at, &mut count) {
+                (out, marked) = (out + 1, marked + u32::from(p.is_marked()));
+            }
+        }
+        assert_eq!((marked, marked > 0), (count.marked, can_mark(&aqm)), "{aqm}");
+        assert_eq!(out + count.dropped, 5000, "{aqm}");
+        // 1000 B every 0.95 ms at 1 ms each: the link is hardly ever idle.
+        assert!((4700..=4785).contains(&out), "{aqm}: {out}");
+        let averages = aqm.starts_with("red") || aqm.starts_with("cw");
+        assert_eq!(count.averaged, if averages { 5000 } else { 0 }, "{aqm}");
+        assert_eq!(link.average().is_some(), averages, "{aqm}");
+    }
+}
+
+#[derive(Default)]
+struct Told {
+    dropped: u32,
+    marked: u32,
+    averaged: u32,
+}
+impl crate::Meter<Packet> for Told {
+    fn dropped(&mut self, _now: Time, _packet: &Packet) {
+        self.dropped += 1;
+    }
+    fn marked(&mut self, _now: Time, packet: &Packet) {
+        assert!(packet.is_marked());
+        self.marked += 1;
+    }
+    fn averaged(&mut self, _now: Time, _packets: f64) {
+        self.averaged += 1;
+    }
+}
+
+#[test]
+fn the_room_is_the_links_unless_the_queue_has_its_own() {
+    let room = |aqm: &str, limit| super::limit(&config(aqm, limit).queue).unwrap();
+    for card in QUEUES {
+        assert_eq!(room(card.name, Limit::Packets(7)), Limit::Packets(7), "{}", card.name);
+        assert_eq!(room(card.name, Limit::Bytes(7)), Limit::Bytes(7), "{}", card.name);
+    }
+    assert_eq!(room("droptail", Limit::Unlimited), Limit::Unlimited);
+    assert_eq!(room("red", Limit::Unlimited), Limit::Unlimited);
+    assert_eq!(room("codel", Limit::Unlimited), Limit::Packets(1000));
+    assert_eq!(room("fq-codel", Limit::Unlimited), Limit::Packets(10_240));
+    assert_eq!(room("fq-codel(limit=99)", Limit::Packets(7)), Limit::Packets(99));
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_line() {
+    for (bad, hint) in [
+        ("redd", "did you mean 'red'"),
+        ("fqcodel", "did you mean 'fq-codel'"),
+        ("red(mim=3)", "did you mean 'min'"),
+        ("red(min=30,max=10)", "max must be above min"),
+        ("red(weight=-3)", "between -2 and 1"),
+        ("red(weight=-0.5)", "0, -1 or -2"),
+        ("red(gentle=yes)", "there is on, off"),
+        ("codel(target=5)", "no unit"),
+        ("pie(target=0s)", "must be between"),
+        ("cw(threshold=2)", "must be between"),
+    ] {
+        let queue = QueueConfig { limit: Limit::Unlimited, aqm: Some(Spec::parse(bad).unwrap()) };
+        let e = super::limit(&queue).unwrap_err().to_string();
+        assert!(e.contains(hint) && !e.contains('\n'), "{bad}: {e}");
+    }
+}
