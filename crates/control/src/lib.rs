@@ -17,6 +17,8 @@ mod cubic;
 mod fixed;
 mod reno;
 mod stpd;
+mod tear;
+mod tear_wireless;
 mod tfrc;
 mod tfwc;
 mod vegas;

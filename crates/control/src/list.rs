@@ -2,7 +2,10 @@
 //! `lib.rs` and its entry here; nothing else in the house knows its name.
 
 use crate::{Controller, Environment, ReceiverHalf};
-use crate::{bbr, cubic, fixed, reno, stpd, tfrc, tfwc, vegas, veno, westwood, westwood_plus};
+use crate::{
+    bbr, cubic, fixed, reno, stpd, tear, tear_wireless, tfrc, tfwc, vegas, veno, westwood,
+    westwood_plus,
+};
 use narrows_base::{Card, Settings, Spec, SpecError};
 
 /// A controller: its card, and how to build it.
@@ -37,6 +40,12 @@ pub const CONTROLLERS: &[Entry] = &[
     one_sided(&fixed::CARD, fixed::build),
     Entry { card: &tfrc::CARD, build: tfrc::build, receiver: Some(tfrc::build_receiver) },
     one_sided(&tfwc::CARD, tfwc::build),
+    Entry { card: &tear::CARD, build: tear::build, receiver: Some(tear::receiver) },
+    Entry {
+        card: &tear_wireless::CARD,
+        build: tear_wireless::build,
+        receiver: Some(tear_wireless::receiver),
+    },
 ];
 
 /// The controller of that name.

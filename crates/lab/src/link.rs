@@ -115,13 +115,15 @@ impl Link {
             Limit::Packets(n) => format!("{n} packets"),
             Limit::Bytes(n) => format!("{n} B"),
         };
+        let managed =
+            self.forward.aqm.as_ref().map_or(String::new(), |aqm| format!(" under {aqm}"));
         let loss = if self.forward.loss.is_empty() {
             "no random loss".to_string()
         } else {
             format!("loss {}", short_loss(&self.forward))
         };
         format!(
-            "{rate}, base RTT {rtt}, bandwidth-delay product {bdp} packets, buffer {buffer}, {loss}"
+            "{rate}, base RTT {rtt}, bandwidth-delay product {bdp} packets, buffer {buffer}{managed}, {loss}"
         )
     }
 }

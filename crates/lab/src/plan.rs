@@ -157,8 +157,9 @@ impl Plan {
                 let rtt =
                     s.links[link as usize / 2].there.delay + s.links[link as usize / 2].back.delay;
                 let room = room_text(Room::Fixed(w.limit(rtt, s.packet)));
+                let managed = w.aqm.as_ref().map_or(String::new(), |aqm| format!(" under {aqm}"));
                 text += &format!(
-                    "; bottleneck {}: {}, {}, queue {room}, loss {}",
+                    "; bottleneck {}: {}, {}, queue {room}{managed}, loss {}",
                     name_of(s, link),
                     rate_text(w.rate),
                     w.delay,

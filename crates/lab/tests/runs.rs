@@ -102,6 +102,21 @@ fn the_json_has_every_measure_and_no_nan() {
 }
 
 #[test]
+fn marks_and_averages_exist_where_the_queue_has_them() {
+    let measures = ["mark_rate", "red_average_min", "red_average_mean", "red_average_max"];
+    let of = |aqm: &str| {
+        let link = format!("5Mbit/s,20ms,queue=40p,aqm={aqm}");
+        let o = json::outcome(&ask(&Question { link, ..question() }));
+        measures.map(|m| o["results"][0][m]["mean"].as_f64())
+    };
+    let red = of("red").map(Option::unwrap);
+    assert_eq!(red[0], 0.0, "nobody here understands ECN");
+    assert!(red[1] < red[2] && red[2] < red[3] && red[3] < 40.0, "{red:?}");
+    assert_eq!(of("codel"), [Some(0.0), None, None, None]);
+    assert_eq!(of("droptail"), [None; 4]);
+}
+
+#[test]
 fn one_seed_has_no_interval_and_nobody_to_share_with_has_no_share() {
     let o = json::outcome(&ask(&Question { seeds: 1, ..question() }));
     let r = &o["results"][0];

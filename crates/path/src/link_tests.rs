@@ -1,8 +1,10 @@
 use super::*;
+use crate::Trace;
 use crate::config::QueueConfig;
 use crate::loss::LossSpec;
 use narrows_base::{Packet, Rate};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 pub(crate) fn packet(n: u32, size: u16) -> Packet {
     Packet {

@@ -90,6 +90,12 @@ const PERIODIC: Card = Card {
             kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default: 0.0 },
             origin: "the N-th, 2N-th, … data packet after the SYN",
         },
+        Param {
+            name: "place",
+            help: "in each block of N: at the offset, or drawn anew",
+            kind: Kind::Choice(&["fixed", "random"]),
+            origin: "S1 figure 6.2; random: figure 6.5",
+        },
     ],
     status: Status::Validated("exact, by test"),
 };
@@ -167,6 +173,7 @@ impl LossSpec {
             Model::Periodic => Box::new(Periodic {
                 period: s.number("period") as u64,
                 offset: s.number("offset") as u64,
+                random: (s.choice("place") == "random").then(|| luck.named("periodic")),
                 count: 0,
             }),
             Model::List => {
@@ -222,6 +229,8 @@ impl<P: Parcel> LossProcess<P> for Uniform {
 struct Periodic {
     period: u64,
     offset: u64,
+    /// Where the place in a block is drawn from, if it is.
+    random: Option<Luck>,
     count: u64,
 }
 impl<P: Parcel> LossProcess<P> for Periodic {
@@ -230,7 +239,12 @@ impl<P: Parcel> LossProcess<P> for Periodic {
             return false;
         }
         // The very first packet opens the connection: number 0 is spared.
-        let hit = self.count > 0 && self.count % self.period == self.offset % self.period;
+        let (block, place) = (self.count / self.period, self.count % self.period);
+        let offset = match self.random {
+            Some(luck) => (luck.draw(block) * self.period as f64) as u64,
+            None => self.offset % self.period,
+        };
+        let hit = self.count > 0 && place == offset;
         self.count += 1;
         hit
     }
@@ -274,6 +288,18 @@ mod tests {
         assert_eq!(run("list(20,7,21)", 100), [7, 20, 21]);
         assert_eq!(run("periodic(10)", 45), [10, 20, 30, 40]);
         assert_eq!(run("periodic(period=10,offset=3)", 30), [3, 13, 23]);
+    }
+
+    #[test]
+    fn one_packet_of_each_block_is_lost_anywhere_in_it() {
+        let lost = run("periodic(10,place=random)", 10_000);
+        let blocks: Vec<u32> = lost.iter().map(|n| n / 10).collect();
+        // The very first packet is spared, so the first block may have none.
+        assert_eq!(blocks[1..], (blocks[1]..1000).collect::<Vec<_>>());
+        for place in 0..10 {
+            let hits = lost.iter().filter(|n| *n % 10 == place).count();
+            assert!((60..140).contains(&hits), "place {place}: {hits} of 1000");
+        }
     }
 
     #[test]

@@ -61,6 +61,39 @@ fn link(bencher: Bencher) {
     });
 }
 
+/// A packet through a link that serves packet by packet, pairs of packets arriving as fast as
+/// they leave, for every queue; drop-tail is what such a link costs at least.
+#[divan::bench(args = ["droptail", "red", "cw", "codel", "fq-codel", "pie"])]
+fn served(bencher: Bencher, queue: &str) {
+    let mut config = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
+    config.queue = QueueConfig { limit: Limit::Packets(100), aqm: Some(Spec::named(queue)) };
+    config.changes = true;
+    let mut link = Link::new(&config, Luck::seed(1)).expect("a legal link");
+    let mut packet = Packet {
+        seq: 0,
+        stamp: Time::ZERO,
+        number: 0,
+        luck: 0,
+        sack: [(0, 0); 3],
+        flow: 0,
+        size: 1000,
+        hop: 0,
+        flags: 0,
+    };
+    let mut now = Time::ZERO;
+    const N: u32 = 100_000;
+    bencher.counter(ItemsCount::new(N)).bench_local(|| {
+        for i in 0..N {
+            if i % 2 == 0 {
+                now += Duration::from_micros(16);
+            }
+            packet.flow = i % 16;
+            link.accept(now, packet, &mut ());
+            divan::black_box(link.poll(now, &mut ()));
+        }
+    });
+}
+
 /// A data packet and its acknowledgement through both endpoints, nothing between them, with a
 /// window of 64 and one loss in a thousand.
 #[divan::bench(args = ["sack", "newreno", "stpd", "cubic", "bbr"])]

@@ -7,8 +7,10 @@
 //! data's and the acknowledgement's arrival at the bottleneck, and at the endpoints.
 
 mod build;
+mod by_flow;
 mod finish;
 
+use self::by_flow::ByFlow;
 use crate::calendar::{Calendar, Event, Kind};
 use crate::flow::{Application, Flow};
 use crate::histogram::Histogram;
@@ -18,7 +20,7 @@ use crate::series::{self, FlowSeries, QueueSeries};
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_flow::{Input, Output};
-use narrows_path::{Link, Meter};
+use narrows_path::Link;
 
 const NONE: u32 = u32::MAX;
 /// Events between two calls of the progress function.
@@ -379,44 +381,5 @@ impl Network {
         }
         let next = self.now + s.interval.max(Duration::from_nanos(1));
         self.calendar.push(Event::new(next, Kind::Sample, 0));
-    }
-}
-
-/// A meter for links that tell of packets later than they were offered.
-struct ByFlow<'a> {
-    meter: &'a mut LinkMeter,
-    routes: &'a [Route],
-}
-
-impl ByFlow<'_> {
-    fn at(&mut self, packet: &Packet) -> At<'_> {
-        At { meter: self.meter, group: self.routes[packet.flow as usize].group }
-    }
-}
-
-impl Meter<Packet> for ByFlow<'_> {
-    fn offered(&mut self, now: Time, packet: &Packet) {
-        self.at(packet).offered(now, packet);
-    }
-    fn dropped(&mut self, now: Time, packet: &Packet) {
-        self.at(packet).dropped(now, packet);
-    }
-    fn marked(&mut self, now: Time, packet: &Packet) {
-        self.at(packet).marked(now, packet);
-    }
-    fn averaged(&mut self, now: Time, packets: f64) {
-        At { meter: self.meter, group: 0 }.averaged(now, packets);
-    }
-    fn waiting(&mut self, now: Time, packets: usize) {
-        At { meter: self.meter, group: 0 }.waiting(now, packets);
-    }
-    fn queued(&mut self, now: Time, waiting: usize) {
-        At { meter: self.meter, group: 0 }.queued(now, waiting);
-    }
-    fn served(&mut self, packet: &Packet, arrived: Time, start: Time, end: Time) {
-        self.at(packet).served(packet, arrived, start, end);
-    }
-    fn lost(&mut self, at: Time, packet: &Packet) {
-        self.at(packet).lost(at, packet);
     }
 }

@@ -194,7 +194,7 @@ impl ReceiverHalf for Receiver {
         let rate = self.received.report(at, self.rtt);
         let news = if self.options.ns2 { self.lost as f64 } else { f64::from(self.events) };
         (self.events, self.lost, self.reported) = (0, 0, top);
-        self.owed = false;
+        self.owed = self.rtt <= 0.0; // No timer yet: the next packet that tells R is reported.
         self.timer = if self.rtt > 0.0 { now + self.period() } else { Time::NEVER };
         Advice::of(&[self.p, rate, news])
     }

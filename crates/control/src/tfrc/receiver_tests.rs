@@ -1,1 +1,235 @@
+//! Timed stories of the receiver half: packets every 10 ms, RTT 100 ms, 1000 bytes.
 
+use super::*;
+use narrows_base::{Settings, Spec};
+use proptest::prelude::*;
+
+const RTT: f64 = 0.1;
+
+struct Story {
+    half: Receiver,
+    now: Time,
+    sent: u64,
+    reports: Vec<(f64, Advice)>,
+    says: Advice,
+    gap: Duration,
+}
+
+fn options(text: &str) -> Options {
+    let spec = Spec::parse(text).unwrap();
+    let settings = Settings::read(&spec, crate::tfrc::CARD.params).unwrap();
+    Options::read(&settings, &crate::Environment::default())
+}
+
+impl Story {
+    fn new(text: &str) -> Story {
+        Story {
+            half: Receiver::new(&options(text)),
+            now: Time::ZERO,
+            sent: 0,
+            reports: Vec::new(),
+            says: Advice::of(&[RTT, 4.0 * RTT]),
+            gap: Duration::from_millis(10),
+        }
+    }
+    fn report(&mut self) {
+        let advice = self.half.advice(self.now);
+        self.reports.push((self.now.as_secs_f64(), advice));
+    }
+    fn wait(&mut self, until: Time) {
+        while self.half.next_tick() <= until {
+            self.now = self.half.next_tick().max(self.now);
+            if self.half.on_tick(self.now) {
+                self.report();
+            }
+        }
+        self.now = until;
+    }
+    fn arrive(&mut self, seq: u64, marked: bool) {
+        let arrival = Arrival {
+            now: self.now,
+            seq,
+            sent: self.now,
+            bytes: 1000,
+            marked,
+            duplicate: false,
+            advice: self.says,
+        };
+        if self.half.on_arrival(&arrival) {
+            self.report();
+        }
+    }
+    /// Packets in order, of which those that `lose` picks do not come.
+    fn packets(&mut self, n: u64, lose: impl Fn(u64) -> bool) {
+        for _ in 0..n {
+            self.wait(self.now + self.gap);
+            if !lose(self.sent) {
+                self.arrive(self.sent, false);
+            }
+            self.sent += 1;
+        }
+    }
+    fn p(&mut self) -> f64 {
+        let top = self.half.detector.top();
+        self.half.history.loss_event_rate(top)
+    }
+}
+
+#[test]
+fn every_packet_is_reported_until_the_rtt_is_known_then_one_per_rtt() {
+    let mut s = Story::new("tfrc");
+    s.says = Advice::of(&[0.0]);
+    s.packets(5, |_| false);
+    assert_eq!(s.reports.len(), 5);
+    s.says = Advice::of(&[RTT]);
+    s.packets(100, |_| false);
+    let reports = &s.reports[5..];
+    assert!((9..=11).contains(&reports.len()), "{}", reports.len());
+    // 100 packets of 1000 B per second, ten or eleven of them in an RTT; nothing lost.
+    let last = reports.last().unwrap().1;
+    assert!((0.999e5..1.101e5).contains(&last.number(1)), "{}", last.number(1));
+    assert_eq!(last.number(0), 0.0);
+}
+
+#[test]
+fn a_report_that_is_owed_leaves_with_the_next_packet() {
+    let mut s = Story::new("tfrc");
+    s.packets(30, |_| false);
+    s.wait(s.now + Duration::from_millis(150));
+    let before = s.reports.len();
+    s.wait(s.now + Duration::from_secs(3));
+    assert_eq!(s.reports.len(), before, "nothing came, nothing is said");
+    s.packets(1, |_| false);
+    assert_eq!(s.reports.len(), before + 1);
+    // One packet in more than 3 s: X_recv is measured since the last report.
+    let rate = s.reports.last().unwrap().1.number(1);
+    assert!(rate > 250.0 && rate < 333.0, "{rate}");
+}
+
+/// 100 packets per second without loss, then one: p is what the equation gives for 10^5 B/s,
+/// within the 5% of the inverse and the one packet in ten that an RTT may hold more.
+#[test]
+fn the_first_loss_gives_the_rate_that_was_received() {
+    for preset in ["tfrc", "tfrc(preset=ns2)"] {
+        let mut s = Story::new(preset);
+        s.packets(200, |_| false);
+        let reports = s.reports.len();
+        s.packets(4, |seq| seq == 200);
+        assert!(s.reports.len() > reports, "a new loss event is reported at once");
+        let p = s.reports.last().unwrap().1.number(0);
+        let rate = options(preset).equation.packets_per_second(p, RTT, 4.0 * RTT);
+        assert!((0.95..1.1 * 1.05).contains(&(rate / 100.0)), "{preset}: p {p}, {rate} packets/s");
+    }
+}
+
+/// S1 figures 6.2 and 6.4: periods of 100, 20 and 10; two adjacent losses are one event.
+#[test]
+fn periodic_losses_converge_to_the_period() {
+    for preset in ["tfrc", "tfrc(preset=ns2)"] {
+        for period in [100, 20, 10] {
+            for run in 1..=2 {
+                let mut s = Story::new(preset);
+                // An RTT is shorter than every period, and a round passes with each report.
+                s.gap = Duration::from_millis(15);
+                for round in 0..period * 12 {
+                    s.says = Advice::of(&[RTT, 4.0 * RTT, round as f64]);
+                    s.packets(1, |seq| seq % period < run && seq >= period);
+                }
+                let p = s.p();
+                assert!((p * period as f64 - 1.0).abs() < 1e-6, "{preset} {period} {run}: {p}");
+            }
+        }
+    }
+}
+
+/// With packets an RTT apart or more, every second lost: intervals of 2 (S1 figure 6.4b). Found
+/// at once: with three later packets to wait for, I_0 would be 6 long and count.
+#[test]
+fn alternate_losses_are_intervals_of_two() {
+    let mut s = Story::new("tfrc(reorder=1)");
+    s.gap = Duration::from_millis(120);
+    s.packets(60, |seq| seq % 2 == 1);
+    let p = s.p();
+    assert!((p - 0.5).abs() < 1e-6, "{p}");
+}
+
+#[test]
+fn losses_within_a_round_trip_are_one_event() {
+    let mut s = Story::new("tfrc");
+    s.packets(100, |_| false);
+    s.packets(9, |seq| seq % 2 == 0);
+    // 100, 102, 104 and 106 did not come; 107 is the highest that did.
+    assert_eq!(s.half.history.open(s.half.detector.top()), 7.0);
+    s.packets(20, |seq| seq == 115);
+    assert_eq!(s.half.history.open(s.half.detector.top()), 128.0 - 115.0);
+}
+
+#[test]
+fn a_mark_counts_as_a_loss_at_once() {
+    let mut s = Story::new("tfrc");
+    s.packets(100, |_| false);
+    let before = s.reports.len();
+    s.wait(s.now + Duration::from_millis(1));
+    s.arrive(100, true);
+    assert_eq!(s.reports.len(), before + 1);
+    assert!(s.reports[before].1.number(0) > 0.0);
+    // A second one in the same round trip is the same event.
+    let p = s.p();
+    s.arrive(101, true);
+    assert!(s.p() <= p);
+}
+
+/// A gap of 2^40 costs a few steps, and is many loss events, not one.
+#[test]
+fn huge_gaps_cost_nothing() {
+    for preset in ["tfrc", "tfrc(preset=ns2)"] {
+        let mut s = Story::new(preset);
+        s.packets(20, |_| false);
+        for jump in [1 << 40, 1 << 62, u64::MAX / 2 - 10] {
+            s.wait(s.now + Duration::from_secs(1));
+            for i in 0..4 {
+                s.arrive(jump + i, false);
+            }
+            let p = s.p();
+            assert!(p.is_finite() && (0.0..=1.0).contains(&p), "{p}");
+        }
+        s.wait(s.now + Duration::from_secs(5));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..Default::default() })]
+
+    /// Whatever arrives, whatever the sender half says: finite words, no time spent.
+    #[test]
+    fn no_arrivals_break_it(
+        arrivals in prop::collection::vec(
+            (0u64..300_000_000, prop_oneof![0u64..200, 0u64..u64::MAX / 2], any::<[u32; 4]>(), any::<u8>()),
+            1..200,
+        ),
+        ns2 in any::<bool>(),
+        sane in any::<bool>(),
+    ) {
+        let mut half = Receiver::new(&options(if ns2 { "tfrc(preset=ns2)" } else { "tfrc" }));
+        let mut now = Time::ZERO;
+        for (gap, seq, words, flags) in arrivals {
+            now += Duration::from_nanos(gap);
+            if half.next_tick() <= now && half.on_tick(now) {
+                half.advice(now);
+            }
+            let advice = if sane { Advice::of(&[RTT, 0.4, f64::from(flags)]) } else { Advice::from_words(&words) };
+            let told = half.on_arrival(&Arrival {
+                now, seq, sent: Time::from_nanos(u64::from(words[0])), bytes: words[1] % 65_536,
+                marked: flags & 1 == 1, duplicate: flags & 2 == 2, advice,
+            });
+            if told {
+                let said = half.advice(now);
+                for w in said.words() {
+                    let x = f32::from_bits(*w);
+                    prop_assert!(x.is_finite() && x >= 0.0, "{said:?}");
+                }
+                prop_assert!(said.number(0) <= 1.0);
+            }
+        }
+    }
+}

@@ -7,7 +7,8 @@
 //! the ack of ack and the highest number (S1 section 5.1.2), the count of ECN marks, and the
 //! receiver half's advice. Both fit in the 24 bytes that a simulated packet carries, so a vector
 //! is at most twelve run lengths from the top: what an older part of it would say was said by
-//! earlier reports. A packet is lost when it is absent and the packet four numbers above it, or a
+//! earlier reports. At worst, every other packet lost, six reports lost in a row make a packet that
+//! came count as lost; so may reports that overtake each other by a window. A packet is lost when it is absent and the packet four numbers above it, or a
 //! later one, has arrived: a margin of three (S1 section 5.1.3).
 //!
 //! Not here yet, because it belongs to the connection and not to its controller: the handshake,
@@ -25,5 +26,7 @@ pub use config::DatagramConfig;
 pub use receiver::Receiver;
 pub use sender::Sender;
 
+#[cfg(test)]
+mod fates_tests;
 #[cfg(test)]
 mod pacing_tests;

@@ -74,4 +74,6 @@ pub const PROTOCOLS: &[Entry] = &[
     media("fixed", "fixed", "a constant bit rate that listens to nothing: the baseline"),
     media("tfrc", "tfrc", "the rate TCP would have, by equation: RFC 5348, or as in ns-2"),
     media("tfwc", "tfwc", "a window from TCP's equation and average loss interval: smooth (S1)"),
+    media("tear", "tear", "the receiver emulates TCP; its averaged window sets the rate (S4)"),
+    media("tear-wireless", "tear-wireless", "TEAR by delay instead of loss, for radio links (S4)"),
 ];

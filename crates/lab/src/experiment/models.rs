@@ -72,6 +72,13 @@ pub const MODELS: &[Model] = &[
         arguments: &["rtt", "p", "t0", "b", "packet_bits", "bps"],
         of: |a| (pftk(a["rtt"], a["p"], a["t0"], a["b"]) * a["packet_bits"] / a["bps"]).min(1.0),
     },
+    Model {
+        name: "tcp_window",
+        summary: "packets per round trip by the TCP equation with a timeout of 4 RTT: 1/f(p)",
+        source: "S1 equation 4.4; RFC 5348 section 3.1",
+        arguments: &["p"],
+        of: |a| 1.0 / friendly(a["p"]),
+    },
 ];
 
 /// The model of that name.
@@ -141,6 +148,11 @@ fn sawtooth(a: &Arguments) -> Sawtooth {
 /// Packets per second: `sqrt(3/2) / (RTT sqrt(p))`.
 pub fn mathis(rtt: f64, p: f64) -> f64 {
     (1.5f64).sqrt() / (rtt * p.sqrt())
+}
+
+/// f(p) of S1 equation 4.2: round trips per packet of a TCP whose timeout is 4 RTT.
+pub fn friendly(p: f64) -> f64 {
+    (2.0 * p / 3.0).sqrt() + 12.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p)
 }
 
 /// Packets per second by the full model: `t0` is the timeout, `b` packets per ACK.

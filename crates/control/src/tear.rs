@@ -1,0 +1,119 @@
+//! TEAR, TCP emulation at receivers (S4 chapters 3 and 4; Rhee, Ozdemir and Yi 2000).
+//!
+//! The receiver runs TCP's window from what arrives, as if it were the sender: `tear/machine.rs`.
+//! The rate is that window over the RTT, averaged over the last epochs (`tear/smoothing.rs`); the
+//! sender paces at it. So the share is about TCP's, without TCP's saw. Every packet tells the
+//! receiver the sender's SRTT and deviation; reports come about once per RTT.
+//!
+//! Senses loss (and ECN) at the receiver; [`tear_wireless`](super::tear_wireless) senses delay. The
+//! original report and its ns-2 scripts were not to be had: S4 is the source. Where it is open,
+//! contradicts itself or is misprinted:
+//!
+//! - *T_timeout* is printed as T_interarrival · lastCwnd · 2 · DEV, seconds squared. Read as
+//!   T_interarrival · lastCwnd + 2 DEV; at least RTT + 4 DEV, and at least three arrivals, because
+//!   fewer cannot end a gap. Its doubling lasts until a round is complete without loss, at most
+//!   64-fold. Silence counts in SLOW-START too; S4 names only CONGESTION-AVOIDANCE.
+//! - *FAST-RECOVERY-READY* (section 3.4) appears nowhere else: CONGESTION-AVOIDANCE-READY.
+//! - "Three acknowledgments (two dupacks)" against "at least two packets": the packet that
+//!   reveals a gap and two more. They must lie within lastCwnd of the lost one, so a window below 4
+//!   can only time out, as TCP's.
+//! - "Half of mincwnd, 2" is max(2, cwnd/2); the first ssthresh, "larger than 2", is 64.
+//! - FAST-RECOVERY from SLOW-START would by the letter cut nothing: here it halves the window, sets
+//!   ssthresh to it and goes on in CONGESTION-AVOIDANCE, as TCP.
+//! - A second hole behind one that is filled stays a gap; by the letter it would be forgotten.
+//! - A round is stored with its window at its end. A timeout's round is (window before the cut, RTO)
+//!   in the epoch that it ends; the RTO is SRTT + 4 DEV, at least 1 s (RFC 6298), doubled as
+//!   T_timeout. An epoch that loss ends before its first round counts as one round of its window and
+//!   an RTT: otherwise a bad time would leave no trace.
+//! - Before the first round the rate is the window over the RTT; before the first RTT the sender
+//!   has one packet a second under way, then one per RTT.
+//! - Epochs, weights: see `tear/smoothing.rs`. Reports: see `tear/half.rs`.
+//!
+//! Ours, S4 having none: discounting, in `tear/smoothing.rs`; an ECN mark is a loss event without the gap. A report raises the rate at
+//! most twofold. The sender halves its rate when nothing came back for four RTTs (or two packets,
+//! if that is longer) after a packet, down to one packet in 8 s: it never stops, so it never sticks.
+//! A packet behind which the application has nothing more to send says so: it does not widen the
+//! window, and silence after it is no timeout.
+
+mod half;
+mod held;
+mod machine;
+mod sender;
+mod smoothing;
+mod wireless;
+
+use crate::{Controller, Environment, ReceiverHalf};
+use half::Half;
+use machine::Machine;
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Param, Settings, Status};
+use sender::Sender;
+use smoothing::History;
+use wireless::Hysteresis;
+
+/// First slow-start threshold.
+pub(crate) const SSTHRESH: Param = Param {
+    name: "ssthresh",
+    help: "first slow-start threshold",
+    kind: Kind::Number { unit: Unit::Packets, min: 2.0, max: 1e9, default: 64.0 },
+    origin: "S4 section 3.6.1: larger than 2",
+};
+
+/// Whether a long epoch discounts the past.
+pub(crate) const DISCOUNT: Param = Param {
+    name: "discount",
+    help: "whether an open epoch that lasts long makes the past weigh less; off is S4's letter",
+    kind: Kind::Choice(&["on", "off"]),
+    origin: "RFC 5348 section 5.5; S4 has none",
+};
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "tear",
+    summary: "the receiver emulates TCP's window; the sender paces at its average over epochs",
+    source: "S4 chapter 3; Rhee, Ozdemir and Yi 2000",
+    senses: "loss at the receiver, ECN marks, RTT",
+    sets: "rate: the emulated window over the RTT, weighted over eight epochs",
+    params: &[
+        SSTHRESH,
+        Param {
+            name: "weights",
+            help: "of the last eight epochs: tear (1/6 … 1/30) or shifts (1/2, 1/4 …)",
+            kind: Kind::Choice(&["tear", "shifts"]),
+            origin: "S4 tables 3.1 and 6.1",
+        },
+        DISCOUNT,
+    ],
+    status: Status::NotValidated,
+};
+
+/// Builds the sender half.
+pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    Box::new(Sender::new(environment.packet_bytes))
+}
+
+/// Builds the receiver half.
+pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverHalf> {
+    Box::new(Half::new(Machine::new(settings.number("ssthresh"), history(settings), None)))
+}
+
+/// Builds the receiver half that goes by delay: with these thresholds of the RTT in seconds, or
+/// with adaptive ones.
+pub(crate) fn by_delay(settings: &Settings, fixed: Option<(f64, f64)>) -> Box<dyn ReceiverHalf> {
+    let delay = fixed.map_or_else(Hysteresis::adaptive, |(r1, r2)| Hysteresis::fixed(r1, r2));
+    let machine = Machine::new(settings.number("ssthresh"), history(settings), Some(delay));
+    Box::new(Half::new(machine))
+}
+
+fn history(settings: &Settings) -> History {
+    let weights = match settings.choice("weights") {
+        "shifts" => smoothing::SHIFTS,
+        _ => smoothing::TEAR,
+    };
+    History::new(weights, settings.choice("discount") == "on")
+}
+
+#[cfg(test)]
+#[path = "tear/tests.rs"]
+mod tests;

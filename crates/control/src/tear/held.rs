@@ -1,0 +1,84 @@
+//! What arrived above a gap.
+
+/// Ranges kept at most: a gap is over after three packets near it, and those far above it matter
+/// only if it is filled.
+const MOST: usize = 16;
+
+/// Packet numbers above a gap, as few ranges `[from, to)` in rising order. What does not fit is
+/// forgotten, as if it had not come.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    ranges: Vec<(u64, u64)>,
+}
+
+impl Held {
+    pub fn clear(&mut self) {
+        self.ranges.clear();
+    }
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+    /// Keeps `seq`; false if it was there or there is no room.
+    pub fn insert(&mut self, seq: u64) -> bool {
+        let at = self.ranges.partition_point(|r| r.1 < seq);
+        let end = seq.saturating_add(1);
+        let full = self.ranges.len() >= MOST;
+        match self.ranges.get_mut(at) {
+            Some(r) if (r.0..r.1).contains(&seq) => return false,
+            Some(r) if r.1 == seq => {
+                r.1 = end;
+                let next = self.ranges.get(at + 1).filter(|n| n.0 == end).map(|n| n.1);
+                if let Some(to) = next {
+                    self.ranges[at].1 = to;
+                    self.ranges.remove(at + 1);
+                }
+            }
+            Some(r) if r.0 == end => r.0 = seq,
+            _ if full => return false,
+            _ => self.ranges.insert(at, (seq, end)),
+        }
+        true
+    }
+    /// How many lie in `[from, to)`.
+    pub fn count(&self, from: u64, to: u64) -> u64 {
+        self.ranges.iter().map(|r| r.1.min(to).saturating_sub(r.0.max(from))).sum()
+    }
+    /// One above the highest, or `least`.
+    pub fn end(&self, least: u64) -> u64 {
+        self.ranges.last().map_or(least, |r| r.1.max(least))
+    }
+    /// Takes out the run that begins at `seq`; its end, or `seq` if there is none.
+    pub fn take_run(&mut self, seq: u64) -> u64 {
+        match self.ranges.first() {
+            Some(r) if r.0 == seq => self.ranges.remove(0).1,
+            _ => seq,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_join_and_nothing_counts_twice() {
+        let mut h = Held::default();
+        for (seq, new) in [(5, true), (7, true), (5, false), (6, true), (4, true), (9, true)] {
+            assert_eq!(h.insert(seq), new, "{seq}");
+        }
+        assert_eq!(h.ranges, [(4, 8), (9, 10)]);
+        assert_eq!((h.count(5, 10), h.count(8, 9), h.end(0)), (4, 0, 10));
+        assert_eq!((h.take_run(3), h.take_run(4), h.take_run(9)), (3, 8, 10));
+        assert!(h.is_empty());
+    }
+
+    #[test]
+    fn it_stays_small() {
+        let mut h = Held::default();
+        for i in 0..1000 {
+            h.insert(i << 32);
+        }
+        assert_eq!(h.ranges.len(), MOST);
+        assert!(!h.insert(u64::MAX));
+    }
+}

@@ -1,0 +1,400 @@
+//! The emulated TCP: S4's state machine of seven states, driven by arrivals and time.
+//!
+//! ```text
+//! SLOW-START-READY --packet--> SLOW-START --cwnd > ssthresh--> CONGESTION-AVOIDANCE
+//! either --a number is missing--> GAP --it arrives--> back, every packet held counted
+//! GAP --three above it, within lastCwnd of it--> FAST-RECOVERY --an RTT--> CONGESTION-AVOIDANCE-READY
+//! GAP, or silence --T_timeout--> TIMEOUT --an RTT--> SLOW-START-READY
+//! CONGESTION-AVOIDANCE-READY --packet--> CONGESTION-AVOIDANCE
+//! ```
+//!
+//! Where S4 is open or misprinted, see the list in [`super`].
+
+use super::held::Held;
+use super::smoothing::History;
+use super::wireless::Hysteresis;
+use crate::{Arrival, bounded, smooth};
+use narrows_base::{Duration, Time};
+
+/// Packets above a gap that make it a loss: TCP's third duplicate.
+const OUT_OF_ORDER: u64 = 3;
+/// T_timeout is doubled at most this often in a row.
+const MOST_BACKOFF: f64 = 64.0;
+/// Gain of the smoothed time between arrivals.
+const GAIN: f64 = 0.125;
+/// Least RTO of the emulated TCP (RFC 6298).
+const LEAST_RTO: f64 = 1.0;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    SlowStartReady,
+    SlowStart,
+    AvoidanceReady,
+    Avoidance,
+    Gap,
+    FastRecovery,
+    Timeout,
+}
+
+/// How the window grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Growth {
+    SlowStart,
+    Avoidance,
+}
+
+/// What the sender told in the last packet, made sane.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    /// Smoothed RTT and its deviation in seconds; 0 is unknown.
+    pub srtt: f64,
+    pub deviation: f64,
+    /// The last RTT measured, in seconds; 0 is unknown.
+    pub rtt: f64,
+    /// The application had nothing more to send behind this packet.
+    pub idle: bool,
+}
+
+impl Told {
+    /// Longest believed: beyond, a peer writes nonsense.
+    const MOST: f64 = 60.0;
+    const LEAST: f64 = 1e-6;
+
+    fn read(advice: &crate::Advice) -> Told {
+        let seconds = |i| match advice.number(i) {
+            x if x > 0.0 => x.clamp(Told::LEAST, Told::MOST),
+            _ => 0.0,
+        };
+        Told {
+            srtt: seconds(0),
+            deviation: seconds(1),
+            rtt: seconds(2),
+            idle: advice.number(3) > 0.0,
+        }
+    }
+}
+
+/// The receiver's machine.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub state: State,
+    /// How it grew before GAP or FAST-RECOVERY.
+    growth: Growth,
+    pub cwnd: f64,
+    /// Packets of this round: the window at the end of the last.
+    last_cwnd: u64,
+    ssthresh: f64,
+    /// The number that comes next in order.
+    expected: u64,
+    /// Arrivals of this round.
+    arrived: u64,
+    held: Held,
+    /// When the state's timer fires.
+    due: Time,
+    told: Told,
+    between: Option<f64>,
+    last_arrival: Option<Time>,
+    backoff: f64,
+    history: History,
+    /// If delay, and not loss, is what says congestion.
+    delay: Option<Hysteresis>,
+    /// Smoothed rate in packets per second; 0 before anything is known.
+    rate: f64,
+}
+
+impl Machine {
+    pub fn new(ssthresh: f64, history: History, delay: Option<Hysteresis>) -> Machine {
+        Machine {
+            state: State::SlowStartReady,
+            growth: Growth::SlowStart,
+            cwnd: 1.0,
+            last_cwnd: 1,
+            ssthresh,
+            expected: 0,
+            arrived: 0,
+            held: Held::default(),
+            due: Time::NEVER,
+            told: Told::default(),
+            between: None,
+            last_arrival: None,
+            backoff: 1.0,
+            history,
+            delay,
+            rate: 0.0,
+        }
+    }
+
+    /// When [`on_time`](Machine::on_time) is wanted.
+    pub fn due(&self) -> Time {
+        self.due
+    }
+    /// The smoothed rate in packets per second; 0 while no RTT is known.
+    pub fn rate(&self) -> f64 {
+        self.rate.min(self.delay.as_ref().map_or(f64::INFINITY, Hysteresis::drain))
+    }
+    /// Smoothed RTT that the sender told, in seconds.
+    pub fn rtt(&self) -> Option<f64> {
+        (self.told.srtt > 0.0).then_some(self.told.srtt)
+    }
+    pub fn delay(&self) -> Option<&Hysteresis> {
+        self.delay.as_ref()
+    }
+    /// Slow-start threshold in packets.
+    pub fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    fn round_trip(&self) -> Duration {
+        Duration::from_secs_f64(self.rtt().unwrap_or(1.0))
+    }
+    /// RTO of the emulated TCP, in seconds.
+    fn rto(&self) -> f64 {
+        (self.told.srtt + 4.0 * self.told.deviation).max(LEAST_RTO) * self.backoff
+    }
+    /// The longest silence that is not a timeout, in seconds.
+    pub fn timeout(&self) -> f64 {
+        let expected = self.last_cwnd.max(OUT_OF_ORDER) as f64;
+        let srtt = self.rtt().unwrap_or(1.0);
+        let arrivals = self.between.unwrap_or(srtt) * expected + 2.0 * self.told.deviation;
+        arrivals.max(srtt + 4.0 * self.told.deviation) * self.backoff
+    }
+
+    /// Fires the timers that are due.
+    pub fn on_time(&mut self, now: Time) {
+        // Two at most: a timeout, and the end of its wait. READY states have no timer.
+        while self.due <= now && !self.due.is_never() {
+            let at = self.due;
+            match self.state {
+                State::SlowStart | State::Avoidance | State::Gap => self.begin_timeout(at),
+                State::FastRecovery => self.end_fast_recovery(),
+                State::Timeout => self.end_timeout(),
+                State::SlowStartReady | State::AvoidanceReady => self.due = Time::NEVER,
+            }
+        }
+    }
+
+    /// A packet arrived.
+    pub fn on_arrival(&mut self, a: &Arrival) {
+        self.on_time(a.now);
+        if a.duplicate {
+            return;
+        }
+        let idle = std::mem::replace(&mut self.told, Told::read(&a.advice)).idle;
+        self.time_between(a.now, idle);
+        if let Some(delay) = &mut self.delay {
+            delay.observe(a, &self.told, self.between);
+        }
+        match self.state {
+            State::SlowStartReady | State::AvoidanceReady => {
+                // Holes below it belong to what was waited out.
+                if a.seq >= self.expected {
+                    self.expected = a.seq.saturating_add(1);
+                    self.begin_epoch();
+                    self.in_order(a);
+                }
+            }
+            State::SlowStart | State::Avoidance => {
+                if a.seq == self.expected || (self.delay.is_some() && a.seq > self.expected) {
+                    self.expected = a.seq.saturating_add(1);
+                    self.in_order(a);
+                } else if a.seq > self.expected {
+                    self.state = State::Gap;
+                    self.held.clear();
+                    if self.due.is_never() {
+                        // The application was silent before: the wait begins here.
+                        self.due = a.now + Duration::from_secs_f64(self.timeout());
+                    }
+                    self.hold(a);
+                }
+            }
+            State::Gap => {
+                if a.seq == self.expected {
+                    self.fill(a);
+                } else if a.seq > self.expected {
+                    self.hold(a);
+                }
+            }
+            State::FastRecovery | State::Timeout => {
+                self.expected = self.expected.max(a.seq.saturating_add(1));
+                if self.state == State::FastRecovery
+                    && self.delay.as_ref().is_some_and(Hysteresis::has_yielded)
+                {
+                    self.end_fast_recovery();
+                }
+            }
+        }
+    }
+
+    /// Times between arrivals, without the application's own silences and not longer than what
+    /// counts as a timeout.
+    fn time_between(&mut self, now: Time, idle: bool) {
+        if let Some(last) = self.last_arrival.filter(|_| !idle) {
+            let sample = now.since(last).as_secs_f64().min(self.timeout());
+            smooth(&mut self.between, sample, GAIN);
+        }
+        self.last_arrival = Some(now);
+    }
+
+    /// A packet in sequence.
+    fn in_order(&mut self, a: &Arrival) {
+        self.grow();
+        let congested = a.marked || self.delay.as_ref().is_some_and(Hysteresis::wants_cut);
+        if congested {
+            self.begin_fast_recovery(a.now);
+        } else {
+            self.arm_silence(a.now);
+        }
+    }
+
+    fn arm_silence(&mut self, now: Time) {
+        self.due = if self.told.idle {
+            Time::NEVER
+        } else {
+            now + Duration::from_secs_f64(self.timeout())
+        };
+    }
+
+    /// One packet more for the window and the round.
+    fn grow(&mut self) {
+        if !self.told.idle {
+            self.cwnd += match self.growth {
+                Growth::SlowStart => 1.0,
+                Growth::Avoidance => 1.0 / self.last_cwnd as f64,
+            };
+            self.cwnd = bounded(self.cwnd, 1.0);
+        }
+        self.arrived += 1;
+        if self.arrived >= self.last_cwnd {
+            self.store_round();
+            self.begin_round();
+            self.backoff = 1.0;
+        }
+        if self.growth == Growth::SlowStart && self.cwnd > self.ssthresh {
+            self.growth = Growth::Avoidance;
+            self.begin_epoch();
+        }
+        if self.history.rounds() == 0 {
+            self.update_rate();
+        }
+    }
+
+    fn begin_round(&mut self) {
+        self.arrived = 0;
+        self.last_cwnd = self.cwnd as u64;
+    }
+    fn begin_epoch(&mut self) {
+        self.state = match self.growth {
+            Growth::SlowStart => State::SlowStart,
+            Growth::Avoidance => State::Avoidance,
+        };
+        self.history.next_epoch();
+        self.update_rate();
+        self.begin_round();
+    }
+    fn store_round(&mut self) {
+        if let Some(rtt) = self.rtt() {
+            self.history.round(self.cwnd, rtt);
+            self.update_rate();
+        }
+    }
+    fn update_rate(&mut self) {
+        if let Some(rtt) = self.rtt() {
+            let most = match (&self.delay, self.between) {
+                (Some(delay), Some(between)) => delay.most(between),
+                _ => f64::INFINITY,
+            };
+            self.rate = self.history.rate().unwrap_or(self.cwnd / rtt).min(most);
+        }
+    }
+
+    /// A packet above the gap.
+    fn hold(&mut self, a: &Arrival) {
+        self.held.insert(a.seq);
+        if a.marked {
+            self.begin_fast_recovery(a.now);
+        } else {
+            self.judge_gap(a.now);
+        }
+    }
+    fn judge_gap(&mut self, now: Time) {
+        let window = self.expected.saturating_add(self.last_cwnd);
+        if self.held.count(self.expected, window) >= OUT_OF_ORDER {
+            self.begin_fast_recovery(now);
+        }
+    }
+
+    /// The missing packet arrived: what is held behind it counts as if it came now.
+    fn fill(&mut self, a: &Arrival) {
+        self.state = match self.growth {
+            Growth::SlowStart => State::SlowStart,
+            Growth::Avoidance => State::Avoidance,
+        };
+        let end = self.held.take_run(self.expected.saturating_add(1));
+        // As many turns as packets came.
+        for _ in self.expected..end {
+            self.grow();
+        }
+        self.expected = end;
+        self.arm_silence(a.now);
+        if a.marked {
+            self.begin_fast_recovery(a.now);
+        } else if !self.held.is_empty() {
+            self.state = State::Gap;
+            self.judge_gap(a.now);
+        }
+    }
+
+    fn leave(&mut self) {
+        self.expected = self.held.end(self.expected);
+        self.held.clear();
+    }
+
+    fn begin_fast_recovery(&mut self, now: Time) {
+        let draining = self.delay.as_ref().is_some_and(|d| d.is_adaptive() && d.is_down());
+        if self.history.rounds() == 0 && !draining {
+            self.store_round();
+        }
+        let rtt = self.rtt().unwrap_or(1.0);
+        let wait = self.delay.as_mut().map_or(rtt, |d| d.begin_cut(rtt));
+        self.leave();
+        self.state = State::FastRecovery;
+        self.due = now + Duration::from_secs_f64(wait);
+    }
+    fn end_fast_recovery(&mut self) {
+        self.cwnd = match (&mut self.delay, self.growth) {
+            (Some(delay), _) => delay.cut(self.cwnd, self.told.srtt),
+            (None, Growth::SlowStart) => (self.cwnd / 2.0).max(2.0),
+            (None, Growth::Avoidance) => (self.cwnd / 2.0).max(1.0),
+        };
+        if self.growth == Growth::SlowStart {
+            self.ssthresh = self.cwnd.max(2.0);
+        }
+        self.begin_round();
+        self.growth = Growth::Avoidance;
+        self.state = State::AvoidanceReady;
+        self.due = Time::NEVER;
+    }
+
+    fn begin_timeout(&mut self, now: Time) {
+        if self.rtt().is_some() {
+            self.history.round(self.cwnd, self.rto());
+            self.update_rate();
+        }
+        self.leave();
+        self.state = State::Timeout;
+        self.due = now + self.round_trip();
+    }
+    fn end_timeout(&mut self) {
+        self.ssthresh = (self.cwnd / 2.0).max(2.0);
+        self.cwnd = 1.0;
+        self.begin_round();
+        self.backoff = (self.backoff * 2.0).min(MOST_BACKOFF);
+        self.growth = Growth::SlowStart;
+        self.state = State::SlowStartReady;
+        self.due = Time::NEVER;
+    }
+}
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

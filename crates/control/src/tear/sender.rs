@@ -1,0 +1,98 @@
+//! The sender half: paces at the rate told, and slows down when nothing is told.
+
+use crate::{Ack, Advice, Advised, Allowance, Controller, Sent};
+use narrows_base::{Duration, Rate, Time};
+
+/// Slowest: packets per second.
+const LEAST: f64 = 1.0 / 8.0;
+/// Fastest.
+const MOST: f64 = 1e11;
+/// Packets per second before the first RTT.
+const FIRST: f64 = 1.0;
+
+#[derive(Debug)]
+pub(super) struct Sender {
+    /// Bits of a full packet on the wire.
+    packet_bits: f64,
+    /// Packets per second.
+    rate: f64,
+    srtt: f64,
+    deviation: f64,
+    rtt: f64,
+    /// The application has nothing behind the packet that leaves.
+    idle: bool,
+    /// When the rate is halved unless a report comes; `NEVER` while nothing is under way.
+    due: Time,
+}
+
+impl Sender {
+    pub fn new(packet_bytes: u32) -> Sender {
+        Sender {
+            packet_bits: f64::from(packet_bytes.max(1)) * 8.0,
+            rate: FIRST,
+            srtt: 0.0,
+            deviation: 0.0,
+            rtt: 0.0,
+            idle: false,
+            due: Time::NEVER,
+        }
+    }
+}
+
+impl Controller for Sender {
+    fn on_ack(&mut self, _ack: &Ack) {}
+
+    fn on_sent(&mut self, sent: &Sent) {
+        self.idle = sent.last_waiting;
+        if self.due.is_never() {
+            let patience = (4.0 * self.srtt).max(2.0 / self.rate);
+            self.due = sent.now + Duration::from_secs_f64(patience);
+        }
+    }
+
+    fn on_advice(&mut self, advised: &Advised) {
+        let first = self.srtt <= 0.0;
+        self.srtt = advised.srtt.as_secs_f64().max(1e-6);
+        self.deviation = advised.rttvar.as_secs_f64();
+        self.rtt = advised.rtt.as_secs_f64().max(1e-6);
+        let told = advised.advice.number(0);
+        let rate = if told > 0.0 {
+            told.min(2.0 * self.rate)
+        } else if first {
+            1.0 / self.srtt
+        } else {
+            self.rate
+        };
+        self.rate = rate.clamp(LEAST, MOST);
+        self.due = Time::NEVER;
+    }
+
+    fn on_tick(&mut self, now: Time) {
+        if now >= self.due {
+            self.rate = (self.rate / 2.0).max(LEAST);
+            self.due = Time::NEVER;
+        }
+    }
+    fn next_tick(&self) -> Time {
+        self.due
+    }
+
+    fn allowance(&self) -> Allowance {
+        let bps = (self.rate * self.packet_bits).max(1.0);
+        Allowance { window: f64::INFINITY, rate: Some(Rate::from_bps_f64(bps)) }
+    }
+    fn advice(&self) -> Advice {
+        let idle = f64::from(u8::from(self.idle));
+        Advice::of(&[self.srtt, self.deviation, self.rtt, idle])
+    }
+    fn keeps_own_timer(&self) -> bool {
+        true
+    }
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("rate_bps", self.rate * self.packet_bits);
+    }
+}
+
+#[cfg(test)]
+#[path = "sender_tests.rs"]
+mod tests;

@@ -1,0 +1,67 @@
+//! TEAR for radio links: delay says congestion, losses say nothing (S4 chapters 6 and 7).
+//!
+//! The machine, the rounds and the smoothing are [`tear`](super::tear)'s. Instead of loss, a loop with
+//! hysteresis over the RTT moves the window: it grows below R1, is halved once per RTT above R2,
+//! and in between goes on as it did. S4's fixed 800 ms and 1200 ms (`thresholds=fixed`) fit the CDMA
+//! networks that it measured, whose idle RTT is 500 ms to 800 ms; by default the thresholds adapt
+//! to the path, which S4 leaves as future work: `tear/wireless.rs` says how.
+//!
+//! Choices: gaps are counted as arrivals; T_timeout stays for silence alone; FAST-RECOVERY is where
+//! a cut waits its RTT, so that there is one per RTT; an ECN mark is unambiguous even on radio, and
+//! cuts. The RTT judged by fixed thresholds is the last sample, not the smoothed one.
+
+use crate::tear;
+use crate::{Controller, Environment, ReceiverHalf};
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Param, Settings, Status};
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "tear-wireless",
+    summary: "TEAR that goes by delay with hysteresis and ignores losses, for radio links",
+    source: "S4 chapters 6 and 7",
+    senses: "RTT or one-way delay, ECN marks",
+    sets: "rate: the emulated window over the RTT, weighted over eight epochs",
+    params: &[
+        Param {
+            name: "thresholds",
+            help: "adaptive: above the path's own delay; fixed: r1 and r2 of RTT",
+            kind: Kind::Choice(&["adaptive", "fixed"]),
+            origin: "S4 section 6.5 has fixed ones, and adaptive ones as future work",
+        },
+        Param {
+            name: "r1",
+            help: "fixed thresholds: the window grows below this RTT",
+            kind: Kind::Number { unit: Unit::Seconds, min: 1e-6, max: 60.0, default: 0.8 },
+            origin: "S4 section 6.5",
+        },
+        Param {
+            name: "r2",
+            help: "fixed thresholds: the window is cut above this RTT; at least r1",
+            kind: Kind::Number { unit: Unit::Seconds, min: 1e-6, max: 60.0, default: 1.2 },
+            origin: "S4 section 6.5",
+        },
+        tear::SSTHRESH,
+        Param {
+            name: "weights",
+            help: "of the last eight epochs: shifts (1/2, 1/4 …) or tear (1/6 … 1/30)",
+            kind: Kind::Choice(&["shifts", "tear"]),
+            origin: "S4 tables 6.1 and 3.1",
+        },
+        tear::DISCOUNT,
+    ],
+    status: Status::NotValidated,
+};
+
+/// Builds the sender half: TEAR's.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    tear::build(settings, environment)
+}
+
+/// Builds the receiver half.
+pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverHalf> {
+    let fixed = settings.choice("thresholds") == "fixed";
+    let thresholds = (settings.number("r1"), settings.number("r2"));
+    tear::by_delay(settings, fixed.then_some(thresholds))
+}
