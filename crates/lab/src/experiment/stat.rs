@@ -41,6 +41,8 @@ pub enum Stat {
     MeanGap,
     /// How often the column passes `level`, up or down.
     Crossings,
+    /// Mean change from sample to sample over the mean: roughness without slow swings.
+    Steps,
     /// How often it changes direction; swings below the share `level` of its mean do not count.
     Turns,
     /// Last less first sample over the seconds between them: how fast a count grows.
@@ -116,6 +118,10 @@ impl Stat {
             }
             Stat::Crossings => {
                 known.windows(2).filter(|w| (w[0].1 > level) != (w[1].1 > level)).count() as f64
+            }
+            Stat::Steps => {
+                let steps: f64 = known.windows(2).map(|w| (w[1].1 - w[0].1).abs()).sum();
+                steps / (n - 1.0) / (sum / n)
             }
             Stat::Turns => turns(all(), level * sum / n) as f64,
             // `Quantity::compared` knows the tables.
@@ -195,6 +201,12 @@ mod tests {
     fn crossings_count_both_directions() {
         assert_eq!(of(Stat::Crossings, &[0.0, 1.0, 1.0, 0.0, f64::NAN, 0.0, 1.0], 0.5), 3.0);
         assert_eq!(of(Stat::Crossings, &[1.0, 2.0], 0.5), 0.0);
+    }
+
+    #[test]
+    fn steps_see_ripples_and_not_slopes() {
+        assert_eq!(of(Stat::Steps, &[8.0, 12.0, 8.0, 12.0], 0.0), 0.4);
+        assert!((of(Stat::Steps, &[9.0, 10.0, 11.0], 0.0) - 0.1).abs() < 1e-12);
     }
 
     #[test]
