@@ -59,6 +59,18 @@ impl Packet {
         self.sack[0].0
     }
 
+    /// An ACK's third SACK block, used for an arrival time by the receiver's clock instead.
+    #[inline]
+    pub const fn arrived(&self) -> Time {
+        Time::from_nanos(((self.sack[2].0 as u64) << 32) | self.sack[2].1 as u64)
+    }
+    /// Puts an arrival time in place of the third SACK block.
+    #[inline]
+    pub const fn set_arrived(&mut self, at: Time) {
+        let ns = at.as_nanos();
+        self.sack[2] = ((ns >> 32) as u32, ns as u32);
+    }
+
     /// Whether all bits of `flag` are set.
     #[inline]
     pub const fn has(&self, flag: u8) -> bool {

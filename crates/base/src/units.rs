@@ -121,9 +121,7 @@ fn scaled(text: &str, what: &str, table: &[(&str, f64)], example: &str) -> Resul
     let factor = table
         .iter()
         .find(|(n, _)| *n == unit)
-        .or_else(|| {
-            table.iter().find(|(n, _)| n.eq_ignore_ascii_case(unit) && *n != "B" && unit != "mbit")
-        })
+        .or_else(|| table.iter().find(|(n, _)| n.eq_ignore_ascii_case(unit) && *n != "B"))
         .map(|(_, f)| *f)
         .ok_or_else(|| {
             SpecError::new(format!(
@@ -192,6 +190,7 @@ mod tests {
     #[test]
     fn units_are_read_and_required() {
         assert_eq!(rate("1.5Mbit/s").unwrap(), Rate::from_bps(1_500_000));
+        assert_eq!(rate("1mbit").unwrap(), Rate::from_bps(1_000_000));
         assert_eq!(rate("10mbit/s").unwrap(), Rate::from_bps(10_000_000));
         assert_eq!(duration("80ms").unwrap(), Duration::from_millis(80));
         assert_eq!(duration("1e-3s").unwrap(), Duration::from_millis(1));

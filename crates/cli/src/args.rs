@@ -22,6 +22,9 @@ pub enum Command {
     /// Run a scenario: any topology, any mix of flows
     #[command(after_help = RUN)]
     Run(Run),
+    /// Vary any parameters over a grid: tables, heat maps, resumable
+    #[command(after_help = SWEEP)]
+    Sweep(Box<Sweep>),
     /// Show what there is: protocols, queues, losses, sources, links
     #[command(after_help = LIST)]
     List(List),
@@ -88,6 +91,70 @@ pub struct Run {
 }
 
 #[derive(Args)]
+pub struct Sweep {
+    /// The scenario's file; without it --link says what is varied
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: Option<PathBuf>,
+    /// A bottleneck as in `narrows compare` [default: wireless]
+    #[arg(long, value_name = "SPEC|NAME", conflicts_with = "scenario", allow_hyphen_values = true)]
+    pub link: Option<String>,
+    /// What varies: a,b,c or low..high:N or low..high:log:N; again for each dimension
+    #[arg(long, value_name = "NAME=VALUES", allow_hyphen_values = true)]
+    pub vary: Vec<String>,
+    /// Repeat every point with K seeds; means come with 95% intervals
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: u32,
+    /// First seed
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
+    pub seed: u64,
+    /// What the table and the maps show [default: theta beside others, else utilisation]
+    #[arg(long, value_name = "NAME")]
+    pub measure: Option<String>,
+    /// Of which group of flows [default: the first that has competitors, or the first]
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+    /// Run everything again, also what DIR already has
+    #[arg(long)]
+    pub fresh: bool,
+    /// With --link: protocols, as in compare [default: cubic]
+    #[arg(long, value_name = "LIST", conflicts_with = "scenario")]
+    pub protocols: Option<String>,
+    /// With --link: flows of each protocol [default: 1]
+    #[arg(long, value_name = "N", conflicts_with = "scenario", value_parser = flows)]
+    pub flows: Option<usize>,
+    /// With --link: competitors on the same link, M flows (default N)
+    #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
+    pub against: Option<String>,
+    /// With --link: flows whose data go the other way, M flows (default N)
+    #[arg(long, value_name = "NAME[:M]", conflicts_with = "scenario")]
+    pub reverse: Option<String>,
+    /// With --link: simulated time [default: 60s]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
+    pub duration: Option<Duration>,
+    /// With --link: measure from here on [default: 0s]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
+    pub warmup: Option<Duration>,
+    /// With --link: draw the starts of all flows over this time [default: 0s]
+    #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
+    pub stagger: Option<Duration>,
+    /// With --link: data packet's size on the wire [default: 1000B]
+    #[arg(long, value_name = "SIZE", conflicts_with = "scenario", value_parser = packet)]
+    pub packet: Option<u32>,
+    /// With --link: endpoint [default: rfc]
+    #[arg(long, value_name = "rfc|ns2", conflicts_with = "scenario", value_parser = preset)]
+    pub preset: Option<Preset>,
+    /// Runs at the same time; by default one per core
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// Folder for report.html, sweep and points as .csv and .parquet, sweep.json, sweep.journal
+    #[arg(long, value_name = "DIR", default_value = "narrows-out")]
+    pub out: PathBuf,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
 pub struct Output {
     /// Runs at the same time; by default one per core
     #[arg(long, value_name = "J", value_parser = jobs)]
@@ -102,7 +169,7 @@ pub struct Output {
 
 #[derive(Args)]
 pub struct List {
-    /// protocols, controllers, recoveries, queues, losses, sources or links
+    /// protocols, controllers, recoveries, queues, losses, sources, links or measures
     #[arg(value_name = "KIND")]
     pub kind: Option<String>,
     /// One of them in detail: source, parameters, validation
@@ -119,6 +186,7 @@ Examples:
   narrows compare --link 20Mbit/s,30ms,loss=0.1%  your link
   narrows compare --link geo --against reno:4     a satellite, beside four Reno flows
   narrows run scenario.toml                       any topology
+  narrows sweep --vary loss=0.1%..10%:log:8       one parameter or several over a grid
   narrows list protocols                          what there is
 
 `narrows compare --help` explains how a link is written.";
@@ -150,6 +218,27 @@ A scenario is a TOML file with [[link]] and [[flows]]; docs/scenarios.md describ
 Examples:
   narrows run scenario.toml
   narrows run scenario.toml --seeds 20 --out result";
+
+const SWEEP: &str = "\
+Values are separated by commas; commas in parentheses do not split. 1..9:5 is five values, equally
+spaced; 0.1Mbit/s..20Mbit/s:log:8 is eight, each larger by the same factor. Several --vary make
+every combination, the first one varying slowest.
+
+With a scenario, NAME is link.NAME.KEY, link.NAME.reverse.KEY, flows.NAME.KEY, a key at the top or a
+variable of the file; a parameter inside is flows.NAME.protocol.alpha or link.NAME.aqm.PARAMETER.
+NAME=NAME=VALUES varies several together. With --link, NAME is a key of the link (rate, delay, loss,
+queue, aqm, …), protocol, flows, against, reverse, duration, warmup, stagger, packet, preset, or a
+parameter as in protocol.alpha. A queue in bdp follows the rate and the delay of its point.
+
+The same command again runs only what DIR/sweep.journal does not have yet.
+
+Examples:
+  narrows sweep --vary loss=0%,0.1%..10%:log:7 --vary protocol=reno,cubic,bbr,stpd
+  narrows sweep --link 10Mbit/s,20ms,queue=1bdp --vary rate=1Mbit/s..100Mbit/s:log:8 \\
+      --vary flows=1..32:log:6 --against reno:4 --measure share
+  narrows sweep --vary protocol=vegas --vary protocol.alpha=1,2,3 --vary delay=10ms..300ms:10
+  narrows sweep scenarios/dsl-fairness.toml --vary link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8 \\
+      --vary n=1..100:log:8 --out surface";
 
 const LIST: &str = "\
 Examples:

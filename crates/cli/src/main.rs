@@ -1,6 +1,7 @@
 //! The one command, `narrows`. Thin: what it does is in the library `narrows-lab`.
 
 mod args;
+mod sweep;
 mod terminal;
 mod work;
 
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         }
         Some(Command::Compare(args)) => work::compare(&args),
         Some(Command::Run(args)) => work::run(&args),
+        Some(Command::Sweep(args)) => sweep::sweep(&args),
         Some(Command::List(args)) => work::list(&args),
     };
     let (line, code) = match result {

@@ -51,6 +51,12 @@ impl Bar {
         });
         bar.set_position((fraction * STEPS as f64) as u64);
     }
+    /// What it says in front, once it is shown.
+    pub fn say(&self, what: impl FnOnce() -> String) {
+        if let Some(bar) = self.bar.get() {
+            bar.set_message(what());
+        }
+    }
     /// Takes it away.
     pub fn finish(&self) {
         if let Some(bar) = self.bar.get() {

@@ -1,4 +1,4 @@
-//! What the three subcommands do.
+//! What `compare`, `run` and `list` do.
 
 use crate::Failure;
 use crate::args::{Compare, List, Output, Run};
@@ -141,7 +141,7 @@ pub fn list(a: &List) -> Result<(), Failure> {
 }
 
 /// To the standard output; a reader that has gone away is no failure.
-fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
@@ -152,13 +152,14 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// The command as it could be typed again.
-fn command_line() -> String {
+pub fn command_line() -> String {
     let mut words = vec!["narrows".to_string()];
     words.extend(std::env::args_os().skip(1).map(|w| quoted(&w.to_string_lossy())));
     words.join(" ")
 }
 
-fn quoted(word: &str) -> String {
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./,=%:+@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_string()

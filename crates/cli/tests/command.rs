@@ -41,6 +41,23 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
         (&["run"], "SCENARIO.toml"),
         (&["run", "none.toml"], "no such file"),
         (&["run", "bad.toml"], "bad.toml: line 2: unknown key 'flws'; did you mean 'flows'?"),
+        (&["sweep"], "nothing varies"),
+        (&["sweep", "--vary", "rat=1Mbit/s"], "did you mean 'rate'? What can vary: rate, delay"),
+        (&["sweep", "--vary", "loss"], "NAME=VALUE"),
+        (&["sweep", "--vary", "loss=1%,,2%"], "--vary: loss: a value is missing"),
+        (&["sweep", "--vary", "loss=1%..2%"], "how many values"),
+        (&["sweep", "--vary", "loss=1%,oops"], "loss=oops"),
+        (
+            &["sweep", "--vary", "flows=1..2000:2000", "--vary", "delay=1ms..9ms:60"],
+            "120000 points",
+        ),
+        (&["sweep", "--vary", "loss=1%", "--seeds", "100000", "--vary", "flows=1..20:20"], "runs"),
+        (&["sweep", "--vary", "loss=1%", "--measure", "thetta"], "did you mean 'theta'?"),
+        (&["sweep", "--vary", "loss=1%", "--group", "mian"], "did you mean 'main'?"),
+        (&["sweep", "--vary", "loss=1%", "--out", "bad.toml"], "not a folder"),
+        (&["sweep", "bad.toml", "--vary", "n=1"], "bad.toml: line 2: unknown key 'flws'"),
+        (&["sweep", "bad.toml", "--flows", "2"], "cannot be used with"),
+        (&["sweep", "none.toml", "--vary", "n=1"], "no such file"),
         (&["list", "protcols"], "'protocols'"),
         (&["list", "protocols", "stdp"], "'stpd'"),
     ] {
@@ -81,6 +98,33 @@ fn compare_prints_json_writes_its_files_and_run_repeats_it() {
 }
 
 #[test]
+fn a_sweep_writes_its_files_and_runs_no_point_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["sweep", "--duration", "2s", "--vary", "loss=0%,1%,5%", "--seeds", "2", "--json"];
+    let first = narrows(folder.path(), &[&args[..], &["--vary", "flows=1,2"]].concat());
+    assert!(first.status.success(), "{}", text(&first.stderr));
+    assert!(first.stderr.is_empty());
+    let json: serde_json::Value = serde_json::from_slice(&first.stdout).unwrap();
+    assert_eq!(json["points"].as_array().unwrap().len(), 6);
+    assert_eq!(json["points"][5]["values"]["loss"], 0.05);
+    let out = folder.path().join("narrows-out");
+    for file in ["sweep.csv", "points.csv", "sweep.parquet", "points.parquet", "report.html"] {
+        assert!(out.join(file).metadata().unwrap().len() > 0, "{file}");
+    }
+    let csv = std::fs::read(out.join("sweep.csv")).unwrap();
+    assert_eq!(text(&csv).lines().count(), 1 + 6 * 2);
+    // A larger grid needs only what is new; other flags make other runs.
+    let more = narrows(folder.path(), &[&args[..], &["--vary", "flows=1,2,4"]].concat());
+    assert!(text(&more.stderr).contains("12 of 18 runs were already"), "{}", text(&more.stderr));
+    let other = ["--vary", "flows=1,2", "--packet", "500B"];
+    let other = narrows(folder.path(), &[&args[..], &other].concat());
+    assert!(other.stderr.is_empty(), "{}", text(&other.stderr));
+    let fresh = narrows(folder.path(), &[&args[..], &["--vary", "flows=1,2", "--fresh"]].concat());
+    assert!(fresh.stderr.is_empty());
+    assert_eq!(std::fs::read(out.join("sweep.csv")).unwrap(), csv);
+}
+
+#[test]
 fn the_table_comes_first_then_the_advice_then_the_files() {
     let folder = tempfile::tempdir().unwrap();
     let out = narrows(
@@ -101,8 +145,8 @@ fn everything_listed_can_be_shown_in_detail() {
     let all: serde_json::Value = serde_json::from_slice(&all.stdout).unwrap();
     let all = all.as_array().unwrap();
     assert!(all.len() > 40);
-    for kind in ["protocols", "controllers", "recoveries", "queues", "losses", "sources", "links"] {
-        let item = all.iter().find(|i| i["kind"] == kind).unwrap();
+    for kind in narrows_lab::catalogue::KINDS {
+        let item = all.iter().find(|i| i["kind"] == *kind).unwrap();
         let name = item["name"].as_str().unwrap();
         let out = narrows(folder.path(), &["list", kind, name]);
         assert!(out.status.success() && text(&out.stdout).contains("status"), "{kind} {name}");

@@ -15,11 +15,12 @@ impl Advice {
     /// Nothing to say.
     pub const NONE: Advice = Advice { words: [0; 4], used: 0 };
 
-    /// Up to four numbers; more are left out.
+    /// Up to four numbers; more are left out. What is too large for a word becomes the largest.
     pub fn of(numbers: &[f64]) -> Advice {
         let mut advice = Advice::NONE;
         for (word, x) in advice.words.iter_mut().zip(numbers) {
-            *word = (*x as f32).to_bits();
+            let most = f64::from(f32::MAX);
+            *word = (x.clamp(-most, most) as f32).to_bits();
             advice.used += 1;
         }
         advice
@@ -101,6 +102,7 @@ mod tests {
         for i in 0..9 {
             assert_eq!(advice.number(i), 0.0);
         }
+        assert_eq!(Advice::of(&[1e300]).number(0), f64::from(f32::MAX));
         let advice = Advice::of(&[0.25, 1e6, 1.0, 2.0, 3.0]);
         assert_eq!((advice.number(1), advice.number(3), advice.number(4)), (1e6, 2.0, 0.0));
         assert_eq!(Advice::from_words(advice.words()), advice);

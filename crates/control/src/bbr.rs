@@ -246,6 +246,10 @@ impl Controller for Bbr {
         self.conserving = false;
     }
 
+    fn on_marks(&mut self, _repair: &Repair) {
+        // Version 1 does not listen to marks.
+    }
+
     fn on_restart(&mut self, restart: &Restart) {
         if self.repair != Repairing::Loss {
             self.save_cwnd();

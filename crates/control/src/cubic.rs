@@ -182,7 +182,7 @@ impl Controller for Cubic {
         if !ack.window_limited {
             self.excuse(since_last);
         }
-        if ack.newly_acked == 0 || ack.in_repair || !ack.window_limited {
+        if !ack.may_grow() {
             return;
         }
         if self.cwnd >= self.ssthresh {

@@ -71,6 +71,15 @@ pub struct Ack {
     pub rate: Option<RateSample>,
 }
 
+impl Ack {
+    /// Whether a window grown by acknowledgements may grow by this one: it advances, nothing is
+    /// being repaired, the window was what limited the sender, and it tells of no mark (RFC 3168
+    /// section 6.1.2).
+    pub fn may_grow(&self) -> bool {
+        self.newly_acked > 0 && !self.in_repair && self.window_limited && self.marks == 0
+    }
+}
+
 /// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation).
 #[derive(Clone, Copy, Debug)]
 pub struct RateSample {

@@ -11,10 +11,14 @@
 pub mod advice;
 pub mod event;
 pub mod list;
+#[cfg(any(test, feature = "trial"))]
+pub mod trial;
 
 mod bbr;
 mod cubic;
 mod fixed;
+mod jersey;
+mod rap;
 mod reno;
 mod stpd;
 mod tear;
@@ -138,8 +142,9 @@ pub trait Controller: Send {
     fn on_repair_end(&mut self, _repair: &Repair) {}
     /// The window begins anew: a retransmission timeout, or Tahoe's third duplicate.
     fn on_restart(&mut self, _restart: &Restart) {}
-    /// Routers marked packets (ECN): at most once per window. As a loss that needs no repair
-    /// (RFC 3168 section 6.1.2), unless the controller knows better.
+    /// Routers marked packets (ECN): at most once per window, the last thing within an
+    /// acknowledgement; during a repair only if the repair left the window as it was. As a loss that
+    /// needs no repair (RFC 3168 section 6.1.2), unless the controller knows better.
     fn on_marks(&mut self, repair: &Repair) {
         self.on_repair(repair);
         self.on_repair_end(repair);
@@ -166,6 +171,11 @@ pub trait Controller: Send {
     /// keeps a retransmission timer (RFC 6298) and tells of a restart.
     fn keeps_own_timer(&self) -> bool {
         false
+    }
+    /// Whether it belongs under datagrams: it learns of losses by [`on_fate`](Controller::on_fate)
+    /// or from its receiver half, neither of which TCP has.
+    fn for_datagrams(&self) -> bool {
+        self.keeps_own_timer()
     }
     /// Slow-start threshold in segments, if it has one.
     fn ssthresh(&self) -> Option<f64> {

@@ -4,7 +4,7 @@
 //! is a whole number; a counter of ACKs adds 1 to it after `cwnd + 1` ACKs, and slow start still
 //! runs at `cwnd == ssthresh`. Both differ from RFC 5681 by less than a segment per round trip.
 
-use crate::{Ack, bounded};
+use crate::bounded;
 
 /// A whole window, its ACK counter and its threshold.
 #[derive(Debug)]
@@ -18,12 +18,6 @@ pub struct WholeWindow {
 impl WholeWindow {
     pub fn new(initial_window: f64, ssthresh: f64) -> WholeWindow {
         WholeWindow { cwnd: bounded(initial_window, 1.0) as u64, ssthresh, count: 0 }
-    }
-
-    /// Whether this ACK may grow the window: it advances, nothing is being repaired, and the
-    /// window was what limited the sender.
-    pub fn may_grow(ack: &Ack) -> bool {
-        ack.newly_acked > 0 && !ack.in_repair && ack.window_limited
     }
 
     pub fn slow_start(&self) -> bool {

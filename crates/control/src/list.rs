@@ -2,11 +2,12 @@
 //! `lib.rs` and its entry here; nothing else in the house knows its name.
 
 use crate::{Controller, Environment, ReceiverHalf};
-use crate::{
-    bbr, cubic, fixed, reno, stpd, tear, tear_wireless, tfrc, tfwc, vegas, veno, westwood,
-    westwood_plus,
-};
+use crate::{bbr, cubic, fixed, jersey, rap, reno, stpd, tear, tear_wireless, tfrc, tfwc};
+use crate::{vegas, veno, westwood, westwood_plus};
 use narrows_base::{Card, Settings, Spec, SpecError};
+
+/// Builds a receiver half.
+pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverHalf>;
 
 /// A controller: its card, and how to build it.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ pub struct Entry {
     /// Builds its sender half.
     pub build: fn(&Settings, &Environment) -> Box<dyn Controller>,
     /// Builds its receiver half, where the algorithm has one.
-    pub receiver: Option<fn(&Settings, &Environment) -> Box<dyn ReceiverHalf>>,
+    pub receiver: Option<BuildReceiver>,
 }
 
 /// A controller that needs nothing of its receiver but acknowledgements.
@@ -36,7 +37,9 @@ pub const CONTROLLERS: &[Entry] = &[
     one_sided(&veno::CARD, veno::build),
     one_sided(&westwood::CARD, westwood::build),
     one_sided(&westwood_plus::CARD, westwood_plus::build),
+    one_sided(&jersey::CARD, jersey::build),
     one_sided(&stpd::CARD, stpd::build),
+    one_sided(&rap::CARD, rap::build),
     one_sided(&fixed::CARD, fixed::build),
     Entry { card: &tfrc::CARD, build: tfrc::build, receiver: Some(tfrc::build_receiver) },
     one_sided(&tfwc::CARD, tfwc::build),

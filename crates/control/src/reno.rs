@@ -65,7 +65,7 @@ impl Reno {
 
 impl Controller for Reno {
     fn on_ack(&mut self, ack: &Ack) {
-        if ack.newly_acked == 0 || ack.in_repair || !ack.window_limited {
+        if !ack.may_grow() {
             return;
         }
         if self.cwnd < self.ssthresh {

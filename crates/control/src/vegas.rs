@@ -20,7 +20,7 @@
 //! the window never falls below 1 (there, duplicates after a timeout may set it to 0); a cut leaves
 //! slow start at once (there, only if a fourth duplicate follows).
 
-use crate::{Ack, Allowance, Controller, Environment, Halve, Loss, LossFoundBy};
+use crate::{Ack, Allowance, Controller, Environment, Halve, Loss, LossFoundBy, Repair};
 use crate::{Restart, Sent, bounded};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
@@ -214,7 +214,7 @@ impl Controller for Vegas {
         }
         // No growth for a sender that cannot keep up with its window.
         let in_flight = self.sequence.next - self.sequence.acked;
-        if self.increment > 0.0 && self.cwnd - (in_flight as f64 + 1.0) <= 2.0 {
+        if self.increment > 0.0 && ack.marks == 0 && self.cwnd - (in_flight as f64 + 1.0) <= 2.0 {
             self.cwnd = bounded(self.cwnd + self.increment, 1.0);
         }
         let rtt = ack.rtt.as_secs_f64();
@@ -240,6 +240,14 @@ impl Controller for Vegas {
         };
         self.ssthresh = 2.0;
         self.changed = Some(loss.now);
+    }
+
+    fn on_marks(&mut self, repair: &Repair) {
+        // As the loss of a first copy (RFC 3168): Brakmo and Peterson knew no marks.
+        let window = self.cwnd.floor();
+        self.cwnd = (window - (window * self.cut).floor()).max(2.0);
+        self.ssthresh = 2.0;
+        self.changed = Some(repair.now);
     }
 
     fn on_restart(&mut self, restart: &Restart) {

@@ -100,7 +100,7 @@ impl Controller for Veno {
             self.rtt_us = self.rtt_us.min(rtt);
             self.samples = self.samples.saturating_add(1);
         }
-        if !WholeWindow::may_grow(ack) {
+        if !ack.may_grow() {
             return;
         }
         if self.samples <= 2 {

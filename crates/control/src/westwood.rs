@@ -175,7 +175,7 @@ impl Controller for Westwood {
     fn on_ack(&mut self, ack: &Ack) {
         let segments = self.counter.count(ack).min(self.cap);
         self.bandwidth.acked(ack.now, segments);
-        if ack.newly_acked == 0 || ack.in_repair || !ack.window_limited {
+        if !ack.may_grow() {
             return;
         }
         let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };

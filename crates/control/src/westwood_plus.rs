@@ -156,7 +156,7 @@ impl Controller for WestwoodPlus {
         }
         let rtt = rtt.as_secs_f64() * 1e3;
         self.min_rtt = self.min_rtt.min(if self.jiffies { (rtt + 0.5).floor() } else { rtt });
-        if WholeWindow::may_grow(ack) {
+        if ack.may_grow() {
             self.window.reno();
         }
     }

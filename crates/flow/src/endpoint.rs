@@ -41,8 +41,11 @@ pub struct Counters {
     /// Loss episodes found without a timeout; where nothing is repaired, losses whose packet left
     /// more than a round trip after the one that began the episode before.
     pub episodes: u64,
-    /// Packets that the sender counts as lost: segments sent again, or datagrams that never came.
+    /// Packets that the sender counts as lost: segments sent again (for TCP the same as
+    /// `retransmissions`), or datagrams that never came.
     pub lost: u64,
+    /// Reactions to routers' marks, at most one per window (TCP with ECN only).
+    pub marks: u64,
     /// Writes of the application that waited too long and were never sent (datagrams only).
     pub expired: u64,
 }
@@ -146,6 +149,13 @@ impl ReceivingEnd {
     #[inline]
     pub fn delivered(&self) -> u64 {
         both!(self, r => r.delivered())
+    }
+    /// Distinct application bytes that came, for TCP those that wait for others included.
+    pub fn received(&self) -> u64 {
+        match self {
+            ReceivingEnd::Tcp(r) => r.received(),
+            ReceivingEnd::Datagram(r) => r.delivered(),
+        }
     }
     /// Packets so far, counted as [`delivered`](ReceivingEnd::delivered).
     pub fn delivered_packets(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! `narrows list`: everything that there is, from the lists alone.
 
 use crate::links::LINKS;
+use crate::measure::{Better, MEASURES, Measure};
 use narrows_base::card::Kind;
 use narrows_base::{Card, Param, SpecError, Status};
 use narrows_control::CONTROLLERS;
@@ -13,7 +14,7 @@ use std::fmt::Write as _;
 
 /// What can be listed, in this order.
 pub const KINDS: &[&str] =
-    &["protocols", "controllers", "recoveries", "queues", "losses", "sources", "links"];
+    &["protocols", "controllers", "recoveries", "queues", "losses", "sources", "links", "measures"];
 
 /// One entry of a list, of whatever kind.
 pub struct Item {
@@ -75,8 +76,43 @@ pub fn items(kind: &str) -> Vec<Item> {
             .iter()
             .map(|e| Item { facts: vec![("specification", e.spec)], ..plain("links", &e.card) })
             .collect(),
+        "measures" => MEASURES.iter().map(measure).collect(),
         _ => Vec::new(),
     }
+}
+
+fn measure(m: &'static Measure) -> Item {
+    let card = Card {
+        name: m.name,
+        summary: m.doc,
+        source: "-",
+        senses: "-",
+        sets: "-",
+        params: &[],
+        status: Status::Validated("computed as docs/scenarios.md defines it, by test"),
+    };
+    let better = match m.better {
+        Better::More => "more",
+        Better::Less => "less",
+        Better::Neither => "-",
+    };
+    let of = if m.per_flow.is_some() { "a group and each flow" } else { "a group" };
+    let facts = vec![("title", m.title), ("unit", unit(m)), ("better", better), ("of", of)];
+    Item { kind: "measures", name: m.name, summary: m.doc, card, facts, also: &[] }
+}
+
+/// A count has no unit.
+fn unit(m: &Measure) -> &'static str {
+    if m.unit.is_empty() { "-" } else { m.unit }
+}
+
+/// The measures as a table for the documentation.
+pub fn measures_table() -> String {
+    let mut out = String::from("| measure | unit | what it is |\n|---|---|---|\n");
+    for m in MEASURES {
+        let _ = writeln!(out, "| `{}` | {} | {} |", m.name, unit(m), m.doc);
+    }
+    out
 }
 
 /// What the words after `list` mean: whole lists, or single entries in detail.
@@ -222,4 +258,18 @@ fn param(p: &Param) -> Value {
         }
     }
     v
+}
+
+#[cfg(test)]
+mod tests {
+    /// `docs/scenarios.md` says what the code says: to renew it, put the text that this test
+    /// prints between the two marks.
+    #[test]
+    fn the_documentation_lists_every_measure() {
+        let docs = include_str!("../../../docs/scenarios.md");
+        let (_, rest) = docs.split_once("<!-- measures -->\n").expect("the first mark");
+        let (table, _) = rest.split_once("<!-- end of measures -->").expect("the second mark");
+        let expected = super::measures_table();
+        assert!(table == expected, "docs/scenarios.md should have\n{expected}");
+    }
 }

@@ -74,7 +74,19 @@ impl Question {
     /// # Errors
     /// One line that names the flag and says what would be right.
     pub fn scenario(&self, folder: &Path) -> Result<(Scenario, Link), SpecError> {
-        let link = Link::parse(&self.link, folder).map_err(|e| e.at("--link"))?;
+        self.varied(&[], folder)
+    }
+
+    /// The same, with these keys of the link in place of its own.
+    ///
+    /// # Errors
+    /// As [`Question::scenario`].
+    pub fn varied(
+        &self,
+        keys: &[(&str, &str)],
+        folder: &Path,
+    ) -> Result<(Scenario, Link), SpecError> {
+        let link = Link::parse_with(&self.link, keys, folder).map_err(|e| e.at("--link"))?;
         let link = link.resolved(self.packet);
         let own = |side: Option<crate::side::Side>, stream| side.map(|side| Own { side, stream });
         let (access, egress) = (own(link.access, "access"), own(link.egress, "egress"));

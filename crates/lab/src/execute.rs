@@ -4,10 +4,11 @@
 //! seeds, give or take one. What comes out does not depend on the number of jobs: each run draws
 //! its luck from its own seed, and results are put together in the plan's order.
 
-use crate::measure::{MEASURES, View};
+use crate::measure::{MEASURES, OneFlow, View};
 use crate::plan::Plan;
+use crate::response::{self, Response};
 use narrows_base::luck::mix;
-use narrows_sim::{RunResult, SimError, Table};
+use narrows_sim::{FlowResult, RunResult, SimError, Table};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -117,24 +118,35 @@ fn one(
     };
     let result = narrows_sim::run(&network, &mut watch)?;
     tell(1000 - told);
-    Ok(keep(plan, result))
+    Ok(keep(plan, variant, result))
 }
 
 /// The part of a result that outlives the run.
-fn keep(plan: &Plan, result: RunResult) -> Run {
+fn keep(plan: &Plan, variant: usize, mut result: RunResult) -> Run {
     let mut groups = Vec::new();
     let mut capacity_bps = Vec::new();
+    let span_s = result.span_s;
     for &group in &plan.reported {
         let link = &result.links[plan.bottleneck(group)];
         let others = plan.others(group);
-        let view = View { run: &result, group, link, others: &others };
+        let response = Response::of(plan, variant, &result, group);
+        let view = View { run: &result, group, link, others: &others, response: &response };
         capacity_bps.push(link.capacity_bits / result.span_s);
-        let one_flow =
-            |f| MEASURES.iter().filter_map(|m| m.per_flow.map(|of| of(f, result.span_s))).collect();
+        let flows = result.groups[group].flows.iter().zip(&response.convergence_s);
+        let one_flow = |(result, convergence_s): (&FlowResult, &f64)| {
+            let flow = OneFlow { result, convergence_s: *convergence_s };
+            MEASURES.iter().filter_map(|m| m.per_flow.map(|of| of(&flow, span_s))).collect()
+        };
         groups.push(GroupValues {
             measures: MEASURES.iter().map(|m| (m.of)(&view)).collect(),
-            flows: result.groups[group].flows.iter().take(LISTED_FLOWS).map(one_flow).collect(),
+            flows: flows.take(LISTED_FLOWS).map(one_flow).collect(),
         });
+    }
+    if !result.series.is_empty() {
+        let all = 0..result.groups.len();
+        let tables: Vec<Table> =
+            all.filter_map(|group| response::over_time(plan, &result, group)).collect();
+        result.series.extend(tables);
     }
     Run { digest: result.digest, groups, capacity_bps, series: result.series }
 }

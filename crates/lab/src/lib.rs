@@ -23,12 +23,14 @@ pub mod parquet;
 pub mod picture;
 pub mod plan;
 pub mod report;
+pub mod response;
 pub mod route;
 pub mod scenario;
 pub mod scenario_file;
 pub mod side;
 pub mod stats;
 pub mod summary;
+pub mod sweep;
 pub mod way;
 
 pub use compare::Question;

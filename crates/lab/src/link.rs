@@ -36,6 +36,18 @@ impl Link {
     /// # Errors
     /// One line that says where, what, and what would be right.
     pub fn parse(text: &str, folder: &Path) -> Result<Link, SpecError> {
+        Link::parse_with(text, &[], folder)
+    }
+
+    /// The same, with these keys in place of the specification's own.
+    ///
+    /// # Errors
+    /// As [`Link::parse`].
+    pub fn parse_with(
+        text: &str,
+        varied: &[(&str, &str)],
+        folder: &Path,
+    ) -> Result<Link, SpecError> {
         let text = text.trim();
         if text.is_empty() {
             return Err(SpecError::new(format!("the link is empty; {FORM}")));
@@ -51,7 +63,9 @@ impl Link {
             base = links::find(first)?.spec;
             (spec::split(base)?, pieces[1..].to_vec())
         };
-        let keys = overridden(&own[own.len().min(2)..], &given)?;
+        let mut keys = overridden(&own[own.len().min(2)..], &given)?;
+        keys.retain(|(k, _)| varied.iter().all(|(v, _)| v != k));
+        keys.extend(varied);
         let rate = way::rate(own[0].trim())?;
         let second = own.get(1).map_or("", |s| s.trim());
         if second.is_empty() || second.contains('=') {

@@ -1,6 +1,8 @@
 //! The measures: one list drives JSON, CSV, the table, the report and the documentation.
 
+use crate::response::Response;
 use crate::stats;
+use narrows_sim::result::Roughness;
 use narrows_sim::{FlowResult, LinkGroup, LinkResult, RunResult};
 
 /// What a measure is computed from.
@@ -13,6 +15,23 @@ pub struct View<'a> {
     pub link: &'a LinkResult,
     /// Groups whose data pass the same bottleneck.
     pub others: &'a [usize],
+    /// How it and its flows answered to change.
+    pub response: &'a Response,
+}
+
+/// What a measure of a single flow is computed from.
+pub struct OneFlow<'a> {
+    /// What the flow did.
+    pub result: &'a FlowResult,
+    /// Seconds that it took to converge, NaN if it did not.
+    pub convergence_s: f64,
+}
+
+impl std::ops::Deref for OneFlow<'_> {
+    type Target = FlowResult;
+    fn deref(&self) -> &FlowResult {
+        self.result
+    }
 }
 
 /// Which direction is better.
@@ -43,7 +62,7 @@ pub struct Measure {
     /// Computes it; NaN if the run has none.
     pub of: fn(&View<'_>) -> f64,
     /// The same for a single flow over a span in seconds, where it makes sense.
-    pub per_flow: Option<fn(&FlowResult, f64) -> f64>,
+    pub per_flow: Option<fn(&OneFlow<'_>, f64) -> f64>,
 }
 
 /// All measures.
@@ -292,6 +311,141 @@ pub const MEASURES: &[Measure] = &[
         of: |v| mean(v.flows().map(completion).filter(|c| c.is_finite())),
         per_flow: Some(|f, _| completion(f)),
     },
+    // Smoothness on the other time scales, and how fast goodput changes.
+    roughness(
+        ["cov_100ms", "Roughness over 0.1 s", "as cov_1s, over 0.1 s bins"],
+        |v| mean_roughness(v, 0, |r| r.cov),
+        |f, _| one_roughness(f, 0, |r| r.cov),
+    ),
+    roughness(
+        ["cov_200ms", "Roughness over 0.2 s", "as cov_1s, over 0.2 s bins"],
+        |v| mean_roughness(v, 1, |r| r.cov),
+        |f, _| one_roughness(f, 1, |r| r.cov),
+    ),
+    roughness(
+        ["cov_500ms", "Roughness over 0.5 s", "as cov_1s, over 0.5 s bins"],
+        |v| mean_roughness(v, 2, |r| r.cov),
+        |f, _| one_roughness(f, 2, |r| r.cov),
+    ),
+    roughness(
+        ["cov_2s", "Roughness over 2 s", "as cov_1s, over 2 s bins"],
+        |v| mean_roughness(v, 4, |r| r.cov),
+        |f, _| one_roughness(f, 4, |r| r.cov),
+    ),
+    roughness(
+        ["cov_5s", "Roughness over 5 s", "as cov_1s, over 5 s bins"],
+        |v| mean_roughness(v, 5, |r| r.cov),
+        |f, _| one_roughness(f, 5, |r| r.cov),
+    ),
+    roughness(
+        ["cov_10s", "Roughness over 10 s", "as cov_1s, over 10 s bins"],
+        |v| mean_roughness(v, 6, |r| r.cov),
+        |f, _| one_roughness(f, 6, |r| r.cov),
+    ),
+    roughness(
+        [
+            "rate_change_100ms",
+            "Rate of change over 0.1 s",
+            "mean absolute difference between the goodputs of neighbouring 0.1 s bins, over the mean \
+             goodput; mean over the flows",
+        ],
+        |v| mean_roughness(v, 0, |r| r.change),
+        |f, _| one_roughness(f, 0, |r| r.change),
+    ),
+    roughness(
+        ["rate_change_1s", "Rate of change over 1 s", "as rate_change_100ms, of 1 s bins"],
+        |v| mean_roughness(v, 3, |r| r.change),
+        |f, _| one_roughness(f, 3, |r| r.change),
+    ),
+    roughness(
+        ["rate_change_10s", "Rate of change over 10 s", "as rate_change_100ms, of 10 s bins"],
+        |v| mean_roughness(v, 6, |r| r.change),
+        |f, _| one_roughness(f, 6, |r| r.change),
+    ),
+    // Losses as the sender sees them.
+    Measure {
+        name: "loss_event_rate",
+        title: "Loss event rate",
+        unit: "fraction",
+        doc: "loss episodes and timeouts over packets sent: losses that belong to one reduction count \
+              once",
+        better: Better::Less,
+        competition: false,
+        of: |v| {
+            let sent = v.flows().map(|f| f.sent_packets as f64).sum();
+            ratio(v.flows().map(loss_events).sum(), sent)
+        },
+        per_flow: Some(|f, _| ratio(loss_events(f), f.sent_packets as f64)),
+    },
+    Measure {
+        name: "sender_loss_rate",
+        title: "Losses seen by the sender",
+        unit: "fraction",
+        doc: "packets that the sender counts as lost over packets sent; for TCP, retransmissions",
+        better: Better::Less,
+        competition: false,
+        of: |v| {
+            let sent = v.flows().map(|f| f.sent_packets as f64).sum();
+            ratio(v.flows().map(|f| f.lost_packets as f64).sum(), sent)
+        },
+        per_flow: Some(|f, _| ratio(f.lost_packets as f64, f.sent_packets as f64)),
+    },
+    // Answers to change: `response` defines them.
+    Measure {
+        name: "halving_s",
+        title: "Time to halve",
+        unit: "s",
+        doc: "from a step down of its fair share (its bottleneck slows down, other flows start) to the \
+              first second over which it offers at most half of before, or 1.2 times its new share if \
+              that is more; none if it never does, or no step asks for it",
+        better: Better::Less,
+        competition: false,
+        of: |v| v.response.halving_s,
+        per_flow: None,
+    },
+    Measure {
+        name: "takeup_s",
+        title: "Time to take up",
+        unit: "s",
+        doc: "from a step up of its fair share (its bottleneck speeds up, other flows stop) to the \
+              first second over which it is served 80% of its new share; none as for halving_s",
+        better: Better::Less,
+        competition: false,
+        of: |v| v.response.takeup_s,
+        per_flow: None,
+    },
+    Measure {
+        name: "convergence_s",
+        title: "Convergence time",
+        unit: "s",
+        doc: "from a flow's start to the first 5 s in which its goodput stays within 20% of an equal \
+              share over 1 s bins, mean over the flows that come to it",
+        better: Better::Less,
+        competition: false,
+        of: |v| mean(v.response.convergence_s.iter().copied().filter(|c| c.is_finite())),
+        per_flow: Some(|f, _| f.convergence_s),
+    },
+];
+
+/// A measure of smoothness: name, title, what it is; of a group, and of a flow.
+const fn roughness(
+    [name, title, doc]: [&'static str; 3],
+    of: fn(&View<'_>) -> f64,
+    one: fn(&OneFlow<'_>, f64) -> f64,
+) -> Measure {
+    let (better, per_flow) = (Better::Less, Some(one));
+    Measure { name, title, unit: "ratio", doc, better, competition: false, of, per_flow }
+}
+
+/// The measures that say how a flow's goodput varies, and over how many seconds.
+pub const ROUGHNESS: [(&str, f64); 7] = [
+    ("cov_100ms", 0.1),
+    ("cov_200ms", 0.2),
+    ("cov_500ms", 0.5),
+    ("cov_1s", 1.0),
+    ("cov_2s", 2.0),
+    ("cov_5s", 5.0),
+    ("cov_10s", 10.0),
 ];
 
 impl View<'_> {
@@ -324,6 +478,20 @@ fn mean(x: impl Iterator<Item = f64>) -> f64 {
 
 fn cov(f: &FlowResult) -> f64 {
     f.bins_1s.map_or(f64::NAN, |(mean, deviation)| ratio(deviation, mean))
+}
+
+/// Of one flow on one time scale; NaN where it does not exist.
+fn one_roughness(f: &FlowResult, scale: usize, what: fn(&Roughness) -> f64) -> f64 {
+    f.detail.as_ref().and_then(|d| d.roughness.get(scale)).map_or(f64::NAN, what)
+}
+
+fn mean_roughness(v: &View<'_>, scale: usize, what: fn(&Roughness) -> f64) -> f64 {
+    mean(v.flows().map(|f| one_roughness(f, scale, what)).filter(|c| c.is_finite()))
+}
+
+/// A timeout is a loss event of its own: episodes are those found without one.
+fn loss_events(f: &FlowResult) -> f64 {
+    (f.episodes + f.timeouts) as f64
 }
 
 fn completion(f: &FlowResult) -> f64 {

@@ -1,5 +1,9 @@
 //! A checked scenario: routes found, protocols read, ready to be run with any seed.
 
+mod steps;
+
+pub use steps::Step;
+
 use crate::route::Map;
 use crate::scenario::{Flows, Own, Scenario, Speaks};
 use crate::way::{LONGEST, Room, Way, loss_text, rate_text, room_text};
@@ -142,6 +146,14 @@ impl Plan {
     /// The name of the group's bottleneck.
     pub fn bottleneck_name(&self, group: usize) -> String {
         name_of(&self.scenario, self.groups[group].bottleneck)
+    }
+    /// How much work a run is: packets that its bottlenecks could carry, and its flows.
+    pub fn work(&self) -> f64 {
+        let s = &self.scenario;
+        let links: BTreeSet<u32> = self.groups.iter().map(|g| g.bottleneck).collect();
+        let bps: f64 = links.into_iter().map(|l| way(s, l).mean_bps()).sum();
+        let flows: usize = s.flows.iter().map(|f| f.count).sum();
+        bps * s.duration.as_secs_f64() / (8.0 * f64::from(s.packet.max(1))) + 100.0 * flows as f64
     }
     /// One line for readers: what there is, and each bottleneck.
     pub fn describe(&self) -> String {

@@ -3,8 +3,12 @@
 //! Every error names the line. What is unknown gets a suggestion. The form is described in
 //! `docs/scenarios.md`.
 
+mod count;
 mod read;
+mod template;
 mod write;
 
 pub use read::{load, packet, parse, preset};
+pub use template::{Target, Template};
+pub(crate) use template::{split_key, with_parameter};
 pub use write::text;

@@ -23,6 +23,8 @@ pub enum Room {
     Fixed(Limit),
     /// So many times rate × base RTT, rounded up to whole packets.
     Bdp(f64),
+    /// The same, but at least so many packets: `max(1bdp,5p)`.
+    AtLeast(f64, u64),
     /// What a link has when nothing is said: one such product, at least [`FEWEST`] packets.
     Usual,
 }
@@ -97,6 +99,10 @@ impl Way {
             Room::Fixed(limit) => limit,
             Room::Bdp(factor) => {
                 Limit::Packets(bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor))
+            }
+            Room::AtLeast(factor, fewest) => {
+                let product = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor);
+                Limit::Packets(product.max(fewest))
             }
             Room::Usual => {
                 let product = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, 1.0);
@@ -185,10 +191,17 @@ fn no_range(text: &str) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// `30p`, `45kB`, `1bdp` or `unlimited`.
+/// `30p`, `45kB`, `1bdp`, `max(1bdp,5p)` or `unlimited`.
 pub(crate) fn room(text: &str) -> Result<Room, SpecError> {
-    const FORMS: &str = "a queue is written as 30p, 45kB, 1bdp or unlimited";
+    const FORMS: &str = "a queue is written as 30p, 45kB, 1bdp, max(1bdp,5p) or unlimited";
     let t = text.trim();
+    if let Some(inner) = t.strip_prefix("max(").and_then(|t| t.strip_suffix(')')) {
+        let parts = inner.split_once(',').map(|(a, b)| (room(a), room(b)));
+        return match parts {
+            Some((Ok(Room::Bdp(x)), Ok(Room::Fixed(Limit::Packets(n))))) => Ok(Room::AtLeast(x, n)),
+            _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
+        };
+    }
     if t == "unlimited" {
         return Ok(Room::Fixed(Limit::Unlimited));
     }
@@ -283,6 +296,7 @@ pub fn room_text(room: Room) -> String {
         Room::Fixed(Limit::Packets(n)) => format!("{n}p"),
         Room::Fixed(Limit::Bytes(n)) => format!("{n}B"),
         Room::Bdp(x) => format!("{x}bdp"),
+        Room::AtLeast(x, n) => format!("max({x}bdp,{n}p)"),
         Room::Usual => "1bdp".into(),
     }
 }

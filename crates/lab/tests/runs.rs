@@ -176,3 +176,51 @@ fn an_interruption_keeps_what_is_finished() {
     );
     assert!(finished[0].abs_diff(finished[1]) <= 1, "{finished:?}");
 }
+
+/// The step that the documentation shows: it can be read, and everybody answers to it.
+#[test]
+fn a_step_is_answered_in_seconds() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/step.toml");
+    let mut scenario = scenario_file::load(&path).unwrap();
+    scenario.protocols.retain(|p| p.name == "sack" || p.name == "stpd");
+    scenario.seeds = 1;
+    let o = answer(scenario, 2);
+    for r in &o.results {
+        let measure = |name: &str| r.measure(name).unwrap().mean;
+        for name in ["halving_s", "takeup_s"] {
+            assert!(
+                (0.0..20.0).contains(&measure(name)),
+                "{} {name} {}",
+                r.protocol,
+                measure(name)
+            );
+        }
+        assert!(measure("loss_event_rate") <= measure("sender_loss_rate"));
+        let table = r.series.iter().find(|t| t.kind == "group" && t.name == "main").unwrap();
+        let (theta, jain) = (table.column("theta").unwrap(), table.column("jain").unwrap());
+        assert_eq!((theta.len(), jain.len()), (100, 100));
+        // Nobody else is there before a minute has passed.
+        assert!(theta[5..60].iter().all(|t| *t == 0.0), "{theta:?}");
+        assert!(theta[65..80].iter().all(|t| *t > 0.1), "{theta:?}");
+        assert!(jain[5..].iter().all(|j| (0.25..=1.0).contains(j)), "{jain:?}");
+    }
+}
+
+/// Where nothing changes there is nothing to answer; smoothness is there on every scale.
+#[test]
+fn measures_over_time_exist_where_they_mean_something() {
+    let duration = Duration::from_secs(25);
+    let o = ask(&Question { protocols: "sack,fixed(rate=1Mbit/s)".into(), duration, ..question() });
+    for r in &o.results {
+        assert!(r.measure("halving_s").unwrap().mean.is_nan());
+        assert!(r.measure("takeup_s").unwrap().mean.is_nan());
+        for (name, _) in narrows_lab::measure::ROUGHNESS {
+            assert!(r.measure(name).unwrap().mean >= 0.0, "{name}");
+        }
+        let flow = &r.per_flow[0].1;
+        let cov = |name| flow.iter().find(|m| m.0 == name).unwrap().1.mean;
+        assert!(cov("cov_1s") < cov("cov_100ms"), "packets are lumps on a fine scale");
+    }
+    let constant = o.results[1].measure("convergence_s").unwrap().mean;
+    assert!(constant < 1.0, "a constant rate is there at once: {constant}");
+}

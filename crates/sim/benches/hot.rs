@@ -3,7 +3,7 @@
 
 use divan::{Bencher, counter::ItemsCount};
 use narrows_base::{Duration, Luck, Machine, Packet, Rate, Spec, Time};
-use narrows_flow::tcp::{Input, Output};
+use narrows_flow::{Input, Output};
 use narrows_flow::{Preset, Protocol};
 use narrows_path::{Limit, Link, LinkConfig, QueueConfig};
 use narrows_sim::calendar::{Calendar, Event, Kind};

@@ -5,7 +5,8 @@
 //! 2 ms; starts are drawn from 0 to 1 s. theta is TCP's share of what leaves the bottleneck's
 //! queue from t = 0. `limit` is ns-2's: one more than may wait.
 //!
-//! Arguments: flows, Mbit/s, limit, seconds, first seed, reverse (0 or 1), seeds, protocol.
+//! Arguments: flows, Mbit/s, limit, seconds, first seed, reverse (0 or 1), seeds, the media
+//! protocol, the TCP protocol (by default with ns-2's way of using SACK).
 //!
 //! `cargo run --release -p narrows-sim --example dsl_mix -- 4 1 5 200 1 1 24`
 
@@ -23,9 +24,10 @@ fn main() {
         (number(0, 4.0) as usize, number(1, 1.0), number(2, 5.0) as u64, number(3, 200.0));
     let (first, reverse, seeds) = (number(4, 1.0) as u64, number(5, 1.0) > 0.0, number(6, 1.0));
     let media = args.get(7).map_or("tfrc", String::as_str);
+    let tcp = args.get(8).map_or("sack(recovery=sack1)", String::as_str);
     let mut thetas = Vec::new();
     for seed in first..first + seeds as u64 {
-        let mix = Mix { n, mbps, limit, seconds, seed, reverse, media };
+        let mix = Mix { n, mbps, limit, seconds, seed, reverse, media, tcp };
         let result = narrows_sim::run(&mix.network(), &mut |_| true).expect("a legal network");
         let theta = theta(&result);
         println!("seed={seed} theta={theta:.4} {}", mix.describe(&result));
@@ -62,6 +64,7 @@ struct Mix<'a> {
     seed: u64,
     reverse: bool,
     media: &'a str,
+    tcp: &'a str,
 }
 
 /// TCP's share of the data that left the bottleneck.
@@ -114,9 +117,9 @@ impl Mix<'_> {
             LinkConfig::plain(rate, Duration::from_millis(10))
         };
         let mut links = vec![link("there", config, true), link("back", back, true)];
-        let mut groups = vec![group("tcp", "sack"), group("media", self.media)];
+        let mut groups = vec![group("tcp", self.tcp), group("media", self.media)];
         if self.reverse {
-            groups.push(group("reverse", "sack"));
+            groups.push(group("reverse", self.tcp));
         }
         for i in 0..self.n {
             for (g, group) in groups.iter_mut().enumerate() {

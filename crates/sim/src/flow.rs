@@ -1,12 +1,10 @@
 //! A flow in the engine: its two endpoints, its application, what is counted of it.
 
 use crate::result::FlowResult;
+use crate::smooth::Smoothness;
 use crate::source::Source;
 use narrows_base::Time;
 use narrows_flow::{Counters, ReceivingEnd, SendingEnd};
-
-/// One second: the bins of the smoothness measure.
-const BIN_NS: u64 = 1_000_000_000;
 
 /// A flow: endpoints side by side, so that a flow is few cache lines and no pointers.
 #[derive(Debug)]
@@ -74,76 +72,59 @@ pub(crate) struct Application {
     pub wanted: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct FlowStats {
     pub sent_bytes: u64,
     pub done: Option<Time>,
     base_counters: Counters,
     base_delivered: u64,
     base_sent_bytes: u64,
-    bins: Bins,
-}
-
-/// Running mean and variance of bytes per second, without keeping the bins.
-#[derive(Clone, Copy, Debug, Default)]
-struct Bins {
-    index: u64,
-    bytes: u64,
-    sum: f64,
-    squares: f64,
-}
-
-impl Bins {
-    fn close_until(&mut self, index: u64) {
-        if index > self.index {
-            let x = self.bytes as f64;
-            self.sum += x;
-            self.squares += x * x;
-            // Bins passed over are empty: they add nothing to either sum.
-            (self.index, self.bytes) = (index, 0);
-        }
-    }
+    smoothness: Smoothness,
 }
 
 impl FlowStats {
-    /// Application bytes came in order at `now`.
+    /// Application bytes came in order at `now`; `keep` says whether bins of a second are kept.
     #[inline]
-    pub fn delivered(&mut self, now: Time, from: Time, bytes: u64) {
+    pub fn delivered(&mut self, now: Time, from: Time, bytes: u64, keep: bool) {
         if now >= from {
-            self.bins.close_until(now.since(from).as_nanos() / BIN_NS);
-            self.bins.bytes += bytes;
+            self.smoothness.add(now.since(from).as_nanos(), bytes, keep);
         }
     }
-    /// Measuring begins.
+    /// Measuring begins. What has come out of order is not goodput of the span to come.
     pub fn begin(&mut self, sender: &SendingEnd, receiver: &ReceivingEnd) {
         self.base_counters = sender.counters();
-        self.base_delivered = receiver.delivered();
+        self.base_delivered = receiver.received();
         self.base_sent_bytes = self.sent_bytes;
     }
-    pub fn result(&self, flow: &Flow, start: Time, from: Time, end: Time) -> FlowResult {
+    pub fn result(&mut self, flow: &Flow, a: &Application, span: Span) -> FlowResult {
         let now = flow.sender.counters();
         let base = self.base_counters;
-        let whole = end.since(from).as_nanos() / BIN_NS;
-        let mut bins = self.bins;
-        bins.close_until(whole.max(bins.index));
-        let n = whole as f64;
-        let bins_1s = (whole >= 2).then(|| {
-            let mean = bins.sum / n;
-            (mean, (bins.squares / n - mean * mean).max(0.0).sqrt())
-        });
+        let smoothness = std::mem::take(&mut self.smoothness);
+        let (bins_1s, detail) = smoothness.result(span.end.since(span.from).as_nanos(), span.keep);
         FlowResult {
-            start,
+            start: a.start,
             done: self.done,
-            goodput_bytes: flow.receiver.delivered() - self.base_delivered,
+            // A hole that was never filled holds back bytes that came before measuring began.
+            goodput_bytes: flow.receiver.delivered().saturating_sub(self.base_delivered),
             sent_bytes: self.sent_bytes - self.base_sent_bytes,
             sent_packets: now.sent - base.sent,
             retransmissions: now.retransmissions - base.retransmissions,
             timeouts: now.timeouts - base.timeouts,
             episodes: now.episodes - base.episodes,
+            marks: now.marks - base.marks,
             lost_packets: now.lost - base.lost,
             expired: now.expired - base.expired,
             bins_1s,
+            detail,
             acknowledged: flow.sender.acknowledged(),
         }
     }
+}
+
+/// The measured span, and whether bins of a second are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub from: Time,
+    pub end: Time,
+    pub keep: bool,
 }

@@ -13,10 +13,12 @@ mod histogram;
 mod meter;
 mod network;
 mod series;
+mod smooth;
 
 pub use histogram::Histogram;
 pub use network::run;
-pub use result::{FlowResult, GroupResult, LinkGroup, LinkResult, QueueAverage, RunResult, Table};
+pub use result::{FlowDetail, FlowResult, GroupResult, LinkGroup, LinkResult, LinkTicks};
+pub use result::{QueueAverage, RunResult, Table};
 pub use source::{SOURCES, SourceSpec};
 pub use spec::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError};
 

@@ -1,6 +1,6 @@
 //! Counting what happens on a link, per group of flows.
 
-use crate::result::{LinkGroup, LinkResult, QueueAverage};
+use crate::result::{LINK_TICK_S, LinkGroup, LinkResult, LinkTicks, MOST_BINS, QueueAverage};
 use narrows_base::{Packet, Time};
 use narrows_path::Meter;
 
@@ -17,6 +17,9 @@ pub(crate) struct LinkMeter {
     level: Option<(Time, usize)>,
     queue_max: usize,
     average: Averages,
+    /// Bits of all groups, offered and served, at the end of each tick.
+    offered_ticks: Ticks,
+    served_ticks: Ticks,
     /// Counts per sample interval, if sampled.
     pub bins: Option<Bins>,
 }
@@ -36,6 +39,39 @@ impl Averages {
     fn result(&self) -> Option<QueueAverage> {
         let mean = self.sum / self.count as f64;
         (self.count > 0).then_some(QueueAverage { min: self.min, mean, max: self.max })
+    }
+}
+
+/// A tick, in nanoseconds.
+const TICK_NS: u64 = (LINK_TICK_S * 1e9) as u64;
+
+/// What had been counted of each group when each tick ended. A packet costs one comparison.
+#[derive(Debug)]
+struct Ticks {
+    /// When the tick in hand ends; never if ticks are not kept.
+    next: u64,
+    counts: Vec<f64>,
+}
+
+impl Ticks {
+    fn new(from: Time, keep: bool) -> Ticks {
+        let next = if keep { from.as_nanos().saturating_add(TICK_NS) } else { u64::MAX };
+        Ticks { next, counts: Vec::new() }
+    }
+    /// It is `t`, and so much has been counted before.
+    #[cold]
+    #[inline(never)]
+    fn pass(&mut self, t: u64, groups: &[LinkGroup], count: fn(&LinkGroup) -> f64) {
+        while self.next <= t && self.next < u64::MAX {
+            self.counts.extend(groups.iter().map(count));
+            self.next = self.next.saturating_add(TICK_NS);
+        }
+    }
+    /// Of one group, what was counted in each tick.
+    fn of(&self, group: usize, groups: usize) -> Vec<f64> {
+        let mut before = 0.0;
+        let counts = self.counts.iter().skip(group).step_by(groups.max(1));
+        counts.map(|c| c - std::mem::replace(&mut before, *c)).collect()
     }
 }
 
@@ -73,6 +109,8 @@ impl Bins {
 
 impl LinkMeter {
     pub fn new(from: Time, until: Time, groups: usize) -> LinkMeter {
+        let ticks = until.since(from).as_nanos() / TICK_NS;
+        let keep = ticks.saturating_mul(groups as u64) <= MOST_BINS;
         LinkMeter {
             from,
             until,
@@ -82,6 +120,8 @@ impl LinkMeter {
             level: None,
             queue_max: 0,
             average: Averages::NONE,
+            offered_ticks: Ticks::new(from, keep),
+            served_ticks: Ticks::new(from, keep),
             bins: None,
         }
     }
@@ -97,8 +137,15 @@ impl LinkMeter {
             b.since(a).as_nanos() as f64 * packets as f64
         })
     }
-    pub fn result(&self, name: &str, managed: bool, capacity_bits: f64) -> LinkResult {
+    pub fn result(&mut self, name: &str, managed: bool, capacity_bits: f64) -> LinkResult {
         let span = self.until.since(self.from).as_nanos().max(1);
+        let (end, groups) = (self.until.as_nanos(), self.groups.len());
+        self.offered_ticks.pass(end, &self.groups, |g| g.offered_bytes as f64 * 8.0);
+        self.served_ticks.pass(end, &self.groups, |g| g.served_bits);
+        let kept = |g| LinkTicks {
+            offered: self.offered_ticks.of(g, groups),
+            served: self.served_ticks.of(g, groups),
+        };
         LinkResult {
             name: name.to_string(),
             capacity_bits,
@@ -108,6 +155,7 @@ impl LinkMeter {
             managed,
             average: self.average.result(),
             groups: self.groups.clone(),
+            ticks: (0..groups).map(kept).collect(),
         }
     }
 }
@@ -131,10 +179,15 @@ impl At<'_> {
 impl Meter<Packet> for At<'_> {
     #[inline]
     fn offered(&mut self, now: Time, packet: &Packet) {
-        if self.meter.counts(now)
-            && let Some(g) = self.group(packet)
-        {
-            g.offered += 1;
+        if self.meter.counts(now) {
+            if now.as_nanos() >= self.meter.offered_ticks.next {
+                let LinkMeter { offered_ticks, groups, .. } = &mut *self.meter;
+                offered_ticks.pass(now.as_nanos(), groups, |g| g.offered_bytes as f64 * 8.0);
+            }
+            if let Some(g) = self.group(packet) {
+                g.offered += 1;
+                g.offered_bytes += u64::from(packet.size);
+            }
         }
     }
     fn dropped(&mut self, now: Time, packet: &Packet) {
@@ -183,6 +236,17 @@ impl Meter<Packet> for At<'_> {
             self.meter.waiting += b.since(a).as_nanos() as f64;
         }
         if self.meter.counts(end) {
+            if end.as_nanos() >= self.meter.served_ticks.next {
+                let LinkMeter { served_ticks, groups, .. } = &mut *self.meter;
+                served_ticks.pass(end.as_nanos(), groups, |g| g.served_bits);
+            }
+            // Of a service that began before measuring did, only the rest counts.
+            let from = self.meter.from;
+            let bits = if start < from {
+                bits * end.since(from).as_secs_f64() / end.since(start).as_secs_f64()
+            } else {
+                bits
+            };
             self.meter.served_bits += bits;
             if let Some(g) = self.group(packet) {
                 g.served += 1;

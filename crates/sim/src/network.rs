@@ -65,6 +65,8 @@ struct Network {
     time_s: Vec<f64>,
     from: Time,
     end: Time,
+    /// Whether flows keep their bins of a second.
+    keep: bool,
     now: Time,
     digest: u64,
     events: u64,
@@ -232,16 +234,16 @@ impl Network {
         let ack = flow.receiver.on_packet(now, &packet);
         let after = flow.receiver.delivered();
         if after > before {
-            flow.stats.delivered(now, self.from, after - before);
+            flow.stats.delivered(now, self.from, after - before, self.keep);
             let wanted = self.applications[packet.flow as usize].wanted;
             if after == wanted {
                 flow.stats.done = Some(now);
             }
         }
-        match ack {
-            Some(ack) => self.travel(route.back.0, route.back.1, ack, route.group),
-            None => self.arm_receiver(packet.flow),
+        if let Some(ack) = ack {
+            self.travel(route.back.0, route.back.1, ack, route.group);
         }
+        self.arm_receiver(packet.flow);
     }
 
     /// Polls a sender until it waits.

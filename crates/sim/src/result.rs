@@ -33,14 +33,49 @@ pub struct GroupResult {
     pub rtt: Histogram,
 }
 
+/// Time scales of [`Roughness`] in milliseconds: each is a whole number of the first.
+pub const SCALES_MS: [u64; 7] = [100, 200, 500, 1000, 2000, 5000, 10_000];
+
+/// Most bins of a second (flows times seconds), and of a link's ticks (groups times ticks), that
+/// a run keeps; a run with more keeps none.
+pub const MOST_BINS: u64 = 4_000_000;
+
+/// How a flow's goodput varies on one time scale, over whole bins of the measured span; NaN with
+/// fewer than two bins, or nothing in them.
+#[derive(Clone, Copy, Debug)]
+pub struct Roughness {
+    /// Coefficient of variation: standard deviation (of the population) over mean.
+    pub cov: f64,
+    /// Rate of change: mean absolute difference between neighbouring bins over their mean.
+    pub change: f64,
+}
+
+impl Roughness {
+    /// Of nothing.
+    pub const NONE: Roughness = Roughness { cov: f64::NAN, change: f64::NAN };
+}
+
+/// What a flow did over time.
+#[derive(Clone, Debug)]
+pub struct FlowDetail {
+    /// Per scale of [`SCALES_MS`].
+    pub roughness: [Roughness; SCALES_MS.len()],
+    /// The second of the measured span at which [`seconds`](FlowDetail::seconds) begins.
+    pub first: usize,
+    /// In-order bytes per second, to the last second in which anything came; empty if there are
+    /// more than [`MOST_BINS`].
+    pub seconds: Vec<u64>,
+}
+
 /// What a flow did.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FlowResult {
     /// When it started.
     pub start: Time,
     /// When its transfer was complete, from the receiver's last byte; `None` if it was not.
     pub done: Option<Time>,
-    /// Application bytes delivered: in order for TCP, without duplicates for datagrams.
+    /// Application bytes delivered: in order for TCP, without duplicates for datagrams. Bytes that
+    /// came before the measured span and were put in order in it do not count.
     pub goodput_bytes: u64,
     /// Application bytes sent, copies included.
     pub sent_bytes: u64,
@@ -52,13 +87,17 @@ pub struct FlowResult {
     pub timeouts: u64,
     /// Loss episodes found without a timeout; for datagrams, loss events a round trip apart.
     pub episodes: u64,
-    /// Packets that the sender counts as lost.
+    /// Reactions to routers' marks (ECN), at most one per window; TCP only.
+    pub marks: u64,
+    /// Packets that the sender counts as lost; for TCP, its retransmissions.
     pub lost_packets: u64,
     /// Writes of the application that waited too long to be sent (datagrams only).
     pub expired: u64,
     /// Mean and standard deviation (of the population) of in-order bytes per 1 s bin over whole
     /// bins of the measured span; `None` with fewer than two.
     pub bins_1s: Option<(f64, f64)>,
+    /// How smooth it was on other scales; `None` if nothing came.
+    pub detail: Option<Box<FlowDetail>>,
     /// Segments cumulatively acknowledged since the start, the SYN included.
     pub acknowledged: u64,
 }
@@ -82,6 +121,21 @@ pub struct LinkResult {
     pub average: Option<QueueAverage>,
     /// Per group, in the order of the specification.
     pub groups: Vec<LinkGroup>,
+    /// Data bits per tick of [`LINK_TICK_S`], per group: offered to the queue, and served. Empty if
+    /// there are more than [`MOST_BINS`].
+    pub ticks: Vec<LinkTicks>,
+}
+
+/// Seconds in a tick of [`LinkTicks`].
+pub const LINK_TICK_S: f64 = 0.1;
+
+/// A group's data bits on a link over time, in whole ticks from the beginning of the measured span.
+#[derive(Clone, Debug, Default)]
+pub struct LinkTicks {
+    /// Bits that arrived at the queue.
+    pub offered: Vec<f64>,
+    /// Bits served.
+    pub served: Vec<f64>,
 }
 
 /// A queue's own average in packets, over the arrivals of the measured span: each arrival, of any
@@ -112,14 +166,16 @@ pub struct LinkGroup {
     pub served: u64,
     /// Bits served.
     pub served_bits: f64,
+    /// Bytes that arrived at the queue.
+    pub offered_bytes: u64,
 }
 
 /// A time series: named columns of equal length.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// `flow` or `link`.
+    /// `flow` or `link`; the laboratory adds `group`.
     pub kind: &'static str,
-    /// The flow's or link's name.
+    /// The flow's, link's or group's name.
     pub name: String,
     /// The group's name; empty for links.
     pub group: String,

@@ -250,6 +250,18 @@ impl SourceSpec {
         &self.text
     }
 
+    /// What it would send if nothing held it back, in application bit/s: infinite for `bulk`, and
+    /// `None` where it is not constant.
+    pub fn demand_bps(&self) -> Option<f64> {
+        match self.kind {
+            SourceKind::Bulk => Some(f64::INFINITY),
+            SourceKind::Cbr { gap, bytes, on, off } if on <= 0.0 || off <= 0.0 => {
+                Some(bytes as f64 * 8.0 / gap.as_secs_f64())
+            }
+            _ => None,
+        }
+    }
+
     /// For `web`: the transfers (start, bytes) between two times. `None` for other sources.
     pub(crate) fn transfers(
         &self,

@@ -138,6 +138,70 @@ fn what_is_watched_adds_up() {
     assert_eq!(l.offered, l.dropped + l.served + waiting_at_end(&r), "no packet from nowhere");
 }
 
+/// What was measured before there were bins of a tenth of a second is what it was then: these
+/// numbers are those of the engine without them.
+#[test]
+fn measuring_over_time_changes_neither_the_run_nor_the_counts() {
+    let groups = vec![
+        group("main", "reno", "bulk", &[0.0, 0.5], &[0], &[1]),
+        group("media", "fixed(rate=300kbit/s)", "bulk", &[1.0], &[0], &[1]),
+    ];
+    let r = go(&network(groups, "1%", 20.5));
+    let f = &r.groups[0].flows[1];
+    let (mean, deviation) = f.bins_1s.unwrap();
+    assert_eq!(r.digest, 0x60d5_fd36_2521_db27);
+    assert_eq!((f.goodput_bytes, r.links[0].served_bits), (1_587_840, 34_480_640.0));
+    assert_eq!((mean, deviation), (79_392.0, 52_079.535_481_799_37));
+}
+
+#[test]
+fn a_links_ticks_add_up_to_its_counts() {
+    let groups = vec![
+        group("main", "reno", "bulk", &[0.0, 0.5], &[0], &[1]),
+        group("late", "cubic", "bulk", &[7.3], &[0], &[1]),
+    ];
+    let mut spec = network(groups, "1%", 20.0);
+    spec.measure_from = Time::from_secs_f64(3.0);
+    let r = go(&spec);
+    let link = &r.links[0];
+    for (group, ticks) in link.groups.iter().zip(&link.ticks) {
+        assert_eq!((ticks.offered.len(), ticks.served.len()), (170, 170));
+        let close = |ticks: &[f64], all: f64| (ticks.iter().sum::<f64>() / all - 1.0).abs() < 1e-12;
+        assert!(close(&ticks.offered, group.offered_bytes as f64 * 8.0));
+        assert!(close(&ticks.served, group.served_bits));
+    }
+    // The late flow opens at 7.3 s: its first data come a round trip later.
+    let first = link.ticks[1].offered.iter().position(|b| *b > 0.0);
+    assert_eq!(first, Some(43));
+    // No tick serves more than the link can, but for the packet that its beginning cut in two.
+    for t in 0..170 {
+        let served: f64 = link.ticks.iter().map(|g| g.served[t]).sum();
+        assert!(served <= 2e5 + 8000.0, "{t}: {served}");
+    }
+}
+
+/// What came before the measured span is not delivered in it, even if the hole before it is
+/// filled later; and of a packet half sent when it begins, half counts.
+#[test]
+fn a_warm_up_lends_nothing_to_the_measured_span() {
+    let group = group("main", "sack", "bulk", &[0.0], &[0], &[1]);
+    let mut spec = network(vec![group], "2%", 12.0);
+    config(&mut spec.links[0]).queue.limit = Limit::Packets(60);
+    let mut all = 0.0;
+    for at in 0..200 {
+        spec.measure_from = Time::from_secs_f64(2.0 + 0.05 * f64::from(at));
+        spec.end = spec.measure_from + Duration::from_millis(300);
+        let r = go(&spec);
+        let most = r.links[0].capacity_bits;
+        assert!(r.links[0].served_bits <= most, "{at}: {} {most}", r.links[0].served_bits);
+        // A packet at either end.
+        let goodput = r.groups[0].flows[0].goodput_bytes as f64 * 8.0;
+        assert!(goodput <= most * 0.96 + 8000.0, "{at}: {goodput} {most}");
+        all += goodput;
+    }
+    assert!(all > 0.5 * 200.0 * 0.3 * 2e6, "the link was in use: {all}");
+}
+
 fn waiting_at_end(r: &RunResult) -> u64 {
     let l = &r.links[0].groups[0];
     let left = l.offered - l.dropped - l.served;
@@ -247,7 +311,7 @@ fn faults_on_the_way_lose_nothing() {
             300.0,
         );
         faults(&mut spec);
-        let f = go(&spec).groups[0].flows[0];
+        let f = &go(&spec).groups[0].flows[0];
         assert_eq!(f.goodput_bytes, 300_000, "{}", p.name);
         assert!(f.done.is_some());
     }

@@ -30,7 +30,7 @@ fn go(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> RunResult 
 }
 
 fn spec(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> NetworkSpec {
-    let mut started = 0;
+    let mut started = 0_u32;
     let groups = groups
         .iter()
         .enumerate()
@@ -42,7 +42,9 @@ fn spec(net: Net, groups: &[(&str, usize)], seconds: f64, seed: u64) -> NetworkS
                 .map(|_| {
                     started += 1;
                     FlowSpec {
-                        start: Time::from_secs_f64(0.1 * f64::from(started)),
+                        start: Time::from_secs_f64(
+                            f64::from(started) * (0.1 + 0.037 * seed as f64),
+                        ),
                         stop: Time::NEVER,
                         forward: vec![0],
                         back: vec![1],
@@ -73,99 +75,167 @@ fn group(r: &RunResult, g: usize) -> (f64, f64) {
     (bits / r.span_s / 1e3, cov / flows.len() as f64)
 }
 
-#[test]
-#[ignore]
-fn explore() {
-    let show = |name: &str, net: Net, groups: &[(&str, usize)]| {
-        let r = go(net, groups, 330.0, 1);
-        print!("{name:42}");
-        for (g, (p, n)) in groups.iter().enumerate() {
+/// Means over three seeds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    /// Of the first group and the second.
+    kbps: [f64; 2],
+    cov: [f64; 2],
+    /// Of the first group.
+    dropped: f64,
+    rtt_ms: f64,
+    /// Of the way there.
+    used: f64,
+    queue: f64,
+}
+
+fn mean(net: Net, groups: &[(&str, usize)]) -> Mean {
+    let mut m = Mean::default();
+    let n = 3.0;
+    for seed in 1..=3 {
+        let r = go(net, groups, 230.0, seed);
+        for g in 0..groups.len() {
             let (kbps, cov) = group(&r, g);
-            let l = &r.links[0].groups[g];
-            print!(
-                " | {n} {p}: {kbps:.0} kbit/s CoV {cov:.2} drop {:.2}% rtt {:.0}ms",
-                100.0 * l.dropped as f64 / l.offered as f64,
-                r.groups[g].rtt.mean().unwrap_or(0.0) / 1e6
-            );
+            m.kbps[g] += kbps / n;
+            m.cov[g] += cov / n;
         }
-        println!(
-            " | used {:.3} queue {:.1}",
-            r.links[0].served_bits / r.links[0].capacity_bits,
-            r.links[0].queue_mean
-        );
-    };
-    let net = |mbps, ms, room, loss| Net { mbps, ms, room, loss, jitter_ms: 0 };
-    let protocols: Vec<String> = std::env::var("P")
-        .map_or(vec!["tear".into(), "tear-wireless".into(), "newreno".into()], |p| {
-            p.split(';').map(String::from).collect()
-        });
-    for p in &protocols {
-        let p = p.as_str();
-        show("alone 1.5M 30ms 1BDP", net(1.5, 30, 12, "none"), &[(p, 1)]);
-        show("alone 10M 10ms 25", net(10.0, 10, 25, "none"), &[(p, 1)]);
-        show("alone 10M 10ms 8", net(10.0, 10, 8, "none"), &[(p, 1)]);
-        show("alone 10M 10ms 200", net(10.0, 10, 200, "none"), &[(p, 1)]);
-        show("alone 10M 10ms 25 1%", net(10.0, 10, 25, "1%"), &[(p, 1)]);
-        show("alone 10M 10ms 25 10%", net(10.0, 10, 25, "10%"), &[(p, 1)]);
-        show("alone 1.5M 10ms 10", net(1.5, 10, 10, "none"), &[(p, 1)]);
-        show("alone 144k 250ms 20", net(0.144, 250, 20, "none"), &[(p, 1)]);
-        show("alone 144k 250ms 20 3%", net(0.144, 250, 20, "3%"), &[(p, 1)]);
-        show(
-            "144k 250ms jitter 150",
-            Net { jitter_ms: 150, ..net(0.144, 250, 20, "none") },
-            &[(p, 1)],
-        );
-        show("10M 10ms jitter 10", Net { jitter_ms: 10, ..net(10.0, 10, 25, "none") }, &[(p, 1)]);
-        show("S4-F4.1 100ms 5%", net(10.0, 100, 500, "2.5%"), &[(p, 1)]);
-        show("1+1 sack 1.5M 30ms 12", net(1.5, 30, 12, "none"), &[(p, 1), ("sack", 1)]);
-        show("1+1 newreno 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 1), ("newreno", 1)]);
-        show("4+4 sack 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 4), ("sack", 4)]);
-        show("4 alone 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 4)]);
-        show("1+4 sack 10M 20ms 50", net(10.0, 20, 50, "none"), &[(p, 1), ("sack", 4)]);
+        let l = &r.links[0];
+        m.dropped += l.groups[0].dropped as f64 / l.groups[0].offered as f64 / n;
+        m.rtt_ms += r.groups[0].rtt.mean().unwrap_or(0.0) / 1e6 / n;
+        m.used += l.served_bits / l.capacity_bits / n;
+        m.queue += l.queue_mean / n;
+    }
+    m
+}
+
+const fn net(mbps: f64, ms: u64, room: u64, loss: &'static str) -> Net {
+    Net { mbps, ms, room, loss, jitter_ms: 0 }
+}
+/// One bandwidth-delay product of buffer.
+const SLOW: Net = net(1.5, 30, 12, "none");
+const FAST: Net = net(10.0, 20, 50, "none");
+/// TCP gets about 275 kbit/s, as between the United States and Korea in 2001 (S4 section 4.2).
+const TRANSPACIFIC: Net = net(10.0, 100, 500, "2.5%");
+/// S4's IS-95B: 64 kbit/s.
+const RADIO: Net = net(0.064, 250, 20, "none");
+
+/// By the letter of S4 two fifths of an idle path stay unused (`tear/smoothing.rs` says why);
+/// discounting uses most of them.
+#[test]
+fn alone_tear_uses_most_of_a_path() {
+    let with = mean(SLOW, &[("tear", 1)]);
+    assert!(with.used > 0.82, "{with:?}");
+    let letter = mean(SLOW, &[("tear(discount=off)", 1)]);
+    assert!((0.5..0.75).contains(&letter.used), "{letter:?}");
+}
+
+/// S4 figures 4.1 and 4.2: 275 and 250 kbit/s, and much smoother.
+#[test]
+fn on_a_lossy_path_tear_gets_what_tcp_gets_smoother() {
+    let tcp = mean(TRANSPACIFIC, &[("newreno", 1)]);
+    assert!((250.0..310.0).contains(&tcp.kbps[0]), "{tcp:?}");
+    for spec in ["tear", "tear(discount=off)"] {
+        let tear = mean(TRANSPACIFIC, &[(spec, 1)]);
+        assert!((0.8..1.15).contains(&(tear.kbps[0] / tcp.kbps[0])), "{tear:?}");
+        assert!(tear.cov[0] < 0.65 * tcp.cov[0], "{tear:?} {tcp:?}");
     }
 }
 
+/// S4 section 4.3: TEAR's share is a little below TCP's, and falls as there is more TCP. Here it is
+/// 0.8 of TCP's at 1 + 1 on a slow path, and 0.4 at 4 + 4 on a faster one: less than S4 saw.
 #[test]
-#[ignore]
-fn trace() {
-    let p = std::env::var("P").unwrap_or("tear".into());
-    let args: Vec<f64> = std::env::var("NET")
-        .unwrap_or("10,10,25".into())
-        .split(',')
-        .map(|x| x.parse().unwrap())
-        .collect();
-    let net =
-        Net { mbps: args[0], ms: args[1] as u64, room: args[2] as u64, loss: "none", jitter_ms: 0 };
-    let groups: Vec<(&str, usize)> = p.split(';').map(|p| (p, 1)).collect();
-    let end = args.get(3).copied().unwrap_or(40.0);
-    let step = args.get(4).copied().unwrap_or(100.0);
-    let mut spec = spec(net, &groups, end, 1);
-    spec.series = Some(narrows_sim::SeriesSpec {
-        interval: Duration::from_millis(step as u64),
-        from: Time::from_secs_f64(args.get(5).copied().unwrap_or(0.0)),
-        links: vec![0],
-        flows_per_group: 1,
-    });
-    let r = run(&spec, &mut |_| true).unwrap();
-    let t = &r.series[0];
-    let l = r.series.iter().find(|t| t.name == "there").unwrap();
-    let col = |n: &str, i: usize| t.column(n).map_or(f64::NAN, |c| c[i]);
-    for i in 0..t.time_s.len() {
-        println!(
-            "{:6.2} rate {:6.0} got {:6.0} rtt {:5.1} cwnd {:6.2} ssth {:5.1} st {} d {:5.1} r1 {:5.1} r2 {:5.1} down {} | q {} drops {}",
-            t.time_s[i],
-            col("rate_bps", i) / 1e3,
-            col("throughput_bps", i) / 1e3,
-            col("rtt_s", i) * 1e3,
-            col("tear_cwnd", i),
-            col("tear_ssthresh", i),
-            col("tear_state", i),
-            col("tear_delay_s", i) * 1e3,
-            col("tear_r1_s", i) * 1e3,
-            col("tear_r2_s", i) * 1e3,
-            col("tear_down", i),
-            l.column("queue").unwrap()[i],
-            l.column("drops").unwrap()[i]
-        );
+fn beside_tcp_tears_share_is_smaller_and_smoother() {
+    let slow = mean(SLOW, &[("tear", 1), ("sack", 1)]);
+    assert!((0.6..1.05).contains(&(slow.kbps[0] / slow.kbps[1])), "{slow:?}");
+    let many = mean(FAST, &[("tear", 4), ("sack", 4)]);
+    assert!((0.3..1.0).contains(&(many.kbps[0] / many.kbps[1])), "{many:?}");
+    for m in [slow, many] {
+        assert!(m.cov[0] < m.cov[1], "{m:?}");
+        assert!(m.used > 0.95, "{m:?}");
     }
+}
+
+/// S4 figures 4.13 and 4.14: when TCP leaves, TEAR climbs slowly and takes what is free.
+#[test]
+fn when_tcp_leaves_tear_takes_its_place() {
+    let bytes = |end| {
+        let mut s = spec(FAST, &[("tear", 4), ("sack", 4)], end, 1);
+        s.groups[1].flows.iter_mut().for_each(|f| f.stop = Time::from_secs_f64(75.0));
+        let r = run(&s, &mut |_| true).unwrap();
+        r.groups[0].flows.iter().map(|f| f.goodput_bytes as f64).sum::<f64>()
+    };
+    let (at_75, at_200, at_300) = (bytes(75.0), bytes(200.0), bytes(300.0));
+    let before = at_75 / 45.0;
+    let after = (at_300 - at_200) / 100.0;
+    assert!(after > 2.0 * before, "{before} {after}");
+    assert!(after * 8.0 > 0.8 * 10e6, "{after}");
+}
+
+/// Losses up to 10% change nothing, and the queue stays short, on a path of 20 ms.
+#[test]
+fn by_delay_losses_cost_only_themselves() {
+    for (loss, delivered) in [("none", 1.0), ("1%", 0.99), ("10%", 0.9)] {
+        let m = mean(net(10.0, 10, 25, loss), &[("tear-wireless", 1)]);
+        assert!(m.kbps[0] > 0.85 * 9360.0 * delivered, "{loss}: {m:?}");
+        assert!(m.dropped < 0.001 && m.queue < 4.0, "{loss}: {m:?}");
+    }
+    let tcp = mean(net(10.0, 10, 25, "10%"), &[("newreno", 1)]);
+    assert!(tcp.used < 0.1, "{tcp:?}");
+}
+
+/// Alone, delay is heard before the buffer loses: one bandwidth-delay product, or eight packets.
+#[test]
+fn by_delay_the_queue_is_short_without_loss() {
+    for (net, flows) in [(SLOW, 1), (net(10.0, 10, 200, "none"), 1), (FAST, 4)] {
+        let m = mean(net, &[("tear-wireless", flows)]);
+        assert!(m.used > 0.85, "{m:?}");
+        assert!(m.dropped < 0.001, "{m:?}");
+        assert!(m.rtt_ms < 1.4 * 2.0 * net.ms as f64, "{m:?}");
+    }
+    let short = mean(net(10.0, 10, 8, "none"), &[("tear-wireless", 1)]);
+    assert!(short.dropped < 0.02, "{short:?}");
+}
+
+/// Beside TCP, which fills every buffer, delay alone would starve. It does not, nor does TCP.
+#[test]
+fn by_delay_neither_side_starves() {
+    let one = mean(FAST, &[("tear-wireless", 1), ("newreno", 1)]);
+    let many = mean(FAST, &[("tear-wireless", 4), ("sack", 4)]);
+    let slow = mean(SLOW, &[("tear-wireless", 1), ("sack", 1)]);
+    for m in [one, many, slow] {
+        let share = m.kbps[0] / m.kbps[1];
+        assert!((0.15..1.1).contains(&share), "{m:?}");
+    }
+}
+
+/// Delays that vary, in order, by as much as the path is long.
+#[test]
+fn by_delay_a_variable_path_stays_on() {
+    let jitter = |net: Net, jitter_ms| Net { jitter_ms, ..net };
+    let radio = mean(jitter(net(0.144, 250, 20, "5%"), 150), &[("tear-wireless", 1)]);
+    assert!(radio.used > 0.75, "{radio:?}");
+    let tcp = mean(jitter(net(0.144, 250, 20, "5%"), 150), &[("newreno", 1)]);
+    assert!(radio.kbps[0] > 1.5 * tcp.kbps[0], "{radio:?} {tcp:?}");
+    let near = mean(jitter(net(10.0, 10, 25, "1%"), 10), &[("tear-wireless", 1)]);
+    assert!(near.used > 0.55, "{near:?}");
+}
+
+/// S4 figure 7.1: 40 kbit/s of 64, in triangles. The fixed thresholds keep the RTT about R1.
+#[test]
+fn fixed_thresholds_do_on_radio_what_s4_saw() {
+    let m = mean(RADIO, &[("tear-wireless(thresholds=fixed)", 1)]);
+    assert!((32.0..48.0).contains(&m.kbps[0]), "{m:?}");
+    assert!((700.0..1200.0).contains(&m.rtt_ms), "{m:?}");
+    assert!(m.cov[0] > 0.3, "triangles: {m:?}");
+    let adaptive = mean(RADIO, &[("tear-wireless", 1)]);
+    assert!(adaptive.kbps[0] > m.kbps[0] && adaptive.cov[0] < m.cov[0], "{adaptive:?}");
+}
+
+/// S4 figure 4.4: four flows got 62 to 70 kbit/s.
+#[test]
+fn tear_flows_are_fair_to_each_other() {
+    let r = go(FAST, &[("tear", 4)], 330.0, 1);
+    let bytes: Vec<u64> = r.groups[0].flows.iter().map(|f| f.goodput_bytes).collect();
+    let (least, most) = (bytes.iter().min().unwrap(), bytes.iter().max().unwrap());
+    assert!(least * 10 > most * 8, "{bytes:?}");
 }

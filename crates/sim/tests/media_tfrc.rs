@@ -107,7 +107,6 @@ fn under_random_loss_it_keeps_to_its_equation() {
         let expected = ps.iter().zip(rtts).map(|(p, rtt)| fair(*p, *rtt)).sum::<f64>() / n;
         let p = ps.iter().sum::<f64>() / n;
         let rtt = rtts.iter().sum::<f64>() / n;
-        println!("{preset:?}: {got:.0} of {expected:.0} bit/s, p {p:.5}, RTT {rtt:.5}");
         assert!((got / expected - 1.0).abs() < 0.03, "{preset:?}: {got} {expected}");
         assert!((p / 0.01 - 1.0).abs() < 0.1, "{preset:?}: {p}");
         assert!((rtt / 0.06015 - 1.0).abs() < 0.01, "{preset:?}: {rtt}");

@@ -1,8 +1,8 @@
 //! The receiver half: the machine, and when to report.
 //!
 //! S4 says only that reports are much rarer than TCP's ACKs. Here: at once when the rate fell below
-//! what was last reported, otherwise once per RTT while packets come; every packet until the sender
-//! has told an RTT; and after four holes, so that the endpoint's ACK vector has room for them.
+//! what was last reported, otherwise once per RTT while packets come; every packet until a
+//! rate is known; and after four holes, so that the endpoint's ACK vector has room for them.
 
 use super::machine::{Machine, State};
 use crate::{Advice, Arrival, ReceiverHalf};
@@ -31,6 +31,7 @@ impl Half {
     fn scheduled(&self) -> Time {
         match self.machine.rtt() {
             _ if !self.fresh => Time::NEVER,
+            _ if self.reported <= 0.0 => Time::ZERO,
             Some(rtt) => self.reported_at + Duration::from_secs_f64(rtt),
             None => Time::ZERO,
         }

@@ -12,6 +12,7 @@
 
 use super::held::Held;
 use super::smoothing::History;
+use super::told::Told;
 use super::wireless::Hysteresis;
 use crate::{Arrival, bounded, smooth};
 use narrows_base::{Duration, Time};
@@ -41,37 +42,6 @@ pub(super) enum State {
 enum Growth {
     SlowStart,
     Avoidance,
-}
-
-/// What the sender told in the last packet, made sane.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
-    /// Smoothed RTT and its deviation in seconds; 0 is unknown.
-    pub srtt: f64,
-    pub deviation: f64,
-    /// The last RTT measured, in seconds; 0 is unknown.
-    pub rtt: f64,
-    /// The application had nothing more to send behind this packet.
-    pub idle: bool,
-}
-
-impl Told {
-    /// Longest believed: beyond, a peer writes nonsense.
-    const MOST: f64 = 60.0;
-    const LEAST: f64 = 1e-6;
-
-    fn read(advice: &crate::Advice) -> Told {
-        let seconds = |i| match advice.number(i) {
-            x if x > 0.0 => x.clamp(Told::LEAST, Told::MOST),
-            _ => 0.0,
-        };
-        Told {
-            srtt: seconds(0),
-            deviation: seconds(1),
-            rtt: seconds(2),
-            idle: advice.number(3) > 0.0,
-        }
-    }
 }
 
 /// The receiver's machine.
@@ -280,7 +250,8 @@ impl Machine {
 
     fn begin_round(&mut self) {
         self.arrived = 0;
-        self.last_cwnd = self.cwnd as u64;
+        // Ten tenths are a whole, whatever a float says.
+        self.last_cwnd = (self.cwnd + 1e-6) as u64;
     }
     fn begin_epoch(&mut self) {
         self.state = match self.growth {

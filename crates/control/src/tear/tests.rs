@@ -1,1 +1,181 @@
+//! Both halves of both variants: reports, and whatever a peer sends.
 
+use super::*;
+use crate::{Advice, Advised, Arrival, find};
+use narrows_base::{Duration, Spec, Time};
+use proptest::prelude::*;
+
+const SPECS: [&str; 6] = [
+    "tear",
+    "tear(weights=shifts,discount=off,ssthresh=2)",
+    "tear(ssthresh=1000000000)",
+    "tear-wireless",
+    "tear-wireless(thresholds=fixed)",
+    "tear-wireless(thresholds=fixed,r1=60s,r2=1ms,weights=tear)",
+];
+
+fn receiver(spec: &str) -> Box<dyn ReceiverHalf> {
+    let spec = Spec::parse(spec).unwrap();
+    let entry = find(&spec.name).unwrap();
+    (entry.receiver.unwrap())(&entry.read(&spec).unwrap(), &Environment::default())
+}
+fn sender(spec: &str) -> Box<dyn Controller> {
+    let spec = Spec::parse(spec).unwrap();
+    let entry = find(&spec.name).unwrap();
+    (entry.build)(&entry.read(&spec).unwrap(), &Environment::default())
+}
+fn arrival(ms: u64, seq: u64, rtt: f64) -> Arrival {
+    let now = Time::ZERO + Duration::from_millis(ms);
+    Arrival {
+        now,
+        seq,
+        sent: now,
+        bytes: 1000,
+        marked: false,
+        duplicate: false,
+        advice: Advice::of(&[rtt, rtt / 8.0, rtt]),
+    }
+}
+
+#[test]
+fn every_packet_is_reported_until_a_rate_is_known() {
+    let mut half = receiver("tear");
+    for seq in 0..3 {
+        let a = arrival(seq * 10, seq, 0.0);
+        assert!(half.on_arrival(&a));
+        assert_eq!(half.advice(a.now).number(0), 0.0, "no RTT, no rate");
+    }
+    let a = arrival(30, 3, 0.1);
+    assert!(half.on_arrival(&a));
+    assert!(half.advice(a.now).number(0) > 10.0);
+}
+
+/// A growing window is told once per RTT, a falling rate at once.
+#[test]
+fn reports_are_rare_and_bad_news_travels_at_once() {
+    let mut half = receiver("tear");
+    let mut reports = Vec::new();
+    for seq in 0..4000 {
+        let a = arrival(seq * 5, seq, 0.125);
+        // Every 310th is lost.
+        if seq % 310 != 309 && half.on_arrival(&a) {
+            reports.push((seq * 5, half.advice(a.now).number(0)));
+        }
+    }
+    let early = reports.windows(2).filter(|w| w[1].0 - w[0].0 < 125);
+    let early: Vec<bool> = early.map(|w| w[1].1 < w[0].1).collect();
+    assert!(early.len() > 3 && early.iter().all(|fell| *fell), "{reports:?}");
+    let most = 4000 * 5 / 125 + early.len();
+    assert!(reports.len() <= most && reports.len() > most * 9 / 10, "{}", reports.len());
+}
+
+/// The ACK vector has room for few holes.
+#[test]
+fn four_holes_are_reported() {
+    let mut half = receiver("tear-wireless");
+    for seq in 0..50 {
+        let a = arrival(seq, seq, 0.5);
+        if half.on_arrival(&a) {
+            half.advice(a.now);
+        }
+    }
+    let wants: Vec<bool> =
+        (0..4).map(|i| half.on_arrival(&arrival(51 + i, 51 + 2 * i, 0.5))).collect();
+    assert_eq!(wants, [false, false, false, true]);
+}
+
+/// The sender's words reach the receiver's numbers.
+#[test]
+fn the_halves_understand_each_other() {
+    let mut s = sender("tear");
+    let rtt = Duration::from_millis(250);
+    let now = Time::ZERO + rtt;
+    let advice = Advice::of(&[12.0]);
+    s.on_advice(&Advised { now, advice, rtt, srtt: rtt, rttvar: Duration::from_millis(125) });
+    let mut machine = Machine::new(64.0, History::new(smoothing::TEAR, false), None);
+    let mut a = arrival(0, 0, 0.0);
+    a.advice = s.advice();
+    machine.on_arrival(&a);
+    assert_eq!(machine.rtt(), Some(0.25));
+    assert!((machine.timeout() - 0.75 - 0.25).abs() < 1e-9, "3 RTTs and 2 DEV");
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Packet { step: i64, late: u64, marked: bool, words: [u32; 4] },
+    Wait,
+}
+
+fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
+    let step = prop_oneof![6 => Just(1_i64), 2 => -5..5_i64, 1 => 2..30_i64, 1 => 0..1_i64 << 40];
+    let word = prop_oneof![
+        4 => (1e-4..3.0_f32).prop_map(f32::to_bits),
+        1 => any::<u32>(),
+        1 => Just(f32::MAX.to_bits()),
+        1 => Just(f32::MIN_POSITIVE.to_bits()),
+    ];
+    let idle = prop_oneof![9 => Just(0_u32), 1 => any::<u32>()];
+    let late = prop_oneof![4 => 0..50_000_000_u64, 1 => 0..u64::MAX];
+    let gap = prop_oneof![6 => 0..30_000_000_u64, 1 => 0..10_u64.pow(12), 1 => Just(0)];
+    let packet = (step, late, any::<u8>(), [word.clone(), word.clone(), word], idle).prop_map(
+        |(step, late, marked, [a, b, c], idle)| Event::Packet {
+            step,
+            late,
+            marked: marked < 8,
+            words: [a, b, c, idle],
+        },
+    );
+    proptest::collection::vec((gap, prop_oneof![9 => packet, 1 => Just(Event::Wait)]), 1..400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: 150,
+        ..Default::default()
+    })]
+
+    /// Whatever arrives (duplicates, disorder, gaps up to 2^40, absurd times and words), the
+    /// receiver's rate is finite, the sender's positive, ticks lie ahead, and nothing panics.
+    #[test]
+    fn nothing_that_arrives_breaks_either_half(events in events()) {
+        for spec in SPECS {
+            let (mut half, mut sender) = (receiver(spec), sender(spec));
+            let (mut now, mut next) = (Time::ZERO, 0_u64);
+            let mut top = 0;
+            for (gap, event) in &events {
+                now += Duration::from_nanos(*gap);
+                let report = match event {
+                    Event::Wait => half.next_tick() <= now && half.on_tick(now),
+                    Event::Packet { step, late, marked, words } => {
+                        let seq = next.saturating_add_signed(*step - 1).min(u64::MAX / 2 - 1);
+                        let duplicate = *step == 0;
+                        next = next.max(seq + 1);
+                        top = top.max(seq);
+                        half.on_arrival(&Arrival {
+                            now,
+                            seq,
+                            sent: Time::from_nanos(now.as_nanos().wrapping_sub(*late)),
+                            bytes: 1000,
+                            marked: *marked,
+                            duplicate,
+                            advice: Advice::from_words(words),
+                        })
+                    }
+                };
+                half.watch(&mut |name, value| assert!(value.is_finite(), "{spec}: {name} {value}"));
+                if report {
+                    let advice = half.advice(now);
+                    let told = f64::from(f32::from_bits(advice.words()[0]));
+                    prop_assert!(told.is_finite() && told >= 0.0, "{spec}: {told}");
+                    let rtt = Duration::from_nanos(*gap);
+                    sender.on_advice(&Advised { now, advice, rtt, srtt: rtt, rttvar: rtt });
+                    prop_assert!(half.next_tick() > now, "{spec}: a tick that never goes away");
+                }
+                let rate = sender.allowance().rate.map_or(0, |r| r.as_bps());
+                prop_assert!(rate >= 1000, "{spec}: {rate} bit/s is less than a packet in 8 s");
+                prop_assert!(sender.advice().words().iter().all(|w| f32::from_bits(*w).is_finite()));
+            }
+        }
+    }
+}

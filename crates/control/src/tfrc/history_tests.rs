@@ -46,7 +46,6 @@ fn the_open_interval_only_ever_lowers_the_loss_event_rate() {
                 assert!(p <= before, "{start} {top}: {p} after {before}");
                 before = p;
             }
-            // Not even the long interval above is forgotten: the next event closes it.
         }
     }
 }

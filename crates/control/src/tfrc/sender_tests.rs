@@ -50,7 +50,6 @@ impl Story {
         self.now = self.half.next_tick();
         self.half.on_tick(self.now);
     }
-    /// Nothing is sent for a while either, then a report comes late.
     fn x(&self) -> f64 {
         self.half.rate
     }
@@ -139,11 +138,10 @@ fn silence_halves_the_rate() {
     }
     // Before the first loss X itself.
     for _ in 0..3 {
-        let (before, at) = (s.x(), s.now);
+        let before = s.x();
         s.send(false);
         s.silence();
         assert!(close(s.x(), before / 2.0));
-        assert!(s.now.since(at) >= Duration::from_millis(400) || s.now.since(at) > Duration::ZERO);
     }
     // After it what may be received: twice X_recv was allowed, now X_recv is.
     let mut s = story("tfrc");

@@ -4,7 +4,7 @@
 //! here it is the usual mean deviation, and both updates take the SRTT of before. S1's timeout is
 //! `SRTT + 4 RTTVAR` (equation 5.6) without a floor; on a path of constant RTT that is the RTT itself
 //! and the timer would run a race with every acknowledgement. As in the author's later code, 10 ms
-//! are the least that the timer adds to SRTT. Equation 5.5 takes t0 as it is printed.
+//! are the least that the timer adds to SRTT. What t0 is in equation 5.5 is a choice of its own.
 
 use super::equation;
 use crate::positive;
@@ -16,6 +16,8 @@ const FIRST: f64 = 3.0;
 const LONGEST: f64 = 60.0;
 /// Least margin of the timer over SRTT, in seconds.
 const MARGIN: f64 = 0.010;
+/// Clock of the tick estimator, in seconds.
+const TICK: f64 = 0.1;
 /// Weight of a sample in the mean square root of the RTT (later style).
 const ROOT_GAIN: f64 = 0.1;
 /// The later style sends a little faster than the equation.
@@ -40,11 +42,25 @@ pub enum RateStyle {
     Later,
 }
 
+/// What t0 in equation 5.5 is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum T0 {
+    /// SRTT + 4 RTTVAR by a clock of whole tenths of a second: TCP's timeout in ns-2 then.
+    Ticks,
+    /// SRTT + 4 RTTVAR (S1 equation 5.6).
+    Variance,
+    /// Four round trips, as in equation 4.1, of which the window is made.
+    FourRtt,
+}
+
 /// What is known of round-trip times, and the two timeouts made of it.
 #[derive(Clone, Debug)]
 pub struct Clock {
     gain: f64,
     backoff: Backoff,
+    t0: T0,
+    /// SRTT in eighths and RTTVAR in quarters of a tick.
+    ticks: Option<(i64, i64)>,
     srtt: Option<f64>,
     rttvar: f64,
     last: f64,
@@ -54,8 +70,18 @@ pub struct Clock {
 
 impl Clock {
     /// `gain` is a sample's weight in SRTT.
-    pub fn new(gain: f64, backoff: Backoff) -> Clock {
-        Clock { gain, backoff, srtt: None, rttvar: 0.0, last: 0.0, root: 0.0, timeout: FIRST }
+    pub fn new(gain: f64, backoff: Backoff, t0: T0) -> Clock {
+        Clock {
+            gain,
+            backoff,
+            t0,
+            ticks: None,
+            srtt: None,
+            rttvar: 0.0,
+            last: 0.0,
+            root: 0.0,
+            timeout: FIRST,
+        }
     }
 
     /// Takes a sample; a timer that backed off is as new.
@@ -76,7 +102,31 @@ impl Clock {
             }
         };
         self.srtt = Some(srtt);
+        if self.t0 == T0::Ticks {
+            self.tick(r);
+        }
         self.timeout = (srtt + (4.0 * self.rttvar).max(MARGIN)).min(LONGEST);
+    }
+
+    /// ns-2's integer estimator.
+    fn tick(&mut self, r: f64) {
+        let t = ((r / TICK + 0.5) as i64).max(1);
+        self.ticks = Some(match self.ticks {
+            None => (t << 3, t << 1),
+            Some((srtt, rttvar)) => {
+                let delta = t - (srtt >> 3);
+                ((srtt + delta).max(1), (rttvar + delta.abs() - (rttvar >> 2)).max(1))
+            }
+        });
+    }
+
+    fn t0(&self) -> f64 {
+        match (self.t0, self.ticks, self.srtt) {
+            (T0::FourRtt, _, Some(srtt)) => 4.0 * srtt,
+            (_, Some((srtt, rttvar)), _) => (((rttvar << 3) + srtt) >> 3) as f64 * TICK,
+            (_, _, Some(srtt)) => srtt + 4.0 * self.rttvar,
+            _ => FIRST,
+        }
     }
 
     /// Smoothed RTT; zero before the first sample.
@@ -101,7 +151,7 @@ impl Clock {
     /// Seconds between packets at loss event rate `p`.
     pub fn spacing(&self, p: f64, style: RateStyle) -> f64 {
         let srtt = self.srtt();
-        let t0 = self.srtt.map_or(FIRST, |srtt| srtt + 4.0 * self.rttvar);
+        let t0 = self.t0();
         let seconds = match style {
             RateStyle::S1 => equation::spacing(p, srtt, t0, false),
             RateStyle::Later => {
@@ -119,7 +169,7 @@ mod tests {
     use super::*;
 
     fn clock() -> Clock {
-        Clock::new(0.125, Backoff::Double)
+        Clock::new(0.125, Backoff::Double, T0::Variance)
     }
     fn ms(x: u64) -> Duration {
         Duration::from_millis(x)
@@ -160,9 +210,25 @@ mod tests {
         assert!(c.timeout() < ms(300));
     }
 
+    /// On a path of constant RTT below 150 ms: one tick, and a deviation that integers keep at half
+    /// a tick.
+    #[test]
+    fn ticks_make_t0_three_tenths_of_a_second_on_a_short_path() {
+        for (t0, expected) in [(T0::Ticks, 0.3), (T0::Variance, 0.05), (T0::FourRtt, 0.2)] {
+            let mut c = Clock::new(0.125, Backoff::Double, t0);
+            assert_eq!(c.t0(), FIRST);
+            (0..100).for_each(|_| c.sample(ms(50)));
+            assert!((c.t0() - expected).abs() < 1e-3, "{t0:?}: {}", c.t0());
+        }
+        let mut c = Clock::new(0.125, Backoff::Double, T0::Ticks);
+        (0..100).for_each(|_| c.sample(ms(1000)));
+        // 10 ticks, and integers stop a deviation's fall at 3/4 of one.
+        assert!((c.t0() - 1.3).abs() < 1e-9, "{}", c.t0());
+    }
+
     #[test]
     fn the_later_back_off_does_not_compound() {
-        let mut c = Clock::new(0.1, Backoff::TwoSrtt);
+        let mut c = Clock::new(0.1, Backoff::TwoSrtt, T0::Variance);
         c.sample(ms(100));
         c.back_off();
         c.back_off();

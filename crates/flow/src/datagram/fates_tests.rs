@@ -173,6 +173,23 @@ fn the_shortest_vector_outlives_five_lost_reports() {
     }
 }
 
+/// A window wider than the memory of the sender is still a window: it ends. What it forgot counts as
+/// lost, and the reports on the rest open it again.
+#[test]
+fn a_window_beyond_the_senders_memory_ends() {
+    let mut pair = Pair::new(100_000.0);
+    let packets = pair.send();
+    assert_eq!(packets.len(), 100_000);
+    let mut fates = Vec::new();
+    for p in packets.iter().step_by(64) {
+        let report = pair.report(p);
+        fates.extend(pair.take(&report).0);
+    }
+    assert!(fates.iter().map(|f| f.0).eq(0..fates.len() as u64));
+    assert!(pair.sender.flight() < 64, "{}", pair.sender.flight());
+    assert!(pair.send().len() > 99_000);
+}
+
 /// A mark lies on the packet that was marked, where every packet is reported.
 #[test]
 fn marks_are_told_with_fates() {

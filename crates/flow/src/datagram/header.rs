@@ -101,7 +101,7 @@ pub fn write_report(packet: &mut Packet, runs: &Runs, advice: &Advice, marks: u3
         *word = u32::from(pair[0]) | u32::from(pair[1]) << 16;
     }
     packet.sack = [(body[0], body[1]), (body[2], body[3]), (body[4], body[5])];
-    packet.number = (words.len() as u32) << WORDS | marks % MARKS;
+    packet.number = ((words.len() as u32) << WORDS) | (marks % MARKS);
 }
 
 /// Reads what [`write_report`] wrote; nonsense reads as something harmless.

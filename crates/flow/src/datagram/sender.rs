@@ -151,7 +151,9 @@ impl Sender {
         self.resolve_below(now, self.reported.saturating_sub(MARGIN + 1));
         let rtt = now.since(p.stamp);
         self.rtt.observe(rtt);
-        self.rtt.sample(rtt, p.stamp);
+        if !self.own_timer {
+            self.rtt.sample(rtt, p.stamp);
+        }
         let round_start = p.seq > self.round_end;
         if round_start {
             self.round += 1;
@@ -274,7 +276,6 @@ impl Sender {
         if self.pending.len() > MOST_PENDING {
             self.resolve_below(now, self.unresolved + 1);
         }
-        self.acked = self.acked.max(self.unresolved);
         self.counters.sent += 1;
         if self.rto_due.is_never() && !self.own_timer {
             self.arm_timer(now);

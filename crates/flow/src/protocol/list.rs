@@ -33,9 +33,16 @@ pub struct Entry {
     pub controller: &'static str,
     /// How it repairs losses unless told otherwise; `none` where nothing is repaired.
     pub recovery: &'static str,
+    /// Switches of its endpoint that are on unless told otherwise, whatever the preset.
+    pub turns_on: &'static [&'static str],
 }
 
 impl Entry {
+    const fn with(mut self, switches: &'static [&'static str]) -> Entry {
+        self.turns_on = switches;
+        self
+    }
+
     /// Parameters of its endpoint, beside its controller's own.
     pub fn endpoint_params(&self) -> &'static [Param] {
         match self.family {
@@ -51,11 +58,11 @@ const fn entry(
     recovery: &'static str,
     summary: &'static str,
 ) -> Entry {
-    Entry { name, family: Family::Tcp, summary, controller, recovery }
+    Entry { name, family: Family::Tcp, summary, controller, recovery, turns_on: &[] }
 }
 
 const fn media(name: &'static str, controller: &'static str, summary: &'static str) -> Entry {
-    Entry { name, family: Family::Media, summary, controller, recovery: "none" }
+    Entry { name, family: Family::Media, summary, controller, recovery: "none", turns_on: &[] }
 }
 
 /// All protocols, in the order in which tables show them.
@@ -68,9 +75,12 @@ pub const PROTOCOLS: &[Entry] = &[
     entry("veno", "veno", "sack", "Reno that asks Vegas whether a loss was congestion"),
     entry("westwood", "westwood", "newreno", "sets the window to the measured bandwidth at a loss"),
     entry("westwood+", "westwood+", "sack", "Westwood with one bandwidth sample per round trip"),
+    entry("jersey", "jersey", "newreno", "a mark sets the measured rate, a loss alone nothing")
+        .with(&["ecn", "receiver-stamps"]),
     entry("stpd", "stpd", "sack", "a self-tuning PD controller keeps one packet queued (S0)"),
     entry("cubic", "cubic", "sack", "today's default: a cubic window between losses (RFC 9438)"),
     entry("bbr", "bbr", "sack", "models bandwidth and RTT, paces; version 1 as in Linux"),
+    media("rap", "rap", "TCP's additive increase and halving as a rate, without a window"),
     media("fixed", "fixed", "a constant bit rate that listens to nothing: the baseline"),
     media("tfrc", "tfrc", "the rate TCP would have, by equation: RFC 5348, or as in ns-2"),
     media("tfwc", "tfwc", "a window from TCP's equation and average loss interval: smooth (S1)"),

@@ -9,6 +9,7 @@ pub const RECOVERIES: &[(&Card, RecoveryKind)] = &[
     (&RENO, RecoveryKind::Reno),
     (&NEWRENO, RecoveryKind::NewReno),
     (&SACK, RecoveryKind::Sack),
+    (&SACK1, RecoveryKind::Sack1),
     (&VEGAS, RecoveryKind::Vegas),
 ];
 
@@ -49,6 +50,12 @@ const SACK: Card = recovery(
     "selective acknowledgements, pipe and scoreboard",
     "RFC 2018, RFC 6675",
     AGAINST_NS2,
+);
+const SACK1: Card = recovery(
+    "sack1",
+    "selective acknowledgements as in ns-2 Sack1: counts ACKs, forgets blocks at a timeout",
+    "ns-2.35 tcp-sack1; Fall and Floyd 1996",
+    Status::NotValidated,
 );
 const VEGAS: Card = recovery(
     "vegas",

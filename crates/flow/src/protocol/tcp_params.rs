@@ -11,7 +11,7 @@ pub const TCP_PARAMS: &[Param] = &[
     Param {
         name: "recovery",
         help: "how losses are repaired",
-        kind: Kind::Choice(&["default", "tahoe", "reno", "newreno", "sack", "vegas"]),
+        kind: Kind::Choice(&["default", "tahoe", "reno", "newreno", "sack", "sack1", "vegas"]),
         origin: "the protocol's own, see narrows list recoveries",
     },
     number("initial-window", "segments sent at once at the start", Unit::Packets, 1.0, 1e6, 4.0),
@@ -37,9 +37,15 @@ pub const TCP_PARAMS: &[Param] = &[
     ),
     number("delayed-ack", "… or after this time", Unit::Seconds, 0.0, 10.0, 0.1),
     number("receive-window", "segments in flight at most", Unit::Packets, 1.0, 1e15, 1e15),
-    switch("timestamps", "an RTT sample from every acknowledgement (RFC 7323)"),
-    switch("limited-transmit", "new data on the first two duplicates (RFC 3042)"),
-    switch("once-per-window", "one fast retransmit per window at most (RFC 6582; ns-2 bugFix_)"),
+    switch("timestamps", "an RTT sample from every acknowledgement (RFC 7323)", RFC),
+    switch("limited-transmit", "new data on the first two duplicates (RFC 3042)", RFC),
+    switch("once-per-window", "one fast retransmit per window (RFC 6582; ns-2 bugFix_)", RFC),
+    switch("ecn", "routers may mark instead of dropping (RFC 3168)", OWN),
+    switch(
+        "receiver-stamps",
+        "acknowledgements tell when the packet arrived, in place of a third SACK block (RFC 7323)",
+        OWN,
+    ),
 ];
 
 const fn number(
@@ -52,8 +58,10 @@ const fn number(
 ) -> Param {
     Param { name, help, kind: Kind::Number { unit, min, max, default }, origin: "preset rfc" }
 }
-const fn switch(name: &'static str, help: &'static str) -> Param {
-    Param { name, help, kind: Kind::Choice(&["preset", "on", "off"]), origin: "on in preset rfc" }
+const RFC: &str = "on in preset rfc";
+const OWN: &str = "off, unless the protocol is made for it";
+const fn switch(name: &'static str, help: &'static str, origin: &'static str) -> Param {
+    Param { name, help, kind: Kind::Choice(&["preset", "on", "off"]), origin }
 }
 
 /// A TCP endpoint's configuration from what the user gave.
@@ -96,11 +104,13 @@ pub(super) fn configure(
     let switch = |name: &str, default: bool| match given.choice(name) {
         "on" => true,
         "off" => false,
-        _ => default,
+        _ => default || entry.turns_on.contains(&name),
     };
     c.timestamps = switch("timestamps", c.timestamps);
     c.limited_transmit = switch("limited-transmit", c.limited_transmit);
     c.once_per_window = switch("once-per-window", c.once_per_window);
+    c.ecn = switch("ecn", c.ecn);
+    c.receiver_stamps = switch("receiver-stamps", c.receiver_stamps);
     if c.max_rto < c.min_rto {
         return Err(SpecError::new(format!(
             "{}: max-rto {} is below min-rto {}",

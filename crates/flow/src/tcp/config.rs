@@ -26,6 +26,11 @@ pub enum RecoveryKind {
     NewReno,
     /// Selective acknowledgements (RFC 2018, RFC 6675).
     Sack,
+    /// Selective acknowledgements as ns-2's Sack1 uses them: only the third duplicate begins a
+    /// repair, and after a timeout none does until all that was sent before it is passed; every
+    /// ACK takes one off what is outstanding and a partial one two, whatever its blocks say; any
+    /// hole below a block is sent again; a timeout forgets the blocks.
+    Sack1,
     /// Reno with per-segment send times checked at duplicates (Vegas).
     Vegas,
 }
@@ -70,6 +75,12 @@ pub struct TcpConfig {
     pub halve: Halve,
     /// Receive window in segments.
     pub receive_window: u64,
+    /// Explicit congestion notification at both ends (RFC 3168).
+    pub ecn: bool,
+    /// Whether acknowledgements carry the time at which the packet that triggered them arrived,
+    /// by the receiver's clock (RFC 7323 TSval). A simulated packet has no room of its own for it:
+    /// it takes the place of the third SACK block.
+    pub receiver_stamps: bool,
 }
 
 impl TcpConfig {
@@ -94,6 +105,8 @@ impl TcpConfig {
             once_per_window: true,
             halve: Halve::Flight,
             receive_window: u64::MAX,
+            ecn: false,
+            receiver_stamps: false,
         };
         match preset {
             Preset::Rfc => rfc,

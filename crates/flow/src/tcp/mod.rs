@@ -12,7 +12,13 @@ pub mod rtt;
 pub mod sender;
 
 mod board;
+mod ecn;
 mod repair;
+
+#[cfg(test)]
+mod ecn_tests;
+#[cfg(test)]
+mod pair;
 
 pub use config::{Preset, RecoveryKind, TcpConfig};
 pub use receiver::Receiver;

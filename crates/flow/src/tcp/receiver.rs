@@ -1,6 +1,7 @@
 //! The receiving side: reassembly, acknowledgements, SACK blocks, delayed ACKs.
 
 use super::config::TcpConfig;
+use super::ecn::ReceiverEcn;
 use crate::ranges::Ranges;
 use narrows_base::{Packet, Time};
 
@@ -26,6 +27,10 @@ pub struct Receiver {
     unacked: u32,
     echo: (Time, u32),
     ack_due: Time,
+    ecn: ReceiverEcn,
+    /// Whether ACKs carry `arrived`, when the packet that came last did.
+    stamps: bool,
+    arrived: Time,
     /// ACK packets sent: their number for losses.
     acks: u32,
     luck: u64,
@@ -48,6 +53,9 @@ impl Receiver {
             unacked: 0,
             echo: (Time::ZERO, 0),
             ack_due: Time::NEVER,
+            ecn: ReceiverEcn::new(config.ecn),
+            stamps: config.receiver_stamps,
+            arrived: Time::ZERO,
             acks: 0,
             luck: luck ^ 0xAC0_AC0,
         }
@@ -58,6 +66,10 @@ impl Receiver {
     pub fn on_packet(&mut self, now: Time, p: &Packet) -> Option<Packet> {
         if p.has(Packet::CORRUPT) {
             return None;
+        }
+        self.arrived = now;
+        if p.seq >= self.next {
+            self.ecn.arrived(p);
         }
         let in_order = p.seq == self.next;
         if in_order && self.held.is_empty() {
@@ -147,7 +159,7 @@ impl Receiver {
         self.ack_due = Time::NEVER;
         self.acks = self.acks.wrapping_add(1);
         let sack = if self.held.is_empty() { [(0, 0); 3] } else { self.blocks() };
-        Packet {
+        let mut ack = Packet {
             seq: self.next,
             stamp: self.echo.0,
             number: self.echo.1,
@@ -156,8 +168,12 @@ impl Receiver {
             flow: self.flow,
             size: self.ack_bytes,
             hop: 0,
-            flags: Packet::ACK | flags,
+            flags: Packet::ACK | flags | self.ecn.ack_flags(),
+        };
+        if self.stamps {
+            ack.set_arrived(self.arrived);
         }
+        ack
     }
 
     fn blocks(&self) -> [(u32, u32); 3] {
@@ -182,6 +198,12 @@ impl Receiver {
     #[inline]
     pub fn delivered(&self) -> u64 {
         self.delivered
+    }
+    /// Distinct application bytes that came, in order or not.
+    pub fn received(&self) -> u64 {
+        let held: u64 = self.held.iter().map(|(from, to)| to - from).sum();
+        let missing: u64 = self.short.iter().map(|s| u64::from(s.1)).sum();
+        self.delivered + (held * u64::from(self.payload)).saturating_sub(missing)
     }
     /// Next segment expected.
     pub fn next_expected(&self) -> u64 {
@@ -242,6 +264,11 @@ mod tests {
             r.on_packet(Time::ZERO, &p);
         }
         assert_eq!(r.delivered(), 960 + 100 + 960);
+        // Out of order a segment has come, but nothing is delivered.
+        short.seq = 6;
+        r.on_packet(Time::ZERO, &data(5));
+        r.on_packet(Time::ZERO, &short);
+        assert_eq!((r.delivered(), r.received()), (960 + 100 + 960, 2 * 960 + 100 + 960 + 100));
     }
 
     #[test]

@@ -67,6 +67,9 @@ pub(crate) struct Recovery {
     partials: u32,
     /// Vegas: advances left at which the oldest segment's age is checked.
     worried: u32,
+    /// Sack1: ns-2's count of what is outstanding, and whether a timeout began the last episode.
+    crude: i64,
+    after_timeout: bool,
 }
 
 impl Recovery {
@@ -86,18 +89,24 @@ impl Recovery {
             rescued: false,
             partials: 0,
             worried: 0,
+            crude: 0,
+            after_timeout: false,
         }
     }
 
     #[inline]
     pub fn uses_sack(&self) -> bool {
-        matches!(self.kind, RecoveryKind::Sack)
+        matches!(self.kind, RecoveryKind::Sack | RecoveryKind::Sack1)
     }
 
     /// Segments outstanding, to be held against the window. `next` is where sending goes on.
     #[inline]
     pub fn outstanding(&self, board: &Board, next: u64) -> u64 {
-        if self.uses_sack() { self.pipe } else { next - board.una }
+        match self.kind {
+            RecoveryKind::Sack => self.pipe,
+            RecoveryKind::Sack1 if self.phase == Phase::Repair => self.crude.max(0) as u64,
+            _ => next - board.una,
+        }
     }
 
     /// Segments lent to the window; may be negative.
@@ -117,6 +126,7 @@ impl Recovery {
         let segment = board.get_mut(seq);
         segment.copies = segment.copies.saturating_add(1);
         self.pipe += 1;
+        self.crude += 1;
     }
 
     /// A segment is cumulatively acknowledged and leaves the board.
@@ -133,6 +143,9 @@ impl Recovery {
         to: u64,
         mut fresh: impl FnMut(&mut Board, u64),
     ) {
+        if self.kind == RecoveryKind::Sack1 && self.phase == Phase::Restart {
+            return; // After a timeout ns-2 does not listen.
+        }
         let (from, to) = (from.max(board.una), to.min(board.max));
         let pipe = &mut self.pipe;
         self.sacked.insert(from, to, |a, b| {
@@ -156,6 +169,7 @@ impl Recovery {
         fine: Duration,
     ) -> Outcome {
         let mut out = Outcome::default();
+        self.crude -= if newly_acked > 0 { 2 } else { 1 };
         if newly_acked > 0 {
             self.dupacks = 0;
             if !self.sacked.is_empty() {
@@ -168,6 +182,10 @@ impl Recovery {
         if self.uses_sack() {
             if !self.sacked.is_empty() {
                 self.find_lost(board, &mut out);
+            }
+            if self.kind == RecoveryKind::Sack1 && self.phase != Phase::Repair {
+                let lent = if self.limited_transmit { self.dupacks.min(DUP_THRESH - 1) } else { 0 };
+                self.bonus = lent as i64;
             }
             self.maybe_repair_sack(board, &mut out);
         } else if duplicate {
@@ -204,7 +222,7 @@ impl Recovery {
                     out.force = Some(board.una);
                     out.lost = Some(loss(board, board.una, LossFoundBy::Duplicates));
                 }
-                RecoveryKind::Sack if !full => {}
+                RecoveryKind::Sack | RecoveryKind::Sack1 if !full => {}
                 _ => {
                     self.phase = Phase::Open;
                     self.bonus = 0;
@@ -277,6 +295,9 @@ impl Recovery {
 
     fn begin(&mut self, board: &Board, out: &mut Outcome) {
         self.phase = Phase::Repair;
+        self.after_timeout = false;
+        // The first repair, to be sent at once, is not counted.
+        self.crude = (board.max - board.una) as i64 - DUP_THRESH as i64 - 1;
         self.recover = board.max;
         self.bonus = 0;
         self.partials = 0;
@@ -325,8 +346,12 @@ impl Recovery {
         if self.phase != Phase::Open || board.una < self.recover || board.una == board.max {
             return;
         }
+        let sack1 = self.kind == RecoveryKind::Sack1;
+        if sack1 && self.after_timeout && board.una <= self.recover {
+            return; // bugFix_: beyond all that was sent before the timeout.
+        }
         let by_count = self.dupacks >= DUP_THRESH;
-        if board.get(board.una).lost || by_count {
+        if by_count || (!sack1 && board.get(board.una).lost) {
             if self.mark_lost(board, board.una) {
                 out.lost = Some(loss(board, board.una, LossFoundBy::Duplicates));
             }
@@ -338,13 +363,19 @@ impl Recovery {
     /// The window begins anew: what follows `una` is sent again, except what SACK reported.
     pub fn restart(&mut self, board: &mut Board) {
         self.phase = Phase::Restart;
+        self.after_timeout = true;
         self.recover = board.max;
         self.bonus = 0;
         self.dupacks = 0;
         self.worried = 0;
         self.lost_edge = board.max;
+        let forgets = self.kind == RecoveryKind::Sack1;
+        if forgets {
+            self.sacked = Ranges::default();
+        }
         for seq in board.una..board.max {
             let segment = board.get_mut(seq);
+            segment.sacked &= !forgets;
             segment.lost = !segment.sacked;
             segment.copies = 0;
         }
@@ -355,6 +386,10 @@ impl Recovery {
     pub fn next_hole(&mut self, board: &Board) -> Option<u64> {
         if self.phase != Phase::Repair || !self.uses_sack() {
             return None;
+        }
+        if self.kind == RecoveryKind::Sack1 {
+            let highest = self.sacked.iter().next_back().map_or(board.una, |r| r.1);
+            return self.hole_below(board, highest.min(self.recover));
         }
         self.hole_below(board, self.lost_edge.min(self.recover))
     }

@@ -8,6 +8,7 @@ mod acks;
 
 use super::board::{Board, Segment};
 use super::config::TcpConfig;
+use super::ecn::SenderEcn;
 use super::repair::Recovery;
 use super::rtt::RttEstimator;
 use crate::endpoint::{Counters, Input, Output};
@@ -26,6 +27,7 @@ pub struct Sender {
     header: u32,
     syn_bytes: u32,
     timestamps: bool,
+    receiver_stamps: bool,
     receive_window: u64,
     luck: u64,
     open: bool,
@@ -53,6 +55,7 @@ pub struct Sender {
     app_limited_until: u64,
     /// Duplicates already counted as delivered, without SACK.
     dup_credit: u64,
+    ecn: SenderEcn,
 }
 
 impl Sender {
@@ -74,6 +77,7 @@ impl Sender {
             header: config.header_bytes,
             syn_bytes: config.ack_bytes,
             timestamps: config.timestamps,
+            receiver_stamps: config.receiver_stamps,
             receive_window: config.receive_window,
             luck,
             open: false,
@@ -93,6 +97,7 @@ impl Sender {
             first_sent: Time::ZERO,
             app_limited_until: 0,
             dup_credit: 0,
+            ecn: SenderEcn::new(config.ecn),
         }
     }
 
@@ -102,7 +107,8 @@ impl Sender {
     }
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
-        self.counters
+        // What is sent again is what the sender holds for lost, rightly or not.
+        Counters { lost: self.counters.retransmissions, ..self.counters }
     }
     /// Segments sent and not cumulatively acknowledged (FlightSize).
     #[inline]
@@ -140,6 +146,7 @@ impl Sender {
         self.forced = None;
         self.timed = None;
         self.pace_free = now;
+        self.ecn.reduced(self.board.max);
         self.controller.on_restart(&Restart {
             now,
             flight,
@@ -221,6 +228,9 @@ impl Sender {
         if seq == 0 {
             flags |= Packet::SYN; // No controller is told of the opening.
         } else {
+            if !copy {
+                flags |= self.ecn.data_flags();
+            }
             self.controller.on_sent(&Sent {
                 now,
                 bytes: size,
@@ -317,6 +327,9 @@ impl Machine for Sender {
         }
         if !self.established {
             return Output::Wait(self.rto_due);
+        }
+        if now < self.ecn.pause {
+            return self.wait(self.ecn.pause);
         }
         let allowance = self.controller.allowance();
         if allowance.rate.is_some() && now < self.pace_free {

@@ -2,71 +2,9 @@
 
 use super::*;
 use crate::protocol::Protocol;
-use crate::tcp::{Preset, Receiver};
-use crate::{ReceivingEnd, SendingEnd};
+use crate::tcp::Preset;
+use crate::tcp::pair::{Pair, tcp_ends};
 use narrows_base::{Luck, Spec};
-
-fn tcp_ends(protocol: &Protocol, flow: u32, luck: Luck) -> (Sender, Receiver) {
-    match protocol.endpoints(flow, luck) {
-        (SendingEnd::Tcp(sender), ReceivingEnd::Tcp(receiver)) => (sender, receiver),
-        _ => panic!("{} speaks TCP", protocol.label()),
-    }
-}
-
-/// A sender and a receiver with nothing between them: packets arrive when the story says so.
-struct Pair {
-    sender: Sender,
-    receiver: Receiver,
-    now: Time,
-    /// Packets that left the sender and were not delivered yet.
-    wire: Vec<Packet>,
-}
-
-impl Pair {
-    fn new(spec: &str) -> Pair {
-        let spec = Spec::parse(spec).unwrap();
-        let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
-        let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(1));
-        let mut pair = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
-        pair.tell(Input::Open);
-        pair.tell(Input::Data(u64::MAX));
-        pair.after_ms(50);
-        pair.deliver(|_| true);
-        pair
-    }
-    fn after_ms(&mut self, ms: u64) {
-        self.now += Duration::from_millis(ms);
-    }
-    fn tell(&mut self, input: Input) {
-        self.sender.handle(self.now, input);
-        while let Output::Send(p) = self.sender.poll(self.now) {
-            self.wire.push(p);
-        }
-    }
-    /// Delivers what is on the wire, except what `passes` refuses; answers come at once.
-    fn deliver(&mut self, mut passes: impl FnMut(&Packet) -> bool) {
-        for p in std::mem::take(&mut self.wire) {
-            if !passes(&p) {
-                continue;
-            }
-            if let Some(ack) = self.receiver.on_packet(self.now, &p) {
-                self.tell(Input::Packet(ack));
-            }
-        }
-    }
-    /// A round trip of 50 ms.
-    fn round(&mut self, passes: impl FnMut(&Packet) -> bool) {
-        self.after_ms(50);
-        self.deliver(passes);
-    }
-    fn seqs(&self) -> Vec<u64> {
-        self.wire.iter().map(|p| p.seq).collect()
-    }
-    fn timeout(&mut self) {
-        self.now = self.sender.rto_due();
-        self.tell(Input::Due);
-    }
-}
 
 #[test]
 fn data_follow_the_opening_by_one_round_trip() {
@@ -86,7 +24,7 @@ fn slow_start_doubles_per_round() {
 
 #[test]
 fn the_third_duplicate_repairs_and_an_advance_ends_it() {
-    for kind in ["reno", "newreno", "sack"] {
+    for kind in ["reno", "newreno", "sack", "sack(recovery=sack1)"] {
         let mut p = Pair::new(kind);
         p.round(|_| true);
         p.round(|_| true); // 16 in flight: 13..=28
@@ -145,6 +83,23 @@ fn sack_repairs_many_holes_in_one_round_trip_and_newreno_one_per_round() {
     };
     assert!(rounds("sack") <= 3, "sack: {}", rounds("sack"));
     assert!(rounds("newreno") >= 5, "newreno: {}", rounds("newreno"));
+}
+
+/// Of a window only the third packet comes, then the timer expires: RFC 6675 remembers it, ns-2's
+/// Sack1 sends it again.
+#[test]
+fn after_a_timeout_sack1_has_forgotten_the_blocks() {
+    for (kind, second) in [("sack", 3), ("sack(recovery=sack1)", 2)] {
+        let mut p = Pair::new(kind);
+        p.round(|_| true);
+        let first = p.wire[0].seq;
+        p.round(|p| p.seq == first + 2);
+        p.wire.clear();
+        p.timeout();
+        assert_eq!(p.seqs(), [first], "{kind}");
+        p.round(|_| true);
+        assert_eq!(p.seqs(), [first + 1, first + second], "{kind}");
+    }
 }
 
 #[test]
@@ -231,11 +186,11 @@ proptest::proptest! {
     #[test]
     fn everything_arrives_on_a_terrible_path(
         seed in 0u64..10_000,
-        kind in 0usize..11,
+        kind in 0usize..12,
         loss in 0.0f64..0.4,
     ) {
-        let name = crate::PROTOCOLS[kind].name;
-        let spec = Spec::named(name);
+        let name = if kind == 11 { "sack(recovery=sack1)" } else { crate::PROTOCOLS[kind].name };
+        let spec = Spec::parse(name).unwrap();
         let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
         let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(seed));
         let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };

@@ -6,6 +6,7 @@ use super::stat::Stat;
 use crate::measure::{MEASURES, View};
 use crate::outcome::Estimate;
 use crate::plan::Plan;
+use crate::response::{self, Response};
 use crate::stats::estimate;
 use narrows_base::luck::mix;
 use narrows_sim::Table;
@@ -42,16 +43,21 @@ impl Sample {
     /// What the simulator refuses.
     pub fn take(plan: &Plan, variant: usize, seed: u64) -> Result<Sample, String> {
         let network = plan.network(variant, seed, true);
-        let result = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
+        let mut result = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
         let groups = (0..result.groups.len())
             .map(|group| {
                 let others = plan.others(group);
                 let link = &result.links[plan.bottleneck(group)];
-                let view = View { run: &result, group, link, others: &others };
+                let response = Response::of(plan, variant, &result, group);
+                let view = View { run: &result, group, link, others: &others, response: &response };
                 let values = MEASURES.iter().map(|m| (m.of)(&view)).collect();
                 (result.groups[group].name.clone(), values)
             })
             .collect();
+        let all = 0..result.groups.len();
+        let tables: Vec<Table> =
+            all.filter_map(|group| response::over_time(plan, &result, group)).collect();
+        result.series.extend(tables);
         Ok(Sample { digest: result.digest, groups, series: result.series })
     }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! { light, dark: colours, end, warmup: seconds,
 //!   bars: [{title, unit, better, mean: [per protocol], half: [per protocol]}],
+//!   smooth: {scales: [seconds], lines: [per protocol: [per scale]]} or null,
 //!   trade: {x: index into bars, y: index into bars} or null,
 //!   protocols: [{name, times: [[s]], panels: [Panel], left_out}] }
 //! Panel = { title, unit, limit: {name, y} or null, lines: [Line], marks: [Marks] }
@@ -13,7 +14,7 @@
 use super::columns::{Shown, unit};
 use super::text::{list, number, numbers, string};
 use crate::figure::{palette, thin};
-use crate::measure::Better;
+use crate::measure::{Better, ROUGHNESS};
 use crate::outcome::{Outcome, ProtocolOutcome};
 use narrows_sim::Table;
 use std::fmt::Write;
@@ -50,6 +51,8 @@ pub(super) fn json(outcome: &Outcome, shown: &[Shown]) -> String {
         _ => out.push_str(",\"trade\":null"),
     }
 
+    out.push_str(",\"smooth\":");
+    smooth(&mut out, outcome);
     let units = Units::of(outcome);
     out.push_str(",\"protocols\":");
     list(&mut out, &outcome.results, |out, result| protocol(out, outcome, result, units));
@@ -70,6 +73,24 @@ fn bar(out: &mut String, outcome: &Outcome, shown: &Shown) {
     out.push_str(",\"half\":");
     let half = estimates().map(|e| e.and_then(|e| e.ci95).map_or(f64::NAN, |c| c * shown.scale));
     numbers(out, half, DIGITS);
+    out.push('}');
+}
+
+/// The coefficient of variation on each time scale that any protocol has.
+fn smooth(out: &mut String, outcome: &Outcome) {
+    let of = |r: &ProtocolOutcome, name| r.measure(name).map_or(f64::NAN, |e| e.mean);
+    let any = |name| outcome.results.iter().any(|r| of(r, name).is_finite());
+    let scales: Vec<(&str, f64)> = ROUGHNESS.iter().filter(|s| any(s.0)).copied().collect();
+    if scales.len() < 2 {
+        out.push_str("null");
+        return;
+    }
+    out.push_str("{\"scales\":");
+    numbers(out, scales.iter().map(|s| s.1), DIGITS);
+    out.push_str(",\"lines\":");
+    list(out, &outcome.results, |out, result| {
+        numbers(out, scales.iter().map(|s| of(result, s.0)), DIGITS);
+    });
     out.push('}');
 }
 
@@ -114,7 +135,9 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
     let owned = flows.len();
     flows.extend(all("flow").filter(|t| !own(t)).take(MOST_OTHERS));
     let links: Vec<&Table> = all("link").take(MOST_LINKS).collect();
-    let left_out = result.series.len() - flows.len() - links.len();
+    let own_group = all("group").find(own);
+    let drawable = result.series.iter().filter(|t| t.kind != "group").count();
+    let left_out = drawable - flows.len() - links.len();
     // The first link is the bottleneck.
     let limit = finite(outcome.capacity_bps) * units.rate.1;
     let limit = (limit > 0.0 && !links.is_empty()).then_some(("capacity", limit));
@@ -125,6 +148,7 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         Panel::new("Queue", "packets", None),
         Panel::new("RTT", units.time.0, None),
         Panel::new("Throughput", units.rate.0, limit),
+        Panel::new("Fairness", "", None),
     ];
     // Many thresholds and marks would hide the windows.
     let few = flows.len() <= 3;
@@ -135,7 +159,7 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
             _ => flow.name.clone(),
         };
         let style = if i < owned { Style::Solid } else { Style::Faint };
-        let [window, _, rtt, rate] = &mut panels;
+        let [window, _, rtt, rate, _] = &mut panels;
         window.line(&mut times, flow, "cwnd", name("cwnd"), (i, style), 1.0);
         if few && i < owned {
             window.line(&mut times, flow, "ssthresh", name("ssthresh"), (i, Style::Dashed), 1.0);
@@ -149,7 +173,7 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
             1 => what.to_string(),
             _ => format!("{} {what}", link.name),
         };
-        let [_, queue, _, rate] = &mut panels;
+        let [_, queue, _, rate, _] = &mut panels;
         if i == 0 {
             let faint = (i, Style::Faint);
             queue.line(&mut times, link, "queue_max", name("largest"), faint, 1.0);
@@ -162,6 +186,13 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         let colour = flows.len() + i;
         let look = (colour, Style::Faint);
         rate.line(&mut times, link, "throughput_bps", name("link"), look, units.rate.1);
+    }
+
+    if let Some(group) = own_group {
+        let [.., fairness] = &mut panels;
+        let solid = |i| (i, Style::Solid);
+        fairness.line(&mut times, group, "jain", "Jain's index".into(), solid(0), 1.0);
+        fairness.line(&mut times, group, "theta", "theta, others' part".into(), solid(1), 1.0);
     }
 
     out.push_str("{\"name\":");

@@ -4,7 +4,7 @@ use crate::measure::{MEASURES, Measure};
 use crate::outcome::{Estimate, Outcome};
 
 /// The measures of the table before "all measures" is asked for, in this order.
-const FIRST: [&str; 12] = [
+const FIRST: [&str; 14] = [
     "goodput_bps",
     "share",
     "theta",
@@ -17,10 +17,12 @@ const FIRST: [&str; 12] = [
     "timeouts",
     "cov_1s",
     "jain",
+    "halving_s",
+    "takeup_s",
 ];
 
 /// The measures drawn as bars, in the table's order.
-const BARS: [&str; 9] = [
+const BARS: [&str; 11] = [
     "goodput_bps",
     "share",
     "completion_s",
@@ -30,6 +32,8 @@ const BARS: [&str; 9] = [
     "loss_rate",
     "timeouts",
     "cov_1s",
+    "halving_s",
+    "takeup_s",
 ];
 
 /// A measure as this outcome shows it: with one unit for all protocols.
@@ -70,7 +74,7 @@ pub(super) fn shown(outcome: &Outcome) -> Vec<Shown> {
 }
 
 /// The unit to show and its factor, for values of a base unit up to `largest`.
-pub(super) fn unit(base: &'static str, largest: f64) -> (&'static str, f64) {
+pub(crate) fn unit(base: &'static str, largest: f64) -> (&'static str, f64) {
     match base {
         "bit/s" if largest >= 1e9 => ("Gbit/s", 1e-9),
         "bit/s" if largest >= 1e6 => ("Mbit/s", 1e-6),

@@ -6,9 +6,9 @@
 //! forbids the page to load anything.
 
 mod charts;
-mod columns;
+pub(crate) mod columns;
 mod table;
-mod text;
+pub(crate) mod text;
 
 #[cfg(test)]
 pub(crate) mod sample;
@@ -20,8 +20,8 @@ use std::{fmt::Write, fs, io, path::Path};
 use text::escape;
 
 /// plotly.js, gzipped, in base64.
-const LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.gz.base64"));
-const STYLE: &str = include_str!("page.css");
+pub(crate) const LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.gz.base64"));
+pub(crate) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -116,7 +116,7 @@ fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
          <div class=\"scroll\">{}</div></section>\n\
          <section id=\"sides\"><h2>Side by side</h2><noscript><p>The charts need JavaScript; \
          the tables do not.</p></noscript><div class=\"wide\" id=\"trade\"></div>\
-         <div class=\"grid\" id=\"bars\"></div></section>\n",
+         <div class=\"wide\" id=\"smooth\"></div><div class=\"grid\" id=\"bars\"></div></section>\n",
         table::comparison(outcome, shown)
     );
 }

@@ -147,6 +147,37 @@
     }), options(!touch));
   }
 
+  // How rough goodput is on each time scale: each protocol a line.
+  function drawSmooth(element) {
+    const { scales, lines } = data.smooth;
+    const wide = Math.min(18, Math.max(...names.map((n) => n.length)));
+    const dashes = ["solid", "dash", "dot", "dashdot"];
+    const some = data.light.length;
+    const text = (s) => (s < 1 ? `${+(s * 1000).toPrecision(4)} ms` : `${+s.toPrecision(4)} s`);
+    return Plotly.react(element, lines.map((y, i) => ({
+      type: "scatter", mode: "lines+markers", x: scales, y, name: short(names[i], 18),
+      line: { color: colour(i), width: 1.6, dash: dashes[Math.floor(i / some) % dashes.length] },
+      marker: { color: colour(i), size: 6 }, hovertemplate: "%{y:.3~g}",
+    })), layout({
+      title: {
+        text: "<b>Roughness against time scale</b> <span style=\"font-size:11px\">" +
+          "(coefficient of variation of goodput; less is better)</span>",
+        font: { ...font(), size: 14 }, x: 0, xref: "container", xanchor: "left",
+        y: 1, yref: "container", yanchor: "top", pad: { l: 4, t: 10 },
+      },
+      height: 360, margin: { l: 64, r: names.length > 1 ? 60 + 7 * wide : 20, t: 44, b: 48 },
+      showlegend: names.length > 1, legend: { x: 1.01, y: 1, font: font() },
+      hovermode: "x unified", dragmode: false,
+      xaxis: axis({
+        type: "log", title: { text: "bins of" }, tickvals: scales, ticktext: scales.map(text),
+        fixedrange: true, zeroline: false,
+      }),
+      yaxis: axis({
+        title: { text: "standard deviation / mean" }, rangemode: "tozero", fixedrange: true, nticks: 7,
+      }),
+    }), options(false));
+  }
+
   // Where names go: the nearest free place around each point, so that none covers another.
   function places(x, y, ranges, [width, height]) {
     const at = (i) => [
@@ -316,6 +347,10 @@
   if (data.trade) {
     byId("trade").style.minHeight = "420px";
     chart(byId("trade"), drawTrade);
+  }
+  if (data.smooth) {
+    byId("smooth").style.minHeight = "360px";
+    chart(byId("smooth"), drawSmooth);
   }
   data.bars.forEach((bar, i) => {
     // Where nothing happened there is nothing to draw.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// Text for HTML, in an element or in a quoted attribute.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -20,7 +20,7 @@ pub(super) fn escape(text: &str) -> String {
 
 /// A JSON string. `<`, `>` and `&` are written as `\u….`, so that no text can end the script
 /// element or open a comment in it.
-pub(super) fn string(out: &mut String, text: impl AsRef<str>) {
+pub(crate) fn string(out: &mut String, text: impl AsRef<str>) {
     out.push('"');
     for c in text.as_ref().chars() {
         match c {
@@ -36,7 +36,7 @@ pub(super) fn string(out: &mut String, text: impl AsRef<str>) {
 }
 
 /// A JSON number of so many significant digits; `null` if it is not finite.
-pub(super) fn number(out: &mut String, value: f64, digits: usize) {
+pub(crate) fn number(out: &mut String, value: f64, digits: usize) {
     if !value.is_finite() {
         out.push_str("null");
         return;
@@ -52,12 +52,12 @@ pub(super) fn number(out: &mut String, value: f64, digits: usize) {
 }
 
 /// A JSON array of numbers.
-pub(super) fn numbers(out: &mut String, values: impl IntoIterator<Item = f64>, digits: usize) {
+pub(crate) fn numbers(out: &mut String, values: impl IntoIterator<Item = f64>, digits: usize) {
     list(out, values, |out, value| number(out, value, digits));
 }
 
 /// A JSON array.
-pub(super) fn list<T>(
+pub(crate) fn list<T>(
     out: &mut String,
     items: impl IntoIterator<Item = T>,
     mut each: impl FnMut(&mut String, T),

@@ -1,5 +1,6 @@
 //! TOML in.
 
+use super::count::Count;
 use crate::plan::at;
 use crate::scenario::{Flows, Own, Probe, Scenario, Scheduled, Speaks, Wire};
 use crate::side::Side;
@@ -11,86 +12,89 @@ use narrows_flow::Preset;
 use narrows_path::{Change, Limit, LossSpec};
 use narrows_sim::SourceSpec;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Spanned;
 
-type Text = Spanned<String>;
+pub(super) type Text = Spanned<String>;
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(super) struct File {
     name: Option<String>,
     seed: Option<Spanned<i64>>,
     seeds: Option<Spanned<i64>>,
-    duration: Option<Text>,
-    warmup: Option<Text>,
-    preset: Option<Text>,
-    packet: Option<Text>,
-    protocols: Option<Vec<Text>>,
-    bottleneck: Option<Text>,
+    pub duration: Option<Text>,
+    pub warmup: Option<Text>,
+    pub preset: Option<Text>,
+    pub packet: Option<Text>,
+    pub protocols: Option<Vec<Text>>,
+    pub bottleneck: Option<Text>,
     #[serde(default)]
-    link: Vec<Spanned<Link>>,
+    pub variables: BTreeMap<String, Spanned<i64>>,
     #[serde(default)]
-    flows: Vec<Spanned<FlowGroup>>,
+    pub link: Vec<Spanned<Link>>,
+    #[serde(default)]
+    pub flows: Vec<Spanned<FlowGroup>>,
     #[serde(default)]
     change: Vec<Spanned<ChangeAt>>,
     probe: Option<Spanned<Probes>>,
 }
 
 /// The keys of [`way::KEYS`] with `rate` and `delay`.
-#[derive(Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Reverse {
-    rate: Option<Text>,
-    delay: Option<Text>,
-    queue: Option<Text>,
-    loss: Option<Text>,
-    aqm: Option<Text>,
-    trace: Option<Text>,
-    jitter: Option<Text>,
-    reorder: Option<Text>,
-    duplicate: Option<Text>,
-    corrupt: Option<Text>,
+pub(super) struct Reverse {
+    pub rate: Option<Text>,
+    pub delay: Option<Text>,
+    pub queue: Option<Text>,
+    pub loss: Option<Text>,
+    pub aqm: Option<Text>,
+    pub trace: Option<Text>,
+    pub jitter: Option<Text>,
+    pub reorder: Option<Text>,
+    pub duplicate: Option<Text>,
+    pub corrupt: Option<Text>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Link {
-    name: Option<String>,
-    from: String,
-    to: String,
-    rate: Text,
-    delay: Text,
-    queue: Option<Text>,
-    loss: Option<Text>,
-    aqm: Option<Text>,
-    trace: Option<Text>,
-    jitter: Option<Text>,
-    reorder: Option<Text>,
-    duplicate: Option<Text>,
-    corrupt: Option<Text>,
-    reverse: Option<Reverse>,
+pub(super) struct Link {
+    pub name: Option<String>,
+    pub from: String,
+    pub to: String,
+    pub rate: Text,
+    pub delay: Text,
+    pub queue: Option<Text>,
+    pub loss: Option<Text>,
+    pub aqm: Option<Text>,
+    pub trace: Option<Text>,
+    pub jitter: Option<Text>,
+    pub reorder: Option<Text>,
+    pub duplicate: Option<Text>,
+    pub corrupt: Option<Text>,
+    pub reverse: Option<Reverse>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FlowGroup {
-    name: Option<String>,
-    protocol: Text,
-    count: Option<Spanned<i64>>,
-    from: String,
-    to: String,
-    start: Option<Text>,
-    stagger: Option<Text>,
-    stop: Option<Text>,
-    source: Option<Text>,
-    access: Option<Text>,
-    egress: Option<Text>,
+pub(super) struct FlowGroup {
+    pub name: Option<String>,
+    pub protocol: Text,
+    pub count: Option<Spanned<Count>>,
+    pub from: String,
+    pub to: String,
+    pub start: Option<Text>,
+    pub stagger: Option<Text>,
+    pub stop: Option<Text>,
+    pub source: Option<Text>,
+    pub access: Option<Text>,
+    pub egress: Option<Text>,
     /// Names the stream from which a range in `access` is drawn, `access` unless it says `egress`.
-    mirrored: Option<bool>,
+    pub mirrored: Option<bool>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ChangeAt {
     at: Text,
@@ -100,7 +104,7 @@ struct ChangeAt {
     loss: Option<Text>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Probes {
     interval: Option<Text>,
@@ -132,8 +136,17 @@ pub fn load(path: &Path) -> Result<Scenario, SpecError> {
 /// # Errors
 /// One line with the line in the text and what would be right.
 pub fn parse(text: &str, folder: &Path) -> Result<Scenario, SpecError> {
-    let file: File = toml::from_str(text).map_err(|e| syntax(text, &e))?;
-    let reader = Reader { text, folder };
+    scenario(text, folder, &file(text)?)
+}
+
+/// The file's parts, none of them looked at yet.
+pub(super) fn file(text: &str) -> Result<File, SpecError> {
+    toml::from_str(text).map_err(|e| syntax(text, &e))
+}
+
+/// The scenario that a file's parts make; `text` is for the lines in messages.
+pub(super) fn scenario(text: &str, folder: &Path, file: &File) -> Result<Scenario, SpecError> {
+    let reader = Reader { text, folder, variables: &file.variables };
     let mut s = Scenario::named(file.name.as_deref().unwrap_or_default());
     if let Some(x) = &file.seed {
         s.seed = reader.whole(x, "seed", 0, i64::MAX)? as u64;
@@ -148,7 +161,7 @@ pub fn parse(text: &str, folder: &Path) -> Result<Scenario, SpecError> {
     for p in file.protocols.iter().flatten() {
         s.protocols.push(reader.read(p, "protocols", Spec::parse)?);
     }
-    s.bottleneck = file.bottleneck.map(Spanned::into_inner);
+    s.bottleneck = file.bottleneck.as_ref().map(|b| b.get_ref().clone());
     for link in &file.link {
         s.links.push(reader.wire(link.get_ref(), reader.line(link))?);
     }
@@ -191,14 +204,18 @@ pub fn packet(text: &str) -> Result<u32, SpecError> {
     Ok(bytes.round() as u32)
 }
 
+/// Where a value stands that is in no file.
+pub(super) const ELSEWHERE: std::ops::Range<usize> = usize::MAX..usize::MAX;
+
 struct Reader<'a> {
     text: &'a str,
     folder: &'a Path,
+    variables: &'a BTreeMap<String, Spanned<i64>>,
 }
 
 impl Reader<'_> {
     fn line<T>(&self, x: &Spanned<T>) -> usize {
-        line_of(self.text, x.span().start)
+        if x.span() == ELSEWHERE { 0 } else { line_of(self.text, x.span().start) }
     }
 
     fn read<T>(
@@ -299,7 +316,10 @@ impl Reader<'_> {
         if g.name.is_none() && before.iter().any(|f| f.name == name) {
             name = format!("{name}-{}", index + 1);
         }
-        let count = g.count.as_ref().map_or(Ok(1), |n| self.whole(n, "count", 1, 1_000_000))?;
+        let count = g.count.as_ref().map_or(Ok(1), |n| {
+            let value = n.get_ref().value(self.variables).map_err(|e| at(self.line(n), e))?;
+            self.whole(&Spanned::new(n.span(), value), "count", 1, 1_000_000)
+        })?;
         let mut start = Duration::ZERO;
         self.set(&mut start, &g.start, "start", way::delay)?;
         let mut stagger = Duration::ZERO;

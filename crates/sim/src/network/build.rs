@@ -5,6 +5,7 @@ use crate::calendar::Calendar;
 use crate::flow::{Application, Flow, FlowStats, Timer};
 use crate::histogram::Histogram;
 use crate::meter::LinkMeter;
+use crate::result::MOST_BINS;
 use crate::series::FlowSeries;
 use crate::source::Source;
 use crate::spec::{FlowSpec, GroupSpec, MAX_FLOWS, NetworkSpec, SimError};
@@ -38,6 +39,7 @@ impl Network {
                 "{total} flows (transfers of web sources included) are more than {MAX_FLOWS}"
             )));
         }
+        let seconds = spec.end.since(spec.measure_from).as_nanos() / 1_000_000_000;
         let mut network = Network {
             calendar: Calendar::new(),
             nodes: Vec::with_capacity(spec.links.len()),
@@ -52,6 +54,7 @@ impl Network {
             time_s: Vec::new(),
             from: spec.measure_from,
             end: spec.end,
+            keep: (total as u64).saturating_mul(seconds) <= MOST_BINS,
             now: Time::ZERO,
             digest: 0,
             events: 0,

@@ -1,13 +1,14 @@
 //! From a network at its end to what was measured.
 
 use super::Network;
+use crate::flow::Span;
 use crate::result::{GroupResult, RunResult};
 use crate::spec::NetworkSpec;
 use narrows_base::Time;
 use narrows_path::queue;
 
 impl Network {
-    pub(super) fn finish(self, spec: &NetworkSpec) -> RunResult {
+    pub(super) fn finish(mut self, spec: &NetworkSpec) -> RunResult {
         let interval_s = spec.series.as_ref().map_or(1.0, |s| s.interval.as_secs_f64());
         let mut groups: Vec<GroupResult> = spec
             .groups
@@ -16,9 +17,12 @@ impl Network {
             .map(|(g, rtt)| GroupResult { name: g.name.clone(), flows: Vec::new(), rtt })
             .collect();
         let mut delivered_packets = 0;
-        for ((flow, route), a) in self.flows.iter().zip(&self.routes).zip(&self.applications) {
+        let span = Span { from: self.from, end: self.end, keep: self.keep };
+        let flows = self.flows.iter_mut().zip(&self.routes).zip(&self.applications);
+        for ((flow, route), a) in flows {
             delivered_packets += flow.receiver.delivered_packets();
-            let result = flow.stats.result(flow, a.start, self.from, self.end);
+            let mut stats = std::mem::take(&mut flow.stats);
+            let result = stats.result(flow, a, span);
             groups[route.group as usize].flows.push(result);
         }
         let mut series: Vec<_> =
@@ -30,7 +34,7 @@ impl Network {
         }
         let metered = spec.links.iter().enumerate().filter(|(_, l)| l.metered);
         let links = metered
-            .zip(&self.meters)
+            .zip(&mut self.meters)
             .map(|((i, l), m)| {
                 let managed = queue::is_managed(&l.config.queue);
                 m.result(&l.name, managed, capacity_bits(spec, i))

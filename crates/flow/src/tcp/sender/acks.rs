@@ -47,7 +47,7 @@ impl Sender {
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min(),
-            arrived: None,
+            arrived: self.arrived(p),
             newly_acked,
             newly_sacked,
             newly_delivered,
@@ -60,7 +60,7 @@ impl Sender {
             in_repair: was_in_repair,
             round: self.round,
             round_start,
-            marks: u32::from(p.has(Packet::ECE)),
+            marks: u32::from(self.ecn.echoed(p)),
             rate: self.rate_sample(now, sample),
         };
         self.controller.on_ack(&ack);
@@ -74,6 +74,15 @@ impl Sender {
         if outcome.lost.is_some() || outcome.begins || outcome.ends || outcome.restarts {
             self.tell_outcome(now, &outcome);
         }
+        if self.ecn.echoed(p) {
+            self.on_marked(now);
+        }
+    }
+
+    /// When the packet that triggered this ACK arrived, where the receiver tells.
+    #[inline]
+    fn arrived(&self, p: &Packet) -> Option<Time> {
+        self.receiver_stamps.then(|| p.arrived())
     }
 
     /// The SYN is answered: the first RTT sample, and data may flow.
@@ -128,7 +137,8 @@ impl Sender {
         let mut fresh: u64 = 0;
         // Delivery is counted after the board is updated: collect the newest.
         let mut newest: Option<Segment> = None;
-        for (from, to) in p.sack {
+        let blocks = if self.receiver_stamps { &p.sack[..2] } else { &p.sack[..] };
+        for &(from, to) in blocks {
             if to == 0 {
                 break;
             }
@@ -219,18 +229,43 @@ impl Sender {
         })
     }
 
-    #[cold]
-    fn tell_outcome(&mut self, now: Time, outcome: &Outcome) {
-        let repair = Repair {
+    fn episode(&self, now: Time) -> Repair {
+        Repair {
             now,
             flight: self.board.max - self.board.una,
             outstanding: self.outstanding(),
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
-        };
+        }
+    }
+
+    /// An acknowledgement echoes a router's mark (RFC 3168 section 6.1.2).
+    #[cold]
+    fn on_marked(&mut self, now: Time) {
+        if !self.ecn.may_react(self.board.una) {
+            return;
+        }
+        if self.controller.allowance().window < 2.0 {
+            // Nothing to reduce: the next packet waits as long as the retransmission timer.
+            self.ecn.pause = now + self.rtt.rto(self.backoffs);
+            if self.board.una < self.board.max {
+                self.arm_timer(now);
+            }
+        } else {
+            let episode = self.episode(now);
+            self.controller.on_marks(&episode);
+        }
+        self.counters.marks += 1;
+        self.ecn.reduced(self.board.max);
+    }
+
+    #[cold]
+    fn tell_outcome(&mut self, now: Time, outcome: &Outcome) {
+        let repair = self.episode(now);
         if outcome.ends {
             self.controller.on_repair_end(&repair);
         }
+        let window = self.controller.allowance().window;
         if let Some((segments, sent, transmissions, found_by)) = outcome.lost {
             let new_episode = outcome.begins || outcome.restarts;
             self.controller.on_loss(&Loss {
@@ -250,6 +285,9 @@ impl Sender {
             self.controller.on_repair(&repair);
             self.timed = None;
             self.arm_timer(now);
+        }
+        if self.controller.allowance().window < window && !outcome.restarts {
+            self.ecn.reduced(self.board.max);
         }
         if outcome.force.is_some() {
             self.forced = outcome.force;

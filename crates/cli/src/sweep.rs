@@ -1,0 +1,128 @@
+//! What `narrows sweep` does.
+
+use crate::Failure;
+use crate::args::Sweep;
+use crate::terminal::{Bar, STOP, catch_interrupt};
+use crate::work::{print, quoted};
+use narrows_base::SpecError;
+use narrows_flow::Preset;
+use narrows_lab::measure::MEASURES;
+use narrows_lab::scenario_file::Template;
+use narrows_lab::sweep::{self, About, Base, Control, Grid, Outcome, journal, shown, write};
+use narrows_lab::{Question, links, output, summary};
+use std::io::Write as _;
+
+/// `narrows sweep`.
+pub fn sweep(a: &Sweep) -> Result<(), Failure> {
+    let measure = a.measure.as_deref().map(measure).transpose()?;
+    output::check_folder(&a.out).map_err(Failure::Input)?;
+    let grid = Grid::read(base(a)?, &a.vary)?;
+    let sweep = sweep::Sweep::new(grid, a.seed, a.seeds)?;
+    let group = a.group.as_deref().map(|g| group(&sweep, g)).transpose()?;
+    std::fs::create_dir_all(&a.out).map_err(|e| unwritable(a, &e))?;
+    let (known, journal) = journal::open(&a.out, a.fresh).map_err(Failure::Input)?;
+    let mut runs = sweep.known(known);
+    let reused = runs.iter().flatten().flatten().count();
+    if reused > 0 {
+        let all = sweep.points.len() * sweep.seeds as usize;
+        let _ = writeln!(
+            std::io::stderr(),
+            "narrows: {reused} of {all} runs were already in {}; --fresh runs them again",
+            a.out.join(journal::NAME).display()
+        );
+    }
+    catch_interrupt();
+    let points = sweep.points.len();
+    let bar = Bar::new(format!("{points} points"));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let control = Control {
+        stop: &STOP,
+        progress: &|fraction, done| {
+            bar.tell(fraction);
+            bar.say(|| format!("{done} of {points} points"));
+        },
+        jobs: a.jobs.unwrap_or(cores),
+    };
+    let ran = sweep.execute(&mut runs, journal, &control);
+    bar.finish();
+    ran.map_err(Failure::Outside)?;
+    if runs.iter().flatten().all(Option::is_none) {
+        return Err(Failure::Interrupted);
+    }
+    let about = About {
+        command_line: crate::work::command_line(),
+        base_line: base_line(),
+        measure: measure.unwrap_or(sweep.usual_measure()),
+        group: group.unwrap_or(sweep.usual_group()),
+    };
+    let outcome = Outcome::new(&sweep, &runs, about);
+    let files = write::all(&outcome, &a.out).map_err(Failure::Outside)?;
+    if a.json {
+        let json = sweep::json::outcome(&outcome);
+        return print(&(serde_json::to_string_pretty(&json).unwrap_or_default() + "\n"));
+    }
+    let mut text = shown::table(&outcome);
+    for note in &outcome.notes {
+        text += &format!("\n{}\n", summary::wrapped(&format!("Note: {note}."), 96));
+    }
+    let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+    print(&format!("{text}\nWrote {}\n", names.join(", ")))
+}
+
+fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {
+    let why = narrows_lab::way::plain(e);
+    Failure::Input(format!("--out {}: cannot create the folder: {why}", a.out.display()))
+}
+
+fn base(a: &Sweep) -> Result<Base, SpecError> {
+    if let Some(path) = &a.scenario {
+        return Ok(Base::File(Box::new(Template::load(path)?)));
+    }
+    let usual = Question::default();
+    Ok(Base::Link(Box::new(Question {
+        link: a.link.clone().unwrap_or_else(|| links::DEFAULT.into()),
+        protocols: a.protocols.clone().unwrap_or_else(|| "cubic".into()),
+        flows: a.flows.unwrap_or(1),
+        against: a.against.clone(),
+        reverse: a.reverse.clone(),
+        duration: a.duration.unwrap_or(usual.duration),
+        warmup: a.warmup.unwrap_or(usual.warmup),
+        stagger: a.stagger.unwrap_or(usual.stagger),
+        packet: a.packet.unwrap_or(usual.packet),
+        preset: a.preset.unwrap_or(Preset::Rfc),
+        ..usual
+    })))
+}
+
+fn measure(name: &str) -> Result<usize, SpecError> {
+    let names: Vec<&str> = MEASURES.iter().map(|m| m.name).collect();
+    let found = names.iter().position(|n| *n == name);
+    found.ok_or_else(|| SpecError::unknown("measure", name, &names).at("--measure"))
+}
+
+fn group(sweep: &sweep::Sweep, name: &str) -> Result<usize, SpecError> {
+    let names: Vec<&str> = sweep.groups.iter().map(String::as_str).collect();
+    let found = names.iter().position(|n| *n == name);
+    found.ok_or_else(|| SpecError::unknown("group", name, &names).at("--group"))
+}
+
+/// The command without what varies and where it goes, so that a report can name the command that
+/// draws one of its points.
+fn base_line() -> String {
+    const WITH_VALUE: &[&str] = &["--vary", "--out", "--measure", "--group", "--jobs"];
+    const ALONE: &[&str] = &["--json", "--fresh"];
+    let mut words = vec!["narrows".to_string()];
+    let mut skip = false;
+    for word in std::env::args_os().skip(1) {
+        let word = word.to_string_lossy();
+        let joined = word.split_once('=').is_some_and(|(flag, _)| WITH_VALUE.contains(&flag));
+        if !std::mem::take(&mut skip) && !joined && !ALONE.contains(&word.as_ref()) {
+            if WITH_VALUE.contains(&word.as_ref()) {
+                skip = true;
+            } else {
+                words.push(quoted(&word));
+            }
+        }
+    }
+    words.join(" ")
+}

@@ -1,0 +1,159 @@
+//! TCP-Jersey: Xu, Tian and Ansari, IEEE JSAC 22(4), 2004; as described by S2 section III.
+//!
+//! Senses routers' marks (ECN, best from the queue `cw`) and the rate at which ACKs return. Sets
+//! the window: growth as Reno's. A mark sets ssthresh, and the window with it, to what the
+//! estimated rate carries in a round trip; a loss without a mark is taken for the radio's and is
+//! repaired with the window as it is. A timeout starts anew below that ssthresh.
+//!
+//! The estimator, S2's lost equation: R = (K RTT R' + L) / (t - t' + K RTT) at an ACK that comes
+//! t - t' after the one before and stands for L segments; RTT is the smoothed one, K is 1. ACKs of
+//! L every T move it by T/(T + RTT) of the way to L/T. New Jersey (the same authors, Computer
+//! Networks 47, 2005) takes the receiver's times of arrival for t, so that ACKs may bunch up.
+//!
+//! Where the paper is silent or known at second hand only: L counts duplicates as Westwood does.
+//! The optimum window RTT R is latched once per round trip, at every ACK before the first latch.
+//! Marks call for a reaction once per window, as ECN's do (the flow sees to it). The reaction comes
+//! after the ACK's own growth instead of before it. It never widens the window unless
+//! `assign=always`, the simulator ns-3's reading. Nothing falls below two segments.
+
+use crate::westwood::AckedCount;
+use crate::{Ack, Allowance, Controller, Environment, Repair, Restart, bounded, positive};
+use narrows_base::card::Kind;
+use narrows_base::units::Unit;
+use narrows_base::{Card, Duration, Param, Settings, Status, Time};
+
+/// The index card.
+pub const CARD: Card = Card {
+    name: "jersey",
+    summary: "takes unmarked losses for the radio's; a mark sets the window to the measured rate",
+    source: "Xu, Tian and Ansari 2004; S2 section III",
+    senses: "routers' marks, rate of returning ACKs",
+    sets: "window: +1 segment per RTT; rate times RTT after a mark, as it was after a loss",
+    params: &[
+        Param {
+            name: "estimator",
+            help: "whose times: the ACKs', or the arrivals' by the receiver's clock (receiver-stamps=on; without them the ACKs')",
+            kind: Kind::Choice(&["jersey", "new-jersey"]),
+            origin: "Xu, Tian and Ansari 2004; 2005",
+        },
+        Param {
+            name: "k",
+            help: "round trips over which the rate is averaged",
+            kind: Kind::Number { unit: Unit::None, min: 0.01, max: 1000.0, default: 1.0 },
+            origin: "Xu, Tian and Ansari 2004",
+        },
+        Param {
+            name: "assign",
+            help: "whether a mark may also widen the window",
+            kind: Kind::Choice(&["min", "always"]),
+            origin: "as Westwood's cut; always in the paper's pseudo-code and in ns-3",
+        },
+        Param {
+            name: "latch",
+            help: "when the optimum window is taken from the estimate",
+            kind: Kind::Choice(&["round", "ack"]),
+            origin: "S2 section III: once per round trip",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+/// Builds it.
+pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    Box::new(Jersey {
+        cwnd: bounded(environment.initial_window, 1.0),
+        ssthresh: environment.initial_ssthresh,
+        by_receiver: settings.choice("estimator") == "new-jersey",
+        may_widen: settings.choice("assign") == "always",
+        every_ack: settings.choice("latch") == "ack",
+        counter: AckedCount::default(),
+        rate: RateEstimate { k: settings.number("k"), per_second: 0.0, last: None },
+        optimum: 0.0,
+    })
+}
+
+/// ABE, the available bandwidth estimate.
+#[derive(Debug)]
+struct RateEstimate {
+    /// Round trips in the average.
+    k: f64,
+    /// Segments per second.
+    per_second: f64,
+    last: Option<Time>,
+}
+
+impl RateEstimate {
+    /// An ACK of time `t` stands for `segments`.
+    fn acked(&mut self, t: Time, segments: u64, srtt: Duration) {
+        let Some(last) = self.last else {
+            self.last = Some(t);
+            return;
+        };
+        // Overtaken arrivals take no time.
+        let gap = t.since(last).as_secs_f64();
+        let window = self.k * positive(srtt);
+        let rate = (window * self.per_second + segments as f64) / (gap + window);
+        self.per_second = bounded(rate, 0.0);
+        self.last = Some(t.max(last));
+    }
+}
+
+#[derive(Debug)]
+struct Jersey {
+    cwnd: f64,
+    ssthresh: f64,
+    by_receiver: bool,
+    may_widen: bool,
+    every_ack: bool,
+    counter: AckedCount,
+    rate: RateEstimate,
+    /// The optimum window (ownd) in segments, latched; 0 before the first.
+    optimum: f64,
+}
+
+impl Controller for Jersey {
+    fn on_ack(&mut self, ack: &Ack) {
+        let segments = self.counter.count(ack);
+        let time = if self.by_receiver { ack.arrived.unwrap_or(ack.now) } else { ack.now };
+        self.rate.acked(time, segments, ack.srtt);
+        if ack.round_start || self.every_ack || self.optimum <= 0.0 {
+            self.optimum = bounded(self.rate.per_second * positive(ack.srtt), 0.0);
+        }
+        // Marked ACKs widen, too: the reaction is all that a mark does.
+        if ack.newly_acked > 0 && !ack.in_repair && ack.window_limited {
+            let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
+            self.cwnd = bounded(self.cwnd + growth, 1.0);
+        }
+    }
+
+    fn on_repair(&mut self, _repair: &Repair) {
+        // Explicit retransmit: a loss alone is no congestion. With a mark, `on_marks` follows.
+    }
+
+    fn on_marks(&mut self, _repair: &Repair) {
+        self.ssthresh = self.optimum.max(2.0);
+        self.cwnd = if self.may_widen { self.ssthresh } else { self.cwnd.min(self.ssthresh) };
+    }
+
+    fn on_restart(&mut self, _restart: &Restart) {
+        self.ssthresh = self.optimum.max(2.0);
+        self.cwnd = 1.0;
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::window(self.cwnd)
+    }
+
+    fn ssthresh(&self) -> Option<f64> {
+        Some(self.ssthresh)
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("bandwidth", self.rate.per_second);
+        put("optimum", self.optimum);
+    }
+}
+
+#[cfg(test)]
+#[path = "jersey_tests.rs"]
+mod tests;

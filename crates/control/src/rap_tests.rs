@@ -1,0 +1,159 @@
+use crate::story::{Story, build};
+use crate::{Fate, Sent};
+use narrows_base::{Duration, Time};
+
+/// RTT 100 ms, packets of 1000 bytes.
+struct Ride {
+    story: Story,
+    seq: u64,
+}
+impl Ride {
+    fn new(spec: &str) -> Ride {
+        let mut story = Story::new(build(spec));
+        story.gap = Duration::ZERO;
+        Ride { story, seq: 0 }
+    }
+    fn packets_per_s(&self) -> f64 {
+        self.story.controller.allowance().rate.unwrap().as_bps() as f64 / 8000.0
+    }
+    fn send(&mut self, packets: u64) {
+        for _ in 0..packets {
+            let now = self.story.now;
+            self.story.controller.on_sent(&Sent {
+                now,
+                bytes: 1000,
+                outstanding: 5,
+                retransmission: false,
+                last_waiting: false,
+            });
+        }
+    }
+    fn ack(&mut self) {
+        let ack = self.story.ack(1, false);
+        self.story.controller.on_ack(&ack);
+    }
+    fn fate(&mut self, sent: Time, lost: bool, marked: bool) {
+        let (now, seq) = (self.story.now, self.seq);
+        self.seq += 1;
+        self.story.controller.on_fate(&Fate { now, seq, sent, bytes: 1000, lost, marked });
+    }
+    /// To the next tick, and over it.
+    fn tick(&mut self) {
+        self.story.now = self.story.controller.next_tick();
+        self.story.controller.on_tick(self.story.now);
+    }
+    /// A round trip with packets as the rate wants them, and their ACKs.
+    fn round(&mut self) {
+        let packets = (self.packets_per_s() * 0.1 + 0.5) as u64;
+        self.send(packets);
+        self.ack();
+        self.tick();
+    }
+}
+
+#[test]
+fn the_rate_begins_at_a_packet_a_second_then_one_per_round_trip() {
+    let mut r = Ride::new("rap");
+    assert_eq!(r.packets_per_s(), 1.0);
+    r.send(1);
+    r.ack();
+    assert_eq!(r.packets_per_s(), 10.0);
+}
+
+#[test]
+fn each_round_trip_adds_a_packet_per_round_trip() {
+    let mut r = Ride::new("rap");
+    r.ack();
+    for n in 2..40 {
+        let before = r.story.now;
+        r.round();
+        assert_eq!(r.story.now.since(before), Duration::from_millis(100));
+        assert_eq!(r.packets_per_s(), 10.0 * f64::from(n));
+    }
+}
+
+#[test]
+fn a_source_that_uses_less_than_half_of_its_rate_earns_no_more() {
+    let mut r = Ride::new("rap");
+    r.ack();
+    for _ in 0..9 {
+        r.round();
+    }
+    assert_eq!(r.packets_per_s(), 100.0);
+    for (packets, after) in [(4, 100.0), (0, 100.0), (5, 110.0)] {
+        r.send(packets);
+        r.ack();
+        r.tick();
+        assert_eq!(r.packets_per_s(), after, "{packets} of 10");
+    }
+}
+
+#[test]
+fn a_loss_halves_and_the_rest_of_its_flight_is_not_paid_again() {
+    for (lost, marked) in [(true, false), (false, true)] {
+        let mut r = Ride::new("rap");
+        r.ack();
+        for _ in 0..9 {
+            r.round();
+        }
+        let flight = r.story.now;
+        r.story.now += Duration::from_millis(100);
+        r.fate(flight, lost, marked);
+        assert_eq!(r.packets_per_s(), 50.0);
+        r.story.now += Duration::from_millis(10);
+        r.fate(flight + Duration::from_millis(20), lost, marked);
+        r.fate(flight + Duration::from_millis(100), lost, marked);
+        assert_eq!(r.packets_per_s(), 50.0, "left before the rate was halved");
+        r.fate(flight + Duration::from_millis(101), lost, marked);
+        assert_eq!(r.packets_per_s(), 25.0);
+        // And the next step is a round trip after that.
+        let cut = r.story.now;
+        r.ack();
+        assert_eq!(r.story.controller.next_tick().since(cut), Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_silence_halves_once_for_each_packet_that_waits_in_vain() {
+    let mut r = Ride::new("rap");
+    r.ack();
+    for _ in 0..9 {
+        r.round();
+    }
+    r.ack();
+    // 1.2 SRTT after the last ACK; the step between earns nothing.
+    let last = r.story.now;
+    r.tick();
+    r.tick();
+    assert_eq!(r.story.now.since(last), Duration::from_millis(120));
+    assert_eq!(r.packets_per_s(), 50.0);
+    r.tick();
+    assert_eq!(r.packets_per_s(), 50.0, "a step; nothing new is out");
+    for _ in 0..30 {
+        r.send(1);
+        let sent = r.story.now;
+        while r.story.now.since(sent) < Duration::from_millis(120) {
+            r.tick();
+        }
+    }
+    assert!((r.packets_per_s() - 1.0 / 64.0).abs() < 1e-3, "never below one packet in 64 s");
+    // The path is back: one ACK is enough to climb again.
+    r.ack();
+    r.tick();
+    assert!(r.packets_per_s() > 10.0, "{}", r.packets_per_s());
+}
+
+#[test]
+fn fine_grain_follows_a_long_round_trip_at_once() {
+    for (spec, slower) in [("rap", false), ("rap(fine-grain=on)", true)] {
+        let mut r = Ride::new(spec);
+        r.ack();
+        for _ in 0..9 {
+            r.round();
+        }
+        let before = r.packets_per_s();
+        r.story.rtt = Duration::from_millis(200);
+        r.ack();
+        assert_eq!(r.packets_per_s() < 0.6 * before, slower, "{spec}");
+    }
+}

@@ -1,0 +1,118 @@
+//! What a receiver learns of its path's own delay, for [`super::wireless`].
+
+use super::told::Told;
+use crate::Arrival;
+
+/// Share of the least RTT by which R1 lies above it.
+const SHARE: f64 = 0.12;
+/// Or so many packets' transmission times.
+const PACKETS: f64 = 3.0;
+/// Or so many seconds.
+const LEAST: f64 = 0.002;
+/// Or so many times the noise; and the gain of its mean.
+const NOISE: f64 = 2.0;
+const NOISE_GAIN: f64 = 1.0 / 16.0;
+/// Kept of the allowance every [`SLOT`] seconds.
+const FORGET: f64 = 0.9;
+/// A slot of the sliding minimum, in seconds.
+const SLOT: f64 = 5.0;
+/// Slots of it.
+const SLOTS: usize = 6;
+/// Packets before the least of them is believed.
+const FEW: u32 = 2;
+
+/// What is known of the path's own delay.
+#[derive(Debug, Default)]
+pub(super) struct Path {
+    /// Receiver's clock minus sender's, in seconds: only differences mean something.
+    base: Least,
+    rtt: Least,
+    /// Time between packets that stood in one queue: a packet's transmission time.
+    between: Least,
+    slot_since: f64,
+    last: f64,
+    begun: bool,
+    /// Least delay of this and the last half RTT, and packets of this one.
+    now: Option<f64>,
+    past: Option<f64>,
+    few: u32,
+    half_since: f64,
+    /// Smoothed difference between one half RTT's least delay and the next's, in seconds.
+    noise: f64,
+    /// Delay above the base, in seconds.
+    pub queued: f64,
+    /// Delay above the base that is not ours.
+    pub foreign: f64,
+}
+
+impl Path {
+    /// A packet arrived.
+    pub fn observe(&mut self, a: &Arrival, told: &Told) {
+        let now = a.now.as_secs_f64();
+        let way = (i128::from(a.now.as_nanos()) - i128::from(a.sent.as_nanos())) as f64 * 1e-9;
+        if !self.begun {
+            (self.begun, self.slot_since, self.half_since) = (true, now, now);
+        } else if now > self.last {
+            self.between.take(now - self.last);
+        }
+        self.last = now;
+        if now - self.slot_since >= SLOT {
+            self.slot_since = now;
+            self.base.age();
+            self.rtt.age();
+            self.between.age();
+            self.foreign *= FORGET;
+        }
+        self.base.take(way);
+        if told.rtt > 0.0 {
+            self.rtt.take(told.rtt);
+        }
+        self.now = Some(self.now.map_or(way, |x| x.min(way)));
+        self.few += 1;
+        if self.few >= FEW && now - self.half_since >= told.srtt / 2.0 {
+            let least = self.now.take().unwrap_or(way);
+            if let Some(past) = self.past {
+                self.noise += NOISE_GAIN * ((least - past).abs() - self.noise);
+            }
+            let both = self.past.map_or(least, |x| x.min(least));
+            self.queued = (both - self.base.least().unwrap_or(both)).max(0.0);
+            self.past = Some(least);
+            (self.few, self.half_since) = (0, now);
+        }
+    }
+    fn least_rtt(&self) -> f64 {
+        self.rtt.least().unwrap_or(0.0)
+    }
+    /// How far R1 lies above the base and the allowance, in seconds.
+    pub fn margin(&self) -> f64 {
+        let packets = PACKETS * self.between.least().unwrap_or(0.0);
+        let path = SHARE * self.least_rtt();
+        let noise = NOISE * self.noise;
+        // A slow flow's packets may never stand in one queue, and a queue that comes and goes is no
+        // noise: not more than an RTT is believed.
+        path.max(packets.max(noise).min(self.least_rtt())).max(LEAST)
+    }
+}
+
+/// A minimum over the last [`SLOTS`] slots of time.
+#[derive(Debug, Default)]
+struct Least {
+    slots: [Option<f64>; SLOTS],
+}
+
+impl Least {
+    fn take(&mut self, x: f64) {
+        let slot = &mut self.slots[0];
+        *slot = Some(slot.map_or(x, |s| s.min(x)));
+    }
+    /// The next slot begins; the oldest is forgotten, unless nothing else is known.
+    fn age(&mut self) {
+        if self.slots[..SLOTS - 1].iter().any(Option::is_some) {
+            self.slots.rotate_right(1);
+            self.slots[0] = None;
+        }
+    }
+    fn least(&self) -> Option<f64> {
+        self.slots.iter().flatten().copied().reduce(f64::min)
+    }
+}

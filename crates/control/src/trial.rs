@@ -1,0 +1,194 @@
+//! A trial: any controller of the list, halves included, under whatever may legally happen to it.
+//!
+//! Property tests and the fuzz target share it: bytes become an environment and a list of events
+//! ([`Trial::from_bytes`]), [`Trial::put`] tells a controller of them and panics where it breaks
+//! what every controller must keep. After each event:
+//!
+//! - the allowance is a window that is not negative, and finite unless a rate is given; a rate
+//!   above zero; under TCP, which has no other way to go on, a window of at least one;
+//! - ssthresh is at least one, nothing to watch is NaN, advice is made of finite numbers;
+//! - a tick that has come moves on after a few calls, at either half.
+//!
+//! And whatever happened: if nothing comes back any more, only time passes, another packet may
+//! leave within the hour. (ns-2's rates have no floor: where its dialect is spoken, any will do.)
+
+mod decode;
+mod tell;
+#[cfg(test)]
+mod tests;
+
+use crate::{Controller, Entry, Environment, ReceiverHalf};
+use narrows_base::card::Kind;
+use narrows_base::{Duration, Param, Settings, Spec, Time};
+use tell::Connection;
+
+/// Calls after which a tick that has come must have moved on, at one instant.
+const MOST_CALLS: u32 = 1000;
+/// Ticks that are tried in the silent hour.
+const MOST_TICKS: u32 = 200_000;
+/// The silence after which another packet must have left.
+const SILENCE: Duration = Duration::from_secs(3600);
+
+/// What a controller is put through.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// What it knows at the start.
+    pub environment: Environment,
+    /// What happens, each after a pause in nanoseconds.
+    pub events: Vec<(u64, Event)>,
+}
+
+/// One thing that happens; times and counts are wide on purpose.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)] // The fields are those of the events in `crate::event`.
+pub enum Event {
+    Sent { retransmission: bool, last_waiting: bool },
+    Ack { advance: u64, sacked: u64, rtt: u64, flags: u8, sampled: u64, arrived: u64 },
+    Loss { segments: u64, age: u64, transmissions: u32, how: u8 },
+    Repair,
+    RepairEnd,
+    Restart { timeout: bool, backoffs: u32 },
+    Marks,
+    Fate { lost: bool, marked: bool },
+    Advised { words: Vec<u32>, rtt: u64 },
+    Tick,
+    Arrival { step: Step, marked: bool, sent_ago: u64, words: Vec<u32> },
+    ReceiverTick,
+    Report { rtt: u64 },
+}
+
+/// Where an arriving packet's number lies.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Step {
+    /// The next.
+    Next,
+    /// So many left out.
+    Ahead(u64),
+    /// So many below the highest: late, or a duplicate.
+    Behind(u64),
+}
+
+/// An entry with every choice taken once, and every number at its default, least and most.
+pub fn variants(entry: &Entry) -> Vec<Settings> {
+    let name = entry.card.name;
+    let mut specs = vec![name.to_owned()];
+    for p in entry.card.params {
+        match p.kind {
+            Kind::Choice(words) => {
+                specs.extend(words.iter().map(|w| format!("{name}({}={w})", p.name)));
+            }
+            Kind::Number { unit, min, max, .. } => {
+                for x in [min, max] {
+                    specs.push(format!("{name}({}={})", p.name, unit.show(x)));
+                }
+            }
+            Kind::Integers => {}
+        }
+    }
+    let read = |s: &String| entry.read(&Spec::parse(s).expect("well formed")).expect("legal");
+    specs.iter().map(read).collect()
+}
+
+impl Trial {
+    /// Puts a controller through it.
+    ///
+    /// # Panics
+    /// Where the controller does not keep what every controller must.
+    pub fn put(&self, entry: &Entry, settings: &Settings) {
+        let name = entry.card.name;
+        let mut sender = (entry.build)(settings, &self.environment);
+        let mut receiver = entry.receiver.map(|build| build(settings, &self.environment));
+        let strict = self.permits(&*sender, 0) && !self.speaks_ns2(entry, settings);
+        let mut connection = Connection::new(name, self.environment.packet_bytes);
+        check(&*sender, name);
+        for (pause, event) in &self.events {
+            connection.tell(&mut *sender, &mut receiver, *pause, event);
+            check(&*sender, name);
+            if let Some(half) = &mut receiver {
+                check_receiver(&mut **half, connection.now, name);
+            }
+        }
+        // A user may ask for a packet in three hours. Otherwise the silence has an end.
+        if strict {
+            self.silence(&mut *sender, &connection, name);
+        }
+    }
+
+    fn speaks_ns2(&self, entry: &Entry, settings: &Settings) -> bool {
+        let is_choice = |p: &&Param| matches!(p.kind, Kind::Choice(_));
+        let mut choices = entry.card.params.iter().filter(is_choice);
+        self.environment.ns2 || choices.any(|p| settings.choice(p.name) == "ns2")
+    }
+
+    /// Whether, with `flight` packets out, another may leave within the hour.
+    fn permits(&self, sender: &dyn Controller, flight: u64) -> bool {
+        let allowance = sender.allowance();
+        let bits = f64::from(self.environment.packet_bytes) * 8.0;
+        let soon = allowance.rate.is_none_or(|r| bits / r.as_bps() as f64 <= SILENCE.as_secs_f64());
+        allowance.window as u64 > flight && soon
+    }
+
+    /// Nothing comes back any more: ticks, and the endpoint's timer where the controller has none.
+    fn silence(&self, sender: &mut dyn Controller, connection: &Connection, name: &str) {
+        let end = connection.now + SILENCE;
+        let (mut now, mut flight) = (connection.now, connection.outstanding);
+        let own = sender.keeps_own_timer();
+        let mut timer = if own { Time::NEVER } else { now + Duration::from_secs(1) };
+        let mut backoffs = 0;
+        for _ in 0..MOST_TICKS {
+            if self.permits(sender, flight) {
+                return;
+            }
+            let next = sender.next_tick().max(now).min(timer);
+            if next > end {
+                break;
+            }
+            now = next;
+            if timer <= now {
+                backoffs += 1;
+                sender.on_restart(&connection.restart(now, flight, backoffs));
+                flight = 0;
+                timer = now + Duration::from_secs(1 << backoffs.min(6));
+            } else {
+                due(sender, now, name);
+            }
+            check(sender, name);
+        }
+        let allowance = sender.allowance();
+        panic!("{name}: silent for ever at {now:?}, {flight} in flight, {allowance:?}");
+    }
+}
+
+/// Hands over the tick that has come, until it moves on.
+fn due(sender: &mut dyn Controller, now: Time, name: &str) {
+    let mut calls = 0;
+    while sender.next_tick() <= now {
+        sender.on_tick(now);
+        calls += 1;
+        assert!(calls < MOST_CALLS, "{name}: stuck at a tick of {:?}", sender.next_tick());
+    }
+}
+
+fn check(sender: &dyn Controller, name: &str) {
+    let allowance = sender.allowance();
+    let least = if sender.for_datagrams() { 0.0 } else { 1.0 };
+    assert!(allowance.window >= least, "{name}: {allowance:?}");
+    assert!(allowance.window.is_finite() || allowance.rate.is_some(), "{name}: {allowance:?}");
+    assert!(allowance.rate.is_none_or(|r| r.as_bps() > 0), "{name}: {allowance:?}");
+    assert!(sender.ssthresh().is_none_or(|s| s >= 1.0), "{name}: {:?}", sender.ssthresh());
+    sender.watch(&mut |watched, value| assert!(!value.is_nan(), "{name}: {watched} is {value}"));
+    check_words(sender.advice().words(), name);
+}
+
+fn check_receiver(half: &mut dyn ReceiverHalf, now: Time, name: &str) {
+    check_words(half.advice(now).words(), name);
+    half.watch(&mut |watched, value| assert!(!value.is_nan(), "{name}: {watched} is {value}"));
+}
+
+fn check_words(words: &[u32], name: &str) {
+    for word in words {
+        let number = f32::from_bits(*word);
+        assert!(number.is_finite() && number >= 0.0, "{name}: says {number}");
+    }
+}

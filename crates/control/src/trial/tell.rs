@@ -1,0 +1,244 @@
+//! Telling halves of an event as a flow would: legal, whatever was drawn.
+
+use super::{Event, MOST_CALLS, Step, due};
+use crate::{Ack, Advice, Advised, Arrival, Controller, Fate, Loss, LossFoundBy, RateSample};
+use crate::{ReceiverHalf, Repair, Restart, Sent};
+use narrows_base::{Duration, Time};
+use std::collections::VecDeque;
+
+/// Numbers from here up never reach a receiver half.
+const END_OF_NUMBERS: u64 = u64::MAX / 2;
+
+/// What the flow keeps of a connection, so that the events are legal.
+pub(super) struct Connection {
+    pub now: Time,
+    pub outstanding: u64,
+    name: &'static str,
+    bytes: u32,
+    delivered: u64,
+    round: u64,
+    rtt: Option<Duration>,
+    min_rtt: Duration,
+    /// Packets whose fate is not told: when they left; the first one's number.
+    fateless: VecDeque<Time>,
+    resolved: u64,
+    /// The receiver's: one above the highest number.
+    next: u64,
+}
+
+impl Connection {
+    pub fn new(name: &'static str, bytes: u32) -> Connection {
+        Connection {
+            now: Time::ZERO,
+            outstanding: 0,
+            name,
+            bytes,
+            delivered: 0,
+            round: 0,
+            rtt: None,
+            min_rtt: Duration::MAX,
+            fateless: VecDeque::new(),
+            resolved: 0,
+            next: 0,
+        }
+    }
+
+    fn srtt(&self) -> Duration {
+        self.rtt.unwrap_or(Duration::ZERO)
+    }
+    fn episode(&self) -> Repair {
+        Repair {
+            now: self.now,
+            flight: self.outstanding,
+            outstanding: self.outstanding,
+            min_rtt: self.min_rtt,
+            srtt: self.srtt(),
+        }
+    }
+    pub fn restart(&self, now: Time, flight: u64, backoffs: u32) -> Restart {
+        let (min_rtt, srtt) = (self.min_rtt, self.srtt());
+        Restart { now, flight, timeout: true, backoffs, min_rtt, srtt }
+    }
+    fn take_rtt(&mut self, rtt: u64) -> Duration {
+        let rtt = Duration::from_nanos(rtt);
+        self.min_rtt = self.min_rtt.min(rtt);
+        self.rtt = Some(rtt);
+        rtt
+    }
+
+    pub fn tell(
+        &mut self,
+        sender: &mut dyn Controller,
+        receiver: &mut Option<Box<dyn ReceiverHalf>>,
+        pause: u64,
+        event: &Event,
+    ) {
+        self.now += Duration::from_nanos(pause);
+        let now = self.now;
+        match event {
+            Event::Arrival { .. } | Event::ReceiverTick | Event::Report { .. } => {
+                if let Some(receiver) = receiver {
+                    self.tell_receiver(sender, &mut **receiver, event);
+                }
+            }
+            Event::Sent { retransmission, last_waiting } => {
+                self.send(sender, *retransmission, *last_waiting);
+            }
+            Event::Ack { .. } => self.acknowledge(sender, event),
+            Event::Loss { segments, age, transmissions, how } => {
+                let sent = Time::from_nanos(now.as_nanos().saturating_sub(*age));
+                let found_by = match how % 4 {
+                    0 => LossFoundBy::Duplicates,
+                    1 => LossFoundBy::Sack,
+                    2 => LossFoundBy::Clock,
+                    _ => LossFoundBy::Timeout,
+                };
+                sender.on_loss(&Loss {
+                    now,
+                    segments: *segments,
+                    sent,
+                    transmissions: *transmissions,
+                    found_by,
+                    new_episode: *transmissions == 1,
+                });
+            }
+            Event::Repair => sender.on_repair(&self.episode()),
+            Event::RepairEnd => sender.on_repair_end(&self.episode()),
+            Event::Marks => sender.on_marks(&self.episode()),
+            Event::Restart { timeout, backoffs } => {
+                let restart = self.restart(now, self.outstanding, *backoffs);
+                sender.on_restart(&Restart { timeout: *timeout, ..restart });
+            }
+            Event::Fate { lost, marked } => {
+                if self.fateless.is_empty() {
+                    self.send(sender, false, false);
+                }
+                if let Some(sent) = self.fateless.pop_front() {
+                    let (seq, bytes) = (self.resolved, self.bytes);
+                    self.resolved += 1;
+                    let marked = *marked && !lost;
+                    sender.on_fate(&Fate { now, seq, sent, bytes, lost: *lost, marked });
+                }
+            }
+            Event::Advised { words, rtt } => {
+                self.advise(sender, Advice::from_words(words), *rtt);
+            }
+            Event::Tick => due(sender, now, self.name),
+        }
+    }
+
+    fn send(&mut self, sender: &mut dyn Controller, retransmission: bool, last_waiting: bool) {
+        self.outstanding += 1;
+        if !retransmission {
+            self.fateless.push_back(self.now);
+        }
+        sender.on_sent(&Sent {
+            now: self.now,
+            bytes: self.bytes,
+            outstanding: self.outstanding,
+            retransmission,
+            last_waiting,
+        });
+    }
+
+    fn acknowledge(&mut self, sender: &mut dyn Controller, event: &Event) {
+        let Event::Ack { advance, sacked, rtt, flags, sampled, arrived } = *event else { return };
+        let flag = |bit: u8| flags & (1 << bit) != 0;
+        let rtt = self.take_rtt(rtt);
+        let prior_outstanding = self.outstanding;
+        self.outstanding = self.outstanding.saturating_sub(advance + sacked);
+        self.delivered += advance + sacked;
+        self.round += u64::from(flag(0));
+        // What is sampled was delivered.
+        let sampled = sampled.max(1).min(self.delivered);
+        let rate = RateSample {
+            delivered: sampled,
+            interval: rtt,
+            prior_delivered: self.delivered - sampled,
+            total_delivered: self.delivered,
+            app_limited: flag(1),
+        };
+        sender.on_ack(&Ack {
+            now: self.now,
+            rtt,
+            rtt_unambiguous: flag(2),
+            srtt: rtt,
+            rttvar: Duration::ZERO,
+            min_rtt: self.min_rtt,
+            arrived: flag(7).then(|| Time::from_nanos(arrived)),
+            newly_acked: advance,
+            newly_sacked: sacked,
+            newly_delivered: advance + sacked,
+            duplicate: advance == 0,
+            sent_since: self.outstanding,
+            flight: self.outstanding,
+            outstanding: self.outstanding,
+            prior_outstanding,
+            window_limited: flag(3),
+            in_repair: flag(4),
+            round: self.round,
+            round_start: flag(0),
+            marks: u32::from(flag(5)),
+            rate: (flag(6) && advance + sacked > 0).then_some(rate),
+        });
+    }
+
+    fn advise(&mut self, sender: &mut dyn Controller, advice: Advice, rtt: u64) {
+        if advice.is_empty() {
+            return;
+        }
+        let rtt = self.take_rtt(rtt);
+        let now = self.now;
+        sender.on_advice(&Advised { now, advice, rtt, srtt: rtt, rttvar: Duration::ZERO });
+    }
+
+    fn tell_receiver(
+        &mut self,
+        sender: &mut dyn Controller,
+        receiver: &mut dyn ReceiverHalf,
+        event: &Event,
+    ) {
+        let now = self.now;
+        match event {
+            Event::Arrival { step, marked, sent_ago, words } => {
+                let (seq, duplicate) = match *step {
+                    Step::Next => (self.next, false),
+                    Step::Ahead(n) => (self.next.saturating_add(n), false),
+                    // Whether it came before is as good as drawn.
+                    Step::Behind(n) => (self.next.saturating_sub(n + 1), n % 2 == 0),
+                };
+                let seq = seq.min(END_OF_NUMBERS - 1);
+                let duplicate =
+                    duplicate && self.next > 0 || seq < self.next && self.next > 1 << 62;
+                self.next = self.next.max(seq + 1);
+                // A packet says what its sender half says, or anything.
+                let advice =
+                    if words.is_empty() { sender.advice() } else { Advice::from_words(words) };
+                receiver.on_arrival(&Arrival {
+                    now,
+                    seq,
+                    sent: Time::from_nanos(now.as_nanos().wrapping_sub(*sent_ago)),
+                    bytes: self.bytes,
+                    marked: *marked,
+                    duplicate,
+                    advice,
+                });
+            }
+            // Nothing has come: the endpoint does not ask.
+            _ if self.next == 0 => {}
+            Event::Report { rtt } => {
+                let advice = receiver.advice(now);
+                self.advise(sender, advice, *rtt);
+            }
+            _ => {
+                let mut calls = 0;
+                while receiver.next_tick() <= now {
+                    receiver.on_tick(now);
+                    calls += 1;
+                    let tick = receiver.next_tick();
+                    assert!(calls < MOST_CALLS, "{}: stuck at a tick of {tick:?}", self.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The trial finds what it is there to find.
+
+use super::{Event, Step, Trial, variants};
+use crate::reno::CARD;
+use crate::{Ack, Advice, Allowance, Arrival, Controller, Entry, Environment, ReceiverHalf};
+use narrows_base::{Luck, Rate, Settings, Time};
+
+/// Bytes as good as any.
+fn drawn(seed: u64) -> Trial {
+    let mut dice = Luck::seed(seed).stream();
+    let bytes: Vec<u8> = (0..3000).map(|_| dice.bits() as u8).collect();
+    Trial::from_bytes(&bytes)
+}
+
+/// A half with one fault, which shows after a hundred calls.
+#[derive(Default)]
+struct Faulty {
+    calls: u32,
+    fault: &'static str,
+    tick: Option<Time>,
+}
+impl Faulty {
+    fn has(&self, fault: &str) -> bool {
+        self.calls > 100 && self.fault == fault
+    }
+}
+impl Controller for Faulty {
+    fn on_ack(&mut self, _ack: &Ack) {
+        self.calls += 10;
+        self.tick = Some(Time::ZERO);
+    }
+    fn on_tick(&mut self, now: Time) {
+        let stuck = self.has("tick");
+        self.tick = stuck.then_some(now);
+    }
+    fn next_tick(&self) -> Time {
+        self.tick.unwrap_or(Time::NEVER)
+    }
+    fn allowance(&self) -> Allowance {
+        let bps = if self.has("rate") { 0 } else { 1_000_000 };
+        let window = match self.fault {
+            "window" if self.has("window") => f64::NAN,
+            "silence" if self.has("silence") => 0.0,
+            _ => f64::INFINITY,
+        };
+        Allowance { window, rate: Some(Rate::from_bps(bps)) }
+    }
+    fn advice(&self) -> Advice {
+        Advice::of(&[if self.has("words") { f64::NAN } else { 1.0 }])
+    }
+    fn keeps_own_timer(&self) -> bool {
+        true
+    }
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("watched", if self.has("watched") { f64::NAN } else { 0.0 });
+    }
+}
+impl ReceiverHalf for Faulty {
+    fn on_arrival(&mut self, arrival: &Arrival) -> bool {
+        self.calls += 10;
+        self.tick = Some(arrival.now);
+        assert!(!(self.has("far") && arrival.seq > 1 << 39), "so far ahead");
+        false
+    }
+    fn on_tick(&mut self, now: Time) -> bool {
+        Controller::on_tick(self, now);
+        false
+    }
+    fn next_tick(&self) -> Time {
+        Controller::next_tick(self)
+    }
+    fn advice(&mut self, _now: Time) -> Advice {
+        Controller::advice(self)
+    }
+}
+
+fn sound(_: &Settings, _: &Environment) -> Box<dyn Controller> {
+    Box::new(Faulty::default())
+}
+macro_rules! faulty {
+    ($fault:literal) => {
+        (
+            $fault,
+            Entry {
+                card: &CARD,
+                build: |_, _| Box::new(Faulty { fault: $fault, ..Faulty::default() }),
+                receiver: None,
+            },
+            Entry {
+                card: &CARD,
+                build: sound,
+                receiver: Some(|_, _| Box::new(Faulty { fault: $fault, ..Faulty::default() })),
+            },
+        )
+    };
+}
+
+fn breaks(entry: &Entry) -> bool {
+    let settings = variants(entry).remove(0);
+    (0..20).any(|seed| {
+        let trial = drawn(seed);
+        std::panic::catch_unwind(|| trial.put(entry, &settings)).is_err()
+    })
+}
+
+#[test]
+fn every_fault_is_found_and_a_sound_controller_passes() {
+    let none = faulty!("none");
+    assert!(!breaks(&none.1) && !breaks(&none.2));
+    for (fault, sender, _) in [
+        faulty!("tick"),
+        faulty!("rate"),
+        faulty!("window"),
+        faulty!("silence"),
+        faulty!("words"),
+        faulty!("watched"),
+    ] {
+        assert!(breaks(&sender), "{fault}");
+    }
+    for (fault, _, receiver) in [faulty!("tick"), faulty!("words"), faulty!("far")] {
+        assert!(breaks(&receiver), "receiver: {fault}");
+    }
+}
+
+#[test]
+fn bytes_become_every_kind_of_event() {
+    let mut kinds = std::collections::BTreeSet::new();
+    let mut duplicates = 0;
+    for seed in 0..20 {
+        for (_, event) in drawn(seed).events {
+            let text = format!("{event:?}");
+            kinds.insert(text.split([' ', '{']).next().map(str::to_owned));
+            if let Event::Arrival { step: Step::Behind(_), .. } = event {
+                duplicates += 1;
+            }
+        }
+    }
+    assert_eq!((kinds.len(), duplicates > 20), (13, true), "{kinds:?}");
+    assert!(Trial::from_bytes(&[]).events.is_empty());
+}

@@ -1,0 +1,359 @@
+//! A scenario file some of whose values are given from outside: what sweeps vary.
+//!
+//! Values are put where the file's own stood before anything is read, so that what follows from
+//! them (the other direction's rate, a queue of one bandwidth-delay product, a group's count)
+//! follows.
+
+use super::count::Count;
+use super::read::{self, ELSEWHERE, File, Link, Reverse, Text};
+use crate::measure::find as find_measure;
+use crate::scenario::Scenario;
+use crate::way::{self, plain};
+use narrows_base::spec::nearest;
+use narrows_base::{Spec, SpecError};
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// Keys at the top of a file.
+const TOP: &[&str] = &["duration", "warmup", "preset", "packet", "bottleneck", "protocols"];
+/// Names that variables cannot have: columns of a sweep's tables.
+const RESERVED: &[&str] = &["point", "seed", "seeds", "group", "group_protocol", "group_flows"];
+/// Keys of a group of flows.
+const FLOWS: &[&str] =
+    &["protocol", "count", "start", "stagger", "stop", "source", "access", "egress"];
+/// Keys of a link beside [`way::KEYS`].
+const LINK: &[&str] = &["rate", "delay"];
+/// Keys whose value has parameters of its own: `flows.main.protocol.alpha`.
+const WITH_PARAMETERS: &[&str] = &["protocol", "source", "aqm", "loss"];
+
+/// A scenario file, read but not yet made a scenario.
+#[derive(Clone)]
+pub struct Template {
+    text: String,
+    folder: PathBuf,
+    file: File,
+    name: String,
+}
+
+/// A value of a scenario file that can be given from outside.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Target {
+    place: Place,
+    /// The key there.
+    pub key: &'static str,
+    /// A parameter inside the key's value.
+    pub parameter: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Place {
+    Top,
+    Variable(String),
+    Link(usize),
+    Reverse(usize),
+    Flows(usize),
+}
+
+impl Template {
+    /// Reads a scenario file.
+    ///
+    /// # Errors
+    /// As [`super::load`].
+    pub fn load(path: &Path) -> Result<Template, SpecError> {
+        let shown = path.display().to_string();
+        let bytes = std::fs::read(path)
+            .map_err(|e| SpecError::new(format!("cannot read {shown}: {}", plain(&e))))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| SpecError::new(format!("{shown} is not text (UTF-8)")))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut template = Template::parse(&text, folder).map_err(|e| e.at(&shown))?;
+        if template.name.is_empty() {
+            template.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        Ok(template)
+    }
+
+    /// Reads a scenario file's text; traces are found from `folder`.
+    ///
+    /// # Errors
+    /// As [`super::parse`].
+    pub fn parse(text: &str, folder: &Path) -> Result<Template, SpecError> {
+        let mut file = read::file(text)?;
+        for name in file.variables.keys() {
+            let odd = |c: char| !(c.is_alphanumeric() || c == '-' || c == '_');
+            let taken = TOP.contains(&name.as_str()) || RESERVED.contains(&name.as_str());
+            if taken || name.is_empty() || name.contains(odd) || find_measure(name).is_some() {
+                let e = format!("a variable cannot be called '{name}'; choose another name");
+                return Err(SpecError::new(e));
+            }
+        }
+        let scenario = read::scenario(text, folder, &file)?;
+        // Luck follows names, which must not follow a varied protocol.
+        for (group, flows) in file.flows.iter_mut().zip(&scenario.flows) {
+            group.get_mut().name = Some(flows.name.clone());
+        }
+        for (link, wire) in file.link.iter_mut().zip(&scenario.links) {
+            link.get_mut().name = Some(wire.name.clone());
+        }
+        let (text, folder) = (text.to_string(), folder.to_path_buf());
+        Ok(Template { text, folder, file, name: scenario.name })
+    }
+
+    /// The scenario with these values in the place of the file's own.
+    ///
+    /// # Errors
+    /// A value that its place cannot have.
+    pub fn scenario(&self, values: &[(&Target, &str)]) -> Result<Scenario, SpecError> {
+        let mut file = self.file.clone();
+        // A parameter goes into the value that is there in the end.
+        for inside in [false, true] {
+            for (target, value) in values.iter().filter(|v| v.0.parameter.is_some() == inside) {
+                target.set(&mut file, value).map_err(|e| e.at(target.key))?;
+            }
+        }
+        let mut scenario = read::scenario(&self.text, &self.folder, &file)?;
+        scenario.name.clone_from(&self.name);
+        Ok(scenario)
+    }
+
+    /// What `link.NAME.KEY`, `flows.NAME.KEY`, a key at the top or a variable means.
+    ///
+    /// # Errors
+    /// A name that means nothing here, with a suggestion and what there is.
+    pub fn target(&self, name: &str) -> Result<Target, SpecError> {
+        self.find(name).ok_or_else(|| self.unknown(name))
+    }
+
+    fn find(&self, name: &str) -> Option<Target> {
+        let target = |place, key, parameter| Some(Target { place, key, parameter });
+        if self.file.variables.contains_key(name) {
+            return target(Place::Variable(name.into()), "count", None);
+        }
+        if let Some(key) = TOP.iter().find(|k| **k == name) {
+            return target(Place::Top, key, None);
+        }
+        if let Some(rest) = name.strip_prefix("flows.") {
+            let names = self.flows();
+            let (at, rest) = begins(rest, &names)?;
+            let (key, parameter) = split_key(rest, FLOWS)?;
+            return target(Place::Flows(at), key, parameter);
+        }
+        let names = self.links();
+        let (at, rest) = begins(name.strip_prefix("link.")?, &names)?;
+        let keys: Vec<&'static str> = LINK.iter().chain(way::KEYS).copied().collect();
+        match rest.strip_prefix("reverse.") {
+            Some(rest) => {
+                let (key, parameter) = split_key(rest, &keys)?;
+                target(Place::Reverse(at), key, parameter)
+            }
+            None => {
+                let (key, parameter) = split_key(rest, &keys)?;
+                target(Place::Link(at), key, parameter)
+            }
+        }
+    }
+
+    fn links(&self) -> Vec<&str> {
+        self.file.link.iter().filter_map(|l| l.get_ref().name.as_deref()).collect()
+    }
+    fn flows(&self) -> Vec<&str> {
+        self.file.flows.iter().filter_map(|f| f.get_ref().name.as_deref()).collect()
+    }
+
+    fn unknown(&self, name: &str) -> SpecError {
+        let variables: Vec<&str> = self.file.variables.keys().map(String::as_str).collect();
+        let link_keys: Vec<&str> = LINK.iter().chain(way::KEYS).copied().collect();
+        let mut all: Vec<String> = TOP.iter().chain(&variables).map(ToString::to_string).collect();
+        for l in self.links() {
+            all.extend(link_keys.iter().map(|k| format!("link.{l}.{k}")));
+            all.extend(link_keys.iter().map(|k| format!("link.{l}.reverse.{k}")));
+        }
+        for f in self.flows() {
+            all.extend(FLOWS.iter().map(|k| format!("flows.{f}.{k}")));
+        }
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let near = nearest(name, &all).map(|n| format!("did you mean '{n}'? ")).unwrap_or_default();
+        let tops: Vec<&str> = variables.iter().chain(TOP).copied().collect();
+        SpecError::new(format!(
+            "unknown parameter '{name}'; {near}What can vary: {}; link.{{{}}}.{{{}}}; \
+             flows.{{{}}}.{{{}}}",
+            tops.join(", "),
+            self.links().join(","),
+            link_keys.join(","),
+            self.flows().join(","),
+            FLOWS.join(",")
+        ))
+    }
+}
+
+/// Which of the names, and a dot, the text begins with, and what follows. Names may have dots.
+fn begins<'a>(text: &'a str, names: &[&str]) -> Option<(usize, &'a str)> {
+    let after = |name: &str| text.strip_prefix(name)?.strip_prefix('.');
+    let found = names.iter().enumerate().filter_map(|(i, n)| Some((i, n.len(), after(n)?)));
+    found.max_by_key(|f| f.1).map(|f| (f.0, f.2))
+}
+
+/// `key` or, where its value has parameters, `key.parameter`.
+pub(crate) fn split_key(
+    text: &str,
+    keys: &[&'static str],
+) -> Option<(&'static str, Option<String>)> {
+    let (key, parameter) = match text.split_once('.') {
+        Some((key, parameter)) => (key, Some(parameter.to_string())),
+        None => (text, None),
+    };
+    let key = keys.iter().find(|k| **k == key)?;
+    let may = parameter.as_ref().is_none_or(|p| !p.is_empty() && WITH_PARAMETERS.contains(key));
+    may.then_some((*key, parameter))
+}
+
+/// `name(a=1)` with another parameter, or another value of one.
+pub(crate) fn with_parameter(text: &str, name: &str, value: &str) -> Result<String, SpecError> {
+    let mut spec = Spec::parse(text)?;
+    match spec.args.iter_mut().find(|a| a.0.as_deref() == Some(name)) {
+        Some(arg) => arg.1 = value.to_string(),
+        None => spec.args.push((Some(name.to_string()), value.to_string())),
+    }
+    Ok(spec.to_string())
+}
+
+fn given(value: &str) -> Text {
+    Spanned::new(ELSEWHERE, value.to_string())
+}
+
+impl Target {
+    /// Whether only whole numbers make sense.
+    pub fn is_whole(&self) -> bool {
+        self.key == "count"
+    }
+
+    fn set(&self, file: &mut File, value: &str) -> Result<(), SpecError> {
+        let whole = || {
+            let not = || SpecError::new(format!("'{value}' is not a whole number"));
+            value.trim().parse::<i64>().map_err(|_| not())
+        };
+        match &self.place {
+            Place::Variable(name) => {
+                file.variables.insert(name.clone(), Spanned::new(ELSEWHERE, whole()?));
+                return Ok(());
+            }
+            Place::Flows(at) if self.key == "count" => {
+                let count = Some(Spanned::new(ELSEWHERE, Count::Number(whole()?)));
+                if let Some(group) = file.flows.get_mut(*at) {
+                    group.get_mut().count = count;
+                }
+                return Ok(());
+            }
+            Place::Top if self.key == "protocols" => {
+                file.protocols = Some(vec![given(value)]);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let there = self.slot(file).map(|slot| slot.get().cloned());
+        let value = match (&self.parameter, there.flatten()) {
+            (None, _) => value.to_string(),
+            (Some(name), Some(there)) => with_parameter(there.get_ref(), name, value)?,
+            (Some(name), None) => {
+                let e = format!("there is none whose parameter '{name}' could vary");
+                return Err(SpecError::new(e));
+            }
+        };
+        if let Some(slot) = self.slot(file) {
+            slot.put(given(&value));
+        }
+        Ok(())
+    }
+
+    /// Where the value stands.
+    fn slot<'a>(&self, file: &'a mut File) -> Option<Slot<'a>> {
+        let slot = match self.place {
+            Place::Top => match self.key {
+                "duration" => &mut file.duration,
+                "warmup" => &mut file.warmup,
+                "preset" => &mut file.preset,
+                "packet" => &mut file.packet,
+                _ => &mut file.bottleneck,
+            },
+            Place::Variable(_) => return None,
+            Place::Flows(at) => {
+                let g = file.flows.get_mut(at)?.get_mut();
+                match self.key {
+                    "start" => &mut g.start,
+                    "stagger" => &mut g.stagger,
+                    "stop" => &mut g.stop,
+                    "source" => &mut g.source,
+                    "access" => &mut g.access,
+                    "egress" => &mut g.egress,
+                    _ => return Some(Slot::Must(&mut g.protocol)),
+                }
+            }
+            Place::Link(at) => {
+                let link = file.link.get_mut(at)?.get_mut();
+                match self.key {
+                    "rate" => return Some(Slot::Must(&mut link.rate)),
+                    "delay" => return Some(Slot::Must(&mut link.delay)),
+                    key => link_slot(link, key)?,
+                }
+            }
+            Place::Reverse(at) => {
+                let link = file.link.get_mut(at)?.get_mut();
+                reverse_slot(link.reverse.get_or_insert_default(), self.key)?
+            }
+        };
+        Some(Slot::May(slot))
+    }
+}
+
+/// A place for a value.
+enum Slot<'a> {
+    /// A file must have it.
+    Must(&'a mut Text),
+    /// It may be missing.
+    May(&'a mut Option<Text>),
+}
+
+impl Slot<'_> {
+    fn get(&self) -> Option<&Text> {
+        match self {
+            Slot::Must(text) => Some(text),
+            Slot::May(text) => text.as_ref(),
+        }
+    }
+    fn put(self, value: Text) {
+        match self {
+            Slot::Must(text) => *text = value,
+            Slot::May(text) => *text = Some(value),
+        }
+    }
+}
+
+fn link_slot<'a>(link: &'a mut Link, key: &str) -> Option<&'a mut Option<Text>> {
+    Some(match key {
+        "queue" => &mut link.queue,
+        "loss" => &mut link.loss,
+        "aqm" => &mut link.aqm,
+        "trace" => &mut link.trace,
+        "jitter" => &mut link.jitter,
+        "reorder" => &mut link.reorder,
+        "duplicate" => &mut link.duplicate,
+        "corrupt" => &mut link.corrupt,
+        _ => return None,
+    })
+}
+
+fn reverse_slot<'a>(reverse: &'a mut Reverse, key: &str) -> Option<&'a mut Option<Text>> {
+    Some(match key {
+        "rate" => &mut reverse.rate,
+        "delay" => &mut reverse.delay,
+        "queue" => &mut reverse.queue,
+        "loss" => &mut reverse.loss,
+        "aqm" => &mut reverse.aqm,
+        "trace" => &mut reverse.trace,
+        "jitter" => &mut reverse.jitter,
+        "reorder" => &mut reverse.reorder,
+        "duplicate" => &mut reverse.duplicate,
+        "corrupt" => &mut reverse.corrupt,
+        _ => return None,
+    })
+}

@@ -1,0 +1,189 @@
+//! What a sweep varies: a scenario file, or the comparison that `--link` describes.
+
+use crate::compare::Question;
+use crate::link::Link;
+use crate::scenario::Scenario;
+use crate::scenario_file::{self, Target, Template, split_key, with_parameter};
+use crate::way::{self, KEYS};
+use narrows_base::spec::nearest;
+use narrows_base::{SpecError, spec};
+use std::path::Path;
+
+/// Keys of a question beside the link's.
+const QUESTION: &[&str] = &[
+    "protocol", "flows", "against", "reverse", "duration", "warmup", "stagger", "packet", "preset",
+];
+
+/// What is varied.
+#[derive(Clone)]
+pub enum Base {
+    /// A scenario file.
+    File(Box<Template>),
+    /// A bottleneck as `narrows compare` builds it.
+    Link(Box<Question>),
+}
+
+/// A value of the base that can be given from outside.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Knob {
+    /// In a file.
+    File(Target),
+    /// A key of the link.
+    Link(String, Option<String>),
+    /// A flag.
+    Question(&'static str, Option<String>),
+}
+
+impl Knob {
+    /// Whether only whole numbers make sense.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Knob::File(target) => target.is_whole(),
+            Knob::Link(..) => false,
+            Knob::Question(key, _) => *key == "flows",
+        }
+    }
+    fn is_inside(&self) -> bool {
+        match self {
+            Knob::File(target) => target.parameter.is_some(),
+            Knob::Link(_, p) | Knob::Question(_, p) => p.is_some(),
+        }
+    }
+}
+
+impl Base {
+    /// What a name means.
+    ///
+    /// # Errors
+    /// A name that means nothing here, with a suggestion and what there is.
+    pub fn knob(&self, name: &str) -> Result<Knob, SpecError> {
+        if let Base::File(template) = self {
+            return template.target(name).map(Knob::File);
+        }
+        if let Some((key, parameter)) = split_key(name, QUESTION) {
+            return Ok(Knob::Question(key, parameter));
+        }
+        let bare = name.strip_prefix("reverse-").unwrap_or(name);
+        let keys: Vec<&'static str> = ["rate", "delay"].iter().chain(KEYS).copied().collect();
+        if let Some((key, parameter)) = split_key(bare, &keys) {
+            let prefix = &name[..name.len() - bare.len()];
+            return Ok(Knob::Link(format!("{prefix}{key}"), parameter));
+        }
+        if ["access", "egress"].contains(&name) {
+            return Ok(Knob::Link(name.to_string(), None));
+        }
+        let all: Vec<&str> =
+            keys.iter().chain(&["access", "egress"]).chain(QUESTION).copied().collect();
+        let near = nearest(name, &all).map(|n| format!("did you mean '{n}'? ")).unwrap_or_default();
+        Err(SpecError::new(format!(
+            "unknown parameter '{name}'; {near}What can vary: {}, reverse-rate, reverse-delay, …, \
+             protocol.PARAMETER, aqm.PARAMETER, loss.PARAMETER",
+            all.join(", ")
+        )))
+    }
+
+    /// What is varied although nobody said so: several protocols that take turns.
+    pub fn turns(&self) -> Result<Option<(&'static str, Vec<String>)>, SpecError> {
+        let (name, list) = match self {
+            Base::File(template) => {
+                let scenario = template.scenario(&[])?;
+                ("protocols", scenario.protocols.iter().map(ToString::to_string).collect())
+            }
+            Base::Link(question) => {
+                let list: Vec<String> = if question.protocols.trim() == "all" {
+                    narrows_flow::PROTOCOLS.iter().map(|p| p.name.to_string()).collect()
+                } else {
+                    let pieces = spec::split(&question.protocols)?;
+                    pieces.iter().map(|p| p.trim().to_string()).collect()
+                };
+                ("protocol", list)
+            }
+        };
+        Ok(Some((name, list)).filter(|t: &(_, Vec<String>)| t.1.len() > 1))
+    }
+
+    /// The scenario with these values.
+    ///
+    /// # Errors
+    /// A value that its place cannot have.
+    pub fn scenario(&self, values: &[(&Knob, &str)]) -> Result<Scenario, SpecError> {
+        match self {
+            Base::File(template) => {
+                let targets = values.iter().filter_map(|(knob, value)| match knob {
+                    Knob::File(target) => Some((target, *value)),
+                    _ => None,
+                });
+                template.scenario(&targets.collect::<Vec<_>>())
+            }
+            Base::Link(question) => of_link(question, values),
+        }
+    }
+}
+
+fn of_link(question: &Question, values: &[(&Knob, &str)]) -> Result<Scenario, SpecError> {
+    let folder = Path::new("");
+    let mut q = question.clone();
+    let mut keys: Vec<(String, String)> = Vec::new();
+    // A parameter goes into the value that is there in the end.
+    for inside in [false, true] {
+        for (knob, value) in values.iter().filter(|v| v.0.is_inside() == inside) {
+            match knob {
+                Knob::Link(key, None) => keys.push((key.clone(), (*value).to_string())),
+                Knob::Link(key, Some(name)) => {
+                    let there = match keys.iter().find(|k| k.0 == *key) {
+                        Some(pair) => pair.1.clone(),
+                        None => own(&q.link, key, folder)?,
+                    };
+                    let text = with_parameter(&there, name, value).map_err(|e| e.at(key))?;
+                    keys.retain(|k| k.0 != *key);
+                    keys.push((key.clone(), text));
+                }
+                Knob::Question(key, name) => ask(&mut q, key, name.as_deref(), value)?,
+                Knob::File(_) => {}
+            }
+        }
+    }
+    let keys: Vec<(&str, &str)> = keys.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    let (mut scenario, _) = q.varied(&keys, folder)?;
+    scenario.name = q.link;
+    Ok(scenario)
+}
+
+/// The link's own value of a key.
+fn own(link: &str, key: &str, folder: &Path) -> Result<String, SpecError> {
+    let link = Link::parse(link, folder)?;
+    let (way, bare) = match key.strip_prefix("reverse-") {
+        Some(bare) => (&link.back, bare),
+        None => (&link.forward, key),
+    };
+    let found = way.pairs().into_iter().find(|p| p.0 == bare).map(|p| p.1);
+    found
+        .ok_or_else(|| SpecError::new(format!("the link has no {bare} whose parameter could vary")))
+}
+
+fn ask(
+    q: &mut Question,
+    key: &'static str,
+    parameter: Option<&str>,
+    value: &str,
+) -> Result<(), SpecError> {
+    let text = value.to_string();
+    match (key, parameter) {
+        ("protocol", None) => q.protocols = text,
+        ("protocol", Some(name)) => q.protocols = with_parameter(&q.protocols, name, value)?,
+        ("flows", _) => {
+            let n = value.parse().ok().filter(|n| (1..=1_000_000).contains(n));
+            q.flows = n.ok_or_else(|| {
+                SpecError::new(format!("flows: '{value}' is not a number from 1 to 1000000"))
+            })?;
+        }
+        ("against", _) => q.against = Some(text),
+        ("reverse", _) => q.reverse = Some(text),
+        ("duration", _) => q.duration = way::delay(value).map_err(|e| e.at(key))?,
+        ("warmup", _) => q.warmup = way::delay(value).map_err(|e| e.at(key))?,
+        ("stagger", _) => q.stagger = way::delay(value).map_err(|e| e.at(key))?,
+        ("packet", _) => q.packet = scenario_file::packet(value).map_err(|e| e.at(key))?,
+        _ => q.preset = scenario_file::preset(value).map_err(|e| e.at(key))?,
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! Tables of named columns, as CSV and as Parquet.
+
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::Result;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::sync::Arc;
+
+/// Values of a column.
+#[derive(Clone, Debug)]
+pub enum Values {
+    /// Texts.
+    Text(Vec<String>),
+    /// Whole numbers.
+    Whole(Vec<u64>),
+    /// Numbers; NaN where there is none.
+    Number(Vec<f64>),
+}
+
+/// A table: columns of equal length.
+#[derive(Clone, Debug, Default)]
+pub struct Columns(pub Vec<(String, Values)>);
+
+impl Columns {
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.0.first().map_or(0, |c| match &c.1 {
+            Values::Text(x) => x.len(),
+            Values::Whole(x) => x.len(),
+            Values::Number(x) => x.len(),
+        })
+    }
+
+    /// As CSV; a number that does not exist is empty.
+    pub fn csv(&self) -> String {
+        let mut out = String::new();
+        for (i, (name, _)) in self.0.iter().enumerate() {
+            let comma = if i > 0 { "," } else { "" };
+            let _ = write!(out, "{comma}{}", quoted(name));
+        }
+        out.push('\n');
+        for row in 0..self.rows() {
+            for (i, (_, values)) in self.0.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                let _ = match values {
+                    Values::Text(x) => write!(out, "{}", quoted(&x[row])),
+                    Values::Whole(x) => write!(out, "{}", x[row]),
+                    Values::Number(x) if x[row].is_finite() => write!(out, "{}", x[row]),
+                    Values::Number(_) => Ok(()),
+                };
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// As Parquet, in one row group; `about` goes into the file's key-value metadata.
+    ///
+    /// # Errors
+    /// What the file system or the parquet crate refuses.
+    pub fn parquet(&self, sink: impl Write + Send, about: &[(&str, String)]) -> Result<()> {
+        let fields = self.0.iter().map(|(name, values)| {
+            let (physical, repetition) = match values {
+                Values::Text(_) => (Physical::BYTE_ARRAY, Repetition::REQUIRED),
+                Values::Whole(_) => (Physical::INT64, Repetition::REQUIRED),
+                Values::Number(_) => (Physical::DOUBLE, Repetition::OPTIONAL),
+            };
+            let text = matches!(values, Values::Text(_)).then_some(LogicalType::String);
+            let field = Type::primitive_type_builder(name, physical)
+                .with_repetition(repetition)
+                .with_logical_type(text)
+                .build()?;
+            Ok(Arc::new(field))
+        });
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        let schema = Arc::new(Type::group_type_builder("sweep").with_fields(fields).build()?);
+        let about = about.iter().map(|(k, v)| KeyValue::new((*k).to_string(), v.clone())).collect();
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_created_by(format!("narrows {}", crate::json::VERSION))
+            .set_key_value_metadata(Some(about))
+            .build();
+        let mut writer = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;
+        let mut group = writer.next_row_group()?;
+        for (_, values) in &self.0 {
+            let Some(mut next) = group.next_column()? else { break };
+            match values {
+                Values::Text(x) => {
+                    let x: Vec<ByteArray> = x.iter().map(|t| ByteArray::from(t.as_str())).collect();
+                    next.typed::<ByteArrayType>().write_batch(&x, None, None)?;
+                }
+                Values::Whole(x) => {
+                    let x: Vec<i64> = x.iter().map(|n| *n as i64).collect();
+                    next.typed::<Int64Type>().write_batch(&x, None, None)?;
+                }
+                Values::Number(x) => {
+                    // Level 1 says that a value is there; only those are written.
+                    let levels: Vec<i16> = x.iter().map(|v| i16::from(v.is_finite())).collect();
+                    let x: Vec<f64> = x.iter().copied().filter(|v| v.is_finite()).collect();
+                    next.typed::<DoubleType>().write_batch(&x, Some(&levels), None)?;
+                }
+            }
+            next.close()?;
+        }
+        group.close()?;
+        writer.close()?;
+        Ok(())
+    }
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    fn table() -> Columns {
+        Columns(vec![
+            ("protocol".into(), Values::Text(vec!["vegas(alpha=1,beta=3)".into(), "a\"b".into()])),
+            ("seed".into(), Values::Whole(vec![1, 2])),
+            ("theta".into(), Values::Number(vec![f64::NAN, 0.1 + 0.2])),
+        ])
+    }
+
+    #[test]
+    fn csv_quotes_what_has_commas_and_leaves_out_what_is_no_number() {
+        let expected =
+            "protocol,seed,theta\n\"vegas(alpha=1,beta=3)\",1,\n\"a\"\"b\",2,0.30000000000000004\n";
+        assert_eq!(table().csv(), expected);
+    }
+
+    #[test]
+    fn parquet_reads_back() {
+        let mut file = Vec::new();
+        table().parquet(&mut file, &[("narrows.command", "x".into())]).unwrap();
+        let reader = SerializedFileReader::new(bytes::Bytes::from(file)).unwrap();
+        let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        let fields =
+            |row: usize| rows[row].get_column_iter().map(|c| c.1.clone()).collect::<Vec<_>>();
+        assert_eq!(fields(0)[1..], [Field::Long(1), Field::Null]);
+        assert_eq!(fields(1)[2], Field::Double(0.1 + 0.2));
+        assert_eq!(fields(0)[0], Field::Str("vegas(alpha=1,beta=3)".into()));
+    }
+}

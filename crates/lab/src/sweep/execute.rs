@@ -1,0 +1,240 @@
+//! Runs what is not in the journal: points with several seeds, on as many cores as wanted.
+//!
+//! The largest runs come first, so that the cores end together; each run is a task of its own.
+//! What comes out does not depend on the number of jobs.
+
+use super::found::{Found, SUMMED, interval};
+use super::grid::{Grid, MOST_RUNS};
+use super::journal::Journal;
+use super::key::Key;
+use crate::measure::MEASURES;
+use crate::plan::Plan;
+use narrows_base::SpecError;
+use narrows_sim::SimError;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+/// Most points whose first seed is kept over time: a report holds no more.
+pub const MOST_TRACES: usize = 1024;
+/// Most numbers of all traces together.
+const MOST_SAMPLES: usize = 1_100_000;
+
+/// A checked sweep.
+pub struct Sweep {
+    /// What is varied.
+    pub grid: Grid,
+    /// First seed.
+    pub seed: u64,
+    /// How many.
+    pub seeds: u32,
+    /// Its points.
+    pub points: Vec<Point>,
+    /// Names of the groups of flows, the same at every point.
+    pub groups: Vec<String>,
+    /// Whether each group has competitors at its bottleneck at the first point.
+    pub competes: Vec<bool>,
+    /// Whether first seeds are kept over time.
+    pub traced: bool,
+}
+
+/// A point that has been checked.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// What its runs are called, without the seed.
+    pub key: Key,
+    /// How much work a run is.
+    pub work: f64,
+    /// Per group: protocol and number of flows.
+    pub groups: Vec<(String, usize)>,
+}
+
+/// Finished runs: `runs[point][seed]` is `None` if it was interrupted.
+pub type Runs = Vec<Vec<Option<Found>>>;
+
+/// How a caller watches and stops the work.
+pub struct Control<'a> {
+    /// Set from anywhere: what runs stops soon, what is finished is kept.
+    pub stop: &'a AtomicBool,
+    /// Told the finished fraction and the number of finished points, from any thread.
+    pub progress: &'a (dyn Fn(f64, usize) + Sync),
+    /// How many threads.
+    pub jobs: usize,
+}
+
+impl Sweep {
+    /// Checks every point.
+    ///
+    /// # Errors
+    /// The first point that cannot be run, and why; too many runs.
+    pub fn new(grid: Grid, seed: u64, seeds: u32) -> Result<Sweep, SpecError> {
+        let runs = grid.points().saturating_mul(seeds as usize);
+        if runs > MOST_RUNS {
+            return Err(SpecError::new(format!(
+                "{runs} runs are too many; a sweep has at most {MOST_RUNS}, points times seeds"
+            )));
+        }
+        let mut points = Vec::with_capacity(grid.points());
+        let (mut groups, mut competes): (Vec<String>, Vec<bool>) = (Vec::new(), Vec::new());
+        for point in 0..grid.points() {
+            let plan = grid.plan(point)?;
+            let flows = &plan.scenario.flows;
+            if point == 0 {
+                groups = flows.iter().map(|f| f.name.clone()).collect();
+                competes = (0..flows.len()).map(|g| !plan.others(g).is_empty()).collect();
+            }
+            let told = |(g, f): (usize, &crate::scenario::Flows)| {
+                (plan.protocol(g, 0).label().to_string(), f.count)
+            };
+            points.push(Point {
+                key: Key::of(&plan),
+                work: plan.work(),
+                groups: flows.iter().enumerate().map(told).collect(),
+            });
+        }
+        let samples = points.len() * (groups.len() + 2) * super::found::SAMPLES as usize;
+        let traced = points.len() <= MOST_TRACES && samples <= MOST_SAMPLES;
+        Ok(Sweep { grid, seed, seeds, points, groups, competes, traced })
+    }
+
+    /// The group that tables show unless told otherwise: the first that competes, or the first.
+    pub fn usual_group(&self) -> usize {
+        self.competes.iter().position(|c| *c).unwrap_or(0)
+    }
+    /// The measure that tables show unless told otherwise.
+    pub fn usual_measure(&self) -> usize {
+        let competes = self.competes.iter().any(|c| *c);
+        let name = if competes { "theta" } else { "utilisation" };
+        MEASURES.iter().position(|m| m.name == name).unwrap_or(0)
+    }
+    fn key(&self, point: usize, seed: usize) -> Key {
+        self.points[point].key.with_seed(self.seed.wrapping_add(seed as u64))
+    }
+    fn wants_trace(&self, seed: usize) -> bool {
+        self.traced && seed == 0
+    }
+
+    /// What the journal already has.
+    pub fn known(&self, mut journal: BTreeMap<Key, Found>) -> Runs {
+        let groups = self.groups.len();
+        let mut one = |point, seed| {
+            let mut found = journal.remove(&self.key(point, seed))?;
+            let traced = self.wants_trace(seed);
+            if found.groups.len() != groups || (traced && found.trace.is_none()) {
+                return None;
+            }
+            found.trace = found.trace.filter(|_| traced);
+            Some(found)
+        };
+        let seeds = self.seeds as usize;
+        (0..self.points.len()).map(|p| (0..seeds).map(|s| one(p, s)).collect()).collect()
+    }
+
+    /// Runs what `runs` lacks, writing down each run when it is finished.
+    ///
+    /// # Errors
+    /// What the simulator refuses and what cannot be written. An interruption is not an error.
+    pub fn execute(
+        &self,
+        runs: &mut Runs,
+        journal: Journal,
+        control: &Control<'_>,
+    ) -> Result<(), String> {
+        let mut tasks: Vec<(usize, usize)> = Vec::new();
+        let open: Vec<AtomicU32> = (runs.iter().enumerate())
+            .map(|(point, seeds)| {
+                let missing = (0..seeds.len()).filter(|s| seeds[*s].is_none());
+                let before = tasks.len();
+                tasks.extend(missing.map(|seed| (point, seed)));
+                AtomicU32::new((tasks.len() - before) as u32)
+            })
+            .collect();
+        tasks.sort_by(|a, b| {
+            let work = |t: &(usize, usize)| self.points[t.0].work;
+            work(b).total_cmp(&work(a)).then(a.cmp(b))
+        });
+        let all: f64 = tasks.iter().map(|t| self.points[t.0].work).sum::<f64>().max(1.0);
+        let complete = open.iter().filter(|o| o.load(Ordering::Relaxed) == 0).count();
+        let complete = AtomicUsize::new(complete);
+        let next = AtomicUsize::new(0);
+        // Work done, journal, finished runs.
+        let kept: Mutex<Kept> = Mutex::new(Kept { done: 0.0, journal, finished: Vec::new() });
+        let failed: Mutex<Option<String>> = Mutex::new(None);
+        let fail = |why: String| failed.lock().map(|mut f| *f = Some(why)).unwrap_or(());
+        let halted =
+            || control.stop.load(Ordering::Relaxed) || failed.lock().is_ok_and(|f| f.is_some());
+        let work = || loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= tasks.len() || halted() {
+                return;
+            }
+            let (point, seed) = tasks[task];
+            match self.one(point, seed, control.stop) {
+                Ok(found) => {
+                    let Ok(mut kept) = kept.lock() else { return };
+                    kept.done += self.points[point].work;
+                    if let Err(why) = kept.journal.add(self.key(point, seed), &found) {
+                        fail(why);
+                    }
+                    kept.finished.push((point, seed, found));
+                    if open[point].fetch_sub(1, Ordering::Relaxed) == 1 {
+                        complete.fetch_add(1, Ordering::Relaxed);
+                    }
+                    let fraction = kept.done / all;
+                    drop(kept);
+                    (control.progress)(fraction, complete.load(Ordering::Relaxed));
+                }
+                Err(Halt::Interrupted) => {}
+                Err(Halt::Failed(why)) => fail(why),
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..control.jobs.min(tasks.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        if let Ok(Some(why)) = failed.into_inner() {
+            return Err(why);
+        }
+        for (point, seed, found) in kept.into_inner().map(|k| k.finished).unwrap_or_default() {
+            runs[point][seed] = Some(found);
+        }
+        Ok(())
+    }
+
+    fn one(&self, point: usize, seed: usize, stop: &AtomicBool) -> Result<Found, Halt> {
+        let mut plan = self.grid.plan(point).map_err(|e| Halt::Failed(e.to_string()))?;
+        let traced = self.wants_trace(seed);
+        if traced {
+            watch(&mut plan);
+        }
+        let network = plan.network(0, self.seed.wrapping_add(seed as u64), traced);
+        let mut go_on = |_| !stop.load(Ordering::Relaxed);
+        match narrows_sim::run(&network, &mut go_on) {
+            Ok(result) => Ok(Found::keep(&plan, &result, traced)),
+            Err(SimError::Interrupted) => Err(Halt::Interrupted),
+            Err(SimError::Spec(why)) => {
+                Err(Halt::Failed(format!("{}: {why}", self.grid.label(point))))
+            }
+        }
+    }
+}
+
+/// All flows of every group, coarsely.
+fn watch(plan: &mut Plan) {
+    let scenario = &mut plan.scenario;
+    scenario.probe.interval = Some(interval(scenario.duration));
+    scenario.probe.flows = SUMMED;
+}
+
+struct Kept {
+    done: f64,
+    journal: Journal,
+    finished: Vec<(usize, usize, Found)>,
+}
+
+enum Halt {
+    Interrupted,
+    Failed(String),
+}

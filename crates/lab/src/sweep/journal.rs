@@ -1,0 +1,103 @@
+//! The runs that are finished, in an append-only file: what makes a sweep resumable.
+//!
+//! ```text
+//! KEY RUN #CHECK      one line per run; a line without a right check sum is not there
+//! ```
+//!
+//! A line is written whole, so what a killed sweep leaves is at most one torn line, at the end.
+
+use super::found::Found;
+use super::key::Key;
+use crate::way::plain;
+use narrows_base::luck::mix;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The journal's name in the output folder.
+pub const NAME: &str = "sweep.journal";
+/// No line is longer; what is, is not ours.
+const LONGEST: u64 = 1 << 24;
+/// How often finished runs are forced to the disk. A process that is killed loses nothing even so.
+const SYNC: Duration = Duration::from_secs(2);
+
+/// A journal that is being written.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    synced: Instant,
+}
+
+/// All runs in the file, and the file open for more. `fresh` forgets what is there.
+///
+/// # Errors
+/// One line that names the file and what went wrong.
+pub fn open(folder: &Path, fresh: bool) -> Result<(BTreeMap<Key, Found>, Journal), String> {
+    let path = folder.join(NAME);
+    let say = |e: std::io::Error| format!("cannot write {}: {}", path.display(), plain(&e));
+    let mut runs = BTreeMap::new();
+    let mut torn = false;
+    if !fresh && path.exists() {
+        (runs, torn) = read(&path).map_err(say)?;
+    }
+    let mut options = OpenOptions::new();
+    let mut file = match fresh {
+        true => options.create(true).write(true).truncate(true).open(&path),
+        false => options.create(true).append(true).open(&path),
+    }
+    .map_err(say)?;
+    if torn {
+        file.write_all(b"\n").map_err(say)?;
+    }
+    Ok((runs, Journal { file, synced: Instant::now() }))
+}
+
+/// The runs, and whether the last line has no end.
+fn read(path: &Path) -> std::io::Result<(BTreeMap<Key, Found>, bool)> {
+    let mut reader = BufReader::new(File::open(path)?);
+    let mut runs = BTreeMap::new();
+    let mut line = Vec::new();
+    let mut torn = false;
+    loop {
+        line.clear();
+        if reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+            return Ok((runs, torn));
+        }
+        torn = line.pop_if(|b| *b == b'\n').is_none();
+        if let Some((key, found)) = std::str::from_utf8(&line).ok().and_then(entry) {
+            runs.insert(key, found);
+        }
+    }
+}
+
+fn entry(line: &str) -> Option<(Key, Found)> {
+    let (body, check) = line.rsplit_once(" #")?;
+    if u64::from_str_radix(check, 16).ok()? != sum(body) {
+        return None;
+    }
+    let (key, run) = body.split_once(' ')?;
+    Some((Key::parse(key)?, Found::parse(run)?))
+}
+
+fn sum(text: &str) -> u64 {
+    text.bytes().fold(text.len() as u64, |h, b| mix(h ^ u64::from(b)))
+}
+
+impl Journal {
+    /// Adds a run.
+    ///
+    /// # Errors
+    /// What the file system refuses.
+    pub fn add(&mut self, key: Key, found: &Found) -> Result<(), String> {
+        let body = format!("{key} {}", found.line());
+        let line = format!("{body} #{:x}\n", sum(&body));
+        let mut done = self.file.write_all(line.as_bytes());
+        if done.is_ok() && self.synced.elapsed() > SYNC {
+            done = self.file.sync_data();
+            self.synced = Instant::now();
+        }
+        done.map_err(|e| format!("cannot write {NAME}: {}", plain(&e)))
+    }
+}

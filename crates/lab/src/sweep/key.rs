@@ -1,0 +1,74 @@
+//! What a run is called in the journal: a number over everything that its result depends on.
+
+use crate::json::VERSION;
+use crate::measure::MEASURES;
+use crate::plan::Plan;
+use crate::scenario::{Probe, Scenario};
+use crate::scenario_file;
+use narrows_base::luck::mix;
+
+/// 128 bits over the version, the measures, the whole scenario and the seed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Key(pub u64, pub u64);
+
+impl Key {
+    /// The key of a point, whatever its seed.
+    pub fn of(plan: &Plan) -> Key {
+        // The file that a saved comparison is written to reads back to the same runs: it says all.
+        let bare = Scenario {
+            name: String::new(),
+            seed: 0,
+            seeds: 1,
+            probe: Probe::default(),
+            ..plan.scenario.clone()
+        };
+        let mut key = Key(0x6E61_7272_6F77_7331, 0x7377_6565_702D_3031);
+        key.add(VERSION);
+        for measure in MEASURES {
+            key.add(measure.name);
+        }
+        key.add(&scenario_file::text(&bare));
+        // A trace is named by its file, which may have changed.
+        for way in plan.scenario.links.iter().flat_map(|l| [&l.there, &l.back]) {
+            if let Some((_, trace)) = &way.trace {
+                key.add(&format!("{trace:?}"));
+            }
+        }
+        key
+    }
+
+    /// The key of one run.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Key {
+        self.word(seed);
+        self
+    }
+
+    /// The key that a text of 32 hexadecimal digits is.
+    pub fn parse(text: &str) -> Option<Key> {
+        let half = |t: Option<&str>| u64::from_str_radix(t?, 16).ok();
+        (text.len() == 32).then_some(())?;
+        Some(Key(half(text.get(..16))?, half(text.get(16..))?))
+    }
+
+    fn word(&mut self, word: u64) {
+        self.0 = mix(self.0 ^ word);
+        // The second half must not fail where the first one does.
+        self.1 = mix(self.1.rotate_left(23).wrapping_add(word).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    }
+
+    fn add(&mut self, text: &str) {
+        self.word(text.len() as u64);
+        for chunk in text.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.word(u64::from_le_bytes(word));
+        }
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}{:016x}", self.0, self.1)
+    }
+}

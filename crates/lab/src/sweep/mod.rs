@@ -1,0 +1,28 @@
+//! `narrows sweep`: a grid over any parameters, every point with several seeds.
+//!
+//! ```text
+//!   Base (file or link) ─ Grid (parameters, points) ─ Sweep (checked, keyed)
+//!        ─ execute (threads, journal) ─ Runs ─ Outcome ─ tables, JSON, report
+//! ```
+
+pub mod base;
+pub mod columns;
+pub mod execute;
+pub mod found;
+pub mod grid;
+pub mod journal;
+pub mod json;
+pub mod key;
+pub mod outcome;
+pub mod report;
+pub mod shown;
+pub mod values;
+pub mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use base::Base;
+pub use execute::{Control, Runs, Sweep};
+pub use grid::Grid;
+pub use outcome::{About, Outcome};

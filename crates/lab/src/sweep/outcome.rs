@@ -1,0 +1,161 @@
+//! What a sweep found: means with intervals over seeds, and the tables that are written.
+
+use super::columns::{Columns, Values};
+use super::execute::{Runs, Sweep};
+use crate::measure::MEASURES;
+use crate::outcome::Estimate;
+use crate::stats::estimate;
+use narrows_base::luck::mix;
+
+/// Everything that a sweep found.
+pub struct Outcome<'a> {
+    /// What was swept.
+    pub sweep: &'a Sweep,
+    /// Its runs.
+    pub runs: &'a Runs,
+    /// The exact command line.
+    pub command_line: String,
+    /// The command line without what varies, to draw a single point with.
+    pub base_line: String,
+    /// The scenario's or link's name.
+    pub scenario: String,
+    /// Simulated seconds and warm-up of the first point.
+    pub span_s: (f64, f64),
+    /// Which of [`MEASURES`] tables show.
+    pub measure: usize,
+    /// Of which group.
+    pub group: usize,
+    /// Things that a reader must know.
+    pub notes: Vec<String>,
+    /// `estimates[point][group][measure]`.
+    pub estimates: Vec<Vec<Vec<Estimate>>>,
+}
+
+/// What an outcome says of itself besides the numbers.
+pub struct About {
+    /// The exact command line.
+    pub command_line: String,
+    /// The command line without what varies.
+    pub base_line: String,
+    /// Which of [`MEASURES`] tables show.
+    pub measure: usize,
+    /// Of which group.
+    pub group: usize,
+}
+
+impl<'a> Outcome<'a> {
+    /// Puts finished runs together.
+    pub fn new(sweep: &'a Sweep, runs: &'a Runs, about: About) -> Outcome<'a> {
+        let over = |seeds: &Vec<Option<crate::sweep::found::Found>>, group: usize, m: usize| {
+            estimate(seeds.iter().flatten().map(|f| f.groups[group][m]))
+        };
+        let estimates = (runs.iter())
+            .map(|seeds| {
+                (0..sweep.groups.len())
+                    .map(|g| (0..MEASURES.len()).map(|m| over(seeds, g, m)).collect())
+                    .collect()
+            })
+            .collect();
+        let mut notes = Vec::new();
+        let wanted = runs.len() * sweep.seeds as usize;
+        let finished = runs.iter().flatten().flatten().count();
+        if finished < wanted {
+            notes.push(format!(
+                "interrupted: {finished} of {wanted} runs finished; the same command goes on"
+            ));
+        }
+        if !sweep.traced {
+            notes.push("the grid is too large for traces in the report".into());
+        }
+        let first = sweep.grid.scenario(0).ok();
+        let seconds = |d: narrows_base::Duration| d.as_nanos() as f64 / 1e9;
+        Outcome {
+            sweep,
+            runs,
+            command_line: about.command_line,
+            base_line: about.base_line,
+            scenario: first.as_ref().map_or(String::new(), |s| s.name.clone()),
+            span_s: first.map_or((0.0, 0.0), |s| (seconds(s.duration), seconds(s.warmup))),
+            measure: about.measure,
+            group: about.group,
+            notes,
+            estimates,
+        }
+    }
+
+    /// Points of which at least one seed finished.
+    pub fn finished(&self) -> impl Iterator<Item = usize> {
+        (0..self.runs.len()).filter(|p| self.runs[*p].iter().any(Option::is_some))
+    }
+    /// How many seeds of a point finished.
+    pub fn seeds(&self, point: usize) -> usize {
+        self.runs[point].iter().flatten().count()
+    }
+    /// One number over a point's runs.
+    pub fn digest(&self, point: usize) -> u64 {
+        self.runs[point].iter().flatten().fold(0, |all, run| mix(all ^ run.digest))
+    }
+
+    /// One row per point, seed and group.
+    pub fn long(&self) -> Columns {
+        let mut at: Vec<(usize, usize, usize)> = Vec::new();
+        for point in self.finished() {
+            for seed in (0..self.runs[point].len()).filter(|s| self.runs[point][*s].is_some()) {
+                at.extend((0..self.sweep.groups.len()).map(|group| (point, seed, group)));
+            }
+        }
+        let places: Vec<(usize, usize)> = at.iter().map(|a| (a.0, a.2)).collect();
+        let mut columns = self.leading(&places);
+        let seeds = at.iter().map(|a| self.sweep.seed.wrapping_add(a.1 as u64)).collect();
+        columns.push(("seed".into(), Values::Whole(seeds)));
+        for (m, measure) in MEASURES.iter().enumerate() {
+            let value = |(point, seed, group): &(usize, usize, usize)| {
+                self.runs[*point][*seed].as_ref().map_or(f64::NAN, |f| f.groups[*group][m])
+            };
+            columns.push((measure.name.into(), Values::Number(at.iter().map(value).collect())));
+        }
+        Columns(columns)
+    }
+
+    /// One row per point and group: mean and half of the 95% interval of every measure.
+    pub fn points(&self) -> Columns {
+        let groups = self.sweep.groups.len();
+        let at: Vec<(usize, usize)> =
+            self.finished().flat_map(|p| (0..groups).map(move |g| (p, g))).collect();
+        let mut columns = self.leading(&at);
+        let seeds = at.iter().map(|a| self.seeds(a.0) as u64).collect();
+        columns.push(("seeds".into(), Values::Whole(seeds)));
+        for (m, measure) in MEASURES.iter().enumerate() {
+            let of = |(point, group): &(usize, usize)| self.estimates[*point][*group][m];
+            let means = at.iter().map(|a| of(a).mean).collect();
+            let halves = at.iter().map(|a| of(a).ci95.unwrap_or(f64::NAN)).collect();
+            columns.push((measure.name.into(), Values::Number(means)));
+            columns.push((format!("{}_ci95", measure.name), Values::Number(halves)));
+        }
+        Columns(columns)
+    }
+
+    /// The columns that both tables begin with: point, parameters, group.
+    fn leading(&self, at: &[(usize, usize)]) -> Vec<(String, Values)> {
+        let numbers = at.iter().map(|a| a.0 as u64 + 1).collect();
+        let mut columns = vec![("point".to_string(), Values::Whole(numbers))];
+        let indices: Vec<Vec<usize>> = at.iter().map(|a| self.sweep.grid.indices(a.0)).collect();
+        for (i, parameter) in self.sweep.grid.parameters.iter().enumerate() {
+            let values = match &parameter.numbers {
+                Some(numbers) => Values::Number(indices.iter().map(|at| numbers[at[i]]).collect()),
+                None => {
+                    Values::Text(indices.iter().map(|at| parameter.values[at[i]].clone()).collect())
+                }
+            };
+            columns.push((parameter.name.clone(), values));
+        }
+        let of = |a: &(usize, usize)| &self.sweep.points[a.0].groups[a.1];
+        let names = at.iter().map(|a| self.sweep.groups[a.1].clone()).collect();
+        columns.push(("group".into(), Values::Text(names)));
+        let protocols = at.iter().map(|a| of(a).0.clone()).collect();
+        columns.push(("group_protocol".into(), Values::Text(protocols)));
+        let flows = at.iter().map(|a| of(a).1 as u64).collect();
+        columns.push(("group_flows".into(), Values::Whole(flows)));
+        columns
+    }
+}

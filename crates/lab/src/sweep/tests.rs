@@ -1,0 +1,267 @@
+//! Whole sweeps, small ones: resuming, threads, keys, the page.
+
+use super::execute::{Control, Runs, Sweep};
+use super::outcome::{About, Outcome};
+use super::{Base, Grid, journal, json, report, shown, write};
+use crate::scenario_file::Template;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+const FILE: &str = r#"
+name = "small"
+duration = "4s"
+warmup = "1s"
+[variables]
+n = 1
+[[link]]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = "max(1.1bdp,5p)"
+loss = "1%"
+reverse = { loss = "0.5%" }
+[[flows]]
+name = "tcp"
+protocol = "sack"
+count = "n"
+from = "a"
+to = "b"
+[[flows]]
+protocol = "vegas"
+count = "2*n"
+from = "a"
+to = "b"
+[[flows]]
+name = "back"
+protocol = "reno"
+count = "n/2"
+from = "b"
+to = "a"
+"#;
+
+fn template(text: &str) -> Base {
+    Base::File(Box::new(Template::parse(text, Path::new("")).unwrap()))
+}
+
+fn sweep_of(text: &str, vary: &[&str], seeds: u32) -> Sweep {
+    let vary: Vec<String> = vary.iter().map(ToString::to_string).collect();
+    Sweep::new(Grid::read(template(text), &vary).unwrap(), 1, seeds).unwrap()
+}
+
+fn sweep(vary: &[&str]) -> Sweep {
+    sweep_of(FILE, vary, 2)
+}
+
+/// A folder of the test's own, empty.
+fn folder(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("narrows-sweep-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// Runs what is missing in a folder; tells how many runs that were.
+fn run(s: &Sweep, folder: &Path, jobs: usize) -> (Runs, usize) {
+    let (known, journal) = journal::open(folder, false).unwrap();
+    let mut runs = s.known(known);
+    let ran = AtomicUsize::new(0);
+    let count = |_: f64, _: usize| {
+        ran.fetch_add(1, Ordering::Relaxed);
+    };
+    let control = Control { stop: &AtomicBool::new(false), progress: &count, jobs };
+    s.execute(&mut runs, journal, &control).unwrap();
+    (runs, ran.into_inner())
+}
+
+fn outcome<'a>(s: &'a Sweep, runs: &'a Runs) -> Outcome<'a> {
+    let about = About {
+        command_line: "narrows sweep x".into(),
+        base_line: "narrows sweep </script>".into(),
+        measure: s.usual_measure(),
+        group: s.usual_group(),
+    };
+    Outcome::new(s, runs, about)
+}
+
+const VARY: [&str; 2] = ["link.a-b.rate=0.5Mbit/s,1Mbit/s,2Mbit/s", "n=1,3"];
+
+#[test]
+fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
+    let (whole, half) = (folder("whole"), folder("half"));
+    let s = sweep(&VARY);
+    let (runs, ran) = run(&s, &whole, 1);
+    assert_eq!(ran, 12);
+    let expected = outcome(&s, &runs);
+    // Five lines and a torn one are what a kill leaves.
+    let text = fs::read_to_string(whole.join(journal::NAME)).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 12);
+    let left = lines[..5].join("\n") + "\n" + &lines[5][..lines[5].len() - 3];
+    fs::write(half.join(journal::NAME), left).unwrap();
+    let (again, ran) = run(&s, &half, 2);
+    assert_eq!(ran, 7);
+    let found = outcome(&s, &again);
+    assert_eq!(found.long().csv(), expected.long().csv());
+    assert_eq!(report::html(&found), report::html(&expected), "traces are kept too");
+    // And now everything is there, in spite of the torn line.
+    assert_eq!(run(&s, &half, 1).1, 0);
+    assert!(journal::open(&half, true).unwrap().0.is_empty(), "unless it is to be forgotten");
+    for f in [whole, half] {
+        fs::remove_dir_all(f).unwrap();
+    }
+}
+
+#[test]
+fn an_interrupted_sweep_keeps_what_finished() {
+    let place = folder("stopped");
+    let s = sweep(&VARY);
+    let (known, journal) = journal::open(&place, false).unwrap();
+    let mut runs = s.known(known);
+    let stop = AtomicBool::new(false);
+    let first = |_: f64, _: usize| stop.store(true, Ordering::Relaxed);
+    let control = Control { stop: &stop, progress: &first, jobs: 1 };
+    s.execute(&mut runs, journal, &control).unwrap();
+    assert_eq!(runs.iter().flatten().flatten().count(), 1);
+    let o = outcome(&s, &runs);
+    assert_eq!(o.finished().count(), 1);
+    assert!(o.notes[0].starts_with("interrupted: 1 of 12"));
+    assert_eq!(run(&s, &place, 1).1, 11);
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn threads_change_nothing() {
+    let (one, two) = (folder("one"), folder("two"));
+    let s = sweep(&VARY);
+    let (a, b) = (run(&s, &one, 1).0, run(&s, &two, 2).0);
+    let (a, b) = (outcome(&s, &a), outcome(&s, &b));
+    assert_eq!(a.long().csv(), b.long().csv());
+    assert_eq!(json::outcome(&a), json::outcome(&b));
+    for f in [one, two] {
+        fs::remove_dir_all(f).unwrap();
+    }
+}
+
+#[test]
+fn a_point_is_the_run_of_its_scenario() {
+    let place = folder("same");
+    let s = sweep_of(FILE, &["link.a-b.rate=2Mbit/s", "n=3"], 1);
+    let (runs, _) = run(&s, &place, 1);
+    let text = FILE.replace("1Mbit/s", "2Mbit/s").replace("n = 1", "n = 3");
+    let plan =
+        crate::Plan::new(crate::scenario_file::parse(&text, Path::new("")).unwrap()).unwrap();
+    let alone = narrows_sim::run(&plan.network(0, 1, false), &mut |_| true).unwrap();
+    assert_eq!(runs[0][0].as_ref().unwrap().digest, alone.digest);
+    // And of the file that a sweep of one point leaves.
+    let o = outcome(&s, &runs);
+    write::all(&o, &place).unwrap();
+    let saved = crate::scenario_file::load(&place.join("scenario.toml")).unwrap();
+    let saved = crate::Plan::new(saved).unwrap();
+    let again = narrows_sim::run(&saved.network(0, 1, false), &mut |_| true).unwrap();
+    assert_eq!(again.digest, alone.digest);
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn keys_follow_everything_that_a_result_depends_on() {
+    let key = |text: &str| sweep_of(text, &["n=2"], 1).points[0].key;
+    let usual = key(FILE);
+    assert_eq!(usual, key(&FILE.replace("name = \"small\"", "name = \"other\"\nseeds = 7")));
+    for (old, new) in [
+        ("4s", "5s"),
+        ("1s", "2s"),
+        ("1Mbit/s", "1.001Mbit/s"),
+        ("max(1.1bdp,5p)", "1.1bdp"),
+        ("0.5%", "0.6%"),
+        ("sack", "newreno"),
+        ("n/2", "n"),
+        ("\"back\"", "\"backwards\""),
+    ] {
+        assert_ne!(usual, key(&FILE.replacen(old, new, 1)), "{old} to {new}");
+    }
+    assert_ne!(usual.with_seed(1), usual.with_seed(2));
+    assert_eq!(super::key::Key::parse(&usual.to_string()), Some(usual));
+}
+
+#[test]
+fn what_follows_from_a_value_follows() {
+    let s = sweep(&["link.a-b.rate=100kbit/s,10Mbit/s", "n=3,4"]);
+    let at = |p| s.grid.scenario(p).unwrap();
+    let counts: Vec<usize> = at(0).flows.iter().map(|f| f.count).collect();
+    assert_eq!(counts, [3, 6, 2], "half of three, rounded up");
+    let room = |p| {
+        let plan = at(p);
+        let wire = &plan.links[0];
+        assert_eq!(wire.there.rate, wire.back.rate, "the other direction has the same rate");
+        wire.there.limit(wire.there.delay + wire.back.delay, plan.packet)
+    };
+    assert_eq!(room(0), narrows_path::Limit::Packets(5));
+    assert_eq!(room(2), narrows_path::Limit::Packets(28), "22 ms of 10 Mbit/s");
+    // Names, and with them luck, do not follow a protocol.
+    let s = sweep(&["flows.vegas.protocol=reno,cubic", "flows.vegas.count=flows.tcp.count=1,2"]);
+    assert_eq!(s.groups, ["tcp", "vegas", "back"]);
+    let last = s.grid.scenario(3).unwrap();
+    assert_eq!((last.flows[0].count, last.flows[1].count), (2, 2));
+}
+
+#[test]
+fn names_that_mean_nothing_get_a_suggestion() {
+    let base = template(FILE);
+    for (name, hint) in [
+        ("link.a-b.rat", "'link.a-b.rate'"),
+        ("link.c.rate", "link.{a-b}"),
+        ("flows.tcp.cuont", "'flows.tcp.count'"),
+        ("m", "n, duration"),
+        ("seeds", "What can vary"),
+        ("link.a-b.rate.x", "What can vary"),
+        ("", "What can vary"),
+    ] {
+        let e = base.knob(name).unwrap_err().to_string();
+        assert!(e.contains(hint), "{name}: {e}");
+    }
+    let sweep = |vary: &str| {
+        let grid = Grid::read(template(FILE), &[vary.to_string()]).unwrap();
+        Sweep::new(grid, 1, 1).map(|_| ()).unwrap_err().to_string()
+    };
+    assert!(sweep("n=1,x").contains("n=x") && sweep("n=1,x").contains("whole number"));
+    assert!(sweep("link.a-b.rate=1Mbit/s,5").contains("rate=5: rate: '5' has no unit"));
+    assert!(sweep("flows.tcp.protocol.alpha=1").contains("parameter of sack"));
+    assert!(sweep("link.a-b.aqm.x=1").contains("none whose parameter 'x'"));
+    assert!(Template::parse("[variables]\nseed = 1\n", Path::new("")).is_err());
+}
+
+#[test]
+fn the_page_and_the_table_show_the_chosen_measure() {
+    let place = folder("page");
+    let s = sweep(&VARY);
+    let (runs, _) = run(&s, &place, 2);
+    let o = outcome(&s, &runs);
+    let page = report::html(&o);
+    assert!(page.contains("narrows sweep \\u003c/script\\u003e"), "no text ends the script");
+    let data = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let chosen = &data["measures"][data["measure"].as_u64().unwrap() as usize];
+    assert_eq!(chosen["name"], "theta");
+    assert_eq!(chosen["mean"][0].as_array().unwrap().len(), 6);
+    let trace = &data["traces"]["points"]["5"];
+    assert_eq!(trace["lines"].as_array().unwrap().len(), 5, "three groups and two of the queue");
+    assert!(trace["lines"][1].as_array().unwrap().len() > 100);
+    let text = shown::table(&o);
+    assert!(text.contains("link.a-b.rate \\ n") && text.lines().count() == 6, "{text}");
+    fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn the_scenarios_at_hand_can_be_swept() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let base = Base::File(Box::new(Template::load(&root.join("dsl-fairness.toml")).unwrap()));
+    let vary = ["link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8", "n=1..100:log:8"];
+    let grid = Grid::read(base, &vary.map(String::from)).unwrap();
+    let s = Sweep::new(grid, 1, 3).unwrap();
+    assert_eq!(s.points.len(), 64);
+    let last: Vec<usize> = s.points[63].groups.iter().map(|g| g.1).collect();
+    assert_eq!(last, [100, 100, 50]);
+    assert!(s.points[63].work > 100.0 * s.points[0].work, "the largest points come first");
+}

@@ -1,0 +1,149 @@
+//! How smooth a flow's goodput is on several time scales, from running sums: no bin is kept,
+//! except those of one second where the engine can afford them.
+//!
+//! A packet adds its bytes to the finest bin and does nothing else. When that bin closes, ten times
+//! a second at most, coarser bins take it in and close with it: each is a whole number of finer ones.
+
+use crate::result::{FlowDetail, Roughness, SCALES_MS};
+
+/// The finest bin, in nanoseconds.
+pub(crate) const TICK_NS: u64 = SCALES_MS[0] * 1_000_000;
+/// The scale of one second, whose bins are kept.
+pub(crate) const SECOND: usize = 3;
+/// Finest bins in a bin of each scale.
+const TICKS: [u64; SCALES_MS.len()] = {
+    let mut ticks = [0; SCALES_MS.len()];
+    let mut s = 0;
+    while s < ticks.len() {
+        ticks[s] = SCALES_MS[s] / SCALES_MS[0];
+        s += 1;
+    }
+    ticks
+};
+
+/// The finest bin in hand, and the sums of all scales once there are any.
+#[derive(Debug, Default)]
+pub(crate) struct Smoothness {
+    tick: u64,
+    bytes: u64,
+    scales: Option<Box<Scales>>,
+}
+
+#[derive(Debug, Default)]
+struct Scales {
+    sums: [Sums; SCALES_MS.len()],
+    /// Bytes per second from second `first` on, if kept.
+    first: usize,
+    seconds: Vec<u64>,
+}
+
+/// Of one scale: the bin in hand, and sums over those that are closed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    bytes: u64,
+    sum: f64,
+    squares: f64,
+    /// Of the absolute differences between neighbours.
+    change: f64,
+    /// The bin before the one in hand.
+    last: f64,
+}
+
+impl Sums {
+    /// The bin with number `bin` ends; the next with anything in it is `next`.
+    fn close(&mut self, bin: u64, next: u64) -> u64 {
+        let (bytes, x) = (self.bytes, self.bytes as f64);
+        self.sum += x;
+        self.squares += x * x;
+        if bin > 0 {
+            self.change += (x - self.last).abs();
+        }
+        self.last = x;
+        if next > bin + 1 {
+            // Bins passed over are empty: they add to no sum, but the fall to them is a change.
+            self.change += x;
+            self.last = 0.0;
+        }
+        self.bytes = 0;
+        bytes
+    }
+}
+
+impl Smoothness {
+    /// Bytes came so many nanoseconds after measuring began.
+    #[inline]
+    pub fn add(&mut self, since_ns: u64, bytes: u64, keep: bool) {
+        let tick = since_ns / TICK_NS;
+        if tick > self.tick {
+            self.close(tick, keep);
+        }
+        self.bytes += bytes;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn close(&mut self, tick: u64, keep: bool) {
+        if self.bytes > 0 || self.scales.is_some() {
+            self.scales.get_or_insert_default().close(self.tick, tick, self.bytes, keep);
+        }
+        (self.tick, self.bytes) = (tick, 0);
+    }
+
+    /// Mean and standard deviation of bytes per bin of one second, and what there is besides, over
+    /// the whole bins of the measured span; `None` without two seconds, and without anything in them.
+    pub fn result(
+        mut self,
+        span_ns: u64,
+        keep: bool,
+    ) -> (Option<(f64, f64)>, Option<Box<FlowDetail>>) {
+        let whole = TICKS.map(|t| span_ns / (t * TICK_NS));
+        // Bins that the end cuts short stay open: what is in them does not count.
+        if whole[0] > self.tick {
+            self.close(whole[0], keep);
+        }
+        let scales = self.scales.unwrap_or_default();
+        let moments = |s: usize| {
+            let (n, sums) = (whole[s] as f64, &scales.sums[s]);
+            let mean = sums.sum / n;
+            (mean, (sums.squares / n - mean * mean).max(0.0).sqrt())
+        };
+        let bins_1s = (whole[SECOND] >= 2).then(|| moments(SECOND));
+        if scales.sums[0].sum == 0.0 {
+            return (bins_1s, None);
+        }
+        let mut roughness = [Roughness::NONE; SCALES_MS.len()];
+        for (s, r) in roughness.iter_mut().enumerate() {
+            let (mean, deviation) = moments(s);
+            if whole[s] >= 2 && mean > 0.0 {
+                let change = scales.sums[s].change / (whole[s] - 1) as f64;
+                *r = Roughness { cov: deviation / mean, change: change / mean };
+            }
+        }
+        let detail = FlowDetail { roughness, first: scales.first, seconds: scales.seconds };
+        (bins_1s, Some(Box::new(detail)))
+    }
+}
+
+impl Scales {
+    /// Tick `old` ends with so many bytes; the next with anything in it is `new`.
+    fn close(&mut self, old: u64, new: u64, bytes: u64, keep: bool) {
+        for (s, sums) in self.sums.iter_mut().enumerate() {
+            sums.bytes += bytes;
+            let (bin, next) = (old / TICKS[s], new / TICKS[s]);
+            if next > bin {
+                let closed = sums.close(bin, next);
+                if keep && s == SECOND {
+                    if self.seconds.is_empty() {
+                        self.first = bin as usize;
+                    }
+                    self.seconds.resize(bin as usize - self.first, 0);
+                    self.seconds.push(closed);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "smooth_tests.rs"]
+mod tests;

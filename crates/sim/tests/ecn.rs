@@ -1,0 +1,129 @@
+//! What marks do between an endpoint and a queue: ECN against RED and the congestion warning of
+//! TCP-Jersey.
+
+use narrows_base::{Duration, Rate, Spec, Time};
+use narrows_flow::{Preset, Protocol};
+use narrows_path::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_sim::{
+    FlowResult, FlowSpec, GroupSpec, LinkResult, LinkSpec, NetworkSpec, SourceSpec, run,
+};
+
+/// Two flows over 10 Mbit/s and 40 ms there and back, with room for 200 packets, measured from
+/// 20 s to 120 s.
+fn go(protocol: &str, aqm: Option<&str>, loss: &str) -> (Vec<FlowResult>, LinkResult) {
+    go_with(2, 10_000_000, protocol, aqm, loss)
+}
+fn go_with(
+    flows: u64,
+    bps: u64,
+    protocol: &str,
+    aqm: Option<&str>,
+    loss: &str,
+) -> (Vec<FlowResult>, LinkResult) {
+    let link = |name: &str, aqm: Option<&str>, loss: &str, metered| {
+        let mut config = LinkConfig::plain(Rate::from_bps(bps), Duration::from_millis(20));
+        let aqm = aqm.map(|a| Spec::parse(a).unwrap());
+        config.queue = QueueConfig { limit: Limit::Packets(200), aqm };
+        config.loss = LossSpec::parse_all(loss).unwrap();
+        LinkSpec { name: name.into(), config: config.into(), metered }
+    };
+    let flow = |i: u64| FlowSpec {
+        start: Time::from_nanos(i * 300_000_000),
+        stop: Time::NEVER,
+        forward: vec![0],
+        back: vec![1],
+    };
+    let spec = NetworkSpec {
+        seed: 5,
+        end: Time::from_secs_f64(120.0),
+        measure_from: Time::from_secs_f64(20.0),
+        links: vec![link("there", aqm, loss, true), link("back", None, "none", false)],
+        groups: vec![GroupSpec {
+            name: "main".into(),
+            protocol: Protocol::read(&Spec::parse(protocol).unwrap(), Preset::Rfc, 1000).unwrap(),
+            source: SourceSpec::bulk(),
+            flows: (0..flows).map(flow).collect(),
+        }],
+        changes: Vec::new(),
+        series: None,
+    };
+    let mut result = run(&spec, &mut |_| true).unwrap();
+    (result.groups.remove(0).flows, result.links.remove(0))
+}
+fn used(link: &LinkResult) -> f64 {
+    link.served_bits / link.capacity_bits
+}
+fn total(flows: &[FlowResult], what: fn(&FlowResult) -> u64) -> u64 {
+    flows.iter().map(what).sum()
+}
+
+#[test]
+fn marks_do_what_drops_did_and_nothing_is_sent_again() {
+    // Measured: 204 reactions and 96.6 % of the link; 96 to 99 % with the other queues.
+    for (protocol, aqm) in [
+        ("newreno(ecn=on)", "red(ecn=on)"),
+        ("sack(ecn=on)", "pie(ecn=on)"),
+        ("cubic(ecn=on)", "codel(ecn=on)"),
+    ] {
+        let (flows, link) = go(protocol, Some(aqm), "none");
+        let marks = total(&flows, |f| f.marks);
+        let marked: u64 = link.groups.iter().map(|g| g.marked).sum();
+        assert!(marks > 50 && marks <= marked, "{protocol}, {aqm}: {marks} of {marked}");
+        assert_eq!(total(&flows, |f| f.retransmissions), 0, "{protocol}, {aqm}");
+        assert!(used(&link) > 0.95, "{protocol}, {aqm}: {}", used(&link));
+        assert!(link.queue_mean < 30.0, "{protocol}, {aqm}: {}", link.queue_mean);
+    }
+}
+
+#[test]
+fn a_sender_without_ecn_is_dropped_where_others_are_marked() {
+    let (flows, link) = go("newreno", Some("red(ecn=on)"), "none");
+    assert_eq!(total(&flows, |f| f.marks), 0);
+    assert_eq!(link.groups.iter().map(|g| g.marked).sum::<u64>(), 0);
+    assert!(total(&flows, |f| f.retransmissions) > 100);
+}
+
+/// What TCP-Jersey is for (S2): behind its router it keeps its window at losses of the radio's.
+#[test]
+fn jersey_behind_its_router_does_not_take_a_lossy_link_for_a_full_one() {
+    let goodput = |protocol| total(&go(protocol, Some("cw"), "1%").0, |f| f.goodput_bytes);
+    // Measured in Mbit/s: 9.03 of 9.6, and 4.76.
+    let (jersey, newreno) = (goodput("jersey"), goodput("newreno(ecn=on)"));
+    assert!(jersey as f64 > 1.7 * newreno as f64, "{jersey} {newreno}");
+    let (flows, link) = go("jersey", Some("cw"), "none");
+    assert_eq!(total(&flows, |f| f.retransmissions), 0);
+    // The window is what the rate carries in a round trip, the queue's wait included: the queue
+    // stays at the threshold, a quarter of the room. Measured 46.0.
+    assert!((40.0..50.0).contains(&link.queue_mean), "{}", link.queue_mean);
+}
+
+/// And what it is not for: nothing marks, so that only timeouts reduce. Measured: 75.5 % of the
+/// link and 56 timeouts, where NewReno fills it without one.
+#[test]
+fn jersey_behind_a_plain_queue_lives_on_timeouts() {
+    let (flows, link) = go("jersey", None, "none");
+    let (plain, plain_link) = go("newreno", None, "none");
+    assert!(total(&flows, |f| f.timeouts) > 20 && total(&plain, |f| f.timeouts) == 0);
+    assert!(used(&link) < 0.9 && used(&plain_link) > 0.999, "{}", used(&link));
+}
+
+/// More flows than the path holds packets. Windows of one wait for their timers (RFC 3168 section
+/// 6.1.2), so that the queue stays short where, unmarked, it fills its room and overflows. Measured:
+/// 15.9 packets wait instead of 173.6. It is not fair: a window of two is RFC 5681's least after a
+/// reduction and does not wait, so that seven of the thirty flows send eight times what the others
+/// do each.
+#[test]
+fn a_crowd_at_windows_of_one_waits_its_turn() {
+    let crowd = |ecn: &str| {
+        let protocol = format!("newreno(ecn={ecn},initial-window=1)");
+        go_with(30, 500_000, &protocol, Some("cw(packets=10)"), "none")
+    };
+    let (flows, link) = crowd("on");
+    assert!(link.queue_mean < 20.0 && used(&link) > 0.99, "{}", link.queue_mean);
+    assert_eq!(total(&flows, |f| f.retransmissions + f.timeouts), 0);
+    let least = flows.iter().map(|f| f.goodput_bytes / 960).min().unwrap();
+    assert!(least > 50, "a packet each 2 s at least: {least} in 100 s");
+    let (flows, link) = crowd("off");
+    assert!(link.queue_mean > 150.0, "{}", link.queue_mean);
+    assert!(total(&flows, |f| f.retransmissions) > 500);
+}
