@@ -4,6 +4,7 @@ use super::file::Experiment;
 use super::judge::{Judged, Verdict};
 use crate::scenario::{Flows, Scenario, Speaks};
 use crate::way::{Way, loss_text, rate_text, room_text, time_text};
+use narrows_base::Duration;
 use std::fmt::Write as _;
 
 /// `README.md` of an experiment.
@@ -149,6 +150,10 @@ fn way(w: &Way) -> String {
     }
     if let Some(aqm) = &w.aqm {
         let _ = write!(out, ", {aqm}");
+    }
+    let jitter = w.impairments.jitter;
+    if jitter > Duration::ZERO {
+        let _ = write!(out, ", up to {} more at random", time_text(jitter));
     }
     out
 }

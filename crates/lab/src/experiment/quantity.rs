@@ -163,8 +163,8 @@ impl Quantity {
         if let Some(name) = &self.measure {
             return sample.measure(self.group.as_deref(), name);
         }
-        if self.stat == Some(Stat::LeastShare) {
-            return self.least_share(sample);
+        if let Some(stat) = self.stat.filter(|s| s.compares()) {
+            return self.compared(stat, sample);
         }
         let Some((time, values)) = self.over_time(&sample.series) else { return f64::NAN };
         let position = match self.position(&sample.series) {
@@ -180,15 +180,22 @@ impl Quantity {
         stat.of(&time[first..after], &values[first..after], self.level.unwrap_or(0.0))
     }
 
-    /// [`Stat::LeastShare`]: each table's mean on its own.
-    fn least_share(&self, sample: &Sample) -> f64 {
+    /// A statistic that takes each table's mean on its own.
+    fn compared(&self, stat: Stat, sample: &Sample) -> f64 {
         let alone = |table: &String| {
             let (table, stat) = (Names(vec![table.clone()]), Some(Stat::Mean));
             Quantity { table, stat, ..self.clone() }.leaf(sample)
         };
         let means: Vec<f64> = self.table.0.iter().map(alone).collect();
-        let mean = means.iter().sum::<f64>() / means.len() as f64;
-        means.iter().copied().fold(f64::INFINITY, f64::min) / mean
+        if means.iter().any(|m| m.is_nan()) {
+            return f64::NAN;
+        }
+        let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+        match stat {
+            Stat::Largest => means.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Stat::Smallest => least,
+            _ => least / (means.iter().sum::<f64>() / means.len() as f64),
+        }
     }
 
     /// Where its samples stand if not in time; `None` if there is no such column.
@@ -286,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_share_compares_tables_over_the_span() {
+    fn shares_and_extremes_compare_tables_over_the_span() {
         let table = |name: &str, v: f64| Table {
             kind: "flow",
             name: name.into(),
@@ -303,6 +310,10 @@ mod tests {
             ..Quantity::default()
         };
         assert!((q.leaf(&sample) - 1.0 / 1.5).abs() < 1e-12);
+        q.stat = Some(Stat::Largest);
+        assert_eq!(q.leaf(&sample), 2.0);
+        q.stat = Some(Stat::Smallest);
+        assert_eq!(q.leaf(&sample), 1.0);
         q.table.0.push("c".into());
         assert!(q.leaf(&sample).is_nan(), "a table that does not exist");
     }

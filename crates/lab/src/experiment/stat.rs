@@ -39,10 +39,20 @@ pub enum Stat {
     Falls,
     /// Mean time between such falls, in seconds.
     MeanGap,
+    /// How often the column passes `level`, up or down.
+    Crossings,
+    /// Mean change from sample to sample over the mean: roughness without slow swings.
+    Steps,
+    /// How often it changes direction; swings below the share `level` of its mean do not count.
+    Turns,
     /// Last less first sample over the seconds between them: how fast a count grows.
     Rate,
     /// Of several tables: the smallest mean over the mean of all. 1 is an equal split.
     LeastShare,
+    /// Of several tables: the largest mean of one.
+    Largest,
+    /// Of several tables: the smallest mean of one.
+    Smallest,
 }
 
 impl Stat {
@@ -51,8 +61,20 @@ impl Stat {
         use Stat::*;
         matches!(
             self,
-            FractionAbove | FractionBelow | TimeAbove | TimeBelow | LongestBelow | Falls | MeanGap
+            FractionAbove
+                | FractionBelow
+                | TimeAbove
+                | TimeBelow
+                | LongestBelow
+                | Falls
+                | MeanGap
+                | Crossings
+                | Turns
         )
+    }
+    /// Whether it is about several tables one by one: `Quantity::compared`.
+    pub fn compares(self) -> bool {
+        matches!(self, Stat::LeastShare | Stat::Largest | Stat::Smallest)
     }
     /// Of these samples, equally spaced; NaN samples are left out.
     pub fn of(self, time: &[f64], values: &[f64], level: f64) -> f64 {
@@ -94,8 +116,16 @@ impl Stat {
                 let (first, last) = (known[0], known[known.len() - 1]);
                 (last.1 - first.1) / (last.0 - first.0)
             }
-            // Needs the tables one by one: `Quantity::least_share`.
-            Stat::LeastShare => f64::NAN,
+            Stat::Crossings => {
+                known.windows(2).filter(|w| (w[0].1 > level) != (w[1].1 > level)).count() as f64
+            }
+            Stat::Steps => {
+                let steps: f64 = known.windows(2).map(|w| (w[1].1 - w[0].1).abs()).sum();
+                steps / (n - 1.0) / (sum / n)
+            }
+            Stat::Turns => turns(all(), level * sum / n) as f64,
+            // `Quantity::compared` knows the tables.
+            Stat::LeastShare | Stat::Largest | Stat::Smallest => f64::NAN,
             Stat::MeanGap => {
                 let at: Vec<f64> = falls(&known, level).collect();
                 match at[..] {
@@ -110,6 +140,25 @@ impl Stat {
 /// When a column falls by more than `level` times itself.
 fn falls(samples: &[(f64, f64)], level: f64) -> impl Iterator<Item = f64> {
     samples.windows(2).filter(move |w| w[1].1 < w[0].1 * (1.0 - level)).map(|w| w[1].0)
+}
+
+/// Changes of direction, where only swings of at least `swing` count.
+fn turns(values: impl Iterator<Item = f64>, swing: f64) -> usize {
+    let (mut count, mut up) = (0, None);
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for v in values {
+        (low, high) = (low.min(v), high.max(v));
+        let turned = match up {
+            Some(true) | None if v <= high - swing => Some(false),
+            Some(false) | None if v >= low + swing => Some(true),
+            _ => continue,
+        };
+        if turned != up {
+            count += usize::from(up.is_some());
+            (up, low, high) = (turned, v, v);
+        }
+    }
+    count
 }
 
 /// The longest time over which `test(before, now)` holds from sample to sample.
@@ -137,4 +186,36 @@ pub fn binned(time: &[f64], values: &[f64], width: f64) -> (Vec<f64>, Vec<f64>) 
         }
     }
     bins.into_iter().map(|(k, (sum, n))| ((k + 1) as f64 * width, sum / n)).unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(stat: Stat, values: &[f64], level: f64) -> f64 {
+        let time: Vec<f64> = (0..values.len()).map(|i| i as f64).collect();
+        stat.of(&time, values, level)
+    }
+
+    #[test]
+    fn crossings_count_both_directions() {
+        assert_eq!(of(Stat::Crossings, &[0.0, 1.0, 1.0, 0.0, f64::NAN, 0.0, 1.0], 0.5), 3.0);
+        assert_eq!(of(Stat::Crossings, &[1.0, 2.0], 0.5), 0.0);
+    }
+
+    #[test]
+    fn steps_see_ripples_and_not_slopes() {
+        assert_eq!(of(Stat::Steps, &[8.0, 12.0, 8.0, 12.0], 0.0), 0.4);
+        assert!((of(Stat::Steps, &[9.0, 10.0, 11.0], 0.0) - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn turns_leave_out_small_swings() {
+        // Mean 10, so a swing counts from 2: up to 14, down to 6, up to 12.
+        let zigzag = [8.0, 12.0, 11.0, 14.0, 9.0, 6.0, 7.0, 6.0, 12.0, 15.0];
+        assert_eq!(of(Stat::Turns, &zigzag, 0.2), 2.0);
+        assert_eq!(of(Stat::Turns, &zigzag, 0.05), 6.0, "and the ripples of 1");
+        assert_eq!(of(Stat::Turns, &[10.0, 10.0, 10.0], 0.2), 0.0);
+        assert_eq!(of(Stat::Turns, &[1.0, 5.0, 9.0], 0.2), 0.0, "a climb is no turn");
+    }
 }
