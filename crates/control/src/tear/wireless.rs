@@ -23,7 +23,11 @@
 //!   forgotten, and half of it when a delay does yield.
 //! - Beside another's queue delay cannot keep it short, and reacting to delay alone would starve. So
 //!   while there is an allowance larger than the margins, a loss at a delay above half of it cuts the
-//!   window once, as in TEAR. Without allowance, losses change nothing.
+//!   window once, as in TEAR.
+//! - A buffer can be too short for R2: a DSL line's five packets are. So without an allowance, a loss
+//!   cuts the window once where the least delay of each RTT has been above R1 for ten of them: in a
+//!   longer buffer a queue that stands so long has grown to R2, so this one is at the buffer's end,
+//!   and what is lost is its overflow. Other losses change nothing.
 //! - Where a buffer is too short to be heard nothing would stop the growth, and a queue that never
 //!   empties would in the end be taken for the path's own delay. So where a fifth of the last few
 //!   hundred packets is missing, more than a radio link worth using loses, the window is cut once and
@@ -36,6 +40,7 @@
 use super::path::Path;
 use super::told::Told;
 use crate::Arrival;
+use narrows_base::Time;
 
 /// R2 is so many times as far above the base as R1.
 const SPREAD: f64 = 2.0;
@@ -44,6 +49,8 @@ const MISSING: f64 = 0.2;
 const MISSING_GAIN: f64 = 1.0 / 256.0;
 /// A number is missing, and not late, once the one so far above it has come.
 const REORDERED: u64 = 3;
+/// Round trips for which a queue has stood above R1 when losses are its overflow.
+const STANDS: f64 = 10.0;
 /// The rate is at most this times the rate of arrivals.
 const MOST_RATE: f64 = 1.5;
 
@@ -67,6 +74,10 @@ pub(super) struct Hysteresis {
     /// The lowest number missing, not yet judged.
     hole: Option<u64>,
     next: u64,
+    /// Since when the delay has been above R1, if it is.
+    stands_since: Option<Time>,
+    /// Whether that is long enough.
+    stands: bool,
 }
 
 #[derive(Debug)]
@@ -101,6 +112,8 @@ impl Hysteresis {
             missing: 0.0,
             hole: None,
             next: 0,
+            stands_since: None,
+            stands: false,
         }
     }
 
@@ -160,6 +173,13 @@ impl Hysteresis {
                 path.foreign /= 2.0;
             }
         }
+        if delay > r1 {
+            let since = *self.stands_since.get_or_insert(arrival.now);
+            let long = STANDS * told.srtt;
+            self.stands = long > 0.0 && arrival.now.since(since).as_secs_f64() > long;
+        } else {
+            (self.stands_since, self.stands) = (None, false);
+        }
         if self.is_adaptive() {
             self.count(arrival);
         }
@@ -183,18 +203,20 @@ impl Hysteresis {
         }
         if self.hole.is_some_and(|h| a.seq.saturating_sub(h) >= REORDERED) {
             self.hole = None;
-            self.once |= self.beside_another();
+            self.once |= self.beside_a_queue();
         }
         if self.missing > MISSING {
             self.missing = 0.0;
             self.once = true;
         }
     }
-    fn beside_another(&self) -> bool {
+    /// Whether a loss now is a queue's: another's, or one that has stood above R1 for long.
+    fn beside_a_queue(&self) -> bool {
         match &self.thresholds {
-            Thresholds::Adaptive(path) => {
-                path.foreign > path.margin() && path.queued > path.foreign / 2.0
+            Thresholds::Adaptive(path) if path.foreign > path.margin() => {
+                path.queued > path.foreign / 2.0
             }
+            Thresholds::Adaptive(_) => self.stands,
             Thresholds::Fixed { .. } => false,
         }
     }
