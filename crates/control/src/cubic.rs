@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Windows in segments, t in seconds. Time in which the application, not the window, limited the
-//! sender does not count (section 5.8). Preset `ns2` takes the window rather than FlightSize for
-//! the cut, see [`Halve`]. Left out: undoing a spurious cut (section 4.9), which the recovery kinds
+//! sender does not count (section 5.8). A cut is taken from FlightSize, but from no more than the
+//! window: FlightSize counts what has arrived behind a hole, too, and 0.7 of it may be more than
+//! the window. Preset `ns2` takes the window, see [`Halve`]. Left out: undoing a spurious cut (section 4.9), which the recovery kinds
 //! do not detect, and the reaction to ECN.
 
 use crate::hystart::{Advice, Hystart};
@@ -151,7 +152,12 @@ impl Cubic {
             self.cwnd
         };
         let base = match self.halve {
-            Halve::Flight => flight as f64,
+            // Section 4.6 has FlightSize, so that an idle sender's window is worth nothing, and knows
+            // of implementations that take cwnd. FlightSize alone fails at two losses in a row: of
+            // packets beyond a repair most have arrived when it ends, and if the repair is lost,
+            // everything sent until the timeout. So the smaller, which is what Reno's "no more than"
+            // allows (RFC 5681 section 3.1) and leaves limited transmit out (section 3.2 step 2).
+            Halve::Flight => (flight as f64).min(self.cwnd),
             Halve::Window => self.cwnd,
         };
         self.ssthresh = bounded(base * self.beta, 2.0);

@@ -59,7 +59,8 @@ impl Reno {
     fn cut(&self, flight: u64) -> (f64, f64) {
         let scale = self.decrease / 0.5;
         let (cwnd, ssthresh) = self.halve.apply(self.cwnd, flight);
-        ((cwnd * scale).max(1.0), (ssthresh * scale).max(2.0))
+        let within = |half: f64, least: f64| (half * scale).min(self.cwnd).max(least);
+        (within(cwnd, 1.0), within(ssthresh, 2.0))
     }
 }
 
@@ -121,6 +122,25 @@ mod tests {
         assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)));
         s.timeout();
         assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)));
+    }
+
+    /// FlightSize counts what arrived behind a hole, too: a thousand segments after a lost repair.
+    #[test]
+    fn a_loss_never_raises_the_window_however_much_arrived_behind_a_hole() {
+        for (spec, cut) in
+            [("reno", 16.0), ("reno(decrease=0.9)", 16.0), ("reno(decrease=0.4)", 12.8)]
+        {
+            let mut s = Story::new(build(spec));
+            s.acks(12);
+            s.extra_flight = 1000;
+            s.timeout();
+            assert_eq!((s.window(), s.ssthresh()), (1.0, Some(cut)), "{spec}");
+            let mut s = Story::new(build(spec));
+            s.acks(12);
+            s.extra_flight = 1000;
+            s.repair();
+            assert_eq!((s.window(), s.ssthresh()), (cut, Some(cut)), "{spec}");
+        }
     }
 
     #[test]
