@@ -101,9 +101,7 @@ impl Default for Environment {
 /// What a loss halves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Halve {
-    /// FlightSize (RFC 5681 equation 4), where the half is less than cwnd: a loss never raises the
-    /// window. Behind a lost retransmission FlightSize grows with all that arrives until the
-    /// timeout, far beyond what the path holds; equation 4 is an upper limit.
+    /// FlightSize (RFC 5681 equation 4).
     Flight,
     /// cwnd, and ssthresh is the whole part of the half (ns-2).
     Window,
@@ -114,7 +112,7 @@ impl Halve {
     pub fn apply(self, cwnd: f64, flight: u64) -> (f64, f64) {
         match self {
             Halve::Flight => {
-                let half = (flight as f64 / 2.0).min(cwnd).max(2.0);
+                let half = (flight as f64 / 2.0).max(2.0);
                 (half, half)
             }
             Halve::Window => {
