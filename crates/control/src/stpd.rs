@@ -15,8 +15,7 @@
 //! (figures 3.4 and 3.5 lost their numbers; these give S0's 0.368 and 0.033 at x = 3 and keep every
 //! loop delay stable, gains falling with x as stability demands); the start-up (S0's comparison
 //! with Reno implies one as fast as slow start); the limits on the change per ACK; the error memory
-//! cleared by a timeout; after one, no heed to ACKs of packets that left before it, whose number
-//! and delay are the old window's; no growth by a sender that does not fill its window.
+//! cleared by a timeout; no growth by a sender that does not fill its window.
 //!
 //! The gains depend on a whole number of packets only, so they are read from a table made once from
 //! the rule base: no logarithm per ACK.
@@ -25,7 +24,7 @@ use crate::fuzzy::{Rules, Term, centre_of_maximum, fuzzify};
 use crate::{Ack, Allowance, Controller, Environment, Loss, Restart, bounded};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Time};
+use narrows_base::{Card, Param, Settings, Status};
 use std::sync::OnceLock;
 
 /// The index card.
@@ -162,7 +161,6 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         buffered: 0.0,
         product: 0,
         previous_error: None,
-        restarted: None,
     })
 }
 
@@ -181,15 +179,10 @@ struct Stpd {
     /// Perceived bandwidth-delay product (`x`).
     product: u64,
     previous_error: Option<f64>,
-    /// When the last timeout was.
-    restarted: Option<Time>,
 }
 
 impl Controller for Stpd {
     fn on_ack(&mut self, ack: &Ack) {
-        if self.restarted.is_some_and(|restart| ack.now.since(restart) < ack.rtt) {
-            return; // It left before the timeout: not earned by the new window, nor in its queue.
-        }
         let rtt = ack.rtt.as_nanos();
         self.product = ack.sent_since;
         self.buffered = if rtt == 0 {
@@ -224,8 +217,7 @@ impl Controller for Stpd {
         }
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
-        self.restarted = Some(restart.now);
+    fn on_restart(&mut self, _restart: &Restart) {
         // S0 section 4.2: a timeout is the safety net and begins anew.
         self.cwnd = 1.0;
         self.starting = self.slow;

@@ -50,27 +50,8 @@ fn loss_leaves_the_window_and_a_timeout_begins_anew() {
     assert_eq!(s.window(), 20.0);
     s.timeout();
     assert_eq!(s.window(), 1.0);
-    s.now += s.rtt;
     s.acks(3);
     assert_eq!(s.window(), 4.0, "slow start again");
-}
-
-/// What the old window had under way still arrives, and SACK tells of it: a window of its own size
-/// at once, or, as its packets queued, no slow start at all.
-#[test]
-fn packets_that_left_before_a_timeout_neither_widen_the_window_nor_end_slow_start() {
-    for rtt in [100, 200] {
-        let mut s = Story::new(build("stpd"));
-        s.acks(16);
-        s.timeout();
-        s.rtt = Duration::from_millis(rtt);
-        s.acks(19);
-        assert_eq!(s.window(), 1.0, "{rtt} ms");
-        s.rtt = Duration::from_millis(100);
-        s.now += s.rtt;
-        s.acks(8);
-        assert_eq!(s.window(), 9.0, "{rtt} ms");
-    }
 }
 
 #[test]
