@@ -10,9 +10,10 @@
 //! ```
 //!
 //! Windows in segments, t in seconds. Time in which the application, not the window, limited the
-//! sender does not count (section 5.8). Preset `ns2` takes the window rather than FlightSize for
-//! the cut, see [`Halve`]. Left out: undoing a spurious cut (section 4.9), which the recovery kinds
-//! do not detect, and the reaction to ECN.
+//! sender does not count (section 5.8). A cut is taken from FlightSize, but from no more than the
+//! window that was in force: FlightSize counts what has arrived behind a hole, too, and 0.7 of it may
+//! be more than the window. Preset `ns2` takes the window, see [`Halve`]. Left out: undoing a
+//! spurious cut (section 4.9), which the recovery kinds do not detect, and the reaction to ECN.
 
 use crate::hystart::{Advice, Hystart};
 use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart, Sent, bounded};
@@ -143,7 +144,7 @@ impl Cubic {
     }
 
     /// Section 4.6, and fast convergence, section 4.7.
-    fn cut(&mut self, flight: u64) {
+    fn cut(&mut self, flight: u64, most: f64) {
         self.cwnd_prior = self.cwnd;
         self.w_max = if self.fast_convergence && self.cwnd < self.w_max {
             self.cwnd * (1.0 + self.beta) / 2.0
@@ -151,7 +152,11 @@ impl Cubic {
             self.cwnd
         };
         let base = match self.halve {
-            Halve::Flight => flight as f64,
+            // Section 4.6 has FlightSize, so that an idle sender's window is worth nothing, and knows
+            // of implementations that take cwnd. FlightSize alone fails at two losses in a row: of
+            // the packets beyond a repair most have arrived when it ends, and behind a lost repair
+            // all that was sent until the timeout. RFC 5681 section 3.1 has "no more than" of it.
+            Halve::Flight => (flight as f64).min(most),
             Halve::Window => self.cwnd,
         };
         self.ssthresh = bounded(base * self.beta, 2.0);
@@ -199,7 +204,7 @@ impl Controller for Cubic {
     }
 
     fn on_repair(&mut self, repair: &Repair) {
-        self.cut(repair.flight);
+        self.cut(repair.flight, self.cwnd);
         self.cwnd = self.ssthresh;
         self.after_loss = true;
     }
@@ -207,7 +212,8 @@ impl Controller for Cubic {
     fn on_restart(&mut self, restart: &Restart) {
         // Section 4.8; RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh.
         if restart.backoffs <= 1 {
-            self.cut(restart.flight);
+            // In the slow start after another timeout, ssthresh is the window last in force.
+            self.cut(restart.flight, self.cwnd.max(self.ssthresh));
         }
         self.cwnd = 1.0;
         self.after_loss = false;

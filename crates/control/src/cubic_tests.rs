@@ -78,6 +78,19 @@ fn a_timeout_begins_at_one_and_then_avoids_congestion_from_there() {
     assert!((115.0..130.0).contains(&s.window()), "{}", s.window());
 }
 
+/// FlightSize counts what arrived behind a hole, too, and 0.7 of it may be more than the window:
+/// then a second loss in a row cut nothing, and a timeout after a lost repair set ssthresh to many
+/// times what the path holds.
+#[test]
+fn a_cut_is_of_the_window_however_much_arrived_behind_a_hole() {
+    let mut s = Story::new(with_window("cubic", 100.0));
+    s.extra_flight = 1500;
+    s.repair();
+    assert_eq!((s.window(), s.ssthresh()), (70.0, Some(70.0)));
+    s.timeout();
+    assert!((s.ssthresh().unwrap() - 49.0).abs() < 1e-9, "{:?}", s.ssthresh());
+}
+
 #[test]
 fn idle_time_earns_nothing() {
     let mut s = Story::new(with_window("cubic", 1000.0));

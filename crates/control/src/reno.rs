@@ -56,10 +56,14 @@ struct Reno {
 }
 
 impl Reno {
-    fn cut(&self, flight: u64) -> (f64, f64) {
+    /// The new (cwnd, ssthresh). FlightSize counts what arrived behind a hole, too, and behind a lost
+    /// repair it grows until the timeout, far beyond what the path holds; equation 4 is an upper
+    /// limit, and here so is `most`.
+    fn cut(&self, flight: u64, most: f64) -> (f64, f64) {
         let scale = self.decrease / 0.5;
         let (cwnd, ssthresh) = self.halve.apply(self.cwnd, flight);
-        ((cwnd * scale).max(1.0), (ssthresh * scale).max(2.0))
+        let within = |half: f64, least: f64| (half * scale).min(most.max(2.0)).max(least);
+        (within(cwnd, 1.0), within(ssthresh, 2.0))
     }
 }
 
@@ -76,14 +80,15 @@ impl Controller for Reno {
     }
 
     fn on_repair(&mut self, repair: &Repair) {
-        (self.cwnd, self.ssthresh) = self.cut(repair.flight);
+        (self.cwnd, self.ssthresh) = self.cut(repair.flight, self.cwnd);
     }
 
     fn on_restart(&mut self, restart: &Restart) {
         // RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh; ns-2 halves
         // it at each.
         if restart.backoffs <= 1 || self.halve == Halve::Window {
-            self.ssthresh = self.cut(restart.flight).1;
+            // In the slow start after another timeout, ssthresh is the window last in force.
+            self.ssthresh = self.cut(restart.flight, self.cwnd.max(self.ssthresh)).1;
         }
         self.cwnd = 1.0;
     }
@@ -121,6 +126,20 @@ mod tests {
         assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)));
         s.timeout();
         assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)));
+    }
+
+    /// FlightSize counts what arrived behind a hole, too: a thousand segments after a lost repair.
+    #[test]
+    fn a_loss_never_raises_the_window_however_much_arrived_behind_a_hole() {
+        for spec in ["reno", "reno(decrease=0.9)"] {
+            let mut s = Story::new(build(spec));
+            s.acks(12);
+            s.extra_flight = 1000;
+            s.repair();
+            assert_eq!((s.window(), s.ssthresh()), (16.0, Some(16.0)), "{spec}");
+            s.timeout();
+            assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)), "{spec}");
+        }
     }
 
     #[test]

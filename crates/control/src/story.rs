@@ -17,6 +17,8 @@ pub struct Story {
     /// Time between ACKs.
     pub gap: Duration,
     pub window_limited: bool,
+    /// Segments that arrived behind a hole, which FlightSize counts beyond the window.
+    pub extra_flight: u64,
     round: u64,
     round_left: u64,
     repeat_timeouts: u32,
@@ -32,6 +34,7 @@ impl Story {
             min_rtt: Duration::from_millis(100),
             gap: Duration::from_millis(5),
             window_limited: true,
+            extra_flight: 0,
             round: 0,
             round_left: 0,
             repeat_timeouts: 0,
@@ -101,7 +104,7 @@ impl Story {
     fn episode(&self) -> Repair {
         Repair {
             now: self.now,
-            flight: self.flight(),
+            flight: self.flight() + self.extra_flight,
             outstanding: self.flight(),
             min_rtt: self.min_rtt,
             srtt: self.rtt,
@@ -119,7 +122,7 @@ impl Story {
         self.repeat_timeouts += 1;
         let restart = Restart {
             now: self.now,
-            flight: self.flight(),
+            flight: self.flight() + self.extra_flight,
             timeout: true,
             backoffs: self.repeat_timeouts,
             min_rtt: self.min_rtt,
