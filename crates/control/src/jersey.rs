@@ -55,7 +55,9 @@ pub const CARD: Card = Card {
             origin: "S2 section III: once per round trip",
         },
     ],
-    status: Status::NotValidated,
+    status: Status::Differs(
+        "S2: more goodput than Westwood, as claimed; keeps the queue that slow start left (docs/validation.md)",
+    ),
 };
 
 /// Builds it.

@@ -95,7 +95,7 @@ pub const CARD: Card = Card {
         },
     ],
     status: Status::Validated(
-        "preset ns2: TCP's share on six DSL links within 0.05 of ns-2.35's over 24 seeds",
+        "ns-2.35 in preset ns2: TCP's share on six DSL links within 0.05 (docs/validation.md)",
     ),
 };
 

@@ -8,6 +8,7 @@ pub mod result;
 pub mod source;
 pub mod spec;
 
+mod dumbbell;
 mod flow;
 mod histogram;
 mod meter;
@@ -15,6 +16,7 @@ mod network;
 mod series;
 mod smooth;
 
+pub use dumbbell::dumbbell;
 pub use histogram::Histogram;
 pub use network::run;
 pub use result::{FlowDetail, FlowResult, GroupResult, LinkGroup, LinkResult, LinkTicks};

@@ -55,7 +55,7 @@ const SACK1: Card = recovery(
     "sack1",
     "selective acknowledgements as in ns-2 Sack1: counts ACKs, forgets blocks at a timeout",
     "ns-2.35 tcp-sack1; Fall and Floyd 1996",
-    Status::NotValidated,
+    AGAINST_NS2,
 );
 const VEGAS: Card = recovery(
     "vegas",

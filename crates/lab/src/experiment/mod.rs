@@ -9,7 +9,6 @@
 //!
 //! `cargo xtask validate` walks the folders; `experiments/README.md` tells how to add one.
 
-pub mod dumbbell;
 pub mod file;
 pub mod judge;
 pub mod models;

@@ -3,6 +3,9 @@
 //! Sources: `docs/sources.md`. Windows in packets, times in seconds, results in bit/s, seconds or
 //! packets as named. Loss models are upper bounds; the capacity bounds them further.
 
+#[path = "models_queues.rs"]
+mod queues;
+
 use std::collections::BTreeMap;
 
 type Arguments = BTreeMap<String, f64>;
@@ -78,6 +81,20 @@ pub const MODELS: &[Model] = &[
         source: "S1 equation 4.4; RFC 5348 section 3.1",
         arguments: &["p"],
         of: |a| 1.0 / friendly(a["p"]),
+    },
+    Model {
+        name: "red_average",
+        summary: "RED's average queue where a constant rate arrives, load times the link's (wait: 0 or 1)",
+        source: "Floyd and Jacobson 1993 section 4; ns-2 wait_; integrated here",
+        arguments: &["min", "max", "max_p", "load", "wait"],
+        of: queues::red_average,
+    },
+    Model {
+        name: "codel_drops",
+        summary: "drops in so many seconds from the first, while packets wait above the target",
+        source: "RFC 8289 section 3.4",
+        arguments: &["interval", "seconds"],
+        of: |a| queues::codel_drops(a["interval"], a["seconds"]),
     },
 ];
 

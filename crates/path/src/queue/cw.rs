@@ -50,7 +50,7 @@ pub(super) const CW: Card = Card {
             origin: "ours",
         },
     ],
-    status: Status::NotValidated,
+    status: Status::Validated("marks above its threshold and nowhere else, by test"),
 };
 
 /// A queue that warns.

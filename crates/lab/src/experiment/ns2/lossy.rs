@@ -1,0 +1,82 @@
+//! N2: one flow with random loss.
+
+use super::reference::Lossy;
+use super::{Page, first_packet, half, plan, share, variant};
+use crate::experiment::run::{Sample, parallel};
+use crate::outcome::Estimate;
+use crate::plan::Plan;
+use crate::stats::estimate;
+use std::fmt::Write as _;
+use std::path::Path;
+
+impl Page {
+    pub(super) fn lossy(
+        &mut self,
+        folder: &Path,
+        rows: &[Lossy],
+        jobs: usize,
+    ) -> Result<(), String> {
+        self.out.push_str(
+            "### One flow, random loss\n\n\
+             10 Mbit/s 0.1 ms, then 1.5 Mbit/s 80 ms, 29 packets waiting at most, 200 s; each data \
+             packet is lost with probability p after transmission \
+             ([n2.toml](../experiments/ns2/n2.toml)). Goodput over capacity, mean ± half-width of the \
+             95% interval; means must agree within their joint interval or within 5%.\n\n\
+             | p | ns-2 | ours | ns-2 | ours | difference | joint interval | timeouts | retransmitted | |\n\
+             |---|---|---|---|---|---|---|---|---|---|\n",
+        );
+        let plans: Vec<Plan> = (rows.iter())
+            .map(|r| plan(folder, "n2.toml", &[("link.bottleneck.loss", &r.p)]))
+            .collect::<Result<_, _>>()?;
+        // Every row has as many seeds as its plan; nothing is random without loss.
+        let seeds = |i: usize| if rows[i].p == "0" { 1 } else { plans[i].scenario.seeds as usize };
+        let tasks: Vec<(usize, u64)> =
+            (0..rows.len()).flat_map(|i| (0..seeds(i)).map(move |s| (i, s as u64))).collect();
+        let taken = parallel(tasks.len(), jobs, |t| {
+            let (i, seed) = tasks[t];
+            let s = Sample::take(
+                &plans[i],
+                variant(&plans[i], &rows[i].ours)?,
+                plans[i].scenario.seed + seed,
+            )?;
+            let goodput = s.measure(None, "goodput_bps") / 1.5e6 + first_packet(200.0);
+            Ok([goodput, s.measure(None, "timeouts"), s.measure(None, "retransmissions")])
+        })?;
+        let mut notes = Vec::new();
+        for (i, r) in rows.iter().enumerate() {
+            let of = |k: usize| {
+                let mine = tasks.iter().zip(&taken).filter(|(t, _)| t.0 == i);
+                estimate(mine.map(|(_, x)| x[k]))
+            };
+            let [ours, timeouts, again] = [0, 1, 2].map(of);
+            let half = half(r.sd, r.seeds);
+            let theirs = Estimate { mean: r.goodput, ci95: (r.seeds > 1).then_some(half) };
+            let joint = half.hypot(ours.ci95.unwrap_or(0.0));
+            let gap = ours.mean - r.goodput;
+            let agrees = match r.seeds {
+                1 => gap.abs() <= 0.02 * r.goodput,
+                _ => gap.abs() <= joint || gap.abs() <= 0.05 * r.goodput,
+            };
+            let verdict = self.verdict(agrees, ("n2", &r.variant, &r.p), &mut notes);
+            let counts = |x: Option<f64>, y: Estimate| {
+                format!("{} / {:.1}", x.map_or("-".into(), |x| format!("{x:.1}")), y.mean)
+            };
+            let _ = writeln!(
+                self.out,
+                "| {} | {} | `{}` | {} | {} | {:+.1}% | ±{:.4} | {} | {} | {verdict} |",
+                r.p,
+                r.variant,
+                r.ours,
+                share(theirs),
+                share(ours),
+                100.0 * gap / r.goodput,
+                joint,
+                counts(r.timeouts, timeouts),
+                counts(r.retransmitted, again),
+            );
+        }
+        self.out.push_str("\nTimeouts and retransmissions as ns-2 / ours, means over seeds.\n");
+        self.notes(&notes);
+        Ok(())
+    }
+}

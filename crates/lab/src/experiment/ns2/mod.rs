@@ -1,0 +1,131 @@
+//! Beside ns-2: the reference measurements in `experiments/ns2/`, our runs, and how far apart.
+//!
+//! Goodput must agree within 2% where nothing is random; where loss is random, means must agree
+//! within their joint 95% interval or within 5%, and TCP's share beside TFRC within 0.05. Whatever does not is explained in the reference
+//! file, and an explanation of something that agrees is an error.
+
+mod dumbbells;
+mod lossy;
+mod mix;
+mod one_flow;
+mod reference;
+
+use super::file::set;
+use crate::outcome::Estimate;
+use crate::plan::Plan;
+use crate::scenario_file;
+use crate::stats::student_t975;
+use reference::{Reference, Why};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What is written about ns-2.
+pub struct Section {
+    /// The page's section.
+    pub text: String,
+    /// `figure.svg`: TCP's share beside TFRC.
+    pub figure: String,
+}
+
+/// Runs everything and writes the section.
+///
+/// # Errors
+/// A file that cannot be read, or a difference without an explanation.
+pub fn section(folder: &Path, jobs: usize) -> Result<Section, String> {
+    let path = folder.join("reference.json");
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let reference: Reference =
+        serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut page = Page { out: String::new(), why: reference.why.clone(), faults: Vec::new() };
+    let _ = writeln!(page.out, "Simulator: {}. {}\n", reference.simulator, reference.how);
+    page.one_flow(folder, &reference.n1, jobs)?;
+    page.lossy(folder, &reference.n2, jobs)?;
+    let figure = page.mix(folder, &reference.n4, jobs)?;
+    page.dumbbells(&reference.dumbbells, jobs)?;
+    for w in &page.why {
+        page.faults.push(format!(
+            "{} {} {}: explained, but it agrees or is not there",
+            w.table, w.variant, w.at
+        ));
+    }
+    if page.faults.is_empty() {
+        return Ok(Section { text: page.out, figure });
+    }
+    // The tables tell more than the faults.
+    Err(format!("{}\n{}", page.out, page.faults.join("\n")))
+}
+
+struct Page {
+    out: String,
+    /// Explanations not used yet.
+    why: Vec<Why>,
+    faults: Vec<String>,
+}
+
+impl Page {
+    /// A row's verdict; an explanation goes to `notes`.
+    fn verdict(
+        &mut self,
+        agrees: bool,
+        key: (&str, &str, &str),
+        notes: &mut Vec<String>,
+    ) -> String {
+        if agrees {
+            return "agrees".into();
+        }
+        let (table, variant, at) = key;
+        let found = |w: &Why| w.table == table && w.variant == variant && w.at == at;
+        match self.why.iter().position(found) {
+            Some(i) => {
+                let why = self.why.remove(i).why;
+                let n = notes.iter().position(|n| *n == why).unwrap_or_else(|| {
+                    notes.push(why);
+                    notes.len() - 1
+                });
+                format!("differs ({})", n + 1)
+            }
+            None => {
+                self.faults.push(format!("{table} {variant} {at}: differs and nobody says why"));
+                "differs".into()
+            }
+        }
+    }
+
+    fn notes(&mut self, notes: &[String]) {
+        for (i, why) in notes.iter().enumerate() {
+            let _ = writeln!(self.out, "\n({}) {why}", i + 1);
+        }
+        self.out.push('\n');
+    }
+}
+
+/// ns-2 counts packet 0, the SYN's stand-in, as one packet of goodput: its share of 1.5 Mbit/s.
+fn first_packet(seconds: f64) -> f64 {
+    8000.0 / seconds / 1.5e6
+}
+
+/// The plan of a scenario in which these keys have these values.
+fn plan(folder: &Path, file: &str, values: &[(&str, &str)]) -> Result<Plan, String> {
+    let path = folder.join(file);
+    let say = |e: String| format!("{}: {e}", path.display());
+    let mut text = std::fs::read_to_string(&path).map_err(|e| say(e.to_string()))?;
+    for (key, value) in values {
+        text = set(&text, key, value).map_err(say)?;
+    }
+    let scenario = scenario_file::parse(&text, folder).map_err(|e| say(e.to_string()))?;
+    Plan::new(scenario).map_err(|e| say(e.to_string()))
+}
+
+fn variant(plan: &Plan, protocol: &str) -> Result<usize, String> {
+    let found = plan.scenario.protocols.iter().position(|p| p.to_string() == protocol);
+    found.ok_or_else(|| format!("the scenario has no protocol '{protocol}'"))
+}
+
+fn share(x: Estimate) -> String {
+    x.ci95.map_or_else(|| format!("{:.4}", x.mean), |half| format!("{:.4} ± {half:.4}", x.mean))
+}
+
+/// Half of the 95% interval of a mean over so many seeds.
+fn half(sd: f64, seeds: u32) -> f64 {
+    student_t975(seeds.saturating_sub(1) as usize) * sd / f64::from(seeds).sqrt()
+}
