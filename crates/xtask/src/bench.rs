@@ -70,13 +70,17 @@ pub fn run() -> Result<(), String> {
     let idle = narrows(&ours, &[10_000, 1000, 1], "idle")?;
     let base = narrows(&ours, &[1, 1000, 1], "idle")?;
     let per_flow = (idle.peak_mib - base.peak_mib) * 1024.0 * 1024.0 / 10_000.0;
-    let page = page(&rows, ns, idle.cpu_s, per_flow);
+    let media = crate::bench_media::section(RUNS, |protocol| {
+        let s = speak(&ours, &[10, 100, 60], protocol, "")?;
+        Ok(s.cpu_s * 1e9 / s.delivered.max(1.0))
+    })?;
+    let page = page(&rows, ns, idle.cpu_s, per_flow, &media);
     std::fs::write("docs/benchmarks.md", page).map_err(|e| format!("docs/benchmarks.md: {e}"))?;
     eprintln!("wrote docs/benchmarks.md");
     Ok(())
 }
 
-fn page(rows: &str, ns: bool, setup: f64, per_flow: f64) -> String {
+fn page(rows: &str, ns: bool, setup: f64, per_flow: f64, media: &str) -> String {
     let with = if ns {
         "beside ns-2.35 in the same run"
     } else {
@@ -97,7 +101,7 @@ to the digit; the ratio to ns-2 is.\n\n\
 Setting up 10,000 flows takes {setup:.3} CPU s; an idle flow costs {per_flow:.0} bytes, its four \
 access links and its specification included.\n\n\
 Again: `cargo xtask bench`. One case by hand: \
-`cargo run --release -p narrows-sim --example dumbbell -- 1000 1000 20`.\n\n{floor}"
+`cargo run --release -p narrows-sim --example dumbbell -- 1000 1000 20`.\n\n{media}{floor}"
     )
 }
 
@@ -110,8 +114,12 @@ fn median(samples: &[Sample], figure: impl Fn(&Sample) -> f64) -> (f64, (f64, f6
 }
 
 fn narrows(program: &str, numbers: &[u32], flag: &str) -> Result<Sample, String> {
+    speak(program, numbers, "sack", flag)
+}
+
+fn speak(program: &str, numbers: &[u32], protocol: &str, flag: &str) -> Result<Sample, String> {
     let mut command = Command::new(program);
-    command.args(numbers.iter().map(u32::to_string)).arg("sack").arg(flag);
+    command.args(numbers.iter().map(u32::to_string)).arg(protocol).arg(flag);
     let out = command.output().map_err(|e| format!("{program}: {e}"))?;
     let text = String::from_utf8_lossy(&out.stdout);
     let get = |key: &str| value(&text, key).ok_or_else(|| format!("{program} said: {text}"));

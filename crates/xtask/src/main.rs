@@ -1,6 +1,7 @@
 //! Developer commands, run as `cargo xtask COMMAND`.
 
 mod bench;
+mod bench_media;
 mod story;
 mod validate;
 

@@ -1,0 +1,75 @@
+//! What media protocols cost per delivered packet beside TCP, and how long S1's surfaces take.
+
+use std::fmt::Write as _;
+use std::process::Command;
+use std::time::Instant;
+
+/// In turns with the first.
+const PROTOCOLS: [&str; 8] =
+    ["sack", "tfrc", "tfwc", "tear", "tear-wireless", "rap", "fixed(rate=9.9Mbit/s)", "jersey"];
+
+/// The section of the page; `cost` gives CPU nanoseconds per delivered packet of ten flows at
+/// 100 Mbit/s that speak a protocol.
+///
+/// # Errors
+/// A run that fails.
+pub fn section(
+    rounds: usize,
+    mut cost: impl FnMut(&str) -> Result<f64, String>,
+) -> Result<String, String> {
+    let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); PROTOCOLS.len()];
+    for _ in 0..rounds {
+        let mut tcp = 1.0;
+        for (protocol, list) in PROTOCOLS.iter().zip(&mut ratios) {
+            let ns = cost(protocol)?;
+            if *protocol == PROTOCOLS[0] {
+                tcp = ns;
+            }
+            list.push(ns / tcp);
+        }
+    }
+    let mut rows = String::new();
+    for (protocol, list) in PROTOCOLS.iter().zip(&mut ratios).skip(1) {
+        list.sort_by(f64::total_cmp);
+        let at = |i: usize| list.get(i).copied().unwrap_or(f64::NAN);
+        let (least, middle, most) = (at(0), at(rounds / 2), at(rounds.saturating_sub(1)));
+        let _ = writeln!(rows, "| {protocol} | {middle:.2} ({least:.2} to {most:.2}) |");
+        eprintln!("{protocol}: {middle:.2} times TCP");
+    }
+    let (wall, runs) = surfaces()?;
+    Ok(format!(
+        "## Media protocols\n\n\
+CPU time per delivered packet over that of SACK, case b, median of {rounds} runs in turns (least to \
+most). Paced packets cost an event each, reports once per round trip save some.\n\n\
+| protocol | times SACK |\n|---|---|\n{rows}\n\
+S1's fairness surfaces (8 bandwidths by 8 numbers of flows, TFRC and TFWC, drop-tail and RED, 200 \
+simulated seconds, 3 seeds: {runs} runs, by two `narrows sweep` commands, see \
+`scenarios/dsl-fairness.toml`) took {wall:.0} s of wall time, start and files included, on {} cores.\n\n",
+        std::thread::available_parallelism().map_or(1, usize::from)
+    ))
+}
+
+fn surfaces() -> Result<(f64, usize), String> {
+    crate::cargo(&["build", "--release", "-p", "narrows"])?;
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let out = std::env::temp_dir().join("narrows-bench-surface");
+    let start = Instant::now();
+    for aqm in ["droptail", "red(cautious=on)"] {
+        let done = Command::new(format!("{target}/release/narrows"))
+            .args(["sweep", "scenarios/dsl-fairness.toml", "--group", "media", "--fresh"])
+            .args(["--vary", "flows.media.protocol=tfrc,tfwc"])
+            .args(["--vary", "link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8"])
+            .args(["--vary", "n=1..100:log:8", "--vary", &format!("link.dsl.aqm={aqm}")])
+            .arg("--out")
+            .arg(out.join(aqm.get(..3).unwrap_or(aqm)))
+            .output()
+            .map_err(|e| format!("narrows sweep: {e}"))?;
+        if !done.status.success() {
+            return Err(String::from_utf8_lossy(&done.stderr).into_owned());
+        }
+    }
+    let wall = start.elapsed().as_secs_f64();
+    let _ = std::fs::remove_dir_all(out);
+    eprintln!("S1's surfaces: {wall:.1} s");
+    Ok((wall, 2 * 2 * 8 * 8 * 3))
+}
