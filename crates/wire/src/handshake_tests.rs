@@ -54,12 +54,11 @@ fn client_reads(
 fn server_reads(
     server: &mut ServerHandshake,
     finish: &[u8],
-    allowed: &StaticKey,
 ) -> Result<Established, HandshakeError> {
     let Ok(Packet::Finish(finish)) = Packet::read(finish) else {
         return Err(HandshakeError::NotOurs);
     };
-    server.on_finish(&finish, |key| key == allowed.public())
+    server.on_finish(&finish)
 }
 
 /// Data goes from one end to the other.
@@ -93,7 +92,7 @@ fn both_ends_agree() {
         let mut client = opened(suite);
         let mut server = answered(client.start()).unwrap();
         let (at_client, finish) = client_reads(&mut client, server.start_echo(), &key(2)).unwrap();
-        let at_server = server_reads(&mut server, &finish, &key(1)).unwrap();
+        let at_server = server_reads(&mut server, &finish).unwrap();
         agree(at_client, at_server);
     }
 }
@@ -106,10 +105,10 @@ fn a_lost_finish_is_sent_again_and_a_second_one_changes_nothing() {
     // Data sent with the lost FINISH means nothing to the server yet: it has no keys.
     let mut early = vec![0; 60];
     at_client.sealer.seal(0, None, &mut early).unwrap();
-    let mut at_server = server_reads(&mut server, &finish, &key(1)).unwrap();
+    let mut at_server = server_reads(&mut server, &finish).unwrap();
     talk(&mut at_client, &mut at_server, 1);
     // Its repetition arrives as well.
-    assert!(server_reads(&mut server, &finish, &key(1)).is_err());
+    assert!(server_reads(&mut server, &finish).is_err());
     assert_eq!(at_server.opener.open(&mut early).unwrap().number, 0);
     talk(&mut at_client, &mut at_server, 2);
 }
@@ -133,17 +132,22 @@ fn a_server_with_another_key_learns_nothing_and_stops_nothing() {
     assert_eq!(refused, HandshakeError::KeyRefused(*key(66).public()));
     let mut server = answered(&start).unwrap();
     let (at_client, finish) = client_reads(&mut client, server.start_echo(), &key(2)).unwrap();
-    let at_server = server_reads(&mut server, &finish, &key(1)).unwrap();
+    let at_server = server_reads(&mut server, &finish).unwrap();
     agree(at_client, at_server);
 }
 
+/// A server that does not want this client knows who it is, and can say so under seal.
 #[test]
-fn a_client_that_is_not_allowed_is_refused() {
+fn a_client_is_refused_under_seal() {
     let mut client = opened(Suite::Aes256Gcm);
     let mut server = answered(client.start()).unwrap();
-    let (_, finish) = client_reads(&mut client, server.start_echo(), &key(2)).unwrap();
-    let refused = server_reads(&mut server, &finish, &key(9)).unwrap_err();
-    assert_eq!(refused, HandshakeError::KeyRefused(*key(1).public()));
+    let (mut at_client, finish) = client_reads(&mut client, server.start_echo(), &key(2)).unwrap();
+    let mut at_server = server_reads(&mut server, &finish).unwrap();
+    assert_eq!(&at_server.key, key(1).public());
+    talk(&mut at_server, &mut at_client, 0);
+    assert_eq!(server_reads(&mut server, &finish).unwrap_err(), HandshakeError::Finished);
+    let again = client_reads(&mut client, server.start_echo(), &key(2)).unwrap_err();
+    assert_eq!(again, HandshakeError::Finished);
 }
 
 /// Whichever bit of whichever packet is flipped on the way: the packet is refused, or the two ends
@@ -173,13 +177,13 @@ fn tampered_packets_are_refused_and_change_nothing() {
         }
         let (at_client, finish) = client_reads(&mut client, &echo, &key(2)).unwrap();
         for bit in 0..8 * finish.len() {
-            let read = server_reads(&mut server, &flipped(&finish, bit), &key(1));
+            let read = server_reads(&mut server, &flipped(&finish, bit));
             assert!(read.is_err(), "bit {bit} of FINISH");
         }
         for length in 0..finish.len() {
-            assert!(server_reads(&mut server, &finish[..length], &key(1)).is_err());
+            assert!(server_reads(&mut server, &finish[..length]).is_err());
         }
-        let at_server = server_reads(&mut server, &finish, &key(1)).unwrap();
+        let at_server = server_reads(&mut server, &finish).unwrap();
         agree(at_client, at_server);
     }
 }

@@ -68,8 +68,8 @@ pub(crate) struct Secret {
     prk: hkdf::Prk,
 }
 
-pub(crate) const KEY_LABEL: &[u8] = b"rrtp0 key";
-pub(crate) const NEXT_LABEL: &[u8] = b"rrtp0 next";
+const KEY_LABEL: &[u8] = b"rrtp0 key";
+const NEXT_LABEL: &[u8] = b"rrtp0 next";
 
 impl Secret {
     /// Of phase 0.
@@ -81,6 +81,15 @@ impl Secret {
     pub(crate) fn key(&self) -> Option<LessSafeKey> {
         let okm = self.prk.expand(&[KEY_LABEL], self.suite.aead()).ok()?;
         Some(LessSafeKey::new(UnboundKey::from(okm)))
+    }
+
+    /// This phase's key in the open, for the test vectors.
+    #[cfg(test)]
+    pub(crate) fn raw_key(&self) -> [u8; 32] {
+        let mut key = [0; 32];
+        let okm = self.prk.expand(&[KEY_LABEL], hkdf::HKDF_SHA256).unwrap();
+        okm.fill(&mut key).unwrap();
+        key
     }
 
     /// The next phase's secret.

@@ -66,9 +66,11 @@ impl fmt::Debug for StaticKey {
 pub enum HandshakeError {
     /// It belongs to another handshake.
     NotOurs,
+    /// This handshake has given its keys already: a repetition, to be answered with a data packet.
+    Finished,
     /// It was changed on the way, or made by somebody else.
     Forged,
-    /// The peer proved to hold this key, which the caller refused.
+    /// The server proved to hold this key, which the caller refused.
     KeyRefused(PublicKey),
     /// It is authentic but nonsense.
     Malformed(Malformed),
@@ -82,6 +84,7 @@ impl fmt::Display for HandshakeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HandshakeError::NotOurs => f.write_str("a packet of another handshake"),
+            HandshakeError::Finished => f.write_str("the handshake is complete"),
             HandshakeError::Forged => f.write_str("a handshake packet is not authentic"),
             HandshakeError::KeyRefused(_) => f.write_str("the peer has a key that is not accepted"),
             HandshakeError::Malformed(m) => m.fmt(f),
@@ -96,7 +99,8 @@ impl std::error::Error for HandshakeError {}
 /// Keys, and who the peer is.
 #[derive(Debug)]
 pub struct Established {
-    /// The peer's static key, which the caller accepted.
+    /// The peer's static key, proven. The client has accepted the server's before; the server has
+    /// yet to judge the client's.
     pub key: PublicKey,
     /// The peer's id and parameters.
     pub peer: Hello,
@@ -263,6 +267,9 @@ impl ClientHandshake {
         if echo.nonce != self.nonce {
             return Err(HandshakeError::NotOurs);
         }
+        if self.state.is_handshake_finished() {
+            return Err(HandshakeError::Finished);
+        }
         let payload = hello_bytes(hello)?;
         let done = self.answer(echo, &payload, accept);
         if done.is_err() {
@@ -356,19 +363,22 @@ impl ServerHandshake {
         &self.echo
     }
 
-    /// Reads a FINISH. `accept` says whether this client may connect.
+    /// Reads a FINISH. Whether this client may connect, the caller decides by
+    /// [`Established::key`] afterwards: with the keys it can say no under seal (CLOSE).
     ///
     /// # Errors
     /// As [`HandshakeError`] says; the handshake can go on with another FINISH.
-    pub fn on_finish(
-        &mut self,
-        finish: &Finish<'_>,
-        accept: impl FnOnce(&PublicKey) -> bool,
-    ) -> Result<Established, HandshakeError> {
+    pub fn on_finish(&mut self, finish: &Finish<'_>) -> Result<Established, HandshakeError> {
         if finish.connection != self.connection {
             return Err(HandshakeError::NotOurs);
         }
-        let done = self.complete(finish, accept);
+        if self.state.is_handshake_finished() {
+            return Err(HandshakeError::Finished);
+        }
+        let done = read(&mut self.state, finish.noise).and_then(|peer| {
+            let key = peer_key(&self.state)?;
+            established(self.suite, &mut self.state, key, peer)
+        });
         // Until the client's key was read, nothing is spoilt: no work for blind forgeries.
         if done.is_err() && self.state.get_remote_static().is_some() {
             (self.state, _) = ServerHandshake::begin(
@@ -381,19 +391,6 @@ impl ServerHandshake {
             )?;
         }
         done
-    }
-
-    fn complete(
-        &mut self,
-        finish: &Finish<'_>,
-        accept: impl FnOnce(&PublicKey) -> bool,
-    ) -> Result<Established, HandshakeError> {
-        let peer = read(&mut self.state, finish.noise)?;
-        let key = peer_key(&self.state)?;
-        if !accept(&key) {
-            return Err(HandshakeError::KeyRefused(key));
-        }
-        established(self.suite, &mut self.state, key, peer)
     }
 }
 
