@@ -113,7 +113,7 @@ impl<'a> Source<'a> {
     /// # Errors
     /// If there are fewer.
     pub fn number(&mut self, n: usize) -> Result<u64, Malformed> {
-        Ok(self.take(n)?.iter().fold(0, |x, b| x << 8 | u64::from(*b)))
+        Ok(self.take(n)?.iter().fold(0, |x, b| (x << 8) | u64::from(*b)))
     }
     /// A variable-length integer, at most [`VARINT_MAX`]. A longer form than needed is accepted.
     ///

@@ -68,7 +68,7 @@ impl Prelude {
             2 => 2,
             _ => 3,
         };
-        sink.number(u64::from(self.stamp % STAMPS | code << 30), 4)?;
+        sink.number(u64::from((self.stamp % STAMPS) | (code << 30)), 4)?;
         sink.number(u64::from(self.distance), bytes)
     }
 }

@@ -68,7 +68,7 @@ impl Replay {
         while at <= number {
             let (word, bit) = place(at);
             if let Some(w) = self.seen.get_mut(word) {
-                if at % 64 == 0 && number - at >= 63 {
+                if at.is_multiple_of(64) && number - at >= 63 {
                     *w = 0;
                     at += 64;
                     continue;
