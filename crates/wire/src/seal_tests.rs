@@ -131,6 +131,12 @@ fn a_key_seals_no_more_than_it_may() {
     assert_eq!(open(&mut opener, &after), Err(OpenError::TooManyForged));
 }
 
+/// Ten thousand idle connections are kept at once.
+#[test]
+fn keys_of_a_connection_take_less_than_4_kb() {
+    assert!(size_of::<Sealer>() + size_of::<Opener>() < 4096);
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Now,
