@@ -1,0 +1,150 @@
+//! The header of a data packet (a *short* packet): eight or nine bytes in the clear.
+//!
+//! ```text
+//! | 0 P W 0 0 0 0 0 | connection id (4) | packet number, lowest 3 (W = 0) or 4 (W = 1) bytes |
+//! ```
+//!
+//! Numbers are truncated and completed as in RFC 9000 appendix A.2 and A.3.
+
+use crate::bytes::{Malformed, Source, VARINT_MAX};
+
+/// Bit of the first byte that tells a long packet.
+pub const LONG: u8 = 0x80;
+const PHASE: u8 = 0x40;
+const WIDE: u8 = 0x20;
+
+/// Largest packet number: what a sequence number may be, and more than a connection can use.
+pub const NUMBER_MAX: u64 = VARINT_MAX;
+
+/// What the receiver of a packet calls the connection; it chose this itself. On the wire the
+/// highest byte first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConnectionId(pub u32);
+
+/// A short packet's header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// The receiver's name for the connection.
+    pub connection: ConnectionId,
+    /// The sender's key phase.
+    pub phase: bool,
+    /// Whether the number has 4 bytes and not 3.
+    pub wide: bool,
+    /// The packet number's lowest 24 or 32 bits.
+    pub number: u32,
+}
+
+impl Header {
+    /// For a packet with this number, to a peer that has acknowledged `acked` (the highest
+    /// number known to have arrived, if any).
+    pub fn new(connection: ConnectionId, phase: bool, number: u64, acked: Option<u64>) -> Header {
+        let wide = is_wide(number, acked);
+        let mask = if wide { u32::MAX } else { 0x00ff_ffff };
+        Header { connection, phase, wide, number: number as u32 & mask }
+    }
+
+    /// Bytes on the wire: 8 or 9.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        if self.wide { 9 } else { 8 }
+    }
+
+    /// Never.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The first [`len`](Header::len) bytes of the array.
+    #[inline]
+    pub fn bytes(&self) -> [u8; 9] {
+        let [a, b, c, d] = self.connection.0.to_be_bytes();
+        let first = if self.phase { PHASE } else { 0 } | if self.wide { WIDE } else { 0 };
+        let [w, x, y, z] = self.number.to_be_bytes();
+        if self.wide { [first, a, b, c, d, w, x, y, z] } else { [first, a, b, c, d, x, y, z, 0] }
+    }
+
+    /// From the front of a datagram.
+    ///
+    /// # Errors
+    /// If it is cut off, is a long packet, or has a reserved bit set.
+    #[inline]
+    pub fn read(datagram: &[u8]) -> Result<Header, Malformed> {
+        let mut source = Source::new(datagram);
+        let first = source.byte()?;
+        if first & !(PHASE | WIDE) != 0 {
+            return Err(Malformed::new("reserved bits of a data packet are set"));
+        }
+        let connection = ConnectionId(source.u32()?);
+        let wide = first & WIDE != 0;
+        let number = source.number(if wide { 4 } else { 3 })? as u32;
+        Ok(Header { connection, phase: first & PHASE != 0, wide, number })
+    }
+
+    /// The whole packet number, for a receiver whose highest authenticated number is `highest`.
+    #[inline]
+    pub fn complete(&self, highest: Option<u64>) -> u64 {
+        let expected = highest.map_or(0, |h| h.saturating_add(1));
+        let window = if self.wide { 1u64 << 32 } else { 1 << 24 };
+        let half = window / 2;
+        let near = (expected & !(window - 1)) | u64::from(self.number);
+        if near.saturating_add(half) <= expected && near + window <= NUMBER_MAX {
+            near + window
+        } else if near > expected.saturating_add(half) && near >= window {
+            near - window
+        } else {
+            near
+        }
+    }
+}
+
+/// Whether a number needs four bytes: three do while less than 2^23 numbers are unacknowledged.
+pub fn is_wide(number: u64, acked: Option<u64>) -> bool {
+    let unacked = acked.map_or(number.saturating_add(1), |a| number.saturating_sub(a));
+    unacked >= 1 << 23
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// RFC 9000 appendix A.3's example, with a window of 24 bits instead of 16.
+    #[test]
+    fn the_nearest_number_is_meant() {
+        let header =
+            Header { connection: ConnectionId(1), phase: false, wide: false, number: 0x9b32 };
+        assert_eq!(header.complete(Some(0xa82f_30ea)), 0xa800_9b32);
+        assert_eq!(header.complete(None), 0x9b32);
+        assert_eq!(header.complete(Some(0xffff_fff0)), 0x1_0000_9b32);
+    }
+
+    proptest! {
+        /// Whatever was acknowledged, and whatever the receiver has seen between that and this
+        /// packet or above it by less than half a window: the number is found.
+        #[test]
+        fn numbers_are_completed(
+            number in 0..=NUMBER_MAX, shift in 0u32..62, back in 0u64..(1 << 31),
+            seen in 0.0..1.0f64, above in 0u64..(1 << 22),
+        ) {
+            let number = number >> shift;
+            let acked = number.checked_sub(back + 1);
+            let header = Header::new(ConnectionId(7), true, number, acked);
+            prop_assert_eq!(Header::read(&header.bytes()[..header.len()]), Ok(header));
+            // The receiver has at least what it acknowledged.
+            let lowest = acked.map_or(0, |a| a + 1);
+            let highest = lowest + ((number - lowest) as f64 * seen) as u64;
+            if number - lowest < 1 << 31 {
+                prop_assert_eq!(header.complete(highest.checked_sub(1)), number);
+            }
+            prop_assert_eq!(header.complete(Some((number + above).min(NUMBER_MAX))), number);
+        }
+
+        #[test]
+        fn anything_is_a_header_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..12), highest in any::<u64>()) {
+            if let Ok(header) = Header::read(&bytes) {
+                let _ = header.complete(Some(highest));
+                prop_assert_eq!(&header.bytes()[..header.len()], &bytes[..header.len()]);
+            }
+        }
+    }
+}

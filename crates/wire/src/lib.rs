@@ -1,0 +1,49 @@
+//! The binary format of `rrtp` over UDP, and its sealing. Nothing speaks it yet: the endpoint
+//! follows. `docs/rrtp.md` has every layout.
+//!
+//! Pure: no clock, no socket, no random source; time and randomness are arguments. Decoding never
+//! panics, and keeps nothing that a peer could make large: what is read borrows from the packet.
+//!
+//! | to | see |
+//! |---|---|
+//! | tell packets apart, write those of the handshake | [`packet`] |
+//! | answer a SYN without keeping anything | [`cookie`] |
+//! | agree on keys | [`noise`], with what both ends say of themselves in [`params`] |
+//! | seal and open a data packet | [`seal`], its header in [`header`], its keys in [`keys`] |
+//! | read and write what is inside | [`frame`], [`prelude`], [`report`], [`writer`] |
+
+pub mod bytes;
+pub mod cookie;
+pub mod frame;
+pub mod header;
+pub mod keys;
+pub mod noise;
+pub mod packet;
+pub mod params;
+pub mod prelude;
+pub mod replay;
+pub mod report;
+pub mod reset;
+pub mod seal;
+pub mod writer;
+
+pub use bytes::{Full, Malformed};
+pub use cookie::{Cookie, CookieSecrets};
+pub use frame::{Frame, Frames};
+pub use header::ConnectionId;
+pub use keys::Suite;
+pub use noise::{ClientHandshake, Established, HandshakeError, ServerHandshake, StaticKey};
+pub use packet::Packet;
+pub use params::{Hello, Params};
+pub use prelude::Prelude;
+pub use report::{Reason, Report, Run};
+pub use seal::{OpenError, Opener, SealError, Sealer};
+pub use writer::FrameWriter;
+
+#[cfg(test)]
+mod handshake_tests;
+#[cfg(test)]
+mod vectors_tests;
+
+/// The format's version as it stands in every long packet: the letters `RRT` and the number 0.
+pub const VERSION: u32 = 0x5252_5400;

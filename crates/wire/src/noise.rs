@@ -1,0 +1,317 @@
+//! The handshake behind the cookie: Noise XX (revision 34) by `snow`, over START, START-ECHO and
+//! FINISH.
+//!
+//! The clear part of START (version, suite, nonce, cookie) is the prologue: if anybody changed a
+//! bit of it, the two ends' hashes differ and nothing opens. START-ECHO's and FINISH's clear fields
+//! are names by which a handshake is found: changed, it is not. The client sees the server's key
+//! before it sends its own.
+//!
+//! `snow` draws its ephemeral key from the seed that the caller hands over, so a handshake can be
+//! built again from what began it. That is needed: a message whose first half is a copy and whose
+//! second is forged leaves the library's state spoilt. A forgery must change nothing, so the state
+//! is then built anew.
+
+use crate::bytes::{Malformed, Sink};
+use crate::cookie::Cookie;
+use crate::header::ConnectionId;
+use crate::keys::{Secret, Suite};
+use crate::packet::{self, Finish, LONG_MOST, Nonce, Start, StartEcho};
+use crate::params::{HELLO_MOST, Hello};
+use crate::seal::{Opener, Sealer};
+use snow::HandshakeState;
+use std::fmt;
+
+mod parts;
+
+pub use parts::{PublicKey, StaticKey};
+use parts::{builder, library};
+
+/// Why a handshake packet led nowhere. After any of them the handshake still waits for the right one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HandshakeError {
+    /// It belongs to another handshake.
+    NotOurs,
+    /// This handshake has given its keys already: a repetition, to be answered with a data packet.
+    Finished,
+    /// It was changed on the way, or made by somebody else.
+    Forged,
+    /// The server proved to hold this key, which the caller refused.
+    KeyRefused(PublicKey),
+    /// It is authentic but nonsense.
+    Malformed(Malformed),
+    /// Our own parameters cannot be written.
+    OwnParams,
+    /// The cryptographic library said so.
+    Library(&'static str),
+}
+
+impl fmt::Display for HandshakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HandshakeError::NotOurs => f.write_str("a packet of another handshake"),
+            HandshakeError::Finished => f.write_str("the handshake is complete"),
+            HandshakeError::Forged => f.write_str("a handshake packet is not authentic"),
+            HandshakeError::KeyRefused(_) => f.write_str("the peer has a key that is not accepted"),
+            HandshakeError::Malformed(m) => m.fmt(f),
+            HandshakeError::OwnParams => f.write_str("own parameters are too long"),
+            HandshakeError::Library(why) => write!(f, "cryptography: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for HandshakeError {}
+
+/// Keys, and who the peer is.
+#[derive(Debug)]
+pub struct Established {
+    /// The peer's static key, proven. The client has accepted the server's before; the server has
+    /// yet to judge the client's.
+    pub key: PublicKey,
+    /// The peer's id and parameters.
+    pub peer: Hello,
+    /// For what we send.
+    pub sealer: Sealer,
+    /// For what the peer sends.
+    pub opener: Opener,
+    /// Hash of the whole handshake, equal at both ends and nowhere else (channel binding).
+    pub hash: [u8; 32],
+}
+
+fn hello_bytes(hello: &Hello) -> Result<Vec<u8>, HandshakeError> {
+    let mut buffer = [0; HELLO_MOST];
+    let mut sink = Sink::new(&mut buffer);
+    hello.write(&mut sink).map_err(|_| HandshakeError::OwnParams)?;
+    Ok(sink.written().to_vec())
+}
+
+fn write(state: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, HandshakeError> {
+    let mut buffer = [0; LONG_MOST];
+    let length = state.write_message(payload, &mut buffer).map_err(library)?;
+    Ok(buffer.get(..length).unwrap_or_default().to_vec())
+}
+
+fn read(state: &mut HandshakeState, message: &[u8]) -> Result<Hello, HandshakeError> {
+    let mut buffer = [0; LONG_MOST];
+    let length = state.read_message(message, &mut buffer).map_err(|_| HandshakeError::Forged)?;
+    Hello::read(buffer.get(..length).unwrap_or_default()).map_err(HandshakeError::Malformed)
+}
+
+fn peer_key(state: &HandshakeState) -> Result<PublicKey, HandshakeError> {
+    state
+        .get_remote_static()
+        .and_then(|k| k.try_into().ok())
+        .ok_or(HandshakeError::Library("no key of the peer"))
+}
+
+fn established(
+    suite: Suite,
+    state: &mut HandshakeState,
+    key: PublicKey,
+    peer: Hello,
+) -> Result<Established, HandshakeError> {
+    let hash: [u8; 32] = state
+        .get_handshake_hash()
+        .try_into()
+        .map_err(|_| HandshakeError::Library("hash length"))?;
+    // In this order by Noise: the initiator's sending key, then the responder's.
+    let (ours, theirs) = state.dangerously_get_raw_split();
+    let (send, receive) = if state.is_initiator() { (ours, theirs) } else { (theirs, ours) };
+    let derived = Sealer::new(peer.connection, &Secret::first(suite, &hash, &send))
+        .zip(Opener::new(&Secret::first(suite, &hash, &receive)));
+    let (sealer, opener) = derived.ok_or(HandshakeError::Library("key derivation"))?;
+    Ok(Established { key, peer, sealer, opener, hash })
+}
+
+/// The client's side, from START to the keys.
+pub struct ClientHandshake {
+    suite: Suite,
+    key: StaticKey,
+    seed: [u8; 32],
+    nonce: Nonce,
+    clear: Vec<u8>,
+    start: Vec<u8>,
+    state: HandshakeState,
+}
+
+impl ClientHandshake {
+    /// Makes a START with the cookie of a SYN-ECHO. `seed` is 32 bytes of a cryptographic random
+    /// source, never used again.
+    ///
+    /// # Errors
+    /// None that the caller could cause.
+    pub fn new(
+        suite: Suite,
+        nonce: Nonce,
+        cookie: &Cookie,
+        key: &StaticKey,
+        seed: [u8; 32],
+    ) -> Result<ClientHandshake, HandshakeError> {
+        let clear = packet::start_clear(suite, &nonce, cookie);
+        let (state, message) = ClientHandshake::begin(suite, &clear, key, &seed)?;
+        let start = [&clear[..], &message].concat();
+        Ok(ClientHandshake { suite, key: key.clone(), seed, nonce, clear, start, state })
+    }
+
+    fn begin(
+        suite: Suite,
+        clear: &[u8],
+        key: &StaticKey,
+        seed: &[u8; 32],
+    ) -> Result<(HandshakeState, Vec<u8>), HandshakeError> {
+        let mut state = builder(suite, clear, key, seed)?.build_initiator().map_err(library)?;
+        let message = write(&mut state, &[])?;
+        Ok((state, message))
+    }
+
+    /// The START, to be sent, and sent again until a START-ECHO comes.
+    pub fn start(&self) -> &[u8] {
+        &self.start
+    }
+
+    /// Reads a START-ECHO. `accept` says whether the server's key is the expected one; only then
+    /// is the FINISH made, with `hello` and our own key sealed in it. The FINISH is to be sent, and
+    /// sent again until a data packet of the server opens.
+    ///
+    /// # Errors
+    /// As [`HandshakeError`] says; the handshake can go on with another START-ECHO.
+    pub fn on_start_echo(
+        &mut self,
+        echo: &StartEcho<'_>,
+        hello: &Hello,
+        accept: impl FnOnce(&PublicKey) -> bool,
+    ) -> Result<(Established, Vec<u8>), HandshakeError> {
+        if echo.nonce != self.nonce {
+            return Err(HandshakeError::NotOurs);
+        }
+        if self.state.is_handshake_finished() {
+            return Err(HandshakeError::Finished);
+        }
+        let payload = hello_bytes(hello)?;
+        let done = self.answer(echo, &payload, accept);
+        if done.is_err() {
+            (self.state, _) =
+                ClientHandshake::begin(self.suite, &self.clear, &self.key, &self.seed)?;
+        }
+        done
+    }
+
+    fn answer(
+        &mut self,
+        echo: &StartEcho<'_>,
+        payload: &[u8],
+        accept: impl FnOnce(&PublicKey) -> bool,
+    ) -> Result<(Established, Vec<u8>), HandshakeError> {
+        let peer = read(&mut self.state, echo.noise)?;
+        let key = peer_key(&self.state)?;
+        if !accept(&key) {
+            return Err(HandshakeError::KeyRefused(key));
+        }
+        let message = write(&mut self.state, payload)?;
+        let finish = packet::finish(peer.connection, &message);
+        Ok((established(self.suite, &mut self.state, key, peer)?, finish))
+    }
+}
+
+impl fmt::Debug for ClientHandshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClientHandshake({:?})", self.suite)
+    }
+}
+
+/// The server's side, from a START with a valid cookie to the keys.
+pub struct ServerHandshake {
+    suite: Suite,
+    connection: ConnectionId,
+    key: StaticKey,
+    seed: [u8; 32],
+    clear: Vec<u8>,
+    first: Vec<u8>,
+    hello: Vec<u8>,
+    echo: Vec<u8>,
+    state: HandshakeState,
+}
+
+impl ServerHandshake {
+    /// Answers a START **whose cookie the caller has found valid**, and whose nonce belongs to no
+    /// handshake or connection that is alive. `seed` as for the client.
+    ///
+    /// # Errors
+    /// If the client's key is not one, or `hello` is too long.
+    pub fn new(
+        start: &Start<'_>,
+        key: &StaticKey,
+        seed: [u8; 32],
+        hello: &Hello,
+    ) -> Result<ServerHandshake, HandshakeError> {
+        let payload = hello_bytes(hello)?;
+        let (state, message) =
+            ServerHandshake::begin(start.suite, start.clear, start.noise, key, &seed, &payload)?;
+        Ok(ServerHandshake {
+            suite: start.suite,
+            connection: hello.connection,
+            key: key.clone(),
+            seed,
+            clear: start.clear.to_vec(),
+            first: start.noise.to_vec(),
+            hello: payload,
+            echo: packet::start_echo(&start.nonce, &message),
+            state,
+        })
+    }
+
+    fn begin(
+        suite: Suite,
+        clear: &[u8],
+        first: &[u8],
+        key: &StaticKey,
+        seed: &[u8; 32],
+        hello: &[u8],
+    ) -> Result<(HandshakeState, Vec<u8>), HandshakeError> {
+        let mut state = builder(suite, clear, key, seed)?.build_responder().map_err(library)?;
+        let mut nothing = [0; 32];
+        state.read_message(first, &mut nothing).map_err(|_| HandshakeError::Forged)?;
+        let message = write(&mut state, hello)?;
+        Ok((state, message))
+    }
+
+    /// The START-ECHO, to be sent for this START and each repetition of it.
+    pub fn start_echo(&self) -> &[u8] {
+        &self.echo
+    }
+
+    /// Reads a FINISH. Whether this client may connect, the caller decides by
+    /// [`Established::key`] afterwards: with the keys it can say no under seal (CLOSE).
+    ///
+    /// # Errors
+    /// As [`HandshakeError`] says; the handshake can go on with another FINISH.
+    pub fn on_finish(&mut self, finish: &Finish<'_>) -> Result<Established, HandshakeError> {
+        if finish.connection != self.connection {
+            return Err(HandshakeError::NotOurs);
+        }
+        if self.state.is_handshake_finished() {
+            return Err(HandshakeError::Finished);
+        }
+        let done = read(&mut self.state, finish.noise).and_then(|peer| {
+            let key = peer_key(&self.state)?;
+            established(self.suite, &mut self.state, key, peer)
+        });
+        // Until the client's key was read, nothing is spoilt: no work for blind forgeries.
+        if done.is_err() && self.state.get_remote_static().is_some() {
+            (self.state, _) = ServerHandshake::begin(
+                self.suite,
+                &self.clear,
+                &self.first,
+                &self.key,
+                &self.seed,
+                &self.hello,
+            )?;
+        }
+        done
+    }
+}
+
+impl fmt::Debug for ServerHandshake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ServerHandshake({:?}, {:?})", self.suite, self.connection)
+    }
+}

@@ -1,0 +1,96 @@
+//! What a handshake is made of: static keys, and where `snow` takes ciphers, hashes, X25519 and
+//! randomness from.
+
+use super::HandshakeError;
+use crate::keys::Suite;
+use snow::Builder;
+use snow::params::{CipherChoice, DHChoice, HashChoice};
+use snow::resolvers::{CryptoResolver, DefaultResolver, RingResolver};
+use snow::types::{Cipher, Dh, Hash, Random};
+use std::fmt;
+
+/// An X25519 public key: who an end is.
+pub type PublicKey = [u8; 32];
+
+/// An X25519 private key. A server keeps it for years; a client without an identity draws a new one
+/// each time.
+#[derive(Clone)]
+pub struct StaticKey {
+    private: [u8; 32],
+    public: PublicKey,
+}
+
+impl StaticKey {
+    /// From 32 bytes of a cryptographic random source.
+    ///
+    /// # Errors
+    /// If the library does not know X25519, which it does.
+    pub fn new(private: [u8; 32]) -> Result<StaticKey, HandshakeError> {
+        let mut dh = DefaultResolver
+            .resolve_dh(&DHChoice::Curve25519)
+            .ok_or(HandshakeError::Library("X25519 is missing"))?;
+        dh.set(&private);
+        let public = dh.pubkey().try_into().map_err(|_| HandshakeError::Library("key length"))?;
+        Ok(StaticKey { private, public })
+    }
+
+    /// What to pin.
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+}
+
+impl fmt::Debug for StaticKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StaticKey({:02x?}…)", self.public.get(..4).unwrap_or_default())
+    }
+}
+
+/// Hands `snow` its random bytes once.
+struct Drawn(Option<[u8; 32]>);
+
+impl Random for Drawn {
+    fn try_fill_bytes(&mut self, to: &mut [u8]) -> Result<(), snow::Error> {
+        let seed = self.0.take().ok_or(snow::Error::Rng)?;
+        if to.len() != seed.len() {
+            return Err(snow::Error::Rng);
+        }
+        to.copy_from_slice(&seed);
+        Ok(())
+    }
+}
+
+/// Ciphers and hashes by ring, X25519 by curve25519-dalek, randomness by the caller.
+struct Parts([u8; 32]);
+
+impl CryptoResolver for Parts {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        Some(Box::new(Drawn(Some(self.0))))
+    }
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        DefaultResolver.resolve_dh(choice)
+    }
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        RingResolver.resolve_hash(choice)
+    }
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        RingResolver.resolve_cipher(choice)
+    }
+}
+
+pub(super) fn library(_: snow::Error) -> HandshakeError {
+    HandshakeError::Library("the handshake library refused our own message")
+}
+
+pub(super) fn builder<'k>(
+    suite: Suite,
+    prologue: &'k [u8],
+    key: &'k StaticKey,
+    seed: &[u8; 32],
+) -> Result<Builder<'k>, HandshakeError> {
+    let params = suite.noise().parse().map_err(library)?;
+    Builder::with_resolver(params, Box::new(Parts(*seed)))
+        .local_private_key(&key.private)
+        .and_then(|b| b.prologue(prologue))
+        .map_err(library)
+}

@@ -1,0 +1,210 @@
+//! What both ends say of themselves, sealed in START-ECHO and FINISH: the *hello*.
+//!
+//! ```text
+//! | connection id (4) | kind (1) | length (1) | value | kind | length | value | …
+//! ```
+//!
+//! Kinds in rising order, each at most once. Integers are variable-length and fill their value.
+//! Unknown kinds are skipped; a kind that is absent means 0, or nothing.
+
+use crate::bytes::{Full, Malformed, Sink, Source};
+use crate::header::ConnectionId;
+
+/// Most bytes of a hello.
+pub const HELLO_MOST: usize = 512;
+/// Most bytes of a controller's name with its parameters.
+pub const CONTROLLER_MOST: usize = 128;
+
+/// One end's name for the connection, and its parameters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hello {
+    /// The id that packets *to* this end carry.
+    pub connection: ConnectionId,
+    /// The rest.
+    pub params: Params,
+}
+
+/// What one end can take, and what it will do.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Params {
+    /// This end gives up after so many milliseconds without a packet; 0: never.
+    pub idle_timeout_ms: u64,
+    /// Largest UDP payload that this end receives, bytes; 0: 1200.
+    pub max_datagram: u64,
+    /// Bytes of all streams together that the peer may send at first.
+    pub max_data: u64,
+    /// Bytes of one stream that the peer may send at first.
+    pub max_stream: u64,
+    /// How many streams of both directions the peer may open at first.
+    pub max_streams_both: u64,
+    /// How many streams of one direction the peer may open at first.
+    pub max_streams_one: u64,
+    /// Longest content of a DATAGRAM frame that this end takes, bytes; 0: none at all.
+    pub max_message: u64,
+    /// Client: the version of its first SYN, so that a forged VERSION is noticed.
+    pub offered: Option<u32>,
+    /// What a RESET of this end will carry.
+    pub reset_token: Option<[u8; 16]>,
+    /// The controller of what this end sends, as in a specification (`tfrc`,
+    /// `cubic:beta=0.7`), so that the peer runs the receiver half that belongs to it. Printable
+    /// ASCII.
+    pub controller: String,
+}
+
+const OFFERED: u8 = 8;
+const RESET_TOKEN: u8 = 9;
+const CONTROLLER: u8 = 10;
+
+impl Hello {
+    /// Writes the hello.
+    ///
+    /// # Errors
+    /// If it does not fit, a number is above 2^62 - 1, or the controller's name cannot be read
+    /// back.
+    pub fn write(&self, sink: &mut Sink<'_>) -> Result<(), Full> {
+        let p = &self.params;
+        sink.number(u64::from(self.connection.0), 4)?;
+        let numbers = [
+            p.idle_timeout_ms,
+            p.max_datagram,
+            p.max_data,
+            p.max_stream,
+            p.max_streams_both,
+            p.max_streams_one,
+            p.max_message,
+        ];
+        for (kind, number) in (1u8..).zip(numbers) {
+            if number > 0 {
+                sink.byte(kind)?;
+                sink.byte(crate::bytes::varint_len(number) as u8)?;
+                sink.varint(number)?;
+            }
+        }
+        if let Some(version) = p.offered {
+            sink.put(&[OFFERED, 4])?;
+            sink.number(u64::from(version), 4)?;
+        }
+        if let Some(token) = &p.reset_token {
+            sink.put(&[RESET_TOKEN, 16])?;
+            sink.put(token)?;
+        }
+        if !p.controller.is_empty() {
+            let name = p.controller.as_bytes();
+            if !is_name(name) {
+                return Err(Full);
+            }
+            sink.put(&[CONTROLLER, name.len() as u8])?;
+            sink.put(name)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a hello.
+    ///
+    /// # Errors
+    /// If it is cut off, too long, out of order, or a value is none of its kind.
+    pub fn read(bytes: &[u8]) -> Result<Hello, Malformed> {
+        if bytes.len() > HELLO_MOST {
+            return Err(Malformed::new("parameters above 512 bytes"));
+        }
+        let mut source = Source::new(bytes);
+        let connection = ConnectionId(source.u32()?);
+        let mut p = Params::default();
+        let mut last = 0;
+        while !source.is_empty() {
+            let kind = source.byte()?;
+            let length = usize::from(source.byte()?);
+            let value = source.take(length)?;
+            if kind <= last {
+                return Err(Malformed::new("parameters are not in rising order"));
+            }
+            last = kind;
+            match kind {
+                1 => p.idle_timeout_ms = whole(value)?,
+                2 => p.max_datagram = whole(value)?,
+                3 => p.max_data = whole(value)?,
+                4 => p.max_stream = whole(value)?,
+                5 => p.max_streams_both = whole(value)?,
+                6 => p.max_streams_one = whole(value)?,
+                7 => p.max_message = whole(value)?,
+                OFFERED => p.offered = Some(u32::from_be_bytes(exact(value)?)),
+                RESET_TOKEN => p.reset_token = Some(exact(value)?),
+                CONTROLLER => {
+                    if !is_name(value) {
+                        return Err(Malformed::new("a controller's name is printable ASCII"));
+                    }
+                    p.controller = value.iter().map(|b| char::from(*b)).collect();
+                }
+                _ => {}
+            }
+        }
+        Ok(Hello { connection, params: p })
+    }
+}
+
+fn whole(value: &[u8]) -> Result<u64, Malformed> {
+    let mut source = Source::new(value);
+    let number = source.varint()?;
+    if source.is_empty() { Ok(number) } else { Err(WRONG) }
+}
+
+fn exact<const N: usize>(value: &[u8]) -> Result<[u8; N], Malformed> {
+    value.try_into().map_err(|_| WRONG)
+}
+
+const WRONG: Malformed = Malformed::new("a parameter of the wrong length");
+
+fn is_name(bytes: &[u8]) -> bool {
+    bytes.len() <= CONTROLLER_MOST && bytes.iter().all(|b| (0x20..0x7f).contains(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn hellos_come_back(
+            id in any::<u32>(), n in prop::array::uniform7(0u64..1 << 62), shift in 0u32..62,
+            offered in any::<Option<u32>>(), reset_token in any::<Option<[u8; 16]>>(),
+            controller in "[ -~]{0,128}", cut in any::<prop::sample::Index>(),
+            corrupt in any::<(prop::sample::Index, u8)>(),
+        ) {
+            let [a, b, c, d, e, f, g] = n.map(|x| x >> shift);
+            let hello = Hello { connection: ConnectionId(id), params: Params {
+                idle_timeout_ms: a, max_datagram: b, max_data: c, max_stream: d,
+                max_streams_both: e, max_streams_one: f, max_message: g, offered, reset_token, controller,
+            } };
+            let mut buffer = [0; HELLO_MOST];
+            let mut sink = Sink::new(&mut buffer);
+            hello.write(&mut sink).unwrap();
+            let mut bytes = sink.written().to_vec();
+            prop_assert_eq!(Hello::read(&bytes), Ok(hello));
+            // What a later version adds at the end is skipped; anything else is an answer, too.
+            let known = bytes.len();
+            bytes.extend_from_slice(&[200, 3, 1, 2, 3]);
+            prop_assert!(Hello::read(&bytes).is_ok());
+            bytes.truncate(known);
+            let _ = Hello::read(&bytes[..cut.index(known)]);
+            bytes[corrupt.0.index(known)] = corrupt.1;
+            let _ = Hello::read(&bytes);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for (bytes, why) in [
+            (&[0, 0, 0][..], "cut off"),
+            (&[0, 0, 0, 1, 1], "no length"),
+            (&[0, 0, 0, 1, 1, 2, 5], "value cut off"),
+            (&[0, 0, 0, 1, 2, 1, 5, 1, 1, 5], "falling"),
+            (&[0, 0, 0, 1, 1, 1, 5, 1, 1, 5], "twice"),
+            (&[0, 0, 0, 1, 1, 2, 5, 5], "more than the integer"),
+            (&[0, 0, 0, 1, 9, 2, 5, 5], "a short token"),
+            (&[0, 0, 0, 1, 10, 1, 7], "a bell in a name"),
+        ] {
+            assert!(Hello::read(bytes).is_err(), "{why}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The fields that begin every sealed payload: when the packet was sent, and the ack of ack.
+//!
+//! ```text
+//! | S S | stamp, 30 bits | distance: 0, 1, 2 or 4 bytes as S says |
+//! ```
+//!
+//! The stamp is the sender's clock in microseconds, modulo 2^30 (17.9 minutes): only differences
+//! mean something. The distance, subtracted from the packet's own number, gives the lowest number
+//! whose fate the sender does not know.
+
+use crate::bytes::{Full, Malformed, Sink, Source};
+use narrows_base::Time;
+
+/// Fewest bytes of a prelude, so of a payload.
+pub const LEAST: usize = 4;
+/// Stamps are modulo this.
+pub const STAMPS: u32 = 1 << 30;
+
+/// What begins every payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Prelude {
+    /// Send time in microseconds, modulo [`STAMPS`].
+    pub stamp: u32,
+    /// Own number minus the lowest number whose fate the sender does not know.
+    pub distance: u32,
+}
+
+impl Prelude {
+    /// Bytes on the wire: 4 to 8.
+    pub const fn len(&self) -> usize {
+        match self.distance {
+            0 => 4,
+            1..=0xff => 5,
+            0x100..=0xffff => 6,
+            _ => 8,
+        }
+    }
+    /// Never.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// For a packet sent now, with this number, while `unresolved` is the lowest of unknown fate.
+    pub fn new(now: Time, number: u64, unresolved: u64) -> Prelude {
+        let distance = number.saturating_sub(unresolved);
+        Prelude { stamp: stamp(now), distance: u32::try_from(distance).unwrap_or(u32::MAX) }
+    }
+
+    /// The lowest number whose fate the sender of packet `number` does not know.
+    pub fn unresolved(&self, number: u64) -> u64 {
+        number.saturating_sub(u64::from(self.distance))
+    }
+
+    pub(crate) fn read(source: &mut Source<'_>) -> Result<Prelude, Malformed> {
+        let word = source.u32()?;
+        let distance = source.number([0, 1, 2, 4][(word >> 30) as usize & 3])? as u32;
+        Ok(Prelude { stamp: word % STAMPS, distance })
+    }
+
+    pub(crate) fn write(&self, sink: &mut Sink<'_>) -> Result<(), Full> {
+        if sink.room() < self.len() {
+            return Err(Full);
+        }
+        let bytes = self.len() - 4;
+        let code = match bytes {
+            0 => 0u32,
+            1 => 1,
+            2 => 2,
+            _ => 3,
+        };
+        sink.number(u64::from((self.stamp % STAMPS) | (code << 30)), 4)?;
+        sink.number(u64::from(self.distance), bytes)
+    }
+}
+
+/// A time as a stamp.
+pub fn stamp(time: Time) -> u32 {
+    ((time.as_nanos() / 1000) % u64::from(STAMPS)) as u32
+}
+
+/// The time that a stamp means, in microseconds of the stamping clock, if it is the one nearest
+/// to `about`: within 8.9 minutes of it.
+pub fn nearest(stamp: u32, about: u64) -> u64 {
+    let all = u64::from(STAMPS);
+    let ahead = (u64::from(stamp % STAMPS) + all - about % all) % all;
+    if ahead < all / 2 {
+        about.saturating_add(ahead)
+    } else {
+        about.checked_sub(all - ahead).unwrap_or(u64::from(stamp % STAMPS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_comes_back(us in 0u64..1 << 50, distance in any::<u32>(), shift in 0u32..33, about in 0u64..1 << 29, later in any::<bool>()) {
+            let number = (1 << 40) + u64::from(distance.checked_shr(shift).unwrap_or(0));
+            let prelude = Prelude::new(Time::from_nanos(us * 1000 + 999), number, 1 << 40);
+            let mut buffer = [0; 8];
+            let mut sink = Sink::new(&mut buffer);
+            prelude.write(&mut sink).unwrap();
+            prop_assert_eq!(sink.used(), prelude.len());
+            let mut source = Source::new(sink.written());
+            prop_assert_eq!(Prelude::read(&mut source), Ok(prelude));
+            prop_assert!(source.is_empty());
+            prop_assert_eq!(prelude.unresolved(number), 1 << 40);
+            prop_assert_eq!(prelude.write(&mut Sink::new(&mut [0; 8][..prelude.len() - 1])), Err(Full));
+            // Half the stamps' range to either side is unambiguous.
+            let about = if later { us + about } else { us.saturating_sub(about) };
+            prop_assert_eq!(nearest(prelude.stamp, about), us);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The replay window: every packet number is accepted once.
+
+use crate::header::NUMBER_MAX;
+
+/// How far below the highest number a packet may be and still be accepted.
+pub const WINDOW: u64 = 1024;
+const WORDS: usize = WINDOW as usize / 64;
+
+/// Which of the last [`WINDOW`] numbers have been opened: a bitmap of fixed size (RFC 6479's way,
+/// without its shifts). Only numbers of authenticated packets may be marked.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    /// One above the highest marked.
+    next: u64,
+    seen: [u64; WORDS],
+}
+
+#[inline]
+fn place(number: u64) -> (usize, u64) {
+    ((number / 64) as usize % WORDS, 1 << (number % 64))
+}
+
+impl Replay {
+    /// The highest number marked.
+    #[inline]
+    pub fn highest(&self) -> Option<u64> {
+        self.next.checked_sub(1)
+    }
+
+    /// Whether a packet with this number would be new and not too old.
+    #[inline]
+    pub fn is_new(&self, number: u64) -> bool {
+        if number >= self.next {
+            return number <= NUMBER_MAX;
+        }
+        if number.saturating_add(WINDOW) < self.next {
+            return false;
+        }
+        let (word, bit) = place(number);
+        self.seen.get(word).is_some_and(|w| w & bit == 0)
+    }
+
+    /// Books a number; whether it was new.
+    #[inline]
+    pub fn mark(&mut self, number: u64) -> bool {
+        if !self.is_new(number) {
+            return false;
+        }
+        if number >= self.next {
+            self.forget(number);
+            self.next = number + 1;
+        }
+        let (word, bit) = place(number);
+        if let Some(w) = self.seen.get_mut(word) {
+            *w |= bit;
+        }
+        true
+    }
+
+    /// Clears the places of the numbers from `next` to `number`, whose old meaning is below the
+    /// window.
+    fn forget(&mut self, number: u64) {
+        if number - self.next >= WINDOW {
+            self.seen = [0; WORDS];
+            return;
+        }
+        let mut at = self.next;
+        while at <= number {
+            let (word, bit) = place(at);
+            if let Some(w) = self.seen.get_mut(word) {
+                if at.is_multiple_of(64) && number - at >= 63 {
+                    *w = 0;
+                    at += 64;
+                    continue;
+                }
+                *w &= !bit;
+            }
+            at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        /// The window says what a set of all numbers so far would say.
+        #[test]
+        fn it_agrees_with_a_set(steps in prop::collection::vec((0u8..4, 0u64..3000), 1..400), start in 0u64..1 << 40) {
+            let mut window = Replay::default();
+            let mut set = BTreeSet::new();
+            let mut at = start;
+            for (kind, by) in steps {
+                let number = match kind {
+                    0 => { at += by; at }
+                    1 => { at += by % 3; at }
+                    2 => at.saturating_sub(by),
+                    _ => at.saturating_sub(by % 80),
+                };
+                let highest = set.last().copied();
+                let old = highest.is_some_and(|h| number + WINDOW <= h);
+                let expected = !old && !set.contains(&number);
+                prop_assert_eq!(window.is_new(number), expected);
+                prop_assert_eq!(window.mark(number), expected);
+                if expected {
+                    set.insert(number);
+                }
+                prop_assert!(!window.mark(number));
+                prop_assert_eq!(window.highest(), set.last().copied());
+            }
+        }
+    }
+
+    #[test]
+    fn the_far_end_of_numbers_is_refused() {
+        let mut window = Replay::default();
+        assert!(!window.mark(u64::MAX));
+        assert!(window.mark(NUMBER_MAX));
+        assert!(!window.mark(NUMBER_MAX));
+        assert!(window.is_new(NUMBER_MAX - WINDOW + 1));
+        assert!(!window.is_new(NUMBER_MAX - WINDOW));
+    }
+}

@@ -1,0 +1,210 @@
+//! REPORT: what a receiver says of what came (CACK, NACK, SACK and regular reports).
+//!
+//! ```text
+//! | flags | highest | echo (4) | delay | [marks] | [advice: length, bytes] | count | runs … |
+//! run:  | arrived - 1 | missing * 2 + verdict |
+//! ```
+//!
+//! Runs go from the highest number downwards: so many arrived, so many below them are missing. Only
+//! the last run may have 0 missing. What lies below the last run is not spoken of.
+
+use crate::bytes::{Full, Malformed, Sink, Source};
+
+/// Most runs of a report.
+pub const RUNS_MOST: usize = 32;
+/// Most bytes of a controller's advice, in a report or beside data.
+pub const ADVICE_MOST: usize = 16;
+
+const MARKS: u8 = 4;
+const ADVICE: u8 = 8;
+const KNOWN: u8 = 0x0f;
+
+/// Why a report was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// The receiver half of the controller wished it, or a timer.
+    Regular = 0,
+    /// CACK: a stretch arrived without a hole.
+    Cumulative = 1,
+    /// NACK: one packet is missing, perhaps still.
+    Missing = 2,
+    /// SACK: several are missing.
+    Selective = 3,
+}
+
+/// A report's fields and its runs, still in wire form but checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report<'a> {
+    /// Why now.
+    pub reason: Reason,
+    /// The highest packet number that arrived.
+    pub highest: u64,
+    /// The stamp of the packet that arrived last ([`crate::prelude`]).
+    pub echo: u32,
+    /// Microseconds from that arrival to this report.
+    pub delay: u64,
+    /// Packets that came with an ECN mark (CE), since the connection began; absent if this end
+    /// cannot read marks.
+    pub marks: Option<u64>,
+    /// For the sender half of the controller: at most 16 bytes; empty for none.
+    pub advice: &'a [u8],
+    /// What came and what did not.
+    pub runs: Runs<'a>,
+}
+
+/// A stretch of arrived numbers and the stretch of missing ones below it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// How many arrived; at least 1.
+    pub arrived: u64,
+    /// How many are missing; at least 1 but in the last run.
+    pub missing: u64,
+    /// The receiver's verdict on the missing ones: lost by the radio link, not by congestion.
+    pub radio: bool,
+}
+
+/// The runs of a report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Runs<'a> {
+    bytes: &'a [u8],
+    count: u8,
+}
+
+impl<'a> Runs<'a> {
+    fn read(source: &mut Source<'a>, highest: u64) -> Result<Runs<'a>, Malformed> {
+        let count = source.byte()?;
+        if count == 0 || usize::from(count) > RUNS_MOST {
+            return Err(Malformed::new("a report has 1 to 32 runs"));
+        }
+        let all = source.rest();
+        // Numbers that are not yet spoken of.
+        let mut left = highest.saturating_add(1);
+        for i in (0..count).rev() {
+            let run = run(source)?;
+            left = left
+                .checked_sub(run.arrived)
+                .and_then(|l| l.checked_sub(run.missing))
+                .ok_or(Malformed::new("a report's runs reach below number 0"))?;
+            if i > 0 && run.missing == 0 {
+                return Err(Malformed::new("a run with nothing missing is not the last"));
+            }
+        }
+        let bytes = all.get(..all.len() - source.rest().len()).unwrap_or_default();
+        Ok(Runs { bytes, count })
+    }
+
+    /// The runs from the top.
+    pub fn iter(&self) -> impl Iterator<Item = Run> + 'a {
+        let mut source = Source::new(self.bytes);
+        (0..self.count).map_while(move |_| run(&mut source).ok())
+    }
+}
+
+fn run(source: &mut Source<'_>) -> Result<Run, Malformed> {
+    let arrived = source.varint()? + 1;
+    let missing = source.varint()?;
+    Ok(Run { arrived, missing: missing / 2, radio: missing % 2 == 1 })
+}
+
+/// Writes runs into a buffer and gives them back as [`Report::runs`]. What does not fit, above
+/// 32 or for want of bytes (515 are always enough), is left out from the bottom.
+pub fn runs<'b>(buffer: &'b mut [u8], list: impl IntoIterator<Item = Run>) -> Runs<'b> {
+    let mut sink = Sink::new(buffer);
+    let mut count = 0;
+    for run in list.into_iter().take(RUNS_MOST) {
+        let before = sink.used();
+        let Some(arrived) = run.arrived.checked_sub(1) else { break };
+        let missing = run.missing.saturating_mul(2).saturating_add(u64::from(run.radio));
+        if sink.varint(arrived).and_then(|()| sink.varint(missing)).is_err() {
+            sink.back_to(before);
+            break;
+        }
+        count += 1;
+        if run.missing == 0 {
+            break;
+        }
+    }
+    let used = sink.used();
+    Runs { bytes: buffer.get(..used).unwrap_or_default(), count }
+}
+
+impl<'a> Report<'a> {
+    /// The ranges `[from, to)` that arrived, in falling order.
+    pub fn arrived(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
+        let mut to = self.highest.saturating_add(1);
+        self.runs.iter().map(move |run| {
+            let from = to.saturating_sub(run.arrived);
+            let range = (from, to);
+            to = from.saturating_sub(run.missing);
+            range
+        })
+    }
+
+    /// The ranges `[from, to)` that are missing, in falling order, each with the verdict that it
+    /// was the radio link.
+    pub fn missing(&self) -> impl Iterator<Item = (u64, u64, bool)> + 'a {
+        let mut at = self.highest.saturating_add(1);
+        self.runs.iter().filter_map(move |run| {
+            let to = at.saturating_sub(run.arrived);
+            at = to.saturating_sub(run.missing);
+            (at < to).then_some((at, to, run.radio))
+        })
+    }
+
+    pub(crate) fn read(source: &mut Source<'a>) -> Result<Report<'a>, Malformed> {
+        let flags = source.byte()?;
+        if flags & !KNOWN != 0 {
+            return Err(Malformed::new("a report with reserved flags"));
+        }
+        let reason = match flags & 3 {
+            0 => Reason::Regular,
+            1 => Reason::Cumulative,
+            2 => Reason::Missing,
+            _ => Reason::Selective,
+        };
+        let highest = source.varint()?;
+        let echo = source.u32()?;
+        if echo >= crate::prelude::STAMPS {
+            return Err(Malformed::new("an echo of 30 bits has more"));
+        }
+        let delay = source.varint()?;
+        let marks = if flags & MARKS != 0 { Some(source.varint()?) } else { None };
+        let advice = if flags & ADVICE != 0 { read_advice(source)? } else { &[] };
+        let runs = Runs::read(source, highest)?;
+        Ok(Report { reason, highest, echo, delay, marks, advice, runs })
+    }
+
+    pub(crate) fn write(&self, sink: &mut Sink<'_>) -> Result<(), Full> {
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let advised = !self.advice.is_empty();
+        sink.byte(self.reason as u8 | flag(self.marks.is_some(), MARKS) | flag(advised, ADVICE))?;
+        sink.varint(self.highest)?;
+        sink.number(u64::from(self.echo % crate::prelude::STAMPS), 4)?;
+        sink.varint(self.delay)?;
+        if let Some(marks) = self.marks {
+            sink.varint(marks)?;
+        }
+        if advised {
+            write_advice(self.advice, sink)?;
+        }
+        sink.byte(self.runs.count)?;
+        sink.put(self.runs.bytes)
+    }
+}
+
+/// A length of 1 to 16 and as many bytes.
+pub(crate) fn read_advice<'a>(source: &mut Source<'a>) -> Result<&'a [u8], Malformed> {
+    let length = usize::from(source.byte()?);
+    if length == 0 || length > ADVICE_MOST {
+        return Err(Malformed::new("advice has 1 to 16 bytes"));
+    }
+    source.take(length)
+}
+
+pub(crate) fn write_advice(advice: &[u8], sink: &mut Sink<'_>) -> Result<(), Full> {
+    if advice.is_empty() || advice.len() > ADVICE_MOST {
+        return Err(Full);
+    }
+    sink.byte(advice.len() as u8)?;
+    sink.put(advice)
+}

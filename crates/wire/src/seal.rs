@@ -1,0 +1,327 @@
+//! Sealing and opening data packets: AEAD by `ring`, in place.
+//!
+//! The nonce is 32 zero bits and the packet number (64 bits, highest byte first); the header is
+//! the associated data. A [`Sealer`] takes rising numbers only, so no nonce is used twice under a
+//! key; an [`Opener`] opens each number once. Either direction has its own key phase: a sealer
+//! turns to its next key by itself, an opener follows when a packet under it proves true.
+
+use crate::bytes::Malformed;
+use crate::header::{ConnectionId, Header, NUMBER_MAX};
+use crate::keys::Secret;
+#[cfg(test)]
+use crate::keys::Suite;
+use crate::packet::TAG_BYTES;
+use crate::replay::{Replay, WINDOW};
+use ring::aead::{Aad, LessSafeKey, Nonce, Tag};
+use std::fmt;
+
+/// Packets under one key after which the next is taken, once the peer has acknowledged one of them.
+pub const UPDATE_AFTER: u64 = 1 << 22;
+/// Packets under one key at most: AES-GCM's confidentiality limit of RFC 9001 section 6.6, which
+/// packets of up to 2^11 bytes keep with room to spare; for the other cipher it is merely strict.
+pub const KEY_MOST: u64 = 1 << 23;
+/// Refused packets of a connection at most: the integrity limit of ChaCha20-Poly1305 in RFC 9001
+/// section 6.6; AES-GCM's is higher.
+pub const FORGED_MOST: u64 = 1 << 36;
+
+/// Why a packet was not sealed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SealError {
+    /// The number is not above all before it, or is too large: it would repeat a nonce.
+    Number,
+    /// The key has sealed all it may and the peer acknowledged none of it: the connection is over.
+    KeyUsedUp,
+    /// The buffer does not hold a header and a seal.
+    TooShort,
+}
+
+impl fmt::Display for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SealError::Number => "a packet number was used twice or is too large",
+            SealError::KeyUsedUp => "the key is used up and the peer does not acknowledge the next",
+            SealError::TooShort => "no room for header and seal",
+        })
+    }
+}
+
+impl std::error::Error for SealError {}
+
+/// Why a packet was not opened. All of them mean: act as if it had never come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenError {
+    /// It is no data packet.
+    Malformed(Malformed),
+    /// Its number was opened before, or is too far below the highest.
+    Replayed,
+    /// It was not sealed by the peer for this connection.
+    Forged,
+    /// More forgeries came than the cipher is made to withstand: close the connection.
+    TooManyForged,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Malformed(m) => m.fmt(f),
+            OpenError::Replayed => f.write_str("the packet came before, or much too late"),
+            OpenError::Forged => f.write_str("the packet is not the peer's"),
+            OpenError::TooManyForged => f.write_str("too many forged packets"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+#[inline]
+fn nonce(number: u64) -> Nonce {
+    let [a, b, c, d, e, f, g, h] = number.to_be_bytes();
+    Nonce::assume_unique_for_key([0, 0, 0, 0, a, b, c, d, e, f, g, h])
+}
+
+/// One direction's sending end.
+pub struct Sealer {
+    connection: ConnectionId,
+    key: LessSafeKey,
+    /// Of the next phase.
+    next: Secret,
+    phase: bool,
+    /// First number that may be sealed.
+    from: u64,
+    /// First number of this phase.
+    first: u64,
+    sealed: u64,
+    confirmed: bool,
+}
+
+impl Sealer {
+    /// For packets to a peer that calls the connection so; none if the library refuses the secret,
+    /// which it does not.
+    pub(crate) fn new(connection: ConnectionId, secret: &Secret) -> Option<Sealer> {
+        Some(Sealer {
+            connection,
+            key: secret.key()?,
+            next: secret.next()?,
+            phase: false,
+            from: 0,
+            first: 0,
+            sealed: 0,
+            confirmed: false,
+        })
+    }
+
+    /// Seals a datagram in place. On entry it has space for the header
+    /// ([`header_len`](Sealer::header_len) bytes), the payload, and 16 bytes for the seal; on return
+    /// all is filled in. `acked` is the highest number that the peer has acknowledged.
+    ///
+    /// # Errors
+    /// If the number does not rise, the key is used up, or there is no space; then nothing was
+    /// sealed.
+    #[inline]
+    pub fn seal(
+        &mut self,
+        number: u64,
+        acked: Option<u64>,
+        datagram: &mut [u8],
+    ) -> Result<(), SealError> {
+        if number < self.from || number > NUMBER_MAX {
+            return Err(SealError::Number);
+        }
+        if self.sealed >= UPDATE_AFTER {
+            self.update();
+            if self.sealed >= KEY_MOST {
+                return Err(SealError::KeyUsedUp);
+            }
+        }
+        let header = Header::new(self.connection, self.phase, number, acked);
+        let bytes = header.bytes();
+        let bytes = bytes.get(..header.len()).unwrap_or_default();
+        let (front, rest) =
+            datagram.split_at_mut_checked(bytes.len()).ok_or(SealError::TooShort)?;
+        let (payload, tag) = rest.split_last_chunk_mut::<TAG_BYTES>().ok_or(SealError::TooShort)?;
+        front.copy_from_slice(bytes);
+        let sealed = self
+            .key
+            .seal_in_place_separate_tag(nonce(number), Aad::from(&*front), payload)
+            .map_err(|_| SealError::TooShort)?;
+        tag.copy_from_slice(sealed.as_ref());
+        if self.sealed == 0 {
+            self.first = number;
+        }
+        self.from = number + 1;
+        self.sealed += 1;
+        Ok(())
+    }
+
+    /// Bytes of header that [`seal`](Sealer::seal) will write: 8 or 9.
+    pub fn header_len(number: u64, acked: Option<u64>) -> usize {
+        Header::new(ConnectionId(0), false, number, acked).len()
+    }
+
+    /// The peer has acknowledged this number: if it was sealed under the present key, the next
+    /// update is permitted.
+    #[inline]
+    pub fn acknowledged(&mut self, number: u64) {
+        self.confirmed |= self.sealed > 0 && number >= self.first && number < self.from;
+    }
+
+    /// Turns to the next key, if the peer has acknowledged a packet under this one and a replay
+    /// window of numbers has passed since the last turn; whether it did. Otherwise the phase bit
+    /// would be ambiguous: a late packet of the phase before the last has the same bit as a new one.
+    pub fn update(&mut self) -> bool {
+        if !self.confirmed || self.from - self.first < WINDOW {
+            return false;
+        }
+        let (Some(key), Some(next)) = (self.next.key(), self.next.next()) else { return false };
+        (self.key, self.next) = (key, next);
+        self.phase = !self.phase;
+        self.sealed = 0;
+        self.confirmed = false;
+        true
+    }
+}
+
+/// One direction's receiving end.
+pub struct Opener {
+    previous: Option<LessSafeKey>,
+    current: LessSafeKey,
+    /// Made in advance, so that a change of phase takes no longer to refuse than to accept.
+    next: LessSafeKey,
+    /// Of the phase after the next.
+    after: Secret,
+    phase: bool,
+    /// Lowest number opened in this phase.
+    first: u64,
+    replay: Replay,
+    forged: u64,
+}
+
+/// An opened packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opened<'p> {
+    /// Its number.
+    pub number: u64,
+    /// Prelude and frames, for [`Frames::read`](crate::Frames::read).
+    pub payload: &'p [u8],
+}
+
+enum Phase {
+    Previous,
+    Current,
+    Next,
+}
+
+impl Opener {
+    /// None if the library refuses the secret, which it does not.
+    pub(crate) fn new(secret: &Secret) -> Option<Opener> {
+        let next = secret.next()?;
+        Some(Opener {
+            previous: None,
+            current: secret.key()?,
+            next: next.key()?,
+            after: next.next()?,
+            phase: false,
+            first: 0,
+            replay: Replay::default(),
+            forged: 0,
+        })
+    }
+
+    /// Opens a datagram in place. One that is refused is spoilt, but changes nothing else.
+    ///
+    /// # Errors
+    /// If it is malformed, came before, or is not authentic.
+    #[inline]
+    pub fn open<'p>(&mut self, datagram: &'p mut [u8]) -> Result<Opened<'p>, OpenError> {
+        let header = Header::read(datagram).map_err(OpenError::Malformed)?;
+        let number = header.complete(self.replay.highest());
+        if !self.replay.is_new(number) {
+            return Err(OpenError::Replayed);
+        }
+        if self.forged >= FORGED_MOST {
+            return Err(OpenError::TooManyForged);
+        }
+        let phase = if header.phase == self.phase {
+            Phase::Current
+        } else if number < self.first {
+            Phase::Previous
+        } else {
+            Phase::Next
+        };
+        let key = match phase {
+            Phase::Current => &self.current,
+            Phase::Next => &self.next,
+            Phase::Previous => self.previous.as_ref().ok_or(OpenError::Replayed)?,
+        };
+        let (front, rest) = datagram
+            .split_at_mut_checked(header.len())
+            .ok_or(OpenError::Malformed(Malformed::new("a data packet without a seal")))?;
+        let (payload, tag) = rest
+            .split_last_chunk_mut::<TAG_BYTES>()
+            .ok_or(OpenError::Malformed(Malformed::new("a data packet without a seal")))?;
+        let tag = Tag::from(*tag);
+        let opened =
+            key.open_in_place_separate_tag(nonce(number), Aad::from(&*front), tag, payload, 0..);
+        let Ok(payload) = opened else {
+            self.forged += 1;
+            return Err(OpenError::Forged);
+        };
+        match phase {
+            Phase::Current => self.first = self.first.min(number),
+            Phase::Next => self.turn(number),
+            Phase::Previous => {}
+        }
+        self.replay.mark(number);
+        // Below the window nothing is opened: the previous key has served.
+        if self.previous.is_some() && number >= self.first.saturating_add(WINDOW) {
+            self.previous = None;
+        }
+        Ok(Opened { number, payload })
+    }
+
+    /// The highest number opened.
+    #[inline]
+    pub fn highest(&self) -> Option<u64> {
+        self.replay.highest()
+    }
+    /// How many packets were not authentic.
+    pub fn forged(&self) -> u64 {
+        self.forged
+    }
+
+    /// The peer's next key has proved true with this number.
+    fn turn(&mut self, number: u64) {
+        let (Some(key), Some(after)) = (self.after.key(), self.after.next()) else { return };
+        let current = std::mem::replace(&mut self.next, key);
+        self.previous = Some(std::mem::replace(&mut self.current, current));
+        self.after = after;
+        self.phase = !self.phase;
+        self.first = number;
+    }
+}
+
+/// The two ends of a direction.
+#[cfg(test)]
+pub(crate) fn pair(suite: Suite, seed: u8) -> (Sealer, Opener) {
+    let secret = Secret::first(suite, &[seed; 32], &[seed.wrapping_add(1); 32]);
+    (
+        Sealer::new(ConnectionId(0x0102_0304), &secret).expect("HKDF of 32 bytes"),
+        Opener::new(&secret).expect("HKDF of 32 bytes"),
+    )
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sealer({:?}, next {}, phase {})", self.connection, self.from, self.phase)
+    }
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opener(highest {:?}, phase {})", self.replay.highest(), self.phase)
+    }
+}
+
+#[cfg(test)]
+#[path = "seal_tests.rs"]
+mod tests;

@@ -1,0 +1,206 @@
+use super::*;
+use proptest::prelude::*;
+
+const PAYLOAD: &[u8] = b"a prelude and some frames";
+
+fn sealed(sealer: &mut Sealer, number: u64, acked: Option<u64>, payload: &[u8]) -> Vec<u8> {
+    let head = Sealer::header_len(number, acked);
+    let mut datagram = vec![0; head];
+    datagram.extend_from_slice(payload);
+    datagram.resize(head + payload.len() + TAG_BYTES, 0);
+    sealer.seal(number, acked, &mut datagram).unwrap();
+    datagram
+}
+
+/// Opens a copy.
+fn open(opener: &mut Opener, datagram: &[u8]) -> Result<(u64, Vec<u8>), OpenError> {
+    let mut copy = datagram.to_vec();
+    opener.open(&mut copy).map(|o| (o.number, o.payload.to_vec()))
+}
+
+#[test]
+fn every_flipped_bit_is_refused_and_changes_nothing() {
+    for suite in Suite::ALL {
+        for number in [0, 5_000_000_000] {
+            let (mut sealer, mut opener) = pair(suite, 1);
+            if number > 0 {
+                let before = sealed(&mut sealer, number - 2, Some(number - 3), PAYLOAD);
+                // A receiver that has not seen the numbers between would not know the number.
+                opener.replay.mark(number - 3);
+                open(&mut opener, &before).unwrap();
+            }
+            let datagram = sealed(&mut sealer, number, number.checked_sub(2), PAYLOAD);
+            let highest = opener.highest();
+            for bit in 0..8 * datagram.len() {
+                let mut forged = datagram.clone();
+                forged[bit / 8] ^= 1 << (bit % 8);
+                assert!(open(&mut opener, &forged).is_err(), "bit {bit}");
+                assert_eq!(opener.highest(), highest);
+            }
+            for length in 0..datagram.len() {
+                assert!(open(&mut opener, &datagram[..length]).is_err(), "{length} bytes");
+            }
+            assert_eq!(open(&mut opener, &datagram), Ok((number, PAYLOAD.to_vec())));
+            assert_eq!(open(&mut opener, &datagram), Err(OpenError::Replayed));
+        }
+    }
+}
+
+#[test]
+fn only_the_other_end_opens() {
+    let (mut sealer, _) = pair(Suite::Aes256Gcm, 1);
+    let (_, mut other) = pair(Suite::Aes256Gcm, 2);
+    let (_, mut other_suite) = pair(Suite::ChaCha20Poly1305, 1);
+    let datagram = sealed(&mut sealer, 0, None, PAYLOAD);
+    assert_eq!(open(&mut other, &datagram), Err(OpenError::Forged));
+    assert_eq!(open(&mut other_suite, &datagram), Err(OpenError::Forged));
+    assert_eq!(other.forged(), 1);
+}
+
+#[test]
+fn a_number_is_never_sealed_twice() {
+    let (mut sealer, _) = pair(Suite::Aes256Gcm, 1);
+    sealed(&mut sealer, 7, None, PAYLOAD);
+    let mut datagram = [0; 60];
+    for number in [0, 6, 7, NUMBER_MAX + 1, u64::MAX] {
+        assert_eq!(sealer.seal(number, None, &mut datagram), Err(SealError::Number));
+    }
+    for length in 0..8 + TAG_BYTES {
+        assert_eq!(sealer.seal(8, None, &mut datagram[..length]), Err(SealError::TooShort));
+    }
+    assert_eq!(sealer.seal(8, None, &mut datagram), Ok(()));
+}
+
+#[test]
+fn keys_change_only_when_the_peer_follows() {
+    let (mut sealer, mut opener) = pair(Suite::Aes256Gcm, 1);
+    let at = WINDOW;
+    let early = sealed(&mut sealer, 0, None, PAYLOAD);
+    open(&mut opener, &early).unwrap();
+    sealer.acknowledged(0);
+    assert!(!sealer.update(), "too soon to tell the phases apart");
+    let late = sealed(&mut sealer, at - 2, None, PAYLOAD);
+    let first = sealed(&mut sealer, at - 1, None, PAYLOAD);
+    open(&mut opener, &first).unwrap();
+    assert!(sealer.update());
+    sealer.acknowledged(at + 5);
+    sealer.acknowledged(at - 1);
+    assert!(
+        !sealer.confirmed,
+        "what was not sent, or belongs to the phase before, counts for nothing"
+    );
+    let third = sealed(&mut sealer, at + 3, None, PAYLOAD);
+    let fourth = sealed(&mut sealer, at + 4, None, PAYLOAD);
+    assert_eq!(third[0] ^ first[0], 0x40);
+    open(&mut opener, &fourth).unwrap();
+    // Overtaken by the change of keys, but not lost; and those before it neither.
+    open(&mut opener, &third).unwrap();
+    open(&mut opener, &late).unwrap();
+    assert_eq!(open(&mut opener, &late), Err(OpenError::Replayed));
+    assert!(opener.previous.is_some());
+    let far = sealed(&mut sealer, 2 * at + 4, None, PAYLOAD);
+    open(&mut opener, &far).unwrap();
+    assert!(opener.previous.is_none(), "kept although nothing of it can be opened");
+    assert!(!sealer.update(), "not acknowledged");
+    sealer.acknowledged(2 * at + 4);
+    assert!(sealer.update());
+    // The same phase bit as at first, other keys.
+    let last = sealed(&mut sealer, 2 * at + 5, None, PAYLOAD);
+    assert_eq!(last[0] & 0x40, first[0] & 0x40);
+    open(&mut opener, &last).unwrap();
+}
+
+#[test]
+fn a_key_seals_no_more_than_it_may() {
+    let (mut sealer, mut opener) = pair(Suite::Aes256Gcm, 1);
+    let datagram = sealed(&mut sealer, 0, None, PAYLOAD);
+    open(&mut opener, &datagram).unwrap();
+    sealer.sealed = KEY_MOST - 1;
+    let last = sealed(&mut sealer, 1, None, PAYLOAD);
+    let mut refused = [0; 60];
+    assert_eq!(sealer.seal(2, None, &mut refused), Err(SealError::KeyUsedUp));
+    open(&mut opener, &last).unwrap();
+    sealer.acknowledged(1);
+    assert_eq!(sealer.seal(WINDOW - 1, None, &mut refused), Err(SealError::KeyUsedUp));
+    sealer.from = WINDOW;
+    let next = sealed(&mut sealer, WINDOW, Some(1), PAYLOAD);
+    assert_eq!(next[0] & 0x40, 0x40);
+    open(&mut opener, &next).unwrap();
+    opener.forged = FORGED_MOST;
+    let after = sealed(&mut sealer, WINDOW + 1, Some(1), PAYLOAD);
+    assert_eq!(open(&mut opener, &after), Err(OpenError::TooManyForged));
+}
+
+/// Ten thousand idle connections are kept at once.
+#[test]
+fn keys_of_a_connection_take_less_than_4_kb() {
+    assert!(size_of::<Sealer>() + size_of::<Opener>() < 4096);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Now,
+    Later(usize),
+    Lost,
+    Twice,
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        4 => Just(Fate::Now),
+        2 => (1usize..60).prop_map(Fate::Later),
+        1 => Just(Fate::Lost),
+        1 => Just(Fate::Twice),
+    ]
+}
+
+proptest! {
+    /// Over a path that loses, delays and repeats, with keys changing as often as they may:
+    /// everything that comes is opened once, as it was sealed, and acknowledged updates never
+    /// confuse the receiver.
+    #[test]
+    fn what_comes_is_opened_once(steps in prop::collection::vec((fate(), 1u64..40, 0usize..200, any::<bool>()), 1..300), chacha in any::<bool>()) {
+        let suite = if chacha { Suite::ChaCha20Poly1305 } else { Suite::Aes256Gcm };
+        let (mut sealer, mut opener) = pair(suite, 3);
+        let mut number = 0;
+        let mut waiting: Vec<(usize, u64, Vec<u8>, Vec<u8>)> = Vec::new();
+        let mut acked = None;
+        for (at, (fate, skip, length, update)) in steps.into_iter().enumerate() {
+            number += skip;
+            let payload: Vec<u8> = (0..length).map(|i| (i as u64 + number) as u8).collect();
+            let datagram = sealed(&mut sealer, number, acked, &payload);
+            match fate {
+                Fate::Now => waiting.push((at, number, payload, datagram)),
+                Fate::Later(by) => waiting.push((at + by, number, payload, datagram)),
+                Fate::Lost => {}
+                Fate::Twice => {
+                    waiting.push((at, number, payload.clone(), datagram.clone()));
+                    waiting.push((at + 3, number, payload, datagram));
+                }
+            }
+            let mut seen = Vec::new();
+            for (_, number, payload, datagram) in waiting.extract_if(.., |(due, ..)| *due <= at) {
+                let read = open(&mut opener, &datagram);
+                if read == Err(OpenError::Replayed) {
+                    prop_assert!(!opener.replay.is_new(number));
+                } else {
+                    prop_assert_eq!(read, Ok((number, payload)));
+                    seen.push(number);
+                }
+            }
+            for number in seen {
+                sealer.acknowledged(number);
+                acked = acked.max(Some(number));
+            }
+            if update {
+                sealer.update();
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        let (_, mut opener) = pair(Suite::Aes256Gcm, 1);
+        prop_assert!(opener.open(&mut bytes).is_err());
+    }
+}

@@ -1,0 +1,201 @@
+//! Writing a payload: prelude and frames into the caller's buffer, frame by frame until it is full.
+
+use crate::bytes::{Full, Sink, VARINT_MAX, varint_len};
+use crate::frame::{Frame, OFFSETS, REASON_MOST, kind};
+use crate::prelude::Prelude;
+use crate::report::write_advice;
+
+/// Writes one payload. A frame that does not fit, or that no reader would accept, is refused and
+/// leaves nothing behind.
+#[derive(Debug)]
+pub struct FrameWriter<'b> {
+    sink: Sink<'b>,
+    /// The last frame reaches to the end of the packet: nothing may follow.
+    ended: bool,
+}
+
+impl<'b> FrameWriter<'b> {
+    /// Begins a payload. The buffer's length is the most that it may have.
+    ///
+    /// # Errors
+    /// If not even the prelude fits.
+    pub fn new(buffer: &'b mut [u8], prelude: Prelude) -> Result<FrameWriter<'b>, Full> {
+        let mut sink = Sink::new(buffer);
+        prelude.write(&mut sink)?;
+        Ok(FrameWriter { sink, ended: false })
+    }
+
+    /// Bytes of payload so far.
+    pub fn len(&self) -> usize {
+        self.sink.used()
+    }
+    /// Never: there is a prelude.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+    /// Bytes that still fit.
+    pub fn room(&self) -> usize {
+        if self.ended { 0 } else { self.sink.room() }
+    }
+
+    /// Most data that [`last_stream`](FrameWriter::last_stream) would take now.
+    pub fn stream_room(&self, id: u64, offset: u64) -> usize {
+        self.room().saturating_sub(stream_head(id, offset))
+    }
+
+    /// Writes any frame; STREAM and DATAGRAM with their length, so that others can follow.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn frame(&mut self, frame: &Frame<'_>) -> Result<(), Full> {
+        self.whole(|sink| write(frame, sink))
+    }
+
+    /// Writes data of a stream as the last frame: without a length, to the end of the packet.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn last_stream(
+        &mut self,
+        id: u64,
+        offset: u64,
+        fin: bool,
+        data: &[u8],
+    ) -> Result<(), Full> {
+        self.whole(|sink| stream(id, offset, fin, data, true, sink))?;
+        self.ended = true;
+        Ok(())
+    }
+
+    /// Writes a message as the last frame: without a length, to the end of the packet.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn last_datagram(&mut self, data: &[u8]) -> Result<(), Full> {
+        self.whole(|sink| {
+            sink.byte(kind::DATAGRAM_LAST)?;
+            sink.put(data)
+        })?;
+        self.ended = true;
+        Ok(())
+    }
+
+    fn whole(&mut self, f: impl FnOnce(&mut Sink<'b>) -> Result<(), Full>) -> Result<(), Full> {
+        if self.ended {
+            return Err(Full);
+        }
+        let before = self.sink.used();
+        f(&mut self.sink).inspect_err(|_| self.sink.back_to(before))
+    }
+}
+
+/// Bytes before the data of a STREAM that reaches to the end of the packet.
+pub fn stream_head(id: u64, offset: u64) -> usize {
+    let id = if id < u64::from(kind::ID) { 0 } else { varint_len(id) };
+    1 + id + OFFSETS[offset_code(offset)]
+}
+
+fn offset_code(offset: u64) -> usize {
+    match offset {
+        0 => 0,
+        0x1..=0xff_ffff => 1,
+        0x100_0000..=0xff_ffff_ffff => 2,
+        _ => 3,
+    }
+}
+
+fn stream(
+    id: u64,
+    offset: u64,
+    fin: bool,
+    data: &[u8],
+    last: bool,
+    sink: &mut Sink<'_>,
+) -> Result<(), Full> {
+    if offset.saturating_add(data.len() as u64) > VARINT_MAX {
+        return Err(Full);
+    }
+    let code = offset_code(offset);
+    let small = id < u64::from(kind::ID);
+    let mut first = kind::STREAM | (code as u8) << kind::OFFSET_SHIFT;
+    first |= if small { id as u8 } else { kind::ID };
+    first |= if fin { kind::FIN } else { 0 } | if last { 0 } else { kind::LENGTH };
+    sink.byte(first)?;
+    if !small {
+        sink.varint(id)?;
+    }
+    sink.number(offset, OFFSETS[code])?;
+    if last { sink.put(data) } else { sink.put_counted(data) }
+}
+
+fn numbers(kind: u8, values: &[u64], sink: &mut Sink<'_>) -> Result<(), Full> {
+    sink.byte(kind)?;
+    values.iter().try_for_each(|v| sink.varint(*v))
+}
+
+fn write(frame: &Frame<'_>, sink: &mut Sink<'_>) -> Result<(), Full> {
+    match *frame {
+        Frame::Padding(bytes) => {
+            // Zeros, without asking how many there are room for one by one.
+            if bytes > sink.room() {
+                return Err(Full);
+            }
+            (0..bytes).try_for_each(|_| sink.byte(kind::PADDING))
+        }
+        Frame::Ping => sink.byte(kind::PING),
+        Frame::Report(ref report) => {
+            sink.byte(kind::REPORT)?;
+            report.write(sink)
+        }
+        Frame::Advice(advice) => {
+            sink.byte(kind::ADVICE)?;
+            write_advice(advice, sink)
+        }
+        Frame::Datagram(data) => {
+            sink.byte(kind::DATAGRAM)?;
+            sink.put_counted(data)
+        }
+        Frame::Stream { id, offset, fin, data } => stream(id, offset, fin, data, false, sink),
+        Frame::MaxData(most) => numbers(kind::MAX_DATA, &[most], sink),
+        Frame::MaxStream { id, most } => numbers(kind::MAX_STREAM, &[id, most], sink),
+        Frame::MaxStreams { one_way: false, most } => {
+            numbers(kind::MAX_STREAMS_BOTH, &[most], sink)
+        }
+        Frame::MaxStreams { one_way: true, most } => numbers(kind::MAX_STREAMS_ONE, &[most], sink),
+        Frame::Blocked { at } => numbers(kind::BLOCKED, &[at], sink),
+        Frame::StreamBlocked { id, at } => numbers(kind::STREAM_BLOCKED, &[id, at], sink),
+        Frame::StreamsBlocked { one_way: false, at } => {
+            numbers(kind::STREAMS_BLOCKED_BOTH, &[at], sink)
+        }
+        Frame::StreamsBlocked { one_way: true, at } => {
+            numbers(kind::STREAMS_BLOCKED_ONE, &[at], sink)
+        }
+        Frame::PathChallenge(data) => {
+            sink.byte(kind::PATH_CHALLENGE)?;
+            sink.put(&data)
+        }
+        Frame::PathResponse(data) => {
+            sink.byte(kind::PATH_RESPONSE)?;
+            sink.put(&data)
+        }
+        Frame::ResetStream { id, code, size } => {
+            numbers(kind::RESET_STREAM, &[id, code, size], sink)
+        }
+        Frame::Stop { id, code } => numbers(kind::STOP, &[id, code], sink),
+        Frame::Close { code, reason } => {
+            if reason.len() > REASON_MOST {
+                return Err(Full);
+            }
+            numbers(kind::CLOSE, &[code], sink)?;
+            sink.byte(reason.len() as u8)?;
+            sink.put(reason)
+        }
+        Frame::Extension { kind, body } => {
+            if !(kind::EXTENSION..kind::STREAM).contains(&kind) {
+                return Err(Full);
+            }
+            sink.byte(kind)?;
+            sink.put_counted(body)
+        }
+    }
+}
