@@ -1,8 +1,8 @@
 //! What the engine promises: repeatable, indifferent to onlookers, and right in closed form.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::protocol::Family;
-use narrows_flow::{PROTOCOLS, Preset, Protocol};
+use narrows_flow::protocol::{Family, every};
+use narrows_flow::{Preset, Protocol};
 use narrows_path::{Change, Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SimError, SourceSpec, run,
@@ -70,7 +70,7 @@ fn series() -> SeriesSpec {
 
 #[test]
 fn every_protocol_repeats_itself_to_the_digest() {
-    for p in PROTOCOLS {
+    for p in every() {
         let spec =
             network(vec![group("main", p.name, "bulk", &[0.0, 0.5], &[0], &[1])], "1%", 20.0);
         let (a, b) = (go(&spec), go(&spec));
@@ -82,7 +82,7 @@ fn every_protocol_repeats_itself_to_the_digest() {
 
 #[test]
 fn an_onlooker_changes_nothing() {
-    for p in PROTOCOLS {
+    for p in every() {
         let mut spec = network(vec![group("main", p.name, "bulk", &[0.0], &[0], &[1])], "1%", 20.0);
         let plain = go(&spec);
         spec.series = Some(series());
@@ -286,7 +286,7 @@ fn faults(spec: &mut NetworkSpec) {
 /// leave every media protocol sending: what it delivers after the outage is no trickle.
 #[test]
 fn media_protocols_live_through_faults() {
-    for p in PROTOCOLS.iter().filter(|p| p.family == Family::Media) {
+    for p in every().filter(|p| p.family == Family::Media) {
         let run = |seconds| {
             let group = group("main", p.name, "bulk", &[0.0], &[0], &[1]);
             let loss = "3%+outage(at=20s,for=10s)";
@@ -304,7 +304,7 @@ fn media_protocols_live_through_faults() {
 
 #[test]
 fn faults_on_the_way_lose_nothing() {
-    for p in PROTOCOLS.iter().filter(|p| p.family == Family::Tcp) {
+    for p in every().filter(|p| p.family != Family::Media) {
         let mut spec = network(
             vec![group("main", p.name, "transfer(size=300kB)", &[0.0], &[0], &[1])],
             "3%+outage(at=2s,for=300ms)",
