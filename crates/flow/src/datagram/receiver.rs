@@ -27,6 +27,8 @@ struct Incoming {
     unanswered: u32,
     /// When they must be answered.
     due: Time,
+    /// When the last packet came.
+    last: Time,
     /// The packet that revealed the last hole.
     hole: Option<u64>,
 }
@@ -39,6 +41,7 @@ impl Incoming {
             max_ack_delay: config.max_ack_delay,
             unanswered: 0,
             due: Time::NEVER,
+            last: Time::ZERO,
             hole: None,
         }
     }
@@ -51,7 +54,10 @@ impl Incoming {
         }
         self.unanswered += 1;
         let disorder = seq < expected || self.hole.is_some_and(|h| seq <= h + ABOVE_HOLE);
-        let at_once = disorder || marked || seq < FIRST || self.unanswered >= self.ack_every;
+        // Packets so far apart that a second one will not come in time do not wait for it.
+        let slow = now.since(std::mem::replace(&mut self.last, now)) >= self.max_ack_delay;
+        let enough = self.unanswered >= self.ack_every;
+        let at_once = disorder || marked || slow || enough || seq < FIRST;
         if !at_once && self.due.is_never() {
             self.due = now + self.max_ack_delay;
         }
@@ -74,7 +80,7 @@ pub struct Receiver {
     next: u64,
     /// Lowest number whose fate the sender does not know: ack of ack.
     unresolved: u64,
-    /// Send time of the packet that came last, and when it came.
+    /// Send time of the packet that the next report echoes, and when it came.
     echo: (Time, Time),
     delivered: u64,
     packets: u64,
@@ -148,7 +154,11 @@ impl Receiver {
         self.unresolved = self.unresolved.max(unresolved.min(self.next));
         let marked = p.has(Packet::CE);
         self.marks = self.marks.wrapping_add(u32::from(marked && !duplicate));
-        self.echo = (p.stamp, now);
+        // A stream's report echoes the first packet that it answers (as RFC 7323 section 4.3): those
+        // that left just behind it waited for it, which is no queue.
+        if self.stream.as_ref().is_none_or(|s| s.unanswered == 0) {
+            self.echo = (p.stamp, now);
+        }
         let wanted = match &mut self.half {
             None => self.stream.is_none(),
             Some(half) => half.on_arrival(&Arrival {

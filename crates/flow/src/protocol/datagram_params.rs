@@ -30,6 +30,12 @@ pub const STREAM_PARAMS: &[Param] = &[
         origin: "RFC 9000 section 13.2.2; S3's CACK: 32",
     },
     Param {
+        name: "max-ack-delay",
+        help: "... or after this time",
+        kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.025 },
+        origin: "RFC 9000 section 18.2",
+    },
+    Param {
         name: "initial-window",
         help: "packets sent at once at the start",
         kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 1e6, default: 4.0 },
@@ -88,7 +94,8 @@ pub(super) fn configure(
         return Ok(c);
     }
     let ack_every = given.number("ack-every") as u32;
-    c.stream = Some(StreamConfig { ack_every, ..StreamConfig::default() });
+    let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
+    c.stream = Some(StreamConfig { ack_every, max_ack_delay });
     if given.given("initial-window") {
         c.timer.initial_window = given.number("initial-window");
     }
