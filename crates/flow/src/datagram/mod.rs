@@ -40,3 +40,5 @@ pub use sender::Sender;
 mod fates_tests;
 #[cfg(test)]
 mod pacing_tests;
+#[cfg(test)]
+mod stream_mode_tests;
