@@ -17,8 +17,8 @@ pub struct Packet {
     /// What the flow and this packet's number contribute to losses drawn per packet.
     pub luck: u32,
     /// ACK: up to three SACK blocks `[from, to)` as offsets from `seq`; `(0, 0)` is no block.
-    /// The first holds the segment that triggered this ACK (RFC 2018 section 4). Data: the first
-    /// number is the count of application bytes, see [`Packet::payload`].
+    /// The first holds the segment that triggered this ACK (RFC 2018 section 4). Data: the low 16
+    /// bits of the first number are the count of application bytes, see [`Packet::payload`].
     pub sack: [(u32, u32); 3],
     /// Index of the flow.
     pub flow: u32,
@@ -56,7 +56,7 @@ impl Packet {
     /// Application bytes of a data packet.
     #[inline]
     pub const fn payload(&self) -> u32 {
-        self.sack[0].0
+        self.sack[0].0 & 0xFFFF
     }
 
     /// An ACK's third SACK block, used for an arrival time by the receiver's clock instead.

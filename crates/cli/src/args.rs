@@ -35,7 +35,7 @@ pub struct Compare {
     /// RATE,DELAY[,key=value]* or a name from `narrows list links`
     #[arg(long, value_name = "SPEC|NAME", default_value = narrows_lab::links::DEFAULT, allow_hyphen_values = true)]
     pub link: String,
-    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', or tcp, media, all
+    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', or tcp, media, rrtp, all
     #[arg(long, value_name = "LIST", default_value = "tcp")]
     pub protocols: String,
     /// Flows of each protocol

@@ -164,7 +164,7 @@ pub struct Restart {
     pub srtt: Duration,
 }
 
-/// What became of one packet that is never sent again.
+/// What became of one packet whose number is never used again.
 #[derive(Clone, Copy, Debug)]
 pub struct Fate {
     /// When it was known.
@@ -175,7 +175,8 @@ pub struct Fate {
     pub sent: Time,
     /// Its bytes on the wire.
     pub bytes: u32,
-    /// Whether it was lost: absent although the packet four numbers above it had arrived.
+    /// Whether it was lost: absent although the packet four numbers above it had arrived; under a
+    /// stream three numbers (RFC 9002 section 6.1.1), or any a while ago (6.1.2).
     pub lost: bool,
     /// Whether it arrived with a router's mark.
     pub marked: bool,

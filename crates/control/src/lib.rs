@@ -149,8 +149,8 @@ pub trait Controller: Send {
         self.on_repair(repair);
         self.on_repair_end(repair);
     }
-    /// What became of one packet, where lost packets are not repaired: told once for each, in
-    /// the order of their numbers, before the [`on_ack`](Controller::on_ack) of the same report.
+    /// What became of one packet, over our own endpoint, where numbers are never used again: told
+    /// once for each, in the order of their numbers, before the [`on_ack`](Controller::on_ack) of the same report.
     fn on_fate(&mut self, _fate: &Fate) {}
     /// The receiver half's advice came, after [`on_ack`](Controller::on_ack) of the same report.
     fn on_advice(&mut self, _advised: &Advised) {}

@@ -36,17 +36,17 @@ pub struct Counters {
     pub sent: u64,
     /// Of these, retransmissions.
     pub retransmissions: u64,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts; probe timeouts of our endpoint's streams.
     pub timeouts: u64,
     /// Loss episodes found without a timeout; where nothing is repaired, losses whose packet left
     /// more than a round trip after the one that began the episode before.
     pub episodes: u64,
     /// Packets that the sender counts as lost: segments sent again (for TCP the same as
-    /// `retransmissions`), or datagrams that never came.
+    /// `retransmissions`), or our endpoint's packets that never came, rightly or not.
     pub lost: u64,
-    /// Reactions to routers' marks, at most one per window (TCP with ECN only).
+    /// Reactions to routers' marks, at most one per window (streams with ECN only).
     pub marks: u64,
-    /// Writes of the application that waited too long and were never sent (datagrams only).
+    /// Writes of the application that waited too long and were never sent (media only).
     pub expired: u64,
 }
 
@@ -145,17 +145,14 @@ impl ReceivingEnd {
     pub fn on_due(&mut self, now: Time) -> Option<Packet> {
         both!(self, r => r.on_due(now))
     }
-    /// Application bytes so far: in order for TCP, without duplicates for datagrams.
+    /// Application bytes so far: in order for streams, without duplicates for media.
     #[inline]
     pub fn delivered(&self) -> u64 {
         both!(self, r => r.delivered())
     }
-    /// Distinct application bytes that came, for TCP those that wait for others included.
+    /// Distinct application bytes that came, for streams those that wait for others included.
     pub fn received(&self) -> u64 {
-        match self {
-            ReceivingEnd::Tcp(r) => r.received(),
-            ReceivingEnd::Datagram(r) => r.delivered(),
-        }
+        both!(self, r => r.received())
     }
     /// Packets so far, counted as [`delivered`](ReceivingEnd::delivered).
     pub fn delivered_packets(&self) -> u64 {

@@ -1,7 +1,8 @@
 //! Transport endpoints as pure state machines, and the list of protocols.
 //!
 //! A protocol that a user names is a combination: an endpoint, a controller, a way to repair
-//! losses. One entry in [`protocol::PROTOCOLS`] is all that a new combination needs.
+//! losses. One entry in [`protocol::PROTOCOLS`] is all that a new combination needs; a stream over
+//! our endpoint under any controller (`rrtp+NAME`) needs none.
 
 pub mod datagram;
 pub mod endpoint;

@@ -37,6 +37,11 @@ impl Ranges {
         let i = self.0.partition_point(|r| r.1 <= n);
         self.0.get(i).copied().filter(|r| r.0 <= n)
     }
+    /// Where the first range that begins above `n` begins.
+    pub fn next_start(&self, n: u64) -> Option<u64> {
+        let i = self.0.partition_point(|r| r.0 <= n);
+        self.0.get(i).map(|r| r.0)
+    }
     /// Adds `[from, to)`, calling `fresh` for each piece that was not there before.
     #[inline]
     pub fn insert(&mut self, from: u64, to: u64, mut fresh: impl FnMut(u64, u64)) {
@@ -153,6 +158,8 @@ mod tests {
                 prop_assert_eq!(ranges.kth_from_top(3), set.iter().rev().nth(2).copied());
                 for n in 0..70 {
                     prop_assert_eq!(ranges.find(n).is_some(), set.contains(&n));
+                    let starts = |m: &&u64| **m > n && !set.contains(&(**m - 1));
+                    prop_assert_eq!(ranges.next_start(n), set.iter().find(starts).copied());
                 }
             }
         }

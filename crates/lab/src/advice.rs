@@ -187,8 +187,8 @@ fn cause(all: &[&ProtocolOutcome], chosen: &ProtocolOutcome) -> Option<String> {
 /// What the protocol's controller senses.
 fn senses(r: &ProtocolOutcome) -> &'static str {
     let name = r.protocol.split('(').next().unwrap_or_default();
-    let entry = narrows_flow::PROTOCOLS.iter().find(|p| p.name == name);
-    entry.and_then(|p| narrows_control::find(p.controller).ok()).map_or("", |e| e.card.senses)
+    let entry = narrows_flow::protocol::find(name);
+    entry.and_then(narrows_flow::protocol::Entry::card).map_or("", |card| card.senses)
 }
 
 fn most<'a>(pool: &[&'a ProtocolOutcome]) -> Option<&'a ProtocolOutcome> {

@@ -5,7 +5,7 @@ use crate::measure::{Better, MEASURES, Measure};
 use narrows_base::card::Kind;
 use narrows_base::{Card, Param, SpecError, Status};
 use narrows_control::CONTROLLERS;
-use narrows_flow::protocol::Family;
+use narrows_flow::protocol::{Entry, Family, STREAM_PARAMS, STREAMS};
 use narrows_flow::{PROTOCOLS, RECOVERIES};
 use narrows_path::{LOSSES, QUEUES};
 use narrows_sim::SOURCES;
@@ -43,30 +43,14 @@ pub fn items(kind: &str) -> Vec<Item> {
         also: &[],
     };
     match kind {
-        "protocols" => PROTOCOLS
-            .iter()
-            .filter_map(|p| {
-                let card = narrows_control::find(p.controller).ok()?.card;
-                let family = match p.family {
-                    Family::Tcp => "tcp",
-                    Family::Media => "media",
-                };
-                let facts = vec![
-                    ("family", family),
-                    ("controller", p.controller),
-                    ("recovery", p.recovery),
-                ];
-                let (name, summary) = (p.name, p.summary);
-                Some(Item {
-                    kind: "protocols",
-                    name,
-                    summary,
-                    card: *card,
-                    facts,
-                    also: p.endpoint_params(),
-                })
-            })
-            .collect(),
+        "protocols" => {
+            let any = Item {
+                facts: vec![("family", "rrtp"), ("controller", "NAME")],
+                also: STREAM_PARAMS,
+                ..plain("protocols", &ANY)
+            };
+            PROTOCOLS.iter().filter_map(protocol).chain([any]).collect()
+        }
         "controllers" => CONTROLLERS.iter().map(|e| plain("controllers", e.card)).collect(),
         "recoveries" => RECOVERIES.iter().map(|r| plain("recoveries", r.0)).collect(),
         "queues" => QUEUES.iter().map(|c| plain("queues", c)).collect(),
@@ -79,6 +63,34 @@ pub fn items(kind: &str) -> Vec<Item> {
         "measures" => MEASURES.iter().map(measure).collect(),
         _ => Vec::new(),
     }
+}
+
+/// What `rrtp+NAME` is, in one line for all.
+const ANY: Card = Card {
+    name: "rrtp+NAME",
+    summary: "a reliable stream over our endpoint under any controller NAME, as in rrtp+bbr",
+    source: "RFC 9002",
+    senses: "what the controller senses",
+    sets: "what the controller sets",
+    params: &[],
+    status: Status::NotValidated,
+};
+
+fn protocol(p: &Entry) -> Option<Item> {
+    let family = match p.family {
+        Family::Tcp => "tcp",
+        Family::Media => "media",
+        Family::Rrtp => "rrtp",
+    };
+    let facts = vec![("family", family), ("controller", p.controller), ("recovery", p.recovery)];
+    let (name, summary, card) = (p.name, p.summary, p.card().ok()?);
+    Some(Item { kind: "protocols", name, summary, card, facts, also: p.endpoint_params() })
+}
+
+/// Entries of a list by name, those included that it shows in one line for many.
+fn named(kind: &str, name: &str) -> Vec<Item> {
+    let one = STREAMS.iter().filter(|p| kind == "protocols" && p.name == name);
+    items(kind).into_iter().filter(|i| i.name == name).chain(one.filter_map(protocol)).collect()
 }
 
 fn measure(m: &'static Measure) -> Item {
@@ -126,8 +138,9 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
     if let Some(known) = KINDS.iter().find(|k| **k == kind || k.strip_suffix('s') == Some(kind)) {
         let all = items(known);
         let Some(name) = name else { return Ok((all, false)) };
-        let names: Vec<&str> = all.iter().map(|i| i.name).collect();
-        if !names.contains(&name) {
+        let found = named(known, name);
+        if found.is_empty() {
+            let names: Vec<&str> = all.iter().map(|i| i.name).collect();
             let what = known.strip_suffix("ies").map(|k| format!("{k}y"));
             let what = what.unwrap_or_else(|| match *known {
                 "losses" => "loss process".into(),
@@ -135,10 +148,10 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
             });
             return Err(SpecError::unknown(&what, name, &names));
         }
-        return Ok((all.into_iter().filter(|i| i.name == name).collect(), true));
+        return Ok((found, true));
     }
     // `narrows list vegas`: a name alone, wherever it is listed.
-    let found: Vec<Item> = KINDS.iter().flat_map(|k| items(k)).filter(|i| i.name == kind).collect();
+    let found: Vec<Item> = KINDS.iter().flat_map(|k| named(k, kind)).collect();
     if name.is_none() && !found.is_empty() {
         return Ok((found, true));
     }

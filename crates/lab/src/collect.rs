@@ -7,7 +7,7 @@ use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
 use crate::plan::Plan;
 use crate::stats::estimate;
 use narrows_base::{Duration, Status};
-use narrows_flow::PROTOCOLS;
+use narrows_flow::protocol;
 
 /// What an outcome says of itself besides the numbers.
 #[derive(Clone, Debug)]
@@ -155,7 +155,6 @@ fn series(plan: &Plan, at: usize, run: &Run) -> Vec<narrows_sim::Table> {
 /// The validation status of the protocol's controller.
 pub fn status(label: &str) -> String {
     let name = label.split('(').next().unwrap_or(label);
-    let controller = PROTOCOLS.iter().find(|p| p.name == name).map(|p| p.controller);
-    let entry = controller.and_then(|c| narrows_control::find(c).ok());
-    entry.map_or_else(String::new, |e| e.card.status.to_string())
+    let card = protocol::find(name).and_then(protocol::Entry::card);
+    card.map_or_else(|_| String::new(), |c| c.status.to_string())
 }

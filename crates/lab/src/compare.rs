@@ -14,7 +14,7 @@ use crate::link::Link;
 use crate::links;
 use crate::scenario::{Flows, Own, Scenario, Speaks, Wire};
 use narrows_base::{Duration, Spec, SpecError, spec};
-use narrows_flow::protocol::Family;
+use narrows_flow::protocol::{Family, every};
 use narrows_flow::{PROTOCOLS, Preset, Protocol};
 use narrows_sim::SourceSpec;
 use std::path::Path;
@@ -24,7 +24,7 @@ use std::path::Path;
 pub struct Question {
     /// A link's specification or name.
     pub link: String,
-    /// `all`, or names with parameters, separated by commas.
+    /// `all`, a family, or names with parameters, separated by commas.
     pub protocols: String,
     /// Flows of the protocol under test.
     pub flows: usize,
@@ -155,16 +155,26 @@ impl Question {
     }
 }
 
-/// `tcp`, `media`, `all`, or names separated by commas that are not in parentheses.
-fn protocols(text: &str) -> Result<Vec<Spec>, SpecError> {
-    let every = |wanted: &dyn Fn(Family) -> bool| {
-        PROTOCOLS.iter().filter(|p| wanted(p.family)).map(|p| Spec::named(p.name)).collect()
+/// The names that a family's name, or `all`, stands for. `all` is the protocols with names of
+/// their own: `rrtp` is each controller over our endpoint.
+pub fn family(text: &str) -> Option<Vec<&'static str>> {
+    let of = |wanted: Family| {
+        let members = every().filter(|p| p.family == wanted).map(|p| p.name);
+        Some(members.collect())
     };
     match text.trim() {
-        "all" => return Ok(every(&|_| true)),
-        "tcp" => return Ok(every(&|f| f == Family::Tcp)),
-        "media" => return Ok(every(&|f| f == Family::Media)),
-        _ => {}
+        "all" => Some(PROTOCOLS.iter().map(|p| p.name).collect()),
+        "tcp" => of(Family::Tcp),
+        "media" => of(Family::Media),
+        "rrtp" => of(Family::Rrtp),
+        _ => None,
+    }
+}
+
+/// `tcp`, `media`, `rrtp`, `all`, or names separated by commas that are not in parentheses.
+fn protocols(text: &str) -> Result<Vec<Spec>, SpecError> {
+    if let Some(names) = family(text) {
+        return Ok(names.into_iter().map(Spec::named).collect());
     }
     let mut out: Vec<Spec> = Vec::new();
     for piece in spec::split(text)? {

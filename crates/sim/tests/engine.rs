@@ -1,8 +1,8 @@
 //! What the engine promises: repeatable, indifferent to onlookers, and right in closed form.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::protocol::Family;
-use narrows_flow::{PROTOCOLS, Preset, Protocol};
+use narrows_flow::protocol::{Family, every};
+use narrows_flow::{Preset, Protocol};
 use narrows_path::{Change, Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SimError, SourceSpec, run,
@@ -70,7 +70,7 @@ fn series() -> SeriesSpec {
 
 #[test]
 fn every_protocol_repeats_itself_to_the_digest() {
-    for p in PROTOCOLS {
+    for p in every() {
         let spec =
             network(vec![group("main", p.name, "bulk", &[0.0, 0.5], &[0], &[1])], "1%", 20.0);
         let (a, b) = (go(&spec), go(&spec));
@@ -82,7 +82,7 @@ fn every_protocol_repeats_itself_to_the_digest() {
 
 #[test]
 fn an_onlooker_changes_nothing() {
-    for p in PROTOCOLS {
+    for p in every() {
         let mut spec = network(vec![group("main", p.name, "bulk", &[0.0], &[0], &[1])], "1%", 20.0);
         let plain = go(&spec);
         spec.series = Some(series());
@@ -286,7 +286,7 @@ fn faults(spec: &mut NetworkSpec) {
 /// leave every media protocol sending: what it delivers after the outage is no trickle.
 #[test]
 fn media_protocols_live_through_faults() {
-    for p in PROTOCOLS.iter().filter(|p| p.family == Family::Media) {
+    for p in every().filter(|p| p.family == Family::Media) {
         let run = |seconds| {
             let group = group("main", p.name, "bulk", &[0.0], &[0], &[1]);
             let loss = "3%+outage(at=20s,for=10s)";
@@ -304,7 +304,7 @@ fn media_protocols_live_through_faults() {
 
 #[test]
 fn faults_on_the_way_lose_nothing() {
-    for p in PROTOCOLS.iter().filter(|p| p.family == Family::Tcp) {
+    for p in every().filter(|p| p.family != Family::Media) {
         let mut spec = network(
             vec![group("main", p.name, "transfer(size=300kB)", &[0.0], &[0], &[1])],
             "3%+outage(at=2s,for=300ms)",
@@ -317,6 +317,40 @@ fn faults_on_the_way_lose_nothing() {
     }
 }
 
+/// The same for streams over our endpoint with rare reports, faults and outages both ways, and
+/// heavier loss: the bytes are the same.
+#[test]
+fn streams_with_rare_reports_lose_nothing_either() {
+    for p in every().filter(|p| p.family == Family::Rrtp) {
+        let protocol = format!("{}(ack-every=32,ecn=on)", p.name);
+        let group = group("main", &protocol, "transfer(size=300kB)", &[0.0], &[0], &[1]);
+        let mut spec = network(vec![group], "none", 900.0);
+        for l in &mut spec.links {
+            config(l).loss = LossSpec::parse_all("5%+outage(at=1s,for=5s)").unwrap();
+        }
+        faults(&mut spec);
+        let f = &go(&spec).groups[0].flows[0];
+        assert_eq!(f.goodput_bytes, 300_000, "{}", p.name);
+        assert!(f.done.is_some());
+    }
+}
+
+/// Without random loss a controller fills the link over our endpoint as over TCP, whatever the
+/// way of counting acknowledgements.
+#[test]
+fn a_controller_does_over_our_endpoint_what_it_does_over_tcp() {
+    for (tcp, controller) in [("sack", "reno"), ("vegas", "vegas"), ("stpd", "stpd")] {
+        let used = |protocol: &str| {
+            let group = group("main", protocol, "bulk", &[0.0], &[0], &[1]);
+            let r = go(&network(vec![group], "none", 60.0));
+            (r.links[0].served_bits / r.links[0].capacity_bits, r.links[0].queue_mean)
+        };
+        let (ours, theirs) = (used(&format!("rrtp+{controller}")), used(tcp));
+        assert!((ours.0 - theirs.0).abs() < 0.02, "{controller}: {ours:?} {theirs:?}");
+        assert!((ours.1 - theirs.1).abs() < 2.0, "{controller}: {ours:?} {theirs:?}");
+    }
+}
+
 #[test]
 fn absurd_but_legal_values_run() {
     for (mbps, ms, room, loss) in [
@@ -325,11 +359,14 @@ fn absurd_but_legal_values_run() {
         (2.0, 30, 0, "none"),
         (2.0, 30, 10, "100%"),
     ] {
-        let mut spec = network(vec![group("main", "cubic", "bulk", &[0.0], &[0], &[1])], loss, 0.2);
-        spec.links[0] = link("there", mbps, ms, room, loss);
-        spec.links[1] = link("back", mbps, ms, room, "none");
-        let r = go(&spec);
-        assert!(r.links[0].served_bits <= r.links[0].capacity_bits + 8000.0);
+        for protocol in ["cubic", "rrtp+cubic"] {
+            let group = group("main", protocol, "bulk", &[0.0], &[0], &[1]);
+            let mut spec = network(vec![group], loss, 0.2);
+            spec.links[0] = link("there", mbps, ms, room, loss);
+            spec.links[1] = link("back", mbps, ms, room, "none");
+            let r = go(&spec);
+            assert!(r.links[0].served_bits <= r.links[0].capacity_bits + 8000.0);
+        }
     }
 }
 

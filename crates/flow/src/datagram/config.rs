@@ -3,6 +3,22 @@
 use crate::tcp::{Preset, TcpConfig};
 use narrows_base::Duration;
 
+/// What the reliable mode adds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct StreamConfig {
+    /// Packets that one report answers at most while they come in order.
+    pub ack_every: u32,
+    /// How long a packet waits for its report at most (RFC 9000 max_ack_delay).
+    pub max_ack_delay: Duration,
+}
+
+impl Default for StreamConfig {
+    fn default() -> StreamConfig {
+        // RFC 9000 sections 13.2.2 and 18.2.
+        StreamConfig { ack_every: 2, max_ack_delay: Duration::from_millis(25) }
+    }
+}
+
 /// Parameters of a datagram endpoint pair.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DatagramConfig {
@@ -19,6 +35,8 @@ pub struct DatagramConfig {
     pub ecn: bool,
     /// Writes that waited longer than this are dropped; zero keeps them.
     pub expiry: Duration,
+    /// A reliable stream; `None` repairs nothing.
+    pub stream: Option<StreamConfig>,
     /// How the retransmission timer is computed, for controllers without a timer of their own.
     pub timer: TcpConfig,
 }
@@ -34,6 +52,7 @@ impl DatagramConfig {
             credit: Duration::from_millis(1),
             ecn: false,
             expiry: Duration::from_secs(1),
+            stream: None,
             timer: TcpConfig::preset(preset),
         };
         match preset {

@@ -118,20 +118,39 @@ pub fn read_report(packet: &Packet) -> (Runs, Advice, u32) {
     (runs, advice, packet.number % MARKS)
 }
 
-/// Writes a data packet's payload length, ack of ack (as the distance of the lowest number whose
-/// fate the sender does not know) and advice.
-pub fn write_data(packet: &mut Packet, payload: u32, unresolved: u32, advice: &Advice) {
-    let mut words = [0u32; 4];
-    for (word, x) in words.iter_mut().zip(advice.words()) {
-        *word = *x;
-    }
-    packet.sack = [(payload, unresolved), (words[0], words[1]), (words[2], words[3])];
+/// What a data packet says beside its number and send time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Data {
+    /// Application bytes.
+    pub payload: u16,
+    /// Ack of ack, as the distance of the lowest number whose fate the sender does not know.
+    pub unresolved: u16,
+    /// Where in the stream the bytes belong; 0 where there is no stream.
+    pub offset: u64,
+    /// What the sender half says.
+    pub advice: Advice,
 }
 
-/// Reads a data packet's lowest unresolved number and advice.
-pub fn read_data(packet: &Packet) -> (u64, Advice) {
-    let [(_, unresolved), (a, b), (c, d)] = packet.sack;
-    (packet.seq.saturating_sub(u64::from(unresolved)), Advice::from_words(&[a, b, c, d]))
+/// Writes what a data packet says: in the 24 bytes, and in the place of TCP's packet count.
+pub fn write_data(packet: &mut Packet, data: &Data) {
+    let mut words = [0u32; 4];
+    for (word, x) in words.iter_mut().zip(data.advice.words()) {
+        *word = *x;
+    }
+    let lengths = u32::from(data.payload) | u32::from(data.unresolved) << 16;
+    packet.sack = [(lengths, data.offset as u32), (words[0], words[1]), (words[2], words[3])];
+    packet.number = (data.offset >> 32) as u32;
+}
+
+/// Reads what [`write_data`] wrote.
+pub fn read_data(packet: &Packet) -> Data {
+    let [(lengths, low), (a, b), (c, d)] = packet.sack;
+    Data {
+        payload: lengths as u16,
+        unresolved: (lengths >> 16) as u16,
+        offset: u64::from(packet.number) << 32 | u64::from(low),
+        advice: Advice::from_words(&[a, b, c, d]),
+    }
 }
 
 #[cfg(test)]
@@ -205,8 +224,9 @@ mod tests {
             for (from, to) in runs.arrived(seq) {
                 prop_assert!(from < to);
             }
-            let (lowest, _) = read_data(&packet);
-            prop_assert!(lowest <= seq);
+            let mut copy = Packet { number: 0, sack: [(0, 0); 3], ..packet };
+            write_data(&mut copy, &read_data(&packet));
+            prop_assert_eq!((copy.sack, copy.number), (packet.sack, packet.number));
         }
     }
 }

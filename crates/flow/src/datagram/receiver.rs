@@ -1,9 +1,10 @@
 //! The receiving side of datagrams: what came, the ACK vector, reports.
 
-use super::config::DatagramConfig;
+use super::assembly::Assembly;
+use super::config::{DatagramConfig, StreamConfig};
 use super::header::{self, Runs};
 use crate::ranges::Ranges;
-use narrows_base::{Packet, Time, luck};
+use narrows_base::{Duration, Packet, Time, luck};
 use narrows_control::{Advice, Arrival, ReceiverHalf};
 
 /// Numbers below the highest by more than this are too late to be told from duplicates.
@@ -11,11 +12,66 @@ const MEMORY: u64 = 4096;
 /// Ranges kept at most, whatever a peer or a path does.
 const MOST_RANGES: usize = 256;
 
+/// The first packets are answered one by one: the window is small then.
+const FIRST: u64 = 10;
+/// Packets above a hole that are answered one by one: the sender counts three above a loss.
+const ABOVE_HOLE: u64 = 3;
+
+/// What the receiver keeps of a stream.
+#[derive(Debug)]
+struct Incoming {
+    assembly: Assembly,
+    ack_every: u32,
+    max_ack_delay: Duration,
+    /// Packets that came since the last report.
+    unanswered: u32,
+    /// When they must be answered.
+    due: Time,
+    /// When the last packet came.
+    last: Time,
+    /// The packet that revealed the last hole.
+    hole: Option<u64>,
+}
+
+impl Incoming {
+    fn new(config: &StreamConfig) -> Incoming {
+        Incoming {
+            assembly: Assembly::default(),
+            ack_every: config.ack_every.max(1),
+            max_ack_delay: config.max_ack_delay,
+            unanswered: 0,
+            due: Time::NEVER,
+            last: Time::ZERO,
+            hole: None,
+        }
+    }
+    /// Whether packet `seq`, where `expected` was next, is answered at once (RFC 9000 section
+    /// 13.2.1): out of order or just above a hole, marked, or one of as many as one report answers.
+    #[inline]
+    fn answers_now(&mut self, now: Time, seq: u64, expected: u64, marked: bool) -> bool {
+        if seq > expected {
+            self.hole = Some(seq);
+        }
+        self.unanswered += 1;
+        let disorder = seq < expected || self.hole.is_some_and(|h| seq <= h + ABOVE_HOLE);
+        // Packets so far apart that a second one will not come in time do not wait for it.
+        let slow = now.since(std::mem::replace(&mut self.last, now)) >= self.max_ack_delay;
+        let enough = self.unanswered >= self.ack_every;
+        let at_once = disorder || marked || slow || enough || seq < FIRST;
+        if !at_once && self.due.is_never() {
+            self.due = now + self.max_ack_delay;
+        }
+        at_once
+    }
+}
+
 /// A datagram receiver. Every packet may be answered with one report.
 pub struct Receiver {
     half: Option<Box<dyn ReceiverHalf>>,
     flow: u32,
     report_bytes: u16,
+    /// The cargo is a stream.
+    stream: Option<Box<Incoming>>,
     /// What came, at most `MEMORY` below the highest.
     seen: Ranges,
     /// Below it everything is a duplicate or too late.
@@ -24,7 +80,7 @@ pub struct Receiver {
     next: u64,
     /// Lowest number whose fate the sender does not know: ack of ack.
     unresolved: u64,
-    /// Send time of the packet that came last, and when it came.
+    /// Send time of the packet that the next report echoes, and when it came.
     echo: (Time, Time),
     delivered: u64,
     packets: u64,
@@ -46,6 +102,7 @@ impl Receiver {
             half,
             flow,
             report_bytes: config.report_bytes.min(65_535) as u16,
+            stream: config.stream.as_ref().map(|c| Box::new(Incoming::new(c))),
             seen: Ranges::default(),
             floor: 0,
             next: 0,
@@ -65,15 +122,24 @@ impl Receiver {
         if p.has(Packet::CORRUPT) || p.seq >= u64::MAX / 2 {
             return None;
         }
-        let (unresolved, advice) = header::read_data(p);
+        let data = header::read_data(p);
+        if self.stream.as_ref().is_some_and(|s| !s.assembly.has_room(data.offset, p.payload())) {
+            return None;
+        }
         let mut duplicate = true;
         if p.seq >= self.floor {
             self.seen.insert(p.seq, p.seq + 1, |_, _| duplicate = false);
         }
-        if !duplicate {
-            self.delivered += u64::from(p.payload());
-            self.packets += 1;
+        match &mut self.stream {
+            // Late or not, a packet's bytes are news if no other brought them.
+            Some(s) => self.packets += u64::from(s.assembly.take(data.offset, p.payload()) > 0),
+            None if !duplicate => {
+                self.delivered += u64::from(p.payload());
+                self.packets += 1;
+            }
+            None => {}
         }
+        let expected = self.next;
         if p.seq >= self.next {
             self.next = p.seq + 1;
             self.floor = self.floor.max(self.next.saturating_sub(MEMORY));
@@ -84,12 +150,17 @@ impl Receiver {
             }
             self.seen.trim_below(self.floor);
         }
+        let unresolved = p.seq.saturating_sub(u64::from(data.unresolved));
         self.unresolved = self.unresolved.max(unresolved.min(self.next));
         let marked = p.has(Packet::CE);
         self.marks = self.marks.wrapping_add(u32::from(marked && !duplicate));
-        self.echo = (p.stamp, now);
-        let report = match &mut self.half {
-            None => true,
+        // A stream's report echoes the first packet that it answers (as RFC 7323 section 4.3): those
+        // that left just behind it waited for it, which is no queue.
+        if self.stream.as_ref().is_none_or(|s| s.unanswered == 0) {
+            self.echo = (p.stamp, now);
+        }
+        let wanted = match &mut self.half {
+            None => self.stream.is_none(),
             Some(half) => half.on_arrival(&Arrival {
                 now,
                 seq: p.seq,
@@ -97,15 +168,25 @@ impl Receiver {
                 bytes: u32::from(p.size),
                 marked,
                 duplicate,
-                advice,
+                advice: data.advice,
             }),
         };
-        report.then(|| self.report(now))
+        let at_once = match &mut self.stream {
+            Some(s) => s.answers_now(now, p.seq, expected, marked),
+            None => false,
+        };
+        (wanted || at_once).then(|| self.report(now, wanted))
     }
 
+    /// A report; `advised` with the receiver half's advice. In reports that only a stream's repair
+    /// wants it would be asked more often than its algorithm says.
     #[inline]
-    fn report(&mut self, now: Time) -> Packet {
-        let advice = self.half.as_mut().map_or(Advice::NONE, |h| h.advice(now));
+    fn report(&mut self, now: Time, advised: bool) -> Packet {
+        let half = self.half.as_mut().filter(|_| advised);
+        let advice = half.map_or(Advice::NONE, |h| h.advice(now));
+        if let Some(s) = &mut self.stream {
+            (s.unanswered, s.due) = (0, Time::NEVER);
+        }
         self.reports = self.reports.wrapping_add(1);
         let head = self.next - 1;
         let floor = self.unresolved.max(self.floor).min(head);
@@ -129,28 +210,35 @@ impl Receiver {
     /// When [`on_due`](Receiver::on_due) is wanted.
     #[inline]
     pub fn next_due(&self) -> Time {
-        match &self.half {
-            Some(half) if self.next > 0 => half.next_tick(),
-            _ => Time::NEVER,
+        if self.next == 0 {
+            return Time::NEVER;
         }
+        let half = self.half.as_ref().map_or(Time::NEVER, |h| h.next_tick());
+        self.stream.as_ref().map_or(half, |s| half.min(s.due))
     }
 
-    /// The receiver half's tick; the report to send now, if any.
+    /// The receiver half's tick, or packets of a stream that waited long enough for their report;
+    /// the report to send now, if any.
     pub fn on_due(&mut self, now: Time) -> Option<Packet> {
         if self.next == 0 {
             return None;
         }
-        let half = self.half.as_mut()?;
-        if now < half.next_tick() || !half.on_tick(now) {
-            return None;
-        }
-        Some(self.report(now))
+        let wanted = match &mut self.half {
+            Some(half) => now >= half.next_tick() && half.on_tick(now),
+            None => false,
+        };
+        let due = self.stream.as_ref().is_some_and(|s| now >= s.due);
+        (wanted || due).then(|| self.report(now, wanted))
     }
 
-    /// Application bytes so far, duplicates not counted.
+    /// Application bytes so far: in order where they are a stream, otherwise without duplicates.
     #[inline]
     pub fn delivered(&self) -> u64 {
-        self.delivered
+        self.stream.as_ref().map_or(self.delivered, |s| s.assembly.in_order())
+    }
+    /// Distinct application bytes so far, in order or not.
+    pub fn received(&self) -> u64 {
+        self.stream.as_ref().map_or(self.delivered, |s| s.assembly.received())
     }
     /// Packets so far, duplicates not counted.
     pub fn delivered_packets(&self) -> u64 {

@@ -1,16 +1,21 @@
-//! The sending side of datagrams: pacing, windows, and what became of each packet.
+//! The sending side, the carrier: pacing, windows, and what became of each packet. What differs
+//! where it carries a stream is in `stream_mode`.
 //!
 //! The order within a report: fates in the order of numbers, the round-trip time, the
 //! controller's acknowledgement, its receiver half's advice; then poll sends.
 
+mod stream_mode;
+
 use super::config::DatagramConfig;
-use super::header;
+use super::header::{self, Data};
+use super::stream::Load;
 use super::waiting::Waiting;
 use crate::endpoint::{Counters, Input, Output};
 use crate::tcp::rtt::RttEstimator;
 use narrows_base::{Duration, Machine, Packet, Time, luck};
 use narrows_control::{Ack, Advised, Controller, Fate, Restart, Sent};
 use std::collections::VecDeque;
+use stream_mode::StreamMode;
 
 /// A packet is given up when this many above it are passed: absent, with `head - MARGIN` still
 /// above it (S1 section 5.1.3).
@@ -41,6 +46,8 @@ pub struct Sender {
     luck: u64,
     open: bool,
     waiting: Waiting,
+    /// The cargo is a stream; what it adds.
+    stream: Option<Box<StreamMode>>,
     /// Next number.
     next: u64,
     /// Lowest number whose fate is not known; `pending` begins there.
@@ -86,6 +93,7 @@ impl Sender {
             luck,
             open: false,
             waiting: Waiting::default(),
+            stream: config.stream.as_ref().map(|c| Box::new(StreamMode::new(c))),
             next: 0,
             unresolved: 0,
             pending: VecDeque::new(),
@@ -111,10 +119,14 @@ impl Sender {
     pub fn counters(&self) -> Counters {
         Counters { expired: self.waiting.expired, ..self.counters }
     }
-    /// Packets sent above the highest number that a report named.
+    /// Packets sent above the highest number that a report named; with a stream, packets sent
+    /// that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
     #[inline]
     pub fn flight(&self) -> u64 {
-        self.next - self.acked
+        match &self.stream {
+            None => self.next - self.acked,
+            Some(s) => s.in_flight,
+        }
     }
     /// Packets known to have arrived.
     pub fn acknowledged(&self) -> u64 {
@@ -268,38 +280,49 @@ impl Sender {
         });
     }
 
-    fn transmit(&mut self, now: Time, payload: u32) -> Packet {
+    fn transmit(&mut self, now: Time, load: Load) -> Packet {
         let seq = self.next;
         self.next += 1;
-        let bytes = (payload + self.header).min(65_535) as u16;
+        let bytes = (load.length + self.header).min(65_535) as u16;
         self.pending.push_back(Pending { sent: now, bytes, arrived: false, marked: false });
-        if self.pending.len() > MOST_PENDING {
-            self.resolve_below(now, self.unresolved + 1);
-        }
+        let last_waiting = if self.stream.is_some() {
+            self.stream_sent(now, load)
+        } else {
+            if self.pending.len() > MOST_PENDING {
+                self.resolve_below(now, self.unresolved + 1);
+            }
+            if self.rto_due.is_never() && !self.own_timer {
+                self.arm_timer(now);
+            }
+            self.waiting.is_empty()
+        };
         self.counters.sent += 1;
-        if self.rto_due.is_never() && !self.own_timer {
-            self.arm_timer(now);
-        }
         self.controller.on_sent(&Sent {
             now,
             bytes: u32::from(bytes),
             outstanding: self.flight(),
-            retransmission: false,
-            last_waiting: self.waiting.is_empty(),
+            retransmission: load.again,
+            last_waiting,
         });
         let mut packet = Packet {
             seq,
             stamp: now,
-            number: seq as u32,
+            number: 0,
             luck: luck::mix(self.luck.wrapping_add(seq)) as u32,
             sack: [(0, 0); 3],
             flow: self.flow,
             size: bytes,
             hop: 0,
-            flags: self.ect,
+            flags: self.ect | if load.again { Packet::RETRANSMISSION } else { 0 },
         };
-        let unresolved = u32::try_from(seq - self.unresolved).unwrap_or(u32::MAX);
-        header::write_data(&mut packet, payload, unresolved, &self.controller.advice());
+        let data = Data {
+            payload: load.length as u16,
+            // No more than `MOST_PENDING` are unresolved.
+            unresolved: (seq - self.unresolved) as u16,
+            offset: load.offset,
+            advice: self.controller.advice(),
+        };
+        header::write_data(&mut packet, &data);
         packet
     }
 
@@ -316,13 +339,24 @@ impl Machine for Sender {
 
     fn handle(&mut self, now: Time, input: Input) {
         match input {
+            Input::Packet(p) if self.stream.is_some() => self.on_stream_report(now, &p),
             Input::Packet(p) => self.on_report(now, &p),
             Input::Open => self.open = true,
-            Input::Data(bytes) => self.waiting.push(now, bytes),
-            Input::Stop => self.waiting.clear(),
+            Input::Data(bytes) => match &mut self.stream {
+                None => self.waiting.push(now, bytes),
+                Some(s) => s.cargo.push(bytes),
+            },
+            Input::Stop => match &mut self.stream {
+                None => self.waiting.clear(),
+                Some(s) => s.cargo.stop(),
+            },
             Input::Due => {
                 if now >= self.rto_due {
-                    self.on_timeout(now);
+                    if self.stream.is_some() {
+                        self.on_stream_timer(now);
+                    } else {
+                        self.on_timeout(now);
+                    }
                 }
                 if self.open && now >= self.controller.next_tick() {
                     self.controller.on_tick(now);
@@ -335,27 +369,38 @@ impl Machine for Sender {
         if !self.open {
             return Output::Wait(Time::NEVER);
         }
+        let forced = self.stream.as_ref().is_some_and(|s| s.force);
         let allowance = self.controller.allowance();
         let mut due = now;
         if let (Some(rate), Some((last, bits))) = (allowance.rate, self.paced) {
             // At the rate of now, not of when the last packet left: a raised rate counts at once.
             due = last + Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
-            if due > now {
+            if due > now && !forced {
                 return self.wait(now, due);
             }
         }
         // A float's cast saturates: an infinite window is u64::MAX.
-        if self.flight() >= allowance.window as u64 {
+        if self.flight() >= allowance.window as u64 && !forced {
             self.window_limited = true;
             return self.wait(now, Time::NEVER);
         }
-        self.waiting.expire(now, self.expiry);
-        if self.waiting.is_empty() {
+        let load = match &mut self.stream {
+            Some(s) => s.take(self.payload),
+            None => {
+                self.waiting.expire(now, self.expiry);
+                let some = !self.waiting.is_empty();
+                some.then(|| Load {
+                    offset: 0,
+                    length: self.waiting.take(self.payload),
+                    again: false,
+                })
+            }
+        };
+        let Some(load) = load else {
             self.window_limited = false;
             return self.wait(now, Time::NEVER);
-        }
-        let payload = self.waiting.take(self.payload);
-        let packet = self.transmit(now, payload);
+        };
+        let packet = self.transmit(now, load);
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(self.credit.as_nanos()));
         self.paced = Some((due.max(earliest), f64::from(packet.size) * 8.0));
         Output::Send(packet)

@@ -1,7 +1,7 @@
-//! Parameters of the datagram endpoint.
+//! Parameters of our endpoint: under media, and under a stream.
 
-use super::Entry;
-use crate::datagram::DatagramConfig;
+use super::{Entry, Family};
+use crate::datagram::{DatagramConfig, StreamConfig};
 use crate::tcp::Preset;
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
@@ -10,25 +10,59 @@ use narrows_base::{Duration, Param, Settings, SpecError};
 /// Parameters of the datagram endpoint: every media protocol takes them beside its controller's
 /// own.
 pub const DATAGRAM_PARAMS: &[Param] = &[
-    Param {
-        name: "credit",
-        help: "how far a paced sender that was late may catch up at once",
-        kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.001 },
-        origin: "RFC 5348 section 4.6; 0 in preset ns2",
-    },
+    CREDIT,
     Param {
         name: "expiry",
         help: "writes that waited longer are dropped, not sent; 0 keeps them",
         kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 3600.0, default: 1.0 },
         origin: "late media are no use",
     },
-    Param {
-        name: "ecn",
-        help: "packets are ECN-capable: routers mark instead of dropping (RFC 3168)",
-        kind: Kind::Choice(&["off", "on"]),
-        origin: "off, as most paths",
-    },
+    Param { kind: Kind::Choice(&["off", "on"]), origin: "off, as most paths", ..ECN },
 ];
+
+/// Parameters of a stream over our endpoint: every `rrtp+NAME` takes them beside its controller's
+/// own.
+pub const STREAM_PARAMS: &[Param] = &[
+    Param {
+        name: "ack-every",
+        help: "packets that one report answers while they come in order",
+        kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 1000.0, default: 2.0 },
+        origin: "RFC 9000 section 13.2.2; S3's CACK: 32",
+    },
+    Param {
+        name: "max-ack-delay",
+        help: "... or after this time",
+        kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.025 },
+        origin: "RFC 9000 section 18.2",
+    },
+    Param {
+        name: "initial-window",
+        help: "packets sent at once at the start",
+        kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 1e6, default: 4.0 },
+        origin: "as the TCP endpoint",
+    },
+    Param {
+        name: "initial-ssthresh",
+        help: "slow start ends here",
+        kind: Kind::Number { unit: Unit::Packets, min: 2.0, max: 1e15, default: 1e15 },
+        origin: "as the TCP endpoint",
+    },
+    CREDIT,
+    ECN,
+];
+
+const CREDIT: Param = Param {
+    name: "credit",
+    help: "how far a paced sender that was late may catch up at once",
+    kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.001 },
+    origin: "RFC 5348 section 4.6; 0 in preset ns2",
+};
+const ECN: Param = Param {
+    name: "ecn",
+    help: "packets are ECN-capable: routers mark instead of dropping (RFC 3168)",
+    kind: Kind::Choice(&["preset", "on", "off"]),
+    origin: "off, unless the controller is made for it",
+};
 
 /// A datagram endpoint's configuration from what the user gave.
 pub(super) fn configure(
@@ -50,7 +84,23 @@ pub(super) fn configure(
     if given.given("credit") {
         c.credit = Duration::from_secs_f64(given.number("credit"));
     }
-    c.expiry = Duration::from_secs_f64(given.number("expiry"));
-    c.ecn = given.choice("ecn") == "on";
+    c.ecn = match given.choice("ecn") {
+        "on" => true,
+        "off" => false,
+        _ => entry.turns_on.contains(&"ecn"),
+    };
+    if entry.family == Family::Media {
+        c.expiry = Duration::from_secs_f64(given.number("expiry"));
+        return Ok(c);
+    }
+    let ack_every = given.number("ack-every") as u32;
+    let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
+    c.stream = Some(StreamConfig { ack_every, max_ack_delay });
+    if given.given("initial-window") {
+        c.timer.initial_window = given.number("initial-window");
+    }
+    if given.given("initial-ssthresh") {
+        c.timer.initial_ssthresh = given.number("initial-ssthresh");
+    }
     Ok(c)
 }

@@ -1,14 +1,18 @@
 //! The list of protocols: a line each.
 
-use narrows_base::Param;
+use narrows_base::{Card, Param, SpecError, Status};
+use narrows_control::CONTROLLERS;
+use std::sync::LazyLock;
 
 /// What a protocol is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     /// A reliable stream over the TCP endpoint.
     Tcp,
-    /// A media rate over the datagram endpoint: nothing is repaired.
+    /// A media rate over our endpoint: nothing is repaired.
     Media,
+    /// A reliable stream over our endpoint.
+    Rrtp,
 }
 
 impl std::fmt::Display for Family {
@@ -16,6 +20,7 @@ impl std::fmt::Display for Family {
         f.write_str(match self {
             Family::Tcp => "tcp",
             Family::Media => "media",
+            Family::Rrtp => "rrtp",
         })
     }
 }
@@ -43,11 +48,25 @@ impl Entry {
         self
     }
 
+    /// Its controller's card, as this protocol uses it: what was checked over TCP or under media
+    /// was not checked over a stream of ours.
+    ///
+    /// # Errors
+    /// A controller that is not listed.
+    pub fn card(&self) -> Result<Card, SpecError> {
+        let card = *narrows_control::find(self.controller)?.card;
+        Ok(match self.family {
+            Family::Rrtp => Card { status: Status::NotValidated, ..card },
+            _ => card,
+        })
+    }
+
     /// Parameters of its endpoint, beside its controller's own.
     pub fn endpoint_params(&self) -> &'static [Param] {
         match self.family {
             Family::Tcp => super::TCP_PARAMS,
             Family::Media => super::DATAGRAM_PARAMS,
+            Family::Rrtp => super::STREAM_PARAMS,
         }
     }
 }
@@ -65,7 +84,31 @@ const fn media(name: &'static str, controller: &'static str, summary: &'static s
     Entry { name, family: Family::Media, summary, controller, recovery: "none", turns_on: &[] }
 }
 
-/// All protocols, in the order in which tables show them.
+const fn stream(name: &'static str, controller: &'static str, summary: &'static str) -> Entry {
+    Entry { name, family: Family::Rrtp, summary, controller, recovery: "rfc9002", turns_on: &[] }
+}
+
+/// How the protocols begin that combine a controller with our endpoint's stream.
+pub const STREAM_PREFIX: &str = "rrtp+";
+
+/// `rrtp+NAME` for every controller: a stream over our endpoint under that controller.
+pub static STREAMS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let entry = |e: &narrows_control::Entry| {
+        // Made once, for as long as the process lives.
+        let name = String::leak(format!("{STREAM_PREFIX}{}", e.card.name));
+        let tcp = PROTOCOLS.iter().find(|p| p.controller == e.card.name);
+        let turns_on = tcp.map_or(&[][..], |p| p.turns_on);
+        Entry { turns_on, ..stream(name, e.card.name, e.card.summary) }
+    };
+    CONTROLLERS.iter().map(entry).collect()
+});
+
+/// Every protocol that can be named: the list, then `rrtp+NAME` for every controller.
+pub fn every() -> impl Iterator<Item = &'static Entry> {
+    PROTOCOLS.iter().chain(STREAMS.iter())
+}
+
+/// All protocols with a name of their own, in the order in which tables show them.
 pub const PROTOCOLS: &[Entry] = &[
     entry("tahoe", "reno", "tahoe", "slow start anew at every loss (1988)"),
     entry("reno", "reno", "reno", "fast retransmit and fast recovery (1990)"),
@@ -86,4 +129,5 @@ pub const PROTOCOLS: &[Entry] = &[
     media("tfwc", "tfwc", "a window from TCP's equation and average loss interval: smooth (S1)"),
     media("tear", "tear", "the receiver emulates TCP; its averaged window sets the rate (S4)"),
     media("tear-wireless", "tear-wireless", "TEAR by delay instead of loss, for radio links (S4)"),
+    stream("tear-reliable", "tear", "a reliable stream at TEAR's rate (S4 section 7.5)"),
 ];

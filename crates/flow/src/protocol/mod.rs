@@ -5,8 +5,8 @@ mod list;
 mod recovery;
 mod tcp_params;
 
-pub use datagram_params::DATAGRAM_PARAMS;
-pub use list::{Entry, Family, PROTOCOLS};
+pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
+pub use list::{Entry, Family, PROTOCOLS, STREAM_PREFIX, STREAMS, every};
 pub use recovery::RECOVERIES;
 pub use tcp_params::TCP_PARAMS;
 
@@ -50,8 +50,13 @@ impl std::fmt::Debug for Protocol {
 /// # Errors
 /// An unknown name, with a suggestion.
 pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
-    PROTOCOLS.iter().find(|p| p.name == name).ok_or_else(|| {
-        let names: Vec<&str> = PROTOCOLS.iter().map(|p| p.name).collect();
+    every().find(|p| p.name == name).ok_or_else(|| {
+        let all: Vec<&str> = every().map(|p| p.name).collect();
+        if narrows_base::spec::nearest(name, &all).is_some() {
+            return SpecError::unknown("protocol", name, &all);
+        }
+        let mut names: Vec<&str> = PROTOCOLS.iter().map(|p| p.name).collect();
+        names.push("rrtp+NAME for every controller");
         SpecError::unknown("protocol", name, &names)
     })
 }
@@ -89,7 +94,7 @@ impl Protocol {
         let given = Settings::read(&endpoint, endpoint_params)?;
         let ends = match entry.family {
             Family::Tcp => Ends::Tcp(tcp_params::configure(entry, preset, packet_bytes, &given)?),
-            Family::Media => {
+            Family::Media | Family::Rrtp => {
                 Ends::Datagram(datagram_params::configure(entry, preset, packet_bytes, &given)?)
             }
         };

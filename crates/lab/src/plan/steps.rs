@@ -8,7 +8,7 @@
 use super::{Plan, time, way};
 use crate::scenario::Flows;
 use narrows_base::{Luck, Time};
-use narrows_flow::{PROTOCOLS, Protocol};
+use narrows_flow::{Protocol, protocol};
 use narrows_path::Change;
 
 /// A change of a share by less than this part is no step.
@@ -113,7 +113,7 @@ impl Plan {
 /// The rate in bit/s of a protocol that senses nothing.
 fn constant_rate(protocol: &Protocol) -> Option<f64> {
     let name = protocol.label().split('(').next()?;
-    let entry = PROTOCOLS.iter().find(|p| p.name == name)?;
+    let entry = protocol::find(name).ok()?;
     let card = narrows_control::find(entry.controller).ok()?.card;
     if card.senses != "nothing" {
         return None;

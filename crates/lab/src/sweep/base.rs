@@ -1,6 +1,6 @@
 //! What a sweep varies: a scenario file, or the comparison that `--link` describes.
 
-use crate::compare::Question;
+use crate::compare::{self, Question};
 use crate::link::Link;
 use crate::scenario::Scenario;
 use crate::scenario_file::{self, Target, Template, split_key, with_parameter};
@@ -90,8 +90,8 @@ impl Base {
                 ("protocols", scenario.protocols.iter().map(ToString::to_string).collect())
             }
             Base::Link(question) => {
-                let list: Vec<String> = if question.protocols.trim() == "all" {
-                    narrows_flow::PROTOCOLS.iter().map(|p| p.name.to_string()).collect()
+                let list: Vec<String> = if let Some(names) = compare::family(&question.protocols) {
+                    names.into_iter().map(str::to_string).collect()
                 } else {
                     let pieces = spec::split(&question.protocols)?;
                     pieces.iter().map(|p| p.trim().to_string()).collect()

@@ -1,0 +1,62 @@
+//! A stream's sending side: nothing is forgotten, nothing that arrived leaves again.
+
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn what_was_lost_goes_first_and_what_arrived_does_not_go_again() {
+    let mut s = Outgoing::default();
+    s.push(5000);
+    let new = |offset| Some(Load { offset, length: 1000, again: false });
+    assert_eq!((s.take(1000), s.take(1000), s.take(1000)), (new(0), new(1000), new(2000)));
+    s.arrived(1000, 1000);
+    assert!(s.send_again(0, 1000) && !s.send_again(1000, 1000));
+    assert!(s.send_again(0, 3000), "a range with a hole in it");
+    let again = |offset| Some(Load { offset, length: 1000, again: true });
+    assert_eq!((s.take(1000), s.take(1000), s.take(1000)), (again(0), again(2000), new(3000)));
+    // A copy that was thought lost arrives before it leaves again.
+    s.send_again(2000, 1000);
+    s.arrived(2000, 1000);
+    assert_eq!(s.take(4000), Some(Load { offset: 4000, length: 1000, again: false }));
+    s.arrived(0, 1000);
+    s.arrived(3000, 2000);
+    assert!(s.is_empty() && s.all_arrived());
+}
+
+proptest! {
+    /// Packets of any size, lost, late and twice: in the end every byte arrives.
+    #[test]
+    fn nothing_is_forgotten(
+        steps in prop::collection::vec((1u32..50, 0u8..4, 0usize..8), 1..200),
+        bytes in 1u64..2000,
+    ) {
+        let mut s = Outgoing::default();
+        s.push(bytes);
+        let mut out: Vec<Load> = Vec::new();
+        let mut came = vec![false; bytes as usize];
+        let mut deliver = |s: &mut Outgoing, l: &Load| {
+            s.arrived(l.offset, l.length);
+            came[l.offset as usize..][..l.length as usize].fill(true);
+        };
+        for (most, what, which) in steps {
+            match what {
+                0 | 1 => out.extend(s.take(most)),
+                _ if out.is_empty() => {}
+                2 => { let l = out.remove(which % out.len()); deliver(&mut s, &l); }
+                // Counted as lost; it may come all the same.
+                _ => { let l = out[which % out.len()]; s.send_again(l.offset, l.length); }
+            }
+        }
+        for l in out.drain(..) {
+            s.send_again(l.offset, l.length);
+        }
+        let mut rounds = 0;
+        while let Some(l) = s.take(37) {
+            deliver(&mut s, &l);
+            rounds += 1;
+            prop_assert!(rounds <= 2000);
+        }
+        prop_assert!(s.all_arrived() && s.is_empty());
+        prop_assert!(came.iter().all(|c| *c));
+    }
+}
