@@ -26,10 +26,10 @@ mod receiver;
 mod sender;
 
 use crate::equation::Equation;
-use crate::{Controller, Environment, ReceiverHalf};
+use crate::{Allowance, Controller, Environment, ReceiverHalf, bounded};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status};
+use narrows_base::{Card, Param, Rate, Settings, Status};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -155,6 +155,19 @@ impl Options {
             _ => 2.0,
         }
     }
+}
+
+/// Packets leave at so many bytes per second, and no window holds them.
+fn paced(bytes_per_s: f64) -> Allowance {
+    let rate = Rate::from_bps_f64(bounded(bytes_per_s * 8.0, 1.0));
+    Allowance { window: f64::INFINITY, rate: Some(rate) }
+}
+/// What either sender shows: its rate and receive rate in bytes per second, p, the mean RTT.
+fn show(put: &mut dyn FnMut(&'static str, f64), rate: f64, p: f64, rtt: f64, recv: f64) {
+    put("rate_bps", rate * 8.0);
+    put("p", p);
+    put("rtt_mean_s", rtt);
+    put("recv_bps", recv * 8.0);
 }
 
 /// Report rounds are counted modulo 2^16.

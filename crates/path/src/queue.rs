@@ -4,6 +4,7 @@
 //! own in `queue/`. All hold what waits in front of the transmitter: the packet in transmission
 //! is not counted, neither by the room nor by an average.
 
+mod average;
 mod codel;
 mod cw;
 mod fifo;

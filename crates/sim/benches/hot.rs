@@ -31,13 +31,9 @@ fn calendar(bencher: Bencher, pending: u32) {
     });
 }
 
-/// A packet through a drop-tail link: pass, hold, poll.
-#[divan::bench]
-fn link(bencher: Bencher) {
-    let mut config = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
-    config.queue = QueueConfig { limit: Limit::Packets(100), aqm: None };
-    let mut link = Link::new(&config, Luck::seed(1)).expect("a legal link");
-    let mut packet = Packet {
+/// A data packet of 1000 bytes.
+fn data() -> Packet {
+    Packet {
         seq: 0,
         stamp: Time::ZERO,
         number: 0,
@@ -47,7 +43,16 @@ fn link(bencher: Bencher) {
         size: 1000,
         hop: 0,
         flags: 0,
-    };
+    }
+}
+
+/// A packet through a drop-tail link: pass, hold, poll.
+#[divan::bench]
+fn link(bencher: Bencher) {
+    let mut config = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
+    config.queue = QueueConfig { limit: Limit::Packets(100), aqm: None };
+    let mut link = Link::new(&config, Luck::seed(1)).expect("a legal link");
+    let mut packet = data();
     let mut now = Time::ZERO;
     const N: u32 = 100_000;
     bencher.counter(ItemsCount::new(N)).bench_local(|| {
@@ -69,17 +74,7 @@ fn served(bencher: Bencher, queue: &str) {
     config.queue = QueueConfig { limit: Limit::Packets(100), aqm: Some(Spec::named(queue)) };
     config.changes = true;
     let mut link = Link::new(&config, Luck::seed(1)).expect("a legal link");
-    let mut packet = Packet {
-        seq: 0,
-        stamp: Time::ZERO,
-        number: 0,
-        luck: 0,
-        sack: [(0, 0); 3],
-        flow: 0,
-        size: 1000,
-        hop: 0,
-        flags: 0,
-    };
+    let mut packet = data();
     let mut now = Time::ZERO;
     const N: u32 = 100_000;
     bencher.counter(ItemsCount::new(N)).bench_local(|| {

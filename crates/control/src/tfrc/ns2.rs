@@ -12,7 +12,7 @@
 use super::Options;
 use crate::advice::Advice;
 use crate::{Ack, Advised, Allowance, Controller, Sent, bounded, positive};
-use narrows_base::{Duration, Rate, Time};
+use narrows_base::{Duration, Time};
 
 /// `InitRate_`, bytes per second.
 const FIRST_RATE: f64 = 300.0;
@@ -246,8 +246,7 @@ impl Controller for Sender {
     }
 
     fn allowance(&self) -> Allowance {
-        let rate = Rate::from_bps_f64(bounded(self.gap * 8.0, 1.0));
-        Allowance { window: f64::INFINITY, rate: Some(rate) }
+        super::paced(self.gap)
     }
     fn advice(&self) -> Advice {
         let urgent = f64::from(u8::from(self.urgent));
@@ -257,10 +256,7 @@ impl Controller for Sender {
         true
     }
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("rate_bps", self.rate * 8.0);
-        put("p", self.p);
-        put("rtt_mean_s", self.rtt);
-        put("recv_bps", self.recv * 8.0);
+        super::show(put, self.rate, self.p, self.rtt, self.recv);
     }
 }
 

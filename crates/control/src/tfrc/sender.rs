@@ -4,7 +4,7 @@ use super::Options;
 use super::limited::Limited;
 use crate::advice::Advice;
 use crate::{Ack, Advised, Allowance, Controller, Sent, bounded, positive};
-use narrows_base::{Duration, Rate, Time};
+use narrows_base::{Duration, Time};
 
 /// t_mbi: the longest time between packets, in seconds (RFC 5348 section 4.3).
 const MOST_BETWEEN: f64 = 64.0;
@@ -201,8 +201,7 @@ impl Controller for Sender {
     }
 
     fn allowance(&self) -> Allowance {
-        let rate = Rate::from_bps_f64((self.paced * 8.0).max(1.0));
-        Allowance { window: f64::INFINITY, rate: Some(rate) }
+        super::paced(self.paced)
     }
     fn advice(&self) -> Advice {
         Advice::of(&[self.rtt])
@@ -211,10 +210,7 @@ impl Controller for Sender {
         true
     }
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("rate_bps", self.rate * 8.0);
-        put("p", self.p);
-        put("rtt_mean_s", self.rtt);
-        put("recv_bps", self.recv * 8.0);
+        super::show(put, self.rate, self.p, self.rtt, self.recv);
     }
 }
 

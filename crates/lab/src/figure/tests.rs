@@ -86,21 +86,3 @@ fn nothing_to_draw_and_odd_numbers() {
         .columns(3);
     well_formed(&all.svg());
 }
-
-/// `cargo test -p narrows-lab a_figure_to -- --ignored`, then open the file.
-#[test]
-#[ignore = "writes a figure to look at"]
-fn a_figure_to_look_at() {
-    let path = std::env::temp_dir().join("narrows-figure.svg");
-    std::fs::write(path, example().svg()).expect("the temporary directory takes a figure");
-    let path = std::env::temp_dir().join("narrows-figure-lines.svg");
-    let panel = |title: &str, h| {
-        lines(title)
-            .x("time", "s")
-            .y(title, "packets")
-            .line("reno", wave(600, h))
-            .line("stpd", wave(600, 0.3 * h))
-    };
-    let same = Figure::new().panel(panel("window", 20.0)).panel(panel("queue", 9.0));
-    std::fs::write(path, same.svg()).expect("the temporary directory takes a figure");
-}

@@ -100,16 +100,3 @@ fn long_series_are_thinned_and_many_flows_counted() {
     assert!(longest <= Some(1500) && longest > Some(500), "{longest:?}");
     assert!(page.contains("Each of its 12 flows"));
 }
-
-/// `cargo test -p narrows-lab a_page -- --ignored`, then open the files.
-#[test]
-#[ignore = "writes pages to look at"]
-fn a_page_to_look_at() {
-    for (name, flows) in [("one", 1), ("many", 12)] {
-        let path = std::env::temp_dir().join(format!("narrows-report-{name}.html"));
-        let outcome = sample::outcome(&sample::NAMES, flows, 60.0, 0.1);
-        super::write_html(&outcome, &path).expect("the temporary directory takes a page");
-        let path = path.with_extension("parquet");
-        crate::parquet::write_series(&outcome, &path).expect("and a table");
-    }
-}

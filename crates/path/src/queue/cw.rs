@@ -5,8 +5,8 @@
 //! and an idle link lets the average decay as RED's does. Packets of senders without ECN pass:
 //! nothing but a full room drops.
 
+use super::average::Averaged;
 use super::fifo::Fifo;
-use super::red::decayed;
 use super::{Ahead, Discipline, Fate};
 use crate::Parcel;
 use crate::config::Limit;
@@ -58,12 +58,9 @@ pub(super) struct Cw<P> {
     threshold: f64,
     weight: f64,
     mean_packet: f64,
-    /// Whether queue, average and threshold are bytes over the mean packet's.
-    in_bytes: bool,
     packets_per_s: f64,
-    fifo: Fifo<P>,
-    average: f64,
-    idle_since: Option<Time>,
+    /// Queue, average and threshold are in bytes over the mean packet's where the room is in bytes.
+    line: Averaged<P>,
 }
 
 impl<P: Parcel> Cw<P> {
@@ -75,57 +72,42 @@ impl<P: Parcel> Cw<P> {
             Limit::Packets(n) => n as f64,
             Limit::Bytes(n) => n as f64 / mean_packet,
         };
+        let in_bytes = matches!(limit, Limit::Bytes(_)) && !by_packets;
         Cw {
             threshold: if by_packets { s.number("packets") } else { s.number("threshold") * room },
             weight: s.number("weight"),
             mean_packet,
-            in_bytes: matches!(limit, Limit::Bytes(_)) && !by_packets,
             packets_per_s: ahead.packets_per_s(mean_packet),
-            fifo: Fifo::new(limit),
-            average: 0.0,
-            idle_since: Some(Time::ZERO),
+            line: Averaged::new(Fifo::new(limit), in_bytes.then_some(mean_packet)),
         }
     }
 }
 
 impl<P: Parcel + Send> Discipline<P> for Cw<P> {
     fn enqueue(&mut self, now: Time, mut packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
-        let queue = if self.in_bytes {
-            self.fifo.bytes() as f64 / self.mean_packet
-        } else {
-            self.fifo.len() as f64
-        };
-        if let Some(since) = self.idle_since.take() {
-            let idle_s = now.since(since).as_secs_f64();
-            self.average = decayed(self.average, self.weight, idle_s * self.packets_per_s);
-        }
-        self.average += self.weight * (queue - self.average);
-        if !idle && !self.fifo.has_room(packet.size()) {
+        self.line.arrival(now, self.weight, self.packets_per_s);
+        if !idle && !self.line.fifo.has_room(packet.size()) {
             fate.dropped(&packet);
             return false;
         }
-        if self.average > self.threshold && packet.is_ect() {
+        if self.line.average > self.threshold && packet.is_ect() {
             packet.mark();
             fate.marked(&packet);
         }
-        self.fifo.push(now, packet);
+        self.line.fifo.push(now, packet);
         true
     }
     fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
-        let head = self.fifo.pop();
-        if head.is_none() {
-            self.idle_since = Some(now);
-        }
-        head
+        self.line.pop(now)
     }
     fn waiting(&self) -> usize {
-        self.fifo.len()
+        self.line.fifo.len()
     }
     fn change_rate(&mut self, _now: Time, rate: Rate) {
         self.packets_per_s = rate.as_bps() as f64 / (8.0 * self.mean_packet);
     }
     fn average(&self) -> Option<f64> {
-        Some(self.average)
+        Some(self.line.average)
     }
 }
 

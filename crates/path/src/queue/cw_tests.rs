@@ -13,9 +13,9 @@ fn cw(text: &str, limit: Limit) -> Cw<Packet> {
 /// Marks and drops among 1000 arrivals while `hold` packets wait, once the average has settled.
 fn settled(cw: &mut Cw<Packet>, hold: usize, flags: u8) -> (u32, u32) {
     for i in 0..hold as u32 {
-        cw.fifo.push(Time::ZERO, packet(i, 1000));
+        cw.line.fifo.push(Time::ZERO, packet(i, 1000));
     }
-    cw.idle_since = None;
+    cw.line.idle_since = None;
     let mut count = Count::default();
     for i in 0..1200 {
         if i == 200 {
@@ -58,11 +58,14 @@ fn the_average_follows_the_queue_with_a_weight_of_a_fifth_and_decays_when_idle()
     }
     // Arrivals found 0..=9: 9 - 4 (1 - 0.8^9) by summing.
     let by_hand = (0..10).fold(0.0, |a, q| a + 0.2 * (f64::from(q) - a));
-    assert!((cw.average - by_hand).abs() < 1e-12 && (by_hand - 5.537).abs() < 1e-3, "{by_hand}");
+    assert!(
+        (cw.line.average - by_hand).abs() < 1e-12 && (by_hand - 5.537).abs() < 1e-3,
+        "{by_hand}"
+    );
     while cw.dequeue(Time::ZERO, &mut ()).is_some() {}
     cw.pass(Time::from_nanos(5_000_000), packet(0, 1000), &mut ());
     assert!(
-        (cw.average - by_hand * (0..6).fold(1.0, |a, _| a * 0.8)).abs() < 1e-12,
+        (cw.line.average - by_hand * (0..6).fold(1.0, |a, _| a * 0.8)).abs() < 1e-12,
         "5 of 1 ms, and the arrival"
     );
 }

@@ -6,6 +6,7 @@
 //! After a change of the rate the weight stays, as S1 wants it, and thresholds that follow from a
 //! delay follow the rate.
 
+use super::average::Averaged;
 use super::fifo::Fifo;
 use super::red_card::EPISODE_S;
 use super::{Ahead, Discipline, Fate};
@@ -115,71 +116,46 @@ fn weight(given: f64, floor_s: f64, delay_s: f64, packets_per_s: f64) -> f64 {
     }
 }
 
-/// An average after so many arrivals to an empty queue, counted in whole ones.
-pub(super) fn decayed(average: f64, weight: f64, arrivals: f64) -> f64 {
-    let m = arrivals as u64;
-    if m == 0 || average == 0.0 { average } else { average * math::pow(1.0 - weight, m as f64) }
-}
-
 /// A queue under RED.
 pub(super) struct Red<P> {
     law: Law,
     max_p: f64,
     /// When adaptation last moved max-p.
     adapted: Time,
-    average: f64,
     /// Packets since the last drop, or bytes over the mean packet's.
     count: f64,
     /// Whether the average was already above the lower threshold at the arrival before.
     above: bool,
-    idle_since: Option<Time>,
     stream: Stream,
-    fifo: Fifo<P>,
+    line: Averaged<P>,
 }
 
 impl<P: Parcel> Red<P> {
     pub fn new(s: &Settings, limit: Limit, ahead: Ahead, stream: Stream) -> Red<P> {
+        let law = Law::new(s, ahead);
+        let per_packet = law.in_bytes.then_some(law.mean_packet);
         Red {
-            law: Law::new(s, ahead),
+            law,
             max_p: s.number("max-p"),
             adapted: Time::ZERO,
-            average: 0.0,
             count: 0.0,
             above: false,
-            idle_since: Some(Time::ZERO),
             stream,
-            fifo: Fifo::new(limit),
-        }
-    }
-
-    fn queue(&self) -> f64 {
-        if self.law.in_bytes {
-            self.fifo.bytes() as f64 / self.law.mean_packet
-        } else {
-            self.fifo.len() as f64
-        }
-    }
-
-    /// Brings the average up to date, as if small packets had come while the link was idle.
-    #[inline]
-    fn estimate(&mut self, now: Time, queue: f64) {
-        if let Some(since) = self.idle_since.take() {
-            let arrivals = now.since(since).as_secs_f64() * self.law.packets_per_s;
-            self.average = decayed(self.average, self.law.weight, arrivals);
-        }
-        self.average += self.law.weight * (queue - self.average);
-        if self.law.adaptive && now.since(self.adapted).as_secs_f64() > EPISODE_S {
-            self.adapt(now);
+            line: Averaged::new(Fifo::new(limit), per_packet),
         }
     }
 
     /// Adaptive RED (Floyd, Gummadi, Shenker 2001): keeps the average in the middle fifth.
+    #[inline]
     fn adapt(&mut self, now: Time) {
+        if !self.law.adaptive || now.since(self.adapted).as_secs_f64() <= EPISODE_S {
+            return;
+        }
         let part = 0.4 * (self.law.max - self.law.min);
-        if self.average < self.law.min + part && self.max_p > self.law.bottom {
+        if self.line.average < self.law.min + part && self.max_p > self.law.bottom {
             self.max_p *= 0.9;
             self.adapted = now;
-        } else if self.average > self.law.max - part && self.max_p < 0.5 {
+        } else if self.line.average > self.law.max - part && self.max_p < 0.5 {
             self.max_p += (self.max_p / 4.0).min(0.01);
             self.adapted = now;
         }
@@ -187,12 +163,12 @@ impl<P: Parcel> Red<P> {
 
     /// Whether this arrival is struck early; then with which p_b.
     fn strikes(&mut self, queue: f64, share: f64) -> Option<f64> {
-        let p = self.law.by_average(self.average, self.max_p);
+        let p = self.law.by_average(self.line.average, self.max_p);
         let spread = self.law.spread(p, self.count, share);
         if self.law.cautious {
             // The queue may have been empty for 50 ms, and the average not know it yet.
             let arrivals = self.law.packets_per_s * 0.05;
-            if queue < self.average * math::pow(1.0 - self.law.weight, arrivals) {
+            if queue < self.line.average * math::pow(1.0 - self.law.weight, arrivals) {
                 return None;
             }
         }
@@ -202,10 +178,10 @@ impl<P: Parcel> Red<P> {
     /// Makes room for an arrival by dropping one of those that wait, drawn with the arrival
     /// among them; false if the arrival itself must go.
     fn evict(&mut self, size: u32, fate: &mut dyn Fate<P>) -> bool {
-        while !self.fifo.has_room(size) {
-            let n = self.fifo.len();
+        while !self.line.fifo.has_room(size) {
+            let n = self.line.fifo.len();
             let victim = (self.stream.unit() * (n + 1) as f64) as usize;
-            let Some(packet) = self.fifo.remove(victim) else { return false };
+            let Some(packet) = self.line.fifo.remove(victim) else { return false };
             fate.dropped(&packet);
         }
         true
@@ -214,16 +190,17 @@ impl<P: Parcel> Red<P> {
 
 impl<P: Parcel + Send> Discipline<P> for Red<P> {
     fn enqueue(&mut self, now: Time, mut packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
-        let queue = self.queue();
-        self.estimate(now, queue);
+        let queue = self.line.arrival(now, self.law.weight, self.law.packets_per_s);
+        self.adapt(now);
         let size = packet.size();
         let share = f64::from(size) / self.law.mean_packet;
         let step = if self.law.in_bytes { share } else { 1.0 };
         self.count += step;
-        let full = !idle && !self.fifo.has_room(size);
+        let full = !idle && !self.line.fifo.has_room(size);
         // ns-2: an arrival that finds at most one packet (in byte mode none) is never struck.
-        let few = if self.law.in_bytes { self.fifo.len() == 0 } else { self.fifo.len() <= 1 };
-        if self.average < self.law.min || few {
+        let few =
+            if self.law.in_bytes { self.line.fifo.len() == 0 } else { self.line.fifo.len() <= 1 };
+        if self.line.average < self.law.min || few {
             self.above = false;
         } else if !self.above {
             (self.above, self.count) = (true, step);
@@ -244,24 +221,20 @@ impl<P: Parcel + Send> Discipline<P> for Red<P> {
                 return false;
             }
         }
-        self.fifo.push(now, packet);
+        self.line.fifo.push(now, packet);
         true
     }
     fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
-        let head = self.fifo.pop();
-        if head.is_none() {
-            self.idle_since = Some(now);
-        }
-        head
+        self.line.pop(now)
     }
     fn waiting(&self) -> usize {
-        self.fifo.len()
+        self.line.fifo.len()
     }
     fn change_rate(&mut self, _now: Time, rate: Rate) {
         self.law.follow((rate.as_bps() as f64).max(1.0));
     }
     fn average(&self) -> Option<f64> {
-        Some(self.average)
+        Some(self.line.average)
     }
 }
 

@@ -23,9 +23,9 @@ fn red(text: &str, limit: Limit, mbps: f64) -> Red<Packet> {
 /// starting there; the distances between strikes in arrivals, the first few left out.
 fn distances(red: &mut Red<Packet>, hold: usize, n: u32, size: u16, flags: u8) -> Vec<u32> {
     for i in 0..hold as u32 {
-        red.fifo.push(Time::ZERO, packet(i, size));
+        red.line.fifo.push(Time::ZERO, packet(i, size));
     }
-    (red.average, red.idle_since) = (red.queue(), None);
+    (red.line.average, red.line.idle_since) = (red.line.queue(), None);
     let (mut out, mut since) = (Vec::new(), 0);
     for i in 0..n {
         let mut count = Count::default();
@@ -95,20 +95,20 @@ fn thresholds_follow_from_the_target_delay_and_the_rate() {
 fn the_average_of_a_step_is_exponential_and_decays_over_idle_time() {
     let mut red = red("red(weight=0.01,mean-packet=1000B)", Limit::Unlimited, 8.0);
     for i in 0..4 {
-        red.fifo.push(Time::ZERO, packet(i, 1000));
+        red.line.fifo.push(Time::ZERO, packet(i, 1000));
     }
-    red.idle_since = None;
+    red.line.idle_since = None;
     for i in 0..100 {
         red.enqueue(Time::ZERO, packet(i, 1000), false, &mut ());
         red.dequeue(Time::ZERO, &mut ());
     }
     let expected = 4.0 * (1.0 - (0..100).fold(1.0, |a, _| a * 0.99));
-    assert!((red.average - expected).abs() < 1e-9, "{}", red.average);
+    assert!((red.line.average - expected).abs() < 1e-9, "{}", red.line.average);
     while red.dequeue(Time::from_nanos(SECOND), &mut ()).is_some() {}
     // 1000 packets per second: 250 of them in 250.9 ms, then the arrival itself finds 0.
     red.pass(Time::from_nanos(SECOND + 250_900_000), packet(0, 1000), &mut ());
     let decayed = expected * (0..251).fold(1.0, |a, _| a * 0.99);
-    assert!((red.average - decayed).abs() < 1e-9, "{} {decayed}", red.average);
+    assert!((red.line.average - decayed).abs() < 1e-9, "{} {decayed}", red.line.average);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn byte_mode_drops_by_size() {
     let d = |size: u16| {
         let mut red = red(text, Limit::Unlimited, 8.0);
         let d = distances(&mut red, 40_000 / usize::from(size), 200_000, size, 0);
-        assert!((red.average - 40.0).abs() < 1e-6, "{}", red.average);
+        assert!((red.line.average - 40.0).abs() < 1e-6, "{}", red.line.average);
         1.0 / mean(&d)
     };
     let (small, one, large) = (d(500), d(1000), d(2000));
@@ -175,11 +175,11 @@ fn adaptation_moves_max_p_to_hold_the_average_midway() {
     let text = "red(min=10,max=30,adaptive=on)";
     let after = |average: f64, steps: u64| {
         let mut red = red(text, Limit::Unlimited, 8.0);
-        red.average = average;
+        red.line.average = average;
         for i in 1..=steps {
-            red.average = average;
-            red.idle_since = None;
-            red.estimate(Time::from_nanos(i * SECOND * 51 / 100), average);
+            red.line.average = average;
+            red.line.idle_since = None;
+            red.adapt(Time::from_nanos(i * SECOND * 51 / 100));
         }
         red.max_p
     };
@@ -190,8 +190,8 @@ fn adaptation_moves_max_p_to_hold_the_average_midway() {
     assert!((0.009..=0.01).contains(&after(15.0, 200)), "to about a hundredth");
     let mut red = red(text, Limit::Unlimited, 8.0);
     for i in 1..50 {
-        (red.average, red.idle_since) = (25.0, None);
-        red.estimate(Time::from_nanos(i * SECOND / 100), 25.0);
+        (red.line.average, red.line.idle_since) = (25.0, None);
+        red.adapt(Time::from_nanos(i * SECOND / 100));
     }
     assert_eq!(red.max_p, 0.1, "not within half a second");
 }
@@ -201,10 +201,10 @@ fn marks_replace_drops_for_those_who_understand_them() {
     let run = |text: &str, hold: usize, flags: u8| {
         let mut red = red(text, Limit::Unlimited, 8.0);
         for i in 0..hold as u32 {
-            red.fifo.push(Time::ZERO, packet(i, 1000));
+            red.line.fifo.push(Time::ZERO, packet(i, 1000));
         }
-        red.average = hold as f64;
-        red.idle_since = None;
+        red.line.average = hold as f64;
+        red.line.idle_since = None;
         let mut count = Count::default();
         for i in 0..10_000 {
             let p = Packet { flags, ..packet(i, 1000) };
@@ -248,15 +248,15 @@ fn a_random_victim_is_any_of_those_who_wait_and_the_arrival() {
 fn a_cautious_queue_spares_arrivals_after_it_has_emptied() {
     let drops = |text| {
         let mut red = red(text, Limit::Unlimited, 0.8);
-        red.average = 25.0;
-        red.idle_since = None;
+        red.line.average = 25.0;
+        red.line.idle_since = None;
         let mut count = Count::default();
         for i in 0..200 {
             red.enqueue(Time::ZERO, packet(i, 1000), false, &mut count);
             if red.waiting() > 5 {
                 red.dequeue(Time::ZERO, &mut count);
             }
-            red.average = 25.0;
+            red.line.average = 25.0;
         }
         count.dropped
     };
