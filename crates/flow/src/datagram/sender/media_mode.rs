@@ -124,7 +124,7 @@ impl Sender {
                 }
             }
             let (sent, bytes, marked) = (p.sent, u32::from(p.bytes), p.marked);
-            self.controller.on_fate(&Fate { now, seq, sent, bytes, lost, marked });
+            self.controller.on_fate(&Fate { now, seq, sent, bytes, lost, marked, radio: false });
         }
     }
 

@@ -92,6 +92,7 @@ impl Sender {
             bytes: u32::from(p.bytes),
             lost: !p.arrived,
             marked: p.marked,
+            radio: false,
         });
     }
 
@@ -122,6 +123,7 @@ impl Sender {
             transmissions: 1,
             found_by,
             new_episode: persistent || found.new.is_some(),
+            radio: 0,
         });
         let window = self.controller.allowance().window;
         if persistent {
