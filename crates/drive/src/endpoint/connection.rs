@@ -1,7 +1,8 @@
 //! One connection as an application holds it.
 
 use super::Owner;
-use super::shared::{Core, Life, Shared};
+use super::life::Life;
+use super::shared::{Core, Shared};
 use super::stream::{ReceiveStream, SendStream};
 use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
@@ -124,12 +125,13 @@ impl Connection {
 
     fn poll_accept(&self, context: &mut Context<'_>, one_way: bool) -> Poll<Result<u64, Error>> {
         let mut core = self.hold.shared().lock();
-        let life = core.life(self.hold.handle)?;
-        let Some(id) = life.came[usize::from(one_way)].pop_front() else {
-            life.streams.add(context.waker());
-            return Poll::Pending;
-        };
-        Poll::Ready(Ok(id))
+        // What came before the connection's end can still be read after it.
+        let came = core.any_life(self.hold.handle).map(|l| &mut l.came[usize::from(one_way)]);
+        if let Some(id) = came.and_then(|c| c.pop_front()) {
+            return Poll::Ready(Ok(id));
+        }
+        core.life(self.hold.handle)?.streams.add(context.waker());
+        Poll::Pending
     }
 
     /// Sends an unreliable message of one packet, dropped unsent after `expiry` (zero never).

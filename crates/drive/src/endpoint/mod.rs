@@ -7,6 +7,7 @@
 
 mod connection;
 mod driver;
+mod life;
 mod options;
 mod shared;
 mod stream;
@@ -16,8 +17,9 @@ pub use self::options::{ConnectOptions, Options, connection, new_key};
 pub use self::stream::{Blocking, ReceiveStream, SendStream};
 
 use self::connection::Hold;
+use self::life::{Life, Stage};
 use self::options::System;
-use self::shared::{Core, Life, Shared, Stage};
+use self::shared::{Core, Shared};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;

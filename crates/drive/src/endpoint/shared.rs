@@ -1,15 +1,15 @@
 //! What the driver's thread and the application's calls share, and who waits for what.
 
+use super::life::{Life, Stage, Waiting};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
 use crate::wait;
 use narrows_base::{Duration, Time};
-use narrows_flow::connection::{Closed, Event, Stats};
+use narrows_flow::connection::{Closed, Event};
 use narrows_flow::port::{Handle, Port, ServerKey};
 use narrows_flow::streams::StreamEvent;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -74,18 +74,6 @@ impl Shared {
     }
 }
 
-/// Tasks that wait for one thing.
-#[derive(Debug, Default)]
-pub(super) struct Waiting(Vec<Waker>);
-
-impl Waiting {
-    pub fn add(&mut self, waker: &Waker) {
-        if !self.0.iter().any(|w| w.will_wake(waker)) {
-            self.0.push(waker.clone());
-        }
-    }
-}
-
 /// The port and who waits for what in it.
 pub(super) struct Core {
     pub port: Port,
@@ -103,72 +91,6 @@ pub(super) struct Core {
     woken: Vec<Waker>,
     /// Connections that nobody holds, and when they end at the latest.
     lingering: BTreeSet<(Time, Handle)>,
-}
-
-/// Where a connection is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
-    Opening,
-    Open,
-    Over(Closed),
-}
-
-/// One connection, as the application sees it.
-#[derive(Debug)]
-pub(super) struct Life {
-    pub stage: Stage,
-    pub remote: SocketAddr,
-    pub wanted: ServerKey,
-    /// The peer's.
-    pub key: Option<[u8; 32]>,
-    /// Streams that the peer opened, not yet accepted: of both directions, of one.
-    pub came: [VecDeque<u64>; 2],
-    pub stats: Stats,
-    /// For being connected, and for the end.
-    pub stages: Waiting,
-    /// For streams of the peer, and for leave to open one.
-    pub streams: Waiting,
-    pub messages: Waiting,
-    pub readers: BTreeMap<u64, Waiting>,
-    pub writers: BTreeMap<u64, Writer>,
-    /// Finished by this end and not known to have arrived.
-    pub under_way: BTreeSet<u64>,
-    abandoned: bool,
-}
-
-/// Who writes a stream.
-#[derive(Debug, Default)]
-pub(super) struct Writer {
-    pub waiting: Waiting,
-    pub arrived: bool,
-}
-
-impl Life {
-    pub fn new(remote: SocketAddr, wanted: ServerKey) -> Life {
-        Life {
-            stage: Stage::Opening,
-            remote,
-            wanted,
-            key: None,
-            came: [VecDeque::new(), VecDeque::new()],
-            stats: Stats::default(),
-            stages: Waiting::default(),
-            streams: Waiting::default(),
-            messages: Waiting::default(),
-            readers: BTreeMap::new(),
-            writers: BTreeMap::new(),
-            under_way: BTreeSet::new(),
-            abandoned: false,
-        }
-    }
-
-    /// Why nothing more can be done with it, if so.
-    pub fn over(&self) -> Option<Error> {
-        match &self.stage {
-            Stage::Over(why) => Some(Error::closed(why, self.remote, self.wanted)),
-            _ => None,
-        }
-    }
 }
 
 impl Core {
@@ -248,7 +170,7 @@ impl Core {
             Event::Connected(key) => {
                 if let Some(life) = self.lives.get_mut(&handle) {
                     (life.stage, life.key) = (Stage::Open, Some(key));
-                    woken.append(&mut life.stages.0);
+                    life.stages.release(woken);
                     return;
                 }
                 if self.deaf || self.leaving.is_some() {
@@ -260,12 +182,12 @@ impl Core {
                 (life.stage, life.key) = (Stage::Open, Some(key));
                 self.lives.insert(handle, life);
                 self.incoming.push_back(handle);
-                woken.append(&mut self.accepting.0);
+                self.accepting.release(woken);
             }
             Event::Stream(event) => self.on_stream(now, handle, event),
             Event::Message => {
                 if let Some(life) = self.lives.get_mut(&handle) {
-                    woken.append(&mut life.messages.0);
+                    life.messages.release(woken);
                 }
             }
             Event::Moved(to) => {
@@ -287,24 +209,24 @@ impl Core {
                     // Bit 1 of an id: only its opener sends.
                     life.came[usize::from(id & 2 != 0)].push_back(id);
                 }
-                woken.append(&mut life.streams.0);
+                life.streams.release(woken);
             }
-            StreamEvent::MayOpen => woken.append(&mut life.streams.0),
+            StreamEvent::MayOpen => life.streams.release(woken),
             StreamEvent::Readable(id) => {
                 if let Some(reader) = life.readers.get_mut(&id) {
-                    woken.append(&mut reader.0);
+                    reader.release(woken);
                 }
             }
             StreamEvent::Writable(id) => {
                 if let Some(writer) = life.writers.get_mut(&id) {
-                    woken.append(&mut writer.waiting.0);
+                    writer.waiting.release(woken);
                 }
             }
             StreamEvent::Arrived(id) => {
                 life.under_way.remove(&id);
                 if let Some(writer) = life.writers.get_mut(&id) {
                     writer.arrived = true;
-                    woken.append(&mut writer.waiting.0);
+                    writer.waiting.release(woken);
                 }
                 if life.abandoned && life.under_way.is_empty() {
                     self.port.close(now, handle, 0, "");
@@ -316,7 +238,7 @@ impl Core {
     fn on_closed(&mut self, handle: Handle, why: Closed) {
         let Some(life) = self.lives.get_mut(&handle) else { return };
         if let Some(connection) = self.port.connection(handle) {
-            life.stats = connection.stats();
+            life.keep(connection);
         }
         life.stage = Stage::Over(why);
         life.wake_all(&mut self.woken);
@@ -362,7 +284,7 @@ impl Core {
     /// The driver's thread has ended: nothing will happen any more.
     pub fn end(&mut self) {
         self.ended = true;
-        self.woken.append(&mut self.accepting.0);
+        self.self.accepting.release(woken);
         for life in self.lives.values_mut() {
             life.wake_all(&mut self.woken);
         }
@@ -371,15 +293,5 @@ impl Core {
     /// Whom to wake now that the core will be unlocked.
     pub fn woken(&mut self, into: &mut Vec<Waker>) {
         into.append(&mut self.woken);
-    }
-}
-
-impl Life {
-    fn wake_all(&mut self, woken: &mut Vec<Waker>) {
-        woken.append(&mut self.stages.0);
-        woken.append(&mut self.streams.0);
-        woken.append(&mut self.messages.0);
-        self.readers.values_mut().for_each(|r| woken.append(&mut r.0));
-        self.writers.values_mut().for_each(|w| woken.append(&mut w.waiting.0));
     }
 }

@@ -1,7 +1,7 @@
 //! The halves of a stream: asynchronous by tokio's traits, which need no runtime, and blocking.
 
 use super::connection::Hold;
-use super::shared::{Waiting, Writer};
+use super::life::{Life, Waiting, Writer};
 use crate::block::block_on;
 use crate::error::Error;
 use narrows_flow::streams::{Read, StreamError};
@@ -197,6 +197,9 @@ impl ReceiveStream {
         let id = self.id;
         let read = {
             let mut core = self.hold.shared().lock();
+            if let Some(count) = core.any_life(self.hold.handle).and_then(|l| left(l, id, into)) {
+                return Poll::Ready(Ok(count));
+            }
             let (port, life) = core.parts(self.hold.handle)?;
             let machine = port.connection(self.hold.handle).ok_or(Error::Closed)?;
             let read = machine.read(id, into)?;
@@ -264,6 +267,14 @@ impl ReceiveStream {
     }
 }
 
+/// Reads what an ended connection left of a stream: `None` if there is none, or if all of it was
+/// read and the end never came.
+fn left(life: &mut Life, id: u64, into: &mut [u8]) -> Option<usize> {
+    let rest = life.rests.get_mut(&id)?;
+    let count = io::Read::read(&mut rest.bytes, into).ok()?;
+    (count > 0 || rest.whole).then_some(count)
+}
+
 impl Drop for ReceiveStream {
     fn drop(&mut self) {
         if !self.over {
@@ -272,6 +283,7 @@ impl Drop for ReceiveStream {
         let mut core = self.hold.shared().lock();
         if let Some(life) = core.any_life(self.hold.handle) {
             life.readers.remove(&self.id);
+            life.rests.remove(&self.id);
         }
     }
 }
