@@ -284,7 +284,7 @@ impl Core {
     /// The driver's thread has ended: nothing will happen any more.
     pub fn end(&mut self) {
         self.ended = true;
-        self.self.accepting.release(woken);
+        self.accepting.release(&mut self.woken);
         for life in self.lives.values_mut() {
             life.wake_all(&mut self.woken);
         }
