@@ -1,9 +1,10 @@
 //! What comes to a port: whom a datagram is for, and the steps of an opening.
 
+use super::content::{Content, Finishing, Live};
 use super::conversation::{Beginning, Conversation};
 use super::door::Answering;
 use super::opening::{Opened, Repeat};
-use super::ports::{ANSWERS, Content, Finishing, Live, Ports};
+use super::ports::{ANSWERS, Ports};
 use super::{Clients, hello};
 use crate::connection::Closed;
 use crate::streams::Side;
@@ -164,6 +165,7 @@ impl<C: Conversation> Ports<C> {
         let Some(slot) = made else { return };
         self.door.enter(now, from, start.nonce, slot);
         self.urge(slot);
+        self.rearm(slot);
     }
 
     fn on_finish(&mut self, now: Time, from: SocketAddr, finish: &Finish<'_>) {
@@ -247,7 +249,8 @@ impl<C: Conversation> Ports<C> {
         let Some(s) = self.table.get(slot) else { return };
         let Some(Content::Opening(opening)) = &s.content else { return };
         let repeat = Repeat::after(now, opened.took);
-        let finishing = Finishing { packet: opened.finish, repeat, until: opened.until };
+        let until = opened.until;
+        let finishing = Finishing { packet: opened.finish, repeat, until };
         let beginning = Beginning {
             side: Side::Client,
             config: opening.config(),
@@ -261,6 +264,7 @@ impl<C: Conversation> Ports<C> {
         self.nonces.remove(&opening.nonce());
         s.content = Some(Content::Live(Box::new(live)));
         self.remotes.insert((from, slot));
+        self.arm(slot, until);
         self.urge(slot);
         self.touch(slot);
     }

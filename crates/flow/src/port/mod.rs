@@ -3,7 +3,7 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | hold connections, and give each its turn and its time | `ports`, with `table` and `alarms` |
+//! | hold connections, and give each its turn and its time | `ports`, with `table`, `content` and `alarms` |
 //! | sort what comes | `incoming` |
 //! | open one as the client | `opening` |
 //! | be opened to: cookies, handshakes, their bounds | `door` |
@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 mod alarms;
+mod content;
 mod conversation;
 mod door;
 mod hello;
@@ -25,6 +26,13 @@ mod incoming;
 mod opening;
 mod ports;
 mod table;
+
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod opening_tests;
+#[cfg(test)]
+mod stand_in;
 
 pub use conversation::{Beginning, Conversation};
 pub use ports::Ports;

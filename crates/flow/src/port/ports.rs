@@ -1,16 +1,17 @@
 //! The connections of a port: whose turn it is to send, whose time has come, what happened.
 
 use super::alarms::Alarms;
-use super::conversation::{Beginning, Conversation};
-use super::door::{Answering, Door, Limiter};
-use super::opening::{Opening, Repeat};
+use super::content::{Content, due};
+use super::conversation::Conversation;
+use super::door::{Door, Limiter};
+use super::opening::Opening;
 use super::table::Table;
 use super::{Connect, Entropy, Handle, PortConfig};
 use crate::connection::{Closed, Event, Transmit};
 use narrows_base::Time;
+use narrows_wire::VERSION;
 use narrows_wire::packet::Nonce;
 use narrows_wire::reset::ResetKey;
-use narrows_wire::{Established, VERSION};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -18,39 +19,6 @@ use std::net::SocketAddr;
 pub(super) const ANSWERS: usize = 256;
 /// RESETs sent, and RESETs believed or not, per second at most.
 const RESETS: u32 = 100;
-
-/// FINISH, until something of the server opens.
-pub(super) struct Finishing {
-    pub(super) packet: Vec<u8>,
-    pub(super) repeat: Repeat,
-    /// Gives up then.
-    pub(super) until: Time,
-}
-
-/// A connection with keys.
-pub(super) struct Live<C> {
-    pub(super) connection: C,
-    /// Where the port believes the peer to be: what `remotes` says.
-    pub(super) remote: SocketAddr,
-    /// What a RESET of the peer has to say.
-    pub(super) token: Option<[u8; 16]>,
-    /// The peer's key, until the application was told.
-    pub(super) connected: Option<[u8; 32]>,
-    pub(super) finishing: Option<Box<Finishing>>,
-    /// The port ended it for this reason.
-    pub(super) over: Option<Closed>,
-    /// The application was told of its end.
-    pub(super) is_told: bool,
-}
-
-/// What a slot holds.
-pub(super) enum Content<C> {
-    Opening(Box<Opening>),
-    Answering(Box<Answering>),
-    Live(Box<Live<C>>),
-    /// An attempt that failed, until the application was told.
-    Over(Closed),
-}
 
 /// All connections of one socket; [`Port`](super::Port) with real ones.
 pub struct Ports<C> {
@@ -116,6 +84,7 @@ impl<C: Conversation> Ports<C> {
     /// many connections.
     pub fn connect(&mut self, now: Time, connect: Connect) -> Option<Handle> {
         let nonce = self.draw();
+        let until = now + connect.patience;
         let reset_key = &self.reset_key;
         let slot = self.table.add(&mut *self.entropy, |id| {
             let token = reset_key.token(id, connect.remote);
@@ -123,6 +92,7 @@ impl<C: Conversation> Ports<C> {
         })?;
         self.nonces.insert(nonce, slot);
         self.urge(slot);
+        self.arm(slot, until);
         self.table.get(slot).map(|s| s.handle)
     }
 
@@ -214,6 +184,8 @@ impl<C: Conversation> Ports<C> {
                 self.give_up(slot, verdict);
             }
             Content::Opening(opening) => {
+                // Whether or not the driver ever asks for the packet.
+                let until = opening.until();
                 if opening.is_stale(now) {
                     let old = opening.nonce();
                     let mut nonce = [0; 16];
@@ -223,6 +195,7 @@ impl<C: Conversation> Ports<C> {
                     self.nonces.insert(nonce, slot);
                 }
                 self.urge(slot);
+                self.arm(slot, until);
             }
             Content::Answering(_) => self.remove(slot),
             Content::Live(live) => {
@@ -347,10 +320,17 @@ impl<C: Conversation> Ports<C> {
         }
     }
 
+    /// Wakes it when it wants to be.
     pub(super) fn rearm(&mut self, slot: u32) {
         let Some(s) = self.table.get(slot) else { return };
         let due = s.content.as_ref().map_or(Time::NEVER, due);
         self.alarms.arm(slot, &mut s.armed, due);
+    }
+    /// Wakes it then or before.
+    pub(super) fn arm(&mut self, slot: u32, due: Time) {
+        if let Some(s) = self.table.get(slot) {
+            self.alarms.arm(slot, &mut s.armed, due);
+        }
     }
 
     /// Forgets a connection of whose end everybody knows.
@@ -376,66 +356,6 @@ impl<C: Conversation> Ports<C> {
             }
             Some(Content::Over(_)) | None => {}
         }
-    }
-}
-
-impl<C: Conversation> Live<C> {
-    /// A connection begins.
-    pub(super) fn begin(
-        now: Time,
-        beginning: Beginning<'_>,
-        finishing: Option<Box<Finishing>>,
-    ) -> Live<C> {
-        let Established { key, ref peer, .. } = beginning.established;
-        let (token, remote) = (peer.params.reset_token, beginning.remote);
-        Live {
-            connection: C::begin(now, beginning),
-            remote,
-            token,
-            connected: Some(key),
-            finishing,
-            over: None,
-            is_told: false,
-        }
-    }
-
-    /// The port's own words come around the connection's: how it began, and how it ended if the
-    /// connection does not say.
-    fn next_event(&mut self) -> Option<Event> {
-        if self.is_told {
-            return None;
-        }
-        if let Some(key) = self.connected.take() {
-            return Some(Event::Connected(key));
-        }
-        loop {
-            match self.connection.event() {
-                Some(Event::Connected(_)) => {}
-                Some(Event::Closed(why)) => {
-                    self.is_told = true;
-                    return Some(Event::Closed(why));
-                }
-                Some(event) => return Some(event),
-                None => break,
-            }
-        }
-        let is_drained = self.connection.is_drained();
-        let why = self.over.clone().or_else(|| is_drained.then_some(Closed::Locally))?;
-        self.is_told = true;
-        Some(Event::Closed(why))
-    }
-}
-
-/// When it wants to be woken.
-fn due<C: Conversation>(content: &Content<C>) -> Time {
-    match content {
-        Content::Opening(opening) => opening.due(),
-        Content::Answering(answering) => answering.until(),
-        Content::Live(live) if live.over.is_none() => {
-            let finish = live.finishing.as_ref().map_or(Time::NEVER, |f| f.repeat.due.min(f.until));
-            finish.min(live.connection.next_due())
-        }
-        Content::Live(_) | Content::Over(_) => Time::NEVER,
     }
 }
 
