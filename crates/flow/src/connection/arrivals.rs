@@ -25,6 +25,8 @@ const ABOVE_HOLE: u64 = 3;
 /// In order so long, reports become rarer: one more packet for each for every so many.
 const STEADY: u32 = 100;
 const STEP: u32 = 8;
+/// So long after the last packet that asked for a report, the receiver half may still report.
+const ATTENTION: Duration = Duration::from_secs(2);
 /// S3's CACK.
 const MOST_FOR_ONE: u32 = 32;
 
@@ -44,7 +46,11 @@ pub(super) struct Came {
 
 /// The receiver's books.
 pub(super) struct Arrivals {
+    /// The receiver half of the peer's controller, as far as it is concerned: packets that are paced
+    /// and counted, which are those that ask for a report. It has its own numbers for them.
     half: Option<Box<dyn ReceiverHalf>>,
+    /// Numbers that do not count for it: of the others, and gaps that the others revealed.
+    skipped: u64,
     /// What the peer's sender half said last.
     advice: Advice,
     seen: Ranges,
@@ -76,6 +82,7 @@ impl Arrivals {
     pub fn new(half: Option<Box<dyn ReceiverHalf>>) -> Arrivals {
         Arrivals {
             half,
+            skipped: 0,
             advice: Advice::NONE,
             seen: Ranges::default(),
             radio: Ranges::default(),
@@ -92,9 +99,6 @@ impl Arrivals {
             hole: None,
             advised: false,
         }
-    }
-    pub fn half(&self) -> Option<&dyn ReceiverHalf> {
-        self.half.as_deref()
     }
     /// The peer's sender half says this, until it says otherwise.
     pub fn on_advice(&mut self, bytes: &[u8]) {
@@ -138,12 +142,16 @@ impl Arrivals {
 
     fn tell_half(&mut self, now: Time, came: &Came, expected: u64) {
         let Some(half) = &mut self.half else { return };
-        let about = if expected == 0 { u64::from(came.stamp) } else { self.sent_us };
+        if !came.asks {
+            self.skipped += (came.number + 1).saturating_sub(expected);
+            return;
+        }
+        let about = if self.sent_us == 0 { u64::from(came.stamp) } else { self.sent_us };
         let sent = prelude::nearest(came.stamp, about);
         self.sent_us = self.sent_us.max(sent);
         self.advised |= half.on_arrival(&Arrival {
             now,
-            seq: came.number,
+            seq: came.number.saturating_sub(self.skipped),
             sent: Time::from_nanos(sent.saturating_mul(1000)),
             bytes: came.bytes,
             marked: came.marked,
@@ -249,15 +257,17 @@ impl Arrivals {
     /// When [`on_due`](Arrivals::on_due) is wanted.
     #[inline]
     pub fn next_due(&self) -> Time {
-        match &self.half {
-            Some(half) if self.next > 0 => self.due.min(half.next_tick()),
-            _ => self.due,
-        }
+        self.due.min(self.tick_due())
+    }
+    /// The receiver half's tick; none while nothing has come for long, or an idle connection would
+    /// never be silent.
+    fn tick_due(&self) -> Time {
+        let tick = self.half.as_ref().map_or(Time::NEVER, |h| h.next_tick());
+        if tick <= self.last + ATTENTION { tick } else { Time::NEVER }
     }
     pub fn on_due(&mut self, now: Time) {
-        if let Some(half) = &mut self.half
-            && self.next > 0
-            && now >= half.next_tick()
+        if now >= self.tick_due()
+            && let Some(half) = &mut self.half
         {
             self.advised |= half.on_tick(now);
         }

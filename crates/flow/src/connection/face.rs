@@ -133,9 +133,6 @@ impl Connection {
     /// The controller's named numbers, for traces.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         self.carrier.controller().watch(put);
-        if let Some(half) = self.arrivals.half() {
-            half.watch(put);
-        }
     }
     /// Where the peer is.
     pub fn remote(&self) -> SocketAddr {

@@ -22,6 +22,9 @@ const BURST_RATE: u64 = 5_000_000;
 const SUSPICIOUS: u32 = 2;
 /// The header, prelude, tag, and a report or advice beside a message, at most.
 const MESSAGE_OVERHEAD: usize = 9 + 8 + TAG_BYTES + 18 + 3;
+/// Packets that repeat the sender half's advice: the first, and one of so many.
+const FIRST_ADVISED: u64 = 10;
+const ADVISED_EVERY: u64 = 16;
 /// A packet with a challenge or its response.
 const ERRAND_BYTES: usize = 9 + 8 + 9 + TAG_BYTES;
 
@@ -159,14 +162,7 @@ impl Connection {
 
     /// Writes what waits.
     fn fill(&mut self, now: Time, writer: &mut FrameWriter<'_>, load: &mut Load) {
-        let advice = self.carrier.controller().advice();
-        let stale = now.since(self.advised_at) >= self.carrier.rtt().srtt().mul_f64(0.125);
-        if !advice.is_empty() && advice != self.advised && stale {
-            let mut words = [0; 16];
-            if writer.frame(&Frame::Advice(advice_bytes(&advice, &mut words))).is_ok() {
-                (self.advised, self.advised_at) = (advice, now);
-            }
-        }
+        self.advise(now, writer);
         let cargo = self.carrier.cargo_mut();
         if cargo.ping && writer.frame(&Frame::Ping).is_ok() {
             cargo.ping = false;
@@ -187,6 +183,24 @@ impl Connection {
         }
         if writer.room() > 0 {
             cargo.streams.fill(writer, &mut |piece| load.push(piece));
+        }
+    }
+
+    /// What the sender half of the controller says: when it changed, eight times a round trip, and
+    /// now and then again, since packets get lost.
+    fn advise(&mut self, now: Time, writer: &mut FrameWriter<'_>) {
+        let advice = self.carrier.controller().advice();
+        if advice.is_empty() {
+            return;
+        }
+        let number = self.carrier.next_number();
+        let old = now.since(self.advised_at) >= self.carrier.rtt().srtt().mul_f64(0.125);
+        let again = number < FIRST_ADVISED || number.is_multiple_of(ADVISED_EVERY);
+        if again || old && advice != self.advised {
+            let mut words = [0; 16];
+            if writer.frame(&Frame::Advice(advice_bytes(&advice, &mut words))).is_ok() {
+                (self.advised, self.advised_at) = (advice, now);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a connection promises, over the little network of `pair_tests`.
 
-use super::pair_tests::{Net, Pair, config, keys};
+use super::pair_tests::{Net, Pair, config};
 use super::{Closed, Connection, Event};
 use crate::streams::{Side, StreamEvent};
 use narrows_base::{Duration, Rate};
@@ -24,7 +24,8 @@ fn bytes_arrive_as_they_were_whatever_the_network_does() {
 
 #[test]
 fn a_clean_link_is_filled_with_large_packets_and_little_overhead() {
-    let mut pair = Pair::new(&config("rrtp+bbr"), Net::good(), 1);
+    let net = Net { queue: 1_000_000, ..Net::good() };
+    let mut pair = Pair::new(&config("rrtp+bbr"), net, 1);
     let bytes = 10_000_000u64;
     let took = pair.transfer(Side::Client, bytes, 60.0).unwrap().as_secs_f64();
     let goodput = bytes as f64 * 8.0 / took / 20e6;
@@ -137,6 +138,7 @@ fn the_connection_follows_the_client_to_a_new_address() {
         pair.client_at = there;
         // The client notices nothing but has something to say.
         pair.transfer(Side::Client, 1000, 5.0).unwrap();
+        pair.run_for(0.2);
         assert_eq!(pair.server.remote(), there);
         assert!(pair.events.contains(&(Side::Server, Event::Moved(there))));
         assert!(pair.transfer(Side::Server, 300_000, 10.0).unwrap() < Duration::from_secs(2));
@@ -177,8 +179,9 @@ fn an_outage_of_half_a_minute_is_survived_and_soon_forgotten() {
     pair.outage_until = now + Duration::from_secs(30);
     let took = pair.transfer(Side::Client, 300_000, 60.0).unwrap();
     assert!(took < Duration::from_secs(34), "{took:?}");
-    let vain = pair.log[sent..].iter().filter(|l| l.0 < pair.outage_until).count();
-    assert!(vain < 80, "{vain} packets into the void");
+    let silent = |t| t > now + Duration::from_secs(1) && t < pair.outage_until;
+    let vain = pair.log[sent..].iter().filter(|l| silent(l.0)).count();
+    assert!((10..25).contains(&vain), "{vain} packets into the void");
 }
 
 #[test]
@@ -223,8 +226,9 @@ fn datagrams_are_as_large_as_the_path_and_its_rate_permit() {
         pair.transfer(Side::Client, bytes, 60.0).unwrap();
         pair.client.stats()
     };
-    assert_eq!(sizes(Net { mtu: 1200, ..Net::good() }, Profile::default()).datagram, 1200);
-    let between = sizes(Net { mtu: 1350, ..Net::good() }, Profile::default());
+    let net = |mtu| Net { mtu, queue: 1_000_000, ..Net::good() };
+    assert_eq!(sizes(net(1200), Profile::default()).datagram, 1200);
+    let between = sizes(net(1350), Profile::default());
     assert!((1334..=1350).contains(&between.datagram), "{}", between.datagram);
     assert_eq!(between.counters.lost, 0, "a probe is no loss");
     let slow = Net { rate: Rate::from_bps(144_000), queue: 8000, ..Net::good() };
@@ -295,11 +299,9 @@ fn streams_tell_what_happened() {
     assert!(pair.saw(Side::Client, StreamEvent::Arrived(2)));
 }
 
-/// Ten thousand idle connections are to be cheap: what one is, and what it allocates at first.
+/// Ten thousand idle connections are to be cheap.
 #[test]
 fn a_connection_is_small() {
     let size = std::mem::size_of::<Connection>();
     assert!(size < 6_000, "{size} bytes");
-    let c = config("rrtp+bbr");
-    let _ = keys(&c, &c);
 }
