@@ -154,6 +154,7 @@ impl Opening {
         self.nonce = nonce;
         self.stage = Stage::Syn;
         self.repeat = Repeat::new(now, FIRST_REPEAT);
+        self.echoes = 0;
     }
 
     /// The packet that waits for its answer, if it is time to send it.
