@@ -130,6 +130,9 @@ pub struct Loss {
     pub found_by: LossFoundBy,
     /// The flow's advice: true if this loss begins a new episode.
     pub new_episode: bool,
+    /// How many of the segments the receiver believes to be lost by the radio link and not by
+    /// congestion; 0 where nobody judges.
+    pub radio: u64,
 }
 
 /// Recovery begins or ends a repair.
@@ -180,6 +183,8 @@ pub struct Fate {
     pub lost: bool,
     /// Whether it arrived with a router's mark.
     pub marked: bool,
+    /// Whether the receiver believes that the radio link lost it, not congestion.
+    pub radio: bool,
 }
 
 /// What the receiver half says in a report.

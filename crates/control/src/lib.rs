@@ -66,6 +66,18 @@ impl Allowance {
     }
 }
 
+/// What somebody knows of the path, or believes to know: seeds, to be refined (S3 section 3.2, "network
+/// characteristics").
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Profile {
+    /// Bit/s on the wire that the path carries (S3's SendRate_char).
+    pub rate: Option<Rate>,
+    /// Round-trip time with empty queues (S3's RoundTripTime_char).
+    pub rtt: Option<Duration>,
+    /// Share of packets that the path loses without congestion, 0 to 1 (S3's LossRate_char).
+    pub loss: Option<f64>,
+}
+
 /// What a controller may know before the first packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Environment {
@@ -82,6 +94,8 @@ pub struct Environment {
     pub ns2: bool,
     /// Seed for controllers that draw (BBR's probing phase).
     pub luck: narrows_base::Luck,
+    /// What is known of the path.
+    pub profile: Profile,
 }
 
 impl Default for Environment {
@@ -94,6 +108,7 @@ impl Default for Environment {
             halve: Halve::Flight,
             ns2: false,
             luck: narrows_base::Luck::seed(1),
+            profile: Profile::default(),
         }
     }
 }
@@ -154,6 +169,9 @@ pub trait Controller: Send {
     fn on_fate(&mut self, _fate: &Fate) {}
     /// The receiver half's advice came, after [`on_ack`](Controller::on_ack) of the same report.
     fn on_advice(&mut self, _advised: &Advised) {}
+    /// The path is another one, or somebody knows it better: what the profile names replaces what
+    /// was known, estimates included; the rest stays.
+    fn on_profile(&mut self, _now: Time, _profile: &Profile) {}
     /// The time asked for by [`next_tick`](Controller::next_tick) has come.
     fn on_tick(&mut self, _now: Time) {}
 

@@ -35,7 +35,15 @@ impl Ride {
     fn fate(&mut self, sent: Time, lost: bool, marked: bool) {
         let (now, seq) = (self.story.now, self.seq);
         self.seq += 1;
-        self.story.controller.on_fate(&Fate { now, seq, sent, bytes: 1000, lost, marked });
+        self.story.controller.on_fate(&Fate {
+            now,
+            seq,
+            sent,
+            bytes: 1000,
+            lost,
+            marked,
+            radio: false,
+        });
     }
     /// To the next tick, and over it.
     fn tick(&mut self) {

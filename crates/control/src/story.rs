@@ -142,5 +142,5 @@ pub fn build_in(spec: &str, environment: &Environment) -> Box<dyn Controller> {
 
 /// One segment found lost.
 pub fn lost(now: Time, sent: Time, transmissions: u32, found_by: LossFoundBy) -> Loss {
-    Loss { now, segments: 1, sent, transmissions, found_by, new_episode: true }
+    Loss { now, segments: 1, sent, transmissions, found_by, new_episode: true, radio: 0 }
 }

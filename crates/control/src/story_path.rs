@@ -295,6 +295,7 @@ impl Path {
             transmissions: copy.transmissions,
             found_by: LossFoundBy::Sack,
             new_episode,
+            radio: 0,
         });
         if new_episode {
             self.recover = Some(self.segments.len() as u64);

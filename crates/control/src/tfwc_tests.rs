@@ -108,7 +108,15 @@ impl Line {
             let (seq, sent, arrived) = self.pending.pop_front().unwrap();
             self.unresolved += 1;
             let lost = !arrived;
-            self.t.on_fate(&Fate { now: self.now, seq, sent, bytes: 1000, lost, marked: false });
+            self.t.on_fate(&Fate {
+                now: self.now,
+                seq,
+                sent,
+                bytes: 1000,
+                lost,
+                marked: false,
+                radio: false,
+            });
         }
         let rtt = self.now.since(sent);
         self.t.on_ack(&Ack {
@@ -302,7 +310,15 @@ fn an_event_lasts_a_round_trip_from_its_first_loss() {
     t.clock.sample(Duration::from_millis(100));
     t.event = at(1000);
     let mut told = |ms: u64, lost: bool, marked: bool| {
-        t.on_fate(&Fate { now: at(2000), seq: 0, sent: at(ms), bytes: 1000, lost, marked });
+        t.on_fate(&Fate {
+            now: at(2000),
+            seq: 0,
+            sent: at(ms),
+            bytes: 1000,
+            lost,
+            marked,
+            radio: false,
+        });
         (t.intervals.closed().len(), t.intervals.open() as u64)
     };
     assert_eq!(told(1060, true, false), (1, 1));

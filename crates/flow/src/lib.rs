@@ -4,10 +4,14 @@
 //! losses. One entry in [`protocol::PROTOCOLS`] is all that a new combination needs; a stream over
 //! our endpoint under any controller (`rrtp+NAME`) needs none.
 
+pub mod carrier;
+pub mod connection;
 pub mod datagram;
 pub mod endpoint;
+pub mod port;
 pub mod protocol;
 pub mod ranges;
+pub mod streams;
 pub mod tcp;
 
 pub use datagram::DatagramConfig;

@@ -100,6 +100,7 @@ impl Connection {
                     transmissions: *transmissions,
                     found_by,
                     new_episode: *transmissions == 1,
+                    radio: 0,
                 });
             }
             Event::Repair => sender.on_repair(&self.episode()),
@@ -117,7 +118,15 @@ impl Connection {
                     let (seq, bytes) = (self.resolved, self.bytes);
                     self.resolved += 1;
                     let marked = *marked && !lost;
-                    sender.on_fate(&Fate { now, seq, sent, bytes, lost: *lost, marked });
+                    sender.on_fate(&Fate {
+                        now,
+                        seq,
+                        sent,
+                        bytes,
+                        lost: *lost,
+                        marked,
+                        radio: false,
+                    });
                 }
             }
             Event::Advised { words, rtt } => {

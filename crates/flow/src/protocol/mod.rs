@@ -166,6 +166,7 @@ impl Protocol {
             halve,
             ns2: self.preset == Preset::Ns2,
             luck: luck.named("controller"),
+            profile: narrows_control::Profile::default(),
         };
         let controller = (self.make)(&environment);
         match &self.ends {

@@ -175,6 +175,7 @@ impl Sender {
             transmissions: u32::from(oldest.transmissions),
             found_by: LossFoundBy::Timeout,
             new_episode: true,
+            radio: 0,
         };
         self.recovery.restart(&mut self.board);
         self.controller.on_loss(&loss);

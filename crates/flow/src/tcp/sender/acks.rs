@@ -275,6 +275,7 @@ impl Sender {
                 transmissions,
                 found_by,
                 new_episode,
+                radio: 0,
             });
         }
         if outcome.restarts {
