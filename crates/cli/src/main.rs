@@ -1,6 +1,7 @@
 //! The one command, `narrows`. Thin: what it does is in the library `narrows-lab`.
 
 mod args;
+mod relay;
 mod sweep;
 mod terminal;
 mod work;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Some(Command::Compare(args)) => work::compare(&args),
         Some(Command::Run(args)) => work::run(&args),
         Some(Command::Sweep(args)) => sweep::sweep(&args),
+        Some(Command::Relay(args)) => relay::relay(&args),
         Some(Command::List(args)) => work::list(&args),
     };
     let (line, code) = match result {
