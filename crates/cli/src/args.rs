@@ -28,6 +28,9 @@ pub enum Command {
     /// A UDP link emulator: the same links, in real time
     #[command(after_help = crate::relay::HELP)]
     Relay(crate::relay::RelayArgs),
+    /// Memory to memory over real sockets: how fast, at what cost
+    #[command(after_help = crate::speed::HELP)]
+    Speed(Box<crate::speed::SpeedArgs>),
     /// Show what there is: protocols, queues, losses, sources, links
     #[command(after_help = LIST)]
     List(List),

@@ -2,8 +2,10 @@
 
 mod args;
 mod relay;
+mod speed;
 mod sweep;
 mod terminal;
+mod transport;
 mod work;
 
 use args::{Cli, Command};
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Some(Command::Run(args)) => work::run(&args),
         Some(Command::Sweep(args)) => sweep::sweep(&args),
         Some(Command::Relay(args)) => relay::relay(&args),
+        Some(Command::Speed(args)) => speed::speed(&args),
         Some(Command::List(args)) => work::list(&args),
     };
     let (line, code) = match result {

@@ -3,21 +3,19 @@
 use crate::Failure;
 use crate::args::{seed, time};
 use crate::terminal::{STOP, catch_interrupt};
+use crate::transport::{PACKET, address};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::{Duration, SpecError};
 use narrows_drive::relay::{Relay, RelayStats, WayStats};
 use narrows_lab::Link;
 use narrows_lab::way::Way;
+use narrows_path::LinkConfig;
 use serde_json::{Value, json};
 use std::io::Write as _;
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-
-/// Queues in multiples of the bandwidth-delay product are counted in packets of this size on the link.
-const PACKET: u32 = 1500;
 
 /// What `--link` and `--link-back` may not have.
 const ENDS: &str = "a relay has one link each way: access= and egress= belong to simulations";
@@ -60,9 +58,8 @@ Examples:
 pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     let (listen, to) = (address("--listen", &a.listen)?, address("--to", &a.to)?);
     let (there, back) = links(&a.link, a.link_back.as_deref())?;
-    let rtt = there.delay + back.delay;
-    let config = |way: &Way| way.config(rtt, PACKET, false);
-    let relay = Relay::bind(listen, to, &config(&there), &config(&back), a.seed)
+    let (forward, backward) = configs(&there, &back);
+    let relay = Relay::bind(listen, to, &forward, &backward, a.seed)
         .map_err(|e| Failure::Outside(e.to_string()))?;
     catch_interrupt();
     let _ = writeln!(
@@ -80,23 +77,8 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An address with a port; names are looked up.
-fn address(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
-    if let Ok(address) = text.parse() {
-        return Ok(address);
-    }
-    let wrong = |why: &str| {
-        Failure::Input(format!("{flag} '{text}': {why}; an address is HOST:PORT or [IPv6]:PORT"))
-    };
-    if !text.contains(':') {
-        return Err(wrong("the port is missing"));
-    }
-    let mut found = text.to_socket_addrs().map_err(|e| wrong(&e.to_string()))?;
-    found.next().ok_or_else(|| wrong("no address of that name"))
-}
-
 /// Both ways of the two specifications.
-fn links(there: &str, back: Option<&str>) -> Result<(Way, Way), Failure> {
+pub fn links(there: &str, back: Option<&str>) -> Result<(Way, Way), Failure> {
     let read = |flag: &str, text: &str| -> Result<Link, SpecError> {
         let link = Link::parse(text, Path::new("")).map_err(|e| e.at(flag))?;
         if link.access.is_some() || link.egress.is_some() {
@@ -110,6 +92,12 @@ fn links(there: &str, back: Option<&str>) -> Result<(Way, Way), Failure> {
         None => forward.back,
     };
     Ok((forward.forward, back))
+}
+
+/// Both ways as the relay takes them.
+pub fn configs(there: &Way, back: &Way) -> (LinkConfig, LinkConfig) {
+    let rtt = there.delay + back.delay;
+    (there.config(rtt, PACKET, false), back.config(rtt, PACKET, false))
 }
 
 fn describe(way: &Way) -> String {
@@ -175,7 +163,7 @@ fn table(s: &RelayStats) -> String {
     out
 }
 
-fn json(s: &RelayStats) -> Value {
+pub fn json(s: &RelayStats) -> Value {
     let way = |w: &WayStats| {
         json!({
             "offered_packets": w.offered_packets, "offered_bytes": w.offered_bytes,
