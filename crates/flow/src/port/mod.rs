@@ -23,7 +23,7 @@ mod conversation;
 mod door;
 mod hello;
 mod incoming;
-mod opening;
+pub(crate) mod opening;
 mod ports;
 mod table;
 
