@@ -24,7 +24,7 @@ mod conversation;
 mod door;
 mod hello;
 mod incoming;
-mod opening;
+pub(crate) mod opening;
 mod outgoing;
 mod ports;
 mod table;
