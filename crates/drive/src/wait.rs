@@ -20,6 +20,17 @@ pub fn exact_timers() {
     }
 }
 
+/// Asks for the calling thread's turns before other programs' on a busy machine, where the system
+/// permits it (to root): what it has to do is little, but must not be late. On a machine with five
+/// times more to run than processors this halved a relay's lateness (0.4 to 0.2 ms in the mean).
+pub fn first_in_turn() {
+    // On Linux a priority is a thread's; elsewhere it would be the whole program's.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        let _ = rustix::process::setpriority_process(None, -15);
+    }
+}
+
 /// Ends another thread's [`wait`].
 #[derive(Debug)]
 pub struct Waker {

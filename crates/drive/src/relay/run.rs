@@ -5,7 +5,7 @@ use super::stats::{Late, RelayStats};
 use super::way::{Out, Way};
 use crate::clock::Clock;
 use crate::socket::{Batch, Sent, Socket};
-use crate::wait::{Waker, Wish, exact_timers, wait};
+use crate::wait::{Waker, Wish, exact_timers, first_in_turn, wait};
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -49,6 +49,7 @@ type Stuck = VecDeque<(u32, Vec<u8>, u8)>;
 impl Runner {
     pub fn run(mut self) {
         exact_timers();
+        first_in_turn();
         let mut batch = Batch::new(16);
         let (mut stuck_there, mut stuck_back) = (Stuck::new(), Stuck::new());
         let mut swept = self.clock.now();
