@@ -52,6 +52,10 @@ pub trait Cargo {
 pub struct CarrierConfig {
     /// How far a paced sender that was late may catch up at once.
     pub credit: Duration,
+    /// Whether windows without a rate are spread over the round trip (RFC 9002 section 7.7), so that
+    /// a report that answers many packets does not set as many free at once. Where every other
+    /// packet is answered, acknowledgements are clock enough.
+    pub pace_windows: bool,
     /// How long the receiver keeps a report back at most.
     pub max_ack_delay: Duration,
     /// The timeout before the first round-trip time is known; the longest timeout.
@@ -102,10 +106,13 @@ pub struct Carrier<C: Cargo> {
     counters: Counters,
     credit: Duration,
     max_ack_delay: Duration,
+    pace_windows: bool,
     own_timer: bool,
     limit: Option<Rate>,
     /// What the controller takes a byte for: its full packets' bytes per real full packet's.
     scale: f64,
+    /// Bits of the controller's full packets, where known.
+    full_bits: f64,
     /// Next number.
     next: u64,
     /// Lowest number whose fate is not known; `pending` begins there.
@@ -155,8 +162,10 @@ impl<C: Cargo> Carrier<C> {
             counters: Counters::default(),
             credit: config.credit,
             max_ack_delay: config.max_ack_delay,
+            pace_windows: config.pace_windows,
             limit: None,
             scale: 1.0,
+            full_bits: 0.0,
             next: 0,
             unresolved: 0,
             pending: VecDeque::new(),
@@ -236,6 +245,10 @@ impl<C: Cargo> Carrier<C> {
     pub fn highest_reported(&self) -> Option<u64> {
         self.reported.checked_sub(1)
     }
+    /// Whether the controller has a timer of its own, so that probe timeouts force nothing.
+    pub fn has_own_timer(&self) -> bool {
+        self.own_timer
+    }
     /// Probe timeouts since something was heard.
     pub fn backoffs(&self) -> u32 {
         self.backoffs
@@ -269,6 +282,7 @@ impl<C: Cargo> Carrier<C> {
     /// says and hears of bytes is in proportion, so that its packets per second are right.
     pub fn scale_bytes(&mut self, full: u32, told: u32) {
         self.scale = f64::from(told.max(1)) / f64::from(full.max(1));
+        self.full_bits = f64::from(told) * 8.0;
     }
     /// Whether bytes are told in proportion.
     pub fn is_scaled(&self) -> bool {
@@ -294,9 +308,30 @@ impl<C: Cargo> Carrier<C> {
         let real = |r: Rate| Rate::from_bps_f64(r.as_bps() as f64 / self.scale);
         Allowance { rate: a.rate.map(real), ..a }
     }
+    /// A window's rate: twice as many packets in a round trip while it doubles, a quarter more
+    /// otherwise, so that it is not the pacer that limits.
+    #[cold]
+    fn window_rate(&self, window: f64) -> Option<Rate> {
+        let (_, bits) = self.paced?;
+        let srtt = self.rtt.srtt().as_secs_f64();
+        let doubles = self.controller.ssthresh().is_some_and(|s| window < s);
+        let gain = if doubles { 2.0 } else { 1.25 };
+        let bps = gain * window * self.full_bits.max(bits) / srtt;
+        (self.pace_windows && srtt > 0.0 && bps < 1e15).then(|| Rate::from_bps_f64(bps))
+    }
+    /// The controller's rate and window, with a rate for a window without one.
+    #[inline]
+    fn paced_allowance(&self) -> Allowance {
+        let a = self.controller.allowance();
+        if a.rate.is_some() || !self.pace_windows {
+            return a;
+        }
+        Allowance { rate: self.window_rate(a.window), ..a }
+    }
     /// The rate at which packets leave, if any is set.
     pub fn pacing_rate(&self) -> Option<Rate> {
-        match (self.allowance().rate, self.limit) {
+        let real = |r: Rate| Rate::from_bps_f64(r.as_bps() as f64 / self.scale);
+        match (self.paced_allowance().rate.map(real), self.limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -305,7 +340,7 @@ impl<C: Cargo> Carrier<C> {
     /// Whether the next packet may leave now.
     #[inline]
     pub fn permission(&mut self, now: Time) -> Permission {
-        let allowance = self.controller.allowance();
+        let allowance = self.paced_allowance();
         let mut due = now;
         if let Some((last, bits)) = self.paced {
             // At the rate of now, not of when the last packet left: a raised rate counts at once.
