@@ -336,6 +336,8 @@ impl std::fmt::Debug for Connection {
 }
 
 #[cfg(test)]
+mod chaos_tests;
+#[cfg(test)]
 mod pair_tests;
 #[cfg(test)]
 mod story_tests;
