@@ -31,7 +31,7 @@ fn a_stream_arrives_whole_over_a_bad_path() {
         let mut net = Whole::new(seed);
         let mut luck = Luck::seed(seed).named("path").stream();
         let handle = net.connect(ServerKey::Any);
-        let text: Vec<u8> = (0..60_000u32).map(|n| (n * n >> 8) as u8).collect();
+        let text: Vec<u8> = (0..60_000u32).map(|n| (n.wrapping_mul(n) >> 8) as u8).collect();
         let (mut written, mut id, mut got, mut is_whole) = (0, None, Vec::new(), false);
         let mut looked = 0;
         for _ in 0..1200 {
