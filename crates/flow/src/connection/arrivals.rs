@@ -118,7 +118,13 @@ impl Arrivals {
             let Some((_, to)) = self.seen.iter().next() else { break };
             self.forget_below(to);
         }
-        self.judge(now, came, expected);
+        if number > expected && self.judge(now, came, number - expected) {
+            self.radio.insert(expected, number, |_, _| ());
+            while self.radio.len() > MOST_RANGES {
+                let Some((_, to)) = self.radio.iter().next() else { break };
+                self.radio.trim_below(to);
+            }
+        }
         self.marks += u64::from(came.marked);
         // The first packet that a report answers is echoed (as RFC 7323 section 4.3): those that
         // left just behind it waited for it, which is no queue.
@@ -135,10 +141,12 @@ impl Arrivals {
         }
     }
 
-    /// Whether what lies between `expected` and this packet was lost by the radio link: the place for
-    /// a verdict, which enters `radio`. Nobody judges yet.
+    /// Whether the `missing` numbers just below this packet were lost by the radio link: the place
+    /// for a verdict. Nobody judges yet.
     #[inline]
-    fn judge(&mut self, _now: Time, _came: &Came, _expected: u64) {}
+    fn judge(&mut self, _now: Time, _came: &Came, _missing: u64) -> bool {
+        false
+    }
 
     fn tell_half(&mut self, now: Time, came: &Came, expected: u64) {
         let Some(half) = &mut self.half else { return };

@@ -193,6 +193,8 @@ pub struct Connection {
     last_due: Time,
     /// Until then the pacer, or the wish to send several at once, holds packets back.
     held_until: Option<Time>,
+    /// A sign of life is wanted, whatever the controller permits.
+    poke: bool,
     /// A probe timeout has passed since a large packet arrived.
     suspects_size: bool,
     /// What the controller's sender half said last, and when.
@@ -236,6 +238,7 @@ impl Connection {
         let timer = TcpConfig { max_rto: LONGEST_TIMEOUT, ..endpoint.timer };
         let carrying = CarrierConfig {
             credit: endpoint.credit,
+            pace_windows: true,
             max_ack_delay: arrivals::MAX_ACK_DELAY,
             timer: timer.clone(),
         };
@@ -279,6 +282,7 @@ impl Connection {
             last_asked: now,
             last_due: now,
             held_until: None,
+            poke: false,
             suspects_size: false,
             advised: Advice::NONE,
             advised_at: Time::ZERO,
@@ -331,6 +335,8 @@ impl std::fmt::Debug for Connection {
     }
 }
 
+#[cfg(test)]
+mod chaos_tests;
 #[cfg(test)]
 mod pair_tests;
 #[cfg(test)]
