@@ -270,6 +270,21 @@ fn what_nobody_holds_is_closed_after_its_streams_have_arrived() {
 }
 
 #[test]
+fn who_reads_the_end_and_goes_takes_no_arrival_back() {
+    let (_c, there, server, here) = pair();
+    let reader = std::thread::spawn(move || {
+        let mut receive = wait(here.accept_uni()).unwrap();
+        wait(receive.receive_all(8 << 20)).unwrap().len()
+        // Nobody holds the connection or its endpoint now.
+    });
+    drop(server);
+    let mut send = wait(there.open_uni()).unwrap();
+    wait(send.send_all(&bytes(5, 100_000))).unwrap();
+    assert_eq!(wait(send.arrived()), Ok(()));
+    assert_eq!(reader.join().unwrap(), 100_000);
+}
+
+#[test]
 fn resets_stops_and_closed_endpoints_are_told_apart() {
     let (client, there, server, here) = pair();
     let (mut send, mut receive) = wait(there.open_bi()).unwrap();

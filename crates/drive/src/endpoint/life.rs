@@ -1,6 +1,7 @@
 //! One connection as the application sees it: where it stands, and who waits for what.
 
 use crate::error::Error;
+use narrows_base::Time;
 use narrows_flow::connection::{Closed, Connection, Stats};
 use narrows_flow::port::ServerKey;
 use narrows_flow::streams::Read;
@@ -56,6 +57,8 @@ pub(super) struct Life {
     pub under_way: BTreeSet<u64>,
     /// Nobody holds it any more.
     pub abandoned: bool,
+    /// Then it is closed at this time at the latest.
+    pub until: Option<Time>,
 }
 
 /// What came on a stream and was not read when its connection ended.
@@ -90,6 +93,7 @@ impl Life {
             rests: BTreeMap::new(),
             under_way: BTreeSet::new(),
             abandoned: false,
+            until: None,
         }
     }
 

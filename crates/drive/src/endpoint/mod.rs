@@ -72,7 +72,6 @@ impl Drop for Owner {
     fn drop(&mut self) {
         // The thread goes by itself, after what lingers.
         self.shared.with(|core, now| {
-            core.close_all(now, 0, "", false);
             core.leaving.get_or_insert(now);
         });
     }
@@ -170,7 +169,7 @@ impl Endpoint {
     /// application's.
     pub fn close(&self, code: u64, reason: &str) {
         self.shared().with(|core, now| {
-            core.close_all(now, code, reason, true);
+            core.close_all(now, code, reason);
             core.leaving.get_or_insert(now);
         });
     }

@@ -66,8 +66,10 @@ impl ConnectOptions {
     }
 }
 
-/// A connection as it is when nothing is said but the protocol: Ethernet's datagrams, buffers for
-/// 16 MB in flight, two minutes of silence survived.
+/// A connection as it is when nothing is said but the protocol: Ethernet's datagrams, two minutes of
+/// silence survived, 6 MB in flight, as Linux's TCP has it by default: 480 Mbit/s at 100 ms. Larger
+/// buffers fill longer and fatter links, and cost up to a fifth more CPU on short ones, whose bytes
+/// then leave the processor's cache before they are used.
 pub fn connection(protocol: Protocol) -> ConnectionConfig {
     ConnectionConfig {
         protocol,
@@ -77,8 +79,8 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
         first_datagram: 1200,
         idle_timeout: Duration::from_secs(120),
         keep_alive: Duration::from_secs(15),
-        limits: Limits { data: 24 << 20, stream: 16 << 20, both: 128, one_way: 128 },
-        send_buffer: 16 << 20,
+        limits: Limits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 128 },
+        send_buffer: 6 << 20,
         max_message: 1400,
         messages_held: 1024,
     }

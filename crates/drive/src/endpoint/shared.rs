@@ -17,6 +17,9 @@ use std::task::Waker;
 /// A connection that nobody holds any more but that has finished streams under way lives on for
 /// so long.
 const LINGER: Duration = Duration::from_secs(30);
+/// One that nobody holds and that has none lives on for so long: whoever read a stream's end and goes
+/// has not yet told the peer that all arrived, and reports wait a little.
+const PARTING: Duration = Duration::from_millis(50);
 /// After so long an endpoint that is closed ends, whatever its peers have heard of it.
 const LEAVING: Duration = Duration::from_secs(3);
 
@@ -245,13 +248,15 @@ impl Core {
         let waits = self.incoming.len();
         self.incoming.retain(|h| *h != handle);
         if life.abandoned || self.incoming.len() < waits {
+            if let Some(until) = life.until {
+                self.lingering.remove(&(until, handle));
+            }
             self.lives.remove(&handle);
-            self.lingering.retain(|l| l.1 != handle);
         }
     }
 
-    /// The application holds this connection no more: it is closed, at once or when what was
-    /// finished has arrived.
+    /// The application holds this connection no more: it is closed soon, or when what was finished
+    /// has arrived.
     pub fn abandon(&mut self, now: Time, handle: Handle) {
         let Some(life) = self.lives.get_mut(&handle) else { return };
         if matches!(life.stage, Stage::Over(_)) {
@@ -259,20 +264,20 @@ impl Core {
             return;
         }
         life.abandoned = true;
-        if life.under_way.is_empty() {
-            self.port.close(now, handle, 0, "");
-        } else {
-            self.lingering.insert((now + LINGER, handle));
+        match life.stage {
+            Stage::Open => {
+                let patience = if life.under_way.is_empty() { PARTING } else { LINGER };
+                life.until = Some(now + patience);
+                self.lingering.insert((now + patience, handle));
+            }
+            Stage::Opening | Stage::Over(_) => self.port.close(now, handle, 0, ""),
         }
     }
 
-    /// Closes every connection, the lingering ones excepted if `all` is false.
-    pub fn close_all(&mut self, now: Time, code: u64, reason: &str, all: bool) {
-        let spared = |life: &Life| !all && life.abandoned && !life.under_way.is_empty();
-        let list: Vec<Handle> =
-            self.lives.iter().filter(|(_, l)| !spared(l)).map(|(h, _)| *h).collect();
-        for handle in list {
-            self.port.close(now, handle, code, reason);
+    /// Closes every connection.
+    pub fn close_all(&mut self, now: Time, code: u64, reason: &str) {
+        for handle in self.lives.keys() {
+            self.port.close(now, *handle, code, reason);
         }
     }
 
