@@ -92,7 +92,9 @@ impl KnownServers {
         for (number, line) in lines(&self.text()?) {
             let place = || format!("{}: line {number}", self.0.display());
             let Some((name, rest)) = line.split_once(char::is_whitespace) else {
-                return Err(Error::new(Kind::Input, "a line has the form host:port KEY").at(&place()));
+                return Err(
+                    Error::new(Kind::Input, "a line has the form host:port KEY").at(&place())
+                );
             };
             let known = key::read(rest.trim()).map_err(|e| e.at(&place()))?;
             if name == server {
@@ -148,8 +150,7 @@ impl KnownServers {
         if !text.lines().any(ours) {
             return Ok(false);
         }
-        let left: String =
-            text.lines().filter(|l| !ours(l)).flat_map(|l| [l, "\n"]).collect();
+        let left: String = text.lines().filter(|l| !ours(l)).flat_map(|l| [l, "\n"]).collect();
         replace(&self.0, &left).map(|()| true)
     }
 }

@@ -5,10 +5,10 @@ mod list;
 mod put;
 mod tree;
 
-pub use tree::{get_tree, put_tree};
 pub use get::get;
 pub use list::{Listing, list};
 pub use put::put;
+pub use tree::{get_tree, put_tree};
 
 use crate::error::{Error, Kind};
 use crate::frames::Frames;
@@ -48,7 +48,10 @@ impl Summary {
 type Input = Box<dyn Read + Send>;
 
 /// Opens a stream and sends the request.
-fn ask(session: &dyn Session, request: &Request) -> Result<(Frames<Input>, Box<dyn Output>), Error> {
+fn ask(
+    session: &dyn Session,
+    request: &Request,
+) -> Result<(Frames<Input>, Box<dyn Output>), Error> {
     let Stream { input, mut output } = session.open()?;
     output.write_all(&request.bytes()).map_err(Error::stream)?;
     output.flush().map_err(Error::stream)?;

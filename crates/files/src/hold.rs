@@ -233,14 +233,17 @@ impl Part {
             let _ = place.dir.remove_file(&place.part);
             return Err(Error::new(
                 Kind::Corrupt,
-                format!("{what}: the bytes that came are not those of the source (hash of the \
-                         whole differs); they were thrown away, run the command again"),
+                format!(
+                    "{what}: the bytes that came are not those of the source (hash of the \
+                         whole differs); they were thrown away, run the command again"
+                ),
             ));
         }
         file.sync_all().map_err(|e| Error::file(&what, &e))?;
-        place.dir.rename(&place.part, &place.dir, &place.name).map_err(|e| {
-            Error::file(&what, &e)
-        })?;
+        place
+            .dir
+            .rename(&place.part, &place.dir, &place.name)
+            .map_err(|e| Error::file(&what, &e))?;
         // The name itself: where a folder cannot be synced, the file is whole all the same.
         if let Ok(dir) = place.dir.try_clone() {
             let _ = dir.into_std_file().sync_all();

@@ -69,7 +69,8 @@ impl Identity {
         let line = text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#'));
         let private = line.and_then(|l| l.strip_prefix("private ")).and_then(bytes);
         let private = private.ok_or_else(|| {
-            let line = format!("{what}: is not a key file of narrows; move it away and a new one is made");
+            let line =
+                format!("{what}: is not a key file of narrows; move it away and a new one is made");
             Error::new(Kind::Input, line)
         })?;
         Identity::new(private)
@@ -125,7 +126,8 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(unix)]
 fn only_owner(path: &Path) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
-    let about = std::fs::metadata(path).map_err(|e| Error::file(&path.display().to_string(), &e))?;
+    let about =
+        std::fs::metadata(path).map_err(|e| Error::file(&path.display().to_string(), &e))?;
     if about.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }

@@ -38,6 +38,8 @@ pub use service::Service;
 pub use url::{Scheme, Url};
 
 #[cfg(test)]
+mod bench_tests;
+#[cfg(test)]
 mod cut_tests;
 #[cfg(test)]
 mod service_tests;

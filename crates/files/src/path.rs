@@ -133,9 +133,7 @@ fn windows_takes(name: &str) -> bool {
 pub fn is_part(name: &str) -> bool {
     // Also where the file system takes small and capital letters for the same.
     name.len() >= PART.len()
-        && name
-            .get(name.len() - PART.len()..)
-            .is_some_and(|end| end.eq_ignore_ascii_case(PART))
+        && name.get(name.len() - PART.len()..).is_some_and(|end| end.eq_ignore_ascii_case(PART))
 }
 
 /// Where the bytes of `name` wait until they are whole: beside it.

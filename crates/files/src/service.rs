@@ -73,8 +73,8 @@ impl Service {
         log: impl Fn(&Event) + Send + Sync + 'static,
     ) -> Result<Service, Error> {
         let what = root.display().to_string();
-        let dir = Dir::open_ambient_dir(root, ambient_authority())
-            .map_err(|e| Error::file(&what, &e))?;
+        let dir =
+            Dir::open_ambient_dir(root, ambient_authority()).map_err(|e| Error::file(&what, &e))?;
         // A folder may open and still not let itself be listed.
         dir.entries().map_err(|e| Error::file(&what, &e))?;
         Ok(Service { root: dir, permits, uploads: put::Uploads::default(), log: Box::new(log) })
@@ -168,7 +168,9 @@ pub fn refused(client: &PublicKey) -> Error {
     let key = crate::key::text(client);
     Error::new(
         Kind::Refused,
-        format!("the server does not admit this client; its owner can add the key {key} to its list"),
+        format!(
+            "the server does not admit this client; its owner can add the key {key} to its list"
+        ),
     )
 }
 

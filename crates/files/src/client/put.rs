@@ -37,8 +37,7 @@ pub fn put(
         Frame::Holding { held, whole } => (held, whole),
         _ => return Err(Error::protocol("an unexpected answer")),
     };
-    let (start, mut hasher) =
-        begin(&mut file, size, held, whole, &what, output.as_mut(), go)?;
+    let (start, mut hasher) = begin(&mut file, size, held, whole, &what, output.as_mut(), go)?;
     frames::send(output.as_mut(), &Frame::Start(start))?;
     go.tell(Step::Held(start));
     let mut done = Summary { files: 1, bytes: size, held: start, ..Summary::default() };
@@ -47,7 +46,8 @@ pub fn put(
 
     // The server may refuse before everything is sent, a full disk for instance: somebody listens.
     let answer = listen(frames)?;
-    let sent = send(&mut file, &before, &mut hasher, &what, output.as_mut(), &answer, go, &mut done);
+    let sent =
+        send(&mut file, &before, &mut hasher, &what, output.as_mut(), &answer, go, &mut done);
     let kept = start + done.moved;
     let there = "the server";
     match sent {
@@ -86,9 +86,9 @@ fn part_kept(e: Error) -> Error {
         Kind::Cut | Kind::Interrupted => {
             e.and("the server keeps what it has, the same command goes on")
         }
-        Kind::Full => e.and(
-            "the server keeps what it has: when there is space, the same command goes on",
-        ),
+        Kind::Full => {
+            e.and("the server keeps what it has: when there is space, the same command goes on")
+        }
         _ => e,
     }
 }

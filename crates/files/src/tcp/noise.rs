@@ -29,7 +29,7 @@ const VERSION: u8 = 1;
 /// Bytes of a Noise message, and of what it carries.
 const MESSAGE: usize = 65535;
 const PLAIN: usize = MESSAGE - 16;
-const REKEY: u64 = 1 << 14;
+const REKEY: u64 = if cfg!(test) { 8 } else { 1 << 14 };
 /// Bytes of a handshake message: two keys, two seals, a name.
 const HANDSHAKE_MOST: usize = 512;
 
@@ -215,9 +215,9 @@ impl Reader {
         let sealed = self.sealed.get_mut(..length).unwrap_or_default();
         self.socket.read_exact(sealed)?;
         let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        self.end = state.read_message(sealed, &mut self.plain).map_err(|_| {
-            Error::new(Kind::Cut, "a message was changed on the way").into_io()
-        })?;
+        self.end = state
+            .read_message(sealed, &mut self.plain)
+            .map_err(|_| Error::new(Kind::Cut, "a message was changed on the way").into_io())?;
         self.at = 0;
         self.count += 1;
         if self.count % REKEY == 0 {
