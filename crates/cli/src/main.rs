@@ -1,8 +1,11 @@
 //! The one command, `narrows`. Thin: what it does is in the library `narrows-lab`.
 
 mod args;
+mod relay;
+mod speed;
 mod sweep;
 mod terminal;
+mod transport;
 mod work;
 
 use args::{Cli, Command};
@@ -35,6 +38,8 @@ fn main() -> ExitCode {
         Some(Command::Compare(args)) => work::compare(&args),
         Some(Command::Run(args)) => work::run(&args),
         Some(Command::Sweep(args)) => sweep::sweep(&args),
+        Some(Command::Relay(args)) => relay::relay(&args),
+        Some(Command::Speed(args)) => speed::speed(&args),
         Some(Command::List(args)) => work::list(&args),
     };
     let (line, code) = match result {

@@ -27,6 +27,12 @@ impl Clock {
     }
 }
 
+/// Processor time of this process so far, user and system, s.
+pub fn processor_seconds() -> f64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
+}
+
 /// The system's calendar clock, which stamps datagrams: time since 1970.
 pub(crate) fn wall() -> std::time::Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()

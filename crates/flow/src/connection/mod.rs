@@ -110,6 +110,10 @@ pub struct Stats {
     pub srtt: Duration,
     /// Smallest round-trip time.
     pub min_rtt: Duration,
+    /// Sum of all round-trip times that reports gave, and how many: their mean is the path's.
+    pub rtt_sum: Duration,
+    /// How many.
+    pub rtt_samples: u64,
     /// Window in packets as the controller allows it; infinite as `f64::INFINITY`.
     pub window: f64,
     /// The controller's pacing rate, bit/s of UDP payload plus IP and UDP headers.
