@@ -40,6 +40,10 @@ impl AllowList {
     pub fn holds(&self, key: &PublicKey) -> bool {
         self.0.contains(key)
     }
+    /// All of them.
+    pub fn keys(&self) -> impl Iterator<Item = &PublicKey> {
+        self.0.iter()
+    }
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()

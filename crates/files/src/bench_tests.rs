@@ -153,11 +153,20 @@ impl Memory {
     }
 }
 
+struct Untuned;
+
+impl crate::service::Link for Untuned {
+    fn tune(&self, _: &crate::message::Wishes) -> crate::message::Wishes {
+        crate::message::Wishes::default()
+    }
+}
+
 impl Session for Memory {
     fn open(&self) -> Result<Stream, Error> {
         let (ours, theirs) = pair(self.budget.load(Ordering::SeqCst));
         let (service, client) = (Arc::clone(&self.service), self.client);
-        let thread = std::thread::spawn(move || service.answer(&client, "memory", theirs));
+        let thread =
+            std::thread::spawn(move || service.answer(&client, "memory", theirs, &Untuned));
         self.threads.lock().unwrap().push(thread);
         Ok(ours)
     }

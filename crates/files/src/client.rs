@@ -12,7 +12,7 @@ pub use tree::{get_tree, put_tree};
 
 use crate::error::{Error, Kind};
 use crate::frames::Frames;
-use crate::message::{Frame, Request};
+use crate::message::{Frame, Request, Wishes};
 use crate::path::CleanPath;
 use crate::stream::{Output, Session, Stream};
 use std::io::Read;
@@ -68,6 +68,23 @@ pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error>
     output.finish().map_err(Error::stream)?;
     match frames.next()? {
         Frame::Done => Ok(()),
+        _ => Err(Error::protocol("an unexpected answer")),
+    }
+}
+
+/// Tells the server what is known of the path, and how it should send; the answer is what it sends
+/// with, and what it has learned.
+///
+/// # Errors
+/// The server's, or the connection's.
+pub fn tune(session: &dyn Session, wishes: Wishes) -> Result<Wishes, Error> {
+    let (mut frames, mut output) = ask(session, &Request::Tune(wishes))?;
+    output.finish().map_err(Error::stream)?;
+    match frames.next()? {
+        Frame::Tuned(mut answer) => {
+            answer.controller = crate::error::shown(&answer.controller);
+            Ok(answer)
+        }
         _ => Err(Error::protocol("an unexpected answer")),
     }
 }

@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 /// What a transfer tells while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// So many bytes more are to be moved or found.
+    /// A walk through folders found a file with so many bytes.
     Expect(u64),
+    /// A file is begun that has so many bytes.
+    Begin(u64),
     /// So many bytes were there already.
     Held(u64),
     /// So many bytes were moved.

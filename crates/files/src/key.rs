@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind};
 use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};
+use narrows_wire::Suite;
 use narrows_wire::noise::{PublicKey, StaticKey};
 use std::fmt;
 use std::io::{self, Write};
@@ -169,6 +170,17 @@ pub fn read(text: &str) -> Result<PublicKey, Error> {
             ),
         )
     })
+}
+
+/// The cipher that is the faster one on this processor.
+pub fn suite() -> Suite {
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    let aes = std::arch::is_x86_feature_detected!("aes");
+    #[cfg(target_arch = "aarch64")]
+    let aes = std::arch::is_aarch64_feature_detected!("aes");
+    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
+    let aes = false;
+    if aes { Suite::Aes256Gcm } else { Suite::ChaCha20Poly1305 }
 }
 
 /// The folder of the user's keys: `~/.config/narrows` on Linux.

@@ -6,7 +6,7 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | serve | [`service`], over TCP with [`tcp::Server`] |
+//! | serve | [`service`], over UDP with [`rrtp::Server`], over TCP with [`tcp::Server`] |
 //! | list, get, put | [`client`], over a [`stream::Session`] |
 //! | write a transport | [`stream`] |
 //! | know what a file on its way is | [`hold`] |
@@ -24,6 +24,7 @@ pub mod key;
 pub mod learned;
 pub mod message;
 pub mod path;
+pub mod rrtp;
 pub mod service;
 pub mod stream;
 pub mod tcp;

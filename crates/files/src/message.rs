@@ -22,6 +22,48 @@ pub struct Held {
     pub hash: [u8; 32],
 }
 
+/// What an end knows of the path, and the controller that it sends, or would have the other send,
+/// with.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wishes {
+    /// Rate of the path, bit/s.
+    pub rate_bps: Option<u64>,
+    /// Round-trip time with empty queues, ns.
+    pub rtt_ns: Option<u64>,
+    /// Share of packets lost without congestion, in 10^-9.
+    pub loss_ppb: Option<u64>,
+    /// Controller, as in a specification; empty for the server's own.
+    pub controller: String,
+}
+
+/// Stands for a number that is not known.
+const UNKNOWN: u64 = u64::MAX;
+
+fn known(f: &mut Fields<'_>, most: u64) -> Result<Option<u64>, Error> {
+    match f.u64()? {
+        UNKNOWN => Ok(None),
+        n if n <= most => Ok(Some(n)),
+        _ => Err(Error::protocol("a wish out of range")),
+    }
+}
+
+impl Wishes {
+    fn put(&self, out: &mut Vec<u8>) {
+        for n in [self.rate_bps, self.rtt_ns, self.loss_ppb] {
+            out.extend(n.unwrap_or(UNKNOWN).to_be_bytes());
+        }
+        put_text(out, &self.controller);
+    }
+    fn read(f: &mut Fields<'_>) -> Result<Wishes, Error> {
+        Ok(Wishes {
+            rate_bps: known(f, 10_000_000_000_000)?,
+            rtt_ns: known(f, 3_600_000_000_000)?,
+            loss_ppb: known(f, 1_000_000_000)?,
+            controller: f.text()?.to_string(),
+        })
+    }
+}
+
 /// What a client asks for; one per stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
@@ -49,6 +91,8 @@ pub enum Request {
         /// Which.
         path: String,
     },
+    /// Send to me so; for all that follows on this connection.
+    Tune(Wishes),
 }
 
 impl Request {
@@ -58,6 +102,7 @@ impl Request {
             Request::Get { .. } => 2,
             Request::Put { .. } => 3,
             Request::MakeFolder { .. } => 4,
+            Request::Tune(_) => 5,
         }
     }
 
@@ -77,6 +122,7 @@ impl Request {
                 put_text(&mut body, path);
                 body.extend(size.to_be_bytes());
             }
+            Request::Tune(wishes) => wishes.put(&mut body),
         }
         let mut out = MAGIC.to_vec();
         out.extend([VERSION, self.kind()]);
@@ -91,6 +137,10 @@ impl Request {
     /// An unknown kind, or a body that is not of that kind.
     pub fn read(kind: u8, body: &[u8]) -> Result<Request, Error> {
         let mut f = Fields::new(body);
+        if kind == 5 {
+            let wishes = Wishes::read(&mut f)?;
+            return f.end().map(|()| Request::Tune(wishes));
+        }
         let path = f.text()?.to_string();
         let request = match kind {
             1 => Request::List { path },
@@ -198,6 +248,8 @@ pub enum Frame<'b> {
         /// Entries that were left out.
         hidden: u64,
     },
+    /// TUNE: what this end sends with, and what it has learned of the path by sending.
+    Tuned(Wishes),
 }
 
 /// Text of an ERROR.
@@ -248,6 +300,10 @@ impl Frame<'_> {
                 out.extend(hidden.to_be_bytes());
                 9
             }
+            Frame::Tuned(wishes) => {
+                wishes.put(&mut out);
+                10
+            }
         };
         (kind, out)
     }
@@ -282,6 +338,7 @@ impl Frame<'_> {
                 Frame::Listed(entries)
             }
             9 => Frame::ListEnd { folder: f.u8()? != 0, hidden: f.u64()? },
+            10 => Frame::Tuned(Wishes::read(&mut f)?),
             _ => return Err(Error::protocol("an unknown frame")),
         };
         f.end()?;

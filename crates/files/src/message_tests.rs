@@ -23,6 +23,7 @@ fn every_frame_and_request_comes_back() {
             Entry { kind: EntryKind::FolderLink, size: 0, modified: 9, name: "b".into() },
         ]),
         Frame::ListEnd { folder: true, hidden: 2 },
+        Frame::Tuned(Wishes { controller: "rrtp+bbr".into(), ..Wishes::default() }),
     ] {
         round(&frame);
     }
@@ -32,6 +33,13 @@ fn every_frame_and_request_comes_back() {
         Request::Get { path: "a".into(), held: Some(held) },
         Request::Put { path: String::new(), size: 3 },
         Request::MakeFolder { path: "x".into() },
+        Request::Tune(Wishes::default()),
+        Request::Tune(Wishes {
+            rate_bps: Some(1_500_000),
+            rtt_ns: Some(80_000_000),
+            loss_ppb: Some(10_000_000),
+            controller: "rrtp+bbr".into(),
+        }),
     ] {
         let bytes = request.bytes();
         assert_eq!(Request::read(bytes[3], &bytes[6..]).unwrap(), request);

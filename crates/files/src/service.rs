@@ -7,7 +7,7 @@ mod put;
 use crate::access::AllowList;
 use crate::error::{Error, Kind, shown};
 use crate::frames;
-use crate::message::{Frame, Request};
+use crate::message::{Frame, Request, Wishes};
 use crate::path::CleanPath;
 use crate::stream::{Output, Stream};
 use cap_std::ambient_authority;
@@ -31,7 +31,7 @@ pub struct Permits {
 pub struct Event {
     /// Where the client is.
     pub from: String,
-    /// `get`, `put`, `ls`, `mkdir`.
+    /// `get`, `put`, `ls`, `mkdir`, `tune`.
     pub what: &'static str,
     /// Path below the root.
     pub path: String,
@@ -52,6 +52,13 @@ impl fmt::Display for Event {
             None => write!(f, ": {} bytes, {seconds:.1} s", self.bytes),
         }
     }
+}
+
+/// The transport under a request, as far as the service has to do with it.
+pub trait Link {
+    /// Sends from now on as the client would have it, as far as that is possible; says with what,
+    /// and what is known of the path.
+    fn tune(&self, wishes: &Wishes) -> Wishes;
 }
 
 /// A folder that is served.
@@ -80,13 +87,18 @@ impl Service {
         Ok(Service { root: dir, permits, uploads: put::Uploads::default(), log: Box::new(log) })
     }
 
+    /// Who may come; without a list everybody.
+    pub fn clients(&self) -> Option<&AllowList> {
+        self.permits.clients.as_ref()
+    }
+
     /// Whether this client may come at all.
     pub fn admits(&self, client: &PublicKey) -> bool {
         self.permits.clients.as_ref().is_none_or(|list| list.holds(client))
     }
 
     /// Answers the one request of a stream. What fails is told to the client and the log.
-    pub fn answer(&self, client: &PublicKey, from: &str, stream: Stream) {
+    pub fn answer(&self, client: &PublicKey, from: &str, stream: Stream, link: &dyn Link) {
         let Stream { mut input, mut output } = stream;
         let begun = Instant::now();
         let mut event = Event {
@@ -100,7 +112,7 @@ impl Service {
         let done = match frames::request(&mut input) {
             Ok(None) => return,
             Ok(Some(request)) => {
-                self.answered(client, request, &mut input, output.as_mut(), &mut event)
+                self.answered(client, request, &mut input, output.as_mut(), &mut event, link)
             }
             Err(e) => Err(e),
         };
@@ -113,7 +125,9 @@ impl Service {
         }
         let _ = output.finish();
         event.took = begun.elapsed();
-        (self.log)(&event);
+        if event.what != "tune" {
+            (self.log)(&event);
+        }
     }
 
     fn answered(
@@ -123,19 +137,25 @@ impl Service {
         input: &mut (dyn std::io::Read + Send),
         output: &mut dyn Output,
         event: &mut Event,
+        link: &dyn Link,
     ) -> Result<(), Error> {
         let (what, path) = match &request {
             Request::List { path } => ("ls", path),
             Request::Get { path, .. } => ("get", path),
             Request::Put { path, .. } => ("put", path),
             Request::MakeFolder { path } => ("mkdir", path),
+            Request::Tune(wishes) => ("tune", &wishes.controller),
         };
         (event.what, event.path) = (what, path.clone());
         if !self.admits(client) {
             return Err(refused(client));
         }
+        if let Request::Tune(wishes) = &request {
+            return frames::send(output, &Frame::Tuned(link.tune(wishes)));
+        }
         let path = CleanPath::read(path)?;
         match request {
+            Request::Tune(_) => Ok(()),
             Request::List { .. } => list::answer(&self.root, &path, output),
             Request::Get { held, .. } => {
                 get::answer(&self.root, &path, held, output, &mut event.bytes)

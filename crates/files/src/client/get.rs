@@ -57,6 +57,7 @@ fn attempt(
         Frame::Begin { .. } => return Err(Error::protocol("a beginning nobody asked for")),
         _ => return Err(Error::protocol("an unexpected answer")),
     };
+    go.tell(Step::Begin(size));
     let mut done = Summary { files: 1, bytes: size, held: start, ..Summary::default() };
     if let Some(held) = held.filter(|_| whole && (start > 0 || size == 0)) {
         if start < size || held.bytes != size {

@@ -39,6 +39,7 @@ pub fn put(
     };
     let (start, mut hasher) = begin(&mut file, size, held, whole, &what, output.as_mut(), go)?;
     frames::send(output.as_mut(), &Frame::Start(start))?;
+    go.tell(Step::Begin(size));
     go.tell(Step::Held(start));
     let mut done = Summary { files: 1, bytes: size, held: start, ..Summary::default() };
     // Whether anything was to be written there at all.

@@ -40,17 +40,6 @@ fn forged(_: snow::Error) -> Error {
     Error::new(Kind::Cut, "the peer's opening is not authentic")
 }
 
-/// The faster one on this processor.
-fn suite() -> Suite {
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-    let aes = std::arch::is_x86_feature_detected!("aes");
-    #[cfg(target_arch = "aarch64")]
-    let aes = std::arch::is_aarch64_feature_detected!("aes");
-    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
-    let aes = false;
-    if aes { Suite::Aes256Gcm } else { Suite::ChaCha20Poly1305 }
-}
-
 fn builder<'k>(
     suite: Suite,
     identity: &'k Identity,
@@ -99,7 +88,7 @@ pub(super) fn client(
     accept: &dyn Fn(&PublicKey) -> Result<(), Error>,
 ) -> Result<Stream, Error> {
     socket.due(Some(Instant::now() + OPENING));
-    let suite = suite();
+    let suite = crate::key::suite();
     let [a, b, c, d] = MAGIC;
     let clear = [a, b, c, d, VERSION, suite.code()];
     let mut state = builder(suite, identity, &clear)?.build_initiator().map_err(library)?;

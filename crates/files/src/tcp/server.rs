@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Kind};
 use crate::key::Identity;
-use crate::service::Service;
+use crate::message::Wishes;
+use crate::service::{Link, Service};
 use crate::tcp::noise;
 use crate::tcp::socket::Socket;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -92,7 +93,16 @@ fn one(tcp: TcpStream, from: SocketAddr, identity: &Identity, service: &Service)
     let Ok(mut socket) = Socket::new(tcp, None) else { return };
     // Who does not even open gets no line in the log: anybody could fill it.
     if let Ok((stream, key)) = noise::server(socket.clone(), identity) {
-        service.answer(&key, &from.to_string(), stream);
+        service.answer(&key, &from.to_string(), stream, &Kernel);
     }
     socket.linger();
+}
+
+/// The kernel's TCP can be told nothing.
+struct Kernel;
+
+impl Link for Kernel {
+    fn tune(&self, _: &Wishes) -> Wishes {
+        Wishes { controller: "tcp".into(), ..Wishes::default() }
+    }
 }
