@@ -270,6 +270,19 @@ impl<C: Cargo> Carrier<C> {
     pub fn scale_bytes(&mut self, full: u32, told: u32) {
         self.scale = f64::from(told.max(1)) / f64::from(full.max(1));
     }
+    /// Whether bytes are told in proportion.
+    pub fn is_scaled(&self) -> bool {
+        self.scale != 1.0
+    }
+    /// Something was heard from the peer, if only that it lives: after an outage, what waits for
+    /// an answer asks again at once.
+    #[inline]
+    pub fn on_sign_of_life(&mut self, now: Time) {
+        if self.backoffs > 0 {
+            self.backoffs = 0;
+            self.arm(now);
+        }
+    }
     /// The path is another one, or better known.
     pub fn on_profile(&mut self, now: Time, profile: &Profile) {
         let rate = profile.rate.map(|r| Rate::from_bps_f64(r.as_bps() as f64 * self.scale));

@@ -2,6 +2,7 @@
 
 use crate::tcp::{Preset, TcpConfig};
 use narrows_base::Duration;
+use narrows_control::Profile;
 
 /// What the reliable mode adds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -37,6 +38,10 @@ pub struct DatagramConfig {
     pub expiry: Duration,
     /// A reliable stream; `None` repairs nothing.
     pub stream: Option<StreamConfig>,
+    /// Whether a connection is opened by a handshake before data.
+    pub handshake: bool,
+    /// What is known of the path.
+    pub profile: Profile,
     /// How the retransmission timer is computed, for controllers without a timer of their own.
     pub timer: TcpConfig,
 }
@@ -53,6 +58,8 @@ impl DatagramConfig {
             ecn: false,
             expiry: Duration::from_secs(1),
             stream: None,
+            handshake: false,
+            profile: Profile::default(),
             timer: TcpConfig::preset(preset),
         };
         match preset {

@@ -3,7 +3,8 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | hold connections, and give each its turn and its time | `ports`, with `table`, `content` and `alarms` |
+//! | hold connections, and wake each at its time | `ports`, with `table`, `content` and `alarms` |
+//! | give each its turn to send | `outgoing` |
 //! | sort what comes | `incoming` |
 //! | open one as the client | `opening` |
 //! | be opened to: cookies, handshakes, their bounds | `door` |
@@ -23,10 +24,13 @@ mod conversation;
 mod door;
 mod hello;
 mod incoming;
-mod opening;
+pub(crate) mod opening;
+mod outgoing;
 mod ports;
 mod table;
 
+#[cfg(test)]
+mod bounds_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 /// A packet without an answer is sent again after this at first; then after twice as long each
 /// time. RFC 6298's second is for data; an opening that waits a second for each lost packet is
 /// what people complain of on bad links, and one that asks early costs 64 bytes.
-const FIRST_REPEAT: Duration = Duration::from_millis(300);
+pub(crate) const FIRST_REPEAT: Duration = Duration::from_millis(300);
 /// The shortest wait where the round-trip time is known: the peer's arithmetic takes time, too.
 const SOON: Duration = Duration::from_millis(100);
 /// The longest wait.
@@ -29,9 +29,9 @@ const ECHOES: u32 = 64;
 
 /// A packet that is sent until it is answered.
 #[derive(Debug)]
-pub(super) struct Repeat {
+pub(crate) struct Repeat {
     /// When it leaves next.
-    pub(super) due: Time,
+    pub(crate) due: Time,
     wait: Duration,
     first_sent: Time,
     sent: u32,
@@ -39,15 +39,15 @@ pub(super) struct Repeat {
 
 impl Repeat {
     /// To leave now; and again after `wait`, and so on.
-    pub(super) fn new(now: Time, wait: Duration) -> Repeat {
+    pub(crate) fn new(now: Time, wait: Duration) -> Repeat {
         Repeat { due: now, wait: wait.min(LAST_REPEAT), first_sent: now, sent: 0 }
     }
     /// To leave now, to a peer that has answered within `rtt` before.
-    pub(super) fn after(now: Time, rtt: Duration) -> Repeat {
+    pub(crate) fn after(now: Time, rtt: Duration) -> Repeat {
         Repeat::new(now, rtt.saturating_mul(2).max(SOON))
     }
     /// It leaves.
-    pub(super) fn on_sent(&mut self, now: Time) {
+    pub(crate) fn on_sent(&mut self, now: Time) {
         if self.sent == 0 {
             self.first_sent = now;
         }
@@ -55,9 +55,17 @@ impl Repeat {
         self.due = now + self.wait;
         self.wait = self.wait.saturating_mul(2).min(LAST_REPEAT);
     }
+    /// Whether it left at all.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sent > 0
+    }
+    /// How long its answer took from the first time that it left.
+    pub(crate) fn took(&self, now: Time) -> Duration {
+        now.since(self.first_sent)
+    }
     /// What its answer says of the round-trip time: nothing if it is not known which it answers
     /// (Karn's rule, RFC 6298 section 3).
-    pub(super) fn sample(&self, now: Time) -> Option<Duration> {
+    pub(crate) fn sample(&self, now: Time) -> Option<Duration> {
         (self.sent == 1).then(|| now.since(self.first_sent))
     }
 }
@@ -154,6 +162,7 @@ impl Opening {
         self.nonce = nonce;
         self.stage = Stage::Syn;
         self.repeat = Repeat::new(now, FIRST_REPEAT);
+        self.echoes = 0;
     }
 
     /// The packet that waits for its answer, if it is time to send it.

@@ -302,7 +302,7 @@ fn connections_are_bounded_and_handles_never_come_again() {
             assert!(seen.insert(port.connect(now, wish(SERVER, ServerKey::Any)).unwrap()));
         }
         assert!(port.connect(now, wish(SERVER, ServerKey::Any)).is_none());
-        now = now + Duration::from_secs(15);
+        now += Duration::from_secs(15);
         port.on_due(now);
         assert_eq!(std::iter::from_fn(|| port.event()).count(), 64);
         assert!(port.is_empty());

@@ -7,7 +7,7 @@ use super::door::{Door, Limiter};
 use super::opening::Opening;
 use super::table::Table;
 use super::{Connect, Entropy, Handle, PortConfig};
-use crate::connection::{Closed, Event, Transmit};
+use crate::connection::{Closed, Event};
 use narrows_base::Time;
 use narrows_wire::VERSION;
 use narrows_wire::packet::Nonce;
@@ -45,7 +45,7 @@ pub struct Ports<C> {
     pub(super) resets_sent: Limiter,
     pub(super) resets_read: Limiter,
     /// A stranger was answered last: now it is the connections' turn.
-    answered_last: bool,
+    pub(super) answered_last: bool,
 }
 
 impl<C: Conversation> Ports<C> {
@@ -96,70 +96,11 @@ impl<C: Conversation> Ports<C> {
         self.table.get(slot).map(|s| s.handle)
     }
 
-    /// What to send next: up to `segments` datagrams of equal size to one place. Packets of
-    /// handshakes first, then connections in turn, each once.
-    pub fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
-        while let Some(slot) = self.urgent.pop_front() {
-            let made = self.handshake_packet(now, slot);
-            self.rearm(slot);
-            if let Some(transmit) = made.and_then(|(to, packet)| put(buffer, to, &packet)) {
-                return Some(transmit);
-            }
-        }
-        // Strangers and connections take turns, so that neither can silence the other.
-        if !self.answered_last || self.ready.is_empty() {
-            while let Some((to, packet)) = self.answers.pop_front() {
-                if let Some(transmit) = put(buffer, to, &packet) {
-                    self.answered_last = true;
-                    return Some(transmit);
-                }
-            }
-        }
-        self.answered_last = false;
-        while let Some(slot) = self.ready.pop_front() {
-            let Some(s) = self.table.get(slot) else { continue };
-            s.is_ready = false;
-            let sent = match &mut s.content {
-                Some(Content::Live(live)) if live.over.is_none() => {
-                    live.connection.transmit(now, buffer, segments)
-                }
-                _ => None,
-            };
-            if sent.is_some() {
-                s.is_ready = true;
-                self.ready.push_back(slot);
-            }
-            self.rearm(slot);
-            if sent.is_some() {
-                return sent;
-            }
-            self.forget_told(slot);
-        }
-        // The last connection had nothing; strangers may.
-        let (to, packet) = self.answers.pop_front()?;
-        put(buffer, to, &packet)
-    }
-
-    fn handshake_packet(&mut self, now: Time, slot: u32) -> Option<(SocketAddr, Vec<u8>)> {
-        let s = self.table.get(slot)?;
-        s.is_urgent = false;
-        match s.content.as_mut()? {
-            Content::Opening(o) => Some((o.remote(), o.transmit(now)?)),
-            Content::Answering(a) => Some((a.from, a.transmit(now)?)),
-            Content::Live(live) => {
-                let finishing = live.finishing.as_mut().filter(|f| f.repeat.due <= now)?;
-                finishing.repeat.on_sent(now);
-                Some((live.remote, finishing.packet.clone()))
-            }
-            Content::Over(_) => None,
-        }
-    }
-
-    /// When [`on_due`](Ports::on_due) is wanted. The beginning of time, so: now, while there may be
-    /// something to [`transmit`](Ports::transmit).
+    /// When [`on_due`](Ports::on_due) is wanted, if [`transmit`](Ports::transmit) has just given
+    /// nothing: that is where a connection that was changed says its new time. (If the socket is
+    /// full, this is still the time of the next thing to do but sending.)
     pub fn next_due(&self) -> Time {
-        let waits = [self.urgent.is_empty(), self.answers.is_empty(), self.ready.is_empty()];
-        if waits.contains(&false) { Time::ZERO } else { self.alarms.first() }
+        self.alarms.first()
     }
 
     /// A due time has come.
@@ -334,7 +275,7 @@ impl<C: Conversation> Ports<C> {
     }
 
     /// Forgets a connection of whose end everybody knows.
-    fn forget_told(&mut self, slot: u32) {
+    pub(super) fn forget_told(&mut self, slot: u32) {
         let content = self.table.get(slot).and_then(|s| s.content.as_ref());
         if matches!(content, Some(Content::Live(l)) if l.is_told && (l.over.is_some() || l.connection.is_drained()))
         {
@@ -357,11 +298,4 @@ impl<C: Conversation> Ports<C> {
             Some(Content::Over(_)) | None => {}
         }
     }
-}
-
-/// One packet, alone; it is dropped if the caller's buffer is too small.
-fn put(buffer: &mut [u8], to: SocketAddr, packet: &[u8]) -> Option<Transmit> {
-    let size = packet.len();
-    buffer.get_mut(..size)?.copy_from_slice(packet);
-    Some(Transmit { to, size, segment: size, ecn: 0 })
 }

@@ -47,6 +47,12 @@ pub const STREAM_PARAMS: &[Param] = &[
         kind: Kind::Number { unit: Unit::Packets, min: 2.0, max: 1e15, default: 1e15 },
         origin: "as the TCP endpoint",
     },
+    Param {
+        name: "handshake",
+        help: "data wait for the opening's two round trips",
+        kind: Kind::Choice(&["on", "off"]),
+        origin: "as over UDP",
+    },
     CREDIT,
     ECN,
 ];
@@ -96,6 +102,7 @@ pub(super) fn configure(
     let ack_every = given.number("ack-every") as u32;
     let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
     c.stream = Some(StreamConfig { ack_every, max_ack_delay });
+    c.handshake = given.choice("handshake") == "on";
     if given.given("initial-window") {
         c.timer.initial_window = given.number("initial-window");
     }
