@@ -122,6 +122,8 @@ impl Connection {
             bytes_received: self.bytes_received,
             srtt: self.carrier.rtt().srtt(),
             min_rtt: if min < Duration::MAX { min } else { Duration::ZERO },
+            rtt_sum: self.rtts.0,
+            rtt_samples: self.rtts.1,
             window: allowance.window,
             rate: allowance.rate,
             flight: self.carrier.flight(),

@@ -205,6 +205,8 @@ pub struct Connection {
     bytes_sent: u64,
     bytes_received: u64,
     refused: u64,
+    /// Sum and number of the round-trip times that reports gave.
+    rtts: (Duration, u64),
 }
 
 impl Connection {
@@ -289,6 +291,7 @@ impl Connection {
             bytes_sent: 0,
             bytes_received: 0,
             refused: 0,
+            rtts: (Duration::ZERO, 0),
         };
         connection.set_scale();
         if connection.carrier.is_scaled() {

@@ -117,6 +117,7 @@ impl Connection {
         } else {
             elapsed.max(Duration::from_micros(1))
         };
+        self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
         let heard = Heard {
             highest: report.highest,
             rtt,
