@@ -207,7 +207,9 @@ pub fn get(a: &Get) -> Result<(), Failure> {
     let begun = Instant::now();
     let done = opened.told_beside(|session| match &target {
         local::Target::File(dir, name) => client::get(session, &url.path, dir, name, &go),
-        local::Target::Folder(dir, _) => client::get_tree(session, &url.path, dir, &go),
+        local::Target::Folder(path) => {
+            client::get_tree(session, &url.path, || local::made(path), &go)
+        }
     });
     progress.finish();
     let done = done.map_err(|e| folder_hint(e, &a.url))?;

@@ -125,8 +125,7 @@ fn keys_are_kept_compared_and_forgotten_and_lists_of_clients_kept_to() {
     let ours = succeeds(&client, &["key"]).trim().to_string();
     std::fs::write(homes.get("list"), format!("{ours} # the client\n")).unwrap();
     let list = homes.get("list");
-    let server =
-        serve(&homes.get("server"), &root, &["--clients", list.to_str().unwrap()]);
+    let server = serve(&homes.get("server"), &root, &["--clients", list.to_str().unwrap()]);
     let stranger = homes.get("root");
     for scheme in ["tcp", "rrtp"] {
         let url = format!("{scheme}://{}/f", server.at);

@@ -43,6 +43,8 @@ mod bench_tests;
 #[cfg(test)]
 mod cut_tests;
 #[cfg(test)]
+mod rrtp_tests;
+#[cfg(test)]
 mod service_tests;
 #[cfg(test)]
 mod tcp_tests;

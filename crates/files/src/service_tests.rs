@@ -182,7 +182,7 @@ fn whole_folders_come_and_go_with_all_that_is_in_them() {
     let done = put_tree(&memory, &open(here.path()), &path("new/er"), &go()).unwrap();
     assert_eq!((done.files, done.bytes, done.skipped), (5, 500_000, 0));
     let back = tempfile::tempdir().unwrap();
-    let done = get_tree(&memory, &path("new/er"), &open(back.path()), &go()).unwrap();
+    let done = get_tree(&memory, &path("new/er"), || Ok(open(back.path())), &go()).unwrap();
     assert_eq!((done.files, done.moved), (5, 500_000));
     for name in names {
         let (a, b) = (here.path().join(name), back.path().join(name));
@@ -190,10 +190,10 @@ fn whole_folders_come_and_go_with_all_that_is_in_them() {
     }
     assert!(back.path().join("a/empty").is_dir());
     assert_eq!(std::fs::read_dir(back.path().join("a")).unwrap().count(), 3);
-    let again = get_tree(&memory, &path("new/er"), &open(back.path()), &go()).unwrap();
+    let again = get_tree(&memory, &path("new/er"), || Ok(open(back.path())), &go()).unwrap();
     assert_eq!((again.moved, again.unchanged), (0, 5));
     assert_eq!(
-        kind(get_tree(&memory, &path("new/er/top"), &open(back.path()), &go())),
+        kind(get_tree(&memory, &path("new/er/top"), || Ok(open(back.path())), &go())),
         Kind::WrongType
     );
 }
@@ -331,7 +331,7 @@ fn names_of_a_server_that_lead_elsewhere_are_left_out() {
         Frame::Listed(names.iter().map(|n| entry(n)).collect()),
         Frame::ListEnd { folder: true, hidden: 1 },
     ]);
-    let done = get_tree(&Liar(lies), &CleanPath::root(), &open(here.path()), &go()).unwrap();
+    let done = get_tree(&Liar(lies), &CleanPath::root(), || Ok(open(here.path())), &go()).unwrap();
     assert_eq!((done.files, done.skipped), (0, 7));
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
 }

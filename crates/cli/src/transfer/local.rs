@@ -10,15 +10,16 @@ use std::path::{Path, PathBuf};
 pub enum Target {
     /// A folder and a name in it.
     File(Dir, String),
-    /// A folder, and how it is shown.
-    Folder(Dir, String),
+    /// A folder, made when it is known that there is something for it.
+    Folder(PathBuf),
 }
 
 impl Target {
     /// For people.
     pub fn shown(&self) -> String {
         match self {
-            Target::File(_, name) | Target::Folder(_, name) => error::shown(name),
+            Target::File(_, name) => error::shown(name),
+            Target::Folder(path) => error::shown(&path.display().to_string()),
         }
     }
 }
@@ -31,9 +32,16 @@ pub enum Source {
     Folder(Dir),
 }
 
-fn open(path: &Path) -> Result<Dir, Failure> {
+fn open(path: &Path) -> Result<Dir, Error> {
     Dir::open_ambient_dir(path, ambient_authority())
-        .map_err(|e| Error::file(&error::shown(&path.display().to_string()), &e).into())
+        .map_err(|e| Error::file(&error::shown(&path.display().to_string()), &e))
+}
+
+/// A folder to write to, made if it is missing.
+pub fn made(path: &Path) -> Result<Dir, Error> {
+    std::fs::create_dir_all(path)
+        .map_err(|e| Error::file(&error::shown(&path.display().to_string()), &e))?;
+    open(path)
 }
 
 /// Its folder and its name.
@@ -63,9 +71,7 @@ pub fn target(url: &Url, output: Option<&Path>) -> Result<Target, Failure> {
                 return Err(Failure::Input(line.into()));
             }
         };
-        let shown = path.display().to_string();
-        std::fs::create_dir_all(&path).map_err(|e| Error::file(&error::shown(&shown), &e))?;
-        return Ok(Target::Folder(open(&path)?, shown));
+        return Ok(Target::Folder(path));
     }
     let own = url.path.name().unwrap_or_default().to_string();
     let (folder, name) = match output {

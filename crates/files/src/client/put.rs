@@ -1,6 +1,6 @@
 //! `put` of one file.
 
-use super::{Input, Summary, ask, resumable};
+use super::{Input, Summary, ask};
 use crate::error::{Error, Kind, shown};
 use crate::frames::{self, Frames, Waiting};
 use crate::go::{Go, Step};
@@ -49,14 +49,12 @@ pub fn put(
     let answer = listen(frames)?;
     let sent =
         send(&mut file, &before, &mut hasher, &what, output.as_mut(), &answer, go, &mut done);
-    let kept = start + done.moved;
-    let there = "the server";
     match sent {
         Ok(None) => {}
         Ok(Some(answered)) => {
             return match answered {
                 Ok(()) => Err(Error::protocol("an answer before the end")),
-                Err(e) => Err(resumable(e, kept, there)),
+                Err(e) => Err(part_kept(e)),
             };
         }
         Err(e) if e.kind == Kind::Cut => {
@@ -72,7 +70,7 @@ pub fn put(
     loop {
         match answer.recv_timeout(Duration::from_millis(200)) {
             Ok(Ok(())) => return Ok(done),
-            Ok(Err(e)) => return Err(resumable(e, kept, there)),
+            Ok(Err(e)) => return Err(part_kept(e)),
             Err(RecvTimeoutError::Timeout) => go.check()?,
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Error::new(Kind::Local, "a thread ended without its work"));

@@ -32,14 +32,15 @@ impl Walk {
     }
 }
 
-/// Gets everything below the folder `path` into `dir`.
+/// Gets everything below the folder `path` into the folder that `open` opens, once it is known that
+/// there is something to get.
 ///
 /// # Errors
 /// The first that occurs; files that are whole by then stay.
 pub fn get_tree(
     session: &dyn Session,
     path: &CleanPath,
-    dir: &Dir,
+    open: impl FnOnce() -> Result<Dir, Error>,
     go: &Go,
 ) -> Result<Summary, Error> {
     // Paths of the walk are relative to `path`.
@@ -66,6 +67,7 @@ pub fn get_tree(
         }
         walk.check()?;
     }
+    let dir = open()?;
     for folder in &walk.folders {
         dir.create_dir_all(folder.relative()).map_err(|e| Error::file(&told(folder), &e))?;
     }

@@ -88,7 +88,6 @@ pub(super) fn answer(
     output: &mut dyn Output,
     taken: &mut u64,
 ) -> Result<(), Error> {
-    let what = named(path);
     let Some((folder, name)) = path.split() else {
         let line = "the root is a folder: add the file's name to the address";
         return Err(Error::new(Kind::WrongType, line));
@@ -100,7 +99,7 @@ pub(super) fn answer(
     let running = service.uploads.begin(path);
     let place = Place::new(dir, name)?;
     let mut waiting = Waiting::new();
-    let at = |e: Error| e.at(&format!("/{}", crate::error::shown(&folder.to_string())));
+    let at = |e: Error| if folder.is_root() { e } else { e.at(&named(&folder)) };
     let found = place.found(&mut |_| waiting.tell(&mut *output)).map_err(at)?;
     let whole = found.as_ref().is_some_and(|f| f.whole);
     let held = found.as_ref().map_or(nothing(), |f| f.held);
@@ -144,7 +143,6 @@ pub(super) fn answer(
         return Err(Error::protocol("fewer bytes than the file has"));
     }
     while_waiting(output, move || part.finish(&hash))?.map_err(at)?;
-    let _ = what;
     frames::send(output, &Frame::Done)
 }
 
