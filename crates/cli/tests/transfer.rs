@@ -18,6 +18,11 @@ impl Drop for Server {
     }
 }
 
+/// The same controller over both.
+fn with(scheme: &str) -> String {
+    format!("--protocol={scheme}+cubic")
+}
+
 /// A home of its own for every end, so that nobody's keys are touched.
 fn narrows(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
@@ -27,7 +32,7 @@ fn narrows(home: &Path) -> Command {
 
 fn serve(home: &Path, dir: &Path, flags: &[&str]) -> Server {
     let mut child = narrows(home)
-        .args(["serve", "--listen", "127.0.0.1:0"])
+        .args(["serve", "--listen", "127.0.0.1:0", "--protocol", "rrtp+cubic"])
         .args(flags)
         .arg(dir)
         .stdout(Stdio::piped())
@@ -93,21 +98,22 @@ fn a_file_and_a_folder_go_there_and_back_over_both_transports() {
     let server = serve(&homes.get("server"), &root, &["--allow-put"]);
     for scheme in ["tcp", "rrtp"] {
         let url = |path: &str| format!("{scheme}://{}/{path}", server.at);
-        let listed = succeeds(&client, &["ls", &url("")]);
+        let with = &with(scheme);
+        let listed = succeeds(&client, &["ls", &url(""), with]);
         assert!(listed.contains("d/") && listed.contains("3.0 MB"), "{listed}");
-        let json = succeeds(&client, &["get", &url("f"), "--json"]);
+        let json = succeeds(&client, &["get", &url("f"), "--json", with]);
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(json["bytes"], 3_000_000);
         assert_eq!(std::fs::read(client.join("f")).unwrap(), content);
-        assert!(succeeds(&client, &["get", &url("f")]).contains("already"));
-        succeeds(&client, &["get", &url("d/"), "-o", "copy"]);
+        assert!(succeeds(&client, &["get", &url("f"), with]).contains("already"));
+        succeeds(&client, &["get", &url("d/"), "-o", "copy", with]);
         assert_eq!(std::fs::read(client.join("copy/e/g")).unwrap(), b"deep");
-        succeeds(&client, &["put", "f", &url("put")]);
+        succeeds(&client, &["put", "f", &url("put"), with]);
         assert_eq!(std::fs::read(root.join("put")).unwrap(), content);
-        succeeds(&client, &["put", "copy", &url("back/")]);
+        succeeds(&client, &["put", "copy", &url("back/"), with]);
         assert_eq!(std::fs::read(root.join("back/e/g")).unwrap(), b"deep");
-        fails(&client, &["get", &url("none")], 1, "no such file");
-        fails(&client, &["get", &url("d")], 1, "/d/");
+        fails(&client, &["get", &url("none"), with], 1, "no such file");
+        fails(&client, &["get", &url("d"), with], 1, "/d/");
         for gone in ["put", "back/e/g"] {
             std::fs::remove_file(root.join(gone)).unwrap();
         }
@@ -128,29 +134,29 @@ fn keys_are_kept_compared_and_forgotten_and_lists_of_clients_kept_to() {
     let server = serve(&homes.get("server"), &root, &["--clients", list.to_str().unwrap()]);
     let stranger = homes.get("root");
     for scheme in ["tcp", "rrtp"] {
-        let url = format!("{scheme}://{}/f", server.at);
-        let first = run(&client, &["ls", &url]);
+        let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
+        let first = run(&client, &["ls", &url, with]);
         assert!(first.status.success(), "{}", text(&first.stderr));
         let met = text(&first.stderr);
         assert_eq!(met.contains("first meeting") && met.contains(&server.key), scheme == "tcp");
         let right = format!("{scheme}://{}@{}/f", server.key, server.at);
-        assert!(succeeds(&client, &["ls", &right]).contains('f'));
+        assert!(succeeds(&client, &["ls", &right, with]).contains('f'));
         let wrong = format!("{scheme}://{ours}@{}/f", server.at);
-        fails(&client, &["ls", &wrong], 1, "another");
+        fails(&client, &["ls", &wrong, with], 1, "another");
         // Somebody whose key is not on the list learns which one would have to be.
-        fails(&stranger, &["ls", &right], 1, succeeds(&stranger, &["key"]).trim());
-        fails(&client, &["put", "config/narrows/known_servers", &url], 1, "--allow-put");
+        fails(&stranger, &["ls", &right, with], 1, succeeds(&stranger, &["key"]).trim());
+        fails(&client, &["put", "config/narrows/known_servers", &url, with], 1, "--allow-put");
     }
     // Another server in its place.
     let known = client.join("config/narrows/known_servers");
     std::fs::write(&known, format!("{} {ours}\n", server.at)).unwrap();
     for scheme in ["tcp", "rrtp"] {
-        let url = format!("{scheme}://{}/f", server.at);
-        fails(&client, &["ls", &url], 1, &format!("narrows key --forget {}", server.at));
+        let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
+        fails(&client, &["ls", &url, with], 1, &format!("narrows key --forget {}", server.at));
     }
     assert!(succeeds(&client, &["key", "--forget", &server.at]).contains("forgotten"));
     fails(&client, &["key", "--forget", &server.at], 2, "not known");
-    let again = run(&client, &["ls", &format!("rrtp://{}/f", server.at)]);
+    let again = run(&client, &["ls", &format!("rrtp://{}/f", server.at), &with("rrtp")]);
     assert!(again.status.success() && text(&again.stderr).contains(&server.key));
 }
 
@@ -201,11 +207,11 @@ fn who_is_killed_goes_on_with_the_same_command() {
     std::fs::write(root.join("f"), &content).unwrap();
     let server = serve(&homes.get("server"), &root, &["--allow-put"]);
     for scheme in ["tcp", "rrtp"] {
-        let url = format!("{scheme}://{}/f", server.at);
+        let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
         let part = client.join(".f.narrows-part");
         let size = |p: &Path| std::fs::metadata(p).map_or(0, |m| m.len());
         let mut child = narrows(&client)
-            .args(["get", &url, "--limit", "8Mbit/s"])
+            .args(["get", &url, "--limit", "8Mbit/s", with])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -218,7 +224,7 @@ fn who_is_killed_goes_on_with_the_same_command() {
         assert!(!client.join("f").exists());
         let kept = size(&part);
         let json: serde_json::Value =
-            serde_json::from_str(&succeeds(&client, &["get", &url, "--json"])).unwrap();
+            serde_json::from_str(&succeeds(&client, &["get", &url, "--json", with])).unwrap();
         assert_eq!(json["resumed_from"], kept);
         assert_eq!(std::fs::read(client.join("f")).unwrap(), content);
         assert!(!part.exists());
@@ -227,7 +233,7 @@ fn who_is_killed_goes_on_with_the_same_command() {
         let put = format!("{scheme}://{}/p", server.at);
         let part = root.join(".p.narrows-part");
         let mut child = narrows(&client)
-            .args(["put", "f", &put, "--limit", "8Mbit/s"])
+            .args(["put", "f", &put, "--limit", "8Mbit/s", with])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -238,7 +244,7 @@ fn who_is_killed_goes_on_with_the_same_command() {
         child.kill().unwrap();
         child.wait().unwrap();
         let json: serde_json::Value =
-            serde_json::from_str(&succeeds(&client, &["put", "f", &put, "--json"])).unwrap();
+            serde_json::from_str(&succeeds(&client, &["put", "f", &put, "--json", with])).unwrap();
         assert!(json["resumed_from"].as_u64().unwrap() >= 500_000, "{json}");
         assert_eq!(std::fs::read(root.join("p")).unwrap(), content);
         std::fs::remove_file(client.join("f")).unwrap();

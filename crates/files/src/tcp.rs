@@ -101,7 +101,8 @@ impl Session for TcpSession {
             socket.set_congestion(name)?;
         }
         noise::client(socket, &self.identity, self.congestion.as_deref(), &self.accept)
-            .map_err(|e| e.at(&self.server))
+            // Who judges a key says whose.
+            .map_err(|e| if e.kind == Kind::WrongKey { e } else { e.at(&self.server) })
     }
 
     fn protocol(&self) -> String {
