@@ -19,8 +19,8 @@
 //! - beta from 0.05 doubling to 0.5 reduces within six epochs by ten times, whatever the excess was.
 //!   Ours returns to the product of bandwidth and smallest round trip at once.
 //!
-//! *Opening.* Four packets; the spacing of their acknowledgements is a first rate (S3's packet pair,
-//! section 3.7.1, is a pair). The second flight is the product of that rate and the round trip, at
+//! *Opening.* Four packets; the spacing of their acknowledgements is a first rate (in S3, section 3.2, two
+//! probe packets). The second flight is the product of that rate and the round trip, at
 //! most 64 packets; if it is 64, its own spacing must confirm the rate. Then a quarter more per round
 //! trip until a queue shows, or a round loses more than a tenth.
 //!
@@ -180,3 +180,6 @@ impl Controller for Rrtp {
         put("delivered", self.path.round_rate);
     }
 }
+
+#[cfg(test)]
+mod tests;
