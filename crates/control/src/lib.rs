@@ -20,6 +20,7 @@ mod fixed;
 mod jersey;
 mod rap;
 mod reno;
+mod rrtp;
 mod stpd;
 mod tear;
 mod tear_wireless;

@@ -1,6 +1,36 @@
 //! The carrier: packets whose numbers are never used again, when each may leave, what became of it,
 //! and what the controller is told. What the packets carry is the cargo's affair, so that a
 //! simulated stream and a real connection run the same machine.
+//!
+//! Loss detection, probes and repair are RFC 9002's, counted in packets: see `losses`.
+//! Controllers are told as TCP's sender tells them: `on_ack`, then `on_loss`, then a repair's end
+//! or begin, or a restart; fates come before. One `on_ack` is told for each packet that arrived,
+//! however many a report answers (RFC 9002 appendix B.5), so that a controller that counts
+//! acknowledgements grows alike with few reports; all of one report share its RTT and rate sample.
+//! FlightSize at a loss is what was sent from the lost packet on, as TCP's is.
+//!
+//! Two kinds of packets stand *aside*: they are neither paced nor in flight, and controllers do
+//! not learn of them. A *probe* (of the path's MTU) may be lost without meaning congestion; of a
+//! packet that carries reports only, nobody asks what became of it.
+
+mod delivery;
+mod losses;
+mod reports;
+
+use crate::endpoint::Counters;
+use crate::tcp::TcpConfig;
+use crate::tcp::rtt::RttEstimator;
+use delivery::{Delivery, Stamp};
+use losses::Found;
+use narrows_base::{Duration, Rate, Time};
+use narrows_control::{Allowance, Controller, Profile, Sent};
+use std::collections::VecDeque;
+
+pub use reports::{Heard, MARKS};
+
+/// Packets of unknown fate at most; beyond, the oldest count as lost, so that memory is bounded
+/// when nothing comes back.
+pub const MOST_PENDING: usize = 1 << 16;
 
 /// What packets carry, to the carrier.
 pub trait Cargo {
@@ -8,11 +38,385 @@ pub trait Cargo {
     type Load;
     /// Whether nothing waits, new or to be sent again.
     fn is_empty(&mut self) -> bool;
-    /// Whether nothing in flight would have to be repaired.
-    fn all_arrived(&self) -> bool;
+    /// Whether nothing in flight (`in_flight` packets) would have to be repaired.
+    fn all_arrived(&self, in_flight: u64) -> bool;
     /// A packet with this load arrived.
     fn arrived(&mut self, load: &Self::Load);
     /// A packet with this load counts as lost, or is put forward by a probe: what is still wanted of
     /// it must leave again; whether anything is.
     fn lost(&mut self, load: &Self::Load) -> bool;
+}
+
+/// How a carrier behaves.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CarrierConfig {
+    /// How far a paced sender that was late may catch up at once.
+    pub credit: Duration,
+    /// How long the receiver keeps a report back at most.
+    pub max_ack_delay: Duration,
+    /// The timeout before the first round-trip time is known; the longest timeout.
+    pub timer: TcpConfig,
+}
+
+/// Whether a packet may leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Permission {
+    /// Now. Either [`Carrier::sent`] follows at the same moment, or
+    /// [`Carrier::nothing_to_send`].
+    Now,
+    /// The pacer says: not before this time.
+    Paced(Time),
+    /// The window is full: not before something is heard.
+    WindowFull,
+}
+
+/// How a packet stands to the controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    /// In flight.
+    Counted,
+    /// Aside, its fate of interest to the cargo.
+    Probe,
+    /// Aside, its fate of interest to nobody.
+    Mute,
+}
+
+/// A packet whose fate is not told yet.
+#[derive(Clone, Debug)]
+struct Pending<L> {
+    sent: Time,
+    stamp: Stamp,
+    load: L,
+    bytes: u16,
+    standing: Standing,
+    arrived: bool,
+    marked: bool,
+    radio: bool,
+}
+
+/// The sending machine under a cargo.
+pub struct Carrier<C: Cargo> {
+    cargo: C,
+    controller: Box<dyn Controller>,
+    rtt: RttEstimator,
+    counters: Counters,
+    credit: Duration,
+    max_ack_delay: Duration,
+    own_timer: bool,
+    limit: Option<Rate>,
+    /// What the controller takes a byte for: its full packets' bytes per real full packet's.
+    scale: f64,
+    /// Next number.
+    next: u64,
+    /// Lowest number whose fate is not known; `pending` begins there.
+    unresolved: u64,
+    pending: VecDeque<Pending<C::Load>>,
+    /// Of these, the ones aside.
+    aside: u64,
+    /// Packets that neither arrived nor count as lost.
+    in_flight: u64,
+    /// One above the highest number that a report named.
+    reported: u64,
+    arrived: u64,
+    radio: u64,
+    marks: u32,
+    window_limited: bool,
+    /// One packet may leave whatever the window and the pacer say.
+    force: bool,
+    /// The last packet's due time and bits: the next is due when they are paced out.
+    paced: Option<(Time, f64)>,
+    /// When the packet that has permission was due.
+    due: Time,
+    timer: Time,
+    backoffs: u32,
+    round: u64,
+    round_end: u64,
+    delivery: Delivery,
+    /// The last round-trip time, and when the first was known.
+    latest: Duration,
+    first_rtt: Time,
+    last_sent: Time,
+    /// Next number when the window was last reduced, by losses and by marks.
+    cut_at: u64,
+    marks_cut_at: u64,
+    repairing: bool,
+    /// When the first of the packets lost without an arrival between them left.
+    run: Option<Time>,
+}
+
+impl<C: Cargo> Carrier<C> {
+    /// Before the first packet.
+    pub fn new(config: &CarrierConfig, controller: Box<dyn Controller>, cargo: C) -> Carrier<C> {
+        Carrier {
+            cargo,
+            own_timer: controller.keeps_own_timer(),
+            controller,
+            rtt: RttEstimator::new(&config.timer),
+            counters: Counters::default(),
+            credit: config.credit,
+            max_ack_delay: config.max_ack_delay,
+            limit: None,
+            scale: 1.0,
+            next: 0,
+            unresolved: 0,
+            pending: VecDeque::new(),
+            aside: 0,
+            in_flight: 0,
+            reported: 0,
+            arrived: 0,
+            radio: 0,
+            marks: 0,
+            window_limited: false,
+            force: false,
+            paced: None,
+            due: Time::ZERO,
+            timer: Time::NEVER,
+            backoffs: 0,
+            round: 0,
+            round_end: 0,
+            delivery: Delivery::new(),
+            latest: Duration::ZERO,
+            first_rtt: Time::NEVER,
+            last_sent: Time::ZERO,
+            cut_at: 0,
+            marks_cut_at: 0,
+            repairing: false,
+            run: None,
+        }
+    }
+
+    /// What it carries.
+    #[inline]
+    pub fn cargo(&self) -> &C {
+        &self.cargo
+    }
+    /// What it carries, to be filled.
+    #[inline]
+    pub fn cargo_mut(&mut self) -> &mut C {
+        &mut self.cargo
+    }
+    /// The controller, to be watched.
+    pub fn controller(&self) -> &dyn Controller {
+        &*self.controller
+    }
+    /// Counts since the start.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+    /// Packets sent that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
+    #[inline]
+    pub fn flight(&self) -> u64 {
+        self.in_flight
+    }
+    /// Packets known to have arrived.
+    pub fn acknowledged(&self) -> u64 {
+        self.arrived
+    }
+    /// Lost packets that the receiver took for the radio link's.
+    pub fn radio_losses(&self) -> u64 {
+        self.radio
+    }
+    /// Round-trip times.
+    #[inline]
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+    /// The next packet's number.
+    #[inline]
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+    /// The lowest number whose fate is not known: the ack of ack.
+    #[inline]
+    pub fn unresolved(&self) -> u64 {
+        self.unresolved
+    }
+    /// The highest number that a report named.
+    #[inline]
+    pub fn highest_reported(&self) -> Option<u64> {
+        self.reported.checked_sub(1)
+    }
+    /// Probe timeouts since something was heard.
+    pub fn backoffs(&self) -> u32 {
+        self.backoffs
+    }
+    /// Whether one packet may leave whatever the window and the pacer say.
+    #[inline]
+    pub fn is_forced(&self) -> bool {
+        self.force
+    }
+
+    /// A round-trip time from elsewhere (the handshake): timers know it, and it is no sample of
+    /// full packets.
+    pub fn know_rtt(&mut self, now: Time, rtt: Duration) {
+        self.rtt.observe(rtt);
+        self.rtt.forget_min();
+        self.latest = rtt;
+        self.first_rtt = self.first_rtt.min(now);
+    }
+    /// The path is another one: its round-trip times are not known.
+    pub fn forget_rtt(&mut self, timer: &TcpConfig) {
+        self.rtt = RttEstimator::new(timer);
+        self.latest = Duration::ZERO;
+        self.first_rtt = Time::NEVER;
+        self.backoffs = 0;
+    }
+    /// Never faster than this, whatever the controller says.
+    pub fn limit_rate(&mut self, most: Option<Rate>) {
+        self.limit = most;
+    }
+    /// A full packet has so many bytes, while the controller was built for `told`: all that it
+    /// says and hears of bytes is in proportion, so that its packets per second are right.
+    pub fn scale_bytes(&mut self, full: u32, told: u32) {
+        self.scale = f64::from(told.max(1)) / f64::from(full.max(1));
+    }
+    /// The path is another one, or better known.
+    pub fn on_profile(&mut self, now: Time, profile: &Profile) {
+        let rate = profile.rate.map(|r| Rate::from_bps_f64(r.as_bps() as f64 * self.scale));
+        self.controller.on_profile(now, &Profile { rate, ..*profile });
+    }
+    /// What the controller allows, in real bytes; its own limit on the rate is not in it.
+    pub fn allowance(&self) -> Allowance {
+        let a = self.controller.allowance();
+        let real = |r: Rate| Rate::from_bps_f64(r.as_bps() as f64 / self.scale);
+        Allowance { rate: a.rate.map(real), ..a }
+    }
+    /// The rate at which packets leave, if any is set.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        match (self.allowance().rate, self.limit) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Whether the next packet may leave now.
+    #[inline]
+    pub fn permission(&mut self, now: Time) -> Permission {
+        let allowance = self.controller.allowance();
+        let mut due = now;
+        if let Some((last, bits)) = self.paced {
+            // At the rate of now, not of when the last packet left: a raised rate counts at once.
+            if let Some(rate) = allowance.rate {
+                due = last + Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
+            }
+            if let Some(limit) = self.limit {
+                let bits = bits / self.scale;
+                let limited = last + Duration::from_secs_f64(bits / limit.as_bps().max(1) as f64);
+                if allowance.rate.is_none() || limited > due {
+                    due = limited;
+                    if due > now {
+                        // The path would carry more: no sample of it.
+                        self.delivery.nothing_to_send(self.in_flight);
+                    }
+                }
+            }
+            if due > now && !self.force {
+                return Permission::Paced(due);
+            }
+        }
+        // A float's cast saturates: an infinite window is u64::MAX.
+        if self.in_flight >= allowance.window as u64 && !self.force {
+            self.window_limited = true;
+            return Permission::WindowFull;
+        }
+        self.due = due;
+        Permission::Now
+    }
+
+    /// Permission was given and there is nothing to send.
+    #[inline]
+    pub fn nothing_to_send(&mut self) {
+        self.delivery.nothing_to_send(self.in_flight);
+        self.force = false;
+        self.window_limited = false;
+    }
+
+    /// A packet of so many bytes on the wire leaves now; `again` if it repeats what was lost.
+    #[inline]
+    pub fn sent(&mut self, now: Time, bytes: u32, load: C::Load, again: bool) {
+        let bytes = bytes.min(65_535);
+        let stamp = self.delivery.sent(now, self.in_flight == 0);
+        self.push(now, stamp, load, bytes, Standing::Counted);
+        self.force = false;
+        self.in_flight += 1;
+        self.last_sent = now;
+        self.counters.retransmissions += u64::from(again);
+        if self.pending.len() > MOST_PENDING {
+            self.forget_oldest(now);
+        }
+        if self.timer.is_never() {
+            self.arm(now);
+        }
+        let last_waiting = self.cargo.is_empty();
+        self.counters.sent += 1;
+        let told = self.scaled(bytes);
+        self.controller.on_sent(&Sent {
+            now,
+            bytes: told,
+            outstanding: self.in_flight,
+            retransmission: again,
+            last_waiting,
+        });
+        let earliest = Time::from_nanos(now.as_nanos().saturating_sub(self.credit.as_nanos()));
+        self.paced = Some((self.due.max(earliest), f64::from(told) * 8.0));
+    }
+
+    /// A packet leaves that stands aside; `probe` if the cargo wants to know what became of it.
+    pub fn sent_aside(&mut self, now: Time, bytes: u32, load: C::Load, probe: bool) {
+        let standing = if probe { Standing::Probe } else { Standing::Mute };
+        self.push(now, self.delivery.stamp(), load, bytes.min(65_535), standing);
+        self.aside += 1;
+        if self.pending.len() > MOST_PENDING {
+            self.forget_oldest(now);
+        }
+        self.drop_mute();
+    }
+
+    #[inline]
+    fn push(&mut self, now: Time, stamp: Stamp, load: C::Load, bytes: u32, standing: Standing) {
+        self.next += 1;
+        self.pending.push_back(Pending {
+            sent: now,
+            stamp,
+            load,
+            bytes: bytes as u16,
+            standing,
+            arrived: false,
+            marked: false,
+            radio: false,
+        });
+    }
+
+    #[inline]
+    fn scaled(&self, bytes: u32) -> u32 {
+        if self.scale == 1.0 { bytes } else { (f64::from(bytes) * self.scale) as u32 }
+    }
+
+    #[cold]
+    fn forget_oldest(&mut self, now: Time) {
+        let mut found = Found::default();
+        self.resolve_front(now, true, &mut found);
+        self.tell_losses(now, &found);
+    }
+
+    /// When [`on_due`](Carrier::on_due) is wanted; a tick of the controller not before `earliest`.
+    #[inline]
+    pub fn next_due(&self, earliest: Time) -> Time {
+        self.timer.min(self.controller.next_tick().max(earliest))
+    }
+
+    /// A due time has come: whether a probe's, so that something ought to leave.
+    pub fn on_due(&mut self, now: Time) -> bool {
+        let probe = now >= self.timer && self.on_timer(now);
+        if now >= self.controller.next_tick() {
+            self.controller.on_tick(now);
+        }
+        probe
+    }
+}
+
+impl<C: Cargo> std::fmt::Debug for Carrier<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Carrier({}..{}, {} in flight)", self.unresolved, self.next, self.in_flight)
+    }
 }

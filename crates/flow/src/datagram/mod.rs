@@ -1,7 +1,7 @@
 //! Our endpoint: packets whose numbers are never reused, and two kinds of cargo. *Media* (writes
 //! that expire, `waiting`): nothing is sent twice. A reliable *stream* (`stream`, `assembly`): what a
-//! lost packet carried is sent again in a new packet, as in QUIC. The carrier (`sender`,
-//! `receiver`: numbers, fates, pacing, what the controller is told) is the same.
+//! lost packet carried is sent again in a new packet, as in QUIC, by the [carrier](crate::carrier)
+//! that real connections run on, too.
 //!
 //! Numbers start at 0. Every data packet carries its send time, the sender half's advice, the
 //! stream offset of its bytes, and the *ack of ack*: below it, the sender knows every packet's fate.
@@ -15,14 +15,13 @@
 //!
 //! Media: a packet is lost when it is absent and the packet four numbers above it, or a later one,
 //! has arrived: a margin of three (S1 section 5.1.3). A stream's loss detection is RFC 9002's: see
-//! `sender/stream_mode.rs`; S4 asks for "selective acknowledgments and timeouts" and no more.
+//! `carrier/losses.rs`; S4 asks for "selective acknowledgments and timeouts" and no more.
 //!
 //! Not here yet, because it belongs to the connection and not to its controller: the handshake,
 //! encryption, several streams, flow control. So the first data packet needs no round trip before
 //! it, as in ns-2.
 
 mod assembly;
-mod delivery;
 mod stream;
 
 pub mod config;

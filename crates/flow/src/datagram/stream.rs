@@ -4,6 +4,7 @@
 //! ranges of bytes only, so that what a lost packet carried may leave in any later packet (RFC 9002
 //! section 2; RFC 9000 section 13.3).
 
+use crate::carrier::Cargo;
 use crate::ranges::Ranges;
 
 /// What a packet carries.
@@ -112,6 +113,27 @@ impl Outgoing {
             self.again.insert(from, to, |_, _| ());
         }
         piece.is_some()
+    }
+}
+
+impl Cargo for Outgoing {
+    type Load = Load;
+
+    #[inline]
+    fn is_empty(&mut self) -> bool {
+        Outgoing::is_empty(self)
+    }
+    #[inline]
+    fn all_arrived(&self, _: u64) -> bool {
+        Outgoing::all_arrived(self)
+    }
+    #[inline]
+    fn arrived(&mut self, load: &Load) {
+        Outgoing::arrived(self, load.offset, load.length);
+    }
+    #[inline]
+    fn lost(&mut self, load: &Load) -> bool {
+        self.send_again(load.offset, load.length)
     }
 }
 

@@ -1,6 +1,28 @@
 //! The streams of a connection at one end: bytes in order, both directions, flow control.
+//!
+//! What a stream is follows RFC 9000 sections 2 to 4, in the frames of `docs/rrtp.md`. A stream is
+//! forgotten when both of its directions are over; of the others only those with something to
+//! send stand in lists, so thousands of idle ones cost nothing. Memory is bounded by what this
+//! end's limits grant to the peer and by `send_buffer` for each stream.
 
-use narrows_wire::{Frame, FrameWriter};
+mod events;
+mod fates;
+mod fill;
+mod flow_control;
+mod incoming;
+mod open;
+mod queues;
+mod receive;
+mod send;
+
+use flow_control::{Credit, Window};
+use narrows_wire::Frame;
+use open::Stream;
+use queues::Queues;
+use std::collections::BTreeMap;
+
+/// A stream keeps a buffer of so many bytes while nothing is in it; greater ones are given back.
+const KEPT: usize = 1024;
 
 /// Which end of a connection this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,72 +124,155 @@ pub struct Violation {
 
 /// All streams of one end.
 #[derive(Debug)]
-pub struct Streams {}
+pub struct Streams {
+    side: Side,
+    send_buffer: usize,
+    /// Bytes of a stream that this end permits at first.
+    stream_window: u64,
+    /// Bytes of a stream that the peer permits at first.
+    stream_credit: u64,
+    /// Bytes of all streams: permitted to the peer, and by it.
+    window: Window,
+    credit: Credit,
+    /// Streams of both directions and of one: permitted to the peer, and by it.
+    theirs: [Window; 2],
+    ours: [Credit; 2],
+    /// An `open` got none.
+    wants_open: [bool; 2],
+    /// How many of the peer's streams `accept` has looked at.
+    accepted: [u64; 2],
+    map: BTreeMap<u64, Box<Stream>>,
+    queues: Queues,
+}
 
 impl Streams {
     /// None yet; `send_buffer` bounds what is written and not yet arrived, in bytes of each stream.
-    pub fn new(_side: Side, _ours: Limits, _send_buffer: usize) -> Streams {
-        unimplemented!()
+    pub fn new(side: Side, ours: Limits, send_buffer: usize) -> Streams {
+        let streams = |most: u64| Window::new(most.min(open::MOST));
+        Streams {
+            side,
+            send_buffer,
+            stream_window: ours.stream,
+            stream_credit: 0,
+            window: Window::new(ours.data),
+            credit: Credit::default(),
+            theirs: [streams(ours.both), streams(ours.one_way)],
+            ours: [Credit::default(), Credit::default()],
+            wants_open: [false; 2],
+            accepted: [0; 2],
+            map: BTreeMap::new(),
+            queues: Queues::default(),
+        }
     }
     /// What the peer permits at first (known after the handshake).
-    pub fn peer_permits(&mut self, _peers: Limits) {
-        unimplemented!()
-    }
-    /// A new stream, if the peer permits one more.
-    pub fn open(&mut self, _one_way: bool) -> Option<u64> {
-        unimplemented!()
-    }
-    /// The next stream that the peer opened.
-    pub fn accept(&mut self) -> Option<u64> {
-        unimplemented!()
+    pub fn peer_permits(&mut self, peers: Limits) {
+        self.credit.raise(peers.data);
+        self.stream_credit = peers.stream;
+        for stream in self.map.values_mut() {
+            if let Some(half) = &mut stream.send {
+                half.credit.raise(peers.stream);
+            }
+            self.queues.touch(stream);
+        }
+        self.on_max_streams(false, peers.both);
+        self.on_max_streams(true, peers.one_way);
     }
     /// Takes what there is room for; 0 if there is none.
-    pub fn write(&mut self, _id: u64, _data: &[u8]) -> Result<usize, StreamError> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// If the stream is not there or not in this direction, was finished or reset, or if the
+    /// peer wants no more.
+    pub fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, StreamError> {
+        let bound = self.send_buffer;
+        self.sending(id, |half| half.write(data, bound))
     }
     /// No more will be written.
-    pub fn finish(&mut self, _id: u64) -> Result<(), StreamError> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// As [`write`](Streams::write).
+    pub fn finish(&mut self, id: u64) -> Result<(), StreamError> {
+        self.sending(id, send::Sending::finish)
     }
-    /// Gives sending up.
-    pub fn reset(&mut self, _id: u64, _code: u64) -> Result<(), StreamError> {
-        unimplemented!()
+    /// Gives sending up. After [`finish`](Streams::finish) too, as long as not all has arrived.
+    ///
+    /// # Errors
+    /// If the stream is not there or not in this direction, or was reset.
+    pub fn reset(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
+        let code = code.min(narrows_wire::bytes::VARINT_MAX);
+        self.sending(id, |half| half.reset(code))
     }
-    /// Wants no more.
-    pub fn stop(&mut self, _id: u64, _code: u64) -> Result<(), StreamError> {
-        unimplemented!()
+    /// Wants no more: what waits to be read is dropped, and the peer asked to stop.
+    ///
+    /// # Errors
+    /// If the stream is not there or not in this direction, or if its end was read.
+    pub fn stop(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
+        let code = code.min(narrows_wire::bytes::VARINT_MAX);
+        let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
+        let half = stream.receive.as_mut().ok_or(StreamError::Unknown)?;
+        half.stop(code, &mut self.window)?;
+        self.settle(id);
+        Ok(())
     }
-    /// Reads in order.
-    pub fn read(&mut self, _id: u64, _into: &mut [u8]) -> Result<Read, StreamError> {
-        unimplemented!()
+    /// Reads in order. When [`Read::End`] or [`StreamError::Reset`] was given, this direction is
+    /// over; if the other is too, the stream is unknown from then on.
+    ///
+    /// # Errors
+    /// If the stream is not there or not in this direction, was stopped, or if the peer reset it.
+    pub fn read(&mut self, id: u64, into: &mut [u8]) -> Result<Read, StreamError> {
+        let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
+        let half = stream.receive.as_mut().ok_or(StreamError::Unknown)?;
+        let read = half.read(into, &mut self.window);
+        match read {
+            // Whoever takes a short read for the last one would not come back for the end.
+            Ok(Read::Bytes(_)) if half.only_end_left() => self.queues.readable(stream),
+            Ok(Read::Bytes(_)) if half.must_grant() => self.queues.touch(stream),
+            Ok(_) if !half.is_over() => {}
+            _ => self.settle(id),
+        }
+        read
     }
-    /// What happened since it was asked last.
-    pub fn event(&mut self) -> Option<StreamEvent> {
-        unimplemented!()
+
+    /// Does something to a sending half.
+    fn sending<R>(
+        &mut self,
+        id: u64,
+        act: impl FnOnce(&mut send::Sending) -> Result<R, StreamError>,
+    ) -> Result<R, StreamError> {
+        let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
+        let half = stream.send.as_mut().ok_or(StreamError::Unknown)?;
+        let done = act(half);
+        let over = half.is_over();
+        self.queues.touch(stream);
+        if over {
+            self.settle(id);
+        }
+        done
     }
-    /// Takes a frame of the peer; false if it is not about streams.
-    pub fn on_frame(&mut self, _frame: &Frame<'_>) -> Result<bool, Violation> {
-        unimplemented!()
+
+    /// After something happened to a stream: into the lists where it belongs, or forgotten.
+    fn settle(&mut self, id: u64) {
+        let Some(stream) = self.map.get_mut(&id) else { return };
+        self.queues.touch(stream);
+        if stream.is_over() {
+            self.queues.forget(stream);
+            self.map.remove(&id);
+            if !open::is_ours(self.side, id) {
+                self.theirs[open::way(id)].take(1);
+            }
+        }
     }
-    /// Whether [`fill`](Streams::fill) would write something.
-    pub fn has_something(&mut self) -> bool {
-        unimplemented!()
-    }
-    /// Writes frames while there is room, what must be sent again first; says what it wrote. Stream
-    /// data that would fill the packet goes last, without a length.
-    pub fn fill(&mut self, _writer: &mut FrameWriter<'_>, _wrote: &mut dyn FnMut(Piece)) {
-        unimplemented!()
-    }
-    /// A packet with this piece arrived.
-    pub fn arrived(&mut self, _piece: &Piece) {
-        unimplemented!()
-    }
-    /// A packet with this piece was lost; whether anything of it must leave again.
-    pub fn lost(&mut self, _piece: &Piece) -> bool {
-        unimplemented!()
-    }
-    /// Whether nothing sent still waits to be known as arrived.
+
+    /// Whether nothing sent still waits to be known as arrived. What was written and could not
+    /// leave yet does not count.
     pub fn all_arrived(&self) -> bool {
-        unimplemented!()
+        self.queues.busy == 0 && self.queues.said == 0
     }
 }
+
+#[cfg(test)]
+#[path = "streams_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "shuffle_tests.rs"]
+mod shuffle_tests;

@@ -43,6 +43,12 @@ impl Delivery {
         if first {
             (self.first_sent, self.delivered_time) = (now, now);
         }
+        self.stamp()
+    }
+
+    /// The present state, for a packet that does not count.
+    #[inline]
+    pub fn stamp(&self) -> Stamp {
         Stamp {
             delivered: self.delivered,
             delivered_time: self.delivered_time,

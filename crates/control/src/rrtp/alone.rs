@@ -1,0 +1,114 @@
+//! Alone.
+
+use super::{Mood, Rrtp};
+use crate::Ack;
+
+/// Rounds of a cycle: one probes, the others hold.
+const CYCLE: u32 = 8;
+/// How much more a probe sends; each that finds more doubles it.
+const PROBE: f64 = 0.15;
+const MOST_PROBE: f64 = 1.0;
+/// Room that the window leaves above the product.
+const ROOM_SECONDS: f64 = 0.004;
+/// … and no more than this share of the product, or a packet.
+const ROOM_SHARE: f64 = 0.1;
+/// A bandwidth that falls to so much of what it was is shared, or is another.
+const YIELDED: f64 = 0.8;
+/// Rounds with a queue that is not ours before the mood changes.
+const FOREIGN_ROUNDS: u32 = 2;
+
+#[derive(Debug, Default)]
+pub struct Alone {
+    phase: u32,
+    probe: f64,
+    before: f64,
+    foreign: u32,
+    /// Packets above the product.
+    room: f64,
+    phase_rounds: u32,
+    /// The bandwidth when the mood began, or the most since.
+    entered: f64,
+}
+
+impl Rrtp {
+    pub(super) fn begin_alone(&mut self) {
+        self.mood = Mood::Alone;
+        self.alone = Alone {
+            phase: 0,
+            probe: PROBE,
+            before: self.path.bandwidth(),
+            foreign: 0,
+            room: 6.0,
+            phase_rounds: 0,
+            entered: self.path.bandwidth(),
+        };
+    }
+
+    fn room(&self) -> f64 {
+        let room = (self.path.bandwidth() * ROOM_SECONDS).max(self.alone.room);
+        room.min((ROOM_SHARE * self.path.product()).max(1.0))
+    }
+
+    pub(super) fn alone_ack(&mut self, ack: &Ack, round: bool) {
+        if !round {
+            return;
+        }
+        let bandwidth = self.path.bandwidth();
+        let Some(base) = self.path.base() else { return };
+        let room = self.room();
+        let flooded = self.path.is_flooded();
+        let a = &mut self.alone;
+        let measured = a.phase;
+        a.entered = a.entered.max(bandwidth);
+        if flooded && measured <= 1 && a.phase_rounds > 3 {
+            // What the probe found was somebody's.
+            self.path.set_bandwidth(a.before);
+            self.window = self.path.product();
+            self.begin_contest(ack, false);
+            return;
+        }
+        a.phase_rounds += 1;
+        a.phase = (a.phase + 1) % CYCLE;
+        if a.phase == 2 {
+            // What the probe found is known a round later.
+            if bandwidth > a.before * (1.0 + 0.5 * a.probe) {
+                a.probe = (2.0 * a.probe).min(MOST_PROBE);
+                a.phase = 0;
+            } else {
+                a.probe = PROBE;
+            }
+        }
+        if a.phase == 0 {
+            a.before = bandwidth;
+        }
+        self.path.most_rate = if a.phase <= 2 { 1e12 } else { bandwidth };
+        // The probe's queue is gone two rounds later.
+        if measured >= 3 || measured == 0 {
+            let ours = 2.0 * room / bandwidth + base / 8.0 + 0.002;
+            if self.path.round_rtt > base + ours {
+                a.foreign += 1;
+            } else {
+                a.foreign = 0;
+            }
+            if a.foreign >= FOREIGN_ROUNDS || bandwidth < YIELDED * a.entered {
+                self.begin_contest(ack, true);
+            }
+        }
+    }
+
+    pub(super) fn alone_allowance(&self) -> (f64, Option<f64>) {
+        let bandwidth = self.path.bandwidth();
+        let Some(_) = self.path.base() else {
+            return (f64::MAX, Some(bandwidth));
+        };
+        let product = self.path.product();
+        match self.alone.phase {
+            0 => {
+                let gain = 1.0 + self.alone.probe;
+                (product * gain + self.room(), Some(bandwidth * gain))
+            }
+            2 => (product + 1.0, Some(bandwidth * 1.05)),
+            _ => (product + self.room(), Some(bandwidth * 1.05)),
+        }
+    }
+}

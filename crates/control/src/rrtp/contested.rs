@@ -1,0 +1,142 @@
+//! Contested.
+
+use super::{Mood, Rrtp};
+use crate::{Ack, Fate};
+use narrows_base::Time;
+
+const BACKOFF: f64 = 0.6;
+const CUT: f64 = 0.2;
+const FIRST_PROBE: u32 = 6;
+const LATEST_PROBE: u32 = 24;
+/// A rate that keeps so much when the window is cut is nobody else's.
+const ALONE: f64 = 0.95;
+
+const LEAST_CUT: f64 = 0.08;
+/// Rounds after a decrease before the rate is steady.
+const SETTLED: u32 = 2;
+/// Losses in a round that are not the radio's even before it is known who is there.
+const SEVERAL: f64 = 3.0;
+const SEVERAL_SHARE: f64 = 0.03;
+/// A round whose smallest round trip is within this share of the smallest met no queue.
+const EMPTY: f64 = 0.03;
+/// After so many in a row the window grows by a quarter a round: nobody contests.
+const EMPTY_ROUNDS: u32 = 2;
+const REFILL: f64 = 0.25;
+/// So many probes in a row must say so.
+const PASSES: u32 = 2;
+
+#[derive(Debug, Default)]
+pub struct Contest {
+    /// When the packet that caused the last decrease... packets that left before count for it.
+    cut_at: Option<Time>,
+    rounds: u32,
+    wait: u32,
+    /// Rounds of a probe that have passed; 0 if none runs.
+    probing: u32,
+    /// The rate before, and by how much the window is cut.
+    rate: f64,
+    cut: f64,
+    last_rate: f64,
+    passed: u32,
+    since_cut: u32,
+    /// Rounds without a queue, in a row.
+    empty: u32,
+    /// Nobody else was seen yet.
+    asking: bool,
+}
+
+impl Rrtp {
+    /// From now on somebody else may be there; with `ask` it is found out at once.
+    pub(super) fn begin_contest(&mut self, ack: &Ack, ask: bool) {
+        let now_window = (ack.outstanding as f64).max(2.0);
+        if self.mood == Mood::Alone {
+            self.window = self.window.clamp(now_window, 2.0 * now_window);
+        }
+        self.path.most_rate = 1e12;
+        self.mood = Mood::Contested;
+        let wait = self.contest.wait.clamp(FIRST_PROBE, LATEST_PROBE);
+        self.contest = Contest { wait, cut_at: self.contest.cut_at, ..Contest::default() };
+        if ask {
+            (self.contest.rounds, self.contest.since_cut) = (wait, SETTLED);
+            self.contest.asking = true;
+            self.contest.last_rate = self.path.round_rate;
+        }
+    }
+
+    pub(super) fn congestion_loss(&mut self, fate: &Fate) {
+        if self.mood != Mood::Contested || self.contest.cut_at.is_some_and(|at| fate.sent <= at) {
+            return;
+        }
+        // Between two questions a single loss may be the radio's.
+        let several = SEVERAL + SEVERAL_SHARE * self.window;
+        if self.contest.asking && (self.path.lost_now() as f64) < several {
+            return;
+        }
+        self.contest.asking = false;
+        self.contest.cut_at = Some(fate.now);
+        self.window = (self.window * BACKOFF).max(1.0);
+        self.contest.probing = 0;
+        self.contest.since_cut = 0;
+    }
+
+    pub(super) fn contested_ack(&mut self, ack: &Ack, round: bool) {
+        if ack.window_limited && ack.newly_delivered > 0 {
+            let fresh = ack.newly_delivered as f64;
+            self.window += if self.contest.empty >= EMPTY_ROUNDS {
+                (REFILL * fresh).max(fresh / self.window.max(1.0))
+            } else {
+                fresh / self.window.max(1.0)
+            };
+        }
+        if !round {
+            return;
+        }
+        let Some(base) = self.path.base() else { return };
+        let c = &mut self.contest;
+        let empty = self.path.round_max_rtt <= base * (1.0 + EMPTY);
+        c.empty = if empty { c.empty + 1 } else { 0 };
+        let rate = self.path.round_rate;
+        match c.probing {
+            0 => {
+                c.rounds += 1;
+                c.since_cut += 1;
+                let ours = 1.0 - base / self.path.round_rtt;
+                let cut = (0.8 * ours).min(CUT);
+                let packets = self.window.floor() - (self.window * (1.0 - cut)).floor();
+                let settled = c.since_cut >= SETTLED && cut >= LEAST_CUT;
+                if c.rounds >= c.wait && settled && packets >= 1.0 && self.window >= 3.0 {
+                    c.probing = 1;
+                    c.rate = 0.5 * (rate + c.last_rate);
+                    c.cut = cut;
+                }
+                c.last_rate = rate;
+            }
+            1 => c.probing = 2,
+            _ => {
+                c.probing = 0;
+                c.rounds = 0;
+                let kept = rate / c.rate.max(1e-9);
+                if kept <= ALONE || self.path.round_rtt <= base * 1.02 {
+                    c.wait = (c.wait * 2).min(LATEST_PROBE);
+                    c.passed = 0;
+                    c.asking = false;
+                    return;
+                }
+                c.passed += 1;
+                // Once more, a few rounds later.
+                c.rounds = c.wait.saturating_sub(2);
+                if c.passed >= PASSES {
+                    c.wait = FIRST_PROBE;
+                    self.path.set_bandwidth(rate.max(c.rate));
+                    self.begin_alone();
+                }
+            }
+        }
+    }
+
+    pub(super) fn contested_allowance(&self) -> (f64, Option<f64>) {
+        let cut = if self.contest.probing > 0 { 1.0 - self.contest.cut } else { 1.0 };
+        let window = self.window * cut;
+        (window, Some(1.25 * self.window.max(2.0) / self.path.rtt.max(1e-6)))
+    }
+}

@@ -1,0 +1,128 @@
+//! The opening: a small flight whose spacing tells the rate, a train that verifies it, and a climb
+//! until a queue shows.
+
+use super::{Mood, Rrtp};
+use crate::Ack;
+use narrows_base::Time;
+
+/// A first flight's rate may lead to so many packets in the second.
+const JUMP: f64 = 64.0;
+/// What a round of the climb adds, where a train told the rate and where not.
+const CLIMB: f64 = 1.25;
+const BLIND_CLIMB: f64 = 2.0;
+/// A round trip above the smallest by this share is a queue.
+const RISEN: f64 = 0.1;
+const RISEN_ACKS: u32 = 8;
+/// A train that arrives at less than this share of its rate shows that the rate is not there.
+const TRAIN: f64 = 0.6;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Stage {
+    /// The first flight is out.
+    #[default]
+    First,
+    /// The train is out.
+    Train,
+    Climb,
+}
+
+#[derive(Debug, Default)]
+pub struct Opening {
+    stage: Stage,
+    /// When the first acknowledgement of a flight or train came, and how many since.
+    first: Option<Time>,
+    since: f64,
+    /// Packets per second.
+    estimate: f64,
+    /// Factor per round of the climb.
+    climb: f64,
+    /// Round trips above [`RISEN`] in a row.
+    high: u32,
+}
+
+impl Opening {
+    /// After a restart: no train.
+    pub fn again() -> Opening {
+        Opening { stage: Stage::Climb, climb: BLIND_CLIMB, ..Opening::default() }
+    }
+}
+
+impl Rrtp {
+    /// The rate at which what follows the first acknowledgement came, once `enough` did.
+    fn dispersion(&mut self, ack: &Ack, enough: f64) -> Option<f64> {
+        let o = &mut self.opening;
+        let Some(first) = o.first else {
+            o.first = Some(ack.now);
+            return None;
+        };
+        o.since += ack.newly_delivered as f64;
+        let span = ack.now.since(first).as_secs_f64();
+        (o.since >= enough && span > 0.0).then(|| o.since / span)
+    }
+
+    fn climb(&mut self, factor: f64) {
+        self.opening.stage = Stage::Climb;
+        self.opening.climb = factor;
+    }
+
+    pub(super) fn opening_ack(&mut self, ack: &Ack, round: bool) {
+        let base = self.path.base().unwrap_or(0.0);
+        match self.opening.stage {
+            Stage::First => {
+                if let Some(rate) = self.dispersion(ack, self.first_flight - 1.0) {
+                    self.opening.estimate = rate;
+                    (self.opening.first, self.opening.since) = (None, 0.0);
+                    if rate * base > JUMP {
+                        self.opening.stage = Stage::Train;
+                        self.window = JUMP;
+                    } else {
+                        self.window = self.window.max(rate * base);
+                        self.climb(CLIMB);
+                    }
+                } else if self.path.rounds > 1 {
+                    // Too few came to tell.
+                    self.climb(BLIND_CLIMB);
+                }
+            }
+            Stage::Train => {
+                // A train's first acknowledgement begins a round.
+                if self.opening.first.is_none() && !round {
+                    return;
+                }
+                if let Some(rate) = self.dispersion(ack, JUMP - 8.0) {
+                    if rate > TRAIN * self.opening.estimate {
+                        self.window = self.window.max(rate.min(self.opening.estimate) * base);
+                        self.climb(CLIMB);
+                    } else {
+                        self.climb(BLIND_CLIMB);
+                    }
+                } else if round && self.opening.first.is_some_and(|f| f < ack.now) {
+                    self.climb(BLIND_CLIMB);
+                }
+            }
+            Stage::Climb => {
+                let high = self.path.rtt > base * (1.0 + RISEN);
+                self.opening.high = if high { self.opening.high + 1 } else { 0 };
+                if self.opening.high >= RISEN_ACKS || (round && self.path.is_flooded()) {
+                    self.begin_contest(ack, true);
+                    return;
+                }
+                if ack.window_limited {
+                    let share = ack.newly_delivered as f64 / self.window.max(1.0);
+                    self.window += (self.opening.climb - 1.0) * share * self.window;
+                }
+            }
+        }
+    }
+
+    pub(super) fn opening_allowance(&self) -> (f64, Option<f64>) {
+        debug_assert!(self.mood == Mood::Opening);
+        let o = &self.opening;
+        let rate = match o.stage {
+            Stage::First => None,
+            Stage::Train => Some(o.estimate),
+            Stage::Climb => (self.path.rtt > 0.0).then(|| 1.25 * self.window / self.path.rtt),
+        };
+        (self.window, rate)
+    }
+}

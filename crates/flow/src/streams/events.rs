@@ -1,0 +1,31 @@
+//! What the application is told.
+
+use super::{StreamEvent, Streams};
+
+impl Streams {
+    /// What happened since it was asked last.
+    pub fn event(&mut self) -> Option<StreamEvent> {
+        if self.queues.opened > 0 {
+            self.queues.opened -= 1;
+            return Some(StreamEvent::Opened);
+        }
+        let event = self.queues.events.pop_front()?;
+        match event {
+            StreamEvent::Readable(id) => {
+                if let Some(stream) = self.map.get_mut(&id) {
+                    stream.readable_told = false;
+                }
+            }
+            StreamEvent::Writable(id) => {
+                if let Some(stream) = self.map.get_mut(&id) {
+                    stream.writable_told = false;
+                }
+            }
+            _ => {}
+        }
+        if self.queues.events.is_empty() && self.queues.events.capacity() > 64 {
+            self.queues.events = Default::default();
+        }
+        Some(event)
+    }
+}

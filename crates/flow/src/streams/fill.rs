@@ -1,0 +1,284 @@
+//! Filling packets: what is not data first, then what was lost, then new data, stream by stream in
+//! turn.
+
+use super::open::Stream;
+use super::queues::Queues;
+use super::{Frame, Piece, Streams};
+use narrows_wire::FrameWriter;
+use std::collections::VecDeque;
+
+/// With less room than this for its data, a piece that is longer waits for the next packet, unless
+/// this one is empty.
+const LEAST: usize = 32;
+
+impl Streams {
+    /// Whether [`fill`](Streams::fill) would write something.
+    pub fn has_something(&mut self) -> bool {
+        if self.window.is_pending()
+            || self.theirs.iter().any(|t| t.is_pending())
+            || (0..2).any(|way| self.must_say_streams_blocked(way))
+        {
+            return true;
+        }
+        let Streams { map, queues, credit, .. } = self;
+        let Queues { control, again, fresh, .. } = queues;
+        settle_front(control, |id| {
+            let stream = map.get_mut(id)?;
+            stream.in_control = stream.must_control();
+            stream.in_control.then_some(())
+        }) || settle_front(again, |id| {
+            let stream = map.get_mut(id)?;
+            stream.in_again = stream.send.as_mut()?.next_again().is_some();
+            stream.in_again.then_some(())
+        }) || (credit.room() > 0 || credit.must_say())
+            && settle_front(fresh, |id| {
+                let stream = map.get_mut(id)?;
+                stream.in_fresh = stream.send.as_mut()?.next_new().is_some();
+                stream.in_fresh.then_some(())
+            })
+    }
+
+    /// Writes frames while there is room, what must be sent again first; says what it wrote. Stream
+    /// data that would fill the packet goes last, without a length.
+    pub fn fill(&mut self, writer: &mut FrameWriter<'_>, wrote: &mut dyn FnMut(Piece)) {
+        let mut said = 0;
+        let _ = self.fill_all(writer, &mut |piece| {
+            said += usize::from(!matches!(piece, Piece::Stream { .. } | Piece::Reset(_)));
+            wrote(piece);
+        });
+        self.queues.said += said;
+    }
+
+    /// `None` when the packet is full.
+    fn fill_all(
+        &mut self,
+        writer: &mut FrameWriter<'_>,
+        wrote: &mut dyn FnMut(Piece),
+    ) -> Option<()> {
+        let before = writer.len();
+        self.fill_limits(writer, wrote)?;
+        self.fill_control(writer, wrote)?;
+        self.fill_again(writer, wrote, before)?;
+        self.fill_fresh(writer, wrote, before)?;
+        // Now it is known whether the connection's limit is in the way.
+        if self.credit.must_say() && !self.queues.fresh.is_empty() {
+            writer.frame(&Frame::Blocked { at: self.credit.most() }).ok()?;
+            self.credit.said();
+            wrote(Piece::Blocked);
+        }
+        Some(())
+    }
+
+    fn must_say_streams_blocked(&self, way: usize) -> bool {
+        self.wants_open[way] && self.ours[way].must_say()
+    }
+
+    fn fill_limits(
+        &mut self,
+        writer: &mut FrameWriter<'_>,
+        wrote: &mut dyn FnMut(Piece),
+    ) -> Option<()> {
+        if self.window.is_pending() {
+            let most = self.window.offer();
+            writer.frame(&Frame::MaxData(most)).ok()?;
+            self.window.told(most);
+            wrote(Piece::MaxData);
+        }
+        for way in 0..2 {
+            let one_way = way == 1;
+            if self.theirs[way].is_pending() {
+                let most = self.theirs[way].offer().min(super::open::MOST);
+                writer.frame(&Frame::MaxStreams { one_way, most }).ok()?;
+                self.theirs[way].told(most);
+                wrote(Piece::MaxStreams(one_way));
+            }
+            if self.must_say_streams_blocked(way) {
+                let at = self.ours[way].most();
+                writer.frame(&Frame::StreamsBlocked { one_way, at }).ok()?;
+                self.ours[way].said();
+                wrote(Piece::Blocked);
+            }
+        }
+        Some(())
+    }
+
+    fn fill_control(
+        &mut self,
+        writer: &mut FrameWriter<'_>,
+        wrote: &mut dyn FnMut(Piece),
+    ) -> Option<()> {
+        while let Some(id) = self.queues.control.front() {
+            if let Some(stream) = self.map.get_mut(id) {
+                let full = control(stream, writer, wrote).is_none();
+                stream.in_control = full;
+                self.queues.touch(stream);
+                if full {
+                    return None;
+                }
+            }
+            self.queues.control.pop_front();
+        }
+        Some(())
+    }
+
+    fn fill_again(
+        &mut self,
+        writer: &mut FrameWriter<'_>,
+        wrote: &mut dyn FnMut(Piece),
+        before: usize,
+    ) -> Option<()> {
+        let Streams { map, queues, .. } = self;
+        while let Some(id) = queues.again.front() {
+            if let Some(stream) = map.get_mut(id) {
+                let (mut any, mut full) = (false, false);
+                while let Some((from, to)) = stream.send.as_mut().and_then(|s| s.next_again()) {
+                    let Some(end) = put(stream, from, to, writer, wrote, before) else {
+                        full = true;
+                        break;
+                    };
+                    any = true;
+                    if let Some(half) = &mut stream.send {
+                        half.left_again(end);
+                    }
+                }
+                stream.in_again = full;
+                queues.touch(stream);
+                if full {
+                    return turn(&mut queues.again, any);
+                }
+            }
+            queues.again.pop_front();
+        }
+        Some(())
+    }
+
+    fn fill_fresh(
+        &mut self,
+        writer: &mut FrameWriter<'_>,
+        wrote: &mut dyn FnMut(Piece),
+        before: usize,
+    ) -> Option<()> {
+        let Streams { map, queues, credit, .. } = self;
+        while let Some(id) = queues.fresh.front() {
+            if let Some(stream) = map.get_mut(id) {
+                let (mut any, mut full) = (false, false);
+                while let Some((from, to)) = stream.send.as_ref().and_then(|s| s.next_new()) {
+                    let to = to.min(from + credit.room());
+                    if from == to {
+                        // Without credit it stays where it is.
+                        queues.touch(stream);
+                        return Some(());
+                    }
+                    let Some(end) = put(stream, from, to, writer, wrote, before) else {
+                        full = true;
+                        break;
+                    };
+                    any = true;
+                    credit.spend(end - from);
+                    if let Some(half) = &mut stream.send {
+                        half.left_new(end - from);
+                    }
+                }
+                stream.in_fresh = full;
+                // It may wait at its own limit now, or have its end left to say.
+                queues.touch(stream);
+                if full {
+                    return turn(&mut queues.fresh, any);
+                }
+            }
+            queues.fresh.pop_front();
+        }
+        Some(())
+    }
+}
+
+/// After a full packet: who wrote something lets the next one begin.
+fn turn(list: &mut VecDeque<u64>, any: bool) -> Option<()> {
+    if any {
+        list.rotate_left(1);
+    }
+    None
+}
+
+/// Drops entries out of date from the front; whether one is left that is not.
+fn settle_front(list: &mut VecDeque<u64>, mut valid: impl FnMut(&u64) -> Option<()>) -> bool {
+    while let Some(id) = list.front() {
+        if valid(id).is_some() {
+            return true;
+        }
+        list.pop_front();
+    }
+    false
+}
+
+fn control(
+    stream: &mut Stream,
+    writer: &mut FrameWriter<'_>,
+    wrote: &mut dyn FnMut(Piece),
+) -> Option<()> {
+    let id = stream.id;
+    if let Some(half) = &mut stream.receive {
+        if half.must_stop()
+            && let Some(code) = half.stop
+        {
+            writer.frame(&Frame::Stop { id, code }).ok()?;
+            half.stop = None;
+            wrote(Piece::Stop(id));
+        }
+        if half.must_grant() {
+            let most = half.window.offer();
+            writer.frame(&Frame::MaxStream { id, most }).ok()?;
+            half.window.told(most);
+            wrote(Piece::MaxStream(id));
+        }
+    }
+    if let Some(half) = &mut stream.send {
+        if let Some((code, size)) = half.must_reset() {
+            writer.frame(&Frame::ResetStream { id, code, size }).ok()?;
+            half.reset_left();
+            wrote(Piece::Reset(id));
+        }
+        if half.must_say_blocked() {
+            let at = half.credit.most();
+            writer.frame(&Frame::StreamBlocked { id, at }).ok()?;
+            half.credit.said();
+            wrote(Piece::Blocked);
+        }
+    }
+    Some(())
+}
+
+/// Writes a piece as far as it fits, up to the offset returned; `before` is what the packet held when filling began.
+#[inline]
+fn put(
+    stream: &Stream,
+    from: u64,
+    to: u64,
+    writer: &mut FrameWriter<'_>,
+    wrote: &mut dyn FnMut(Piece),
+    before: usize,
+) -> Option<u64> {
+    let Some(half) = &stream.send else { return None };
+    let id = stream.id;
+    let room = writer.stream_room(id, from);
+    let bytes = half.bytes(from, to);
+    let crowded = room < bytes.len().min(LEAST) && writer.len() > before;
+    if crowded || room == 0 && !bytes.is_empty() {
+        return None;
+    }
+    // A length is needed if others may follow.
+    let length = narrows_wire::bytes::varint_len(bytes.len() as u64);
+    let data = bytes.get(..room).unwrap_or(bytes);
+    let end = from + data.len() as u64;
+    let fin = half.ends_at(end);
+    let done = if bytes.len() + length <= room {
+        writer.frame(&Frame::Stream { id, offset: from, fin, data })
+    } else {
+        writer.last_stream(id, from, fin, data)
+    };
+    if done.is_err() {
+        return None;
+    }
+    wrote(Piece::Stream { id, offset: from, length: data.len() as u32, fin });
+    Some(end)
+}

@@ -1,0 +1,148 @@
+//! Ids, opening and finding streams.
+
+use super::receive::Receiving;
+use super::send::Sending;
+use super::{Side, StreamEvent, Streams, Violation};
+
+/// Most streams of a kind: ids are at most 2^62 - 1, and two bits of them tell the kind.
+pub(super) const MOST: u64 = 1 << 60;
+
+/// A stream at this end; a direction that it has not is `None`.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub id: u64,
+    pub send: Option<Sending>,
+    pub receive: Option<Receiving>,
+    /// In which lists it stands.
+    pub in_control: bool,
+    pub in_again: bool,
+    pub in_fresh: bool,
+    pub is_counted: bool,
+    /// An event waits to be taken.
+    pub readable_told: bool,
+    pub writable_told: bool,
+}
+
+impl Stream {
+    /// Whether frames other than data wait.
+    #[inline]
+    pub fn must_control(&self) -> bool {
+        let receive = self.receive.as_ref().is_some_and(|r| r.must_grant() || r.must_stop());
+        receive || {
+            let half = self.send.as_ref();
+            half.is_some_and(|s| s.must_reset().is_some() || s.must_say_blocked())
+        }
+    }
+    pub fn is_over(&self) -> bool {
+        self.send.as_ref().is_none_or(Sending::is_over)
+            && self.receive.as_ref().is_none_or(Receiving::is_over)
+    }
+}
+
+/// Which direction of a stream a frame is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Direction {
+    /// What the peer sends.
+    In,
+    /// What this end sends.
+    Out,
+}
+
+#[inline]
+pub(super) fn is_ours(side: Side, id: u64) -> bool {
+    (id & 1 == 1) == (side == Side::Server)
+}
+/// 0 both directions, 1 one.
+#[inline]
+pub(super) fn way(id: u64) -> usize {
+    (id >> 1 & 1) as usize
+}
+
+impl Streams {
+    /// A new stream, if the peer permits one more. Otherwise an event tells when it does.
+    pub fn open(&mut self, one_way: bool) -> Option<u64> {
+        let way = usize::from(one_way);
+        let ours = &mut self.ours[way];
+        if ours.room() == 0 {
+            self.wants_open[way] = true;
+            return None;
+        }
+        let side = u64::from(self.side == Side::Server);
+        let id = ours.used() << 2 | (way as u64) << 1 | side;
+        ours.spend(1);
+        self.insert(id);
+        Some(id)
+    }
+    /// The next stream that the peer opened.
+    pub fn accept(&mut self) -> Option<u64> {
+        let peer = u64::from(self.side == Side::Client);
+        for way in 0..2 {
+            while self.accepted[way] < self.theirs[way].came() {
+                let id = self.accepted[way] << 2 | (way as u64) << 1 | peer;
+                self.accepted[way] += 1;
+                // It may be over already, known by its events.
+                if self.map.contains_key(&id) {
+                    return Some(id);
+                }
+            }
+        }
+        None
+    }
+
+    fn insert(&mut self, id: u64) {
+        let (ours, one_way) = (is_ours(self.side, id), way(id) == 1);
+        let stream = Stream {
+            id,
+            send: (ours || !one_way).then(|| Sending::new(self.stream_credit)),
+            receive: (!ours || !one_way).then(|| Receiving::new(self.stream_window)),
+            in_control: false,
+            in_again: false,
+            in_fresh: false,
+            is_counted: false,
+            readable_told: false,
+            writable_told: false,
+        };
+        self.map.insert(id, Box::new(stream));
+    }
+
+    /// Makes sure that a frame may be about this stream: opens it if that is the peer's to do.
+    pub(super) fn admit(&mut self, id: u64, direction: Direction) -> Result<(), Violation> {
+        let ours = is_ours(self.side, id);
+        if way(id) == 1 && ours == (direction == Direction::In) {
+            return Err(Violation { code: 3, why: "a frame about a direction that is not there" });
+        }
+        let (n, way) = (id >> 2, way(id));
+        if ours {
+            if n >= self.ours[way].used() {
+                return Err(Violation { code: 3, why: "a frame about a stream not opened yet" });
+            }
+            return Ok(());
+        }
+        let theirs = &mut self.theirs[way];
+        if n >= theirs.granted() {
+            return Err(Violation { code: 2, why: "more streams than the limits permit" });
+        }
+        let first = theirs.came();
+        if n >= first {
+            // Ids are used in order, so those below are open too.
+            theirs.come(n + 1 - first);
+            self.queues.opened += n + 1 - first;
+            for k in first..=n {
+                self.insert(k << 2 | id & 3);
+            }
+        }
+        Ok(())
+    }
+
+    /// The peer permits so many streams.
+    pub(super) fn on_max_streams(&mut self, one_way: bool, most: u64) {
+        let way = usize::from(one_way);
+        let more = self.ours[way].raise(most.min(MOST));
+        if more && self.wants_open[way] {
+            self.wants_open[way] = false;
+            if !self.queues.events.contains(&StreamEvent::MayOpen) {
+                self.queues.events.push_back(StreamEvent::MayOpen);
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Which streams have something to send, and what the application must hear.
+
+use super::StreamEvent;
+use super::open::Stream;
+use std::collections::VecDeque;
+
+/// Every stream is at most once in each list; a flag of the stream says so. An entry may be out of
+/// date: whoever takes it looks.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    /// Something other than data.
+    pub control: VecDeque<u64>,
+    /// Lost data, or an end alone: what needs no credit.
+    pub again: VecDeque<u64>,
+    /// New data that the stream's own limit permits.
+    pub fresh: VecDeque<u64>,
+    /// At most one of a kind for each stream.
+    pub events: VecDeque<StreamEvent>,
+    /// Streams opened by the peer that no event told yet.
+    pub opened: u64,
+    /// Streams of which data, an end or a reset left and is not known to have arrived.
+    pub busy: usize,
+    /// Other pieces of unknown fate.
+    pub said: usize,
+}
+
+impl Queues {
+    /// Into the lists where it belongs.
+    #[inline]
+    pub fn touch(&mut self, stream: &mut Stream) {
+        let must = stream.must_control();
+        enter(&mut self.control, &mut stream.in_control, stream.id, must);
+        let Some(half) = &stream.send else { return };
+        let (again, fresh, busy) = (half.may_again(), half.next_new().is_some(), half.is_busy());
+        enter(&mut self.again, &mut stream.in_again, stream.id, again);
+        enter(&mut self.fresh, &mut stream.in_fresh, stream.id, fresh);
+        if busy != stream.is_counted {
+            stream.is_counted = busy;
+            self.busy = if busy { self.busy + 1 } else { self.busy.saturating_sub(1) };
+        }
+    }
+
+    /// Out of all lists. Rarely is it in one: what is over has nothing to send.
+    pub fn forget(&mut self, stream: &Stream) {
+        let leave = |list: &mut VecDeque<u64>, is_in: bool| {
+            if is_in {
+                list.retain(|id| *id != stream.id);
+            }
+        };
+        leave(&mut self.control, stream.in_control);
+        leave(&mut self.again, stream.in_again);
+        leave(&mut self.fresh, stream.in_fresh);
+        if stream.is_counted {
+            self.busy = self.busy.saturating_sub(1);
+        }
+        if stream.readable_told {
+            self.events.retain(|e| *e != StreamEvent::Readable(stream.id));
+        }
+    }
+
+    /// There is something to read.
+    #[inline]
+    pub fn readable(&mut self, stream: &mut Stream) {
+        if !stream.readable_told {
+            stream.readable_told = true;
+            self.events.push_back(StreamEvent::Readable(stream.id));
+        }
+    }
+    /// There is room, or the peer wants no more.
+    pub fn writable(&mut self, stream: &mut Stream) {
+        if !stream.writable_told {
+            stream.writable_told = true;
+            self.events.push_back(StreamEvent::Writable(stream.id));
+        }
+    }
+}
+
+#[inline]
+fn enter(list: &mut VecDeque<u64>, is_in: &mut bool, id: u64, must: bool) {
+    if must && !*is_in {
+        *is_in = true;
+        list.push_back(id);
+    }
+}

@@ -1,0 +1,280 @@
+//! The sending half of a stream: bytes written are kept until they arrived; what was lost leaves
+//! again, in whatever packet comes next.
+
+use super::flow_control::Credit;
+use super::{KEPT, StreamError};
+use crate::ranges::Ranges;
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+pub(super) struct Sending {
+    /// Bytes from `base` on: not all arrived, or not sent.
+    buffer: VecDeque<u8>,
+    /// All below arrived.
+    base: u64,
+    /// What arrived above it.
+    arrived: Ranges,
+    /// What must leave again; parts of it may have arrived since.
+    lost: Ranges,
+    /// `used` is the next new byte's offset.
+    pub credit: Credit,
+    finished: bool,
+    fin_sent: bool,
+    fin_arrived: bool,
+    /// The code with which sending was given up.
+    reset: Option<u64>,
+    reset_sent: bool,
+    reset_arrived: bool,
+    /// The code with which the peer wants no more.
+    stopped: Option<u64>,
+    /// The application gave it up itself or knows that the peer stopped it.
+    told: bool,
+    /// A write took less than all.
+    wants_room: bool,
+}
+
+impl Sending {
+    pub fn new(most: u64) -> Sending {
+        Sending {
+            buffer: VecDeque::new(),
+            base: 0,
+            arrived: Ranges::default(),
+            lost: Ranges::default(),
+            credit: Credit::new(most),
+            finished: false,
+            fin_sent: false,
+            fin_arrived: false,
+            reset: None,
+            reset_sent: false,
+            reset_arrived: false,
+            stopped: None,
+            told: false,
+            wants_room: false,
+        }
+    }
+
+    #[inline]
+    fn written(&self) -> u64 {
+        self.base + self.buffer.len() as u64
+    }
+
+    fn check(&mut self) -> Result<(), StreamError> {
+        if self.told || self.finished {
+            return Err(self.stopped.map_or(StreamError::Finished, StreamError::Stopped));
+        }
+        if let Some(code) = self.stopped {
+            self.told = true;
+            return Err(StreamError::Stopped(code));
+        }
+        Ok(())
+    }
+
+    /// Takes what fits into `bound` bytes of buffer.
+    #[inline]
+    pub fn write(&mut self, data: &[u8], bound: usize) -> Result<usize, StreamError> {
+        self.check()?;
+        let n = bound.saturating_sub(self.buffer.len()).min(data.len());
+        self.wants_room |= n < data.len();
+        let bytes = self.buffer.len() + n;
+        let capacity = self.buffer.capacity();
+        if bytes > capacity {
+            self.buffer.reserve_exact(bytes.max((2 * capacity).min(bound)) - self.buffer.len());
+        }
+        self.buffer.extend(data.get(..n).unwrap_or_default());
+        Ok(n)
+    }
+    pub fn finish(&mut self) -> Result<(), StreamError> {
+        self.check()?;
+        self.finished = true;
+        Ok(())
+    }
+    pub fn reset(&mut self, code: u64) -> Result<(), StreamError> {
+        if self.told || self.all_arrived() {
+            return Err(StreamError::Finished);
+        }
+        self.told = true;
+        // After a STOP it was reset already.
+        if self.reset.is_none() {
+            self.give_up(code);
+        }
+        Ok(())
+    }
+    /// The peer wants no more. Whether that is news.
+    pub fn stop(&mut self, code: u64) -> bool {
+        if self.reset.is_some() || self.all_arrived() {
+            return false;
+        }
+        self.stopped = Some(code);
+        self.told = self.finished;
+        self.wants_room = false;
+        self.give_up(code);
+        true
+    }
+    fn give_up(&mut self, code: u64) {
+        self.reset = Some(code);
+        self.base = self.credit.used();
+        self.buffer = VecDeque::new();
+        self.arrived.clear();
+        self.lost.clear();
+    }
+
+    /// Bytes `[from, to)` that have not arrived: the first piece of them.
+    fn missing(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+        let mut from = from.max(self.base);
+        if let Some((_, end)) = self.arrived.find(from) {
+            from = end;
+        }
+        let to = self.arrived.next_start(from).map_or(to, |start| to.min(start));
+        (from < to).then_some((from, to))
+    }
+    /// Whether there may be something to send again, or the end alone.
+    #[inline]
+    pub fn may_again(&self) -> bool {
+        !self.lost.is_empty() || self.is_end_due()
+    }
+    #[inline]
+    fn is_end_due(&self) -> bool {
+        self.finished
+            && !self.fin_sent
+            && self.reset.is_none()
+            && self.credit.used() == self.written()
+    }
+    /// The next piece that needs no credit: lost bytes, or the end alone (an empty piece).
+    pub fn next_again(&mut self) -> Option<(u64, u64)> {
+        loop {
+            let Some((from, to)) = self.lost.iter().next() else { break };
+            let piece = self.missing(from, to);
+            self.lost.trim_below(piece.map_or(to, |p| p.0));
+            if piece.is_some() {
+                return piece;
+            }
+        }
+        self.is_end_due().then(|| (self.written(), self.written()))
+    }
+    /// The next piece of new bytes, as far as this stream may send.
+    #[inline]
+    pub fn next_new(&self) -> Option<(u64, u64)> {
+        let from = self.credit.used();
+        let to = self.written().min(self.credit.most());
+        (from < to).then_some((from, to))
+    }
+    /// The bytes of a piece as far as they lie in a row, at least one if there are any.
+    #[inline]
+    pub fn bytes(&self, from: u64, to: u64) -> &[u8] {
+        let (front, back) = self.buffer.as_slices();
+        let (at, end) = ((from - self.base) as usize, (to - self.base) as usize);
+        let slice = match at.checked_sub(front.len()) {
+            Some(at) => back.get(at..end - front.len()),
+            None => front.get(at..end.min(front.len())),
+        };
+        slice.unwrap_or_default()
+    }
+    /// Whether the stream ends at this offset.
+    #[inline]
+    pub fn ends_at(&self, to: u64) -> bool {
+        self.finished && to == self.written()
+    }
+    /// The bytes up to `to`, of what [`next_again`](Sending::next_again) gave, left.
+    pub fn left_again(&mut self, to: u64) {
+        self.lost.trim_below(to);
+        self.fin_sent |= self.ends_at(to);
+    }
+    /// So many new bytes left.
+    #[inline]
+    pub fn left_new(&mut self, n: u64) {
+        self.credit.spend(n);
+        self.fin_sent |= self.ends_at(self.credit.used());
+    }
+
+    /// A piece arrived. Whether thereby all did, the end included.
+    #[inline]
+    pub fn arrived(&mut self, offset: u64, length: u32, fin: bool) -> bool {
+        if self.reset.is_some() || self.all_arrived() {
+            return false;
+        }
+        self.fin_arrived |= fin;
+        let to = offset.saturating_add(u64::from(length)).min(self.credit.used());
+        let before = self.base;
+        let mut base = before;
+        if offset <= base && self.arrived.is_empty() {
+            base = base.max(to);
+        } else {
+            self.arrived.insert(offset.max(base), to, |_, _| ());
+            base = self.arrived.take_from(base).unwrap_or(base);
+        }
+        self.buffer.drain(..(base - before) as usize);
+        self.base = base;
+        if self.buffer.is_empty() {
+            self.lost.clear();
+            if self.buffer.capacity() > KEPT {
+                self.buffer = VecDeque::new();
+            }
+        }
+        self.all_arrived()
+    }
+    /// A piece was lost. Whether something of it must leave again.
+    pub fn lost(&mut self, offset: u64, length: u32, fin: bool) -> bool {
+        if self.reset.is_some() {
+            return false;
+        }
+        let to = offset.saturating_add(u64::from(length)).min(self.credit.used());
+        let piece = self.missing(offset, to);
+        if let Some((from, _)) = piece {
+            // Holes in it are left out when it leaves.
+            self.lost.insert(from, to, |_, _| ());
+        }
+        let end = fin && !self.fin_arrived;
+        self.fin_sent &= !end;
+        piece.is_some() || end
+    }
+
+    /// The code and size of a RESET_STREAM that must be said.
+    #[inline]
+    pub fn must_reset(&self) -> Option<(u64, u64)> {
+        self.reset.filter(|_| !self.reset_sent).map(|code| (code, self.credit.used()))
+    }
+    pub fn reset_left(&mut self) {
+        self.reset_sent = true;
+    }
+    pub fn reset_arrived(&mut self) {
+        self.reset_arrived = true;
+    }
+    /// Whether it must be said again.
+    pub fn reset_lost(&mut self) -> bool {
+        self.reset_sent &= self.reset_arrived;
+        !self.reset_arrived
+    }
+
+    /// Whether the peer should hear that its limit is in the way.
+    #[inline]
+    pub fn must_say_blocked(&self) -> bool {
+        self.written() > self.credit.most() && self.credit.must_say()
+    }
+    /// Whether a writer that waits can go on: a quarter is free, so that it writes in bulk.
+    #[inline]
+    pub fn has_room_again(&mut self, bound: usize) -> bool {
+        let room = bound.saturating_sub(self.buffer.len());
+        let yes = self.wants_room && room > 0 && room >= bound / 4;
+        self.wants_room &= !yes;
+        yes
+    }
+    fn all_arrived(&self) -> bool {
+        self.fin_arrived && self.buffer.is_empty()
+    }
+    /// Whether something left that is not known to have arrived.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        match self.reset {
+            Some(_) => self.reset_sent && !self.reset_arrived,
+            None => self.base < self.credit.used() || self.fin_sent && !self.fin_arrived,
+        }
+    }
+    /// Whether nothing more will happen.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        match self.reset {
+            Some(_) => self.reset_arrived && self.told,
+            None => self.all_arrived(),
+        }
+    }
+}
