@@ -33,7 +33,8 @@
 //!   hundred packets is missing, more than a radio link worth using loses, the window is cut once and
 //!   the count goes on from zero.
 //!
-//! With either kind the rate is at most 1.5 times what arrives. By S4's letter nothing limits it
+//! With either kind the rate is at most 1.5 times what arrives, after the first slow start: in it the
+//! average of arrivals still remembers packets that left once per round trip. By S4's letter nothing limits it
 //! where no buffer is as long as R2: at 10 Mbit/s and 40 ms five sixths of what it sent were dropped.
 //! Fixed thresholds are for the networks that they were measured on.
 
