@@ -1,7 +1,9 @@
 //! What a datagram endpoint is made of.
 
 use crate::tcp::{Preset, TcpConfig};
+use crate::verdict::Choice;
 use narrows_base::Duration;
+use narrows_control::Profile;
 
 /// What the reliable mode adds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -10,12 +12,18 @@ pub struct StreamConfig {
     pub ack_every: u32,
     /// How long a packet waits for its report at most (RFC 9000 max_ack_delay).
     pub max_ack_delay: Duration,
+    /// Who tells radio losses from congestion at the receiver.
+    pub verdict: Choice,
 }
 
 impl Default for StreamConfig {
     fn default() -> StreamConfig {
         // RFC 9000 sections 13.2.2 and 18.2.
-        StreamConfig { ack_every: 2, max_ack_delay: Duration::from_millis(25) }
+        StreamConfig {
+            ack_every: 2,
+            max_ack_delay: Duration::from_millis(25),
+            verdict: Choice::default(),
+        }
     }
 }
 
@@ -37,6 +45,8 @@ pub struct DatagramConfig {
     pub expiry: Duration,
     /// A reliable stream; `None` repairs nothing.
     pub stream: Option<StreamConfig>,
+    /// What the user knows of the path.
+    pub profile: Profile,
     /// How the retransmission timer is computed, for controllers without a timer of their own.
     pub timer: TcpConfig,
 }
@@ -53,6 +63,7 @@ impl DatagramConfig {
             ecn: false,
             expiry: Duration::from_secs(1),
             stream: None,
+            profile: Profile::default(),
             timer: TcpConfig::preset(preset),
         };
         match preset {

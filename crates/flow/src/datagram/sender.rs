@@ -142,7 +142,7 @@ fn on_stream_report(carrier: &mut Carrier<Outgoing>, now: Time, p: &Packet) {
     }
     let (runs, advice, marks) = header::read_report(p);
     let heard = Heard { highest, rtt: now.since(p.stamp), marks, advice };
-    carrier.on_report(now, &heard, runs.arrived(highest), std::iter::empty());
+    carrier.on_report(now, &heard, runs.arrived(highest), runs.radio(highest));
 }
 
 impl Machine for Sender {

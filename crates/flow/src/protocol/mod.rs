@@ -14,7 +14,7 @@ use crate::datagram::{self, DatagramConfig};
 use crate::endpoint::{ReceivingEnd, SendingEnd};
 use crate::tcp::{self, Preset, TcpConfig};
 use narrows_base::{Luck, Settings, Spec, SpecError};
-use narrows_control::{Controller, Environment, ReceiverHalf};
+use narrows_control::{Controller, Environment, Profile, ReceiverHalf};
 use std::sync::Arc;
 
 /// Makes a controller for one flow.
@@ -152,6 +152,14 @@ impl Protocol {
         }
     }
 
+    /// What the user said of the path.
+    pub fn profile(&self) -> Profile {
+        match &self.ends {
+            Ends::Tcp(_) => Profile::default(),
+            Ends::Datagram(c) => c.profile,
+        }
+    }
+
     /// A sender and a receiver for flow number `flow`, whose key is `luck`.
     pub fn endpoints(&self, flow: u32, luck: Luck) -> (SendingEnd, ReceivingEnd) {
         let (data, acks) = (luck.named("data").bits(), luck.named("acks").bits());
@@ -166,7 +174,7 @@ impl Protocol {
             halve,
             ns2: self.preset == Preset::Ns2,
             luck: luck.named("controller"),
-            profile: narrows_control::Profile::default(),
+            profile: self.profile(),
         };
         let controller = (self.make)(&environment);
         match &self.ends {
