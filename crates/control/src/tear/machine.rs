@@ -270,11 +270,9 @@ impl Machine {
     }
     fn update_rate(&mut self) {
         if let Some(rtt) = self.rtt() {
-            // At the opening the mean time between arrivals remembers packets that left once per
-            // round trip: it says how fast they were sent, not what the path carries.
             let opening = self.growth == Growth::SlowStart && self.history.is_first();
             let most = match (&self.delay, self.between) {
-                (Some(delay), Some(between)) if !opening => delay.most(between),
+                (Some(delay), Some(between)) => delay.most(between, opening),
                 _ => f64::INFINITY,
             };
             self.rate = self.history.rate().unwrap_or(self.cwnd / rtt).min(most);
