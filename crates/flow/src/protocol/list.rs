@@ -165,5 +165,11 @@ pub const PROTOCOLS: &[Entry] = &[
     media("tear", "tear", "the receiver emulates TCP; its averaged window sets the rate (S4)"),
     media("tear-wireless", "tear-wireless", "TEAR by delay instead of loss, for radio links (S4)"),
     judged("rrtp", "rrtp", "spike", "short queues where it is alone, a fair share where not (S3)"),
+    judged(
+        "rrtp-lasthop",
+        "rrtp-lasthop",
+        "biaz",
+        "keeps to the rate of a radio channel of its own (S3)",
+    ),
     stream("tear-reliable", "tear", "a reliable stream at TEAR's rate (S4 section 7.5)"),
 ];
