@@ -12,8 +12,9 @@
 //!   Ours sends every sixteenth epoch a quarter faster, and keeps what arrives at that rate.
 //! - S3 says nothing of the queue that was built before r told. Ours has a window: a quarter, and four
 //!   packets, above what the rate and the smallest round trip need.
-//! - Losses by the radio change nothing. Congestion halves the rate once in a round trip, as S3's
-//!   regular mode does; r brings it back.
+//! - Losses by the radio change nothing. Congestion halves the rate, as in S3's regular mode, once in a
+//!   round trip and for a round trip: then 95 % of it come back, S3's "instantaneous recovery"
+//!   (section 4.4.2). Without that the next probe would have to find the rate anew.
 //! - A rate is told (`rate=`), or taken from the spacing of the first four packets.
 
 mod half;
@@ -47,6 +48,8 @@ const WINDOW: f64 = 1.25;
 const MORE: f64 = 4.0;
 /// Packets whose spacing tells the first rate.
 const FIRST: f64 = 4.0;
+/// What comes back of the rate a round trip after congestion halved it.
+const BACK: f64 = 0.95;
 
 /// Builds the sender half.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
@@ -59,6 +62,7 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
         epochs: 0,
         probing: false,
         cut_at: None,
+        before: None,
         ratio: 1.0,
     };
     lasthop.learn(&environment.profile);
@@ -83,6 +87,8 @@ struct LastHop {
     epochs: u32,
     probing: bool,
     cut_at: Option<Time>,
+    /// The rate before it.
+    before: Option<f64>,
     /// The last r.
     ratio: f64,
 }
@@ -90,6 +96,7 @@ struct LastHop {
 impl LastHop {
     fn learn(&mut self, profile: &Profile) {
         if let Some(rate) = profile.rate {
+            self.before = None;
             self.rate = Some(bounded(rate.as_bps() as f64 / self.packet_bits, 1e-3));
             self.epochs = 0;
             self.probing = false;
@@ -108,6 +115,12 @@ impl Controller for LastHop {
     fn on_ack(&mut self, ack: &Ack) {
         let rtt = positive(ack.rtt);
         self.base = Some(self.base.map_or(rtt, |b| b.min(rtt)));
+        if let Some(before) =
+            self.before.filter(|_| self.cut_at.is_some_and(|at| ack.now.since(at) >= ack.srtt))
+        {
+            self.before = None;
+            self.set(BACK * before);
+        }
         if self.rate.is_some() {
             return;
         }
@@ -153,11 +166,13 @@ impl Controller for LastHop {
         }
         self.cut_at = Some(fate.now);
         if let Some(rate) = self.rate {
+            self.before.get_or_insert(rate);
             self.set(rate / 2.0);
         }
     }
 
     fn on_restart(&mut self, restart: &Restart) {
+        self.before = None;
         if let Some(rate) = self.rate {
             self.set((rate / 2.0).min(FIRST / positive(restart.srtt)));
         }
