@@ -262,6 +262,16 @@ pub const MEASURES: &[Measure] = &[
         per_flow: None,
     },
     Measure {
+        name: "sent_packets",
+        title: "Packets sent",
+        unit: "packets",
+        doc: "data packets sent, copies included",
+        better: Better::Neither,
+        competition: false,
+        of: |v| v.flows().map(|f| f.sent_packets as f64).sum(),
+        per_flow: Some(|f, _| f.sent_packets as f64),
+    },
+    Measure {
         name: "retransmissions",
         title: "Retransmissions",
         unit: "packets",
