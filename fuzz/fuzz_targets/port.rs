@@ -17,6 +17,9 @@ const CONNECTIONS: usize = 4;
 /// Datagrams under way at most: the rest is lost.
 const FLYING: usize = 64;
 
+/// From, to, bytes.
+type Flying = (SocketAddr, SocketAddr, Vec<u8>);
+
 struct Counting(u64);
 
 impl Entropy for Counting {
@@ -73,7 +76,7 @@ impl End {
         }
     }
 
-    fn see_to(&mut self, now: Time, flying: &mut VecDeque<(SocketAddr, SocketAddr, Vec<u8>)>) {
+    fn see_to(&mut self, now: Time, flying: &mut VecDeque<Flying>) {
         self.port.on_due(now);
         let mut buffer = [0; 1500];
         let mut sent = 0;
@@ -117,7 +120,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut now = Time::from_secs_f64(100.0);
     let mut ends = [End::new(0, Clients::Any), End::new(1, Clients::None)];
     let server = ends[0].address;
-    let mut flying = VecDeque::new();
+    let mut flying: VecDeque<Flying> = VecDeque::new();
     let mut steps = 0;
     while let Some(op) = bytes.byte() {
         steps += 1;

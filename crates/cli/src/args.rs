@@ -31,6 +31,19 @@ pub enum Command {
     /// Memory to memory over real sockets: how fast, at what cost
     #[command(after_help = crate::speed::HELP)]
     Speed(Box<crate::speed::SpeedArgs>),
+    /// Serve a folder, by rrtp and TCP
+    #[command(after_help = crate::serve::HELP)]
+    Serve(Box<crate::serve::Serve>),
+    /// Get a file or a folder: encrypted, resumable, whole or not at all
+    #[command(after_help = crate::transfer::GET)]
+    Get(Box<crate::transfer::Get>),
+    /// Put a file or a folder where it is permitted
+    #[command(after_help = crate::transfer::PUT)]
+    Put(Box<crate::transfer::Put>),
+    /// List a served folder
+    Ls(Box<crate::transfer::Ls>),
+    /// Print this client's or server's key; forget a server's
+    Key(crate::transfer::Key),
     /// Show what there is: protocols, queues, losses, sources, links
     #[command(after_help = LIST)]
     List(List),

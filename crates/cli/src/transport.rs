@@ -80,7 +80,8 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     let n = units::number(text, Unit::Bytes).map_err(|e| e.to_string())?;
     if (1.0..=1e18).contains(&n) { Ok(n as u64) } else { Err("1B to 10^18B are possible".into()) }
 }
-fn share(text: &str) -> Result<f64, String> {
+/// A share from 0 to 1, for clap.
+pub fn share(text: &str) -> Result<f64, String> {
     let x = units::number(text, Unit::Fraction).map_err(|e| e.to_string())?;
     if (0.0..1.0).contains(&x) {
         Ok(x)

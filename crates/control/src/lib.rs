@@ -21,6 +21,7 @@ mod jersey;
 mod rap;
 mod reno;
 mod rrtp;
+mod rrtp_lasthop;
 mod stpd;
 mod tear;
 mod tear_wireless;

@@ -3,7 +3,7 @@
 
 use crate::{Controller, Environment, ReceiverHalf};
 use crate::{bbr, cubic, fixed, jersey, rap, reno, stpd, tear, tear_wireless, tfrc, tfwc};
-use crate::{rrtp, vegas, veno, westwood, westwood_plus};
+use crate::{rrtp, rrtp_lasthop, vegas, veno, westwood, westwood_plus};
 use narrows_base::{Card, Settings, Spec, SpecError};
 
 /// Builds a receiver half.
@@ -42,6 +42,11 @@ pub const CONTROLLERS: &[Entry] = &[
     one_sided(&rap::CARD, rap::build),
     one_sided(&fixed::CARD, fixed::build),
     one_sided(&rrtp::CARD, rrtp::build),
+    Entry {
+        card: &rrtp_lasthop::CARD,
+        build: rrtp_lasthop::build,
+        receiver: Some(rrtp_lasthop::receiver),
+    },
     Entry { card: &tfrc::CARD, build: tfrc::build, receiver: Some(tfrc::build_receiver) },
     one_sided(&tfwc::CARD, tfwc::build),
     Entry { card: &tear::CARD, build: tear::build, receiver: Some(tear::receiver) },

@@ -161,6 +161,19 @@ impl ReceivingEnd {
             ReceivingEnd::Datagram(r) => r.delivered_packets(),
         }
     }
+    /// Whether it tells radio losses from congestion.
+    pub fn judges(&self) -> bool {
+        matches!(self, ReceivingEnd::Datagram(r) if r.judges())
+    }
+    /// The newest verdict on missing packets, once: `[from, to)`, and whether the radio link is
+    /// believed to have lost them. None where nobody judges.
+    #[inline]
+    pub fn judged(&mut self) -> Option<(u64, u64, bool)> {
+        match self {
+            ReceivingEnd::Tcp(_) => None,
+            ReceivingEnd::Datagram(r) => r.judged(),
+        }
+    }
     /// The controller's receiver half, to be watched, where it has one.
     pub fn half(&self) -> Option<&dyn ReceiverHalf> {
         match self {

@@ -13,6 +13,7 @@ pub mod protocol;
 pub mod ranges;
 pub mod streams;
 pub mod tcp;
+pub mod verdict;
 
 pub use datagram::DatagramConfig;
 pub use endpoint::{Counters, Input, Output, ReceivingEnd, SendingEnd};

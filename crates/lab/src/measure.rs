@@ -128,6 +128,34 @@ pub const MEASURES: &[Measure] = &[
         per_flow: None,
     },
     Measure {
+        name: "congestion_judged_radio",
+        title: "Congestion judged radio",
+        unit: "fraction",
+        doc: "queue drops that the receiver's loss differentiation took for the radio's, over all that it judged",
+        better: Better::Less,
+        competition: false,
+        of: |v| {
+            let judged = |f: &FlowResult| f.verdicts.unwrap_or_default();
+            let wrong = v.flows().map(|f| judged(f).congestion_judged_radio as f64).sum();
+            ratio(wrong, v.flows().map(|f| judged(f).congestion as f64).sum())
+        },
+        per_flow: None,
+    },
+    Measure {
+        name: "radio_judged_congestion",
+        title: "Radio judged congestion",
+        unit: "fraction",
+        doc: "random losses that it took for congestion, over all that it judged",
+        better: Better::Less,
+        competition: false,
+        of: |v| {
+            let judged = |f: &FlowResult| f.verdicts.unwrap_or_default();
+            let wrong = v.flows().map(|f| judged(f).radio_judged_congestion as f64).sum();
+            ratio(wrong, v.flows().map(|f| judged(f).radio as f64).sum())
+        },
+        per_flow: None,
+    },
+    Measure {
         name: "offered_over_delivered",
         title: "Offered over delivered",
         unit: "ratio",
@@ -232,6 +260,16 @@ pub const MEASURES: &[Measure] = &[
         competition: false,
         of: |v| v.rtt().quantile(0.95).map_or(f64::NAN, |ns| ns as f64 * 1e-9),
         per_flow: None,
+    },
+    Measure {
+        name: "sent_packets",
+        title: "Packets sent",
+        unit: "packets",
+        doc: "data packets sent, copies included",
+        better: Better::Neither,
+        competition: false,
+        of: |v| v.flows().map(|f| f.sent_packets as f64).sum(),
+        per_flow: Some(|f, _| f.sent_packets as f64),
     },
     Measure {
         name: "retransmissions",

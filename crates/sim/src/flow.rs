@@ -1,10 +1,12 @@
 //! A flow in the engine: its two endpoints, its application, what is counted of it.
 
-use crate::result::FlowResult;
+use crate::result::{FlowResult, Verdicts};
 use crate::smooth::Smoothness;
 use crate::source::Source;
 use narrows_base::Time;
+use narrows_flow::ranges::Ranges;
 use narrows_flow::{Counters, ReceivingEnd, SendingEnd};
+use std::ops::Range;
 
 /// A flow: endpoints side by side, so that a flow is few cache lines and no pointers.
 #[derive(Debug)]
@@ -80,9 +82,42 @@ pub(crate) struct FlowStats {
     base_delivered: u64,
     base_sent_bytes: u64,
     smoothness: Smoothness,
+    truth: Option<Box<Truth>>,
+}
+
+/// What queues dropped of a flow, and what its receiver says of its losses.
+#[derive(Debug, Default)]
+struct Truth {
+    dropped: Ranges,
+    verdicts: Verdicts,
 }
 
 impl FlowStats {
+    /// A queue dropped this data packet.
+    pub fn dropped(&mut self, seq: u64) {
+        let truth = self.truth.get_or_insert_default();
+        truth.dropped.insert(seq, seq.saturating_add(1), |_, _| ());
+    }
+    /// The receiver's verdict on missing packets; it counts in the measured span.
+    pub fn judged(&mut self, missing: Range<u64>, radio: bool, counts: bool) {
+        let truth = self.truth.get_or_insert_default();
+        let length = missing.end.saturating_sub(missing.start);
+        let dropped: u64 = truth
+            .dropped
+            .iter()
+            .map(|(a, b)| b.min(missing.end).saturating_sub(a.max(missing.start)))
+            .sum();
+        truth.dropped.trim_below(missing.end);
+        if counts {
+            let v = &mut truth.verdicts;
+            v.congestion += dropped;
+            v.radio += length - dropped;
+            match radio {
+                true => v.congestion_judged_radio += dropped,
+                false => v.radio_judged_congestion += length - dropped,
+            }
+        }
+    }
     /// Application bytes came in order at `now`; `keep` says whether bins of a second are kept.
     #[inline]
     pub fn delivered(&mut self, now: Time, from: Time, bytes: u64, keep: bool) {
@@ -117,6 +152,7 @@ impl FlowStats {
             bins_1s,
             detail,
             acknowledged: flow.sender.acknowledged(),
+            verdicts: self.truth.as_ref().map(|t| t.verdicts),
         }
     }
 }

@@ -20,7 +20,7 @@ pub use dumbbell::dumbbell;
 pub use histogram::Histogram;
 pub use network::run;
 pub use result::{FlowDetail, FlowResult, GroupResult, LinkGroup, LinkResult, LinkTicks};
-pub use result::{QueueAverage, RunResult, Table};
+pub use result::{QueueAverage, RunResult, Table, Verdicts};
 pub use source::{SOURCES, SourceSpec};
 pub use spec::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError};
 

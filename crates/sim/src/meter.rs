@@ -22,6 +22,9 @@ pub(crate) struct LinkMeter {
     served_ticks: Ticks,
     /// Counts per sample interval, if sampled.
     pub bins: Option<Bins>,
+    /// Data packets (flow and number) that its queue dropped and that nobody has asked for yet, where
+    /// some receiver judges losses.
+    pub drops: Option<Vec<(u32, u64)>>,
 }
 
 /// What the average of a queue that keeps one was at arrivals.
@@ -123,6 +126,7 @@ impl LinkMeter {
             offered_ticks: Ticks::new(from, keep),
             served_ticks: Ticks::new(from, keep),
             bins: None,
+            drops: None,
         }
     }
     #[inline]
@@ -195,6 +199,9 @@ impl Meter<Packet> for At<'_> {
             && let Some(g) = self.group(packet)
         {
             g.dropped += 1;
+        }
+        if let Some(drops) = self.meter.drops.as_mut().filter(|_| !packet.has(Packet::ACK)) {
+            drops.push((packet.flow, packet.seq));
         }
         if let Some(bin) = self.meter.bins.as_mut().and_then(|b| b.at(now)) {
             bin.drops += 1;

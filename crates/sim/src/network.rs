@@ -240,10 +240,25 @@ impl Network {
                 flow.stats.done = Some(now);
             }
         }
+        if let Some((from, to, radio)) = flow.receiver.judged() {
+            self.judged(packet.flow, from..to, radio);
+        }
         if let Some(ack) = ack {
             self.travel(route.back.0, route.back.1, ack, route.group);
         }
         self.arm_receiver(packet.flow);
+    }
+
+    /// A receiver has judged what is missing; what queues dropped is known here.
+    #[cold]
+    fn judged(&mut self, number: u32, missing: std::ops::Range<u64>, radio: bool) {
+        for drops in self.meters.iter_mut().filter_map(|m| m.drops.as_mut()) {
+            for (flow, seq) in drops.drain(..) {
+                self.flows[flow as usize].stats.dropped(seq);
+            }
+        }
+        let counts = self.now >= self.from;
+        self.flows[number as usize].stats.judged(missing, radio, counts);
     }
 
     /// Polls a sender until it waits.

@@ -100,6 +100,23 @@ pub struct FlowResult {
     pub detail: Option<Box<FlowDetail>>,
     /// Segments cumulatively acknowledged since the start, the SYN included.
     pub acknowledged: u64,
+    /// How its receiver judged its losses; `None` if it judged none.
+    pub verdicts: Option<Verdicts>,
+}
+
+/// Missing packets by what became of them, in truth and by the receiver's verdict (`flow::verdict`). What
+/// a metered link's queue dropped is congestion; everything else that was missing when a later packet
+/// came was the radio's, late packets and drops on unmetered links included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Verdicts {
+    /// Dropped by a queue.
+    pub congestion: u64,
+    /// Of these, judged to be the radio's.
+    pub congestion_judged_radio: u64,
+    /// Lost otherwise.
+    pub radio: u64,
+    /// Of these, judged to be congestion.
+    pub radio_judged_congestion: u64,
 }
 
 /// What happened on a metered link.

@@ -1,4 +1,6 @@
-//! Alone.
+//! Alone on the bottleneck: the window is what the path holds and little more. A cycle is a round that
+//! probes for more, one in which that is seen, one that empties the queue to see the smallest round
+//! trip, and five that hold.
 
 use super::{Mood, Rrtp};
 use crate::Ack;
@@ -17,15 +19,23 @@ const YIELDED: f64 = 0.8;
 /// Rounds with a queue that is not ours before the mood changes.
 const FOREIGN_ROUNDS: u32 = 2;
 
+/// Packets above the product at slow rates.
+const ROOM_PACKETS: f64 = 6.0;
+/// Part of the round trip, and seconds, that a queue may exceed twice our room by before it is foreign.
+const FOREIGN: f64 = 0.125;
+const NOISE: f64 = 0.002;
+
 #[derive(Debug, Default)]
 pub struct Alone {
+    /// Round of the cycle.
     phase: u32,
+    /// What this cycle's probe adds, and the bandwidth before it.
     probe: f64,
     before: f64,
+    /// Rounds with a foreign queue in a row.
     foreign: u32,
-    /// Packets above the product.
-    room: f64,
-    phase_rounds: u32,
+    /// Rounds in this mood.
+    rounds: u32,
     /// The bandwidth when the mood began, or the most since.
     entered: f64,
 }
@@ -38,14 +48,14 @@ impl Rrtp {
             probe: PROBE,
             before: self.path.bandwidth(),
             foreign: 0,
-            room: 6.0,
-            phase_rounds: 0,
+            rounds: 0,
             entered: self.path.bandwidth(),
         };
     }
 
+    /// Packets that may wait.
     fn room(&self) -> f64 {
-        let room = (self.path.bandwidth() * ROOM_SECONDS).max(self.alone.room);
+        let room = (self.path.bandwidth() * ROOM_SECONDS).max(ROOM_PACKETS);
         room.min((ROOM_SHARE * self.path.product()).max(1.0))
     }
 
@@ -60,14 +70,14 @@ impl Rrtp {
         let a = &mut self.alone;
         let measured = a.phase;
         a.entered = a.entered.max(bandwidth);
-        if flooded && measured <= 1 && a.phase_rounds > 3 {
-            // What the probe found was somebody's.
-            self.path.set_bandwidth(a.before);
+        if flooded && a.rounds >= 1 {
+            // Somebody's, or more than there is: what was delivered counts.
+            self.path.set_bandwidth(bandwidth.min(self.path.round_rate.max(1e-3)));
             self.window = self.path.product();
             self.begin_contest(ack, false);
             return;
         }
-        a.phase_rounds += 1;
+        a.rounds += 1;
         a.phase = (a.phase + 1) % CYCLE;
         if a.phase == 2 {
             // What the probe found is known a round later.
@@ -84,7 +94,7 @@ impl Rrtp {
         self.path.most_rate = if a.phase <= 2 { 1e12 } else { bandwidth };
         // The probe's queue is gone two rounds later.
         if measured >= 3 || measured == 0 {
-            let ours = 2.0 * room / bandwidth + base / 8.0 + 0.002;
+            let ours = 2.0 * room / bandwidth + FOREIGN * base + NOISE;
             if self.path.round_rtt > base + ours {
                 a.foreign += 1;
             } else {

@@ -1,47 +1,60 @@
-//! Contested.
+//! Somebody else fills the queue: a window that grows and halves as TCP's does, and the question whether
+//! it is still so.
 
 use super::{Mood, Rrtp};
 use crate::{Ack, Fate};
 use narrows_base::Time;
 
+/// What congestion leaves of the window. Reno leaves 0.5 and CUBIC 0.7; 0.7 took 0.62 of a link
+/// shared with one Reno, as pacing keeps us from the bursts that full queues drop.
 const BACKOFF: f64 = 0.6;
+/// What the question cuts off the window at most and at least, and of the queue at most.
 const CUT: f64 = 0.2;
-const FIRST_PROBE: u32 = 6;
-const LATEST_PROBE: u32 = 24;
-/// A rate that keeps so much when the window is cut is nobody else's.
-const ALONE: f64 = 0.95;
-
 const LEAST_CUT: f64 = 0.08;
+const QUEUE_CUT: f64 = 0.8;
+/// Rounds between questions; doubles with each answer that there are others.
+const FIRST_WAIT: u32 = 6;
+const LONGEST_WAIT: u32 = 24;
+/// A rate of which a cut leaves so much is nobody else's.
+const ALONE: f64 = 0.95;
+/// … unless the queue was gone: then a cut says nothing.
+const QUEUE_LEFT: f64 = 0.02;
 /// Rounds after a decrease before the rate is steady.
 const SETTLED: u32 = 2;
-/// Losses in a round that are not the radio's even before it is known who is there.
+/// Losses in a round, and share of the window, that are not the radio's even before the first answer.
 const SEVERAL: f64 = 3.0;
 const SEVERAL_SHARE: f64 = 0.03;
-/// A round whose smallest round trip is within this share of the smallest met no queue.
+/// A round whose largest round trip is within this share of the smallest met no queue.
 const EMPTY: f64 = 0.03;
-/// After so many in a row the window grows by a quarter a round: nobody contests.
+/// After so many in a row nobody contests, and the window grows by a quarter per round.
 const EMPTY_ROUNDS: u32 = 2;
 const REFILL: f64 = 0.25;
-/// So many probes in a row must say so.
+/// In a smaller window a packet more or less is all there is.
+const SMALLEST: f64 = 3.0;
+/// So many answers in a row must say so.
 const PASSES: u32 = 2;
 
 #[derive(Debug, Default)]
 pub struct Contest {
-    /// When the packet that caused the last decrease... packets that left before count for it.
+    /// When the window was last reduced: what left before was lost to the same congestion.
     cut_at: Option<Time>,
+    /// Rounds since the last question, and until the next.
     rounds: u32,
     wait: u32,
-    /// Rounds of a probe that have passed; 0 if none runs.
+    /// Round of the question that is being asked; 0 if none is.
     probing: u32,
-    /// The rate before, and by how much the window is cut.
+    /// The rate before it, packets per second, and the part that is cut off the window.
     rate: f64,
     cut: f64,
+    /// The round before's rate.
     last_rate: f64,
+    /// Answers in a row that we are alone.
     passed: u32,
+    /// Rounds since the window was reduced.
     since_cut: u32,
     /// Rounds without a queue, in a row.
     empty: u32,
-    /// Nobody else was seen yet.
+    /// The first question is not answered yet.
     asking: bool,
 }
 
@@ -54,7 +67,7 @@ impl Rrtp {
         }
         self.path.most_rate = 1e12;
         self.mood = Mood::Contested;
-        let wait = self.contest.wait.clamp(FIRST_PROBE, LATEST_PROBE);
+        let wait = self.contest.wait.clamp(FIRST_WAIT, LONGEST_WAIT);
         self.contest = Contest { wait, cut_at: self.contest.cut_at, ..Contest::default() };
         if ask {
             (self.contest.rounds, self.contest.since_cut) = (wait, SETTLED);
@@ -63,11 +76,12 @@ impl Rrtp {
         }
     }
 
+    /// A loss that may be congestion.
     pub(super) fn congestion_loss(&mut self, fate: &Fate) {
         if self.mood != Mood::Contested || self.contest.cut_at.is_some_and(|at| fate.sent <= at) {
             return;
         }
-        // Between two questions a single loss may be the radio's.
+        // The queue is our own, as far as is known: a single loss may be the radio's.
         let several = SEVERAL + SEVERAL_SHARE * self.window;
         if self.contest.asking && (self.path.lost_now() as f64) < several {
             return;
@@ -101,10 +115,11 @@ impl Rrtp {
                 c.rounds += 1;
                 c.since_cut += 1;
                 let ours = 1.0 - base / self.path.round_rtt;
-                let cut = (0.8 * ours).min(CUT);
+                let cut = (QUEUE_CUT * ours).min(CUT);
                 let packets = self.window.floor() - (self.window * (1.0 - cut)).floor();
                 let settled = c.since_cut >= SETTLED && cut >= LEAST_CUT;
-                if c.rounds >= c.wait && settled && packets >= 1.0 && self.window >= 3.0 {
+                let can = settled && packets >= 1.0 && ack.window_limited;
+                if c.rounds >= c.wait && can && self.window >= SMALLEST {
                     c.probing = 1;
                     c.rate = 0.5 * (rate + c.last_rate);
                     c.cut = cut;
@@ -116,8 +131,8 @@ impl Rrtp {
                 c.probing = 0;
                 c.rounds = 0;
                 let kept = rate / c.rate.max(1e-9);
-                if kept <= ALONE || self.path.round_rtt <= base * 1.02 {
-                    c.wait = (c.wait * 2).min(LATEST_PROBE);
+                if kept <= ALONE || self.path.round_rtt <= base * (1.0 + QUEUE_LEFT) {
+                    c.wait = (c.wait * 2).min(LONGEST_WAIT);
                     c.passed = 0;
                     c.asking = false;
                     return;
@@ -126,7 +141,7 @@ impl Rrtp {
                 // Once more, a few rounds later.
                 c.rounds = c.wait.saturating_sub(2);
                 if c.passed >= PASSES {
-                    c.wait = FIRST_PROBE;
+                    c.wait = FIRST_WAIT;
                     self.path.set_bandwidth(rate.max(c.rate));
                     self.begin_alone();
                 }

@@ -12,6 +12,9 @@ const CLIMB: f64 = 1.25;
 const BLIND_CLIMB: f64 = 2.0;
 /// A round trip above the smallest by this share is a queue.
 const RISEN: f64 = 0.1;
+/// … but by no less than this, in seconds: timers are late.
+const NOISE: f64 = 0.001;
+/// … in so many acknowledgements in a row.
 const RISEN_ACKS: u32 = 8;
 /// A train that arrives at less than this share of its rate shows that the rate is not there.
 const TRAIN: f64 = 0.6;
@@ -101,7 +104,7 @@ impl Rrtp {
                 }
             }
             Stage::Climb => {
-                let high = self.path.rtt > base * (1.0 + RISEN);
+                let high = self.path.rtt > base + (RISEN * base).max(NOISE);
                 self.opening.high = if high { self.opening.high + 1 } else { 0 };
                 if self.opening.high >= RISEN_ACKS || (round && self.path.is_flooded()) {
                     self.begin_contest(ack, true);

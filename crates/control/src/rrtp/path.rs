@@ -1,4 +1,4 @@
-//! What is known of the path: rates, round trips, queues.
+//! What is known of the path: rates, round trips, queues, losses.
 
 use crate::{Ack, positive};
 use narrows_base::Time;
@@ -14,10 +14,13 @@ const FLOOD: f64 = 0.1;
 /// Part of the band above which a loss is congestion.
 const SPIKE: f64 = 0.4;
 
+/// Estimates; a round is the time in which what is in flight is answered.
 #[derive(Debug)]
 pub struct Path {
     /// Largest rate sample of each of the last rounds, packets per second; the first is of now.
     best: [f64; RATE_ROUNDS],
+    /// The first has a sample of the path, not of the application.
+    sampled: bool,
     /// Smallest RTT, seconds, of this and of the last period.
     base: [f64; 2],
     period_began: f64,
@@ -39,6 +42,8 @@ pub struct Path {
     pub rounds: u64,
     /// Samples above this do not count.
     pub most_rate: f64,
+    /// Share that the radio link is known to lose.
+    pub radio_loss: f64,
     /// Packets lost in this round and in the one that ended last, and delivered in that.
     lost: u64,
     pub round_lost: f64,
@@ -49,6 +54,7 @@ impl Default for Path {
     fn default() -> Path {
         Path {
             best: [0.0; RATE_ROUNDS],
+            sampled: false,
             base: [f64::INFINITY; 2],
             period_began: 0.0,
             told: false,
@@ -64,6 +70,7 @@ impl Default for Path {
             total: 0.0,
             rounds: 0,
             most_rate: 1e12,
+            radio_loss: 0.0,
             lost: 0,
             round_lost: 0.0,
             round_delivered: 0.0,
@@ -72,18 +79,22 @@ impl Default for Path {
 }
 
 impl Path {
-    pub fn set_base(&mut self, _now: Time, base: f64) {
+    /// Somebody says what the smallest RTT is: it counts until one is measured, as the time of
+    /// transmission is not in it.
+    pub fn set_base(&mut self, base: f64) {
         self.base = [base, f64::INFINITY];
         self.told = true;
     }
+    /// The bandwidth is this, and what was measured is forgotten.
     pub fn set_bandwidth(&mut self, per_second: f64) {
         self.best = [0.0; RATE_ROUNDS];
         self.best[0] = per_second;
     }
+    /// The bandwidth is not known.
     pub fn forget_rates(&mut self) {
         self.best = [0.0; RATE_ROUNDS];
     }
-    /// Packets per second.
+    /// Largest delivery rate of the last rounds, packets per second; 0 if none is known.
     pub fn bandwidth(&self) -> f64 {
         self.best.iter().copied().fold(0.0, f64::max)
     }
@@ -116,7 +127,7 @@ impl Path {
 
     /// Whether the round that ended last lost more than a radio link would.
     pub fn is_flooded(&self) -> bool {
-        self.round_lost > 2.0 + FLOOD * self.round_delivered
+        self.round_lost > 2.0 + (FLOOD + 2.0 * self.radio_loss) * self.round_delivered
     }
 
     /// Takes an acknowledgement in; true if a round has ended.
@@ -148,8 +159,12 @@ impl Path {
                 self.round_delivered = self.delivered;
                 self.rounds += 1;
                 ended = true;
-                self.best.rotate_right(1);
-                self.best[0] = 0.0;
+                // Rounds in which the application was the limit say nothing: what is known stays.
+                if self.sampled {
+                    self.best.rotate_right(1);
+                    self.best[0] = 0.0;
+                    self.sampled = false;
+                }
             }
             self.began = Some(ack.now);
             self.delivered = 0.0;
@@ -165,6 +180,7 @@ impl Path {
             let sample = rate.per_second().min(self.most_rate);
             let known = self.bandwidth();
             if sample >= known || !rate.app_limited {
+                self.sampled = true;
                 self.best[0] = self.best[0].max(sample);
             }
         }

@@ -270,8 +270,9 @@ impl Machine {
     }
     fn update_rate(&mut self) {
         if let Some(rtt) = self.rtt() {
+            let opening = self.growth == Growth::SlowStart && self.history.is_first();
             let most = match (&self.delay, self.between) {
-                (Some(delay), Some(between)) => delay.most(between),
+                (Some(delay), Some(between)) => delay.most(between, opening),
                 _ => f64::INFINITY,
             };
             self.rate = self.history.rate().unwrap_or(self.cwnd / rtt).min(most);

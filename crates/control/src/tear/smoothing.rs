@@ -72,6 +72,11 @@ impl History {
         self.rounds
     }
 
+    /// Whether no epoch has been closed yet.
+    pub fn is_first(&self) -> bool {
+        self.filled == 0
+    }
+
     /// Closes the open epoch and opens the next. One without rounds leaves no sample.
     pub fn next_epoch(&mut self) {
         if let Some(sample) = self.open() {

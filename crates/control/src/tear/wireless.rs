@@ -33,7 +33,10 @@
 //!   hundred packets is missing, more than a radio link worth using loses, the window is cut once and
 //!   the count goes on from zero.
 //!
-//! With either kind the rate is at most 1.5 times what arrives. By S4's letter nothing limits it
+//! With either kind the rate is at most 1.5 times what arrives. In the first slow start the average of
+//! arrivals still remembers packets that left once per round trip, so fixed thresholds are without
+//! the bound there; with adaptive ones two flows would crowd others out of a buffer of ten packets
+//! before they know its delay. By S4's letter nothing limits it
 //! where no buffer is as long as R2: at 10 Mbit/s and 40 ms five sixths of what it sent were dropped.
 //! Fixed thresholds are for the networks that they were measured on.
 
@@ -143,9 +146,13 @@ impl Hysteresis {
             }
         }
     }
-    /// Most packets per second where they come `between` seconds apart.
-    pub fn most(&self, between: f64) -> f64 {
-        MOST_RATE / between.max(1e-9)
+    /// Most packets per second where they come `between` seconds apart; `opening` is the first slow
+    /// start.
+    pub fn most(&self, between: f64, opening: bool) -> f64 {
+        match opening && !self.is_adaptive() {
+            true => f64::INFINITY,
+            false => MOST_RATE / between.max(1e-9),
+        }
     }
     /// Most packets per second for now: while DOWN, half of what arrived before.
     pub fn drain(&self) -> f64 {

@@ -6,6 +6,7 @@
 //! are the packets just above it. Packets that ask for no report get none of their own.
 
 use crate::ranges::Ranges;
+use crate::verdict::{Rule, Seen};
 use narrows_base::{Duration, Time};
 use narrows_control::{Advice, Arrival, ReceiverHalf};
 use narrows_wire::frame::Frame;
@@ -53,6 +54,8 @@ pub(super) struct Arrivals {
     skipped: u64,
     /// What the peer's sender half said last.
     advice: Advice,
+    /// Who tells radio losses from congestion.
+    rule: Option<Box<dyn Rule>>,
     seen: Ranges,
     /// Of the missing, those that the radio link lost, by verdict.
     radio: Ranges,
@@ -60,10 +63,11 @@ pub(super) struct Arrivals {
     floor: u64,
     /// One above the highest number that came.
     next: u64,
-    /// The stamp that the next report echoes, and when it came; the last in full, in microseconds
-    /// of the peer's clock.
+    /// The stamp that the next report echoes, and when it came.
     echo: (u32, Time),
+    /// The last packet's stamp in full, and the newest: microseconds of the peer's clock.
     sent_us: u64,
+    newest_us: u64,
     marks: u64,
     /// Packets since the last report that ask for one.
     unanswered: u32,
@@ -79,9 +83,10 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub fn new(half: Option<Box<dyn ReceiverHalf>>) -> Arrivals {
+    pub fn new(half: Option<Box<dyn ReceiverHalf>>, rule: Option<Box<dyn Rule>>) -> Arrivals {
         Arrivals {
             half,
+            rule,
             skipped: 0,
             advice: Advice::NONE,
             seen: Ranges::default(),
@@ -90,6 +95,7 @@ impl Arrivals {
             next: 0,
             echo: (0, Time::ZERO),
             sent_us: 0,
+            newest_us: 0,
             marks: 0,
             unanswered: 0,
             every: 2,
@@ -118,7 +124,14 @@ impl Arrivals {
             let Some((_, to)) = self.seen.iter().next() else { break };
             self.forget_below(to);
         }
-        self.judge(now, came, expected);
+        self.extend_stamp(came.stamp);
+        if self.judge(now, came, number.saturating_sub(expected)) {
+            self.radio.insert(expected, number, |_, _| ());
+            while self.radio.len() > MOST_RANGES {
+                let Some((_, to)) = self.radio.iter().next() else { break };
+                self.radio.trim_below(to);
+            }
+        }
         self.marks += u64::from(came.marked);
         // The first packet that a report answers is echoed (as RFC 7323 section 4.3): those that
         // left just behind it waited for it, which is no queue.
@@ -135,10 +148,25 @@ impl Arrivals {
         }
     }
 
-    /// Whether what lies between `expected` and this packet was lost by the radio link: the place for
-    /// a verdict, which enters `radio`. Nobody judges yet.
+    /// The stamp in full: microseconds of the peer's clock, which passes zero every 18 minutes.
     #[inline]
-    fn judge(&mut self, _now: Time, _came: &Came, _expected: u64) {}
+    fn extend_stamp(&mut self, stamp: u32) {
+        let about = if self.sent_us == 0 { u64::from(stamp) } else { self.newest_us };
+        self.sent_us = prelude::nearest(stamp, about).max(1);
+        self.newest_us = self.newest_us.max(self.sent_us);
+    }
+
+    /// Whether the `missing` numbers just below this packet were lost by the radio link.
+    #[inline]
+    fn judge(&mut self, now: Time, came: &Came, missing: u64) -> bool {
+        let Some(rule) = &mut self.rule else { return false };
+        // Reports leave when they must, not when the pacer says: their spacing means nothing.
+        if !came.asks && missing == 0 {
+            return false;
+        }
+        let sent = Time::from_nanos(self.sent_us.saturating_mul(1000));
+        rule.on_arrival(&Seen { now, sent, missing }) && missing > 0
+    }
 
     fn tell_half(&mut self, now: Time, came: &Came, expected: u64) {
         let Some(half) = &mut self.half else { return };
@@ -146,13 +174,10 @@ impl Arrivals {
             self.skipped += (came.number + 1).saturating_sub(expected);
             return;
         }
-        let about = if self.sent_us == 0 { u64::from(came.stamp) } else { self.sent_us };
-        let sent = prelude::nearest(came.stamp, about);
-        self.sent_us = self.sent_us.max(sent);
         self.advised |= half.on_arrival(&Arrival {
             now,
             seq: came.number.saturating_sub(self.skipped),
-            sent: Time::from_nanos(sent.saturating_mul(1000)),
+            sent: Time::from_nanos(self.sent_us.saturating_mul(1000)),
             bytes: came.bytes,
             marked: came.marked,
             duplicate: false,

@@ -13,6 +13,8 @@ pub(super) struct Outbox {
     /// When each expires.
     waiting: VecDeque<(Time, Vec<u8>)>,
     bytes: usize,
+    /// Nothing expires before.
+    soonest: Option<Time>,
     pub newest_first: bool,
     pub expired: u64,
 }
@@ -30,24 +32,31 @@ impl Outbox {
         }
         let expires = if expiry == Duration::ZERO { Time::NEVER } else { now + expiry };
         self.bytes += message.len();
+        self.soonest = Some(self.soonest.map_or(expires, |s| s.min(expires)));
         self.waiting.push_back((expires, message.to_vec()));
         true
     }
     /// Drops what waited too long.
+    #[inline]
     pub fn expire(&mut self, now: Time) {
-        let (mut bytes, mut expired) = (0, 0);
-        // Seldom anything: looked at without moving first.
-        if self.waiting.iter().any(|(expires, _)| *expires <= now) {
-            self.waiting.retain(|(expires, message)| {
-                let keep = *expires > now;
-                if !keep {
-                    (bytes, expired) = (bytes + message.len(), expired + 1);
-                }
-                keep
-            });
+        if self.soonest.is_some_and(|s| s <= now) {
+            self.expire_some(now);
         }
+    }
+    fn expire_some(&mut self, now: Time) {
+        let (mut bytes, mut expired, mut soonest) = (0, 0, None);
+        self.waiting.retain(|(expires, message)| {
+            let keep = *expires > now;
+            if keep {
+                soonest = Some(soonest.map_or(*expires, |s: Time| s.min(*expires)));
+            } else {
+                (bytes, expired) = (bytes + message.len(), expired + 1);
+            }
+            keep
+        });
         self.bytes -= bytes;
         self.expired += expired;
+        self.soonest = soonest;
     }
     /// The next to leave.
     pub fn peek(&self) -> Option<&[u8]> {

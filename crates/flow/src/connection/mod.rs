@@ -25,6 +25,7 @@ mod timers;
 use crate::carrier::{Carrier, CarrierConfig};
 use crate::streams::{Limits, Side, StreamEvent, Streams};
 use crate::tcp::TcpConfig;
+use crate::verdict::Rule;
 use crate::{Counters, Preset, Protocol};
 use arrivals::Arrivals;
 use cargo::Multiplex;
@@ -197,6 +198,8 @@ pub struct Connection {
     last_due: Time,
     /// Until then the pacer, or the wish to send several at once, holds packets back.
     held_until: Option<Time>,
+    /// A sign of life is wanted, whatever the controller permits.
+    poke: bool,
     /// A probe timeout has passed since a large packet arrived.
     suspects_size: bool,
     /// What the controller's sender half said last, and when.
@@ -242,6 +245,7 @@ impl Connection {
         let timer = TcpConfig { max_rto: LONGEST_TIMEOUT, ..endpoint.timer };
         let carrying = CarrierConfig {
             credit: endpoint.credit,
+            pace_windows: true,
             max_ack_delay: arrivals::MAX_ACK_DELAY,
             timer: timer.clone(),
         };
@@ -253,18 +257,25 @@ impl Connection {
             one_way: peers.max_streams_one,
         });
         let cargo = Multiplex::new(streams, Outbox::default(), first);
-        let environment = config.protocol.environment(told, luck, config.profile);
+        let (told_here, by_name) = (config.profile, config.protocol.profile());
+        let profile = Profile {
+            rate: told_here.rate.or(by_name.rate),
+            rtt: told_here.rtt.or(by_name.rtt),
+            loss: told_here.loss.or(by_name.loss),
+        };
+        let environment = config.protocol.environment(told, luck, profile);
         let controller = config.protocol.controller(&environment);
         let mut carrier = Carrier::new(&carrying, controller, cargo);
         carrier.limit_rate(config.rate_limit);
         if let Some(rtt) = rtt {
             carrier.know_rtt(now, rtt);
         }
+        let (half, rule) = receiving(&peers.controller, &config.protocol, &environment);
         let mut connection = Connection {
             carrier,
             sealer,
             opener,
-            arrivals: Arrivals::new(half(&peers.controller, &environment)),
+            arrivals: Arrivals::new(half, rule),
             inbox: Inbox::new(config.messages_held),
             path: Path::new(remote, &seed),
             mtu,
@@ -285,6 +296,7 @@ impl Connection {
             last_asked: now,
             last_due: now,
             held_until: None,
+            poke: false,
             suspects_size: false,
             advised: Advice::NONE,
             advised_at: Time::ZERO,
@@ -321,15 +333,23 @@ fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
     }
 }
 
-/// The receiver half of the peer's controller, if it names one that has any.
-fn half(label: &str, environment: &Environment) -> Option<Box<dyn ReceiverHalf>> {
-    let spec = Spec::parse(label).ok()?;
-    if let Ok(protocol) = Protocol::read(&spec, Preset::Rfc, environment.packet_bytes) {
-        return protocol.receiver_half(environment);
+/// What the peer's sending needs at this end: the receiver half of its controller, and who tells
+/// radio losses from congestion: as the peer's protocol says, else as ours does.
+fn receiving(
+    label: &str,
+    ours: &Protocol,
+    environment: &Environment,
+) -> (Option<Box<dyn ReceiverHalf>>, Option<Box<dyn Rule>>) {
+    let rule = |p: &Protocol| p.datagram().stream.and_then(|s| s.verdict.rule());
+    let Ok(spec) = Spec::parse(label) else { return (None, rule(ours)) };
+    if let Ok(peers) = Protocol::read(&spec, Preset::Rfc, environment.packet_bytes) {
+        return (peers.receiver_half(environment), rule(&peers).or_else(|| rule(ours)));
     }
-    let entry = narrows_control::find(&spec.name).ok()?;
-    let settings = entry.read(&spec).ok()?;
-    entry.receiver.map(|build| build(&settings, environment))
+    let half = narrows_control::find(&spec.name).ok().and_then(|entry| {
+        let settings = entry.read(&spec).ok()?;
+        entry.receiver.map(|build| build(&settings, environment))
+    });
+    (half, rule(ours))
 }
 
 impl std::fmt::Debug for Connection {
@@ -338,6 +358,8 @@ impl std::fmt::Debug for Connection {
     }
 }
 
+#[cfg(test)]
+mod chaos_tests;
 #[cfg(test)]
 mod pair_tests;
 #[cfg(test)]

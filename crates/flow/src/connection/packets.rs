@@ -44,6 +44,10 @@ impl Connection {
             let size = self.seal_aside(now, buffer, &frame)?;
             return Some(self.one(to, size, false));
         }
+        if std::mem::take(&mut self.poke) {
+            let size = self.seal_aside(now, buffer, &Frame::Ping)?;
+            return Some(self.one(self.path.remote(), size, false));
+        }
         if let Some(size) = self.mtu_probe(now, buffer) {
             return Some(self.one(self.path.remote(), size, false));
         }
@@ -211,8 +215,7 @@ impl Connection {
         buffer: &mut [u8],
         frame: &Frame<'_>,
     ) -> Option<usize> {
-        let padding = [frame];
-        self.seal_frames(now, buffer, &padding, None)
+        self.seal_frames(now, buffer, &[frame], None)
     }
 
     /// Asks whether larger packets pass, if that is to be known now.

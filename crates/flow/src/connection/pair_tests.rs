@@ -26,6 +26,8 @@ pub(crate) struct Net {
     pub twice: f64,
     /// Late by up to a delay more.
     pub late: f64,
+    /// Changed or cut off.
+    pub damaged: f64,
     /// UDP payload that passes.
     pub mtu: usize,
 }
@@ -39,6 +41,7 @@ impl Net {
             loss: 0.0,
             twice: 0.0,
             late: 0.0,
+            damaged: 0.0,
             mtu: 1500,
         }
     }
@@ -188,7 +191,7 @@ impl Pair {
     }
 
     /// Puts a packet on the way, or not.
-    fn launch(&mut self, side: Side, flying: Flying) {
+    fn launch(&mut self, side: Side, mut flying: Flying) {
         let net = self.net;
         let free = &mut self.free[usize::from(side == Side::Server)];
         let waits = free.since(self.now).as_secs_f64() * net.rate.as_bps() as f64 / 8.0;
@@ -201,6 +204,14 @@ impl Pair {
         let mut at = *free + net.delay;
         if self.dice.chance(net.loss) || self.now < self.outage_until {
             return;
+        }
+        if self.dice.chance(net.damaged) {
+            let (place, bit) =
+                (self.dice.bits() as usize % flying.bytes.len(), self.dice.bits() % 8);
+            flying.bytes[place] ^= 1 << bit;
+            if self.dice.chance(0.3) {
+                flying.bytes.truncate(place);
+            }
         }
         if self.dice.chance(net.late) {
             at += net.delay.mul_f64(self.dice.unit());

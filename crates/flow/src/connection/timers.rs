@@ -51,6 +51,8 @@ impl Connection {
             let cargo = self.carrier.cargo_mut();
             cargo.ping |= cargo.is_empty();
             self.suspects_size = true;
+            // A rate that fell in an outage may forbid packets for a minute.
+            self.poke = self.carrier.has_own_timer();
         }
         self.arrivals.on_due(now);
     }

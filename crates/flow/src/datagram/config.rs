@@ -1,6 +1,7 @@
 //! What a datagram endpoint is made of.
 
 use crate::tcp::{Preset, TcpConfig};
+use crate::verdict::Choice;
 use narrows_base::Duration;
 use narrows_control::Profile;
 
@@ -11,12 +12,18 @@ pub struct StreamConfig {
     pub ack_every: u32,
     /// How long a packet waits for its report at most (RFC 9000 max_ack_delay).
     pub max_ack_delay: Duration,
+    /// Who tells radio losses from congestion at the receiver.
+    pub verdict: Choice,
 }
 
 impl Default for StreamConfig {
     fn default() -> StreamConfig {
         // RFC 9000 sections 13.2.2 and 18.2.
-        StreamConfig { ack_every: 2, max_ack_delay: Duration::from_millis(25) }
+        StreamConfig {
+            ack_every: 2,
+            max_ack_delay: Duration::from_millis(25),
+            verdict: Choice::default(),
+        }
     }
 }
 

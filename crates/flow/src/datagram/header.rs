@@ -1,13 +1,17 @@
 //! The 24 bytes of a simulated packet that a datagram endpoint fills: reports and data.
 //!
 //! A report: the advice's words, then the ACK vector as run lengths of 16 bits from the highest
-//! number downwards (arrived, missing, arrived, …) until the space or the vector ends.
+//! number downwards (arrived, missing, arrived, …) until the space or the vector ends. The top bit
+//! of a missing run's length is the receiver's verdict that the radio link lost it.
 
 use narrows_base::Packet;
 use narrows_control::Advice;
 
 /// Most run lengths in a report without advice.
 pub const MOST_RUNS: usize = 12;
+
+/// The verdict in a missing run's length, which has the bits below.
+const RADIO: u16 = 1 << 15;
 
 /// The ACK vector of one report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,11 +22,13 @@ pub struct Runs {
 
 impl Runs {
     /// The vector over `[floor, head]` of which exactly `arrived` (ranges `[from, to)` in falling
-    /// order, the first ending above `head`) came; at most `room` run lengths.
+    /// order, the first ending above `head`) came; `radio` says of a missing number what is believed of
+    /// its run; at most `room` run lengths.
     pub fn over(
         floor: u64,
         head: u64,
         arrived: impl Iterator<Item = (u64, u64)>,
+        radio: impl Fn(u64) -> bool,
         room: usize,
     ) -> Runs {
         let mut runs = Runs::default();
@@ -33,32 +39,37 @@ impl Runs {
             if to <= floor {
                 break;
             }
-            if at > to && !runs.push(at - to, false, room) {
+            if at > to && !runs.push(at - to, false, radio(at - 1), room) {
                 return runs;
             }
-            if to > from && !runs.push(to - from, true, room) {
+            if to > from && !runs.push(to - from, true, false, room) {
                 return runs;
             }
             at = from;
         }
         if at > floor {
-            runs.push(at - floor, false, room);
+            runs.push(at - floor, false, radio(at - 1), room);
         }
         runs
     }
 
     /// Appends a run of what arrived or of what is missing; false if the space is used up.
-    fn push(&mut self, mut length: u64, arrived: bool, room: usize) -> bool {
+    fn push(&mut self, mut length: u64, arrived: bool, radio: bool, room: usize) -> bool {
         if (usize::from(self.used) % 2 == 0) != arrived && !self.word(0, room) {
             return false;
         }
-        while length > u64::from(u16::MAX) {
-            if !self.word(u16::MAX, room) || !self.word(0, room) {
+        let (most, bit) = match (arrived, radio) {
+            (true, _) => (u16::MAX, 0),
+            (false, false) => (!RADIO, 0),
+            (false, true) => (!RADIO, RADIO),
+        };
+        while length > u64::from(most) {
+            if !self.word(most | bit, room) || !self.word(0, room) {
                 return false;
             }
-            length -= u64::from(u16::MAX);
+            length -= u64::from(most);
         }
-        self.word(length as u16, room)
+        self.word(length as u16 | bit, room)
     }
 
     fn word(&mut self, length: u16, room: usize) -> bool {
@@ -70,16 +81,29 @@ impl Runs {
         true
     }
 
-    /// What arrived, as ranges `[from, to)` in falling order, of a vector whose top is `head`.
-    pub fn arrived(&self, head: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    /// Runs from the highest number `head` downwards: `[from, to)`, whether they arrived, and
+    /// whether the radio link lost them.
+    fn each(&self, head: u64) -> impl Iterator<Item = (u64, u64, bool, bool)> + '_ {
         let mut to = head.saturating_add(1);
         let used = &self.lengths[..usize::from(self.used)];
-        used.iter().enumerate().filter_map(move |(i, length)| {
-            let from = to.saturating_sub(u64::from(*length));
-            let run = (from, to);
+        used.iter().enumerate().filter_map(move |(i, word)| {
+            let arrived = i % 2 == 0;
+            let length = if arrived { *word } else { word & !RADIO };
+            let from = to.saturating_sub(u64::from(length));
+            let run = (from, to, arrived, !arrived && word & RADIO != 0);
             to = from;
-            (i % 2 == 0 && run.0 < run.1).then_some(run)
+            (run.0 < run.1).then_some(run)
         })
+    }
+
+    /// What arrived, as ranges `[from, to)` in falling order, of a vector whose top is `head`.
+    pub fn arrived(&self, head: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.each(head).filter(|r| r.2).map(|r| (r.0, r.1))
+    }
+
+    /// What the radio link lost, likewise.
+    pub fn radio(&self, head: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.each(head).filter(|r| r.3).map(|r| (r.0, r.1))
     }
 }
 
@@ -163,9 +187,22 @@ mod tests {
     #[test]
     fn a_vector_is_run_lengths_from_the_top() {
         let ranges = [(5u64, 11u64), (3, 4)];
-        let runs = Runs::over(4, 10, ranges.into_iter(), MOST_RUNS);
+        let runs = Runs::over(4, 10, ranges.into_iter(), |_| false, MOST_RUNS);
         assert_eq!(&runs.lengths[..2], &[6, 1]);
         assert_eq!(runs.arrived(10).collect::<Vec<_>>(), [(5, 11)]);
+    }
+
+    #[test]
+    fn a_missing_run_carries_its_verdict() {
+        let ranges = [(90_000u64, 90_001u64), (10, 20), (5, 6)];
+        let runs = Runs::over(2, 90_000, ranges.into_iter(), |n| n > 10, MOST_RUNS);
+        let mut radio = Ranges::default();
+        for (from, to) in runs.radio(90_000) {
+            radio.insert(from, to, |_, _| ());
+        }
+        assert_eq!(radio.iter().collect::<Vec<_>>(), [(20, 90_000)], "longer than a word's bits");
+        let arrived: Vec<_> = runs.arrived(90_000).collect();
+        assert_eq!(arrived, [(90_000, 90_001), (10, 20), (5, 6)]);
     }
 
     proptest! {
@@ -185,7 +222,7 @@ mod tests {
             let head = seen.iter().next_back().unwrap().1 - 1;
             let floor = floor.min(head);
             let advice = Advice::of(&[1.0, 2.0, 3.0, 4.0][..words]);
-            let runs = Runs::over(floor, head, seen.iter().rev(), room(&advice));
+            let runs = Runs::over(floor, head, seen.iter().rev(), |n| n % 3 == 0, room(&advice));
             let mut packet = Packet {
                 seq: head + 1, stamp: narrows_base::Time::ZERO, number: 0, luck: 0,
                 sack: [(0, 0); 3], flow: 0, size: 40, hop: 0, flags: Packet::ACK,

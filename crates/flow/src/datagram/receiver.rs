@@ -5,6 +5,7 @@ use super::config::{DatagramConfig, StreamConfig};
 use super::header::{self, Runs};
 use super::opening;
 use crate::ranges::Ranges;
+use crate::verdict::Judge;
 use narrows_base::{Duration, Packet, Time, luck};
 use narrows_control::{Advice, Arrival, ReceiverHalf};
 
@@ -32,6 +33,7 @@ struct Incoming {
     last: Time,
     /// The packet that revealed the last hole.
     hole: Option<u64>,
+    judge: Option<Judge>,
 }
 
 impl Incoming {
@@ -44,6 +46,7 @@ impl Incoming {
             due: Time::NEVER,
             last: Time::ZERO,
             hole: None,
+            judge: config.verdict.judge(),
         }
     }
     /// Whether packet `seq`, where `expected` was next, is answered at once (RFC 9000 section
@@ -162,6 +165,9 @@ impl Receiver {
         }
         let unresolved = p.seq.saturating_sub(u64::from(data.unresolved));
         self.unresolved = self.unresolved.max(unresolved.min(self.next));
+        if let Some(judge) = self.judge_mut() {
+            judge.on_arrival(now, p.stamp, p.seq);
+        }
         let marked = p.has(Packet::CE);
         self.marks = self.marks.wrapping_add(u32::from(marked && !duplicate));
         // A stream's report echoes the first packet that it answers (as RFC 7323 section 4.3): those
@@ -204,6 +210,22 @@ impl Receiver {
         })
     }
 
+    #[inline]
+    fn judge_mut(&mut self) -> Option<&mut Judge> {
+        self.stream.as_mut().and_then(|s| s.judge.as_mut())
+    }
+
+    /// Whether it tells radio losses from congestion.
+    pub fn judges(&self) -> bool {
+        self.stream.as_ref().is_some_and(|s| s.judge.is_some())
+    }
+    /// The newest verdict on what is missing, once, for whoever knows the truth: packets
+    /// `[from, to)`, and whether the radio link is believed to have lost them.
+    #[inline]
+    pub fn judged(&mut self) -> Option<(u64, u64, bool)> {
+        self.judge_mut().and_then(Judge::judged)
+    }
+
     /// A report; `advised` with the receiver half's advice. In reports that only a stream's repair
     /// wants it would be asked more often than its algorithm says.
     #[inline]
@@ -216,7 +238,12 @@ impl Receiver {
         self.reports = self.reports.wrapping_add(1);
         let head = self.next - 1;
         let floor = self.unresolved.max(self.floor).min(head);
-        let runs = Runs::over(floor, head, self.seen.iter().rev(), header::room(&advice));
+        if let Some(judge) = self.judge_mut() {
+            judge.trim_below(floor);
+        }
+        let judge = self.stream.as_ref().and_then(|s| s.judge.as_ref());
+        let radio = |n| judge.is_some_and(|j| j.is_radio(n));
+        let runs = Runs::over(floor, head, self.seen.iter().rev(), radio, header::room(&advice));
         let mut packet = Packet {
             seq: self.next,
             // The receiver's delay is taken off at once.

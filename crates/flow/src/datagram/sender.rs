@@ -57,6 +57,7 @@ impl Sender {
             Some(stream) => {
                 let carrier = CarrierConfig {
                     credit: config.credit,
+                    pace_windows: false,
                     max_ack_delay: stream.max_ack_delay,
                     timer: config.timer.clone(),
                 };
@@ -196,7 +197,7 @@ fn on_stream_report(carrier: &mut Carrier<Outgoing>, now: Time, p: &Packet) {
     }
     let (runs, advice, marks) = header::read_report(p);
     let heard = Heard { highest, rtt: now.since(p.stamp), marks, advice };
-    carrier.on_report(now, &heard, runs.arrived(highest), std::iter::empty());
+    carrier.on_report(now, &heard, runs.arrived(highest), runs.radio(highest));
 }
 
 impl Machine for Sender {

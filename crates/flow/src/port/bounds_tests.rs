@@ -1,7 +1,7 @@
 //! What is bounded, and what many connections cost one another.
 
 use super::hostile_tests::{drain, place, server, start_of};
-use super::stand_in::{CLIENT, Net, SERVER, Test, config, dice};
+use super::stand_in::{CLIENT, Net, SERVER, StandIn, Test, config, dice};
 use super::{Clients, Handle, PortConfig, Ports, ServerKey};
 use crate::connection::{Closed, Event};
 use narrows_base::{Duration, Time};
@@ -114,7 +114,7 @@ fn resets_are_few_and_short() {
 }
 
 /// A port with so many connections that nothing happens on, and one that talks.
-fn crowd(count: usize) -> (Test, Handle, Net) {
+fn crowd(count: usize) -> (Test, Handle, Net<StandIn>) {
     let mut net = Net::pair(6);
     for address in [SERVER, CLIENT] {
         let clients = if address == SERVER { Clients::Any } else { Clients::None };

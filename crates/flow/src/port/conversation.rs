@@ -43,6 +43,8 @@ pub trait Conversation: Sized {
     fn event(&mut self) -> Option<Event>;
     /// Closes.
     fn close(&mut self, now: Time, code: u64, reason: &str);
+    /// The peer's address said RESET with this token.
+    fn on_reset(&mut self, token: &[u8; 16]);
     /// Where the peer is.
     fn remote(&self) -> SocketAddr;
     /// Whether it can be forgotten.
@@ -70,6 +72,9 @@ impl Conversation for Connection {
     }
     fn close(&mut self, now: Time, code: u64, reason: &str) {
         Connection::close(self, now, code, reason);
+    }
+    fn on_reset(&mut self, token: &[u8; 16]) {
+        Connection::on_reset(self, token);
     }
     fn remote(&self) -> SocketAddr {
         Connection::remote(self)

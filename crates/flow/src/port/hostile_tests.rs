@@ -1,6 +1,6 @@
 //! What strangers and hostile peers can do to a port: nothing that lasts.
 
-use super::stand_in::{CLIENT, Dice, Net, SERVER, Test, config, dice, key};
+use super::stand_in::{CLIENT, Dice, Net, SERVER, StandIn, Test, config, dice, key};
 use super::{Clients, PortConfig, Ports, ServerKey};
 use crate::connection::Event;
 use narrows_base::{Duration, Luck, Time};
@@ -75,7 +75,7 @@ fn spoofed_syns_leave_nothing_behind_and_clients_are_served_meanwhile() {
     let mut luck = Luck::seed(1).stream();
     net.connect(ServerKey::Any);
     net.run_for(1.0);
-    let mut after_flood = |net: &mut Net| {
+    let mut after_flood = |net: &mut Net<StandIn>| {
         let (now, port) = (net.now, net.at(SERVER));
         let before = sizes(port);
         // A million in all, if optimised.

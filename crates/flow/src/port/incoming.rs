@@ -6,7 +6,6 @@ use super::door::Answering;
 use super::opening::{Opened, Repeat};
 use super::ports::{ANSWERS, Ports};
 use super::{Clients, hello};
-use crate::connection::Closed;
 use crate::streams::Side;
 use narrows_base::Time;
 use narrows_wire::header::{Header, LONG};
@@ -123,7 +122,7 @@ impl<C: Conversation> Ports<C> {
             if let Some(Content::Live(live)) = content
                 && live.token.as_ref().is_some_and(|told| is_token(told, token))
             {
-                live.over.get_or_insert(Closed::Reset);
+                live.connection.on_reset(token);
                 live.finishing = None;
                 found = Some(slot);
                 break;

@@ -37,6 +37,8 @@ mod hostile_tests;
 mod opening_tests;
 #[cfg(test)]
 mod stand_in;
+#[cfg(test)]
+mod whole_tests;
 
 pub use conversation::{Beginning, Conversation};
 pub use ports::Ports;

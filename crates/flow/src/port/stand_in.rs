@@ -126,6 +126,10 @@ impl Conversation for StandIn {
         self.closing = Some(code);
         self.events.push_back(Event::Closed(Closed::Locally));
     }
+    fn on_reset(&mut self, _: &[u8; 16]) {
+        self.events.push_back(Event::Closed(Closed::Reset));
+        self.is_drained = true;
+    }
     fn remote(&self) -> SocketAddr {
         self.remote
     }
@@ -198,9 +202,9 @@ pub(super) const CLIENT: &str = "198.51.100.7:5000";
 type Fate<'a> = dyn FnMut(Time, &[u8]) -> Vec<Time> + 'a;
 
 /// Ports by their addresses, and what is under way between them.
-pub(super) struct Net {
+pub(super) struct Net<C> {
     pub(super) now: Time,
-    pub(super) ports: BTreeMap<SocketAddr, Test>,
+    pub(super) ports: BTreeMap<SocketAddr, Ports<C>>,
     /// By arrival and a serial number: from, to, bytes.
     pub(super) flying: BTreeMap<(Time, u64), (SocketAddr, SocketAddr, Vec<u8>)>,
     pub(super) events: Vec<(SocketAddr, Handle, Event)>,
@@ -209,8 +213,20 @@ pub(super) struct Net {
     count: u64,
 }
 
-impl Net {
-    pub(super) fn new(ports: Vec<(&str, Test)>) -> Net {
+impl Net<StandIn> {
+    /// A server with key 2 that takes everybody, and a client with key 1.
+    pub(super) fn pair(seed: u64) -> Net<StandIn> {
+        Net::new(seed)
+    }
+}
+
+impl<C: Conversation> Net<C> {
+    /// A server with key 2 that takes everybody, and a client with key 1.
+    pub(super) fn new(seed: u64) -> Net<C> {
+        let ports = [
+            (SERVER, Ports::new(config(2, Clients::Any), dice(2 * seed))),
+            (CLIENT, Ports::new(config(1, Clients::None), dice(2 * seed + 1))),
+        ];
         Net {
             now: Time::from_secs_f64(100.0),
             ports: ports.into_iter().map(|(at, port)| (at.parse().unwrap(), port)).collect(),
@@ -220,14 +236,7 @@ impl Net {
             count: 0,
         }
     }
-    /// A server with key 2 that takes everybody, and a client with key 1.
-    pub(super) fn pair(seed: u64) -> Net {
-        Net::new(vec![
-            (SERVER, Ports::new(config(2, Clients::Any), dice(2 * seed))),
-            (CLIENT, Ports::new(config(1, Clients::None), dice(2 * seed + 1))),
-        ])
-    }
-    pub(super) fn at(&mut self, address: &str) -> &mut Test {
+    pub(super) fn at(&mut self, address: &str) -> &mut Ports<C> {
         self.ports.get_mut(&address.parse().unwrap()).unwrap()
     }
     pub(super) fn connect(&mut self, server_key: ServerKey) -> Handle {

@@ -3,9 +3,11 @@
 use super::{Entry, Family};
 use crate::datagram::{DatagramConfig, StreamConfig};
 use crate::tcp::Preset;
+use crate::verdict::{Choice, VERDICTS};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Duration, Param, Settings, SpecError};
+use narrows_base::{Duration, Param, Rate, Settings, SpecError};
+use narrows_control::Profile;
 
 /// Parameters of the datagram endpoint: every media protocol takes them beside its controller's
 /// own.
@@ -52,6 +54,42 @@ pub const STREAM_PARAMS: &[Param] = &[
         help: "data wait for the opening's two round trips",
         kind: Kind::Choice(&["on", "off"]),
         origin: "as over UDP",
+    },
+    Param {
+        name: "verdict",
+        help: "who tells radio losses from congestion at the receiver",
+        kind: Kind::Choice(&["own", "none", "biaz", "spike", "zigzag"]),
+        origin: "none, unless the protocol is made with one; S3 section 3.6",
+    },
+    Param {
+        name: "biaz-sigma",
+        help: "verdict=biaz: shortest gap of a radio loss, in spacings above the number missing",
+        kind: Kind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.0 },
+        origin: "S3 table 3.2",
+    },
+    Param {
+        name: "biaz-phi",
+        help: "verdict=biaz: longest gap of a radio loss, likewise",
+        kind: Kind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 2.0 },
+        origin: "S3 table 3.2",
+    },
+    Param {
+        name: "rate",
+        help: "what the path is known to carry, for controllers that listen; 0 is not told",
+        kind: Kind::Number { unit: Unit::BitsPerSecond, min: 0.0, max: 1e13, default: 0.0 },
+        origin: "S3 section 3.3",
+    },
+    Param {
+        name: "rtt",
+        help: "its round-trip time, likewise",
+        kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 3600.0, default: 0.0 },
+        origin: "S3 section 3.3",
+    },
+    Param {
+        name: "loss",
+        help: "the share of packets that it loses without congestion, likewise",
+        kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.0 },
+        origin: "S3 section 3.3",
     },
     CREDIT,
     ECN,
@@ -101,8 +139,20 @@ pub(super) fn configure(
     }
     let ack_every = given.number("ack-every") as u32;
     let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
-    c.stream = Some(StreamConfig { ack_every, max_ack_delay });
+    let mut verdict = Choice { rule: entry.verdict, ..Choice::default() };
+    if given.choice("verdict") != "own" {
+        let named = VERDICTS.iter().find(|v| v.card.name == given.choice("verdict"));
+        verdict.rule = named.map_or("none", |v| v.card.name);
+    }
+    verdict.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
+    c.stream = Some(StreamConfig { ack_every, max_ack_delay, verdict });
+    let told = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
     c.handshake = given.choice("handshake") == "on";
+    c.profile = Profile {
+        rate: told("rate").map(Rate::from_bps_f64),
+        rtt: told("rtt").map(Duration::from_secs_f64),
+        loss: told("loss"),
+    };
     if given.given("initial-window") {
         c.timer.initial_window = given.number("initial-window");
     }

@@ -40,6 +40,8 @@ pub struct Entry {
     pub recovery: &'static str,
     /// Switches of its endpoint that are on unless told otherwise, whatever the preset.
     pub turns_on: &'static [&'static str],
+    /// Who tells radio losses from congestion unless told otherwise.
+    pub verdict: &'static str,
 }
 
 impl Entry {
@@ -77,15 +79,48 @@ const fn entry(
     recovery: &'static str,
     summary: &'static str,
 ) -> Entry {
-    Entry { name, family: Family::Tcp, summary, controller, recovery, turns_on: &[] }
+    Entry {
+        name,
+        family: Family::Tcp,
+        summary,
+        controller,
+        recovery,
+        turns_on: &[],
+        verdict: "none",
+    }
 }
 
 const fn media(name: &'static str, controller: &'static str, summary: &'static str) -> Entry {
-    Entry { name, family: Family::Media, summary, controller, recovery: "none", turns_on: &[] }
+    Entry {
+        name,
+        family: Family::Media,
+        summary,
+        controller,
+        recovery: "none",
+        turns_on: &[],
+        verdict: "none",
+    }
 }
 
 const fn stream(name: &'static str, controller: &'static str, summary: &'static str) -> Entry {
-    Entry { name, family: Family::Rrtp, summary, controller, recovery: "rfc9002", turns_on: &[] }
+    Entry {
+        name,
+        family: Family::Rrtp,
+        summary,
+        controller,
+        recovery: "rfc9002",
+        turns_on: &[],
+        verdict: "none",
+    }
+}
+
+const fn judged(
+    name: &'static str,
+    controller: &'static str,
+    verdict: &'static str,
+    summary: &'static str,
+) -> Entry {
+    Entry { verdict, ..stream(name, controller, summary) }
 }
 
 /// How the protocols begin that combine a controller with our endpoint's stream.
@@ -129,5 +164,12 @@ pub const PROTOCOLS: &[Entry] = &[
     media("tfwc", "tfwc", "a window from TCP's equation and average loss interval: smooth (S1)"),
     media("tear", "tear", "the receiver emulates TCP; its averaged window sets the rate (S4)"),
     media("tear-wireless", "tear-wireless", "TEAR by delay instead of loss, for radio links (S4)"),
+    judged("rrtp", "rrtp", "spike", "short queues where it is alone, a fair share where not (S3)"),
+    judged(
+        "rrtp-lasthop",
+        "rrtp-lasthop",
+        "biaz",
+        "keeps to the rate of a radio channel of its own (S3)",
+    ),
     stream("tear-reliable", "tear", "a reliable stream at TEAR's rate (S4 section 7.5)"),
 ];

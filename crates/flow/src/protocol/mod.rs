@@ -152,6 +152,13 @@ impl Protocol {
         }
     }
 
+    /// What the user said of the path.
+    pub fn profile(&self) -> Profile {
+        match &self.ends {
+            Ends::Tcp(_) => Profile::default(),
+            Ends::Datagram(c) => c.profile,
+        }
+    }
     /// What its controller may know before the first packet; `luck` is the flow's key.
     pub fn environment(&self, packet_bytes: u32, luck: Luck, profile: Profile) -> Environment {
         let timer = match &self.ends {
@@ -189,8 +196,7 @@ impl Protocol {
     /// A sender and a receiver for flow number `flow`, whose key is `luck`.
     pub fn endpoints(&self, flow: u32, luck: Luck) -> (SendingEnd, ReceivingEnd) {
         let (data, acks) = (luck.named("data").bits(), luck.named("acks").bits());
-        let profile = Profile::default();
-        let environment = self.environment(self.packet_bytes(), luck, profile);
+        let environment = self.environment(self.packet_bytes(), luck, self.profile());
         let controller = (self.make)(&environment);
         match &self.ends {
             Ends::Tcp(c) => (

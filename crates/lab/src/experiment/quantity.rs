@@ -111,6 +111,10 @@ impl Quantity {
         if self.along.is_some() && (self.column.is_none() || self.bin.is_some()) {
             return Err("along = \"…\" goes with a column, without bins".into());
         }
+        let share = |s: Stat| matches!(s, Stat::FractionAbove | Stat::FractionBelow);
+        if self.measure.is_some() && !self.stat.is_none_or(share) {
+            return Err("a measure's stat is fraction_above or fraction_below, over seeds".into());
+        }
         if self.stat.is_some_and(Stat::needs_level) && self.level.is_none() {
             return Err(format!("{:?} needs level = …", self.stat));
         }
@@ -161,7 +165,13 @@ impl Quantity {
     /// The leaf's value in one run; NaN if it has none.
     pub fn leaf(&self, sample: &Sample) -> f64 {
         if let Some(name) = &self.measure {
-            return sample.measure(self.group.as_deref(), name);
+            let x = sample.measure(self.group.as_deref(), name);
+            // A measure is one sample: over the seeds, the share of runs above or below a level.
+            let counts = self.stat.is_some() && x.is_finite();
+            return match self.stat.filter(|_| counts) {
+                Some(stat) => stat.of(&[0.0], &[x], self.level.unwrap_or(0.0)),
+                None => x,
+            };
         }
         if let Some(stat) = self.stat.filter(|s| s.compares()) {
             return self.compared(stat, sample);

@@ -56,6 +56,23 @@ fn every_experiment_can_be_read() {
     assert!(place("s0-f3.9") < place("s0-f3.10"), "figures count: {names:?}");
 }
 
+/// The share of transfers that took longer than a level is a mean of ones and zeros over seeds; a
+/// transfer that did not finish says nothing.
+#[test]
+fn a_measure_against_a_level_counts_runs() {
+    let at = crate::measure::MEASURES.iter().position(|m| m.name == "completion_s").unwrap();
+    let took = |seconds: f64| {
+        let mut values = vec![f64::NAN; crate::measure::MEASURES.len()];
+        values[at] = seconds;
+        Sample { groups: vec![("main".into(), values)], ..Sample::default() }
+    };
+    let slow = quantity("measure = 'completion_s'\nstat = 'fraction_above'\nlevel = 11");
+    assert_eq!(slow.leaf(&took(12.0)), 1.0);
+    assert_eq!(slow.leaf(&took(10.0)), 0.0);
+    assert!(slow.leaf(&took(f64::NAN)).is_nan());
+    assert_eq!(quantity("measure = 'completion_s'").leaf(&took(12.0)), 12.0);
+}
+
 #[test]
 fn statistics_of_a_column() {
     let cwnd = |stat: &str| leaf(&format!("column = 'cwnd'\ntable = 'main.0'\n{stat}"));

@@ -92,6 +92,9 @@ impl Network {
                 }
             }
         }
+        if network.flows.iter().any(|f| f.receiver.judges()) {
+            network.meters.iter_mut().for_each(|m| m.drops = Some(Vec::new()));
+        }
         let sampled = spec.series.as_ref().map_or(&[][..], |s| &s.links);
         for (i, node) in network.nodes.iter_mut().enumerate() {
             node.private = node.computed && users[i] <= 1 && !sampled.contains(&i);

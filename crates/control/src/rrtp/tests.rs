@@ -1,0 +1,283 @@
+//! The two moods on a bottleneck of this file: a queue, a fixed delay, and somebody else's window.
+
+use crate::story::build_in;
+use crate::{Ack, Controller, Environment, Fate, Profile, RateSample};
+use narrows_base::{Duration, Rate, Time};
+use std::collections::VecDeque;
+
+const PACKET: u32 = 1000;
+
+/// A thousand packets per second, 50 ms there and back, drop-tail.
+struct Bottleneck {
+    controller: Box<dyn Controller>,
+    per_second: f64,
+    rtt: f64,
+    room: usize,
+    /// Of every so many of our packets one is lost by the radio; 0 none.
+    radio: u64,
+    /// The other sender's window, packets; a packet each leaves when one is answered.
+    other: usize,
+    now: f64,
+    /// When the link has sent everything that waits.
+    free: f64,
+    /// Our packets on the way: number, when it left, when it is answered (or known to be lost), what
+    /// became of it, and what had been delivered when it left.
+    flying: VecDeque<(u64, f64, f64, What, u64, f64)>,
+    others: VecDeque<f64>,
+    next: u64,
+    delivered: u64,
+    delivered_at: f64,
+    round: u64,
+    round_end: u64,
+    last_sent: f64,
+    base: f64,
+    /// Queueing delays that our packets met, since asked last.
+    delays: Vec<f64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum What {
+    Arrives,
+    Radio,
+    Dropped,
+}
+
+impl Bottleneck {
+    fn new(profile: Profile) -> Bottleneck {
+        let environment = Environment { packet_bytes: PACKET, profile, ..Environment::default() };
+        Bottleneck {
+            controller: build_in("rrtp", &environment),
+            per_second: 1000.0,
+            rtt: 0.05,
+            room: 50,
+            radio: 0,
+            other: 0,
+            now: 0.0,
+            free: 0.0,
+            flying: VecDeque::new(),
+            others: VecDeque::new(),
+            next: 0,
+            delivered: 0,
+            delivered_at: 0.0,
+            round: 0,
+            round_end: 0,
+            last_sent: -1.0,
+            base: f64::INFINITY,
+            delays: Vec::new(),
+        }
+    }
+    fn at(s: f64) -> Time {
+        Time::from_secs_f64(s)
+    }
+    /// A packet enters the queue: when it is answered; `None` if there is no room.
+    fn enter(&mut self) -> Option<f64> {
+        let waits = (self.free - self.now).max(0.0);
+        if waits * self.per_second > self.room as f64 {
+            return None;
+        }
+        self.free = self.now.max(self.free) + 1.0 / self.per_second;
+        Some(self.free + self.rtt)
+    }
+    fn watch(&self, name: &str) -> f64 {
+        let mut value = f64::NAN;
+        self.controller.watch(&mut |n, x| {
+            if n == name {
+                value = x;
+            }
+        });
+        value
+    }
+    fn alone(&self) -> bool {
+        self.watch("mood") == 1.0
+    }
+    fn contested(&self) -> bool {
+        self.watch("mood") == 2.0
+    }
+    fn send_what_may_leave(&mut self) {
+        let a = self.controller.allowance();
+        let gap = a.rate.map_or(0.0, |r| f64::from(PACKET) * 8.0 / r.as_bps() as f64);
+        if (self.flying.len() as f64) < a.window.floor() && self.now >= self.last_sent + gap {
+            // A step late costs no rate.
+            self.last_sent = (self.last_sent + gap).max(self.now - 1e-3);
+            let delay = (self.free - self.now).max(0.0);
+            let (what, due) = match self.enter() {
+                None => (What::Dropped, self.free + self.rtt),
+                Some(due) if self.radio > 0 && self.next % self.radio == 7 => (What::Radio, due),
+                Some(due) => (What::Arrives, due),
+            };
+            self.delays.push(delay);
+            let stamp = (self.delivered, self.delivered_at);
+            self.flying.push_back((self.next, self.now, due, what, stamp.0, stamp.1));
+            self.next += 1;
+        }
+    }
+    fn answer(&mut self) {
+        while self.flying.front().is_some_and(|p| p.2 <= self.now) {
+            let Some((seq, sent, _, what, prior, prior_at)) = self.flying.pop_front() else {
+                return;
+            };
+            let lost = what != What::Arrives;
+            self.controller.on_fate(&Fate {
+                now: Self::at(self.now),
+                seq,
+                sent: Self::at(sent),
+                bytes: PACKET,
+                lost,
+                marked: false,
+                radio: false,
+            });
+            if lost {
+                continue;
+            }
+            self.delivered += 1;
+            self.delivered_at = self.now;
+            let rtt = self.now - sent;
+            self.base = self.base.min(rtt);
+            let round_start = seq >= self.round_end;
+            if round_start {
+                self.round += 1;
+                self.round_end = self.next;
+            }
+            let flight = self.flying.len() as u64;
+            self.controller.on_ack(&Ack {
+                now: Self::at(self.now),
+                rtt: Duration::from_secs_f64(rtt),
+                rtt_unambiguous: true,
+                srtt: Duration::from_secs_f64(rtt),
+                rttvar: Duration::ZERO,
+                min_rtt: Duration::from_secs_f64(self.base),
+                arrived: None,
+                newly_acked: 1,
+                newly_sacked: 0,
+                newly_delivered: 1,
+                duplicate: false,
+                sent_since: flight,
+                flight,
+                outstanding: flight,
+                prior_outstanding: flight + 1,
+                window_limited: true,
+                in_repair: false,
+                round: self.round,
+                round_start,
+                marks: 0,
+                rate: (self.now - prior_at >= self.base && prior_at > 0.0).then(|| RateSample {
+                    delivered: self.delivered - prior,
+                    interval: Duration::from_secs_f64(self.now - prior_at),
+                    prior_delivered: prior,
+                    total_delivered: self.delivered,
+                    app_limited: false,
+                }),
+            });
+        }
+    }
+    /// Runs to then, in steps of a tenth of a millisecond; packets delivered per second.
+    fn run(&mut self, until: f64) -> f64 {
+        let (from, before) = (self.now, self.delivered);
+        self.delays.clear();
+        while self.now < until {
+            self.now += 1e-4;
+            self.answer();
+            while self.others.front().is_some_and(|due| *due <= self.now) {
+                self.others.pop_front();
+            }
+            while self.others.len() < self.other {
+                // Whatever is dropped is sent again a little later.
+                let due = self.enter().unwrap_or(self.now + 0.01);
+                self.others.push_back(due);
+            }
+            self.send_what_may_leave();
+        }
+        (self.delivered - before) as f64 / (self.now - from)
+    }
+    fn mean_delay(&self) -> f64 {
+        self.delays.iter().sum::<f64>() / self.delays.len() as f64
+    }
+}
+
+fn told(bps: u64) -> Profile {
+    let rtt = Some(Duration::from_millis(50));
+    Profile { rate: Some(Rate::from_bps(bps)), rtt, loss: None }
+}
+
+#[test]
+fn alone_it_fills_the_link_and_not_the_queue_whatever_the_radio_loses() {
+    for radio in [0, 100, 20] {
+        let mut b = Bottleneck { radio, ..Bottleneck::new(Profile::default()) };
+        b.run(3.0);
+        assert!(b.alone(), "1/{radio}");
+        let rate = b.run(10.0);
+        let share = if radio == 0 { 1.0 } else { 1.0 - 1.0 / radio as f64 };
+        assert!(rate > 0.98 * share * 1000.0, "1/{radio}: {rate}");
+        assert!(b.mean_delay() < 0.008, "1/{radio}: {}", b.mean_delay());
+    }
+}
+
+#[test]
+fn the_first_flights_spacing_saves_the_search() {
+    let mut b = Bottleneck::new(Profile::default());
+    // A round trip for four packets; the next one carries what the link holds.
+    b.run(0.05);
+    assert_eq!((b.next, b.delivered), (4, 0));
+    b.run(0.11);
+    let rate = b.run(0.2);
+    assert!(rate > 950.0, "{rate}");
+}
+
+#[test]
+fn what_was_told_is_sent_from_the_first_packet_on() {
+    let mut b = Bottleneck::new(told(8_000_000));
+    b.run(0.0502);
+    assert!(b.next >= 50, "{} packets left in the first round trip", b.next);
+    assert!(b.run(5.0) > 980.0);
+    // Eight times too much and an eighth of what there is are found out.
+    for bps in [64_000_000, 1_000_000] {
+        let mut b = Bottleneck::new(told(bps));
+        b.run(5.0);
+        assert!(b.run(10.0) > 970.0, "{bps}");
+        assert!(b.alone() && b.mean_delay() < 0.008, "{bps}: {}", b.mean_delay());
+    }
+}
+
+#[test]
+fn who_stays_although_we_hold_back_is_met_with_a_window_until_it_leaves() {
+    let mut b = Bottleneck::new(Profile::default());
+    b.run(5.0);
+    assert!(b.alone());
+    // Somebody fills the queue and does not yield.
+    b.other = 70;
+    b.run(7.0);
+    assert!(b.contested());
+    let rate = b.run(20.0);
+    assert!(rate > 200.0, "its part of what is left: {rate}");
+    b.other = 0;
+    // The question is asked each 24 rounds at the latest.
+    b.run(24.0);
+    assert!(b.alone(), "nobody is there any more");
+    assert!(b.run(26.0) > 980.0);
+}
+
+#[test]
+fn a_slower_link_is_followed_and_a_faster_one_found() {
+    let mut b = Bottleneck::new(Profile::default());
+    b.run(5.0);
+    b.per_second = 400.0;
+    b.run(9.0);
+    assert!(b.run(15.0) > 390.0);
+    assert!(b.mean_delay() < 0.02, "{}", b.mean_delay());
+    b.per_second = 2000.0;
+    b.run(20.0);
+    let rate = b.run(22.0);
+    assert!(rate > 1900.0, "{rate}");
+}
+
+#[test]
+fn a_profile_at_run_time_replaces_what_was_known() {
+    let mut b = Bottleneck::new(Profile::default());
+    b.run(5.0);
+    b.per_second = 3000.0;
+    let now = Bottleneck::at(b.now);
+    b.controller.on_profile(now, &told(24_000_000));
+    b.run(5.2);
+    let rate = b.run(5.5);
+    assert!(rate > 2850.0, "{rate}");
+}

@@ -1,0 +1,197 @@
+//! Loss differentiation at the receiver: was what is missing lost by the radio link, or dropped by a
+//! full queue (S3 section 3.6)? One file per rule, and the list.
+//!
+//! A rule is told of every arrival and, with it, of how many packets are missing just below it. A
+//! [`Judge`] keeps the books for a receiver, simulated or real: which numbers are missing, and which
+//! of them the rule takes for the radio's, so that reports can say it. A packet that comes late after
+//! all is neither; whoever reports leaves out what came.
+
+mod biaz;
+mod spike;
+mod zigzag;
+
+use crate::ranges::Ranges;
+use narrows_base::{Card, Settings, Spec, SpecError, Status, Time};
+
+/// Ranges of radio losses kept at most; of older ones the verdict is forgotten, which is congestion.
+const MOST_RANGES: usize = 256;
+
+/// A packet that came, and what is missing below it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// When, by the receiver's clock.
+    pub now: Time,
+    /// When it left, by the sender's clock: only differences mean something.
+    pub sent: Time,
+    /// Packets that are missing between it and the highest number that had come: 0 if it is the next,
+    /// or itself late.
+    pub missing: u64,
+}
+
+impl Seen {
+    /// Relative one-way trip time in seconds: the unknown difference of the clocks is in it.
+    pub fn rott(&self) -> f64 {
+        let (now, sent) = (self.now.as_nanos(), self.sent.as_nanos());
+        if now >= sent { (now - sent) as f64 * 1e-9 } else { (sent - now) as f64 * -1e-9 }
+    }
+}
+
+/// A rule that tells radio losses from congestion.
+pub trait Rule: Send {
+    /// A packet came, in order of arrival. Whether the missing ones were lost by the radio link; of no
+    /// meaning where none are.
+    fn on_arrival(&mut self, seen: &Seen) -> bool;
+}
+
+/// A rule: its card, and how to build it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it says of itself.
+    pub card: &'static Card,
+    /// Builds it.
+    pub build: fn(&Settings) -> Box<dyn Rule>,
+}
+
+/// Nobody judges.
+const NONE: Card = Card {
+    name: "none",
+    summary: "judges nothing: every loss may be congestion",
+    source: "TCP",
+    senses: "nothing",
+    sets: "no verdict",
+    params: &[],
+    status: Status::NotValidated,
+};
+
+struct Nobody;
+
+impl Rule for Nobody {
+    fn on_arrival(&mut self, _seen: &Seen) -> bool {
+        false
+    }
+}
+
+/// All rules.
+pub const VERDICTS: &[Entry] = &[
+    Entry { card: &NONE, build: |_| Box::new(Nobody) },
+    Entry { card: &biaz::CARD, build: biaz::build },
+    Entry { card: &spike::CARD, build: spike::build },
+    Entry { card: &zigzag::CARD, build: zigzag::build },
+];
+
+/// The rule of that name, with its defaults or what was given: `spike`, `biaz(sigma=0.75)`.
+///
+/// # Errors
+/// An unknown rule or parameter.
+pub fn read(spec: &Spec) -> Result<Box<dyn Rule>, SpecError> {
+    let entry = VERDICTS.iter().find(|e| e.card.name == spec.name).ok_or_else(|| {
+        let names: Vec<&str> = VERDICTS.iter().map(|e| e.card.name).collect();
+        SpecError::unknown("verdict", &spec.name, &names)
+    })?;
+    Ok((entry.build)(&Settings::read(spec, entry.card.params)?))
+}
+
+/// A rule as a configuration names it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Choice {
+    /// One of [`VERDICTS`].
+    pub rule: &'static str,
+    /// Biaz's sigma and phi; other rules take no notice.
+    pub biaz: (f64, f64),
+}
+
+impl Default for Choice {
+    fn default() -> Choice {
+        // S3 table 3.2.
+        Choice { rule: "none", biaz: (1.0, 2.0) }
+    }
+}
+
+impl Choice {
+    /// The rule's books for a receiver; `None` where nobody judges.
+    pub fn judge(&self) -> Option<Judge> {
+        self.rule().map(Judge::new)
+    }
+
+    /// The rule alone.
+    pub fn rule(&self) -> Option<Box<dyn Rule>> {
+        let mut spec = Spec::named(self.rule);
+        match self.rule {
+            "none" => return None,
+            "biaz" => {
+                for (name, x) in [("sigma", self.biaz.0), ("phi", self.biaz.1)] {
+                    spec.args.push((Some(name.into()), x.to_string()));
+                }
+            }
+            _ => {}
+        }
+        read(&spec).ok()
+    }
+}
+
+/// What is missing at a receiver, and what became of it as far as the rule can tell.
+pub struct Judge {
+    rule: Box<dyn Rule>,
+    /// One above the highest number that came.
+    next: u64,
+    radio: Ranges,
+    /// The newest judgement: `[from, to)`, and whether it was the radio.
+    judged: Option<(u64, u64, bool)>,
+}
+
+impl Judge {
+    /// By that rule, before the first packet.
+    pub fn new(rule: Box<dyn Rule>) -> Judge {
+        Judge { rule, next: 0, radio: Ranges::default(), judged: None }
+    }
+
+    /// Packet `seq` came at `now`; it left at `sent` by the sender's clock. Numbers below the first
+    /// packet that came count as missing, as numbers start at 0.
+    #[inline]
+    pub fn on_arrival(&mut self, now: Time, sent: Time, seq: u64) {
+        let missing = seq.saturating_sub(self.next);
+        let radio = self.rule.on_arrival(&Seen { now, sent, missing });
+        if missing > 0 {
+            self.judged = Some((self.next, seq, radio));
+            if radio {
+                self.radio.insert(self.next, seq, |_, _| ());
+                while self.radio.len() > MOST_RANGES {
+                    let Some((_, to)) = self.radio.iter().next() else { break };
+                    self.radio.trim_below(to);
+                }
+            }
+        }
+        self.next = self.next.max(seq.saturating_add(1));
+    }
+
+    /// Whether a missing number is taken for the radio's.
+    #[inline]
+    pub fn is_radio(&self, number: u64) -> bool {
+        !self.radio.is_empty() && self.radio.find(number).is_some()
+    }
+
+    /// Nobody will ask for numbers below `n` any more.
+    #[inline]
+    pub fn trim_below(&mut self, n: u64) {
+        if !self.radio.is_empty() {
+            self.radio.trim_below(n);
+        }
+    }
+
+    /// The newest judgement, once: `[from, to)`, and whether it was the radio. For whoever knows the
+    /// truth.
+    #[inline]
+    pub fn judged(&mut self) -> Option<(u64, u64, bool)> {
+        self.judged.take()
+    }
+}
+
+impl std::fmt::Debug for Judge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Judge(next {}, {} radio ranges)", self.next, self.radio.len())
+    }
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

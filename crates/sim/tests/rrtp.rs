@@ -1,0 +1,169 @@
+//! What the default of our transport must reach: four links with radio losses alone, and links that
+//! it shares. Packets of 1500 bytes with 64 bytes of headers, as on the wire; the handshake counts as two
+//! round trips before the first byte.
+
+use narrows_base::{Duration, Rate, Spec, Time};
+use narrows_flow::{Preset, Protocol};
+use narrows_path::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
+
+#[derive(Clone, Copy)]
+struct Net {
+    bps: f64,
+    /// One way.
+    ms: f64,
+    /// Bytes that may wait.
+    queue: u64,
+    loss: &'static str,
+    packet: u32,
+}
+
+fn link(name: &str, net: &Net, loss: &str) -> LinkSpec {
+    let delay = Duration::from_secs_f64(net.ms * 1e-3);
+    let mut config = LinkConfig::plain(Rate::from_bps_f64(net.bps), delay);
+    config.queue = QueueConfig { limit: Limit::Bytes(net.queue), aqm: None };
+    config.loss = LossSpec::parse_all(loss).unwrap();
+    LinkSpec { name: name.into(), config: config.into(), metered: true }
+}
+
+/// Groups (protocol, flows); the first starts at `start`, the others `stagger` apart.
+fn go(
+    net: &Net,
+    groups: &[(&str, usize)],
+    (from, end): (f64, f64),
+    (start, stagger): (f64, f64),
+    seed: u64,
+) -> RunResult {
+    let mut started = 0.0;
+    let groups = groups
+        .iter()
+        .enumerate()
+        .map(|(i, (name, n))| GroupSpec {
+            name: format!("g{i}"),
+            protocol: Protocol::read(&Spec::parse(name).unwrap(), Preset::Rfc, net.packet).unwrap(),
+            source: SourceSpec::read(&Spec::parse("bulk").unwrap()).unwrap(),
+            flows: (0..*n)
+                .map(|_| {
+                    started += 1.0;
+                    FlowSpec {
+                        start: Time::from_secs_f64(start + stagger * (started - 1.0)),
+                        stop: Time::NEVER,
+                        forward: vec![0],
+                        back: vec![1],
+                    }
+                })
+                .collect(),
+        })
+        .collect();
+    let spec = NetworkSpec {
+        seed,
+        end: Time::from_secs_f64(end),
+        measure_from: Time::from_secs_f64(from),
+        links: vec![link("there", net, net.loss), link("back", net, "none")],
+        groups,
+        changes: Vec::new(),
+        series: None,
+    };
+    run(&spec, &mut |_| true).unwrap()
+}
+
+/// Alone over the whole run, mean of three seeds: application bits over the link's, offered over
+/// delivered, and the queueing delay in milliseconds.
+fn alone(protocol: &str, net: &Net, seconds: f64) -> (f64, f64, f64) {
+    let (mut goodput, mut offered, mut delay) = (0.0, 0.0, 0.0);
+    for seed in 1..=3 {
+        let handshake = 4.0 * net.ms * 1e-3;
+        let r = go(net, &[(protocol, 1)], (0.0, seconds), (handshake, 0.0), seed);
+        let f = &r.groups[0].flows[0];
+        goodput += f.goodput_bytes as f64 * 8.0 / seconds / net.bps / 3.0;
+        offered += f.sent_bytes as f64 / f.goodput_bytes as f64 / 3.0;
+        delay += r.links[0].queue_mean * f64::from(net.packet) * 8e3 / net.bps / 3.0;
+    }
+    (goodput, offered, delay)
+}
+
+const I: Net = Net { bps: 20e6, ms: 25.0, queue: 125_000, loss: "1%", packet: 1500 };
+const II: Net = Net { bps: 1.5e6, ms: 250.0, queue: 93_750, loss: "1%", packet: 1500 };
+/// Two packets wait, and two are on their way: smaller ones, as slow links are given.
+const III: Net = Net { bps: 144e3, ms: 75.0, queue: 2700, loss: "1%", packet: 1228 };
+const IV: Net = Net { bps: 100e6, ms: 50.0, queue: 1_250_000, loss: "0.1%", packet: 1500 };
+
+#[test]
+fn links_that_lose_are_filled_with_nothing_told() {
+    let goals = [(I, 30.0, 0.93, 1.06), (II, 60.0, 0.91, 1.06), (III, 60.0, 0.88, 1.12)];
+    for (net, seconds, least, most) in goals.into_iter().chain([(IV, 30.0, 0.92, 1.06)]) {
+        let (goodput, offered, delay) = alone("rrtp", &net, seconds);
+        let what = format!("{} bit/s: {goodput:.4} {offered:.4} {delay:.2} ms", net.bps);
+        assert!(goodput >= least && offered <= most, "{what}");
+        assert!(delay < 10.0 || net.bps < 2e6, "{what}");
+    }
+}
+
+#[test]
+fn links_that_lose_are_filled_sooner_when_they_are_told() {
+    let told = [
+        (I, "rrtp(rate=20Mbit/s,rtt=50ms)", 30.0, 0.94),
+        (II, "rrtp(rate=1.5Mbit/s,rtt=500ms)", 60.0, 0.92),
+        (III, "rrtp(rate=144kbit/s,rtt=150ms)", 60.0, 0.90),
+        (IV, "rrtp(rate=100Mbit/s,rtt=100ms)", 30.0, 0.94),
+    ];
+    for (net, protocol, seconds, least) in told {
+        let (goodput, offered, delay) = alone(protocol, &net, seconds);
+        assert!(goodput >= least && offered <= 1.06, "{protocol}: {goodput:.4} {offered:.4}");
+        assert!(delay < 10.0 || net.bps < 2e6, "{protocol}: {delay:.2} ms");
+    }
+}
+
+#[test]
+fn a_channel_of_its_own_is_filled_by_the_lasthop_mode() {
+    for (net, least) in [(I, 0.93), (III, 0.88)] {
+        let (goodput, offered, _) = alone("rrtp-lasthop", &net, 30.0);
+        assert!(goodput >= least && offered <= 1.06, "{}: {goodput:.4} {offered:.4}", net.bps);
+    }
+}
+
+#[test]
+fn a_clean_link_is_shared_with_reno_and_cubic() {
+    let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };
+    for (rival, n) in [("sack", 1), ("cubic", 1), ("sack", 4), ("cubic", 4)] {
+        for ours_first in [true, false] {
+            let (ours, theirs) = (("rrtp", n), (rival, n));
+            let groups = if ours_first { [ours, theirs] } else { [theirs, ours] };
+            let r = go(&net, &groups, (20.0, 80.0), (0.1, 0.47), 1);
+            let bytes = |i: usize| r.groups[i].flows.iter().map(|f| f.goodput_bytes).sum::<u64>();
+            let sum = (bytes(0) + bytes(1)) as f64;
+            let share = bytes(usize::from(!ours_first)) as f64 / sum;
+            assert!((0.4..=0.6).contains(&share), "{n} {rival}, first {ours_first}: {share:.3}");
+            assert!(sum * 8.0 / 60.0 > 0.94 * net.bps, "{n} {rival}: the link is full");
+        }
+    }
+}
+
+#[test]
+fn thirty_share_alike_whatever_the_radio_loses() {
+    let wireless = |loss| Net { bps: 11e6, ms: 5.0, queue: 150_000, loss, packet: 1500 };
+    let wired = Net { bps: 100e6, ms: 20.0, queue: 500_000, loss: "none", packet: 1500 };
+    for net in [wireless("none"), wireless("1%"), wireless("5%"), wired] {
+        let r = go(&net, &[("rrtp", 30)], (10.0, 60.0), (0.0, 0.1), 1);
+        let x: Vec<f64> = r.groups[0].flows.iter().map(|f| f.goodput_bytes as f64).collect();
+        let sum: f64 = x.iter().sum();
+        let jain = sum * sum / 30.0 / x.iter().map(|v| v * v).sum::<f64>();
+        assert!(jain >= 0.98, "{} bit/s, {}: {jain:.4}", net.bps, net.loss);
+    }
+}
+
+/// The verdict where the truth is known: a queue of our own making overflows, a radio link loses.
+#[test]
+fn spike_is_right_about_most_losses() {
+    let verdicts = |protocol, net: &Net| {
+        let r = go(net, &[(protocol, 1)], (0.0, 30.0), (0.0, 0.0), 1);
+        r.groups[0].flows[0].verdicts.unwrap()
+    };
+    // Reno's window under a stream: every loss of a clean link is the queue's.
+    let clean = verdicts("rrtp+reno(verdict=spike)", &Net { loss: "none", ..I });
+    assert!(clean.congestion > 50 && clean.radio == 0, "{clean:?}");
+    assert!(clean.congestion_judged_radio * 20 < clean.congestion, "{clean:?}");
+    let lossy = verdicts("rrtp", &I);
+    assert!(lossy.radio > 300 && lossy.congestion == 0, "{lossy:?}");
+    assert!(lossy.radio_judged_congestion * 10 < lossy.radio, "{lossy:?}");
+}
