@@ -66,7 +66,7 @@ pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error>
     let request = Request::MakeFolder { path: path.to_string() };
     let (mut frames, mut output) = ask(session, &request)?;
     output.finish().map_err(Error::stream)?;
-    match frames.next()? {
+    match frames.frame()? {
         Frame::Done => Ok(()),
         _ => Err(Error::protocol("an unexpected answer")),
     }
@@ -80,7 +80,7 @@ pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error>
 pub fn tune(session: &dyn Session, wishes: Wishes) -> Result<Wishes, Error> {
     let (mut frames, mut output) = ask(session, &Request::Tune(wishes))?;
     output.finish().map_err(Error::stream)?;
-    match frames.next()? {
+    match frames.frame()? {
         Frame::Tuned(mut answer) => {
             answer.controller = crate::error::shown(&answer.controller);
             Ok(answer)

@@ -29,7 +29,7 @@ pub fn list(session: &dyn Session, path: &CleanPath) -> Result<Listing, Error> {
     output.finish().map_err(Error::stream)?;
     let mut listing = Listing::default();
     loop {
-        match frames.next()? {
+        match frames.frame()? {
             Frame::Listed(entries) => {
                 for entry in entries {
                     // What a server calls its files shall lead nowhere here.

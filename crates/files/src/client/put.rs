@@ -33,7 +33,7 @@ pub fn put(
     let size = before.0;
     let request = Request::Put { path: path.to_string(), size };
     let (mut frames, mut output) = ask(session, &request)?;
-    let (held, whole) = match frames.next()? {
+    let (held, whole) = match frames.frame()? {
         Frame::Holding { held, whole } => (held, whole),
         _ => return Err(Error::protocol("an unexpected answer")),
     };
@@ -124,7 +124,7 @@ type Answer = Result<(), Error>;
 fn listen(mut frames: Frames<Input>) -> Result<Receiver<Answer>, Error> {
     let (tell, told) = channel();
     let started = std::thread::Builder::new().spawn(move || {
-        let answer = match frames.next() {
+        let answer = match frames.frame() {
             Ok(Frame::Done) => Ok(()),
             Ok(_) => Err(Error::protocol("an unexpected answer")),
             Err(e) => Err(e),
