@@ -1,6 +1,6 @@
 //! `get` of one file.
 
-use super::{Summary, ask, resumable};
+use super::{Summary, ask, last_word, resumable};
 use crate::error::{Error, Kind, shown};
 use crate::go::{Go, Step};
 use crate::hold::{Found, Place};
@@ -47,7 +47,7 @@ fn attempt(
     let whole = found.as_ref().is_some_and(|f| f.whole);
     let request = Request::Get { path: path.to_string(), held };
     let (mut frames, mut output) = ask(session, &request)?;
-    output.finish().map_err(Error::stream)?;
+    last_word(output.as_mut());
     let (start, size) = match frames.frame()? {
         Frame::Begin { start, size }
             if start <= size && (start == 0 || held.is_some_and(|h| h.bytes == start)) =>
