@@ -252,6 +252,9 @@ fn folder_hint(e: Error, url: &str) -> Error {
     e
 }
 
+/// Bytes below which a transfer says little about the path.
+const LEARN_LEAST: u64 = 1_000_000;
+
 /// Says what it came to.
 fn finish(
     opened: &Opened,
@@ -263,7 +266,9 @@ fn finish(
 ) -> Result<(), Failure> {
     let seconds = begun.elapsed().as_secs_f64();
     let mbit = done.moved as f64 * 8e-6 / seconds.max(1e-9);
-    opened.learn()?;
+    if done.moved >= LEARN_LEAST {
+        opened.learn()?;
+    }
     if way.json {
         let line = json!({
             "what": what, "bytes": done.bytes, "moved": done.moved, "seconds": seconds,

@@ -181,7 +181,7 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (&["get", "tcp://h/f", "-o", "no/such/"], "no such folder"),
         (&["get", "tcp://h/"], "-o DIR"),
         (&["get", "tcp://127.0.0.1:1/f", "--protocol", "tcp+a b"], "tcp+a b"),
-        (&["serve", ".", "--listen", "1.2.3.4:x"], "no port"),
+        (&["serve", ".", "--listen", "1.2.3.4:x", "--protocol", "rrtp+cubic"], "no port"),
         (&["key", "--forget", "[::1"], "']'"),
     ] {
         fails(&client, args, 2, hint);
@@ -191,8 +191,8 @@ fn bad_input_is_one_line_and_leaves_nothing() {
         (&["get", "tcp://127.0.0.1:1/f"][..], "nobody listens"),
         (&["get", "tcp://127.0.0.1:1/f", "-o", "no/f"], "no such"),
         (&["put", "gone", "tcp://127.0.0.1:1/f"], "gone: no such"),
-        (&["serve", "gone"], "gone: no such"),
-        (&["serve", ".", "--clients", "gone"], "--clients"),
+        (&["serve", "gone", "--protocol", "rrtp+cubic"], "gone: no such"),
+        (&["serve", ".", "--clients", "gone", "--protocol", "rrtp+cubic"], "--clients"),
     ] {
         fails(&client, args, 1, hint);
     }

@@ -58,6 +58,12 @@ fn ask(
     Ok((Frames::new(input), output))
 }
 
+/// Ends what we send. A server that has heard enough may have stopped listening before: whether that
+/// is well, its answer says.
+fn last_word(output: &mut dyn Output) {
+    let _ = output.finish();
+}
+
 /// Makes a folder at the server, with those above it.
 ///
 /// # Errors
@@ -65,8 +71,8 @@ fn ask(
 pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error> {
     let request = Request::MakeFolder { path: path.to_string() };
     let (mut frames, mut output) = ask(session, &request)?;
-    output.finish().map_err(Error::stream)?;
-    match frames.next()? {
+    last_word(output.as_mut());
+    match frames.frame()? {
         Frame::Done => Ok(()),
         _ => Err(Error::protocol("an unexpected answer")),
     }
@@ -79,8 +85,8 @@ pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error>
 /// The server's, or the connection's.
 pub fn tune(session: &dyn Session, wishes: Wishes) -> Result<Wishes, Error> {
     let (mut frames, mut output) = ask(session, &Request::Tune(wishes))?;
-    output.finish().map_err(Error::stream)?;
-    match frames.next()? {
+    last_word(output.as_mut());
+    match frames.frame()? {
         Frame::Tuned(mut answer) => {
             answer.controller = crate::error::shown(&answer.controller);
             Ok(answer)

@@ -114,10 +114,10 @@ impl Error {
     /// Reading from or writing to the peer failed.
     pub fn stream(e: io::Error) -> Error {
         let text = e.to_string();
-        if let Some(inner) = e.into_inner() {
-            if let Ok(ours) = inner.downcast::<Error>() {
-                return *ours;
-            }
+        if let Some(inner) = e.into_inner()
+            && let Ok(ours) = inner.downcast::<Error>()
+        {
+            return *ours;
         }
         Error::new(Kind::Cut, format!("the connection was cut ({})", plain(&text)))
     }

@@ -53,7 +53,7 @@ impl<R: Read> Frames<R> {
     ///
     /// # Errors
     /// The peer's, the stream's, or a malformed frame.
-    pub fn next(&mut self) -> Result<Frame<'_>, Error> {
+    pub fn frame(&mut self) -> Result<Frame<'_>, Error> {
         loop {
             let mut head = [0; 4];
             exact(&mut self.input, &mut head)?;
@@ -65,7 +65,6 @@ impl<R: Read> Frames<R> {
             self.buffer.resize(length, 0);
             exact(&mut self.input, &mut self.buffer)?;
             if kind != 0 {
-                // Read again below: the borrow checker does not see that only this path returns.
                 return match Frame::read(kind, &self.buffer)? {
                     Frame::Error(e) => Err(e),
                     frame => Ok(frame),

@@ -84,7 +84,7 @@ fn raw_request(memory: &Memory, request: &Request) -> Error {
     let Stream { input, mut output } = memory.open().unwrap();
     output.write_all(&request.bytes()).unwrap();
     output.finish().unwrap();
-    frames::Frames::new(input).next().unwrap_err()
+    frames::Frames::new(input).frame().unwrap_err()
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
     let request = Request::Put { path: "f".into(), size: 100_000 };
     output.write_all(&request.bytes()).unwrap();
     let mut old = frames::Frames::new(input);
-    assert!(matches!(old.next().unwrap(), Frame::Holding { held: Held { bytes: 0, .. }, .. }));
+    assert!(matches!(old.frame().unwrap(), Frame::Holding { held: Held { bytes: 0, .. }, .. }));
     frames::send(output.as_mut(), &Frame::Start(0)).unwrap();
     frames::send(output.as_mut(), &Frame::Data(&content[..50_000])).unwrap();
     while std::fs::metadata(root.path().join(part_name("f"))).map_or(0, |m| m.len()) < 50_000 {
@@ -219,7 +219,7 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
     assert_eq!((done.held, done.moved), (50_000, 50_000));
     // What it still has to say changes nothing.
     let _ = frames::send(output.as_mut(), &Frame::Data(&content[..9]));
-    assert_eq!(old.next().unwrap_err().kind, Kind::Superseded);
+    assert_eq!(old.frame().unwrap_err().kind, Kind::Superseded);
     assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
 }
 

@@ -1,6 +1,6 @@
 //! `get` of one file.
 
-use super::{Summary, ask, resumable};
+use super::{Summary, ask, last_word, resumable};
 use crate::error::{Error, Kind, shown};
 use crate::go::{Go, Step};
 use crate::hold::{Found, Place};
@@ -47,8 +47,8 @@ fn attempt(
     let whole = found.as_ref().is_some_and(|f| f.whole);
     let request = Request::Get { path: path.to_string(), held };
     let (mut frames, mut output) = ask(session, &request)?;
-    output.finish().map_err(Error::stream)?;
-    let (start, size) = match frames.next()? {
+    last_word(output.as_mut());
+    let (start, size) = match frames.frame()? {
         Frame::Begin { start, size }
             if start <= size && (start == 0 || held.is_some_and(|h| h.bytes == start)) =>
         {
@@ -63,7 +63,7 @@ fn attempt(
         if start < size || held.bytes != size {
             return Ok(None);
         }
-        return match frames.next()? {
+        return match frames.frame()? {
             Frame::End(hash) if hash == held.hash => {
                 go.tell(Step::Held(start));
                 done.unchanged = 1;
@@ -77,7 +77,7 @@ fn attempt(
     let mut part = place.part(found.filter(|_| start > 0))?;
     go.tell(Step::Held(start));
     let hash = loop {
-        let step = frames.next().and_then(|frame| match frame {
+        let step = frames.frame().and_then(|frame| match frame {
             Frame::Data(bytes) => {
                 let n = bytes.len() as u64;
                 if part.bytes().saturating_add(n) > size {

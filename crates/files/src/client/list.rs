@@ -1,6 +1,6 @@
 //! `ls`.
 
-use super::ask;
+use super::{ask, last_word};
 use crate::error::{Error, Kind};
 use crate::message::{Entry, Frame, Request};
 use crate::path::{CleanPath, check_name};
@@ -26,10 +26,10 @@ pub struct Listing {
 /// The server's, or the connection's.
 pub fn list(session: &dyn Session, path: &CleanPath) -> Result<Listing, Error> {
     let (mut frames, mut output) = ask(session, &Request::List { path: path.to_string() })?;
-    output.finish().map_err(Error::stream)?;
+    last_word(output.as_mut());
     let mut listing = Listing::default();
     loop {
-        match frames.next()? {
+        match frames.frame()? {
             Frame::Listed(entries) => {
                 for entry in entries {
                     // What a server calls its files shall lead nowhere here.

@@ -1,6 +1,6 @@
 //! `put` of one file.
 
-use super::{Input, Summary, ask};
+use super::{Input, Summary, ask, last_word};
 use crate::error::{Error, Kind, shown};
 use crate::frames::{self, Frames, Waiting};
 use crate::go::{Go, Step};
@@ -33,7 +33,7 @@ pub fn put(
     let size = before.0;
     let request = Request::Put { path: path.to_string(), size };
     let (mut frames, mut output) = ask(session, &request)?;
-    let (held, whole) = match frames.next()? {
+    let (held, whole) = match frames.frame()? {
         Frame::Holding { held, whole } => (held, whole),
         _ => return Err(Error::protocol("an unexpected answer")),
     };
@@ -60,8 +60,9 @@ pub fn put(
         Err(e) if e.kind == Kind::Cut => {
             // What it said before it hung up tells more.
             let e = match answer.recv_timeout(Duration::from_secs(3)) {
+                Ok(Ok(())) => return Ok(done),
                 Ok(Err(told)) => told,
-                _ => e,
+                Err(_) => e,
             };
             return Err(part_kept(e));
         }
@@ -124,7 +125,7 @@ type Answer = Result<(), Error>;
 fn listen(mut frames: Frames<Input>) -> Result<Receiver<Answer>, Error> {
     let (tell, told) = channel();
     let started = std::thread::Builder::new().spawn(move || {
-        let answer = match frames.next() {
+        let answer = match frames.frame() {
             Ok(Frame::Done) => Ok(()),
             Ok(_) => Err(Error::protocol("an unexpected answer")),
             Err(e) => Err(e),
@@ -172,7 +173,7 @@ fn send(
         return Err(Error::new(Kind::Changed, line));
     }
     frames::write(output, &Frame::End(*hasher.finalize().as_bytes()))?;
-    output.finish().map_err(Error::stream)?;
+    last_word(output);
     Ok(None)
 }
 

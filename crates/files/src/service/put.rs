@@ -106,7 +106,7 @@ pub(super) fn answer(
     frames::send(output, &Frame::Holding { held, whole })?;
 
     let mut frames = Frames::new(input);
-    let start = match frames.next()? {
+    let start = match frames.frame()? {
         Frame::Start(at) if at == 0 || (at == held.bytes && at <= size) => at,
         _ => return Err(Error::protocol("an upload that begins nowhere")),
     };
@@ -115,7 +115,7 @@ pub(super) fn answer(
         if start != size {
             return Err(Error::protocol("an upload that adds to a finished file"));
         }
-        return match frames.next()? {
+        return match frames.frame()? {
             Frame::End(hash) if hash == held.hash => frames::send(output, &Frame::Done),
             _ => Err(Error::protocol("an upload that ends in another file")),
         };
@@ -123,7 +123,7 @@ pub(super) fn answer(
     let part = place.part(found.filter(|_| start > 0)).map_err(at)?;
     running.hold(part)?;
     let hash = loop {
-        match frames.next()? {
+        match frames.frame()? {
             Frame::Data(bytes) => {
                 let n = bytes.len() as u64;
                 running.with(|part| {

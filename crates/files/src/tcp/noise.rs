@@ -209,7 +209,7 @@ impl Reader {
             .map_err(|_| Error::new(Kind::Cut, "a message was changed on the way").into_io())?;
         self.at = 0;
         self.count += 1;
-        if self.count % REKEY == 0 {
+        if self.count.is_multiple_of(REKEY) {
             state.rekey_incoming();
         }
         Ok(())
@@ -269,7 +269,7 @@ impl Writer {
         let n = state.write_message(&self.plain, body).map_err(|e| library(e).into_io())?;
         head.copy_from_slice(&(n as u16).to_be_bytes());
         self.count += 1;
-        if self.count % REKEY == 0 {
+        if self.count.is_multiple_of(REKEY) {
             state.rekey_outgoing();
         }
         drop(state);
