@@ -333,13 +333,11 @@ fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
     }
 }
 
+type Receiving = (Option<Box<dyn ReceiverHalf>>, Option<Box<dyn Rule>>);
+
 /// What the peer's sending needs at this end: the receiver half of its controller, and who tells
 /// radio losses from congestion: as the peer's protocol says, else as ours does.
-fn receiving(
-    label: &str,
-    ours: &Protocol,
-    environment: &Environment,
-) -> (Option<Box<dyn ReceiverHalf>>, Option<Box<dyn Rule>>) {
+fn receiving(label: &str, ours: &Protocol, environment: &Environment) -> Receiving {
     let rule = |p: &Protocol| p.datagram().stream.and_then(|s| s.verdict.rule());
     let Ok(spec) = Spec::parse(label) else { return (None, rule(ours)) };
     if let Ok(peers) = Protocol::read(&spec, Preset::Rfc, environment.packet_bytes) {
