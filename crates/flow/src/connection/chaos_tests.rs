@@ -5,14 +5,23 @@ use super::pair_tests::{Net, Pair, config, keys, params};
 use crate::streams::Side;
 use narrows_base::{Duration, Luck, Rate};
 
-/// Seeds of schedules; the seed is in the message of a failure.
+/// Schedules of a usual run. `NARROWS_SCHEDULES=10000` runs more, `NARROWS_SCHEDULE=17` only that one: the
+/// number is in the message of a failure.
 const SCHEDULES: u64 = 60;
+
+fn schedules() -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    match number("NARROWS_SCHEDULE") {
+        Some(one) => one..one + 1,
+        None => 0..number("NARROWS_SCHEDULES").unwrap_or(SCHEDULES),
+    }
+}
 
 #[test]
 fn bytes_arrive_whatever_the_schedule() {
     let protocols =
         ["rrtp+cubic", "rrtp+bbr", "rrtp+stpd", "rrtp+westwood+", "rrtp+reno", "rrtp+veno"];
-    for seed in 0..SCHEDULES {
+    for seed in schedules() {
         let mut dice = Luck::seed(seed).named("schedule").stream();
         let net = Net {
             delay: Duration::from_micros(500 + dice.bits() % 150_000),
