@@ -1,7 +1,7 @@
 //! What came and what is missing, and when to say so: the reports of this end.
 //!
 //! Two packets are answered by one report at the beginning and after a hole, up to 32 (S3's CACK)
-//! as the stream goes on in order; none waits longer than the agreed delay, nor than a quarter of a
+//! as the stream goes on in order; none waits longer than the agreed delay, nor than a 32nd of a
 //! round trip, so that windows are not kept waiting. A hole is reported at once (NACK, SACK), and so
 //! are the packets just above it. Packets that ask for no report get none of their own.
 
@@ -15,6 +15,9 @@ use narrows_wire::{FrameWriter, Reason, Report, Run, prelude};
 
 /// How long a packet waits for its report at most (RFC 9000 section 18.2).
 pub(super) const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+/// … and which share of a round trip: whoever keeps no more in flight than the path holds would be
+/// short of so much.
+const PATIENCE: f64 = 1.0 / 32.0;
 /// No timer is set for less.
 const LEAST_DELAY: Duration = Duration::from_millis(1);
 /// Ranges kept at most, whatever a peer or a path does.
@@ -202,7 +205,7 @@ impl Arrivals {
         }
         let patience = match srtt {
             Duration::ZERO => MAX_ACK_DELAY,
-            known => known.mul_f64(0.25).max(LEAST_DELAY).min(MAX_ACK_DELAY),
+            known => known.mul_f64(PATIENCE).max(LEAST_DELAY).min(MAX_ACK_DELAY),
         };
         // Packets so far apart that a second one will not come in time do not wait for it.
         let at_once = disorder

@@ -244,7 +244,7 @@ impl Connection {
         let endpoint = config.protocol.datagram();
         let timer = TcpConfig { max_rto: LONGEST_TIMEOUT, ..endpoint.timer };
         let carrying = CarrierConfig {
-            credit: endpoint.credit,
+            credit: endpoint.credit.max(LATENESS),
             pace_windows: true,
             max_ack_delay: arrivals::MAX_ACK_DELAY,
             timer: timer.clone(),
@@ -332,6 +332,9 @@ fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
         (a, b) => a.min(b),
     }
 }
+
+/// A wake-up of a busy machine is so late one time in a hundred: it costs no rate.
+const LATENESS: Duration = Duration::from_millis(5);
 
 type Receiving = (Option<Box<dyn ReceiverHalf>>, Option<Box<dyn Rule>>);
 
