@@ -25,6 +25,25 @@ pub enum Command {
     /// Vary any parameters over a grid: tables, heat maps, resumable
     #[command(after_help = SWEEP)]
     Sweep(Box<Sweep>),
+    /// A UDP link emulator: the same links, in real time
+    #[command(after_help = crate::relay::HELP)]
+    Relay(crate::relay::RelayArgs),
+    /// Memory to memory over real sockets: how fast, at what cost
+    #[command(after_help = crate::speed::HELP)]
+    Speed(Box<crate::speed::SpeedArgs>),
+    /// Serve a folder, by rrtp and TCP
+    #[command(after_help = crate::serve::HELP)]
+    Serve(Box<crate::serve::Serve>),
+    /// Get a file or a folder: encrypted, resumable, whole or not at all
+    #[command(after_help = crate::transfer::GET)]
+    Get(Box<crate::transfer::Get>),
+    /// Put a file or a folder where it is permitted
+    #[command(after_help = crate::transfer::PUT)]
+    Put(Box<crate::transfer::Put>),
+    /// List a served folder
+    Ls(Box<crate::transfer::Ls>),
+    /// Print this client's or server's key; forget a server's
+    Key(crate::transfer::Key),
     /// Show what there is: protocols, queues, losses, sources, links
     #[command(after_help = LIST)]
     List(List),
@@ -251,7 +270,7 @@ Examples:
 fn told<T>(result: Result<T, SpecError>) -> Result<T, String> {
     result.map_err(|e| e.to_string())
 }
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     let d = told(narrows_base::units::duration(text))?;
     if d > way::LONGEST { Err("that is longer than ten years".into()) } else { Ok(d) }
 }
@@ -261,7 +280,7 @@ fn packet(text: &str) -> Result<u32, String> {
 fn preset(text: &str) -> Result<Preset, String> {
     told(scenario_file::preset(text))
 }
-fn seed() -> impl clap::builder::TypedValueParser<Value = u64> {
+pub fn seed() -> impl clap::builder::TypedValueParser<Value = u64> {
     // A TOML file holds no larger number.
     clap::value_parser!(u64).range(..=i64::MAX as u64)
 }

@@ -1,8 +1,13 @@
 //! The one command, `narrows`. Thin: what it does is in the library `narrows-lab`.
 
 mod args;
+mod relay;
+mod serve;
+mod speed;
 mod sweep;
 mod terminal;
+mod transfer;
+mod transport;
 mod work;
 
 use args::{Cli, Command};
@@ -19,6 +24,8 @@ pub enum Failure {
     Outside(String),
     /// Interrupted before anything was finished: exit code 130.
     Interrupted,
+    /// Interrupted; the line says what is kept: exit code 130.
+    Stopped(String),
 }
 
 fn main() -> ExitCode {
@@ -35,12 +42,20 @@ fn main() -> ExitCode {
         Some(Command::Compare(args)) => work::compare(&args),
         Some(Command::Run(args)) => work::run(&args),
         Some(Command::Sweep(args)) => sweep::sweep(&args),
+        Some(Command::Relay(args)) => relay::relay(&args),
+        Some(Command::Speed(args)) => speed::speed(&args),
+        Some(Command::Serve(args)) => serve::serve(&args),
+        Some(Command::Get(args)) => transfer::get(&args),
+        Some(Command::Put(args)) => transfer::put(&args),
+        Some(Command::Ls(args)) => transfer::ls(&args),
+        Some(Command::Key(args)) => transfer::key(&args),
         Some(Command::List(args)) => work::list(&args),
     };
     let (line, code) = match result {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Input(line)) => (line, 2),
         Err(Failure::Outside(line)) => (line, 1),
+        Err(Failure::Stopped(line)) => (line, 130),
         Err(Failure::Interrupted) => ("interrupted before a run finished".into(), 130),
     };
     complain(&line);

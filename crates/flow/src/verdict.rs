@@ -110,6 +110,11 @@ impl Default for Choice {
 impl Choice {
     /// The rule's books for a receiver; `None` where nobody judges.
     pub fn judge(&self) -> Option<Judge> {
+        self.rule().map(Judge::new)
+    }
+
+    /// The rule alone.
+    pub fn rule(&self) -> Option<Box<dyn Rule>> {
         let mut spec = Spec::named(self.rule);
         match self.rule {
             "none" => return None,
@@ -120,7 +125,7 @@ impl Choice {
             }
             _ => {}
         }
-        read(&spec).ok().map(Judge::new)
+        read(&spec).ok()
     }
 }
 

@@ -6,6 +6,7 @@ use narrows_base::card::Kind;
 use narrows_base::{Card, Param, SpecError, Status};
 use narrows_control::CONTROLLERS;
 use narrows_flow::protocol::{Entry, Family, STREAM_PARAMS, STREAMS};
+use narrows_flow::verdict::VERDICTS;
 use narrows_flow::{PROTOCOLS, RECOVERIES};
 use narrows_path::{LOSSES, QUEUES};
 use narrows_sim::SOURCES;
@@ -13,8 +14,17 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// What can be listed, in this order.
-pub const KINDS: &[&str] =
-    &["protocols", "controllers", "recoveries", "queues", "losses", "sources", "links", "measures"];
+pub const KINDS: &[&str] = &[
+    "protocols",
+    "controllers",
+    "recoveries",
+    "verdicts",
+    "queues",
+    "losses",
+    "sources",
+    "links",
+    "measures",
+];
 
 /// One entry of a list, of whatever kind.
 pub struct Item {
@@ -53,6 +63,7 @@ pub fn items(kind: &str) -> Vec<Item> {
         }
         "controllers" => CONTROLLERS.iter().map(|e| plain("controllers", e.card)).collect(),
         "recoveries" => RECOVERIES.iter().map(|r| plain("recoveries", r.0)).collect(),
+        "verdicts" => VERDICTS.iter().map(|v| plain("verdicts", v.card)).collect(),
         "queues" => QUEUES.iter().map(|c| plain("queues", c)).collect(),
         "losses" => LOSSES.iter().map(|e| plain("losses", e.card)).collect(),
         "sources" => SOURCES.iter().map(|c| plain("sources", c)).collect(),

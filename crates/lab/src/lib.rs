@@ -22,6 +22,7 @@ pub mod output;
 pub mod parquet;
 pub mod picture;
 pub mod plan;
+pub mod real;
 pub mod report;
 pub mod response;
 pub mod route;

@@ -39,7 +39,7 @@ pub struct Report<'a> {
     pub reason: Reason,
     /// The highest packet number that arrived.
     pub highest: u64,
-    /// The stamp of the packet that arrived last ([`crate::prelude`]).
+    /// The stamp of the first packet that arrived since the report before ([`crate::prelude`]).
     pub echo: u32,
     /// Microseconds from that arrival to this report.
     pub delay: u64,

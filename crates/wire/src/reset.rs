@@ -10,6 +10,7 @@
 
 use crate::cookie::address;
 use crate::header::ConnectionId;
+use crate::noise::StaticKey;
 use ring::hmac;
 use std::net::SocketAddr;
 use subtle::ConstantTimeEq;
@@ -22,6 +23,15 @@ impl ResetKey {
     /// From 32 secret bytes, used for nothing else.
     pub fn new(secret: &[u8; 32]) -> ResetKey {
         ResetKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
+    }
+
+    /// From the end's identity, so that a server that was started again knows its tokens: the HMAC
+    /// of a label under the private key, which tells nothing of that key (HMAC is a PRF) and is
+    /// used for nothing else.
+    pub fn of(identity: &StaticKey) -> ResetKey {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, identity.private());
+        let secret = hmac::sign(&key, b"rrtp reset key");
+        ResetKey(hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref()))
     }
 
     /// The token for a connection that this end calls `connection`, with a peer at `peer`: the

@@ -214,6 +214,10 @@ impl<C: Cargo> Carrier<C> {
             self.force = !self.own_timer;
         }
         self.arm(now);
+        if probe && self.timer_due() <= now {
+            // Nothing left for so long, by the controller's will: not this very moment again.
+            self.timer = now + self.backed_off();
+        }
         probe
     }
 
@@ -228,13 +232,18 @@ impl<C: Cargo> Carrier<C> {
             None => Time::NEVER,
             Some(_) if self.cargo.all_arrived(self.in_flight) => Time::NEVER,
             Some(front) if self.waits_for_late() => front.sent + self.patience(),
-            Some(_) if self.first_rtt.is_never() => self.last_sent + self.rtt.rto(self.backoffs),
-            Some(_) => {
-                let doubled = 1u64 << self.backoffs.min(16);
-                let once = self.probe_timeout();
-                self.last_sent + once.saturating_mul(doubled).min(self.rtt.longest().max(once))
-            }
+            Some(_) => self.last_sent + self.backed_off(),
         }
+    }
+
+    /// The probe timeout with back-off.
+    fn backed_off(&self) -> Duration {
+        if self.first_rtt.is_never() {
+            return self.rtt.rto(self.backoffs);
+        }
+        let doubled = 1u64 << self.backoffs.min(16);
+        let once = self.probe_timeout();
+        once.saturating_mul(doubled).min(self.rtt.longest().max(once))
     }
 
     #[inline]

@@ -15,6 +15,7 @@
 
 mod delivery;
 mod losses;
+mod pacing;
 mod reports;
 
 use crate::endpoint::Counters;
@@ -23,9 +24,10 @@ use crate::tcp::rtt::RttEstimator;
 use delivery::{Delivery, Stamp};
 use losses::Found;
 use narrows_base::{Duration, Rate, Time};
-use narrows_control::{Allowance, Controller, Profile, Sent};
+use narrows_control::{Controller, Profile, Sent};
 use std::collections::VecDeque;
 
+pub use pacing::Permission;
 pub use reports::{Heard, MARKS};
 
 /// Packets of unknown fate at most; beyond, the oldest count as lost, so that memory is bounded
@@ -52,22 +54,14 @@ pub trait Cargo {
 pub struct CarrierConfig {
     /// How far a paced sender that was late may catch up at once.
     pub credit: Duration,
+    /// Whether windows without a rate are spread over the round trip (RFC 9002 section 7.7), so that
+    /// a report that answers many packets does not set as many free at once. Where every other
+    /// packet is answered, acknowledgements are clock enough.
+    pub pace_windows: bool,
     /// How long the receiver keeps a report back at most.
     pub max_ack_delay: Duration,
     /// The timeout before the first round-trip time is known; the longest timeout.
     pub timer: TcpConfig,
-}
-
-/// Whether a packet may leave.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Permission {
-    /// Now. Either [`Carrier::sent`] follows at the same moment, or
-    /// [`Carrier::nothing_to_send`].
-    Now,
-    /// The pacer says: not before this time.
-    Paced(Time),
-    /// The window is full: not before something is heard.
-    WindowFull,
 }
 
 /// How a packet stands to the controller.
@@ -102,10 +96,13 @@ pub struct Carrier<C: Cargo> {
     counters: Counters,
     credit: Duration,
     max_ack_delay: Duration,
+    pace_windows: bool,
     own_timer: bool,
     limit: Option<Rate>,
     /// What the controller takes a byte for: its full packets' bytes per real full packet's.
     scale: f64,
+    /// Bits of the controller's full packets, where known.
+    full_bits: f64,
     /// Next number.
     next: u64,
     /// Lowest number whose fate is not known; `pending` begins there.
@@ -155,8 +152,10 @@ impl<C: Cargo> Carrier<C> {
             counters: Counters::default(),
             credit: config.credit,
             max_ack_delay: config.max_ack_delay,
+            pace_windows: config.pace_windows,
             limit: None,
             scale: 1.0,
+            full_bits: 0.0,
             next: 0,
             unresolved: 0,
             pending: VecDeque::new(),
@@ -236,6 +235,10 @@ impl<C: Cargo> Carrier<C> {
     pub fn highest_reported(&self) -> Option<u64> {
         self.reported.checked_sub(1)
     }
+    /// Whether the controller has a timer of its own, so that probe timeouts force nothing.
+    pub fn has_own_timer(&self) -> bool {
+        self.own_timer
+    }
     /// Probe timeouts since something was heard.
     pub fn backoffs(&self) -> u32 {
         self.backoffs
@@ -261,76 +264,30 @@ impl<C: Cargo> Carrier<C> {
         self.first_rtt = Time::NEVER;
         self.backoffs = 0;
     }
-    /// Never faster than this, whatever the controller says.
-    pub fn limit_rate(&mut self, most: Option<Rate>) {
-        self.limit = most;
-    }
     /// A full packet has so many bytes, while the controller was built for `told`: all that it
     /// says and hears of bytes is in proportion, so that its packets per second are right.
     pub fn scale_bytes(&mut self, full: u32, told: u32) {
         self.scale = f64::from(told.max(1)) / f64::from(full.max(1));
+        self.full_bits = f64::from(told) * 8.0;
+    }
+    /// Whether bytes are told in proportion.
+    pub fn is_scaled(&self) -> bool {
+        self.scale != 1.0
+    }
+    /// Something was heard from the peer, if only that it lives: after an outage, what waits for
+    /// an answer asks again at once.
+    #[inline]
+    pub fn on_sign_of_life(&mut self, now: Time) {
+        if self.backoffs > 0 {
+            self.backoffs = 0;
+            self.arm(now);
+        }
     }
     /// The path is another one, or better known.
     pub fn on_profile(&mut self, now: Time, profile: &Profile) {
         let rate = profile.rate.map(|r| Rate::from_bps_f64(r.as_bps() as f64 * self.scale));
         self.controller.on_profile(now, &Profile { rate, ..*profile });
     }
-    /// What the controller allows, in real bytes; its own limit on the rate is not in it.
-    pub fn allowance(&self) -> Allowance {
-        let a = self.controller.allowance();
-        let real = |r: Rate| Rate::from_bps_f64(r.as_bps() as f64 / self.scale);
-        Allowance { rate: a.rate.map(real), ..a }
-    }
-    /// The rate at which packets leave, if any is set.
-    pub fn pacing_rate(&self) -> Option<Rate> {
-        match (self.allowance().rate, self.limit) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
-    }
-
-    /// Whether the next packet may leave now.
-    #[inline]
-    pub fn permission(&mut self, now: Time) -> Permission {
-        let allowance = self.controller.allowance();
-        let mut due = now;
-        if let Some((last, bits)) = self.paced {
-            // At the rate of now, not of when the last packet left: a raised rate counts at once.
-            if let Some(rate) = allowance.rate {
-                due = last + Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
-            }
-            if let Some(limit) = self.limit {
-                let bits = bits / self.scale;
-                let limited = last + Duration::from_secs_f64(bits / limit.as_bps().max(1) as f64);
-                if allowance.rate.is_none() || limited > due {
-                    due = limited;
-                    if due > now {
-                        // The path would carry more: no sample of it.
-                        self.delivery.nothing_to_send(self.in_flight);
-                    }
-                }
-            }
-            if due > now && !self.force {
-                return Permission::Paced(due);
-            }
-        }
-        // A float's cast saturates: an infinite window is u64::MAX.
-        if self.in_flight >= allowance.window as u64 && !self.force {
-            self.window_limited = true;
-            return Permission::WindowFull;
-        }
-        self.due = due;
-        Permission::Now
-    }
-
-    /// Permission was given and there is nothing to send.
-    #[inline]
-    pub fn nothing_to_send(&mut self) {
-        self.delivery.nothing_to_send(self.in_flight);
-        self.force = false;
-        self.window_limited = false;
-    }
-
     /// A packet of so many bytes on the wire leaves now; `again` if it repeats what was lost.
     #[inline]
     pub fn sent(&mut self, now: Time, bytes: u32, load: C::Load, again: bool) {

@@ -1,12 +1,52 @@
 //! One connection of `rrtp`, from the keys on: packets sealed and opened, reports, streams, messages,
 //! timers. Pure: time and randomness are arguments.
+//!
+//! Sending is the [carrier](crate::carrier)'s, under streams and messages (`cargo`, `packets`);
+//! `receive` takes packets apart, `arrivals` says what came, `path` follows the peer's address,
+//! `mtu` finds how large datagrams may be, `close` ends it. Either end begins with a PING, so that
+//! the peer knows that its handshake arrived.
+//!
+//! Sizes are told to the controller as links count them: UDP payload and 28 bytes for UDP and IPv4
+//! headers. A controller is built for the largest datagrams; while they stay smaller for good,
+//! the carrier tells it all bytes in proportion.
 
-use crate::streams::{Limits, Read, Side, StreamError, StreamEvent};
-use crate::{Counters, Protocol};
-use narrows_base::{Duration, Rate, Time};
-use narrows_control::Profile;
-use narrows_wire::{Established, Params};
+mod arrivals;
+mod cargo;
+mod close;
+mod face;
+mod learned;
+mod messages;
+mod mtu;
+mod packets;
+mod path;
+mod receive;
+mod timers;
+
+use crate::carrier::{Carrier, CarrierConfig};
+use crate::streams::{Limits, Side, StreamEvent, Streams};
+use crate::tcp::TcpConfig;
+use crate::verdict::Rule;
+use crate::{Counters, Preset, Protocol};
+use arrivals::Arrivals;
+use cargo::Multiplex;
+use close::Phase;
+use learned::Learned;
+use messages::{Inbox, Outbox};
+use mtu::Mtu;
+use narrows_base::{Duration, Luck, Rate, Spec, Time};
+use narrows_control::{Advice, Environment, Profile, ReceiverHalf};
+use narrows_wire::{Established, Opener, Params, Sealer};
+use path::Path;
 use std::net::SocketAddr;
+
+/// Bytes of UDP's and IPv4's headers.
+const UDP_OVERHEAD: u32 = 28;
+/// Fewest bytes that a datagram may have, whatever a peer says that it takes.
+const LEAST_DATAGRAM: u16 = 512;
+/// What a peer takes that says nothing.
+const USUAL_DATAGRAM: u64 = 1200;
+/// The longest probe timeout: so soon after an outage something is heard.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a connection behaves at this end.
 #[derive(Clone, Debug)]
@@ -110,6 +150,10 @@ pub struct Stats {
     pub srtt: Duration,
     /// Smallest round-trip time.
     pub min_rtt: Duration,
+    /// Sum of all round-trip times that reports gave, and how many: their mean is the path's.
+    pub rtt_sum: Duration,
+    /// How many.
+    pub rtt_samples: u64,
     /// Window in packets as the controller allows it; infinite as `f64::INFINITY`.
     pub window: f64,
     /// The controller's pacing rate, bit/s of UDP payload plus IP and UDP headers.
@@ -125,125 +169,196 @@ pub struct Stats {
 }
 
 /// A connection whose keys are known.
-pub struct Connection {}
+pub struct Connection {
+    carrier: Carrier<Multiplex>,
+    sealer: Sealer,
+    opener: Opener,
+    arrivals: Arrivals,
+    inbox: Inbox,
+    path: Path,
+    mtu: Mtu,
+    learned: Learned,
+    phase: Phase,
+    /// Events that wait; after the last there is none.
+    closed: Option<Closed>,
+    moved: Option<SocketAddr>,
+    ended: bool,
+    /// For round-trip times of a new path.
+    timer: TcpConfig,
+    /// The full packet that the controller was built for, as links count it.
+    told: u32,
+    ecn: bool,
+    max_message: u16,
+    peers_message: u64,
+    reset_token: Option<[u8; 16]>,
+    idle_timeout: Duration,
+    keep_alive: Duration,
+    last_heard: Time,
+    last_asked: Time,
+    last_due: Time,
+    /// Until then the pacer, or the wish to send several at once, holds packets back.
+    held_until: Option<Time>,
+    /// A sign of life is wanted, whatever the controller permits.
+    poke: bool,
+    /// A probe timeout has passed since a large packet arrived.
+    suspects_size: bool,
+    /// What the controller's sender half said last, and when.
+    advised: Advice,
+    advised_at: Time,
+    bytes_sent: u64,
+    bytes_received: u64,
+    refused: u64,
+    /// Sum and number of the round-trip times that reports gave.
+    rtts: (Duration, u64),
+}
 
 impl Connection {
     /// `hello` is what this end told the peer; `rtt` what the handshake measured.
+    #[allow(clippy::too_many_arguments)] // Everything that a handshake ends with.
     pub fn new(
-        _now: Time,
-        _side: Side,
-        _config: &ConnectionConfig,
-        _hello: &Params,
-        _established: Established,
-        _remote: SocketAddr,
-        _rtt: Option<Duration>,
-        _seed: [u8; 32],
+        now: Time,
+        side: Side,
+        config: &ConnectionConfig,
+        hello: &Params,
+        established: Established,
+        remote: SocketAddr,
+        rtt: Option<Duration>,
+        seed: [u8; 32],
     ) -> Connection {
-        unimplemented!()
+        let Established { peer, sealer, opener, .. } = established;
+        let peers = peer.params;
+        let takes = match peers.max_datagram {
+            0 => USUAL_DATAGRAM,
+            other => other,
+        };
+        let takes = takes.clamp(u64::from(LEAST_DATAGRAM), u64::from(u16::MAX)) as u16;
+        let most = config.max_datagram.max(LEAST_DATAGRAM).min(takes);
+        let first = config.first_datagram.max(LEAST_DATAGRAM).min(most);
+        let mut mtu = Mtu::new(first, most);
+        if let Some(rate) = config.profile.rate {
+            mtu.on_rate(rate);
+        }
+        let told = u32::from(most) + UDP_OVERHEAD;
+        let luck = Luck::seed(seed.iter().take(8).fold(0, |s, b| s << 8 | u64::from(*b)));
+
+        let endpoint = config.protocol.datagram();
+        let timer = TcpConfig { max_rto: LONGEST_TIMEOUT, ..endpoint.timer };
+        let carrying = CarrierConfig {
+            credit: endpoint.credit,
+            pace_windows: true,
+            max_ack_delay: arrivals::MAX_ACK_DELAY,
+            timer: timer.clone(),
+        };
+        let mut streams = Streams::new(side, config.limits, config.send_buffer);
+        streams.peer_permits(Limits {
+            data: peers.max_data,
+            stream: peers.max_stream,
+            both: peers.max_streams_both,
+            one_way: peers.max_streams_one,
+        });
+        let cargo = Multiplex::new(streams, Outbox::default(), first);
+        let (told_here, by_name) = (config.profile, config.protocol.profile());
+        let profile = Profile {
+            rate: told_here.rate.or(by_name.rate),
+            rtt: told_here.rtt.or(by_name.rtt),
+            loss: told_here.loss.or(by_name.loss),
+        };
+        let environment = config.protocol.environment(told, luck, profile);
+        let controller = config.protocol.controller(&environment);
+        let mut carrier = Carrier::new(&carrying, controller, cargo);
+        carrier.limit_rate(config.rate_limit);
+        if let Some(rtt) = rtt {
+            carrier.know_rtt(now, rtt);
+        }
+        let (half, rule) = receiving(&peers.controller, &config.protocol, &environment);
+        let mut connection = Connection {
+            carrier,
+            sealer,
+            opener,
+            arrivals: Arrivals::new(half, rule),
+            inbox: Inbox::new(config.messages_held),
+            path: Path::new(remote, &seed),
+            mtu,
+            learned: Learned::default(),
+            phase: Phase::Open,
+            closed: None,
+            moved: None,
+            ended: false,
+            timer,
+            told,
+            ecn: endpoint.ecn,
+            max_message: config.max_message.min(hello.max_message.min(65_535) as u16),
+            peers_message: peers.max_message,
+            reset_token: peers.reset_token,
+            idle_timeout: shorter(config.idle_timeout, peers.idle_timeout_ms),
+            keep_alive: config.keep_alive,
+            last_heard: now,
+            last_asked: now,
+            last_due: now,
+            held_until: None,
+            poke: false,
+            suspects_size: false,
+            advised: Advice::NONE,
+            advised_at: Time::ZERO,
+            bytes_sent: 0,
+            bytes_received: 0,
+            refused: 0,
+            rtts: (Duration::ZERO, 0),
+        };
+        connection.set_scale();
+        if connection.carrier.is_scaled() {
+            connection.carrier.on_profile(now, &config.profile);
+        }
+        connection
     }
-    /// A short packet for this connection came. It is opened in place; what is not authentic
-    /// changes nothing. True if it was.
-    pub fn receive(
-        &mut self,
-        _now: Time,
-        _from: SocketAddr,
-        _ecn: u8,
-        _datagram: &mut [u8],
-    ) -> bool {
-        unimplemented!()
-    }
-    /// The next datagram, or up to `segments` of equal size in a row.
-    pub fn transmit(
-        &mut self,
-        _now: Time,
-        _buffer: &mut [u8],
-        _segments: usize,
-    ) -> Option<Transmit> {
-        unimplemented!()
-    }
-    /// When [`on_due`](Connection::on_due) is wanted. Ask after every other call.
-    pub fn next_due(&self) -> Time {
-        unimplemented!()
-    }
-    /// A due time has come.
-    pub fn on_due(&mut self, _now: Time) {
-        unimplemented!()
-    }
-    /// What happened since it was asked last.
-    pub fn event(&mut self) -> Option<Event> {
-        unimplemented!()
-    }
-    /// Opens a stream.
-    pub fn open(&mut self, _one_way: bool) -> Option<u64> {
-        unimplemented!()
-    }
-    /// The next stream that the peer opened.
-    pub fn accept(&mut self) -> Option<u64> {
-        unimplemented!()
-    }
-    /// See [`Streams::write`](crate::streams::Streams::write).
-    pub fn write(&mut self, _id: u64, _data: &[u8]) -> Result<usize, StreamError> {
-        unimplemented!()
-    }
-    /// See [`Streams::finish`](crate::streams::Streams::finish).
-    pub fn finish(&mut self, _id: u64) -> Result<(), StreamError> {
-        unimplemented!()
-    }
-    /// See [`Streams::reset`](crate::streams::Streams::reset).
-    pub fn reset(&mut self, _id: u64, _code: u64) -> Result<(), StreamError> {
-        unimplemented!()
-    }
-    /// See [`Streams::stop`](crate::streams::Streams::stop).
-    pub fn stop(&mut self, _id: u64, _code: u64) -> Result<(), StreamError> {
-        unimplemented!()
-    }
-    /// See [`Streams::read`](crate::streams::Streams::read).
-    pub fn read(&mut self, _id: u64, _into: &mut [u8]) -> Result<Read, StreamError> {
-        unimplemented!()
-    }
-    /// Hands over a message; dropped unsent after `expiry` (zero never). False if it is longer
-    /// than the peer takes or than a packet, or if too many wait.
-    pub fn send_message(&mut self, _now: Time, _message: &[u8], _expiry: Duration) -> bool {
-        unimplemented!()
-    }
-    /// Whether the newest message leaves first, when several wait.
-    pub fn newest_first(&mut self, _on: bool) {
-        unimplemented!()
-    }
-    /// The next message that came.
-    pub fn receive_message(&mut self) -> Option<Vec<u8>> {
-        unimplemented!()
-    }
-    /// Closes; what was not delivered is dropped. A code from 256 on is the application's.
-    pub fn close(&mut self, _now: Time, _code: u64, _reason: &str) {
-        unimplemented!()
-    }
-    /// The path is another one, or better known.
-    pub fn reconfigure(&mut self, _now: Time, _profile: &Profile) {
-        unimplemented!()
-    }
-    /// Never faster than this.
-    pub fn limit_rate(&mut self, _most: Option<Rate>) {
-        unimplemented!()
-    }
-    /// What it learned of the path, as a profile for the next connection to the same place.
-    pub fn learned(&self) -> Profile {
-        unimplemented!()
-    }
-    /// Figures.
-    pub fn stats(&self) -> Stats {
-        unimplemented!()
-    }
-    /// The controller's named numbers, for traces.
-    pub fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {
-        unimplemented!()
-    }
-    /// Where the peer is.
-    pub fn remote(&self) -> SocketAddr {
-        unimplemented!()
-    }
-    /// Whether everything is over, the last CLOSE included, and the connection can be forgotten.
-    pub fn is_drained(&self) -> bool {
-        unimplemented!()
+
+    /// Tells the carrier what a full packet is, once that is to last.
+    fn set_scale(&mut self) {
+        let full = if self.mtu.is_settled() {
+            u32::from(self.mtu.size()) + UDP_OVERHEAD
+        } else {
+            self.told
+        };
+        self.carrier.scale_bytes(full, self.told);
     }
 }
+
+/// The shorter of two timeouts, of which zero is none.
+fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
+    // 2^53 ms is longer than any clock of ours.
+    let theirs = Duration::from_millis(theirs_ms.min(1 << 43));
+    match (ours, theirs) {
+        (Duration::ZERO, other) | (other, Duration::ZERO) => other,
+        (a, b) => a.min(b),
+    }
+}
+
+type Receiving = (Option<Box<dyn ReceiverHalf>>, Option<Box<dyn Rule>>);
+
+/// What the peer's sending needs at this end: the receiver half of its controller, and who tells
+/// radio losses from congestion: as the peer's protocol says, else as ours does.
+fn receiving(label: &str, ours: &Protocol, environment: &Environment) -> Receiving {
+    let rule = |p: &Protocol| p.datagram().stream.and_then(|s| s.verdict.rule());
+    let Ok(spec) = Spec::parse(label) else { return (None, rule(ours)) };
+    if let Ok(peers) = Protocol::read(&spec, Preset::Rfc, environment.packet_bytes) {
+        return (peers.receiver_half(environment), rule(&peers).or_else(|| rule(ours)));
+    }
+    let half = narrows_control::find(&spec.name).ok().and_then(|entry| {
+        let settings = entry.read(&spec).ok()?;
+        entry.receiver.map(|build| build(&settings, environment))
+    });
+    (half, rule(ours))
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Connection({}, {:?}, {:?})", self.path.remote(), self.carrier, self.phase)
+    }
+}
+
+#[cfg(test)]
+mod chaos_tests;
+#[cfg(test)]
+mod pair_tests;
+#[cfg(test)]
+mod story_tests;

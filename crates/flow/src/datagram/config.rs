@@ -45,7 +45,9 @@ pub struct DatagramConfig {
     pub expiry: Duration,
     /// A reliable stream; `None` repairs nothing.
     pub stream: Option<StreamConfig>,
-    /// What the user knows of the path.
+    /// Whether a connection is opened by a handshake before data.
+    pub handshake: bool,
+    /// What is known of the path.
     pub profile: Profile,
     /// How the retransmission timer is computed, for controllers without a timer of their own.
     pub timer: TcpConfig,
@@ -63,6 +65,7 @@ impl DatagramConfig {
             ecn: false,
             expiry: Duration::from_secs(1),
             stream: None,
+            handshake: false,
             profile: Profile::default(),
             timer: TcpConfig::preset(preset),
         };

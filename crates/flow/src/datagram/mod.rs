@@ -22,6 +22,7 @@
 //! it, as in ns-2.
 
 mod assembly;
+mod opening;
 mod stream;
 
 pub mod config;

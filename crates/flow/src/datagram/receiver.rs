@@ -3,6 +3,7 @@
 use super::assembly::Assembly;
 use super::config::{DatagramConfig, StreamConfig};
 use super::header::{self, Runs};
+use super::opening;
 use crate::ranges::Ranges;
 use crate::verdict::Judge;
 use narrows_base::{Duration, Packet, Time, luck};
@@ -73,6 +74,8 @@ pub struct Receiver {
     half: Option<Box<dyn ReceiverHalf>>,
     flow: u32,
     report_bytes: u16,
+    /// Whether the client has finished its opening, where there is one.
+    open: bool,
     /// The cargo is a stream.
     stream: Option<Box<Incoming>>,
     /// What came, at most `MEMORY` below the highest.
@@ -105,6 +108,7 @@ impl Receiver {
             half,
             flow,
             report_bytes: config.report_bytes.min(65_535) as u16,
+            open: !config.handshake,
             stream: config.stream.as_ref().map(|c| Box::new(Incoming::new(c))),
             seen: Ranges::default(),
             floor: 0,
@@ -123,6 +127,12 @@ impl Receiver {
     #[inline]
     pub fn on_packet(&mut self, now: Time, p: &Packet) -> Option<Packet> {
         if p.has(Packet::CORRUPT) || p.seq >= u64::MAX / 2 {
+            return None;
+        }
+        if p.has(Packet::SYN) {
+            return self.on_opening(p);
+        }
+        if !self.open {
             return None;
         }
         let data = header::read_data(p);
@@ -182,6 +192,22 @@ impl Receiver {
             None => false,
         };
         (wanted || at_once).then(|| self.report(now, wanted))
+    }
+
+    /// A packet of the opening: its answer.
+    #[cold]
+    fn on_opening(&mut self, p: &Packet) -> Option<Packet> {
+        self.open |= opening::is_finish(p);
+        let size = opening::answer(p)?;
+        self.reports = self.reports.wrapping_add(1);
+        Some(Packet {
+            stamp: p.stamp,
+            luck: luck::mix(self.luck.wrapping_add(u64::from(self.reports))) as u32,
+            size,
+            hop: 0,
+            flags: Packet::ACK | Packet::SYN,
+            ..*p
+        })
     }
 
     #[inline]

@@ -5,6 +5,7 @@ mod media_mode;
 
 use super::config::DatagramConfig;
 use super::header::{self, Data};
+use super::opening::Opening;
 use super::stream::{Load, Outgoing};
 use crate::carrier::{Carrier, CarrierConfig, Heard, Permission};
 use crate::endpoint::{Counters, Input, Output};
@@ -28,6 +29,10 @@ pub struct Sender {
     ect: u8,
     luck: u64,
     open: bool,
+    /// Until the peer has the keys.
+    opening: Option<Opening>,
+    /// Packets that the opening sent: data draw their losses after them.
+    before: u64,
 }
 
 macro_rules! both {
@@ -52,6 +57,7 @@ impl Sender {
             Some(stream) => {
                 let carrier = CarrierConfig {
                     credit: config.credit,
+                    pace_windows: false,
                     max_ack_delay: stream.max_ack_delay,
                     timer: config.timer.clone(),
                 };
@@ -66,6 +72,8 @@ impl Sender {
             ect: if config.ecn { Packet::ECT } else { 0 },
             luck,
             open: false,
+            opening: config.handshake.then(|| Opening::new(config.profile.rtt)),
+            before: 0,
         }
     }
 
@@ -103,7 +111,7 @@ impl Sender {
             seq,
             stamp: now,
             number: 0,
-            luck: luck::mix(self.luck.wrapping_add(seq)) as u32,
+            luck: luck::mix(self.luck.wrapping_add(self.before + seq)) as u32,
             sack: [(0, 0); 3],
             flow: self.flow,
             size: bytes,
@@ -119,6 +127,53 @@ impl Sender {
         };
         header::write_data(&mut packet, &data);
         packet
+    }
+}
+
+impl Sender {
+    /// The opening's next packet, if one is due.
+    #[cold]
+    fn open_further(&mut self, now: Time) -> Option<Packet> {
+        let opening = self.opening.as_mut()?;
+        if now < opening.due() {
+            return None;
+        }
+        let luck = self.luck.wrapping_add(opening.sent());
+        let (seq, size) = opening.packet(now);
+        self.before = opening.sent();
+        Some(Packet {
+            seq,
+            stamp: now,
+            number: 0,
+            luck: luck::mix(luck) as u32,
+            sack: [(0, 0); 3],
+            flow: self.flow,
+            size,
+            hop: 0,
+            flags: Packet::SYN,
+        })
+    }
+
+    /// A packet of the server while the opening lasts; true if it is no report.
+    #[cold]
+    fn on_answer(&mut self, now: Time, packet: &Packet) -> bool {
+        let Some(opening) = &mut self.opening else { return packet.has(Packet::SYN) };
+        if !packet.has(Packet::SYN) {
+            opening.on_report();
+            self.opening = None;
+            return false;
+        }
+        if !packet.has(Packet::CORRUPT)
+            && let Some(rtt) = opening.on_answer(now, packet)
+            && let Mode::Stream(carrier) = &mut self.mode
+        {
+            carrier.know_rtt(now, rtt);
+        }
+        true
+    }
+
+    fn opening_due(&self) -> Time {
+        self.opening.as_ref().map_or(Time::NEVER, Opening::due)
     }
 }
 
@@ -150,8 +205,19 @@ impl Machine for Sender {
     type Output = Output;
 
     fn handle(&mut self, now: Time, input: Input) {
+        if let Input::Packet(p) = &input
+            && (self.opening.is_some() || p.has(Packet::SYN))
+            && self.on_answer(now, p)
+        {
+            return;
+        }
         match (input, &mut self.mode) {
-            (Input::Open, _) => self.open = true,
+            (Input::Open, _) => {
+                self.open = true;
+                if let Some(opening) = &mut self.opening {
+                    opening.open(now);
+                }
+            }
             (Input::Packet(p), Mode::Stream(s)) => on_stream_report(s, now, &p),
             (Input::Packet(p), Mode::Media(m)) => m.on_report(now, &p),
             (Input::Data(bytes), Mode::Stream(s)) => s.cargo_mut().push(bytes),
@@ -170,13 +236,22 @@ impl Machine for Sender {
         if !self.open {
             return Output::Wait(Time::NEVER);
         }
+        if self.opening.is_some() {
+            if let Some(packet) = self.open_further(now) {
+                return Output::Send(packet);
+            }
+            if self.opening.as_ref().is_some_and(|o| !o.is_open()) {
+                return Output::Wait(self.opening_due());
+            }
+        }
         // A tick that has come is handed over at the next input; never at this very moment again.
         let later = now + Duration::from_nanos(1);
+        let again = self.opening_due();
         let (seq, load, unresolved, advice) = match &mut self.mode {
             Mode::Stream(s) => {
                 let load = match next_load(s, now, self.payload) {
                     Ok(load) => load,
-                    Err(pace) => return Output::Wait(s.next_due(later).min(pace)),
+                    Err(pace) => return Output::Wait(s.next_due(later).min(pace).min(again)),
                 };
                 let seq = s.next_number();
                 s.sent(now, load.length + self.header, load, load.again);
@@ -184,7 +259,7 @@ impl Machine for Sender {
             }
             Mode::Media(m) => match m.next_load(now, self.payload, self.header) {
                 Ok((seq, load)) => (seq, load, m.unresolved(), m.controller().advice()),
-                Err(pace) => return Output::Wait(m.next_due(later).min(pace)),
+                Err(pace) => return Output::Wait(m.next_due(later).min(pace).min(again)),
             },
         };
         Output::Send(self.packet(now, seq, load, unresolved, advice))

@@ -1,11 +1,47 @@
 //! A port: all connections of one UDP socket, and their opening. Pure: the driver hands over
 //! datagrams, time and randomness, and sends what it is given.
+//!
+//! | to | see |
+//! |---|---|
+//! | hold connections, and wake each at its time | `ports`, with `table`, `content` and `alarms` |
+//! | give each its turn to send | `outgoing` |
+//! | sort what comes | `incoming` |
+//! | open one as the client | `opening` |
+//! | be opened to: cookies, handshakes, their bounds | `door` |
+//!
+//! What strangers can make it keep: nothing for a SYN but an answer in a queue of 256; for a START
+//! whose cookie is good a handshake, of which there are at most [`PortConfig::max_handshakes`], for
+//! 10 s at most. An idle connection is looked at only when its own time comes.
 
-use crate::connection::{Connection, ConnectionConfig, Event, Transmit};
-use narrows_base::Time;
+use crate::connection::{Connection, ConnectionConfig};
 use narrows_wire::{StaticKey, Suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+
+mod alarms;
+mod content;
+mod conversation;
+mod door;
+mod hello;
+mod incoming;
+pub(crate) mod opening;
+mod outgoing;
+mod ports;
+mod table;
+
+#[cfg(test)]
+mod bounds_tests;
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod opening_tests;
+#[cfg(test)]
+mod stand_in;
+#[cfg(test)]
+mod whole_tests;
+
+pub use conversation::{Beginning, Conversation};
+pub use ports::Ports;
 
 /// A cryptographic random source.
 pub trait Entropy: Send {
@@ -66,58 +102,4 @@ pub struct Connect {
 }
 
 /// All connections of one socket.
-pub struct Port {}
-
-impl Port {
-    /// A port.
-    pub fn new(_config: PortConfig, _entropy: Box<dyn Entropy>) -> Port {
-        unimplemented!()
-    }
-    /// Begins to connect; [`Event::Connected`] or [`Event::Closed`] follows. `None` if there are too
-    /// many connections.
-    pub fn connect(&mut self, _now: Time, _connect: Connect) -> Option<Handle> {
-        unimplemented!()
-    }
-    /// A datagram came; it is opened in place.
-    pub fn receive(&mut self, _now: Time, _from: SocketAddr, _ecn: u8, _datagram: &mut [u8]) {
-        unimplemented!()
-    }
-    /// What to send next: up to `segments` datagrams of equal size to one place.
-    pub fn transmit(
-        &mut self,
-        _now: Time,
-        _buffer: &mut [u8],
-        _segments: usize,
-    ) -> Option<Transmit> {
-        unimplemented!()
-    }
-    /// When [`on_due`](Port::on_due) is wanted.
-    pub fn next_due(&self) -> Time {
-        unimplemented!()
-    }
-    /// A due time has come.
-    pub fn on_due(&mut self, _now: Time) {
-        unimplemented!()
-    }
-    /// What happened since it was asked last.
-    pub fn event(&mut self) -> Option<(Handle, Event)> {
-        unimplemented!()
-    }
-    /// An established connection, for the application's calls; the port looks after it at the next
-    /// `transmit` or `next_due`.
-    pub fn connection(&mut self, _handle: Handle) -> Option<&mut Connection> {
-        unimplemented!()
-    }
-    /// Gives up a connection, established or not.
-    pub fn close(&mut self, _now: Time, _handle: Handle, _code: u64, _reason: &str) {
-        unimplemented!()
-    }
-    /// How many there are, those being opened included.
-    pub fn len(&self) -> usize {
-        unimplemented!()
-    }
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
+pub type Port = Ports<Connection>;

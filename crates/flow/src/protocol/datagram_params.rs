@@ -50,6 +50,12 @@ pub const STREAM_PARAMS: &[Param] = &[
         origin: "as the TCP endpoint",
     },
     Param {
+        name: "handshake",
+        help: "data wait for the opening's two round trips",
+        kind: Kind::Choice(&["on", "off"]),
+        origin: "as over UDP",
+    },
+    Param {
         name: "verdict",
         help: "who tells radio losses from congestion at the receiver",
         kind: Kind::Choice(&["own", "none", "biaz", "spike", "zigzag"]),
@@ -141,6 +147,7 @@ pub(super) fn configure(
     verdict.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
     c.stream = Some(StreamConfig { ack_every, max_ack_delay, verdict });
     let told = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
+    c.handshake = given.choice("handshake") == "on";
     c.profile = Profile {
         rate: told("rate").map(Rate::from_bps_f64),
         rtt: told("rtt").map(Duration::from_secs_f64),

@@ -159,23 +159,44 @@ impl Protocol {
             Ends::Datagram(c) => c.profile,
         }
     }
+    /// What its controller may know before the first packet; `luck` is the flow's key.
+    pub fn environment(&self, packet_bytes: u32, luck: Luck, profile: Profile) -> Environment {
+        let timer = match &self.ends {
+            Ends::Tcp(c) => c,
+            Ends::Datagram(c) => &c.timer,
+        };
+        Environment {
+            initial_window: timer.initial_window,
+            initial_ssthresh: timer.initial_ssthresh,
+            packet_bytes,
+            halve: timer.halve,
+            ns2: self.preset == Preset::Ns2,
+            luck: luck.named("controller"),
+            profile,
+        }
+    }
+    /// A controller alone, for an endpoint that is made elsewhere.
+    pub fn controller(&self, environment: &Environment) -> Box<dyn Controller> {
+        (self.make)(environment)
+    }
+    /// Its receiver half, where it has one.
+    pub fn receiver_half(&self, environment: &Environment) -> Option<Box<dyn ReceiverHalf>> {
+        self.make_receiver.as_ref().map(|make| make(environment))
+    }
+    /// Its datagram endpoint; for a protocol over TCP the usual one.
+    pub fn datagram(&self) -> DatagramConfig {
+        match &self.ends {
+            Ends::Datagram(c) => c.clone(),
+            Ends::Tcp(c) => {
+                DatagramConfig { timer: c.clone(), ..DatagramConfig::preset(self.preset) }
+            }
+        }
+    }
 
     /// A sender and a receiver for flow number `flow`, whose key is `luck`.
     pub fn endpoints(&self, flow: u32, luck: Luck) -> (SendingEnd, ReceivingEnd) {
         let (data, acks) = (luck.named("data").bits(), luck.named("acks").bits());
-        let (initial_window, initial_ssthresh, halve) = match &self.ends {
-            Ends::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.halve),
-            Ends::Datagram(c) => (c.timer.initial_window, c.timer.initial_ssthresh, c.timer.halve),
-        };
-        let environment = Environment {
-            initial_window,
-            initial_ssthresh,
-            packet_bytes: self.packet_bytes(),
-            halve,
-            ns2: self.preset == Preset::Ns2,
-            luck: luck.named("controller"),
-            profile: self.profile(),
-        };
+        let environment = self.environment(self.packet_bytes(), luck, self.profile());
         let controller = (self.make)(&environment);
         match &self.ends {
             Ends::Tcp(c) => (

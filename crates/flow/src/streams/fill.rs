@@ -194,7 +194,7 @@ impl Streams {
 
 /// After a full packet: who wrote something lets the next one begin.
 fn turn(list: &mut VecDeque<u64>, any: bool) -> Option<()> {
-    if any {
+    if any && list.len() > 1 {
         list.rotate_left(1);
     }
     None

@@ -30,10 +30,12 @@ impl Streams {
     }
 
     fn on_data(&mut self, id: u64, offset: u64, fin: bool, data: &[u8]) -> Result<(), Violation> {
-        if !self.map.contains_key(&id) {
+        let Some(stream) = self.map.get_mut(&id) else {
+            let n = self.map.len();
             self.admit(id, Direction::In)?;
-        }
-        let Some(stream) = self.map.get_mut(&id) else { return Ok(()) };
+            // One opened just now, or one that was forgotten.
+            return if self.map.len() > n { self.on_data(id, offset, fin, data) } else { Ok(()) };
+        };
         let Some(half) = &mut stream.receive else { return self.admit(id, Direction::In) };
         if half.data(offset, data, fin, &mut self.window)? && half.wants {
             half.wants = false;

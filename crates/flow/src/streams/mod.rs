@@ -256,6 +256,9 @@ impl Streams {
         if stream.is_over() {
             self.queues.forget(stream);
             self.map.remove(&id);
+            if self.map.is_empty() {
+                self.queues.release();
+            }
             if !open::is_ours(self.side, id) {
                 self.theirs[open::way(id)].take(1);
             }
@@ -272,6 +275,10 @@ impl Streams {
 #[cfg(test)]
 #[path = "streams_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod memory_tests;
 
 #[cfg(test)]
 #[path = "shuffle_tests.rs"]

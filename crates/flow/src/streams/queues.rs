@@ -40,6 +40,13 @@ impl Queues {
         }
     }
 
+    #[cfg(test)]
+    pub fn memory(&self) -> usize {
+        let lists = [&self.control, &self.again, &self.fresh];
+        let lists: usize = lists.iter().map(|list| list.capacity() * 8).sum();
+        lists + self.events.capacity() * size_of::<StreamEvent>()
+    }
+
     /// Out of all lists. Rarely is it in one: what is over has nothing to send.
     pub fn forget(&mut self, stream: &Stream) {
         let leave = |list: &mut VecDeque<u64>, is_in: bool| {
@@ -55,6 +62,15 @@ impl Queues {
         }
         if stream.readable_told {
             self.events.retain(|e| *e != StreamEvent::Readable(stream.id));
+        }
+    }
+
+    /// Gives back what long lists took; for when there is no stream at all.
+    pub fn release(&mut self) {
+        for list in [&mut self.control, &mut self.again, &mut self.fresh] {
+            if list.is_empty() && list.capacity() > 64 {
+                *list = VecDeque::new();
+            }
         }
     }
 

@@ -250,6 +250,7 @@ impl Receiving {
             self.usual = std::mem::take(&mut self.peak);
             if self.buffer.capacity() > KEPT {
                 self.buffer = VecDeque::new();
+                self.ahead = Ranges::default();
             }
         }
         self.wants |= n == waiting;

@@ -204,11 +204,10 @@ impl Sending {
         }
         self.buffer.drain(..(base - before) as usize);
         self.base = base;
-        if self.buffer.is_empty() {
-            self.lost.clear();
-            if self.buffer.capacity() > KEPT {
-                self.buffer = VecDeque::new();
-            }
+        if self.buffer.is_empty() && self.buffer.capacity() > KEPT {
+            self.buffer = VecDeque::new();
+            self.arrived = Ranges::default();
+            self.lost = Ranges::default();
         }
         self.all_arrived()
     }
@@ -276,5 +275,9 @@ impl Sending {
             Some(_) => self.reset_arrived && self.told,
             None => self.all_arrived(),
         }
+    }
+    #[cfg(test)]
+    pub fn memory(&self) -> usize {
+        self.buffer.capacity() + (self.arrived.len() + self.lost.len()) * 16
     }
 }

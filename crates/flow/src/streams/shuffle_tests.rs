@@ -18,13 +18,15 @@ struct End {
     /// Id, bytes read, end seen.
     reads: BTreeMap<u64, (u64, bool)>,
     arrived: usize,
+    /// Whether it gives streams up now and then.
+    quits: bool,
     /// In flight.
     wire: Vec<(Vec<u8>, Vec<Piece>)>,
 }
 
 impl End {
-    fn new(streams: Streams) -> End {
-        End { streams, writes: vec![], reads: BTreeMap::new(), arrived: 0, wire: vec![] }
+    fn new(streams: Streams, quits: bool) -> End {
+        End { streams, writes: vec![], reads: BTreeMap::new(), arrived: 0, quits, wire: vec![] }
     }
     fn begin(&mut self, one_way: bool, bytes: u64) -> bool {
         let id = self.streams.open(one_way);
@@ -48,35 +50,64 @@ impl End {
             }
         }
         for (id, wanted, written, finished) in &mut self.writes {
+            if *finished {
+                continue;
+            }
+            if self.quits && (bits >> 12).is_multiple_of(50) {
+                *finished = true;
+                // Only a stream that the peer stopped, and whose reset it has, may be gone.
+                _ = self.streams.reset(*id, 300);
+                continue;
+            }
             let next = (1 + bits % 3_000).min(*wanted - *written);
             let data: Vec<u8> = (*written..*written + next).map(|at| byte(*id, at)).collect();
-            if !*finished {
-                *written += self.streams.write(*id, &data).unwrap() as u64;
-                if written == wanted {
-                    self.streams.finish(*id).unwrap();
+            match self.streams.write(*id, &data) {
+                Ok(n) => *written += n as u64,
+                Err(error) => {
+                    assert!(self.quits && error == StreamError::Stopped(301), "{error:?}");
                     *finished = true;
+                    continue;
                 }
+            }
+            // Often the end comes alone.
+            if written == wanted && (bits >> 30).is_multiple_of(3) {
+                self.streams.finish(*id).unwrap();
+                *finished = true;
             }
         }
         let mut into = vec![0; 1 + (bits >> 20) as usize % 4_000];
         for (id, (at, ended)) in &mut self.reads {
-            if *ended || (bits >> 8 ^ id) % 3 == 0 {
+            if *ended || (bits >> 8 ^ id).is_multiple_of(3) {
                 continue;
             }
-            match self.streams.read(*id, &mut into).unwrap() {
-                Read::Bytes(n) => {
+            if self.quits && (bits >> 16).is_multiple_of(40) {
+                self.streams.stop(*id, 301).unwrap();
+                *ended = true;
+                continue;
+            }
+            match self.streams.read(*id, &mut into) {
+                Ok(Read::Bytes(n)) => {
                     for got in &into[..n] {
                         assert_eq!(*got, byte(*id, *at), "stream {id} at {at}");
                         *at += 1;
                     }
                 }
-                Read::End => *ended = true,
-                Read::Blocked => {}
+                Ok(Read::End) => *ended = true,
+                Ok(Read::Blocked) => {}
+                Err(error) => {
+                    assert!(
+                        self.quits && error == StreamError::Reset(300)
+                            || error == StreamError::Reset(301),
+                        "{error:?}"
+                    );
+                    *ended = true;
+                }
             }
         }
     }
-    fn is_done(&self) -> bool {
-        self.writes.iter().all(|w| w.3) && self.reads.values().all(|r| r.1)
+    fn is_done(&self, peer: &End) -> bool {
+        let read = |id| peer.reads.get(id).is_some_and(|r| r.1);
+        self.writes.iter().all(|(id, _, _, finished)| *finished && read(id))
     }
     /// One packet of this end meets its fate; pieces arrive in the same packet's fate.
     fn fate(&mut self, peer: &mut End, bits: u64, calm: bool) {
@@ -88,13 +119,13 @@ impl End {
             0..=2 if !calm => {
                 // Counts as lost: sometimes wrongly, and then it is delivered, unknown to us.
                 let (bytes, pieces) = self.wire.remove(at);
-                if (bits >> 36) % 4 == 0 {
+                if (bits >> 36).is_multiple_of(4) {
                     deliver(&mut peer.streams, &bytes).unwrap();
                 }
                 for piece in &pieces {
                     self.streams.lost(piece);
                 }
-                if (bits >> 40) % 4 == 0 && (bits >> 36) % 4 == 0 {
+                if (bits >> 40).is_multiple_of(4) && (bits >> 36).is_multiple_of(4) {
                     pieces.iter().for_each(|p| self.streams.arrived(p));
                 }
             }
@@ -126,10 +157,11 @@ proptest! {
         send_buffer in 1usize..6_000,
         wants in prop::collection::vec((any::<bool>(), any::<bool>(), 0u64..20_000), 1..8),
         room in 60usize..1500,
+        quits in prop::bool::weighted(0.3),
     ) {
         let limits = Limits { data, stream, both, one_way };
         let (client, server) = pair(limits, send_buffer);
-        let (mut client, mut server) = (End::new(client), End::new(server));
+        let (mut client, mut server) = (End::new(client, quits), End::new(server, quits));
         let mut state = seed | 1;
         let mut wants = wants;
         let mut turns = 0u64;
@@ -157,7 +189,7 @@ proptest! {
                 client.fate(&mut server, bits >> turn, calm);
                 server.fate(&mut client, bits >> (3 + turn), calm);
             }
-            let over = wants.is_empty() && client.is_done() && server.is_done();
+            let over = wants.is_empty() && client.is_done(&server) && server.is_done(&client);
             if over && client.wire.is_empty() && server.wire.is_empty()
                 && !client.streams.has_something() && !server.streams.has_something()
             {
@@ -170,9 +202,15 @@ proptest! {
             end.work(0);
             prop_assert!(end.streams.all_arrived());
             prop_assert!(end.streams.map.is_empty(), "nothing is kept");
-            prop_assert_eq!(end.arrived, end.writes.len());
         }
         for (writer, reader) in [(&client, &server), (&server, &client)] {
+            let (credit, window) = (&writer.streams.credit, &reader.streams.window);
+            prop_assert_eq!(credit.used(), window.came(), "both ends count alike");
+            prop_assert_eq!(window.came(), window.taken(), "and all of it as read");
+            if quits {
+                continue;
+            }
+            prop_assert_eq!(writer.arrived, writer.writes.len());
             for (id, wanted, ..) in &writer.writes {
                 prop_assert_eq!(reader.reads[id], (*wanted, true));
             }

@@ -7,6 +7,7 @@
 
 mod charts;
 pub(crate) mod columns;
+pub(crate) mod page;
 mod table;
 pub(crate) mod text;
 
@@ -19,9 +20,6 @@ use crate::outcome::{Outcome, ProtocolOutcome};
 use std::{fmt::Write, fs, io, path::Path};
 use text::escape;
 
-/// plotly.js, gzipped, in base64.
-pub(crate) const LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/plotly.js.gz.base64"));
-pub(crate) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -33,38 +31,21 @@ pub fn write_html(outcome: &Outcome, path: &Path) -> io::Result<()> {
 /// The page.
 pub fn html(outcome: &Outcome) -> String {
     let shown = columns::shown(outcome);
-    let mut page = String::with_capacity(LIBRARY.len() + (1 << 20));
-    head(&mut page, outcome);
+    let mut page = page::begin(&title(outcome), "");
     answer(&mut page, outcome);
     comparison(&mut page, outcome, &shown);
     traces(&mut page, outcome, &shown);
     repeat(&mut page, outcome);
-    page.push_str("<script type=\"application/json\" id=\"data\">");
-    page.push_str(&charts::json(outcome, &shown));
-    page.push_str("</script>\n<script type=\"text/plain\" id=\"library\">");
-    page.push_str(LIBRARY);
-    page.push_str("</script>\n<script>");
-    page.push_str(SCRIPT);
-    page.push_str("</script>\n</body>\n</html>\n");
+    page::end(&mut page, &charts::json(outcome, &shown), SCRIPT);
     page
 }
 
-fn head(page: &mut String, outcome: &Outcome) {
+fn title(outcome: &Outcome) -> String {
     let link = escape(&outcome.link);
-    let title = match outcome.command {
+    match outcome.command {
         "compare" => format!("What does each transport give on {link}?"),
         _ => format!("What happened in {link}?"),
-    };
-    let _ = write!(
-        page,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"generator\" content=\"narrows {VERSION}\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-    );
+    }
 }
 
 /// The question, what to use, and what a reader must know.
@@ -189,7 +170,7 @@ fn repeat(page: &mut String, outcome: &Outcome) {
         (Some(low), _) => low.to_string(),
         _ => "none".into(),
     };
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<section><h2>Repeat it</h2><pre><code>{}</code></pre><dl>\
          <dt>Version</dt><dd>narrows {VERSION}</dd>\
@@ -198,7 +179,7 @@ fn repeat(page: &mut String, outcome: &Outcome) {
          <dt>Measured</dt><dd>{} s to {} s of simulated time</dd></dl>\
          <p class=\"quiet\">All numbers are in summary.json and summary.csv beside this page, all \
          series in series.parquet. Charts: plotly.js, © Plotly, Inc., MIT licence.</p>\
-         </section>\n</main>\n",
+         </section>",
         escape(&outcome.command_line),
         outcome.seed,
         escape(&outcome.link),

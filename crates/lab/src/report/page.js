@@ -1,15 +1,7 @@
 // Draws the report's charts with plotly.js from the JSON that `charts.rs` wrote, each when it
 // comes into view; and sorts tables. Without it the page is still complete, but for the charts.
-"use strict";
 (() => {
-  const byId = (id) => document.getElementById(id);
-  const data = JSON.parse(byId("data").textContent);
-  const dark = matchMedia("(prefers-color-scheme: dark)");
   const touch = matchMedia("(pointer: coarse)").matches;
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  // Plotly reads a little markup in its texts; names are to be shown as they are.
-  const plain = (text) =>
-    text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
   const short = (text, most) => plain(text.length > most ? text.slice(0, most - 1) + "…" : text);
   const names = data.protocols.map((p) => p.name);
 
@@ -37,29 +29,11 @@
 
   // ---- what all charts share -------------------------------------------------------------------
 
-  const colour = (i) => {
-    const palette = dark.matches ? data.dark : data.light;
-    return palette[i % palette.length];
-  };
-  const font = () => ({
-    family: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
-    size: 12, color: css("--text"),
-  });
   const axis = (more) => ({
     gridcolor: css("--grid"), zerolinecolor: css("--line"), linecolor: css("--line"),
     tickcolor: css("--line"), automargin: false, ...more,
   });
-  const layout = (more) => ({
-    font: font(), paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    hoverlabel: {
-      bgcolor: css("--hover"), bordercolor: css("--line"), namelength: -1,
-      font: { ...font(), size: 12 },
-    },
-    modebar: {
-      bgcolor: "rgba(0,0,0,0)", color: css("--line"), activecolor: css("--quiet"),
-    },
-    showlegend: false, ...more,
-  });
+  const layout = (more) => chartLayout({ showlegend: false, ...more });
   const options = (zoom) => ({
     responsive: true, displaylogo: false, displayModeBar: zoom && touch ? true : zoom && "hover",
     scrollZoom: false, doubleClick: "reset",

@@ -1,27 +1,6 @@
 // Draws a sweep's charts with plotly.js from the JSON that `report.rs` wrote: a map, a surface or
 // lines over the chosen parameters, and on a click what happened at a point.
-"use strict";
 (() => {
-  const byId = (id) => document.getElementById(id);
-  const data = JSON.parse(byId("data").textContent);
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const plain = (text) =>
-    text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const colour = (i) => {
-    const palette = dark.matches ? data.dark : data.light;
-    return palette[i % palette.length];
-  };
-  const font = () => ({
-    family: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
-    size: 12, color: css("--text"),
-  });
-  const layout = (more) => ({
-    font: font(), paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    hoverlabel: { bgcolor: css("--hover"), bordercolor: css("--line"), font: font() },
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--line"), activecolor: css("--quiet") },
-    ...more,
-  });
   const options = {
     responsive: true, displaylogo: false, toImageButtonOptions: { format: "svg", filename: "sweep" },
   };
@@ -195,7 +174,7 @@
       }
     }
     element.dataset.view = state.y < 0 ? "lines" : state.view;
-    Plotly.react(element, traces, layout({
+    Plotly.react(element, traces, chartLayout({
       height: 560, margin: { l: 70, r: 30, t: 24, b: 60 }, hovermode: "closest", ...more,
     }), options);
     if (!element.dataset.live) {
@@ -250,7 +229,7 @@
       title: { text: title }, domain, rangemode: "tozero", gridcolor: css("--grid"), automargin: true,
       zerolinecolor: css("--line"),
     });
-    Plotly.react(element, [...rates, ...queue], layout({
+    Plotly.react(element, [...rates, ...queue], chartLayout({
       height: 460, margin: { l: 70, r: 20, t: 20, b: 44 }, hovermode: "x unified",
       legend: { orientation: "h", y: 1.08 },
       xaxis: { title: { text: "time, s" }, range: [0, data.end], gridcolor: css("--grid"), anchor: "y2" },

@@ -13,8 +13,8 @@ use crate::figure::palette;
 use crate::json::VERSION;
 use crate::measure::{MEASURES, Measure};
 use crate::report::columns::unit;
+use crate::report::page;
 use crate::report::text::{escape, list, number, numbers, string};
-use crate::report::{LIBRARY, STYLE};
 use std::fmt::Write as _;
 
 const SCRIPT: &str = include_str!("page.js");
@@ -29,18 +29,8 @@ const DIGITS: usize = 5;
 
 /// The page.
 pub fn html(o: &Outcome<'_>) -> String {
-    let mut page = String::with_capacity(LIBRARY.len() + (1 << 20));
     let name = escape(&o.scenario);
-    let _ = write!(
-        page,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"generator\" content=\"narrows {VERSION}\">\n\
-         <title>A sweep of {name}</title>\n<style>{STYLE}{MORE}</style>\n</head>\n<body>\n<main>\n"
-    );
+    let mut page = page::begin(&format!("A sweep of {name}"), MORE);
     let finished = o.finished().count();
     let seeds = o.sweep.seeds;
     let plural = if seeds == 1 { "" } else { "s" };
@@ -66,26 +56,20 @@ pub fn html(o: &Outcome<'_>) -> String {
          point to see what happened there.</p><div class=\"wide\" id=\"trace\"></div>\
          <pre hidden id=\"again\"></pre></section>\n",
     );
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<section><h2>Repeat it</h2><pre><code>{}</code></pre><dl>\
          <dt>Version</dt><dd>narrows {VERSION}</dd><dt>First seed</dt><dd>{}</dd>\
          <dt>Measured</dt><dd>{} s to {} s of simulated time</dd></dl>\
          <p class=\"quiet\">Every run is in sweep.csv and sweep.parquet, means with 95% intervals \
          in points.csv, points.parquet and sweep.json. Charts: plotly.js, © Plotly, Inc., MIT \
-         licence.</p></section>\n</main>\n",
+         licence.</p></section>",
         escape(&o.command_line),
         o.sweep.seed,
         o.span_s.1,
         o.span_s.0
     );
-    page.push_str("<script type=\"application/json\" id=\"data\">");
-    page.push_str(&data(o));
-    page.push_str("</script>\n<script type=\"text/plain\" id=\"library\">");
-    page.push_str(LIBRARY);
-    page.push_str("</script>\n<script>");
-    page.push_str(SCRIPT);
-    page.push_str("</script>\n</body>\n</html>\n");
+    page::end(&mut page, &data(o), SCRIPT);
     page
 }
 

@@ -34,6 +34,9 @@ impl StaticKey {
         Ok(StaticKey { private, public })
     }
 
+    pub(crate) fn private(&self) -> &[u8; 32] {
+        &self.private
+    }
     /// What to pin.
     pub fn public(&self) -> &PublicKey {
         &self.public

@@ -1,0 +1,180 @@
+//! `narrows relay`: a UDP link emulator that drives the house's own links in real time.
+
+use crate::Failure;
+use crate::args::{seed, time};
+use crate::terminal::{STOP, catch_interrupt};
+use crate::transport::{PACKET, address};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use narrows_base::{Duration, SpecError};
+use narrows_drive::relay::{Relay, RelayStats, WayStats};
+use narrows_lab::Link;
+use narrows_lab::way::Way;
+use narrows_path::LinkConfig;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// What `--link` and `--link-back` may not have.
+const ENDS: &str = "a relay has one link each way: access= and egress= belong to simulations";
+
+#[derive(Args)]
+pub struct RelayArgs {
+    /// Where clients send to
+    #[arg(long, value_name = "ADDR")]
+    pub listen: String,
+    /// Where it goes on to: the server
+    #[arg(long, value_name = "ADDR")]
+    pub to: String,
+    /// The way towards the server: RATE,DELAY[,key=value]* or a name from `narrows list links`
+    #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
+    pub link: String,
+    /// The way back [default: the same rate, delay and queue without loss]
+    #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
+    pub link_back: Option<String>,
+    /// Seed of the losses, the same ones that a simulation with this seed draws
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
+    pub seed: u64,
+    /// Stop after this time instead of at Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub duration: Option<Duration>,
+    /// Print what was counted as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const HELP: &str = "\
+Datagrams to --listen cross --link to --to, and what comes back crosses --link-back. Each takes its
+UDP payload and 28 bytes of IP and UDP headers. Links are written as for `narrows compare`.
+
+Examples:
+  narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 --link 20Mbit/s,25ms,loss=1%
+  narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 --link 1Mbit/s,250ms \\
+      --link-back 1.5Mbit/s,250ms,queue=94kB,loss=1%      what comes down a satellite is lost";
+
+/// `narrows relay`.
+pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
+    let (listen, to) = (address("--listen", &a.listen)?, address("--to", &a.to)?);
+    let (there, back) = links(&a.link, a.link_back.as_deref())?;
+    let (forward, backward) = configs(&there, &back);
+    let relay = Relay::bind(listen, to, &forward, &backward, a.seed)
+        .map_err(|e| Failure::Outside(e.to_string()))?;
+    catch_interrupt();
+    let _ = writeln!(
+        std::io::stderr(),
+        "relaying {} to {to}: there {}; back {}",
+        relay.local_addr(),
+        describe(&there),
+        describe(&back)
+    );
+    watch(&relay, a.duration);
+    let stats = relay.stop();
+    let text = if a.json { json(&stats).to_string() } else { table(&stats) };
+    // Whoever reads it may be gone.
+    let _ = writeln!(std::io::stdout(), "{text}");
+    Ok(())
+}
+
+/// Both ways of the two specifications.
+pub fn links(there: &str, back: Option<&str>) -> Result<(Way, Way), Failure> {
+    let read = |flag: &str, text: &str| -> Result<Link, SpecError> {
+        let link = Link::parse(text, Path::new("")).map_err(|e| e.at(flag))?;
+        if link.access.is_some() || link.egress.is_some() {
+            return Err(SpecError::new(ENDS).at(flag));
+        }
+        Ok(link)
+    };
+    let forward = read("--link", there)?;
+    let back = match back {
+        Some(text) => read("--link-back", text)?.forward,
+        None => forward.back,
+    };
+    Ok((forward.forward, back))
+}
+
+/// Both ways as the relay takes them.
+pub fn configs(there: &Way, back: &Way) -> (LinkConfig, LinkConfig) {
+    let rtt = there.delay + back.delay;
+    (there.config(rtt, PACKET, false), back.config(rtt, PACKET, false))
+}
+
+fn describe(way: &Way) -> String {
+    let pairs: Vec<String> = way.pairs().into_iter().map(|(k, v)| format!("{k} {v}")).collect();
+    pairs.join(", ")
+}
+
+/// Shows what passes until it is time to stop.
+fn watch(relay: &Relay, duration: Option<Duration>) {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{msg}") {
+        bar.set_style(style);
+    }
+    let begun = Instant::now();
+    let mut last = (begun, relay.stats());
+    while !STOP.load(Ordering::SeqCst)
+        && duration.is_none_or(|d| begun.elapsed().as_secs_f64() < d.as_secs_f64())
+    {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let seconds = last.0.elapsed().as_secs_f64();
+        if seconds >= 1.0 {
+            let now = relay.stats();
+            let rate = |now: &WayStats, before: &WayStats| {
+                (now.delivered_bytes - before.delivered_bytes) as f64 * 8e-6 / seconds
+            };
+            bar.set_message(format!(
+                "there {:.2} Mbit/s, back {:.2} Mbit/s, {} clients, late by {:.2} ms on average",
+                rate(&now.there, &last.1.there),
+                rate(&now.back, &last.1.back),
+                now.clients,
+                now.lateness.mean_s * 1e3
+            ));
+            last = (Instant::now(), now);
+        }
+    }
+    bar.finish_and_clear();
+}
+
+fn table(s: &RelayStats) -> String {
+    let mut out = format!(
+        "{:<8}{:>12}{:>12}{:>10}{:>10}{:>10}{:>14}{:>14}\n",
+        "", "offered", "delivered", "dropped", "lost", "marked", "mean queue", "longest"
+    );
+    for (name, w) in [("there", &s.there), ("back", &s.back)] {
+        out += &format!(
+            "{name:<8}{:>12}{:>12}{:>10}{:>10}{:>10}{:>11.2} ms{:>11.2} ms\n",
+            w.offered_packets,
+            w.delivered_packets,
+            w.dropped,
+            w.lost,
+            w.marked,
+            w.mean_wait_s() * 1e3,
+            w.longest_wait_s * 1e3
+        );
+    }
+    let late = s.lateness;
+    out += &format!(
+        "The relay itself was late by {:.3} ms on average, {:.3} ms for one in a hundred, {:.1} ms at worst.",
+        late.mean_s * 1e3,
+        late.p99_s * 1e3,
+        late.max_s * 1e3
+    );
+    out
+}
+
+pub fn json(s: &RelayStats) -> Value {
+    let way = |w: &WayStats| {
+        json!({
+            "offered_packets": w.offered_packets, "offered_bytes": w.offered_bytes,
+            "delivered_packets": w.delivered_packets, "delivered_bytes": w.delivered_bytes,
+            "dropped": w.dropped, "lost": w.lost, "marked": w.marked,
+            "mean_queue_s": w.mean_wait_s(), "longest_queue_s": w.longest_wait_s,
+        })
+    };
+    json!({
+        "there": way(&s.there), "back": way(&s.back),
+        "late_mean_s": s.lateness.mean_s, "late_p99_s": s.lateness.p99_s,
+        "late_max_s": s.lateness.max_s, "clients": s.clients_seen, "errors": s.errors,
+    })
+}

@@ -1,0 +1,117 @@
+//! `narrows serve`: a folder for others to get, and perhaps to put.
+
+use crate::Failure;
+use crate::terminal::{STOP, catch_interrupt};
+use crate::transfer::server_key;
+use crate::transport::Transport;
+use crate::work::print;
+use clap::Args;
+use narrows_files::access::AllowList;
+use narrows_files::service::Permits;
+use narrows_files::{Error, Service, error, key, rrtp, tcp, url};
+use std::io::Write as _;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub const HELP: &str = "\
+The folder is served by rrtp over UDP and by TCP, on the same port number. Whoever can reach it may
+read it: by default that is this machine alone. With --clients only those may come whose key is in
+FILE, one per line as `narrows key` prints it; # begins a comment.
+
+Examples:
+  narrows serve .                                      to this machine
+  narrows serve /srv/files --listen 0.0.0.0:47470      to everybody
+  narrows serve inbox --listen 0.0.0.0:47470 --allow-put --clients friends.txt";
+
+#[derive(Args, Debug)]
+pub struct Serve {
+    /// The folder
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Where to listen, HOST:PORT; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:47470")]
+    pub listen: String,
+    /// Let clients leave files here
+    #[arg(long)]
+    pub allow_put: bool,
+    /// Serve only clients whose key is in this file
+    #[arg(long, value_name = "FILE")]
+    pub clients: Option<PathBuf>,
+    /// This server's key [default: server.key in the folder that `narrows key` names]
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    #[command(flatten)]
+    pub transport: Transport,
+}
+
+/// `narrows serve`.
+///
+/// # Errors
+/// What cannot be served, or where it cannot be.
+pub fn serve(a: &Serve) -> Result<(), Failure> {
+    let config = a.transport.connection()?;
+    let clients =
+        a.clients.as_deref().map(AllowList::load).transpose().map_err(|e| e.at("--clients"))?;
+    let permits = Permits { put: a.allow_put, clients };
+    let open_to_all = permits.clients.is_none();
+    let service = Arc::new(Service::new(&a.dir, permits, |event| {
+        // The log has nobody to complain to.
+        let _ = writeln!(std::io::stderr(), "{event}");
+    })?);
+    let identity = server_key(a.identity.as_deref())?;
+    let listen = address(&a.listen)?;
+    let over_tcp = tcp::Server::bind(listen, identity.clone(), Arc::clone(&service))?;
+    // The same number for both, also where the system chose it.
+    let at = over_tcp.address()?;
+    let over_udp = rrtp::Server::bind(at, &identity, service, config)?;
+    let end = over_udp.end();
+    let name = key::text(identity.public());
+    let folder = error::shown(&a.dir.display().to_string());
+    let how = if a.allow_put { "to read and to put" } else { "to read" };
+    let mut text = format!("Serving {folder} {how}\n  rrtp://{name}@{at}/\n  tcp://{name}@{at}/\n");
+    if open_to_all && !at.ip().is_loopback() {
+        text += "Anybody who reaches this address may come; --clients FILE admits some only.\n";
+    }
+    print(&text)?;
+    catch_interrupt();
+    let spawn = |work: Box<dyn FnOnce() + Send>| {
+        std::thread::Builder::new()
+            .spawn(work)
+            .map_err(|e| Failure::Outside(format!("the system has no thread left: {e}")))
+    };
+    spawn(Box::new(move || over_tcp.run()))?;
+    let udp = spawn(Box::new(move || over_udp.run()))?;
+    while !STOP.load(Ordering::SeqCst) {
+        if udp.is_finished() {
+            return Err(Failure::Outside("the UDP socket has failed".into()));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    end.now();
+    Ok(())
+}
+
+fn address(text: &str) -> Result<SocketAddr, Failure> {
+    let bad = |why: &str| {
+        let shown = error::shown(text);
+        Failure::Input(format!(
+            "--listen '{shown}': {why}; HOST:PORT is expected, as in 0.0.0.0:47470"
+        ))
+    };
+    let (host, port) = url::host_port(text).map_err(|e| bad(&e))?;
+    let mut found = (host.as_str(), port).to_socket_addrs().map_err(|_| bad("no such host"))?;
+    found.next().ok_or_else(|| bad("no such host"))
+}
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Failure {
+        use narrows_files::Kind as K;
+        match e.kind {
+            K::Input => Failure::Input(e.line),
+            K::Interrupted => Failure::Stopped(e.line),
+            _ => Failure::Outside(e.line),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `narrows speed`: memory to memory over real sockets.
+
+use crate::Failure;
+use crate::args::{seed, time};
+use crate::relay;
+use crate::terminal::{Bar, STOP, catch_interrupt};
+use crate::transport::{Transport, address, bytes};
+use clap::Args;
+use narrows_base::Duration;
+use narrows_drive::endpoint::new_key;
+use narrows_drive::relay::{Relay, RelayStats};
+use narrows_flow::port::{Clients, ServerKey};
+use narrows_lab::real::speed::{LONGEST, Server};
+use narrows_lab::real::{Amount, Cargo, Direction, Speed, SpeedResult};
+use narrows_wire::Suite;
+use serde_json::json;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+#[derive(Args)]
+pub struct SpeedArgs {
+    /// Where `narrows speed --serve` runs; without it both ends are in this process
+    #[arg(value_name = "HOST:PORT", conflicts_with_all = ["serve", "listen", "link"])]
+    pub server: Option<String>,
+    /// Be the server, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["duration", "bytes", "connections", "down", "messages", "link"])]
+    pub serve: bool,
+    /// Where the server listens
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+    pub listen: String,
+    /// Connect here instead of to the server in this process: a relay
+    #[arg(long, value_name = "ADDR", conflicts_with_all = ["server", "serve", "link"])]
+    pub through: Option<String>,
+    /// Put an emulated link between the ends, as `narrows relay` does
+    #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
+    pub link: Option<String>,
+    /// The emulated link's way back [default: the same without loss]
+    #[arg(long, value_name = "SPEC|NAME", requires = "link", allow_hyphen_values = true)]
+    pub link_back: Option<String>,
+    /// Seed of the emulated link's losses
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
+    pub seed: u64,
+    /// How long, the handshake included [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "bytes")]
+    pub duration: Option<Duration>,
+    /// How much per connection, instead of how long
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub bytes: Option<u64>,
+    /// Connections at once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub connections: u16,
+    /// The server sends (paced by its own --protocol)
+    #[arg(long)]
+    pub down: bool,
+    /// Send unreliable messages of this size instead of a stream
+    #[arg(long, value_name = "SIZE", value_parser = message, conflicts_with = "down")]
+    pub messages: Option<u16>,
+    /// Encrypt with chacha20 instead of aes256
+    #[arg(long, value_name = "aes256|chacha20", default_value = "aes256", value_parser = suite)]
+    pub cipher: Suite,
+    #[command(flatten)]
+    pub transport: Transport,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub const HELP: &str = "\
+Goodput counts what arrived in order, from the moment when the client began to connect.
+
+Examples:
+  narrows speed                                            this machine's limit
+  narrows speed --link 20Mbit/s,25ms,loss=1%               over an emulated link
+  narrows speed --link geo --protocol rrtp+cubic           somebody else's controller
+  narrows speed --link geo --rate 20Mbit/s --rtt 600ms     told what the link is
+  narrows speed --serve --listen 0.0.0.0:4433              at one place
+  narrows speed example.org:4433 --duration 30s            at another";
+
+fn message(text: &str) -> Result<u16, String> {
+    let n = bytes(text)?;
+    let most = LONGEST as u64;
+    u16::try_from(n)
+        .ok()
+        .filter(|n| (8..=LONGEST).contains(&usize::from(*n)))
+        .ok_or_else(|| format!("a message has 8B to {most}B: it travels whole, in one packet"))
+}
+
+fn suite(text: &str) -> Result<Suite, String> {
+    match text {
+        "aes256" => Ok(Suite::Aes256Gcm),
+        "chacha20" => Ok(Suite::ChaCha20Poly1305),
+        _ => Err("aes256 or chacha20".into()),
+    }
+}
+
+fn outside(e: narrows_drive::Error) -> Failure {
+    Failure::Outside(e.to_string())
+}
+
+/// `narrows speed`.
+pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
+    let listen = address("--listen", &a.listen)?;
+    if a.serve {
+        return serve(a, listen);
+    }
+    let amount = match a.bytes {
+        Some(n) => Amount::Bytes(n),
+        None => Amount::Time(a.duration.unwrap_or(Duration::from_secs(10))),
+    };
+    let speed = Speed {
+        protocol: a.transport.protocol()?,
+        profile: a.transport.profile(),
+        rate_limit: a.transport.limit,
+        suite: a.cipher,
+        connections: usize::from(a.connections),
+        direction: if a.down { Direction::Down } else { Direction::Up },
+        cargo: a.messages.map_or(Cargo::Stream, Cargo::Messages),
+        amount,
+    };
+    catch_interrupt();
+    let bar = Bar::new("measuring".into());
+    let mut tell = |seconds: f64, bytes: u64| {
+        bar.tell(match amount {
+            Amount::Time(all) => seconds / all.as_secs_f64(),
+            Amount::Bytes(all) => bytes as f64 / (all as f64 * speed.connections as f64),
+        });
+        bar.say(|| format!("{:.1} Mbit/s", bytes as f64 * 8e-6 / seconds.max(1e-9)));
+        !STOP.load(Ordering::SeqCst)
+    };
+    let mut relay = None;
+    let result = match &a.server {
+        Some(server) => {
+            let to = address("the server", server)?;
+            speed.run(to, ServerKey::Any, None, &mut tell)
+        }
+        None => {
+            let through = a.through.as_deref().map(|t| address("--through", t)).transpose()?;
+            let links = match &a.link {
+                Some(link) => Some(relay::links(link, a.link_back.as_deref())?),
+                None => None,
+            };
+            speed.local(
+                listen,
+                |server| {
+                    if let Some((there, back)) = &links {
+                        let any = SocketAddr::new(server.ip(), 0);
+                        let (there, back) = relay::configs(there, back);
+                        let started = Relay::bind(any, server, &there, &back, a.seed)?;
+                        return Ok(relay.insert(started).local_addr());
+                    }
+                    Ok(through.unwrap_or(server))
+                },
+                &mut tell,
+            )
+        }
+    };
+    bar.finish();
+    let result = result.map_err(outside)?;
+    let link = relay.map(Relay::stop);
+    let text = if a.json {
+        as_json(a, &result, link.as_ref()).to_string()
+    } else {
+        as_text(a, &result, link.as_ref())
+    };
+    // Whoever reads it may be gone.
+    let _ = writeln!(std::io::stdout(), "{text}");
+    Ok(())
+}
+
+fn serve(a: &SpeedArgs, listen: SocketAddr) -> Result<(), Failure> {
+    let key = new_key().map_err(outside)?;
+    let server =
+        Server::start(listen, key, Clients::Any, a.transport.connection()?).map_err(outside)?;
+    let _ = writeln!(
+        std::io::stderr(),
+        "measuring for whoever asks at {}; Ctrl-C ends it",
+        server.local_addr()
+    );
+    catch_interrupt();
+    while !STOP.load(Ordering::SeqCst) {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// UDP payload bytes that this end sent for each that arrived.
+fn offered(r: &SpeedResult) -> f64 {
+    r.stats.bytes_sent as f64 / (r.bytes as f64).max(1.0)
+}
+
+fn as_text(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> String {
+    let mut out = format!(
+        "{:.3} Mbit/s: {:.3} MB in {:.3} s, handshake {:.1} ms",
+        r.goodput_bps() * 1e-6,
+        r.bytes as f64 * 1e-6,
+        r.seconds,
+        r.handshake_s * 1e3
+    );
+    if !a.down {
+        out += &format!(
+            "\n{} packets sent, {} lost, {} timeouts, {:.3} bytes sent for each that arrived; RTT \
+             {:.2} ms on average, {:.2} ms at least",
+            r.stats.counters.sent,
+            r.stats.counters.lost,
+            r.stats.counters.timeouts,
+            offered(r),
+            r.mean_rtt_s * 1e3,
+            r.stats.min_rtt.as_secs_f64() * 1e3
+        );
+    }
+    if let Some(s) = link {
+        let way = if a.down { &s.back } else { &s.there };
+        out += &format!(
+            "\nThe link: {} offered, {} dropped, {} lost, queue {:.2} ms on average; late by {:.3} ms",
+            way.offered_packets,
+            way.dropped,
+            way.lost,
+            way.mean_wait_s() * 1e3,
+            s.lateness.mean_s * 1e3
+        );
+    }
+    out + &format!(
+        "\n{:.2} s of processor time{}: {:.2} s per GB",
+        r.cpu_seconds,
+        if a.server.is_none() { ", both ends" } else { "" },
+        r.cpu_seconds / (r.bytes as f64 * 1e-9).max(1e-9)
+    )
+}
+
+fn as_json(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> serde_json::Value {
+    json!({
+        "protocol": a.transport.protocol, "bytes": r.bytes, "seconds": r.seconds,
+        "goodput_bps": r.goodput_bps(), "handshake_s": r.handshake_s,
+        "per_connection": r.per_connection, "packets_sent": r.stats.counters.sent,
+        "packets_lost": r.stats.counters.lost, "timeouts": r.stats.counters.timeouts,
+        "bytes_sent": r.stats.bytes_sent, "messages": r.messages,
+        "mean_rtt_s": r.mean_rtt_s, "min_rtt_s": r.stats.min_rtt.as_secs_f64(),
+        "cpu_seconds": r.cpu_seconds, "both_ends": a.server.is_none(),
+        "link": link.map(relay::json),
+    })
+}

@@ -1,0 +1,301 @@
+//! `narrows get`, `put`, `ls`, `key`: files over rrtp or TCP.
+
+mod local;
+mod open;
+mod progress;
+
+use crate::Failure;
+use crate::args::time;
+use crate::terminal::{STOP, catch_interrupt};
+use crate::transport::{rate, share};
+use crate::work::print;
+use clap::Args;
+use narrows_base::{Duration, Rate};
+use narrows_files::access::KnownServers;
+use narrows_files::client::{self, Summary};
+use narrows_files::message::EntryKind;
+use narrows_files::{Error, Go, Identity, Kind, Url, error, key};
+use open::Opened;
+use progress::Progress;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+pub const GET: &str = "\
+A URL is rrtp://HOST:PORT/PATH, over UDP, or tcp://HOST:PORT/PATH, over the kernel's TCP; the port may
+be left out where it is 47470. One that ends with / is a folder, which is got with all that is in it.
+KEY@ before the host names the server's key; without it the key is kept at the first meeting, and
+compared from then on.
+
+A file appears under its name when it is whole and its hash is right. Until then its bytes are in
+.NAME.narrows-part beside it, and the same command goes on with them.
+
+Examples:
+  narrows get rrtp://host/movie.mkv
+  narrows get tcp://host/photos/ -o photos --protocol tcp+bbr
+  narrows get rrtp://host/movie.mkv --rate 20Mbit/s --rtt 600ms --loss 1%";
+
+pub const PUT: &str = "\
+Into a URL that ends with / a file is put under its own name, and a folder with all that is in it.
+The server must permit it (narrows serve --allow-put). What was broken off goes on with the same
+command; a file appears there under its name when it is whole and its hash is right.
+
+Examples:
+  narrows put movie.mkv rrtp://host/
+  narrows put photos rrtp://host/photos/";
+
+#[derive(Args, Clone, Debug)]
+pub struct Way {
+    /// rrtp, rrtp+bbr, rrtp+cubic, …; for tcp:// tcp or tcp+NAME, the kernels' congestion control
+    #[arg(long, value_name = "NAME")]
+    pub protocol: Option<String>,
+    /// The link's rate, if you know it (rrtp)
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub rate: Option<Rate>,
+    /// The round-trip time with empty queues, if you know it (rrtp)
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub rtt: Option<Duration>,
+    /// The share of packets that the link loses without congestion, if you know it (rrtp)
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub loss: Option<f64>,
+    /// Never faster than this
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub limit: Option<Rate>,
+    /// Remember what the path is like, and begin with it the next time (rrtp)
+    #[arg(long)]
+    pub learn: bool,
+    /// This client's key [default: client.key in the folder that `narrows key` names]
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Get {
+    /// What, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// Where to; a folder takes it under its own name
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub way: Way,
+}
+
+#[derive(Args, Debug)]
+pub struct Put {
+    /// The file or folder
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Where to, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
+    #[arg(value_name = "URL")]
+    pub url: String,
+    #[command(flatten)]
+    pub way: Way,
+}
+
+#[derive(Args, Debug)]
+pub struct Ls {
+    /// Which folder, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
+    #[arg(value_name = "URL")]
+    pub url: String,
+    #[command(flatten)]
+    pub way: Way,
+}
+
+#[derive(Args, Debug)]
+pub struct Key {
+    /// Print the server's key, not the client's
+    #[arg(long)]
+    pub server: bool,
+    /// Forget the key of this server, HOST:PORT: the next meeting is a first one
+    #[arg(long, value_name = "HOST:PORT")]
+    pub forget: Option<String>,
+    /// A key in another place
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+}
+
+/// The server's key pair, made at first use.
+///
+/// # Errors
+/// It can be neither read nor made.
+pub fn server_key(file: Option<&Path>) -> Result<Identity, Failure> {
+    own_key(file, "server.key")
+}
+
+fn own_key(file: Option<&Path>, name: &str) -> Result<Identity, Failure> {
+    let path = match file {
+        Some(path) => path.to_path_buf(),
+        None => key::config_folder()?.join(name),
+    };
+    Ok(Identity::load_or_make(&path)?)
+}
+
+fn known_servers() -> Result<KnownServers, Failure> {
+    Ok(KnownServers::at(key::config_folder()?.join("known_servers")))
+}
+
+/// `narrows key`.
+///
+/// # Errors
+/// There is no such server, or a file cannot be read or written.
+pub fn key(a: &Key) -> Result<(), Failure> {
+    if let Some(server) = &a.forget {
+        let (host, port) = narrows_files::url::host_port(server)
+            .map_err(|e| Failure::Input(format!("--forget '{}': {e}", error::shown(server))))?;
+        let name =
+            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        if known_servers()?.forget(&name)? {
+            return print(&format!("{name} is forgotten; its key is kept at the next meeting\n"));
+        }
+        return Err(Failure::Input(format!("--forget: {name} is not known, nothing was done")));
+    }
+    let name = if a.server { "server.key" } else { "client.key" };
+    let identity = own_key(a.identity.as_deref(), name)?;
+    print(&format!("{}\n", key::text(identity.public())))
+}
+
+/// `narrows ls`.
+///
+/// # Errors
+/// One line that says what is wrong.
+pub fn ls(a: &Ls) -> Result<(), Failure> {
+    let url = Url::read(&a.url)?;
+    catch_interrupt();
+    let opened = open::open(&url, &a.way, open::Direction::Get)?;
+    let listing = client::list(opened.session(), &url.path)?;
+    if a.way.json {
+        let entries: Vec<Value> = listing
+            .entries
+            .iter()
+            .map(|e| {
+                let kind = if e.kind == EntryKind::File { "file" } else { "folder" };
+                json!({"name": e.name, "kind": kind, "bytes": e.size, "modified": e.modified})
+            })
+            .collect();
+        let all = json!({"entries": entries, "hidden": listing.hidden});
+        return print(&format!("{all}\n"));
+    }
+    let mut text = String::new();
+    for e in &listing.entries {
+        let slash = if e.kind == EntryKind::File { "" } else { "/" };
+        let size = if slash.is_empty() { local::size(e.size) } else { String::new() };
+        text +=
+            &format!("{size:>10}  {}  {}{slash}\n", local::date(e.modified), error::shown(&e.name));
+    }
+    if listing.hidden > 0 {
+        text +=
+            &format!("and {} that are no files, or whose names cannot be told\n", listing.hidden);
+    }
+    print(&text)
+}
+
+/// `narrows get`.
+///
+/// # Errors
+/// One line that says what is wrong; nothing is under the final name then.
+pub fn get(a: &Get) -> Result<(), Failure> {
+    let url = Url::read(&a.url)?;
+    let target = local::target(&url, a.output.as_deref())?;
+    catch_interrupt();
+    let opened = open::open(&url, &a.way, open::Direction::Get)?;
+    let (go, progress) = going(&a.way, target.shown(), url.folder);
+    let begun = Instant::now();
+    let done = opened.told_beside(|session| match &target {
+        local::Target::File(dir, name) => client::get(session, &url.path, dir, name, &go),
+        local::Target::Folder(path) => {
+            client::get_tree(session, &url.path, || local::made(path), &go)
+        }
+    });
+    progress.finish();
+    let done = done.map_err(|e| folder_hint(e, &a.url))?;
+    finish(&opened, &a.way, "got", &target.shown(), &done, begun)
+}
+
+/// `narrows put`.
+///
+/// # Errors
+/// One line that says what is wrong.
+pub fn put(a: &Put) -> Result<(), Failure> {
+    let url = Url::read(&a.url)?;
+    let source = local::source(&a.file, &url)?;
+    catch_interrupt();
+    let opened = open::open(&url, &a.way, open::Direction::Put)?;
+    let shown = error::shown(&a.file.display().to_string());
+    let (go, progress) = going(&a.way, shown.clone(), matches!(source, local::Source::Folder(_)));
+    let begun = Instant::now();
+    let session = opened.session();
+    let done = match &source {
+        local::Source::File(dir, name, path) => {
+            client::put(session, dir, Path::new(name), path, &go)
+        }
+        local::Source::Folder(dir) => client::put_tree(session, dir, &url.path, &go),
+    };
+    progress.finish();
+    finish(&opened, &a.way, "put", &shown, &done?, begun)
+}
+
+fn going(way: &Way, what: String, folder: bool) -> (Go, Arc<Progress>) {
+    let progress = Arc::new(Progress::new(what, folder));
+    let told = Arc::clone(&progress);
+    (Go::new(&STOP, way.limit, move |step| told.tell(step)), progress)
+}
+
+fn folder_hint(e: Error, url: &str) -> Error {
+    if e.kind == Kind::WrongType && e.line.ends_with("is a folder") {
+        return e.and(&format!("to get it with all that is in it, say {}/", error::shown(url)));
+    }
+    e
+}
+
+/// Bytes below which a transfer says little about the path.
+const LEARN_LEAST: u64 = 1_000_000;
+
+/// Says what it came to.
+fn finish(
+    opened: &Opened,
+    way: &Way,
+    verb: &str,
+    what: &str,
+    done: &Summary,
+    begun: Instant,
+) -> Result<(), Failure> {
+    let seconds = begun.elapsed().as_secs_f64();
+    let mbit = done.moved as f64 * 8e-6 / seconds.max(1e-9);
+    if done.moved >= LEARN_LEAST {
+        opened.learn()?;
+    }
+    if way.json {
+        let line = json!({
+            "what": what, "bytes": done.bytes, "moved": done.moved, "seconds": seconds,
+            "Mbit/s": mbit, "resumed_from": done.held, "files": done.files,
+            "unchanged": done.unchanged, "skipped": done.skipped, "protocol": opened.protocol(),
+        });
+        return print(&format!("{line}\n"));
+    }
+    let mut text = if done.unchanged == done.files && done.files > 0 {
+        format!("{what} was there already, whole and the same: {}", local::size(done.bytes))
+    } else {
+        let of =
+            if done.held > 0 { format!(" of {}", local::size(done.bytes)) } else { String::new() };
+        let moved = local::size(done.moved);
+        format!(
+            "{verb} {what}: {moved}{of} in {seconds:.1} s, {mbit:.1} Mbit/s, {}",
+            opened.protocol()
+        )
+    };
+    if done.files != 1 {
+        text += &format!("; {} files, {} of them there before", done.files, done.unchanged);
+    }
+    if done.skipped > 0 {
+        text += &format!(
+            "; {} left out (links to folders, no files, names that are not UTF-8)",
+            done.skipped
+        );
+    }
+    print(&format!("{text}\n"))
+}

@@ -1,0 +1,248 @@
+//! From a URL and flags to a session, with the server's key judged.
+
+use super::{Way, known_servers, own_key};
+use crate::Failure;
+use crate::terminal::STOP;
+use crate::transport::Transport;
+use narrows_base::{Duration, Rate, SpecError};
+use narrows_control::Profile;
+use narrows_files::access::{Known, KnownServers};
+use narrows_files::client;
+use narrows_files::learned::{Characteristics, Learned};
+use narrows_files::message::Wishes;
+use narrows_files::rrtp::{self, Expect, RrtpSession};
+use narrows_files::stream::Session;
+use narrows_files::tcp::{Accept, TcpSession};
+use narrows_files::{Error, Identity, Kind, Scheme, Url, error, key};
+use std::io::Write as _;
+use std::sync::Mutex;
+
+/// Who sends the files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Get,
+    Put,
+}
+
+enum Over {
+    Tcp(TcpSession),
+    Rrtp(RrtpSession),
+}
+
+/// A session with a server whose key is right.
+pub struct Opened {
+    over: Over,
+    direction: Direction,
+    /// What the server is asked for: only what the user said, or what was learned.
+    wishes: Wishes,
+    /// Whether the user asked for this very controller.
+    asked: bool,
+    /// What the server sends with, once it has said so.
+    theirs: Mutex<Option<String>>,
+    learned: Option<(Learned, String)>,
+}
+
+/// Opens it.
+///
+/// # Errors
+/// One line that says what is wrong.
+pub fn open(url: &Url, way: &Way, direction: Direction) -> Result<Opened, Failure> {
+    if url.port == 0 {
+        return Err(Failure::Input("the URL's port is 0: give the server's".into()));
+    }
+    let identity = own_key(way.identity.as_deref(), "client.key")?;
+    let known = known_servers()?;
+    match url.scheme {
+        Scheme::Tcp => over_tcp(url, way, direction, identity, known),
+        Scheme::Rrtp => over_rrtp(url, way, direction, &identity, &known),
+    }
+}
+
+fn over_tcp(
+    url: &Url,
+    way: &Way,
+    direction: Direction,
+    identity: Identity,
+    known: KnownServers,
+) -> Result<Opened, Failure> {
+    if way.rate.is_some() || way.rtt.is_some() || way.loss.is_some() || way.learn {
+        let line = "--rate, --rtt, --loss and --learn are for rrtp: the kernel's TCP cannot be told; \
+                    use an rrtp:// URL";
+        return Err(Failure::Input(line.into()));
+    }
+    let congestion = match way.protocol.as_deref() {
+        None | Some("tcp") => None,
+        Some(name) => match name.strip_prefix("tcp+") {
+            Some(name) => Some(name.to_string()),
+            None => {
+                let e = SpecError::unknown("protocol", &error::shown(name), &["tcp", "tcp+NAME"]);
+                let line = format!("--protocol: {e} (for a tcp:// URL; others go with rrtp://)");
+                return Err(Failure::Input(line));
+            }
+        },
+    };
+    let (server, given) = (url.server(), url.key);
+    let accept: Accept = Box::new(move |found| match given {
+        Some(key) if key == *found => Ok(()),
+        Some(_) => Err(not_the_given(&server, found)),
+        None => pin(&known, &server, found),
+    });
+    let session = TcpSession::new(&url.host, url.port, identity, congestion, accept, &STOP)?;
+    Ok(Opened {
+        over: Over::Tcp(session),
+        direction,
+        wishes: Wishes::default(),
+        asked: false,
+        theirs: Mutex::new(None),
+        learned: None,
+    })
+}
+
+fn over_rrtp(
+    url: &Url,
+    way: &Way,
+    direction: Direction,
+    identity: &Identity,
+    known: &KnownServers,
+) -> Result<Opened, Failure> {
+    if let Some(name) = way.protocol.as_deref().filter(|n| *n == "tcp" || n.starts_with("tcp+")) {
+        let line = format!("--protocol {}: goes with a tcp:// URL", error::shown(name));
+        return Err(Failure::Input(line));
+    }
+    let learned = if way.learn { Some(remembered(url, direction)?) } else { None };
+    let before = learned.as_ref().and_then(|(_, _, c)| *c).unwrap_or_default();
+    let transport = Transport {
+        protocol: way.protocol.clone().unwrap_or_else(|| "rrtp".into()),
+        rate: way.rate.or(before.rate_bps.map(Rate::from_bps_f64)),
+        rtt: way.rtt.or(before.rtt_s.map(Duration::from_secs_f64)),
+        loss: way.loss.or(before.loss),
+        limit: way.limit,
+    };
+    let config = transport.connection()?;
+    let server = url.server();
+    let expect = match (url.key, known.get(&server)?) {
+        (Some(key), _) | (None, Some(key)) => Expect::Key(key),
+        (None, None) => Expect::Anybody,
+    };
+    let session = RrtpSession::connect(&url.host, url.port, identity, expect, config, &STOP)
+        .map_err(|e| match e.kind {
+            Kind::WrongKey if url.key.is_some() => e.and("the URL names another"),
+            Kind::WrongKey => e.and(&format!(
+                "if you know why, say narrows key --forget {server}, else somebody stands in its place"
+            )),
+            _ => e,
+        })?;
+    if expect == Expect::Anybody {
+        let found = session
+            .peer_key()
+            .ok_or_else(|| Failure::Outside(format!("{server}: the connection was cut")))?;
+        pin(known, &server, &found)?;
+    }
+    let profile = transport.profile();
+    Ok(Opened {
+        over: Over::Rrtp(session),
+        direction,
+        wishes: rrtp::wishes(&profile, way.protocol.as_deref().unwrap_or_default()),
+        asked: way.protocol.is_some(),
+        theirs: Mutex::new(None),
+        learned: learned.map(|(file, name, _)| (file, name)),
+    })
+}
+
+/// The file of learned paths, this path's name in it, and what it says. The two directions of a
+/// path are two.
+fn remembered(
+    url: &Url,
+    direction: Direction,
+) -> Result<(Learned, String, Option<Characteristics>), Failure> {
+    let file = Learned::at(key::config_folder()?.join("paths.toml"));
+    let way = if direction == Direction::Get { "from" } else { "to" };
+    let name = format!("{way} {}", url.server());
+    let found = file.get(&name)?;
+    Ok((file, name, found))
+}
+
+fn not_the_given(server: &str, found: &[u8; 32]) -> Error {
+    let line = format!("{server} has the key {}, the URL names another", key::text(found));
+    Error::new(Kind::WrongKey, line)
+}
+
+fn pin(known: &KnownServers, server: &str, found: &[u8; 32]) -> Result<(), Error> {
+    if known.check(server, found)? == Known::New {
+        let key = key::text(found);
+        let line = format!("first meeting with {server}: its key is {key}, kept from now on");
+        // Whether anybody reads it or not.
+        let _ = writeln!(std::io::stderr(), "narrows: {line}");
+    }
+    Ok(())
+}
+
+impl Opened {
+    /// For requests.
+    pub fn session(&self) -> &dyn Session {
+        match &self.over {
+            Over::Tcp(s) => s,
+            Over::Rrtp(s) => s,
+        }
+    }
+
+    /// Does something while the server is told how to send: neither waits for the other.
+    pub fn told_beside<T>(&self, work: impl FnOnce(&dyn Session) -> T) -> T {
+        if !matches!(self.over, Over::Rrtp(_)) {
+            return work(self.session());
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // A server that cannot be told says so where it matters, in the request beside.
+                let Ok(answer) = client::tune(self.session(), self.wishes.clone()) else { return };
+                if self.asked && answer.controller != self.wishes.controller {
+                    let line = format!(
+                        "the server sends with {}: what --protocol says is for what this end sends",
+                        answer.controller
+                    );
+                    let _ = writeln!(std::io::stderr(), "narrows: {line}");
+                }
+                *self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+                    Some(answer.controller);
+            });
+            work(self.session())
+        })
+    }
+
+    /// What carried the files.
+    pub fn protocol(&self) -> String {
+        let theirs = self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        match self.direction {
+            Direction::Get => theirs.unwrap_or_else(|| self.session().protocol()),
+            Direction::Put => self.session().protocol(),
+        }
+    }
+
+    /// Remembers what the path was like, if the user wants that.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn learn(&self) -> Result<(), Failure> {
+        let (Some((file, name)), Over::Rrtp(session)) = (&self.learned, &self.over) else {
+            return Ok(());
+        };
+        // Who sent knows.
+        let found = match self.direction {
+            Direction::Put => session.learned(),
+            Direction::Get => {
+                client::tune(session, Wishes::default()).ok().map(|w| rrtp::profile(&w))
+            }
+        };
+        match found {
+            Some(found) if found != Profile::default() => {
+                let found = Characteristics {
+                    rate_bps: found.rate.map(|r| r.as_bps() as f64),
+                    rtt_s: found.rtt.map(Duration::as_secs_f64),
+                    loss: found.loss,
+                };
+                Ok(file.keep(name, found)?)
+            }
+            _ => Ok(()),
+        }
+    }
+}

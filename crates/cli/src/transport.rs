@@ -1,0 +1,109 @@
+//! Flags that choose and seed a transport, for every command that opens connections.
+
+use crate::Failure;
+use crate::args::time;
+use clap::Args;
+use narrows_base::units::{self, Unit};
+use narrows_base::{Duration, Rate, Spec, SpecError};
+use narrows_control::Profile;
+use narrows_drive::endpoint::connection;
+use narrows_flow::connection::ConnectionConfig;
+use narrows_flow::{Preset, Protocol};
+use std::net::{SocketAddr, ToSocketAddrs as _};
+
+/// Bytes of a full data packet on a link: a datagram of 1472 bytes and 28 of IP and UDP headers.
+pub const PACKET: u32 = 1500;
+
+#[derive(Args, Clone, Debug)]
+pub struct Transport {
+    /// What paces what this end sends: rrtp, rrtp-lasthop, tear-reliable, rrtp+bbr, rrtp+cubic, …
+    #[arg(long, value_name = "NAME", default_value = "rrtp")]
+    pub protocol: String,
+    /// The link's rate, if you know it
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub rate: Option<Rate>,
+    /// The round-trip time with empty queues, if you know it
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub rtt: Option<Duration>,
+    /// The share of packets that the link loses without congestion, if you know it
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub loss: Option<f64>,
+    /// Never send faster than this
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub limit: Option<Rate>,
+}
+
+impl Transport {
+    /// What is known of the path.
+    pub fn profile(&self) -> Profile {
+        Profile { rate: self.rate, rtt: self.rtt, loss: self.loss }
+    }
+    /// What paces.
+    ///
+    /// # Errors
+    /// An unknown protocol, or one that is not spoken over UDP.
+    pub fn protocol(&self) -> Result<Protocol, Failure> {
+        protocol(&self.protocol).map_err(|e| e.at("--protocol").into())
+    }
+    /// How connections behave.
+    ///
+    /// # Errors
+    /// As [`protocol`](Transport::protocol).
+    pub fn connection(&self) -> Result<ConnectionConfig, Failure> {
+        Ok(ConnectionConfig {
+            profile: self.profile(),
+            rate_limit: self.limit,
+            ..connection(self.protocol()?)
+        })
+    }
+}
+
+fn protocol(text: &str) -> Result<Protocol, SpecError> {
+    let spec = Spec::parse(text)?;
+    let entry = narrows_flow::protocol::find(&spec.name)?;
+    if entry.family != narrows_flow::protocol::Family::Rrtp {
+        return Err(SpecError::new(format!(
+            "'{}' is simulated only; over UDP there is rrtp, rrtp+{} or another of \
+             `narrows list protocols` that begins with rrtp or ends with -reliable",
+            entry.name, entry.controller
+        )));
+    }
+    Protocol::read(&spec, Preset::Rfc, PACKET)
+}
+
+/// A rate, for clap.
+pub fn rate(text: &str) -> Result<Rate, String> {
+    units::rate(text).map_err(|e| e.to_string())
+}
+/// A size in bytes, for clap.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let n = units::number(text, Unit::Bytes).map_err(|e| e.to_string())?;
+    if (1.0..=1e18).contains(&n) { Ok(n as u64) } else { Err("1B to 10^18B are possible".into()) }
+}
+/// A share from 0 to 1, for clap.
+pub fn share(text: &str) -> Result<f64, String> {
+    let x = units::number(text, Unit::Fraction).map_err(|e| e.to_string())?;
+    if (0.0..1.0).contains(&x) {
+        Ok(x)
+    } else {
+        Err("a share is from 0 to below 1, or 0% to 100%".into())
+    }
+}
+
+/// An address with a port; names are looked up.
+///
+/// # Errors
+/// One line that says what is wrong with it.
+pub fn address(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let wrong = |why: &str| {
+        Failure::Input(format!("{flag} '{text}': {why}; an address is HOST:PORT or [IPv6]:PORT"))
+    };
+    if !text.contains(':') {
+        return Err(wrong("the port is missing"));
+    }
+    let mut found = text.to_socket_addrs().map_err(|e| wrong(&e.to_string()))?;
+    found.next().ok_or_else(|| wrong("no address of that name"))
+}

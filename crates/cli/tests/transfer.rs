@@ -1,0 +1,253 @@
+//! The file commands over loopback, as people use them: a server in one process, clients in others.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+struct Server {
+    child: Child,
+    /// `host:port`, and the key.
+    at: String,
+    key: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The same controller over both.
+fn with(scheme: &str) -> String {
+    format!("--protocol={scheme}+cubic")
+}
+
+/// A home of its own for every end, so that nobody's keys are touched.
+fn narrows(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
+    command.env("HOME", home).env("XDG_CONFIG_HOME", home.join("config")).current_dir(home);
+    command
+}
+
+fn serve(home: &Path, dir: &Path, flags: &[&str]) -> Server {
+    let mut child = narrows(home)
+        .args(["serve", "--listen", "127.0.0.1:0", "--protocol", "rrtp+cubic"])
+        .args(flags)
+        .arg(dir)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = lines.map_while(Result::ok).find(|l| l.contains("tcp://")).expect("no address");
+    let (key, at) = line.trim().trim_start_matches("tcp://").split_once('@').unwrap();
+    let (key, at) = (key.to_string(), at.trim_end_matches('/').to_string());
+    Server { child, at, key }
+}
+
+fn run(home: &Path, args: &[&str]) -> Output {
+    narrows(home).args(args).output().unwrap()
+}
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+fn succeeds(home: &Path, args: &[&str]) -> String {
+    let out = run(home, args);
+    assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
+    text(&out.stdout)
+}
+/// One line, with the hint, and not the exit code 0.
+fn fails(home: &Path, args: &[&str], code: i32, hint: &str) {
+    let out = run(home, args);
+    let err = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(code), "{args:?}: {err}");
+    assert_eq!(err.lines().count(), 1, "{args:?}: {err}");
+    assert!(err.contains(hint), "{args:?}: {err}");
+}
+
+fn bytes(n: usize) -> Vec<u8> {
+    (0..n as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+struct Homes {
+    all: tempfile::TempDir,
+}
+
+impl Homes {
+    fn new() -> Homes {
+        let all = tempfile::tempdir().unwrap();
+        for d in ["server", "client", "root"] {
+            std::fs::create_dir(all.path().join(d)).unwrap();
+        }
+        Homes { all }
+    }
+    fn get(&self, name: &str) -> PathBuf {
+        self.all.path().join(name)
+    }
+}
+
+#[test]
+fn a_file_and_a_folder_go_there_and_back_over_both_transports() {
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    std::fs::create_dir_all(root.join("d/e")).unwrap();
+    let content = bytes(3_000_000);
+    std::fs::write(root.join("f"), &content).unwrap();
+    std::fs::write(root.join("d/e/g"), b"deep").unwrap();
+    let server = serve(&homes.get("server"), &root, &["--allow-put"]);
+    for scheme in ["tcp", "rrtp"] {
+        let url = |path: &str| format!("{scheme}://{}/{path}", server.at);
+        let with = &with(scheme);
+        let listed = succeeds(&client, &["ls", &url(""), with]);
+        assert!(listed.contains("d/") && listed.contains("3.0 MB"), "{listed}");
+        let json = succeeds(&client, &["get", &url("f"), "--json", with]);
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["bytes"], 3_000_000);
+        assert_eq!(std::fs::read(client.join("f")).unwrap(), content);
+        assert!(succeeds(&client, &["get", &url("f"), with]).contains("already"));
+        succeeds(&client, &["get", &url("d/"), "-o", "copy", with]);
+        assert_eq!(std::fs::read(client.join("copy/e/g")).unwrap(), b"deep");
+        succeeds(&client, &["put", "f", &url("put"), with]);
+        assert_eq!(std::fs::read(root.join("put")).unwrap(), content);
+        succeeds(&client, &["put", "copy", &url("back/"), with]);
+        assert_eq!(std::fs::read(root.join("back/e/g")).unwrap(), b"deep");
+        fails(&client, &["get", &url("none"), with], 1, "no such file");
+        fails(&client, &["get", &url("d"), with], 1, "/d/");
+        for gone in ["put", "back/e/g"] {
+            std::fs::remove_file(root.join(gone)).unwrap();
+        }
+        for gone in ["f", "copy/e/g"] {
+            std::fs::remove_file(client.join(gone)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn keys_are_kept_compared_and_forgotten_and_lists_of_clients_kept_to() {
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    std::fs::write(root.join("f"), b"f").unwrap();
+    let ours = succeeds(&client, &["key"]).trim().to_string();
+    std::fs::write(homes.get("list"), format!("{ours} # the client\n")).unwrap();
+    let list = homes.get("list");
+    let server = serve(&homes.get("server"), &root, &["--clients", list.to_str().unwrap()]);
+    let stranger = homes.get("root");
+    for scheme in ["tcp", "rrtp"] {
+        let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
+        let first = run(&client, &["ls", &url, with]);
+        assert!(first.status.success(), "{}", text(&first.stderr));
+        let met = text(&first.stderr);
+        assert_eq!(met.contains("first meeting") && met.contains(&server.key), scheme == "tcp");
+        let right = format!("{scheme}://{}@{}/f", server.key, server.at);
+        assert!(succeeds(&client, &["ls", &right, with]).contains('f'));
+        let wrong = format!("{scheme}://{ours}@{}/f", server.at);
+        fails(&client, &["ls", &wrong, with], 1, "another");
+        // Somebody whose key is not on the list learns which one would have to be.
+        fails(&stranger, &["ls", &right, with], 1, succeeds(&stranger, &["key"]).trim());
+        fails(&client, &["put", "config/narrows/known_servers", &url, with], 1, "--allow-put");
+    }
+    // Another server in its place.
+    let known = client.join("config/narrows/known_servers");
+    std::fs::write(&known, format!("{} {ours}\n", server.at)).unwrap();
+    for scheme in ["tcp", "rrtp"] {
+        let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
+        fails(&client, &["ls", &url, with], 1, &format!("narrows key --forget {}", server.at));
+    }
+    assert!(succeeds(&client, &["key", "--forget", &server.at]).contains("forgotten"));
+    fails(&client, &["key", "--forget", &server.at], 2, "not known");
+    let again = run(&client, &["ls", &format!("rrtp://{}/f", server.at), &with("rrtp")]);
+    assert!(again.status.success() && text(&again.stderr).contains(&server.key));
+}
+
+#[test]
+fn bad_input_is_one_line_and_leaves_nothing() {
+    let homes = Homes::new();
+    let client = homes.get("client");
+    succeeds(&client, &["key"]);
+    let before = std::fs::read_dir(&client).unwrap().count();
+    for (args, hint) in [
+        (&["get", "host/f"][..], "rrtp://HOST:PORT/PATH"),
+        (&["get", "rttp://h/f"], "'rrtp'"),
+        (&["get", "rrtp://h/../f"], "'..'"),
+        (&["get", "tcp://h:0/f"], "port is 0"),
+        (&["get", "tcp://h/f", "--protocol", "rrtp"], "rrtp://"),
+        (&["get", "rrtp://h/f", "--protocol", "tcp+bbr"], "tcp:// URL"),
+        (&["get", "rrtp://h/f", "--protocol", "rrtp+bbrr"], "'rrtp+bbr'"),
+        (&["get", "tcp://h/f", "--rate", "1Mbit/s"], "rrtp://"),
+        (&["get", "rrtp://h/f", "--rate", "1"], "no unit"),
+        (&["get", "rrtp://h/f", "--loss", "2"], "share"),
+        (&["get", "tcp://h/f", "-o", "-"], "name a file"),
+        (&["get", "tcp://h/f", "-o", "no/such/"], "no such folder"),
+        (&["get", "tcp://h/"], "-o DIR"),
+        (&["get", "tcp://127.0.0.1:1/f", "--protocol", "tcp+a b"], "tcp+a b"),
+        (&["serve", ".", "--listen", "1.2.3.4:x", "--protocol", "rrtp+cubic"], "no port"),
+        (&["key", "--forget", "[::1"], "']'"),
+    ] {
+        fails(&client, args, 2, hint);
+        assert_eq!(std::fs::read_dir(&client).unwrap().count(), before, "{args:?}");
+    }
+    for (args, hint) in [
+        (&["get", "tcp://127.0.0.1:1/f"][..], "nobody listens"),
+        (&["get", "tcp://127.0.0.1:1/f", "-o", "no/f"], "no such"),
+        (&["put", "gone", "tcp://127.0.0.1:1/f"], "gone: no such"),
+        (&["serve", "gone", "--protocol", "rrtp+cubic"], "gone: no such"),
+        (&["serve", ".", "--clients", "gone", "--protocol", "rrtp+cubic"], "--clients"),
+    ] {
+        fails(&client, args, 1, hint);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn who_is_killed_goes_on_with_the_same_command() {
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    let content = bytes(4_000_000);
+    std::fs::write(root.join("f"), &content).unwrap();
+    let server = serve(&homes.get("server"), &root, &["--allow-put"]);
+    for scheme in ["tcp", "rrtp"] {
+        let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
+        let part = client.join(".f.narrows-part");
+        let size = |p: &Path| std::fs::metadata(p).map_or(0, |m| m.len());
+        let mut child = narrows(&client)
+            .args(["get", &url, "--limit", "8Mbit/s", with])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while size(&part) < 500_000 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!client.join("f").exists());
+        let kept = size(&part);
+        let json: serde_json::Value =
+            serde_json::from_str(&succeeds(&client, &["get", &url, "--json", with])).unwrap();
+        assert_eq!(json["resumed_from"], kept);
+        assert_eq!(std::fs::read(client.join("f")).unwrap(), content);
+        assert!(!part.exists());
+
+        // The other way, and the server forgets nothing either.
+        let put = format!("{scheme}://{}/p", server.at);
+        let part = root.join(".p.narrows-part");
+        let mut child = narrows(&client)
+            .args(["put", "f", &put, "--limit", "8Mbit/s", with])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while size(&part) < 500_000 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let json: serde_json::Value =
+            serde_json::from_str(&succeeds(&client, &["put", "f", &put, "--json", with])).unwrap();
+        assert!(json["resumed_from"].as_u64().unwrap() >= 500_000, "{json}");
+        assert_eq!(std::fs::read(root.join("p")).unwrap(), content);
+        std::fs::remove_file(client.join("f")).unwrap();
+        std::fs::remove_file(root.join("p")).unwrap();
+    }
+}

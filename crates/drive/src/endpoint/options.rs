@@ -1,0 +1,109 @@
+//! What an endpoint and a connection are told at their beginning.
+
+use narrows_base::Duration;
+use narrows_control::Profile;
+use narrows_flow::Protocol;
+use narrows_flow::connection::ConnectionConfig;
+use narrows_flow::port::{Clients, Entropy, PortConfig, ServerKey};
+use narrows_flow::streams::Limits;
+use narrows_wire::{StaticKey, Suite};
+
+/// How an endpoint behaves.
+#[derive(Debug)]
+pub struct Options {
+    /// Its identity.
+    pub key: StaticKey,
+    /// Who may connect.
+    pub clients: Clients,
+    /// How connections that are accepted behave.
+    pub connection: ConnectionConfig,
+    /// Connections at most, those being opened included.
+    pub max_connections: usize,
+    /// Handshakes with a valid cookie that are open at most, in all and from one address.
+    pub max_handshakes: (usize, usize),
+}
+
+impl Options {
+    /// An endpoint that only connects.
+    pub fn client(key: StaticKey, connection: ConnectionConfig) -> Options {
+        let clients = Clients::None;
+        let (max_connections, max_handshakes) = (16_384, (1024, 64));
+        Options { key, clients, connection, max_connections, max_handshakes }
+    }
+    /// An endpoint that whoever is in `clients` may connect to.
+    pub fn server(key: StaticKey, clients: Clients, connection: ConnectionConfig) -> Options {
+        Options { clients, ..Options::client(key, connection) }
+    }
+    pub(super) fn port(self) -> PortConfig {
+        PortConfig {
+            key: self.key,
+            clients: self.clients,
+            connection: self.connection,
+            max_connections: self.max_connections,
+            max_handshakes: self.max_handshakes,
+        }
+    }
+}
+
+/// How a connection to somebody behaves.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// Who must be there.
+    pub server_key: ServerKey,
+    /// The cipher.
+    pub suite: Suite,
+    /// How it behaves.
+    pub connection: ConnectionConfig,
+    /// Gives up after so long without an answer.
+    pub patience: Duration,
+}
+
+impl ConnectOptions {
+    /// To a server with this key, AES-256-GCM, ten seconds of patience.
+    pub fn new(server_key: ServerKey, connection: ConnectionConfig) -> ConnectOptions {
+        let suite = Suite::Aes256Gcm;
+        ConnectOptions { server_key, suite, connection, patience: Duration::from_secs(10) }
+    }
+}
+
+/// A connection as it is when nothing is said but the protocol: Ethernet's datagrams, two minutes of
+/// silence survived, 6 MB in flight, as Linux's TCP has it by default: 480 Mbit/s at 100 ms. Larger
+/// buffers fill longer and fatter links, and cost up to a fifth more CPU on short ones, whose bytes
+/// then leave the processor's cache before they are used.
+pub fn connection(protocol: Protocol) -> ConnectionConfig {
+    ConnectionConfig {
+        protocol,
+        profile: Profile::default(),
+        rate_limit: None,
+        max_datagram: 1472,
+        first_datagram: 1200,
+        idle_timeout: Duration::from_secs(120),
+        keep_alive: Duration::from_secs(15),
+        limits: Limits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 128 },
+        send_buffer: 6 << 20,
+        max_message: 1400,
+        messages_held: 1024,
+    }
+}
+
+/// Random bytes of the system.
+pub(super) struct System;
+
+impl Entropy for System {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        // Nothing secret must ever be made of bytes that were not drawn: it waits rather.
+        while getrandom::fill(bytes).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
+/// A new identity from the system's random bytes.
+///
+/// # Errors
+/// The system has none.
+pub fn new_key() -> Result<StaticKey, crate::Error> {
+    let mut private = [0; 32];
+    getrandom::fill(&mut private).map_err(|e| crate::Error::System(e.to_string()))?;
+    StaticKey::new(private).map_err(|e| crate::Error::System(e.to_string()))
+}

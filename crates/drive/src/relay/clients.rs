@@ -1,0 +1,122 @@
+//! Who uses a relay: each client's address and its own socket towards B.
+
+use super::parcel::Draws;
+use crate::socket::Socket;
+use narrows_base::{Duration, Time};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub address: SocketAddr,
+    /// Towards B.
+    pub socket: Socket,
+    pub there: Draws,
+    pub back: Draws,
+    heard: Time,
+}
+
+/// All of them, by a number that is never used again.
+#[derive(Debug)]
+pub(super) struct Clients {
+    list: BTreeMap<u32, Client>,
+    numbers: BTreeMap<SocketAddr, u32>,
+    seen: u32,
+    most: usize,
+    idle: Duration,
+    /// Failures on sockets that were closed since.
+    errors: u64,
+}
+
+impl Clients {
+    /// At most `most` at once; one is forgotten after `idle` without a datagram of either side.
+    pub fn new(most: usize, idle: Duration) -> Clients {
+        Clients { list: BTreeMap::new(), numbers: BTreeMap::new(), seen: 0, most, idle, errors: 0 }
+    }
+
+    /// The client at this address, new or not; `None` if there is no room for one more.
+    pub fn from(
+        &mut self,
+        now: Time,
+        address: SocketAddr,
+        to: SocketAddr,
+        seed: u64,
+    ) -> Option<(u32, &mut Client)> {
+        let number = match self.numbers.get(&address) {
+            Some(number) => *number,
+            None => self.add(now, address, to, seed)?,
+        };
+        let client = self.list.get_mut(&number)?;
+        client.heard = now;
+        Some((number, client))
+    }
+
+    fn add(&mut self, now: Time, address: SocketAddr, to: SocketAddr, seed: u64) -> Option<u32> {
+        if self.list.len() >= self.most {
+            self.forget(now);
+            if self.list.len() >= self.most {
+                return None;
+            }
+        }
+        let socket = towards(to).ok()?;
+        let number = self.seen;
+        self.seen = self.seen.checked_add(1)?;
+        let (there, back) = (Draws::there(seed, number), Draws::back(seed, number));
+        self.list.insert(number, Client { address, socket, there, back, heard: now });
+        self.numbers.insert(address, number);
+        Some(number)
+    }
+
+    /// Forgets the idle ones.
+    pub fn forget(&mut self, now: Time) {
+        let (idle, errors) = (self.idle, &mut self.errors);
+        self.list.retain(|_, c| {
+            let keep = now.since(c.heard) < idle;
+            if !keep {
+                *errors += c.socket.errors();
+            }
+            keep
+        });
+        let list = &self.list;
+        self.numbers.retain(|_, n| list.contains_key(n));
+    }
+
+    pub fn get(&self, number: u32) -> Option<&Client> {
+        self.list.get(&number)
+    }
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Client)> {
+        self.list.iter_mut().map(|(n, c)| (*n, c))
+    }
+    pub fn iter(&self) -> impl Iterator<Item = &Client> {
+        self.list.values()
+    }
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+    pub fn seen(&self) -> u32 {
+        self.seen
+    }
+    pub fn errors(&self) -> u64 {
+        self.errors + self.list.values().map(|c| c.socket.errors()).sum::<u64>()
+    }
+}
+
+impl Client {
+    /// Something came for it.
+    pub fn hear(&mut self, now: Time) {
+        self.heard = now;
+    }
+}
+
+/// A socket of any port from which `to` can be reached.
+pub(super) fn towards(to: SocketAddr) -> io::Result<Socket> {
+    let any: IpAddr = match to {
+        SocketAddr::V4(a) if a.ip().is_loopback() => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(a) if a.ip().is_loopback() => Ipv6Addr::LOCALHOST.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    Socket::bind(SocketAddr::new(any, 0))
+}

@@ -1,0 +1,178 @@
+//! A relay's loop: take what came, hand over what is due, wait.
+
+use super::clients::Clients;
+use super::stats::{Late, RelayStats};
+use super::way::{Out, Way};
+use crate::clock::Clock;
+use crate::socket::{Batch, Sent, Socket};
+use crate::wait::{Waker, Wish, exact_timers, first_in_turn, wait};
+use narrows_base::{Duration, Time};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Receives of one socket in a row, before what is due gets its turn.
+const BATCHES: usize = 4;
+/// Datagrams that wait for room in a socket at most; then they are lost there.
+const STUCK: usize = 1024;
+
+/// What the relay's thread and its owner share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub stop: AtomicBool,
+    pub waker: Waker,
+    pub told: Mutex<Told>,
+}
+
+/// What is counted.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub stats: RelayStats,
+    pub late: Late,
+}
+
+pub(super) struct Runner {
+    pub shared: Arc<Shared>,
+    pub clock: Clock,
+    pub front: Socket,
+    pub to: SocketAddr,
+    pub seed: u64,
+    pub there: Way,
+    pub back: Way,
+    pub clients: Clients,
+}
+
+/// Datagrams for which a socket had no room, in order: for B or for the client.
+type Stuck = VecDeque<(u32, Vec<u8>, u8)>;
+
+impl Runner {
+    pub fn run(mut self) {
+        exact_timers();
+        first_in_turn();
+        let mut batch = Batch::new(16);
+        let (mut stuck_there, mut stuck_back) = (Stuck::new(), Stuck::new());
+        let mut swept = self.clock.now();
+        while !self.shared.stop.load(Ordering::Acquire) {
+            // Taken before the sockets are emptied: whatever came before it is on the links then,
+            // and the links can be taken there.
+            let now = self.clock.now();
+            let (mut all_there, mut all_back) = (false, true);
+            for _ in 0..BATCHES {
+                if self.front.receive(&mut batch) == 0 {
+                    all_there = true;
+                    break;
+                }
+                self.take_there(&mut batch);
+            }
+            for (number, client) in self.clients.iter_mut() {
+                let mut emptied = false;
+                for _ in 0..BATCHES {
+                    if client.socket.receive(&mut batch) == 0 {
+                        emptied = true;
+                        break;
+                    }
+                    let (to, back) = (self.to, &mut self.back);
+                    batch.each(&self.clock, true, |came| {
+                        // Others than B have no business there.
+                        if came.from == to {
+                            let luck = client.back.next();
+                            back.accept(came.at, number, luck, came.bytes, came.ecn);
+                        }
+                    });
+                    client.hear(now);
+                }
+                all_back &= emptied;
+            }
+            self.hand_over(now, (all_there, all_back), &mut stuck_there, &mut stuck_back);
+            if now.since(swept) > Duration::from_secs(1) {
+                self.clients.forget(now);
+                swept = now;
+            }
+            if all_there && all_back {
+                self.wait(&stuck_there, &stuck_back);
+            }
+        }
+    }
+
+    /// What clients sent goes to the link towards B.
+    fn take_there(&mut self, batch: &mut Batch) {
+        let mut refused = 0;
+        let (clients, there) = (&mut self.clients, &mut self.there);
+        let (to, seed) = (self.to, self.seed);
+        batch.each(&self.clock, true, |came| match clients.from(came.at, came.from, to, seed) {
+            Some((number, client)) => {
+                there.accept(came.at, number, client.there.next(), came.bytes, came.ecn);
+            }
+            None => refused += 1,
+        });
+        if refused > 0 {
+            lock(&self.shared.told).stats.refused += refused;
+        }
+    }
+
+    /// Sends what is due. A link is taken to `now` only where its socket was emptied, else to the
+    /// last arrival: what came before would come too late for it.
+    fn hand_over(
+        &mut self,
+        now: Time,
+        all: (bool, bool),
+        stuck_there: &mut Stuck,
+        stuck_back: &mut Stuck,
+    ) {
+        let mut told = lock(&self.shared.told);
+        let told = &mut *told;
+        let (clients, front, clock, to) = (&self.clients, &self.front, &self.clock, self.to);
+        let to_b = |client: u32, bytes: &[u8], ecn| match clients.get(client) {
+            Some(c) => c.socket.send(to, bytes, bytes.len(), ecn),
+            None => Sent::Gone,
+        };
+        let to_client = |client: u32, bytes: &[u8], ecn| match clients.get(client) {
+            Some(c) => front.send(c.address, bytes, bytes.len(), ecn),
+            None => Sent::Gone,
+        };
+        for (way, emptied, stuck, send) in [
+            (&mut self.there, all.0, stuck_there, &to_b as &dyn Fn(u32, &[u8], u8) -> Sent),
+            (&mut self.back, all.1, stuck_back, &to_client),
+        ] {
+            while let Some((client, bytes, ecn)) = stuck.front() {
+                if send(*client, bytes, *ecn) == Sent::Full {
+                    break;
+                }
+                stuck.pop_front();
+            }
+            let until = if emptied { now } else { way.told().min(now) };
+            way.deliver(until, |Out { client, bytes, ecn, due }| {
+                if !stuck.is_empty() || send(client, bytes, ecn) == Sent::Full {
+                    if stuck.len() < STUCK {
+                        stuck.push_back((client, bytes.to_vec(), ecn));
+                    }
+                    return;
+                }
+                told.late.record(clock.now().since(due));
+            });
+        }
+        told.stats.there = self.there.stats;
+        told.stats.back = self.back.stats;
+        told.stats.clients = self.clients.len();
+        told.stats.clients_seen = self.clients.seen();
+        told.stats.errors = self.clients.errors() + self.front.errors();
+    }
+
+    fn wait(&self, stuck_there: &Stuck, stuck_back: &Stuck) {
+        let due = self.there.next_due().min(self.back.next_due());
+        let front = Wish { socket: &self.front, room: !stuck_back.is_empty() };
+        let room = !stuck_there.is_empty();
+        let clients = self.clients.iter().map(|c| Wish { socket: &c.socket, room });
+        let now = self.clock.now();
+        // A system that does not let us wait must not make us spin.
+        if wait([front].into_iter().chain(clients), &self.shared.waker, now, due).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
+/// What a panic elsewhere left behind is still counted right enough.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,124 @@
+//! What a relay counts.
+
+use narrows_base::{Duration, Time};
+use std::fmt;
+
+/// One direction.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct WayStats {
+    /// Datagrams that came to the link.
+    pub offered_packets: u64,
+    /// Their bytes on the link: payload and 28 bytes of headers each.
+    pub offered_bytes: u64,
+    /// Datagrams that came out at the far end (duplicates that the link made included).
+    pub delivered_packets: u64,
+    /// Their bytes on the link.
+    pub delivered_bytes: u64,
+    /// Datagrams that the queue dropped.
+    pub dropped: u64,
+    /// Datagrams lost after their transmission.
+    pub lost: u64,
+    /// Datagrams that the queue marked (ECN).
+    pub marked: u64,
+    /// Datagrams that the relay had no memory for; not on the link at all.
+    pub overflowed: u64,
+    /// Datagrams transmitted, lost ones included.
+    pub served_packets: u64,
+    /// Their bytes on the link.
+    pub served_bytes: u64,
+    /// Sum of the served datagrams' times in the queue, s; transmission is not counted.
+    pub waited_s: f64,
+    /// Longest time in the queue, s.
+    pub longest_wait_s: f64,
+    /// When the first transmission began, s of the relay's clock.
+    pub first_s: f64,
+    /// When the last transmission ended or will end, s of the relay's clock.
+    pub last_s: f64,
+}
+
+impl WayStats {
+    /// Mean time of a served datagram in the queue, s; zero without any.
+    pub fn mean_wait_s(&self) -> f64 {
+        if self.served_packets == 0 { 0.0 } else { self.waited_s / self.served_packets as f64 }
+    }
+
+    pub(super) fn served(&mut self, size: u32, arrived: Time, start: Time, end: Time) {
+        if self.served_packets == 0 {
+            self.first_s = start.as_secs_f64();
+        }
+        let wait = start.since(arrived).as_secs_f64();
+        self.served_packets += 1;
+        self.served_bytes += u64::from(size);
+        self.waited_s += wait;
+        self.longest_wait_s = self.longest_wait_s.max(wait);
+        self.last_s = end.as_secs_f64();
+    }
+}
+
+/// How late datagrams left after they were due at the far end: the relay's own error.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Lateness {
+    /// Mean, s.
+    pub mean_s: f64,
+    /// 99th percentile, s.
+    pub p99_s: f64,
+    /// Largest, s.
+    pub max_s: f64,
+}
+
+/// All that a relay counts.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct RelayStats {
+    /// Towards B.
+    pub there: WayStats,
+    /// From B.
+    pub back: WayStats,
+    /// Both directions' lateness.
+    pub lateness: Lateness,
+    /// Clients that are known now.
+    pub clients: usize,
+    /// Clients so far.
+    pub clients_seen: u32,
+    /// Datagrams of clients for whom there was no room.
+    pub refused: u64,
+    /// Sends and receives that failed, ICMP's messages included.
+    pub errors: u64,
+}
+
+/// Collects lateness.
+pub(super) struct Late {
+    counts: Option<hdrhistogram::Histogram<u64>>,
+    sum: f64,
+    max: Duration,
+    count: u64,
+}
+
+impl Late {
+    pub fn new() -> Late {
+        // Two digits up to a minute; what is later counts as a minute.
+        let counts = hdrhistogram::Histogram::new_with_bounds(1_000, 60_000_000_000, 2).ok();
+        Late { counts, sum: 0.0, max: Duration::ZERO, count: 0 }
+    }
+    pub fn record(&mut self, late: Duration) {
+        if let Some(counts) = &mut self.counts {
+            counts.saturating_record(late.as_nanos());
+        }
+        self.sum += late.as_secs_f64();
+        self.max = self.max.max(late);
+        self.count += 1;
+    }
+    pub fn read(&self) -> Lateness {
+        let p99 = self.counts.as_ref().map_or(0, |c| c.value_at_quantile(0.99));
+        Lateness {
+            mean_s: if self.count == 0 { 0.0 } else { self.sum / self.count as f64 },
+            p99_s: if self.count == 0 { 0.0 } else { p99 as f64 * 1e-9 },
+            max_s: self.max.as_secs_f64(),
+        }
+    }
+}
+
+impl fmt::Debug for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.read(), f)
+    }
+}

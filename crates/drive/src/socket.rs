@@ -1,0 +1,256 @@
+//! A UDP socket that does not block, with segmentation offload, coalesced receiving and ECN.
+
+use crate::clock::{self, Clock};
+use narrows_base::Time;
+use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, Socket as Raw, Type};
+use std::io::{self, IoSliceMut};
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Largest payload of one UDP datagram, and of one send that the system cuts into segments.
+pub const MOST: usize = 65_507;
+
+/// Bytes of one receive buffer: what coalescing may fill.
+const BUFFER: usize = 65_535;
+
+/// The system's buffers, bytes: 100 ms at 1 Gbit/s. What it does not grant is not insisted upon.
+const SYSTEM_BUFFER: usize = 12 << 20;
+
+/// A bound socket.
+#[derive(Debug)]
+pub struct Socket {
+    io: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    errors: AtomicU64,
+}
+
+/// What became of a send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sent {
+    /// It is the system's now, or was refused for good (counted) as a network might have lost it.
+    Gone,
+    /// There is no room: it must be sent again.
+    Full,
+}
+
+impl Socket {
+    /// Binds to an address; an IPv6 wildcard serves IPv4 too where the system can.
+    ///
+    /// # Errors
+    /// The address is taken or is not this machine's, or the system has no such sockets.
+    pub fn bind(address: SocketAddr) -> io::Result<Socket> {
+        let raw = Raw::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.ip() == Ipv6Addr::UNSPECIFIED {
+            // Not every system can; then it serves IPv6 alone.
+            let _ = raw.set_only_v6(false);
+        }
+        enlarge(&raw);
+        raw.set_nonblocking(true)?;
+        raw.bind(&address.into())?;
+        let io: UdpSocket = raw.into();
+        let state = UdpSocketState::new(UdpSockRef::from(&io))?;
+        without_destination(&io);
+        let local = io.local_addr()?;
+        Ok(Socket { io, state, local, errors: AtomicU64::new(0) })
+    }
+
+    /// Where it is bound.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    pub(crate) fn io(&self) -> &UdpSocket {
+        &self.io
+    }
+
+    /// Datagrams that one [`send`](Socket::send) may carry.
+    pub fn segments(&self) -> usize {
+        self.state.max_gso_segments().max(1)
+    }
+
+    /// Sends and receives that failed, ICMP's messages included.
+    pub fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+
+    /// Sends `contents`, cut into datagrams of `segment` bytes, the last perhaps shorter. `ecn` is
+    /// the two bits of the IP header.
+    pub fn send(&self, to: SocketAddr, contents: &[u8], segment: usize, ecn: u8) -> Sent {
+        let to = self.family(to);
+        let cut = segment > 0 && segment < contents.len();
+        let transmit = quinn_udp::Transmit {
+            destination: to,
+            ecn: EcnCodepoint::from_bits(ecn),
+            contents,
+            segment_size: cut.then_some(segment),
+            src_ip: None,
+        };
+        match self.state.try_send(UdpSockRef::from(&self.io), &transmit) {
+            Ok(()) => Sent::Gone,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Sent::Full,
+            Err(_) if cut => {
+                // Most likely the way out cannot cut, and the library has noted it: one by one
+                // then. What finds no room is lost, once.
+                for one in contents.chunks(segment) {
+                    let single =
+                        quinn_udp::Transmit { contents: one, segment_size: None, ..transmit };
+                    if self.state.try_send(UdpSockRef::from(&self.io), &single).is_err() {
+                        self.errors.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                Sent::Gone
+            }
+            Err(_) => {
+                // An earlier datagram's ICMP message is told at the next send, which then did
+                // not happen; that one is worth a second try.
+                self.errors.fetch_add(1, Ordering::Relaxed);
+                let again = self.state.try_send(UdpSockRef::from(&self.io), &transmit);
+                match again {
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => Sent::Full,
+                    _ => Sent::Gone,
+                }
+            }
+        }
+    }
+
+    /// An IPv4 address as a socket of IPv6 wants it.
+    fn family(&self, to: SocketAddr) -> SocketAddr {
+        match (self.local, to) {
+            (SocketAddr::V6(_), SocketAddr::V4(v4)) => {
+                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
+            }
+            _ => to,
+        }
+    }
+
+    /// Receives what there is, at most a batch; how many buffers of `batch` were filled.
+    pub fn receive(&self, batch: &mut Batch) -> usize {
+        batch.filled = 0;
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        let mut count = 0;
+        for (slice, buffer) in slices.iter_mut().zip(batch.buffers.chunks_exact_mut(BUFFER)) {
+            *slice = IoSliceMut::new(buffer);
+            count += 1;
+        }
+        let (slices, metas) = (&mut slices[..count], &mut batch.metas[..count]);
+        // A few tries: each of ICMP's messages takes the place of a datagram once.
+        for _ in 0..4 {
+            match self.state.recv(UdpSockRef::from(&self.io), slices, metas) {
+                Ok(n) => {
+                    batch.filled = n;
+                    return n;
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return 0,
+                Err(_) => {
+                    self.errors.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        0
+    }
+}
+
+/// Asks for large buffers of the system. A privileged process gets them on Linux; elsewhere the
+/// request is cut down to the system's limit, or refused, and then made smaller.
+fn enlarge(raw: &Raw) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::net::sockopt;
+        let received = sockopt::set_socket_recv_buffer_size_force(raw, SYSTEM_BUFFER).is_ok();
+        if received && sockopt::set_socket_send_buffer_size_force(raw, SYSTEM_BUFFER).is_ok() {
+            return;
+        }
+    }
+    let sizes = [SYSTEM_BUFFER, 1 << 20];
+    let _ = sizes.iter().any(|bytes| raw.set_recv_buffer_size(*bytes).is_ok());
+    let _ = sizes.iter().any(|bytes| raw.set_send_buffer_size(*bytes).is_ok());
+}
+
+/// Asks the system not to tell which of its addresses a datagram was for, which quinn-udp turns
+/// on: with time stamps and coalescing its place for such facts (96 bytes) is too small by then, and
+/// the ECN bits of coalesced datagrams are what gets lost.
+fn without_destination(io: &UdpSocket) {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::sys::socket::{setsockopt, sockopt};
+        let _ = setsockopt(io, sockopt::Ipv4PacketInfo, &false);
+        let _ = setsockopt(io, sockopt::Ipv6RecvPacketInfo, &false);
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = io;
+    }
+}
+
+/// Buffers for one call of [`Socket::receive`], used again and again.
+#[derive(Debug)]
+pub struct Batch {
+    buffers: Vec<u8>,
+    metas: Vec<RecvMeta>,
+    filled: usize,
+}
+
+/// A datagram that came.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    /// From where; an IPv4 address that an IPv6 socket wrote as its own is IPv4 again.
+    pub from: SocketAddr,
+    /// When the kernel took it, by the caller's clock.
+    pub at: Time,
+    /// The two ECN bits.
+    pub ecn: u8,
+    /// Its payload.
+    pub bytes: &'a mut [u8],
+}
+
+impl Batch {
+    /// Of `buffers` (1 to 32) places of 64 KB each.
+    pub fn new(buffers: usize) -> Batch {
+        let buffers = buffers.clamp(1, BATCH_SIZE);
+        Batch {
+            buffers: vec![0; buffers * BUFFER],
+            metas: vec![RecvMeta::default(); buffers],
+            filled: 0,
+        }
+    }
+
+    /// Hands over every datagram that the last receive brought, in order. With `stamped` they came
+    /// when the kernel took them, otherwise now.
+    pub fn each(&mut self, clock: &Clock, stamped: bool, mut take: impl FnMut(Arrival<'_>)) {
+        let (now, wall) = (clock.now(), if stamped { clock::wall() } else { Default::default() });
+        let filled = self.metas.iter().zip(self.buffers.chunks_exact_mut(BUFFER));
+        for (meta, buffer) in filled.take(self.filled) {
+            let at = match meta.timestamp {
+                Some(stamp) if stamped => {
+                    let age = clock::age(wall, stamp).as_nanos();
+                    Time::from_nanos(now.as_nanos().saturating_sub(age))
+                }
+                _ => now,
+            };
+            let from = plain(meta.addr);
+            let ecn = meta.ecn.map_or(0, |e| e as u8);
+            let Some(bytes) = buffer.get_mut(..meta.len) else { continue };
+            if meta.len == 0 {
+                take(Arrival { from, at, ecn, bytes });
+            }
+            for bytes in bytes.chunks_mut(meta.stride.max(1)) {
+                take(Arrival { from, at, ecn, bytes });
+            }
+        }
+        self.filled = 0;
+    }
+}
+
+/// The IPv4 address behind an IPv6 one, so that a peer has one address only.
+fn plain(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
+            Some(v4) => SocketAddr::new(v4.into(), v6.port()),
+            None => address,
+        },
+        SocketAddr::V4(_) => address,
+    }
+}

@@ -1,0 +1,186 @@
+//! Files of keys: clients that a server admits, and servers that a client has met.
+
+use crate::error::{Error, Kind};
+use crate::key;
+use narrows_wire::noise::PublicKey;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Clients that may come.
+#[derive(Clone, Default, Debug)]
+pub struct AllowList(BTreeSet<PublicKey>);
+
+impl AllowList {
+    /// From a file: one key per line, `#` begins a comment.
+    ///
+    /// # Errors
+    /// It cannot be read, or a line is no key.
+    pub fn load(path: &Path) -> Result<AllowList, Error> {
+        let what = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| Error::file(&what, &e))?;
+        AllowList::read(&text).map_err(|e| e.at(&what))
+    }
+
+    /// From such a file's text.
+    ///
+    /// # Errors
+    /// A line is no key.
+    pub fn read(text: &str) -> Result<AllowList, Error> {
+        let mut keys = BTreeSet::new();
+        for (number, words) in lines(text) {
+            // What stands behind a key names it, as in files of other programs.
+            let first = words.split_whitespace().next().unwrap_or_default();
+            keys.insert(key::read(first).map_err(|e| e.at(&format!("line {number}")))?);
+        }
+        Ok(AllowList(keys))
+    }
+
+    /// Whether this client may come.
+    pub fn holds(&self, key: &PublicKey) -> bool {
+        self.0.contains(key)
+    }
+    /// All of them.
+    pub fn keys(&self) -> impl Iterator<Item = &PublicKey> {
+        self.0.iter()
+    }
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+    /// Whether nobody may come.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .map(|(i, l)| (i + 1, l.split('#').next().unwrap_or_default().trim()))
+        .filter(|(_, l)| !l.is_empty())
+}
+
+/// What is known of a server's key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// It is the one of before.
+    Same,
+    /// It was not met before; its key is kept from now on.
+    New,
+}
+
+/// The file of servers that this user has met: `host:port KEY`, one per line.
+#[derive(Clone, Debug)]
+pub struct KnownServers(PathBuf);
+
+impl KnownServers {
+    /// In this file, which need not exist.
+    pub fn at(path: PathBuf) -> KnownServers {
+        KnownServers(path)
+    }
+
+    fn text(&self) -> Result<String, Error> {
+        match std::fs::read_to_string(&self.0) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            other => other.map_err(|e| Error::file(&self.0.display().to_string(), &e)),
+        }
+    }
+
+    /// The key of `host:port`, if it was met. A line that cannot be read is an error: to skip it
+    /// would be to forget a key.
+    ///
+    /// # Errors
+    /// As said, or the disk's.
+    pub fn get(&self, server: &str) -> Result<Option<PublicKey>, Error> {
+        for (number, line) in lines(&self.text()?) {
+            let place = || format!("{}: line {number}", self.0.display());
+            let Some((name, rest)) = line.split_once(char::is_whitespace) else {
+                return Err(
+                    Error::new(Kind::Input, "a line has the form host:port KEY").at(&place())
+                );
+            };
+            let known = key::read(rest.trim()).map_err(|e| e.at(&place()))?;
+            if name == server {
+                return Ok(Some(known));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Compares with the key of before, or keeps it.
+    ///
+    /// # Errors
+    /// It is another key; or the file cannot be read or written.
+    pub fn check(&self, server: &str, found: &PublicKey) -> Result<Known, Error> {
+        match self.get(server)? {
+            Some(known) if known == *found => Ok(Known::Same),
+            Some(_) => Err(Error::new(
+                Kind::WrongKey,
+                format!(
+                    "{server} has another key than before ({} now): either it was set up anew or \
+                     somebody stands in its place; if you know why, say narrows key --forget {server}",
+                    key::text(found)
+                ),
+            )),
+            None => self.add(server, found).map(|()| Known::New),
+        }
+    }
+
+    /// One write at the end of the file: two that meet servers at the same time do not disturb
+    /// each other.
+    fn add(&self, server: &str, found: &PublicKey) -> Result<(), Error> {
+        let told = |e: std::io::Error| Error::file(&self.0.display().to_string(), &e);
+        if let Some(folder) = self.0.parent() {
+            std::fs::create_dir_all(folder).map_err(told)?;
+        }
+        let before = self.text()?;
+        let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
+        let line = format!("{gap}{server} {}\n", key::text(found));
+        let mut file =
+            std::fs::OpenOptions::new().append(true).create(true).open(&self.0).map_err(told)?;
+        file.write_all(line.as_bytes()).map_err(told)
+    }
+
+    /// Forgets a server; false if it was not known.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn forget(&self, server: &str) -> Result<bool, Error> {
+        let text = self.text()?;
+        let ours = |line: &str| {
+            line.split('#').next().unwrap_or_default().split_whitespace().next() == Some(server)
+        };
+        if !text.lines().any(ours) {
+            return Ok(false);
+        }
+        let left: String = text.lines().filter(|l| !ours(l)).flat_map(|l| [l, "\n"]).collect();
+        replace(&self.0, &left).map(|()| true)
+    }
+}
+
+/// Gives a file another content at once.
+///
+/// # Errors
+/// The disk's.
+pub fn replace(path: &Path, text: &str) -> Result<(), Error> {
+    let told = |e: std::io::Error| Error::file(&path.display().to_string(), &e);
+    if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(told)?;
+    }
+    let aside = key::beside(path, std::process::id());
+    let write = || {
+        let mut file = std::fs::File::create(&aside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&aside, path)
+    };
+    write().map_err(|e| {
+        let _ = std::fs::remove_file(&aside);
+        told(e)
+    })
+}
+
+#[cfg(test)]
+#[path = "access_tests.rs"]
+mod tests;

@@ -1,0 +1,36 @@
+use super::*;
+
+#[test]
+fn a_server_is_pinned_at_first_and_a_changed_key_is_refused_until_it_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = KnownServers::at(folder.path().join("new/known_servers"));
+    assert_eq!(known.check("a:1", &[1; 32]).unwrap(), Known::New);
+    assert_eq!(known.check("b:1", &[2; 32]).unwrap(), Known::New);
+    assert_eq!(known.check("a:1", &[1; 32]).unwrap(), Known::Same);
+    let e = known.check("a:1", &[3; 32]).unwrap_err();
+    assert_eq!(e.kind, Kind::WrongKey);
+    assert!(e.line.contains("narrows key --forget a:1"), "{e}");
+    assert!(known.forget("a:1").unwrap());
+    assert!(!known.forget("a:1").unwrap());
+    assert_eq!(known.check("a:1", &[3; 32]).unwrap(), Known::New);
+    assert_eq!(known.check("b:1", &[2; 32]).unwrap(), Known::Same);
+}
+
+#[test]
+fn a_spoilt_line_is_an_error_and_not_a_forgotten_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("known");
+    for text in ["a:1\n", "# x\na:1 nonsense\n"] {
+        std::fs::write(&path, text).unwrap();
+        let e = KnownServers::at(path.clone()).check("a:1", &[1; 32]).unwrap_err();
+        assert!(e.line.contains("line "), "{e}");
+    }
+}
+
+#[test]
+fn an_allow_list_has_comments_and_tells_the_line_that_is_wrong() {
+    let key = crate::key::text(&[7; 32]);
+    let list = AllowList::read(&format!("# who\n\n{key} the laptop # mine\n")).unwrap();
+    assert!(list.holds(&[7; 32]) && !list.holds(&[8; 32]) && list.len() == 1);
+    assert!(AllowList::read("# a\nx\n").unwrap_err().line.starts_with("line 2"));
+}

@@ -1,0 +1,203 @@
+//! What the tests stand on: a service over pipes in memory that break where they are told to.
+
+use crate::go::Go;
+use crate::service::{Permits, Service};
+use crate::stream::{Output, Session, Stream};
+use crate::{Error, Kind};
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+/// Room in a pipe: small, so that both ends wait for each other.
+const ROOM: usize = 10_000;
+
+#[derive(Default)]
+struct Pipe {
+    state: Mutex<(VecDeque<u8>, bool)>,
+    changed: Condvar,
+}
+
+/// Bytes that a connection still carries; below zero it is cut.
+pub type Budget = Arc<AtomicI64>;
+
+struct End {
+    pipe: Arc<Pipe>,
+    budget: Budget,
+    finished: bool,
+}
+
+fn cut() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}
+
+impl Read for End {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let mut state = self.pipe.state.lock().unwrap();
+        loop {
+            if self.budget.load(Ordering::SeqCst) < 0 {
+                return Err(cut());
+            }
+            if !state.0.is_empty() || state.1 {
+                break;
+            }
+            let wait = std::time::Duration::from_millis(5);
+            state = self.pipe.changed.wait_timeout(state, wait).unwrap().0;
+        }
+        let n = state.0.len().min(to.len());
+        for (to, from) in to.iter_mut().zip(state.0.drain(..n)) {
+            *to = from;
+        }
+        self.pipe.changed.notify_all();
+        Ok(n)
+    }
+}
+
+impl Write for End {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.pipe.state.lock().unwrap();
+        while state.0.len() >= ROOM {
+            if self.budget.load(Ordering::SeqCst) < 0 {
+                return Err(cut());
+            }
+            let wait = std::time::Duration::from_millis(5);
+            state = self.pipe.changed.wait_timeout(state, wait).unwrap().0;
+        }
+        let n = bytes.len().min(ROOM - state.0.len());
+        // What crosses before the cut still arrives, to the byte.
+        let left = self.budget.fetch_sub(n as i64, Ordering::SeqCst);
+        if left < n as i64 {
+            return Err(cut());
+        }
+        state.0.extend(&bytes[..n]);
+        self.pipe.changed.notify_all();
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Output for End {
+    fn finish(&mut self) -> io::Result<()> {
+        self.finished = true;
+        self.pipe.state.lock().unwrap().1 = true;
+        self.pipe.changed.notify_all();
+        Ok(())
+    }
+}
+
+struct Writer(End);
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+impl Output for Writer {
+    fn finish(&mut self) -> io::Result<()> {
+        self.0.finish()
+    }
+}
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.0.finished {
+            self.0.budget.store(-1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Two streams joined, cut after `budget` bytes both ways together.
+pub fn pair(budget: i64) -> (Stream, Stream) {
+    let budget: Budget = Arc::new(AtomicI64::new(budget));
+    let (there, back) = (Arc::new(Pipe::default()), Arc::new(Pipe::default()));
+    let end = |pipe: &Arc<Pipe>| End {
+        pipe: Arc::clone(pipe),
+        budget: Arc::clone(&budget),
+        finished: false,
+    };
+    let a = Stream { input: Box::new(end(&back)), output: Box::new(Writer(end(&there))) };
+    let b = Stream { input: Box::new(end(&there)), output: Box::new(Writer(end(&back))) };
+    (a, b)
+}
+
+/// A session with a service in the same process.
+pub struct Memory {
+    pub service: Arc<Service>,
+    pub client: [u8; 32],
+    pub budget: AtomicI64,
+    pub threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Memory {
+    pub fn new(root: &Path, permits: Permits) -> Memory {
+        Memory {
+            service: Arc::new(Service::new(root, permits, |_| ()).unwrap()),
+            client: [1; 32],
+            budget: AtomicI64::new(i64::MAX),
+            threads: Mutex::default(),
+        }
+    }
+    /// Waits until the server has noticed everything.
+    pub fn settle(&self) {
+        for thread in self.threads.lock().unwrap().drain(..) {
+            thread.join().unwrap();
+        }
+    }
+}
+
+struct Untuned;
+
+impl crate::service::Link for Untuned {
+    fn tune(&self, _: &crate::message::Wishes) -> crate::message::Wishes {
+        crate::message::Wishes::default()
+    }
+}
+
+impl Session for Memory {
+    fn open(&self) -> Result<Stream, Error> {
+        let (ours, theirs) = pair(self.budget.load(Ordering::SeqCst));
+        let (service, client) = (Arc::clone(&self.service), self.client);
+        let thread =
+            std::thread::spawn(move || service.answer(&client, "memory", theirs, &Untuned));
+        self.threads.lock().unwrap().push(thread);
+        Ok(ours)
+    }
+    fn protocol(&self) -> String {
+        "memory".into()
+    }
+}
+
+/// Bytes that no other seed gives.
+pub fn bytes(seed: u64, n: usize) -> Vec<u8> {
+    let mut out = vec![0; n];
+    blake3::Hasher::new().update(&seed.to_be_bytes()).finalize_xof().fill(&mut out);
+    out
+}
+
+/// A number below `n` of a seed.
+pub fn luck(seed: u64, what: u64, n: u64) -> u64 {
+    let hash = blake3::hash(&[seed.to_be_bytes(), what.to_be_bytes()].concat());
+    u64::from_be_bytes(hash.as_bytes()[..8].try_into().unwrap()) % n
+}
+
+pub static NEVER: AtomicBool = AtomicBool::new(false);
+
+pub fn go() -> Go {
+    Go::new(&NEVER, None, |_| ())
+}
+
+pub fn open(path: &Path) -> Dir {
+    Dir::open_ambient_dir(path, ambient_authority()).unwrap()
+}
+
+pub fn is_cut<T: std::fmt::Debug>(result: &Result<T, Error>) -> bool {
+    result.as_ref().is_err_and(|e| e.kind == Kind::Cut)
+}

@@ -1,0 +1,110 @@
+//! The client: lists, gets and puts, one request per stream.
+
+mod get;
+mod list;
+mod put;
+mod tree;
+
+pub use get::get;
+pub use list::{Listing, list};
+pub use put::put;
+pub use tree::{get_tree, put_tree};
+
+use crate::error::{Error, Kind};
+use crate::frames::Frames;
+use crate::message::{Frame, Request, Wishes};
+use crate::path::CleanPath;
+use crate::stream::{Output, Session, Stream};
+use std::io::Read;
+
+/// What a transfer came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// Files that are now whole at their place.
+    pub files: u64,
+    /// Of these, the ones that were so before.
+    pub unchanged: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// Bytes that were moved now.
+    pub moved: u64,
+    /// Bytes that did not have to be moved: held from an earlier attempt, or unchanged.
+    pub held: u64,
+    /// What could not be taken along: links to folders, names that are not UTF-8, devices.
+    pub skipped: u64,
+}
+
+impl Summary {
+    fn add(&mut self, other: Summary) {
+        self.files += other.files;
+        self.unchanged += other.unchanged;
+        self.bytes += other.bytes;
+        self.moved += other.moved;
+        self.held += other.held;
+        self.skipped += other.skipped;
+    }
+}
+
+type Input = Box<dyn Read + Send>;
+
+/// Opens a stream and sends the request.
+fn ask(
+    session: &dyn Session,
+    request: &Request,
+) -> Result<(Frames<Input>, Box<dyn Output>), Error> {
+    let Stream { input, mut output } = session.open()?;
+    output.write_all(&request.bytes()).map_err(Error::stream)?;
+    output.flush().map_err(Error::stream)?;
+    Ok((Frames::new(input), output))
+}
+
+/// Ends what we send. A server that has heard enough may have stopped listening before: whether that
+/// is well, its answer says.
+fn last_word(output: &mut dyn Output) {
+    let _ = output.finish();
+}
+
+/// Makes a folder at the server, with those above it.
+///
+/// # Errors
+/// The server's, or the connection's.
+pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error> {
+    let request = Request::MakeFolder { path: path.to_string() };
+    let (mut frames, mut output) = ask(session, &request)?;
+    last_word(output.as_mut());
+    match frames.frame()? {
+        Frame::Done => Ok(()),
+        _ => Err(Error::protocol("an unexpected answer")),
+    }
+}
+
+/// Tells the server what is known of the path, and how it should send; the answer is what it sends
+/// with, and what it has learned.
+///
+/// # Errors
+/// The server's, or the connection's.
+pub fn tune(session: &dyn Session, wishes: Wishes) -> Result<Wishes, Error> {
+    let (mut frames, mut output) = ask(session, &Request::Tune(wishes))?;
+    last_word(output.as_mut());
+    match frames.frame()? {
+        Frame::Tuned(mut answer) => {
+            answer.controller = crate::error::shown(&answer.controller);
+            Ok(answer)
+        }
+        _ => Err(Error::protocol("an unexpected answer")),
+    }
+}
+
+/// What to say of a transfer that broke off.
+fn resumable(e: Error, kept: u64, place: &str) -> Error {
+    match e.kind {
+        Kind::Cut => e.and(&format!("{kept} bytes are kept in {place}, the same command goes on")),
+        Kind::Interrupted if kept > 0 => {
+            e.and(&format!("{kept} bytes are kept in {place}, the same command goes on"))
+        }
+        Kind::Full => e.and(&format!(
+            "{kept} bytes are kept in {place}: free some space, and the same command goes on"
+        )),
+        _ => e,
+    }
+}

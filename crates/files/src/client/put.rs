@@ -1,0 +1,186 @@
+//! `put` of one file.
+
+use super::{Input, Summary, ask, last_word};
+use crate::error::{Error, Kind, shown};
+use crate::frames::{self, Frames, Waiting};
+use crate::go::{Go, Step};
+use crate::hold::{CHUNK, hash_front, open_regular, read_some};
+use crate::message::{Frame, Held, Request};
+use crate::path::CleanPath;
+use crate::stream::{Output, Session};
+use blake3::Hasher;
+use cap_std::fs::{Dir, File};
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::time::Duration;
+
+/// Puts the file `from` of `dir` at `path`, going on where an earlier attempt ended.
+///
+/// # Errors
+/// The server's, the connection's, the disk's.
+pub fn put(
+    session: &dyn Session,
+    dir: &Dir,
+    from: &Path,
+    path: &CleanPath,
+    go: &Go,
+) -> Result<Summary, Error> {
+    go.check()?;
+    let what = shown(&from.to_string_lossy());
+    let mut file = open_regular(dir, from, &what)?;
+    let before = stamp(&file, &what)?;
+    let size = before.0;
+    let request = Request::Put { path: path.to_string(), size };
+    let (mut frames, mut output) = ask(session, &request)?;
+    let (held, whole) = match frames.frame()? {
+        Frame::Holding { held, whole } => (held, whole),
+        _ => return Err(Error::protocol("an unexpected answer")),
+    };
+    let (start, mut hasher) = begin(&mut file, size, held, whole, &what, output.as_mut(), go)?;
+    frames::send(output.as_mut(), &Frame::Start(start))?;
+    go.tell(Step::Begin(size));
+    go.tell(Step::Held(start));
+    let mut done = Summary { files: 1, bytes: size, held: start, ..Summary::default() };
+    // Whether anything was to be written there at all.
+    done.unchanged = u64::from(whole && start == size && held.bytes == size && size > 0);
+
+    // The server may refuse before everything is sent, a full disk for instance: somebody listens.
+    let answer = listen(frames)?;
+    let sent =
+        send(&mut file, &before, &mut hasher, &what, output.as_mut(), &answer, go, &mut done);
+    match sent {
+        Ok(None) => {}
+        Ok(Some(answered)) => {
+            return match answered {
+                Ok(()) => Err(Error::protocol("an answer before the end")),
+                Err(e) => Err(part_kept(e)),
+            };
+        }
+        Err(e) if e.kind == Kind::Cut => {
+            // What it said before it hung up tells more.
+            let e = match answer.recv_timeout(Duration::from_secs(3)) {
+                Ok(Ok(())) => return Ok(done),
+                Ok(Err(told)) => told,
+                Err(_) => e,
+            };
+            return Err(part_kept(e));
+        }
+        Err(e) => return Err(part_kept(e)),
+    }
+    loop {
+        match answer.recv_timeout(Duration::from_millis(200)) {
+            Ok(Ok(())) => return Ok(done),
+            Ok(Err(e)) => return Err(part_kept(e)),
+            Err(RecvTimeoutError::Timeout) => go.check()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::new(Kind::Local, "a thread ended without its work"));
+            }
+        }
+    }
+}
+
+/// How much arrived is not known here.
+fn part_kept(e: Error) -> Error {
+    match e.kind {
+        Kind::Cut | Kind::Interrupted => {
+            e.and("the server keeps what it has, the same command goes on")
+        }
+        Kind::Full => {
+            e.and("the server keeps what it has: when there is space, the same command goes on")
+        }
+        _ => e,
+    }
+}
+
+/// Where to begin: behind what the server holds, if our file begins with exactly that.
+fn begin(
+    file: &mut File,
+    size: u64,
+    held: Held,
+    whole: bool,
+    what: &str,
+    output: &mut dyn Output,
+    go: &Go,
+) -> Result<(u64, Hasher), Error> {
+    // A finished file there is of use only if it is this one.
+    let useful = held.bytes > 0 && if whole { held.bytes == size } else { held.bytes <= size };
+    if useful {
+        let mut waiting = Waiting::new();
+        let (bytes, hasher) = hash_front(file, held.bytes, what, &mut |_| {
+            go.check()?;
+            waiting.tell(&mut *output)
+        })?;
+        if bytes == held.bytes && hasher.finalize() == blake3::Hash::from_bytes(held.hash) {
+            return Ok((bytes, hasher));
+        }
+        file.seek(SeekFrom::Start(0)).map_err(|e| Error::file(what, &e))?;
+    }
+    Ok((0, Hasher::new()))
+}
+
+/// What the server says at last.
+type Answer = Result<(), Error>;
+
+fn listen(mut frames: Frames<Input>) -> Result<Receiver<Answer>, Error> {
+    let (tell, told) = channel();
+    let started = std::thread::Builder::new().spawn(move || {
+        let answer = match frames.frame() {
+            Ok(Frame::Done) => Ok(()),
+            Ok(_) => Err(Error::protocol("an unexpected answer")),
+            Err(e) => Err(e),
+        };
+        // Nobody listens any more if the transfer ended otherwise.
+        let _ = tell.send(answer);
+    });
+    started.map_err(|e| Error::file("a thread", &e))?;
+    Ok(told)
+}
+
+/// Sends the rest of the file; stops when an answer comes before its end.
+#[expect(clippy::too_many_arguments, reason = "one loop over what an upload consists of")]
+fn send(
+    file: &mut File,
+    before: &Stamp,
+    hasher: &mut Hasher,
+    what: &str,
+    output: &mut dyn Output,
+    answer: &Receiver<Answer>,
+    go: &Go,
+    done: &mut Summary,
+) -> Result<Option<Answer>, Error> {
+    let mut buffer = vec![0; CHUNK];
+    let size = before.0;
+    loop {
+        match answer.try_recv() {
+            Ok(answered) => return Ok(Some(answered)),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+        }
+        let n = read_some(file, &mut buffer, what)?;
+        let bytes = buffer.get(..n).unwrap_or_default();
+        let beyond = done.held + done.moved + n as u64 > size;
+        if n == 0 || beyond {
+            break;
+        }
+        go.pass(n as u64)?;
+        hasher.update(bytes);
+        frames::write(output, &Frame::Data(bytes))?;
+        done.moved += n as u64;
+        go.tell(Step::Moved(n as u64));
+    }
+    if done.held + done.moved != size || stamp(file, what)? != *before {
+        let line = format!("{what}: was changed while it was sent; run the command again");
+        return Err(Error::new(Kind::Changed, line));
+    }
+    frames::write(output, &Frame::End(*hasher.finalize().as_bytes()))?;
+    last_word(output);
+    Ok(None)
+}
+
+/// What changes when a file is written: its size, and the time of the last change.
+type Stamp = (u64, Option<cap_std::time::SystemTime>);
+
+fn stamp(file: &File, what: &str) -> Result<Stamp, Error> {
+    let about = file.metadata().map_err(|e| Error::file(what, &e))?;
+    Ok((about.len(), about.modified().ok()))
+}

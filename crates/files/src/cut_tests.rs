@@ -1,0 +1,117 @@
+//! Connections that are cut anywhere: who asks again goes on, and ends with the same bytes.
+
+use crate::bench_tests::{Memory, bytes, go, is_cut, luck, open};
+use crate::client::{get, put};
+use crate::path::{CleanPath, part_name};
+use crate::service::Permits;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |m| m.len())
+}
+
+/// Where the next attempt is cut: anywhere, at small and large budgets alike.
+fn cut_at(seed: u64, attempt: u64) -> i64 {
+    let most = 1 << luck(seed, 2 * attempt, 19);
+    luck(seed, 2 * attempt + 1, most) as i64
+}
+
+#[test]
+fn a_download_cut_at_any_byte_is_resumed_to_identical_bytes() {
+    let (mut cuts, mut held) = (0, 0);
+    for seed in 0..200 {
+        let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let content = bytes(seed, luck(seed, 1000, 400_000) as usize);
+        std::fs::write(root.path().join("f"), &content).unwrap();
+        let memory = Memory::new(root.path(), Permits::default());
+        let (target, part) = (here.path().join("f"), here.path().join(part_name("f")));
+        let mut kept = 0;
+        for attempt in 0.. {
+            // Now and then nothing is cut, so that it ends.
+            let budget = if attempt % 12 == 11 { i64::MAX } else { cut_at(seed, attempt) };
+            memory.budget.store(budget, Ordering::SeqCst);
+            let path = CleanPath::read("f").unwrap();
+            let result = get(&memory, &path, &open(here.path()), "f", &go());
+            memory.settle();
+            if let Ok(done) = result {
+                held += done.held;
+                assert_eq!(std::fs::read(&target).unwrap(), content, "seed {seed}");
+                assert!(!part.exists(), "seed {seed}");
+                break;
+            }
+            assert!(is_cut(&result), "seed {seed}: {result:?}");
+            assert!(!target.exists(), "seed {seed}: half a file under its name");
+            assert!(size(&part) >= kept, "seed {seed}: what was held is gone");
+            kept = size(&part);
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 500 && held > 1_000_000, "{cuts} cuts, {held} bytes held: nothing was tested");
+}
+
+#[test]
+fn an_upload_cut_at_any_byte_is_resumed_to_identical_bytes() {
+    let (mut cuts, mut held) = (0, 0);
+    for seed in 0..200 {
+        let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let content = bytes(seed, luck(seed, 1000, 400_000) as usize);
+        std::fs::write(here.path().join("f"), &content).unwrap();
+        let memory = Memory::new(root.path(), Permits { put: true, clients: None });
+        let (target, part) = (root.path().join("f"), root.path().join(part_name("f")));
+        let mut kept = 0;
+        for attempt in 0.. {
+            let budget = if attempt % 12 == 11 { i64::MAX } else { cut_at(seed, attempt) };
+            memory.budget.store(budget, Ordering::SeqCst);
+            let path = CleanPath::read("f").unwrap();
+            let result = put(&memory, &open(here.path()), Path::new("f"), &path, &go());
+            memory.settle();
+            if let Ok(done) = result {
+                held += done.held;
+                assert_eq!(std::fs::read(&target).unwrap(), content, "seed {seed}");
+                assert!(!part.exists(), "seed {seed}");
+                break;
+            }
+            assert!(is_cut(&result), "seed {seed}: {result:?}");
+            // Its last word may be what was lost: then the file is there, and whole.
+            if target.exists() {
+                assert_eq!(std::fs::read(&target).unwrap(), content, "seed {seed}");
+            } else {
+                assert!(size(&part) >= kept, "seed {seed}: what was held is gone");
+                kept = size(&part);
+            }
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 500 && held > 1_000_000, "{cuts} cuts, {held} bytes held: nothing was tested");
+}
+
+#[test]
+fn a_source_that_changes_between_two_attempts_never_gives_a_mixture() {
+    for seed in 0..60 {
+        let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut versions = vec![bytes(seed, 200_000)];
+        // The same size; a changed byte in what is held; a shorter one; a longer one.
+        let mut second = versions[0].clone();
+        second[luck(seed, 1, 100_000) as usize] ^= 1;
+        versions.push(second);
+        versions.push(versions[0][..150_000].to_vec());
+        versions.push([&versions[0][..], b"more"].concat());
+        let memory = Memory::new(root.path(), Permits::default());
+        let path = CleanPath::read("f").unwrap();
+        for (i, version) in versions.iter().enumerate() {
+            std::fs::write(root.path().join("f"), version).unwrap();
+            let last = i + 1 == versions.len();
+            let budget =
+                if last { i64::MAX } else { 60_000 + luck(seed, 9 + i as u64, 80_000) as i64 };
+            memory.budget.store(budget, Ordering::SeqCst);
+            let result = get(&memory, &path, &open(here.path()), "f", &go());
+            memory.settle();
+            if result.is_ok() {
+                assert_eq!(&std::fs::read(here.path().join("f")).unwrap(), version, "seed {seed}");
+            }
+            assert_eq!(result.is_ok(), here.path().join("f").exists() && result.is_ok());
+        }
+        assert_eq!(std::fs::read(here.path().join("f")).unwrap(), versions[3], "seed {seed}");
+    }
+}

@@ -1,0 +1,177 @@
+//! Frames on a stream: `| kind (1) | length (3) | payload |`.
+
+use crate::error::{Error, Kind};
+use crate::message::{FRAME_MOST, Frame, MAGIC, REQUEST_MOST, Request, VERSION};
+use std::io::{self, Read, Write};
+use std::time::{Duration, Instant};
+
+/// How often one that works in silence says so.
+pub const WAIT_EVERY: Duration = Duration::from_secs(1);
+
+fn header(kind: u8, length: usize) -> [u8; 4] {
+    let [_, a, b, c] = (length as u32).to_be_bytes();
+    [kind, a, b, c]
+}
+
+/// Writes a frame.
+///
+/// # Errors
+/// The stream's.
+pub fn write(out: &mut (impl Write + ?Sized), frame: &Frame<'_>) -> Result<(), Error> {
+    if let Frame::Data(bytes) = frame {
+        // Without a copy; callers hand over at most a frame.
+        out.write_all(&header(2, bytes.len())).map_err(Error::stream)?;
+        return out.write_all(bytes).map_err(Error::stream);
+    }
+    let (kind, payload) = frame.parts();
+    out.write_all(&header(kind, payload.len())).map_err(Error::stream)?;
+    out.write_all(&payload).map_err(Error::stream)
+}
+
+/// Writes a frame that shall arrive now.
+///
+/// # Errors
+/// The stream's.
+pub fn send(out: &mut (impl Write + ?Sized), frame: &Frame<'_>) -> Result<(), Error> {
+    write(out, frame)?;
+    out.flush().map_err(Error::stream)
+}
+
+/// Reads frames into one buffer.
+pub struct Frames<R> {
+    input: R,
+    buffer: Vec<u8>,
+}
+
+impl<R: Read> Frames<R> {
+    /// From this stream.
+    pub fn new(input: R) -> Frames<R> {
+        Frames { input, buffer: Vec::new() }
+    }
+
+    /// The next frame other than [`Frame::Wait`]; an ERROR becomes the error that it tells.
+    ///
+    /// # Errors
+    /// The peer's, the stream's, or a malformed frame.
+    pub fn frame(&mut self) -> Result<Frame<'_>, Error> {
+        loop {
+            let mut head = [0; 4];
+            exact(&mut self.input, &mut head)?;
+            let [kind, a, b, c] = head;
+            let length = u32::from_be_bytes([0, a, b, c]) as usize;
+            if length > FRAME_MOST {
+                return Err(Error::protocol("a frame too long"));
+            }
+            self.buffer.resize(length, 0);
+            exact(&mut self.input, &mut self.buffer)?;
+            if kind != 0 {
+                return match Frame::read(kind, &self.buffer)? {
+                    Frame::Error(e) => Err(e),
+                    frame => Ok(frame),
+                };
+            }
+        }
+    }
+}
+
+fn exact(input: &mut impl Read, to: &mut [u8]) -> Result<(), Error> {
+    input.read_exact(to).map_err(|e| match e.kind() {
+        io::ErrorKind::UnexpectedEof => Error::new(Kind::Cut, "the connection was cut"),
+        _ => Error::stream(e),
+    })
+}
+
+/// Reads a request; `Ok(None)` if the stream ended before one began.
+///
+/// # Errors
+/// Not a request, of another version, or the stream's.
+pub fn request(input: &mut impl Read) -> Result<Option<Request>, Error> {
+    let mut head = [0; 6];
+    let first = loop {
+        match input.read(&mut head) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            other => break other.map_err(Error::stream)?,
+        }
+    };
+    if first == 0 {
+        return Ok(None);
+    }
+    exact(input, head.get_mut(first..).unwrap_or_default())?;
+    let [m0, m1, version, kind, l0, l1] = head;
+    if [m0, m1] != MAGIC {
+        return Err(Error::protocol("no request"));
+    }
+    if version != VERSION {
+        return Err(Error::new(
+            Kind::Version,
+            format!(
+                "the server's file service has version {VERSION}, the client's {version}: \
+                 update the older one"
+            ),
+        ));
+    }
+    let length = usize::from(u16::from_be_bytes([l0, l1]));
+    if length > REQUEST_MOST {
+        return Err(Error::protocol("a request too long"));
+    }
+    let mut body = vec![0; length];
+    exact(input, &mut body)?;
+    Request::read(kind, &body).map(Some)
+}
+
+/// Says WAIT when it is time.
+pub struct Waiting(Instant);
+
+impl Waiting {
+    /// From now on.
+    pub fn new() -> Waiting {
+        Waiting(Instant::now())
+    }
+    /// To be called often.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn tell(&mut self, out: &mut (impl Write + ?Sized)) -> Result<(), Error> {
+        if self.0.elapsed() < WAIT_EVERY {
+            return Ok(());
+        }
+        self.0 = Instant::now();
+        send(out, &Frame::Wait)
+    }
+}
+
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting::new()
+    }
+}
+
+/// Does something slow while the peer is told to wait.
+///
+/// # Errors
+/// The stream's, after the work is done.
+pub fn while_waiting<T: Send>(
+    out: &mut (impl Write + ?Sized),
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, Error> {
+    std::thread::scope(|scope| {
+        let (tell, told) = std::sync::mpsc::channel();
+        scope.spawn(move || {
+            // The receiver waits for it as long as this thread lives.
+            let _ = tell.send(work());
+        });
+        let mut trouble = None;
+        loop {
+            match told.recv_timeout(WAIT_EVERY) {
+                Ok(done) => return trouble.map_or(Ok(done), Err),
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) if trouble.is_none() => {
+                    trouble = send(out, &Frame::Wait).err();
+                }
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                    return Err(Error::new(Kind::Local, "a thread ended without its work"));
+                }
+            }
+        }
+    })
+}

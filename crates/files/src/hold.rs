@@ -1,0 +1,253 @@
+//! A file on its way: its bytes wait beside the place where they will be, and go there at once
+//! when they are whole.
+//!
+//! A partial file carries no label that says what it is part of: its bytes say it. Who resumes
+//! hashes what it holds, and the other end says whether its file begins so. That is exact where
+//! size and time of change are a guess, and cannot disagree with the bytes after a crash.
+
+use crate::error::{Error, Kind, shown};
+use crate::message::Held;
+use crate::path::{check_name, part_name};
+use blake3::Hasher;
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
+use cap_std::fs::{Dir, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+/// Bytes read from a disk at a time.
+pub const CHUNK: usize = 128 * 1024;
+
+/// Called while something is read, with the bytes of the last step; an error stops the reading.
+pub type Tick<'t> = &'t mut dyn FnMut(u64) -> Result<(), Error>;
+
+/// Where a file is to be: a folder and a name in it.
+pub struct Place {
+    dir: Dir,
+    name: String,
+    part: String,
+}
+
+/// What is at a place already.
+pub struct Found {
+    /// How much, and its hash.
+    pub held: Held,
+    /// Whether it is a finished file and not a partial one.
+    pub whole: bool,
+    hasher: Hasher,
+}
+
+/// Opens a regular file for reading; never waits for a pipe, never reads a device.
+///
+/// # Errors
+/// None there, not permitted, or no regular file.
+pub fn open_regular(dir: &Dir, path: &std::path::Path, what: &str) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    options.read(true).nonblock(true);
+    let file = dir.open_with(path, &options).map_err(|e| Error::file(what, &e))?;
+    regular(file, what)
+}
+
+fn regular(file: File, what: &str) -> Result<File, Error> {
+    let about = file.metadata().map_err(|e| Error::file(what, &e))?;
+    if about.is_file() {
+        return Ok(file);
+    }
+    let is = if about.is_dir() { "is a folder" } else { "is not a regular file" };
+    Err(Error::new(Kind::WrongType, format!("{what}: {is}")))
+}
+
+/// Hashes a file's first `most` bytes, or all it has.
+///
+/// # Errors
+/// The disk's, or the tick's.
+pub fn hash_front(
+    file: &mut impl Read,
+    most: u64,
+    what: &str,
+    tick: Tick<'_>,
+) -> Result<(u64, Hasher), Error> {
+    let mut hasher = Hasher::new();
+    let mut buffer = vec![0; CHUNK];
+    let mut done = 0;
+    while done < most {
+        let want = usize::try_from(most - done).map_or(CHUNK, |n| n.min(CHUNK));
+        let n = read_some(file, buffer.get_mut(..want).unwrap_or_default(), what)?;
+        if n == 0 {
+            break;
+        }
+        hasher.update(buffer.get(..n).unwrap_or_default());
+        done += n as u64;
+        tick(n as u64)?;
+    }
+    Ok((done, hasher))
+}
+
+/// One read, again after a signal.
+///
+/// # Errors
+/// The disk's.
+pub fn read_some(file: &mut impl Read, to: &mut [u8], what: &str) -> Result<usize, Error> {
+    loop {
+        match file.read(to) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            other => return other.map_err(|e| Error::file(what, &e)),
+        }
+    }
+}
+
+impl Place {
+    /// In this folder, under this name.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn new(dir: Dir, name: &str) -> Result<Place, Error> {
+        check_name(name)?;
+        Ok(Place { dir, name: name.to_string(), part: part_name(name) })
+    }
+
+    /// What a partial file there is called.
+    pub fn part_name(&self) -> &str {
+        &self.part
+    }
+
+    fn shown(&self) -> String {
+        shown(&self.name)
+    }
+
+    /// Looks at what is there, and hashes it: a partial file, or else a finished one.
+    ///
+    /// # Errors
+    /// A folder or device has the name; the disk's; the tick's.
+    pub fn found(&self, tick: Tick<'_>) -> Result<Option<Found>, Error> {
+        let what = self.shown();
+        match self.dir.metadata(&self.name) {
+            Ok(about) if about.is_dir() => {
+                return Err(Error::new(Kind::WrongType, format!("{what}: is a folder")));
+            }
+            Ok(about) if !about.is_file() => {
+                return Err(Error::new(Kind::WrongType, format!("{what}: is not a regular file")));
+            }
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).nonblock(true).follow(FollowSymlinks::No);
+        let part = self.dir.open_with(&self.part, &options);
+        let (file, whole) = match part {
+            Ok(file) => (file, false),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                match self.dir.open_with(&self.name, OpenOptions::new().read(true).nonblock(true)) {
+                    Ok(file) => (file, true),
+                    // Not there, or not to be read: it can still be replaced.
+                    Err(_) => return Ok(None),
+                }
+            }
+            Err(e) => return Err(Error::file(&shown(&self.part), &e)),
+        };
+        let mut file = regular(file, &what)?;
+        let (bytes, hasher) = hash_front(&mut file, u64::MAX, &what, tick)?;
+        let held = Held { bytes, hash: *hasher.finalize().as_bytes() };
+        Ok(Some(Found { held, whole, hasher }))
+    }
+
+    /// Opens the partial file to go on with what was found, or to begin with nothing.
+    ///
+    /// # Errors
+    /// The disk's; or somebody else writes it at this moment.
+    pub fn part(self, from: Option<Found>) -> Result<Part, Error> {
+        let what = shown(&self.part);
+        let told = |e: io::Error| Error::file(&what, &e);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).nonblock(true).follow(FollowSymlinks::No);
+        let file = self.dir.open_with(&self.part, &options).map_err(told)?;
+        let mut file = regular(file, &what)?;
+        lock(&file, &what)?;
+        let (bytes, hasher) = match from {
+            Some(found) if !found.whole => {
+                let there = file.metadata().map_err(told)?.len();
+                if there != found.held.bytes {
+                    return Err(busy(&what));
+                }
+                (there, found.hasher)
+            }
+            _ => {
+                file.set_len(0).map_err(told)?;
+                (0, Hasher::new())
+            }
+        };
+        file.seek(SeekFrom::Start(bytes)).map_err(told)?;
+        Ok(Part { place: self, file, bytes, hasher })
+    }
+}
+
+fn busy(what: &str) -> Error {
+    Error::new(Kind::Busy, format!("{what}: another transfer writes it; wait for it or end it"))
+}
+
+#[cfg(unix)]
+fn lock(file: &File, what: &str) -> Result<(), Error> {
+    use rustix::fs::{FlockOperation, flock};
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(busy(what)),
+        // Some network file systems know no locks; the transfer's hash still guards the result.
+        _ => Ok(()),
+    }
+}
+#[cfg(not(unix))]
+fn lock(_: &File, _: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+/// A partial file, growing.
+pub struct Part {
+    place: Place,
+    file: File,
+    bytes: u64,
+    hasher: Hasher,
+}
+
+impl Part {
+    /// Bytes that it has.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds bytes at the end.
+    ///
+    /// # Errors
+    /// The disk's. What was added before stays.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.file.write_all(bytes).map_err(|e| Error::file(&self.place.shown(), &e))?;
+        self.hasher.update(bytes);
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Checks the hash of the whole, makes the bytes safe on the disk, and gives them their name.
+    ///
+    /// # Errors
+    /// Another hash: then the partial file is thrown away, as no byte of it can be trusted. Or the
+    /// disk's: then it stays.
+    pub fn finish(self, hash: &[u8; 32]) -> Result<(), Error> {
+        let Part { place, file, hasher, .. } = self;
+        let what = place.shown();
+        if hasher.finalize() != blake3::Hash::from_bytes(*hash) {
+            let _ = place.dir.remove_file(&place.part);
+            return Err(Error::new(
+                Kind::Corrupt,
+                format!(
+                    "{what}: the bytes that came are not those of the source (hash of the \
+                         whole differs); they were thrown away, run the command again"
+                ),
+            ));
+        }
+        file.sync_all().map_err(|e| Error::file(&what, &e))?;
+        place
+            .dir
+            .rename(&place.part, &place.dir, &place.name)
+            .map_err(|e| Error::file(&what, &e))?;
+        // The name itself: where a folder cannot be synced, the file is whole all the same.
+        if let Ok(dir) = place.dir.try_clone() {
+            let _ = dir.into_std_file().sync_all();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+//! Who an end is: an X25519 key pair in a file, made at first use; its public half as text.
+
+use crate::error::{Error, Kind};
+use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};
+use narrows_wire::Suite;
+use narrows_wire::noise::{PublicKey, StaticKey};
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// First line of a key file.
+const HEADER: &str = "# The private key of a narrows server or client: show it to nobody.";
+
+/// A key pair.
+#[derive(Clone)]
+pub struct Identity {
+    private: [u8; 32],
+    public: PublicKey,
+}
+
+impl Identity {
+    /// From 32 bytes of a cryptographic random source.
+    ///
+    /// # Errors
+    /// If the cryptographic library refuses, which it does not.
+    pub fn new(private: [u8; 32]) -> Result<Identity, Error> {
+        let key = StaticKey::new(private).map_err(|e| Error::new(Kind::Local, e.to_string()))?;
+        Ok(Identity { private, public: *key.public() })
+    }
+
+    /// A new one.
+    ///
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn generate() -> Result<Identity, Error> {
+        let mut private = [0; 32];
+        getrandom::fill(&mut private)
+            .map_err(|e| Error::new(Kind::Local, format!("the system gives no randomness: {e}")))?;
+        Identity::new(private)
+    }
+
+    /// From a file; if there is none, a new one is made and kept there, readable by its owner only.
+    ///
+    /// # Errors
+    /// The file is not a key, or others may read it; or it cannot be made.
+    pub fn load_or_make(path: &Path) -> Result<Identity, Error> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Identity::loaded(path, &text),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let made = Identity::generate()?;
+                match made.keep(path) {
+                    // Somebody else made it at the same moment: theirs counts.
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                        let text = std::fs::read_to_string(path)
+                            .map_err(|e| Error::file(&path.display().to_string(), &e))?;
+                        Identity::loaded(path, &text)
+                    }
+                    Err(e) => Err(Error::file(&path.display().to_string(), &e)
+                        .and("--identity FILE names another place for the key")),
+                    Ok(()) => Ok(made),
+                }
+            }
+            Err(e) => Err(Error::file(&path.display().to_string(), &e)),
+        }
+    }
+
+    fn loaded(path: &Path, text: &str) -> Result<Identity, Error> {
+        let what = path.display();
+        only_owner(path)?;
+        let line = text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#'));
+        let private = line.and_then(|l| l.strip_prefix("private ")).and_then(bytes);
+        let private = private.ok_or_else(|| {
+            let line =
+                format!("{what}: is not a key file of narrows; move it away and a new one is made");
+            Error::new(Kind::Input, line)
+        })?;
+        Identity::new(private)
+    }
+
+    /// Writes it whole or not at all, and never over another.
+    fn keep(&self, path: &Path) -> io::Result<()> {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
+        if let Some(folder) = folder {
+            std::fs::create_dir_all(folder)?;
+        }
+        let aside = beside(path, std::process::id());
+        let private = BASE32_NOPAD.encode(&self.private).to_ascii_lowercase();
+        let text = format!("{HEADER}\nprivate {private}\n# public {}\n", text(&self.public));
+        let done = write_private(&aside, &text).and_then(|()| std::fs::hard_link(&aside, path));
+        let _ = std::fs::remove_file(&aside);
+        done
+    }
+
+    /// The public key.
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+    /// The private key, for a handshake.
+    pub fn private(&self) -> &[u8; 32] {
+        &self.private
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Identity({})", text(&self.public))
+    }
+}
+
+/// A name beside a file that nobody else uses.
+pub(crate) fn beside(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{number}.new"));
+    path.with_file_name(name)
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+#[cfg(unix)]
+fn only_owner(path: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+    let about =
+        std::fs::metadata(path).map_err(|e| Error::file(&path.display().to_string(), &e))?;
+    if about.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let what = path.display();
+    let line = format!("{what}: others may read this private key; say chmod 600 {what}");
+    Err(Error::new(Kind::Denied, line))
+}
+#[cfg(not(unix))]
+fn only_owner(_: &Path) -> Result<(), Error> {
+    Ok(())
+}
+
+/// A public key as text: 52 letters and digits (base32, RFC 4648, small letters).
+pub fn text(key: &PublicKey) -> String {
+    BASE32_NOPAD.encode(key).to_ascii_lowercase()
+}
+
+fn bytes(text: &str) -> Option<[u8; 32]> {
+    let bytes = match text.len() {
+        52 => BASE32_NOPAD.decode(text.to_ascii_uppercase().as_bytes()).ok()?,
+        64 => HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?,
+        _ => return None,
+    };
+    bytes.try_into().ok()
+}
+
+/// A public key from text: base32 as [`text`] writes it, or 64 hexadecimal digits.
+///
+/// # Errors
+/// Neither.
+pub fn read(text: &str) -> Result<PublicKey, Error> {
+    bytes(text).ok_or_else(|| {
+        let short: String = text.chars().take(64).collect();
+        Error::new(
+            Kind::Input,
+            format!(
+                "'{}' is not a key: 52 letters and digits as `narrows key` prints it are expected",
+                crate::error::shown(&short)
+            ),
+        )
+    })
+}
+
+/// The cipher that is the faster one on this processor.
+pub fn suite() -> Suite {
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    let aes = std::arch::is_x86_feature_detected!("aes");
+    #[cfg(target_arch = "aarch64")]
+    let aes = std::arch::is_aarch64_feature_detected!("aes");
+    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
+    let aes = false;
+    if aes { Suite::Aes256Gcm } else { Suite::ChaCha20Poly1305 }
+}
+
+/// The folder of the user's keys: `~/.config/narrows` on Linux.
+///
+/// # Errors
+/// The user has no home.
+pub fn config_folder() -> Result<PathBuf, Error> {
+    use etcetera::BaseStrategy;
+    let base = etcetera::choose_base_strategy()
+        .map_err(|e| Error::new(Kind::Local, format!("no folder for the configuration: {e}")))?;
+    Ok(base.config_dir().join("narrows"))
+}
+
+#[cfg(test)]
+#[path = "key_tests.rs"]
+mod tests;

@@ -1,0 +1,39 @@
+use super::*;
+
+#[test]
+fn a_key_is_made_once_kept_private_and_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/er/server.key");
+    let made = Identity::load_or_make(&path).unwrap();
+    let again = Identity::load_or_make(&path).unwrap();
+    assert_eq!(made.public(), again.public());
+    assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let e = Identity::load_or_make(&path).unwrap_err();
+        assert!(e.line.contains("chmod 600"), "{e}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_key_is_named_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("k");
+    write_private(&path, "hello\n").unwrap();
+    assert!(Identity::load_or_make(&path).unwrap_err().line.contains("not a key file"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "hello\n");
+}
+
+#[test]
+fn a_public_key_is_read_as_it_is_written() {
+    let key = [0xa5; 32];
+    assert_eq!(read(&text(&key)).unwrap(), key);
+    assert_eq!(read(&"a5".repeat(32)).unwrap(), key);
+    assert_eq!(text(&key).len(), 52);
+    for bad in ["", "x", &"1".repeat(52), &"g".repeat(64), &"é".repeat(26)] {
+        assert!(read(bad).is_err(), "{bad:?}");
+    }
+}

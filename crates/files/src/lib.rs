@@ -1,0 +1,50 @@
+//! The file service: list, get and put whole files over any transport that gives encrypted streams.
+//!
+//! `docs/files.md` has the bytes. What it promises: a file appears under its name only when it is
+//! whole and its hash is right; who is killed goes on where he was; nobody leaves the folder that
+//! is served, and no server's name leads out of the folder that is written.
+//!
+//! | to | see |
+//! |---|---|
+//! | serve | [`service`], over UDP with [`rrtp::Server`], over TCP with [`tcp::Server`] |
+//! | list, get, put | [`client`], over a [`stream::Session`] |
+//! | write a transport | [`stream`] |
+//! | know what a file on its way is | [`hold`] |
+//! | keys and who may come | [`key`], [`access`] |
+//! | read an address | [`url`] |
+//! | remember a path's characteristics | [`learned`] |
+
+pub mod access;
+pub mod client;
+pub mod error;
+pub mod frames;
+pub mod go;
+pub mod hold;
+pub mod key;
+pub mod learned;
+pub mod message;
+pub mod path;
+pub mod rrtp;
+pub mod service;
+pub mod stream;
+pub mod tcp;
+pub mod url;
+pub mod wire;
+
+pub use error::{Error, Kind};
+pub use go::{Go, Step};
+pub use key::Identity;
+pub use path::CleanPath;
+pub use service::Service;
+pub use url::{Scheme, Url};
+
+#[cfg(test)]
+mod bench_tests;
+#[cfg(test)]
+mod cut_tests;
+#[cfg(test)]
+mod rrtp_tests;
+#[cfg(test)]
+mod service_tests;
+#[cfg(test)]
+mod tcp_tests;

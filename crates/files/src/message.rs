@@ -1,0 +1,351 @@
+//! Requests and frames. `docs/files.md` has the layouts.
+
+use crate::error::{Error, Kind, shown};
+use crate::path::PATH_MOST;
+use crate::wire::{Fields, put_text};
+
+/// The version of requests and frames.
+pub const VERSION: u8 = 1;
+/// How a request begins.
+pub const MAGIC: [u8; 2] = *b"NF";
+/// Bytes of a request's body: a path and what goes with it.
+pub const REQUEST_MOST: usize = PATH_MOST + 256;
+/// Bytes of a frame's payload.
+pub const FRAME_MOST: usize = 256 * 1024;
+
+/// Bytes that the asker holds already: how many, and their hash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// How many bytes from the beginning of the file.
+    pub bytes: u64,
+    /// BLAKE3 of exactly these.
+    pub hash: [u8; 32],
+}
+
+/// What an end knows of the path, and the controller that it sends, or would have the other send,
+/// with.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wishes {
+    /// Rate of the path, bit/s.
+    pub rate_bps: Option<u64>,
+    /// Round-trip time with empty queues, ns.
+    pub rtt_ns: Option<u64>,
+    /// Share of packets lost without congestion, in 10^-9.
+    pub loss_ppb: Option<u64>,
+    /// Controller, as in a specification; empty for the server's own.
+    pub controller: String,
+}
+
+/// Stands for a number that is not known.
+const UNKNOWN: u64 = u64::MAX;
+
+fn known(f: &mut Fields<'_>, most: u64) -> Result<Option<u64>, Error> {
+    match f.u64()? {
+        UNKNOWN => Ok(None),
+        n if n <= most => Ok(Some(n)),
+        _ => Err(Error::protocol("a wish out of range")),
+    }
+}
+
+impl Wishes {
+    fn put(&self, out: &mut Vec<u8>) {
+        for n in [self.rate_bps, self.rtt_ns, self.loss_ppb] {
+            out.extend(n.unwrap_or(UNKNOWN).to_be_bytes());
+        }
+        put_text(out, &self.controller);
+    }
+    fn read(f: &mut Fields<'_>) -> Result<Wishes, Error> {
+        Ok(Wishes {
+            rate_bps: known(f, 10_000_000_000_000)?,
+            rtt_ns: known(f, 3_600_000_000_000)?,
+            loss_ppb: known(f, 1_000_000_000)?,
+            controller: f.text()?.to_string(),
+        })
+    }
+}
+
+/// What a client asks for; one per stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Request {
+    /// What is there? Of a folder its entries, of a file the file.
+    List {
+        /// Where.
+        path: String,
+    },
+    /// A file's bytes.
+    Get {
+        /// Which.
+        path: String,
+        /// What need not be sent if it is the file's beginning.
+        held: Option<Held>,
+    },
+    /// I have a file for you.
+    Put {
+        /// Which.
+        path: String,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// A folder, with those above it.
+    MakeFolder {
+        /// Which.
+        path: String,
+    },
+    /// Send to me so; for all that follows on this connection.
+    Tune(Wishes),
+}
+
+impl Request {
+    fn kind(&self) -> u8 {
+        match self {
+            Request::List { .. } => 1,
+            Request::Get { .. } => 2,
+            Request::Put { .. } => 3,
+            Request::MakeFolder { .. } => 4,
+            Request::Tune(_) => 5,
+        }
+    }
+
+    /// With its header.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        match self {
+            Request::List { path } | Request::MakeFolder { path } => put_text(&mut body, path),
+            Request::Get { path, held } => {
+                put_text(&mut body, path);
+                if let Some(held) = held {
+                    body.extend(held.bytes.to_be_bytes());
+                    body.extend(held.hash);
+                }
+            }
+            Request::Put { path, size } => {
+                put_text(&mut body, path);
+                body.extend(size.to_be_bytes());
+            }
+            Request::Tune(wishes) => wishes.put(&mut body),
+        }
+        let mut out = MAGIC.to_vec();
+        out.extend([VERSION, self.kind()]);
+        out.extend((body.len() as u16).to_be_bytes());
+        out.extend(body);
+        out
+    }
+
+    /// From what stands behind the header.
+    ///
+    /// # Errors
+    /// An unknown kind, or a body that is not of that kind.
+    pub fn read(kind: u8, body: &[u8]) -> Result<Request, Error> {
+        let mut f = Fields::new(body);
+        if kind == 5 {
+            let wishes = Wishes::read(&mut f)?;
+            return f.end().map(|()| Request::Tune(wishes));
+        }
+        let path = f.text()?.to_string();
+        let request = match kind {
+            1 => Request::List { path },
+            2 if f.is_empty() => Request::Get { path, held: None },
+            2 => {
+                let held = Held { bytes: f.u64()?, hash: f.hash()? };
+                Request::Get { path, held: Some(held) }
+            }
+            3 => Request::Put { path, size: f.u64()? },
+            4 => Request::MakeFolder { path },
+            _ => return Err(Error::protocol("an unknown request")),
+        };
+        f.end()?;
+        Ok(request)
+    }
+}
+
+/// What an entry of a listing is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EntryKind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// A link to a folder below the same root; a walk does not follow it.
+    FolderLink,
+}
+
+/// One entry of a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Size in bytes; 0 of folders.
+    pub size: u64,
+    /// When it was last changed: seconds since 1970.
+    pub modified: i64,
+    /// Its name, without a path.
+    pub name: String,
+}
+
+impl Entry {
+    /// Appends it to a LISTED frame.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        out.push(match self.kind {
+            EntryKind::File => 1,
+            EntryKind::Folder => 2,
+            EntryKind::FolderLink => 3,
+        });
+        out.extend(self.size.to_be_bytes());
+        out.extend(self.modified.to_be_bytes());
+        put_text(out, &self.name);
+    }
+
+    /// Takes one out of a LISTED frame. The name is not checked here.
+    ///
+    /// # Errors
+    /// Malformed.
+    pub fn read(f: &mut Fields<'_>) -> Result<Entry, Error> {
+        let kind = match f.u8()? {
+            1 => EntryKind::File,
+            2 => EntryKind::Folder,
+            3 => EntryKind::FolderLink,
+            _ => return Err(Error::protocol("an unknown entry")),
+        };
+        Ok(Entry { kind, size: f.u64()?, modified: f.i64()?, name: f.text()?.to_string() })
+    }
+}
+
+/// A frame of a conversation, either way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Frame<'b> {
+    /// I am still at work.
+    Wait,
+    /// It failed: the conversation is over.
+    Error(Error),
+    /// Bytes of the file.
+    Data(&'b [u8]),
+    /// The file is over; BLAKE3 of the whole of it.
+    End([u8; 32]),
+    /// GET: I begin at byte `start` of `size`.
+    Begin {
+        /// First byte that follows.
+        start: u64,
+        /// Size of the whole file.
+        size: u64,
+    },
+    /// PUT: I hold these; `whole` if they are a finished file and not a partial one.
+    Holding {
+        /// What is held.
+        held: Held,
+        /// Whether under the final name.
+        whole: bool,
+    },
+    /// PUT: then I begin at this byte.
+    Start(u64),
+    /// PUT and MAKE FOLDER: it is there, under its name.
+    Done,
+    /// LIST: entries.
+    Listed(Vec<Entry>),
+    /// LIST: that was all; `hidden` entries have names that are not UTF-8, or are no files.
+    ListEnd {
+        /// Whether a folder was listed, not a file.
+        folder: bool,
+        /// Entries that were left out.
+        hidden: u64,
+    },
+    /// TUNE: what this end sends with, and what it has learned of the path by sending.
+    Tuned(Wishes),
+}
+
+/// Text of an ERROR.
+const ERROR_TEXT_MOST: usize = 1000;
+
+impl Frame<'_> {
+    /// Its kind and payload.
+    pub fn parts(&self) -> (u8, Vec<u8>) {
+        let mut out = Vec::new();
+        let kind = match self {
+            Frame::Wait => 0,
+            Frame::Error(e) => {
+                out.extend(e.kind.code().to_be_bytes());
+                let text: String = e.line.chars().take(ERROR_TEXT_MOST / 4).collect();
+                put_text(&mut out, &text);
+                1
+            }
+            Frame::Data(bytes) => {
+                out.extend(*bytes);
+                2
+            }
+            Frame::End(hash) => {
+                out.extend(hash);
+                3
+            }
+            Frame::Begin { start, size } => {
+                out.extend(start.to_be_bytes());
+                out.extend(size.to_be_bytes());
+                4
+            }
+            Frame::Holding { held, whole } => {
+                out.extend(held.bytes.to_be_bytes());
+                out.extend(held.hash);
+                out.push(u8::from(*whole));
+                5
+            }
+            Frame::Start(at) => {
+                out.extend(at.to_be_bytes());
+                6
+            }
+            Frame::Done => 7,
+            Frame::Listed(entries) => {
+                entries.iter().for_each(|e| e.put(&mut out));
+                8
+            }
+            Frame::ListEnd { folder, hidden } => {
+                out.push(u8::from(*folder));
+                out.extend(hidden.to_be_bytes());
+                9
+            }
+            Frame::Tuned(wishes) => {
+                wishes.put(&mut out);
+                10
+            }
+        };
+        (kind, out)
+    }
+
+    /// From its kind and payload.
+    ///
+    /// # Errors
+    /// Malformed.
+    pub fn read(kind: u8, payload: &[u8]) -> Result<Frame<'_>, Error> {
+        let mut f = Fields::new(payload);
+        let frame = match kind {
+            0 => Frame::Wait,
+            1 => {
+                let kind = Kind::from_code(f.u16()?);
+                let text: String = f.text()?.chars().take(ERROR_TEXT_MOST).collect();
+                Frame::Error(Error::new(kind, shown(&text)))
+            }
+            2 => return Ok(Frame::Data(payload)),
+            3 => Frame::End(f.hash()?),
+            4 => Frame::Begin { start: f.u64()?, size: f.u64()? },
+            5 => Frame::Holding {
+                held: Held { bytes: f.u64()?, hash: f.hash()? },
+                whole: f.u8()? != 0,
+            },
+            6 => Frame::Start(f.u64()?),
+            7 => Frame::Done,
+            8 => {
+                let mut entries = Vec::new();
+                while !f.is_empty() {
+                    entries.push(Entry::read(&mut f)?);
+                }
+                Frame::Listed(entries)
+            }
+            9 => Frame::ListEnd { folder: f.u8()? != 0, hidden: f.u64()? },
+            10 => Frame::Tuned(Wishes::read(&mut f)?),
+            _ => return Err(Error::protocol("an unknown frame")),
+        };
+        f.end()?;
+        Ok(frame)
+    }
+}
+
+#[cfg(test)]
+#[path = "message_tests.rs"]
+mod tests;

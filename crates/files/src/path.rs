@@ -1,0 +1,151 @@
+//! Paths of the service: names joined by `/`, always below a root, never out of it.
+
+use crate::error::{Error, Kind, shown};
+use std::fmt;
+
+/// Bytes of a path.
+pub const PATH_MOST: usize = 4096;
+/// Bytes of one name in it.
+pub const NAME_MOST: usize = 255;
+/// Folders below one another.
+pub const DEPTH_MOST: usize = 128;
+
+/// What a file that is not yet whole is called; nobody can ask for such a name.
+const PART: &str = ".narrows-part";
+
+/// A clean path below a root; empty means the root itself.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct CleanPath {
+    names: Vec<String>,
+}
+
+impl CleanPath {
+    /// The root.
+    pub fn root() -> CleanPath {
+        CleanPath::default()
+    }
+
+    /// From text with `/`. A leading, doubled or last `/` says nothing.
+    ///
+    /// # Errors
+    /// `..`, `.`, a NUL, a name or path too long, a name that is kept for partial files.
+    pub fn read(text: &str) -> Result<CleanPath, Error> {
+        if text.len() > PATH_MOST {
+            return Err(bad(text, "it is longer than 4096 bytes"));
+        }
+        let mut names = Vec::new();
+        for name in text.split('/').filter(|n| !n.is_empty()) {
+            check_name(name)?;
+            names.push(name.to_string());
+        }
+        if names.len() > DEPTH_MOST {
+            return Err(bad(text, "it has more than 128 folders"));
+        }
+        Ok(CleanPath { names })
+    }
+
+    /// One level deeper.
+    ///
+    /// # Errors
+    /// As [`CleanPath::read`].
+    pub fn join(&self, name: &str) -> Result<CleanPath, Error> {
+        check_name(name)?;
+        let mut names = self.names.clone();
+        names.push(name.to_string());
+        let path = CleanPath { names };
+        if path.names.len() > DEPTH_MOST || path.to_string().len() > PATH_MOST {
+            return Err(bad(&path.to_string(), "it is too long or too deep"));
+        }
+        Ok(path)
+    }
+
+    /// Whether it is the root.
+    pub fn is_root(&self) -> bool {
+        self.names.is_empty()
+    }
+    /// The last name.
+    pub fn name(&self) -> Option<&str> {
+        self.names.last().map(String::as_str)
+    }
+    /// All names.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+    /// The folder that holds it, and its name there.
+    pub fn split(&self) -> Option<(CleanPath, &str)> {
+        let (last, before) = self.names.split_last()?;
+        Some((CleanPath { names: before.to_vec() }, last))
+    }
+    /// For the file system, relative to the root.
+    pub fn relative(&self) -> std::path::PathBuf {
+        if self.is_root() { ".".into() } else { self.names.iter().collect() }
+    }
+}
+
+impl fmt::Display for CleanPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.names.join("/"))
+    }
+}
+
+fn bad(text: &str, why: &str) -> Error {
+    let mut short: String = text.chars().take(80).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    Error::new(Kind::BadPath, format!("'{}' is not a path of this service: {why}", shown(&short)))
+}
+
+/// Whether this may be a file's name, here or at a peer.
+///
+/// # Errors
+/// Not one name, or one that would lead elsewhere.
+pub fn check_name(name: &str) -> Result<(), Error> {
+    if name.is_empty() || name == "." || name == ".." {
+        return Err(bad(name, "no name is empty, '.' or '..'"));
+    }
+    if name.len() > NAME_MOST {
+        return Err(bad(name, "a name has at most 255 bytes"));
+    }
+    if name.contains(['/', '\0']) {
+        return Err(bad(name, "no name holds '/' or NUL"));
+    }
+    if is_part(name) {
+        return Err(bad(name, "names that end in .narrows-part are partial transfers"));
+    }
+    if cfg!(windows) && !windows_takes(name) {
+        return Err(bad(name, "this system has no such names"));
+    }
+    Ok(())
+}
+
+/// Streams, drives, separators, devices: what Windows reads as something else than a name.
+fn windows_takes(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();
+    let device = matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$")
+        || ((stem.starts_with("COM") || stem.starts_with("LPT")) && stem.chars().count() == 4);
+    !device
+        && !name.ends_with(['.', ' '])
+        && !name.contains(|c: char| c < ' ' || "\\:*?\"<>|".contains(c))
+}
+
+/// Whether a name is that of a partial transfer.
+pub fn is_part(name: &str) -> bool {
+    // Also where the file system takes small and capital letters for the same.
+    name.len() >= PART.len()
+        && name.get(name.len() - PART.len()..).is_some_and(|end| end.eq_ignore_ascii_case(PART))
+}
+
+/// Where the bytes of `name` wait until they are whole: beside it.
+pub fn part_name(name: &str) -> String {
+    let plain = format!(".{name}{PART}");
+    if plain.len() <= NAME_MOST {
+        return plain;
+    }
+    let hash = blake3::hash(name.as_bytes()).to_hex();
+    format!(".{}{PART}", hash.as_str())
+}
+
+#[cfg(test)]
+#[path = "path_tests.rs"]
+mod tests;

@@ -1,0 +1,42 @@
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn what_leads_out_is_refused() {
+    for bad in ["..", "a/../b", "a/..", "./a", "a\0b", "../../etc/passwd", "x/.f.narrows-part"] {
+        assert!(CleanPath::read(bad).is_err(), "{bad:?} was taken");
+    }
+    assert!(CleanPath::read(&"a/".repeat(200)).is_err());
+    assert!(CleanPath::read(&"a".repeat(256)).is_err());
+    for (text, clean) in [("/a//b/", "a/b"), ("", ""), ("/", ""), ("a/...", "a/...")] {
+        assert_eq!(CleanPath::read(text).unwrap().to_string(), clean);
+    }
+}
+
+#[test]
+fn a_part_has_a_name_that_nobody_can_ask_for_and_that_a_disk_takes() {
+    for name in ["a", &"n".repeat(255), &"é".repeat(127)] {
+        let part = part_name(name);
+        assert!(part.len() <= NAME_MOST);
+        assert!(check_name(&part).is_err());
+    }
+    assert_ne!(part_name(&"n".repeat(255)), part_name(&"n".repeat(254)));
+    assert!(is_part("x.NARROWS-part"));
+}
+
+proptest! {
+    #[test]
+    fn whatever_comes_out_stays_below_its_root(text in "[a-b./\\\\\0é]{0,30}") {
+        if let Ok(path) = CleanPath::read(&text) {
+            let relative = path.relative();
+            prop_assert!(!relative.is_absolute());
+            for part in relative.components() {
+                prop_assert!(matches!(
+                    part,
+                    std::path::Component::Normal(_) | std::path::Component::CurDir
+                ));
+            }
+            prop_assert_eq!(CleanPath::read(&path.to_string()).unwrap(), path);
+        }
+    }
+}

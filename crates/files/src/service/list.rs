@@ -1,0 +1,73 @@
+//! LIST.
+
+use super::named;
+use crate::error::{Error, Kind};
+use crate::frames;
+use crate::message::{Entry, EntryKind, FRAME_MOST, Frame};
+use crate::path::{CleanPath, check_name};
+use crate::stream::Output;
+use cap_std::fs::{Dir, Metadata};
+
+/// Entries of one folder.
+pub const ENTRIES_MOST: usize = 200_000;
+
+pub(super) fn answer(root: &Dir, path: &CleanPath, output: &mut dyn Output) -> Result<(), Error> {
+    let what = named(path);
+    let told = |e: std::io::Error| Error::file(&what, &e);
+    let about = root.metadata(path.relative()).map_err(told)?;
+    if !about.is_dir() {
+        let name = path.name().unwrap_or_default();
+        let entry = entry(name, &about, false).ok_or_else(|| {
+            Error::new(Kind::WrongType, format!("{what}: is neither a file nor a folder"))
+        })?;
+        frames::write(output, &Frame::Listed(vec![entry]))?;
+        return frames::send(output, &Frame::ListEnd { folder: false, hidden: 0 });
+    }
+    let dir = root.open_dir(path.relative()).map_err(told)?;
+    let (mut entries, mut hidden) = (Vec::new(), 0);
+    for found in dir.entries().map_err(told)? {
+        let found = found.map_err(told)?;
+        let name = found.file_name();
+        let Some(name) = name.to_str() else {
+            hidden += 1;
+            continue;
+        };
+        if crate::path::is_part(name) {
+            continue;
+        }
+        let link = found.file_type().is_ok_and(|t| t.is_symlink());
+        // A link is what it leads to, if that is below the root; else it is not there.
+        let about = if link { dir.metadata(name) } else { found.metadata() };
+        let shown = about.ok().filter(|_| check_name(name).is_ok());
+        match shown.and_then(|about| entry(name, &about, link)) {
+            Some(entry) => entries.push(entry),
+            None => hidden += 1,
+        }
+        if entries.len() > ENTRIES_MOST {
+            let line = format!("{what}: has more than {ENTRIES_MOST} entries, which is too many");
+            return Err(Error::new(Kind::Busy, line));
+        }
+    }
+    entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    // An entry has at most 17 + 2 + 255 bytes.
+    for batch in entries.chunks(FRAME_MOST / 300) {
+        frames::write(output, &Frame::Listed(batch.to_vec()))?;
+    }
+    frames::send(output, &Frame::ListEnd { folder: true, hidden })
+}
+
+fn entry(name: &str, about: &Metadata, link: bool) -> Option<Entry> {
+    let kind = match (about.is_dir(), about.is_file()) {
+        (true, _) if link => EntryKind::FolderLink,
+        (true, _) => EntryKind::Folder,
+        (_, true) => EntryKind::File,
+        _ => return None,
+    };
+    let modified = about
+        .modified()
+        .ok()
+        .and_then(|t| t.into_std().duration_since(std::time::UNIX_EPOCH).ok())
+        .map_or(0, |d| d.as_secs() as i64);
+    let size = if about.is_file() { about.len() } else { 0 };
+    Some(Entry { kind, size, modified, name: name.to_string() })
+}

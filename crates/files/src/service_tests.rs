@@ -1,0 +1,337 @@
+//! What the service gives, and what it refuses.
+
+use crate::access::AllowList;
+use crate::bench_tests::{Memory, bytes, go, luck, open, pair};
+use crate::client::{get, get_tree, list, make_folder, put, put_tree};
+use crate::error::{Error, Kind};
+use crate::message::{EntryKind, Frame, Held, Request};
+use crate::path::{CleanPath, part_name};
+use crate::service::Permits;
+use crate::stream::{Session, Stream};
+use crate::{Go, frames};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+fn path(text: &str) -> CleanPath {
+    CleanPath::read(text).unwrap()
+}
+fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
+    let e = result.unwrap_err();
+    assert_eq!(e.line.lines().count(), 1, "{e}");
+    e.kind
+}
+fn puts() -> Permits {
+    Permits { put: true, clients: None }
+}
+
+#[test]
+#[cfg(unix)]
+fn nothing_outside_the_root_is_read_or_written() {
+    use std::os::unix::fs::symlink;
+    let all = tempfile::tempdir().unwrap();
+    let root = all.path().join("root");
+    std::fs::create_dir_all(root.join("in")).unwrap();
+    std::fs::create_dir(all.path().join("out")).unwrap();
+    std::fs::write(all.path().join("out/secret"), "s").unwrap();
+    std::fs::write(root.join("in/file"), "ok").unwrap();
+    symlink("../out/secret", root.join("file-out")).unwrap();
+    symlink("../out", root.join("folder-out")).unwrap();
+    symlink(all.path().join("out"), root.join("absolute-out")).unwrap();
+    symlink("in", root.join("folder-in")).unwrap();
+    symlink("in/file", root.join("file-in")).unwrap();
+    symlink("loop", root.join("loop")).unwrap();
+    let memory = Memory::new(&root, puts());
+    let here = tempfile::tempdir().unwrap();
+    let dir = open(here.path());
+    for bad in ["file-out", "folder-out/secret", "absolute-out/secret", "loop"] {
+        let result = get(&memory, &path(bad), &dir, "x", &go());
+        assert!(result.is_err(), "{bad}: {result:?}");
+    }
+    std::fs::write(here.path().join("mine"), "mine").unwrap();
+    for bad in ["folder-out/new", "absolute-out/new", "folder-out/secret"] {
+        assert!(put(&memory, &dir, Path::new("mine"), &path(bad), &go()).is_err(), "{bad}");
+        assert!(make_folder(&memory, &path(&format!("{bad}/f"))).is_err(), "{bad}");
+    }
+    // A link is replaced, not followed, by a file of its name.
+    put(&memory, &dir, Path::new("mine"), &path("file-out"), &go()).unwrap();
+    assert_eq!(std::fs::read(root.join("file-out")).unwrap(), b"mine");
+    assert_eq!(std::fs::read(all.path().join("out/secret")).unwrap(), b"s");
+    assert_eq!(std::fs::read_dir(all.path().join("out")).unwrap().count(), 1);
+    for raw in ["../out/secret", "in/../../out/secret", "/etc/../..", "in/\0"] {
+        let e = raw_request(&memory, &Request::Get { path: raw.into(), held: None });
+        assert!(matches!(e.kind, Kind::BadPath | Kind::NotFound), "{raw}: {e}");
+    }
+    // What leads to below the root may be had.
+    get(&memory, &path("folder-in/file"), &dir, "a", &go()).unwrap();
+    get(&memory, &path("file-in"), &dir, "b", &go()).unwrap();
+    let listing = list(&memory, &CleanPath::root()).unwrap();
+    let kinds: Vec<_> = listing.entries.iter().map(|e| (e.name.as_str(), e.kind)).collect();
+    assert_eq!(
+        kinds,
+        [
+            ("file-in", EntryKind::File),
+            ("file-out", EntryKind::File),
+            ("folder-in", EntryKind::FolderLink),
+            ("in", EntryKind::Folder)
+        ]
+    );
+    assert_eq!(listing.hidden, 3);
+}
+
+/// A request as no client of ours would send it; the error that it earns.
+fn raw_request(memory: &Memory, request: &Request) -> Error {
+    let Stream { input, mut output } = memory.open().unwrap();
+    output.write_all(&request.bytes()).unwrap();
+    output.finish().unwrap();
+    frames::Frames::new(input).frame().unwrap_err()
+}
+
+#[test]
+#[cfg(unix)]
+fn pipes_and_devices_are_no_files_and_hold_nobody_up() {
+    let root = tempfile::tempdir().unwrap();
+    let fifo = root.path().join("fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let memory = Memory::new(root.path(), puts());
+    let here = tempfile::tempdir().unwrap();
+    let dir = open(here.path());
+    assert_eq!(kind(get(&memory, &path("fifo"), &dir, "x", &go())), Kind::WrongType);
+    std::fs::write(here.path().join("x"), "x").unwrap();
+    assert_eq!(kind(put(&memory, &dir, Path::new("x"), &path("fifo"), &go())), Kind::WrongType);
+    assert_eq!(list(&memory, &CleanPath::root()).unwrap().hidden, 1);
+}
+
+#[test]
+fn what_is_not_there_not_permitted_or_not_a_file_is_said_and_leaves_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join("d")).unwrap();
+    std::fs::write(root.path().join("f"), "f").unwrap();
+    let memory = Memory::new(root.path(), Permits::default());
+    let here = tempfile::tempdir().unwrap();
+    let dir = open(here.path());
+    assert_eq!(kind(get(&memory, &path("none"), &dir, "x", &go())), Kind::NotFound);
+    assert_eq!(kind(get(&memory, &path("d"), &dir, "x", &go())), Kind::WrongType);
+    assert_eq!(kind(get(&memory, &path("f/x"), &dir, "x", &go())), Kind::WrongType);
+    assert_eq!(kind(list(&memory, &path("none"))), Kind::NotFound);
+    assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+    std::fs::write(here.path().join("m"), "m").unwrap();
+    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("m"), &go())), Kind::ReadOnly);
+    assert_eq!(kind(make_folder(&memory, &path("new"))), Kind::ReadOnly);
+    assert_eq!(kind(put(&memory, &dir, Path::new("gone"), &path("m"), &go())), Kind::NotFound);
+    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
+    let memory = Memory::new(root.path(), puts());
+    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("d"), &go())), Kind::WrongType);
+    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("no/m"), &go())), Kind::NotFound);
+    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn only_clients_of_the_list_are_served_and_the_others_told_their_key() {
+    let root = tempfile::tempdir().unwrap();
+    let list_of = AllowList::read(&crate::key::text(&[1; 32])).unwrap();
+    let permits = || Permits { put: true, clients: Some(list_of.clone()) };
+    let mut memory = Memory::new(root.path(), permits());
+    list(&memory, &CleanPath::root()).unwrap();
+    memory.client = [2; 32];
+    let e = list(&memory, &CleanPath::root()).unwrap_err();
+    assert_eq!(e.kind, Kind::Refused);
+    assert!(e.line.contains(&crate::key::text(&[2; 32])), "{e}");
+    assert_eq!(kind(make_folder(&memory, &path("x"))), Kind::Refused);
+}
+
+#[test]
+fn a_finished_file_is_not_moved_again_and_a_changed_one_replaced_at_once() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let memory = Memory::new(root.path(), puts());
+    let dir = open(here.path());
+    for content in [bytes(1, 300_000), bytes(2, 300_000), bytes(1, 100), Vec::new()] {
+        std::fs::write(root.path().join("f"), &content).unwrap();
+        let first = get(&memory, &path("f"), &dir, "f", &go()).unwrap();
+        assert_eq!((first.moved, first.unchanged), (content.len() as u64, 0));
+        let again = get(&memory, &path("f"), &dir, "f", &go()).unwrap();
+        assert_eq!((again.moved, again.unchanged), (0, 1));
+        assert_eq!(std::fs::read(here.path().join("f")).unwrap(), content);
+        let first = put(&memory, &dir, Path::new("f"), &path("g"), &go()).unwrap();
+        assert_eq!(first.moved, content.len() as u64);
+        let again = put(&memory, &dir, Path::new("f"), &path("g"), &go()).unwrap();
+        assert_eq!(again.moved, 0);
+        assert_eq!(std::fs::read(root.path().join("g")).unwrap(), content);
+    }
+}
+
+#[test]
+fn whole_folders_come_and_go_with_all_that_is_in_them() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for d in ["a/b/c", "a/empty", "z"] {
+        std::fs::create_dir_all(here.path().join(d)).unwrap();
+    }
+    let names = ["a/1", "a/b/2", "a/b/c/3", "z/ä ö%", "top"];
+    for (i, name) in names.iter().enumerate() {
+        std::fs::write(here.path().join(name), bytes(i as u64, 50_000 * i)).unwrap();
+    }
+    std::fs::write(here.path().join("a").join(part_name("x")), "half").unwrap();
+    let memory = Memory::new(root.path(), puts());
+    let done = put_tree(&memory, &open(here.path()), &path("new/er"), &go()).unwrap();
+    assert_eq!((done.files, done.bytes, done.skipped), (5, 500_000, 0));
+    let back = tempfile::tempdir().unwrap();
+    let done = get_tree(&memory, &path("new/er"), || Ok(open(back.path())), &go()).unwrap();
+    assert_eq!((done.files, done.moved), (5, 500_000));
+    for name in names {
+        let (a, b) = (here.path().join(name), back.path().join(name));
+        assert_eq!(std::fs::read(a).unwrap(), std::fs::read(b).unwrap(), "{name}");
+    }
+    assert!(back.path().join("a/empty").is_dir());
+    assert_eq!(std::fs::read_dir(back.path().join("a")).unwrap().count(), 3);
+    let again = get_tree(&memory, &path("new/er"), || Ok(open(back.path())), &go()).unwrap();
+    assert_eq!((again.moved, again.unchanged), (0, 5));
+    assert_eq!(
+        kind(get_tree(&memory, &path("new/er/top"), || Ok(open(back.path())), &go())),
+        Kind::WrongType
+    );
+}
+
+#[test]
+fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let memory = Memory::new(root.path(), puts());
+    let content = bytes(7, 100_000);
+    std::fs::write(here.path().join("f"), &content).unwrap();
+    // The older one hangs in the middle: its client is gone, its connection does not know.
+    let Stream { input, mut output } = memory.open().unwrap();
+    let request = Request::Put { path: "f".into(), size: 100_000 };
+    output.write_all(&request.bytes()).unwrap();
+    let mut old = frames::Frames::new(input);
+    assert!(matches!(old.frame().unwrap(), Frame::Holding { held: Held { bytes: 0, .. }, .. }));
+    frames::send(output.as_mut(), &Frame::Start(0)).unwrap();
+    frames::send(output.as_mut(), &Frame::Data(&content[..50_000])).unwrap();
+    while std::fs::metadata(root.path().join(part_name("f"))).map_or(0, |m| m.len()) < 50_000 {
+        std::thread::yield_now();
+    }
+    let done = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &go()).unwrap();
+    assert_eq!((done.held, done.moved), (50_000, 50_000));
+    // What it still has to say changes nothing.
+    let _ = frames::send(output.as_mut(), &Frame::Data(&content[..9]));
+    assert_eq!(old.frame().unwrap_err().kind, Kind::Superseded);
+    assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
+}
+
+#[test]
+fn a_client_that_is_stopped_keeps_what_it_has() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(root.path().join("f"), bytes(1, 600_000)).unwrap();
+    let memory = Memory::new(root.path(), Permits::default());
+    let stops = Go::new(&STOP, None, |step| {
+        if matches!(step, crate::Step::Moved(_)) {
+            STOP.store(true, std::sync::atomic::Ordering::SeqCst);
+        }
+    });
+    let e = get(&memory, &path("f"), &open(here.path()), "f", &stops).unwrap_err();
+    assert_eq!(e.kind, Kind::Interrupted);
+    assert!(!here.path().join("f").exists() && here.path().join(part_name("f")).exists());
+    let done = get(&memory, &path("f"), &open(here.path()), "f", &go()).unwrap();
+    assert!(done.held > 0 && done.held + done.moved == 600_000);
+}
+
+#[test]
+fn whatever_a_client_sends_the_service_ends_and_stays_inside() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("f"), "f").unwrap();
+    let memory = Memory::new(root.path(), puts());
+    for seed in 0..300 {
+        let Stream { mut input, mut output } = memory.open().unwrap();
+        let mut noise = match luck(seed, 0, 4) {
+            0 => Vec::new(),
+            1 => Request::Put { path: "p".into(), size: luck(seed, 1, 100) }.bytes(),
+            2 => Request::Get { path: "f".into(), held: None }.bytes(),
+            _ => vec![b'N', b'F', 1],
+        };
+        noise.extend(bytes(seed, luck(seed, 2, 300) as usize));
+        // The service may have hung up by now.
+        let _ = output.write_all(&noise);
+        let _ = output.finish();
+        let mut answer = Vec::new();
+        let _ = input.by_ref().take(1 << 20).read_to_end(&mut answer);
+    }
+    memory.settle();
+    assert!(!root.path().join("p").exists());
+    assert_eq!(std::fs::read(root.path().join("f")).unwrap(), b"f");
+}
+
+/// A server that answers every request with these bytes.
+struct Liar(Vec<u8>);
+
+impl Session for Liar {
+    fn open(&self) -> Result<Stream, Error> {
+        let (ours, mut theirs) = pair(i64::MAX);
+        let lies = self.0.clone();
+        std::thread::spawn(move || {
+            let _ = theirs.output.write_all(&lies);
+            let _ = theirs.output.finish();
+            let _ = std::io::copy(&mut theirs.input, &mut std::io::sink());
+        });
+        Ok(ours)
+    }
+    fn protocol(&self) -> String {
+        "lies".into()
+    }
+}
+
+fn framed(list: &[Frame<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    list.iter().for_each(|f| frames::write(&mut out, f).unwrap());
+    out
+}
+
+#[test]
+fn a_server_that_lies_leaves_nothing_under_the_final_name() {
+    let begin = |size| Frame::Begin { start: 0, size };
+    let right = *blake3::hash(b"abc").as_bytes();
+    for (i, lies) in [
+        framed(&[begin(3), Frame::Data(b"abc"), Frame::End([0; 32])]),
+        framed(&[begin(3), Frame::Data(b"abcd"), Frame::End(right)]),
+        framed(&[begin(3), Frame::Data(b"ab"), Frame::End(right)]),
+        framed(&[begin(3), Frame::Data(b"abc")]),
+        framed(&[Frame::Begin { start: 2, size: 3 }, Frame::Data(b"c"), Frame::End(right)]),
+        framed(&[Frame::Data(b"abc"), Frame::End(right)]),
+        framed(&[Frame::Done]),
+        vec![2, 0xff, 0xff, 0xff],
+        Vec::new(),
+    ]
+    .into_iter()
+    .chain((0..200).map(|seed| bytes(seed, luck(seed, 0, 200) as usize)))
+    .enumerate()
+    {
+        let here = tempfile::tempdir().unwrap();
+        let result = get(&Liar(lies), &path("f"), &open(here.path()), "f", &go());
+        assert!(result.is_err(), "lie {i}");
+        assert!(!here.path().join("f").exists(), "lie {i}");
+    }
+}
+
+#[test]
+fn names_of_a_server_that_lead_elsewhere_are_left_out() {
+    let here = tempfile::tempdir().unwrap();
+    let entry = |name: &str| crate::message::Entry {
+        kind: EntryKind::File,
+        size: 3,
+        modified: 0,
+        name: name.into(),
+    };
+    let names = ["../x", "a/b", "..", "", ".f.narrows-part", "\0"];
+    let lies = framed(&[
+        Frame::Listed(names.iter().map(|n| entry(n)).collect()),
+        Frame::ListEnd { folder: true, hidden: 1 },
+    ]);
+    let done = get_tree(&Liar(lies), &CleanPath::root(), || Ok(open(here.path())), &go()).unwrap();
+    assert_eq!((done.files, done.skipped), (0, 7));
+    assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+}

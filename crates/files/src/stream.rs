@@ -1,0 +1,32 @@
+//! What a transport gives: streams of bytes, both ways.
+
+use crate::error::Error;
+use std::io::{self, Read, Write};
+
+/// A stream's sending half.
+pub trait Output: Write + Send {
+    /// Says that nothing follows; the peer reads everything written before, then the end.
+    ///
+    /// # Errors
+    /// The transport's.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// Both halves of a stream.
+pub struct Stream {
+    /// What the peer sends. Its end is authentic: a connection that was cut is an error.
+    pub input: Box<dyn Read + Send>,
+    /// What we send.
+    pub output: Box<dyn Output>,
+}
+
+/// An authenticated, encrypted connection with a server, or a way to make one per stream.
+pub trait Session: Send + Sync {
+    /// A new stream.
+    ///
+    /// # Errors
+    /// Unreachable, the wrong key, and what else goes wrong before a byte is sent.
+    fn open(&self) -> Result<Stream, Error>;
+    /// What it is, such as `tcp+cubic`.
+    fn protocol(&self) -> String;
+}

@@ -1,0 +1,114 @@
+//! The service over the kernel's TCP: one connection per stream, under the encryption of `rrtp`
+//! (Noise XX, the same keys and ciphers).
+
+mod noise;
+mod server;
+mod socket;
+
+pub use server::Server;
+
+use crate::error::{Error, Kind};
+use crate::key::Identity;
+use crate::stream::{Session, Stream};
+use narrows_wire::noise::PublicKey;
+use socket::Socket;
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How long an opening may take, each: connecting, and the handshake.
+pub const OPENING: Duration = Duration::from_secs(15);
+/// How long a peer may be silent within a transfer.
+pub const SILENCE: Duration = Duration::from_secs(120);
+
+/// Judges a server's key.
+pub type Accept = Box<dyn Fn(&PublicKey) -> Result<(), Error> + Send + Sync>;
+
+/// A client's side: makes a connection for each stream.
+pub struct TcpSession {
+    server: String,
+    addresses: Vec<SocketAddr>,
+    identity: Identity,
+    congestion: Option<String>,
+    accept: Accept,
+    stop: &'static AtomicBool,
+    // The address that answered is asked first the next time.
+    good: Mutex<Option<SocketAddr>>,
+}
+
+impl TcpSession {
+    /// To `host:port`. `congestion` names an algorithm of both kernels; `accept` judges the
+    /// server's key before ours is shown.
+    ///
+    /// # Errors
+    /// The name leads nowhere.
+    pub fn new(
+        host: &str,
+        port: u16,
+        identity: Identity,
+        congestion: Option<String>,
+        accept: Accept,
+        stop: &'static AtomicBool,
+    ) -> Result<TcpSession, Error> {
+        let server =
+            if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let addresses: Vec<SocketAddr> = (host, port)
+            .to_socket_addrs()
+            .map_err(|_| Error::new(Kind::Unreachable, format!("{host}: no such host is known")))?
+            .collect();
+        if let Some(name) = &congestion {
+            socket::check_congestion_name(name)?;
+        }
+        let good = Mutex::new(None);
+        Ok(TcpSession { server, addresses, identity, congestion, accept, stop, good })
+    }
+
+    fn connect(&self) -> Result<TcpStream, Error> {
+        let good = *self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = None;
+        for address in good.iter().chain(&self.addresses) {
+            match TcpStream::connect_timeout(address, OPENING) {
+                Ok(tcp) => {
+                    *self.good.lock().unwrap_or_else(PoisonError::into_inner) = Some(*address);
+                    return Ok(tcp);
+                }
+                Err(e) => last = Some(e),
+            }
+        }
+        let why = match last.as_ref().map(io::Error::kind) {
+            Some(io::ErrorKind::ConnectionRefused) => {
+                "nobody listens there; is narrows serve running, with this port?"
+            }
+            Some(io::ErrorKind::TimedOut) => "no answer; is the address right and the way open?",
+            Some(io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable) => {
+                "there is no way there from here"
+            }
+            None => "the name has no address",
+            _ => "the connection failed",
+        };
+        Err(Error::new(Kind::Unreachable, format!("{}: {why}", self.server)))
+    }
+}
+
+impl Session for TcpSession {
+    fn open(&self) -> Result<Stream, Error> {
+        let tcp = self.connect()?;
+        let socket = Socket::new(tcp, Some(self.stop)).map_err(Error::stream)?;
+        if let Some(name) = &self.congestion {
+            socket.set_congestion(name)?;
+        }
+        noise::client(socket, &self.identity, self.congestion.as_deref(), &self.accept)
+            // Who judges a key says whose.
+            .map_err(|e| if e.kind == Kind::WrongKey { e } else { e.at(&self.server) })
+    }
+
+    fn protocol(&self) -> String {
+        match &self.congestion {
+            Some(name) => format!("tcp+{name}"),
+            None => "tcp".into(),
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Noise XX over TCP.
+//!
+//! ```text
+//! client: | "NRWT" (4) | version (1) | suite (1) |            in the clear; the prologue
+//! server: | "NRWT" (4) | version (1) |                        in the clear; 0 instead of ours: refused
+//! then    | length (2) | Noise message | …                    both ways
+//! ```
+//!
+//! Message 3 carries the congestion control that the client asks for. The server's first transport
+//! message names the one that it uses. Every other transport message is the stream's bytes; an
+//! empty one is its end. After every 2^14 messages a direction changes its key by Noise's own Rekey
+//! (1 GiB: far below where the ciphers' limits begin).
+
+use crate::error::{Error, Kind};
+use crate::key::Identity;
+use crate::stream::{Output, Stream};
+use crate::tcp::OPENING;
+use crate::tcp::socket::Socket;
+use crate::wire::{Fields, put_text};
+use narrows_wire::Suite;
+use narrows_wire::noise::PublicKey;
+use snow::{Builder, HandshakeState, TransportState};
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+const MAGIC: [u8; 4] = *b"NRWT";
+const VERSION: u8 = 1;
+/// Bytes of a Noise message, and of what it carries.
+const MESSAGE: usize = 65535;
+const PLAIN: usize = MESSAGE - 16;
+const REKEY: u64 = if cfg!(test) { 8 } else { 1 << 14 };
+/// Bytes of a handshake message: two keys, two seals, a name.
+const HANDSHAKE_MOST: usize = 512;
+
+fn library(_: snow::Error) -> Error {
+    Error::new(Kind::Local, "the cryptographic library refused its own message")
+}
+fn forged(_: snow::Error) -> Error {
+    Error::new(Kind::Cut, "the peer's opening is not authentic")
+}
+
+fn builder<'k>(
+    suite: Suite,
+    identity: &'k Identity,
+    prologue: &'k [u8],
+) -> Result<Builder<'k>, Error> {
+    let params = suite.noise().parse().map_err(library)?;
+    Builder::new(params)
+        .local_private_key(identity.private())
+        .and_then(|b| b.prologue(prologue))
+        .map_err(library)
+}
+
+fn send(socket: &mut Socket, state: &mut HandshakeState, payload: &[u8]) -> Result<(), Error> {
+    let mut buffer = [0; HANDSHAKE_MOST];
+    let n = state.write_message(payload, &mut buffer).map_err(library)?;
+    let mut bytes = (n as u16).to_be_bytes().to_vec();
+    bytes.extend(buffer.iter().take(n));
+    socket.write_all(&bytes).map_err(Error::stream)
+}
+
+fn receive(socket: &mut Socket, state: &mut HandshakeState) -> Result<Vec<u8>, Error> {
+    let mut head = [0; 2];
+    socket.read_exact(&mut head).map_err(Error::stream)?;
+    let length = usize::from(u16::from_be_bytes(head));
+    if length > HANDSHAKE_MOST {
+        return Err(Error::protocol("an opening too long"));
+    }
+    let mut message = vec![0; length];
+    socket.read_exact(&mut message).map_err(Error::stream)?;
+    let mut payload = vec![0; length];
+    let n = state.read_message(&message, &mut payload).map_err(forged)?;
+    payload.truncate(n);
+    Ok(payload)
+}
+
+fn peer_key(state: &HandshakeState) -> Result<PublicKey, Error> {
+    let key = state.get_remote_static().and_then(|k| k.try_into().ok());
+    key.ok_or_else(|| Error::protocol("no key in the opening"))
+}
+
+/// Opens as the client.
+pub(super) fn client(
+    mut socket: Socket,
+    identity: &Identity,
+    congestion: Option<&str>,
+    accept: &dyn Fn(&PublicKey) -> Result<(), Error>,
+) -> Result<Stream, Error> {
+    socket.due(Some(Instant::now() + OPENING));
+    let suite = crate::key::suite();
+    let [a, b, c, d] = MAGIC;
+    let clear = [a, b, c, d, VERSION, suite.code()];
+    let mut state = builder(suite, identity, &clear)?.build_initiator().map_err(library)?;
+    socket.write_all(&clear).map_err(Error::stream)?;
+    send(&mut socket, &mut state, &[])?;
+    let mut answer = [0; 5];
+    socket.read_exact(&mut answer).map_err(|e| match e.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Error::new(
+            Kind::Unreachable,
+            "the server hung up at once: it is no narrows server, or has too many clients",
+        ),
+        _ => Error::stream(e),
+    })?;
+    let [a, b, c, d, version] = answer;
+    if [a, b, c, d] != MAGIC {
+        let line = "what answers there is no narrows server";
+        return Err(Error::new(Kind::Unreachable, line));
+    }
+    if version != VERSION {
+        let line = format!(
+            "the server speaks version {version} of narrows over TCP, this client {VERSION}: \
+             update the older one"
+        );
+        return Err(Error::new(Kind::Version, line));
+    }
+    receive(&mut socket, &mut state)?;
+    accept(&peer_key(&state)?)?;
+    send(&mut socket, &mut state, congestion.unwrap_or_default().as_bytes())?;
+    socket.due(None);
+    let wanted = Some(congestion.map(str::to_string));
+    Ok(halves(socket, state.into_transport_mode().map_err(library)?, wanted))
+}
+
+/// Opens as the server: the stream, and the client's key, which nobody has judged yet.
+pub(super) fn server(
+    mut socket: Socket,
+    identity: &Identity,
+) -> Result<(Stream, PublicKey), Error> {
+    socket.due(Some(Instant::now() + OPENING));
+    let mut clear = [0; 6];
+    socket.read_exact(&mut clear).map_err(Error::stream)?;
+    let [a, b, c, d, version, code] = clear;
+    if [a, b, c, d] != MAGIC {
+        return Err(Error::protocol("no client of narrows"));
+    }
+    socket.write_all(&MAGIC).map_err(Error::stream)?;
+    socket.write_all(&[VERSION]).map_err(Error::stream)?;
+    let suite = Suite::from_code(code).filter(|_| version == VERSION).ok_or_else(|| {
+        Error::new(Kind::Version, format!("a client with version {version}, suite {code}"))
+    })?;
+    let mut state = builder(suite, identity, &clear)?.build_responder().map_err(library)?;
+    receive(&mut socket, &mut state)?;
+    send(&mut socket, &mut state, &[])?;
+    let wanted = receive(&mut socket, &mut state)?;
+    let key = peer_key(&state)?;
+    socket.due(None);
+    let wanted = std::str::from_utf8(&wanted).unwrap_or_default();
+    if super::socket::check_congestion_name(wanted).is_ok() {
+        // What is in use is said below, whether it is this or not.
+        let _ = socket.set_congestion(wanted);
+    }
+    let mut hello = Vec::new();
+    put_text(&mut hello, &socket.congestion());
+    let mut stream = halves(socket, state.into_transport_mode().map_err(library)?, None);
+    stream.output.write_all(&hello).and_then(|()| stream.output.flush()).map_err(Error::stream)?;
+    Ok((stream, key))
+}
+
+type Shared = Arc<Mutex<TransportState>>;
+
+/// `wanted`: of a client, whose first message is the server's hello.
+fn halves(socket: Socket, state: TransportState, wanted: Option<Option<String>>) -> Stream {
+    let shared: Shared = Arc::new(Mutex::new(state));
+    let reader = Reader {
+        socket: socket.clone(),
+        shared: Arc::clone(&shared),
+        sealed: vec![0; MESSAGE],
+        plain: vec![0; MESSAGE],
+        at: 0,
+        end: 0,
+        count: 0,
+        over: false,
+        wanted,
+    };
+    let writer = Writer {
+        socket,
+        shared,
+        plain: Vec::with_capacity(PLAIN),
+        sealed: vec![0; MESSAGE + 2],
+        count: 0,
+        over: false,
+    };
+    Stream { input: Box::new(reader), output: Box::new(writer) }
+}
+
+struct Reader {
+    socket: Socket,
+    shared: Shared,
+    sealed: Vec<u8>,
+    plain: Vec<u8>,
+    at: usize,
+    end: usize,
+    count: u64,
+    over: bool,
+    wanted: Option<Option<String>>,
+}
+
+impl Reader {
+    fn message(&mut self) -> io::Result<()> {
+        let mut head = [0; 2];
+        self.socket.read_exact(&mut head)?;
+        let length = usize::from(u16::from_be_bytes(head));
+        let sealed = self.sealed.get_mut(..length).unwrap_or_default();
+        self.socket.read_exact(sealed)?;
+        let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        self.end = state
+            .read_message(sealed, &mut self.plain)
+            .map_err(|_| Error::new(Kind::Cut, "a message was changed on the way").into_io())?;
+        self.at = 0;
+        self.count += 1;
+        if self.count.is_multiple_of(REKEY) {
+            state.rekey_incoming();
+        }
+        Ok(())
+    }
+
+    fn hello(&mut self, wanted: Option<String>) -> Result<(), Error> {
+        self.message().map_err(Error::stream)?;
+        let mut fields = Fields::new(self.plain.get(..self.end).unwrap_or_default());
+        let used = fields.text()?.to_string();
+        self.at = self.end;
+        match wanted {
+            Some(wanted) if wanted != used => Err(Error::new(
+                Kind::Input,
+                format!(
+                    "the server's kernel does not offer '{wanted}', it uses '{}'; \
+                     ask for that, or for tcp alone",
+                    crate::error::shown(&used)
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Read for Reader {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if let Some(wanted) = self.wanted.take() {
+            self.hello(wanted).map_err(Error::into_io)?;
+        }
+        if self.at == self.end && !self.over && !to.is_empty() {
+            self.message()?;
+            self.over = self.end == 0;
+        }
+        let ready = self.plain.get(self.at..self.end).unwrap_or_default();
+        let n = ready.len().min(to.len());
+        if let (Some(to), Some(from)) = (to.get_mut(..n), ready.get(..n)) {
+            to.copy_from_slice(from);
+        }
+        self.at += n;
+        Ok(n)
+    }
+}
+
+struct Writer {
+    socket: Socket,
+    shared: Shared,
+    plain: Vec<u8>,
+    sealed: Vec<u8>,
+    count: u64,
+    over: bool,
+}
+
+impl Writer {
+    fn message(&mut self) -> io::Result<()> {
+        let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let (head, body) = self.sealed.split_at_mut(2);
+        let n = state.write_message(&self.plain, body).map_err(|e| library(e).into_io())?;
+        head.copy_from_slice(&(n as u16).to_be_bytes());
+        self.count += 1;
+        if self.count.is_multiple_of(REKEY) {
+            state.rekey_outgoing();
+        }
+        drop(state);
+        self.plain.clear();
+        self.socket.write_all(self.sealed.get(..n + 2).unwrap_or_default())
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.over {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let n = bytes.len().min(PLAIN - self.plain.len());
+        self.plain.extend(bytes.iter().take(n));
+        if self.plain.len() == PLAIN {
+            self.message()?;
+        }
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        if self.plain.is_empty() { Ok(()) } else { self.message() }
+    }
+}
+
+impl Output for Writer {
+    fn finish(&mut self) -> io::Result<()> {
+        if self.over {
+            return Ok(());
+        }
+        self.flush()?;
+        self.over = true;
+        self.message()?;
+        self.socket.shut()
+    }
+}

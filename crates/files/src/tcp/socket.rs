@@ -1,0 +1,135 @@
+//! A TCP socket that notices the user's stop and a dead peer.
+
+use crate::error::{Error, Kind, shown};
+use crate::tcp::SILENCE;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a waiting call looks around.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Both directions of one connection; clones are the same connection.
+#[derive(Clone)]
+pub(super) struct Socket {
+    tcp: Arc<TcpStream>,
+    stop: Option<&'static AtomicBool>,
+    // Until the opening is over: by then it must be done, whatever comes.
+    deadline: Option<Instant>,
+}
+
+impl Socket {
+    pub(super) fn new(tcp: TcpStream, stop: Option<&'static AtomicBool>) -> io::Result<Socket> {
+        tcp.set_nodelay(true)?;
+        tcp.set_read_timeout(Some(LOOK))?;
+        tcp.set_write_timeout(Some(LOOK))?;
+        Ok(Socket { tcp: Arc::new(tcp), stop, deadline: None })
+    }
+
+    pub(super) fn due(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
+    /// Ends our direction.
+    pub(super) fn shut(&self) -> io::Result<()> {
+        self.tcp.shutdown(Shutdown::Write)
+    }
+
+    /// Reads what still comes and throws it away, so that the kernel does not answer it with a
+    /// reset that would destroy our last words.
+    pub(super) fn linger(&mut self) {
+        if self.shut().is_err() {
+            return;
+        }
+        self.deadline = Some(Instant::now() + Duration::from_secs(10));
+        let mut nothing = vec![0; 64 * 1024];
+        while matches!(self.read(&mut nothing), Ok(n) if n > 0) {}
+    }
+
+    fn patient<T>(&self, mut attempt: impl FnMut(&TcpStream) -> io::Result<T>) -> io::Result<T> {
+        let begun = Instant::now();
+        loop {
+            match attempt(&self.tcp) {
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::WouldBlock
+                            | io::ErrorKind::TimedOut
+                            | io::ErrorKind::Interrupted
+                    ) => {}
+                other => return other,
+            }
+            if self.stop.is_some_and(|s| s.load(Ordering::SeqCst)) {
+                return Err(Error::interrupted().into_io());
+            }
+            let late = self.deadline.is_some_and(|d| Instant::now() >= d);
+            if late || begun.elapsed() >= SILENCE {
+                let line = if late {
+                    "no answer within 15 s".to_string()
+                } else {
+                    format!("the connection was silent for {} s", SILENCE.as_secs())
+                };
+                return Err(Error::new(Kind::Cut, line).into_io());
+            }
+        }
+    }
+
+    /// Chooses the kernel's congestion control.
+    #[cfg(target_os = "linux")]
+    pub(super) fn set_congestion(&self, name: &str) -> Result<(), Error> {
+        rustix::net::sockopt::set_tcp_congestion(&*self.tcp, name).map_err(|_| no_congestion(name))
+    }
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn set_congestion(&self, name: &str) -> Result<(), Error> {
+        Err(no_congestion(name))
+    }
+
+    /// What the kernel uses.
+    #[cfg(target_os = "linux")]
+    pub(super) fn congestion(&self) -> String {
+        rustix::net::sockopt::tcp_congestion(&*self.tcp).unwrap_or_default()
+    }
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn congestion(&self) -> String {
+        String::new()
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.patient(|mut tcp| tcp.read(to))
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.patient(|mut tcp| tcp.write(bytes))
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// As `tcp_allowed_congestion_control` has it; checked before it goes to a kernel.
+pub(super) fn check_congestion_name(name: &str) -> Result<(), Error> {
+    let fits = !name.is_empty()
+        && name.len() < 16
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if fits { Ok(()) } else { Err(no_congestion(name)) }
+}
+
+fn no_congestion(name: &str) -> Error {
+    let path = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+    let there = std::fs::read_to_string(path).unwrap_or_default();
+    let known: Vec<&str> = there.split_whitespace().collect();
+    let short: String = name.chars().take(40).collect();
+    let line = if known.is_empty() {
+        format!("tcp+{}: this system does not let its congestion control be chosen", shown(&short))
+    } else {
+        let e = narrows_base::SpecError::unknown("congestion control", &shown(&short), &known);
+        format!("tcp+{}: {e} (of this kernel)", shown(&short))
+    };
+    Error::new(Kind::Input, line)
+}

@@ -1,0 +1,142 @@
+//! The service over a real TCP connection.
+
+use crate::bench_tests::{NEVER, bytes, go, open};
+use crate::client::{get, list, put};
+use crate::error::Kind;
+use crate::key::Identity;
+use crate::service::{Permits, Service};
+use crate::tcp::{Accept, Server, TcpSession};
+use crate::{CleanPath, Error};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+
+fn serve(root: &Path) -> SocketAddr {
+    let permits = Permits { put: true, clients: None };
+    let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
+    let identity = Identity::new([3; 32]).unwrap();
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), identity, service).unwrap();
+    let address = server.address().unwrap();
+    std::thread::spawn(move || server.run());
+    address
+}
+fn anybody() -> Accept {
+    Box::new(|_| Ok(()))
+}
+fn session(to: SocketAddr, congestion: Option<&str>, accept: Accept) -> Result<TcpSession, Error> {
+    let identity = Identity::new([4; 32]).unwrap();
+    let host = to.ip().to_string();
+    TcpSession::new(&host, to.port(), identity, congestion.map(str::to_string), accept, &NEVER)
+}
+
+#[test]
+fn files_go_both_ways_across_many_changes_of_keys() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // Sixty messages; in tests keys change every eight.
+    let content = bytes(1, 4_000_000);
+    std::fs::write(root.path().join("f"), &content).unwrap();
+    let right: Accept = Box::new(|key| {
+        assert_eq!(key, Identity::new([3; 32]).unwrap().public());
+        Ok(())
+    });
+    let session = session(serve(root.path()), None, right).unwrap();
+    let path = CleanPath::read("f").unwrap();
+    get(&session, &path, &open(here.path()), "f", &go()).unwrap();
+    assert_eq!(std::fs::read(here.path().join("f")).unwrap(), content);
+    let path = CleanPath::read("g").unwrap();
+    put(&session, &open(here.path()), Path::new("f"), &path, &go()).unwrap();
+    assert_eq!(std::fs::read(root.path().join("g")).unwrap(), content);
+}
+
+#[test]
+fn a_server_with_another_key_learns_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let wrong: Accept = Box::new(|_| Err(Error::new(Kind::WrongKey, "another key")));
+    let session = session(serve(root.path()), None, wrong).unwrap();
+    let e = list(&session, &CleanPath::root()).unwrap_err();
+    assert_eq!(e.kind, Kind::WrongKey);
+}
+
+#[test]
+fn who_is_not_there_no_server_or_of_another_version_is_named() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = free.local_addr().unwrap();
+    drop(free);
+    let e = list(&session(gone, None, anybody()).unwrap(), &CleanPath::root()).unwrap_err();
+    assert!(e.kind == Kind::Unreachable && e.line.contains("nobody listens"), "{e}");
+    for (answer, kind, hint) in [
+        (&b"HTTP/1.1 400"[..], Kind::Unreachable, "no narrows server"),
+        (b"", Kind::Unreachable, "hung up"),
+        (b"NRWT\x07", Kind::Version, "version 7"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let thread = std::thread::spawn(move || {
+            let (mut tcp, _) = listener.accept().unwrap();
+            // All of it, or the kernel resets the connection.
+            let _ = tcp.read_exact(&mut [0; 6 + 2 + 32]);
+            tcp.write_all(answer).unwrap();
+        });
+        let e = list(&session(at, None, anybody()).unwrap(), &CleanPath::root()).unwrap_err();
+        assert!(e.kind == kind && e.line.contains(hint), "{e}");
+        thread.join().unwrap();
+    }
+    let root = tempfile::tempdir().unwrap();
+    let mut tcp = TcpStream::connect(serve(root.path())).unwrap();
+    tcp.write_all(b"NRWT\x07\x01").unwrap();
+    let mut answer = Vec::new();
+    tcp.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, b"NRWT\x01");
+}
+
+#[test]
+fn a_changed_or_missing_byte_is_noticed() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("f"), bytes(1, 100_000)).unwrap();
+    let server = serve(root.path());
+    // The n-th byte from the server is changed, or is the last one; behind the greeting.
+    for (at, change) in [(40, true), (150, true), (400, true), (50_000, true), (60_000, false)] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut up = TcpStream::connect(server).unwrap();
+            let (mut c, mut u) = (client.try_clone().unwrap(), up.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut c, &mut u));
+            let (mut seen, mut some) = (0, [0; 4096]);
+            while let Ok(n @ 1..) = up.read(&mut some) {
+                let here = (seen..seen + n).contains(&at).then(|| at - seen);
+                if let Some(i) = here.filter(|_| change) {
+                    some[i] ^= 1;
+                }
+                let end = here.filter(|_| !change).unwrap_or(n);
+                if client.write_all(&some[..end]).is_err() || end < n {
+                    break;
+                }
+                seen += n;
+            }
+            let _ = client.shutdown(std::net::Shutdown::Both);
+        });
+        let here = tempfile::tempdir().unwrap();
+        let session = session(proxy, None, anybody()).unwrap();
+        let path = CleanPath::read("f").unwrap();
+        let e = get(&session, &path, &open(here.path()), "f", &go()).unwrap_err();
+        assert_eq!(e.kind, Kind::Cut, "byte {at}: {e}");
+        assert!(!here.path().join("f").exists());
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_kernels_congestion_control_is_chosen_or_named_as_missing() {
+    let root = tempfile::tempdir().unwrap();
+    let server = serve(root.path());
+    // Every Linux has it.
+    let reno = session(server, Some("reno"), anybody()).unwrap();
+    list(&reno, &CleanPath::root()).unwrap();
+    let renno = session(server, Some("renno"), anybody()).unwrap();
+    let e = list(&renno, &CleanPath::root()).unwrap_err();
+    assert!(e.kind == Kind::Input && e.line.contains("renno"), "{e}");
+    assert!(session(server, Some("a b"), anybody()).is_err());
+}

@@ -1,0 +1,100 @@
+//! When the next packet may leave: pacer and window.
+
+use super::{Cargo, Carrier};
+use narrows_base::{Duration, Rate, Time};
+use narrows_control::Allowance;
+
+/// Whether a packet may leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Permission {
+    /// Now. Either [`Carrier::sent`] follows at the same moment, or
+    /// [`Carrier::nothing_to_send`].
+    Now,
+    /// The pacer says: not before this time.
+    Paced(Time),
+    /// The window is full: not before something is heard.
+    WindowFull,
+}
+
+impl<C: Cargo> Carrier<C> {
+    /// Never faster than this, whatever the controller says.
+    pub fn limit_rate(&mut self, most: Option<Rate>) {
+        self.limit = most;
+    }
+    /// What the controller allows, in real bytes; its own limit on the rate is not in it.
+    pub fn allowance(&self) -> Allowance {
+        let a = self.controller.allowance();
+        let real = |r: Rate| Rate::from_bps_f64(r.as_bps() as f64 / self.scale);
+        Allowance { rate: a.rate.map(real), ..a }
+    }
+    /// A window's rate: twice as many packets in a round trip while it doubles, a quarter more
+    /// otherwise, so that it is not the pacer that limits.
+    #[cold]
+    fn window_rate(&self, window: f64) -> Option<Rate> {
+        let (_, bits) = self.paced?;
+        let srtt = self.rtt.srtt().as_secs_f64();
+        let doubles = self.controller.ssthresh().is_some_and(|s| window < s);
+        let gain = if doubles { 2.0 } else { 1.25 };
+        let bps = gain * window * self.full_bits.max(bits) / srtt;
+        (self.pace_windows && srtt > 0.0 && bps < 1e15).then(|| Rate::from_bps_f64(bps))
+    }
+    /// The controller's rate and window, with a rate for a window without one.
+    #[inline]
+    fn paced_allowance(&self) -> Allowance {
+        let a = self.controller.allowance();
+        if a.rate.is_some() || !self.pace_windows {
+            return a;
+        }
+        Allowance { rate: self.window_rate(a.window), ..a }
+    }
+    /// The rate at which packets leave, if any is set.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        let real = |r: Rate| Rate::from_bps_f64(r.as_bps() as f64 / self.scale);
+        match (self.paced_allowance().rate.map(real), self.limit) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Whether the next packet may leave now.
+    #[inline]
+    pub fn permission(&mut self, now: Time) -> Permission {
+        let allowance = self.paced_allowance();
+        let mut due = now;
+        if let Some((last, bits)) = self.paced {
+            // At the rate of now, not of when the last packet left: a raised rate counts at once.
+            if let Some(rate) = allowance.rate {
+                due = last + Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
+            }
+            if let Some(limit) = self.limit {
+                let bits = bits / self.scale;
+                let limited = last + Duration::from_secs_f64(bits / limit.as_bps().max(1) as f64);
+                if allowance.rate.is_none() || limited > due {
+                    due = limited;
+                    if due > now {
+                        // The path would carry more: no sample of it.
+                        self.delivery.nothing_to_send(self.in_flight);
+                    }
+                }
+            }
+            if due > now && !self.force {
+                return Permission::Paced(due);
+            }
+        }
+        // A float's cast saturates: an infinite window is u64::MAX.
+        if self.in_flight >= allowance.window as u64 && !self.force {
+            self.window_limited = true;
+            return Permission::WindowFull;
+        }
+        self.due = due;
+        Permission::Now
+    }
+
+    /// Permission was given and there is nothing to send.
+    #[inline]
+    pub fn nothing_to_send(&mut self) {
+        self.delivery.nothing_to_send(self.in_flight);
+        self.force = false;
+        self.window_limited = false;
+    }
+}

@@ -1,0 +1,325 @@
+//! What came and what is missing, and when to say so: the reports of this end.
+//!
+//! Two packets are answered by one report at the beginning and after a hole, up to 32 (S3's CACK)
+//! as the stream goes on in order; none waits longer than the agreed delay, nor than a quarter of a
+//! round trip, so that windows are not kept waiting. A hole is reported at once (NACK, SACK), and so
+//! are the packets just above it. Packets that ask for no report get none of their own.
+
+use crate::ranges::Ranges;
+use crate::verdict::{Rule, Seen};
+use narrows_base::{Duration, Time};
+use narrows_control::{Advice, Arrival, ReceiverHalf};
+use narrows_wire::frame::Frame;
+use narrows_wire::report::{self, RUNS_MOST};
+use narrows_wire::{FrameWriter, Reason, Report, Run, prelude};
+
+/// How long a packet waits for its report at most (RFC 9000 section 18.2).
+pub(super) const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+/// No timer is set for less.
+const LEAST_DELAY: Duration = Duration::from_millis(1);
+/// Ranges kept at most, whatever a peer or a path does.
+const MOST_RANGES: usize = 256;
+/// The first packets are answered one by one: the window is small then.
+const FIRST: u64 = 10;
+/// Packets above a hole that are answered one by one: the sender counts three above a loss.
+const ABOVE_HOLE: u64 = 3;
+/// In order so long, reports become rarer: one more packet for each for every so many.
+const STEADY: u32 = 100;
+const STEP: u32 = 8;
+/// So long after the last packet that asked for a report, the receiver half may still report.
+const ATTENTION: Duration = Duration::from_secs(2);
+/// S3's CACK.
+const MOST_FOR_ONE: u32 = 32;
+
+/// A data packet that came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Came {
+    pub number: u64,
+    /// The prelude's stamp, and its lowest number of unknown fate.
+    pub stamp: u32,
+    pub unresolved: u64,
+    /// As links count it.
+    pub bytes: u32,
+    pub marked: bool,
+    /// Whether it asks for a report.
+    pub asks: bool,
+}
+
+/// The receiver's books.
+pub(super) struct Arrivals {
+    /// The receiver half of the peer's controller, as far as it is concerned: packets that are paced
+    /// and counted, which are those that ask for a report. It has its own numbers for them.
+    half: Option<Box<dyn ReceiverHalf>>,
+    /// Numbers that do not count for it: of the others, and gaps that the others revealed.
+    skipped: u64,
+    /// What the peer's sender half said last.
+    advice: Advice,
+    /// Who tells radio losses from congestion.
+    rule: Option<Box<dyn Rule>>,
+    seen: Ranges,
+    /// Of the missing, those that the radio link lost, by verdict.
+    radio: Ranges,
+    /// Nothing is said of what is below.
+    floor: u64,
+    /// One above the highest number that came.
+    next: u64,
+    /// The stamp that the next report echoes, and when it came.
+    echo: (u32, Time),
+    /// The last packet's stamp in full, and the newest: microseconds of the peer's clock.
+    sent_us: u64,
+    newest_us: u64,
+    marks: u64,
+    /// Packets since the last report that ask for one.
+    unanswered: u32,
+    /// ... and for how many of them one is written now.
+    every: u32,
+    in_order: u32,
+    /// When they must be answered; at once, where it lies in the past.
+    due: Time,
+    last: Time,
+    hole: Option<u64>,
+    /// The receiver half wants its advice told.
+    advised: bool,
+}
+
+impl Arrivals {
+    pub fn new(half: Option<Box<dyn ReceiverHalf>>, rule: Option<Box<dyn Rule>>) -> Arrivals {
+        Arrivals {
+            half,
+            rule,
+            skipped: 0,
+            advice: Advice::NONE,
+            seen: Ranges::default(),
+            radio: Ranges::default(),
+            floor: 0,
+            next: 0,
+            echo: (0, Time::ZERO),
+            sent_us: 0,
+            newest_us: 0,
+            marks: 0,
+            unanswered: 0,
+            every: 2,
+            in_order: 0,
+            due: Time::NEVER,
+            last: Time::ZERO,
+            hole: None,
+            advised: false,
+        }
+    }
+    /// The peer's sender half says this, until it says otherwise.
+    pub fn on_advice(&mut self, bytes: &[u8]) {
+        self.advice = advice_of(bytes);
+    }
+
+    /// A packet was opened; each number comes once.
+    #[inline]
+    pub fn on_packet(&mut self, now: Time, came: &Came, srtt: Duration) {
+        let (number, expected) = (came.number, self.next);
+        self.seen.insert(number, number + 1, |_, _| ());
+        self.next = self.next.max(number + 1);
+        if came.unresolved > self.floor {
+            self.forget_below(came.unresolved.min(self.next));
+        }
+        while self.seen.len() > MOST_RANGES {
+            let Some((_, to)) = self.seen.iter().next() else { break };
+            self.forget_below(to);
+        }
+        self.extend_stamp(came.stamp);
+        if self.judge(now, came, number.saturating_sub(expected)) {
+            self.radio.insert(expected, number, |_, _| ());
+            while self.radio.len() > MOST_RANGES {
+                let Some((_, to)) = self.radio.iter().next() else { break };
+                self.radio.trim_below(to);
+            }
+        }
+        self.marks += u64::from(came.marked);
+        // The first packet that a report answers is echoed (as RFC 7323 section 4.3): those that
+        // left just behind it waited for it, which is no queue.
+        if self.unanswered == 0 {
+            self.echo = (came.stamp, now);
+        }
+        self.tell_half(now, came, expected);
+        if number > expected {
+            self.hole = Some(number);
+            (self.in_order, self.every) = (0, 2);
+        }
+        if came.asks {
+            self.answer(now, came, expected, srtt);
+        }
+    }
+
+    /// The stamp in full: microseconds of the peer's clock, which passes zero every 18 minutes.
+    #[inline]
+    fn extend_stamp(&mut self, stamp: u32) {
+        let about = if self.sent_us == 0 { u64::from(stamp) } else { self.newest_us };
+        self.sent_us = prelude::nearest(stamp, about).max(1);
+        self.newest_us = self.newest_us.max(self.sent_us);
+    }
+
+    /// Whether the `missing` numbers just below this packet were lost by the radio link.
+    #[inline]
+    fn judge(&mut self, now: Time, came: &Came, missing: u64) -> bool {
+        let Some(rule) = &mut self.rule else { return false };
+        // Reports leave when they must, not when the pacer says: their spacing means nothing.
+        if !came.asks && missing == 0 {
+            return false;
+        }
+        let sent = Time::from_nanos(self.sent_us.saturating_mul(1000));
+        rule.on_arrival(&Seen { now, sent, missing }) && missing > 0
+    }
+
+    fn tell_half(&mut self, now: Time, came: &Came, expected: u64) {
+        let Some(half) = &mut self.half else { return };
+        if !came.asks {
+            self.skipped += (came.number + 1).saturating_sub(expected);
+            return;
+        }
+        self.advised |= half.on_arrival(&Arrival {
+            now,
+            seq: came.number.saturating_sub(self.skipped),
+            sent: Time::from_nanos(self.sent_us.saturating_mul(1000)),
+            bytes: came.bytes,
+            marked: came.marked,
+            duplicate: false,
+            advice: self.advice,
+        });
+    }
+
+    /// Decides when a packet that asks for a report gets it (RFC 9000 section 13.2).
+    #[inline]
+    fn answer(&mut self, now: Time, came: &Came, expected: u64, srtt: Duration) {
+        let number = came.number;
+        self.unanswered += 1;
+        let gap = now.since(std::mem::replace(&mut self.last, now));
+        let disorder = number != expected || self.hole.is_some_and(|h| number <= h + ABOVE_HOLE);
+        if disorder {
+            (self.in_order, self.every) = (0, 2);
+        } else {
+            self.in_order = self.in_order.saturating_add(1);
+            if self.in_order > STEADY && self.in_order.is_multiple_of(STEP) {
+                self.every = (self.every + 1).min(MOST_FOR_ONE);
+            }
+        }
+        let patience = match srtt {
+            Duration::ZERO => MAX_ACK_DELAY,
+            known => known.mul_f64(0.25).max(LEAST_DELAY).min(MAX_ACK_DELAY),
+        };
+        // Packets so far apart that a second one will not come in time do not wait for it.
+        let at_once = disorder
+            || came.marked
+            || gap >= patience
+            || self.unanswered >= self.every
+            || number < FIRST;
+        let due = if at_once { now } else { now + patience };
+        self.due = self.due.min(due);
+    }
+
+    fn forget_below(&mut self, n: u64) {
+        self.floor = self.floor.max(n);
+        self.seen.trim_below(self.floor);
+        self.radio.trim_below(self.floor);
+    }
+
+    /// Whether a report must leave, alone if need be.
+    #[inline]
+    pub fn must_report(&self, now: Time) -> bool {
+        self.next > 0 && (self.advised || self.due <= now)
+    }
+    /// Whether a packet that leaves anyhow takes a report along.
+    #[inline]
+    pub fn would_report(&self, now: Time) -> bool {
+        self.must_report(now) || self.unanswered > 0 && 2 * self.unanswered >= self.every
+    }
+
+    /// Writes a report, if there is room for it.
+    pub fn write(&mut self, now: Time, writer: &mut FrameWriter<'_>) -> bool {
+        let Some(highest) = self.next.checked_sub(1) else { return false };
+        let mut bytes = [0; 16 * RUNS_MOST + 4];
+        let runs = report::runs(&mut bytes, self.runs());
+        let holes = {
+            let (mut list, mut missing) = (runs.iter(), 0u64);
+            while let Some(run) = list.next().filter(|_| missing < 2) {
+                missing = missing.saturating_add(run.missing);
+            }
+            missing
+        };
+        let reason = match holes {
+            0 if self.unanswered >= self.every && !self.advised => Reason::Cumulative,
+            0 => Reason::Regular,
+            1 => Reason::Missing,
+            _ => Reason::Selective,
+        };
+        let half = self.half.as_mut().filter(|_| self.advised);
+        let advice = half.map_or(Advice::NONE, |h| h.advice(now));
+        let mut words = [0; 16];
+        let frame = Frame::Report(Report {
+            reason,
+            highest,
+            echo: self.echo.0,
+            delay: now.since(self.echo.1).as_nanos() / 1000,
+            marks: (self.marks > 0).then_some(self.marks),
+            advice: advice_bytes(&advice, &mut words),
+            runs,
+        });
+        if writer.frame(&frame).is_err() {
+            return false;
+        }
+        (self.unanswered, self.due, self.advised) = (0, Time::NEVER, false);
+        true
+    }
+
+    /// What came and what is missing, from the top.
+    fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        let mut ranges = self.seen.iter().rev().peekable();
+        std::iter::from_fn(move || {
+            let (from, to) = ranges.next()?;
+            let below = ranges.peek().map_or(self.floor.min(from), |r| r.1);
+            let radio = below < from && self.radio.find(below).is_some();
+            Some(Run { arrived: to - from, missing: from - below, radio })
+        })
+    }
+
+    /// When [`on_due`](Arrivals::on_due) is wanted.
+    #[inline]
+    pub fn next_due(&self) -> Time {
+        self.due.min(self.tick_due())
+    }
+    /// The receiver half's tick; none while nothing has come for long, or an idle connection would
+    /// never be silent.
+    fn tick_due(&self) -> Time {
+        let tick = self.half.as_ref().map_or(Time::NEVER, |h| h.next_tick());
+        if tick <= self.last + ATTENTION { tick } else { Time::NEVER }
+    }
+    pub fn on_due(&mut self, now: Time) {
+        if now >= self.tick_due()
+            && let Some(half) = &mut self.half
+        {
+            self.advised |= half.on_tick(now);
+        }
+    }
+}
+
+/// Advice in wire form: words, the highest byte first.
+pub(super) fn advice_bytes<'b>(advice: &Advice, bytes: &'b mut [u8; 16]) -> &'b [u8] {
+    for (chunk, word) in bytes.chunks_exact_mut(4).zip(advice.words()) {
+        chunk.copy_from_slice(&word.to_be_bytes());
+    }
+    bytes.get(..4 * advice.words().len()).unwrap_or_default()
+}
+
+/// Advice from its wire form; bytes that make no whole word are ignored.
+pub(super) fn advice_of(bytes: &[u8]) -> Advice {
+    let mut words = [0; 4];
+    let mut used = 0;
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+        *word = chunk.iter().fold(0, |w, b| w << 8 | u32::from(*b));
+        used += 1;
+    }
+    Advice::from_words(words.get(..used).unwrap_or_default())
+}
+
+impl std::fmt::Debug for Arrivals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Arrivals(next {}, {} ranges)", self.next, self.seen.len())
+    }
+}

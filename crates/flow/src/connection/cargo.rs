@@ -1,0 +1,122 @@
+//! What a connection's packets carry, as the carrier sees it.
+
+use super::messages::Outbox;
+use crate::carrier::Cargo;
+use crate::streams::{Piece, Streams};
+
+/// What one packet carries of what must be known to have arrived. Nearly always one piece of a
+/// stream: nothing is allocated then.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    first: Option<Piece>,
+    more: Vec<Piece>,
+    /// UDP payload.
+    pub size: u16,
+    /// It asks whether so large a packet passes, and nothing else.
+    pub is_probe: bool,
+}
+
+impl Load {
+    /// A packet of so many bytes of which nothing must be known to have arrived.
+    pub fn bare(size: u16, is_probe: bool) -> Load {
+        Load { size, is_probe, ..Load::default() }
+    }
+    pub fn push(&mut self, piece: Piece) {
+        if self.first.is_none() {
+            self.first = Some(piece);
+        } else {
+            self.more.push(piece);
+        }
+    }
+    fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.first.iter().chain(&self.more)
+    }
+    /// Bytes of streams.
+    pub fn bytes(&self) -> u64 {
+        let length = |p: &Piece| match p {
+            Piece::Stream { length, .. } => u64::from(*length),
+            _ => 0,
+        };
+        self.pieces().map(length).sum()
+    }
+}
+
+/// Streams, messages, and the wish for a sign of life.
+#[derive(Debug)]
+pub(super) struct Multiplex {
+    pub streams: Streams,
+    pub messages: Outbox,
+    /// A PING must leave.
+    pub ping: bool,
+    /// What became of the last MTU probe.
+    pub probed: Option<(u16, bool)>,
+    /// Packets larger than this are *large*.
+    pub small: u16,
+    /// Large packets lost since one arrived.
+    pub large_lost: u32,
+    /// Bytes of streams that were lost and did not leave again: what leaves next repeats them.
+    owed: u64,
+}
+
+impl Multiplex {
+    pub fn new(streams: Streams, messages: Outbox, small: u16) -> Multiplex {
+        Multiplex { streams, messages, ping: true, probed: None, small, large_lost: 0, owed: 0 }
+    }
+    /// Whether this load repeats what was lost: as far as counts can tell, since lost bytes that
+    /// arrived late are not sent again.
+    pub fn repays(&mut self, load: &Load) -> bool {
+        if self.owed == 0 {
+            return false;
+        }
+        self.owed = self.owed.saturating_sub(load.bytes());
+        true
+    }
+}
+
+impl Cargo for Multiplex {
+    type Load = Load;
+
+    #[inline]
+    fn is_empty(&mut self) -> bool {
+        !self.ping && self.messages.is_empty() && !self.streams.has_something()
+    }
+    #[inline]
+    fn all_arrived(&self, in_flight: u64) -> bool {
+        in_flight == 0
+    }
+    #[inline]
+    fn arrived(&mut self, load: &Load) {
+        if load.is_probe {
+            self.probed = Some((load.size, true));
+            return;
+        }
+        if load.size > self.small {
+            self.large_lost = 0;
+        }
+        for piece in load.pieces() {
+            self.streams.arrived(piece);
+        }
+        if self.owed > 0 && self.streams.all_arrived() {
+            self.owed = 0;
+        }
+    }
+    fn lost(&mut self, load: &Load) -> bool {
+        if load.is_probe {
+            self.probed = Some((load.size, false));
+            return false;
+        }
+        if load.size > self.small {
+            self.large_lost = self.large_lost.saturating_add(1);
+        }
+        let mut again = false;
+        for piece in load.pieces() {
+            if self.streams.lost(piece) {
+                again = true;
+                if let Piece::Stream { length, .. } = piece {
+                    self.owed += u64::from(*length);
+                }
+            }
+        }
+        again
+    }
+}

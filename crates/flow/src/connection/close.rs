@@ -1,0 +1,168 @@
+//! The end of a connection.
+
+use super::{Closed, Connection, Event};
+use narrows_base::{Duration, Time};
+use narrows_wire::frame::REASON_MOST;
+use narrows_wire::reset::is_token;
+use narrows_wire::{Frame, OpenError};
+
+/// A closed connection answers what still comes for so many probe timeouts (RFC 9000 section 10.2).
+const DRAIN: u64 = 3;
+
+/// How far a connection is.
+#[derive(Debug)]
+pub(super) enum Phase {
+    Open,
+    /// CLOSE is said, again when the peer goes on sending.
+    Closing {
+        code: u64,
+        reason: Box<str>,
+        say: bool,
+        next: Time,
+        pause: Duration,
+        until: Time,
+    },
+    /// Nothing is sent any more.
+    Draining {
+        until: Time,
+    },
+    Over,
+}
+
+impl Connection {
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Open)
+    }
+
+    /// Says CLOSE, and why it ended to the application.
+    pub(super) fn begin_closing(&mut self, now: Time, code: u64, reason: &str, closed: Closed) {
+        if !self.is_open() {
+            return;
+        }
+        let pause = self.carrier.probe_timeout();
+        let until = now + pause.saturating_mul(DRAIN);
+        let reason = bounded(reason).into();
+        self.phase = Phase::Closing { code, reason, say: true, next: now, pause, until };
+        self.closed = Some(closed);
+    }
+
+    /// The peer broke the protocol.
+    pub(super) fn fault(&mut self, now: Time, code: u64, why: &'static str) {
+        self.begin_closing(now, code, why, Closed::Fault { code, why });
+    }
+
+    /// The peer said CLOSE.
+    pub(super) fn on_close(&mut self, now: Time, code: u64, reason: &[u8]) {
+        if self.is_open() {
+            let reason = cleaned(reason);
+            self.closed = Some(Closed::ByPeer { code, reason });
+        }
+        let until = match self.phase {
+            Phase::Closing { until, .. } => until,
+            Phase::Draining { .. } | Phase::Over => return,
+            Phase::Open => now + self.carrier.probe_timeout().saturating_mul(DRAIN),
+        };
+        self.phase = Phase::Draining { until };
+    }
+
+    /// Ends at once, without a word.
+    pub(super) fn vanish(&mut self, closed: Closed) {
+        if self.is_open() {
+            self.closed = Some(closed);
+        }
+        self.phase = Phase::Over;
+    }
+
+    /// A RESET came from the peer's address: believed if the token is what the peer told.
+    pub fn on_reset(&mut self, token: &[u8; 16]) {
+        if self.is_open() && self.reset_token.is_some_and(|told| is_token(&told, token)) {
+            self.vanish(Closed::Reset);
+        }
+    }
+
+    pub(super) fn on_refused(&mut self, now: Time, why: &OpenError) {
+        self.refused += 1;
+        if matches!(why, OpenError::TooManyForged) {
+            self.fault(now, 6, "more forged packets than the cipher withstands");
+        }
+    }
+
+    /// Something authentic came after the end: CLOSE once more, ever more seldom.
+    pub(super) fn on_late_packet(&mut self) {
+        if let Phase::Closing { say, .. } = &mut self.phase {
+            *say = true;
+        }
+    }
+
+    /// CLOSE, if it is time to say it.
+    pub(super) fn transmit_close(&mut self, now: Time, buffer: &mut [u8]) -> Option<usize> {
+        let Phase::Closing { code, reason, say, next, pause, .. } = &mut self.phase else {
+            return None;
+        };
+        if !*say || now < *next {
+            return None;
+        }
+        (*say, *next) = (false, now + *pause);
+        *pause = pause.saturating_mul(2);
+        let (code, reason) = (*code, reason.clone());
+        self.seal_aside(now, buffer, &Frame::Close { code, reason: reason.as_bytes() })
+    }
+
+    pub(super) fn next_close_due(&self) -> Time {
+        match &self.phase {
+            Phase::Closing { say: true, next, until, .. } => *next.min(until),
+            Phase::Closing { until, .. } | Phase::Draining { until } => *until,
+            Phase::Open | Phase::Over => Time::NEVER,
+        }
+    }
+    pub(super) fn on_close_due(&mut self, now: Time) {
+        if let Phase::Closing { until, .. } | Phase::Draining { until } = self.phase
+            && now >= until
+        {
+            self.phase = Phase::Over;
+        }
+    }
+
+    /// What happened since it was asked last.
+    pub fn event(&mut self) -> Option<Event> {
+        if self.ended {
+            return None;
+        }
+        if let Some(to) = self.moved.take() {
+            return Some(Event::Moved(to));
+        }
+        if std::mem::take(&mut self.inbox.news) {
+            return Some(Event::Message);
+        }
+        if let Some(event) = self.carrier.cargo_mut().streams.event() {
+            return Some(Event::Stream(event));
+        }
+        let closed = self.closed.take()?;
+        self.ended = true;
+        Some(Event::Closed(closed))
+    }
+
+    /// Whether everything is over, the last CLOSE included, and the connection can be forgotten.
+    pub fn is_drained(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+}
+
+/// As much of a reason as CLOSE holds.
+fn bounded(reason: &str) -> &str {
+    let mut most = reason.len().min(REASON_MOST);
+    while !reason.is_char_boundary(most) {
+        most -= 1;
+    }
+    reason.get(..most).unwrap_or_default()
+}
+
+/// A peer's reason, fit to be shown: control characters, and characters that change a line's
+/// direction, are no text.
+fn cleaned(reason: &[u8]) -> String {
+    let is_odd = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    String::from_utf8_lossy(reason).chars().map(|c| if is_odd(c) { ' ' } else { c }).collect()
+}

@@ -1,0 +1,143 @@
+//! What an application asks of a connection.
+
+use super::{Closed, Connection, Stats};
+use crate::Counters;
+use crate::streams::{Read, StreamError};
+use narrows_base::{Duration, Rate, Time};
+use narrows_control::Profile;
+use std::net::SocketAddr;
+
+/// Packets after which a share of losses says something.
+const ENOUGH: u64 = 200;
+
+impl Connection {
+    /// Opens a stream.
+    pub fn open(&mut self, one_way: bool) -> Option<u64> {
+        if self.is_open() { self.carrier.cargo_mut().streams.open(one_way) } else { None }
+    }
+    /// The next stream that the peer opened.
+    pub fn accept(&mut self) -> Option<u64> {
+        self.carrier.cargo_mut().streams.accept()
+    }
+    /// See [`Streams::write`](crate::streams::Streams::write).
+    ///
+    /// # Errors
+    /// As there; all streams are unknown when the connection is closed.
+    pub fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, StreamError> {
+        self.sending()?.write(id, data)
+    }
+    /// See [`Streams::finish`](crate::streams::Streams::finish).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish(&mut self, id: u64) -> Result<(), StreamError> {
+        self.sending()?.finish(id)
+    }
+    /// See [`Streams::reset`](crate::streams::Streams::reset).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reset(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
+        self.sending()?.reset(id, code)
+    }
+    /// See [`Streams::stop`](crate::streams::Streams::stop).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stop(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
+        self.carrier.cargo_mut().streams.stop(id, code)
+    }
+    /// See [`Streams::read`](crate::streams::Streams::read). What came before the connection ended
+    /// can be read after it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read(&mut self, id: u64, into: &mut [u8]) -> Result<Read, StreamError> {
+        self.carrier.cargo_mut().streams.read(id, into)
+    }
+    fn sending(&mut self) -> Result<&mut crate::streams::Streams, StreamError> {
+        if self.is_open() {
+            Ok(&mut self.carrier.cargo_mut().streams)
+        } else {
+            Err(StreamError::Unknown)
+        }
+    }
+
+    /// Hands over a message; dropped unsent after `expiry` (zero never). False if it is longer
+    /// than the peer takes or than a packet, or if too many wait.
+    pub fn send_message(&mut self, now: Time, message: &[u8], expiry: Duration) -> bool {
+        self.is_open()
+            && message.len() as u64 <= self.peers_message
+            && message.len() <= self.longest_message()
+            && self.carrier.cargo_mut().messages.push(now, message, expiry)
+    }
+    /// Whether the newest message leaves first, when several wait.
+    pub fn newest_first(&mut self, on: bool) {
+        self.carrier.cargo_mut().messages.newest_first = on;
+    }
+    /// The next message that came.
+    pub fn receive_message(&mut self) -> Option<Vec<u8>> {
+        self.inbox.pop()
+    }
+
+    /// Closes; what was not delivered is dropped. A code from 256 on is the application's.
+    pub fn close(&mut self, now: Time, code: u64, reason: &str) {
+        let code = code.min(narrows_wire::bytes::VARINT_MAX);
+        self.begin_closing(now, code, reason, Closed::Locally);
+    }
+    /// The path is another one, or better known.
+    pub fn reconfigure(&mut self, now: Time, profile: &Profile) {
+        if let Some(rate) = profile.rate {
+            self.mtu.on_rate(rate);
+            self.set_scale();
+        }
+        self.carrier.on_profile(now, profile);
+    }
+    /// Never faster than this.
+    pub fn limit_rate(&mut self, most: Option<Rate>) {
+        self.carrier.limit_rate(most);
+    }
+
+    /// What it learned of the path, as a profile for the next connection to the same place: the
+    /// highest delivery rate of the last ten round trips, the smallest round-trip time, and the
+    /// share of packets that the peer took for lost by the radio link.
+    pub fn learned(&self) -> Profile {
+        let min = self.carrier.rtt().min();
+        let sent = self.carrier.counters().sent;
+        let lost = self.carrier.radio_losses();
+        Profile {
+            rate: self.learned.rate(),
+            rtt: (min < Duration::MAX).then_some(min),
+            loss: (sent >= ENOUGH).then(|| lost as f64 / sent as f64),
+        }
+    }
+    /// Figures.
+    pub fn stats(&self) -> Stats {
+        let allowance = self.carrier.allowance();
+        let min = self.carrier.rtt().min();
+        let expired = self.carrier.cargo().messages.expired;
+        Stats {
+            counters: Counters { expired, ..self.carrier.counters() },
+            bytes_sent: self.bytes_sent,
+            bytes_received: self.bytes_received,
+            srtt: self.carrier.rtt().srtt(),
+            min_rtt: if min < Duration::MAX { min } else { Duration::ZERO },
+            rtt_sum: self.rtts.0,
+            rtt_samples: self.rtts.1,
+            window: allowance.window,
+            rate: allowance.rate,
+            flight: self.carrier.flight(),
+            datagram: self.datagram() as u16,
+            refused: self.refused,
+            radio_losses: self.carrier.radio_losses(),
+        }
+    }
+    /// The controller's named numbers, for traces.
+    pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        self.carrier.controller().watch(put);
+    }
+    /// Where the peer is.
+    pub fn remote(&self) -> SocketAddr {
+        self.path.remote()
+    }
+}

@@ -1,0 +1,133 @@
+//! Unreliable messages: what waits to leave, and what waits to be read.
+
+use narrows_base::{Duration, Time};
+use std::collections::VecDeque;
+
+/// Messages that wait to leave at most, and their bytes.
+const MOST: usize = 1024;
+const MOST_BYTES: usize = 1 << 20;
+
+/// Messages to send.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    /// When each expires.
+    waiting: VecDeque<(Time, Vec<u8>)>,
+    bytes: usize,
+    /// Nothing expires before.
+    soonest: Option<Time>,
+    pub newest_first: bool,
+    pub expired: u64,
+}
+
+impl Outbox {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+    /// Takes a message; false if too many wait.
+    pub fn push(&mut self, now: Time, message: &[u8], expiry: Duration) -> bool {
+        self.expire(now);
+        if self.waiting.len() >= MOST || self.bytes + message.len() > MOST_BYTES {
+            return false;
+        }
+        let expires = if expiry == Duration::ZERO { Time::NEVER } else { now + expiry };
+        self.bytes += message.len();
+        self.soonest = Some(self.soonest.map_or(expires, |s| s.min(expires)));
+        self.waiting.push_back((expires, message.to_vec()));
+        true
+    }
+    /// Drops what waited too long.
+    #[inline]
+    pub fn expire(&mut self, now: Time) {
+        if self.soonest.is_some_and(|s| s <= now) {
+            self.expire_some(now);
+        }
+    }
+    fn expire_some(&mut self, now: Time) {
+        let (mut bytes, mut expired, mut soonest) = (0, 0, None);
+        self.waiting.retain(|(expires, message)| {
+            let keep = *expires > now;
+            if keep {
+                soonest = Some(soonest.map_or(*expires, |s: Time| s.min(*expires)));
+            } else {
+                (bytes, expired) = (bytes + message.len(), expired + 1);
+            }
+            keep
+        });
+        self.bytes -= bytes;
+        self.expired += expired;
+        self.soonest = soonest;
+    }
+    /// The next to leave.
+    pub fn peek(&self) -> Option<&[u8]> {
+        let next = if self.newest_first { self.waiting.back() } else { self.waiting.front() };
+        next.map(|(_, message)| message.as_slice())
+    }
+    /// It left, or can never leave.
+    pub fn pop(&mut self) {
+        let gone =
+            if self.newest_first { self.waiting.pop_back() } else { self.waiting.pop_front() };
+        self.bytes -= gone.map_or(0, |(_, message)| message.len());
+    }
+}
+
+/// Messages that came.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    came: VecDeque<Vec<u8>>,
+    held: usize,
+    /// An event is wanted.
+    pub news: bool,
+}
+
+impl Inbox {
+    /// Holds so many; the oldest goes.
+    pub fn new(held: usize) -> Inbox {
+        Inbox { came: VecDeque::new(), held: held.max(1), news: false }
+    }
+    pub fn push(&mut self, message: &[u8]) {
+        if self.came.len() >= self.held {
+            self.came.pop_front();
+        }
+        self.came.push_back(message.to_vec());
+        self.news = true;
+    }
+    pub fn pop(&mut self) -> Option<Vec<u8>> {
+        self.came.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_messages_expire_and_the_newest_can_go_first() {
+        let at = |ms| Time::ZERO + Duration::from_millis(ms);
+        let mut out = Outbox::default();
+        assert!(out.push(at(0), b"a", Duration::from_millis(10)));
+        assert!(out.push(at(1), b"b", Duration::ZERO));
+        assert!(out.push(at(2), b"c", Duration::from_millis(100)));
+        out.expire(at(10));
+        assert_eq!((out.peek(), out.expired), (Some(&b"b"[..]), 1));
+        out.newest_first = true;
+        assert_eq!(out.peek(), Some(&b"c"[..]));
+        out.pop();
+        out.pop();
+        assert!(out.is_empty() && out.bytes == 0);
+        let full = (0..2 * MOST).filter(|_| out.push(at(0), &[0; 10], Duration::ZERO)).count();
+        assert_eq!(full, MOST);
+    }
+
+    #[test]
+    fn the_oldest_unread_message_goes() {
+        let mut inbox = Inbox::new(2);
+        for m in [b"a", b"b", b"c"] {
+            inbox.push(m);
+        }
+        assert_eq!(
+            (inbox.pop(), inbox.pop(), inbox.pop()),
+            (Some(b"b".to_vec()), Some(b"c".to_vec()), None)
+        );
+    }
+}

@@ -1,0 +1,270 @@
+//! Packets that leave: filled, told to the carrier, sealed in place.
+
+use super::arrivals::advice_bytes;
+use super::cargo::Load;
+use super::path::Errand;
+use super::{Connection, Transmit, UDP_OVERHEAD};
+use crate::carrier::{Cargo, Permission};
+use narrows_base::{Duration, Time};
+use narrows_wire::packet::TAG_BYTES;
+use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
+
+/// ECN bits of packets that routers may mark: ECT(0).
+const ECT0: u8 = 2;
+/// A connection that is paced waits for so much to send at most, so that one call sends several
+/// packets; only above [`BURST_RATE`].
+const LONGEST_HOLD: Duration = Duration::from_micros(500);
+/// Packets of one call at most that are waited for.
+const MOST_HELD: u64 = 40;
+/// Below it (bit/s) packets leave one by one.
+const BURST_RATE: u64 = 5_000_000;
+/// After so many probe timeouts in a row it may be the size: packets are small.
+const SUSPICIOUS: u32 = 2;
+/// The header, prelude, tag, and a report or advice beside a message, at most.
+const MESSAGE_OVERHEAD: usize = 9 + 8 + TAG_BYTES + 18 + 3;
+/// Packets that repeat the sender half's advice: the first, and one of so many.
+const FIRST_ADVISED: u64 = 10;
+const ADVISED_EVERY: u64 = 16;
+/// A packet with a challenge or its response.
+const ERRAND_BYTES: usize = 9 + 8 + 9 + TAG_BYTES;
+
+impl Connection {
+    /// The next datagram, or up to `segments` of equal size in a row.
+    pub fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
+        if !self.is_open() {
+            let size = self.transmit_close(now, buffer)?;
+            return Some(self.one(self.path.remote(), size, false));
+        }
+        let timeout = self.carrier.probe_timeout();
+        if let Some((to, errand)) = self.path.errand(now, ERRAND_BYTES, timeout) {
+            let frame = match errand {
+                Errand::Challenge(data) => Frame::PathChallenge(data),
+                Errand::Response(data) => Frame::PathResponse(data),
+            };
+            let size = self.seal_aside(now, buffer, &frame)?;
+            return Some(self.one(to, size, false));
+        }
+        if std::mem::take(&mut self.poke) {
+            let size = self.seal_aside(now, buffer, &Frame::Ping)?;
+            return Some(self.one(self.path.remote(), size, false));
+        }
+        if let Some(size) = self.mtu_probe(now, buffer) {
+            return Some(self.one(self.path.remote(), size, false));
+        }
+        self.transmit_data(now, buffer, segments)
+    }
+
+    fn one(&mut self, to: std::net::SocketAddr, size: usize, ecn: bool) -> Transmit {
+        self.bytes_sent += size as u64;
+        let ecn = if ecn && self.ecn { ECT0 } else { 0 };
+        Transmit { to, size, segment: size, ecn }
+    }
+
+    fn transmit_data(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
+        self.carrier.cargo_mut().messages.expire(now);
+        let (full, mut used, mut segment) = (self.datagram(), 0, 0);
+        for _ in 0..segments.max(1) {
+            let end = (used + full).min(buffer.len());
+            if used > 0 && end < used + full {
+                break;
+            }
+            let Some(space) = buffer.get_mut(used..end) else { break };
+            let size = self.next_packet(now, space);
+            if used == 0 {
+                segment = size;
+            }
+            used += size;
+            if size < full {
+                break;
+            }
+        }
+        if used == 0 {
+            return None;
+        }
+        Some(Transmit { segment, ..self.one(self.path.remote(), used, true) })
+    }
+
+    /// Bytes of a full datagram now.
+    pub(super) fn datagram(&self) -> usize {
+        let suspicious = self.carrier.backoffs() >= SUSPICIOUS;
+        usize::from(if suspicious { self.mtu.small() } else { self.mtu.size() })
+    }
+    /// Longest message that fits.
+    pub(super) fn longest_message(&self) -> usize {
+        usize::from(self.mtu.size()).saturating_sub(MESSAGE_OVERHEAD)
+    }
+
+    /// Whether a packet of data may leave.
+    #[inline]
+    fn may_send(&mut self, now: Time) -> bool {
+        if !self.carrier.is_forced() && self.held_until.is_some_and(|t| now < t) {
+            return false;
+        }
+        let permission = self.carrier.permission(now);
+        self.held_until = match permission {
+            Permission::Paced(due) => Some(due + self.hold()),
+            Permission::WindowFull | Permission::Now => None,
+        };
+        permission == Permission::Now
+    }
+
+    /// How long a packet that could leave waits for others, so that they leave in one call. The
+    /// pacer's credit gives the time back.
+    fn hold(&self) -> Duration {
+        let rate = self.carrier.pacing_rate().map_or(0, |r| r.as_bps());
+        if rate < BURST_RATE {
+            return Duration::ZERO;
+        }
+        let bits = (self.datagram() as u64 + u64::from(UDP_OVERHEAD)) * 8;
+        let packet = Duration::from_secs_f64(bits as f64 / rate as f64);
+        let most = self.carrier.rtt().srtt().mul_f64(0.25).min(LONGEST_HOLD);
+        let hold = packet.saturating_mul(MOST_HELD).min(most);
+        Duration::from_nanos(hold.as_nanos().saturating_sub(packet.as_nanos()))
+    }
+
+    /// Fills and seals one packet; its size, 0 if nothing leaves.
+    #[inline]
+    fn next_packet(&mut self, now: Time, space: &mut [u8]) -> usize {
+        let mut data = self.may_send(now);
+        if data && self.carrier.cargo_mut().is_empty() {
+            self.carrier.nothing_to_send();
+            data = false;
+        }
+        if !data && !self.arrivals.must_report(now) {
+            return 0;
+        }
+        let number = self.carrier.next_number();
+        let acked = self.carrier.highest_reported();
+        let head = Sealer::header_len(number, acked);
+        let Some(end) = space.len().checked_sub(TAG_BYTES) else { return 0 };
+        let Some(area) = space.get_mut(head..end) else { return 0 };
+        let prelude = Prelude::new(now, number, self.carrier.unresolved());
+        let Ok(mut writer) = FrameWriter::new(area, prelude) else { return 0 };
+        let reported = self.arrivals.would_report(now) && self.arrivals.write(now, &mut writer);
+        let before = writer.len();
+        let mut load = Load::default();
+        if data {
+            self.fill(now, &mut writer, &mut load);
+        }
+        let (asks, length) = (writer.len() > before, writer.len());
+        if !asks && !reported {
+            // Something waits that fits into no packet.
+            self.carrier.nothing_to_send();
+            return 0;
+        }
+        let size = head + length + TAG_BYTES;
+        load.size = size as u16;
+        let bytes = size as u32 + UDP_OVERHEAD;
+        if asks {
+            let again = self.carrier.cargo_mut().repays(&load);
+            self.carrier.sent(now, bytes, load, again);
+        } else {
+            self.carrier.sent_aside(now, bytes, load, false);
+        }
+        if self.seal(number, acked, space, size) { size } else { 0 }
+    }
+
+    /// Writes what waits.
+    fn fill(&mut self, now: Time, writer: &mut FrameWriter<'_>, load: &mut Load) {
+        self.advise(now, writer);
+        let cargo = self.carrier.cargo_mut();
+        if cargo.ping && writer.frame(&Frame::Ping).is_ok() {
+            cargo.ping = false;
+        }
+        while let Some(message) = cargo.messages.peek() {
+            if writer.room() == message.len() + 1 {
+                if writer.last_datagram(message).is_err() {
+                    break;
+                }
+            } else if writer.frame(&Frame::Datagram(message)).is_err() {
+                // One that was too long from the beginning, or became so, would stay for ever.
+                let hopeless = message.len() + MESSAGE_OVERHEAD > usize::from(self.mtu.size());
+                if !hopeless {
+                    break;
+                }
+            }
+            cargo.messages.pop();
+        }
+        if writer.room() > 0 {
+            cargo.streams.fill(writer, &mut |piece| load.push(piece));
+        }
+    }
+
+    /// What the sender half of the controller says: when it changed, eight times a round trip, and
+    /// now and then again, since packets get lost.
+    fn advise(&mut self, now: Time, writer: &mut FrameWriter<'_>) {
+        let advice = self.carrier.controller().advice();
+        if advice.is_empty() {
+            return;
+        }
+        let number = self.carrier.next_number();
+        let old = now.since(self.advised_at) >= self.carrier.rtt().srtt().mul_f64(0.125);
+        let again = number < FIRST_ADVISED || number.is_multiple_of(ADVISED_EVERY);
+        if again || old && advice != self.advised {
+            let mut words = [0; 16];
+            if writer.frame(&Frame::Advice(advice_bytes(&advice, &mut words))).is_ok() {
+                (self.advised, self.advised_at) = (advice, now);
+            }
+        }
+    }
+
+    /// A packet with one frame, beside the window and the pacer.
+    pub(super) fn seal_aside(
+        &mut self,
+        now: Time,
+        buffer: &mut [u8],
+        frame: &Frame<'_>,
+    ) -> Option<usize> {
+        self.seal_frames(now, buffer, &[frame], None)
+    }
+
+    /// Asks whether larger packets pass, if that is to be known now.
+    fn mtu_probe(&mut self, now: Time, buffer: &mut [u8]) -> Option<usize> {
+        if self.carrier.flight() == 0 {
+            return None; // Its fate would not be known soon.
+        }
+        let size = self.mtu.wanted(now)?;
+        let number = self.carrier.next_number();
+        let head = Sealer::header_len(number, self.carrier.highest_reported());
+        let prelude = Prelude::new(now, number, self.carrier.unresolved()).len();
+        let padding = usize::from(size).checked_sub(head + prelude + 1 + TAG_BYTES)?;
+        let frames = [&Frame::Ping, &Frame::Padding(padding)];
+        let sealed = self.seal_frames(now, buffer, &frames, Some(size))?;
+        self.mtu.out = true;
+        Some(sealed)
+    }
+
+    fn seal_frames(
+        &mut self,
+        now: Time,
+        buffer: &mut [u8],
+        frames: &[&Frame<'_>],
+        probe: Option<u16>,
+    ) -> Option<usize> {
+        let number = self.carrier.next_number();
+        let acked = self.carrier.highest_reported();
+        let head = Sealer::header_len(number, acked);
+        let most = usize::from(probe.unwrap_or(self.mtu.small())).min(buffer.len());
+        let area = buffer.get_mut(head..most.checked_sub(TAG_BYTES)?)?;
+        let prelude = Prelude::new(now, number, self.carrier.unresolved());
+        let mut writer = FrameWriter::new(area, prelude).ok()?;
+        for frame in frames {
+            writer.frame(frame).ok()?;
+        }
+        let size = head + writer.len() + TAG_BYTES;
+        let load = Load::bare(size as u16, probe.is_some());
+        self.carrier.sent_aside(now, size as u32 + UDP_OVERHEAD, load, probe.is_some());
+        self.seal(number, acked, buffer, size).then_some(size)
+    }
+
+    #[inline]
+    fn seal(&mut self, number: u64, acked: Option<u64>, space: &mut [u8], size: usize) -> bool {
+        let Some(datagram) = space.get_mut(..size) else { return false };
+        let sealed = self.sealer.seal(number, acked, datagram);
+        if sealed == Err(SealError::KeyUsedUp) || sealed == Err(SealError::Number) {
+            // Not even CLOSE can be sealed any more.
+            self.vanish(super::Closed::Fault { code: 6, why: "keys used up" });
+        }
+        sealed.is_ok()
+    }
+}

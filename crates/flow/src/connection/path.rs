@@ -1,0 +1,137 @@
+//! Where the peer is: a change of its address, validated before it counts.
+
+use narrows_base::{Duration, Time};
+use narrows_wire::ConnectionId;
+use narrows_wire::reset::{ResetKey, is_token};
+use std::net::SocketAddr;
+
+/// Bytes sent to an address that is not validated, for each that came from it.
+const AMPLIFICATION: u64 = 3;
+/// Challenges to one address at most.
+const TRIES: u32 = 3;
+
+/// An address from which the peer seems to send now.
+#[derive(Debug)]
+struct Candidate {
+    address: SocketAddr,
+    challenge: [u8; 8],
+    came: u64,
+    went: u64,
+    /// When the next challenge leaves; then when it is given up.
+    next: Time,
+    tries: u32,
+}
+
+/// The path, and the one that it may become.
+#[derive(Debug)]
+pub(super) struct Path {
+    remote: SocketAddr,
+    candidate: Option<Candidate>,
+    /// A challenge came: to be returned where it came from.
+    response: Option<(SocketAddr, [u8; 8])>,
+    /// Makes challenges that nobody can guess.
+    secret: ResetKey,
+    challenges: u32,
+}
+
+/// What must leave for a path, alone in a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Errand {
+    Challenge([u8; 8]),
+    Response([u8; 8]),
+}
+
+impl Path {
+    pub fn new(remote: SocketAddr, seed: &[u8; 32]) -> Path {
+        Path { remote, candidate: None, response: None, secret: ResetKey::new(seed), challenges: 0 }
+    }
+    #[inline]
+    pub fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// An authentic packet of so many bytes came; `newest` if none came with a higher number.
+    #[inline]
+    pub fn on_packet(&mut self, now: Time, from: SocketAddr, bytes: usize, newest: bool) {
+        if from != self.remote {
+            self.on_other(now, from, bytes as u64, newest);
+        } else if newest {
+            // It is still where it was.
+            self.candidate = None;
+        }
+    }
+
+    fn on_other(&mut self, now: Time, from: SocketAddr, bytes: u64, newest: bool) {
+        match &mut self.candidate {
+            Some(c) if c.address == from => c.came += bytes,
+            _ if newest => {
+                self.challenges = self.challenges.wrapping_add(1);
+                let token = self.secret.token(ConnectionId(self.challenges), from);
+                let mut challenge = [0; 8];
+                challenge.iter_mut().zip(token).for_each(|(c, t)| *c = t);
+                let (came, went) = (bytes, 0);
+                self.candidate =
+                    Some(Candidate { address: from, challenge, came, went, next: now, tries: 0 });
+            }
+            _ => {}
+        }
+    }
+
+    pub fn on_challenge(&mut self, from: SocketAddr, data: [u8; 8]) {
+        self.response = Some((from, data));
+    }
+
+    /// A challenge came back: the address that it validates.
+    pub fn on_response(&mut self, data: &[u8; 8]) -> Option<SocketAddr> {
+        let c = self.candidate.as_ref()?;
+        let mut padded = ([0; 16], [0; 16]);
+        padded.0.iter_mut().zip(c.challenge).for_each(|(p, b)| *p = b);
+        padded.1.iter_mut().zip(data).for_each(|(p, b)| *p = *b);
+        if c.tries == 0 || !is_token(&padded.0, &padded.1) {
+            return None;
+        }
+        self.remote = c.address;
+        self.candidate = None;
+        Some(self.remote)
+    }
+
+    /// What must leave now in a packet of `size` bytes, and where to.
+    pub fn errand(
+        &mut self,
+        now: Time,
+        size: usize,
+        timeout: Duration,
+    ) -> Option<(SocketAddr, Errand)> {
+        let size = size as u64;
+        let (remote, candidate) = (self.remote, &mut self.candidate);
+        let mut may_go = |to: SocketAddr| match candidate {
+            _ if to == remote => true,
+            Some(c) if c.address == to && c.went + size <= AMPLIFICATION * c.came => {
+                c.went += size;
+                true
+            }
+            _ => false,
+        };
+        if let Some((to, data)) = self.response.take()
+            && may_go(to)
+        {
+            return Some((to, Errand::Response(data)));
+        }
+        let c = self.candidate.as_mut()?;
+        if now < c.next {
+            return None;
+        }
+        if c.tries >= TRIES || c.went + size > AMPLIFICATION * c.came {
+            self.candidate = None;
+            return None;
+        }
+        c.tries += 1;
+        c.went += size;
+        c.next = now + timeout;
+        Some((c.address, Errand::Challenge(c.challenge)))
+    }
+
+    pub fn next_due(&self) -> Time {
+        self.candidate.as_ref().map_or(Time::NEVER, |c| c.next)
+    }
+}

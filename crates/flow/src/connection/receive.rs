@@ -1,0 +1,150 @@
+//! Packets that come: opened in place, checked, taken apart.
+
+use super::arrivals::{Came, advice_of};
+use super::{Connection, UDP_OVERHEAD};
+use crate::carrier::{Heard, MARKS};
+use narrows_base::{Duration, Time};
+use narrows_wire::{Frame, Frames, Report, prelude};
+use std::net::SocketAddr;
+
+/// The ECN bits of a packet that a router marked: CE.
+const CE: u8 = 3;
+
+impl Connection {
+    /// A short packet for this connection came. It is opened in place; what is not authentic
+    /// changes nothing. True if it was.
+    pub fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
+        let size = datagram.len();
+        let highest = self.opener.highest();
+        let opened = match self.opener.open(datagram) {
+            Ok(opened) => opened,
+            Err(why) => {
+                self.on_refused(now, &why);
+                return false;
+            }
+        };
+        self.bytes_received += size as u64;
+        if !self.is_open() {
+            self.on_late_packet();
+        } else {
+            self.last_heard = now;
+            self.carrier.on_sign_of_life(now);
+            self.path.on_packet(now, from, size, highest.is_none_or(|h| opened.number > h));
+        }
+        let Ok((prelude, frames)) = Frames::read(opened.payload) else {
+            self.fault(now, 1, "a payload without a prelude");
+            return true;
+        };
+        let mut asks = false;
+        for frame in frames {
+            match frame {
+                Ok(frame) => {
+                    asks |= !matches!(
+                        frame,
+                        Frame::Report(_) | Frame::Padding(_) | Frame::Close { .. }
+                    );
+                    self.on_frame(now, from, &frame);
+                }
+                Err(malformed) => self.fault(now, 1, malformed.what),
+            }
+        }
+        if self.is_open() {
+            let came = Came {
+                number: opened.number,
+                stamp: prelude.stamp,
+                unresolved: prelude.unresolved(opened.number),
+                bytes: size as u32 + UDP_OVERHEAD,
+                marked: ecn == CE,
+                asks,
+            };
+            self.arrivals.on_packet(now, &came, self.carrier.rtt().srtt());
+        }
+        true
+    }
+
+    #[inline]
+    fn on_frame(&mut self, now: Time, from: SocketAddr, frame: &Frame<'_>) {
+        if let Frame::Close { code, reason } = *frame {
+            return self.on_close(now, code, reason);
+        }
+        if !self.is_open() {
+            return;
+        }
+        match *frame {
+            Frame::Report(ref report) => self.on_report(now, report),
+            Frame::Advice(bytes) => self.arrivals.on_advice(bytes),
+            Frame::Datagram(message) if message.len() > usize::from(self.max_message) => {
+                self.fault(now, 1, "a message longer than permitted");
+            }
+            Frame::Datagram(message) => self.inbox.push(message),
+            Frame::PathChallenge(data) => self.path.on_challenge(from, data),
+            Frame::PathResponse(data) => {
+                let before = self.path.remote();
+                if let Some(to) = self.path.on_response(&data) {
+                    self.on_move(now, before, to);
+                }
+            }
+            Frame::Padding(_) | Frame::Ping | Frame::Extension { .. } | Frame::Close { .. } => {}
+            _ => {
+                let taken = self.carrier.cargo_mut().streams.on_frame(frame);
+                if let Err(violation) = taken {
+                    self.fault(now, violation.code, violation.why);
+                }
+            }
+        }
+    }
+
+    fn on_move(&mut self, now: Time, before: SocketAddr, to: SocketAddr) {
+        self.moved = Some(to);
+        if before.ip() != to.ip() {
+            self.carrier.forget_rtt(&self.timer);
+            self.mtu.restart(now);
+            self.set_scale();
+        }
+    }
+
+    fn on_report(&mut self, now: Time, report: &Report<'_>) {
+        if !self.carrier.concerns(report.highest) {
+            return;
+        }
+        let now_us = now.as_nanos() / 1000;
+        let sent_us = prelude::nearest(report.echo, now_us).min(now_us);
+        let elapsed = now.since(Time::from_nanos(sent_us * 1000));
+        let delay = Duration::from_micros(report.delay.min(u64::from(prelude::STAMPS)));
+        // A delay longer than the whole is nonsense: then none is taken off.
+        let rtt = if delay < elapsed {
+            Duration::from_nanos(elapsed.as_nanos() - delay.as_nanos())
+        } else {
+            elapsed.max(Duration::from_micros(1))
+        };
+        self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
+        let heard = Heard {
+            highest: report.highest,
+            rtt,
+            marks: (report.marks.unwrap_or(0) % u64::from(MARKS)) as u32,
+            advice: advice_of(report.advice),
+        };
+        self.sealer.acknowledged(report.highest);
+        let radio = report.missing().filter(|m| m.2).map(|(from, to, _)| (from, to));
+        let sample = self.carrier.on_report(now, &heard, report.arrived(), radio);
+        if let Some(sample) = sample {
+            let bytes = u32::from(self.mtu.size()) + UDP_OVERHEAD;
+            let srtt = self.carrier.rtt().srtt();
+            if self.learned.on_sample(now, &sample, bytes, srtt)
+                && let Some(rate) = self.learned.rate()
+            {
+                self.mtu.on_rate(rate);
+            }
+        }
+        if let Some((size, arrived)) = self.carrier.cargo_mut().probed.take() {
+            self.mtu.on_probe(size, arrived);
+        }
+        if self.carrier.cargo().large_lost >= super::mtu::BLACK_HOLE && self.suspects_size {
+            self.suspects_size = false;
+            self.carrier.cargo_mut().large_lost = 0;
+            self.mtu.on_black_hole(now);
+        }
+        self.suspects_size &= self.carrier.cargo().large_lost > 0;
+        self.set_scale();
+    }
+}

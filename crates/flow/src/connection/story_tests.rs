@@ -1,0 +1,327 @@
+//! What a connection promises, over the little network of `pair_tests`.
+
+use super::pair_tests::{Net, Pair, config};
+use super::{Closed, Connection, Event};
+use crate::streams::{Side, StreamEvent};
+use narrows_base::{Duration, Rate};
+use narrows_control::Profile;
+
+#[test]
+fn bytes_arrive_as_they_were_whatever_the_network_does() {
+    for protocol in ["rrtp+cubic", "rrtp+bbr", "tear-reliable", "rrtp+stpd", "rrtp+tfrc"] {
+        for seed in 0..6 {
+            let net = Net { loss: 0.03, twice: 0.03, late: 0.05, ..Net::good() };
+            let mut pair = Pair::new(&config(protocol), net, seed);
+            for from in [Side::Client, Side::Server] {
+                let took = pair.transfer(from, 400_000, 120.0);
+                assert!(took.is_some(), "{protocol} seed {seed} from {from:?}");
+            }
+            let refused = pair.server.stats().refused;
+            assert!(refused > 0, "copies are refused");
+        }
+    }
+}
+
+#[test]
+fn a_clean_link_is_filled_with_large_packets_and_little_overhead() {
+    let net = Net { queue: 1_000_000, ..Net::good() };
+    let mut pair = Pair::new(&config("rrtp+bbr"), net, 1);
+    let bytes = 10_000_000u64;
+    let took = pair.transfer(Side::Client, bytes, 60.0).unwrap().as_secs_f64();
+    let goodput = bytes as f64 * 8.0 / took / 20e6;
+    assert!(goodput > 0.85, "{goodput}");
+    let stats = pair.client.stats();
+    assert_eq!((stats.datagram, stats.counters.lost), (1472, 0), "{stats:?}");
+    // A full packet has at most 36 bytes that are not data: little more for all of them.
+    let overhead = stats.bytes_sent as f64 / bytes as f64;
+    assert!(overhead < 1.0 + 36.0 / 1436.0 + 0.005, "{overhead}");
+    let learned = pair.client.learned();
+    let rate = learned.rate.unwrap().as_bps() as f64;
+    assert!((rate / 20e6 - 1.0).abs() < 0.1, "{rate}");
+    assert!(learned.rtt.unwrap() >= Duration::from_millis(40));
+    assert!(learned.rtt.unwrap() < Duration::from_millis(42), "{learned:?}");
+    // In order at a high rate, reports become rare.
+    let reports = pair.log.iter().filter(|l| l.1 == Side::Server).count();
+    assert!(reports < 7000 / 5, "{reports}");
+}
+
+#[test]
+fn an_idle_connection_is_silent_and_reports_are_not_answered() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.transfer(Side::Client, 5000, 5.0).unwrap();
+    pair.run_for(2.0);
+    let sent = pair.log.len();
+    assert!(sent < 40, "{sent}");
+    pair.run_for(30.0);
+    assert_eq!(pair.log.len(), sent);
+    assert_eq!(pair.client.stats().flight, 0);
+}
+
+#[test]
+fn the_idle_timeout_ends_it_and_keep_alive_prevents_that() {
+    let mut quiet = config("rrtp+cubic");
+    quiet.idle_timeout = Duration::from_secs(10);
+    let mut pair = Pair::new(&quiet, Net::good(), 1);
+    pair.run_for(30.0);
+    assert_eq!(pair.closed(Side::Client), Some(&Closed::TimedOut));
+    assert!(pair.client.is_drained() && pair.server.is_drained());
+    let alive = super::ConnectionConfig { keep_alive: Duration::from_secs(3), ..quiet.clone() };
+    let mut pair = Pair::of(&alive, &quiet, Net::good(), 1);
+    pair.run_for(60.0);
+    assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
+    assert!(pair.log.len() < 100, "{}", pair.log.len());
+}
+
+#[test]
+fn a_close_tells_why_once_and_both_ends_forget() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let now = pair.now;
+    pair.client.close(now, 300, "enough\u{7}\u{202e}!");
+    pair.client.close(now, 301, "again");
+    pair.run_for(5.0);
+    let reason = "enough  !".to_string();
+    assert_eq!(pair.closed(Side::Client), Some(&Closed::Locally));
+    assert_eq!(pair.closed(Side::Server), Some(&Closed::ByPeer { code: 300, reason }));
+    assert!(pair.client.is_drained() && pair.server.is_drained());
+    assert!(pair.client.open(false).is_none() && pair.client.event().is_none());
+}
+
+#[test]
+fn a_lost_close_is_said_again_while_the_peer_goes_on_sending() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let id = pair.server.open(true).unwrap();
+    let data = vec![1; 500_000];
+    pair.server.write(id, &data).unwrap();
+    pair.run_for(0.05);
+    let now = pair.now;
+    pair.outage_until = now + Duration::from_nanos(1);
+    pair.client.close(now, 256, "");
+    pair.run_for(5.0);
+    assert!(matches!(pair.closed(Side::Server), Some(Closed::ByPeer { code: 256, .. })));
+    let said = pair.log.iter().filter(|l| l.0 >= now && l.1 == Side::Client).count();
+    assert!((2..6).contains(&said), "{said}");
+}
+
+#[test]
+fn forged_replayed_and_tampered_packets_change_nothing() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.keep = Some(Vec::new());
+    pair.transfer(Side::Client, 50_000, 5.0).unwrap();
+    pair.run_for(1.0);
+    let before = (format!("{:?}", pair.server), pair.server.stats().bytes_received);
+    let due = pair.server.next_due();
+    for (i, mut flying) in pair.keep.take().unwrap().into_iter().enumerate() {
+        let now = pair.now;
+        let mut copy = flying.bytes.clone();
+        let elsewhere = "203.0.113.9:9".parse().unwrap();
+        assert!(!pair.server.receive(now, elsewhere, 3, &mut copy), "a replay");
+        let place = i * 7 % flying.bytes.len();
+        flying.bytes[place] ^= 1 << (i % 8);
+        assert!(!pair.server.receive(now, flying.from, 0, &mut flying.bytes), "changed");
+        flying.bytes.truncate(i % 40);
+        assert!(!pair.server.receive(now, flying.from, 0, &mut flying.bytes), "cut");
+    }
+    assert!(pair.server.stats().refused > 100);
+    assert_eq!((format!("{:?}", pair.server), pair.server.stats().bytes_received), before);
+    assert_eq!((pair.server.next_due(), pair.server.remote()), (due, pair.client_at));
+    pair.transfer(Side::Client, 50_000, 5.0).unwrap();
+}
+
+#[test]
+fn the_connection_follows_the_client_to_a_new_address() {
+    for there in ["192.0.2.1:6000", "203.0.113.7:80"] {
+        let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+        pair.transfer(Side::Server, 300_000, 10.0).unwrap();
+        let there = there.parse().unwrap();
+        pair.client_at = there;
+        // The client notices nothing but has something to say.
+        pair.transfer(Side::Client, 1000, 5.0).unwrap();
+        pair.run_for(0.2);
+        assert_eq!(pair.server.remote(), there);
+        assert!(pair.events.contains(&(Side::Server, Event::Moved(there))));
+        assert!(pair.transfer(Side::Server, 300_000, 10.0).unwrap() < Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn an_address_that_does_not_answer_is_not_followed_nor_flooded() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let here = pair.client_at;
+    // Somebody on the path sends a packet of the client on from elsewhere, and drops the client's.
+    let id = pair.client.open(true).unwrap();
+    pair.client.write(id, &[1; 100]).unwrap();
+    let mut buffer = [0; 1500];
+    let now = pair.now;
+    let t = pair.client.transmit(now, &mut buffer, 1).unwrap();
+    let elsewhere = "203.0.113.9:9".parse().unwrap();
+    assert!(pair.server.receive(now, elsewhere, 0, &mut buffer[..t.size]));
+    let mut sent = 0;
+    for _ in 0..100 {
+        while let Some(t) = pair.server.transmit(pair.now, &mut buffer, 1) {
+            sent += if t.to == elsewhere { t.size } else { 0 };
+        }
+        let due = pair.server.next_due();
+        pair.now = due;
+        pair.server.on_due(due);
+    }
+    assert!(sent > 0 && sent <= 3 * t.size, "{sent} for {}", t.size);
+    assert_eq!(pair.server.remote(), here);
+}
+
+#[test]
+fn an_outage_of_half_a_minute_is_survived_and_soon_forgotten() {
+    // TEAR's receiver half has lowered the rate by then and raises it as slowly as ever.
+    let protocols =
+        [("rrtp+cubic", 34), ("rrtp+bbr", 34), ("rrtp+stpd", 34), ("tear-reliable", 60)];
+    for (protocol, patience) in protocols {
+        let mut pair = Pair::new(&config(protocol), Net::good(), 1);
+        pair.transfer(Side::Client, 300_000, 10.0).unwrap();
+        let (now, sent) = (pair.now, pair.log.len());
+        pair.outage_until = now + Duration::from_secs(30);
+        let took = pair.transfer(Side::Client, 300_000, 120.0).unwrap();
+        assert!(took < Duration::from_secs(patience), "{protocol}: {took:?}");
+        let silent = |t| t > now + Duration::from_secs(2) && t < pair.outage_until;
+        let vain = pair.log[sent..].iter().filter(|l| silent(l.0)).count();
+        assert!((10..40).contains(&vain), "{protocol}: {vain} packets into the void");
+    }
+}
+
+#[test]
+fn messages_keep_their_bounds_expire_and_are_not_repeated() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let now = pair.now;
+    assert!(!pair.client.send_message(now, &[0; 1401], Duration::ZERO), "longer than permitted");
+    assert!(!pair.client.send_message(now, &[0; 1300], Duration::ZERO), "longer than a packet");
+    for i in 0..3u8 {
+        assert!(pair.client.send_message(now, &[i; 1000], Duration::from_millis(500)));
+    }
+    pair.run_for(0.2);
+    assert_eq!(pair.server.receive_message().as_deref(), Some(&[0; 1000][..]));
+    assert!(pair.events.contains(&(Side::Server, Event::Message)));
+    // Into an outage: what left is gone, what waits expires, nothing comes late.
+    while pair.server.receive_message().is_some() {}
+    let now = pair.now;
+    pair.outage_until = now + Duration::from_secs(5);
+    for i in 0..200u8 {
+        assert!(pair.client.send_message(now, &[i; 1000], Duration::from_millis(500)));
+    }
+    pair.run_for(10.0);
+    assert_eq!(pair.server.receive_message(), None);
+    assert!(pair.client.stats().counters.expired > 100);
+    // The newest first, of many that wait.
+    pair.client.newest_first(true);
+    let now = pair.now;
+    for i in 0..100u8 {
+        pair.client.send_message(now, &[i; 1000], Duration::ZERO);
+    }
+    pair.run_for(0.03);
+    assert_eq!(pair.server.receive_message().map(|m| m[0]), Some(99));
+}
+
+#[test]
+fn datagrams_are_as_large_as_the_path_and_its_rate_permit() {
+    let sizes = |net: Net, profile: Profile| {
+        let config = super::ConnectionConfig { profile, ..config("rrtp+bbr") };
+        let mut pair = Pair::new(&config, net, 1);
+        let bytes = net.rate.as_bps() / 8 * 5;
+        pair.transfer(Side::Client, bytes, 60.0).unwrap();
+        pair.client.stats()
+    };
+    let net = |mtu| Net { mtu, queue: 1_000_000, ..Net::good() };
+    assert_eq!(sizes(net(1200), Profile::default()).datagram, 1200);
+    let between = sizes(net(1350), Profile::default());
+    assert!((1334..=1350).contains(&between.datagram), "{}", between.datagram);
+    assert_eq!(between.counters.lost, 0, "a probe is no loss");
+    let slow = Net { rate: Rate::from_bps(144_000), queue: 8000, ..Net::good() };
+    assert_eq!(sizes(slow, Profile::default()).datagram, 1200);
+    let told = Profile { rate: Some(Rate::from_bps(144_000)), ..Profile::default() };
+    assert_eq!(sizes(slow, told).datagram, 1200);
+}
+
+#[test]
+fn a_path_that_stops_carrying_large_packets_is_a_black_hole_not_the_end() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
+    assert_eq!(pair.client.stats().datagram, 1472);
+    pair.net.mtu = 1300;
+    pair.transfer(Side::Client, 2_000_000, 30.0).expect("it goes on with small packets");
+    assert!(pair.client.stats().datagram <= 1300);
+}
+
+#[test]
+fn a_slow_link_sees_single_packets_and_a_fast_one_is_served_in_batches() {
+    let batch = |bps: u64| {
+        let profile = Profile { rate: Some(Rate::from_bps(bps)), rtt: None, loss: None };
+        let config = super::ConnectionConfig { profile, ..config("rrtp+bbr") };
+        let net = Net {
+            rate: Rate::from_bps(bps),
+            delay: Duration::from_millis(5),
+            queue: 4_000_000,
+            ..Net::good()
+        };
+        let mut pair = Pair::new(&config, net, 1);
+        pair.transfer(Side::Client, (bps / 16).min(30_000_000), 30.0).unwrap();
+        let late = &pair.log[pair.log.len() / 2..];
+        late.iter().filter(|l| l.1 == Side::Client).map(|l| l.3).max().unwrap()
+    };
+    assert_eq!(batch(3_000_000), 1);
+    assert!(batch(1_000_000_000) >= 20);
+}
+
+#[test]
+fn an_application_may_bound_the_rate() {
+    let mut bounded = config("rrtp+cubic");
+    bounded.rate_limit = Some(Rate::from_bps(2_000_000));
+    let mut pair = Pair::new(&bounded, Net::good(), 1);
+    let took = pair.transfer(Side::Client, 1_000_000, 30.0).unwrap().as_secs_f64();
+    assert!((4.0..4.6).contains(&took), "{took}");
+    pair.client.limit_rate(None);
+    let took = pair.transfer(Side::Client, 1_000_000, 30.0).unwrap().as_secs_f64();
+    assert!(took < 1.5, "{took}");
+}
+
+#[test]
+fn a_reset_with_the_right_token_ends_it() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.client.on_reset(&[8; 16]);
+    pair.run_for(1.0);
+    assert_eq!(pair.closed(Side::Client), None);
+    pair.client.on_reset(&[9; 16]);
+    pair.run_for(1.0);
+    assert_eq!(pair.closed(Side::Client), Some(&Closed::Reset));
+}
+
+#[test]
+fn streams_tell_what_happened() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.transfer(Side::Client, 1000, 5.0).unwrap();
+    pair.run_for(1.0);
+    assert!(pair.saw(Side::Server, StreamEvent::Opened));
+    assert!(pair.saw(Side::Client, StreamEvent::Arrived(2)));
+}
+
+/// Windows without a rate are spread, whatever a report sets free.
+#[test]
+fn a_window_leaves_no_bursts_on_a_slow_link() {
+    for protocol in ["rrtp+cubic", "rrtp+stpd"] {
+        let net = Net { rate: Rate::from_bps(3_000_000), queue: 30_000, ..Net::good() };
+        let mut pair = Pair::new(&config(protocol), net, 1);
+        pair.transfer(Side::Client, 2_000_000, 60.0).unwrap();
+        let data: Vec<_> =
+            pair.log.iter().filter(|l| l.1 == Side::Client && l.2 > 1000).map(|l| l.0).collect();
+        let late = &data[data.len() / 4..];
+        let most = late.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap();
+        assert!(most <= 3, "{protocol}: {most} packets at once");
+    }
+}
+
+/// Ten thousand idle connections are to be cheap.
+#[test]
+fn a_connection_is_small() {
+    let size = std::mem::size_of::<Connection>();
+    assert!(size < 6_000, "{size} bytes");
+}

@@ -1,0 +1,195 @@
+//! What is bounded, and what many connections cost one another.
+
+use super::hostile_tests::{drain, place, server, start_of};
+use super::stand_in::{CLIENT, Net, SERVER, StandIn, Test, config, dice};
+use super::{Clients, Handle, PortConfig, Ports, ServerKey};
+use crate::connection::{Closed, Event};
+use narrows_base::{Duration, Time};
+use narrows_wire::VERSION;
+use narrows_wire::packet;
+use std::net::SocketAddr;
+
+/// A flood that fills the queue of answers does not silence connections.
+#[test]
+fn strangers_and_connections_take_turns() {
+    let mut net = Net::pair(2);
+    let handle = net.connect(ServerKey::Any);
+    net.run_for(1.0);
+    let now = net.now;
+    let port = net.at(CLIENT);
+    port.config.clients = Clients::Any;
+    for n in 0..200 {
+        port.receive(now, place(n), 0, &mut packet::syn(VERSION, &[0; 16]));
+    }
+    for _ in 0..10 {
+        port.connection(handle).unwrap().to_say.push_back(b"important".to_vec());
+    }
+    let first: Vec<bool> = drain(port, now).iter().take(20).map(|(_, b)| b[0] < 0x80).collect();
+    assert_eq!(first.iter().filter(|is_data| **is_data).count(), 10);
+}
+
+#[test]
+fn handshakes_with_good_cookies_are_bounded_in_all_by_address_and_by_age() {
+    let now = Time::from_secs_f64(50.0);
+    let mut port = server((16, 3));
+    let begin = |port: &mut Test, from: SocketAddr, n: u8| {
+        let start = start_of(port, now, from, n).start().to_vec();
+        port.receive(now, from, 0, &mut start.clone());
+        drain(port, now).len() == 1
+    };
+    // One place, whichever its port.
+    let mut from = place(1);
+    for n in 0..10 {
+        from.set_port(2000 + u16::from(n));
+        assert_eq!(begin(&mut port, from, n), n < 3);
+    }
+    // An IPv6 network of 64 bits is one place, and IPv4 is itself in IPv6's clothes.
+    for n in 0..10 {
+        let from = SocketAddr::new(format!("2001:db8::{n:x}").parse().unwrap(), 5);
+        assert_eq!(begin(&mut port, from, n), n < 3);
+    }
+    assert!(!begin(&mut port, "[::ffff:10.0.0.1]:9".parse().unwrap(), 1));
+    for n in 0..20 {
+        assert_eq!(begin(&mut port, place(100 + u32::from(n)), n), n < 10);
+    }
+    assert_eq!(port.len(), 16);
+    // They had their ten seconds.
+    let later = now + Duration::from_secs(10);
+    port.on_due(later);
+    assert_eq!(port.len(), 0);
+    assert_eq!(port.door.sizes()[..2], [0, 0]);
+    assert_eq!(port.alarms.len(), 0);
+    assert!(port.event().is_none());
+}
+
+/// Handshakes that come and go for hours leave as much as those of 20 s.
+#[test]
+fn what_is_remembered_of_handshakes_is_bounded() {
+    let mut port = server((16, 16));
+    let mut most = 0;
+    for n in 0..600u32 {
+        let now = Time::from_nanos(1_000_000_000 * u64::from(50 + n));
+        port.on_due(now);
+        let start = start_of(&mut port, now, place(n), n as u8).start().to_vec();
+        port.receive(now, place(n), 0, &mut start.clone());
+        drain(&mut port, now);
+        most = most.max(port.door.sizes()[3]);
+        assert_eq!(port.door.sizes()[2], port.door.sizes()[3]);
+    }
+    assert!(most <= 22, "{most}");
+    // However many in a moment: at most as many as there can be connections and handshakes.
+    let mut port = server((16, 16));
+    for n in 0..200u32 {
+        let now = Time::from_secs_f64(50.0);
+        let start = start_of(&mut port, now, place(n), n as u8).start().to_vec();
+        port.receive(now, place(n), 0, &mut start.clone());
+        drain(&mut port, now);
+        // As if its client had finished and gone.
+        let slot = port.door.known(now, place(n), &[n as u8; 16]).expect("it has a slot");
+        port.remove(slot);
+    }
+    assert!(port.door.sizes()[3] <= 64 + 16 + 1);
+}
+
+/// Unknown ids are answered, but not at any rate, and never by more than came.
+#[test]
+fn resets_are_few_and_short() {
+    let mut port = server((16, 8));
+    let mut resets = 0;
+    for n in 0..2000u64 {
+        let now = Time::from_nanos(5_000_000_000 + n * 1_000_000);
+        let mut short = vec![0; 24 + n as usize % 100];
+        short[1..5].copy_from_slice(&(n as u32 * 7).to_be_bytes());
+        port.receive(now, place(n as u32), 0, &mut short);
+        for (_, reset) in drain(&mut port, now) {
+            assert!(reset.len() < short.len());
+            resets += 1;
+        }
+    }
+    assert!((200..=300).contains(&resets), "{resets}");
+    // A RESET is answered by nothing.
+    let now = Time::from_secs_f64(60.0);
+    port.receive(now, place(1), 0, &mut packet::reset(&[1; 16]));
+    assert_eq!(drain(&mut port, now), []);
+}
+
+/// A port with so many connections that nothing happens on, and one that talks.
+fn crowd(count: usize) -> (Test, Handle, Net<StandIn>) {
+    let mut net = Net::pair(6);
+    for address in [SERVER, CLIENT] {
+        let clients = if address == SERVER { Clients::Any } else { Clients::None };
+        let n = if address == SERVER { 2 } else { 1 };
+        let config = PortConfig {
+            max_connections: count,
+            max_handshakes: (count, count),
+            ..config(n, clients)
+        };
+        *net.at(address) = Ports::new(config, dice(n.into()));
+    }
+    for n in 1..=count {
+        net.connect(ServerKey::Any);
+        if n % 200 == 0 || n == count {
+            net.run_for(0.2);
+        }
+    }
+    assert_eq!(net.events.len(), 2 * count);
+    let handle = net.events.iter().find(|e| e.0 == CLIENT.parse().unwrap()).unwrap().1;
+    (net.ports.remove(&CLIENT.parse().unwrap()).unwrap(), handle, net)
+}
+
+/// What a packet costs does not depend on how many others are idle: nobody else is looked at, and
+/// no alarm is set or taken.
+#[test]
+fn idle_connections_cost_nothing() {
+    let count = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
+    let (mut port, handle, net) = crowd(count);
+    let looks = |port: &mut Test| -> u64 {
+        let slots = port.table.slots() as u32;
+        (0..slots)
+            .filter_map(|slot| match &port.table.get(slot)?.content {
+                Some(super::content::Content::Live(live)) => Some(live.connection.looks),
+                _ => None,
+            })
+            .sum()
+    };
+    let before = looks(&mut port);
+    assert_eq!(port.alarms.len(), count);
+    for n in 0..100 {
+        let now = net.now + Duration::from_millis(n);
+        port.on_due(now);
+        port.connection(handle).unwrap().to_say.push_back(b"x".to_vec());
+        assert_eq!(drain(&mut port, now).len(), 1);
+        assert!(port.next_due() > now);
+        assert_eq!(port.alarms.len(), count);
+    }
+    // Asked for a packet, and asked once more.
+    assert_eq!(looks(&mut port) - before, 200);
+    assert!(port.ready.is_empty());
+    // Everybody's time comes.
+    let end = net.now + Duration::from_secs(60);
+    port.on_due(end);
+    drain(&mut port, end);
+    let closed = std::iter::from_fn(|| port.event())
+        .filter(|e| e.1 == Event::Closed(Closed::TimedOut))
+        .count();
+    assert_eq!((closed, port.len(), port.alarms.len()), (count, 0, 0));
+    assert_eq!(port.remotes.len(), 0);
+}
+
+/// Every connection with something to send has its turn.
+#[test]
+fn turns_are_fair() {
+    let (mut port, _, net) = crowd(10);
+    let all: Vec<Handle> =
+        net.events.iter().filter(|e| e.0 == CLIENT.parse().unwrap()).map(|e| e.1).collect();
+    for (n, handle) in all.iter().enumerate() {
+        for _ in 0..5 + n {
+            port.connection(*handle).unwrap().to_say.push_back(vec![n as u8]);
+        }
+    }
+    let ids: Vec<Vec<u8>> = drain(&mut port, net.now).iter().map(|p| p.1[1..5].to_vec()).collect();
+    for round in ids.chunks(10).take(5) {
+        let different: std::collections::BTreeSet<&Vec<u8>> = round.iter().collect();
+        assert_eq!(different.len(), 10);
+    }
+}

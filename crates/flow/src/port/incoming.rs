@@ -1,0 +1,270 @@
+//! What comes to a port: whom a datagram is for, and the steps of an opening.
+
+use super::content::{Content, Finishing, Live};
+use super::conversation::{Beginning, Conversation};
+use super::door::Answering;
+use super::opening::{Opened, Repeat};
+use super::ports::{ANSWERS, Ports};
+use super::{Clients, hello};
+use crate::streams::Side;
+use narrows_base::Time;
+use narrows_wire::header::{Header, LONG};
+use narrows_wire::packet::{self, Finish, Nonce, Start};
+use narrows_wire::reset::is_token;
+use narrows_wire::{Established, Hello, Packet, Params, ServerHandshake, VERSION};
+use std::net::SocketAddr;
+
+/// Whether two addresses mean one place: a socket of both families shows IPv4 as IPv6.
+fn is_same(a: SocketAddr, b: SocketAddr) -> bool {
+    a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
+}
+
+impl<C: Conversation> Ports<C> {
+    /// A datagram came; it is opened in place.
+    pub fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
+        if datagram.first().is_some_and(|first| first & LONG == 0) {
+            return self.on_short(now, from, ecn, datagram);
+        }
+        let Ok(packet) = Packet::read(datagram) else { return };
+        let is_server = self.config.clients != Clients::None;
+        match packet {
+            Packet::Syn { version, nonce } if is_server && self.answers.len() < ANSWERS => {
+                let answer = self.door.on_syn(now, from, version, &nonce, &mut *self.entropy);
+                self.answers.push_back((from, answer));
+            }
+            Packet::Start(start) if is_server => self.on_start(now, from, &start),
+            Packet::Finish(finish) if is_server => self.on_finish(now, from, &finish),
+            Packet::SynEcho { nonce, cookie } => {
+                let Some(slot) = self.attempt(from, &nonce) else { return };
+                let seed = self.draw();
+                let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+                if let Some(Content::Opening(opening)) = content
+                    && opening.on_syn_echo(now, &cookie, &self.config.key, seed)
+                {
+                    self.urge(slot);
+                }
+            }
+            Packet::StartEcho(echo) => {
+                let Some(slot) = self.attempt(from, &echo.nonce) else { return };
+                let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+                let Some(Content::Opening(opening)) = content else { return };
+                match opening.on_start_echo(now, &echo) {
+                    Some(opened) => self.connected(now, slot, from, opened),
+                    None => self.rearm(slot),
+                }
+            }
+            Packet::Version { refused, nonce, spoken } => {
+                let Some(slot) = self.attempt(from, &nonce) else { return };
+                let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+                if let Some(Content::Opening(opening)) = content {
+                    opening.on_version(now, refused, &spoken);
+                    self.rearm(slot);
+                }
+            }
+            Packet::Reset { token } => self.on_reset(now, from, &token),
+            _ => {}
+        }
+    }
+
+    /// Our attempt of that name, if it is the server there that says it.
+    fn attempt(&mut self, from: SocketAddr, nonce: &Nonce) -> Option<u32> {
+        let slot = *self.nonces.get(nonce)?;
+        match &self.table.get(slot)?.content {
+            Some(Content::Opening(opening)) if is_same(opening.remote(), from) => Some(slot),
+            _ => None,
+        }
+    }
+
+    fn on_short(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
+        let Ok(header) = Header::read(datagram) else { return };
+        let Some(slot) = self.table.by_id(header.connection) else {
+            // Only what was a whole packet is answered, so the answer is shorter.
+            if datagram.len() >= header.len() + packet::TAG_BYTES
+                && self.answers.len() < ANSWERS
+                && self.resets_sent.permits(now)
+            {
+                let token = self.reset_key.token(header.connection, from);
+                self.answers.push_back((from, packet::reset(&token)));
+            }
+            return;
+        };
+        match self.table.get(slot).and_then(|s| s.content.as_mut()) {
+            Some(Content::Live(live)) if live.over.is_none() => {
+                if live.connection.receive(now, from, ecn, datagram) {
+                    // The server has the keys.
+                    live.finishing = None;
+                    let remote = live.connection.remote();
+                    if remote != live.remote {
+                        self.remotes.remove(&(live.remote, slot));
+                        self.remotes.insert((remote, slot));
+                        live.remote = remote;
+                    }
+                }
+                self.touch(slot);
+            }
+            Some(Content::Answering(answering)) if answering.from == from => {
+                answering.keep(ecn, datagram);
+                if answering.on_again(now) {
+                    self.urge(slot);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_reset(&mut self, now: Time, from: SocketAddr, token: &[u8; 16]) {
+        if !self.resets_read.permits(now) {
+            return;
+        }
+        let mut found = None;
+        for &(_, slot) in self.remotes.range((from, 0)..=(from, u32::MAX)) {
+            let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+            if let Some(Content::Live(live)) = content
+                && live.token.as_ref().is_some_and(|told| is_token(told, token))
+            {
+                live.connection.on_reset(token);
+                live.finishing = None;
+                found = Some(slot);
+                break;
+            }
+        }
+        if let Some(slot) = found {
+            self.touch(slot);
+        }
+    }
+
+    fn on_start(&mut self, now: Time, from: SocketAddr, start: &Start<'_>) {
+        if !self.door.is_invited(now, from, start) {
+            return;
+        }
+        if let Some(slot) = self.door.known(now, from, &start.nonce) {
+            let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+            if let Some(Content::Answering(answering)) = content
+                && answering.on_start(now, from, &start.nonce)
+            {
+                self.urge(slot);
+            }
+            return;
+        }
+        if !self.door.has_room(from) || !self.table.has_room() {
+            return;
+        }
+        let seed = self.draw();
+        let (config, reset_key) = (&self.config, &self.reset_key);
+        let made = self.table.add(&mut *self.entropy, |id| {
+            let params = Params {
+                reset_token: Some(reset_key.token(id, from)),
+                ..hello::params(&config.connection)
+            };
+            let hello = Hello { connection: id, params };
+            let handshake = ServerHandshake::new(start, &config.key, seed, &hello).ok()?;
+            let answering = Answering::new(now, from, start.nonce, handshake, hello.params);
+            Some(Content::Answering(Box::new(answering)))
+        });
+        let Some(slot) = made else { return };
+        self.door.enter(now, from, start.nonce, slot);
+        self.urge(slot);
+        self.rearm(slot);
+    }
+
+    fn on_finish(&mut self, now: Time, from: SocketAddr, finish: &Finish<'_>) {
+        let Some(slot) = self.table.by_id(finish.connection) else { return };
+        match self.table.get(slot).and_then(|s| s.content.as_mut()) {
+            // Its packets were sealed for whoever answers at that address.
+            Some(Content::Answering(answering)) if answering.from == from => {
+                match answering.on_finish(finish) {
+                    Ok(established) => self.judge(now, slot, established),
+                    Err(_) if answering.on_again(now) => self.urge(slot),
+                    Err(_) => {}
+                }
+            }
+            // A repetition, and the keys are there: the connection has begun with a packet that it
+            // repeats until the client has it.
+            _ => {}
+        }
+    }
+
+    /// The client has proven who it is.
+    fn judge(&mut self, now: Time, slot: u32, established: Established) {
+        let seed = self.draw();
+        let is_welcome = match &self.config.clients {
+            Clients::None => false,
+            Clients::Any => true,
+            Clients::Listed(keys) => keys.contains(&established.key),
+        };
+        // It was talked out of a version that both speak.
+        let offered = established.peer.params.offered;
+        let is_misled = offered.is_some_and(|v| v != VERSION && self.speaks.contains(&v));
+        let refusal = match (is_welcome, is_misled) {
+            (false, _) => Some((4, "this client's key is not on the list")),
+            (true, true) => Some((5, "both ends speak a better version")),
+            (true, false) => None,
+        };
+        let Some(mut answering) = self.take_answering(slot) else { return };
+        if let Some((code, why)) = refusal {
+            answering.refuse(now, established, code, why);
+            self.put_back(slot, Content::Answering(answering));
+            return self.urge(slot);
+        }
+        let (remote, rtt) = (answering.from, answering.sample(now));
+        self.door.leave(remote);
+        let beginning = Beginning {
+            side: Side::Server,
+            config: &self.config.connection,
+            hello: &answering.hello,
+            established,
+            remote,
+            rtt,
+            seed,
+        };
+        let live = Live::begin(now, beginning, None);
+        self.remotes.insert((remote, slot));
+        self.put_back(slot, Content::Live(Box::new(live)));
+        self.touch(slot);
+        for (ecn, mut datagram) in answering.early {
+            self.on_short(now, remote, ecn, &mut datagram);
+        }
+    }
+
+    fn take_answering(&mut self, slot: u32) -> Option<Box<Answering>> {
+        let s = self.table.get(slot)?;
+        match s.content.take() {
+            Some(Content::Answering(answering)) => Some(answering),
+            other => {
+                s.content = other;
+                None
+            }
+        }
+    }
+    fn put_back(&mut self, slot: u32, content: Content<C>) {
+        if let Some(s) = self.table.get(slot) {
+            s.content = Some(content);
+        }
+    }
+
+    /// The server has proven who it is, and we have the keys.
+    fn connected(&mut self, now: Time, slot: u32, from: SocketAddr, opened: Opened) {
+        let seed = self.draw();
+        let Some(s) = self.table.get(slot) else { return };
+        let Some(Content::Opening(opening)) = &s.content else { return };
+        let repeat = Repeat::after(now, opened.took);
+        let until = opened.until;
+        let finishing = Finishing { packet: opened.finish, repeat, until };
+        let beginning = Beginning {
+            side: Side::Client,
+            config: opening.config(),
+            hello: &opened.hello,
+            established: opened.established,
+            remote: from,
+            rtt: opened.rtt,
+            seed,
+        };
+        let live = Live::begin(now, beginning, Some(Box::new(finishing)));
+        self.nonces.remove(&opening.nonce());
+        s.content = Some(Content::Live(Box::new(live)));
+        self.remotes.insert((from, slot));
+        self.arm(slot, until);
+        self.urge(slot);
+        self.touch(slot);
+    }
+}

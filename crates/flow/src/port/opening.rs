@@ -1,0 +1,257 @@
+//! The client's side of an opening: SYN until SYN-ECHO, START until START-ECHO.
+
+use super::{Connect, ServerKey, hello};
+use crate::connection::{Closed, ConnectionConfig};
+use narrows_base::{Duration, Time};
+use narrows_wire::packet::{self, Nonce, StartEcho, Versions};
+use narrows_wire::{
+    ClientHandshake, ConnectionId, Cookie, Established, HandshakeError, Hello, Params, StaticKey,
+    VERSION,
+};
+use std::net::SocketAddr;
+
+/// A packet without an answer is sent again after this at first; then after twice as long each
+/// time. RFC 6298's second is for data; an opening that waits a second for each lost packet is
+/// what people complain of on bad links, and one that asks early costs 64 bytes.
+pub(crate) const FIRST_REPEAT: Duration = Duration::from_millis(300);
+/// The shortest wait where the round-trip time is known: the peer's arithmetic takes time, too.
+const SOON: Duration = Duration::from_millis(100);
+/// The longest wait.
+const LAST_REPEAT: Duration = Duration::from_secs(2);
+/// A START that is so old without an answer has a cookie that is too old.
+const COOKIE_LIFE: Duration = Duration::from_secs(10);
+/// After an answer that would end the attempt (a wrong key, no common version), the right one may
+/// still come for so long: both can be somebody else's.
+const GRACE: Duration = Duration::from_secs(1);
+/// START-ECHOs that an attempt reads at most, two X25519 operations each: then whoever forges
+/// them has the attempt.
+const ECHOES: u32 = 64;
+
+/// A packet that is sent until it is answered.
+#[derive(Debug)]
+pub(crate) struct Repeat {
+    /// When it leaves next.
+    pub(crate) due: Time,
+    wait: Duration,
+    first_sent: Time,
+    sent: u32,
+}
+
+impl Repeat {
+    /// To leave now; and again after `wait`, and so on.
+    pub(crate) fn new(now: Time, wait: Duration) -> Repeat {
+        Repeat { due: now, wait: wait.min(LAST_REPEAT), first_sent: now, sent: 0 }
+    }
+    /// To leave now, to a peer that has answered within `rtt` before.
+    pub(crate) fn after(now: Time, rtt: Duration) -> Repeat {
+        Repeat::new(now, rtt.saturating_mul(2).max(SOON))
+    }
+    /// It leaves.
+    pub(crate) fn on_sent(&mut self, now: Time) {
+        if self.sent == 0 {
+            self.first_sent = now;
+        }
+        self.sent = self.sent.saturating_add(1);
+        self.due = now + self.wait;
+        self.wait = self.wait.saturating_mul(2).min(LAST_REPEAT);
+    }
+    /// Whether it left at all.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sent > 0
+    }
+    /// How long its answer took from the first time that it left.
+    pub(crate) fn took(&self, now: Time) -> Duration {
+        now.since(self.first_sent)
+    }
+    /// What its answer says of the round-trip time: nothing if it is not known which it answers
+    /// (Karn's rule, RFC 6298 section 3).
+    pub(crate) fn sample(&self, now: Time) -> Option<Duration> {
+        (self.sent == 1).then(|| now.since(self.first_sent))
+    }
+}
+
+enum Stage {
+    Syn,
+    Start(Box<ClientHandshake>, Time),
+}
+
+/// An attempt to connect.
+pub(super) struct Opening {
+    wish: Connect,
+    id: ConnectionId,
+    reset_token: [u8; 16],
+    nonce: Nonce,
+    stage: Stage,
+    repeat: Repeat,
+    rtt: Option<Duration>,
+    /// Gives up then.
+    until: Time,
+    /// What to say then.
+    verdict: Closed,
+    echoes: u32,
+}
+
+/// What the server's answer led to.
+pub(super) struct Opened {
+    /// Keys.
+    pub(super) established: Established,
+    /// To be sent until something of the server opens.
+    pub(super) finish: Vec<u8>,
+    /// What the server was told.
+    pub(super) hello: Params,
+    /// First sample.
+    pub(super) rtt: Option<Duration>,
+    /// What FINISH may take to be answered: the exchange before it, repetitions included.
+    pub(super) took: Duration,
+    /// The attempt's end.
+    pub(super) until: Time,
+}
+
+impl Opening {
+    pub(super) fn new(
+        now: Time,
+        wish: Connect,
+        id: ConnectionId,
+        reset_token: [u8; 16],
+        nonce: Nonce,
+    ) -> Opening {
+        // Where the path is known to be long, an early repetition only spoils the sample.
+        let wait = wish.connection.profile.rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5));
+        let until = now + wish.patience;
+        Opening {
+            wish,
+            id,
+            reset_token,
+            nonce,
+            stage: Stage::Syn,
+            repeat: Repeat::new(now, wait.max(FIRST_REPEAT)),
+            rtt: None,
+            until,
+            verdict: Closed::NoAnswer,
+            echoes: 0,
+        }
+    }
+
+    pub(super) fn remote(&self) -> SocketAddr {
+        self.wish.remote
+    }
+    pub(super) fn nonce(&self) -> Nonce {
+        self.nonce
+    }
+    pub(super) fn config(&self) -> &ConnectionConfig {
+        &self.wish.connection
+    }
+    /// How the attempt ends if it ends now.
+    pub(super) fn verdict(&self) -> Closed {
+        self.verdict.clone()
+    }
+    pub(super) fn until(&self) -> Time {
+        self.until
+    }
+    pub(super) fn due(&self) -> Time {
+        self.repeat.due.min(self.until)
+    }
+
+    /// Whether the cookie is so old that the attempt begins again, which needs a new nonce: the
+    /// server may remember the old one.
+    pub(super) fn is_stale(&self, now: Time) -> bool {
+        matches!(self.stage, Stage::Start(_, since) if now >= since + COOKIE_LIFE)
+    }
+    /// Begins again.
+    pub(super) fn restart(&mut self, now: Time, nonce: Nonce) {
+        self.nonce = nonce;
+        self.stage = Stage::Syn;
+        self.repeat = Repeat::new(now, FIRST_REPEAT);
+        self.echoes = 0;
+    }
+
+    /// The packet that waits for its answer, if it is time to send it.
+    pub(super) fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
+        if self.repeat.due > now {
+            return None;
+        }
+        self.repeat.on_sent(now);
+        Some(match &self.stage {
+            Stage::Syn => packet::syn(VERSION, &self.nonce),
+            Stage::Start(handshake, _) => handshake.start().to_vec(),
+        })
+    }
+
+    /// A SYN-ECHO with our nonce; whether there is something to send now.
+    pub(super) fn on_syn_echo(
+        &mut self,
+        now: Time,
+        cookie: &Cookie,
+        key: &StaticKey,
+        seed: [u8; 32],
+    ) -> bool {
+        if !matches!(self.stage, Stage::Syn) {
+            return false;
+        }
+        let made = ClientHandshake::new(self.wish.suite, self.nonce, cookie, key, seed);
+        let Ok(handshake) = made else { return false };
+        self.rtt = self.repeat.sample(now);
+        // The first SYN is at least a round-trip time ago, so START rarely goes twice on a long path.
+        self.repeat = Repeat::after(now, now.since(self.repeat.first_sent));
+        self.stage = Stage::Start(Box::new(handshake), now);
+        if self.verdict == Closed::Version {
+            // Somebody who speaks our version answered: the VERSION was not the server's.
+            self.verdict = Closed::NoAnswer;
+        }
+        true
+    }
+
+    /// A VERSION with our nonce. It is not authenticated, and this end speaks no other version: the
+    /// attempt ends soon, unless the server answers after all.
+    pub(super) fn on_version(&mut self, now: Time, refused: u32, spoken: &Versions<'_>) {
+        let is_plausible = refused == VERSION && spoken.iter().all(|v| v != VERSION);
+        if is_plausible && matches!(self.stage, Stage::Syn) {
+            self.judge(now, Closed::Version);
+        }
+    }
+
+    fn judge(&mut self, now: Time, verdict: Closed) {
+        if self.verdict == Closed::NoAnswer {
+            self.verdict = verdict;
+            self.until = self.until.min(now + GRACE);
+        }
+    }
+
+    /// A START-ECHO with our nonce.
+    pub(super) fn on_start_echo(&mut self, now: Time, echo: &StartEcho<'_>) -> Option<Opened> {
+        let Stage::Start(handshake, _) = &mut self.stage else { return None };
+        if self.echoes >= ECHOES {
+            return None;
+        }
+        self.echoes += 1;
+        let params = Params {
+            offered: Some(VERSION),
+            reset_token: Some(self.reset_token),
+            ..hello::params(&self.wish.connection)
+        };
+        let hello = Hello { connection: self.id, params };
+        let wanted = self.wish.server_key;
+        let read = handshake.on_start_echo(echo, &hello, |key| match wanted {
+            ServerKey::Any => true,
+            ServerKey::Is(right) => *key == right,
+        });
+        match read {
+            Ok((established, finish)) => {
+                let sample = self.repeat.sample(now);
+                Some(Opened {
+                    established,
+                    finish,
+                    hello: hello.params,
+                    rtt: self.rtt.into_iter().chain(sample).min(),
+                    took: now.since(self.repeat.first_sent),
+                    until: self.until,
+                })
+            }
+            Err(HandshakeError::KeyRefused(found)) => {
+                self.judge(now, Closed::WrongKey { found });
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}

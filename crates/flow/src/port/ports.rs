@@ -1,0 +1,301 @@
+//! The connections of a port: whose turn it is to send, whose time has come, what happened.
+
+use super::alarms::Alarms;
+use super::content::{Content, due};
+use super::conversation::Conversation;
+use super::door::{Door, Limiter};
+use super::opening::Opening;
+use super::table::Table;
+use super::{Connect, Entropy, Handle, PortConfig};
+use crate::connection::{Closed, Event};
+use narrows_base::Time;
+use narrows_wire::VERSION;
+use narrows_wire::packet::Nonce;
+use narrows_wire::reset::ResetKey;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+/// Answers to strangers that wait to be sent at most; more are dropped.
+pub(super) const ANSWERS: usize = 256;
+/// RESETs sent, and RESETs believed or not, per second at most.
+const RESETS: u32 = 100;
+
+/// All connections of one socket; [`Port`](super::Port) with real ones.
+pub struct Ports<C> {
+    pub(super) config: PortConfig,
+    pub(super) entropy: Box<dyn Entropy>,
+    pub(super) reset_key: ResetKey,
+    /// Versions that a client could have had.
+    pub(super) speaks: &'static [u32],
+    pub(super) door: Door,
+    pub(super) table: Table<Content<C>>,
+    pub(super) alarms: Alarms,
+    /// Attempts to connect by their nonces.
+    pub(super) nonces: BTreeMap<Nonce, u32>,
+    /// Connections by where the peer is.
+    pub(super) remotes: BTreeSet<(SocketAddr, u32)>,
+    /// Answers to strangers.
+    pub(super) answers: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// Slots with a packet of the handshake to send.
+    pub(super) urgent: VecDeque<u32>,
+    /// Slots that may have something to send, or a new due time.
+    pub(super) ready: VecDeque<u32>,
+    /// Slots that may have events.
+    pub(super) eventful: VecDeque<u32>,
+    pub(super) resets_sent: Limiter,
+    pub(super) resets_read: Limiter,
+    /// A stranger was answered last: now it is the connections' turn.
+    pub(super) answered_last: bool,
+}
+
+impl<C: Conversation> Ports<C> {
+    /// A port.
+    pub fn new(config: PortConfig, mut entropy: Box<dyn Entropy>) -> Ports<C> {
+        let mut secret = [0; 32];
+        entropy.fill(&mut secret);
+        let remembered = config.max_connections.saturating_add(config.max_handshakes.0);
+        Ports {
+            door: Door::new(&secret, config.max_handshakes, remembered),
+            reset_key: ResetKey::of(&config.key),
+            speaks: &[VERSION],
+            table: Table::new(config.max_connections),
+            alarms: Alarms::default(),
+            nonces: BTreeMap::new(),
+            remotes: BTreeSet::new(),
+            answers: VecDeque::new(),
+            urgent: VecDeque::new(),
+            ready: VecDeque::new(),
+            eventful: VecDeque::new(),
+            resets_sent: Limiter::new(RESETS),
+            resets_read: Limiter::new(RESETS),
+            answered_last: false,
+            config,
+            entropy,
+        }
+    }
+
+    pub(super) fn draw<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.entropy.fill(&mut bytes);
+        bytes
+    }
+
+    /// Begins to connect; [`Event::Connected`] or [`Event::Closed`] follows. `None` if there are too
+    /// many connections.
+    pub fn connect(&mut self, now: Time, connect: Connect) -> Option<Handle> {
+        let nonce = self.draw();
+        let until = now + connect.patience;
+        let reset_key = &self.reset_key;
+        let slot = self.table.add(&mut *self.entropy, |id| {
+            let token = reset_key.token(id, connect.remote);
+            Some(Content::Opening(Box::new(Opening::new(now, connect, id, token, nonce))))
+        })?;
+        self.nonces.insert(nonce, slot);
+        self.urge(slot);
+        self.arm(slot, until);
+        self.table.get(slot).map(|s| s.handle)
+    }
+
+    /// When [`on_due`](Ports::on_due) is wanted, if [`transmit`](Ports::transmit) has just given
+    /// nothing: that is where a connection that was changed says its new time. (If the socket is
+    /// full, this is still the time of the next thing to do but sending.)
+    pub fn next_due(&self) -> Time {
+        self.alarms.first()
+    }
+
+    /// A due time has come.
+    pub fn on_due(&mut self, now: Time) {
+        // Nothing is armed again for `now` or before in here, so this ends.
+        while let Some(slot) = self.alarms.take(now) {
+            let Some(s) = self.table.get(slot) else { continue };
+            s.armed = Time::NEVER;
+            if s.content.as_ref().is_some_and(|c| due(c) > now) {
+                self.rearm(slot);
+            } else {
+                self.fire(now, slot);
+            }
+        }
+    }
+
+    fn fire(&mut self, now: Time, slot: u32) {
+        let Some(content) = self.table.get(slot).and_then(|s| s.content.as_mut()) else { return };
+        match content {
+            Content::Opening(opening) if now >= opening.until() => {
+                let verdict = opening.verdict();
+                self.give_up(slot, verdict);
+            }
+            Content::Opening(opening) => {
+                // Whether or not the driver ever asks for the packet.
+                let until = opening.until();
+                if opening.is_stale(now) {
+                    let old = opening.nonce();
+                    let mut nonce = [0; 16];
+                    self.entropy.fill(&mut nonce);
+                    opening.restart(now, nonce);
+                    self.nonces.remove(&old);
+                    self.nonces.insert(nonce, slot);
+                }
+                self.urge(slot);
+                self.arm(slot, until);
+            }
+            Content::Answering(_) => self.remove(slot),
+            Content::Live(live) => {
+                if let Some(finishing) = &live.finishing {
+                    if now >= finishing.until {
+                        live.over = Some(Closed::NoAnswer);
+                        live.finishing = None;
+                    } else if finishing.repeat.due <= now {
+                        self.urge(slot);
+                    }
+                }
+                self.wake(now, slot);
+            }
+            Content::Over(_) => {}
+        }
+    }
+
+    fn wake(&mut self, now: Time, slot: u32) {
+        let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+        if let Some(Content::Live(live)) = content {
+            if live.over.is_none() && live.connection.next_due() <= now {
+                live.connection.on_due(now);
+            }
+            self.touch(slot);
+        }
+    }
+
+    /// What happened since it was asked last. After [`Event::Closed`] the connection can still be
+    /// read until the next call.
+    pub fn event(&mut self) -> Option<(Handle, Event)> {
+        while let Some(&slot) = self.eventful.front() {
+            let Some(s) = self.table.get(slot) else {
+                self.eventful.pop_front();
+                continue;
+            };
+            let handle = s.handle;
+            let event = match s.content.as_mut() {
+                Some(Content::Live(live)) => live.next_event(),
+                Some(Content::Over(why)) => Some(Event::Closed(why.clone())),
+                _ => None,
+            };
+            let is_over = matches!(s.content, Some(Content::Over(_)));
+            if event.is_none() || is_over {
+                s.is_eventful = false;
+                self.eventful.pop_front();
+                if is_over {
+                    self.remove(slot);
+                } else {
+                    self.forget_told(slot);
+                }
+            }
+            if let Some(event) = event {
+                return Some((handle, event));
+            }
+        }
+        None
+    }
+
+    /// An established connection, for the application's calls; the port looks after it at the next
+    /// `transmit`.
+    pub fn connection(&mut self, handle: Handle) -> Option<&mut C> {
+        let slot = self.table.by_handle(handle)?;
+        if !matches!(self.table.get(slot)?.content, Some(Content::Live(_))) {
+            return None;
+        }
+        self.touch(slot);
+        match self.table.get(slot)?.content.as_mut()? {
+            Content::Live(live) => Some(&mut live.connection),
+            _ => None,
+        }
+    }
+
+    /// Gives up a connection, established or not.
+    pub fn close(&mut self, now: Time, handle: Handle, code: u64, reason: &str) {
+        let Some(slot) = self.table.by_handle(handle) else { return };
+        match self.table.get(slot).and_then(|s| s.content.as_mut()) {
+            Some(Content::Opening(_)) => self.give_up(slot, Closed::Locally),
+            Some(Content::Live(live)) => {
+                live.connection.close(now, code, reason);
+                self.touch(slot);
+            }
+            Some(Content::Answering(_)) => self.remove(slot),
+            Some(Content::Over(_)) | None => {}
+        }
+    }
+
+    /// How many there are, those being opened included.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An attempt has failed.
+    fn give_up(&mut self, slot: u32, why: Closed) {
+        let Some(s) = self.table.get(slot) else { return };
+        self.alarms.disarm(slot, &mut s.armed);
+        if let Some(Content::Opening(opening)) = s.content.replace(Content::Over(why)) {
+            self.nonces.remove(&opening.nonce());
+        }
+        self.touch(slot);
+    }
+
+    /// There is a handshake packet to send.
+    pub(super) fn urge(&mut self, slot: u32) {
+        if let Some(s) = self.table.get(slot).filter(|s| !s.is_urgent) {
+            s.is_urgent = true;
+            self.urgent.push_back(slot);
+        }
+    }
+
+    /// It may have something to send, another due time, an event.
+    pub(super) fn touch(&mut self, slot: u32) {
+        let Some(s) = self.table.get(slot) else { return };
+        if !std::mem::replace(&mut s.is_ready, true) {
+            self.ready.push_back(slot);
+        }
+        if !std::mem::replace(&mut s.is_eventful, true) {
+            self.eventful.push_back(slot);
+        }
+    }
+
+    /// Wakes it when it wants to be.
+    pub(super) fn rearm(&mut self, slot: u32) {
+        let Some(s) = self.table.get(slot) else { return };
+        let due = s.content.as_ref().map_or(Time::NEVER, due);
+        self.alarms.arm(slot, &mut s.armed, due);
+    }
+    /// Wakes it then or before.
+    pub(super) fn arm(&mut self, slot: u32, due: Time) {
+        if let Some(s) = self.table.get(slot) {
+            self.alarms.arm(slot, &mut s.armed, due);
+        }
+    }
+
+    /// Forgets a connection of whose end everybody knows.
+    pub(super) fn forget_told(&mut self, slot: u32) {
+        let content = self.table.get(slot).and_then(|s| s.content.as_ref());
+        if matches!(content, Some(Content::Live(l)) if l.is_told && (l.over.is_some() || l.connection.is_drained()))
+        {
+            self.remove(slot);
+        }
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) {
+        if let Some(s) = self.table.get(slot) {
+            self.alarms.disarm(slot, &mut s.armed);
+        }
+        match self.table.remove(slot) {
+            Some(Content::Live(live)) => {
+                self.remotes.remove(&(live.remote, slot));
+            }
+            Some(Content::Answering(answering)) => self.door.leave(answering.from),
+            Some(Content::Opening(opening)) => {
+                self.nonces.remove(&opening.nonce());
+            }
+            Some(Content::Over(_)) | None => {}
+        }
+    }
+}

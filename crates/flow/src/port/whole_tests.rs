@@ -1,0 +1,102 @@
+//! Two ports with real connections: what the application asks for arrives.
+
+use super::ServerKey;
+use super::stand_in::{CLIENT, Net, SERVER};
+use crate::connection::{Closed, Connection, Event};
+use crate::streams::{Read, StreamEvent};
+use narrows_base::{Duration, Luck};
+
+type Whole = Net<Connection>;
+
+/// Nobody says anything, and yet both ends know that they are connected: the client's FINISH was
+/// answered, and no patience ends.
+#[test]
+fn a_silent_connection_is_a_connection() {
+    let mut net = Whole::new(1);
+    net.connect(ServerKey::Any);
+    net.run_for(20.0);
+    assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
+    assert_eq!((net.closed(CLIENT), net.closed(SERVER)), (None, None));
+    assert_eq!(net.seen.iter().filter(|s| s.2[0] == 0x85).count(), 1);
+    // Until the idle timeout.
+    net.run_for(40.0);
+    assert_eq!(net.closed(CLIENT), Some(Closed::TimedOut));
+    assert!(net.at(CLIENT).is_empty() && net.at(SERVER).is_empty());
+}
+
+/// A stream through a path that loses, doubles and reorders, from the first packet on.
+#[test]
+fn a_stream_arrives_whole_over_a_bad_path() {
+    for seed in 0..8 {
+        let mut net = Whole::new(seed);
+        let mut luck = Luck::seed(seed).named("path").stream();
+        let handle = net.connect(ServerKey::Any);
+        let text: Vec<u8> = (0..60_000u32).map(|n| (n.wrapping_mul(n) >> 8) as u8).collect();
+        let (mut written, mut id, mut got, mut is_whole) = (0, None, Vec::new(), false);
+        let mut looked = 0;
+        for _ in 0..1200 {
+            if is_whole {
+                break;
+            }
+            let until = net.now + Duration::from_millis(50);
+            net.run(until, &mut |now, _| {
+                let mut copies = Vec::new();
+                for _ in 0..=u32::from(luck.chance(0.05)) {
+                    if !luck.chance(0.1) {
+                        copies.push(now + Duration::from_secs_f64(luck.uniform(0.02, 0.03)));
+                    }
+                }
+                copies
+            });
+            if let Some(connection) = net.at(CLIENT).connection(handle) {
+                id = id.or_else(|| connection.open(true));
+                if let Some(id) = id
+                    && written < text.len()
+                {
+                    written += connection.write(id, &text[written..]).unwrap();
+                    if written == text.len() {
+                        connection.finish(id).unwrap();
+                    }
+                }
+            }
+            for (_, handle, event) in net.events.split_off(looked) {
+                if let Event::Stream(StreamEvent::Readable(id)) = event {
+                    let Some(connection) = net.at(SERVER).connection(handle) else { continue };
+                    let mut buffer = [0; 4096];
+                    loop {
+                        match connection.read(id, &mut buffer).unwrap() {
+                            Read::Bytes(n) => got.extend_from_slice(&buffer[..n]),
+                            Read::Blocked => break,
+                            Read::End => {
+                                is_whole = true;
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+            looked = net.events.len();
+        }
+        assert!(is_whole && got == text, "seed {seed}: {} of {} bytes", got.len(), text.len());
+        let now = net.now;
+        net.at(CLIENT).close(now, handle, 0, "done");
+        net.run_for(60.0);
+        assert!(net.at(CLIENT).is_empty() && net.at(SERVER).is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_server_that_was_started_again_says_so() {
+    let mut net = Whole::new(3);
+    let handle = net.connect(ServerKey::Any);
+    net.run_for(1.0);
+    *net.at(SERVER) = super::Ports::new(
+        super::stand_in::config(2, super::Clients::Any),
+        super::stand_in::dice(77),
+    );
+    let now = net.now;
+    assert!(net.at(CLIENT).connection(handle).unwrap().send_message(now, b"?", Duration::ZERO));
+    net.run_for(1.0);
+    assert_eq!(net.closed(CLIENT), Some(Closed::Reset));
+    assert!(net.at(CLIENT).is_empty());
+}

@@ -1,0 +1,115 @@
+//! What is held, and what is given back.
+
+use super::tests::{deliver, packet, pair};
+use super::*;
+use std::mem::size_of;
+
+const MANY: Limits = Limits { data: 1 << 22, stream: 1 << 20, both: 1000, one_way: 0 };
+
+/// Bytes of the heap that an end holds, but for the map's own nodes.
+fn held(end: &Streams) -> usize {
+    let streams = end.map.values().map(|stream| {
+        let send = stream.send.as_ref().map_or(0, send::Sending::memory);
+        let receive = stream.receive.as_ref().map_or(0, receive::Receiving::memory);
+        size_of::<Stream>() + send + receive
+    });
+    streams.sum::<usize>() + end.queues.memory()
+}
+
+/// All packets there arrive but every `loss`-th, and what is lost leaves again.
+fn carry(from: &mut Streams, to: &mut Streams, loss: u64) {
+    let mut count = 0u64;
+    while let Some((bytes, pieces)) = packet(from, 1400) {
+        count += 1;
+        for piece in &pieces {
+            if count.is_multiple_of(loss) {
+                from.lost(piece);
+            } else {
+                from.arrived(piece);
+            }
+        }
+        if !count.is_multiple_of(loss) {
+            deliver(to, &bytes).unwrap();
+        }
+    }
+}
+
+fn read_all(end: &mut Streams, id: u64) -> usize {
+    let (mut all, mut into) = (0, vec![0; 5_000]);
+    while let Ok(Read::Bytes(n)) = end.read(id, &mut into) {
+        all += n;
+    }
+    all
+}
+
+/// An idle connection has a budget of 20 KB for everything; streams take the least part of it.
+#[test]
+fn without_streams_there_is_little() {
+    let (client, _) = pair(MANY, 1 << 20);
+    assert_eq!(held(&client), 0);
+    assert!(size_of::<Streams>() <= 768, "{} bytes", size_of::<Streams>());
+    assert!(size_of::<Stream>() <= 640, "{} bytes", size_of::<Stream>());
+}
+
+#[test]
+fn an_idle_stream_gives_back_what_a_burst_took() {
+    let (mut client, mut server) = pair(MANY, 1 << 20);
+    let id = client.open(false).unwrap();
+    assert_eq!(client.write(id, &vec![1; 1 << 20]), Ok(1 << 20));
+    assert!(held(&client) >= 1 << 20);
+    carry(&mut client, &mut server, 7);
+    assert!(held(&server) >= 1 << 20);
+    assert_eq!(read_all(&mut server, id), 1 << 20);
+    carry(&mut server, &mut client, u64::MAX);
+    while client.event().or(server.event()).is_some() {}
+    assert!(held(&client) <= 2_000, "{} bytes", held(&client));
+    assert!(held(&server) <= 2_000, "{} bytes", held(&server));
+}
+
+#[test]
+fn of_a_thousand_streams_nothing_is_kept() {
+    let (mut client, mut server) = pair(MANY, 10_000);
+    for round in 0..3 {
+        let ids: Vec<u64> = std::iter::from_fn(|| client.open(false)).collect();
+        assert!(ids.len() >= 500, "{} in round {round}", ids.len());
+        for id in &ids {
+            client.write(*id, &[1; 1_000]).unwrap();
+            client.finish(*id).unwrap();
+        }
+        carry(&mut client, &mut server, 5);
+        while let Some(id) = server.accept() {
+            assert_eq!(read_all(&mut server, id), 1_000);
+            server.write(id, &[2; 900]).unwrap();
+            server.finish(id).unwrap();
+        }
+        carry(&mut server, &mut client, 5);
+        for id in ids {
+            assert_eq!(read_all(&mut client, id), 900);
+        }
+        carry(&mut client, &mut server, u64::MAX);
+        while client.event().or(server.event()).is_some() {}
+        assert!(client.map.is_empty() && server.map.is_empty());
+        assert!(held(&client) <= 3_000, "{} bytes", held(&client));
+        assert!(held(&server) <= 3_000, "{} bytes", held(&server));
+        carry(&mut server, &mut client, u64::MAX);
+    }
+}
+
+/// A single byte at the far end of the window makes the buffer as long as the window, once.
+#[test]
+fn a_far_byte_and_many_holes_cost_no_more_than_the_window_allows() {
+    let limits = Limits { data: 1 << 20, stream: 1 << 20, both: 1, one_way: 0 };
+    let (_, mut server) = pair(limits, 1_000);
+    let piece = |offset| Frame::Stream { id: 0, offset, fin: false, data: b"x" };
+    server.on_frame(&piece((1 << 20) - 1)).unwrap();
+    assert!(held(&server) <= (1 << 20) + 1_000);
+    let mut holes = 0;
+    let refused = loop {
+        if let Err(violation) = server.on_frame(&piece(holes * 2 + 1)) {
+            break violation;
+        }
+        holes += 1;
+    };
+    assert_eq!((refused.code, holes), (2, 1024 + (1 << 20) / 256 - 1));
+    assert!(held(&server) <= (1 << 20) + 200_000);
+}

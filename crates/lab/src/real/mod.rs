@@ -1,0 +1,5 @@
+//! Real sockets: what the runtime gives, measured as the simulator measures.
+
+pub mod speed;
+
+pub use speed::{Amount, Cargo, Direction, Speed, SpeedResult};
