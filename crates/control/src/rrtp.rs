@@ -141,7 +141,8 @@ impl Controller for Rrtp {
     fn on_fate(&mut self, fate: &Fate) {
         if fate.lost {
             self.path.on_loss();
-            if !fate.radio && self.path.is_queueing() {
+            // No radio link loses as much as a flooded queue, whatever the trip times say.
+            if self.path.is_flooded() || (!fate.radio && self.path.is_queueing()) {
                 self.congestion_loss(fate);
             }
         }
