@@ -139,6 +139,9 @@ impl Controller for Rrtp {
     }
 
     fn on_fate(&mut self, fate: &Fate) {
+        if self.mood == Mood::Opening {
+            self.opening_fate(fate);
+        }
         if fate.lost {
             self.path.on_loss();
             // No radio link loses as much as a flooded queue, whatever the trip times say.

@@ -1,6 +1,5 @@
 //! What the default of our transport must reach: four links with radio losses alone, and links that
-//! it shares. Packets of 1500 bytes with 64 bytes of headers, as on the wire; the handshake counts as two
-//! round trips before the first byte.
+//! it shares. Packets of 1500 bytes with 64 bytes of headers, as on the wire; the handshake counts.
 
 use narrows_base::{Duration, Rate, Spec, Time};
 use narrows_flow::{Preset, Protocol};
@@ -72,8 +71,7 @@ fn go(
 fn alone(protocol: &str, net: &Net, seconds: f64) -> (f64, f64, f64) {
     let (mut goodput, mut offered, mut delay) = (0.0, 0.0, 0.0);
     for seed in 1..=3 {
-        let handshake = 4.0 * net.ms * 1e-3;
-        let r = go(net, &[(protocol, 1)], (0.0, seconds), (handshake, 0.0), seed);
+        let r = go(net, &[(protocol, 1)], (0.0, seconds), (0.0, 0.0), seed);
         let f = &r.groups[0].flows[0];
         goodput += f.goodput_bytes as f64 * 8.0 / seconds / net.bps / 3.0;
         offered += f.sent_bytes as f64 / f.goodput_bytes as f64 / 3.0;

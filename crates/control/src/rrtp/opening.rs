@@ -2,7 +2,7 @@
 //! until a queue shows.
 
 use super::{Mood, Rrtp};
-use crate::Ack;
+use crate::{Ack, Fate};
 use narrows_base::Time;
 
 /// A first flight's rate may lead to so many packets in the second.
@@ -18,6 +18,10 @@ const NOISE: f64 = 0.001;
 const RISEN_ACKS: u32 = 8;
 /// A train that arrives at less than this share of its rate shows that the rate is not there.
 const TRAIN: f64 = 0.6;
+/// Packets that left within so many seconds left together.
+const TOGETHER: f64 = 1e-4;
+/// Rounds at the window's limit in which no flight told the rate.
+const ENOUGH_ROUNDS: u32 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stage {
@@ -29,10 +33,55 @@ enum Stage {
     Climb,
 }
 
+/// Packets that left at one moment: what the path makes of their spacing is its rate.
+#[derive(Debug, Default)]
+struct Flight {
+    /// When its first packet left, and when that was answered.
+    sent: Time,
+    first: Time,
+    last: Time,
+    /// How many arrived, and how many of them were answered after the first.
+    arrived: f64,
+    after: f64,
+}
+
+impl Flight {
+    fn on_fate(&mut self, fate: &Fate) {
+        if fate.lost {
+            return;
+        }
+        if self.arrived == 0.0 || fate.sent.since(self.sent).as_secs_f64() > TOGETHER {
+            *self = Flight {
+                sent: fate.sent,
+                first: fate.now,
+                last: fate.now,
+                arrived: 1.0,
+                after: 0.0,
+            };
+            return;
+        }
+        self.arrived += 1.0;
+        if fate.now > self.first {
+            self.after += 1.0;
+            self.last = fate.now;
+        }
+    }
+
+    /// Packets per second, of at least so many.
+    fn rate(&self, enough: f64) -> Option<f64> {
+        let span = self.last.since(self.first).as_secs_f64();
+        (self.arrived >= enough && self.after >= 2.0 && span > 0.0).then(|| self.after / span)
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct Opening {
     stage: Stage,
-    /// When the first acknowledgement of a flight or train came, and how many since.
+    /// The flight that left together.
+    flight: Flight,
+    /// Rounds that ended while the window was the limit.
+    limited: u32,
+    /// When the first acknowledgement of a train came, and how many since.
     first: Option<Time>,
     since: f64,
     /// Packets per second.
@@ -51,6 +100,12 @@ impl Opening {
 }
 
 impl Rrtp {
+    pub(super) fn opening_fate(&mut self, fate: &Fate) {
+        if self.opening.stage == Stage::First {
+            self.opening.flight.on_fate(fate);
+        }
+    }
+
     /// The rate at which what follows the first acknowledgement came, once `enough` did.
     fn dispersion(&mut self, ack: &Ack, enough: f64) -> Option<f64> {
         let o = &mut self.opening;
@@ -72,9 +127,11 @@ impl Rrtp {
         let base = self.path.base().unwrap_or(0.0);
         match self.opening.stage {
             Stage::First => {
-                if let Some(rate) = self.dispersion(ack, self.first_flight - 1.0) {
+                self.opening.limited += u32::from(round && ack.window_limited);
+                // Of the first four one may be lost, or be the packet that opens a connection.
+                let enough = self.first_flight - 1.0;
+                if let Some(rate) = self.opening.flight.rate(enough) {
                     self.opening.estimate = rate;
-                    (self.opening.first, self.opening.since) = (None, 0.0);
                     if rate * base > JUMP {
                         self.opening.stage = Stage::Train;
                         self.window = JUMP;
@@ -82,7 +139,7 @@ impl Rrtp {
                         self.window = self.window.max(rate * base);
                         self.climb(CLIMB);
                     }
-                } else if self.path.rounds > 1 {
+                } else if self.opening.limited >= ENOUGH_ROUNDS {
                     // Too few came to tell.
                     self.climb(BLIND_CLIMB);
                 }

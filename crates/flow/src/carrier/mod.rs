@@ -103,6 +103,12 @@ pub struct Carrier<C: Cargo> {
     scale: f64,
     /// Bits of the controller's full packets, where known.
     full_bits: f64,
+    /// Bytes of the largest packet so far, and of the smallest that the report being read shows
+    /// arrived.
+    largest: u16,
+    smallest: u16,
+    /// Smallest round-trip time of a packet of about that size.
+    least_full: Duration,
     /// Next number.
     next: u64,
     /// Lowest number whose fate is not known; `pending` begins there.
@@ -156,6 +162,9 @@ impl<C: Cargo> Carrier<C> {
             limit: None,
             scale: 1.0,
             full_bits: 0.0,
+            largest: 0,
+            smallest: u16::MAX,
+            least_full: Duration::MAX,
             next: 0,
             unresolved: 0,
             pending: VecDeque::new(),
@@ -262,6 +271,7 @@ impl<C: Cargo> Carrier<C> {
         self.rtt = RttEstimator::new(timer);
         self.latest = Duration::ZERO;
         self.first_rtt = Time::NEVER;
+        self.least_full = Duration::MAX;
         self.backoffs = 0;
     }
     /// A full packet has so many bytes, while the controller was built for `told`: all that it
@@ -294,6 +304,7 @@ impl<C: Cargo> Carrier<C> {
         let bytes = bytes.min(65_535);
         let stamp = self.delivery.sent(now, self.in_flight == 0);
         self.push(now, stamp, load, bytes, Standing::Counted);
+        self.largest = self.largest.max(bytes as u16);
         self.force = false;
         self.in_flight += 1;
         self.last_sent = now;

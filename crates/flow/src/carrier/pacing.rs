@@ -4,6 +4,10 @@ use super::{Cargo, Carrier};
 use narrows_base::{Duration, Rate, Time};
 use narrows_control::Allowance;
 
+/// So many arrivals make a first flight of any controller, with the packets that open a
+/// connection.
+const FIRST_FLIGHT: u64 = 8;
+
 /// Whether a packet may leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permission {
@@ -42,7 +46,8 @@ impl<C: Cargo> Carrier<C> {
     #[inline]
     fn paced_allowance(&self) -> Allowance {
         let a = self.controller.allowance();
-        if a.rate.is_some() || !self.pace_windows {
+        // The first flight leaves at once: its spacing at the far end tells the path's rate.
+        if a.rate.is_some() || !self.pace_windows || self.arrived < FIRST_FLIGHT {
             return a;
         }
         Allowance { rate: self.window_rate(a.window), ..a }

@@ -43,6 +43,7 @@ impl<C: Cargo> Carrier<C> {
         }
         let end = heard.highest + 1;
         let mut fresh = 0;
+        self.smallest = u16::MAX;
         for (from, to) in arrived {
             if to <= self.unresolved {
                 break;
@@ -62,7 +63,7 @@ impl<C: Cargo> Carrier<C> {
         self.arrived += fresh;
         let marks = self.take_marks(heard.marks, fresh, end);
         self.reported = self.reported.max(end);
-        let rtt = heard.rtt;
+        let rtt = self.of_a_full_packet(heard.rtt);
         self.latest = rtt;
         self.first_rtt = self.first_rtt.min(now);
         self.rtt.observe(rtt);
@@ -115,6 +116,18 @@ impl<C: Cargo> Carrier<C> {
         rate
     }
 
+    /// The round-trip time that counts: small packets are transmitted faster than full ones, which
+    /// on a slow link looks like a queue that vanished. So they never set a new minimum below full
+    /// packets'.
+    #[inline]
+    fn of_a_full_packet(&mut self, rtt: Duration) -> Duration {
+        if self.smallest >= self.largest / 4 * 3 {
+            self.least_full = self.least_full.min(rtt);
+            return rtt;
+        }
+        if self.least_full == Duration::MAX { rtt } else { rtt.max(self.least_full) }
+    }
+
     /// One `on_ack` for each packet that arrived; a report without news is a duplicate.
     #[inline]
     fn tell_acks(&mut self, ack: &Ack, fresh: u64) {
@@ -157,6 +170,7 @@ impl<C: Cargo> Carrier<C> {
             match p.standing {
                 Standing::Counted => {
                     fresh += 1;
+                    self.smallest = self.smallest.min(p.bytes);
                     self.cargo.arrived(&p.load);
                     self.delivery.arrived(now, p.sent, &p.stamp);
                 }

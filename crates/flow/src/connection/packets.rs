@@ -188,6 +188,12 @@ impl Connection {
         if writer.room() > 0 {
             cargo.streams.fill(writer, &mut |piece| load.push(piece));
         }
+        // The first packet is a full one whatever it carries: its round-trip time is the path's, and
+        // it shows that such packets pass.
+        if self.carrier.next_number() == 0 && writer.room() > 0 {
+            let padding = writer.room();
+            let _ = writer.frame(&Frame::Padding(padding));
+        }
     }
 
     /// What the sender half of the controller says: when it changed, eight times a round trip, and
