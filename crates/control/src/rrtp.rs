@@ -144,7 +144,8 @@ impl Controller for Rrtp {
         }
         if fate.lost {
             self.path.on_loss();
-            if !fate.radio && self.path.is_queueing() {
+            // No radio link loses as much as a flooded queue, whatever the trip times say.
+            if self.path.is_flooded() || (!fate.radio && self.path.is_queueing()) {
                 self.congestion_loss(fate);
             }
         }

@@ -107,7 +107,8 @@ impl Rrtp {
         }
         let Some(base) = self.path.base() else { return };
         let c = &mut self.contest;
-        let empty = self.path.round_max_rtt <= base * (1.0 + EMPTY);
+        // A queue that never empties passes for the path's own delay in the end; its losses do not.
+        let empty = self.path.round_max_rtt <= base * (1.0 + EMPTY) && !self.path.is_flooded();
         c.empty = if empty { c.empty + 1 } else { 0 };
         let rate = self.path.round_rate;
         match c.probing {
