@@ -9,9 +9,9 @@ use super::table::Table;
 use super::{Connect, Entropy, Handle, PortConfig};
 use crate::connection::{Closed, Event};
 use narrows_base::Time;
-use narrows_wire::{ConnectionId, VERSION};
 use narrows_wire::packet::Nonce;
 use narrows_wire::reset::ResetKey;
+use narrows_wire::{ConnectionId, VERSION};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 

@@ -23,6 +23,7 @@ mod tests;
 use crate::outcome::Outcome;
 use crate::way::plain;
 use narrows_drive::tap::Tap;
+use narrows_flow::connection::Stats;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,6 +81,8 @@ pub struct Recording {
     pub datagrams: u64,
     /// Connections that have a file of their own.
     pub connections: usize,
+    /// Their last figures.
+    pub figures: Vec<Stats>,
 }
 
 impl Recording {

@@ -44,12 +44,13 @@ impl Writer {
         }
         let (datagrams, connections) = (self.packets.written, self.kept.len());
         let kept = std::mem::take(&mut self.kept);
+        let figures = kept.iter().map(|k| k.series.last).collect();
         let outcome = self.outcome(kept, notes);
         let mut files = vec![folder.join(names::PACKETS)];
         self.end_packets()?;
         files.extend((1..=connections).map(|n| names::events(folder, n)));
         files.extend(output::write_report(&outcome, folder)?);
-        Ok(Recording { files, outcome, datagrams, connections })
+        Ok(Recording { files, outcome, datagrams, connections, figures })
     }
 
     fn outcome(&self, kept: Vec<Kept>, notes: Vec<String>) -> Outcome {
@@ -123,9 +124,7 @@ fn measures(kept: &[&Kept], span: f64) -> Vec<(&'static str, Estimate)> {
         "goodput_bps" => ratio(bytes * 8.0, span),
         "offered_over_delivered" if sends => ratio(sum(|s| s.bytes_sent as f64), arrived),
         "rtt_s_min" => least.clone().fold(f64::NAN, f64::min),
-        "rtt_s_mean" => {
-            ratio(sum(|s| s.rtt_sum.as_secs_f64()), sum(|s| s.rtt_samples as f64))
-        }
+        "rtt_s_mean" => ratio(sum(|s| s.rtt_sum.as_secs_f64()), sum(|s| s.rtt_samples as f64)),
         "sent_packets" => sent,
         "retransmissions" => sum(|s| s.counters.retransmissions as f64),
         "timeouts" => sum(|s| s.counters.timeouts as f64),

@@ -108,7 +108,8 @@ fn headers(d: &Datagram<'_>, buffer: &mut Vec<u8>) -> bool {
     let Ok(length) = u16::try_from(d.payload.len() + UdpHeader::LEN) else { return false };
     match (d.from.ip(), d.to.ip()) {
         (IpAddr::V4(source), IpAddr::V4(target)) => {
-            let made = Ipv4Header::new(length, HOPS, IpNumber::UDP, source.octets(), target.octets());
+            let made =
+                Ipv4Header::new(length, HOPS, IpNumber::UDP, source.octets(), target.octets());
             let Ok(mut ip) = made else { return false };
             ip.ecn = IpEcn::try_new(d.ecn & 3).unwrap_or_default();
             ip.dont_fragment = true;

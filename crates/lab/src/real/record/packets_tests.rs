@@ -51,9 +51,11 @@ fn a_capture_has_times_in_nanoseconds_and_right_ipv4_headers() {
         // LINKTYPE_RAW; options: if_name (2), if_tsresol (9) of one byte, 9.
         assert_eq!(u16::from_ne_bytes(blocks[1].1[..2].try_into().unwrap()), 101);
         let options = &blocks[1].1[8..];
-        assert!(options.windows(5).any(|w| w[..2] == 9u16.to_ne_bytes()
-            && w[2..4] == 1u16.to_ne_bytes()
-            && w[4] == 9));
+        assert!(
+            options.windows(5).any(|w| w[..2] == 9u16.to_ne_bytes()
+                && w[2..4] == 1u16.to_ne_bytes()
+                && w[4] == 9)
+        );
 
         let block = blocks[2].1;
         let at = (word(block, 4) as u64) << 32 | word(block, 8) as u64;

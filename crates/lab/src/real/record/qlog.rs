@@ -119,7 +119,8 @@ impl<W: Write> Events<W> {
 
     /// It has its keys. Times are in milliseconds since the beginning.
     pub fn opened(&mut self, at: f64, local: SocketAddr, opened: &Opened) -> io::Result<()> {
-        let (src, dst) = if opened.dialled { (local, opened.remote) } else { (opened.remote, local) };
+        let (src, dst) =
+            if opened.dialled { (local, opened.remote) } else { (opened.remote, local) };
         let data = json!({
             "ip_version": if dst.is_ipv4() { "v4" } else { "v6" },
             "src_ip": src.ip().to_string(),
@@ -134,7 +135,13 @@ impl<W: Write> Events<W> {
     }
 
     /// A data packet was sent or received.
-    pub fn packet(&mut self, at: f64, sent: bool, header: &Header, length: usize) -> io::Result<()> {
+    pub fn packet(
+        &mut self,
+        at: f64,
+        sent: bool,
+        header: &Header,
+        length: usize,
+    ) -> io::Result<()> {
         let way = usize::from(sent);
         let number = header.complete(self.highest[way]);
         self.highest[way] = self.highest[way].max(Some(number));

@@ -85,7 +85,13 @@ impl Queue {
     }
 
     /// Datagrams, if there is room.
-    fn offer(&self, endpoint: usize, count: u64, datagrams: impl FnOnce() -> Datagrams, bytes: usize) {
+    fn offer(
+        &self,
+        endpoint: usize,
+        count: u64,
+        datagrams: impl FnOnce() -> Datagrams,
+        bytes: usize,
+    ) {
         let cost = bytes + OVERHEAD;
         if self.waiting.load(Ordering::Relaxed) + cost > WAITING_MOST {
             self.dropped.fetch_add(count, Ordering::Relaxed);
