@@ -112,10 +112,14 @@ fn a_recording_has_every_packet_that_the_figures_count() {
             lengths.sum::<u64>()
         };
         assert_eq!(figures.bytes_sent, bytes("transport:packet_sent"));
-        assert_eq!(figures.bytes_received, bytes("transport:packet_received"));
-        // Besides the stream there are a request and tallies.
-        let bulk = if client { figures.bytes_arrived } else { figures.bytes_taken };
-        assert_eq!(bulk, 2_000_017);
+        // What comes between the application's close and the endpoint's next look is not opened.
+        assert!(figures.bytes_received <= bytes("transport:packet_received"));
+        // The request is 17 bytes. A client that was told the end closes before every report came.
+        if client {
+            assert!(figures.bytes_arrived <= 2_000_017, "{figures:?}");
+        } else {
+            assert_eq!(figures.bytes_taken, 2_000_017);
+        }
     }
     assert_eq!(recording.outcome.results.len(), 2, "both ends");
     for file in ["report.html", "series.parquet", "summary.json"] {
