@@ -1,6 +1,7 @@
 //! The one command, `narrows`. Thin: what it does is in the library `narrows-lab`.
 
 mod args;
+mod record;
 mod relay;
 mod serve;
 mod speed;

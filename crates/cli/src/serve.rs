@@ -1,6 +1,7 @@
 //! `narrows serve`: a folder for others to get, and perhaps to put.
 
 use crate::Failure;
+use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt};
 use crate::transfer::server_key;
 use crate::transport::Transport;
@@ -44,6 +45,8 @@ pub struct Serve {
     pub identity: Option<PathBuf>,
     #[command(flatten)]
     pub transport: Transport,
+    #[command(flatten)]
+    pub record: Record,
 }
 
 /// `narrows serve`.
@@ -65,7 +68,9 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let over_tcp = tcp::Server::bind(listen, identity.clone(), Arc::clone(&service))?;
     // The same number for both, also where the system chose it.
     let at = over_tcp.address()?;
-    let over_udp = rrtp::Server::bind(at, &identity, service, config)?;
+    let recording = a.record.start("serve", config.protocol.label(), format!("UDP at {at}"))?;
+    let tap = recording.tap("server");
+    let over_udp = rrtp::Server::bind(at, &identity, service, config, tap)?;
     let end = over_udp.end();
     let name = key::text(identity.public());
     let folder = error::shown(&a.dir.display().to_string());
@@ -85,12 +90,12 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let udp = spawn(Box::new(move || over_udp.run()))?;
     while !STOP.load(Ordering::SeqCst) {
         if udp.is_finished() {
-            return Err(Failure::Outside("the UDP socket has failed".into()));
+            return recording.finish(Err(Failure::Outside("the UDP socket has failed".into())));
         }
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     end.now();
-    Ok(())
+    recording.finish(Ok(()))
 }
 
 fn address(text: &str) -> Result<SocketAddr, Failure> {

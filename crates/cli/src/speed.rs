@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::args::{seed, time};
+use crate::record::Record;
 use crate::relay;
 use crate::terminal::{Bar, STOP, catch_interrupt};
 use crate::transport::{Transport, address, bytes};
@@ -9,13 +10,17 @@ use clap::Args;
 use narrows_base::Duration;
 use narrows_drive::endpoint::new_key;
 use narrows_drive::relay::{Relay, RelayStats};
+use narrows_drive::tap::Tap;
+use narrows_flow::Protocol;
 use narrows_flow::port::{Clients, ServerKey};
+use narrows_lab::real::record::Recorder;
 use narrows_lab::real::speed::{LONGEST, Server};
 use narrows_lab::real::{Amount, Cargo, Direction, Speed, SpeedResult};
 use narrows_wire::Suite;
 use serde_json::json;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 #[derive(Args)]
@@ -61,6 +66,8 @@ pub struct SpeedArgs {
     pub cipher: Suite,
     #[command(flatten)]
     pub transport: Transport,
+    #[command(flatten)]
+    pub record: Record,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -74,6 +81,7 @@ Examples:
   narrows speed --link 20Mbit/s,25ms,loss=1%               over an emulated link
   narrows speed --link geo --protocol rrtp+cubic           somebody else's controller
   narrows speed --link geo --rate 20Mbit/s --rtt 600ms     told what the link is
+  narrows speed --link geo --record geo                    with pcapng, qlog, report
   narrows speed --serve --listen 0.0.0.0:4433              at one place
   narrows speed example.org:4433 --duration 30s            at another";
 
@@ -101,15 +109,35 @@ fn outside(e: narrows_drive::Error) -> Failure {
 /// `narrows speed`.
 pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
     let listen = address("--listen", &a.listen)?;
+    let protocol = a.transport.protocol()?;
     if a.serve {
-        return serve(a, listen);
+        let recording = a.record.start("speed", protocol.label(), format!("UDP at {listen}"))?;
+        let done = serve(a, listen, recording.tap("server"));
+        return recording.finish(done);
     }
+    let link = match (&a.link, &a.server, &a.through) {
+        (Some(link), ..) => link.clone(),
+        (_, Some(server), _) => format!("the path to {server}"),
+        (.., Some(relay)) => format!("the path through {relay}"),
+        _ => "this machine's loopback".to_string(),
+    };
+    let recording = a.record.start("speed", protocol.label(), link)?;
+    let done = measure(a, listen, protocol, recording.recorder());
+    recording.finish(done)
+}
+
+fn measure(
+    a: &SpeedArgs,
+    listen: SocketAddr,
+    protocol: Protocol,
+    recorder: Option<Arc<Recorder>>,
+) -> Result<(), Failure> {
     let amount = match a.bytes {
         Some(n) => Amount::Bytes(n),
         None => Amount::Time(a.duration.unwrap_or(Duration::from_secs(10))),
     };
     let speed = Speed {
-        protocol: a.transport.protocol()?,
+        protocol,
         profile: a.transport.profile(),
         rate_limit: a.transport.limit,
         suite: a.cipher,
@@ -117,6 +145,7 @@ pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
         direction: if a.down { Direction::Down } else { Direction::Up },
         cargo: a.messages.map_or(Cargo::Stream, Cargo::Messages),
         amount,
+        recorder: recorder.clone(),
     };
     catch_interrupt();
     let bar = Bar::new("measuring".into());
@@ -158,6 +187,9 @@ pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
     bar.finish();
     let result = result.map_err(outside)?;
     let link = relay.map(Relay::stop);
+    if let (Some(recorder), Some(link)) = (&recorder, &link) {
+        recorder.note(of_link(a, link).trim_end_matches('.').to_string());
+    }
     let text = if a.json {
         as_json(a, &result, link.as_ref()).to_string()
     } else {
@@ -168,10 +200,10 @@ pub fn speed(a: &SpeedArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn serve(a: &SpeedArgs, listen: SocketAddr) -> Result<(), Failure> {
+fn serve(a: &SpeedArgs, listen: SocketAddr, tap: Option<Arc<dyn Tap>>) -> Result<(), Failure> {
     let key = new_key().map_err(outside)?;
-    let server =
-        Server::start(listen, key, Clients::Any, a.transport.connection()?).map_err(outside)?;
+    let server = Server::start(listen, key, Clients::Any, a.transport.connection()?, tap)
+        .map_err(outside)?;
     let _ = writeln!(
         std::io::stderr(),
         "measuring for whoever asks at {}; Ctrl-C ends it",
@@ -187,6 +219,19 @@ fn serve(a: &SpeedArgs, listen: SocketAddr) -> Result<(), Failure> {
 /// UDP payload bytes that this end sent for each that arrived.
 fn offered(r: &SpeedResult) -> f64 {
     r.stats.bytes_sent as f64 / (r.bytes as f64).max(1.0)
+}
+
+/// What the emulated link saw, on the data's way.
+fn of_link(a: &SpeedArgs, s: &RelayStats) -> String {
+    let way = if a.down { &s.back } else { &s.there };
+    format!(
+        "The link: {} offered, {} dropped, {} lost, queue {:.2} ms on average; late by {:.3} ms",
+        way.offered_packets,
+        way.dropped,
+        way.lost,
+        way.mean_wait_s() * 1e3,
+        s.lateness.mean_s * 1e3
+    )
 }
 
 fn as_text(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> String {
@@ -210,15 +255,8 @@ fn as_text(a: &SpeedArgs, r: &SpeedResult, link: Option<&RelayStats>) -> String 
         );
     }
     if let Some(s) = link {
-        let way = if a.down { &s.back } else { &s.there };
-        out += &format!(
-            "\nThe link: {} offered, {} dropped, {} lost, queue {:.2} ms on average; late by {:.3} ms",
-            way.offered_packets,
-            way.dropped,
-            way.lost,
-            way.mean_wait_s() * 1e3,
-            s.lateness.mean_s * 1e3
-        );
+        out.push('\n');
+        out += &of_link(a, s);
     }
     out + &format!(
         "\n{:.2} s of processor time{}: {:.2} s per GB",

@@ -6,15 +6,17 @@ mod progress;
 
 use crate::Failure;
 use crate::args::time;
+use crate::record::{Record, Recording};
 use crate::terminal::{STOP, catch_interrupt};
 use crate::transport::{rate, share};
 use crate::work::print;
 use clap::Args;
 use narrows_base::{Duration, Rate};
+use narrows_drive::tap::Tap;
 use narrows_files::access::KnownServers;
 use narrows_files::client::{self, Summary};
 use narrows_files::message::EntryKind;
-use narrows_files::{Error, Go, Identity, Kind, Url, error, key};
+use narrows_files::{Error, Go, Identity, Kind, Scheme, Url, error, key};
 use open::Opened;
 use progress::Progress;
 use serde_json::{Value, json};
@@ -83,6 +85,8 @@ pub struct Get {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub way: Way,
+    #[command(flatten)]
+    pub record: Record,
 }
 
 #[derive(Args, Debug)]
@@ -95,6 +99,8 @@ pub struct Put {
     pub url: String,
     #[command(flatten)]
     pub way: Way,
+    #[command(flatten)]
+    pub record: Record,
 }
 
 #[derive(Args, Debug)]
@@ -166,7 +172,7 @@ pub fn key(a: &Key) -> Result<(), Failure> {
 pub fn ls(a: &Ls) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     catch_interrupt();
-    let opened = open::open(&url, &a.way, open::Direction::Get)?;
+    let opened = open::open(&url, &a.way, open::Direction::Get, None)?;
     let listing = client::list(opened.session(), &url.path)?;
     if a.way.json {
         let entries: Vec<Value> = listing
@@ -201,11 +207,22 @@ pub fn ls(a: &Ls) -> Result<(), Failure> {
 pub fn get(a: &Get) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     let target = local::target(&url, a.output.as_deref())?;
+    let recording = record(&a.record, "get", &url, &a.way)?;
+    let done = get_over(a, &url, &target, recording.tap("client"));
+    recording.finish(done)
+}
+
+fn get_over(
+    a: &Get,
+    url: &Url,
+    target: &local::Target,
+    tap: Option<Arc<dyn Tap>>,
+) -> Result<(), Failure> {
     catch_interrupt();
-    let opened = open::open(&url, &a.way, open::Direction::Get)?;
+    let opened = open::open(url, &a.way, open::Direction::Get, tap)?;
     let (go, progress) = going(&a.way, target.shown(), url.folder);
     let begun = Instant::now();
-    let done = opened.told_beside(|session| match &target {
+    let done = opened.told_beside(|session| match target {
         local::Target::File(dir, name) => client::get(session, &url.path, dir, name, &go),
         local::Target::Folder(path) => {
             client::get_tree(session, &url.path, || local::made(path), &go)
@@ -223,13 +240,24 @@ pub fn get(a: &Get) -> Result<(), Failure> {
 pub fn put(a: &Put) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     let source = local::source(&a.file, &url)?;
+    let recording = record(&a.record, "put", &url, &a.way)?;
+    let done = put_over(a, &url, &source, recording.tap("client"));
+    recording.finish(done)
+}
+
+fn put_over(
+    a: &Put,
+    url: &Url,
+    source: &local::Source,
+    tap: Option<Arc<dyn Tap>>,
+) -> Result<(), Failure> {
     catch_interrupt();
-    let opened = open::open(&url, &a.way, open::Direction::Put)?;
+    let opened = open::open(url, &a.way, open::Direction::Put, tap)?;
     let shown = error::shown(&a.file.display().to_string());
     let (go, progress) = going(&a.way, shown.clone(), matches!(source, local::Source::Folder(_)));
     let begun = Instant::now();
     let session = opened.session();
-    let done = match &source {
+    let done = match source {
         local::Source::File(dir, name, path) => {
             client::put(session, dir, Path::new(name), path, &go)
         }
@@ -237,6 +265,21 @@ pub fn put(a: &Put) -> Result<(), Failure> {
     };
     progress.finish();
     finish(&opened, &a.way, "put", &shown, &done?, begun)
+}
+
+/// A recording of one transfer, if it is wanted.
+fn record(
+    record: &Record,
+    command: &'static str,
+    url: &Url,
+    way: &Way,
+) -> Result<Recording, Failure> {
+    if record.is_wanted() && url.scheme == Scheme::Tcp {
+        let line = "--record is for rrtp: the kernel's TCP shows nothing; use an rrtp:// URL";
+        return Err(Failure::Input(line.into()));
+    }
+    let protocol = way.protocol.as_deref().unwrap_or("rrtp");
+    record.start(command, protocol, format!("the path to {}", url.server()))
 }
 
 fn going(way: &Way, what: String, folder: bool) -> (Go, Arc<Progress>) {

@@ -251,3 +251,30 @@ fn who_is_killed_goes_on_with_the_same_command() {
         std::fs::remove_file(root.join("p")).unwrap();
     }
 }
+
+#[test]
+fn a_transfer_can_be_recorded() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    std::fs::create_dir(home.join("there")).unwrap();
+    std::fs::write(home.join("there/film"), vec![7; 300_000]).unwrap();
+    let server = serve(home, &home.join("there"), &[]);
+    let url = format!("rrtp://{}@{}/film", server.key, server.at);
+    let out = run(home, &["get", &url, "--record", "rec", "--json"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("recorded "), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).starts_with('{'), "the standard output is for the result");
+    for file in ["packets.pcapng", "connection-1.sqlog", "series.parquet", "report.html"] {
+        assert!(home.join("rec").join(file).is_file(), "{file}");
+    }
+    // What cannot be recorded is said before anything is moved.
+    let tcp = format!("tcp://{}@{}/film", server.key, server.at);
+    for (url, folder, hint) in
+        [(&tcp, "rec", "rrtp://"), (&url, "there/film/x", "is a file, not a folder")]
+    {
+        let out = run(home, &["get", url, "-o", "other", "--record", folder]);
+        assert_eq!(out.status.code(), Some(2));
+        assert!(text(&out.stderr).contains(hint), "{}", text(&out.stderr));
+        assert!(!home.join("other").exists());
+    }
+}

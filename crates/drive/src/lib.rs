@@ -6,6 +6,7 @@
 //! | [`endpoint`] | connections over one UDP socket, for applications: streams, messages, figures |
 //! | [`relay`] | a UDP link emulator of the house's own link stages |
 //! | [`socket`] | UDP with segmentation offload, coalesced receiving, ECN, time stamps |
+//! | [`tap`] | for recordings: whoever watches an endpoint is told all that passes its socket |
 //! | [`wait`] | waiting for sockets, a wake-up, a time in nanoseconds |
 //! | [`clock`] | the monotonic clock as [`narrows_base::Time`] |
 //!
@@ -48,6 +49,7 @@ pub mod endpoint;
 pub mod error;
 pub mod relay;
 pub mod socket;
+pub mod tap;
 pub mod wait;
 
 pub use block::{block_on, block_on_for};

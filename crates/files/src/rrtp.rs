@@ -7,6 +7,7 @@ use crate::service::{Link, Service};
 use crate::stream::{Output, Session, Stream};
 use narrows_base::{Duration, Rate};
 use narrows_control::Profile;
+use narrows_drive::tap::Tap;
 use narrows_drive::{
     ConnectOptions, Connection, Endpoint, Options, ReceiveStream, SendStream, block_on,
     block_on_for,
@@ -83,7 +84,7 @@ pub struct RrtpSession {
 }
 
 impl RrtpSession {
-    /// Connects to `host:port`.
+    /// Connects to `host:port`; `tap` watches.
     ///
     /// # Errors
     /// The name leads nowhere, nobody answers, the key is another one.
@@ -93,6 +94,7 @@ impl RrtpSession {
         identity: &Identity,
         expect: Expect,
         config: ConnectionConfig,
+        tap: Option<Arc<dyn Tap>>,
         stop: &'static AtomicBool,
     ) -> Result<RrtpSession, Error> {
         let addresses = (host, port)
@@ -100,7 +102,7 @@ impl RrtpSession {
             .map_err(|_| Error::new(Kind::Unreachable, format!("{host}: no such host is known")))?;
         let mut last = Error::new(Kind::Unreachable, format!("{host}: the name has no address"));
         for address in addresses {
-            match RrtpSession::to(address, identity, expect, config.clone(), stop) {
+            match RrtpSession::to(address, identity, expect, config.clone(), tap.clone(), stop) {
                 Err(e) if e.kind == Kind::Unreachable => last = e,
                 other => return other,
             }
@@ -113,6 +115,7 @@ impl RrtpSession {
         identity: &Identity,
         expect: Expect,
         config: ConnectionConfig,
+        tap: Option<Arc<dyn Tap>>,
         stop: &'static AtomicBool,
     ) -> Result<RrtpSession, Error> {
         let ours = *identity.public();
@@ -121,7 +124,7 @@ impl RrtpSession {
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         let label = config.protocol.label().to_string();
-        let options = Options::client(static_key(identity)?, config.clone());
+        let options = Options::client(static_key(identity)?, config.clone()).tapped(tap);
         let endpoint =
             Endpoint::bind(SocketAddr::new(any, 0), options).map_err(|e| told(e, &ours))?;
         let server_key = match expect {
@@ -211,7 +214,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens here; connections behave as `config` says.
+    /// Listens here; connections behave as `config` says; `tap` watches.
     ///
     /// # Errors
     /// The address is not ours, taken, or not permitted.
@@ -220,13 +223,14 @@ impl Server {
         identity: &Identity,
         service: Arc<Service>,
         config: ConnectionConfig,
+        tap: Option<Arc<dyn Tap>>,
     ) -> Result<Server, Error> {
         let ours = *identity.public();
         let label = config.protocol.label().to_string();
         let clients = service
             .clients()
             .map_or(Clients::Any, |list| Clients::Listed(list.keys().copied().collect()));
-        let mut options = Options::server(static_key(identity)?, clients, config);
+        let mut options = Options::server(static_key(identity)?, clients, config).tapped(tap);
         options.max_connections = CONNECTIONS_MOST;
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;

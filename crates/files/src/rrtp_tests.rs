@@ -24,7 +24,7 @@ fn serve(root: &Path, permits: Permits) -> SocketAddr {
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let identity = Identity::new([3; 32]).unwrap();
     let server =
-        Server::bind("127.0.0.1:0".parse().unwrap(), &identity, service, config()).unwrap();
+        Server::bind("127.0.0.1:0".parse().unwrap(), &identity, service, config(), None).unwrap();
     let address = server.address();
     std::thread::spawn(move || server.run());
     address
@@ -32,7 +32,7 @@ fn serve(root: &Path, permits: Permits) -> SocketAddr {
 
 fn session(to: SocketAddr, ours: u8, expect: Expect) -> Result<RrtpSession, Error> {
     let identity = Identity::new([ours; 32]).unwrap();
-    RrtpSession::connect(&to.ip().to_string(), to.port(), &identity, expect, config(), &NEVER)
+    RrtpSession::connect(&to.ip().to_string(), to.port(), &identity, expect, config(), None, &NEVER)
 }
 
 fn right() -> Expect {

@@ -14,7 +14,7 @@ pub struct Estimate {
 /// Everything that `compare` or `run` found.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// `compare` or `run`.
+    /// `compare` or `run`; for a recording of real connections `speed`, `get`, `put` or `serve`.
     pub command: &'static str,
     /// The exact command line, to repeat it.
     pub command_line: String,
@@ -59,6 +59,14 @@ pub struct ProtocolOutcome {
     pub per_flow: Vec<(String, Vec<(&'static str, Estimate)>)>,
     /// Time series of the first seed.
     pub series: Vec<Table>,
+}
+
+impl Outcome {
+    /// Whether it was measured on real connections, where nothing has seeds and nobody sees the
+    /// bottleneck.
+    pub fn is_real(&self) -> bool {
+        !matches!(self.command, "compare" | "run")
+    }
 }
 
 impl ProtocolOutcome {

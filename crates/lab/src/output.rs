@@ -12,13 +12,21 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// One line that says what is in the way.
 pub fn check_folder(folder: &Path) -> Result<(), String> {
+    check_folder_of("--out", folder)
+}
+
+/// The same for another flag.
+///
+/// # Errors
+/// One line that says what is in the way.
+pub fn check_folder_of(flag: &str, folder: &Path) -> Result<(), String> {
     if folder.as_os_str().is_empty() {
-        return Err("--out needs the name of a folder".into());
+        return Err(format!("{flag} needs the name of a folder"));
     }
     // Where it does not exist yet, what does exist of its path must be a folder.
     match folder.ancestors().find(|a| a.exists()) {
         Some(there) if !there.is_dir() => {
-            Err(format!("--out {}: {} is a file, not a folder", folder.display(), there.display()))
+            Err(format!("{flag} {}: {} is a file, not a folder", folder.display(), there.display()))
         }
         _ => Ok(()),
     }
@@ -47,6 +55,16 @@ pub fn check_file(flag: &str, file: &Path) -> Result<(), String> {
 /// # Errors
 /// One line that names the file and what went wrong.
 pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut files = write_report(outcome, folder)?;
+    files.push(whole(&folder.join("comparison.svg"), |p| fs::write(p, picture::svg(outcome)))?);
+    Ok(files)
+}
+
+/// The same without the picture that compares.
+///
+/// # Errors
+/// One line that names the file and what went wrong.
+pub fn write_report(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
     fs::create_dir_all(folder)
         .map_err(|e| format!("cannot create the folder {}: {}", folder.display(), plain(&e)))?;
     let mut text = serde_json::to_string_pretty(&json::outcome(outcome)).unwrap_or_default();
@@ -57,7 +75,6 @@ pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, Strin
         whole(&folder.join("series.parquet"), |p| {
             parquet::write_series(outcome, p).map_err(|e| io::Error::other(e.to_string()))
         })?,
-        whole(&folder.join("comparison.svg"), |p| fs::write(p, picture::svg(outcome)))?,
         whole(&folder.join("report.html"), |p| report::write_html(outcome, p))?,
     ])
 }

@@ -110,6 +110,11 @@ impl Sealer {
         })
     }
 
+    /// What the peer calls the connection.
+    pub fn connection(&self) -> ConnectionId {
+        self.connection
+    }
+
     /// Seals a datagram in place. On entry it has space for the header
     /// ([`header_len`](Sealer::header_len) bytes), the payload, and 16 bytes for the seal; on return
     /// all is filled in. `acked` is the highest number that the peer has acknowledged.

@@ -6,6 +6,7 @@ use crate::terminal::STOP;
 use crate::transport::Transport;
 use narrows_base::{Duration, Rate, SpecError};
 use narrows_control::Profile;
+use narrows_drive::tap::Tap;
 use narrows_files::access::{Known, KnownServers};
 use narrows_files::client;
 use narrows_files::learned::{Characteristics, Learned};
@@ -15,7 +16,7 @@ use narrows_files::stream::Session;
 use narrows_files::tcp::{Accept, TcpSession};
 use narrows_files::{Error, Identity, Kind, Scheme, Url, error, key};
 use std::io::Write as _;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Who sends the files.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,11 +43,16 @@ pub struct Opened {
     learned: Option<(Learned, String)>,
 }
 
-/// Opens it.
+/// Opens it; `tap` watches, over rrtp.
 ///
 /// # Errors
 /// One line that says what is wrong.
-pub fn open(url: &Url, way: &Way, direction: Direction) -> Result<Opened, Failure> {
+pub fn open(
+    url: &Url,
+    way: &Way,
+    direction: Direction,
+    tap: Option<Arc<dyn Tap>>,
+) -> Result<Opened, Failure> {
     if url.port == 0 {
         return Err(Failure::Input("the URL's port is 0: give the server's".into()));
     }
@@ -54,7 +60,7 @@ pub fn open(url: &Url, way: &Way, direction: Direction) -> Result<Opened, Failur
     let known = known_servers()?;
     match url.scheme {
         Scheme::Tcp => over_tcp(url, way, direction, identity, known),
-        Scheme::Rrtp => over_rrtp(url, way, direction, &identity, &known),
+        Scheme::Rrtp => over_rrtp(url, way, direction, &identity, &known, tap),
     }
 }
 
@@ -104,6 +110,7 @@ fn over_rrtp(
     direction: Direction,
     identity: &Identity,
     known: &KnownServers,
+    tap: Option<Arc<dyn Tap>>,
 ) -> Result<Opened, Failure> {
     if let Some(name) = way.protocol.as_deref().filter(|n| *n == "tcp" || n.starts_with("tcp+")) {
         let line = format!("--protocol {}: goes with a tcp:// URL", error::shown(name));
@@ -124,14 +131,14 @@ fn over_rrtp(
         (Some(key), _) | (None, Some(key)) => Expect::Key(key),
         (None, None) => Expect::Anybody,
     };
-    let session = RrtpSession::connect(&url.host, url.port, identity, expect, config, &STOP)
+    let session = RrtpSession::connect(&url.host, url.port, identity, expect, config, tap, &STOP)
         .map_err(|e| match e.kind {
-            Kind::WrongKey if url.key.is_some() => e.and("the URL names another"),
-            Kind::WrongKey => e.and(&format!(
-                "if you know why, say narrows key --forget {server}, else somebody stands in its place"
-            )),
-            _ => e,
-        })?;
+        Kind::WrongKey if url.key.is_some() => e.and("the URL names another"),
+        Kind::WrongKey => e.and(&format!(
+            "if you know why, say narrows key --forget {server}, else somebody stands in its place"
+        )),
+        _ => e,
+    })?;
     if expect == Expect::Anybody {
         let found = session
             .peer_key()

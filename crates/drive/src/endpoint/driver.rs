@@ -40,6 +40,9 @@ impl Outbox {
             if sent == Sent::Full {
                 return false;
             }
+            if let (Some(tap), Some(bytes)) = (&shared.tap, bytes) {
+                tap.sent(shared.clock.now(), transmit, bytes);
+            }
             self.free.push(*index);
             self.ready.pop_front();
         }
@@ -81,6 +84,9 @@ pub(super) fn run(shared: Arc<Shared>) {
             let mut core = shared.lock();
             batch.each(&shared.clock, true, |came| {
                 told = told.max(came.at);
+                if let Some(tap) = &shared.tap {
+                    tap.received(&came);
+                }
                 core.port.receive(told, came.from, came.ecn, came.bytes);
             });
             let now = shared.clock.now().max(told);

@@ -8,11 +8,13 @@
 mod connection;
 mod driver;
 mod life;
+mod observer;
 mod options;
 mod shared;
 mod stream;
 
 pub use self::connection::Connection;
+pub use self::observer::{Observer, Seen};
 pub use self::options::{ConnectOptions, Options, connection, new_key};
 pub use self::stream::{Blocking, ReceiveStream, SendStream};
 
@@ -86,8 +88,12 @@ impl Endpoint {
         let socket = Socket::bind(address).map_err(|e| Error::bind(address, &e))?;
         let waker = Waker::new().map_err(|e| Error::system(&e))?;
         getrandom::fill(&mut [0; 1]).map_err(|e| Error::System(e.to_string()))?;
+        let tap = options.tap.clone();
         let port = Port::new(options.port(), Box::new(System));
-        let shared = Arc::new(Shared::new(Core::new(port), socket, Clock::new(), waker));
+        let shared = Arc::new(Shared::new(Core::new(port, tap), socket, Clock::new(), waker));
+        if let Some(tap) = &shared.tap {
+            tap.bound(Observer::new(&shared));
+        }
         let driven = shared.clone();
         let thread = std::thread::Builder::new()
             .name("narrows-drive".into())

@@ -1,5 +1,6 @@
 //! What an endpoint and a connection are told at their beginning.
 
+use crate::tap::Tap;
 use narrows_base::Duration;
 use narrows_control::Profile;
 use narrows_flow::Protocol;
@@ -7,6 +8,7 @@ use narrows_flow::connection::ConnectionConfig;
 use narrows_flow::port::{Clients, Entropy, PortConfig, ServerKey};
 use narrows_flow::streams::Limits;
 use narrows_wire::{StaticKey, Suite};
+use std::sync::Arc;
 
 /// How an endpoint behaves.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Options {
     pub max_connections: usize,
     /// Handshakes with a valid cookie that are open at most, in all and from one address.
     pub max_handshakes: (usize, usize),
+    /// Who watches all that happens; usually nobody.
+    pub tap: Option<Arc<dyn Tap>>,
 }
 
 impl Options {
@@ -28,11 +32,16 @@ impl Options {
     pub fn client(key: StaticKey, connection: ConnectionConfig) -> Options {
         let clients = Clients::None;
         let (max_connections, max_handshakes) = (16_384, (1024, 64));
-        Options { key, clients, connection, max_connections, max_handshakes }
+        Options { key, clients, connection, max_connections, max_handshakes, tap: None }
     }
     /// An endpoint that whoever is in `clients` may connect to.
     pub fn server(key: StaticKey, clients: Clients, connection: ConnectionConfig) -> Options {
         Options { clients, ..Options::client(key, connection) }
+    }
+    /// The same, watched by `tap`, if there is one.
+    #[must_use]
+    pub fn tapped(self, tap: Option<Arc<dyn Tap>>) -> Options {
+        Options { tap, ..self }
     }
     pub(super) fn port(self) -> PortConfig {
         PortConfig {

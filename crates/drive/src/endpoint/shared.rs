@@ -4,14 +4,15 @@ use super::life::{Life, Stage, Waiting};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
+use crate::tap::{Opened, Tap};
 use crate::wait;
 use narrows_base::{Duration, Time};
-use narrows_flow::connection::{Closed, Event};
+use narrows_flow::connection::{Closed, Connection as Machine, Event};
 use narrows_flow::port::{Handle, Port, ServerKey};
 use narrows_flow::streams::StreamEvent;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 /// A connection that nobody holds any more but that has finished streams under way lives on for
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     pub core: Mutex<Core>,
     pub socket: Socket,
     pub clock: Clock,
+    /// The core's own, for what happens without its lock.
+    pub tap: Option<Arc<dyn Tap>>,
     waker: wait::Waker,
     /// Whether the driver's thread waits, or is about to: set while it holds the core, so that
     /// whoever changes something afterwards sees it.
@@ -35,8 +38,8 @@ pub(super) struct Shared {
 
 impl Shared {
     pub fn new(core: Core, socket: Socket, clock: Clock, waker: wait::Waker) -> Shared {
-        let sleeping = AtomicBool::new(false);
-        Shared { core: Mutex::new(core), socket, clock, waker, sleeping }
+        let (tap, sleeping) = (core.tap.clone(), AtomicBool::new(false));
+        Shared { core: Mutex::new(core), socket, clock, tap, waker, sleeping }
     }
 
     /// The core, for as short a time as can be. A panic of another thread leaves it usable enough
@@ -80,6 +83,7 @@ impl Shared {
 /// The port and who waits for what in it.
 pub(super) struct Core {
     pub port: Port,
+    pub tap: Option<Arc<dyn Tap>>,
     lives: BTreeMap<Handle, Life>,
     /// Connected by others and not yet accepted.
     pub incoming: VecDeque<Handle>,
@@ -97,9 +101,10 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub fn new(port: Port) -> Core {
+    pub fn new(port: Port, tap: Option<Arc<dyn Tap>>) -> Core {
         Core {
             port,
+            tap,
             lives: BTreeMap::new(),
             incoming: VecDeque::new(),
             accepting: Waiting::default(),
@@ -168,9 +173,10 @@ impl Core {
     }
 
     fn on_event(&mut self, now: Time, handle: Handle, event: Event) {
-        let woken = &mut self.woken;
         match event {
             Event::Connected(key) => {
+                self.tell_opened(now, handle);
+                let woken = &mut self.woken;
                 if let Some(life) = self.lives.get_mut(&handle) {
                     (life.stage, life.key) = (Stage::Open, Some(key));
                     life.stages.release(woken);
@@ -185,12 +191,12 @@ impl Core {
                 (life.stage, life.key) = (Stage::Open, Some(key));
                 self.lives.insert(handle, life);
                 self.incoming.push_back(handle);
-                self.accepting.release(woken);
+                self.accepting.release(&mut self.woken);
             }
             Event::Stream(event) => self.on_stream(now, handle, event),
             Event::Message => {
                 if let Some(life) = self.lives.get_mut(&handle) {
-                    life.messages.release(woken);
+                    life.messages.release(&mut self.woken);
                 }
             }
             Event::Moved(to) => {
@@ -198,7 +204,7 @@ impl Core {
                     life.remote = to;
                 }
             }
-            Event::Closed(why) => self.on_closed(handle, why),
+            Event::Closed(why) => self.on_closed(now, handle, why),
         }
     }
 
@@ -238,7 +244,20 @@ impl Core {
         }
     }
 
-    fn on_closed(&mut self, handle: Handle, why: Closed) {
+    fn tell_opened(&mut self, now: Time, handle: Handle) {
+        let Some(tap) = &self.tap else { return };
+        let (dialled, id) = (self.lives.contains_key(&handle), self.port.id(handle));
+        if let (Some(id), Some(machine)) = (id, self.port.connection(handle)) {
+            let (remote, peer_id) = (machine.remote(), machine.peer_id());
+            tap.opened(now, &Opened { handle, remote, dialled, id, peer_id });
+        }
+    }
+
+    fn on_closed(&mut self, now: Time, handle: Handle, why: Closed) {
+        if let Some(tap) = &self.tap {
+            let stats = self.port.connection(handle).map(|c| c.stats());
+            tap.closed(now, handle, stats.as_ref(), &why);
+        }
         let Some(life) = self.lives.get_mut(&handle) else { return };
         if let Some(connection) = self.port.connection(handle) {
             life.keep(connection);
@@ -278,6 +297,17 @@ impl Core {
     pub fn close_all(&mut self, now: Time, code: u64, reason: &str) {
         for handle in self.lives.keys() {
             self.port.close(now, *handle, code, reason);
+        }
+    }
+
+    /// Every open connection.
+    pub fn each_open(&mut self, mut look: impl FnMut(Handle, &Machine)) {
+        for (handle, life) in &self.lives {
+            if life.stage == Stage::Open {
+                if let Some(machine) = self.port.connection(*handle) {
+                    look(*handle, machine);
+                }
+            }
         }
     }
 

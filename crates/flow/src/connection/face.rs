@@ -5,6 +5,7 @@ use crate::Counters;
 use crate::streams::{Read, StreamError};
 use narrows_base::{Duration, Rate, Time};
 use narrows_control::Profile;
+use narrows_wire::ConnectionId;
 use std::net::SocketAddr;
 
 /// Packets after which a share of losses says something.
@@ -115,11 +116,14 @@ impl Connection {
     pub fn stats(&self) -> Stats {
         let allowance = self.carrier.allowance();
         let min = self.carrier.rtt().min();
+        let (arrived, taken) = self.carrier.cargo().streams.carried();
         let expired = self.carrier.cargo().messages.expired;
         Stats {
             counters: Counters { expired, ..self.carrier.counters() },
             bytes_sent: self.bytes_sent,
             bytes_received: self.bytes_received,
+            bytes_arrived: arrived,
+            bytes_taken: taken + self.inbox.bytes,
             srtt: self.carrier.rtt().srtt(),
             min_rtt: if min < Duration::MAX { min } else { Duration::ZERO },
             rtt_sum: self.rtts.0,
@@ -135,6 +139,10 @@ impl Connection {
     /// The controller's named numbers, for traces.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         self.carrier.controller().watch(put);
+    }
+    /// What the peer calls this connection: the id in the packets to it.
+    pub fn peer_id(&self) -> ConnectionId {
+        self.sealer.connection()
     }
     /// Where the peer is.
     pub fn remote(&self) -> SocketAddr {

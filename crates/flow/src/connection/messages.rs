@@ -78,18 +78,21 @@ pub(super) struct Inbox {
     held: usize,
     /// An event is wanted.
     pub news: bool,
+    /// Bytes of all that came.
+    pub bytes: u64,
 }
 
 impl Inbox {
     /// Holds so many; the oldest goes.
     pub fn new(held: usize) -> Inbox {
-        Inbox { came: VecDeque::new(), held: held.max(1), news: false }
+        Inbox { came: VecDeque::new(), held: held.max(1), news: false, bytes: 0 }
     }
     pub fn push(&mut self, message: &[u8]) {
         if self.came.len() >= self.held {
             self.came.pop_front();
         }
         self.came.push_back(message.to_vec());
+        self.bytes += message.len() as u64;
         self.news = true;
     }
     pub fn pop(&mut self) -> Option<Vec<u8>> {

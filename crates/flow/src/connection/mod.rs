@@ -146,6 +146,11 @@ pub struct Stats {
     pub bytes_sent: u64,
     /// UDP payload bytes received and opened.
     pub bytes_received: u64,
+    /// Bytes of the application's streams that the peer has, each without a gap before it.
+    pub bytes_arrived: u64,
+    /// Bytes of the peer's streams that the application has read or dropped, and of its messages
+    /// that came.
+    pub bytes_taken: u64,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
     /// Smallest round-trip time.

@@ -9,9 +9,9 @@ use super::table::Table;
 use super::{Connect, Entropy, Handle, PortConfig};
 use crate::connection::{Closed, Event};
 use narrows_base::Time;
-use narrows_wire::VERSION;
 use narrows_wire::packet::Nonce;
 use narrows_wire::reset::ResetKey;
+use narrows_wire::{ConnectionId, VERSION};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -207,6 +207,12 @@ impl<C: Conversation> Ports<C> {
             Content::Live(live) => Some(&mut live.connection),
             _ => None,
         }
+    }
+
+    /// What this end calls a connection: the id in the packets that come for it.
+    pub fn id(&mut self, handle: Handle) -> Option<ConnectionId> {
+        let slot = self.table.by_handle(handle)?;
+        self.table.get(slot).map(|s| s.id)
     }
 
     /// Gives up a connection, established or not.

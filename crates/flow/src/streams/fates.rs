@@ -32,7 +32,9 @@ impl Streams {
     fn data_arrived(&mut self, id: u64, offset: u64, length: u32, fin: bool) {
         let Some(stream) = self.map.get_mut(&id) else { return };
         let Some(half) = &mut stream.send else { return };
+        let before = half.in_order();
         let all = half.arrived(offset, length, fin);
+        self.arrived += half.in_order() - before;
         if half.has_room_again(self.send_buffer) {
             self.queues.writable(stream);
         }

@@ -143,6 +143,8 @@ pub struct Streams {
     accepted: [u64; 2],
     map: BTreeMap<u64, Box<Stream>>,
     queues: Queues,
+    /// Bytes of all streams that arrived at the peer, each without a gap before it.
+    arrived: u64,
 }
 
 impl Streams {
@@ -162,6 +164,7 @@ impl Streams {
             accepted: [0; 2],
             map: BTreeMap::new(),
             queues: Queues::default(),
+            arrived: 0,
         }
     }
     /// What the peer permits at first (known after the handshake).
@@ -265,6 +268,11 @@ impl Streams {
         }
     }
 
+    /// Bytes of all streams that arrived at the peer, each without a gap before it; and bytes of
+    /// the peer's that were read here or dropped unread.
+    pub fn carried(&self) -> (u64, u64) {
+        (self.arrived, self.window.taken())
+    }
     /// Whether nothing sent still waits to be known as arrived. What was written and could not
     /// leave yet does not count.
     pub fn all_arrived(&self) -> bool {

@@ -186,6 +186,11 @@ impl Sending {
         self.fin_sent |= self.ends_at(self.credit.used());
     }
 
+    /// Bytes that arrived without a gap before them.
+    #[inline]
+    pub fn in_order(&self) -> u64 {
+        self.base
+    }
     /// A piece arrived. Whether thereby all did, the end included.
     #[inline]
     pub fn arrived(&mut self, offset: u64, length: u32, fin: bool) -> bool {

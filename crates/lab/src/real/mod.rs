@@ -1,5 +1,6 @@
 //! Real sockets: what the runtime gives, measured as the simulator measures.
 
+pub mod record;
 pub mod speed;
 
 pub use speed::{Amount, Cargo, Direction, Speed, SpeedResult};

@@ -11,6 +11,7 @@ mod server;
 
 pub use server::Server;
 
+use super::record::Recorder;
 use narrows_base::{Duration, Time};
 use narrows_control::Profile;
 use narrows_drive::clock::processor_seconds;
@@ -79,6 +80,8 @@ pub struct Speed {
     pub cargo: Cargo,
     /// How much.
     pub amount: Amount,
+    /// What it is recorded by, if it is.
+    pub recorder: Option<Arc<Recorder>>,
 }
 
 /// What came of it.
@@ -129,7 +132,8 @@ impl Speed {
         through: impl FnOnce(SocketAddr) -> Result<SocketAddr, Error>,
         tell: &mut dyn FnMut(f64, u64) -> bool,
     ) -> Result<SpeedResult, Error> {
-        let server = Server::start(listen, new_key()?, Clients::Any, self.config())?;
+        let tap = self.recorder.as_ref().map(|r| r.tap("server"));
+        let server = Server::start(listen, new_key()?, Clients::Any, self.config(), tap)?;
         let to = through(server.local_addr())?;
         let key = server.key();
         self.run(to, ServerKey::Is(key), Some(&server), tell)
@@ -152,7 +156,9 @@ impl Speed {
         } else {
             (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
         };
-        let endpoint = Endpoint::bind(any, Options::client(new_key()?, self.config()))?;
+        let tap = self.recorder.as_ref().map(|r| r.tap("client"));
+        let options = Options::client(new_key()?, self.config()).tapped(tap);
+        let endpoint = Endpoint::bind(any, options)?;
         let options =
             ConnectOptions { suite: self.suite, ..ConnectOptions::new(server_key, self.config()) };
         let clock = Clock::new();

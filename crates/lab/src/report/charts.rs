@@ -25,6 +25,8 @@ const POINTS: usize = 1500;
 const MOST_FLOWS: usize = 6;
 const MOST_OTHERS: usize = 4;
 const MOST_LINKS: usize = 4;
+/// Most panels of a recording beside the usual ones.
+const MOST_WATCHED: usize = 6;
 /// Digits of times and of values.
 const TIME_DIGITS: usize = 7;
 const DIGITS: usize = 5;
@@ -118,7 +120,12 @@ impl Units {
             values.filter(|v| v.is_finite()).fold(0.0, f64::max)
         };
         Units {
-            rate: unit("bit/s", largest("throughput_bps").max(finite(outcome.capacity_bps))),
+            rate: unit(
+                "bit/s",
+                largest("throughput_bps")
+                    .max(largest("goodput_bps"))
+                    .max(finite(outcome.capacity_bps)),
+            ),
             time: unit("s", largest("rtt_s")),
         }
     }
@@ -142,6 +149,8 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
     let limit = finite(outcome.capacity_bps) * units.rate.1;
     let limit = (limit > 0.0 && !links.is_empty()).then_some(("capacity", limit));
 
+    // Of recordings: what controllers show has a panel of its own.
+    let mut watched: Vec<Panel> = Vec::new();
     let mut times = Times::default();
     let mut panels = [
         Panel::new("Window", "packets", None),
@@ -167,6 +176,22 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         }
         rtt.line(&mut times, flow, "rtt_s", name("RTT"), (i, style), units.time.1);
         rate.line(&mut times, flow, "throughput_bps", name("flow"), (i, style), units.rate.1);
+        rate.line(&mut times, flow, "goodput_bps", name("goodput"), (i, style), units.rate.1);
+        if outcome.is_real() {
+            if few {
+                window.marks(flow, "lost", None, name("lost"), "triangle-up", 5);
+            }
+            let scale = |column| if column == "pacing_bps" { units.rate.1 } else { 1.0 };
+            for (column, title) in recorded(flow) {
+                let at = watched.iter().position(|p| p.title == title).unwrap_or_else(|| {
+                    let unit = if column == "pacing_bps" { units.rate.0 } else { "" };
+                    watched.push(Panel::new(title, unit, None));
+                    watched.len() - 1
+                });
+                let look = (i, style);
+                watched[at].line(&mut times, flow, column, name(title), look, scale(column));
+            }
+        }
     }
     for (i, link) in links.iter().enumerate() {
         let name = |what: &str| match links.len() {
@@ -200,8 +225,26 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
     let _ = write!(out, ",\"left_out\":{left_out},\"times\":");
     list(out, &times.0, |out, time| numbers(out, time.iter().copied(), TIME_DIGITS));
     out.push_str(",\"panels\":");
-    list(out, panels.iter().filter(|p| !p.lines.is_empty()), |out, panel| panel.json(out));
+    let drawn = panels.iter().chain(&watched).filter(|p| !p.lines.is_empty());
+    list(out, drawn, |out, panel| panel.json(out));
     out.push('}');
+}
+
+/// Columns of a recorded flow that have a panel of their own, and its title: the pacing rate, and
+/// what the controller shows.
+fn recorded(flow: &Table) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
+    const ELSEWHERE: [&str; 8] = [
+        "cwnd",
+        "in_flight",
+        "rtt_s",
+        "goodput_bps",
+        "sent_bps",
+        "received_bps",
+        "lost",
+        "retransmissions",
+    ];
+    let names = flow.columns.iter().map(|c| c.0).filter(|c| !ELSEWHERE.contains(c));
+    names.take(MOST_WATCHED).map(|c| (c, if c == "pacing_bps" { "Pacing rate" } else { c }))
 }
 
 /// Sample times, each set once.

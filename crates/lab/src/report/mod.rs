@@ -44,7 +44,8 @@ fn title(outcome: &Outcome) -> String {
     let link = escape(&outcome.link);
     match outcome.command {
         "compare" => format!("What does each transport give on {link}?"),
-        _ => format!("What happened in {link}?"),
+        "run" => format!("What happened in {link}?"),
+        _ => format!("What happened over {link}?"),
     }
 }
 
@@ -53,7 +54,8 @@ fn answer(page: &mut String, outcome: &Outcome) {
     let path = escape(if outcome.path.is_empty() { &outcome.link } else { &outcome.path });
     let question = match outcome.command {
         "compare" => "What does each transport give you on this path?",
-        _ => "What happened in this scenario?",
+        "run" => "What happened in this scenario?",
+        _ => "What happened on these connections?",
     };
     let _ = writeln!(
         page,
@@ -86,6 +88,7 @@ fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
     }
     let most = outcome.results.iter().map(|r| r.seeds).max().unwrap_or(0);
     let means = match most {
+        _ if outcome.is_real() => "Measured once: no intervals.".to_string(),
         0 | 1 => "One seed: no intervals.".to_string(),
         n => format!("Means over {n} seeds ± half of the 95% interval."),
     };
@@ -107,14 +110,17 @@ fn traces(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
     if outcome.results.is_empty() {
         return;
     }
+    let source = match outcome.is_real() {
+        true => "As the endpoints' own figures tell it.".to_string(),
+        false => format!("From the run with seed {}.", outcome.seed),
+    };
     let _ = write!(
         page,
-        "<section><h2>Over time</h2><p class=\"quiet\">From the run with seed {}. Drag across a \
+        "<section><h2>Over time</h2><p class=\"quiet\">{source} Drag across a \
          chart to zoom in time; double-click to see all. The charts of a protocol zoom together.\
          <label class=\"switch\"><input type=\"checkbox\" id=\"same\" checked> same scales for \
          all</label><label class=\"switch\"><input type=\"checkbox\" id=\"together\"> zoom all \
-         protocols together</label></p><nav>",
-        outcome.seed
+         protocols together</label></p><nav>"
     );
     for (place, result) in outcome.results.iter().enumerate() {
         let _ = write!(page, "<a href=\"#p{place}\">{}</a> ", escape(&result.title()));
@@ -164,6 +170,22 @@ fn lower(title: &str) -> String {
 
 /// What it takes to get the same page again.
 fn repeat(page: &mut String, outcome: &Outcome) {
+    if outcome.is_real() {
+        let _ = writeln!(
+            page,
+            "<section><h2>Repeat it</h2><pre><code>{}</code></pre><dl>\
+             <dt>Version</dt><dd>narrows {VERSION}</dd>\
+             <dt>Over</dt><dd><code>{}</code></dd>\
+             <dt>Measured</dt><dd>{:.3} s</dd></dl>\
+             <p class=\"quiet\">All numbers are in summary.json and summary.csv beside this page, \
+             all series in series.parquet, the datagrams in packets.pcapng, each connection's events \
+             in connection-N.sqlog. Charts: plotly.js, © Plotly, Inc., MIT licence.</p></section>",
+            escape(&outcome.command_line),
+            escape(&outcome.link),
+            outcome.duration_s
+        );
+        return;
+    }
     let seeds = outcome.results.iter().map(|r| r.seeds);
     let seeds = match (seeds.clone().min(), seeds.max()) {
         (Some(low), Some(high)) if low != high => format!("{low} to {high}"),

@@ -3,6 +3,7 @@
 use super::request::{Kind, REQUEST, Request};
 use super::{BLOCK, TALLY};
 use narrows_base::Time;
+use narrows_drive::tap::Tap;
 use narrows_drive::{Clock, Connection, Endpoint, Error, Options, block_on, block_on_for};
 use narrows_drive::{ReceiveStream, SendStream};
 use narrows_flow::connection::ConnectionConfig;
@@ -35,7 +36,7 @@ struct Told {
 }
 
 impl Server {
-    /// Binds and serves on threads of its own.
+    /// Binds and serves on threads of its own; `tap` watches.
     ///
     /// # Errors
     /// The address cannot be bound, or the system refuses threads.
@@ -44,9 +45,11 @@ impl Server {
         key: StaticKey,
         clients: Clients,
         connection: ConnectionConfig,
+        tap: Option<Arc<dyn Tap>>,
     ) -> Result<Server, Error> {
         let public = *key.public();
-        let endpoint = Arc::new(Endpoint::bind(listen, Options::server(key, clients, connection))?);
+        let options = Options::server(key, clients, connection).tapped(tap);
+        let endpoint = Arc::new(Endpoint::bind(listen, options)?);
         let told = Arc::<Told>::default();
         let (accepting, telling) = (endpoint.clone(), told.clone());
         let thread = std::thread::Builder::new()

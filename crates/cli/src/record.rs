@@ -1,0 +1,75 @@
+//! `--record DIR`: what happened on real connections, as files.
+
+use crate::Failure;
+use crate::work::command_line;
+use clap::Args;
+use narrows_drive::tap::Tap;
+use narrows_lab::output;
+use narrows_lab::real::record::{About, Recorder};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct Record {
+    /// Write what happens into this folder: pcapng, qlog, series and a report (rrtp)
+    #[arg(long = "record", value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+/// A recording, if one is wanted.
+#[derive(Debug)]
+pub struct Recording(Option<(Arc<Recorder>, PathBuf)>);
+
+impl Record {
+    /// Whether it is wanted.
+    pub fn is_wanted(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Begins it, if it is wanted: of what `command` does with `protocol` over `link`.
+    ///
+    /// # Errors
+    /// The folder cannot be one.
+    pub fn start(
+        &self,
+        command: &'static str,
+        protocol: &str,
+        link: String,
+    ) -> Result<Recording, Failure> {
+        let Some(folder) = &self.folder else { return Ok(Recording(None)) };
+        output::check_folder_of("--record", folder).map_err(Failure::Input)?;
+        let (protocol, command_line) = (protocol.to_string(), command_line());
+        let about = About { command, command_line, protocol, link };
+        let recorder = Recorder::start(folder, about).map_err(Failure::Outside)?;
+        Ok(Recording(Some((Arc::new(recorder), folder.clone()))))
+    }
+}
+
+impl Recording {
+    /// For an endpoint of this name.
+    pub fn tap(&self, name: &'static str) -> Option<Arc<dyn Tap>> {
+        self.0.as_ref().map(|r| r.0.tap(name))
+    }
+
+    /// For a measurement.
+    pub fn recorder(&self) -> Option<Arc<Recorder>> {
+        self.0.as_ref().map(|r| Arc::clone(&r.0))
+    }
+
+    /// Ends it, when the endpoints are closed, and says what was written; whatever `done` says
+    /// counts for more than what happens here.
+    ///
+    /// # Errors
+    /// As `done`, or what could not be written.
+    pub fn finish(self, done: Result<(), Failure>) -> Result<(), Failure> {
+        let Some((recorder, folder)) = self.0 else { return done };
+        let written = recorder.finish();
+        if let Ok(Some(written)) = &written {
+            // Whether anybody reads it or not.
+            let _ = writeln!(std::io::stderr(), "narrows: {}", written.line(&folder));
+        }
+        done?;
+        written.map(drop).map_err(Failure::Outside)
+    }
+}

@@ -1,0 +1,197 @@
+//! What happened on real connections, as files: the datagrams (`packets.pcapng`), each connection's
+//! events (`connection-N.sqlog`), and series and report in the form of a simulation's.
+//!
+//! ```text
+//!   endpoint's thread ── Tap ──╮                        ╭─> packets.pcapng
+//!                              ├─> queue ─> writer ─────┼─> connection-N.sqlog
+//!   sampler, every 10 ms ──────╯   (64 MB)              ╰─> Outcome ─> summary, series, report
+//! ```
+//!
+//! The endpoint's thread only copies. What finds no room in the queue is counted, and said.
+
+mod names;
+mod outcome;
+mod packets;
+mod qlog;
+mod series;
+mod tap;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use crate::outcome::Outcome;
+use crate::way::plain;
+use narrows_drive::tap::Tap;
+use narrows_flow::connection::Stats;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tap::{EndTap, Observers, Queue};
+use writer::Writer;
+
+/// Between two looks at the connections.
+const EVERY: Duration = Duration::from_millis(10);
+/// A closed endpoint's last words are waited for so long.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// Connections of which events and series are kept; datagrams are kept of all.
+pub const CONNECTIONS_MOST: usize = 64;
+
+/// What a recording says of itself.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// `speed`, `get`, `put` or `serve`.
+    pub command: &'static str,
+    /// The exact command line.
+    pub command_line: String,
+    /// What paces what this end sends.
+    pub protocol: String,
+    /// Over what: an address, a link's specification.
+    pub link: String,
+}
+
+/// A recording that goes on.
+#[derive(Debug)]
+pub struct Recorder {
+    folder: PathBuf,
+    queue: Arc<Queue>,
+    observers: Observers,
+    stop: Arc<AtomicBool>,
+    threads: Mutex<Option<Threads>>,
+    notes: Mutex<Vec<String>>,
+}
+
+#[derive(Debug)]
+struct Threads {
+    sampler: JoinHandle<()>,
+    writer: JoinHandle<Result<Writer, String>>,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub struct Recording {
+    /// All files.
+    pub files: Vec<PathBuf>,
+    /// What series and report were made of.
+    pub outcome: Outcome,
+    /// Datagrams in the capture file.
+    pub datagrams: u64,
+    /// Connections that have a file of their own.
+    pub connections: usize,
+    /// Their last figures.
+    pub figures: Vec<Stats>,
+}
+
+impl Recording {
+    /// One line for people.
+    pub fn line(&self, folder: &Path) -> String {
+        let plural = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let mut line = format!(
+            "recorded {} and {} into {}: packets.pcapng, connection-N.sqlog, series.parquet, \
+             summary.json, report.html",
+            plural(self.datagrams, "datagram"),
+            plural(self.connections as u64, "connection"),
+            folder.display()
+        );
+        // The first note tells of all; those that follow are about what is missing.
+        for note in self.outcome.notes.iter().filter(|n| n.contains("not recorded")) {
+            line += "; ";
+            line += note;
+        }
+        line
+    }
+}
+
+impl Recorder {
+    /// Begins a recording in `folder`, which is made if need be. Of an earlier recording there the
+    /// connections' files are removed, the others written over.
+    ///
+    /// # Errors
+    /// One line that says what cannot be made.
+    pub fn start(folder: &Path, about: About) -> Result<Recorder, String> {
+        let cannot = |what: &Path, e: &std::io::Error| {
+            format!("--record: cannot write {}: {}", what.display(), plain(e))
+        };
+        fs::create_dir_all(folder).map_err(|e| cannot(folder, &e))?;
+        names::remove_old(folder).map_err(|e| cannot(folder, &e))?;
+        let (queue, told) = Queue::new();
+        let writer = Writer::new(folder, about).map_err(|e| format!("--record: {e}"))?;
+        let (observers, stop) = (Observers::default(), Arc::new(AtomicBool::new(false)));
+        let spawn = || std::thread::Builder::new().name("narrows-record".into());
+        let system = |e: std::io::Error| format!("--record: the system has no thread left: {e}");
+        let writes = {
+            let queue = queue.clone();
+            spawn().spawn(move || writer.run(&told, &queue)).map_err(system)?
+        };
+        let samples = {
+            let (queue, observers, stop) = (queue.clone(), observers.clone(), stop.clone());
+            spawn().spawn(move || sample(&queue, &observers, &stop)).map_err(system)?
+        };
+        Ok(Recorder {
+            folder: folder.to_path_buf(),
+            queue,
+            observers,
+            stop,
+            threads: Mutex::new(Some(Threads { sampler: samples, writer: writes })),
+            notes: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// What an endpoint is given, to be recorded under this name.
+    pub fn tap(&self, name: &'static str) -> Arc<dyn Tap> {
+        Arc::new(EndTap::new(name, self.queue.clone(), self.observers.clone()))
+    }
+
+    /// Something that a reader of the report should know.
+    pub fn note(&self, line: String) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+
+    /// Ends it and writes what is written at the end; to be called when the endpoints are closed.
+    /// None if it was ended before.
+    ///
+    /// # Errors
+    /// One line that names the file and what went wrong.
+    pub fn finish(&self) -> Result<Option<Recording>, String> {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(threads) = threads else { return Ok(None) };
+        let begun = Instant::now();
+        // What is left to say when connections close is part of the story.
+        while self.observers.any() && begun.elapsed() < PATIENCE {
+            std::thread::sleep(EVERY);
+        }
+        self.stop.store(true, Ordering::Release);
+        let panicked = || "--record: a thread ended before its time".to_string();
+        threads.sampler.join().map_err(|_| panicked())?;
+        self.queue.end();
+        let writer = threads.writer.join().map_err(|_| panicked())??;
+        let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        writer.finish(&self.folder, notes, &self.queue).map(Some)
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.queue.end();
+    }
+}
+
+/// Looks at the connections until it is told to stop.
+fn sample(queue: &Arc<Queue>, observers: &Observers, stop: &AtomicBool) {
+    let mut due = Instant::now();
+    loop {
+        let last = stop.load(Ordering::Acquire);
+        observers.sample(queue);
+        if last {
+            return;
+        }
+        let now = Instant::now();
+        // What was missed is not made up for.
+        due = if due + EVERY > now { due + EVERY } else { now + EVERY };
+        std::thread::sleep(due - now);
+    }
+}

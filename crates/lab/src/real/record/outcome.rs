@@ -1,0 +1,142 @@
+//! From what was recorded to an [`Outcome`], and the files that are written at the end.
+
+use super::tap::Queue;
+use super::writer::{End, Kept, Writer};
+use super::{CONNECTIONS_MOST, Recording, names};
+use crate::collect;
+use crate::measure::MEASURES;
+use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
+use crate::output;
+use crate::stats::jain;
+use narrows_flow::connection::Stats;
+use std::path::Path;
+
+impl Writer {
+    /// Writes series, summary and report; says what there is.
+    pub(super) fn finish(
+        mut self,
+        folder: &Path,
+        more: Vec<String>,
+        queue: &Queue,
+    ) -> Result<Recording, String> {
+        let (dropped, beyond) = queue.missed();
+        let mut notes = vec![
+            "measured on real sockets at the ends named here; goodput is what the peer's end has in \
+             order and what this end's application read, offered bytes are whole datagrams"
+                .to_string(),
+        ];
+        notes.extend(more);
+        let untold: u64 = self.kept.iter().map(|k| k.beyond).sum();
+        for (count, what) in [
+            (dropped, "datagrams were not recorded: the disk is slower than the network"),
+            (self.packets.beyond, "datagrams were not recorded: packets.pcapng has 1 GiB"),
+            (untold, "packets were not recorded one by one: a connection's events have 256 MiB"),
+        ] {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        }
+        if beyond > 0 {
+            notes.push(format!(
+                "{beyond} connections were not recorded but for their datagrams: the first \
+                 {CONNECTIONS_MOST} were"
+            ));
+        }
+        let (datagrams, connections) = (self.packets.written, self.kept.len());
+        let kept = std::mem::take(&mut self.kept);
+        let figures = kept.iter().map(|k| k.series.last).collect();
+        let outcome = self.outcome(kept, notes);
+        let mut files = vec![folder.join(names::PACKETS)];
+        self.end_packets()?;
+        files.extend((1..=connections).map(|n| names::events(folder, n)));
+        files.extend(output::write_report(&outcome, folder)?);
+        Ok(Recording { files, outcome, datagrams, connections, figures })
+    }
+
+    fn outcome(&self, kept: Vec<Kept>, notes: Vec<String>) -> Outcome {
+        let last = self.ends.values().filter_map(|e| e.span).fold(0.0, |m, s| f64::max(m, s.1));
+        let mut results = Vec::new();
+        let mut kept: Vec<(usize, Kept)> = kept.into_iter().enumerate().collect();
+        for (number, end) in &self.ends {
+            let (own, rest) = kept.into_iter().partition(|(_, k)| k.endpoint == *number);
+            kept = rest;
+            results.extend(one(&self.about.protocol, end, own));
+        }
+        Outcome {
+            command: self.about.command,
+            command_line: self.about.command_line.clone(),
+            seed: 0,
+            link: self.about.link.clone(),
+            path: self.about.link.clone(),
+            duration_s: last,
+            warmup_s: 0.0,
+            capacity_bps: f64::NAN,
+            results,
+            recommendation: String::new(),
+            notes,
+        }
+    }
+}
+
+/// What an endpoint's connections did; none if it had none.
+fn one(protocol: &str, end: &End, kept: Vec<(usize, Kept)>) -> Option<ProtocolOutcome> {
+    let (from, to) = end.span?;
+    if kept.is_empty() {
+        return None;
+    }
+    let all: Vec<&Kept> = kept.iter().map(|k| &k.1).collect();
+    let measures = measures(&all, to - from);
+    let named = |n: usize| format!("connection-{}", n + 1);
+    let per_flow = kept
+        .iter()
+        .map(|(n, k)| (named(*n), self::measures(&[k], k.series.end - k.series.start)))
+        .collect();
+    let flows = kept.len();
+    let series = kept.into_iter().map(|(n, k)| k.series.table(&named(n), end.name)).collect();
+    Some(ProtocolOutcome {
+        protocol: protocol.to_string(),
+        group: end.name.to_string(),
+        digest: 0,
+        flows,
+        seeds: 1,
+        status: collect::status(protocol),
+        measures,
+        per_flow,
+        series,
+    })
+}
+
+/// Those measures that exist without the simulator's knowledge, in the list's order.
+fn measures(kept: &[&Kept], span: f64) -> Vec<(&'static str, Estimate)> {
+    let stats = || kept.iter().map(|k| &k.series.last);
+    let sum = |of: fn(&Stats) -> f64| stats().map(of).sum::<f64>();
+    let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };
+    let carried: Vec<f64> = kept.iter().map(|k| k.series.carried() as f64).collect();
+    let bytes: f64 = carried.iter().sum();
+    let sent = sum(|s| s.counters.sent as f64);
+    let arrived = sum(|s| s.bytes_arrived as f64);
+    let events = sum(|s| (s.counters.episodes + s.counters.timeouts) as f64);
+    let least = stats().map(|s| s.min_rtt.as_secs_f64()).filter(|r| *r > 0.0);
+    let covs: Vec<f64> = kept.iter().map(|k| k.series.cov()).filter(|c| c.is_finite()).collect();
+    // Of an end that only reports, what it offers says nothing about what it gets.
+    let sends = arrived > 0.5 * bytes;
+    let of = |name: &str| match name {
+        "goodput_bps" => ratio(bytes * 8.0, span),
+        "offered_over_delivered" if sends => ratio(sum(|s| s.bytes_sent as f64), arrived),
+        "rtt_s_min" => least.clone().fold(f64::NAN, f64::min),
+        "rtt_s_mean" => ratio(sum(|s| s.rtt_sum.as_secs_f64()), sum(|s| s.rtt_samples as f64)),
+        "sent_packets" => sent,
+        "retransmissions" => sum(|s| s.counters.retransmissions as f64),
+        "timeouts" => sum(|s| s.counters.timeouts as f64),
+        "cov_1s" => ratio(covs.iter().sum(), covs.len() as f64),
+        "jain" if kept.len() > 1 => jain(&carried),
+        "loss_event_rate" if sends => ratio(events, sent),
+        "sender_loss_rate" if sends => ratio(sum(|s| s.counters.lost as f64), sent),
+        _ => f64::NAN,
+    };
+    MEASURES
+        .iter()
+        .map(|m| (m.name, Estimate { mean: of(m.name), ci95: None }))
+        .filter(|m| m.1.mean.is_finite())
+        .collect()
+}

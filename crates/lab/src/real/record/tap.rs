@@ -1,0 +1,238 @@
+//! What the endpoints' threads and the sampler tell the writer, through a queue of bounded size.
+
+use super::CONNECTIONS_MOST;
+use narrows_base::Time;
+use narrows_drive::endpoint::Observer;
+use narrows_drive::socket::Arrival;
+use narrows_drive::tap::{Opened, Tap};
+use narrows_flow::connection::{Closed, Stats, Transmit};
+use narrows_flow::port::Handle;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bytes that wait at most.
+const WAITING_MOST: usize = 64 << 20;
+/// What a message costs beside its datagrams.
+const OVERHEAD: usize = 128;
+
+/// A connection's figures at one moment.
+#[derive(Debug)]
+pub struct Figures {
+    pub at: Time,
+    pub stats: Stats,
+    pub watched: Vec<(&'static str, f64)>,
+}
+
+/// Datagrams that passed together.
+#[derive(Debug)]
+pub struct Datagrams {
+    pub at: Time,
+    /// Or received.
+    pub sent: bool,
+    pub peer: SocketAddr,
+    pub ecn: u8,
+    /// Bytes of each but perhaps the last.
+    pub segment: usize,
+    pub bytes: Vec<u8>,
+}
+
+/// What the writer is told, of an endpoint by number.
+#[derive(Debug)]
+pub enum Told {
+    /// An endpoint: its name, where it is bound, and the nanoseconds since 1970 at which its clock
+    /// showed zero.
+    Endpoint(usize, &'static str, SocketAddr, u64),
+    Datagrams(usize, Datagrams),
+    Opened(usize, Time, Opened),
+    Closed(usize, Time, Handle, Option<Stats>, Closed),
+    Figures(usize, Handle, Figures),
+    End,
+}
+
+/// The way to the writer.
+#[derive(Debug)]
+pub struct Queue {
+    to: Sender<Told>,
+    waiting: AtomicUsize,
+    dropped: AtomicU64,
+    endpoints: AtomicUsize,
+    /// Connections of which more than datagrams is kept.
+    kept: Mutex<BTreeSet<(usize, Handle)>>,
+    beyond: AtomicU64,
+}
+
+impl Queue {
+    pub fn new() -> (Arc<Queue>, Receiver<Told>) {
+        let (to, from) = channel();
+        let queue = Queue {
+            to,
+            waiting: AtomicUsize::new(0),
+            dropped: AtomicU64::new(0),
+            endpoints: AtomicUsize::new(0),
+            kept: Mutex::default(),
+            beyond: AtomicU64::new(0),
+        };
+        (Arc::new(queue), from)
+    }
+
+    fn push(&self, told: Told) {
+        // A writer that is gone has said why.
+        let _ = self.to.send(told);
+    }
+
+    /// Datagrams, if there is room.
+    fn offer(
+        &self,
+        endpoint: usize,
+        count: u64,
+        datagrams: impl FnOnce() -> Datagrams,
+        bytes: usize,
+    ) {
+        let cost = bytes + OVERHEAD;
+        if self.waiting.load(Ordering::Relaxed) + cost > WAITING_MOST {
+            self.dropped.fetch_add(count, Ordering::Relaxed);
+            return;
+        }
+        self.waiting.fetch_add(cost, Ordering::Relaxed);
+        self.push(Told::Datagrams(endpoint, datagrams()));
+    }
+
+    /// The writer has taken this off the queue.
+    pub fn taken(&self, told: &Told) {
+        if let Told::Datagrams(_, d) = told {
+            self.waiting.fetch_sub(d.bytes.len() + OVERHEAD, Ordering::Relaxed);
+        }
+    }
+
+    /// Nothing follows.
+    pub fn end(&self) {
+        self.push(Told::End);
+    }
+
+    /// Datagrams for which there was no room, and connections beyond those kept.
+    pub fn missed(&self) -> (u64, u64) {
+        (self.dropped.load(Ordering::Relaxed), self.beyond.load(Ordering::Relaxed))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeSet<(usize, Handle)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, endpoint: usize, handle: Handle) -> bool {
+        let mut kept = self.kept();
+        let room = kept.len() < CONNECTIONS_MOST;
+        if room {
+            kept.insert((endpoint, handle));
+        } else {
+            self.beyond.fetch_add(1, Ordering::Relaxed);
+        }
+        room
+    }
+}
+
+/// The endpoints that can be looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Observers(Arc<Mutex<Vec<(usize, Observer)>>>);
+
+impl Observers {
+    fn lock(&self) -> MutexGuard<'_, Vec<(usize, Observer)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, endpoint: usize, observer: Observer) {
+        self.lock().push((endpoint, observer));
+    }
+
+    /// Whether any endpoint is still there.
+    pub fn any(&self) -> bool {
+        !self.lock().is_empty()
+    }
+
+    /// Looks at every connection that is kept; forgets endpoints that are gone.
+    pub fn sample(&self, queue: &Queue) {
+        let mut seen = Vec::new();
+        self.lock().retain(|(endpoint, observer)| {
+            observer.each(|at, connection| {
+                let handle = connection.handle;
+                if !queue.kept().contains(&(*endpoint, handle)) {
+                    return;
+                }
+                let mut watched = Vec::new();
+                connection.watch(&mut |name, value| watched.push((name, value)));
+                let figures = Figures { at, stats: connection.stats(), watched };
+                seen.push(Told::Figures(*endpoint, handle, figures));
+            })
+        });
+        for told in seen {
+            queue.push(told);
+        }
+    }
+}
+
+/// The tap of one endpoint.
+#[derive(Debug)]
+pub struct EndTap {
+    name: &'static str,
+    endpoint: OnceLock<usize>,
+    queue: Arc<Queue>,
+    observers: Observers,
+}
+
+impl EndTap {
+    pub fn new(name: &'static str, queue: Arc<Queue>, observers: Observers) -> EndTap {
+        EndTap { name, endpoint: OnceLock::new(), queue, observers }
+    }
+
+    fn endpoint(&self) -> usize {
+        *self.endpoint.get_or_init(|| self.queue.endpoints.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Tap for EndTap {
+    fn bound(&self, observer: Observer) {
+        let endpoint = self.endpoint();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let zero = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
+        let zero = zero.saturating_sub(observer.clock().now().as_nanos());
+        self.queue.push(Told::Endpoint(endpoint, self.name, observer.local(), zero));
+        self.observers.add(endpoint, observer);
+    }
+
+    fn sent(&self, at: Time, transmit: &Transmit, bytes: &[u8]) {
+        let Transmit { to, segment, ecn, .. } = *transmit;
+        let count = bytes.len().div_ceil(segment.max(1)) as u64;
+        let copy = || Datagrams { at, sent: true, peer: to, ecn, segment, bytes: bytes.to_vec() };
+        self.queue.offer(self.endpoint(), count, copy, bytes.len());
+    }
+
+    fn received(&self, came: &Arrival<'_>) {
+        let (length, bytes) = (came.bytes.len(), &*came.bytes);
+        let copy = || Datagrams {
+            at: came.at,
+            sent: false,
+            peer: came.from,
+            ecn: came.ecn,
+            segment: length,
+            bytes: bytes.to_vec(),
+        };
+        self.queue.offer(self.endpoint(), 1, copy, length);
+    }
+
+    fn opened(&self, now: Time, opened: &Opened) {
+        let endpoint = self.endpoint();
+        if self.queue.keep(endpoint, opened.handle) {
+            self.queue.push(Told::Opened(endpoint, now, *opened));
+        }
+    }
+
+    fn closed(&self, now: Time, handle: Handle, stats: Option<&Stats>, why: &Closed) {
+        let endpoint = self.endpoint();
+        if self.queue.kept().contains(&(endpoint, handle)) {
+            self.queue.push(Told::Closed(endpoint, now, handle, stats.copied(), why.clone()));
+        }
+    }
+}

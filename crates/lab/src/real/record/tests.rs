@@ -1,0 +1,129 @@
+//! Recordings of real connections over loopback.
+
+use super::*;
+use crate::real::speed::{Amount, Cargo, Direction, Speed};
+use narrows_base::Spec;
+use narrows_control::Profile;
+use narrows_flow::{Preset, Protocol};
+use narrows_wire::Suite;
+use serde_json::Value;
+
+/// Counts what a capture holds, by interface and kind of packet (handshake or data): datagrams,
+/// payload bytes.
+fn captured(file: &[u8]) -> [[(u64, u64); 2]; 2] {
+    let mut out = [[(0, 0); 2]; 2];
+    let word = |at: usize| u32::from_ne_bytes(file[at..at + 4].try_into().unwrap()) as usize;
+    let mut at = 0;
+    while at < file.len() {
+        let (kind, length) = (word(at), word(at + 4));
+        if kind == 6 {
+            let (interface, size) = (word(at + 8), word(at + 20));
+            let payload = &file[at + 28 + 28..at + 28 + size];
+            let long = usize::from(payload[0] & 0x80 != 0);
+            out[interface][long].0 += 1;
+            out[interface][long].1 += payload.len() as u64;
+        }
+        at += length;
+    }
+    out
+}
+
+fn records(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert!(text.starts_with('\u{1e}') && text.ends_with('\n'));
+    text.split('\u{1e}').skip(1).map(|r| serde_json::from_str(r).unwrap()).collect()
+}
+
+fn named<'a>(events: &'a [Value], name: &'a str) -> impl Iterator<Item = &'a Value> {
+    events.iter().filter(move |e| e["name"] == name)
+}
+
+#[test]
+fn a_recording_has_every_packet_that_the_figures_count() {
+    let folder = std::env::temp_dir().join(format!("narrows-record-{}", std::process::id()));
+    let about = About {
+        command: "speed",
+        command_line: "narrows speed".into(),
+        protocol: "rrtp".into(),
+        link: "this machine's loopback".into(),
+    };
+    let recorder = Arc::new(Recorder::start(&folder, about).unwrap());
+    let speed = Speed {
+        protocol: Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap(),
+        profile: Profile::default(),
+        rate_limit: None,
+        suite: Suite::Aes256Gcm,
+        connections: 2,
+        direction: Direction::Up,
+        cargo: Cargo::Stream,
+        amount: Amount::Bytes(2_000_000),
+        recorder: Some(recorder.clone()),
+    };
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let result = speed.local(listen, Ok, &mut |_, _| true).unwrap();
+    assert_eq!(result.bytes, 4_000_000);
+    let recording = recorder.finish().unwrap().unwrap();
+    assert!(recorder.finish().unwrap().is_none(), "it is over");
+    assert_eq!(recording.connections, 4, "two at each end");
+
+    // Everything is in the capture, and in the events of some connection.
+    let capture = captured(&std::fs::read(folder.join("packets.pcapng")).unwrap());
+    let mut datagrams = 0;
+    let mut packets = [(0, 0); 2];
+    for number in 1..=4 {
+        let events = records(&names::events(&folder, number));
+        assert_eq!(events[0]["qlog_version"], "0.3");
+        assert_eq!(events[0]["qlog_format"], "JSON-SEQ");
+        let end = usize::from(events[0]["trace"]["vantage_point"]["type"] == "server");
+        assert_eq!(events[1]["name"], "connectivity:connection_started");
+        assert_eq!(named(&events, "connectivity:connection_closed").count(), 1);
+        assert!(named(&events, "recovery:metrics_updated").count() > 0);
+        for event in &events[1..] {
+            assert!(event["time"].is_f64() && event["data"].is_object(), "{event}");
+        }
+        for name in ["transport:packet_sent", "transport:packet_received"] {
+            let mut numbers = Vec::new();
+            for event in named(&events, name) {
+                packets[end].0 += 1;
+                packets[end].1 += event["data"]["raw"]["length"].as_u64().unwrap();
+                numbers.push(event["data"]["header"]["packet_number"].as_u64().unwrap());
+            }
+            numbers.sort_unstable();
+            let all = numbers.len();
+            numbers.dedup();
+            assert_eq!(numbers.len(), all, "numbers are never used again");
+        }
+    }
+    for end in 0..2 {
+        assert_eq!(capture[end][0], packets[end]);
+        assert!(capture[end][1].0 >= 10, "two handshakes of five packets: {capture:?}");
+        datagrams += capture[end][0].0 + capture[end][1].0;
+    }
+    assert_eq!(recording.datagrams, datagrams);
+
+    // The figures agree with it, but for what a connection sends to say that it is over.
+    for (number, figures) in recording.figures.iter().enumerate() {
+        let events = records(&names::events(&folder, number + 1));
+        let client = events[0]["trace"]["vantage_point"]["type"] == "client";
+        let open = events.iter().take_while(|e| e["name"] != "connectivity:connection_closed");
+        let open: Vec<Value> = open.cloned().collect();
+        let bytes = |name| {
+            let lengths = named(&open, name).map(|e| e["data"]["raw"]["length"].as_u64().unwrap());
+            lengths.sum::<u64>()
+        };
+        assert_eq!(figures.bytes_sent, bytes("transport:packet_sent"));
+        // What comes between the application's close and the endpoint's next look is not opened.
+        assert!(figures.bytes_received <= bytes("transport:packet_received"));
+        // The request is 17 bytes. A client that was told the end closes before every report came.
+        if client {
+            assert!(figures.bytes_arrived <= 2_000_017, "{figures:?}");
+        } else {
+            assert_eq!(figures.bytes_taken, 2_000_017);
+        }
+    }
+    assert_eq!(recording.outcome.results.len(), 2, "both ends");
+    for file in ["report.html", "series.parquet", "summary.json"] {
+        assert!(folder.join(file).is_file(), "{file}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
