@@ -94,9 +94,12 @@ impl Bottleneck {
         self.watch("mood") == 2.0
     }
     fn send_what_may_leave(&mut self) {
-        let a = self.controller.allowance();
-        let gap = a.rate.map_or(0.0, |r| f64::from(PACKET) * 8.0 / r.as_bps() as f64);
-        if (self.flying.len() as f64) < a.window.floor() && self.now >= self.last_sent + gap {
+        loop {
+            let a = self.controller.allowance();
+            let gap = a.rate.map_or(0.0, |r| f64::from(PACKET) * 8.0 / r.as_bps() as f64);
+            if (self.flying.len() as f64) >= a.window.floor() || self.now < self.last_sent + gap {
+                return;
+            }
             // A step late costs no rate.
             self.last_sent = (self.last_sent + gap).max(self.now - 1e-3);
             let delay = (self.free - self.now).max(0.0);
