@@ -325,7 +325,8 @@ impl<C: Cargo> Carrier<C> {
             retransmission: again,
             last_waiting,
         });
-        let earliest = Time::from_nanos(now.as_nanos().saturating_sub(self.credit.as_nanos()));
+        let credit = self.credit_for(told);
+        let earliest = Time::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
         self.paced = Some((self.due.max(earliest), f64::from(told) * 8.0));
     }
 

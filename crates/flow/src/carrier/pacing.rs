@@ -4,6 +4,8 @@ use super::{Cargo, Carrier};
 use narrows_base::{Duration, Rate, Time};
 use narrows_control::Allowance;
 
+/// Packets so far apart leave one by one: full ones below 5 Mbit/s.
+const APART: Duration = Duration::from_micros(2400);
 /// So many arrivals make a first flight of any controller, with the packets that open a
 /// connection.
 const FIRST_FLIGHT: u64 = 8;
@@ -93,6 +95,19 @@ impl<C: Cargo> Carrier<C> {
         }
         self.due = due;
         Permission::Now
+    }
+
+    /// How far a late pacer may catch up. Where packets are far apart, by less than one of them: two
+    /// together are what small buffers of slow links drop.
+    #[inline]
+    pub(super) fn credit_for(&self, bytes: u32) -> Duration {
+        if self.credit <= APART {
+            return self.credit;
+        }
+        let Some(rate) = self.pacing_rate() else { return self.credit };
+        let real = f64::from(bytes) * 8.0 / self.scale;
+        let interval = Duration::from_secs_f64(real / rate.as_bps().max(1) as f64);
+        if interval < APART { self.credit } else { self.credit.min(interval.mul_f64(0.9)) }
     }
 
     /// Permission was given and there is nothing to send.

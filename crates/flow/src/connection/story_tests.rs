@@ -40,9 +40,9 @@ fn a_clean_link_is_filled_with_large_packets_and_little_overhead() {
     assert!((rate / 20e6 - 1.0).abs() < 0.1, "{rate}");
     assert!(learned.rtt.unwrap() >= Duration::from_millis(40));
     assert!(learned.rtt.unwrap() < Duration::from_millis(42), "{learned:?}");
-    // In order at a high rate, reports become rare.
+    // A report answers what comes in a 32nd of a round trip: two to three packets here.
     let reports = pair.log.iter().filter(|l| l.1 == Side::Server).count();
-    assert!(reports < 7000 / 5, "{reports}");
+    assert!(reports < 7000 * 2 / 5, "{reports}");
 }
 
 #[test]
