@@ -303,10 +303,10 @@ impl Core {
     /// Every open connection.
     pub fn each_open(&mut self, mut look: impl FnMut(Handle, &Machine)) {
         for (handle, life) in &self.lives {
-            if life.stage == Stage::Open {
-                if let Some(machine) = self.port.connection(*handle) {
-                    look(*handle, machine);
-                }
+            if life.stage == Stage::Open
+                && let Some(machine) = self.port.connection(*handle)
+            {
+                look(*handle, machine);
             }
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn json(outcome: &Outcome, shown: &[Shown]) -> String {
     list(&mut out, &bars, |out, shown| bar(out, outcome, shown));
     let place = |name| bars.iter().position(|s| s.measure.name == name);
     match (place("rtt_s_mean"), place("goodput_bps")) {
-        (Some(x), Some(y)) if outcome.results.len() > 1 => {
+        (Some(x), Some(y)) if outcome.results.len() > 1 && !outcome.is_real() => {
             let _ = write!(out, ",\"trade\":{{\"x\":{x},\"y\":{y}}}");
         }
         _ => out.push_str(",\"trade\":null"),

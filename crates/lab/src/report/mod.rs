@@ -83,7 +83,10 @@ fn answer(page: &mut String, outcome: &Outcome) {
 fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
     page.push_str("<section><h2>Comparison</h2>");
     if outcome.results.is_empty() {
-        page.push_str("<p>No protocol finished a run.</p></section>\n");
+        page.push_str(match outcome.is_real() {
+            true => "<p>No connection was opened.</p></section>\n",
+            false => "<p>No protocol finished a run.</p></section>\n",
+        });
         return;
     }
     let most = outcome.results.iter().map(|r| r.seeds).max().unwrap_or(0);
@@ -92,13 +95,18 @@ fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
         0 | 1 => "One seed: no intervals.".to_string(),
         n => format!("Means over {n} seeds ± half of the 95% interval."),
     };
+    // Ends of the same connections are not set side by side.
+    let (best, hidden) = if outcome.is_real() {
+        ("", " hidden")
+    } else {
+        ("<b class=\"good\">Marked</b>: the best, and all that cannot be told from it. ", "")
+    };
     let _ = write!(
         page,
-        "<p class=\"quiet\">{means} <b class=\"good\">Marked</b>: the best, and all that cannot \
-         be told from it. Click a heading to sort.\
+        "<p class=\"quiet\">{means} {best}Click a heading to sort.\
          <label class=\"switch\"><input type=\"checkbox\" id=\"all\"> all measures</label></p>\
          <div class=\"scroll\">{}</div></section>\n\
-         <section id=\"sides\"><h2>Side by side</h2><noscript><p>The charts need JavaScript; \
+         <section id=\"sides\"{hidden}><h2>Side by side</h2><noscript><p>The charts need JavaScript; \
          the tables do not.</p></noscript><div class=\"wide\" id=\"trade\"></div>\
          <div class=\"wide\" id=\"smooth\"></div><div class=\"grid\" id=\"bars\"></div></section>\n",
         table::comparison(outcome, shown)

@@ -113,6 +113,10 @@ fn cell(out: &mut String, estimate: Option<Estimate>, shown: &Shown, good: bool)
 
 /// The best mean of a column, if one way is better and the protocols differ.
 fn best(outcome: &Outcome, shown: &Shown) -> Option<Estimate> {
+    // The two ends of one connection do not compete.
+    if outcome.is_real() {
+        return None;
+    }
     let estimates = || {
         outcome
             .results

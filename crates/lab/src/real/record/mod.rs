@@ -96,7 +96,6 @@ impl Recording {
             plural(self.connections as u64, "connection"),
             folder.display()
         );
-        // The first note tells of all; those that follow are about what is missing.
         for note in self.outcome.notes.iter().filter(|n| n.contains("not recorded")) {
             line += "; ";
             line += note;

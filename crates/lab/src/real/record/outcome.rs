@@ -62,6 +62,8 @@ impl Writer {
             kept = rest;
             results.extend(one(&self.about.protocol, end, own));
         }
+        // Where both ends are in this process, first the one that asked.
+        results.sort_by_key(|r: &ProtocolOutcome| r.group != "client");
         Outcome {
             command: self.about.command,
             command_line: self.about.command_line.clone(),

@@ -114,7 +114,9 @@ impl<W: Write> Events<W> {
     }
 
     fn event(&mut self, at: f64, name: &str, data: impl Serialize) -> io::Result<()> {
-        self.record(&Event { time: at, name, data })
+        // To the nanosecond.
+        let time = (at * 1e6).round() / 1e6;
+        self.record(&Event { time, name, data })
     }
 
     /// It has its keys. Times are in milliseconds since the beginning.

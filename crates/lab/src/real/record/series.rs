@@ -24,7 +24,7 @@ enum Kind {
     Count,
     /// Mean of those that exist.
     Mean,
-    /// The later.
+    /// The later of those that exist.
     Last,
 }
 
@@ -187,7 +187,7 @@ fn carried(s: &Stats) -> u64 {
 fn joined(kind: Kind, values: &[f64], lengths: &[f64]) -> f64 {
     let finite = || values.iter().copied().filter(|v| v.is_finite());
     match kind {
-        Kind::Last => values.last().copied().unwrap_or(f64::NAN),
+        Kind::Last => finite().next_back().unwrap_or(f64::NAN),
         Kind::Count => finite().sum(),
         Kind::Mean => match finite().count() {
             0 => f64::NAN,

@@ -16,8 +16,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes that wait at most.
 const WAITING_MOST: usize = 64 << 20;
+/// So much more may be figures.
+const FIGURES_MOST: usize = 16 << 20;
 /// What a message costs beside its datagrams.
 const OVERHEAD: usize = 128;
+/// What figures cost.
+const FIGURES: usize = 1024;
 
 /// A connection's figures at one moment.
 #[derive(Debug)]
@@ -101,11 +105,22 @@ impl Queue {
         self.push(Told::Datagrams(endpoint, datagrams()));
     }
 
+    /// Figures, if there is room; without them the series is coarser.
+    fn offer_figures(&self, told: Told) {
+        if self.waiting.load(Ordering::Relaxed) <= WAITING_MOST + FIGURES_MOST {
+            self.waiting.fetch_add(FIGURES, Ordering::Relaxed);
+            self.push(told);
+        }
+    }
+
     /// The writer has taken this off the queue.
     pub fn taken(&self, told: &Told) {
-        if let Told::Datagrams(_, d) = told {
-            self.waiting.fetch_sub(d.bytes.len() + OVERHEAD, Ordering::Relaxed);
-        }
+        let cost = match told {
+            Told::Datagrams(_, d) => d.bytes.len() + OVERHEAD,
+            Told::Figures(..) => FIGURES,
+            Told::Endpoint(..) | Told::Opened(..) | Told::Closed(..) | Told::End => return,
+        };
+        self.waiting.fetch_sub(cost, Ordering::Relaxed);
     }
 
     /// Nothing follows.
@@ -168,7 +183,7 @@ impl Observers {
             })
         });
         for told in seen {
-            queue.push(told);
+            queue.offer_figures(told);
         }
     }
 }
