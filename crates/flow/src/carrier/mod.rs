@@ -211,6 +211,10 @@ impl<C: Cargo> Carrier<C> {
     pub fn counters(&self) -> Counters {
         self.counters
     }
+    /// Bytes of the heap that its books of packets hold.
+    pub fn memory(&self) -> usize {
+        self.pending.capacity() * size_of::<Pending<C::Load>>()
+    }
     /// Packets sent that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
     #[inline]
     pub fn flight(&self) -> u64 {
