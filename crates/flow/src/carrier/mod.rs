@@ -248,9 +248,9 @@ impl<C: Cargo> Carrier<C> {
     pub fn highest_reported(&self) -> Option<u64> {
         self.reported.checked_sub(1)
     }
-    /// Whether the controller has a timer of its own, so that probe timeouts force nothing.
-    pub fn has_own_timer(&self) -> bool {
-        self.own_timer
+    /// The next packet leaves whatever the controller says.
+    pub fn force(&mut self) {
+        self.force = true;
     }
     /// Probe timeouts since something was heard.
     pub fn backoffs(&self) -> u32 {

@@ -133,6 +133,20 @@ impl App {
         });
     }
 
+    /// For the message of a failure: who waits for what.
+    pub fn state(&self, world: &mut World) -> String {
+        let mut lines = format!("{self:?}");
+        let client = self.attempts.last().map(|a| (Who::Client, a.handle));
+        for (who, handle) in client.into_iter().chain(self.served.keys().map(|h| (Who::Server, *h)))
+        {
+            let Some((_, port)) = world.port(who) else { continue };
+            let Some(c) = port.connection(handle) else { continue };
+            lines += &format!("\n{who:?}: {c:?} {:?}", c.stats());
+            c.watch(&mut |name, value| lines += &format!(" {name} {value}"));
+        }
+        lines
+    }
+
     /// Reacts to what happened.
     pub fn look(&mut self, world: &mut World) {
         for (who, handle, event) in world.events.split_off(self.looked) {

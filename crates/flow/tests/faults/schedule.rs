@@ -71,8 +71,8 @@ const PROTOCOLS: [&str; 9] = [
     "rrtp+tfrc",
     "rrtp+westwood+",
 ];
-/// Attempts of a client that was cut off.
-const ATTEMPTS: usize = 4;
+/// Attempts of a client that is cut off although nothing happens any more.
+const ATTEMPTS: usize = 3;
 /// After the last fault everything is over in so long, s: attempts with their patience, idle
 /// timeouts, and a transfer over the slowest and worst path.
 const BOUND: f64 = 1200.0;
@@ -196,7 +196,7 @@ impl Schedule {
         let mut world = World::new(self.seed, self.link, clients, servers);
         world.segments = self.segments;
         let mut app = App::new(self.seed, self.wanted.clone());
-        let (mut lives, mut is_back_at) = (1, None);
+        let (mut lives, mut is_back_at, mut calm_attempts) = (1, None, 0);
         let mut faults = self.faults.iter().peekable();
         let mut calm = Time::ZERO;
         let wish = self.wish(&world);
@@ -208,7 +208,11 @@ impl Schedule {
             let until = fault_at.min(back_at).min(end);
             let is_done = world.run(until, &mut |world| {
                 app.look(world);
-                self.go_on(world, &mut app, is_back_at.is_some())
+                let is_calm = faults.peek().is_none() && world.now >= calm && is_back_at.is_none();
+                if !is_calm {
+                    calm_attempts = 0;
+                }
+                self.go_on(world, &mut app, is_back_at.is_some(), &mut calm_attempts)
             });
             if is_done && fault_at.is_never() {
                 break;
@@ -218,7 +222,7 @@ impl Schedule {
                 faults.next();
                 continue;
             }
-            assert!(world.now < end, "no end: {:?}\n{app:?}", world.now);
+            assert!(world.now < end, "no end:\n{}", app.state(&mut world));
             calm = calm.max(world.now);
             if back_at <= world.now {
                 lives += 1;
@@ -288,12 +292,19 @@ impl Schedule {
     }
 
     /// Begins anew where a connection ended too soon; whether all is over.
-    fn go_on(&self, world: &mut World, app: &mut App, is_back_soon: bool) -> bool {
+    fn go_on(
+        &self,
+        world: &mut World,
+        app: &mut App,
+        is_back_soon: bool,
+        attempts: &mut usize,
+    ) -> bool {
         let lives = [Who::Client, Who::Server].map(|w| world.end(w).port.is_some());
         let last = app.attempts.last();
         let is_cut = last.is_none_or(|a| a.closed.is_some() && !a.is_whole);
         let may_come = lives[1] || is_back_soon;
-        if lives[0] && is_cut && may_come && app.attempts.len() < ATTEMPTS {
+        if lives[0] && is_cut && may_come && *attempts < ATTEMPTS {
+            *attempts += 1;
             let wish = self.wish(world);
             app.connect(world, wish);
             return false;
@@ -308,7 +319,8 @@ impl Schedule {
     fn end(&self, world: &mut World, app: &mut App) -> Ending {
         let seconds = world.now.as_secs_f64();
         // What is over is silent.
-        let until = world.now + Duration::from_secs(60);
+        let awake = world.ends.iter().map(|e| e.asleep).fold(world.now, Time::max);
+        let until = awake + Duration::from_secs(60);
         world.run(until, &mut |_| false);
         let sent = world.sent;
         world.run(until + Duration::from_secs(60), &mut |_| false);
