@@ -211,6 +211,10 @@ impl<C: Cargo> Carrier<C> {
     pub fn counters(&self) -> Counters {
         self.counters
     }
+    /// Bytes of the heap that its books of packets hold.
+    pub fn memory(&self) -> usize {
+        self.pending.capacity() * size_of::<Pending<C::Load>>()
+    }
     /// Packets sent that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
     #[inline]
     pub fn flight(&self) -> u64 {
@@ -244,9 +248,9 @@ impl<C: Cargo> Carrier<C> {
     pub fn highest_reported(&self) -> Option<u64> {
         self.reported.checked_sub(1)
     }
-    /// Whether the controller has a timer of its own, so that probe timeouts force nothing.
-    pub fn has_own_timer(&self) -> bool {
-        self.own_timer
+    /// The next packet leaves whatever the controller says.
+    pub fn force(&mut self) {
+        self.force = true;
     }
     /// Probe timeouts since something was heard.
     pub fn backoffs(&self) -> u32 {

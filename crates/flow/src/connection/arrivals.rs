@@ -271,6 +271,11 @@ impl Arrivals {
         true
     }
 
+    /// Bytes of the heap that its books hold.
+    pub fn memory(&self) -> usize {
+        (self.seen.len() + self.radio.len()) * 16
+    }
+
     /// What came and what is missing, from the top.
     fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         let mut ranges = self.seen.iter().rev().peekable();

@@ -136,6 +136,15 @@ impl Connection {
             radio_losses: self.carrier.radio_losses(),
         }
     }
+    /// Bytes of the heap that streams, messages and the books of packets hold, about.
+    pub fn memory(&self) -> usize {
+        let cargo = self.carrier.cargo();
+        cargo.streams.memory()
+            + cargo.messages.memory()
+            + self.inbox.memory()
+            + self.carrier.memory()
+            + self.arrivals.memory()
+    }
     /// The controller's named numbers, for traces.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         self.carrier.controller().watch(put);

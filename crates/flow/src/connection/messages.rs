@@ -24,6 +24,10 @@ impl Outbox {
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
+    /// Bytes that wait.
+    pub fn memory(&self) -> usize {
+        self.bytes
+    }
     /// Takes a message; false if too many wait.
     pub fn push(&mut self, now: Time, message: &[u8], expiry: Duration) -> bool {
         self.expire(now);
@@ -97,6 +101,10 @@ impl Inbox {
     }
     pub fn pop(&mut self) -> Option<Vec<u8>> {
         self.came.pop_front()
+    }
+    /// Bytes that wait.
+    pub fn memory(&self) -> usize {
+        self.came.iter().map(Vec::len).sum()
     }
 }
 

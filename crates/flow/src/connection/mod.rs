@@ -203,8 +203,6 @@ pub struct Connection {
     last_due: Time,
     /// Until then the pacer, or the wish to send several at once, holds packets back.
     held_until: Option<Time>,
-    /// A sign of life is wanted, whatever the controller permits.
-    poke: bool,
     /// A probe timeout has passed since a large packet arrived.
     suspects_size: bool,
     /// What the controller's sender half said last, and when.
@@ -301,7 +299,6 @@ impl Connection {
             last_asked: now,
             last_due: now,
             held_until: None,
-            poke: false,
             suspects_size: false,
             advised: Advice::NONE,
             advised_at: Time::ZERO,

@@ -44,10 +44,6 @@ impl Connection {
             let size = self.seal_aside(now, buffer, &frame)?;
             return Some(self.one(to, size, false));
         }
-        if std::mem::take(&mut self.poke) {
-            let size = self.seal_aside(now, buffer, &Frame::Ping)?;
-            return Some(self.one(self.path.remote(), size, false));
-        }
         if let Some(size) = self.mtu_probe(now, buffer) {
             return Some(self.one(self.path.remote(), size, false));
         }

@@ -51,8 +51,10 @@ impl Connection {
             let cargo = self.carrier.cargo_mut();
             cargo.ping |= cargo.is_empty();
             self.suspects_size = true;
-            // A rate that fell in an outage may forbid packets for a minute.
-            self.poke = self.carrier.has_own_timer();
+            // A rate that fell in an outage may forbid packets for a minute. What leaves is data if
+            // there is any: receiver halves measure what comes, and a few bytes every two seconds
+            // would keep a rate that follows that measure (RFC 5348: twice of it) down for good.
+            self.carrier.force();
         }
         self.arrivals.on_due(now);
     }

@@ -49,6 +49,8 @@ pub trait Conversation: Sized {
     fn remote(&self) -> SocketAddr;
     /// Whether it can be forgotten.
     fn is_drained(&self) -> bool;
+    /// Bytes of the heap that it holds, about.
+    fn memory(&self) -> usize;
 }
 
 impl Conversation for Connection {
@@ -81,5 +83,8 @@ impl Conversation for Connection {
     }
     fn is_drained(&self) -> bool {
         Connection::is_drained(self)
+    }
+    fn memory(&self) -> usize {
+        size_of::<Connection>() + Connection::memory(self)
     }
 }

@@ -146,6 +146,12 @@ impl Door {
         }
     }
 
+    /// Bytes of the heap that it holds, about.
+    pub(super) fn memory(&self) -> usize {
+        const KEY: usize = size_of::<(SocketAddr, Nonce)>();
+        self.households.len() * size_of::<IpAddr>() + (self.recent.len() + self.ages.len()) * KEY
+    }
+
     /// Sizes of all that it keeps.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> [usize; 4] {
@@ -195,6 +201,12 @@ impl Answering {
             answered: None,
             echoes: 0,
         }
+    }
+
+    /// Bytes of the heap that it holds, about.
+    pub(super) fn memory(&self) -> usize {
+        let early: usize = self.early.iter().map(|(_, packet)| packet.len()).sum();
+        size_of::<Answering>() + size_of::<ServerHandshake>() + early
     }
 
     /// When it is forgotten.

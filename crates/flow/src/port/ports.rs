@@ -238,6 +238,17 @@ impl<C: Conversation> Ports<C> {
         self.len() == 0
     }
 
+    /// Bytes of the heap that its connections hold, about, and what waits to be said to strangers.
+    pub fn memory(&self) -> usize {
+        let held = |content: &Content<C>| match content {
+            Content::Live(live) => live.connection.memory(),
+            Content::Answering(answering) => answering.memory(),
+            Content::Opening(_) | Content::Over(_) => size_of_val(content),
+        };
+        let answers: usize = self.answers.iter().map(|(_, packet)| packet.len()).sum();
+        self.table.contents().map(held).sum::<usize>() + answers + self.door.memory()
+    }
+
     /// An attempt has failed.
     fn give_up(&mut self, slot: u32, why: Closed) {
         let Some(s) = self.table.get(slot) else { return };

@@ -136,6 +136,9 @@ impl Conversation for StandIn {
     fn is_drained(&self) -> bool {
         self.is_drained
     }
+    fn memory(&self) -> usize {
+        size_of::<StandIn>()
+    }
 }
 
 pub(super) struct Dice(pub(super) narrows_base::Stream);

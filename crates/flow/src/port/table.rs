@@ -118,6 +118,10 @@ impl<T> Table<T> {
         Some(content)
     }
 
+    /// What all slots in use hold.
+    pub(super) fn contents(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().filter_map(|slot| slot.content.as_ref())
+    }
     /// A slot in use or not.
     pub(super) fn get(&mut self, index: u32) -> Option<&mut Slot<T>> {
         self.slots.get_mut(index as usize)

@@ -8,12 +8,7 @@ const MANY: Limits = Limits { data: 1 << 22, stream: 1 << 20, both: 1000, one_wa
 
 /// Bytes of the heap that an end holds, but for the map's own nodes.
 fn held(end: &Streams) -> usize {
-    let streams = end.map.values().map(|stream| {
-        let send = stream.send.as_ref().map_or(0, send::Sending::memory);
-        let receive = stream.receive.as_ref().map_or(0, receive::Receiving::memory);
-        size_of::<Stream>() + send + receive
-    });
-    streams.sum::<usize>() + end.queues.memory()
+    end.memory()
 }
 
 /// All packets there arrive but every `loss`-th, and what is lost leaves again.

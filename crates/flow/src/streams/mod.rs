@@ -273,6 +273,17 @@ impl Streams {
     pub fn carried(&self) -> (u64, u64) {
         (self.arrived, self.window.taken())
     }
+
+    /// Bytes of the heap that it holds, but for the map's own nodes.
+    pub fn memory(&self) -> usize {
+        let streams = self.map.values().map(|stream| {
+            let send = stream.send.as_ref().map_or(0, send::Sending::memory);
+            let receive = stream.receive.as_ref().map_or(0, receive::Receiving::memory);
+            size_of::<Stream>() + send + receive
+        });
+        streams.sum::<usize>() + self.queues.memory()
+    }
+
     /// Whether nothing sent still waits to be known as arrived. What was written and could not
     /// leave yet does not count.
     pub fn all_arrived(&self) -> bool {

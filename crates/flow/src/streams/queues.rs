@@ -40,7 +40,7 @@ impl Queues {
         }
     }
 
-    #[cfg(test)]
+    /// Bytes of its lists.
     pub fn memory(&self) -> usize {
         let lists = [&self.control, &self.again, &self.fresh];
         let lists: usize = lists.iter().map(|list| list.capacity() * 8).sum();

@@ -276,7 +276,7 @@ impl Receiving {
     pub fn is_over(&self) -> bool {
         self.told || self.state == State::Stopped && self.size.is_some()
     }
-    #[cfg(test)]
+    /// Bytes that it holds.
     pub fn memory(&self) -> usize {
         self.buffer.capacity() + self.ahead.len() * 16
     }

@@ -281,7 +281,7 @@ impl Sending {
             None => self.all_arrived(),
         }
     }
-    #[cfg(test)]
+    /// Bytes that it holds.
     pub fn memory(&self) -> usize {
         self.buffer.capacity() + (self.arrived.len() + self.lost.len()) * 16
     }
