@@ -3,6 +3,7 @@
 mod bench;
 mod bench_media;
 mod story;
+mod truth;
 mod validate;
 
 use std::process::{Command, ExitCode};
@@ -15,6 +16,8 @@ cargo xtask COMMAND
   validate [ID…]   run the experiments and write docs/validation.md and their pages
                    (--check: fail if anything written would differ)
   bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
+  truth            the same transfers in simulation and over real sockets, through the relay; writes
+                   docs/sim-vs-real.md (--protocols A,B --links i,iv --seeds N --shorter F --kept FILE)
   fuzz [SECONDS]   fuzz every target for so long (nightly toolchain and cargo-fuzz)
 ";
 
@@ -30,6 +33,13 @@ fn main() -> ExitCode {
         "validate" => {
             // Thousands of simulations: not in a debug build.
             if cfg!(debug_assertions) { in_release(&args) } else { validate::run(rest) }
+        }
+        "truth" => {
+            if cfg!(debug_assertions) {
+                in_release(&args)
+            } else {
+                truth::run(rest)
+            }
         }
         "bench" => bench::run(),
         "fuzz" => fuzz(rest),

@@ -2,5 +2,7 @@
 
 pub mod record;
 pub mod speed;
+pub mod twin;
 
 pub use speed::{Amount, Cargo, Direction, Speed, SpeedResult};
+pub use twin::{Seen, Twin};

@@ -1,0 +1,138 @@
+//! One transfer over one link twice: in simulation, and over real sockets through a relay.
+//!
+//! The link, the protocol and the seed are the same. Uniform losses are paired, because the relay
+//! numbers packets as the simulator does; chain models (bursts) go through the same states, packet by
+//! packet of the link. What remains different is real: the clock, wake-ups, and how often a real
+//! receiver reports.
+
+use super::{Amount, Cargo, Direction, Speed};
+use crate::Link;
+use narrows_base::{Duration, Spec, Time};
+use narrows_control::Profile;
+use narrows_drive::relay::{Lateness, Relay};
+use narrows_flow::{Preset, Protocol};
+use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
+use narrows_wire::Suite;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Bytes of IP and UDP headers, which count on links and not among what an endpoint offers.
+const HEADERS: u64 = 28;
+
+/// What is done twice.
+#[derive(Clone, Debug)]
+pub struct Twin {
+    /// The protocol, as `--protocol` takes it: one of the `rrtp` endpoint.
+    pub protocol: String,
+    /// The link, as `--link` takes it.
+    pub link: String,
+    /// Bytes of a full packet on the link: 1500, or 1228 on links below 300 kbit/s, where real
+    /// datagrams stay small.
+    pub packet: u32,
+    /// How long, the handshake included, s.
+    pub seconds: f64,
+}
+
+/// What was seen.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Seen {
+    /// Application bits per second that arrived in order, handshake included.
+    pub goodput_bps: f64,
+    /// Mean round-trip time over reports, s.
+    pub rtt_s: f64,
+    /// Mean time of a packet in the link's queue, s.
+    pub wait_s: f64,
+    /// UDP payload bytes offered to the link for each application byte that arrived in order.
+    pub offered: f64,
+}
+
+impl Twin {
+    fn protocol(&self, packet: u32) -> Result<Protocol, String> {
+        let spec = Spec::parse(&self.protocol).map_err(|e| e.to_string())?;
+        Protocol::read(&spec, Preset::Rfc, packet).map_err(|e| e.to_string())
+    }
+
+    /// In simulation.
+    ///
+    /// # Errors
+    /// A protocol or link that cannot be, in one line.
+    pub fn simulated(&self, seed: u64) -> Result<Seen, String> {
+        let link = Link::parse(&self.link, Path::new("")).map_err(|e| e.to_string())?;
+        let rtt = link.forward.delay + link.back.delay;
+        let stage = |name: &str, way: &crate::way::Way| LinkSpec {
+            name: name.into(),
+            config: way.config(rtt, self.packet, false).into(),
+            metered: true,
+        };
+        let flow =
+            FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
+        let bulk = Spec::parse("bulk").and_then(|s| SourceSpec::read(&s));
+        let spec = NetworkSpec {
+            seed,
+            end: Time::from_secs_f64(self.seconds),
+            measure_from: Time::ZERO,
+            links: vec![stage("bottleneck", &link.forward), stage("bottleneck.back", &link.back)],
+            groups: vec![GroupSpec {
+                name: "main".into(),
+                protocol: self.protocol(self.packet)?,
+                source: bulk.map_err(|e| e.to_string())?,
+                flows: vec![flow],
+            }],
+            changes: Vec::new(),
+            series: None,
+        };
+        let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
+        let nothing = || "the simulation counted nothing".to_string();
+        let group = result.groups.first().ok_or_else(nothing)?;
+        let there = result.links.first().ok_or_else(nothing)?;
+        let (flow, on_link) = group.flows.first().zip(there.groups.first()).ok_or_else(nothing)?;
+        let bytes = flow.goodput_bytes as f64;
+        let payload = on_link.offered_bytes.saturating_sub(HEADERS * on_link.offered);
+        Ok(Seen {
+            goodput_bps: bytes * 8.0 / self.seconds,
+            rtt_s: group.rtt.mean().unwrap_or(f64::NAN) * 1e-9,
+            // Little: waiting packets over time, by packets served per second.
+            wait_s: there.queue_mean * result.span_s / (on_link.served as f64).max(1.0),
+            offered: payload as f64 / bytes.max(1.0),
+        })
+    }
+
+    /// Over real sockets and a relay in this process, and by how much the relay was late.
+    ///
+    /// # Errors
+    /// A protocol or link that cannot be, or what the sockets say, in one line.
+    pub fn real(&self, seed: u64) -> Result<(Seen, Lateness), String> {
+        let link = Link::parse(&self.link, Path::new("")).map_err(|e| e.to_string())?;
+        let rtt = link.forward.delay + link.back.delay;
+        let speed = Speed {
+            // A real endpoint finds the path's packets itself.
+            protocol: self.protocol(1500)?,
+            profile: Profile::default(),
+            rate_limit: None,
+            suite: Suite::Aes256Gcm,
+            connections: 1,
+            direction: Direction::Up,
+            cargo: Cargo::Stream,
+            amount: Amount::Time(Duration::from_secs_f64(self.seconds)),
+        };
+        let config = |way: &crate::way::Way| way.config(rtt, self.packet, false);
+        let (there, back) = (config(&link.forward), config(&link.back));
+        let any: SocketAddr = (std::net::Ipv4Addr::LOCALHOST, 0).into();
+        let mut relay = None;
+        let through = |server| {
+            let started = Relay::bind(any, server, &there, &back, seed)?;
+            Ok(relay.insert(started).local_addr())
+        };
+        let r = speed.local(any, through, &mut |_, _| true).map_err(|e| e.to_string())?;
+        let stats = relay.map(Relay::stop).ok_or("no relay was started")?;
+        let way = stats.there;
+        let payload = way.offered_bytes.saturating_sub(HEADERS * way.offered_packets);
+        let seen = Seen {
+            goodput_bps: r.goodput_bps(),
+            rtt_s: r.mean_rtt_s,
+            wait_s: way.mean_wait_s(),
+            offered: payload as f64 / (r.bytes as f64).max(1.0),
+        };
+        Ok((seen, stats.lateness))
+    }
+}
