@@ -105,6 +105,7 @@ impl Twin {
         let link = Link::parse(&self.link, Path::new("")).map_err(|e| e.to_string())?;
         let rtt = link.forward.delay + link.back.delay;
         let speed = Speed {
+            recorder: None,
             // A real endpoint finds the path's packets itself.
             protocol: self.protocol(1500)?,
             profile: Profile::default(),
