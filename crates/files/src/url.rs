@@ -65,7 +65,7 @@ impl Url {
             "tcp" => Scheme::Tcp,
             _ => {
                 let e = SpecError::unknown("scheme", &shown(scheme), &["rrtp", "tcp"]);
-                return Err(Error::new(Kind::Input, format!("{e} {FORM}")));
+                return Err(Error::new(Kind::Input, format!("{e}; {FORM}")));
             }
         };
         let (server, path) = rest.split_once('/').unwrap_or((rest, ""));
