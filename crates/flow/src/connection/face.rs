@@ -145,6 +145,10 @@ impl Connection {
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         self.carrier.controller().watch(put);
     }
+    /// What this end sends with.
+    pub fn protocol(&self) -> &str {
+        &self.label
+    }
     /// Where the peer is.
     pub fn remote(&self) -> SocketAddr {
         self.path.remote()
