@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use narrows_base::{Duration, Spec, Time};
 use narrows_flow::connection::{ConnectionConfig, Event};
-use narrows_flow::port::{Clients, Connect, Entropy, Handle, Port, PortConfig, ServerKey};
+use narrows_flow::port::{Clients, Connect, Entropy, Handle, Port, Permit, PortConfig, ServerKey};
 use narrows_flow::streams::Limits;
 use narrows_flow::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
@@ -66,6 +66,7 @@ impl End {
             key: KEYS.with(|keys| keys[usize::from(n)].clone()),
             clients,
             connection: connection(),
+            permit: Permit::Listed,
             max_connections: CONNECTIONS,
             max_handshakes: (3, 2),
         };

@@ -8,6 +8,7 @@ use crate::transport::Transport;
 use crate::work::print;
 use clap::Args;
 use narrows_files::access::AllowList;
+use narrows_files::rrtp::Permit;
 use narrows_files::service::Permits;
 use narrows_files::{Error, Service, error, key, rrtp, tcp, url};
 use std::io::Write as _;
@@ -20,6 +21,9 @@ pub const HELP: &str = "\
 The folder is served by rrtp over UDP and by TCP, on the same port number. Whoever can reach it may
 read it: by default that is this machine alone. With --clients only those may come whose key is in
 FILE, one per line as `narrows key` prints it; # begins a comment.
+
+Over rrtp it sends with what a client's --protocol says; with a --protocol of its own but rrtp, with
+that, whatever clients ask for.
 
 Examples:
   narrows serve .                                      to this machine
@@ -70,7 +74,9 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let at = over_tcp.address()?;
     let recording = a.record.start("serve", config.protocol.label(), format!("UDP at {at}"))?;
     let tap = recording.tap("server");
-    let over_udp = rrtp::Server::bind(at, &identity, service, config, tap)?;
+    // Who chose a protocol for the server wants it; else clients may.
+    let permit = if a.transport.protocol == "rrtp" { Permit::Listed } else { Permit::Own };
+    let over_udp = rrtp::Server::bind(at, &identity, service, config, permit, tap)?;
     let end = over_udp.end();
     let name = key::text(identity.public());
     let folder = error::shown(&a.dir.display().to_string());

@@ -13,6 +13,7 @@ use narrows_drive::{
     block_on_for,
 };
 use narrows_flow::connection::ConnectionConfig;
+pub use narrows_flow::port::Permit;
 use narrows_flow::port::{Clients, ServerKey};
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
@@ -214,7 +215,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens here; connections behave as `config` says; `tap` watches.
+    /// Listens here; connections behave as `config` says, but send with what the client asked for if
+    /// `permit` says so; `tap` watches.
     ///
     /// # Errors
     /// The address is not ours, taken, or not permitted.
@@ -223,6 +225,7 @@ impl Server {
         identity: &Identity,
         service: Arc<Service>,
         config: ConnectionConfig,
+        permit: Permit,
         tap: Option<Arc<dyn Tap>>,
     ) -> Result<Server, Error> {
         let ours = *identity.public();
@@ -231,6 +234,7 @@ impl Server {
             .clients()
             .map_or(Clients::Any, |list| Clients::Listed(list.keys().copied().collect()));
         let mut options = Options::server(static_key(identity)?, clients, config).tapped(tap);
+        options.permit = permit;
         options.max_connections = CONNECTIONS_MOST;
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;
@@ -320,7 +324,8 @@ impl Link for Remote {
             let _ = self.connection.reconfigure(&profile);
         }
         let learned = self.connection.learned().unwrap_or_default();
-        self::wishes(&learned, &self.label)
+        let label = self.connection.protocol().unwrap_or_else(|_| self.label.clone());
+        self::wishes(&learned, &label)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::client::{get, list, make_folder, put, tune};
 use crate::error::Kind;
 use crate::key::Identity;
 use crate::message::Wishes;
-use crate::rrtp::{Expect, RrtpSession, Server};
+use crate::rrtp::{Expect, Permit, RrtpSession, Server};
 use crate::service::{Permits, Service};
 use crate::{CleanPath, Error};
 use narrows_base::Spec;
@@ -21,10 +21,15 @@ fn config() -> ConnectionConfig {
 }
 
 fn serve(root: &Path, permits: Permits) -> SocketAddr {
+    serve_with(root, permits, Permit::Own)
+}
+
+fn serve_with(root: &Path, permits: Permits, permit: Permit) -> SocketAddr {
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let identity = Identity::new([3; 32]).unwrap();
     let server =
-        Server::bind("127.0.0.1:0".parse().unwrap(), &identity, service, config(), None).unwrap();
+        Server::bind("127.0.0.1:0".parse().unwrap(), &identity, service, config(), permit, None)
+            .unwrap();
     let address = server.address();
     std::thread::spawn(move || server.run());
     address
@@ -55,6 +60,31 @@ fn files_go_both_ways_and_the_server_says_what_it_sends_with() {
     assert_eq!(list(&session, &CleanPath::root()).unwrap().entries.len(), 3);
     let wishes = Wishes { rate_bps: Some(1_000_000), ..Wishes::default() };
     assert_eq!(tune(&session, wishes).unwrap().controller, "rrtp+cubic");
+}
+
+/// The client's choice reaches the server's sending, and its own end understands what comes: a
+/// controller whose receiver half does most of the work carries a file.
+#[test]
+fn a_server_that_permits_it_sends_with_what_the_client_says() {
+    for (label, sent_with) in
+        [("tear-reliable", "tear-reliable"), ("rrtp+bbr", "rrtp+bbr"), ("rrtp+fixed", "rrtp+cubic")]
+    {
+        let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let content = bytes(2, 300_000);
+        std::fs::write(root.path().join("f"), &content).unwrap();
+        let permits = Permits { put: false, clients: None };
+        let server = serve_with(root.path(), permits, Permit::Listed);
+        let identity = Identity::new([4; 32]).unwrap();
+        let spec = Spec::named(label);
+        let ours = connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap());
+        let host = server.ip().to_string();
+        let session =
+            RrtpSession::connect(&host, server.port(), &identity, right(), ours, &NEVER).unwrap();
+        assert_eq!(tune(&session, Wishes::default()).unwrap().controller, sent_with);
+        let path = CleanPath::read("f").unwrap();
+        get(&session, &path, &open(here.path()), "f", &go()).unwrap();
+        assert_eq!(std::fs::read(here.path().join("f")).unwrap(), content);
+    }
 }
 
 #[test]

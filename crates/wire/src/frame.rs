@@ -8,6 +8,10 @@ use crate::bytes::{Malformed, Source, VARINT_MAX};
 use crate::prelude::Prelude;
 use crate::report::{Report, read_advice};
 
+/// The extension by which a server says what it sends with, where that is not what its parameters
+/// said: the label of a controller, as parameter 10 has it.
+pub const CONTROLLER: u8 = 0x42;
+
 /// Longest reason of a CLOSE, bytes.
 pub const REASON_MOST: usize = 255;
 

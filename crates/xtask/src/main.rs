@@ -18,6 +18,8 @@ cargo xtask COMMAND
   bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
   truth            the same transfers in simulation and over real sockets, through the relay; writes
                    docs/sim-vs-real.md (--protocols A,B --links i,iv --seeds N --shorter F --kept FILE)
+  faults           fault schedules between two whole endpoints, in a release build
+                   (--schedules N: so many, 10000 unless told; --seed N: only that one, with its story)
   fuzz [SECONDS]   fuzz every target for so long (nightly toolchain and cargo-fuzz)
 ";
 
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
             }
         }
         "bench" => bench::run(),
+        "faults" => faults(rest),
         "fuzz" => fuzz(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
@@ -91,6 +94,23 @@ fn check() -> Result<(), String> {
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
     in_release(&["validate".into(), "--check".into()])
+}
+
+/// Runs the schedules of `crates/flow/tests/faults`.
+fn faults(rest: &[String]) -> Result<(), String> {
+    let (variable, number) = match rest {
+        [] => ("NARROWS_SCHEDULES", "10000"),
+        [flag, number] if flag == "--schedules" => ("NARROWS_SCHEDULES", number.as_str()),
+        [flag, number] if flag == "--seed" => ("NARROWS_SCHEDULE", number.as_str()),
+        _ => return Err("faults takes --schedules N or --seed N".into()),
+    };
+    number.parse::<u64>().map_err(|_| format!("'{number}' is not a number"))?;
+    let args =
+        ["test", "--release", "--package", "narrows-flow", "--test", "faults", "--", "--nocapture"];
+    run(
+        Command::new(env!("CARGO")).args(args).env(variable, number).env("RUST_BACKTRACE", "0"),
+        &format!("{variable}={number} cargo {}", args.join(" ")),
+    )
 }
 
 fn fuzz(rest: &[String]) -> Result<(), String> {

@@ -202,9 +202,11 @@ impl Opened {
             scope.spawn(|| {
                 // A server that cannot be told says so where it matters, in the request beside.
                 let Ok(answer) = client::tune(self.session(), self.wishes.clone()) else { return };
-                if self.asked && answer.controller != self.wishes.controller {
+                let asked = self.session().protocol();
+                let is_get = self.direction == Direction::Get;
+                if is_get && self.asked && answer.controller != asked {
                     let line = format!(
-                        "the server sends with {}: what --protocol says is for what this end sends",
+                        "the server sends with {}: it does not permit {asked}, or does not know it",
                         answer.controller
                     );
                     let _ = writeln!(std::io::stderr(), "narrows: {line}");

@@ -212,6 +212,15 @@ impl Connection {
         self.hold.look(|m, _| m.learned())
     }
 
+    /// What this end sends with: on a server, what the client announced if that is permitted
+    /// ([`Options::permit`](super::Options::permit)).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn protocol(&self) -> Result<String, Error> {
+        self.hold.look(|m, _| m.protocol().to_string())
+    }
+
     /// The peer's static key; `None` if the connection was over before it was known.
     pub fn peer_key(&self) -> Option<[u8; 32]> {
         let mut core = self.hold.shared().lock();

@@ -5,7 +5,7 @@ use narrows_base::Duration;
 use narrows_control::Profile;
 use narrows_flow::Protocol;
 use narrows_flow::connection::ConnectionConfig;
-use narrows_flow::port::{Clients, Entropy, PortConfig, ServerKey};
+use narrows_flow::port::{Clients, Entropy, Permit, PortConfig, ServerKey};
 use narrows_flow::streams::Limits;
 use narrows_wire::{StaticKey, Suite};
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct Options {
     pub clients: Clients,
     /// How connections that are accepted behave.
     pub connection: ConnectionConfig,
+    /// Whether they send as the client would have it: unless told otherwise, they do.
+    pub permit: Permit,
     /// Connections at most, those being opened included.
     pub max_connections: usize,
     /// Handshakes with a valid cookie that are open at most, in all and from one address.
@@ -32,7 +34,8 @@ impl Options {
     pub fn client(key: StaticKey, connection: ConnectionConfig) -> Options {
         let clients = Clients::None;
         let (max_connections, max_handshakes) = (16_384, (1024, 64));
-        Options { key, clients, connection, max_connections, max_handshakes, tap: None }
+        let permit = Permit::Listed;
+        Options { key, clients, connection, permit, max_connections, max_handshakes, tap: None }
     }
     /// An endpoint that whoever is in `clients` may connect to.
     pub fn server(key: StaticKey, clients: Clients, connection: ConnectionConfig) -> Options {
@@ -48,6 +51,7 @@ impl Options {
             key: self.key,
             clients: self.clients,
             connection: self.connection,
+            permit: self.permit,
             max_connections: self.max_connections,
             max_handshakes: self.max_handshakes,
         }

@@ -248,6 +248,11 @@ impl<C: Cargo> Carrier<C> {
     pub fn highest_reported(&self) -> Option<u64> {
         self.reported.checked_sub(1)
     }
+    /// Whether a packet that is counted is known to have arrived.
+    #[inline]
+    pub fn has_arrived(&self) -> bool {
+        self.arrived > 0
+    }
     /// The next packet leaves whatever the controller says.
     pub fn force(&mut self) {
         self.force = true;

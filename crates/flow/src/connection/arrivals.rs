@@ -109,6 +109,12 @@ impl Arrivals {
             advised: false,
         }
     }
+    /// The peer sends with something else than was believed.
+    pub fn believe(&mut self, half: Option<Box<dyn ReceiverHalf>>, rule: Option<Box<dyn Rule>>) {
+        (self.half, self.rule, self.advised) = (half, rule, false);
+        // Its numbers begin now.
+        self.skipped = self.next;
+    }
     /// The peer's sender half says this, until it says otherwise.
     pub fn on_advice(&mut self, bytes: &[u8]) {
         self.advice = advice_of(bytes);

@@ -153,6 +153,10 @@ impl Connection {
     pub fn peer_id(&self) -> ConnectionId {
         self.sealer.connection()
     }
+    /// What this end sends with.
+    pub fn protocol(&self) -> &str {
+        &self.label
+    }
     /// Where the peer is.
     pub fn remote(&self) -> SocketAddr {
         self.path.remote()

@@ -35,6 +35,7 @@ use messages::{Inbox, Outbox};
 use mtu::Mtu;
 use narrows_base::{Duration, Luck, Rate, Spec, Time};
 use narrows_control::{Advice, Environment, Profile, ReceiverHalf};
+use narrows_wire::params::CONTROLLER_MOST;
 use narrows_wire::{Established, Opener, Params, Sealer};
 use path::Path;
 use std::net::SocketAddr;
@@ -196,6 +197,11 @@ pub struct Connection {
     max_message: u16,
     peers_message: u64,
     reset_token: Option<[u8; 16]>,
+    /// What this end sends with, and the same as long as the peer must be told.
+    label: Box<str>,
+    announce: Option<Box<str>>,
+    /// For the receiver half of what a server says that it sends with; it may say so once.
+    receiving: Option<Box<(Protocol, Environment)>>,
     idle_timeout: Duration,
     keep_alive: Duration,
     last_heard: Time,
@@ -273,6 +279,8 @@ impl Connection {
         if let Some(rtt) = rtt {
             carrier.know_rtt(now, rtt);
         }
+        let label = config.protocol.label();
+        let announce = (label != hello.controller && is_sayable(label)).then(|| label.into());
         let (half, rule) = receiving(&peers.controller, &config.protocol, &environment);
         let mut connection = Connection {
             carrier,
@@ -293,6 +301,10 @@ impl Connection {
             max_message: config.max_message.min(hello.max_message.min(65_535) as u16),
             peers_message: peers.max_message,
             reset_token: peers.reset_token,
+            label: label.into(),
+            announce,
+            receiving: (side == Side::Client)
+                .then(|| Box::new((config.protocol.clone(), environment))),
             idle_timeout: shorter(config.idle_timeout, peers.idle_timeout_ms),
             keep_alive: config.keep_alive,
             last_heard: now,
@@ -337,6 +349,11 @@ fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
 
 /// A wake-up of a busy machine is so late one time in a hundred: it costs no rate.
 const LATENESS: Duration = Duration::from_millis(5);
+
+/// Whether a controller's label can be told to a peer.
+pub(crate) fn is_sayable(label: &str) -> bool {
+    label.len() <= CONTROLLER_MOST && label.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
+}
 
 type Receiving = (Option<Box<dyn ReceiverHalf>>, Option<Box<dyn Rule>>);
 

@@ -6,6 +6,7 @@ use super::path::Errand;
 use super::{Connection, Transmit, UDP_OVERHEAD};
 use crate::carrier::{Cargo, Permission};
 use narrows_base::{Duration, Time};
+use narrows_wire::frame::CONTROLLER;
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
 
@@ -162,6 +163,7 @@ impl Connection {
 
     /// Writes what waits.
     fn fill(&mut self, now: Time, writer: &mut FrameWriter<'_>, load: &mut Load) {
+        self.announce(writer);
         self.advise(now, writer);
         let cargo = self.carrier.cargo_mut();
         if cargo.ping && writer.frame(&Frame::Ping).is_ok() {
@@ -189,6 +191,20 @@ impl Connection {
         if self.carrier.next_number() == 0 && writer.room() > 0 {
             let padding = writer.room();
             let _ = writer.frame(&Frame::Padding(padding));
+        }
+    }
+
+    /// What this end sends with, if the peer believes otherwise: in every packet until one of them
+    /// has arrived.
+    #[inline]
+    fn announce(&mut self, writer: &mut FrameWriter<'_>) {
+        let Some(label) = &self.announce else { return };
+        if self.carrier.has_arrived() {
+            self.announce = None;
+        } else {
+            let body = label.as_bytes();
+            // The first packets are empty: there is room.
+            let _ = writer.frame(&Frame::Extension { kind: CONTROLLER, body });
         }
     }
 

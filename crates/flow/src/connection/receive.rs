@@ -1,9 +1,10 @@
 //! Packets that come: opened in place, checked, taken apart.
 
 use super::arrivals::{Came, advice_of};
-use super::{Connection, UDP_OVERHEAD};
+use super::{Connection, UDP_OVERHEAD, is_sayable, receiving};
 use crate::carrier::{Heard, MARKS};
 use narrows_base::{Duration, Time};
+use narrows_wire::frame::CONTROLLER;
 use narrows_wire::{Frame, Frames, Report, prelude};
 use std::net::SocketAddr;
 
@@ -84,6 +85,7 @@ impl Connection {
                     self.on_move(now, before, to);
                 }
             }
+            Frame::Extension { kind: CONTROLLER, body } => self.on_controller(body),
             Frame::Padding(_) | Frame::Ping | Frame::Extension { .. } | Frame::Close { .. } => {}
             _ => {
                 let taken = self.carrier.cargo_mut().streams.on_frame(frame);
@@ -91,6 +93,17 @@ impl Connection {
                     self.fault(now, violation.code, violation.why);
                 }
             }
+        }
+    }
+
+    /// The server says what it sends with: its receiver half and verdicts are to fit.
+    fn on_controller(&mut self, label: &[u8]) {
+        let Some(known) = self.receiving.take() else { return };
+        if let Ok(label) = std::str::from_utf8(label)
+            && is_sayable(label)
+        {
+            let (half, rule) = receiving(label, &known.0, &known.1);
+            self.arrivals.believe(half, rule);
         }
     }
 

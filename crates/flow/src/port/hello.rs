@@ -1,15 +1,12 @@
 //! What a connection's configuration is in the peer's words: the parameters of the handshake.
 
-use crate::connection::ConnectionConfig;
+use crate::connection::{ConnectionConfig, is_sayable};
 use narrows_wire::Params;
 use narrows_wire::bytes::VARINT_MAX;
-use narrows_wire::params::CONTROLLER_MOST;
 
 /// The parameters for the peer, without ids and tokens.
 pub(super) fn params(config: &ConnectionConfig) -> Params {
     let label = config.protocol.label();
-    let is_sayable =
-        label.len() <= CONTROLLER_MOST && label.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
     let most = |n: u64| n.min(VARINT_MAX);
     Params {
         idle_timeout_ms: most(config.idle_timeout.as_nanos() / 1_000_000),
@@ -21,6 +18,6 @@ pub(super) fn params(config: &ConnectionConfig) -> Params {
         max_message: u64::from(config.max_message),
         offered: None,
         reset_token: None,
-        controller: if is_sayable { label.to_string() } else { String::new() },
+        controller: if is_sayable(label) { label.to_string() } else { String::new() },
     }
 }

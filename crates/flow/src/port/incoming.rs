@@ -6,6 +6,7 @@ use super::door::Answering;
 use super::opening::{Opened, Repeat};
 use super::ports::{ANSWERS, Ports};
 use super::{Clients, hello};
+use crate::connection::ConnectionConfig;
 use crate::streams::Side;
 use narrows_base::Time;
 use narrows_wire::header::{Header, LONG};
@@ -208,9 +209,13 @@ impl<C: Conversation> Ports<C> {
         }
         let (remote, rtt) = (answering.from, answering.sample(now));
         self.door.leave(remote);
+        let own = &self.config.connection;
+        let announced = &established.peer.params.controller;
+        let wanted = self.config.permit.protocol(announced, &own.protocol);
+        let wanted = wanted.map(|protocol| ConnectionConfig { protocol, ..own.clone() });
         let beginning = Beginning {
             side: Side::Server,
-            config: &self.config.connection,
+            config: wanted.as_ref().unwrap_or(own),
             hello: &answering.hello,
             established,
             remote,

@@ -14,6 +14,9 @@
 //! 10 s at most. An idle connection is looked at only when its own time comes.
 
 use crate::connection::{Connection, ConnectionConfig};
+use crate::protocol::{self, Family};
+use crate::{Preset, Protocol};
+use narrows_base::Spec;
 use narrows_wire::{StaticKey, Suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -73,6 +76,32 @@ pub enum ServerKey {
     Any,
 }
 
+/// With what a port sends to those who connect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Permit {
+    /// With what its configuration says.
+    Own,
+    /// With what the client announced (hello parameter 10), if that is one of the protocols of
+    /// family `rrtp`, and not one that listens to nothing (`fixed`); else with its own. The client
+    /// is told.
+    Listed,
+}
+
+impl Permit {
+    /// The client's protocol, where it is to be used instead of `own`.
+    pub(super) fn protocol(self, announced: &str, own: &Protocol) -> Option<Protocol> {
+        if self == Permit::Own || announced.is_empty() || announced == own.label() {
+            return None;
+        }
+        let spec = Spec::parse(announced).ok()?;
+        let entry = protocol::find(&spec.name).ok()?;
+        if entry.family != Family::Rrtp || entry.controller == "fixed" {
+            return None;
+        }
+        Protocol::read(&spec, Preset::Rfc, own.packet_bytes()).ok()
+    }
+}
+
 /// What a port is.
 pub struct PortConfig {
     /// This end's identity.
@@ -81,6 +110,8 @@ pub struct PortConfig {
     pub clients: Clients,
     /// How connections that are accepted behave.
     pub connection: ConnectionConfig,
+    /// Whether they send as the client would have it.
+    pub permit: Permit,
     /// Connections at most, those being opened included.
     pub max_connections: usize,
     /// Handshakes with a valid cookie that are open at most, in all and from one address.

@@ -2,7 +2,7 @@
 //! path between ports that loses, doubles and reorders.
 
 use super::conversation::{Beginning, Conversation};
-use super::{Clients, Connect, Entropy, Handle, PortConfig, Ports, ServerKey};
+use super::{Clients, Connect, Entropy, Handle, Permit, PortConfig, Ports, ServerKey};
 use crate::connection::{Closed, ConnectionConfig, Event, Transmit};
 use crate::streams::Limits;
 use crate::{Preset, Protocol};
@@ -181,6 +181,7 @@ pub(super) fn config(n: u8, clients: Clients) -> PortConfig {
         key: key(n),
         clients,
         connection: connection(),
+        permit: Permit::Own,
         max_connections: 64,
         max_handshakes: (16, 8),
     }

@@ -1,10 +1,11 @@
 //! Two ports with real connections: what the application asks for arrives.
 
-use super::ServerKey;
-use super::stand_in::{CLIENT, Net, SERVER};
-use crate::connection::{Closed, Connection, Event};
+use super::stand_in::{CLIENT, Net, SERVER, config, connection, dice, wish};
+use super::{Clients, Connect, Permit, PortConfig, Ports, ServerKey};
+use crate::connection::{Closed, Connection, ConnectionConfig, Event};
 use crate::streams::{Read, StreamEvent};
-use narrows_base::{Duration, Luck};
+use crate::{Preset, Protocol};
+use narrows_base::{Duration, Luck, Spec};
 
 type Whole = Net<Connection>;
 
@@ -99,4 +100,59 @@ fn a_server_that_was_started_again_says_so() {
     net.run_for(1.0);
     assert_eq!(net.closed(CLIENT), Some(Closed::Reset));
     assert!(net.at(CLIENT).is_empty());
+}
+
+/// The server sends with what the client announced, if it permits that, and the client's receiving
+/// end learns it: TFRC and TEAR without their receiver halves would never leave their first rate.
+#[test]
+fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
+    let cases = [
+        (Permit::Listed, "tear-reliable", "tear-reliable"),
+        (Permit::Listed, "rrtp+tfrc(min-rto=100ms)", "rrtp+tfrc(min-rto=100ms)"),
+        (Permit::Own, "rrtp+bbr", "rrtp+cubic"),
+        // Listens to nothing; is simulated only; is nothing at all.
+        (Permit::Listed, "rrtp+fixed", "rrtp+cubic"),
+        (Permit::Listed, "vegas", "rrtp+cubic"),
+        (Permit::Listed, "gentle(", "rrtp+cubic"),
+    ];
+    for (permit, announced, sent_with) in cases {
+        let mut net = Whole::new(4);
+        let read =
+            |label: &str| Protocol::read(&Spec::parse(label).unwrap(), Preset::Rfc, 1500).unwrap();
+        let own = ConnectionConfig { protocol: read("rrtp+cubic"), ..connection() };
+        let server = PortConfig { permit, connection: own, ..config(2, Clients::Any) };
+        *net.at(SERVER) = Ports::new(server, dice(5));
+        let protocol = match announced {
+            "gentle(" => Protocol::custom_media(
+                announced,
+                read("rrtp+tfrc").datagram(),
+                move |e| read("rrtp+tfrc").controller(e),
+                None,
+            ),
+            label => read(label),
+        };
+        let wanted = Connect {
+            connection: ConnectionConfig { protocol, ..connection() },
+            ..wish(SERVER, ServerKey::Any)
+        };
+        let now = net.now;
+        let handle = net.at(CLIENT).connect(now, wanted).unwrap();
+        net.run_for(0.5);
+        let server = net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
+        let c = net.at(SERVER).connection(server).unwrap();
+        assert_eq!(c.protocol(), sent_with, "{announced}");
+        let id = c.open(true).unwrap();
+        let (text, mut written, mut got) = (vec![7; 400_000], 0, 0);
+        for _ in 0..100 {
+            let c = net.at(SERVER).connection(server).unwrap();
+            written += c.write(id, &text[written..]).unwrap();
+            net.run_for(0.05);
+            let client = net.at(CLIENT).connection(handle).unwrap();
+            let mut buffer = [0; 4096];
+            while let Ok(Read::Bytes(n)) = client.read(id, &mut buffer) {
+                got += n;
+            }
+        }
+        assert_eq!(got, text.len(), "{announced}");
+    }
 }

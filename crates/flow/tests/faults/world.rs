@@ -2,7 +2,7 @@
 
 use narrows_base::{Duration, Luck, Rate, Time, luck::Stream};
 use narrows_flow::connection::Event;
-use narrows_flow::port::{Clients, Entropy, Handle, Port, PortConfig};
+use narrows_flow::port::{Clients, Entropy, Handle, Permit, Port, PortConfig};
 use narrows_wire::StaticKey;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -310,6 +310,7 @@ pub fn config(
         key: StaticKey::new([key; 32]).unwrap(),
         clients,
         connection,
+        permit: Permit::Listed,
         max_connections: 16,
         max_handshakes: (8, 8),
     }
