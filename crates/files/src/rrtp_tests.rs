@@ -79,7 +79,8 @@ fn a_server_that_permits_it_sends_with_what_the_client_says() {
         let ours = connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap());
         let host = server.ip().to_string();
         let session =
-            RrtpSession::connect(&host, server.port(), &identity, right(), ours, &NEVER).unwrap();
+            RrtpSession::connect(&host, server.port(), &identity, right(), ours, None, &NEVER)
+                .unwrap();
         assert_eq!(tune(&session, Wishes::default()).unwrap().controller, sent_with);
         let path = CleanPath::read("f").unwrap();
         get(&session, &path, &open(here.path()), "f", &go()).unwrap();
