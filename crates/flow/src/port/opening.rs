@@ -20,6 +20,11 @@ const SOON: Duration = Duration::from_millis(100);
 const LAST_REPEAT: Duration = Duration::from_secs(2);
 /// A START that is so old without an answer has a cookie that is too old.
 const COOKIE_LIFE: Duration = Duration::from_secs(10);
+/// A START that went so often, for so long, without an answer that opens, is begun again, too: its
+/// cookie, or the key in the one that the server kept, may have been damaged on the way, and nothing
+/// but a new nonce mends that.
+const TRIES: u32 = 4;
+const LONG: Duration = Duration::from_secs(3);
 /// After an answer that would end the attempt (a wrong key, no common version), the right one may
 /// still come for so long: both can be somebody else's.
 const GRACE: Duration = Duration::from_secs(1);
@@ -152,10 +157,12 @@ impl Opening {
         self.repeat.due.min(self.until)
     }
 
-    /// Whether the cookie is so old that the attempt begins again, which needs a new nonce: the
-    /// server may remember the old one.
+    /// Whether the cookie is so old, or START went so often, that the attempt begins again, which
+    /// needs a new nonce: the server may remember the old one.
     pub(super) fn is_stale(&self, now: Time) -> bool {
-        matches!(self.stage, Stage::Start(_, since) if now >= since + COOKIE_LIFE)
+        let Stage::Start(_, since) = self.stage else { return false };
+        let in_vain = self.repeat.sent >= TRIES && now >= since + LONG;
+        in_vain || now >= since + COOKIE_LIFE
     }
     /// Begins again.
     pub(super) fn restart(&mut self, now: Time, nonce: Nonce) {

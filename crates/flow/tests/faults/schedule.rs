@@ -340,14 +340,7 @@ impl Schedule {
         }
         let both_live = world.ends.iter().all(|e| e.port.is_some());
         let is_whole = app.attempts.last().is_some_and(|a| a.is_whole);
-        Ending {
-            seed: self.seed,
-            is_whole,
-            attempts: app.attempts.len(),
-            reasons,
-            both_live,
-            seconds,
-            held: world.held,
-        }
+        assert!(is_whole || !both_live, "in vain though both live: {}", app.state(world));
+        Ending { is_whole, attempts: app.attempts.len(), reasons, seconds, held: world.held }
     }
 }

@@ -39,6 +39,9 @@ impl Entropy for Dice {
     }
 }
 
+/// A datagram on its way: from, to, ECN bits, bytes.
+type Flying = (SocketAddr, SocketAddr, u8, Vec<u8>);
+
 /// A port with its clock; the port is gone if its process is dead.
 pub struct End {
     pub port: Option<Port>,
@@ -68,14 +71,14 @@ impl End {
     }
     /// The clock leaps.
     pub fn leap(&mut self, by: Duration) {
-        self.ahead = self.ahead + by;
+        self.ahead += by;
     }
     /// The process stands still, and its clock too unless it counts.
     pub fn sleep(&mut self, now: Time, so_long: Duration, counted: bool) {
         let from = self.asleep.max(now);
         self.asleep = from + so_long;
         if !counted {
-            self.missed = self.missed + so_long;
+            self.missed += so_long;
         }
     }
     fn is_awake(&self, now: Time) -> bool {
@@ -109,7 +112,7 @@ pub struct World {
     /// Most bytes that a port held.
     pub held: usize,
     pub sent: u64,
-    flying: BTreeMap<(Time, u64), (SocketAddr, SocketAddr, u8, Vec<u8>)>,
+    flying: BTreeMap<(Time, u64), Flying>,
     free: [Time; 2],
     order: u64,
     dice: Stream,
