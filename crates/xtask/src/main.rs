@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_media;
+mod bench_transport;
 mod story;
 mod truth;
 mod validate;
@@ -18,6 +19,8 @@ cargo xtask COMMAND
   bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
   truth            the same transfers in simulation and over real sockets, through the relay; writes
                    docs/sim-vs-real.md (--protocols A,B --links i,iv --seeds N --shorter F --kept FILE)
+  bench transport  our transport beside quinn (tools/quinn-speed): CPU over loopback, and four links
+                   through the same relay; writes its section of docs/benchmarks.md (--runs N)
   fuzz [SECONDS]   fuzz every target for so long (nightly toolchain and cargo-fuzz)
 ";
 
@@ -40,6 +43,9 @@ fn main() -> ExitCode {
             } else {
                 truth::run(rest)
             }
+        }
+        "bench" if rest.first().is_some_and(|w| w == "transport") => {
+            bench_transport::run(rest.get(1..).unwrap_or_default())
         }
         "bench" => bench::run(),
         "fuzz" => fuzz(rest),
