@@ -74,7 +74,7 @@ pub fn run() -> Result<(), String> {
         let s = speak(&ours, &[10, 100, 60], protocol, "")?;
         Ok(s.cpu_s * 1e9 / s.delivered.max(1.0))
     })?;
-    let page = page(&rows, ns, idle.cpu_s, per_flow, &media);
+    let page = page(&rows, ns, idle.cpu_s, per_flow, &media) + &crate::bench_transport::kept();
     std::fs::write("docs/benchmarks.md", page).map_err(|e| format!("docs/benchmarks.md: {e}"))?;
     eprintln!("wrote docs/benchmarks.md");
     Ok(())

@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_media;
+mod bench_transport;
 mod story;
 mod truth;
 mod validate;
@@ -20,6 +21,8 @@ cargo xtask COMMAND
                    docs/sim-vs-real.md (--protocols A,B --links i,iv --seeds N --shorter F --kept FILE)
   faults           fault schedules between two whole endpoints, in a release build
                    (--schedules N: so many, 10000 unless told; --seed N: only that one, with its story)
+  bench transport  our transport beside quinn (tools/quinn-speed): CPU over loopback, and four links
+                   through the same relay; writes its section of docs/benchmarks.md (--runs N)
   fuzz [SECONDS]   fuzz every target for so long (nightly toolchain and cargo-fuzz)
 ";
 
@@ -42,6 +45,9 @@ fn main() -> ExitCode {
             } else {
                 truth::run(rest)
             }
+        }
+        "bench" if rest.first().is_some_and(|w| w == "transport") => {
+            bench_transport::run(rest.get(1..).unwrap_or_default())
         }
         "bench" => bench::run(),
         "faults" => faults(rest),

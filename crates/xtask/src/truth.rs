@@ -182,7 +182,8 @@ fn measure(jobs: Vec<(String, &Net, u64)>, shorter: f64) -> Result<Vec<Point>, S
     }
 }
 
-fn load() -> f64 {
+/// The machine's load over the last minute.
+pub fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().and_then(|w| w.parse().ok()).unwrap_or(f64::NAN)
 }

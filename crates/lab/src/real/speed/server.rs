@@ -14,8 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Between two tallies.
+/// Between two tallies, ns, where so many bytes came meanwhile …
 const TALLY_EVERY: u64 = 50_000_000;
+const TALLY_BYTES: u64 = 128 << 10;
+/// … and in any case: on a slow link the reports of tallies would take a tenth of it.
+const TALLY_AT_LAST: u64 = 1_000_000_000;
 /// Connections that are served at once; each has a thread.
 const MOST: usize = 512;
 
@@ -184,21 +187,25 @@ struct Tally<'a> {
     counted: &'a AtomicU64,
     clock: Clock,
     told: Time,
+    /// Bytes since.
+    since: u64,
 }
 
 impl<'a> Tally<'a> {
     fn new(send: &'a mut SendStream, counted: &'a AtomicU64) -> Tally<'a> {
-        Tally { send, counted, clock: Clock::new(), told: Time::ZERO }
+        Tally { send, counted, clock: Clock::new(), told: Time::ZERO, since: 0 }
     }
     fn add(&mut self, bytes: usize) -> Result<(), Error> {
         self.counted.fetch_add(bytes as u64, Ordering::Relaxed);
-        if self.clock.now().since(self.told).as_nanos() >= TALLY_EVERY {
+        self.since += bytes as u64;
+        let passed = self.clock.now().since(self.told).as_nanos();
+        if passed >= TALLY_AT_LAST || passed >= TALLY_EVERY && self.since >= TALLY_BYTES {
             self.tell()?;
         }
         Ok(())
     }
     fn tell(&mut self) -> Result<(), Error> {
-        self.told = self.clock.now();
+        (self.told, self.since) = (self.clock.now(), 0);
         let mut tally = [0; TALLY];
         tally[..8].copy_from_slice(&self.counted.load(Ordering::Relaxed).to_be_bytes());
         tally[8..].copy_from_slice(&self.told.as_nanos().to_be_bytes());
