@@ -72,7 +72,7 @@ pub enum Clients {
 pub enum ServerKey {
     /// This one.
     Is([u8; 32]),
-    /// Any: [`Event::Connected`] tells which, to be pinned.
+    /// Any: [`Event::Connected`](crate::connection::Event::Connected) tells which, to be pinned.
     Any,
 }
 
