@@ -246,7 +246,7 @@ fn goodput_verdict(sim: Estimate, real: Estimate) -> &'static str {
 }
 
 fn page(points: &[Point], shorter: f64) -> String {
-    let mut out = format!(
+    let mut out = String::from(
         "<!-- written by `cargo xtask truth`; what follows the notes' mark is kept -->\n\n\
 # Simulation beside real sockets\n\n\
 The same transfer twice: in simulation, and with real sockets, sealed packets and the relay in \
@@ -254,7 +254,7 @@ between, which drives the same links with the same losses in real time. One stre
 nothing told; goodput counts bytes in order from the moment when the client begins to connect. Packets \
 have at most 1500 bytes on the link. Goodput agrees if it is within 5%, or (said so) within the joint \
 95% interval over seeds; mean round-trip time if it is within 5% or 1 ms. Offered: UDP payload bytes for \
-each application byte that arrived.\n\n| link | | seconds |\n|---|---|---|\n"
+each application byte that arrived.\n\n| link | | seconds |\n|---|---|---|\n",
     );
     for n in &NETS {
         let _ = writeln!(out, "| {} | `{}` | {} |", n.name, n.spec, n.seconds * shorter);
