@@ -103,6 +103,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         _ => return Err("bench transport knows --runs N".into()),
     };
     let programs = build()?;
+    let begun = crate::truth::load();
     let cpu = loopback(&programs)?;
     let links = through_links(&programs, runs)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -112,13 +113,13 @@ Over loopback, 1 GB from memory to memory, encrypted (AES-256-GCM; quinn: what T
 both ends in one process: processor seconds per gigabyte, both sides together, medians of {TURNS} runs \
 in turns (least to most). Datagrams have at most 1472 bytes in ours; quinn finds the loopback's MTU by its own \
 default (at most 1452).\n\n| sender | CPU s per GB | Mbit/s |\n|---|---|---|\n{cpu}\n\
-Through the relay, the handshake included, {runs} seeds at most (medians): the share of the link's rate that \
+Through the relay, the handshake included, {runs} seed(s) at most (medians): the share of the link's rate that \
 arrived in order as application bytes, UDP payload offered to the link for each of these bytes, and the mean \
 time of a packet in the queue.\n\n\
 | link | sender | filled | least to most | offered | mean queue ms | relay late ms (p99, worst run) |\n\
 |---|---|---|---|---|---|---|\n{links}\n\
 Links: {}. Again: `cargo xtask bench transport` (`--runs N`), after `cargo build --release` in \
-`tools/quinn-speed` with the same target folder. Measured on {cores} shared cores, load {:.1} at the end; a run \
+`tools/quinn-speed` with the same target folder. Measured on {cores} cores that others used too, load {begun:.1} at the beginning and {:.1} at the end; a run \
 whose relay was later than 1 ms on one packet in a hundred was repeated up to twice, and left out if it stayed late.\n\n{END}",
         NETS.iter().map(|n| format!("{} `{}`", n.name, n.spec)).collect::<Vec<_>>().join("; "),
         crate::truth::load()
