@@ -138,8 +138,8 @@ fn measure(
     };
     let speed = Speed {
         protocol,
-        profile: a.transport.profile(),
-        rate_limit: a.transport.limit,
+        profile: a.transport.hints.profile(),
+        rate_limit: a.transport.hints.limit,
         suite: a.cipher,
         connections: usize::from(a.connections),
         direction: if a.down { Direction::Down } else { Direction::Up },

@@ -5,13 +5,11 @@ mod open;
 mod progress;
 
 use crate::Failure;
-use crate::args::time;
 use crate::record::{Record, Recording};
 use crate::terminal::{STOP, catch_interrupt};
-use crate::transport::{rate, share};
+use crate::transport::Hints;
 use crate::work::print;
 use clap::Args;
-use narrows_base::{Duration, Rate};
 use narrows_drive::tap::Tap;
 use narrows_files::access::KnownServers;
 use narrows_files::client::{self, Summary};
@@ -52,18 +50,8 @@ pub struct Way {
     /// rrtp, rrtp+bbr, rrtp+cubic, …; for tcp:// tcp or tcp+NAME, the kernels' congestion control
     #[arg(long, value_name = "NAME")]
     pub protocol: Option<String>,
-    /// The link's rate, if you know it (rrtp)
-    #[arg(long, value_name = "RATE", value_parser = rate)]
-    pub rate: Option<Rate>,
-    /// The round-trip time with empty queues, if you know it (rrtp)
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub rtt: Option<Duration>,
-    /// The share of packets that the link loses without congestion, if you know it (rrtp)
-    #[arg(long, value_name = "SHARE", value_parser = share)]
-    pub loss: Option<f64>,
-    /// Never faster than this
-    #[arg(long, value_name = "RATE", value_parser = rate)]
-    pub limit: Option<Rate>,
+    #[command(flatten)]
+    pub hints: Hints,
     /// Remember what the path is like, and begin with it the next time (rrtp)
     #[arg(long)]
     pub learn: bool,
@@ -285,7 +273,7 @@ fn record(
 fn going(way: &Way, what: String, folder: bool) -> (Go, Arc<Progress>) {
     let progress = Arc::new(Progress::new(what, folder));
     let told = Arc::clone(&progress);
-    (Go::new(&STOP, way.limit, move |step| told.tell(step)), progress)
+    (Go::new(&STOP, way.hints.limit, move |step| told.tell(step)), progress)
 }
 
 fn folder_hint(e: Error, url: &str) -> Error {

@@ -14,11 +14,9 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 /// Bytes of a full data packet on a link: a datagram of 1472 bytes and 28 of IP and UDP headers.
 pub const PACKET: u32 = 1500;
 
+/// What is known of the path, and a bound of one's own.
 #[derive(Args, Clone, Debug)]
-pub struct Transport {
-    /// What paces what this end sends: rrtp, rrtp-lasthop, tear-reliable, rrtp+bbr, rrtp+cubic, …
-    #[arg(long, value_name = "NAME", default_value = "rrtp")]
-    pub protocol: String,
+pub struct Hints {
     /// The link's rate, if you know it
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Option<Rate>,
@@ -33,11 +31,23 @@ pub struct Transport {
     pub limit: Option<Rate>,
 }
 
-impl Transport {
-    /// What is known of the path.
+impl Hints {
+    /// As controllers are told it.
     pub fn profile(&self) -> Profile {
         Profile { rate: self.rate, rtt: self.rtt, loss: self.loss }
     }
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Transport {
+    /// What paces what this end sends: rrtp, rrtp-lasthop, tear-reliable, rrtp+bbr, rrtp+cubic, …
+    #[arg(long, value_name = "NAME", default_value = "rrtp")]
+    pub protocol: String,
+    #[command(flatten)]
+    pub hints: Hints,
+}
+
+impl Transport {
     /// What paces.
     ///
     /// # Errors
@@ -51,8 +61,8 @@ impl Transport {
     /// As [`protocol`](Transport::protocol).
     pub fn connection(&self) -> Result<ConnectionConfig, Failure> {
         Ok(ConnectionConfig {
-            profile: self.profile(),
-            rate_limit: self.limit,
+            profile: self.hints.profile(),
+            rate_limit: self.hints.limit,
             ..connection(self.protocol()?)
         })
     }

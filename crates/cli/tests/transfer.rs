@@ -30,6 +30,21 @@ fn narrows(home: &Path) -> Command {
     command
 }
 
+fn size(file: &Path) -> u64 {
+    std::fs::metadata(file).map_or(0, |m| m.len())
+}
+
+/// Runs the command until half a megabyte is held in `part`, and kills it there.
+fn kill_half_way(home: &Path, args: &[&str], part: &Path) {
+    let mut child =
+        narrows(home).args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while size(part) < 500_000 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 fn serve(home: &Path, dir: &Path, flags: &[&str]) -> Server {
     let mut child = narrows(home)
         .args(["serve", "--listen", "127.0.0.1:0", "--protocol", "rrtp+cubic"])
@@ -209,18 +224,7 @@ fn who_is_killed_goes_on_with_the_same_command() {
     for scheme in ["tcp", "rrtp"] {
         let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
         let part = client.join(".f.narrows-part");
-        let size = |p: &Path| std::fs::metadata(p).map_or(0, |m| m.len());
-        let mut child = narrows(&client)
-            .args(["get", &url, "--limit", "8Mbit/s", with])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        while size(&part) < 500_000 {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill_half_way(&client, &["get", &url, "--limit", "8Mbit/s", with], &part);
         assert!(!client.join("f").exists());
         let kept = size(&part);
         let json: serde_json::Value =
@@ -232,17 +236,7 @@ fn who_is_killed_goes_on_with_the_same_command() {
         // The other way, and the server forgets nothing either.
         let put = format!("{scheme}://{}/p", server.at);
         let part = root.join(".p.narrows-part");
-        let mut child = narrows(&client)
-            .args(["put", "f", &put, "--limit", "8Mbit/s", with])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        while size(&part) < 500_000 {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill_half_way(&client, &["put", "f", &put, "--limit", "8Mbit/s", with], &part);
         let json: serde_json::Value =
             serde_json::from_str(&succeeds(&client, &["put", "f", &put, "--json", with])).unwrap();
         assert!(json["resumed_from"].as_u64().unwrap() >= 500_000, "{json}");

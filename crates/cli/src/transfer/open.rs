@@ -3,7 +3,7 @@
 use super::{Way, known_servers, own_key};
 use crate::Failure;
 use crate::terminal::STOP;
-use crate::transport::Transport;
+use crate::transport::{Hints, Transport};
 use narrows_base::{Duration, Rate, SpecError};
 use narrows_control::Profile;
 use narrows_drive::tap::Tap;
@@ -71,7 +71,8 @@ fn over_tcp(
     identity: Identity,
     known: KnownServers,
 ) -> Result<Opened, Failure> {
-    if way.rate.is_some() || way.rtt.is_some() || way.loss.is_some() || way.learn {
+    if way.hints.rate.is_some() || way.hints.rtt.is_some() || way.hints.loss.is_some() || way.learn
+    {
         let line = "--rate, --rtt, --loss and --learn are for rrtp: the kernel's TCP cannot be told; \
                     use an rrtp:// URL";
         return Err(Failure::Input(line.into()));
@@ -120,10 +121,12 @@ fn over_rrtp(
     let before = learned.as_ref().and_then(|(_, _, c)| *c).unwrap_or_default();
     let transport = Transport {
         protocol: way.protocol.clone().unwrap_or_else(|| "rrtp".into()),
-        rate: way.rate.or(before.rate_bps.map(Rate::from_bps_f64)),
-        rtt: way.rtt.or(before.rtt_s.map(Duration::from_secs_f64)),
-        loss: way.loss.or(before.loss),
-        limit: way.limit,
+        hints: Hints {
+            rate: way.hints.rate.or(before.rate_bps.map(Rate::from_bps_f64)),
+            rtt: way.hints.rtt.or(before.rtt_s.map(Duration::from_secs_f64)),
+            loss: way.hints.loss.or(before.loss),
+            limit: way.hints.limit,
+        },
     };
     let config = transport.connection()?;
     let server = url.server();
@@ -145,7 +148,7 @@ fn over_rrtp(
             .ok_or_else(|| Failure::Outside(format!("{server}: the connection was cut")))?;
         pin(known, &server, &found)?;
     }
-    let profile = transport.profile();
+    let profile = transport.hints.profile();
     Ok(Opened {
         over: Over::Rrtp(session),
         direction,

@@ -45,6 +45,44 @@ fn a_clean_link_is_filled_with_large_packets_and_little_overhead() {
     assert!(reports < 7000 * 2 / 5, "{reports}");
 }
 
+/// The first packet is a full one, so that its round-trip time is the path's on a slow link too; a
+/// small packet's, transmitted sooner, never counts as a smaller one.
+#[test]
+fn small_packets_set_no_smallest_round_trip() {
+    let slow = Net { rate: Rate::from_bps(144_000), queue: 20_000, ..Net::good() };
+    let mut pair = Pair::new(&config("rrtp+cubic"), slow, 1);
+    for _ in 0..20 {
+        pair.transfer(Side::Client, 10, 5.0).unwrap();
+    }
+    let first = pair.log.iter().find(|l| l.1 == Side::Client).unwrap();
+    assert_eq!(first.2, 1200);
+    // 40 ms there and back, and 68 ms to transmit 1228 bytes.
+    let least = pair.client.stats().min_rtt.as_secs_f64();
+    assert!(least > 0.1, "{least}");
+}
+
+/// What four packets that leave together are spaced at tells the path's rate: no pacer before.
+#[test]
+fn the_first_flight_leaves_together() {
+    let mut pair = Pair::new(&config("rrtp"), Net::good(), 1);
+    pair.transfer(Side::Client, 3000, 5.0).unwrap();
+    let data: Vec<_> = pair.log.iter().filter(|l| l.1 == Side::Client && l.2 > 500).collect();
+    assert!(data.len() >= 4, "{data:?}");
+    assert_eq!(data[1].0, data[3].0, "{data:?}");
+}
+
+/// The receiver's verdicts reach the sender under the seal: without a queue every loss is the
+/// radio's.
+#[test]
+fn radio_losses_are_told_apart_over_the_wire() {
+    let net = Net { loss: 0.02, queue: 1_000_000, ..Net::good() };
+    let mut pair = Pair::new(&config("rrtp"), net, 1);
+    pair.transfer(Side::Client, 5_000_000, 60.0).unwrap();
+    let stats = pair.client.stats();
+    let share = stats.radio_losses as f64 / stats.counters.lost as f64;
+    assert!(stats.counters.lost > 30 && share > 0.5, "{share} of {}", stats.counters.lost);
+}
+
 #[test]
 fn an_idle_connection_is_silent_and_reports_are_not_answered() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);

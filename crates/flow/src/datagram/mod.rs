@@ -17,9 +17,9 @@
 //! has arrived: a margin of three (S1 section 5.1.3). A stream's loss detection is RFC 9002's: see
 //! `carrier/losses.rs`; S4 asks for "selective acknowledgments and timeouts" and no more.
 //!
-//! Not here yet, because it belongs to the connection and not to its controller: the handshake,
-//! encryption, several streams, flow control. So the first data packet needs no round trip before
-//! it, as in ns-2.
+//! A simulated stream is opened as a real connection is (`opening`), and its packets have the bytes of
+//! sealed ones. Encryption itself, several streams and flow control are the real connection's
+//! (`crate::connection`); media begin at once, as in ns-2.
 
 mod assembly;
 mod opening;
