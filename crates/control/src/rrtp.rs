@@ -55,7 +55,8 @@ mod path;
 use crate::{Ack, Allowance, Controller, Environment, Fate, Profile, Restart, bounded};
 use contested::Contest;
 use narrows_base::{Card, Rate, Settings, Status, Time};
-use path::Path;
+pub(crate) use opening::Flight;
+pub(crate) use path::Path;
 
 /// The index card.
 pub const CARD: Card = Card {

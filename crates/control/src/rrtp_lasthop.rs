@@ -7,24 +7,34 @@
 //!
 //! - S3: where r leaves 0.95 to 1.05, the new rate is the recent one over r, in the direction of the
 //!   receive rate. The gaps are those of the same packets, so that this *is* the receive rate and applying
-//!   it twice does no harm.
+//!   it twice does no harm. Down, only if the round trip shows the queue that must be there then; up, no
+//!   more than left: packets that some host or radio held back come late, and then together, faster
+//!   than the channel is.
 //! - S3's sender cannot find that a channel became faster: as long as it sends less than fits, r is 1.
-//!   Ours sends every sixteenth epoch a quarter faster, and keeps what arrives at that rate.
+//!   Ours sends a quarter faster for a round trip every sixteenth epoch, and keeps what arrives at that
+//!   rate. A probe that found something is followed by another, twice as far.
 //! - S3 says nothing of the queue that was built before r told. Ours has a window: a quarter, and four
 //!   packets, above what the rate and the smallest round trip need.
+//!   A smallest round trip that was not seen again for a minute, or 240 of them, is asked for: the window
+//!   falls below the product for two round trips, and what they take at least is the smallest from then on.
 //! - Losses by the radio change nothing. Congestion halves the rate, as in S3's regular mode, once in a
 //!   round trip and for a round trip: then 95 % of it come back, S3's "instantaneous recovery"
 //!   (section 4.4.2). Without that the next probe would have to find the rate anew.
-//! - A rate is told (`rate=`), or taken from the spacing of the first four packets.
+//! - S3 believes the receiver's verdict. On the channel of its own whatever queue there is is ours,
+//!   so here a loss is congestion only if a queue shows in the round trips, too, or if a round lost
+//!   more than any radio. Gaps between arrivals alone convict innocents wherever hosts hold packets
+//!   back for a fraction of a gap.
+//! - A rate is told (`rate=`), or taken from the spacing of the first packets that left together.
 
 mod half;
 
+use crate::rrtp::{Flight, Path};
 use crate::{
     Ack, Advised, Allowance, Controller, Environment, Fate, Profile, ReceiverHalf, Restart,
 };
 use crate::{bounded, positive};
 use half::Half;
-use narrows_base::{Card, Duration, Rate, Settings, Status, Time};
+use narrows_base::{Card, Rate, Settings, Status, Time};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -39,15 +49,30 @@ pub const CARD: Card = Card {
 
 /// S3: within this distance of 1, r is 1.
 const DEAD: f64 = 0.05;
-/// Epochs between two probes, epochs that one lasts, and what a probe adds.
+/// Epochs between two probes, what the first adds, and the most that one after successes adds.
 const PROBE_EPOCHS: u32 = 16;
-const PROBE_LASTS: u32 = 3;
 const PROBE: f64 = 0.25;
+const MOST_PROBE: f64 = 1.0;
 /// The window over the product, and packets more.
 const WINDOW: f64 = 1.25;
 const MORE: f64 = 4.0;
-/// Packets whose spacing tells the first rate.
+/// Packets of the first flight; so many less one that left together tell a first rate.
 const FIRST: f64 = 4.0;
+/// So few packets can mistake a host's haste for a fast channel: no more than this in the next round
+/// trip, and probes that double.
+const JUMP: f64 = 64.0;
+/// Rounds that may pass until they do.
+const FIRST_ROUNDS: u64 = 2;
+/// Within this share of the smallest, a round trip is one without a queue.
+const NEAR: f64 = 0.02;
+/// … and hosts delay packets by so many seconds.
+const HOST: f64 = 0.001;
+/// Seconds and round trips without one, until the window falls to this part of the product for so many
+/// round trips.
+const DOUBT_SECONDS: f64 = 60.0;
+const DOUBT_ROUNDS: f64 = 240.0;
+const DRAIN: f64 = 0.85;
+const DRAIN_ROUNDS: u32 = 2;
 /// What comes back of the rate a round trip after congestion halved it.
 const BACK: f64 = 0.95;
 
@@ -56,11 +81,14 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
     let mut lasthop = LastHop {
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
         rate: None,
-        base: None,
-        first: None,
-        since: 0.0,
+        path: Path::default(),
+        flight: Flight::default(),
         epochs: 0,
-        probing: false,
+        probe: Probe::No,
+        gain: PROBE,
+        base: None,
+        near: None,
+        draining: None,
         cut_at: None,
         before: None,
         ratio: 1.0,
@@ -74,18 +102,42 @@ pub fn receiver(_settings: &Settings, _environment: &Environment) -> Box<dyn Rec
     Box::new(Half::default())
 }
 
+/// A probe lasts a round trip and is seen in the next, and an epoch longer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Probe {
+    No,
+    /// Packets leave faster.
+    Sent,
+    /// They arrive.
+    Seen,
+    Found,
+}
+
+/// The queue is being emptied: round trips since, and the smallest of them in seconds.
+#[derive(Debug)]
+struct Drain {
+    rounds: u32,
+    least: f64,
+}
+
 #[derive(Debug)]
 struct LastHop {
     packet_bits: f64,
     /// Packets per second.
     rate: Option<f64>,
-    /// Smallest round trip, seconds.
+    path: Path,
+    /// Smallest RTT, seconds.
     base: Option<f64>,
-    /// When the first acknowledgement came, and packets since.
-    first: Option<Time>,
-    since: f64,
+    /// The first flight.
+    flight: Flight,
+    /// Since the last probe.
     epochs: u32,
-    probing: bool,
+    probe: Probe,
+    /// What the next one adds.
+    gain: f64,
+    /// When the queue was empty last.
+    near: Option<Time>,
+    draining: Option<Drain>,
     cut_at: Option<Time>,
     /// The rate before it.
     before: Option<f64>,
@@ -99,10 +151,79 @@ impl LastHop {
             self.before = None;
             self.rate = Some(bounded(rate.as_bps() as f64 / self.packet_bits, 1e-3));
             self.epochs = 0;
-            self.probing = false;
+            self.probe = Probe::No;
         }
         if let Some(rtt) = profile.rtt {
+            self.path.set_base(positive(rtt));
             self.base = Some(positive(rtt));
+        }
+        if let Some(loss) = profile.loss {
+            self.path.radio_loss = loss.clamp(0.0, 1.0);
+        }
+    }
+    /// The first rate: of packets that left together or, where too few of them came, a flight per round
+    /// trip, which probes then double.
+    fn begin(&mut self) {
+        let Some(base) = self.base else { return };
+        if let Some(rate) = self.flight.rate(FIRST - 1.0) {
+            if rate * base > JUMP {
+                self.gain = MOST_PROBE;
+            }
+            self.set(rate.min(JUMP / base));
+        } else if self.path.rounds >= FIRST_ROUNDS {
+            self.set(FIRST / base);
+        } else {
+            return;
+        }
+        self.epochs = PROBE_EPOCHS;
+    }
+    /// Takes a round trip in; one of an empty queue is looked for.
+    fn look(&mut self, now: Time, rtt: f64) {
+        let base = self.base.map_or(rtt, |b| b.min(rtt));
+        self.base = Some(base);
+        let near = *self.near.get_or_insert(now);
+        if rtt <= base * (1.0 + NEAR) {
+            self.near = Some(now);
+            self.draining = None;
+        } else if let Some(drain) = &mut self.draining {
+            drain.least = drain.least.min(rtt);
+        } else if now.since(near).as_secs_f64() > DOUBT_SECONDS.max(DOUBT_ROUNDS * rtt) {
+            self.draining = Some(Drain { rounds: 0, least: rtt });
+        }
+    }
+    /// Whether the newest round trip shows a queue that is more than a host's delay.
+    fn waits(&self) -> bool {
+        self.base.is_none_or(|base| self.path.rtt > base * (1.0 + NEAR) + HOST)
+    }
+    /// A round trip has passed.
+    fn next_round(&mut self) {
+        if let Some(drain) = &mut self.draining {
+            drain.rounds += 1;
+            if drain.rounds > DRAIN_ROUNDS {
+                self.base = Some(drain.least);
+                self.draining = None;
+            }
+        }
+        match self.probe {
+            Probe::No if self.epochs >= PROBE_EPOCHS && self.before.is_none() => {
+                self.probe = Probe::Sent;
+            }
+            Probe::No => {}
+            Probe::Sent => {
+                self.probe = Probe::Seen;
+                self.epochs = 0;
+            }
+            // What the probe found may be all that it sent: one twice as far.
+            Probe::Found => {
+                self.gain = (2.0 * self.gain).min(MOST_PROBE);
+                self.probe = Probe::Sent;
+            }
+            Probe::Seen if self.epochs > 1 => {
+                self.gain = PROBE;
+                self.probe = Probe::No;
+                self.epochs = 0;
+            }
+            Probe::Seen => {}
         }
     }
     /// At least a packet in each four seconds, or another could not be heard of within an outage.
@@ -113,61 +234,70 @@ impl LastHop {
 
 impl Controller for LastHop {
     fn on_ack(&mut self, ack: &Ack) {
-        let rtt = positive(ack.rtt);
-        self.base = Some(self.base.map_or(rtt, |b| b.min(rtt)));
+        let round = self.path.on_ack(ack);
+        self.look(ack.now, positive(ack.rtt));
         if let Some(before) =
             self.before.filter(|_| self.cut_at.is_some_and(|at| ack.now.since(at) >= ack.srtt))
         {
             self.before = None;
             self.set(BACK * before);
         }
-        if self.rate.is_some() {
-            return;
-        }
-        let Some(first) = self.first else {
-            self.first = Some(ack.now);
-            return;
-        };
-        self.since += ack.newly_delivered as f64;
-        let span = ack.now.since(first).as_secs_f64();
-        if self.since >= FIRST - 1.0 && span > 0.0 {
-            self.set(self.since / span);
-        } else if ack.now.since(first) > Duration::from_secs_f64(rtt) {
-            // Too few of them came: a window per round trip, until the receiver's averages tell.
-            self.set(FIRST / rtt);
+        if self.rate.is_none() {
+            self.begin();
+        } else if round {
+            self.next_round();
         }
     }
 
     fn on_advice(&mut self, advised: &Advised) {
         let (came, left) = (advised.advice.number(0), advised.advice.number(1));
         let Some(rate) = self.rate.filter(|_| came > 0.0 && left > 0.0) else { return };
-        let received = 1.0 / came;
         self.ratio = came / left;
         self.epochs += 1;
-        if self.probing {
-            if received > rate * (1.0 + DEAD) {
-                self.set(received);
+        // What left before a cut says nothing of the rate since, but what to come back to.
+        if let Some(before) = &mut self.before {
+            if self.ratio > 1.0 + DEAD {
+                *before = before.min(1.0 / came);
             }
-            if self.epochs >= PROBE_LASTS {
-                (self.probing, self.epochs) = (false, 0);
+            return;
+        }
+        let carried = 1.0 / came.max(left);
+        if carried > rate * (1.0 + DEAD) {
+            if matches!(self.probe, Probe::Sent | Probe::Seen) {
+                self.probe = Probe::Found;
             }
-        } else if (self.ratio - 1.0).abs() > DEAD {
-            // What drains comes faster than it left: no more than the channel's rate, either way.
-            self.set(received);
+            self.set(carried);
+        } else if self.probe == Probe::Seen && carried > rate {
+            // Too little for another probe, but what the channel carries is seen now.
+            self.set(carried);
+        } else if self.probe == Probe::No && self.ratio > 1.0 + DEAD && self.waits() {
+            self.set(1.0 / came);
             self.epochs = 0;
-        } else if self.epochs >= PROBE_EPOCHS {
-            (self.probing, self.epochs) = (true, 0);
         }
     }
 
     fn on_fate(&mut self, fate: &Fate) {
-        if !fate.lost || fate.radio || self.cut_at.is_some_and(|at| fate.sent <= at) {
+        if self.rate.is_none() {
+            self.flight.on_fate(fate);
+        }
+        if !fate.lost {
+            return;
+        }
+        self.path.on_loss();
+        let guilty = self.path.is_flooded() || (!fate.radio && self.path.shows_queue());
+        if !guilty || self.cut_at.is_some_and(|at| fate.sent <= at) {
             return;
         }
         self.cut_at = Some(fate.now);
+        (self.probe, self.gain, self.epochs) = (Probe::No, PROBE, 0);
         if let Some(rate) = self.rate {
-            self.before.get_or_insert(rate);
-            self.set(rate / 2.0);
+            let before = self.before.get_or_insert(rate);
+            // The lost of a flood took no time on the channel: what arrived is what it carries.
+            if self.path.is_flooded() {
+                *before = before.min(self.path.round_rate);
+            }
+            let before = *before;
+            self.set((rate / 2.0).min(before));
         }
     }
 
@@ -184,8 +314,9 @@ impl Controller for LastHop {
 
     fn allowance(&self) -> Allowance {
         let Some(rate) = self.rate else { return Allowance::window(FIRST) };
-        let gain = if self.probing { 1.0 + PROBE } else { 1.0 };
+        let gain = if self.probe == Probe::Sent { 1.0 + self.gain } else { 1.0 };
         let window = match self.base {
+            Some(base) if self.draining.is_some() => DRAIN * rate * base,
             Some(base) => WINDOW * gain * rate * base + MORE,
             // Nothing was heard yet: a second at the rate that was told.
             None => rate + MORE,
@@ -201,7 +332,7 @@ impl Controller for LastHop {
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("rate", self.rate.unwrap_or(0.0));
         put("ratio", self.ratio);
-        put("probing", f64::from(u8::from(self.probing)));
+        put("probing", f64::from(self.probe as u8));
     }
 }
 

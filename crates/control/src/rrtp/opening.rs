@@ -35,7 +35,7 @@ enum Stage {
 
 /// Packets that left at one moment: what the path makes of their spacing is its rate.
 #[derive(Debug, Default)]
-struct Flight {
+pub(crate) struct Flight {
     /// When its first packet left, and when that was answered.
     sent: Time,
     first: Time,
@@ -46,7 +46,7 @@ struct Flight {
 }
 
 impl Flight {
-    fn on_fate(&mut self, fate: &Fate) {
+    pub(crate) fn on_fate(&mut self, fate: &Fate) {
         if fate.lost {
             return;
         }
@@ -68,7 +68,7 @@ impl Flight {
     }
 
     /// Packets per second, of at least so many.
-    fn rate(&self, enough: f64) -> Option<f64> {
+    pub(crate) fn rate(&self, enough: f64) -> Option<f64> {
         let span = self.last.since(self.first).as_secs_f64();
         (self.arrived >= enough && self.after >= 2.0 && span > 0.0).then(|| self.after / span)
     }

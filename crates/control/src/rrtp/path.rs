@@ -110,9 +110,16 @@ impl Path {
     /// Whether a loss now is taken for congestion: not where the newest round trip is in the lower part
     /// of a band that is wide enough to tell.
     pub fn is_queueing(&self) -> bool {
-        let Some(base) = self.base() else { return true };
+        self.queue_shows().unwrap_or(true)
+    }
+    /// … where a band too narrow to tell acquits: nobody else's queue can be there.
+    pub fn shows_queue(&self) -> bool {
+        self.queue_shows().unwrap_or(false)
+    }
+    fn queue_shows(&self) -> Option<bool> {
+        let base = self.base()?;
         let band = self.most[0].max(self.most[1]) - base;
-        band < TELLING_BAND * base || self.rtt > base + SPIKE * band
+        (band >= TELLING_BAND * base).then_some(self.rtt > base + SPIKE * band)
     }
 
     /// A packet was lost.

@@ -1,86 +1,86 @@
 //! The receiver half: S3 section 3.4.1, figure 3.4, gaps averaged over 50 and over 10 packets.
+//!
+//! Ten packets of a fast link pass while a host decides to hand them over. So an epoch is ten packets
+//! *and* a time that makes such delays small beside it, and the averages are those of one epoch and
+//! of the last five; below 400 packets per second that is S3's. When the two differ for five epochs, S3
+//! makes the short one the long one; a mean of the last five is the short one by then.
 
 use crate::{Advice, Arrival, ReceiverHalf};
-use narrows_base::Time;
+use narrows_base::{Duration, Time};
 
-/// Packets of an epoch and of the long average.
+/// Packets of an epoch at least, and its time.
 const EPOCH: u64 = 10;
-const LONG: u64 = 50;
+const EPOCH_LASTS: Duration = Duration::from_millis(25);
+/// Epochs of the long average.
+const LONG: usize = 5;
 /// The averages differ significantly beyond this share. S3 does not say what is significant.
 const SIGNIFICANT: f64 = 0.2;
-/// So many such epochs in a row make the short average the long one.
-const LASTING: u32 = 5;
 
-/// A mean until `of` gaps are in, then exponential with gain 1/`of`.
+/// Seconds between packets, of an epoch or averaged: arrivals and departures.
 #[derive(Clone, Copy, Debug, Default)]
-struct Average {
-    count: u64,
-    value: f64,
-}
-
-impl Average {
-    fn add(&mut self, gap: f64, of: u64) {
-        self.count = (self.count + 1).min(of);
-        self.value += (gap - self.value) / self.count as f64;
-    }
+struct Gaps {
+    came: f64,
+    left: f64,
 }
 
 /// Gaps of departures and arrivals.
 #[derive(Debug, Default)]
 pub struct Half {
-    last: Option<(u64, Time, Time)>,
-    /// Short, long; of arrivals and of departures, in seconds.
-    came: [Average; 2],
-    left: [Average; 2],
-    epoch: u64,
-    significant: u32,
+    /// The packet with which the epoch began: number, departure, arrival.
+    began: Option<(u64, Time, Time)>,
+    highest: u64,
+    arrived: u64,
+    /// Of the last epochs, the newest first, and how many there are.
+    epochs: [Gaps; LONG],
+    count: usize,
 }
 
 impl Half {
-    fn differs(&self) -> bool {
-        let [short, long] = self.came.map(|a| a.value);
-        (short - long).abs() > SIGNIFICANT * long
+    fn long(&self) -> Gaps {
+        let mean = |of: fn(&Gaps) -> f64| {
+            self.epochs.iter().take(self.count).map(of).sum::<f64>() / self.count.max(1) as f64
+        };
+        Gaps { came: mean(|g| g.came), left: mean(|g| g.left) }
     }
 }
 
 impl ReceiverHalf for Half {
     fn on_arrival(&mut self, arrival: &Arrival) -> bool {
-        let Some((seq, sent, now)) = self.last else {
-            self.last = Some((arrival.seq, arrival.sent, arrival.now));
+        let here = (arrival.seq, arrival.sent, arrival.now);
+        let Some((seq, sent, now)) = self.began else {
+            (self.began, self.highest) = (Some(here), arrival.seq);
             return false;
         };
-        if arrival.seq <= seq {
+        if arrival.seq <= self.highest {
             return false;
         }
-        self.last = Some((arrival.seq, arrival.sent, arrival.now));
+        self.highest = arrival.seq;
+        self.arrived += 1;
+        let lasted = arrival.now.since(now);
+        if self.arrived < EPOCH || lasted < EPOCH_LASTS {
+            return false;
+        }
         // Lost packets took their time on the channel: both gaps are shared among all.
         let packets = (arrival.seq - seq) as f64;
-        let came = arrival.now.since(now).as_secs_f64() / packets;
-        let left = arrival.sent.since(sent).as_secs_f64() / packets;
-        for (i, of) in [EPOCH, LONG].into_iter().enumerate() {
-            self.came[i].add(came, of);
-            self.left[i].add(left, of);
-        }
-        self.epoch += 1;
-        if self.epoch < EPOCH {
-            return false;
-        }
-        self.epoch = 0;
-        self.significant = if self.differs() { self.significant + 1 } else { 0 };
-        if self.significant >= LASTING {
-            (self.came[1].value, self.left[1].value) = (self.came[0].value, self.left[0].value);
-            self.significant = 0;
-        }
+        self.epochs.rotate_right(1);
+        self.epochs[0] = Gaps {
+            came: lasted.as_secs_f64() / packets,
+            left: arrival.sent.since(sent).as_secs_f64() / packets,
+        };
+        self.count = (self.count + 1).min(LONG);
+        (self.began, self.arrived) = (Some(here), 0);
         true
     }
 
     fn advice(&mut self, _now: Time) -> Advice {
-        let i = usize::from(!self.differs());
-        Advice::of(&[self.came[i].value, self.left[i].value])
+        let (short, long) = (self.epochs[0], self.long());
+        let differ = (short.came - long.came).abs() > SIGNIFICANT * long.came;
+        let gaps = if differ { short } else { long };
+        Advice::of(&[gaps.came, gaps.left])
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("gap_short", self.came[0].value);
-        put("gap_long", self.came[1].value);
+        put("gap_short", self.epochs[0].came);
+        put("gap_long", self.long().came);
     }
 }
