@@ -7,6 +7,8 @@ use narrows_base::Time;
 const RATE_ROUNDS: usize = 10;
 /// Seconds for which a smallest round trip counts at least, and rounds.
 const BASE_SECONDS: f64 = 10.0;
+/// On paths shorter than this, round trips tell when hosts get round to it and not of queues.
+const HOST_SECONDS: f64 = 0.001;
 /// A band of round trips narrower than this share of the smallest tells nothing.
 const TELLING_BAND: f64 = 0.1;
 /// Share of a round's packets that no radio link loses.
@@ -98,10 +100,10 @@ impl Path {
     pub fn bandwidth(&self) -> f64 {
         self.best.iter().copied().fold(0.0, f64::max)
     }
-    /// Smallest RTT in seconds.
+    /// Smallest RTT in seconds, and no less than hosts need to say anything.
     pub fn base(&self) -> Option<f64> {
         let base = self.base[0].min(self.base[1]);
-        base.is_finite().then_some(base)
+        base.is_finite().then_some(base.max(HOST_SECONDS))
     }
     /// Bandwidth-delay product, packets.
     pub fn product(&self) -> f64 {

@@ -284,3 +284,13 @@ fn a_profile_at_run_time_replaces_what_was_known() {
     let rate = b.run(5.5);
     assert!(rate > 2850.0, "{rate}");
 }
+
+/// Between two processes of one machine round trips of 10 µs to 0.6 ms are their turns on a processor.
+/// Taken for a queue they leave windows of a few packets, each sent and answered by itself.
+#[test]
+fn on_a_path_of_microseconds_the_turns_of_hosts_are_no_queue() {
+    let mut b = Bottleneck::new(Profile::default());
+    b.rtt = 20e-6;
+    b.run(0.2);
+    assert_eq!(b.watch("base"), 1e-3);
+}
