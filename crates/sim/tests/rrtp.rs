@@ -97,6 +97,19 @@ fn links_that_lose_are_filled_with_nothing_told() {
     }
 }
 
+/// Packets of these links take 0.2 to 1.2 s to send: what the opening finds must be asked whose it is before
+/// it has become seconds. The delay may be that of two packets, whatever the queue would hold.
+#[test]
+fn slow_links_keep_no_queue_of_seconds() {
+    for (bps, seconds) in [(9.6e3, 120.0), (20e3, 60.0), (50e3, 60.0)] {
+        let net = Net { bps, ms: 300.0, queue: 70_000, loss: "1%", packet: 1400 };
+        let (goodput, offered, delay) = alone("rrtp", &net, seconds);
+        let what = format!("{bps} bit/s: {goodput:.4} {offered:.4} {delay:.0} ms");
+        assert!(goodput >= 0.9 && offered <= 1.12, "{what}");
+        assert!(delay < 2.0 * 1400.0 * 8e3 / bps, "{what}");
+    }
+}
+
 #[test]
 fn links_that_lose_are_filled_sooner_when_they_are_told() {
     let told = [

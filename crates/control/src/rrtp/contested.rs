@@ -46,6 +46,8 @@ pub struct Contest {
     /// The rate before it, packets per second, and the part that is cut off the window.
     rate: f64,
     cut: f64,
+    /// Packets lost in its first round.
+    lost: f64,
     /// The round before's rate.
     last_rate: f64,
     /// Answers in a row that we are alone.
@@ -56,12 +58,17 @@ pub struct Contest {
     empty: u32,
     /// The first question is not answered yet.
     asking: bool,
+    /// … and nobody was met yet: the opening found a queue.
+    unmet: bool,
+    /// … which suffices to ask.
+    can_ask: bool,
 }
 
 impl Rrtp {
     /// From now on somebody else may be there; with `ask` it is found out at once.
     pub(super) fn begin_contest(&mut self, ack: &Ack, ask: bool) {
         let now_window = (ack.outstanding as f64).max(2.0);
+        let unmet = self.mood == Mood::Opening;
         if self.mood == Mood::Alone {
             self.window = self.window.clamp(now_window, 2.0 * now_window);
         }
@@ -71,7 +78,7 @@ impl Rrtp {
         self.contest = Contest { wait, cut_at: self.contest.cut_at, ..Contest::default() };
         if ask {
             (self.contest.rounds, self.contest.since_cut) = (wait, SETTLED);
-            self.contest.asking = true;
+            (self.contest.asking, self.contest.unmet) = (true, unmet);
             self.contest.last_rate = self.path.round_rate;
         }
     }
@@ -86,7 +93,7 @@ impl Rrtp {
         if self.contest.asking && (self.path.lost_now() as f64) < several {
             return;
         }
-        self.contest.asking = false;
+        (self.contest.asking, self.contest.can_ask) = (false, false);
         self.contest.cut_at = Some(fate.now);
         self.window = (self.window * BACKOFF).max(1.0);
         self.contest.probing = 0;
@@ -94,7 +101,8 @@ impl Rrtp {
     }
 
     pub(super) fn contested_ack(&mut self, ack: &Ack, round: bool) {
-        if ack.window_limited && ack.newly_delivered > 0 {
+        // Until the first answer the queue is our own, as far as is known: it need not grow.
+        if ack.window_limited && ack.newly_delivered > 0 && !self.contest.can_ask {
             let fresh = ack.newly_delivered as f64;
             self.window += if self.contest.empty >= EMPTY_ROUNDS {
                 (REFILL * fresh).max(fresh / self.window.max(1.0))
@@ -116,8 +124,12 @@ impl Rrtp {
                 c.rounds += 1;
                 c.since_cut += 1;
                 let ours = 1.0 - base / self.path.round_rtt;
-                let cut = (QUEUE_CUT * ours).min(CUT);
-                let packets = self.window.floor() - (self.window * (1.0 - cut)).floor();
+                // Whole packets: less than one says nothing, and one more than meant may leave no queue.
+                let whole = self.window.floor();
+                let most = QUEUE_CUT * ours * whole;
+                let packets = (CUT * whole).max(1.0).min(most).floor();
+                let cut = packets / whole.max(1.0);
+                c.can_ask = c.asking && c.unmet && packets >= 1.0 && cut >= LEAST_CUT;
                 let settled = c.since_cut >= SETTLED && cut >= LEAST_CUT;
                 let can = settled && packets >= 1.0 && ack.window_limited;
                 if c.rounds >= c.wait && can && self.window >= SMALLEST {
@@ -127,18 +139,31 @@ impl Rrtp {
                 }
                 c.last_rate = rate;
             }
-            1 => c.probing = 2,
+            1 => {
+                c.probing = 2;
+                c.lost = self.path.round_lost;
+            }
             _ => {
                 c.probing = 0;
                 c.rounds = 0;
                 let kept = rate / c.rate.max(1e-9);
+                let lost = (c.lost + self.path.round_lost) / self.path.round_delivered.max(1.0);
+                if kept <= ALONE && kept * (1.0 + lost) > ALONE {
+                    // Without what was lost it would have been: asked again.
+                    c.rounds = c.wait.saturating_sub(SETTLED);
+                    return;
+                }
                 if kept <= ALONE || self.path.round_rtt <= base * (1.0 + QUEUE_LEFT) {
                     c.wait = (c.wait * 2).min(LONGEST_WAIT);
                     c.passed = 0;
-                    c.asking = false;
+                    (c.asking, c.can_ask) = (false, false);
                     return;
                 }
                 c.passed += 1;
+                if c.asking && c.unmet {
+                    // As much from a shorter queue: so it stays.
+                    self.window -= (c.cut * self.window).round();
+                }
                 // Once more, a few rounds later.
                 c.rounds = c.wait.saturating_sub(2);
                 if c.passed >= PASSES {
@@ -151,8 +176,9 @@ impl Rrtp {
     }
 
     pub(super) fn contested_allowance(&self) -> (f64, Option<f64>) {
-        let cut = if self.contest.probing > 0 { 1.0 - self.contest.cut } else { 1.0 };
-        let window = self.window * cut;
+        let c = &self.contest;
+        let cut = if c.probing > 0 { (c.cut * self.window).round() } else { 0.0 };
+        let window = self.window.floor() - cut;
         (window, Some(1.25 * self.window.max(2.0) / self.path.rtt.max(1e-6)))
     }
 }
