@@ -8,6 +8,8 @@ use narrows_base::Time;
 /// What congestion leaves of the window. Reno leaves 0.5 and CUBIC 0.7; 0.7 took 0.62 of a link
 /// shared with one Reno, as pacing keeps us from the bursts that full queues drop.
 const BACKOFF: f64 = 0.6;
+/// … but a shallow queue is empty before that: what the path itself holds may stay, up to this.
+const MOST_LEFT: f64 = 0.9;
 /// What the question cuts off the window at most and at least, and of the queue at most.
 const CUT: f64 = 0.2;
 const LEAST_CUT: f64 = 0.08;
@@ -29,6 +31,12 @@ const EMPTY: f64 = 0.03;
 /// After so many in a row nobody contests, and the window grows by a quarter per round.
 const EMPTY_ROUNDS: u32 = 2;
 const REFILL: f64 = 0.25;
+/// … or, from this part of the product on that was known last, by a sixteenth: what waits then must
+/// find room in a shallow queue.
+const NEAR_REFILL: f64 = 0.0625;
+const NEAR: f64 = 0.95;
+/// A cut after which the queue was gone within so many rounds emptied it.
+const EMPTIES: u32 = 4;
 /// In a smaller window a packet more or less is all there is.
 const SMALLEST: f64 = 3.0;
 /// So many answers in a row must say so.
@@ -54,6 +62,10 @@ pub struct Contest {
     passed: u32,
     /// Rounds since the window was reduced.
     since_cut: u32,
+    /// The last cut emptied the queue.
+    emptied: bool,
+    /// Packets per round trip that the window grows by.
+    growth: f64,
     /// Rounds without a queue, in a row.
     empty: u32,
     /// The first question is not answered yet.
@@ -75,7 +87,7 @@ impl Rrtp {
         self.path.most_rate = 1e12;
         self.mood = Mood::Contested;
         let wait = self.contest.wait.clamp(FIRST_WAIT, LONGEST_WAIT);
-        self.contest = Contest { wait, cut_at: self.contest.cut_at, ..Contest::default() };
+        self.contest = Contest { wait, cut_at: self.contest.cut_at, growth: 1.0, ..Contest::default() };
         if ask {
             (self.contest.rounds, self.contest.since_cut) = (wait, SETTLED);
             (self.contest.asking, self.contest.unmet) = (true, unmet);
@@ -95,7 +107,11 @@ impl Rrtp {
         }
         (self.contest.asking, self.contest.can_ask) = (false, false);
         self.contest.cut_at = Some(fate.now);
-        self.window = (self.window * BACKOFF).max(1.0);
+        let held = self.path.held().clamp(BACKOFF, MOST_LEFT);
+        let left = if self.contest.emptied { held } else { BACKOFF };
+        self.contest.emptied = false;
+        self.window = (self.window * left).max(1.0);
+        self.contest.growth = 4.0 * (1.0 - left) / (1.0 + left);
         self.contest.probing = 0;
         self.contest.since_cut = 0;
     }
@@ -104,10 +120,15 @@ impl Rrtp {
         // Until the first answer the queue is our own, as far as is known: it need not grow.
         if ack.window_limited && ack.newly_delivered > 0 && !self.contest.can_ask {
             let fresh = ack.newly_delivered as f64;
-            self.window += if self.contest.empty >= EMPTY_ROUNDS {
-                (REFILL * fresh).max(fresh / self.window.max(1.0))
+            let slow = self.contest.growth * fresh / self.window.max(1.0);
+            let near = self.window > NEAR * self.path.product();
+            let base = self.path.base().unwrap_or(0.0);
+            let empty = self.contest.empty >= EMPTY_ROUNDS;
+            self.window += if empty && self.path.rtt <= base * (1.0 + EMPTY) {
+                let refill = if near { NEAR_REFILL } else { REFILL };
+                (refill * fresh).max(slow)
             } else {
-                fresh / self.window.max(1.0)
+                slow
             };
         }
         if !round {
@@ -118,6 +139,7 @@ impl Rrtp {
         // A queue that never empties passes for the path's own delay in the end; its losses do not.
         let empty = self.path.round_max_rtt <= base * (1.0 + EMPTY) && !self.path.is_flooded();
         c.empty = if empty { c.empty + 1 } else { 0 };
+        c.emptied |= empty && c.since_cut < EMPTIES;
         let rate = self.path.round_rate;
         match c.probing {
             0 => {
