@@ -110,6 +110,33 @@ fn slow_links_keep_no_queue_of_seconds() {
     }
 }
 
+/// One packet of 1500 bytes waits behind a pipe of three: a window that grows to find that out loses a
+/// quarter of what it sends.
+#[test]
+fn packets_too_large_for_a_small_queue_are_not_sent_in_vain() {
+    for packet in [1300, 1400, 1500] {
+        let (goodput, offered, _) = alone("rrtp", &Net { packet, ..III }, 60.0);
+        assert!(goodput >= 0.88 && offered <= 1.12, "{packet} bytes: {goodput:.4} {offered:.4}");
+    }
+}
+
+/// A queue of an eighth of the product and less: who halves at its losses leaves the link empty.
+#[test]
+fn a_shallow_queue_costs_no_goodput() {
+    for queue in [15_000, 31_250] {
+        let (goodput, offered, _) = alone("rrtp", &Net { queue, ..I }, 30.0);
+        assert!(goodput >= 0.9 && offered <= 1.06, "{queue} bytes: {goodput:.4} {offered:.4}");
+    }
+    // Where somebody else is behind it, the part is not the whole.
+    let net = Net { bps: 10e6, ms: 20.0, queue: 12_500, loss: "none", packet: 1500 };
+    for rival in ["sack", "cubic"] {
+        let r = go(&net, &[("rrtp", 1), (rival, 1)], (20.0, 80.0), (0.1, 0.47), 1);
+        let bytes = |i: usize| r.groups[i].flows[0].goodput_bytes as f64;
+        let share = bytes(0) / (bytes(0) + bytes(1));
+        assert!((0.4..=0.65).contains(&share), "{rival}: {share:.3}");
+    }
+}
+
 #[test]
 fn links_that_lose_are_filled_sooner_when_they_are_told() {
     let told = [

@@ -39,6 +39,9 @@ const NEAR: f64 = 0.95;
 const EMPTIES: u32 = 4;
 /// In a smaller window a packet more or less is all there is.
 const SMALLEST: f64 = 3.0;
+/// Where pipe and shallow queue hold fewer there is no queue to ask with: cuts that left all of the rate
+/// are answers. The window is the product and a packet then.
+const FEW: f64 = 5.0;
 /// So many answers in a row must say so.
 const PASSES: u32 = 2;
 
@@ -60,6 +63,8 @@ pub struct Contest {
     last_rate: f64,
     /// Answers in a row that we are alone.
     passed: u32,
+    /// Reductions in a row that left the rate as it was.
+    kept: u32,
     /// Rounds since the window was reduced.
     since_cut: u32,
     /// The last cut emptied the queue.
@@ -87,7 +92,8 @@ impl Rrtp {
         self.path.most_rate = 1e12;
         self.mood = Mood::Contested;
         let wait = self.contest.wait.clamp(FIRST_WAIT, LONGEST_WAIT);
-        self.contest = Contest { wait, cut_at: self.contest.cut_at, growth: 1.0, ..Contest::default() };
+        self.contest =
+            Contest { wait, cut_at: self.contest.cut_at, growth: 1.0, ..Contest::default() };
         if ask {
             (self.contest.rounds, self.contest.since_cut) = (wait, SETTLED);
             (self.contest.asking, self.contest.unmet) = (true, unmet);
@@ -131,6 +137,12 @@ impl Rrtp {
                 slow
             };
         }
+        let few = self.path.product() + 1.0;
+        if few >= FEW || self.path.held_at_most() < BACKOFF {
+            self.contest.kept = 0;
+        } else if self.contest.kept >= PASSES {
+            self.window = self.window.min(few.max(SMALLEST));
+        }
         if !round {
             return;
         }
@@ -145,6 +157,10 @@ impl Rrtp {
             0 => {
                 c.rounds += 1;
                 c.since_cut += 1;
+                if c.since_cut == SETTLED {
+                    let kept = rate > ALONE * self.path.bandwidth();
+                    c.kept = if kept { c.kept + 1 } else { 0 };
+                }
                 let ours = 1.0 - base / self.path.round_rtt;
                 // Whole packets: less than one says nothing, and one more than meant may leave no queue.
                 let whole = self.window.floor();

@@ -121,6 +121,10 @@ impl Path {
         let most = self.now_max_rtt.max(self.round_max_rtt);
         self.base().unwrap_or(0.0) / most.max(1e-9)
     }
+    /// … as long as in the last period at most.
+    pub fn held_at_most(&self) -> f64 {
+        self.base().unwrap_or(0.0) / self.most[0].max(self.most[1]).max(1e-9)
+    }
 
     /// A packet was lost.
     pub fn on_loss(&mut self) {
