@@ -177,6 +177,28 @@ fn a_clean_link_is_shared_with_reno_and_cubic() {
     }
 }
 
+/// Four products of queue: there a packet per round trip leaves CUBIC three quarters. CUBIC leaves Reno a
+/// quarter; who holds its own beside the one takes more than half beside the other, and ours less than that.
+#[test]
+fn behind_a_deep_queue_cubic_does_not_take_it_all() {
+    let net = Net { bps: 10e6, ms: 20.0, queue: 200_000, loss: "none", packet: 1500 };
+    let share = |rival| {
+        let mut sum = 0.0;
+        for k in 0..10 {
+            let (ours, theirs) = (("rrtp", 1), (rival, 1));
+            let groups = if k % 2 == 0 { [ours, theirs] } else { [theirs, ours] };
+            let apart = 0.47 + 0.031 * f64::from(k / 2);
+            let r = go(&net, &groups, (20.0, 140.0), (0.1, apart), 1);
+            let bytes = |i: usize| r.groups[i].flows[0].goodput_bytes as f64;
+            sum += bytes((k % 2) as usize) / (bytes(0) + bytes(1)) / 10.0;
+        }
+        sum
+    };
+    let (cubic, reno) = (share("cubic"), share("sack"));
+    assert!((0.4..=0.6).contains(&cubic), "beside CUBIC {cubic:.3}");
+    assert!((0.4..=0.7).contains(&reno), "beside Reno {reno:.3}");
+}
+
 #[test]
 fn thirty_share_alike_whatever_the_radio_loses() {
     let wireless = |loss| Net { bps: 11e6, ms: 5.0, queue: 150_000, loss, packet: 1500 };

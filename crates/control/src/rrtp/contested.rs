@@ -3,13 +3,15 @@
 
 use super::{Mood, Rrtp};
 use crate::{Ack, Fate};
-use narrows_base::Time;
+use narrows_base::{Time, math};
 
 /// What congestion leaves of the window. Reno leaves 0.5 and CUBIC 0.7; 0.7 took 0.62 of a link
 /// shared with one Reno, as pacing keeps us from the bursts that full queues drop.
 const BACKOFF: f64 = 0.6;
 /// … but a shallow queue is empty before that: what the path itself holds may stay, up to this.
 const MOST_LEFT: f64 = 0.9;
+/// Packets per cubic second: RFC 9438's C.
+const CUBIC: f64 = 0.4;
 /// What the question cuts off the window at most and at least, and of the queue at most.
 const CUT: f64 = 0.2;
 const LEAST_CUT: f64 = 0.08;
@@ -67,6 +69,10 @@ pub struct Contest {
     kept: u32,
     /// Rounds since the window was reduced.
     since_cut: u32,
+    /// The window before the last cut, if a curve leads back to it, and the seconds since in which the
+    /// window was the limit.
+    before: f64,
+    clock: f64,
     /// The last cut emptied the queue.
     emptied: bool,
     /// Packets per round trip that the window grows by.
@@ -115,6 +121,10 @@ impl Rrtp {
         self.contest.cut_at = Some(fate.now);
         let held = self.path.held().clamp(BACKOFF, MOST_LEFT);
         let left = if self.contest.emptied { held } else { BACKOFF };
+        // CUBIC's curve is for queues that a cut does not empty.
+        let deep = !self.contest.emptied && self.contest.kept == 0;
+        self.contest.before = if deep { self.window } else { 0.0 };
+        self.contest.clock = 0.0;
         self.contest.emptied = false;
         self.window = (self.window * left).max(1.0);
         self.contest.growth = 4.0 * (1.0 - left) / (1.0 + left);
@@ -122,11 +132,26 @@ impl Rrtp {
         self.contest.since_cut = 0;
     }
 
+    /// Packets per round trip by which CUBIC's curve would grow (RFC 9438 equations 1 and 2 and section 4.4,
+    /// with our backoff): behind a deep queue a round trip is long, and a packet for each is too little
+    /// beside who counts seconds.
+    fn cubic_step(&self) -> f64 {
+        let c = &self.contest;
+        if c.before <= 0.0 {
+            return 0.0;
+        }
+        let back = math::cbrt(c.before * (1.0 - BACKOFF) / CUBIC);
+        let t = c.clock + self.path.rtt - back;
+        let target = c.before + CUBIC * t * t * t;
+        (target - self.window).min(0.5 * self.window)
+    }
+
     pub(super) fn contested_ack(&mut self, ack: &Ack, round: bool) {
         // Until the first answer the queue is our own, as far as is known: it need not grow.
         if ack.window_limited && ack.newly_delivered > 0 && !self.contest.can_ask {
             let fresh = ack.newly_delivered as f64;
-            let slow = self.contest.growth * fresh / self.window.max(1.0);
+            let step = self.contest.growth.max(self.cubic_step());
+            let slow = step * fresh / self.window.max(1.0);
             let near = self.window > NEAR * self.path.product();
             let base = self.path.base().unwrap_or(0.0);
             let empty = self.contest.empty >= EMPTY_ROUNDS;
@@ -148,6 +173,9 @@ impl Rrtp {
         }
         let Some(base) = self.path.base() else { return };
         let c = &mut self.contest;
+        if ack.window_limited {
+            c.clock += self.path.rtt;
+        }
         // A queue that never empties passes for the path's own delay in the end; its losses do not.
         let empty = self.path.round_max_rtt <= base * (1.0 + EMPTY) && !self.path.is_flooded();
         c.empty = if empty { c.empty + 1 } else { 0 };
