@@ -40,11 +40,11 @@
 //! gets the same rate from a shorter queue. Whoever shares loses rate, as the others' packets stay:
 //! with part s, 0.8/(1 - 0.2 s) of it remains. Two cuts in a row that leave 95 % (s above 0.8) begin
 //! *alone*. A queue that stands although our part is held short, a bandwidth that falls by a fifth, or
-//! a flood of losses end it. So a changed path is asked the same question as a competitor, and no
-//! time constant is tuned to TCP's. Copa and Nimbus ask by other means. Cuts are whole packets, an answer
-//! that a loss spoiled is asked for again, and what the opening found does not grow until it is
-//! answered: on a slow link each packet is half a second. Where the queue holds a packet or two the
-//! question cannot be asked; there congestion's own cuts are: two that leave all of the rate.
+//! a flood of losses end it. So a changed path is asked the same question as a competitor, and the
+//! question has no time constant of TCP's in it. Copa and Nimbus ask by other means. Cuts are whole packets,
+//! an answer that a loss spoiled is asked for again, and the queue that the opening found does not grow
+//! until it is answered: on a slow link each packet is half a second. Where the queue holds a packet or
+//! two nothing can be asked; there congestion's own cuts are answers: two that leave all of the rate.
 //!
 //! Seeds: a told rate begins in *alone* with the whole product; if it is wrong, the moods find out. A
 //! told loss rate raises what counts as a flood. A told RTT counts until the first is measured.
@@ -52,7 +52,8 @@
 //! Known limits:
 //! - Two of a kind, each clean and long-lived, stay *contested* and fill the queue as two Renos do.
 //! - Beside one CUBIC behind four products of queue it has 0.36 to 0.53 of the link, and then 0.54 to 0.71
-//!   beside one Reno, to which CUBIC leaves a quarter: no growth is fair to both there.
+//!   beside one Reno, to which CUBIC leaves a quarter: what holds its own beside the one
+//!   is too much for the other.
 //! - Beside one Reno behind an eighth of the product it takes two thirds, as pacing keeps it from the
 //!   bursts that such queues drop.
 //! - In a queue of a fiftieth of the product (S3's long fat pipe) every probe overflows: 0.74 of the link.

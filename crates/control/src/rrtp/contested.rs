@@ -30,6 +30,8 @@ const SEVERAL: f64 = 3.0;
 const SEVERAL_SHARE: f64 = 0.03;
 /// A round whose largest round trip is within this share of the smallest met no queue.
 const EMPTY: f64 = 0.03;
+/// … or so many seconds: reports are late by up to this without any queue.
+const LATE: f64 = 0.001;
 /// After so many in a row nobody contests, and the window grows by a quarter per round.
 const EMPTY_ROUNDS: u32 = 2;
 const REFILL: f64 = 0.25;
@@ -155,7 +157,7 @@ impl Rrtp {
             let near = self.window > NEAR * self.path.product();
             let base = self.path.base().unwrap_or(0.0);
             let empty = self.contest.empty >= EMPTY_ROUNDS;
-            self.window += if empty && self.path.rtt <= base * (1.0 + EMPTY) {
+            self.window += if empty && self.path.rtt <= base + (EMPTY * base).max(LATE) {
                 let refill = if near { NEAR_REFILL } else { REFILL };
                 (refill * fresh).max(slow)
             } else {
@@ -177,7 +179,8 @@ impl Rrtp {
             c.clock += self.path.rtt;
         }
         // A queue that never empties passes for the path's own delay in the end; its losses do not.
-        let empty = self.path.round_max_rtt <= base * (1.0 + EMPTY) && !self.path.is_flooded();
+        let empty =
+            self.path.round_max_rtt <= base + (EMPTY * base).max(LATE) && !self.path.is_flooded();
         c.empty = if empty { c.empty + 1 } else { 0 };
         c.emptied |= empty && c.since_cut < EMPTIES;
         let rate = self.path.round_rate;
