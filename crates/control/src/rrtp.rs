@@ -51,7 +51,8 @@
 //!
 //! Known limits:
 //! - Several of a kind, clean and long-lived, stay *contested*. With room for one product (40 ms) two keep
-//!   12 ms in the mean, as each is sometimes taken for nobody; three keep 27 and four 30, where Renos keep 23 to 25.
+//!   12 ms in the mean, as each is sometimes taken for nobody; three keep 27 and four 30,
+//!   where two and four Renos keep 23 and 25.
 //! - Beside one CUBIC behind four products of queue it has 0.36 to 0.53 of the link, and then 0.54 to 0.71
 //!   beside one Reno, to which CUBIC leaves a quarter: what holds its own beside the one
 //!   is too much for the other.
