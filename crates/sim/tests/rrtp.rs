@@ -97,6 +97,46 @@ fn links_that_lose_are_filled_with_nothing_told() {
     }
 }
 
+/// Packets of these links take 0.2 to 1.2 s to send: what the opening finds must be asked whose it is before
+/// it has become seconds. The delay may be that of two packets, whatever the queue would hold.
+#[test]
+fn slow_links_keep_no_queue_of_seconds() {
+    for (bps, seconds) in [(9.6e3, 120.0), (20e3, 60.0), (50e3, 60.0)] {
+        let net = Net { bps, ms: 300.0, queue: 70_000, loss: "1%", packet: 1400 };
+        let (goodput, offered, delay) = alone("rrtp", &net, seconds);
+        let what = format!("{bps} bit/s: {goodput:.4} {offered:.4} {delay:.0} ms");
+        assert!(goodput >= 0.9 && offered <= 1.12, "{what}");
+        assert!(delay < 2.0 * 1400.0 * 8e3 / bps, "{what}");
+    }
+}
+
+/// One packet of 1500 bytes waits behind a pipe of three: a window that grows to find that out loses a
+/// quarter of what it sends.
+#[test]
+fn packets_too_large_for_a_small_queue_are_not_sent_in_vain() {
+    for packet in [1300, 1400, 1500] {
+        let (goodput, offered, _) = alone("rrtp", &Net { packet, ..III }, 60.0);
+        assert!(goodput >= 0.88 && offered <= 1.12, "{packet} bytes: {goodput:.4} {offered:.4}");
+    }
+}
+
+/// A queue of an eighth of the product and less: who halves at its losses leaves the link empty.
+#[test]
+fn a_shallow_queue_costs_no_goodput() {
+    for queue in [15_000, 31_250] {
+        let (goodput, offered, _) = alone("rrtp", &Net { queue, ..I }, 30.0);
+        assert!(goodput >= 0.9 && offered <= 1.06, "{queue} bytes: {goodput:.4} {offered:.4}");
+    }
+    // Where somebody else is behind it, the part is not the whole.
+    let net = Net { bps: 10e6, ms: 20.0, queue: 12_500, loss: "none", packet: 1500 };
+    for rival in ["sack", "cubic"] {
+        let r = go(&net, &[("rrtp", 1), (rival, 1)], (20.0, 80.0), (0.1, 0.47), 1);
+        let bytes = |i: usize| r.groups[i].flows[0].goodput_bytes as f64;
+        let share = bytes(0) / (bytes(0) + bytes(1));
+        assert!((0.4..=0.65).contains(&share), "{rival}: {share:.3}");
+    }
+}
+
 #[test]
 fn links_that_lose_are_filled_sooner_when_they_are_told() {
     let told = [
@@ -135,6 +175,28 @@ fn a_clean_link_is_shared_with_reno_and_cubic() {
             assert!(sum * 8.0 / 60.0 > 0.94 * net.bps, "{n} {rival}: the link is full");
         }
     }
+}
+
+/// Four products of queue: there a packet per round trip leaves CUBIC three quarters. CUBIC leaves Reno a
+/// quarter; who holds its own beside the one takes more than half beside the other, and ours less than that.
+#[test]
+fn behind_a_deep_queue_cubic_does_not_take_it_all() {
+    let net = Net { bps: 10e6, ms: 20.0, queue: 200_000, loss: "none", packet: 1500 };
+    let share = |rival| {
+        let mut sum = 0.0;
+        for k in 0..10 {
+            let (ours, theirs) = (("rrtp", 1), (rival, 1));
+            let groups = if k % 2 == 0 { [ours, theirs] } else { [theirs, ours] };
+            let apart = 0.47 + 0.031 * f64::from(k / 2);
+            let r = go(&net, &groups, (20.0, 140.0), (0.1, apart), 1);
+            let bytes = |i: usize| r.groups[i].flows[0].goodput_bytes as f64;
+            sum += bytes((k % 2) as usize) / (bytes(0) + bytes(1)) / 10.0;
+        }
+        sum
+    };
+    let (cubic, reno) = (share("cubic"), share("sack"));
+    assert!((0.4..=0.6).contains(&cubic), "beside CUBIC {cubic:.3}");
+    assert!((0.4..=0.7).contains(&reno), "beside Reno {reno:.3}");
 }
 
 #[test]

@@ -3,11 +3,15 @@
 
 use super::{Mood, Rrtp};
 use crate::{Ack, Fate};
-use narrows_base::Time;
+use narrows_base::{Time, math};
 
 /// What congestion leaves of the window. Reno leaves 0.5 and CUBIC 0.7; 0.7 took 0.62 of a link
 /// shared with one Reno, as pacing keeps us from the bursts that full queues drop.
 const BACKOFF: f64 = 0.6;
+/// … but a shallow queue is empty before that: what the path itself holds may stay, up to this.
+const MOST_LEFT: f64 = 0.9;
+/// Packets per cubic second: RFC 9438's C.
+const CUBIC: f64 = 0.4;
 /// What the question cuts off the window at most and at least, and of the queue at most.
 const CUT: f64 = 0.2;
 const LEAST_CUT: f64 = 0.08;
@@ -26,11 +30,22 @@ const SEVERAL: f64 = 3.0;
 const SEVERAL_SHARE: f64 = 0.03;
 /// A round whose largest round trip is within this share of the smallest met no queue.
 const EMPTY: f64 = 0.03;
+/// … or so many seconds: reports are late by up to this without any queue.
+const LATE: f64 = 0.001;
 /// After so many in a row nobody contests, and the window grows by a quarter per round.
 const EMPTY_ROUNDS: u32 = 2;
 const REFILL: f64 = 0.25;
+/// … or, from this part of the product on that was known last, by a sixteenth: what waits then must
+/// find room in a shallow queue.
+const NEAR_REFILL: f64 = 0.0625;
+const NEAR: f64 = 0.95;
+/// A cut after which the queue was gone within so many rounds emptied it.
+const EMPTIES: u32 = 4;
 /// In a smaller window a packet more or less is all there is.
 const SMALLEST: f64 = 3.0;
+/// Where pipe and shallow queue hold fewer there is no queue to ask with: cuts that left all of the rate
+/// are answers. The window is the product and a packet then.
+const FEW: f64 = 5.0;
 /// So many answers in a row must say so.
 const PASSES: u32 = 2;
 
@@ -46,32 +61,50 @@ pub struct Contest {
     /// The rate before it, packets per second, and the part that is cut off the window.
     rate: f64,
     cut: f64,
+    /// Packets lost in its first round.
+    lost: f64,
     /// The round before's rate.
     last_rate: f64,
     /// Answers in a row that we are alone.
     passed: u32,
+    /// Reductions in a row that left the rate as it was.
+    kept: u32,
     /// Rounds since the window was reduced.
     since_cut: u32,
+    /// The window before the last cut, if a curve leads back to it, and the seconds since in which the
+    /// window was the limit.
+    before: f64,
+    clock: f64,
+    /// The last cut emptied the queue.
+    emptied: bool,
+    /// Packets per round trip that the window grows by.
+    growth: f64,
     /// Rounds without a queue, in a row.
     empty: u32,
     /// The first question is not answered yet.
     asking: bool,
+    /// … and nobody was met yet: the opening found a queue.
+    unmet: bool,
+    /// … which suffices to ask.
+    can_ask: bool,
 }
 
 impl Rrtp {
     /// From now on somebody else may be there; with `ask` it is found out at once.
     pub(super) fn begin_contest(&mut self, ack: &Ack, ask: bool) {
         let now_window = (ack.outstanding as f64).max(2.0);
+        let unmet = self.mood == Mood::Opening;
         if self.mood == Mood::Alone {
             self.window = self.window.clamp(now_window, 2.0 * now_window);
         }
         self.path.most_rate = 1e12;
         self.mood = Mood::Contested;
         let wait = self.contest.wait.clamp(FIRST_WAIT, LONGEST_WAIT);
-        self.contest = Contest { wait, cut_at: self.contest.cut_at, ..Contest::default() };
+        self.contest =
+            Contest { wait, cut_at: self.contest.cut_at, growth: 1.0, ..Contest::default() };
         if ask {
             (self.contest.rounds, self.contest.since_cut) = (wait, SETTLED);
-            self.contest.asking = true;
+            (self.contest.asking, self.contest.unmet) = (true, unmet);
             self.contest.last_rate = self.path.round_rate;
         }
     }
@@ -86,38 +119,86 @@ impl Rrtp {
         if self.contest.asking && (self.path.lost_now() as f64) < several {
             return;
         }
-        self.contest.asking = false;
+        (self.contest.asking, self.contest.can_ask) = (false, false);
         self.contest.cut_at = Some(fate.now);
-        self.window = (self.window * BACKOFF).max(1.0);
+        let held = self.path.held().clamp(BACKOFF, MOST_LEFT);
+        let left = if self.contest.emptied { held } else { BACKOFF };
+        // CUBIC's curve is for queues that a cut does not empty.
+        let deep = !self.contest.emptied && self.contest.kept == 0;
+        self.contest.before = if deep { self.window } else { 0.0 };
+        self.contest.clock = 0.0;
+        self.contest.emptied = false;
+        self.window = (self.window * left).max(1.0);
+        self.contest.growth = 4.0 * (1.0 - left) / (1.0 + left);
         self.contest.probing = 0;
         self.contest.since_cut = 0;
     }
 
+    /// Packets per round trip by which CUBIC's curve would grow (RFC 9438 equations 1 and 2 and section 4.4,
+    /// with our backoff): behind a deep queue a round trip is long, and a packet for each is too little
+    /// beside who counts seconds.
+    fn cubic_step(&self) -> f64 {
+        let c = &self.contest;
+        if c.before <= 0.0 {
+            return 0.0;
+        }
+        let back = math::cbrt(c.before * (1.0 - BACKOFF) / CUBIC);
+        let t = c.clock + self.path.rtt - back;
+        let target = c.before + CUBIC * t * t * t;
+        (target - self.window).min(0.5 * self.window)
+    }
+
     pub(super) fn contested_ack(&mut self, ack: &Ack, round: bool) {
-        if ack.window_limited && ack.newly_delivered > 0 {
+        // Until the first answer the queue is our own, as far as is known: it need not grow.
+        if ack.window_limited && ack.newly_delivered > 0 && !self.contest.can_ask {
             let fresh = ack.newly_delivered as f64;
-            self.window += if self.contest.empty >= EMPTY_ROUNDS {
-                (REFILL * fresh).max(fresh / self.window.max(1.0))
+            let step = self.contest.growth.max(self.cubic_step());
+            let slow = step * fresh / self.window.max(1.0);
+            let near = self.window > NEAR * self.path.product();
+            let base = self.path.base().unwrap_or(0.0);
+            let empty = self.contest.empty >= EMPTY_ROUNDS;
+            self.window += if empty && self.path.rtt <= base + (EMPTY * base).max(LATE) {
+                let refill = if near { NEAR_REFILL } else { REFILL };
+                (refill * fresh).max(slow)
             } else {
-                fresh / self.window.max(1.0)
+                slow
             };
+        }
+        let few = self.path.product() + 1.0;
+        if few >= FEW || self.path.held_at_most() < BACKOFF {
+            self.contest.kept = 0;
+        } else if self.contest.kept >= PASSES {
+            self.window = self.window.min(few.max(SMALLEST));
         }
         if !round {
             return;
         }
         let Some(base) = self.path.base() else { return };
         let c = &mut self.contest;
+        if ack.window_limited {
+            c.clock += self.path.rtt;
+        }
         // A queue that never empties passes for the path's own delay in the end; its losses do not.
-        let empty = self.path.round_max_rtt <= base * (1.0 + EMPTY) && !self.path.is_flooded();
+        let empty =
+            self.path.round_max_rtt <= base + (EMPTY * base).max(LATE) && !self.path.is_flooded();
         c.empty = if empty { c.empty + 1 } else { 0 };
+        c.emptied |= empty && c.since_cut < EMPTIES;
         let rate = self.path.round_rate;
         match c.probing {
             0 => {
                 c.rounds += 1;
                 c.since_cut += 1;
+                if c.since_cut == SETTLED {
+                    let kept = rate > ALONE * self.path.bandwidth();
+                    c.kept = if kept { c.kept + 1 } else { 0 };
+                }
                 let ours = 1.0 - base / self.path.round_rtt;
-                let cut = (QUEUE_CUT * ours).min(CUT);
-                let packets = self.window.floor() - (self.window * (1.0 - cut)).floor();
+                // Whole packets: less than one says nothing, and one more than meant may leave no queue.
+                let whole = self.window.floor();
+                let most = QUEUE_CUT * ours * whole;
+                let packets = (CUT * whole).max(1.0).min(most).floor();
+                let cut = packets / whole.max(1.0);
+                c.can_ask = c.asking && c.unmet && packets >= 1.0 && cut >= LEAST_CUT;
                 let settled = c.since_cut >= SETTLED && cut >= LEAST_CUT;
                 let can = settled && packets >= 1.0 && ack.window_limited;
                 if c.rounds >= c.wait && can && self.window >= SMALLEST {
@@ -127,18 +208,31 @@ impl Rrtp {
                 }
                 c.last_rate = rate;
             }
-            1 => c.probing = 2,
+            1 => {
+                c.probing = 2;
+                c.lost = self.path.round_lost;
+            }
             _ => {
                 c.probing = 0;
                 c.rounds = 0;
                 let kept = rate / c.rate.max(1e-9);
+                let lost = (c.lost + self.path.round_lost) / self.path.round_delivered.max(1.0);
+                if kept <= ALONE && kept * (1.0 + lost) > ALONE {
+                    // Without what was lost it would have been: asked again.
+                    c.rounds = c.wait.saturating_sub(SETTLED);
+                    return;
+                }
                 if kept <= ALONE || self.path.round_rtt <= base * (1.0 + QUEUE_LEFT) {
                     c.wait = (c.wait * 2).min(LONGEST_WAIT);
                     c.passed = 0;
-                    c.asking = false;
+                    (c.asking, c.can_ask) = (false, false);
                     return;
                 }
                 c.passed += 1;
+                if c.asking && c.unmet {
+                    // As much from a shorter queue: so it stays.
+                    self.window -= (c.cut * self.window).round();
+                }
                 // Once more, a few rounds later.
                 c.rounds = c.wait.saturating_sub(2);
                 if c.passed >= PASSES {
@@ -151,8 +245,9 @@ impl Rrtp {
     }
 
     pub(super) fn contested_allowance(&self) -> (f64, Option<f64>) {
-        let cut = if self.contest.probing > 0 { 1.0 - self.contest.cut } else { 1.0 };
-        let window = self.window * cut;
+        let c = &self.contest;
+        let cut = if c.probing > 0 { (c.cut * self.window).round() } else { 0.0 };
+        let window = self.window.floor() - cut;
         (window, Some(1.25 * self.window.max(2.0) / self.path.rtt.max(1e-6)))
     }
 }

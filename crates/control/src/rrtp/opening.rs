@@ -167,7 +167,9 @@ impl Rrtp {
                     self.begin_contest(ack, true);
                     return;
                 }
-                if ack.window_limited {
+                // While a queue may be ours there is nothing to look for: on slow links eight
+                // acknowledgements take seconds, and as many packets would join it.
+                if ack.window_limited && !high {
                     let share = ack.newly_delivered as f64 / self.window.max(1.0);
                     self.window += (self.opening.climb - 1.0) * share * self.window;
                 }

@@ -124,6 +124,17 @@ impl Path {
         (band >= TELLING_BAND * base).then_some(self.rtt > base + SPIKE * band)
     }
 
+    /// The part of what is in flight that the path itself holds when its queue is as long as in this round
+    /// or the last.
+    pub fn held(&self) -> f64 {
+        let most = self.now_max_rtt.max(self.round_max_rtt);
+        self.base().unwrap_or(0.0) / most.max(1e-9)
+    }
+    /// … as long as in the last period at most.
+    pub fn held_at_most(&self) -> f64 {
+        self.base().unwrap_or(0.0) / self.most[0].max(self.most[1]).max(1e-9)
+    }
+
     /// A packet was lost.
     pub fn on_loss(&mut self) {
         self.lost += 1;

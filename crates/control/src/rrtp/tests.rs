@@ -290,7 +290,7 @@ fn a_profile_at_run_time_replaces_what_was_known() {
 #[test]
 fn on_a_path_of_microseconds_the_turns_of_hosts_are_no_queue() {
     let mut b = Bottleneck::new(Profile::default());
-    b.rtt = 20e-6;
+    (b.rtt, b.per_second) = (20e-6, 1e6);
     b.run(0.2);
     assert_eq!(b.watch("base"), 1e-3);
 }
