@@ -9,6 +9,23 @@ const PAGE: &str = "docs/benchmarks.md";
 const BEGIN: &str = "<!-- begin transport -->\n";
 const END: &str = "<!-- end transport -->\n";
 
+/// How whatever takes real time is measured, here and in `docs/sim-vs-real.md`.
+const METHOD: &str = "\
+### In real time
+
+What goes through the relay takes as long as it says, and on slow links almost no processor time. So several runs go on at \
+once, each with a relay and sockets of its own, as long as the sum of their links' rates stays below a budget \
+(`--budget`, 45 Mbit/s unless told; a run counts at least 1 Mbit/s). The longest begin first; what is above the budget, and \
+everything over loopback, has the machine to itself. Simulations are done before the first real run begins. Of every run \
+the relay's mean lateness is kept: by how much datagrams left it later than the link says. A run with more than 0.25 ms is repeated once, \
+alone, at the end, and the less late of the two counts.
+
+Each run becomes a line of `bench-transport.jsonl` or `truth.jsonl` in the target folder as soon as it ends, with the commit \
+(and a mark of what was changed since). After a kill the same command with `--resume` goes on where it was; `--again` \
+measures what `--links` and `--protocols` choose once more and keeps the rest.
+
+";
+
 /// Writes the section; the rest of the page stays.
 pub fn write(rows: &[Row], shorter: f64, load: (f64, f64)) -> Result<(), String> {
     let section = format!("{BEGIN}{}{END}", section(rows, shorter, load));
@@ -47,7 +64,7 @@ time of a packet in the queue.\n\n\
 Links: {}. Again: `cargo xtask bench transport` (`--runs N`, `--links`, `--protocols`; `--resume` goes on where it was \
 killed), after `cargo build --release` in `tools/quinn-speed` with the same target folder. Measured on {cores} cores, \
 load {:.1} at the beginning and {:.1} at the end, several runs at once [as far as a budget goes](#in-real-time); a run whose \
-relay was late by more than {:.2} ms on average was repeated alone. Where it stayed late, the row is marked and says less.\n\n",
+relay was late by more than {:.2} ms on average was repeated alone. Where it stayed late, the row is marked and says less.\n\n{METHOD}",
         loopback(rows),
         links(rows, shorter),
         seconds.collect::<Vec<_>>().join("; "),

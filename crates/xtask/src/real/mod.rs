@@ -168,7 +168,8 @@ pub fn spread(values: impl IntoIterator<Item = f64>) -> (f64, f64, f64) {
     let mut v: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
     v.sort_by(f64::total_cmp);
     let at = |i: usize| v.get(i).copied().unwrap_or(f64::NAN);
-    (at(v.len() / 2), at(0), at(v.len().saturating_sub(1)))
+    let last = v.len().saturating_sub(1);
+    ((at(last / 2) + at(v.len() / 2)) / 2.0, at(0), at(last))
 }
 
 /// The machine's load over the last minute.
