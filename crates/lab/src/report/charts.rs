@@ -124,6 +124,7 @@ impl Units {
                 "bit/s",
                 largest("throughput_bps")
                     .max(largest("goodput_bps"))
+                    .max(largest("offered_bps"))
                     .max(finite(outcome.capacity_bps)),
             ),
             time: unit("s", largest("rtt_s")),
@@ -211,6 +212,10 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         let colour = flows.len() + i;
         let look = (colour, Style::Faint);
         rate.line(&mut times, link, "throughput_bps", name("link"), look, units.rate.1);
+        // Of a relay's recording.
+        let (faint, solid) = ((colour + 1, Style::Faint), (colour, Style::Solid));
+        rate.line(&mut times, link, "offered_bps", name("offered"), faint, units.rate.1);
+        rate.line(&mut times, link, "delivered_bps", name("delivered"), solid, units.rate.1);
     }
 
     if let Some(group) = own_group {

@@ -46,6 +46,7 @@ fn a_recording_has_every_packet_that_the_figures_count() {
         command_line: "narrows speed".into(),
         protocol: "rrtp".into(),
         link: "this machine's loopback".into(),
+        ways: Vec::new(),
     };
     let recorder = Arc::new(Recorder::start(&folder, about).unwrap());
     let speed = Speed {
