@@ -23,6 +23,8 @@ mod tap;
 mod writer;
 
 #[cfg(test)]
+mod relay_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::outcome::Outcome;
