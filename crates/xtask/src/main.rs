@@ -60,7 +60,12 @@ fn main() -> ExitCode {
             }
         }
         "bench" if rest.first().is_some_and(|w| w == "transport") => {
-            bench_transport::run(rest.get(1..).unwrap_or_default())
+            // The relay is in this process.
+            if cfg!(debug_assertions) {
+                in_release(&args)
+            } else {
+                bench_transport::run(rest.get(1..).unwrap_or_default())
+            }
         }
         "bench" => bench::run(),
         "faults" => faults(rest),

@@ -131,3 +131,42 @@ fn measures(s: &WayStats, most: usize, span: f64) -> Vec<(&'static str, Estimate
         .filter(|m| m.1.mean.is_finite())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::Time;
+    use narrows_drive::relay::RelayStats;
+
+    #[test]
+    fn a_long_recording_loses_no_bytes_and_no_peak() {
+        let mut links = Links::new(5.0);
+        let mut stats = RelayStats::default();
+        for i in 1..=100_000u64 {
+            stats.there.offered_bytes = i * 1000;
+            stats.there.delivered_bytes = i * 900;
+            stats.there.offered_packets = i;
+            stats.there.lost = i / 10;
+            let most = if i == 54_321 { [77, 0] } else { [1, 0] };
+            let look = Look { at: Time::ZERO, stats, waiting: [1, 0], most };
+            links.add(5.0 + i as f64 * 0.01, &look, i == 100_000);
+        }
+        let results = links.outcomes(&["there".into(), "back".into()]);
+        assert_eq!(results[0].measure("loss_rate").unwrap().mean, 0.1);
+        assert_eq!(results[0].measure("queue_packets_max").unwrap().mean, 77.0);
+        assert!(results[1].measure("loss_rate").is_none(), "nothing went back");
+        let table = &results[0].series[0];
+        let column = |name: &str| table.column(name).unwrap();
+        assert!(table.time_s.len() < 4096);
+        assert_eq!(column("losses").iter().sum::<f64>(), 10_000.0);
+        assert_eq!(column("queue_max").iter().copied().fold(0.0, f64::max), 77.0);
+        for (name, bytes) in [("offered_bps", 1e8), ("delivered_bps", 9e7)] {
+            let (mut sum, mut before) = (0.0, 5.0);
+            for (at, rate) in table.time_s.iter().zip(column(name)) {
+                sum += rate * (at - before) / 8.0;
+                before = *at;
+            }
+            assert!((sum - bytes).abs() < 1.0, "{name}: {sum}");
+        }
+    }
+}

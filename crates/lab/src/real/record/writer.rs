@@ -232,7 +232,9 @@ impl Writer {
     fn look(&mut self, endpoint: usize, look: &Look, last: bool) {
         let Some(zero) = self.ends.get(&endpoint).map(|e| e.zero) else { return };
         let at = Writer::seconds(self.start, zero, look.at);
-        self.links.get_or_insert_with(|| Links::new(at)).add(at, look, last);
+        // The relay's clock began with it.
+        let begun = Writer::seconds(self.start, zero, Time::ZERO);
+        self.links.get_or_insert_with(|| Links::new(begun)).add(at, look, last);
     }
 
     fn closed(
