@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::work::command_line;
 use clap::Args;
+use narrows_drive::relay::Watch;
 use narrows_drive::tap::Tap;
 use narrows_lab::output;
 use narrows_lab::real::record::{About, Recorder};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct Record {
-    /// Write what happens into this folder: pcapng, qlog, series and a report (rrtp)
+    /// Write what happens into this folder: pcapng, series, a report, and a qlog of each rrtp connection
     #[arg(long = "record", value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -37,10 +38,28 @@ impl Record {
         protocol: &str,
         link: String,
     ) -> Result<Recording, Failure> {
+        self.begin(command, protocol, link, Vec::new())
+    }
+
+    /// The same of a relay, whose links are described.
+    ///
+    /// # Errors
+    /// As [`start`](Record::start).
+    pub fn relay(&self, link: String, ways: Vec<String>) -> Result<Recording, Failure> {
+        self.begin("relay", "any over UDP", link, ways)
+    }
+
+    fn begin(
+        &self,
+        command: &'static str,
+        protocol: &str,
+        link: String,
+        ways: Vec<String>,
+    ) -> Result<Recording, Failure> {
         let Some(folder) = &self.folder else { return Ok(Recording(None)) };
         output::check_folder_of("--record", folder).map_err(Failure::Input)?;
         let (protocol, command_line) = (protocol.to_string(), command_line());
-        let about = About { command, command_line, protocol, link };
+        let about = About { command, command_line, protocol, link, ways };
         let recorder = Recorder::start(folder, about).map_err(Failure::Outside)?;
         Ok(Recording(Some((Arc::new(recorder), folder.clone()))))
     }
@@ -50,6 +69,11 @@ impl Recording {
     /// For an endpoint of this name.
     pub fn tap(&self, name: &'static str) -> Option<Arc<dyn Tap>> {
         self.0.as_ref().map(|r| r.0.tap(name))
+    }
+
+    /// For a relay.
+    pub fn watch(&self) -> Option<Arc<dyn Watch>> {
+        self.0.as_ref().map(|r| r.0.watch())
     }
 
     /// For a measurement.

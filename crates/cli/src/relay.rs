@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::args::{seed, time};
+use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt};
 use crate::transport::{PACKET, address};
 use clap::Args;
@@ -43,6 +44,8 @@ pub struct RelayArgs {
     /// Print what was counted as one JSON object
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub record: Record,
 }
 
 pub const HELP: &str = "\
@@ -52,29 +55,35 @@ UDP payload and 28 bytes of IP and UDP headers. Links are written as for `narrow
 Examples:
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 --link 20Mbit/s,25ms,loss=1%
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 --link 1Mbit/s,250ms \\
-      --link-back 1.5Mbit/s,250ms,queue=94kB,loss=1%      what comes down a satellite is lost";
+      --link-back 1.5Mbit/s,250ms,queue=94kB,loss=1%      what comes down a satellite is lost
+  narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 --link geo --record geo
+                                                          with pcapng, series, report";
 
 /// `narrows relay`.
 pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
     let (listen, to) = (address("--listen", &a.listen)?, address("--to", &a.to)?);
     let (there, back) = links(&a.link, a.link_back.as_deref())?;
     let (forward, backward) = configs(&there, &back);
-    let relay = Relay::bind(listen, to, &forward, &backward, a.seed)
-        .map_err(|e| Failure::Outside(e.to_string()))?;
-    catch_interrupt();
-    let _ = writeln!(
-        std::io::stderr(),
-        "relaying {} to {to}: there {}; back {}",
-        relay.local_addr(),
-        describe(&there),
-        describe(&back)
-    );
-    watch(&relay, a.duration);
-    let stats = relay.stop();
-    let text = if a.json { json(&stats).to_string() } else { table(&stats) };
-    // Whoever reads it may be gone.
-    let _ = writeln!(std::io::stdout(), "{text}");
-    Ok(())
+    let link =
+        format!("{}; back {}", a.link, a.link_back.as_deref().unwrap_or("the same, lossless"));
+    let recording = a.record.relay(link, vec![describe(&there), describe(&back)])?;
+    let relay = Relay::watched(listen, to, &forward, &backward, a.seed, recording.watch());
+    let done = relay.map_err(|e| Failure::Outside(e.to_string())).map(|relay| {
+        catch_interrupt();
+        let _ = writeln!(
+            std::io::stderr(),
+            "relaying {} to {to}: there {}; back {}",
+            relay.local_addr(),
+            describe(&there),
+            describe(&back)
+        );
+        watch(&relay, a.duration);
+        let stats = relay.stop();
+        let text = if a.json { json(&stats).to_string() } else { table(&stats) };
+        // Whoever reads it may be gone.
+        let _ = writeln!(std::io::stdout(), "{text}");
+    });
+    recording.finish(done)
 }
 
 /// Both ways of the two specifications.

@@ -152,3 +152,18 @@ fn everything_listed_can_be_shown_in_detail() {
         assert!(out.status.success() && text(&out.stdout).contains("status"), "{kind} {name}");
     }
 }
+
+#[test]
+fn a_relay_can_be_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let relay = ["relay", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--link", "geo"];
+    let rest = ["--duration", "100ms", "--record", "rec", "--json"];
+    let out = narrows(folder.path(), &[&relay[..], &rest[..]].concat());
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("recorded 0 datagrams into rec"), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).starts_with('{'), "the standard output is for the result");
+    for file in ["packets.pcapng", "series.parquet", "report.html", "summary.json"] {
+        assert!(folder.path().join("rec").join(file).is_file(), "{file}");
+    }
+    assert!(!folder.path().join("rec/connection-1.sqlog").exists());
+}

@@ -14,7 +14,7 @@ pub struct Estimate {
 /// Everything that `compare` or `run` found.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// `compare` or `run`; for a recording of real connections `speed`, `get`, `put` or `serve`.
+    /// `compare` or `run`; of what really happened `speed`, `get`, `put`, `serve` or `relay`.
     pub command: &'static str,
     /// The exact command line, to repeat it.
     pub command_line: String,
@@ -66,6 +66,10 @@ impl Outcome {
     /// bottleneck.
     pub fn is_real(&self) -> bool {
         !matches!(self.command, "compare" | "run")
+    }
+    /// Whether it is what a relay saw: links and no connections.
+    pub fn is_relay(&self) -> bool {
+        self.command == "relay"
     }
 }
 

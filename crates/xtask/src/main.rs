@@ -3,6 +3,7 @@
 mod bench;
 mod bench_media;
 mod bench_transport;
+mod real;
 mod story;
 mod truth;
 mod validate;
@@ -18,12 +19,24 @@ cargo xtask COMMAND
                    (--check: fail if anything written would differ)
   bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
   truth            the same transfers in simulation and over real sockets, through the relay; writes
-                   docs/sim-vs-real.md (--protocols A,B --links i,iv --seeds N --shorter F --kept FILE)
+                   docs/sim-vs-real.md
   faults           fault schedules between two whole endpoints, in a release build
                    (--schedules N: so many, 10000 unless told; --seed N: only that one, with its story)
   bench transport  our transport beside quinn (tools/quinn-speed): CPU over loopback, and four links
-                   through the same relay; writes its section of docs/benchmarks.md (--runs N)
+                   through the same relay; writes its section of docs/benchmarks.md
   fuzz [SECONDS]   fuzz every target for so long (nightly toolchain and cargo-fuzz)
+
+truth and bench transport take real time and know
+  --links A,B      only these (loopback, i, ii, iii, iv, clean, bursts: what the command has)
+  --protocols A,B  only these (of bench transport: rrtp, rrtp-told, rrtp+cubic, quinn-cubic, quinn-bbr)
+  --runs N         seeds 1 to N (3)
+  --budget RATE    runs at once whose links' rates add up to this at most (45Mbit/s); what is above
+                   runs alone
+  --shorter F      durations times F
+  --resume         go on where a measurement was killed: each run is kept in the target folder, with
+                   its commit, in truth.jsonl and bench-transport.jsonl
+  --again          measure what is chosen again and keep the other rows
+  --any-commit     let rows of other commits count
 ";
 
 fn main() -> ExitCode {
@@ -47,7 +60,12 @@ fn main() -> ExitCode {
             }
         }
         "bench" if rest.first().is_some_and(|w| w == "transport") => {
-            bench_transport::run(rest.get(1..).unwrap_or_default())
+            // The relay is in this process.
+            if cfg!(debug_assertions) {
+                in_release(&args)
+            } else {
+                bench_transport::run(rest.get(1..).unwrap_or_default())
+            }
         }
         "bench" => bench::run(),
         "faults" => faults(rest),

@@ -15,10 +15,12 @@ mod clients;
 mod parcel;
 mod run;
 mod stats;
+mod watch;
 mod way;
 
 pub use self::parcel::HEADERS;
 pub use self::stats::{Lateness, RelayStats, WayStats};
+pub use self::watch::{Look, Looker, Passed, Side, Watch};
 
 use self::clients::{Clients, towards};
 use self::run::{Runner, Shared, Told, lock};
@@ -61,6 +63,21 @@ impl Relay {
         link_back: &LinkConfig,
         seed: u64,
     ) -> Result<Relay, Error> {
+        Relay::watched(listen, to, link, link_back, seed, None)
+    }
+
+    /// The same, watched by `watch`, if there is one.
+    ///
+    /// # Errors
+    /// As [`bind`](Relay::bind).
+    pub fn watched(
+        listen: SocketAddr,
+        to: SocketAddr,
+        link: &LinkConfig,
+        link_back: &LinkConfig,
+        seed: u64,
+        watch: Option<Arc<dyn Watch>>,
+    ) -> Result<Relay, Error> {
         let there = Way::new(link, seed, "bottleneck").map_err(|e| Error::link("--link", &e))?;
         let back = Way::new(link_back, seed, "bottleneck.back")
             .map_err(|e| Error::link("--link-back", &e))?;
@@ -70,15 +87,22 @@ impl Relay {
         }
         towards(to).map_err(|e| Error::bind(to, &e))?;
         let local = front.local();
-        let told = Told { stats: RelayStats::default(), late: Late::new() };
+        let told =
+            Told { stats: RelayStats::default(), late: Late::new(), waiting: [0; 2], most: [0; 2] };
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             waker: Waker::new().map_err(|e| Error::system(&e))?,
             told: Mutex::new(told),
         });
+        let clock = Clock::new();
+        if let Some(watch) = &watch {
+            watch.bound(Looker::new(&shared, clock, local, to));
+        }
         let runner = Runner {
             shared: shared.clone(),
-            clock: Clock::new(),
+            clock,
+            watch,
             front,
             to,
             seed,

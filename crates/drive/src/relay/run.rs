@@ -2,9 +2,10 @@
 
 use super::clients::Clients;
 use super::stats::{Late, RelayStats};
+use super::watch::{Passed, Side, Watch};
 use super::way::{Out, Way};
 use crate::clock::Clock;
-use crate::socket::{Batch, Sent, Socket};
+use crate::socket::{Arrival, Batch, Sent, Socket};
 use crate::wait::{Waker, Wish, exact_timers, first_in_turn, wait};
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
@@ -21,6 +22,8 @@ const STUCK: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub stop: AtomicBool,
+    /// The thread has ended.
+    pub over: AtomicBool,
     pub waker: Waker,
     pub told: Mutex<Told>,
 }
@@ -30,11 +33,16 @@ pub(super) struct Shared {
 pub(super) struct Told {
     pub stats: RelayStats,
     pub late: Late,
+    /// Datagrams in the two queues.
+    pub waiting: [usize; 2],
+    /// The most of them since somebody looked.
+    pub most: [usize; 2],
 }
 
 pub(super) struct Runner {
     pub shared: Arc<Shared>,
     pub clock: Clock,
+    pub watch: Option<Arc<dyn Watch>>,
     pub front: Socket,
     pub to: SocketAddr,
     pub seed: u64,
@@ -72,10 +80,14 @@ impl Runner {
                         emptied = true;
                         break;
                     }
-                    let (to, back) = (self.to, &mut self.back);
+                    let (to, back, watch) = (self.to, &mut self.back, &self.watch);
+                    let local = client.socket.local();
                     batch.each(&self.clock, true, |came| {
                         // Others than B have no business there.
                         if came.from == to {
+                            if let Some(watch) = watch {
+                                watch.passed(&arrived(&came, Side::Server, local));
+                            }
                             let luck = client.back.next();
                             back.accept(came.at, number, luck, came.bytes, came.ecn);
                         }
@@ -93,6 +105,7 @@ impl Runner {
                 self.wait(&stuck_there, &stuck_back);
             }
         }
+        self.shared.over.store(true, Ordering::Release);
     }
 
     /// What clients sent goes to the link towards B.
@@ -100,8 +113,12 @@ impl Runner {
         let mut refused = 0;
         let (clients, there) = (&mut self.clients, &mut self.there);
         let (to, seed) = (self.to, self.seed);
+        let (watch, local) = (&self.watch, self.front.local());
         batch.each(&self.clock, true, |came| match clients.from(came.at, came.from, to, seed) {
             Some((number, client)) => {
+                if let Some(watch) = watch {
+                    watch.passed(&arrived(&came, Side::Clients, local));
+                }
                 there.accept(came.at, number, client.there.next(), came.bytes, came.ecn);
             }
             None => refused += 1,
@@ -123,12 +140,20 @@ impl Runner {
         let mut told = lock(&self.shared.told);
         let told = &mut *told;
         let (clients, front, clock, to) = (&self.clients, &self.front, &self.clock, self.to);
+        let send = |socket: &Socket, peer, side, bytes: &[u8], ecn| {
+            let sent = socket.send(peer, bytes, bytes.len(), ecn);
+            if let Some(watch) = self.watch.as_ref().filter(|_| sent == Sent::Gone) {
+                let (at, local) = (clock.now(), socket.local());
+                watch.passed(&Passed { at, side, sent: true, local, peer, ecn, bytes });
+            }
+            sent
+        };
         let to_b = |client: u32, bytes: &[u8], ecn| match clients.get(client) {
-            Some(c) => c.socket.send(to, bytes, bytes.len(), ecn),
+            Some(c) => send(&c.socket, to, Side::Server, bytes, ecn),
             None => Sent::Gone,
         };
         let to_client = |client: u32, bytes: &[u8], ecn| match clients.get(client) {
-            Some(c) => front.send(c.address, bytes, bytes.len(), ecn),
+            Some(c) => send(front, c.address, Side::Clients, bytes, ecn),
             None => Sent::Gone,
         };
         for (way, emptied, stuck, send) in [
@@ -154,6 +179,12 @@ impl Runner {
         }
         told.stats.there = self.there.stats;
         told.stats.back = self.back.stats;
+        for (n, way) in [&mut self.there, &mut self.back].into_iter().enumerate() {
+            let (waiting, most) = way.waiting(now);
+            if let (Some(w), Some(m)) = (told.waiting.get_mut(n), told.most.get_mut(n)) {
+                (*w, *m) = (waiting, (*m).max(most));
+            }
+        }
         told.stats.clients = self.clients.len();
         told.stats.clients_seen = self.clients.seen();
         told.stats.errors = self.clients.errors() + self.front.errors();
@@ -170,6 +201,12 @@ impl Runner {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
+}
+
+/// A datagram that came, as a watch is told.
+fn arrived<'a>(came: &'a Arrival<'_>, side: Side, local: SocketAddr) -> Passed<'a> {
+    let Arrival { from, at, ecn, ref bytes } = *came;
+    Passed { at, side, sent: false, local, peer: from, ecn, bytes }
 }
 
 /// What a panic elsewhere left behind is still counted right enough.

@@ -15,12 +15,15 @@ pub(super) struct Way {
     pub stats: WayStats,
     /// The latest time that the link was told.
     told: Time,
+    /// The most that waited since that was asked.
+    most: usize,
 }
 
 /// What the link tells: counted, and the places of what was dropped or lost are freed.
 struct Tally<'a> {
     slab: &'a mut Slab,
     stats: &'a mut WayStats,
+    most: &'a mut usize,
 }
 
 impl Meter<Ticket> for Tally<'_> {
@@ -31,6 +34,9 @@ impl Meter<Ticket> for Tally<'_> {
     fn dropped(&mut self, _now: Time, packet: &Ticket) {
         self.stats.dropped += 1;
         self.slab.free(packet.slot);
+    }
+    fn queued(&mut self, _now: Time, waiting: usize) {
+        *self.most = (*self.most).max(waiting);
     }
     fn marked(&mut self, _now: Time, _packet: &Ticket) {
         self.stats.marked += 1;
@@ -56,8 +62,10 @@ pub(super) struct Out<'a> {
 impl Way {
     /// `name` is the link's in a simulation with the same seed.
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Result<Way, SpecError> {
-        let link = Link::new(config, Luck::seed(seed).named("link").named(name))?;
-        Ok(Way { link, slab: Slab::default(), stats: WayStats::default(), told: Time::ZERO })
+        let mut link = Link::new(config, Luck::seed(seed).named("link").named(name))?;
+        link.count_waiting();
+        let (slab, stats) = (Slab::default(), WayStats::default());
+        Ok(Way { link, slab, stats, told: Time::ZERO, most: 0 })
     }
 
     /// The latest time that the link was told.
@@ -75,13 +83,20 @@ impl Way {
         // A datagram's length fits: UDP's does.
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX - HEADERS) + HEADERS;
         let ticket = Ticket { slot, client, luck, size, ecn: ecn & 3, corrupt: false };
-        let mut tally = Tally { slab: &mut self.slab, stats: &mut self.stats };
+        let mut tally =
+            Tally { slab: &mut self.slab, stats: &mut self.stats, most: &mut self.most };
         self.link.accept(self.told, ticket, &mut tally);
     }
 
     /// When something leaves the link.
     pub fn next_due(&self) -> Time {
         self.link.next_due()
+    }
+
+    /// Datagrams that wait at `now`, and the most since this was asked.
+    pub fn waiting(&mut self, now: Time) -> (usize, usize) {
+        let waiting = self.link.waiting(now);
+        (waiting, std::mem::replace(&mut self.most, waiting).max(waiting))
     }
 
     /// Hands over what is due by `until`. The link is taken from one due time to the next, so that
@@ -94,7 +109,8 @@ impl Way {
                 break;
             }
             self.told = self.told.max(due);
-            let mut tally = Tally { slab: &mut self.slab, stats: &mut self.stats };
+            let mut tally =
+                Tally { slab: &mut self.slab, stats: &mut self.stats, most: &mut self.most };
             let Some(ticket) = self.link.poll(due, &mut tally) else { continue };
             // A duplicate shares its datagram's place and due time: it follows at once.
             let again = last == Some(ticket.slot);

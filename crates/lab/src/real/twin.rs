@@ -47,6 +47,15 @@ pub struct Seen {
 }
 
 impl Twin {
+    /// Whether it can be done at all.
+    ///
+    /// # Errors
+    /// A protocol or link that cannot be, in one line.
+    pub fn check(&self) -> Result<(), String> {
+        self.protocol(self.packet)?;
+        Link::parse(&self.link, Path::new("")).map(drop).map_err(|e| e.to_string())
+    }
+
     fn protocol(&self, packet: u32) -> Result<Protocol, String> {
         let spec = Spec::parse(&self.protocol).map_err(|e| e.to_string())?;
         Protocol::read(&spec, Preset::Rfc, packet).map_err(|e| e.to_string())

@@ -11,12 +11,15 @@
 //! Marks = { name, symbol, colour, x: [s], y: [], n: [events] }
 //! ```
 
+mod panel;
+
 use super::columns::{Shown, unit};
 use super::text::{list, number, numbers, string};
-use crate::figure::{palette, thin};
+use crate::figure::palette;
 use crate::measure::{Better, ROUGHNESS};
 use crate::outcome::{Outcome, ProtocolOutcome};
 use narrows_sim::Table;
+use panel::{Panel, Style, Times};
 use std::fmt::Write;
 
 /// Most points of a line.
@@ -124,6 +127,7 @@ impl Units {
                 "bit/s",
                 largest("throughput_bps")
                     .max(largest("goodput_bps"))
+                    .max(largest("offered_bps"))
                     .max(finite(outcome.capacity_bps)),
             ),
             time: unit("s", largest("rtt_s")),
@@ -211,6 +215,10 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
         let colour = flows.len() + i;
         let look = (colour, Style::Faint);
         rate.line(&mut times, link, "throughput_bps", name("link"), look, units.rate.1);
+        // Of a relay's recording.
+        let (faint, solid) = ((colour + 1, Style::Faint), (colour, Style::Solid));
+        rate.line(&mut times, link, "offered_bps", name("offered"), faint, units.rate.1);
+        rate.line(&mut times, link, "delivered_bps", name("delivered"), solid, units.rate.1);
     }
 
     if let Some(group) = own_group {
@@ -225,7 +233,7 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
     let _ = write!(out, ",\"left_out\":{left_out},\"times\":");
     list(out, &times.0, |out, time| numbers(out, time.iter().copied(), TIME_DIGITS));
     out.push_str(",\"panels\":");
-    let drawn = panels.iter().chain(&watched).filter(|p| !p.lines.is_empty());
+    let drawn = panels.iter().chain(&watched).filter(|p| !p.is_empty());
     list(out, drawn, |out, panel| panel.json(out));
     out.push('}');
 }
@@ -245,152 +253,4 @@ fn recorded(flow: &Table) -> impl Iterator<Item = (&'static str, &'static str)> 
     ];
     let names = flow.columns.iter().map(|c| c.0).filter(|c| !ELSEWHERE.contains(c));
     names.take(MOST_WATCHED).map(|c| (c, if c == "pacing_bps" { "Pacing rate" } else { c }))
-}
-
-/// Sample times, each set once.
-#[derive(Default)]
-struct Times(Vec<Vec<f64>>);
-
-impl Times {
-    fn index(&mut self, time: Vec<f64>) -> usize {
-        self.0.iter().position(|t| *t == time).unwrap_or_else(|| {
-            self.0.push(time);
-            self.0.len() - 1
-        })
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Style {
-    Solid,
-    Dashed,
-    Faint,
-}
-
-struct Line {
-    name: String,
-    colour: usize,
-    style: Style,
-    time: usize,
-    values: Vec<f64>,
-}
-
-struct Marks {
-    name: String,
-    symbol: &'static str,
-    colour: usize,
-    /// Time, height and number of events.
-    events: Vec<(f64, f64, f64)>,
-}
-
-struct Panel {
-    title: &'static str,
-    unit: &'static str,
-    limit: Option<(&'static str, f64)>,
-    lines: Vec<Line>,
-    marks: Vec<Marks>,
-}
-
-impl Panel {
-    fn new(title: &'static str, unit: &'static str, limit: Option<(&'static str, f64)>) -> Self {
-        Panel { title, unit, limit, lines: Vec::new(), marks: Vec::new() }
-    }
-
-    /// Draws a column of the table, if it has it with a finite value.
-    fn line(
-        &mut self,
-        times: &mut Times,
-        table: &Table,
-        column: &str,
-        name: String,
-        (colour, style): (usize, Style),
-        scale: f64,
-    ) {
-        let Some(values) = table.column(column).filter(|v| v.iter().any(|v| v.is_finite())) else {
-            return;
-        };
-        let values = &values[..values.len().min(table.time_s.len())];
-        let kept = thin(values, POINTS);
-        let time = times.index(kept.iter().map(|&i| table.time_s[i]).collect());
-        let values = kept.iter().map(|&i| values[i] * scale).collect();
-        self.lines.push(Line { name, colour, style, time, values });
-    }
-
-    /// Marks the samples in which the column counts events, at the height of another column or
-    /// on the ground.
-    fn marks(
-        &mut self,
-        table: &Table,
-        column: &str,
-        height: Option<&str>,
-        name: String,
-        symbol: &'static str,
-        colour: usize,
-    ) {
-        let Some(counts) = table.column(column) else { return };
-        let heights = height.and_then(|h| table.column(h));
-        let at = |i: usize| finite(heights.and_then(|h| h.get(i).copied()).unwrap_or(0.0));
-        let mut events: Vec<(f64, f64, f64)> = std::iter::zip(&table.time_s, counts)
-            .enumerate()
-            .filter(|(_, (_, count))| **count > 0.0)
-            .map(|(i, (&time, &count))| (time, at(i), count))
-            .collect();
-        if events.len() > POINTS {
-            // Neighbours become one mark that counts for all of them.
-            let together = events.len().div_ceil(POINTS);
-            let merge = |group: &[(f64, f64, f64)]| {
-                group.iter().copied().reduce(|a, b| (a.0, a.1.max(b.1), a.2 + b.2))
-            };
-            events = events.chunks(together).filter_map(merge).collect();
-        }
-        if !events.is_empty() {
-            self.marks.push(Marks { name, symbol, colour, events });
-        }
-    }
-
-    fn json(&self, out: &mut String) {
-        out.push_str("{\"title\":");
-        string(out, self.title);
-        out.push_str(",\"unit\":");
-        string(out, self.unit);
-        out.push_str(",\"limit\":");
-        match self.limit {
-            Some((name, y)) => {
-                out.push_str("{\"name\":");
-                string(out, name);
-                out.push_str(",\"y\":");
-                number(out, y, DIGITS);
-                out.push('}');
-            }
-            None => out.push_str("null"),
-        }
-        out.push_str(",\"lines\":");
-        list(out, &self.lines, |out, line| {
-            out.push_str("{\"name\":");
-            string(out, &line.name);
-            let style = line.style as u8;
-            let _ = write!(
-                out,
-                ",\"colour\":{},\"style\":{style},\"x\":{},\"y\":",
-                line.colour, line.time
-            );
-            numbers(out, line.values.iter().copied(), DIGITS);
-            out.push('}');
-        });
-        out.push_str(",\"marks\":");
-        list(out, &self.marks, |out, marks| {
-            out.push_str("{\"name\":");
-            string(out, &marks.name);
-            out.push_str(",\"symbol\":");
-            string(out, marks.symbol);
-            let _ = write!(out, ",\"colour\":{},\"x\":", marks.colour);
-            numbers(out, marks.events.iter().map(|e| e.0), TIME_DIGITS);
-            out.push_str(",\"y\":");
-            numbers(out, marks.events.iter().map(|e| e.1), DIGITS);
-            out.push_str(",\"n\":");
-            numbers(out, marks.events.iter().map(|e| e.2), DIGITS);
-            out.push('}');
-        });
-        out.push('}');
-    }
 }

@@ -55,6 +55,7 @@ fn answer(page: &mut String, outcome: &Outcome) {
     let question = match outcome.command {
         "compare" => "What does each transport give you on this path?",
         "run" => "What happened in this scenario?",
+        "relay" => "What passed this relay?",
         _ => "What happened on these connections?",
     };
     let _ = writeln!(
@@ -119,6 +120,7 @@ fn traces(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
         return;
     }
     let source = match outcome.is_real() {
+        true if outcome.is_relay() => "As the relay counted it.".to_string(),
         true => "As the endpoints' own figures tell it.".to_string(),
         false => format!("From the run with seed {}.", outcome.seed),
     };
@@ -179,6 +181,10 @@ fn lower(title: &str) -> String {
 /// What it takes to get the same page again.
 fn repeat(page: &mut String, outcome: &Outcome) {
     if outcome.is_real() {
+        let events = match outcome.is_relay() {
+            true => "",
+            false => ", each connection's events in connection-N.sqlog",
+        };
         let _ = writeln!(
             page,
             "<section><h2>Repeat it</h2><pre><code>{}</code></pre><dl>\
@@ -186,8 +192,7 @@ fn repeat(page: &mut String, outcome: &Outcome) {
              <dt>Over</dt><dd><code>{}</code></dd>\
              <dt>Measured</dt><dd>{:.3} s</dd></dl>\
              <p class=\"quiet\">All numbers are in summary.json and summary.csv beside this page, \
-             all series in series.parquet, the datagrams in packets.pcapng, each connection's events \
-             in connection-N.sqlog. Charts: plotly.js, © Plotly, Inc., MIT licence.</p></section>",
+             all series in series.parquet, the datagrams in packets.pcapng{events}. Charts: plotly.js, © Plotly, Inc., MIT licence.</p></section>",
             escape(&outcome.command_line),
             escape(&outcome.link),
             outcome.duration_s

@@ -12,7 +12,11 @@ const MOST_FLOWS: usize = 50;
 /// Protocols against measures.
 pub(super) fn comparison(outcome: &Outcome, shown: &[Shown]) -> String {
     let mut out = String::from("<table id=\"results\" class=\"sortable\"><thead><tr>");
-    head(&mut out, "Protocol", "as asked for, with the number of its flows", "", true);
+    let (title, what) = match outcome.is_relay() {
+        true => ("Way", "towards the server, and back"),
+        false => ("Protocol", "as asked for, with the number of its flows"),
+    };
+    head(&mut out, title, what, "", true);
     for s in shown {
         head(&mut out, s.measure.title, s.measure.doc, s.unit, s.first);
     }

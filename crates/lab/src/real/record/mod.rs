@@ -7,23 +7,32 @@
 //!   sampler, every 10 ms ──────╯   (64 MB)              ╰─> Outcome ─> summary, series, report
 //! ```
 //!
+//! Of a relay there are its datagrams on both sides and its two links; it knows of no connections.
+//!
 //! The endpoint's thread only copies. What finds no room in the queue is counted, and said.
 
+mod link;
 mod names;
 mod outcome;
 mod packets;
 mod qlog;
+mod relay;
+mod rows;
 mod series;
 mod tap;
 mod writer;
 
 #[cfg(test)]
+mod relay_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::outcome::Outcome;
 use crate::way::plain;
+use narrows_drive::relay::Watch;
 use narrows_drive::tap::Tap;
 use narrows_flow::connection::Stats;
+use relay::RelayWatch;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +52,7 @@ pub const CONNECTIONS_MOST: usize = 64;
 /// What a recording says of itself.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// `speed`, `get`, `put` or `serve`.
+    /// `speed`, `get`, `put`, `serve` or `relay`.
     pub command: &'static str,
     /// The exact command line.
     pub command_line: String,
@@ -51,6 +60,8 @@ pub struct About {
     pub protocol: String,
     /// Over what: an address, a link's specification.
     pub link: String,
+    /// Of a relay: its link towards the server and the one back, described; else empty.
+    pub ways: Vec<String>,
 }
 
 /// A recording that goes on.
@@ -81,6 +92,8 @@ pub struct Recording {
     pub datagrams: u64,
     /// Connections that have a file of their own.
     pub connections: usize,
+    /// Whether it is a relay's.
+    pub relay: bool,
     /// Their last figures.
     pub figures: Vec<Stats>,
 }
@@ -89,11 +102,16 @@ impl Recording {
     /// One line for people.
     pub fn line(&self, folder: &Path) -> String {
         let plural = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let datagrams = plural(self.datagrams, "datagram");
+        let (what, events) = match self.relay {
+            true => (datagrams, ""),
+            false => {
+                let connections = plural(self.connections as u64, "connection");
+                (format!("{datagrams} and {connections}"), "connection-N.sqlog, ")
+            }
+        };
         let mut line = format!(
-            "recorded {} and {} into {}: packets.pcapng, connection-N.sqlog, series.parquet, \
-             summary.json, report.html",
-            plural(self.datagrams, "datagram"),
-            plural(self.connections as u64, "connection"),
+            "recorded {what} into {}: packets.pcapng, {events}series.parquet, summary.json, report.html",
             folder.display()
         );
         for note in self.outcome.notes.iter().filter(|n| n.contains("not recorded")) {
@@ -142,6 +160,11 @@ impl Recorder {
     /// What an endpoint is given, to be recorded under this name.
     pub fn tap(&self, name: &'static str) -> Arc<dyn Tap> {
         Arc::new(EndTap::new(name, self.queue.clone(), self.observers.clone()))
+    }
+
+    /// What a relay is given, to be recorded.
+    pub fn watch(&self) -> Arc<dyn Watch> {
+        Arc::new(RelayWatch::new(self.queue.clone(), self.observers.clone()))
     }
 
     /// Something that a reader of the report should know.

@@ -1,5 +1,6 @@
 //! From what was recorded to an [`Outcome`], and the files that are written at the end.
 
+use super::link::Links;
 use super::tap::Queue;
 use super::writer::{End, Kept, Writer};
 use super::{CONNECTIONS_MOST, Recording, names};
@@ -20,11 +21,20 @@ impl Writer {
         queue: &Queue,
     ) -> Result<Recording, String> {
         let (dropped, beyond) = queue.missed();
-        let mut notes = vec![
-            "measured on real sockets at the ends named here; goodput is what the peer's end has in \
-             order and what this end's application read, offered bytes are whole datagrams"
-                .to_string(),
-        ];
+        let links = self.links.take();
+        let relay = links.is_some();
+        let mut notes = vec![match &links {
+            None => {
+                "measured on real sockets at the ends named here; goodput is what the peer's end \
+                     has in order and what this end's application read, offered bytes are whole \
+                     datagrams"
+                    .to_string()
+            }
+            Some(links) => format!(
+                "measured at a relay: sizes are UDP payload and 28 bytes of headers; {}",
+                links.note()
+            ),
+        }];
         notes.extend(more);
         let untold: u64 = self.kept.iter().map(|k| k.beyond).sum();
         for (count, what) in [
@@ -45,16 +55,17 @@ impl Writer {
         let (datagrams, connections) = (self.packets.written, self.kept.len());
         let kept = std::mem::take(&mut self.kept);
         let figures = kept.iter().map(|k| k.series.last).collect();
-        let outcome = self.outcome(kept, notes);
+        let outcome = self.outcome(kept, links, notes);
         let mut files = vec![folder.join(names::PACKETS)];
         self.end_packets()?;
         files.extend((1..=connections).map(|n| names::events(folder, n)));
         files.extend(output::write_report(&outcome, folder)?);
-        Ok(Recording { files, outcome, datagrams, connections, figures })
+        Ok(Recording { files, outcome, datagrams, connections, relay, figures })
     }
 
-    fn outcome(&self, kept: Vec<Kept>, notes: Vec<String>) -> Outcome {
-        let last = self.ends.values().filter_map(|e| e.span).fold(0.0, |m, s| f64::max(m, s.1));
+    fn outcome(&self, kept: Vec<Kept>, links: Option<Links>, notes: Vec<String>) -> Outcome {
+        let looked = links.as_ref().map_or(0.0, Links::seconds);
+        let last = self.ends.values().filter_map(|e| e.span).fold(looked, |m, s| f64::max(m, s.1));
         let mut results = Vec::new();
         let mut kept: Vec<(usize, Kept)> = kept.into_iter().enumerate().collect();
         for (number, end) in &self.ends {
@@ -64,6 +75,7 @@ impl Writer {
         }
         // Where both ends are in this process, first the one that asked.
         results.sort_by_key(|r: &ProtocolOutcome| r.group != "client");
+        results.extend(links.into_iter().flat_map(|l| l.outcomes(&self.about.ways)));
         Outcome {
             command: self.about.command,
             command_line: self.about.command_line.clone(),

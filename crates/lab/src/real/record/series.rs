@@ -1,39 +1,12 @@
 //! A connection's figures over time, in bounded memory.
 
 use super::qlog::latest;
+use super::rows::{Kind, Rows};
 use narrows_flow::connection::Stats;
 use narrows_sim::Table;
 
-/// Rows at most: then neighbours become one, and rows come half as often.
-const ROWS_MOST: usize = 4096;
-/// Of one connection; controllers show fewer numbers.
-const COLUMNS_MOST: usize = 32;
-/// Between two rows at first, s.
-const STEP: f64 = 0.01;
-/// Rows of the finished table are so far apart, if it is long enough for a hundred of them, s.
-const SHOWN: f64 = 0.1;
 /// Bins for the coefficient of variation: 1 s, for a day at most.
 const BINS_MOST: usize = 86_400;
-
-/// How two neighbours become one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// Mean, weighted with the rows' lengths.
-    Rate,
-    /// Sum.
-    Count,
-    /// Mean of those that exist.
-    Mean,
-    /// The later of those that exist.
-    Last,
-}
-
-#[derive(Debug)]
-struct Column {
-    name: &'static str,
-    kind: Kind,
-    values: Vec<f64>,
-}
 
 /// The series of one connection.
 #[derive(Debug)]
@@ -44,13 +17,9 @@ pub struct Series {
     pub end: f64,
     /// The last figures.
     pub last: Stats,
-    time: Vec<f64>,
-    length: Vec<f64>,
-    columns: Vec<Column>,
-    step: f64,
+    rows: Rows,
     /// The figures at the last row.
     told: Stats,
-    told_at: f64,
     /// Application bytes in every second since the start.
     bins: Vec<f64>,
 }
@@ -61,12 +30,8 @@ impl Series {
             start,
             end: start,
             last: Stats::default(),
-            time: Vec::new(),
-            length: Vec::new(),
-            columns: Vec::new(),
-            step: STEP,
+            rows: Rows::new(start),
             told: Stats::default(),
-            told_at: start,
             bins: Vec::new(),
         }
     }
@@ -84,21 +49,13 @@ impl Series {
             }
         }
         (self.last, self.end) = (*stats, self.end.max(at));
-        let length = at - self.told_at;
-        // A sampler that wakes a little early is not late by a whole row.
-        if length <= 0.0 || (length < 0.9 * self.step && !last) {
-            return;
-        }
-        self.row(at, length, stats, watched);
-        if self.time.len() >= ROWS_MOST {
-            self.halve();
-            self.step *= 2.0;
+        if let Some(length) = self.rows.due(at, last) {
+            self.row(at, length, stats, watched);
         }
     }
 
     fn row(&mut self, at: f64, length: f64, now: &Stats, watched: &[(&'static str, f64)]) {
         let before = std::mem::replace(&mut self.told, *now);
-        self.told_at = at;
         let finite = |x: f64| if x.is_finite() && x < 1e14 { x } else { f64::NAN };
         let bits = |a: u64, b: u64| a.saturating_sub(b) as f64 * 8.0 / length;
         let count = |a: u64, b: u64| a.saturating_sub(b) as f64;
@@ -114,37 +71,8 @@ impl Series {
             ("lost", Kind::Count, count(c.lost, b.lost)),
             ("retransmissions", Kind::Count, count(c.retransmissions, b.retransmissions)),
         ];
-        let rows = self.time.len();
         let watched = watched.iter().map(|(name, value)| (*name, Kind::Last, *value));
-        for (name, kind, value) in own.into_iter().chain(watched) {
-            let at = match self.columns.iter().position(|c| c.name == name) {
-                Some(at) => at,
-                None if self.columns.len() < COLUMNS_MOST => {
-                    self.columns.push(Column { name, kind, values: vec![f64::NAN; rows] });
-                    self.columns.len() - 1
-                }
-                None => continue,
-            };
-            // A name shown twice keeps its first value.
-            if let Some(column) = self.columns.get_mut(at).filter(|c| c.values.len() == rows) {
-                column.values.push(value);
-            }
-        }
-        self.time.push(at);
-        self.length.push(length);
-        for column in &mut self.columns {
-            column.values.resize(rows + 1, f64::NAN);
-        }
-    }
-
-    /// Makes one row of every two.
-    fn halve(&mut self) {
-        for column in &mut self.columns {
-            let pairs = column.values.chunks(2).zip(self.length.chunks(2));
-            column.values = pairs.map(|(v, l)| joined(column.kind, v, l)).collect();
-        }
-        self.time = self.time.chunks(2).filter_map(|t| t.last().copied()).collect();
-        self.length = self.length.chunks(2).map(|l| l.iter().sum()).collect();
+        self.rows.add(at, own.into_iter().chain(watched));
     }
 
     /// Application bytes carried, either way.
@@ -166,39 +94,14 @@ impl Series {
     }
 
     /// The table for parquet and the report.
-    pub fn table(mut self, name: &str, group: &str) -> Table {
-        let shown = SHOWN.min((self.end - self.start) / 100.0);
-        while self.step * 2.0 <= shown {
-            self.halve();
-            self.step *= 2.0;
-        }
-        let columns = self.columns.into_iter().map(|c| (c.name, c.values)).collect();
-        let (name, group) = (name.to_string(), group.to_string());
-        Table { kind: "flow", name, group, time_s: self.time, columns }
+    pub fn table(self, name: &str, group: &str) -> Table {
+        self.rows.table("flow", name, group, self.end)
     }
 }
 
 /// Application bytes that arrived there and came here.
 fn carried(s: &Stats) -> u64 {
     s.bytes_arrived + s.bytes_taken
-}
-
-/// One value of one or two neighbours, which lasted so long.
-fn joined(kind: Kind, values: &[f64], lengths: &[f64]) -> f64 {
-    let finite = || values.iter().copied().filter(|v| v.is_finite());
-    match kind {
-        Kind::Last => finite().next_back().unwrap_or(f64::NAN),
-        Kind::Count => finite().sum(),
-        Kind::Mean => match finite().count() {
-            0 => f64::NAN,
-            n => finite().sum::<f64>() / n as f64,
-        },
-        Kind::Rate => {
-            let all: f64 = lengths.iter().sum();
-            let sum: f64 = values.iter().zip(lengths).map(|(v, l)| v * l).sum();
-            if all > 0.0 { sum / all } else { f64::NAN }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -214,10 +117,10 @@ mod tests {
             stats.counters.lost = i / 10;
             series.add(5.0 + i as f64 * 0.01, &stats, &[("phase", i as f64)], i == 100_000);
         }
-        assert!(series.time.len() <= ROWS_MOST);
         assert!(series.cov() < 0.02, "an even stream: {}", series.cov());
         let table = series.table("one", "client");
         let rows = table.time_s.len();
+        assert!(rows <= crate::real::record::rows::ROWS_MOST);
         assert!(table.columns.iter().all(|c| c.1.len() == rows));
         assert_eq!(table.column("lost").unwrap().iter().sum::<f64>(), 10_000.0);
         let (mut bytes, mut before) = (0.0, 5.0);

@@ -2,7 +2,9 @@
 
 use super::CONNECTIONS_MOST;
 use narrows_base::Time;
+use narrows_drive::Clock;
 use narrows_drive::endpoint::Observer;
+use narrows_drive::relay::{Look, Looker};
 use narrows_drive::socket::Arrival;
 use narrows_drive::tap::{Opened, Tap};
 use narrows_flow::connection::{Closed, Stats, Transmit};
@@ -37,6 +39,8 @@ pub struct Datagrams {
     pub at: Time,
     /// Or received.
     pub sent: bool,
+    /// The relay's own address where they passed; endpoints are bound to one only.
+    pub local: Option<SocketAddr>,
     pub peer: SocketAddr,
     pub ecn: u8,
     /// Bytes of each but perhaps the last.
@@ -54,6 +58,8 @@ pub enum Told {
     Opened(usize, Time, Opened),
     Closed(usize, Time, Handle, Option<Stats>, Closed),
     Figures(usize, Handle, Figures),
+    /// What a relay's links hold, by the clock of this endpoint, and whether it is the last look.
+    Look(usize, Box<Look>, bool),
     End,
 }
 
@@ -83,13 +89,18 @@ impl Queue {
         (Arc::new(queue), from)
     }
 
-    fn push(&self, told: Told) {
+    pub(super) fn push(&self, told: Told) {
         // A writer that is gone has said why.
         let _ = self.to.send(told);
     }
 
+    /// A number for one more endpoint.
+    pub(super) fn endpoint(&self) -> usize {
+        self.endpoints.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Datagrams, if there is room.
-    fn offer(
+    pub(super) fn offer(
         &self,
         endpoint: usize,
         count: u64,
@@ -117,7 +128,7 @@ impl Queue {
     pub fn taken(&self, told: &Told) {
         let cost = match told {
             Told::Datagrams(_, d) => d.bytes.len() + OVERHEAD,
-            Told::Figures(..) => FIGURES,
+            Told::Figures(..) | Told::Look(..) => FIGURES,
             Told::Endpoint(..) | Told::Opened(..) | Told::Closed(..) | Told::End => return,
         };
         self.waiting.fetch_sub(cost, Ordering::Relaxed);
@@ -151,15 +162,26 @@ impl Queue {
 
 /// The endpoints that can be looked at.
 #[derive(Clone, Debug, Default)]
-pub struct Observers(Arc<Mutex<Vec<(usize, Observer)>>>);
+pub struct Observers(Arc<Mutex<Vec<(usize, Observed)>>>);
+
+#[derive(Debug)]
+enum Observed {
+    Endpoint(Observer),
+    Relay(Looker),
+}
 
 impl Observers {
-    fn lock(&self) -> MutexGuard<'_, Vec<(usize, Observer)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(usize, Observed)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add(&self, endpoint: usize, observer: Observer) {
-        self.lock().push((endpoint, observer));
+        self.lock().push((endpoint, Observed::Endpoint(observer)));
+    }
+
+    /// A relay, whose times are by the clock of that endpoint.
+    pub fn add_relay(&self, endpoint: usize, looker: Looker) {
+        self.lock().push((endpoint, Observed::Relay(looker)));
     }
 
     /// Whether any endpoint is still there.
@@ -167,10 +189,18 @@ impl Observers {
         !self.lock().is_empty()
     }
 
-    /// Looks at every connection that is kept; forgets endpoints that are gone.
+    /// Looks at every connection that is kept, and at relays; forgets what is gone.
     pub fn sample(&self, queue: &Queue) {
         let mut seen = Vec::new();
-        self.lock().retain(|(endpoint, observer)| {
+        self.lock().retain(|(endpoint, observed)| {
+            let observer = match observed {
+                Observed::Endpoint(observer) => observer,
+                Observed::Relay(looker) => {
+                    let over = looker.is_over();
+                    seen.push(Told::Look(*endpoint, Box::new(looker.look()), over));
+                    return !over;
+                }
+            };
             observer.each(|at, connection| {
                 let handle = connection.handle;
                 if !queue.kept().contains(&(*endpoint, handle)) {
@@ -188,6 +218,13 @@ impl Observers {
     }
 }
 
+/// The nanoseconds since 1970 at which a clock showed zero.
+pub fn zero(clock: Clock) -> u64 {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let wall = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
+    wall.saturating_sub(clock.now().as_nanos())
+}
+
 /// The tap of one endpoint.
 #[derive(Debug)]
 pub struct EndTap {
@@ -203,16 +240,14 @@ impl EndTap {
     }
 
     fn endpoint(&self) -> usize {
-        *self.endpoint.get_or_init(|| self.queue.endpoints.fetch_add(1, Ordering::Relaxed))
+        *self.endpoint.get_or_init(|| self.queue.endpoint())
     }
 }
 
 impl Tap for EndTap {
     fn bound(&self, observer: Observer) {
         let endpoint = self.endpoint();
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let zero = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
-        let zero = zero.saturating_sub(observer.clock().now().as_nanos());
+        let zero = zero(observer.clock());
         self.queue.push(Told::Endpoint(endpoint, self.name, observer.local(), zero));
         self.observers.add(endpoint, observer);
     }
@@ -220,7 +255,15 @@ impl Tap for EndTap {
     fn sent(&self, at: Time, transmit: &Transmit, bytes: &[u8]) {
         let Transmit { to, segment, ecn, .. } = *transmit;
         let count = bytes.len().div_ceil(segment.max(1)) as u64;
-        let copy = || Datagrams { at, sent: true, peer: to, ecn, segment, bytes: bytes.to_vec() };
+        let copy = || Datagrams {
+            at,
+            sent: true,
+            local: None,
+            peer: to,
+            ecn,
+            segment,
+            bytes: bytes.to_vec(),
+        };
         self.queue.offer(self.endpoint(), count, copy, bytes.len());
     }
 
@@ -229,6 +272,7 @@ impl Tap for EndTap {
         let copy = || Datagrams {
             at: came.at,
             sent: false,
+            local: None,
             peer: came.from,
             ecn: came.ecn,
             segment: length,

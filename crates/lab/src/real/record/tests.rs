@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Counts what a capture holds, by interface and kind of packet (handshake or data): datagrams,
 /// payload bytes.
-fn captured(file: &[u8]) -> [[(u64, u64); 2]; 2] {
+pub fn captured(file: &[u8]) -> [[(u64, u64); 2]; 2] {
     let mut out = [[(0, 0); 2]; 2];
     let word = |at: usize| u32::from_ne_bytes(file[at..at + 4].try_into().unwrap()) as usize;
     let mut at = 0;
@@ -38,6 +38,21 @@ fn named<'a>(events: &'a [Value], name: &'a str) -> impl Iterator<Item = &'a Val
     events.iter().filter(move |e| e["name"] == name)
 }
 
+/// So many bytes upwards over so many connections.
+pub fn speed(bytes: u64, connections: usize, recorder: Arc<Recorder>) -> Speed {
+    Speed {
+        protocol: Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap(),
+        profile: Profile::default(),
+        rate_limit: None,
+        suite: Suite::Aes256Gcm,
+        connections,
+        direction: Direction::Up,
+        cargo: Cargo::Stream,
+        amount: Amount::Bytes(bytes),
+        recorder: Some(recorder),
+    }
+}
+
 #[test]
 fn a_recording_has_every_packet_that_the_figures_count() {
     let folder = std::env::temp_dir().join(format!("narrows-record-{}", std::process::id()));
@@ -46,19 +61,10 @@ fn a_recording_has_every_packet_that_the_figures_count() {
         command_line: "narrows speed".into(),
         protocol: "rrtp".into(),
         link: "this machine's loopback".into(),
+        ways: Vec::new(),
     };
     let recorder = Arc::new(Recorder::start(&folder, about).unwrap());
-    let speed = Speed {
-        protocol: Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap(),
-        profile: Profile::default(),
-        rate_limit: None,
-        suite: Suite::Aes256Gcm,
-        connections: 2,
-        direction: Direction::Up,
-        cargo: Cargo::Stream,
-        amount: Amount::Bytes(2_000_000),
-        recorder: Some(recorder.clone()),
-    };
+    let speed = speed(2_000_000, 2, recorder.clone());
     let listen = "127.0.0.1:0".parse().unwrap();
     let result = speed.local(listen, Ok, &mut |_, _| true).unwrap();
     assert_eq!(result.bytes, 4_000_000);

@@ -1,5 +1,6 @@
 //! The thread that writes while things happen, and what it knows at the end.
 
+use super::link::Links;
 use super::packets::{Datagram, Packets, Ways};
 use super::qlog::{Beginning, Events, wall};
 use super::series::Series;
@@ -7,6 +8,7 @@ use super::tap::{Datagrams, Figures, Queue, Told};
 use super::{About, names};
 use crate::way::plain;
 use narrows_base::Time;
+use narrows_drive::relay::Look;
 use narrows_drive::tap::Opened;
 use narrows_flow::connection::{Closed, Stats};
 use narrows_flow::port::Handle;
@@ -62,6 +64,8 @@ pub struct Writer {
     pub(super) packets: Packets<BufWriter<File>>,
     pub(super) ends: BTreeMap<usize, End>,
     pub(super) kept: Vec<Kept>,
+    /// Of a relay.
+    pub(super) links: Option<Links>,
     /// By endpoint, direction and id in the header.
     ids: BTreeMap<(usize, bool, u32), usize>,
     early: VecDeque<Early>,
@@ -82,6 +86,7 @@ impl Writer {
             packets,
             ends: BTreeMap::new(),
             kept: Vec::new(),
+            links: None,
             ids: BTreeMap::new(),
             early: VecDeque::new(),
         })
@@ -99,6 +104,7 @@ impl Writer {
                 Told::Datagrams(endpoint, d) => self.datagrams(endpoint, &d)?,
                 Told::Opened(endpoint, at, opened) => self.opened(endpoint, at, &opened)?,
                 Told::Figures(endpoint, handle, f) => self.figures(endpoint, handle, &f)?,
+                Told::Look(endpoint, look, last) => self.look(endpoint, &look, last),
                 Told::Closed(endpoint, at, handle, stats, why) => {
                     self.closed(endpoint, at, handle, stats.as_ref(), &why)?;
                 }
@@ -143,7 +149,11 @@ impl Writer {
 
     fn datagrams(&mut self, endpoint: usize, d: &Datagrams) -> Result<(), String> {
         let Some(end) = self.ends.get_mut(&endpoint) else { return Ok(()) };
-        let local = end.ways.local(end.local, d.peer);
+        let local = match d.local {
+            // Bound to all addresses, a relay's own is known no better than an endpoint's.
+            Some(own) => end.ways.local(own, d.peer),
+            None => end.ways.local(end.local, d.peer),
+        };
         let (from, to) = if d.sent { (local, d.peer) } else { (d.peer, local) };
         let (at, seconds) = (wall(end.zero, d.at), Writer::seconds(self.start, end.zero, d.at));
         let first = end.span.map_or(seconds, |s| s.0);
@@ -156,7 +166,8 @@ impl Writer {
             let datagram = Datagram { interface: endpoint, at, from, to, ecn: d.ecn, payload };
             let done = self.packets.add(datagram);
             done.map_err(|e| cannot(&self.folder.join(names::PACKETS), &e))?;
-            if payload.first().is_none_or(|first| first & LONG != 0) {
+            // Whose packets pass a relay, it does not know.
+            if d.local.is_some() || payload.first().is_none_or(|first| first & LONG != 0) {
                 continue;
             }
             let Ok(header) = Header::read(payload) else { continue };
@@ -216,6 +227,14 @@ impl Writer {
             kept.series.add(at, &f.stats, &f.watched, false);
         }
         self.write(number, |e| e.figures(at * 1e3, &f.stats))
+    }
+
+    fn look(&mut self, endpoint: usize, look: &Look, last: bool) {
+        let Some(zero) = self.ends.get(&endpoint).map(|e| e.zero) else { return };
+        let at = Writer::seconds(self.start, zero, look.at);
+        // The relay's clock began with it.
+        let begun = Writer::seconds(self.start, zero, Time::ZERO);
+        self.links.get_or_insert_with(|| Links::new(begun)).add(at, look, last);
     }
 
     fn closed(

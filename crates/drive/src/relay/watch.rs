@@ -1,0 +1,106 @@
+//! Watching a relay: every datagram that passes its sockets, and what its links hold.
+//!
+//! A [`Watch`] is called by the relay's thread, which holds what it counted meanwhile: it copies what it
+//! wants and returns, and does not look. Without one nothing is paid for.
+
+use super::run::{Shared, lock};
+use super::stats::RelayStats;
+use crate::clock::Clock;
+use narrows_base::Time;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Which of a relay's two sides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Where clients send to.
+    Clients,
+    /// Towards B.
+    Server,
+}
+
+/// A datagram at one of the relay's sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed<'a> {
+    /// When the kernel took it, or the relay handed it over, by the relay's clock.
+    pub at: Time,
+    /// Where.
+    pub side: Side,
+    /// Handed over by the relay; else it came.
+    pub sent: bool,
+    /// The relay's own address there.
+    pub local: SocketAddr,
+    /// The client's address, or B's.
+    pub peer: SocketAddr,
+    /// The two bits of its IP header.
+    pub ecn: u8,
+    /// Its payload.
+    pub bytes: &'a [u8],
+}
+
+/// Somebody who watches a relay ([`Relay::watched`](super::Relay::watched)).
+pub trait Watch: Send + Sync + fmt::Debug {
+    /// The relay exists; no other call comes before this one has returned.
+    fn bound(&self, looker: Looker);
+    /// A datagram came, or was handed over.
+    fn passed(&self, datagram: &Passed<'_>);
+}
+
+/// What is seen at one moment.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Look {
+    /// When, by the relay's clock.
+    pub at: Time,
+    /// All that it counted.
+    pub stats: RelayStats,
+    /// Datagrams that wait in the queues, towards B and from B, as of the relay's last turn.
+    pub waiting: [usize; 2],
+    /// The most of them since somebody looked last.
+    pub most: [usize; 2],
+}
+
+/// Looks at a relay as often as it likes, and does not keep it running.
+#[derive(Debug)]
+pub struct Looker {
+    shared: Arc<Shared>,
+    clock: Clock,
+    local: SocketAddr,
+    to: SocketAddr,
+}
+
+impl Looker {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        clock: Clock,
+        local: SocketAddr,
+        to: SocketAddr,
+    ) -> Looker {
+        Looker { shared: shared.clone(), clock, local, to }
+    }
+
+    /// The relay's clock: the one of every time that a watch is told.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+    /// Where it listens.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+    /// Where it goes on to.
+    pub fn to(&self) -> SocketAddr {
+        self.to
+    }
+    /// Whether the relay has stopped: what is seen from then on stays.
+    pub fn is_over(&self) -> bool {
+        self.shared.over.load(Ordering::Acquire)
+    }
+    /// What is seen now.
+    pub fn look(&self) -> Look {
+        let told = &mut *lock(&self.shared.told);
+        let most = std::mem::replace(&mut told.most, told.waiting);
+        let stats = RelayStats { lateness: told.late.read(), ..told.stats };
+        Look { at: self.clock.now(), stats, waiting: told.waiting, most }
+    }
+}

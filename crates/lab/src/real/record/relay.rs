@@ -1,0 +1,50 @@
+//! The watch of a relay: its two sides are two interfaces of the capture.
+
+use super::tap::{Datagrams, Observers, Queue, Told, zero};
+use narrows_drive::relay::{Looker, Passed, Side, Watch};
+use std::sync::{Arc, OnceLock};
+
+/// Told by the relay's thread.
+#[derive(Debug)]
+pub struct RelayWatch {
+    /// The endpoints' numbers, of the clients' side and of the server's.
+    sides: OnceLock<[usize; 2]>,
+    queue: Arc<Queue>,
+    observers: Observers,
+}
+
+impl RelayWatch {
+    pub fn new(queue: Arc<Queue>, observers: Observers) -> RelayWatch {
+        RelayWatch { sides: OnceLock::new(), queue, observers }
+    }
+
+    fn side(&self, side: Side) -> usize {
+        let [clients, server] =
+            *self.sides.get_or_init(|| [self.queue.endpoint(), self.queue.endpoint()]);
+        if side == Side::Clients { clients } else { server }
+    }
+}
+
+impl Watch for RelayWatch {
+    fn bound(&self, looker: Looker) {
+        let zero = zero(looker.clock());
+        let clients = self.side(Side::Clients);
+        for (number, name) in [(clients, "clients"), (self.side(Side::Server), "server")] {
+            self.queue.push(Told::Endpoint(number, name, looker.local(), zero));
+        }
+        self.observers.add_relay(clients, looker);
+    }
+
+    fn passed(&self, d: &Passed<'_>) {
+        let copy = || Datagrams {
+            at: d.at,
+            sent: d.sent,
+            local: Some(d.local),
+            peer: d.peer,
+            ecn: d.ecn,
+            segment: d.bytes.len(),
+            bytes: d.bytes.to_vec(),
+        };
+        self.queue.offer(self.side(d.side), 1, copy, d.bytes.len());
+    }
+}

@@ -1,0 +1,121 @@
+//! The flags of measurements in real time.
+
+use narrows_base::units;
+
+/// What happens to rows that are measured already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// They are put aside: a new measurement.
+    New,
+    /// What this commit measured is not measured again.
+    Resume,
+    /// What is chosen is measured again, the rest is kept.
+    Again,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Links by name; all if `None`.
+    pub links: Option<Vec<String>>,
+    /// Protocols, or senders; the usual ones if `None`.
+    pub protocols: Option<Vec<String>>,
+    /// Seeds from 1.
+    pub runs: u64,
+    /// Links' rates at once, bit/s.
+    pub budget_bps: f64,
+    /// Durations are multiplied by this.
+    pub shorter: f64,
+    pub mode: Mode,
+    /// Whether rows of other commits count too.
+    pub any_commit: bool,
+}
+
+/// For the help.
+pub const KNOWN: &str = "--links A,B, --protocols A,B, --runs N, --budget RATE, --shorter F, --resume, \
+                         --again, --any-commit";
+
+impl Ask {
+    /// Reads the flags; links and protocols have to be among these (protocols, if any are told).
+    pub fn read(args: &[String], links: &[&str], protocols: &[&str]) -> Result<Ask, String> {
+        let mut ask = Ask {
+            links: None,
+            protocols: None,
+            runs: 3,
+            budget_bps: 45e6,
+            shorter: 1.0,
+            mode: Mode::New,
+            any_commit: false,
+        };
+        let mut args = args.iter();
+        while let Some(flag) = args.next() {
+            let flag = flag.as_str();
+            let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value after it"));
+            match flag {
+                "--links" => ask.links = Some(chosen(flag, value()?, links)?),
+                "--protocols" => ask.protocols = Some(chosen(flag, value()?, protocols)?),
+                "--runs" | "--seeds" => {
+                    let text = value()?;
+                    let n = text.parse().ok().filter(|n| (1..=1000).contains(n));
+                    ask.runs = n.ok_or_else(|| format!("{flag} '{text}': 1 to 1000"))?;
+                }
+                "--budget" => {
+                    let rate = units::rate(value()?).map_err(|e| format!("--budget {e}"))?;
+                    ask.budget_bps = rate.as_bps() as f64;
+                }
+                "--shorter" => {
+                    let text = value()?;
+                    let f = text.parse().ok().filter(|f| (0.01..=10.0).contains(f));
+                    ask.shorter = f.ok_or_else(|| format!("{flag} '{text}': 0.01 to 10"))?;
+                }
+                "--resume" => ask.mode = Mode::Resume,
+                "--again" => ask.mode = Mode::Again,
+                "--any-commit" => ask.any_commit = true,
+                odd => return Err(format!("'{odd}' is not known; there are {KNOWN}")),
+            }
+        }
+        Ok(ask)
+    }
+
+    /// Whether a link is chosen.
+    pub fn link(&self, name: &str) -> bool {
+        self.links.as_ref().is_none_or(|l| l.iter().any(|l| l == name))
+    }
+}
+
+fn chosen(flag: &str, text: &str, known: &[&str]) -> Result<Vec<String>, String> {
+    let list: Vec<String> = text.split(',').map(|w| w.trim().to_string()).collect();
+    match list.iter().find(|w| !known.is_empty() && !known.contains(&w.as_str())) {
+        Some(odd) => Err(format!("{flag} '{odd}': there are {}", known.join(", "))),
+        None => Ok(list),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Ask, String> {
+        let args: Vec<String> = line.split_whitespace().map(str::to_string).collect();
+        Ask::read(&args, &["i", "iv"], &[])
+    }
+
+    #[test]
+    fn flags_are_read_and_wrong_ones_named() {
+        let ask = read("--links iv --protocols rrtp,rrtp+bbr --budget 45Mbit/s --resume").unwrap();
+        assert!(ask.link("iv") && !ask.link("i"));
+        assert_eq!(ask.protocols.unwrap(), ["rrtp", "rrtp+bbr"]);
+        assert_eq!((ask.budget_bps, ask.runs, ask.mode), (45e6, 3, Mode::Resume));
+        for (line, word) in [
+            ("--links v", "there are i, iv"),
+            ("--runs", "wants a value"),
+            ("--runs 0", "1 to 1000"),
+            ("--shorter NaN", "0.01 to 10"),
+            ("--budget fast", "--budget"),
+            ("--kept x", "'--kept' is not known"),
+        ] {
+            let why = read(line).unwrap_err();
+            assert!(why.contains(word), "{line}: {why}");
+        }
+    }
+}

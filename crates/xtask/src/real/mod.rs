@@ -1,0 +1,179 @@
+//! Measurements in real time, shared by `truth` and `bench transport`: what is asked for, several
+//! runs at once within a budget, and a file from which a killed measurement goes on.
+
+pub mod ask;
+pub mod ledger;
+pub mod schedule;
+mod watch;
+
+use ask::{Ask, Mode};
+use ledger::{Figures, Key, Ledger, Row};
+use schedule::Job;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+use watch::Watch;
+
+/// A run whose relay was later than this on average, s, is run again with the machine to itself.
+pub const LATE_S: f64 = 0.25e-3;
+/// What a run takes beside its seconds: processes, keys, the end.
+const AROUND_S: f64 = 1.0;
+
+/// What a run gave, and by how much its relay was late on average, s (zero without a relay).
+pub struct Ran {
+    pub figures: Figures,
+    pub late_mean_s: f64,
+    /// What to say of it on its line.
+    pub line: String,
+}
+
+/// Something to measure.
+#[derive(Clone)]
+pub struct Wanted {
+    pub key: Key,
+    /// What it counts against the budget.
+    pub rate_bps: f64,
+    /// Whether nothing may run beside it, whatever the budget.
+    pub alone: bool,
+}
+
+/// Measures what is wanted and not yet in the ledger: several at once as far as the budget goes,
+/// the late ones again alone at the end. What needs a processor and no real time is prepared before.
+/// The rows of all that the ledger holds now, the better of two attempts each, and the first fault.
+pub fn measure<P: Send + Sync>(
+    ask: &Ask,
+    file: &str,
+    wanted: &[Wanted],
+    prepare: impl Fn(&Key) -> Result<P, String> + Sync,
+    run: impl Fn(&Key, &P) -> Result<Ran, String> + Sync,
+) -> Result<(Vec<Row>, Option<String>), String> {
+    let mut ledger = Ledger::open(file, ask)?;
+    let mut rows = ledger.rows();
+    let mut fault = None;
+    for attempt in [1, 2] {
+        let jobs: Vec<Job> = (0..wanted.len())
+            .filter_map(|n| Some((n, wanted.get(n)?)))
+            .filter(|(_, w)| match best(&rows, &w.key) {
+                None => attempt == 1,
+                Some(_) if attempt == 1 => ask.mode == Mode::Again,
+                // What was late twice stays late.
+                Some(row) => row.late_mean_s > LATE_S && count(&rows, &w.key) < 2,
+            })
+            .map(|(number, w)| Job {
+                number,
+                rate_bps: w.rate_bps,
+                seconds: w.key.seconds + AROUND_S,
+                alone: w.alone || attempt == 2,
+            })
+            .collect();
+        if jobs.is_empty() {
+            continue;
+        }
+        let watch = Watch::begin(&jobs, ask.budget_bps, attempt, ledger.path());
+        let begun = Instant::now();
+        let prepared = prepare_all(&jobs, wanted, &prepare);
+        if begun.elapsed().as_secs_f64() > 1.0 {
+            watch.say(&format!("prepared in {:.0} s", begun.elapsed().as_secs_f64()));
+        }
+        schedule::run(
+            &jobs,
+            ask.budget_bps,
+            |job| match (wanted.get(job.number), prepared.get(&job.number)) {
+                (Some(w), Some(Ok(p))) => run(&w.key, p),
+                (_, Some(Err(why))) => Err(why.clone()),
+                _ => Err("was not prepared".into()),
+            },
+            |job, result| {
+                watch.ended(job);
+                let Some(w) = wanted.get(job.number) else { return };
+                match result {
+                    Ok(ran) => {
+                        watch.say(&format!(
+                            "{} on {} seed {}: {}, late by {:.3} ms on average",
+                            w.key.protocol,
+                            w.key.link,
+                            w.key.seed,
+                            ran.line,
+                            ran.late_mean_s * 1e3
+                        ));
+                        match ledger.add(&w.key, attempt, ran.late_mean_s, &ran.figures) {
+                            Ok(row) => ledger::join(&mut rows, row),
+                            Err(why) => fault = fault.take().or(Some(why)),
+                        }
+                    }
+                    Err(why) => {
+                        let k = &w.key;
+                        let why = format!("{} on {} seed {}: {why}", k.protocol, k.link, k.seed);
+                        watch.say(&why);
+                        fault = fault.take().or(Some(why));
+                    }
+                }
+            },
+            |running| watch.tick(running),
+        );
+        watch.end();
+    }
+    Ok((bests(rows), fault))
+}
+
+/// On all cores, by the jobs' numbers.
+fn prepare_all<P: Send>(
+    jobs: &[Job],
+    wanted: &[Wanted],
+    prepare: &(impl Fn(&Key) -> Result<P, String> + Sync),
+) -> BTreeMap<usize, Result<P, String>> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let Some(w) = wanted.get(job.number) else { continue };
+                    let result = prepare(&w.key);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(job.number, result);
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn count(rows: &[Row], key: &Key) -> usize {
+    rows.iter().filter(|r| r.key == *key).count()
+}
+
+/// The attempt whose relay was least late.
+fn best(rows: &[Row], key: &Key) -> Option<Row> {
+    let mine = rows.iter().filter(|r| r.key == *key);
+    mine.min_by(|a, b| a.late_mean_s.total_cmp(&b.late_mean_s)).cloned()
+}
+
+fn bests(rows: Vec<Row>) -> Vec<Row> {
+    let mut kept: BTreeMap<String, Row> = BTreeMap::new();
+    for row in rows {
+        let k = &row.key;
+        // Seeds in numerical order.
+        let key = format!("{} {} {:08} {}", k.link, k.protocol, k.seed, k.seconds);
+        match kept.get(&key) {
+            Some(before) if before.late_mean_s <= row.late_mean_s => {}
+            _ => drop(kept.insert(key, row)),
+        }
+    }
+    kept.into_values().collect()
+}
+
+/// Median, least, most; NaN without any.
+pub fn spread(values: impl IntoIterator<Item = f64>) -> (f64, f64, f64) {
+    let mut v: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
+    v.sort_by(f64::total_cmp);
+    let at = |i: usize| v.get(i).copied().unwrap_or(f64::NAN);
+    let last = v.len().saturating_sub(1);
+    ((at(last / 2) + at(v.len() / 2)) / 2.0, at(0), at(last))
+}
+
+/// The machine's load over the last minute.
+pub fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().and_then(|w| w.parse().ok()).unwrap_or(f64::NAN)
+}

@@ -1,0 +1,200 @@
+//! Several measurements at once, as far as a budget of the links' rates goes.
+//!
+//! Slow links cost a few percent of a core, and most of a run is waiting. The longest begin first and
+//! the rest fill the gaps; what is above the budget, or wants the machine to itself, runs alone.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// The least that a run counts, bit/s: its threads wake up even on the slowest link.
+const LEAST_BPS: f64 = 1e6;
+/// How often what runs is told.
+const TICK: Duration = Duration::from_millis(500);
+
+/// A measurement: which one, what it counts and how long it takes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Job {
+    pub number: usize,
+    pub rate_bps: f64,
+    pub seconds: f64,
+    /// Whether nothing may run beside it, whatever its rate.
+    pub alone: bool,
+}
+
+impl Job {
+    fn weight(&self) -> f64 {
+        self.rate_bps.max(LEAST_BPS)
+    }
+    fn is_alone(&self, budget: f64) -> bool {
+        self.alone || self.weight() > budget
+    }
+}
+
+/// The order in which jobs are tried: those that share the machine before those that do not, the
+/// longest first, the fastest links first among equals, else as told.
+fn ordered(jobs: &[Job], budget: f64) -> Vec<Job> {
+    let mut waiting = jobs.to_vec();
+    waiting.sort_by(|a, b| {
+        let alone = a.is_alone(budget).cmp(&b.is_alone(budget));
+        if a.is_alone(budget) && b.is_alone(budget) {
+            // Nothing is gained by an order, and in turns is fairer to who is compared.
+            return alone;
+        }
+        let seconds = b.seconds.total_cmp(&a.seconds);
+        alone.then(seconds).then(b.weight().total_cmp(&a.weight()))
+    });
+    waiting
+}
+
+/// The first of the waiting that may begin beside those that run.
+fn next(waiting: &[Job], running: &[Job], budget: f64) -> Option<usize> {
+    if running.iter().any(|j| j.is_alone(budget)) {
+        return None;
+    }
+    let used: f64 = running.iter().map(Job::weight).sum();
+    waiting.iter().position(|j| match j.is_alone(budget) {
+        true => running.is_empty(),
+        false => used + j.weight() <= budget,
+    })
+}
+
+/// When each job begins if all take as long as they say, and when the last ends, s.
+pub fn plan(jobs: &[Job], budget: f64) -> (Vec<(Job, f64)>, f64) {
+    let mut waiting = ordered(jobs, budget);
+    let mut running: Vec<(f64, Job)> = Vec::new();
+    let (mut begun, mut now, mut end) = (Vec::new(), 0.0, 0.0f64);
+    loop {
+        let jobs: Vec<Job> = running.iter().map(|r| r.1).collect();
+        if let Some(i) = next(&waiting, &jobs, budget) {
+            let job = waiting.remove(i);
+            begun.push((job, now));
+            end = end.max(now + job.seconds);
+            running.push((now + job.seconds, job));
+            continue;
+        }
+        let Some(first) = running.iter().map(|r| r.0).min_by(f64::total_cmp) else { break };
+        now = first;
+        running.retain(|r| r.0 > now);
+    }
+    (begun, end)
+}
+
+/// Runs them all, each on a thread of its own; `told` hears of each as it ends, `tick` now and
+/// then of what has ended and what runs, with the seconds that it has run.
+pub fn run<R: Send>(
+    jobs: &[Job],
+    budget: f64,
+    work: impl Fn(&Job) -> Result<R, String> + Sync,
+    mut told: impl FnMut(&Job, Result<R, String>),
+    mut tick: impl FnMut(&[(Job, f64)]),
+) {
+    let mut waiting = ordered(jobs, budget);
+    let mut running: Vec<(Job, Instant)> = Vec::new();
+    let (ended, ends) = channel();
+    let work = &work;
+    std::thread::scope(|scope| {
+        loop {
+            let at_work: Vec<Job> = running.iter().map(|r| r.0).collect();
+            if let Some(i) = next(&waiting, &at_work, budget) {
+                let job = waiting.remove(i);
+                running.push((job, Instant::now()));
+                let ended = ended.clone();
+                scope.spawn(move || {
+                    // One that dies must not stop the others, nor be waited for.
+                    let done =
+                        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&job)));
+                    let result = done.unwrap_or_else(|_| Err("the measurement died".into()));
+                    let _ = ended.send((job, result));
+                });
+                continue;
+            }
+            if running.is_empty() {
+                break;
+            }
+            match ends.recv_timeout(TICK) {
+                Ok((job, result)) => {
+                    running.retain(|r| r.0.number != job.number);
+                    told(&job, result);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let since = |r: &(Job, Instant)| (r.0, r.1.elapsed().as_secs_f64());
+            tick(&running.iter().map(since).collect::<Vec<_>>());
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(number: usize, mbps: f64, seconds: f64) -> Job {
+        Job { number, rate_bps: mbps * 1e6, seconds, alone: false }
+    }
+
+    fn mixed() -> Vec<Job> {
+        let mut jobs: Vec<Job> = (0..60)
+            .map(|n| {
+                let (mbps, seconds) =
+                    [(20.0, 20.0), (1.5, 60.0), (0.144, 60.0), (100.0, 20.0)][n % 4];
+                job(n, mbps, seconds)
+            })
+            .collect();
+        jobs[1].alone = true;
+        jobs
+    }
+
+    #[test]
+    fn the_budget_holds_at_every_moment_and_everything_runs_once() {
+        let budget = 45e6;
+        let (begun, end) = plan(&mixed(), budget);
+        let mut numbers: Vec<usize> = begun.iter().map(|b| b.0.number).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..60).collect::<Vec<_>>());
+        for (job, at) in &begun {
+            let beside: Vec<&Job> = begun
+                .iter()
+                .filter(|(j, t)| t <= at && t + j.seconds > *at)
+                .map(|(j, _)| j)
+                .collect();
+            let rates: f64 = beside.iter().map(|j| j.rate_bps).sum();
+            if job.alone || job.rate_bps > budget {
+                assert_eq!(beside.len(), 1, "{job:?}");
+            } else {
+                assert!(rates <= budget, "{rates} at {at}");
+            }
+        }
+        // The slow ones 60 s beside each other, then 15 of 20 Mbit/s two by two; alone 15 of 100 Mbit/s
+        // and one that wants to be.
+        assert_eq!(end, 60.0 + 8.0 * 20.0 + 15.0 * 20.0 + 60.0);
+    }
+
+    #[test]
+    fn the_longest_begin_first_and_the_order_is_the_same_each_time() {
+        let (begun, _) = plan(&mixed(), 45e6);
+        let sharing: Vec<f64> = begun.iter().filter(|b| b.1 == 0.0).map(|b| b.0.seconds).collect();
+        assert!(sharing.windows(2).all(|w| w[0] >= w[1]), "{sharing:?}");
+        assert_eq!(begun, plan(&mixed(), 45e6).0);
+    }
+
+    #[test]
+    fn what_fails_or_dies_is_told_and_the_rest_goes_on() {
+        let jobs = [job(0, 1.0, 0.0), job(1, 1.0, 0.0), job(2, 100.0, 0.0)];
+        let mut seen = Vec::new();
+        run(
+            &jobs,
+            2e6,
+            |j| match j.number {
+                0 => Err("no".into()),
+                1 => panic!("for the test"),
+                _ => Ok(1),
+            },
+            |j, r| seen.push((j.number, r)),
+            |_| {},
+        );
+        seen.sort_by_key(|s| s.0);
+        let died = Err("the measurement died".to_string());
+        assert_eq!(seen, [(0, Err("no".into())), (1, died), (2, Ok(1))]);
+    }
+}

@@ -1,0 +1,118 @@
+//! `docs/sim-vs-real.md`.
+
+use super::{NETS, PAGE, PROTOCOLS};
+use crate::real::LATE_S;
+use crate::real::ledger::Row;
+use narrows_lab::outcome::Estimate;
+use narrows_lab::stats::{differ, estimate};
+use std::fmt::Write as _;
+
+const NOTES: &str = "<!-- notes: kept when the page is written again -->\n";
+
+/// Writes the page; what follows the notes' mark stays.
+pub fn write(rows: &[Row], shorter: f64) -> Result<(), String> {
+    let old = std::fs::read_to_string(PAGE).unwrap_or_default();
+    let notes = old.split_once(NOTES).map_or("", |(_, n)| n);
+    std::fs::write(PAGE, page(rows, shorter) + NOTES + notes).map_err(|e| format!("{PAGE}: {e}"))
+}
+
+/// How the goodputs agree.
+fn goodput_verdict(sim: Estimate, real: Estimate) -> &'static str {
+    if (real.mean / sim.mean - 1.0).abs() <= 0.05 {
+        "yes"
+    } else if sim.ci95.is_some() && !differ(sim, real) {
+        "by the interval"
+    } else {
+        "**no**"
+    }
+}
+
+/// All protocols that there are rows of: the usual ones in their order, then others by name.
+fn protocols(rows: &[Row]) -> Vec<&str> {
+    let mut others: Vec<&str> = rows.iter().map(|r| r.key.protocol.as_str()).collect();
+    others.retain(|p| !PROTOCOLS.contains(p));
+    others.sort_unstable();
+    others.dedup();
+    PROTOCOLS.into_iter().chain(others).collect()
+}
+
+fn page(rows: &[Row], shorter: f64) -> String {
+    let mut out = String::from(
+        "<!-- written by `cargo xtask truth`; what follows the notes' mark is kept -->\n\n\
+# Simulation beside real sockets\n\n\
+The same transfer twice: in simulation, and with real sockets, sealed packets and the relay in \
+between, which drives the same links with the same losses in real time. One stream, from the client, \
+nothing told; goodput counts bytes in order from the moment when the client begins to connect. Packets \
+have at most 1500 bytes on the link. Goodput agrees if it is within 5%, or (said so) within the joint \
+95% interval over seeds; mean round-trip time if it is within 5% or 1 ms. Offered: UDP payload bytes for \
+each application byte that arrived.\n\n| link | | seconds |\n|---|---|---|\n",
+    );
+    for n in &NETS {
+        let _ = writeln!(out, "| {} | `{}` | {} |", n.name, n.spec, n.seconds * shorter);
+    }
+    let (mut table, mut agree, mut all, mut late) = (String::new(), 0, 0, 0);
+    for protocol in protocols(rows) {
+        for n in &NETS {
+            let mine = |r: &&Row| {
+                r.key.protocol == protocol
+                    && r.key.link == n.name
+                    && (r.key.seconds - n.seconds * shorter).abs() < 1e-6
+            };
+            let tried: Vec<&Row> = rows.iter().filter(mine).collect();
+            let in_time: Vec<&Row> =
+                tried.iter().copied().filter(|r| r.late_mean_s <= LATE_S).collect();
+            late += tried.len() - in_time.len();
+            if tried.is_empty() {
+                continue;
+            }
+            let judged = !in_time.is_empty();
+            let here = if judged { &in_time } else { &tried };
+            let of = |name: &str| {
+                let pick =
+                    |who: &str| estimate(here.iter().map(|r| r.figure(&format!("{who}_{name}"))));
+                (pick("sim"), pick("real"))
+            };
+            let (g, r, q, o) = (of("goodput_bps"), of("rtt_s"), of("wait_s"), of("offered"));
+            let off = (r.1.mean - r.0.mean).abs();
+            let (goodput, rtt) = if judged {
+                let rtt = off <= (0.05 * r.0.mean).max(1e-3);
+                (goodput_verdict(g.0, g.1), if rtt { "yes" } else { "**no**" })
+            } else {
+                ("late", "late")
+            };
+            all += usize::from(judged);
+            agree += usize::from(judged && goodput != "**no**" && rtt == "yes");
+            let _ = writeln!(
+                table,
+                "| {protocol} | {} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.3} | {:.3} | {goodput} | {rtt} | {:.2} | {} |",
+                n.name,
+                g.0.mean * 1e-6,
+                g.1.mean * 1e-6,
+                g.1.mean / g.0.mean,
+                r.0.mean * 1e3,
+                r.1.mean * 1e3,
+                q.0.mean * 1e3,
+                q.1.mean * 1e3,
+                o.0.mean,
+                o.1.mean,
+                estimate(here.iter().map(|r| r.late_mean_s)).mean * 1e3,
+                here.len(),
+            );
+        }
+    }
+    let loads = estimate(rows.iter().map(|r| r.load)).mean;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let _ = write!(
+        out,
+        "\n**{agree} of {all} agree.** Mbit/s, and milliseconds; simulated, then real; means over seeds.\n\n\
+| protocol | link | goodput | real | ratio | RTT | real | queue | real | offered | real | goodput agrees | RTT agrees | relay late ms | seeds |\n\
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n{table}\n\
+Again: `cargo xtask truth` (`--protocols`, `--links`, `--runs` choose a part; `--resume` goes on where it was \
+killed). Measured on {cores} cores at a load of {loads:.1} on average (these runs included), several runs at once \
+as far as the sum of their links' rates stays below a budget ([how](benchmarks.md#in-real-time)). A run whose \
+relay was late by more than {:.2} ms on average was repeated alone; {late} runs stayed late and are not \
+judged: they say more about the machine than about a protocol.\n\n",
+        LATE_S * 1e3
+    );
+    out
+}
