@@ -96,6 +96,28 @@ fn an_idle_connection_is_silent_and_reports_are_not_answered() {
 }
 
 #[test]
+fn an_end_left_alone_wakes_seldom_however_short_the_round_trip_was() {
+    for protocol in ["rrtp+tfrc", "tear-reliable", "rrtp", "rrtp+bbr", "rrtp+cubic"] {
+        let near = Net {
+            delay: Duration::from_micros(1),
+            rate: Rate::from_bps(u64::MAX / 1000),
+            ..Net::good()
+        };
+        let mut pair = Pair::new(&config(protocol), near, 1);
+        pair.transfer(Side::Client, 3000, 5.0).unwrap();
+        pair.transfer(Side::Server, 3000, 5.0).unwrap();
+        let (mut wakes, mut now, mut buffer) = (0, pair.now, [0; 1500]);
+        while !pair.client.next_due().is_never() {
+            now = now.max(pair.client.next_due());
+            pair.client.on_due(now);
+            while pair.client.transmit(now, &mut buffer, 1).is_some() {}
+            wakes += 1;
+            assert!(wakes < 1000, "{protocol}: {wakes} until {now:?}");
+        }
+    }
+}
+
+#[test]
 fn the_idle_timeout_ends_it_and_keep_alive_prevents_that() {
     let mut quiet = config("rrtp+cubic");
     quiet.idle_timeout = Duration::from_secs(10);

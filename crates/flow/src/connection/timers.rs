@@ -12,12 +12,23 @@ impl Connection {
         }
         let held = self.held_until.unwrap_or(Time::NEVER);
         self.carrier
-            .next_due(self.last_due + Duration::from_nanos(1))
+            .next_due(self.last_due + self.tick_pause())
             .min(held)
             .min(self.arrivals.next_due())
             .min(self.path.next_due())
             .min(self.idle_due())
             .min(self.keep_alive_due())
+    }
+
+    /// The controller's ticks are no denser. TFRC's (RFC 5348 section 4.4) come every four round trips
+    /// for ever, which on a path of microseconds would keep a processor busy with a connection that
+    /// does nothing: while nothing is in flight they become rarer as the silence grows.
+    fn tick_pause(&self) -> Duration {
+        let least = Duration::from_nanos(1);
+        match self.carrier.flight() {
+            0 => self.last_due.since(self.last_heard).mul_f64(0.125).max(least),
+            _ => least,
+        }
     }
 
     fn idle_due(&self) -> Time {
