@@ -81,8 +81,7 @@ pub enum Expect {
 /// A client's connection.
 pub struct RrtpSession {
     connection: Connection,
-    // Keeps the connection's socket.
-    _endpoint: Endpoint,
+    endpoint: Endpoint,
     label: String,
     ours: PublicKey,
     stop: &'static AtomicBool,
@@ -143,7 +142,7 @@ impl RrtpSession {
         };
         let connected = wait(Some(stop), endpoint.connect(address, options))?;
         let connection = connected.map_err(|e| told(e, &ours))?;
-        Ok(RrtpSession { connection, _endpoint: endpoint, label, ours, stop })
+        Ok(RrtpSession { connection, endpoint, label, ours, stop })
     }
 
     /// The server's key.
@@ -160,6 +159,13 @@ impl RrtpSession {
     /// given up; `None` when it is over.
     pub fn silence(&self) -> Option<(Duration, Duration)> {
         self.connection.silence().ok()
+    }
+}
+
+impl Drop for RrtpSession {
+    /// The server shall not have to find out by silence.
+    fn drop(&mut self) {
+        self.endpoint.leave(0, "");
     }
 }
 

@@ -78,6 +78,7 @@ impl Connection {
         if used == 0 {
             return None;
         }
+        self.last_sent = now;
         Some(Transmit { segment, ..self.one(self.path.remote(), used, true) })
     }
 

@@ -22,13 +22,10 @@ impl Connection {
 
     /// The controller's ticks are no denser. TFRC's (RFC 5348 section 4.4) come every four round trips
     /// for ever, which on a path of microseconds would keep a processor busy with a connection that
-    /// does nothing: while nothing is in flight they become rarer as the silence grows.
+    /// does nothing: they become rarer as the silence grows, from 32 round trips on.
     fn tick_pause(&self) -> Duration {
-        let least = Duration::from_nanos(1);
-        match self.carrier.flight() {
-            0 => self.last_due.since(self.last_heard).mul_f64(0.125).max(least),
-            _ => least,
-        }
+        let silence = self.last_due.since(self.last_heard.max(self.last_sent));
+        silence.mul_f64(0.125).max(Duration::from_nanos(1))
     }
 
     fn idle_due(&self) -> Time {
