@@ -324,7 +324,7 @@ fn keep(connection: &Connection, learned: &Learned, network: &str) {
     // A client that has moved was on two paths.
     let here = connection.remote().is_some_and(|a| self::network(a.ip()) == network);
     let found = Characteristics::from(&connection.learned());
-    if here && found.rate_bps.is_some() && connection.stats().bytes_arrived >= LEARN_LEAST {
+    if here && found.rate_bps.is_some() && connection.stats().bytes_sent >= LEARN_LEAST {
         // A disk that takes nothing costs the next connection its head start, nothing else.
         let _ = learned.keep(network, found);
     }

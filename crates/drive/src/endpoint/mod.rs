@@ -185,11 +185,16 @@ impl Endpoint {
     /// for 100 ms at most.
     pub fn leave(&self, code: u64, reason: &str) {
         self.close(code, reason);
-        for _ in 0..100 {
-            if self.shared().with(|core, now| core.ended || core.port.next_due() > now) {
+        for _ in 0..50 {
+            let said = {
+                let core = self.shared().lock();
+                core.ended || core.port.is_quiet()
+            };
+            // What the port gave away is at the socket a moment later.
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            if said {
                 return;
             }
-            std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 
