@@ -1,17 +1,3 @@
-//! Every controller on the list, its receiver half included, under whatever may legally happen:
-//! no panic, and what `narrows_control::trial` says every controller must keep.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use narrows_control::CONTROLLERS;
-use narrows_control::trial::{Trial, variants};
-
-fuzz_target!(|bytes: &[u8]| {
-    // Which variant of each: the first byte; the rest is what happens.
-    let Some((which, events)) = bytes.split_first() else { return };
-    let trial = Trial::from_bytes(events);
-    for entry in CONTROLLERS {
-        let variants = variants(entry);
-        trial.put(entry, &variants[usize::from(*which) % variants.len()]);
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| narrows_fuzzed::controllers::run(bytes));

@@ -1,34 +1,3 @@
-//! Any payload, as an authenticated peer could send it: no panic, bounded, and what is read can be
-//! written and read the same.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use narrows_wire::{Frame, FrameWriter, Frames};
-
-fuzz_target!(|bytes: &[u8]| {
-    let Ok((prelude, frames)) = Frames::read(bytes) else { return };
-    let frames: Vec<_> = frames.collect();
-    let read: Vec<Frame> = frames.iter().filter_map(|f| f.ok()).collect();
-    assert!(frames.len() <= read.len() + 1, "something follows an error");
-    for frame in &read {
-        if let Frame::Report(report) = frame {
-            let mut at = report.highest + 1;
-            for (from, to) in report.arrived() {
-                assert!(from < to && to <= at);
-                at = from;
-            }
-            assert!(report.missing().count() <= report.runs.iter().count());
-        }
-    }
-    // Lengths are added, and integers may become shorter: twice the room is plenty.
-    let mut buffer = vec![0; 2 * bytes.len() + 64];
-    let mut writer = FrameWriter::new(&mut buffer, prelude).expect("room for a prelude");
-    for frame in &read {
-        writer.frame(frame).expect("what was read can be written");
-    }
-    let length = writer.len();
-    let (again, rest) = Frames::read(&buffer[..length]).expect("what was written can be read");
-    assert_eq!(again, prelude);
-    let rest: Vec<Frame> = rest.map(|f| f.expect("what was written can be read")).collect();
-    assert_eq!(rest, read);
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| narrows_fuzzed::frames::run(bytes));

@@ -1,18 +1,3 @@
-//! Scenario files: no panic, and a scenario that is accepted is written and read back the same.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use narrows_lab::{Plan, scenario_file};
-use std::path::Path;
-
-fuzz_target!(|text: &str| {
-    if text.contains("trace") {
-        return;
-    }
-    if let Ok(scenario) = scenario_file::parse(text, Path::new(".")) {
-        let written = scenario_file::text(&scenario);
-        let again = scenario_file::parse(&written, Path::new(".")).expect("what is written can be read");
-        assert_eq!(written, scenario_file::text(&again));
-        let _ = Plan::new(scenario);
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| narrows_fuzzed::scenario::run(bytes));

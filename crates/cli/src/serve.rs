@@ -8,6 +8,7 @@ use crate::transport::Transport;
 use crate::work::print;
 use clap::Args;
 use narrows_files::access::AllowList;
+use narrows_files::learned::Learned;
 use narrows_files::rrtp::Permit;
 use narrows_files::service::Permits;
 use narrows_files::{Error, Service, error, key, rrtp, tcp, url};
@@ -47,6 +48,10 @@ pub struct Serve {
     /// This server's key [default: server.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
+    /// Remember what the paths to clients' networks are like, and begin with it when one comes again
+    /// (rrtp)
+    #[arg(long)]
+    pub learn: bool,
     #[command(flatten)]
     pub transport: Transport,
     #[command(flatten)]
@@ -68,6 +73,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
         let _ = writeln!(std::io::stderr(), "{event}");
     })?);
     let identity = server_key(a.identity.as_deref())?;
+    let learned = learned(a)?;
     let listen = address(&a.listen)?;
     let over_tcp = tcp::Server::bind(listen, identity.clone(), Arc::clone(&service))?;
     // The same number for both, also where the system chose it.
@@ -76,7 +82,10 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let tap = recording.tap("server");
     // Who chose a protocol for the server wants it; else clients may.
     let permit = if a.transport.protocol == "rrtp" { Permit::Listed } else { Permit::Own };
-    let over_udp = rrtp::Server::bind(at, &identity, service, config, permit, tap)?;
+    let mut over_udp = rrtp::Server::bind(at, &identity, service, config, permit, tap)?;
+    if let Some(learned) = learned {
+        over_udp = over_udp.learning(learned);
+    }
     let end = over_udp.end();
     let name = key::text(identity.public());
     let folder = error::shown(&a.dir.display().to_string());
@@ -102,6 +111,23 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     }
     end.now();
     recording.finish(Ok(()))
+}
+
+/// Where it is kept what paths were like, if the user wants that.
+fn learned(a: &Serve) -> Result<Option<Learned>, Failure> {
+    if !a.learn {
+        return Ok(None);
+    }
+    let hints = &a.transport.hints;
+    if hints.rate.is_some() || hints.rtt.is_some() || hints.loss.is_some() {
+        let line = "--learn: --rate, --rtt and --loss say the same of all paths; leave out one or \
+                    the other";
+        return Err(Failure::Input(line.into()));
+    }
+    let file = Learned::at(key::config_folder()?.join("clients.toml"));
+    // A broken file is named now, not when a client comes.
+    file.get("")?;
+    Ok(Some(file))
 }
 
 fn address(text: &str) -> Result<SocketAddr, Failure> {

@@ -13,6 +13,7 @@ use clap::Args;
 use narrows_drive::tap::Tap;
 use narrows_files::access::KnownServers;
 use narrows_files::client::{self, Summary};
+use narrows_files::learned::LEARN_LEAST;
 use narrows_files::message::EntryKind;
 use narrows_files::{Error, Go, Identity, Kind, Scheme, Url, error, key};
 use open::Opened;
@@ -210,12 +211,17 @@ fn get_over(
     let opened = open::open(url, &a.way, open::Direction::Get, tap)?;
     let (go, progress) = going(&a.way, target.shown(), url.folder);
     let begun = Instant::now();
-    let done = opened.told_beside(|session| match target {
-        local::Target::File(dir, name) => client::get(session, &url.path, dir, name, &go),
-        local::Target::Folder(path) => {
-            client::get_tree(session, &url.path, || local::made(path), &go)
-        }
-    });
+    let done = opened.watched(
+        |silent, most| progress.silent(silent, most),
+        || {
+            opened.told_beside(|session| match target {
+                local::Target::File(dir, name) => client::get(session, &url.path, dir, name, &go),
+                local::Target::Folder(path) => {
+                    client::get_tree(session, &url.path, || local::made(path), &go)
+                }
+            })
+        },
+    );
     progress.finish();
     let done = done.map_err(|e| folder_hint(e, &a.url))?;
     finish(&opened, &a.way, "got", &target.shown(), &done, begun)
@@ -245,12 +251,15 @@ fn put_over(
     let (go, progress) = going(&a.way, shown.clone(), matches!(source, local::Source::Folder(_)));
     let begun = Instant::now();
     let session = opened.session();
-    let done = match source {
-        local::Source::File(dir, name, path) => {
-            client::put(session, dir, Path::new(name), path, &go)
-        }
-        local::Source::Folder(dir) => client::put_tree(session, dir, &url.path, &go),
-    };
+    let done = opened.watched(
+        |silent, most| progress.silent(silent, most),
+        || match source {
+            local::Source::File(dir, name, path) => {
+                client::put(session, dir, Path::new(name), path, &go)
+            }
+            local::Source::Folder(dir) => client::put_tree(session, dir, &url.path, &go),
+        },
+    );
     progress.finish();
     finish(&opened, &a.way, "put", &shown, &done?, begun)
 }
@@ -282,9 +291,6 @@ fn folder_hint(e: Error, url: &str) -> Error {
     }
     e
 }
-
-/// Bytes below which a transfer says little about the path.
-const LEARN_LEAST: u64 = 1_000_000;
 
 /// Says what it came to.
 fn finish(

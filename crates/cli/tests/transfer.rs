@@ -272,3 +272,24 @@ fn a_transfer_can_be_recorded() {
         assert!(!home.join("other").exists());
     }
 }
+
+#[test]
+fn a_server_that_learns_hears_of_a_clients_end_and_keeps_what_its_path_was_like() {
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    std::fs::write(root.join("f"), bytes(3_000_000)).unwrap();
+    let server = serve(&homes.get("server"), &root, &["--learn"]);
+    succeeds(&client, &["get", &format!("rrtp://{}/f", server.at)]);
+    // A client that said nothing at its end would be waited for a minute.
+    let kept = homes.get("server").join("config/narrows/clients.toml");
+    let begun = std::time::Instant::now();
+    while !kept.exists() {
+        assert!(begun.elapsed().as_secs() < 30, "the server does not know that its client is gone");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(std::fs::read_to_string(kept).unwrap().contains("127.0.0.0/24"));
+    let both = ["serve", ".", "--learn", "--rate", "1Mbit/s"];
+    fails(&client, &both, 2, "--learn");
+    std::fs::write(client.join("config/narrows/clients.toml"), "x").unwrap();
+    fails(&client, &["serve", ".", "--learn"], 2, "clients.toml");
+}

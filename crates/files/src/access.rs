@@ -87,25 +87,12 @@ impl KnownServers {
         }
     }
 
-    /// The key of `host:port`, if it was met. A line that cannot be read is an error: to skip it
-    /// would be to forget a key.
+    /// The key of `host:port`, if it was met.
     ///
     /// # Errors
-    /// As said, or the disk's.
+    /// As [`known`], or the disk's.
     pub fn get(&self, server: &str) -> Result<Option<PublicKey>, Error> {
-        for (number, line) in lines(&self.text()?) {
-            let place = || format!("{}: line {number}", self.0.display());
-            let Some((name, rest)) = line.split_once(char::is_whitespace) else {
-                return Err(
-                    Error::new(Kind::Input, "a line has the form host:port KEY").at(&place())
-                );
-            };
-            let known = key::read(rest.trim()).map_err(|e| e.at(&place()))?;
-            if name == server {
-                return Ok(Some(known));
-            }
-        }
-        Ok(None)
+        known(&self.text()?, server).map_err(|e| e.at(&self.0.display().to_string()))
     }
 
     /// Compares with the key of before, or keeps it.
@@ -157,6 +144,25 @@ impl KnownServers {
         let left: String = text.lines().filter(|l| !ours(l)).flat_map(|l| [l, "\n"]).collect();
         replace(&self.0, &left).map(|()| true)
     }
+}
+
+/// The key of `host:port` in the text of such a file. A line that cannot be read is an error: to
+/// skip it would be to forget a key.
+///
+/// # Errors
+/// As said.
+pub fn known(text: &str, server: &str) -> Result<Option<PublicKey>, Error> {
+    for (number, line) in lines(text) {
+        let place = || format!("line {number}");
+        let Some((name, rest)) = line.split_once(char::is_whitespace) else {
+            return Err(Error::new(Kind::Input, "a line has the form host:port KEY").at(&place()));
+        };
+        let known = key::read(rest.trim()).map_err(|e| e.at(&place()))?;
+        if name == server {
+            return Ok(Some(known));
+        }
+    }
+    Ok(None)
 }
 
 /// Gives a file another content at once.

@@ -36,12 +36,14 @@ pub struct Summary {
 
 impl Summary {
     fn add(&mut self, other: Summary) {
-        self.files += other.files;
-        self.unchanged += other.unchanged;
-        self.bytes += other.bytes;
-        self.moved += other.moved;
-        self.held += other.held;
-        self.skipped += other.skipped;
+        // What a server says of its files may be anything.
+        let sum = |all: &mut u64, one: u64| *all = all.saturating_add(one);
+        sum(&mut self.files, other.files);
+        sum(&mut self.unchanged, other.unchanged);
+        sum(&mut self.bytes, other.bytes);
+        sum(&mut self.moved, other.moved);
+        sum(&mut self.held, other.held);
+        sum(&mut self.skipped, other.skipped);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Connections that are cut anywhere: who asks again goes on, and ends with the same bytes.
 
+use crate::Error;
 use crate::bench_tests::{Memory, bytes, go, is_cut, luck, open};
-use crate::client::{get, put};
+use crate::client::{Summary, get, put};
 use crate::path::{CleanPath, part_name};
 use crate::service::Permits;
 use std::path::Path;
@@ -17,22 +18,27 @@ fn cut_at(seed: u64, attempt: u64) -> i64 {
     luck(seed, 2 * attempt + 1, most) as i64
 }
 
-#[test]
-fn a_download_cut_at_any_byte_is_resumed_to_identical_bytes() {
+/// `transfer` moves `f` between the served folder and the client's, again and again, until it is not
+/// cut any more.
+fn resumed(
+    permits: fn() -> Permits,
+    to_client: bool,
+    transfer: fn(&Memory, &Path) -> Result<Summary, Error>,
+) {
     let (mut cuts, mut held) = (0, 0);
     for seed in 0..200 {
         let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (from, to) = if to_client { (&root, &here) } else { (&here, &root) };
         let content = bytes(seed, luck(seed, 1000, 400_000) as usize);
-        std::fs::write(root.path().join("f"), &content).unwrap();
-        let memory = Memory::new(root.path(), Permits::default());
-        let (target, part) = (here.path().join("f"), here.path().join(part_name("f")));
+        std::fs::write(from.path().join("f"), &content).unwrap();
+        let memory = Memory::new(root.path(), permits());
+        let (target, part) = (to.path().join("f"), to.path().join(part_name("f")));
         let mut kept = 0;
         for attempt in 0.. {
             // Now and then nothing is cut, so that it ends.
             let budget = if attempt % 12 == 11 { i64::MAX } else { cut_at(seed, attempt) };
             memory.budget.store(budget, Ordering::SeqCst);
-            let path = CleanPath::read("f").unwrap();
-            let result = get(&memory, &path, &open(here.path()), "f", &go());
+            let result = transfer(&memory, here.path());
             memory.settle();
             if let Ok(done) = result {
                 held += done.held;
@@ -41,49 +47,34 @@ fn a_download_cut_at_any_byte_is_resumed_to_identical_bytes() {
                 break;
             }
             assert!(is_cut(&result), "seed {seed}: {result:?}");
+            cuts += 1;
+            // An upload's last word may be what was lost: then the file is there, and whole.
+            if target.exists() && !to_client {
+                assert_eq!(std::fs::read(&target).unwrap(), content, "seed {seed}");
+                continue;
+            }
             assert!(!target.exists(), "seed {seed}: half a file under its name");
             assert!(size(&part) >= kept, "seed {seed}: what was held is gone");
             kept = size(&part);
-            cuts += 1;
         }
     }
     assert!(cuts > 500 && held > 1_000_000, "{cuts} cuts, {held} bytes held: nothing was tested");
 }
 
 #[test]
+fn a_download_cut_at_any_byte_is_resumed_to_identical_bytes() {
+    resumed(Permits::default, true, |memory, here| {
+        get(memory, &CleanPath::read("f")?, &open(here), "f", &go())
+    });
+}
+
+#[test]
 fn an_upload_cut_at_any_byte_is_resumed_to_identical_bytes() {
-    let (mut cuts, mut held) = (0, 0);
-    for seed in 0..200 {
-        let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let content = bytes(seed, luck(seed, 1000, 400_000) as usize);
-        std::fs::write(here.path().join("f"), &content).unwrap();
-        let memory = Memory::new(root.path(), Permits { put: true, clients: None });
-        let (target, part) = (root.path().join("f"), root.path().join(part_name("f")));
-        let mut kept = 0;
-        for attempt in 0.. {
-            let budget = if attempt % 12 == 11 { i64::MAX } else { cut_at(seed, attempt) };
-            memory.budget.store(budget, Ordering::SeqCst);
-            let path = CleanPath::read("f").unwrap();
-            let result = put(&memory, &open(here.path()), Path::new("f"), &path, &go());
-            memory.settle();
-            if let Ok(done) = result {
-                held += done.held;
-                assert_eq!(std::fs::read(&target).unwrap(), content, "seed {seed}");
-                assert!(!part.exists(), "seed {seed}");
-                break;
-            }
-            assert!(is_cut(&result), "seed {seed}: {result:?}");
-            // Its last word may be what was lost: then the file is there, and whole.
-            if target.exists() {
-                assert_eq!(std::fs::read(&target).unwrap(), content, "seed {seed}");
-            } else {
-                assert!(size(&part) >= kept, "seed {seed}: what was held is gone");
-                kept = size(&part);
-            }
-            cuts += 1;
-        }
-    }
-    assert!(cuts > 500 && held > 1_000_000, "{cuts} cuts, {held} bytes held: nothing was tested");
+    resumed(
+        || Permits { put: true, clients: None },
+        false,
+        |memory, here| put(memory, &open(here), Path::new("f"), &CleanPath::read("f")?, &go()),
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind};
 use crate::key::Identity;
+use crate::learned::{Characteristics, LEARN_LEAST, Learned, network};
 use crate::message::Wishes;
 use crate::service::{Link, Service};
 use crate::stream::{Output, Session, Stream};
@@ -24,6 +25,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+/// A client asks for a sign of life when nothing came for so long: a server at work says something
+/// every second, so by then it is away, or does not know where the client is now.
+const ASK: Duration = Duration::from_secs(5);
 /// How often a waiting call looks whether the user has stopped it.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(250);
 /// Connections of a server, and requests that it answers at the same time.
@@ -77,8 +81,7 @@ pub enum Expect {
 /// A client's connection.
 pub struct RrtpSession {
     connection: Connection,
-    // Keeps the connection's socket.
-    _endpoint: Endpoint,
+    endpoint: Endpoint,
     label: String,
     ours: PublicKey,
     stop: &'static AtomicBool,
@@ -125,6 +128,7 @@ impl RrtpSession {
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         let label = config.protocol.label().to_string();
+        let config = ConnectionConfig { keep_alive: ASK, ..config };
         let options = Options::client(static_key(identity)?, config.clone()).tapped(tap);
         let endpoint =
             Endpoint::bind(SocketAddr::new(any, 0), options).map_err(|e| told(e, &ours))?;
@@ -138,7 +142,7 @@ impl RrtpSession {
         };
         let connected = wait(Some(stop), endpoint.connect(address, options))?;
         let connection = connected.map_err(|e| told(e, &ours))?;
-        Ok(RrtpSession { connection, _endpoint: endpoint, label, ours, stop })
+        Ok(RrtpSession { connection, endpoint, label, ours, stop })
     }
 
     /// The server's key.
@@ -147,8 +151,21 @@ impl RrtpSession {
     }
 
     /// What this end has learned of the path.
-    pub fn learned(&self) -> Option<Profile> {
-        self.connection.learned().ok()
+    pub fn learned(&self) -> Profile {
+        self.connection.learned()
+    }
+
+    /// For how long nothing has come from the server, and after how much of it the connection is
+    /// given up; `None` when it is over.
+    pub fn silence(&self) -> Option<(Duration, Duration)> {
+        self.connection.silence().ok()
+    }
+}
+
+impl Drop for RrtpSession {
+    /// The server shall not have to find out by silence.
+    fn drop(&mut self) {
+        self.endpoint.leave(0, "");
     }
 }
 
@@ -212,6 +229,7 @@ pub struct Server {
     service: Arc<Service>,
     label: String,
     ours: PublicKey,
+    learned: Option<Arc<Learned>>,
 }
 
 impl Server {
@@ -238,7 +256,14 @@ impl Server {
         options.max_connections = CONNECTIONS_MOST;
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;
-        Ok(Server { endpoint, service, label, ours })
+        Ok(Server { endpoint, service, label, ours, learned: None })
+    }
+
+    /// Remembers there what the paths to clients' networks are like, and begins with it when one
+    /// comes again.
+    #[must_use]
+    pub fn learning(self, learned: Learned) -> Server {
+        Server { learned: Some(Arc::new(learned)), ..self }
     }
 
     /// Where it listens.
@@ -256,9 +281,19 @@ impl Server {
         let streams = Arc::new(AtomicUsize::new(0));
         while let Ok(connection) = block_on(self.endpoint.accept()) {
             let (service, streams) = (Arc::clone(&self.service), Arc::clone(&streams));
-            let (label, ours) = (self.label.clone(), self.ours);
-            let started = std::thread::Builder::new()
-                .spawn(move || one(&Arc::new(connection), &service, &streams, &label, ours));
+            let (label, ours, learned) = (self.label.clone(), self.ours, self.learned.clone());
+            let started = std::thread::Builder::new().spawn(move || {
+                let network = connection.remote().map(|a| network(a.ip()));
+                let memory = learned.as_deref().zip(network.as_deref());
+                if let Some((learned, network)) = memory {
+                    remember(&connection, learned, network);
+                }
+                let connection = Arc::new(connection);
+                one(&connection, &service, &streams, &label, ours);
+                if let Some((learned, network)) = memory {
+                    keep(&connection, learned, network);
+                }
+            });
             // Without a thread the connection is dropped, and so closed.
             drop(started);
         }
@@ -272,6 +307,26 @@ impl End {
     /// Tells all clients that it is over, so that none waits in vain.
     pub fn now(&self) {
         self.0.shut_down(256, "the server was stopped");
+    }
+}
+
+/// Begins with what is known of the path, if this may be that path.
+pub(crate) fn remember(connection: &Connection, learned: &Learned, network: &str) {
+    // A file that is broken was complained of when the server started.
+    let Ok(Some(known)) = learned.get(network) else { return };
+    if known.may_be(connection.stats().srtt) {
+        let _ = connection.reconfigure(&known.profile());
+    }
+}
+
+/// Keeps what a connection that is over has learned, if it sent enough to say something.
+fn keep(connection: &Connection, learned: &Learned, network: &str) {
+    // A client that has moved was on two paths.
+    let here = connection.remote().is_some_and(|a| self::network(a.ip()) == network);
+    let found = Characteristics::from(&connection.learned());
+    if here && found.rate_bps.is_some() && connection.stats().bytes_sent >= LEARN_LEAST {
+        // A disk that takes nothing costs the next connection its head start, nothing else.
+        let _ = learned.keep(network, found);
     }
 }
 
@@ -323,7 +378,7 @@ impl Link for Remote {
             // A connection that is over has nothing to tune.
             let _ = self.connection.reconfigure(&profile);
         }
-        let learned = self.connection.learned().unwrap_or_default();
+        let learned = self.connection.learned();
         let label = self.connection.protocol().unwrap_or_else(|_| self.label.clone());
         self::wishes(&learned, &label)
     }

@@ -4,14 +4,18 @@ use crate::bench_tests::{NEVER, bytes, go, open};
 use crate::client::{get, list, make_folder, put, tune};
 use crate::error::Kind;
 use crate::key::Identity;
+use crate::learned::{Characteristics, Learned};
 use crate::message::Wishes;
 use crate::rrtp::{Expect, Permit, RrtpSession, Server};
 use crate::service::{Permits, Service};
 use crate::{CleanPath, Error};
 use narrows_base::Spec;
 use narrows_drive::endpoint::connection;
+use narrows_drive::{ConnectOptions, Endpoint, Options, block_on};
 use narrows_flow::connection::ConnectionConfig;
+use narrows_flow::port::{Clients, ServerKey};
 use narrows_flow::{Preset, Protocol};
+use narrows_wire::StaticKey;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -103,4 +107,63 @@ fn wrong_keys_and_strangers_are_told_apart() {
     let e = stranger.and_then(|s| list(&s, &CleanPath::root()).map(|_| ())).unwrap_err();
     let key = crate::key::text(Identity::new([5; 32]).unwrap().public());
     assert!(e.kind == Kind::Refused && e.line.contains(&key), "{e}");
+}
+
+#[test]
+fn a_server_that_learns_keeps_what_the_path_to_a_clients_network_was_like() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = here.path().join("clients.toml");
+    std::fs::write(root.path().join("large"), bytes(3, 3_000_000)).unwrap();
+    std::fs::write(root.path().join("small"), b"says nothing").unwrap();
+    let service = Arc::new(Service::new(root.path(), Permits::default(), |_| ()).unwrap());
+    let identity = Identity::new([3; 32]).unwrap();
+    let any = "127.0.0.1:0".parse().unwrap();
+    let server = Server::bind(any, &identity, service, config(), Permit::Own, None).unwrap();
+    let server = server.learning(Learned::at(file.clone()));
+    let address = server.address();
+    std::thread::spawn(move || server.run());
+    let get = |name: &str| {
+        let session = session(address, 4, right()).unwrap();
+        get(&session, &CleanPath::read(name).unwrap(), &open(here.path()), name, &go()).unwrap();
+    };
+    get("small");
+    get("large");
+    // It is written when the server has noticed that the client is gone.
+    while !file.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let all = crate::learned::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(all.keys().collect::<Vec<_>>(), ["127.0.0.0/24"]);
+    assert!(all["127.0.0.0/24"].rate_bps.unwrap() > 0.0 && all["127.0.0.0/24"].measured.is_some());
+}
+
+#[test]
+fn what_was_learned_seeds_a_connection_on_such_a_path_and_no_other() {
+    let here = tempfile::tempdir().unwrap();
+    let told = |rtt_s: Option<f64>| {
+        let learned = Learned::at(here.path().join("clients.toml"));
+        let path = Characteristics { rate_bps: Some(40e6), rtt_s, ..Default::default() };
+        learned.keep("127.0.0.0/24", path).unwrap();
+        let key = StaticKey::new([3; 32]).unwrap();
+        let protocol = Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap();
+        let config = connection(protocol);
+        let options = Options::server(key.clone(), Clients::Any, config.clone());
+        let server = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
+        let options = Options::client(StaticKey::new([4; 32]).unwrap(), config.clone());
+        let client = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
+        let to = ConnectOptions::new(ServerKey::Is(*key.public()), config);
+        let _there = block_on(client.connect(server.local_addr(), to)).unwrap();
+        let here = block_on(server.accept()).unwrap();
+        let before = here.stats();
+        crate::rrtp::remember(&here, &learned, "127.0.0.0/24");
+        (before.rate, here.stats().rate)
+    };
+    // Loopback's round-trip time is not ours to choose, but no handshake takes no time, or 4 s.
+    for other in [0.0, 9.0] {
+        let (before, after) = told(Some(other));
+        assert_eq!(before, after, "{other} s is another path");
+    }
+    let (before, after) = told(None);
+    println!("{before:?} {after:?}");
+    assert!(before != after);
 }

@@ -142,7 +142,19 @@ fn fuzz(rest: &[String]) -> Result<(), String> {
         None => 60,
         Some(s) => s.parse().map_err(|_| format!("'{s}' is not a number of seconds"))?,
     };
-    for target in ["specs", "scenario", "controllers", "packets", "frames", "port"] {
+    for target in [
+        "specs",
+        "scenario",
+        "controllers",
+        "packets",
+        "frames",
+        "port",
+        "messages",
+        "service",
+        "client",
+        "tcp",
+        "texts",
+    ] {
         let time = format!("-max_total_time={seconds}");
         cargo(&["+nightly", "fuzz", "run", target, "--", &time])?;
     }

@@ -16,6 +16,7 @@ use narrows_files::stream::Session;
 use narrows_files::tcp::{Accept, TcpSession};
 use narrows_files::{Error, Identity, Kind, Scheme, Url, error, key};
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Who sends the files.
@@ -221,6 +222,31 @@ impl Opened {
         })
     }
 
+    /// Does something, and tells twice a second for how long the server has been silent, and after
+    /// how much of it the connection is given up. The kernel's TCP tells neither.
+    pub fn watched<T>(
+        &self,
+        tell: impl Fn(Duration, Duration) + Sync,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        let Over::Rrtp(session) = &self.over else { return work() };
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let watching = scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    if let Some((silent, most)) = session.silence() {
+                        tell(silent, most);
+                    }
+                    std::thread::park_timeout(std::time::Duration::from_millis(500));
+                }
+            });
+            let worked = work();
+            done.store(true, Ordering::SeqCst);
+            watching.thread().unpark();
+            worked
+        })
+    }
+
     /// What carried the files.
     pub fn protocol(&self) -> String {
         let theirs = self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
@@ -240,19 +266,14 @@ impl Opened {
         };
         // Who sent knows.
         let found = match self.direction {
-            Direction::Put => session.learned(),
+            Direction::Put => Some(session.learned()),
             Direction::Get => {
                 client::tune(session, Wishes::default()).ok().map(|w| rrtp::profile(&w))
             }
         };
         match found {
             Some(found) if found != Profile::default() => {
-                let found = Characteristics {
-                    rate_bps: found.rate.map(|r| r.as_bps() as f64),
-                    rtt_s: found.rtt.map(Duration::as_secs_f64),
-                    loss: found.loss,
-                };
-                Ok(file.keep(name, found)?)
+                Ok(file.keep(name, Characteristics::from(&found))?)
             }
             _ => Ok(()),
         }

@@ -1,12 +1,20 @@
 //! How far a transfer is, on the error stream where that is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use narrows_base::Duration;
 use narrows_files::Step;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A silence so long is told: the server says something every second, or is asked to after five.
+const LONG: Duration = Duration::from_secs(8);
 
 /// The bar, with the rate and the time left.
 pub struct Progress {
     bar: ProgressBar,
+    what: String,
     folder: bool,
+    silent: AtomicBool,
 }
 
 impl Progress {
@@ -18,8 +26,8 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_message(what);
-        Progress { bar, folder }
+        bar.set_message(what.clone());
+        Progress { bar, what, folder, silent: AtomicBool::new(false) }
     }
 
     /// A step of it.
@@ -35,6 +43,28 @@ impl Progress {
                 self.bar.reset_eta();
             }
             Step::Moved(bytes) => self.bar.inc(bytes),
+        }
+    }
+
+    /// Nothing was heard for so long; after `most` the transfer ends. In the bar, or else in one line
+    /// for each silence.
+    pub fn silent(&self, so_far: Duration, most: Duration) {
+        let now = so_far >= LONG;
+        let before = self.silent.swap(now, Ordering::SeqCst);
+        let (so_far, most) = (so_far.as_secs_f64(), most.as_secs_f64());
+        if now {
+            let line = format!("nothing heard for {so_far:.0} s, given up after {most:.0} s");
+            if !self.bar.is_hidden() {
+                self.bar.set_message(format!("{}: {line}", self.what));
+            } else if !before {
+                // Whether anybody reads it or not.
+                let _ = writeln!(std::io::stderr(), "narrows: {}: {line}", self.what);
+            }
+        } else if before {
+            self.bar.set_message(self.what.clone());
+            if self.bar.is_hidden() {
+                let _ = writeln!(std::io::stderr(), "narrows: {}: it goes on", self.what);
+            }
         }
     }
 

@@ -204,12 +204,22 @@ impl Connection {
         self.hold.with(|m, _, _| m.limit_rate(most))
     }
 
-    /// What it has learned of the path, for the next connection to the same place.
+    /// What it has learned of the path, for the next connection to the same place; also after its
+    /// end.
+    pub fn learned(&self) -> Profile {
+        self.hold.look(|m, _| m.learned()).unwrap_or_else(|_| {
+            let mut core = self.hold.shared().lock();
+            core.any_life(self.hold.handle).map(|l| l.learned).unwrap_or_default()
+        })
+    }
+
+    /// For how long nothing authentic has come from the peer, and after how much of it the
+    /// connection is given up (zero never).
     ///
     /// # Errors
     /// The connection is over.
-    pub fn learned(&self) -> Result<Profile, Error> {
-        self.hold.look(|m, _| m.learned())
+    pub fn silence(&self) -> Result<(Duration, Duration), Error> {
+        self.hold.with(|m, _, now| (now.since(m.last_heard()), m.idle_timeout()))
     }
 
     /// What this end sends with: on a server, what the client announced if that is permitted

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use narrows_base::Time;
+use narrows_control::Profile;
 use narrows_flow::connection::{Closed, Connection, Stats};
 use narrows_flow::port::ServerKey;
 use narrows_flow::streams::Read;
@@ -44,6 +45,8 @@ pub(super) struct Life {
     /// Streams that the peer opened, not yet accepted: of both directions, of one.
     pub came: [VecDeque<u64>; 2],
     pub stats: Stats,
+    /// What it had learned of the path at its end.
+    pub learned: Profile,
     /// For being connected, and for the end.
     pub stages: Waiting,
     /// For streams of the peer, and for leave to open one.
@@ -85,6 +88,7 @@ impl Life {
             key: None,
             came: [VecDeque::new(), VecDeque::new()],
             stats: Stats::default(),
+            learned: Profile::default(),
             stages: Waiting::default(),
             streams: Waiting::default(),
             messages: Waiting::default(),
@@ -135,6 +139,7 @@ impl Life {
     /// has arrived does not take it back.
     pub fn keep(&mut self, connection: &mut Connection) {
         self.stats = connection.stats();
+        self.learned = connection.learned();
         let known = self.readers.keys().chain(self.came.iter().flatten());
         for id in known.copied() {
             self.rests.insert(id, rest(connection, id));

@@ -79,7 +79,7 @@ impl ConnectOptions {
     }
 }
 
-/// A connection as it is when nothing is said but the protocol: Ethernet's datagrams, two minutes of
+/// A connection as it is when nothing is said but the protocol: Ethernet's datagrams, a minute of
 /// silence survived, 6 MB in flight, as Linux's TCP has it by default: 480 Mbit/s at 100 ms. Larger
 /// buffers fill longer and fatter links, and cost up to a fifth more CPU on short ones, whose bytes
 /// then leave the processor's cache before they are used.
@@ -90,7 +90,7 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,
-        idle_timeout: Duration::from_secs(120),
+        idle_timeout: Duration::from_secs(60),
         keep_alive: Duration::from_secs(15),
         limits: Limits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 128 },
         send_buffer: 6 << 20,

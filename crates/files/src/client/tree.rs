@@ -54,7 +54,7 @@ pub fn get_tree(
             let line = format!("/{path}: is a file; leave the last '/' away");
             return Err(Error::new(Kind::WrongType, line));
         }
-        walk.skipped += listing.hidden;
+        walk.skipped = walk.skipped.saturating_add(listing.hidden);
         for entry in &listing.entries {
             match entry.kind {
                 EntryKind::File => {

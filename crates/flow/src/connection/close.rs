@@ -105,7 +105,11 @@ impl Connection {
         (*say, *next) = (false, now + *pause);
         *pause = pause.saturating_mul(2);
         let (code, reason) = (*code, reason.clone());
-        self.seal_aside(now, buffer, &Frame::Close { code, reason: reason.as_bytes() })
+        let close = [&Frame::Close { code, reason: reason.as_bytes() }];
+        // The last report goes along, so that the peer knows of everything that it sent; the end
+        // itself matters more, if there is no room for both.
+        self.seal_frames(now, buffer, &close, None, true)
+            .or_else(|| self.seal_frames(now, buffer, &close, None, false))
     }
 
     pub(super) fn next_close_due(&self) -> Time {

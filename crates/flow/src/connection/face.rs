@@ -157,6 +157,14 @@ impl Connection {
     pub fn protocol(&self) -> &str {
         &self.label
     }
+    /// When something authentic came last; its beginning before that.
+    pub fn last_heard(&self) -> Time {
+        self.last_heard
+    }
+    /// How long it waits for something authentic; zero for ever. The shorter of both ends' wishes.
+    pub fn idle_timeout(&self) -> Duration {
+        self.idle_timeout
+    }
     /// Where the peer is.
     pub fn remote(&self) -> SocketAddr {
         self.path.remote()

@@ -205,6 +205,7 @@ pub struct Connection {
     idle_timeout: Duration,
     keep_alive: Duration,
     last_heard: Time,
+    last_sent: Time,
     last_asked: Time,
     last_due: Time,
     /// Until then the pacer, or the wish to send several at once, holds packets back.
@@ -308,6 +309,7 @@ impl Connection {
             idle_timeout: shorter(config.idle_timeout, peers.idle_timeout_ms),
             keep_alive: config.keep_alive,
             last_heard: now,
+            last_sent: now,
             last_asked: now,
             last_due: now,
             held_until: None,

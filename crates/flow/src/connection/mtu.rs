@@ -3,7 +3,8 @@
 //! It begins with what every path is assumed to carry and asks for the largest at once; what does
 //! not pass is halved. A probe that is lost means nothing to the controller. Where large packets
 //! alone get lost (a black hole: the path has changed), it goes back to the beginning, and asks
-//! again after a while.
+//! again after a while. Where less than the largest passes, it asks for more every ten minutes:
+//! the path may have changed for the better.
 //!
 //! On slow paths datagrams stay small, whatever the path carries: at 144 kbit/s a large one takes
 //! 83 ms.
@@ -16,9 +17,10 @@ const SLOW: Rate = Rate::from_bps(300_000);
 const TRIES: u32 = 3;
 /// The search ends when so few bytes are in question.
 const CLOSE_ENOUGH: u16 = 16;
-/// After a black hole, doubling; RFC 8899's PMTU_RAISE_TIMER at most.
+/// After a search that ended below the largest (RFC 8899 section 5.1.1, PMTU_RAISE_TIMER).
+const RAISE: Duration = Duration::from_secs(600);
+/// After a black hole, doubling to that.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// So many large packets lost in a row, and none came.
 pub(super) const BLACK_HOLE: u32 = 3;
 
@@ -38,6 +40,8 @@ pub(super) struct Mtu {
     /// Not before.
     next: Time,
     pause: Duration,
+    /// The search has ended before, and asks for more now: until that is found, sizes remain.
+    again: bool,
     slow: Option<bool>,
 }
 
@@ -54,6 +58,7 @@ impl Mtu {
             out: false,
             next: Time::ZERO,
             pause: FIRST_PAUSE,
+            again: false,
             slow: None,
         }
     }
@@ -71,19 +76,29 @@ impl Mtu {
     }
     /// Whether datagrams will remain as they are: so the controller may count on them.
     pub fn is_settled(&self) -> bool {
-        self.slow == Some(true) || self.is_done()
+        self.slow == Some(true) || self.again || self.is_done()
     }
     fn is_done(&self) -> bool {
         self.ceiling - self.passes < CLOSE_ENOUGH && self.passes < self.most
             || self.passes == self.most
     }
     /// The size to ask for now, if any.
-    pub fn wanted(&self, now: Time) -> Option<u16> {
+    pub fn wanted(&mut self, now: Time) -> Option<u16> {
         let idle = !self.out && self.slow == Some(false) && now >= self.next;
+        if idle && self.is_done() && self.passes < self.most {
+            self.again = true;
+            (self.ceiling, self.asked, self.tries) = (self.most, self.most, 0);
+        }
         (idle && !self.is_done()).then_some(self.asked)
     }
     /// A probe of that size arrived, or was lost.
-    pub fn on_probe(&mut self, size: u16, arrived: bool) {
+    pub fn on_probe(&mut self, now: Time, size: u16, arrived: bool) {
+        self.search(size, arrived);
+        if self.is_done() {
+            self.next = now + RAISE;
+        }
+    }
+    fn search(&mut self, size: u16, arrived: bool) {
         self.out = false;
         if arrived {
             self.passes = self.passes.max(size.min(self.ceiling));
@@ -101,7 +116,7 @@ impl Mtu {
     /// Large packets do not come through any more.
     pub fn on_black_hole(&mut self, now: Time) {
         self.restart(now + self.pause);
-        self.pause = self.pause.saturating_mul(2).min(LONGEST_PAUSE);
+        self.pause = self.pause.saturating_mul(2).min(RAISE);
     }
     /// Another path.
     pub fn restart(&mut self, next: Time) {
@@ -110,6 +125,7 @@ impl Mtu {
         self.asked = self.most;
         self.tries = 0;
         self.out = false;
+        self.again = false;
         self.next = next;
     }
 }
@@ -123,7 +139,7 @@ mod tests {
         let mut probes = 0;
         while let Some(size) = mtu.wanted(now) {
             probes += 1;
-            mtu.on_probe(size, size <= path);
+            mtu.on_probe(now, size, size <= path);
         }
         (mtu.size(), probes)
     }
@@ -154,5 +170,24 @@ mod tests {
         assert_eq!((mtu.size(), mtu.wanted(now)), (1200, None));
         let (size, _) = found(&mut mtu, 1300, now + FIRST_PAUSE);
         assert!(size <= 1300 && size > 1300 - CLOSE_ENOUGH, "{size}");
+    }
+
+    #[test]
+    fn a_path_that_grows_is_asked_again_after_ten_minutes() {
+        let mut mtu = Mtu::new(1200, 1472);
+        mtu.on_rate(Rate::from_bps(1_000_000));
+        let begun = Time::from_secs_f64(1.0);
+        let (before, _) = found(&mut mtu, 1300, begun);
+        assert!(before <= 1300 && mtu.is_settled());
+        // It still carries no more: the size stays, packets are not scaled anew, and it costs few probes.
+        let first = begun + RAISE;
+        assert_eq!(mtu.wanted(begun + Duration::from_secs(599)), None);
+        assert_eq!(mtu.wanted(first), Some(1472));
+        assert!(mtu.is_settled() && mtu.size() == before);
+        let (same, probes) = found(&mut mtu, 1300, first);
+        assert!((same - before) < CLOSE_ENOUGH && probes <= 20, "{same}, {probes} probes");
+        // Then it does.
+        assert_eq!(found(&mut mtu, 1472, first + RAISE), (1472, 1));
+        assert_eq!(mtu.wanted(first + RAISE.saturating_mul(3)), None, "there is no more");
     }
 }

@@ -78,6 +78,7 @@ impl Connection {
         if used == 0 {
             return None;
         }
+        self.last_sent = now;
         Some(Transmit { segment, ..self.one(self.path.remote(), used, true) })
     }
 
@@ -233,7 +234,7 @@ impl Connection {
         buffer: &mut [u8],
         frame: &Frame<'_>,
     ) -> Option<usize> {
-        self.seal_frames(now, buffer, &[frame], None)
+        self.seal_frames(now, buffer, &[frame], None, false)
     }
 
     /// Asks whether larger packets pass, if that is to be known now.
@@ -247,17 +248,20 @@ impl Connection {
         let prelude = Prelude::new(now, number, self.carrier.unresolved()).len();
         let padding = usize::from(size).checked_sub(head + prelude + 1 + TAG_BYTES)?;
         let frames = [&Frame::Ping, &Frame::Padding(padding)];
-        let sealed = self.seal_frames(now, buffer, &frames, Some(size))?;
+        let sealed = self.seal_frames(now, buffer, &frames, Some(size), false)?;
         self.mtu.out = true;
         Some(sealed)
     }
 
-    fn seal_frames(
+    /// A packet with these frames, behind a report if one is wanted and there is anything to say;
+    /// `None`, and nothing is used up but the wish to report, if they do not fit.
+    pub(super) fn seal_frames(
         &mut self,
         now: Time,
         buffer: &mut [u8],
         frames: &[&Frame<'_>],
         probe: Option<u16>,
+        report: bool,
     ) -> Option<usize> {
         let number = self.carrier.next_number();
         let acked = self.carrier.highest_reported();
@@ -266,6 +270,9 @@ impl Connection {
         let area = buffer.get_mut(head..most.checked_sub(TAG_BYTES)?)?;
         let prelude = Prelude::new(now, number, self.carrier.unresolved());
         let mut writer = FrameWriter::new(area, prelude).ok()?;
+        if report {
+            self.arrivals.write(now, &mut writer);
+        }
         for frame in frames {
             writer.frame(frame).ok()?;
         }

@@ -150,7 +150,7 @@ impl Connection {
             }
         }
         if let Some((size, arrived)) = self.carrier.cargo_mut().probed.take() {
-            self.mtu.on_probe(size, arrived);
+            self.mtu.on_probe(now, size, arrived);
         }
         if self.carrier.cargo().large_lost >= super::mtu::BLACK_HOLE && self.suspects_size {
             self.suspects_size = false;

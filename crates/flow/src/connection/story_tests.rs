@@ -2,7 +2,7 @@
 
 use super::pair_tests::{Net, Pair, config};
 use super::{Closed, Connection, Event};
-use crate::streams::{Side, StreamEvent};
+use crate::streams::{Read, Side, StreamEvent};
 use narrows_base::{Duration, Rate};
 use narrows_control::Profile;
 
@@ -96,6 +96,34 @@ fn an_idle_connection_is_silent_and_reports_are_not_answered() {
 }
 
 #[test]
+fn an_end_left_alone_wakes_seldom_however_short_the_round_trip_was() {
+    let protocols = ["rrtp+tfrc", "tear-reliable", "rrtp", "rrtp+bbr", "rrtp+cubic"];
+    for (protocol, unheard) in protocols.iter().flat_map(|p| [(*p, false), (*p, true)]) {
+        let near = Net {
+            delay: Duration::from_micros(1),
+            rate: Rate::from_bps(u64::MAX / 1000),
+            ..Net::good()
+        };
+        let mut pair = Pair::new(&config(protocol), near, 1);
+        pair.transfer(Side::Client, 3000, 5.0).unwrap();
+        pair.transfer(Side::Server, 3000, 5.0).unwrap();
+        // With nothing to do, or with what never arrives.
+        if unheard {
+            let id = pair.client.open(true).unwrap();
+            pair.client.write(id, &[1; 3000]).unwrap();
+        }
+        let (mut wakes, mut now, mut buffer) = (0, pair.now, [0; 1500]);
+        while !pair.client.next_due().is_never() {
+            now = now.max(pair.client.next_due());
+            pair.client.on_due(now);
+            while pair.client.transmit(now, &mut buffer, 1).is_some() {}
+            wakes += 1;
+            assert!(wakes < 5000, "{protocol}: {wakes} until {now:?}");
+        }
+    }
+}
+
+#[test]
 fn the_idle_timeout_ends_it_and_keep_alive_prevents_that() {
     let mut quiet = config("rrtp+cubic");
     quiet.idle_timeout = Duration::from_secs(10);
@@ -123,6 +151,28 @@ fn a_close_tells_why_once_and_both_ends_forget() {
     assert_eq!(pair.closed(Side::Server), Some(&Closed::ByPeer { code: 300, reason }));
     assert!(pair.client.is_drained() && pair.server.is_drained());
     assert!(pair.client.open(false).is_none() && pair.client.event().is_none());
+}
+
+#[test]
+fn a_close_tells_everything_that_came_until_then() {
+    // Whenever it is said, also while packets wait for their report.
+    for step in 0..40 {
+        let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+        pair.run_for(1.0);
+        let id = pair.server.open(true).unwrap();
+        pair.server.write(id, &[1; 1_000_000]).unwrap();
+        pair.run_for(0.15 + f64::from(step) * 0.000_13);
+        let now = pair.now;
+        pair.client.close(now, 256, "");
+        let (mut came, mut piece) = (0, [0; 4096]);
+        while let Ok(Read::Bytes(count)) = pair.client.read(id, &mut piece) {
+            came += count as u64;
+        }
+        pair.run_for(5.0);
+        assert!(matches!(pair.closed(Side::Server), Some(Closed::ByPeer { code: 256, .. })));
+        assert!(came > 30_000 && came < 1_000_000, "{came}");
+        assert_eq!(pair.server.stats().bytes_arrived, came, "closed at {now:?}");
+    }
 }
 
 #[test]
@@ -288,6 +338,22 @@ fn a_path_that_stops_carrying_large_packets_is_a_black_hole_not_the_end() {
     pair.net.mtu = 1300;
     pair.transfer(Side::Client, 2_000_000, 30.0).expect("it goes on with small packets");
     assert!(pair.client.stats().datagram <= 1300);
+}
+
+#[test]
+fn a_path_that_carries_more_than_before_is_used_so_within_ten_minutes() {
+    let patient = super::ConnectionConfig { idle_timeout: Duration::ZERO, ..config("rrtp+cubic") };
+    let mut pair = Pair::new(&patient, Net { mtu: 1300, ..Net::good() }, 1);
+    pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
+    let before = pair.client.stats().datagram;
+    assert!((1285..=1300).contains(&before), "{before}");
+    pair.net.mtu = 1500;
+    pair.run_for(500.0);
+    pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
+    assert_eq!(pair.client.stats().datagram, before);
+    pair.run_for(100.0);
+    pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
+    assert_eq!(pair.client.stats().datagram, 1472);
 }
 
 #[test]

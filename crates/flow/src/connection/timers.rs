@@ -12,12 +12,20 @@ impl Connection {
         }
         let held = self.held_until.unwrap_or(Time::NEVER);
         self.carrier
-            .next_due(self.last_due + Duration::from_nanos(1))
+            .next_due(self.last_due + self.tick_pause())
             .min(held)
             .min(self.arrivals.next_due())
             .min(self.path.next_due())
             .min(self.idle_due())
             .min(self.keep_alive_due())
+    }
+
+    /// The controller's ticks are no denser. TFRC's (RFC 5348 section 4.4) come every four round trips
+    /// for ever, which on a path of microseconds would keep a processor busy with a connection that
+    /// does nothing: they become rarer as the silence grows, from 32 round trips on.
+    fn tick_pause(&self) -> Duration {
+        let silence = self.last_due.since(self.last_heard.max(self.last_sent));
+        silence.mul_f64(0.125).max(Duration::from_nanos(1))
     }
 
     fn idle_due(&self) -> Time {

@@ -103,6 +103,11 @@ impl<C: Conversation> Ports<C> {
         self.alarms.first()
     }
 
+    /// Whether nothing waits to be asked for by [`transmit`](Port::transmit).
+    pub fn is_quiet(&self) -> bool {
+        self.urgent.is_empty() && self.answers.is_empty() && self.ready.is_empty()
+    }
+
     /// A due time has come.
     pub fn on_due(&mut self, now: Time) {
         // Nothing is armed again for `now` or before in here, so this ends.

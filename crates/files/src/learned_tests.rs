@@ -1,0 +1,71 @@
+use super::*;
+
+fn path(mbit: f64) -> Characteristics {
+    Characteristics { rate_bps: Some(mbit * 1e6), rtt_s: Some(0.08), ..Default::default() }
+}
+
+fn in_folder() -> (tempfile::TempDir, Learned) {
+    let folder = tempfile::tempdir().unwrap();
+    let learned = Learned::at(folder.path().join("paths.toml"));
+    (folder, learned)
+}
+
+#[test]
+fn what_was_learned_is_found_again_and_nonsense_is_named() {
+    let (_folder, learned) = in_folder();
+    assert_eq!(learned.get("a:1").unwrap(), None);
+    learned.keep("a:1", path(1.5)).unwrap();
+    learned.keep("[::1]:2", Characteristics::default()).unwrap();
+    assert_eq!(learned.get("a:1").unwrap().unwrap().profile(), path(1.5).profile());
+    assert!(learned.keep("a:1", Characteristics { loss: Some(2.0), ..path(1.0) }).is_err());
+    for text in ["x", "['a:1']\nloss = 7.0\n", "['a:1']\nspeed = 1\n"] {
+        std::fs::write(learned.path(), text).unwrap();
+        assert!(learned.get("a:1").unwrap_err().line.contains("paths.toml"));
+    }
+}
+
+#[test]
+fn what_is_old_is_forgotten_and_what_a_user_wrote_is_not() {
+    let (_folder, learned) = in_folder();
+    let long_ago = now() - LASTS - 1;
+    std::fs::write(learned.path(), "['by-hand:1']\nrate_bps = 5.0\n").unwrap();
+    learned.keep_at(long_ago, "old:1", path(1.0)).unwrap();
+    assert_eq!(learned.get("old:1").unwrap(), None);
+    learned.keep("new:1", path(2.0)).unwrap();
+    let all = learned.load().unwrap();
+    assert_eq!(all.keys().collect::<Vec<_>>(), ["by-hand:1", "new:1"]);
+}
+
+#[test]
+fn the_file_stays_small_and_the_oldest_goes() {
+    let (_folder, learned) = in_folder();
+    let first = now() - 10_000;
+    let mut text = String::from("['by-hand:1']\nrate_bps = 5.0\n");
+    for i in 0..PLACES_MOST as u64 {
+        text += &format!("['p:{i}']\nmeasured = {}\n", first + i);
+    }
+    std::fs::write(learned.path(), text).unwrap();
+    learned.keep("new:1", path(1.0)).unwrap();
+    let all = learned.load().unwrap();
+    assert_eq!(all.len(), PLACES_MOST);
+    let there = |name: &str| all.contains_key(name);
+    assert!(there("new:1") && there("by-hand:1") && there("p:2"));
+    assert!(!there("p:0") && !there("p:1"));
+}
+
+#[test]
+fn a_client_is_known_by_its_network() {
+    let of = |a: &str| network(a.parse().unwrap());
+    assert_eq!(of("192.0.2.77"), "192.0.2.0/24");
+    assert_eq!(of("::ffff:192.0.2.77"), "192.0.2.0/24");
+    assert_eq!(of("2001:db8:1:2::3"), "2001:db8:1::/48");
+    assert_eq!(of("2001:db8:1:ffff::3"), of("2001:db8:1:2::4"));
+}
+
+#[test]
+fn a_path_with_another_round_trip_time_is_another_path() {
+    let known = path(1.0);
+    assert!(known.may_be(Duration::from_millis(80)) && known.may_be(Duration::from_millis(500)));
+    assert!(!known.may_be(Duration::from_millis(30)) && !known.may_be(Duration::from_secs(1)));
+    assert!(Characteristics::default().may_be(Duration::from_secs(1)));
+}

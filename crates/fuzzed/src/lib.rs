@@ -1,0 +1,34 @@
+//! What is fuzzed: functions that take any bytes and panic if a promise is broken. libFuzzer calls
+//! them from `fuzz_targets`; the tests of this crate call them, on any toolchain, with the inputs of
+//! `fuzz/seeds` and with some that they make of these.
+
+pub mod client;
+pub mod controllers;
+pub mod frames;
+pub mod messages;
+mod network;
+pub mod packets;
+pub mod port;
+pub mod scenario;
+pub mod service;
+pub mod specs;
+pub mod tcp;
+pub mod texts;
+
+/// Tries one input.
+pub type Target = fn(&[u8]);
+
+/// All of them, by name.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("client", client::run),
+    ("controllers", controllers::run),
+    ("frames", frames::run),
+    ("messages", messages::run),
+    ("packets", packets::run),
+    ("port", port::run),
+    ("scenario", scenario::run),
+    ("service", service::run),
+    ("specs", specs::run),
+    ("tcp", tcp::run),
+    ("texts", texts::run),
+];

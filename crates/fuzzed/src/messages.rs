@@ -1,0 +1,39 @@
+//! Requests and frames of the file service, as any peer could send them: no panic, bounded, and
+//! what is read is written and read the same.
+
+use narrows_files::frames::{self, Frames};
+use narrows_files::message::{FRAME_MOST, Frame, Request};
+use narrows_files::path::CleanPath;
+
+/// Tries one input.
+pub fn run(bytes: &[u8]) {
+    if let Ok(Some(request)) = frames::request(&mut &bytes[..]) {
+        let again = frames::request(&mut &request.bytes()[..]).expect("what was written is read");
+        assert_eq!(again.as_ref(), Some(&request));
+        if let Request::Get { path, .. } | Request::Put { path, .. } = &request
+            && let Ok(clean) = CleanPath::read(path)
+        {
+            assert!(clean.names().iter().all(|n| n != ".." && !n.contains(['/', '\0'])));
+            assert_eq!(CleanPath::read(&clean.to_string()).as_ref(), Ok(&clean));
+        }
+    }
+    let mut frames = Frames::new(bytes);
+    while let Ok(frame) = frames.frame() {
+        same(&frame);
+    }
+    if let Some((kind, payload)) = bytes.split_first()
+        && let Ok(frame) = Frame::read(*kind, payload)
+    {
+        same(&frame);
+    }
+}
+
+fn same(frame: &Frame<'_>) {
+    let (kind, payload) = frame.parts();
+    assert!(payload.len() <= FRAME_MOST + 16 || matches!(frame, Frame::Data(_)));
+    match Frame::read(kind, &payload) {
+        // Its text is cut once, and then stays.
+        Ok(Frame::Error(e)) => assert!(e.line.chars().all(|c| !c.is_control())),
+        again => assert_eq!(again.as_ref(), Ok(frame)),
+    }
+}

@@ -1,0 +1,95 @@
+//! Peers of the file service that say whatever the input says.
+
+use narrows_files::message::Wishes;
+use narrows_files::service::Link;
+use narrows_files::stream::{Output, Session, Stream};
+use narrows_files::{Error, Go};
+use std::io::{self, Cursor, Read, Write};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes that an end said.
+#[derive(Clone, Default)]
+pub struct Said(Arc<Mutex<Vec<u8>>>);
+
+impl Said {
+    pub fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Write for Said {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Output for Said {
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Reads give this many bytes at most: borders fall everywhere.
+struct Pieces(Cursor<Vec<u8>>, usize);
+
+impl Read for Pieces {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let most = to.len().min(self.1);
+        self.0.read(to.get_mut(..most).unwrap_or_default())
+    }
+}
+
+/// A stream on which these bytes come; what is said on it is kept.
+pub fn stream(bytes: &[u8], said: &Said) -> Stream {
+    let piece = 1 + bytes.len() % 7 * 100;
+    Stream {
+        input: Box::new(Pieces(Cursor::new(bytes.to_vec()), piece)),
+        output: Box::new(said.clone()),
+    }
+}
+
+/// A server that answers each stream with the next part of the input: a length (2), the bytes.
+pub struct Hostile(Mutex<Vec<u8>>);
+
+impl Hostile {
+    pub fn new(bytes: &[u8]) -> Hostile {
+        Hostile(Mutex::new(bytes.to_vec()))
+    }
+}
+
+impl Session for Hostile {
+    fn open(&self) -> Result<Stream, Error> {
+        let mut rest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = match rest.get(..2) {
+            Some(&[a, b]) => usize::from(u16::from_be_bytes([a, b])),
+            _ => 0,
+        };
+        let head = rest.len().min(2);
+        let end = rest.len().min(2 + length);
+        let part: Vec<u8> = rest.drain(..end).skip(head).collect();
+        Ok(stream(&part, &Said::default()))
+    }
+    fn protocol(&self) -> String {
+        "hostile".into()
+    }
+}
+
+/// A transport that can be told nothing.
+pub struct Untold;
+
+impl Link for Untold {
+    fn tune(&self, wishes: &Wishes) -> Wishes {
+        wishes.clone()
+    }
+}
+
+pub static NEVER: AtomicBool = AtomicBool::new(false);
+
+pub fn go() -> Go {
+    Go::new(&NEVER, None, |_| ())
+}

@@ -1,0 +1,64 @@
+//! Any datagram: outer packets, parameters, a handshake and an open connection that get it; no
+//! panic, and nothing forged is believed.
+
+use narrows_wire::cookie::Cookie;
+use narrows_wire::{
+    ClientHandshake, ConnectionId, Established, Hello, Packet, Params, ServerHandshake, StaticKey,
+    Suite,
+};
+use std::cell::RefCell;
+
+struct Ends {
+    waiting_client: ClientHandshake,
+    waiting_server: ServerHandshake,
+    open: Established,
+}
+
+fn hello() -> Hello {
+    Hello { connection: ConnectionId(1), params: Params::default() }
+}
+
+fn ends() -> Ends {
+    let key = StaticKey::new([1; 32]).expect("a key");
+    let cookie = Cookie([0; 36]);
+    let client = |seed| {
+        ClientHandshake::new(Suite::Aes256Gcm, [0; 16], &cookie, &key, seed).expect("a START")
+    };
+    let server = |start: &[u8]| match Packet::read(start) {
+        Ok(Packet::Start(start)) => {
+            ServerHandshake::new(&start, &key, [4; 32], &hello()).expect("a START-ECHO")
+        }
+        other => panic!("no START: {other:?}"),
+    };
+    let mut first = client([3; 32]);
+    let answer = server(first.start());
+    let Ok(Packet::StartEcho(echo)) = Packet::read(answer.start_echo()) else { panic!("no echo") };
+    let (open, _) = first.on_start_echo(&echo, &hello(), |_| true).expect("an authentic answer");
+    let waiting_client = client([5; 32]);
+    let waiting_server = server(waiting_client.start());
+    Ends { waiting_client, waiting_server, open }
+}
+
+thread_local! {
+    static ENDS: RefCell<Ends> = RefCell::new(ends());
+}
+
+/// Tries one input.
+pub fn run(bytes: &[u8]) {
+    let _ = Hello::read(bytes);
+    ENDS.with_borrow_mut(|ends| {
+        match Packet::read(bytes) {
+            Ok(Packet::Start(start)) => {
+                let key = StaticKey::new([1; 32]).expect("a key");
+                let _ = ServerHandshake::new(&start, &key, [4; 32], &hello());
+            }
+            Ok(Packet::StartEcho(echo)) => {
+                assert!(ends.waiting_client.on_start_echo(&echo, &hello(), |_| true).is_err());
+            }
+            Ok(Packet::Finish(finish)) => assert!(ends.waiting_server.on_finish(&finish).is_err()),
+            Ok(Packet::Version { spoken, .. }) => assert!(spoken.iter().count() <= 8),
+            _ => {}
+        }
+        assert!(ends.open.opener.open(&mut bytes.to_vec()).is_err());
+    });
+}

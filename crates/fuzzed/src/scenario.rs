@@ -1,0 +1,19 @@
+//! Scenario files: no panic, and a scenario that is accepted is written and read back the same.
+
+use narrows_lab::{Plan, scenario_file};
+use std::path::Path;
+
+/// Tries one input.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if text.contains("trace") {
+        return;
+    }
+    if let Ok(scenario) = scenario_file::parse(text, Path::new(".")) {
+        let written = scenario_file::text(&scenario);
+        let again =
+            scenario_file::parse(&written, Path::new(".")).expect("what is written can be read");
+        assert_eq!(written, scenario_file::text(&again));
+        let _ = Plan::new(scenario);
+    }
+}

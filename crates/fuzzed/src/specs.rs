@@ -1,0 +1,30 @@
+//! Everything that a user can write on the command line or in a trace file: no panic, and what
+//! is read can be shown and read again.
+
+use narrows_base::{Spec, spec, units};
+use narrows_flow::{Preset, Protocol};
+use narrows_lab::Link;
+use narrows_path::{LossSpec, Trace};
+use narrows_sim::SourceSpec;
+use std::path::Path;
+
+/// Tries one input.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let _ = spec::split(text);
+    let _ = (units::rate(text), units::duration(text));
+    let _ = Trace::parse(text);
+    let _ = LossSpec::parse_all(text);
+    if let Ok(spec) = Spec::parse(text) {
+        let _ = Protocol::read(&spec, Preset::Rfc, 1000);
+        let _ = SourceSpec::read(&spec);
+    }
+    // A trace names a file: that is not what is tried here.
+    if !text.contains("trace") {
+        if let Ok(link) = Link::parse(text, Path::new(".")) {
+            let shown = link.to_string();
+            let again = Link::parse(&shown, Path::new(".")).expect("what is shown can be read");
+            assert_eq!(shown, again.to_string());
+        }
+    }
+}

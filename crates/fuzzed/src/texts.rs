@@ -1,0 +1,34 @@
+//! Files that users may write by hand, and addresses: no panic, and what is read can be shown and
+//! read again.
+
+use narrows_files::access::{AllowList, known};
+use narrows_files::{CleanPath, Url, error, key, learned};
+
+/// Tries one input.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    assert!(error::shown(text).chars().all(|c| !c.is_control()));
+    if let Ok(url) = Url::read(text) {
+        let shown = url.to_string();
+        assert_eq!(Url::read(&shown).as_ref(), Ok(&url), "{shown}");
+    }
+    if let Ok(key) = key::read(text) {
+        assert_eq!(key::read(&key::text(&key)), Ok(key));
+    }
+    if let Ok(path) = CleanPath::read(text) {
+        assert_eq!(CleanPath::read(&path.to_string()), Ok(path));
+    }
+    one_line(AllowList::read(text).map(|list| assert!(list.len() <= text.len())));
+    one_line(known(text, "host:1").map(|_| ()));
+    one_line(learned::read(text).map(|all| {
+        for path in all.values() {
+            let _ = path.profile();
+        }
+    }));
+}
+
+fn one_line(result: Result<(), narrows_files::Error>) {
+    if let Err(e) = result {
+        assert!(e.line.chars().all(|c| !c.is_control()), "{:?}", e.line);
+    }
+}
