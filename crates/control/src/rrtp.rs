@@ -62,13 +62,14 @@
 
 mod alone;
 mod contested;
+mod flight;
 mod opening;
 mod path;
 
 use crate::{Ack, Allowance, Controller, Environment, Fate, Profile, Restart, bounded};
 use contested::Contest;
+pub(crate) use flight::Flight;
 use narrows_base::{Card, Rate, Settings, Status, Time};
-pub(crate) use opening::Flight;
 pub(crate) use path::Path;
 
 /// The index card.

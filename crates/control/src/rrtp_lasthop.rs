@@ -165,7 +165,8 @@ impl LastHop {
     /// trip, which probes then double.
     fn begin(&mut self) {
         let Some(base) = self.base else { return };
-        if let Some(rate) = self.flight.rate(FIRST - 1.0) {
+        if let Some(rate) = self.flight.rate(FIRST as usize - 1) {
+            let rate = rate / self.packet_bits;
             if rate * base > JUMP {
                 self.gain = MOST_PROBE;
             }

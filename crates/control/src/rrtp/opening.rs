@@ -1,6 +1,7 @@
 //! The opening: a small flight whose spacing tells the rate, a train that verifies it, and a climb
 //! until a queue shows.
 
+use super::flight::Flight;
 use super::{Mood, Rrtp};
 use crate::{Ack, Fate};
 use narrows_base::Time;
@@ -18,8 +19,6 @@ const NOISE: f64 = 0.001;
 const RISEN_ACKS: u32 = 8;
 /// A train that arrives at less than this share of its rate shows that the rate is not there.
 const TRAIN: f64 = 0.6;
-/// Packets that left within so many seconds left together.
-const TOGETHER: f64 = 1e-4;
 /// Rounds at the window's limit in which no flight told the rate.
 const ENOUGH_ROUNDS: u32 = 2;
 
@@ -33,52 +32,12 @@ enum Stage {
     Climb,
 }
 
-/// Packets that left at one moment: what the path makes of their spacing is its rate.
-#[derive(Debug, Default)]
-pub(crate) struct Flight {
-    /// When its first packet left, and when that was answered.
-    sent: Time,
-    first: Time,
-    last: Time,
-    /// How many arrived, and how many of them were answered after the first.
-    arrived: f64,
-    after: f64,
-}
-
-impl Flight {
-    pub(crate) fn on_fate(&mut self, fate: &Fate) {
-        if fate.lost {
-            return;
-        }
-        if self.arrived == 0.0 || fate.sent.since(self.sent).as_secs_f64() > TOGETHER {
-            *self = Flight {
-                sent: fate.sent,
-                first: fate.now,
-                last: fate.now,
-                arrived: 1.0,
-                after: 0.0,
-            };
-            return;
-        }
-        self.arrived += 1.0;
-        if fate.now > self.first {
-            self.after += 1.0;
-            self.last = fate.now;
-        }
-    }
-
-    /// Packets per second, of at least so many.
-    pub(crate) fn rate(&self, enough: f64) -> Option<f64> {
-        let span = self.last.since(self.first).as_secs_f64();
-        (self.arrived >= enough && self.after >= 2.0 && span > 0.0).then(|| self.after / span)
-    }
-}
-
 #[derive(Debug, Default)]
 pub struct Opening {
     stage: Stage,
-    /// The flight that left together.
     flight: Flight,
+    /// Packets that are still out of a flight that told nothing so far.
+    out: u64,
     /// Rounds that ended while the window was the limit.
     limited: u32,
     /// When the first acknowledgement of a train came, and how many since.
@@ -127,10 +86,12 @@ impl Rrtp {
         let base = self.path.base().unwrap_or(0.0);
         match self.opening.stage {
             Stage::First => {
+                self.opening.out = ack.outstanding;
                 self.opening.limited += u32::from(round && ack.window_limited);
                 // Of the first four one may be lost, or be the packet that opens a connection.
-                let enough = self.first_flight - 1.0;
+                let enough = self.first_flight as usize - 1;
                 if let Some(rate) = self.opening.flight.rate(enough) {
+                    let rate = rate / self.packet_bits;
                     self.opening.estimate = rate;
                     if rate * base > JUMP {
                         self.opening.stage = Stage::Train;
@@ -185,6 +146,9 @@ impl Rrtp {
             Stage::Train => Some(o.estimate),
             Stage::Climb => (self.path.rtt > 0.0).then(|| 1.25 * self.window / self.path.rtt),
         };
-        (self.window, rate)
+        // A second flight waits until the first is heard of, but for one that may be lost: each report
+        // of it would send a part otherwise, and what does not leave together tells nothing.
+        let holds = o.stage == Stage::First && o.out > 1;
+        (if holds { 1.0 } else { self.window }, rate)
     }
 }
