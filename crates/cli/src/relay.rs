@@ -18,9 +18,6 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What `--link` and `--link-back` may not have.
-const ENDS: &str = "a relay has one link each way: access= and egress= belong to simulations";
-
 #[derive(Args)]
 pub struct RelayArgs {
     /// Where clients send to
@@ -50,7 +47,8 @@ pub struct RelayArgs {
 
 pub const HELP: &str = "\
 Datagrams to --listen cross --link to --to, and what comes back crosses --link-back. Each takes its
-UDP payload and 28 bytes of IP and UDP headers. Links are written as for `narrows compare`.
+UDP payload and 28 bytes of IP and UDP headers. Links are written as for `narrows compare`; the delays
+of access= and egress= count as the link's own.
 
 Examples:
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 --link 20Mbit/s,25ms,loss=1%
@@ -89,11 +87,7 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
 /// Both ways of the two specifications.
 pub fn links(there: &str, back: Option<&str>) -> Result<(Way, Way), Failure> {
     let read = |flag: &str, text: &str| -> Result<Link, SpecError> {
-        let link = Link::parse(text, Path::new("")).map_err(|e| e.at(flag))?;
-        if link.access.is_some() || link.egress.is_some() {
-            return Err(SpecError::new(ENDS).at(flag));
-        }
-        Ok(link)
+        Link::parse(text, Path::new("")).and_then(Link::folded).map_err(|e| e.at(flag))
     };
     let forward = read("--link", there)?;
     let back = match back {

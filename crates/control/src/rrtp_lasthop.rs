@@ -62,7 +62,7 @@ const FIRST: f64 = 4.0;
 /// trip, and probes that double.
 const JUMP: f64 = 64.0;
 /// Rounds that may pass until they do.
-const FIRST_ROUNDS: u64 = 2;
+const FIRST_ROUNDS: u64 = 3;
 /// Within this share of the smallest, a round trip is one without a queue.
 const NEAR: f64 = 0.02;
 /// … and hosts delay packets by so many seconds.
@@ -83,6 +83,7 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
         rate: None,
         path: Path::default(),
         flight: Flight::default(),
+        out: 0,
         epochs: 0,
         probe: Probe::No,
         gain: PROBE,
@@ -102,7 +103,7 @@ pub fn receiver(_settings: &Settings, _environment: &Environment) -> Box<dyn Rec
     Box::new(Half::default())
 }
 
-/// A probe lasts a round trip and is seen in the next, and an epoch longer.
+/// A probe lasts a round trip, and an epoch, and is seen in the next, and an epoch longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Probe {
     No,
@@ -128,8 +129,9 @@ struct LastHop {
     path: Path,
     /// Smallest RTT, seconds.
     base: Option<f64>,
-    /// The first flight.
+    /// The first flights, and how many packets of one are out.
     flight: Flight,
+    out: u64,
     /// Since the last probe.
     epochs: u32,
     probe: Probe,
@@ -172,6 +174,7 @@ impl LastHop {
             }
             self.set(rate.min(JUMP / base));
         } else if self.path.rounds >= FIRST_ROUNDS {
+            self.gain = MOST_PROBE;
             self.set(FIRST / base);
         } else {
             return;
@@ -208,16 +211,20 @@ impl LastHop {
         match self.probe {
             Probe::No if self.epochs >= PROBE_EPOCHS && self.before.is_none() => {
                 self.probe = Probe::Sent;
+                self.epochs = 0;
             }
             Probe::No => {}
-            Probe::Sent => {
+            // On a slow channel a round trip is less than the epoch whose mean must show it.
+            Probe::Sent if self.epochs > 0 => {
                 self.probe = Probe::Seen;
                 self.epochs = 0;
             }
+            Probe::Sent => {}
             // What the probe found may be all that it sent: one twice as far.
             Probe::Found => {
                 self.gain = (2.0 * self.gain).min(MOST_PROBE);
                 self.probe = Probe::Sent;
+                self.epochs = 0;
             }
             Probe::Seen if self.epochs > 1 => {
                 self.gain = PROBE;
@@ -243,6 +250,7 @@ impl Controller for LastHop {
             self.before = None;
             self.set(BACK * before);
         }
+        self.out = ack.outstanding;
         if self.rate.is_none() {
             self.begin();
         } else if round {
@@ -314,7 +322,9 @@ impl Controller for LastHop {
     }
 
     fn allowance(&self) -> Allowance {
-        let Some(rate) = self.rate else { return Allowance::window(FIRST) };
+        // A second flight waits until the first is heard of, or it would not leave together.
+        let first = if self.out > 1 { 1.0 } else { FIRST };
+        let Some(rate) = self.rate else { return Allowance::window(first) };
         let gain = if self.probe == Probe::Sent { 1.0 + self.gain } else { 1.0 };
         let window = match self.base {
             Some(base) if self.draining.is_some() => DRAIN * rate * base,

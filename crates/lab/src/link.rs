@@ -106,6 +106,28 @@ impl Link {
         self.forward.delay + self.back.delay + own(&self.access) + own(&self.egress)
     }
 
+    /// The bottleneck alone, for what has one link each way: the delays of `access` and `egress`, ranges
+    /// with their middle, become its own. Being faster than it, they do nothing else to one flow
+    /// but space its packets.
+    ///
+    /// # Errors
+    /// One of them is not faster.
+    pub fn folded(mut self) -> Result<Link, SpecError> {
+        for (name, side) in [("access", self.access.take()), ("egress", self.egress.take())] {
+            let Some(side) = side else { continue };
+            for way in [&mut self.forward, &mut self.back] {
+                way.delay = way.delay + side.mean_delay();
+                if (side.least_rate().as_bps() as f64) < way.mean_bps() {
+                    return Err(SpecError::new(format!(
+                        "{name}= must be faster than the link here: there is one link each way, which \
+                         takes over its delay"
+                    )));
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// The same link with its queues as numbers of packets or bytes, never as products.
     #[must_use]
     pub fn resolved(mut self, packet_bytes: u32) -> Link {

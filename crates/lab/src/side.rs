@@ -44,6 +44,11 @@ impl Side {
         )
     }
 
+    /// The lowest rate of the range.
+    pub fn least_rate(&self) -> Rate {
+        self.rate.0
+    }
+
     /// The delay that counts for a base RTT: the middle of the range.
     pub fn mean_delay(&self) -> Duration {
         Duration::from_nanos((self.delay.0 + self.delay.1).as_nanos() / 2)

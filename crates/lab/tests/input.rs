@@ -86,6 +86,14 @@ fn every_named_link_is_read_and_shown_in_full() {
         assert_eq!(again.to_string(), l.to_string(), "{}", entry.card.name);
         assert_eq!(again.base_rtt(), l.base_rtt());
     }
+    // A relay has one link each way: the others' delays are in it.
+    for entry in links::LINKS {
+        let (l, folded) = (link(entry.card.name), link(entry.card.name).folded().unwrap());
+        assert!(folded.access.is_none() && folded.egress.is_none());
+        assert_eq!(folded.base_rtt(), l.base_rtt(), "{}", entry.card.name);
+    }
+    let narrow = link("2Mbit/s,10ms,egress=1Mbit/s/1ms").folded();
+    assert!(narrow.unwrap_err().to_string().contains("egress= must be faster"));
     // A name's keys may be replaced.
     assert!(link("geo,queue=7p").to_string().contains("queue=7p"));
 }

@@ -54,14 +54,17 @@ pub trait Cargo {
 pub struct CarrierConfig {
     /// How far a paced sender that was late may catch up at once.
     pub credit: Duration,
-    /// Whether windows without a rate are spread over the round trip (RFC 9002 section 7.7), so that
-    /// a report that answers many packets does not set as many free at once. Where every other
-    /// packet is answered, acknowledgements are clock enough.
-    pub pace_windows: bool,
     /// How long the receiver keeps a report back at most.
     pub max_ack_delay: Duration,
-    /// The timeout before the first round-trip time is known; the longest timeout.
+    /// The timeout before the first round-trip time is known; the longest is 2 s.
     pub timer: TcpConfig,
+}
+
+/// The longest probe timeout: so soon after an outage something is heard.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(2);
+
+fn estimator(timer: &TcpConfig) -> RttEstimator {
+    RttEstimator::new(&TcpConfig { max_rto: LONGEST_TIMEOUT, ..timer.clone() })
 }
 
 /// How a packet stands to the controller.
@@ -96,7 +99,6 @@ pub struct Carrier<C: Cargo> {
     counters: Counters,
     credit: Duration,
     max_ack_delay: Duration,
-    pace_windows: bool,
     own_timer: bool,
     limit: Option<Rate>,
     /// What the controller takes a byte for: its full packets' bytes per real full packet's.
@@ -154,11 +156,10 @@ impl<C: Cargo> Carrier<C> {
             cargo,
             own_timer: controller.keeps_own_timer(),
             controller,
-            rtt: RttEstimator::new(&config.timer),
+            rtt: estimator(&config.timer),
             counters: Counters::default(),
             credit: config.credit,
             max_ack_delay: config.max_ack_delay,
-            pace_windows: config.pace_windows,
             limit: None,
             scale: 1.0,
             full_bits: 0.0,
@@ -277,7 +278,7 @@ impl<C: Cargo> Carrier<C> {
     }
     /// The path is another one: its round-trip times are not known.
     pub fn forget_rtt(&mut self, timer: &TcpConfig) {
-        self.rtt = RttEstimator::new(timer);
+        self.rtt = estimator(timer);
         self.latest = Duration::ZERO;
         self.first_rtt = Time::NEVER;
         self.least_full = Duration::MAX;

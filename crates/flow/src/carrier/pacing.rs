@@ -42,14 +42,15 @@ impl<C: Cargo> Carrier<C> {
         let doubles = self.controller.ssthresh().is_some_and(|s| window < s);
         let gain = if doubles { 2.0 } else { 1.25 };
         let bps = gain * window * self.full_bits.max(bits) / srtt;
-        (self.pace_windows && srtt > 0.0 && bps < 1e15).then(|| Rate::from_bps_f64(bps))
+        (srtt > 0.0 && bps < 1e15).then(|| Rate::from_bps_f64(bps))
     }
-    /// The controller's rate and window, with a rate for a window without one.
+    /// The controller's rate and window, with a rate for a window without one (RFC 9002 section 7.7),
+    /// so that a report that answers many packets does not set as many free at once.
     #[inline]
     fn paced_allowance(&self) -> Allowance {
         let a = self.controller.allowance();
         // The first flight leaves at once: its spacing at the far end tells the path's rate.
-        if a.rate.is_some() || !self.pace_windows || self.arrived < FIRST_FLIGHT {
+        if a.rate.is_some() || self.arrived < FIRST_FLIGHT {
             return a;
         }
         Allowance { rate: self.window_rate(a.window), ..a }

@@ -46,8 +46,6 @@ const UDP_OVERHEAD: u32 = 28;
 const LEAST_DATAGRAM: u16 = 512;
 /// What a peer takes that says nothing.
 const USUAL_DATAGRAM: u64 = 1200;
-/// The longest probe timeout: so soon after an outage something is heard.
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a connection behaves at this end.
 #[derive(Clone, Debug)]
@@ -252,10 +250,9 @@ impl Connection {
         let luck = Luck::seed(seed.iter().take(8).fold(0, |s, b| s << 8 | u64::from(*b)));
 
         let endpoint = config.protocol.datagram();
-        let timer = TcpConfig { max_rto: LONGEST_TIMEOUT, ..endpoint.timer };
+        let timer = endpoint.timer;
         let carrying = CarrierConfig {
             credit: endpoint.credit.max(LATENESS),
-            pace_windows: true,
             max_ack_delay: arrivals::MAX_ACK_DELAY,
             timer: timer.clone(),
         };

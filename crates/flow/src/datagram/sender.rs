@@ -57,7 +57,6 @@ impl Sender {
             Some(stream) => {
                 let carrier = CarrierConfig {
                     credit: config.credit,
-                    pace_windows: true,
                     max_ack_delay: stream.max_ack_delay,
                     timer: config.timer.clone(),
                 };

@@ -53,7 +53,11 @@ impl Twin {
     /// A protocol or link that cannot be, in one line.
     pub fn check(&self) -> Result<(), String> {
         self.protocol(self.packet)?;
-        Link::parse(&self.link, Path::new("")).map(drop).map_err(|e| e.to_string())
+        self.link().map(drop)
+    }
+
+    fn link(&self) -> Result<Link, String> {
+        Link::parse(&self.link, Path::new("")).and_then(Link::folded).map_err(|e| e.to_string())
     }
 
     fn protocol(&self, packet: u32) -> Result<Protocol, String> {
@@ -66,7 +70,7 @@ impl Twin {
     /// # Errors
     /// A protocol or link that cannot be, in one line.
     pub fn simulated(&self, seed: u64) -> Result<Seen, String> {
-        let link = Link::parse(&self.link, Path::new("")).map_err(|e| e.to_string())?;
+        let link = self.link()?;
         let rtt = link.forward.delay + link.back.delay;
         let stage = |name: &str, way: &crate::way::Way| LinkSpec {
             name: name.into(),
@@ -111,7 +115,7 @@ impl Twin {
     /// # Errors
     /// A protocol or link that cannot be, or what the sockets say, in one line.
     pub fn real(&self, seed: u64) -> Result<(Seen, Lateness), String> {
-        let link = Link::parse(&self.link, Path::new("")).map_err(|e| e.to_string())?;
+        let link = self.link()?;
         let rtt = link.forward.delay + link.back.delay;
         let speed = Speed {
             recorder: None,

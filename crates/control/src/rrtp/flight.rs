@@ -1,0 +1,113 @@
+//! What the spacing of a few packets tells of the path's rate: a packet pair (S3 section 3.2) of three
+//! or more.
+//!
+//! Packets that left at one moment arrive as far apart as the slowest link needs for them. So do those
+//! that left a little apart, as long as they waited for each other there; that they did is seen
+//! where they came at least twice as far apart as they left. Applications begin with something small, or
+//! in several turns, so packets count by their bytes, and of a flight that did not leave together the
+//! longest end that nearly did is taken.
+
+use crate::Fate;
+use narrows_base::{Duration, Time};
+
+/// Packets that are remembered: two first flights, the small ones and a probe.
+const MOST: usize = 16;
+/// Within so much time packets left at one moment.
+const TOGETHER: Duration = Duration::from_micros(100);
+/// Not a flight any more.
+const APART: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy, Debug)]
+struct Came {
+    sent: Time,
+    told: Time,
+    bytes: u32,
+}
+
+/// The packets of a first flight that arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    came: Vec<Came>,
+}
+
+impl Flight {
+    pub fn on_fate(&mut self, fate: &Fate) {
+        if fate.lost {
+            return;
+        }
+        if self.came.last().is_some_and(|c| fate.sent.since(c.sent) > APART) {
+            self.came.clear();
+        }
+        if self.came.len() < MOST {
+            self.came.push(Came { sent: fate.sent, told: fate.now, bytes: fate.bytes });
+        }
+    }
+
+    /// Bit/s of the slowest link, if at least so many packets tell it.
+    pub fn rate(&self, enough: usize) -> Option<f64> {
+        (0..self.came.len()).find_map(|from| rate_of(self.came.get(from..)?, enough))
+    }
+}
+
+fn rate_of(run: &[Came], enough: usize) -> Option<f64> {
+    let (first, last) = (run.first()?, run.last()?);
+    let left = last.sent.since(first.sent);
+    let took = last.told.since(first.told);
+    // Those that one report told of with the first say nothing.
+    let after = run.iter().filter(|c| c.told > first.told);
+    let queued = left <= TOGETHER || took >= left.mul_f64(2.0);
+    let bytes: f64 = after.clone().map(|c| f64::from(c.bytes)).sum();
+    (run.len() >= enough && after.count() >= 2 && queued && took > Duration::ZERO)
+        .then(|| 8.0 * bytes / took.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets of (sent, told of) in microseconds, and bytes.
+    fn rate(packets: &[(u64, u64, u32)]) -> Option<f64> {
+        let mut flight = Flight::default();
+        for (seq, &(sent, now, bytes)) in packets.iter().enumerate() {
+            let [sent, now] = [sent, now].map(|us| Time::ZERO + Duration::from_micros(us));
+            let (seq, lost, marked, radio) = (seq as u64, false, false, false);
+            flight.on_fate(&Fate { now, seq, sent, bytes, lost, marked, radio });
+        }
+        flight.rate(3)
+    }
+
+    #[test]
+    fn what_left_together_tells_the_rate() {
+        // 1000 bytes each 8 ms.
+        let told = rate(&[(0, 58_000, 1000), (20, 66_000, 1000), (50, 74_000, 1000)]);
+        assert_eq!(told, Some(1e6));
+    }
+
+    #[test]
+    fn what_waited_for_each_other_tells_it_too_by_its_bytes() {
+        let told = rate(&[
+            (0, 58_000, 1000),
+            (2_000, 58_400, 50),
+            (7_000, 66_400, 1000),
+            (7_000, 74_400, 1000),
+        ]);
+        let rate = told.unwrap();
+        assert!((rate / 1e6 - 1.0).abs() < 1e-9, "{rate}");
+    }
+
+    #[test]
+    fn what_came_as_it_left_tells_nothing_but_its_end_may() {
+        let apart = [(0, 50_000, 1000), (5_000, 55_000, 1000), (9_000, 59_000, 1000)];
+        assert_eq!(rate(&apart), None);
+        // The same and three behind it at one moment: these three.
+        let mut more = apart.to_vec();
+        more.extend([(12_000, 62_000, 1000), (12_000, 62_500, 1000), (12_000, 63_000, 1000)]);
+        assert_eq!(rate(&more), Some(16e6));
+    }
+
+    #[test]
+    fn two_reports_of_two_packets_each_are_too_few_arrivals() {
+        let told = [(0, 60_000, 1000), (0, 60_000, 1000), (0, 68_000, 1000)];
+        assert_eq!(rate(&told), None);
+    }
+}
