@@ -20,11 +20,11 @@ pub fn run(bytes: &[u8]) {
         let _ = SourceSpec::read(&spec);
     }
     // A trace names a file: that is not what is tried here.
-    if !text.contains("trace") {
-        if let Ok(link) = Link::parse(text, Path::new(".")) {
-            let shown = link.to_string();
-            let again = Link::parse(&shown, Path::new(".")).expect("what is shown can be read");
-            assert_eq!(shown, again.to_string());
-        }
+    if !text.contains("trace")
+        && let Ok(link) = Link::parse(text, Path::new("."))
+    {
+        let shown = link.to_string();
+        let again = Link::parse(&shown, Path::new(".")).expect("what is shown can be read");
+        assert_eq!(shown, again.to_string());
     }
 }

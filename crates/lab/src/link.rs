@@ -116,7 +116,7 @@ impl Link {
         for (name, side) in [("access", self.access.take()), ("egress", self.egress.take())] {
             let Some(side) = side else { continue };
             for way in [&mut self.forward, &mut self.back] {
-                way.delay = way.delay + side.mean_delay();
+                way.delay += side.mean_delay();
                 if (side.least_rate().as_bps() as f64) < way.mean_bps() {
                     return Err(SpecError::new(format!(
                         "{name}= must be faster than the link here: there is one link each way, which \

@@ -100,6 +100,13 @@ impl Story {
         self.now = self.due;
         self.tell(Input::Due);
     }
+    /// What the pacer keeps back leaves.
+    fn pace(&mut self) {
+        let end = self.now + Duration::from_millis(40);
+        while self.due <= end {
+            self.timer();
+        }
+    }
     fn heard(&mut self) -> Vec<String> {
         std::mem::take(&mut self.told.lock().unwrap().1)
     }
@@ -121,6 +128,7 @@ fn a_lost_packets_bytes_leave_in_a_new_packet_and_one_repair_is_told() {
     assert_eq!(heard[3..5], ["loss 1 Sack true", "repair flight 7"]);
     assert!(heard.contains(&"loss 1 Sack false".into()), "{heard:?}");
     assert_eq!(heard.iter().filter(|h| h.starts_with("repair")).count(), 1);
+    s.pace();
     let again: Vec<_> = s.wire.iter().filter(|p| p.has(Packet::RETRANSMISSION)).collect();
     assert_eq!(again.len(), 2);
     assert!(again.iter().all(|p| p.seq > 11), "numbers are never used twice");
@@ -199,6 +207,7 @@ fn probes_double_and_persistent_congestion_starts_anew() {
 fn reports_are_rare_in_order_at_once_at_holes_and_never_late() {
     let mut s = Story::new(64.0, u64::MAX, 8);
     s.round(|_| true);
+    s.pace();
     s.heard();
     let mut answers = Vec::new();
     s.now += Duration::from_millis(50);

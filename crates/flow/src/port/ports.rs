@@ -103,7 +103,7 @@ impl<C: Conversation> Ports<C> {
         self.alarms.first()
     }
 
-    /// Whether nothing waits to be asked for by [`transmit`](Port::transmit).
+    /// Whether nothing waits to be asked for by [`transmit`](Ports::transmit).
     pub fn is_quiet(&self) -> bool {
         self.urgent.is_empty() && self.answers.is_empty() && self.ready.is_empty()
     }
