@@ -314,6 +314,8 @@ impl Controller for LastHop {
         self.before = None;
         if let Some(rate) = self.rate {
             self.set((rate / 2.0).min(FIRST / positive(restart.srtt)));
+            // The channel was away and may be what it was: looked for at once, by doubling.
+            (self.probe, self.gain, self.epochs) = (Probe::No, MOST_PROBE, PROBE_EPOCHS);
         }
     }
 

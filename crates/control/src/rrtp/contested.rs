@@ -89,6 +89,11 @@ pub struct Contest {
     can_ask: bool,
 }
 
+/// Whether a round trip of so long met no queue.
+fn meets_none(rtt: f64, base: f64) -> bool {
+    rtt <= base + (EMPTY * base).max(LATE)
+}
+
 impl Rrtp {
     /// From now on somebody else may be there; with `ask` it is found out at once.
     pub(super) fn begin_contest(&mut self, ack: &Ack, ask: bool) {
@@ -157,7 +162,7 @@ impl Rrtp {
             let near = self.window > NEAR * self.path.product();
             let base = self.path.base().unwrap_or(0.0);
             let empty = self.contest.empty >= EMPTY_ROUNDS;
-            self.window += if empty && self.path.rtt <= base + (EMPTY * base).max(LATE) {
+            self.window += if empty && meets_none(self.path.rtt, base) {
                 let refill = if near { NEAR_REFILL } else { REFILL };
                 (refill * fresh).max(slow)
             } else {
@@ -179,8 +184,7 @@ impl Rrtp {
             c.clock += self.path.rtt;
         }
         // A queue that never empties passes for the path's own delay in the end; its losses do not.
-        let empty =
-            self.path.round_max_rtt <= base + (EMPTY * base).max(LATE) && !self.path.is_flooded();
+        let empty = meets_none(self.path.round_max_rtt, base) && !self.path.is_flooded();
         c.empty = if empty { c.empty + 1 } else { 0 };
         c.emptied |= empty && c.since_cut < EMPTIES;
         let rate = self.path.round_rate;

@@ -1,4 +1,4 @@
-//! What is known of the path: rates, round trips, queues, losses.
+//! What is known of the path: rates, round trips, queues, losses. `rrtp-lasthop` keeps the same books.
 
 use crate::{Ack, positive};
 use narrows_base::Time;

@@ -1,6 +1,6 @@
 //! The two moods on a bottleneck of this file: a queue, a fixed delay, and somebody else's window.
 
-use crate::story::build_in;
+use crate::story::{Story, build, build_in};
 use crate::{Ack, Controller, Environment, Fate, Profile, RateSample};
 use narrows_base::{Duration, Rate, Time};
 use std::collections::VecDeque;
@@ -293,4 +293,19 @@ fn on_a_path_of_microseconds_the_turns_of_hosts_are_no_queue() {
     (b.rtt, b.per_second) = (20e-6, 1e6);
     b.run(0.2);
     assert_eq!(b.watch("base"), 1e-3);
+}
+
+/// Each report of a flight that did not leave together would set a packet free, and the next flight
+/// would not either.
+#[test]
+fn a_flight_that_tells_nothing_is_followed_by_one_that_leaves_together() {
+    let mut rrtp = build("rrtp");
+    let mut story = Story::new(build("reno"));
+    let mut windows = Vec::new();
+    for outstanding in [3, 2, 1, 0] {
+        let ack = Ack { outstanding, ..story.ack(1, false) };
+        rrtp.on_ack(&ack);
+        windows.push(rrtp.allowance().window);
+    }
+    assert_eq!(windows, [1.0, 1.0, 4.0, 4.0]);
 }

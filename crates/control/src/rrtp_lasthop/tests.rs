@@ -89,6 +89,24 @@ fn a_probe_finds_that_the_channel_became_faster() {
 }
 
 #[test]
+fn after_an_outage_the_rate_comes_back_by_doubling() {
+    let mut c = told();
+    hear(&mut *c, 100, 100);
+    let [min_rtt, srtt] = [Duration::from_millis(100), Duration::from_secs(1)];
+    let (flight, timeout, backoffs) = (1, true, 3);
+    c.on_restart(&Restart { now: at(9000), flight, timeout, backoffs, min_rtt, srtt });
+    let mut rates = Vec::new();
+    for epoch in 0..15 {
+        let rate = c.allowance().rate.unwrap().as_bps() as f64 / 8000.0;
+        hear(&mut *c, 10_000 + 100 * epoch, 100);
+        // The channel still carries a hundred packets per second.
+        let carried = rate.min(100.0);
+        rates.push(advise(&mut *c, 10_000 + 100 * epoch, 1.0 / carried, 1.0 / rate));
+    }
+    assert!(rates[0] < 10.0 && rates[14] > 90.0, "{rates:?}");
+}
+
+#[test]
 fn radio_losses_change_nothing_and_congestion_halves_once_a_round_trip() {
     let mut c = told();
     hear(&mut *c, 100, 100);
@@ -146,6 +164,9 @@ fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
         let (bytes, marked, duplicate, advice) = (1000, false, false, Advice::NONE);
         if half.on_arrival(&Arrival { now, seq, sent, bytes, marked, duplicate, advice }) {
             let told = half.advice(now);
+            for gap in [told.number(0), told.number(1)] {
+                assert!((gap / 500e-6 - 1.0).abs() < 0.15, "{seq}: {gap}");
+            }
             let rate = advise(&mut *c, seq / 2, told.number(0), told.number(1));
             assert!((1900.0..2100.0).contains(&rate), "{seq}: {rate}");
         }

@@ -1,7 +1,7 @@
 //! What passed a relay's two links, over time and altogether.
 
+use super::outcome::seen_once;
 use super::rows::{Kind, Rows};
-use crate::measure::MEASURES;
 use crate::outcome::{Estimate, ProtocolOutcome};
 use narrows_drive::relay::{Look, WayStats};
 
@@ -125,11 +125,7 @@ fn measures(s: &WayStats, most: usize, span: f64) -> Vec<(&'static str, Estimate
         "mark_rate" => ratio(s.marked as f64, offered),
         _ => f64::NAN,
     };
-    MEASURES
-        .iter()
-        .map(|m| (m.name, Estimate { mean: of(m.name), ci95: None }))
-        .filter(|m| m.1.mean.is_finite())
-        .collect()
+    seen_once(of)
 }
 
 #[cfg(test)]

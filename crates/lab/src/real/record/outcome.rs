@@ -148,6 +148,11 @@ fn measures(kept: &[&Kept], span: f64) -> Vec<(&'static str, Estimate)> {
         "sender_loss_rate" if sends => ratio(sum(|s| s.counters.lost as f64), sent),
         _ => f64::NAN,
     };
+    seen_once(of)
+}
+
+/// Every measure that has a value, by its name; there is one run, and so no interval.
+pub(super) fn seen_once(of: impl Fn(&str) -> f64) -> Vec<(&'static str, Estimate)> {
     MEASURES
         .iter()
         .map(|m| (m.name, Estimate { mean: of(m.name), ci95: None }))
