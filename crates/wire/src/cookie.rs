@@ -9,7 +9,7 @@
 //! the next, so for 10 to 20 s.
 
 use narrows_base::Time;
-use ring::hmac;
+use aws_lc_rs::hmac;
 use std::net::{IpAddr, SocketAddr};
 
 /// Bytes of a cookie.

@@ -1,4 +1,4 @@
-//! Sealing and opening data packets: AEAD by `ring`, in place.
+//! Sealing and opening data packets: AEAD by AWS-LC, in place.
 //!
 //! The nonce is 32 zero bits and the packet number (64 bits, highest byte first); the header is
 //! the associated data. A [`Sealer`] takes rising numbers only, so no nonce is used twice under a
@@ -12,7 +12,7 @@ use crate::keys::Secret;
 use crate::keys::Suite;
 use crate::packet::TAG_BYTES;
 use crate::replay::{Replay, WINDOW};
-use ring::aead::{Aad, LessSafeKey, Nonce, Tag};
+use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use std::fmt;
 
 /// Packets under one key after which the next is taken, once the peer has acknowledged one of them.
@@ -260,13 +260,9 @@ impl Opener {
         };
         let (front, rest) = datagram
             .split_at_mut_checked(header.len())
+            .filter(|(_, rest)| rest.len() >= TAG_BYTES)
             .ok_or(OpenError::Malformed(Malformed::new("a data packet without a seal")))?;
-        let (payload, tag) = rest
-            .split_last_chunk_mut::<TAG_BYTES>()
-            .ok_or(OpenError::Malformed(Malformed::new("a data packet without a seal")))?;
-        let tag = Tag::from(*tag);
-        let opened =
-            key.open_in_place_separate_tag(nonce(number), Aad::from(&*front), tag, payload, 0..);
+        let opened = key.open_in_place(nonce(number), Aad::from(&*front), rest);
         let Ok(payload) = opened else {
             self.forged += 1;
             return Err(OpenError::Forged);
