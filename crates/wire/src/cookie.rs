@@ -8,8 +8,8 @@
 //! version, bucket, the client's address, port and nonce. A cookie is accepted in its own bucket and
 //! the next, so for 10 to 20 s.
 
-use narrows_base::Time;
 use aws_lc_rs::hmac;
+use narrows_base::Time;
 use std::net::{IpAddr, SocketAddr};
 
 /// Bytes of a cookie.

@@ -162,12 +162,16 @@ impl Rrtp {
             let near = self.window > NEAR * self.path.product();
             let base = self.path.base().unwrap_or(0.0);
             let empty = self.contest.empty >= EMPTY_ROUNDS;
-            self.window += if empty && meets_none(self.path.rtt, base) {
-                let refill = if near { NEAR_REFILL } else { REFILL };
-                (refill * fresh).max(slow)
+            let short = base * (1.0 + 1.5 * LEAST_CUT / QUEUE_CUT);
+            let refill = if empty && meets_none(self.path.rtt, base) {
+                if near { NEAR_REFILL } else { REFILL }
+            } else if self.contest.unmet && self.contest.asking && self.path.rtt < short {
+                // It is too short to ask with.
+                NEAR_REFILL
             } else {
-                slow
+                0.0
             };
+            self.window += (refill * fresh).max(slow);
         }
         let few = self.path.product() + 1.0;
         if few >= FEW || self.path.held_at_most() < BACKOFF {

@@ -10,10 +10,12 @@
 use crate::Fate;
 use narrows_base::{Duration, Time};
 
-/// Packets that are remembered: two first flights, the small ones and a probe.
-const MOST: usize = 16;
+/// Packets that are remembered: a train, and what was left of the flights before it.
+const MOST: usize = 80;
 /// Within so much time packets left at one moment.
 const TOGETHER: Duration = Duration::from_micros(100);
+/// Hosts that take turns say in so much time that packets came, however close they were.
+const AT_ONCE: Duration = Duration::from_micros(500);
 /// Not a flight any more.
 const APART: Duration = Duration::from_millis(100);
 
@@ -41,6 +43,13 @@ impl Flight {
         if self.came.len() < MOST {
             self.came.push(Came { sent: fate.sent, told: fate.now, bytes: fate.bytes });
         }
+    }
+
+    /// Whether at least so many bytes came too close to each other for hosts to tell a rate.
+    pub fn came_at_once(&self, enough: f64) -> bool {
+        let (Some(first), Some(last)) = (self.came.first(), self.came.last()) else { return false };
+        let bytes: f64 = self.came.iter().map(|c| f64::from(c.bytes)).sum();
+        bytes >= enough && last.told.since(first.told) < AT_ONCE
     }
 
     /// Bit/s of the slowest link, if at least so many packets tell it.

@@ -1,5 +1,10 @@
 //! The opening: a small flight whose spacing tells the rate, a train that verifies it, and a climb
 //! until a queue shows.
+//!
+//! On fast links four packets arrive within the time that hosts need to say so, and tell a rate that is
+//! too high or none. The train is long enough: one that came slower than it left waited in a queue,
+//! and its spacing is the link's, or what competitors leave of it. Which of them, a second
+//! train tells that leaves at this rate.
 
 use super::flight::Flight;
 use super::{Mood, Rrtp};
@@ -8,6 +13,12 @@ use narrows_base::Time;
 
 /// A first flight's rate may lead to so many packets in the second.
 const JUMP: f64 = 64.0;
+/// Packets per second of a train that leaves at once, as nothing is known but that the path is fast.
+const AT_ONCE: f64 = 1e7;
+/// Paths are probed for packets of so much more than the first.
+const FULL: f64 = 2.0 / 3.0;
+/// Share of a train whose spacing counts: what was lost is missing.
+const ENOUGH: f64 = 0.875;
 /// What a round of the climb adds, where a train told the rate and where not.
 const CLIMB: f64 = 1.25;
 const BLIND_CLIMB: f64 = 2.0;
@@ -40,6 +51,8 @@ pub struct Opening {
     out: u64,
     /// Rounds that ended while the window was the limit.
     limited: u32,
+    /// Trains so far.
+    trains: u32,
     /// When the first acknowledgement of a train came, and how many since.
     first: Option<Time>,
     since: f64,
@@ -60,9 +73,22 @@ impl Opening {
 
 impl Rrtp {
     pub(super) fn opening_fate(&mut self, fate: &Fate) {
-        if self.opening.stage == Stage::First {
+        if self.opening.stage != Stage::Climb && self.opening.trains < 2 {
             self.opening.flight.on_fate(fate);
         }
+    }
+
+    /// Bytes of so many packets, if they are nearly full.
+    fn full(&self, packets: usize) -> f64 {
+        FULL * packets as f64 * self.packet_bits / 8.0
+    }
+
+    /// Sends `packets` at `rate` (packets per second).
+    fn send_train(&mut self, packets: f64, rate: f64) {
+        let o = &mut self.opening;
+        (o.stage, o.trains, o.estimate) = (Stage::Train, o.trains + 1, rate);
+        (o.first, o.since, o.flight) = (None, 0.0, Flight::default());
+        self.window = packets;
     }
 
     /// The rate at which what follows the first acknowledgement came, once `enough` did.
@@ -92,14 +118,14 @@ impl Rrtp {
                 let enough = self.first_flight as usize - 1;
                 if let Some(rate) = self.opening.flight.rate(enough) {
                     let rate = rate / self.packet_bits;
-                    self.opening.estimate = rate;
                     if rate * base > JUMP {
-                        self.opening.stage = Stage::Train;
-                        self.window = JUMP;
+                        self.send_train(JUMP, rate);
                     } else {
                         self.window = self.window.max(rate * base);
                         self.climb(CLIMB);
                     }
+                } else if self.opening.flight.came_at_once(self.full(enough)) {
+                    self.send_train(JUMP, AT_ONCE);
                 } else if self.opening.limited >= ENOUGH_ROUNDS {
                     // Too few came to tell.
                     self.climb(BLIND_CLIMB);
@@ -110,10 +136,14 @@ impl Rrtp {
                 if self.opening.first.is_none() && !round {
                     return;
                 }
-                if let Some(rate) = self.dispersion(ack, JUMP - 8.0) {
+                let enough = ENOUGH * self.window;
+                if let Some(rate) = self.dispersion(ack, enough) {
                     if rate > TRAIN * self.opening.estimate {
                         self.window = self.window.max(rate.min(self.opening.estimate) * base);
                         self.climb(CLIMB);
+                    } else if let Some(rate) = self.opening.flight.rate(enough as usize) {
+                        let rate = rate / self.packet_bits;
+                        self.send_train(JUMP, rate);
                     } else {
                         self.climb(BLIND_CLIMB);
                     }
