@@ -28,11 +28,11 @@
 //! arrives, so that the window rules and a queue never grows beyond the room. Losses mean nothing, since
 //! the queue that would have dropped them is not there.
 //!
-//! *Contested* (`rrtp/contested.rs`): a window that grows by a packet per round trip and leaves 0.6
-//! of itself at congestion, measured to take its part beside Reno and CUBIC where packets are paced.
+//! *Contested* (`rrtp/contested.rs`): a window that grows by a packet per round trip and leaves half
+//! of itself at congestion, as Reno's.
 //! Congestion is a loss that the receiver did not take for the radio's and that came while the
 //! round trip was high. Two things depend on the queue. Behind a deep one a round trip is long, and the
-//! window follows CUBIC's curve where that is faster. A shallow one is empty long before 0.6: a cut
+//! window follows CUBIC's curve where that is faster. A shallow one is empty long before half: a cut
 //! after which the queue was seen to be gone lets the next one leave what the path itself holds, and the
 //! growth is less by as much (AIMD with the same mean window).
 //!
@@ -51,13 +51,14 @@
 //!
 //! Known limits:
 //! - Several of a kind, clean and long-lived, stay *contested*. With room for one product (40 ms) two keep
-//!   12 ms in the mean, as each is sometimes taken for nobody; three keep 27 and four 30,
-//!   where two and four Renos keep 23 and 25.
-//! - Beside one CUBIC behind four products of queue it has 0.36 to 0.53 of the link, and then 0.54 to 0.71
+//!   13 ms in the mean, as each is sometimes taken for nobody; four keep 29.
+//! - Beside one CUBIC behind four products of queue it has 0.43 of the link in the mean, and then 0.65
 //!   beside one Reno, to which CUBIC leaves a quarter: what holds its own beside the one
 //!   is too much for the other.
-//! - Beside one Reno behind an eighth of the product it takes two thirds, as pacing keeps it from the
+//! - Beside Renos behind a quarter of the product it takes two thirds, as pacing keeps it from the
 //!   bursts that such queues drop.
+//! - Where an answer that nobody else is there was wrong, the next question waits for 48 rounds: a
+//!   competitor that leaves meanwhile is noticed that much later.
 //! - In a queue of a fiftieth of the product (S3's long fat pipe) every probe overflows: 0.74 of the link.
 
 mod alone;

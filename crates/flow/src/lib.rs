@@ -4,6 +4,7 @@
 //! losses. One entry in [`protocol::PROTOCOLS`] is all that a new combination needs; a stream over
 //! our endpoint under any controller (`rrtp+NAME`) needs none.
 
+mod answers;
 pub mod carrier;
 pub mod connection;
 pub mod datagram;

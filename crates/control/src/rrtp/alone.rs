@@ -19,6 +19,9 @@ const YIELDED: f64 = 0.8;
 /// Rounds with a queue that is not ours before the mood changes.
 const FOREIGN_ROUNDS: u32 = 2;
 
+/// After so many rounds it was right to begin this mood.
+const PROVEN: u32 = 40;
+
 /// Packets above the product at slow rates.
 const ROOM_PACKETS: f64 = 6.0;
 /// Part of the round trip, and seconds, that a queue may exceed twice our room by before it is foreign.
@@ -101,7 +104,12 @@ impl Rrtp {
                 a.foreign = 0;
             }
             if a.foreign >= FOREIGN_ROUNDS || bandwidth < YIELDED * a.entered {
-                self.begin_contest(ack, true);
+                // Soon after the answers that began this mood they were wrong: not asked again at once.
+                let proven = a.rounds >= PROVEN;
+                self.begin_contest(ack, proven);
+                if !proven {
+                    self.doubt();
+                }
             }
         }
     }

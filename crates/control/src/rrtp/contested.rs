@@ -5,9 +5,9 @@ use super::{Mood, Rrtp};
 use crate::{Ack, Fate};
 use narrows_base::{Time, math};
 
-/// What congestion leaves of the window. Reno leaves 0.5 and CUBIC 0.7; 0.7 took 0.62 of a link
-/// shared with one Reno, as pacing keeps us from the bursts that full queues drop.
-const BACKOFF: f64 = 0.6;
+/// What congestion leaves of the window: Reno's half. 0.6 took 0.62 of a link that four share with four
+/// Renos, whose timeouts, and bursts that full queues drop, pacing and probes spare us.
+const BACKOFF: f64 = 0.5;
 /// … but a shallow queue is empty before that: what the path itself holds may stay, up to this.
 const MOST_LEFT: f64 = 0.9;
 /// Packets per cubic second: RFC 9438's C.
@@ -19,6 +19,8 @@ const QUEUE_CUT: f64 = 0.8;
 /// Rounds between questions; doubles with each answer that there are others.
 const FIRST_WAIT: u32 = 6;
 const LONGEST_WAIT: u32 = 24;
+/// … and after a wrong one that there are none.
+const DOUBTS: u32 = 48;
 /// A rate of which a cut leaves so much is nobody else's.
 const ALONE: f64 = 0.95;
 /// … unless the queue was gone: then a cut says nothing.
@@ -114,6 +116,11 @@ impl Rrtp {
         }
     }
 
+    /// An answer was wrong: questions become rare.
+    pub(super) fn doubt(&mut self) {
+        self.contest.wait = DOUBTS;
+    }
+
     /// A loss that may be congestion.
     pub(super) fn congestion_loss(&mut self, fate: &Fate) {
         if self.mood != Mood::Contested || self.contest.cut_at.is_some_and(|at| fate.sent <= at) {
@@ -134,7 +141,7 @@ impl Rrtp {
         self.contest.clock = 0.0;
         self.contest.emptied = false;
         self.window = (self.window * left).max(1.0);
-        self.contest.growth = 4.0 * (1.0 - left) / (1.0 + left);
+        self.contest.growth = 3.0 * (1.0 - left) / (1.0 + left);
         self.contest.probing = 0;
         self.contest.since_cut = 0;
     }

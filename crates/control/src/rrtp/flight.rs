@@ -45,11 +45,13 @@ impl Flight {
         }
     }
 
-    /// Whether at least so many bytes came too close to each other for hosts to tell a rate.
-    pub fn came_at_once(&self, enough: f64) -> bool {
+    /// Whether so many packets, and at least so many bytes, came too close to each other for hosts to tell
+    /// a rate. One report alone says nothing of it: others may have been lost.
+    pub fn came_at_once(&self, enough: usize, bytes: f64) -> bool {
         let (Some(first), Some(last)) = (self.came.first(), self.came.last()) else { return false };
-        let bytes: f64 = self.came.iter().map(|c| f64::from(c.bytes)).sum();
-        bytes >= enough && last.told.since(first.told) < AT_ONCE
+        let came: f64 = self.came.iter().map(|c| f64::from(c.bytes)).sum();
+        let took = last.told.since(first.told);
+        self.came.len() >= enough && came >= bytes && took > Duration::ZERO && took < AT_ONCE
     }
 
     /// Bit/s of the slowest link, if at least so many packets tell it.
@@ -112,6 +114,23 @@ mod tests {
         let mut more = apart.to_vec();
         more.extend([(12_000, 62_000, 1000), (12_000, 62_500, 1000), (12_000, 63_000, 1000)]);
         assert_eq!(rate(&more), Some(16e6));
+    }
+
+    #[test]
+    fn a_lone_report_of_all_is_no_sign_of_a_fast_path() {
+        let at_once = |packets: &[(u64, u64)]| {
+            let mut flight = Flight::default();
+            for (seq, &(sent, now)) in packets.iter().enumerate() {
+                let [sent, now] = [sent, now].map(|us| Time::ZERO + Duration::from_micros(us));
+                let (seq, lost, marked, radio) = (seq as u64, false, false, false);
+                flight.on_fate(&Fate { now, seq, sent, bytes: 1000, lost, marked, radio });
+            }
+            flight.came_at_once(3, 2000.0)
+        };
+        assert!(at_once(&[(0, 50_000), (0, 50_000), (0, 50_100)]));
+        assert!(!at_once(&[(0, 50_000), (0, 50_000), (0, 50_000)]));
+        assert!(!at_once(&[(0, 50_000), (0, 50_100)]));
+        assert!(!at_once(&[(0, 50_000), (0, 50_100), (0, 51_000)]));
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Rrtp {
                         self.window = self.window.max(rate * base);
                         self.climb(CLIMB);
                     }
-                } else if self.opening.flight.came_at_once(self.full(enough)) {
+                } else if self.opening.flight.came_at_once(enough, self.full(enough)) {
                     self.send_train(JUMP, AT_ONCE);
                 } else if self.opening.limited >= ENOUGH_ROUNDS {
                     // Too few came to tell.

@@ -300,20 +300,36 @@ fn on_a_path_of_microseconds_the_turns_of_hosts_are_no_queue() {
     assert_eq!(b.watch("base"), 1e-3);
 }
 
-/// Four packets come between two looks, so that their spacing is no rate or far too high a one.
+/// Four packets come in two looks, so that their spacing is no rate or far too high a one.
 #[test]
 fn a_train_finds_the_rate_where_a_flight_comes_at_once() {
-    for turns in [0.2e-3, 0.3e-3, 0.45e-3] {
+    for rtt in [50.0e-3, 50.05e-3, 50.1e-3] {
         let mut b = Bottleneck::new(Profile::default());
-        (b.per_second, b.room, b.turns) = (20_000.0, 1000, turns);
-        // The flight, the train, the train that verifies it, and no more.
-        b.run(0.2);
+        (b.per_second, b.room, b.turns, b.rtt) = (20_000.0, 1000, 0.2e-3, rtt);
+        // The flight, the train, the train that verifies it, and a little more: doubling from four
+        // reaches 256.
+        b.run(0.3);
         let window = b.watch("window");
-        assert!((700.0..1300.0).contains(&window), "{turns}: {window}");
-        let reached = b.run(0.3);
-        assert!(reached > 0.7 * 20_000.0, "{turns}: {reached}");
-        assert!(b.mean_delay() < 0.02, "{turns}: {}", b.mean_delay());
+        assert!((500.0..1300.0).contains(&window), "{rtt}: {window}");
+        let reached = b.run(0.5);
+        assert!(reached > 0.7 * 20_000.0, "{rtt}: {reached}");
+        assert!(b.mean_delay() < 0.02, "{rtt}: {}", b.mean_delay());
     }
+}
+
+/// Three packets told of by one report and a fourth just after: no rate, but a fast path.
+#[test]
+fn a_flight_that_comes_at_once_is_followed_by_a_train() {
+    let mut rrtp = build("rrtp");
+    let mut story = Story::new(build("reno"));
+    for (seq, now) in [(0, 50.0e-3), (1, 50.0e-3), (2, 50.0e-3), (3, 50.1e-3)] {
+        let now = Bottleneck::at(now);
+        let (bytes, lost, marked, radio) = (PACKET, false, false, false);
+        rrtp.on_fate(&Fate { now, seq, sent: Time::ZERO, bytes, lost, marked, radio });
+        rrtp.on_ack(&Ack { outstanding: 3 - seq, ..story.ack(1, false) });
+    }
+    let a = rrtp.allowance();
+    assert!(a.window == 64.0 && a.rate.is_some_and(|r| r.as_bps() > 1_000_000_000), "{a:?}");
 }
 
 /// A climb by quarters ends with a queue of a tenth of the product, and the question needs a little

@@ -132,6 +132,8 @@ pub struct Carrier<C: Cargo> {
     paced: Option<(Time, f64)>,
     /// When the packet that has permission was due.
     due: Time,
+    /// Since the last packet the window was full: nobody was late.
+    stalled: bool,
     timer: Time,
     backoffs: u32,
     round: u64,
@@ -179,6 +181,7 @@ impl<C: Cargo> Carrier<C> {
             force: false,
             paced: None,
             due: Time::ZERO,
+            stalled: false,
             timer: Time::NEVER,
             backoffs: 0,
             round: 0,

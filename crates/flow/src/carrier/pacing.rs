@@ -91,10 +91,12 @@ impl<C: Cargo> Carrier<C> {
         }
         // A float's cast saturates: an infinite window is u64::MAX.
         if self.in_flight >= allowance.window as u64 && !self.force {
-            self.window_limited = true;
+            (self.window_limited, self.stalled) = (true, true);
             return Permission::WindowFull;
         }
-        self.due = due;
+        // A window that opens sets many packets free, and none of them was late: without this, what a
+        // report frees would leave together, as far as the credit goes.
+        self.due = if std::mem::take(&mut self.stalled) { now } else { due };
         Permission::Now
     }
 

@@ -1,10 +1,7 @@
-//! What came and what is missing, and when to say so: the reports of this end.
-//!
-//! Two packets are answered by one report at the beginning and after a hole, up to 32 (S3's CACK)
-//! as the stream goes on in order; none waits longer than the agreed delay, nor than a 32nd of a
-//! round trip, so that windows are not kept waiting. A hole is reported at once (NACK, SACK), and so
-//! are the packets just above it. Packets that ask for no report get none of their own.
+//! What came and what is missing, and when to say so: the reports of this end, at the times
+//! that [`Answers`] tells. Packets that ask for no report get none of their own.
 
+use crate::answers::{Answers, MAX_ACK_DELAY, MOST_FOR_ONE, patience};
 use crate::ranges::Ranges;
 use crate::verdict::{Rule, Seen};
 use narrows_base::{Duration, Time};
@@ -13,26 +10,10 @@ use narrows_wire::frame::Frame;
 use narrows_wire::report::{self, RUNS_MOST};
 use narrows_wire::{FrameWriter, Reason, Report, Run, prelude};
 
-/// How long a packet waits for its report at most (RFC 9000 section 18.2).
-pub(super) const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
-/// … and which share of a round trip: whoever keeps no more in flight than the path holds would be
-/// short of so much.
-const PATIENCE: f64 = 1.0 / 32.0;
-/// No timer is set for less.
-const LEAST_DELAY: Duration = Duration::from_millis(1);
 /// Ranges kept at most, whatever a peer or a path does.
 const MOST_RANGES: usize = 256;
-/// The first packets are answered one by one: the window is small then.
-const FIRST: u64 = 10;
-/// Packets above a hole that are answered one by one: the sender counts three above a loss.
-const ABOVE_HOLE: u64 = 3;
-/// In order so long, reports become rarer: one more packet for each for every so many.
-const STEADY: u32 = 100;
-const STEP: u32 = 8;
 /// So long after the last packet that asked for a report, the receiver half may still report.
 const ATTENTION: Duration = Duration::from_secs(2);
-/// S3's CACK.
-const MOST_FOR_ONE: u32 = 32;
 
 /// A data packet that came.
 #[derive(Clone, Copy, Debug)]
@@ -72,15 +53,9 @@ pub(super) struct Arrivals {
     sent_us: u64,
     newest_us: u64,
     marks: u64,
-    /// Packets since the last report that ask for one.
-    unanswered: u32,
-    /// ... and for how many of them one is written now.
-    every: u32,
-    in_order: u32,
-    /// When they must be answered; at once, where it lies in the past.
-    due: Time,
+    answers: Answers,
+    /// When the last packet that asked for a report came.
     last: Time,
-    hole: Option<u64>,
     /// The receiver half wants its advice told.
     advised: bool,
 }
@@ -100,12 +75,8 @@ impl Arrivals {
             sent_us: 0,
             newest_us: 0,
             marks: 0,
-            unanswered: 0,
-            every: 2,
-            in_order: 0,
-            due: Time::NEVER,
+            answers: Answers::new(MOST_FOR_ONE),
             last: Time::ZERO,
-            hole: None,
             advised: false,
         }
     }
@@ -144,16 +115,15 @@ impl Arrivals {
         self.marks += u64::from(came.marked);
         // The first packet that a report answers is echoed (as RFC 7323 section 4.3): those that
         // left just behind it waited for it, which is no queue.
-        if self.unanswered == 0 {
+        if self.answers.is_even() {
             self.echo = (came.stamp, now);
         }
         self.tell_half(now, came, expected);
-        if number > expected {
-            self.hole = Some(number);
-            (self.in_order, self.every) = (0, 2);
-        }
+        self.answers.see(number, expected);
         if came.asks {
-            self.answer(now, came, expected, srtt);
+            self.last = now;
+            let patience = patience(srtt, MAX_ACK_DELAY);
+            self.answers.ask(now, number, expected, came.marked, patience);
         }
     }
 
@@ -194,35 +164,6 @@ impl Arrivals {
         });
     }
 
-    /// Decides when a packet that asks for a report gets it (RFC 9000 section 13.2).
-    #[inline]
-    fn answer(&mut self, now: Time, came: &Came, expected: u64, srtt: Duration) {
-        let number = came.number;
-        self.unanswered += 1;
-        let gap = now.since(std::mem::replace(&mut self.last, now));
-        let disorder = number != expected || self.hole.is_some_and(|h| number <= h + ABOVE_HOLE);
-        if disorder {
-            (self.in_order, self.every) = (0, 2);
-        } else {
-            self.in_order = self.in_order.saturating_add(1);
-            if self.in_order > STEADY && self.in_order.is_multiple_of(STEP) {
-                self.every = (self.every + 1).min(MOST_FOR_ONE);
-            }
-        }
-        let patience = match srtt {
-            Duration::ZERO => MAX_ACK_DELAY,
-            known => known.mul_f64(PATIENCE).max(LEAST_DELAY).min(MAX_ACK_DELAY),
-        };
-        // Packets so far apart that a second one will not come in time do not wait for it.
-        let at_once = disorder
-            || came.marked
-            || gap >= patience
-            || self.unanswered >= self.every
-            || number < FIRST;
-        let due = if at_once { now } else { now + patience };
-        self.due = self.due.min(due);
-    }
-
     fn forget_below(&mut self, n: u64) {
         self.floor = self.floor.max(n);
         self.seen.trim_below(self.floor);
@@ -232,12 +173,12 @@ impl Arrivals {
     /// Whether a report must leave, alone if need be.
     #[inline]
     pub fn must_report(&self, now: Time) -> bool {
-        self.next > 0 && (self.advised || self.due <= now)
+        self.next > 0 && (self.advised || self.answers.due() <= now)
     }
     /// Whether a packet that leaves anyhow takes a report along.
     #[inline]
     pub fn would_report(&self, now: Time) -> bool {
-        self.must_report(now) || self.unanswered > 0 && 2 * self.unanswered >= self.every
+        self.must_report(now) || self.answers.is_half_due()
     }
 
     /// Writes a report, if there is room for it.
@@ -253,7 +194,7 @@ impl Arrivals {
             missing
         };
         let reason = match holes {
-            0 if self.unanswered >= self.every && !self.advised => Reason::Cumulative,
+            0 if self.answers.is_full() && !self.advised => Reason::Cumulative,
             0 => Reason::Regular,
             1 => Reason::Missing,
             _ => Reason::Selective,
@@ -273,7 +214,8 @@ impl Arrivals {
         if writer.frame(&frame).is_err() {
             return false;
         }
-        (self.unanswered, self.due, self.advised) = (0, Time::NEVER, false);
+        self.answers.answered();
+        self.advised = false;
         true
     }
 
@@ -296,7 +238,7 @@ impl Arrivals {
     /// When [`on_due`](Arrivals::on_due) is wanted.
     #[inline]
     pub fn next_due(&self) -> Time {
-        self.due.min(self.tick_due())
+        self.answers.due().min(self.tick_due())
     }
     /// The receiver half's tick; none while nothing has come for long, or an idle connection would
     /// never be silent.

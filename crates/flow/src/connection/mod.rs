@@ -253,7 +253,7 @@ impl Connection {
         let timer = endpoint.timer;
         let carrying = CarrierConfig {
             credit: endpoint.credit.max(LATENESS),
-            max_ack_delay: arrivals::MAX_ACK_DELAY,
+            max_ack_delay: crate::answers::MAX_ACK_DELAY,
             timer: timer.clone(),
         };
         let mut streams = Streams::new(side, config.limits, config.send_buffer);

@@ -1,5 +1,6 @@
 //! What a datagram endpoint is made of.
 
+use crate::answers::{MAX_ACK_DELAY, MOST_FOR_ONE};
 use crate::tcp::{Preset, TcpConfig};
 use crate::verdict::Choice;
 use narrows_base::Duration;
@@ -18,10 +19,9 @@ pub struct StreamConfig {
 
 impl Default for StreamConfig {
     fn default() -> StreamConfig {
-        // RFC 9000 sections 13.2.2 and 18.2.
         StreamConfig {
-            ack_every: 2,
-            max_ack_delay: Duration::from_millis(25),
+            ack_every: MOST_FOR_ONE,
+            max_ack_delay: MAX_ACK_DELAY,
             verdict: Choice::default(),
         }
     }

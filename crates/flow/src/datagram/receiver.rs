@@ -4,6 +4,7 @@ use super::assembly::Assembly;
 use super::config::{DatagramConfig, StreamConfig};
 use super::header::{self, Runs};
 use super::opening;
+use crate::answers::{Answers, patience};
 use crate::ranges::Ranges;
 use crate::verdict::Judge;
 use narrows_base::{Duration, Packet, Time, luck};
@@ -14,25 +15,14 @@ const MEMORY: u64 = 4096;
 /// Ranges kept at most, whatever a peer or a path does.
 const MOST_RANGES: usize = 256;
 
-/// The first packets are answered one by one: the window is small then.
-const FIRST: u64 = 10;
-/// Packets above a hole that are answered one by one: the sender counts three above a loss.
-const ABOVE_HOLE: u64 = 3;
-
 /// What the receiver keeps of a stream.
 #[derive(Debug)]
 struct Incoming {
     assembly: Assembly,
-    ack_every: u32,
+    answers: Answers,
     max_ack_delay: Duration,
-    /// Packets that came since the last report.
-    unanswered: u32,
-    /// When they must be answered.
-    due: Time,
-    /// When the last packet came.
-    last: Time,
-    /// The packet that revealed the last hole.
-    hole: Option<u64>,
+    /// The shortest way of a packet; zero before the first.
+    way: Duration,
     judge: Option<Judge>,
 }
 
@@ -40,32 +30,21 @@ impl Incoming {
     fn new(config: &StreamConfig) -> Incoming {
         Incoming {
             assembly: Assembly::default(),
-            ack_every: config.ack_every.max(1),
+            answers: Answers::new(config.ack_every),
             max_ack_delay: config.max_ack_delay,
-            unanswered: 0,
-            due: Time::NEVER,
-            last: Time::ZERO,
-            hole: None,
+            way: Duration::ZERO,
             judge: config.verdict.judge(),
         }
     }
-    /// Whether packet `seq`, where `expected` was next, is answered at once (RFC 9000 section
-    /// 13.2.1): out of order or just above a hole, marked, or one of as many as one report answers.
+    /// Packet `seq` came where `expected` was next. A connection knows the round trip from its handshake;
+    /// here clocks agree, and twice the shortest way is as good.
     #[inline]
-    fn answers_now(&mut self, now: Time, seq: u64, expected: u64, marked: bool) -> bool {
-        if seq > expected {
-            self.hole = Some(seq);
-        }
-        self.unanswered += 1;
-        let disorder = seq < expected || self.hole.is_some_and(|h| seq <= h + ABOVE_HOLE);
-        // Packets so far apart that a second one will not come in time do not wait for it.
-        let slow = now.since(std::mem::replace(&mut self.last, now)) >= self.max_ack_delay;
-        let enough = self.unanswered >= self.ack_every;
-        let at_once = disorder || marked || slow || enough || seq < FIRST;
-        if !at_once && self.due.is_never() {
-            self.due = now + self.max_ack_delay;
-        }
-        at_once
+    fn ask(&mut self, now: Time, sent: Time, seq: u64, expected: u64, marked: bool) {
+        let way = now.since(sent);
+        self.way = if self.way == Duration::ZERO { way } else { self.way.min(way) };
+        let patience = patience(self.way.saturating_mul(2), self.max_ack_delay);
+        self.answers.see(seq, expected);
+        self.answers.ask(now, seq, expected, marked, patience);
     }
 }
 
@@ -172,7 +151,7 @@ impl Receiver {
         self.marks = self.marks.wrapping_add(u32::from(marked && !duplicate));
         // A stream's report echoes the first packet that it answers (as RFC 7323 section 4.3): those
         // that left just behind it waited for it, which is no queue.
-        if self.stream.as_ref().is_none_or(|s| s.unanswered == 0) {
+        if self.stream.as_ref().is_none_or(|s| s.answers.is_even()) {
             self.echo = (p.stamp, now);
         }
         let wanted = match &mut self.half {
@@ -188,7 +167,10 @@ impl Receiver {
             }),
         };
         let at_once = match &mut self.stream {
-            Some(s) => s.answers_now(now, p.seq, expected, marked),
+            Some(s) => {
+                s.ask(now, p.stamp, p.seq, expected, marked);
+                s.answers.due() <= now
+            }
             None => false,
         };
         (wanted || at_once).then(|| self.report(now, wanted))
@@ -233,7 +215,7 @@ impl Receiver {
         let half = self.half.as_mut().filter(|_| advised);
         let advice = half.map_or(Advice::NONE, |h| h.advice(now));
         if let Some(s) = &mut self.stream {
-            (s.unanswered, s.due) = (0, Time::NEVER);
+            s.answers.answered();
         }
         self.reports = self.reports.wrapping_add(1);
         let head = self.next - 1;
@@ -267,7 +249,7 @@ impl Receiver {
             return Time::NEVER;
         }
         let half = self.half.as_ref().map_or(Time::NEVER, |h| h.next_tick());
-        self.stream.as_ref().map_or(half, |s| half.min(s.due))
+        self.stream.as_ref().map_or(half, |s| half.min(s.answers.due()))
     }
 
     /// The receiver half's tick, or packets of a stream that waited long enough for their report;
@@ -280,7 +262,7 @@ impl Receiver {
             Some(half) => now >= half.next_tick() && half.on_tick(now),
             None => false,
         };
-        let due = self.stream.as_ref().is_some_and(|s| now >= s.due);
+        let due = self.stream.as_ref().is_some_and(|s| now >= s.answers.due());
         (wanted || due).then(|| self.report(now, wanted))
     }
 

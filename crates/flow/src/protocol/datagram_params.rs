@@ -27,13 +27,13 @@ pub const DATAGRAM_PARAMS: &[Param] = &[
 pub const STREAM_PARAMS: &[Param] = &[
     Param {
         name: "ack-every",
-        help: "packets that one report answers while they come in order",
-        kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 1000.0, default: 2.0 },
-        origin: "RFC 9000 section 13.2.2; S3's CACK: 32",
+        help: "packets that one report answers at most, the longer they come in order the more",
+        kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 1000.0, default: 32.0 },
+        origin: "S3's CACK; at first and after a hole 2 (RFC 9000 section 13.2.2)",
     },
     Param {
         name: "max-ack-delay",
-        help: "... or after this time",
+        help: "... or after this time, or a 32nd of the round trip",
         kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.025 },
         origin: "RFC 9000 section 18.2",
     },
