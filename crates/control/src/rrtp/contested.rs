@@ -5,7 +5,7 @@ use super::{Mood, Rrtp};
 use crate::{Ack, Fate};
 use narrows_base::{Time, math};
 
-/// What congestion leaves of the window: Reno's half. 0.6 took 0.62 of a link that four share with four
+/// What congestion leaves of the window: Reno's half. 0.6 took 0.63 of a link that four share with four
 /// Renos, whose timeouts, and bursts that full queues drop, pacing and probes spare us.
 const BACKOFF: f64 = 0.5;
 /// … but a shallow queue is empty before that: what the path itself holds may stay, up to this.

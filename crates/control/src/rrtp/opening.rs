@@ -83,12 +83,12 @@ impl Rrtp {
         FULL * packets as f64 * self.packet_bits / 8.0
     }
 
-    /// Sends `packets` at `rate` (packets per second).
-    fn send_train(&mut self, packets: f64, rate: f64) {
+    /// Sends a train at `rate` (packets per second).
+    fn send_train(&mut self, rate: f64) {
         let o = &mut self.opening;
         (o.stage, o.trains, o.estimate) = (Stage::Train, o.trains + 1, rate);
         (o.first, o.since, o.flight) = (None, 0.0, Flight::default());
-        self.window = packets;
+        self.window = JUMP;
     }
 
     /// The rate at which what follows the first acknowledgement came, once `enough` did.
@@ -119,13 +119,13 @@ impl Rrtp {
                 if let Some(rate) = self.opening.flight.rate(enough) {
                     let rate = rate / self.packet_bits;
                     if rate * base > JUMP {
-                        self.send_train(JUMP, rate);
+                        self.send_train(rate);
                     } else {
                         self.window = self.window.max(rate * base);
                         self.climb(CLIMB);
                     }
                 } else if self.opening.flight.came_at_once(enough, self.full(enough)) {
-                    self.send_train(JUMP, AT_ONCE);
+                    self.send_train(AT_ONCE);
                 } else if self.opening.limited >= ENOUGH_ROUNDS {
                     // Too few came to tell.
                     self.climb(BLIND_CLIMB);
@@ -136,14 +136,14 @@ impl Rrtp {
                 if self.opening.first.is_none() && !round {
                     return;
                 }
-                let enough = ENOUGH * self.window;
+                let enough = ENOUGH * JUMP;
                 if let Some(rate) = self.dispersion(ack, enough) {
                     if rate > TRAIN * self.opening.estimate {
                         self.window = self.window.max(rate.min(self.opening.estimate) * base);
                         self.climb(CLIMB);
                     } else if let Some(rate) = self.opening.flight.rate(enough as usize) {
                         let rate = rate / self.packet_bits;
-                        self.send_train(JUMP, rate);
+                        self.send_train(rate);
                     } else {
                         self.climb(BLIND_CLIMB);
                     }
