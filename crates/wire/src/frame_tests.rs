@@ -123,9 +123,12 @@ proptest! {
             }
         }
         let tail = [9u8; 40];
+        let mut apart = None;
         let fitting = &tail[..writer.stream_room(9, 1 << 24).min(40)];
         match last {
-            Some(true) if writer.last_stream(9, 1 << 24, true, fitting).is_ok() => {
+            Some(true) if writer.last_stream_apart(9, 1 << 24, true, fitting.len()).is_ok() => {
+                prop_assert_eq!(writer.apart(), fitting.len());
+                apart = Some(fitting);
                 expected.push(Frame::Stream { id: 9, offset: 1 << 24, fin: true, data: fitting });
                 prop_assert_eq!(writer.frame(&Frame::Ping), Err(Full));
             }
@@ -136,6 +139,9 @@ proptest! {
             _ => {}
         }
         let length = writer.len();
+        if let Some(data) = apart {
+            buffer[length - data.len()..length].copy_from_slice(data);
+        }
         let (prelude, read) = Frames::read(&buffer[..length]).unwrap();
         prop_assert_eq!(prelude, PRELUDE);
         let read: Vec<Frame> = read.map(|f| f.expect("what was written")).collect();

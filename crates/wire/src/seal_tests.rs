@@ -198,6 +198,22 @@ proptest! {
         }
     }
 
+    /// Where the last bytes lay before is nothing that the peer could tell.
+    #[test]
+    fn bytes_that_lie_apart_are_sealed_as_if_they_did_not(
+        suite in prop::sample::select(Suite::ALL.to_vec()),
+        payload in prop::collection::vec(any::<u8>(), 0..1500),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let (mut one, mut other) = (pair(suite, 1).0, pair(suite, 1).0);
+        let whole = sealed(&mut one, 3, None, &payload);
+        let (head, tail) = payload.split_at(cut.index(payload.len() + 1));
+        let mut datagram = vec![0xaa; whole.len()];
+        datagram[8..8 + head.len()].copy_from_slice(head);
+        other.seal_with(3, None, &mut datagram, tail).unwrap();
+        prop_assert_eq!(datagram, whole);
+    }
+
     #[test]
     fn any_bytes_are_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         let (_, mut opener) = pair(Suite::Aes256Gcm, 1);

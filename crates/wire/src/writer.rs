@@ -12,6 +12,8 @@ pub struct FrameWriter<'b> {
     sink: Sink<'b>,
     /// The last frame reaches to the end of the packet: nothing may follow.
     ended: bool,
+    /// Bytes of it that lie elsewhere.
+    apart: usize,
 }
 
 impl<'b> FrameWriter<'b> {
@@ -22,12 +24,16 @@ impl<'b> FrameWriter<'b> {
     pub fn new(buffer: &'b mut [u8], prelude: Prelude) -> Result<FrameWriter<'b>, Full> {
         let mut sink = Sink::new(buffer);
         prelude.write(&mut sink)?;
-        Ok(FrameWriter { sink, ended: false })
+        Ok(FrameWriter { sink, ended: false, apart: 0 })
     }
 
-    /// Bytes of payload so far.
+    /// Bytes of payload so far, those that lie apart included.
     pub fn len(&self) -> usize {
-        self.sink.used()
+        self.sink.used() + self.apart
+    }
+    /// How many of them lie apart, at the end.
+    pub fn apart(&self) -> usize {
+        self.apart
     }
     /// Never: there is a prelude.
     pub fn is_empty(&self) -> bool {
@@ -62,8 +68,28 @@ impl<'b> FrameWriter<'b> {
         fin: bool,
         data: &[u8],
     ) -> Result<(), Full> {
-        self.whole(|sink| stream(id, offset, fin, data, true, sink))?;
-        self.ended = true;
+        self.last_stream_apart(id, offset, fin, data.len())?;
+        self.apart = 0;
+        self.sink.put(data)
+    }
+
+    /// As [`last_stream`](FrameWriter::last_stream), but leaves the data where they are: they are
+    /// given to [`Sealer::seal_with`](crate::Sealer::seal_with).
+    ///
+    /// # Errors
+    /// If it would not fit.
+    pub fn last_stream_apart(
+        &mut self,
+        id: u64,
+        offset: u64,
+        fin: bool,
+        data: usize,
+    ) -> Result<(), Full> {
+        self.whole(|sink| {
+            stream(id, offset, fin, data, true, sink)?;
+            if data <= sink.room() { Ok(()) } else { Err(Full) }
+        })?;
+        (self.ended, self.apart) = (true, data);
         Ok(())
     }
 
@@ -104,15 +130,16 @@ fn offset_code(offset: u64) -> usize {
     }
 }
 
+/// What comes before the data of a STREAM, but for its length.
 fn stream(
     id: u64,
     offset: u64,
     fin: bool,
-    data: &[u8],
+    data: usize,
     last: bool,
     sink: &mut Sink<'_>,
 ) -> Result<(), Full> {
-    if offset.saturating_add(data.len() as u64) > VARINT_MAX {
+    if offset.saturating_add(data as u64) > VARINT_MAX {
         return Err(Full);
     }
     let code = offset_code(offset);
@@ -124,8 +151,7 @@ fn stream(
     if !small {
         sink.varint(id)?;
     }
-    sink.number(offset, OFFSETS[code])?;
-    if last { sink.put(data) } else { sink.put_counted(data) }
+    sink.number(offset, OFFSETS[code])
 }
 
 fn numbers(kind: u8, values: &[u64], sink: &mut Sink<'_>) -> Result<(), Full> {
@@ -155,7 +181,10 @@ fn write(frame: &Frame<'_>, sink: &mut Sink<'_>) -> Result<(), Full> {
             sink.byte(kind::DATAGRAM)?;
             sink.put_counted(data)
         }
-        Frame::Stream { id, offset, fin, data } => stream(id, offset, fin, data, false, sink),
+        Frame::Stream { id, offset, fin, data } => {
+            stream(id, offset, fin, data.len(), false, sink)?;
+            sink.put_counted(data)
+        }
         Frame::MaxData(most) => numbers(kind::MAX_DATA, &[most], sink),
         Frame::MaxStream { id, most } => numbers(kind::MAX_STREAM, &[id, most], sink),
         Frame::MaxStreams { one_way: false, most } => {

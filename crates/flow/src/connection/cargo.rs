@@ -31,6 +31,10 @@ impl Load {
     fn pieces(&self) -> impl Iterator<Item = &Piece> {
         self.first.iter().chain(&self.more)
     }
+    /// What was pushed last.
+    pub fn last(&self) -> Option<Piece> {
+        self.more.last().or(self.first.as_ref()).copied()
+    }
     /// Bytes of streams.
     pub fn bytes(&self) -> u64 {
         let length = |p: &Piece| match p {

@@ -5,6 +5,7 @@ use super::cargo::Load;
 use super::path::Errand;
 use super::{Connection, Transmit, UDP_OVERHEAD};
 use crate::carrier::{Cargo, Permission};
+use crate::streams::Piece;
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::CONTROLLER;
 use narrows_wire::packet::TAG_BYTES;
@@ -150,6 +151,7 @@ impl Connection {
             self.carrier.nothing_to_send();
             return 0;
         }
+        let apart = load.last().filter(|_| writer.apart() > 0);
         let size = head + length + TAG_BYTES;
         load.size = size as u16;
         let bytes = size as u32 + UDP_OVERHEAD;
@@ -159,7 +161,7 @@ impl Connection {
         } else {
             self.carrier.sent_aside(now, bytes, load, false);
         }
-        if self.seal(number, acked, space, size) { size } else { 0 }
+        if self.seal(number, acked, space.get_mut(..size), apart) { size } else { 0 }
     }
 
     /// Writes what waits.
@@ -279,13 +281,22 @@ impl Connection {
         let size = head + writer.len() + TAG_BYTES;
         let load = Load::bare(size as u16, probe.is_some());
         self.carrier.sent_aside(now, size as u32 + UDP_OVERHEAD, load, probe.is_some());
-        self.seal(number, acked, buffer, size).then_some(size)
+        self.seal(number, acked, buffer.get_mut(..size), None).then_some(size)
     }
 
+    /// `apart` is the piece of a stream that still lies in its buffer.
     #[inline]
-    fn seal(&mut self, number: u64, acked: Option<u64>, space: &mut [u8], size: usize) -> bool {
-        let Some(datagram) = space.get_mut(..size) else { return false };
-        let sealed = self.sealer.seal(number, acked, datagram);
+    fn seal(
+        &mut self,
+        number: u64,
+        acked: Option<u64>,
+        datagram: Option<&mut [u8]>,
+        apart: Option<Piece>,
+    ) -> bool {
+        let Some(datagram) = datagram else { return false };
+        let streams = &self.carrier.cargo().streams;
+        let tail = apart.as_ref().map_or(&[][..], |piece| streams.bytes(piece));
+        let sealed = self.sealer.seal_with(number, acked, datagram, tail);
         if sealed == Err(SealError::KeyUsedUp) || sealed == Err(SealError::Number) {
             // Not even CLOSE can be sealed any more.
             self.vanish(super::Closed::Fault { code: 6, why: "keys used up" });

@@ -39,7 +39,8 @@ impl Streams {
     }
 
     /// Writes frames while there is room, what must be sent again first; says what it wrote. Stream
-    /// data that would fill the packet goes last, without a length.
+    /// data that would fill the packet goes last, without a length, and stays where it is:
+    /// [`bytes`](Streams::bytes) has it.
     pub fn fill(&mut self, writer: &mut FrameWriter<'_>, wrote: &mut dyn FnMut(Piece)) {
         let mut said = 0;
         let _ = self.fill_all(writer, &mut |piece| {
@@ -47,6 +48,14 @@ impl Streams {
             wrote(piece);
         });
         self.queues.said += said;
+    }
+
+    /// The bytes of a stream's piece that was written just now.
+    #[inline]
+    pub fn bytes(&self, piece: &Piece) -> &[u8] {
+        let Piece::Stream { id, offset, length, .. } = *piece else { return &[] };
+        let half = self.map.get(&id).and_then(|stream| stream.send.as_ref());
+        half.map_or(&[], |half| half.bytes(offset, offset + u64::from(length)))
     }
 
     /// `None` when the packet is full.
@@ -274,7 +283,7 @@ fn put(
     let done = if bytes.len() + length <= room {
         writer.frame(&Frame::Stream { id, offset: from, fin, data })
     } else {
-        writer.last_stream(id, from, fin, data)
+        writer.last_stream_apart(id, from, fin, data.len())
     };
     if done.is_err() {
         return None;

@@ -21,7 +21,10 @@ pub(super) fn packet(from: &mut Streams, room: usize) -> Option<(Vec<u8>, Vec<Pi
     let prelude = Prelude { stamp: 0, distance: 0 };
     let mut writer = FrameWriter::new(&mut buffer, prelude).unwrap();
     from.fill(&mut writer, &mut |piece| pieces.push(piece));
-    let length = writer.len();
+    let (length, apart) = (writer.len(), writer.apart());
+    if apart > 0 {
+        buffer[length - apart..length].copy_from_slice(from.bytes(pieces.last().unwrap()));
+    }
     assert_eq!(something, !pieces.is_empty(), "what has_something says, fill does");
     buffer.truncate(length);
     (!pieces.is_empty()).then_some((buffer, pieces))
