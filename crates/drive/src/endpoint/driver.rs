@@ -11,7 +11,7 @@ use std::task::Waker;
 
 /// Buffers of 64 KB that one receive fills at most, and that are sent in a row.
 const RECEIVED: usize = 8;
-const SENT: usize = 4;
+const SENT: usize = 8;
 /// Datagrams in one send at most: the kernel's limit.
 const SEGMENTS: usize = 64;
 

@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+/// Bytes that are copied under the endpoint's lock at most: meanwhile nothing is sent or received.
+const LOCKED: usize = 64 << 10;
+
 /// The half on which this end sends. Dropped, it is finished.
 #[derive(Debug)]
 pub struct SendStream {
@@ -33,7 +36,7 @@ impl SendStream {
         self.id
     }
 
-    /// Takes as much of `data` as there is room for, at least one byte.
+    /// Takes as much of `data` as there is room for, at least one byte and at most 64 KB.
     ///
     /// # Errors
     /// The peer wants no more, the stream is finished, or the connection is over.
@@ -46,6 +49,7 @@ impl SendStream {
             return Poll::Ready(Ok(0));
         }
         let id = self.id;
+        let data = data.get(..LOCKED).unwrap_or(data);
         let taken = self.hold.with(|machine, life, _| {
             let taken = machine.write(id, data);
             if taken == Ok(0) {

@@ -32,10 +32,11 @@ impl Streams {
     fn data_arrived(&mut self, id: u64, offset: u64, length: u32, fin: bool) {
         let Some(stream) = self.map.get_mut(&id) else { return };
         let Some(half) = &mut stream.send else { return };
+        self.room.under_way(half.under_way());
         let before = half.in_order();
         let all = half.arrived(offset, length, fin);
         self.arrived += half.in_order() - before;
-        if half.has_room_again(self.send_buffer) {
+        if half.has_room_again(self.room.bound()) {
             self.queues.writable(stream);
         }
         if all {

@@ -13,12 +13,14 @@ mod incoming;
 mod open;
 mod queues;
 mod receive;
+mod room;
 mod send;
 
 use flow_control::{Credit, Window};
 use narrows_wire::Frame;
 use open::Stream;
 use queues::Queues;
+use room::Room;
 use std::collections::BTreeMap;
 
 /// A stream keeps a buffer of so many bytes while nothing is in it; greater ones are given back.
@@ -126,7 +128,7 @@ pub struct Violation {
 #[derive(Debug)]
 pub struct Streams {
     side: Side,
-    send_buffer: usize,
+    room: Room,
     /// Bytes of a stream that this end permits at first.
     stream_window: u64,
     /// Bytes of a stream that the peer permits at first.
@@ -148,12 +150,13 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// None yet; `send_buffer` bounds what is written and not yet arrived, in bytes of each stream.
+    /// None yet; `send_buffer` bounds what is written and not yet arrived, in bytes of each stream,
+    /// at first and at most: see `room.rs`.
     pub fn new(side: Side, ours: Limits, send_buffer: usize) -> Streams {
         let streams = |most: u64| Window::new(most.min(open::MOST));
         Streams {
             side,
-            send_buffer,
+            room: Room::new(send_buffer),
             stream_window: ours.stream,
             stream_credit: 0,
             window: Window::new(ours.data),
@@ -186,8 +189,12 @@ impl Streams {
     /// If the stream is not there or not in this direction, was finished or reset, or if the
     /// peer wants no more.
     pub fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, StreamError> {
-        let bound = self.send_buffer;
-        self.sending(id, |half| half.write(data, bound))
+        let bound = self.room.bound();
+        let taken = self.sending(id, |half| half.write(data, bound));
+        if taken.is_ok_and(|n| n < data.len()) {
+            self.room.filled();
+        }
+        taken
     }
     /// No more will be written.
     ///

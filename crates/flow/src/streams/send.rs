@@ -79,6 +79,9 @@ impl Sending {
         let capacity = self.buffer.capacity();
         if bytes > capacity {
             self.buffer.reserve_exact(bytes.max((2 * capacity).min(bound)) - self.buffer.len());
+        } else if capacity > 2 * bound.max(KEPT) {
+            // A ring runs through all of its memory, however little is in it.
+            self.buffer.shrink_to(bytes.max(bound));
         }
         self.buffer.extend(data.get(..n).unwrap_or_default());
         Ok(n)
@@ -190,6 +193,11 @@ impl Sending {
     #[inline]
     pub fn in_order(&self) -> u64 {
         self.base
+    }
+    /// Bytes from the first that is not known to have arrived to the last that left.
+    #[inline]
+    pub fn under_way(&self) -> usize {
+        (self.credit.used() - self.base) as usize
     }
     /// A piece arrived. Whether thereby all did, the end included.
     #[inline]
