@@ -150,6 +150,20 @@ pub struct Repair {
     pub srtt: Duration,
 }
 
+/// How far apart came what answers packets that left together while a connection opened: a packet
+/// pair before the first data packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Spacing {
+    /// When this is told.
+    pub now: Time,
+    /// Round-trip time of a small packet.
+    pub rtt: Duration,
+    /// Bits, headers included, of those behind the first.
+    pub bits: f64,
+    /// From the first answer to the last.
+    pub took: Duration,
+}
+
 /// The window begins anew.
 #[derive(Clone, Copy, Debug)]
 pub struct Restart {

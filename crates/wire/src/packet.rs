@@ -213,8 +213,13 @@ fn long(kind: u8, version: u32, parts: &[&[u8]]) -> Vec<u8> {
 
 /// A SYN of 64 bytes.
 pub fn syn(version: u32, nonce: &Nonce) -> Vec<u8> {
+    syn_of(version, nonce, SYN_BYTES)
+}
+
+/// A SYN of so many bytes, 64 at least.
+pub fn syn_of(version: u32, nonce: &Nonce, bytes: usize) -> Vec<u8> {
     let mut packet = long(SYN, version, &[nonce]);
-    packet.resize(SYN_BYTES, 0);
+    packet.resize(bytes.max(SYN_BYTES), 0);
     packet
 }
 

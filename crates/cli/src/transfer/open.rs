@@ -15,6 +15,7 @@ use narrows_files::rrtp::{self, Expect, RrtpSession};
 use narrows_files::stream::Session;
 use narrows_files::tcp::{Accept, TcpSession};
 use narrows_files::{Error, Identity, Kind, Scheme, Url, error, key};
+use narrows_flow::connection::ConnectionConfig;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -129,7 +130,8 @@ fn over_rrtp(
             limit: way.hints.limit,
         },
     };
-    let config = transport.connection()?;
+    let sounds = direction == Direction::Put;
+    let config = ConnectionConfig { sounds, ..transport.connection()? };
     let server = url.server();
     let expect = match (url.key, known.get(&server)?) {
         (Some(key), _) | (None, Some(key)) => Expect::Key(key),

@@ -48,6 +48,8 @@ const SMALLEST: f64 = 3.0;
 /// Where pipe and shallow queue hold fewer there is no queue to ask with: cuts that left all of the rate
 /// are answers. The window is the product and a packet then.
 const FEW: f64 = 5.0;
+/// Packets by which an answer falls short that is worth a second question.
+const ONE: f64 = 1.5;
 /// So many answers in a row must say so.
 const PASSES: u32 = 2;
 
@@ -67,6 +69,8 @@ pub struct Contest {
     lost: f64,
     /// The round before's rate.
     last_rate: f64,
+    /// The last answer hung on a single packet.
+    unsure: bool,
     /// Answers in a row that we are alone.
     passed: u32,
     /// Reductions in a row that left the rate as it was.
@@ -237,8 +241,20 @@ impl Rrtp {
                     c.rounds = c.wait.saturating_sub(SETTLED);
                     return;
                 }
-                if kept <= ALONE || self.path.round_rtt <= base * (1.0 + QUEUE_LEFT) {
-                    c.wait = (c.wait * 2).min(LONGEST_WAIT);
+                // In a small window it is a packet or none, and one lost or late looks the same.
+                let short = (c.rate - rate) * self.path.round_delivered / rate.max(1e-9);
+                if kept <= ALONE && short < ONE && !c.unsure {
+                    c.unsure = true;
+                    c.rounds = c.wait.saturating_sub(SETTLED);
+                    return;
+                }
+                c.unsure = false;
+                let gone = self.path.round_rtt <= base * (1.0 + QUEUE_LEFT);
+                if kept <= ALONE || gone {
+                    // A queue that the cut emptied says nothing of others.
+                    if kept <= ALONE {
+                        c.wait = (c.wait * 2).min(LONGEST_WAIT);
+                    }
                     c.passed = 0;
                     (c.asking, c.can_ask) = (false, false);
                     return;

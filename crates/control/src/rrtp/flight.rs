@@ -15,7 +15,7 @@ const MOST: usize = 80;
 /// Within so much time packets left at one moment.
 const TOGETHER: Duration = Duration::from_micros(100);
 /// Hosts that take turns say in so much time that packets came, however close they were.
-const AT_ONCE: Duration = Duration::from_micros(500);
+pub(super) const AT_ONCE: Duration = Duration::from_micros(500);
 /// Not a flight any more.
 const APART: Duration = Duration::from_millis(100);
 

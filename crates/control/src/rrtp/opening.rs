@@ -6,9 +6,9 @@
 //! and its spacing is the link's, or what competitors leave of it. Which of them, a second
 //! train tells that leaves at this rate.
 
-use super::flight::Flight;
+use super::flight::{AT_ONCE as AT_ONCE_TIME, Flight};
 use super::{Mood, Rrtp};
-use crate::{Ack, Fate};
+use crate::{Ack, Fate, Spacing};
 use narrows_base::Time;
 
 /// A first flight's rate may lead to so many packets in the second.
@@ -53,8 +53,11 @@ pub struct Opening {
     limited: u32,
     /// Trains so far.
     trains: u32,
-    /// When the first acknowledgement of a train came, and how many since.
+    /// Nothing left before this one.
+    leads: bool,
+    /// When the first acknowledgement of a train came, of how many packets, and how many since.
     first: Option<Time>,
+    with_first: f64,
     since: f64,
     /// Packets per second.
     estimate: f64,
@@ -87,6 +90,7 @@ impl Rrtp {
     fn send_train(&mut self, rate: f64) {
         let o = &mut self.opening;
         (o.stage, o.trains, o.estimate) = (Stage::Train, o.trains + 1, rate);
+        o.leads = false;
         (o.first, o.since, o.flight) = (None, 0.0, Flight::default());
         self.window = JUMP;
     }
@@ -95,12 +99,38 @@ impl Rrtp {
     fn dispersion(&mut self, ack: &Ack, enough: f64) -> Option<f64> {
         let o = &mut self.opening;
         let Some(first) = o.first else {
-            o.first = Some(ack.now);
+            (o.first, o.with_first) = (Some(ack.now), ack.newly_delivered as f64);
             return None;
         };
         o.since += ack.newly_delivered as f64;
         let span = ack.now.since(first).as_secs_f64();
-        (o.since >= enough && span > 0.0).then(|| o.since / span)
+        // A server that has just been shown the keys takes its time for the first.
+        let came = o.since + o.with_first;
+        (came >= enough && o.since >= 0.5 * enough && span > 0.0).then(|| o.since / span)
+    }
+
+    /// The opening's packets told what the first flight would have.
+    pub(super) fn opening_spacing(&mut self, spacing: &Spacing) {
+        let base = crate::positive(spacing.rtt);
+        self.path.set_base(base);
+        self.path.rtt = base;
+        let rate = spacing.bits / crate::positive(spacing.took) / self.packet_bits;
+        if spacing.took < AT_ONCE_TIME {
+            self.send_train(AT_ONCE);
+        } else {
+            self.first_rate(rate, base);
+        }
+        self.opening.leads = true;
+    }
+
+    /// The first flight told a rate.
+    fn first_rate(&mut self, rate: f64, base: f64) {
+        if rate * base > JUMP {
+            self.send_train(rate);
+        } else {
+            self.window = self.window.max(rate * base);
+            self.climb(CLIMB);
+        }
     }
 
     fn climb(&mut self, factor: f64) {
@@ -117,13 +147,7 @@ impl Rrtp {
                 // Of the first four one may be lost, or be the packet that opens a connection.
                 let enough = self.first_flight as usize - 1;
                 if let Some(rate) = self.opening.flight.rate(enough) {
-                    let rate = rate / self.packet_bits;
-                    if rate * base > JUMP {
-                        self.send_train(rate);
-                    } else {
-                        self.window = self.window.max(rate * base);
-                        self.climb(CLIMB);
-                    }
+                    self.first_rate(rate / self.packet_bits, base);
                 } else if self.opening.flight.came_at_once(enough, self.full(enough)) {
                     self.send_train(AT_ONCE);
                 } else if self.opening.limited >= ENOUGH_ROUNDS {
@@ -133,7 +157,7 @@ impl Rrtp {
             }
             Stage::Train => {
                 // A train's first acknowledgement begins a round.
-                if self.opening.first.is_none() && !round {
+                if self.opening.first.is_none() && !round && !self.opening.leads {
                     return;
                 }
                 let enough = ENOUGH * JUMP;
@@ -141,9 +165,10 @@ impl Rrtp {
                     if rate > TRAIN * self.opening.estimate {
                         self.window = self.window.max(rate.min(self.opening.estimate) * base);
                         self.climb(CLIMB);
-                    } else if let Some(rate) = self.opening.flight.rate(enough as usize) {
-                        let rate = rate / self.packet_bits;
-                        self.send_train(rate);
+                    } else if let Some(rate) = self.opening.flight.rate((0.5 * JUMP) as usize) {
+                        // An application that has just learnt of its connection writes a little
+                        // later: what left behind its first words left together.
+                        self.send_train(rate / self.packet_bits);
                     } else {
                         self.climb(BLIND_CLIMB);
                     }

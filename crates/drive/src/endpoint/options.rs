@@ -81,8 +81,7 @@ impl ConnectOptions {
 
 /// A connection as it is when nothing is said but the protocol: Ethernet's datagrams, a minute of
 /// silence survived, 6 MB in flight, as Linux's TCP has it by default: 480 Mbit/s at 100 ms. Larger
-/// buffers fill longer and fatter links, and cost up to a fifth more CPU on short ones, whose bytes
-/// then leave the processor's cache before they are used.
+/// buffers fill longer and fatter links.
 pub fn connection(protocol: Protocol) -> ConnectionConfig {
     ConnectionConfig {
         protocol,
@@ -96,6 +95,7 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
         send_buffer: 6 << 20,
         max_message: 1400,
         messages_held: 1024,
+        sounds: true,
     }
 }
 

@@ -24,7 +24,7 @@ use crate::tcp::rtt::RttEstimator;
 use delivery::{Delivery, Stamp};
 use losses::Found;
 use narrows_base::{Duration, Rate, Time};
-use narrows_control::{Controller, Profile, Sent};
+use narrows_control::{Controller, Profile, Sent, Spacing};
 use std::collections::VecDeque;
 
 pub use pacing::Permission;
@@ -310,6 +310,10 @@ impl<C: Cargo> Carrier<C> {
     pub fn on_profile(&mut self, now: Time, profile: &Profile) {
         let rate = profile.rate.map(|r| Rate::from_bps_f64(r.as_bps() as f64 * self.scale));
         self.controller.on_profile(now, &Profile { rate, ..*profile });
+    }
+    /// What the opening told of the path.
+    pub fn on_spacing(&mut self, spacing: &Spacing) {
+        self.controller.on_spacing(&Spacing { bits: spacing.bits * self.scale, ..*spacing });
     }
     /// A packet of so many bytes on the wire leaves now; `again` if it repeats what was lost.
     #[inline]

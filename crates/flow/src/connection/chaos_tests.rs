@@ -1,7 +1,7 @@
 //! Whatever networks and peers do, bytes arrive as they were, or the end is clear.
 
 use super::Connection;
-use super::pair_tests::{Net, Pair, config, keys, params};
+use super::pair_tests::{Net, Pair, beginning, config, keys, params};
 use crate::streams::Side;
 use narrows_base::{Duration, Luck, Rate};
 
@@ -78,7 +78,7 @@ fn an_authentic_peer_that_talks_nonsense_breaks_nothing() {
         let now = pair.now;
         let at = pair.client_at;
         let mut server =
-            Connection::new(now, Side::Server, &c, &params(&c), theirs, at, None, [6; 32]);
+            Connection::new(now, beginning(Side::Server, &c, &params(&c), theirs, at, None));
         let mut out = vec![0; 1500];
         for number in 0..50u64 {
             let size = 8 + TAG_BYTES + 4 + (dice.bits() % 60) as usize;

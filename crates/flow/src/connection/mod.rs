@@ -23,6 +23,7 @@ mod receive;
 mod timers;
 
 use crate::carrier::{Carrier, CarrierConfig};
+use crate::port::Beginning;
 use crate::streams::{Limits, Side, StreamEvent, Streams};
 use crate::tcp::TcpConfig;
 use crate::verdict::Rule;
@@ -36,7 +37,7 @@ use mtu::Mtu;
 use narrows_base::{Duration, Luck, Rate, Spec, Time};
 use narrows_control::{Advice, Environment, Profile, ReceiverHalf};
 use narrows_wire::params::CONTROLLER_MOST;
-use narrows_wire::{Established, Opener, Params, Sealer};
+use narrows_wire::{Established, Opener, Sealer};
 use path::Path;
 use std::net::SocketAddr;
 
@@ -72,6 +73,21 @@ pub struct ConnectionConfig {
     pub max_message: u16,
     /// Messages that wait to be read at most; the oldest goes.
     pub messages_held: usize,
+    /// Whether a client's opening asks for the path's rate with three larger packets: for whoever will
+    /// send more than it gets. Not where the rate is told.
+    pub sounds: bool,
+}
+
+impl ConnectionConfig {
+    /// What is known of the path, by itself or by the protocol's parameters.
+    pub fn told(&self) -> Profile {
+        let (here, by_name) = (self.profile, self.protocol.profile());
+        Profile {
+            rate: here.rate.or(by_name.rate),
+            rtt: here.rtt.or(by_name.rtt),
+            loss: here.loss.or(by_name.loss),
+        }
+    }
 }
 
 /// A datagram (or several of equal size, for segmentation offload) to send.
@@ -222,17 +238,8 @@ pub struct Connection {
 
 impl Connection {
     /// `hello` is what this end told the peer; `rtt` what the handshake measured.
-    #[allow(clippy::too_many_arguments)] // Everything that a handshake ends with.
-    pub fn new(
-        now: Time,
-        side: Side,
-        config: &ConnectionConfig,
-        hello: &Params,
-        established: Established,
-        remote: SocketAddr,
-        rtt: Option<Duration>,
-        seed: [u8; 32],
-    ) -> Connection {
+    pub fn new(now: Time, beginning: Beginning<'_>) -> Connection {
+        let Beginning { side, config, hello, established, remote, rtt, spacing, seed } = beginning;
         let Established { peer, sealer, opener, .. } = established;
         let peers = peer.params;
         let takes = match peers.max_datagram {
@@ -264,13 +271,7 @@ impl Connection {
             one_way: peers.max_streams_one,
         });
         let cargo = Multiplex::new(streams, Outbox::default(), first);
-        let (told_here, by_name) = (config.profile, config.protocol.profile());
-        let profile = Profile {
-            rate: told_here.rate.or(by_name.rate),
-            rtt: told_here.rtt.or(by_name.rtt),
-            loss: told_here.loss.or(by_name.loss),
-        };
-        let environment = config.protocol.environment(told, luck, profile);
+        let environment = config.protocol.environment(told, luck, config.told());
         let controller = config.protocol.controller(&environment);
         let mut carrier = Carrier::new(&carrying, controller, cargo);
         carrier.limit_rate(config.rate_limit);
@@ -321,6 +322,9 @@ impl Connection {
         connection.set_scale();
         if connection.carrier.is_scaled() {
             connection.carrier.on_profile(now, &config.profile);
+        }
+        if let Some(spacing) = spacing {
+            connection.carrier.on_spacing(&spacing);
         }
         connection
     }

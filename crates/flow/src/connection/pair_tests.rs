@@ -2,6 +2,7 @@
 //! duplicates, reordering, a rate, a queue, an MTU, outages, a change of address.
 
 use super::{Connection, ConnectionConfig, Event};
+use crate::port::Beginning;
 use crate::streams::{Limits, Read, Side, StreamEvent};
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, Luck, Rate, Spec, Time, luck::Stream};
@@ -92,6 +93,7 @@ pub(crate) fn config(protocol: &str) -> ConnectionConfig {
         send_buffer: 1 << 20,
         max_message: 1400,
         messages_held: 16,
+        sounds: true,
     }
 }
 
@@ -130,6 +132,18 @@ pub(crate) fn keys(
     (ours, s.on_finish(&finish).unwrap())
 }
 
+pub(crate) fn beginning<'a>(
+    side: Side,
+    config: &'a ConnectionConfig,
+    hello: &'a Params,
+    established: Established,
+    remote: SocketAddr,
+    rtt: Option<Duration>,
+) -> Beginning<'a> {
+    let seed = if side == Side::Client { [5; 32] } else { [6; 32] };
+    Beginning { side, config, hello, established, remote, rtt, spacing: None, seed }
+}
+
 impl Pair {
     pub fn new(config: &ConnectionConfig, net: Net, seed: u64) -> Pair {
         Pair::of(config, config, net, seed)
@@ -141,9 +155,11 @@ impl Pair {
         let now = Time::from_secs_f64(50.0);
         let rtt = Some(net.delay + net.delay);
         let client =
-            Connection::new(now, Side::Client, ours, &params(ours), c, server_at, rtt, [5; 32]);
-        let server =
-            Connection::new(now, Side::Server, theirs, &params(theirs), s, client_at, rtt, [6; 32]);
+            Connection::new(now, beginning(Side::Client, ours, &params(ours), c, server_at, rtt));
+        let server = Connection::new(
+            now,
+            beginning(Side::Server, theirs, &params(theirs), s, client_at, rtt),
+        );
         Pair {
             now,
             client,

@@ -5,7 +5,9 @@
 //! The server here takes no data before FINISH. A real one keeps a few packets that overtake it.
 
 use crate::port::opening::{FIRST_REPEAT, Repeat};
+use crate::port::sounding::{SOUND_BYTES, Sounding};
 use narrows_base::{Duration, Packet, Time};
+use narrows_control::{Profile, Spacing};
 
 /// IP and UDP headers.
 const HEADERS: u16 = 28;
@@ -25,13 +27,16 @@ pub(super) struct Opening {
     /// Packets sent so far: they draw their losses by their number, before data.
     sent: u64,
     rtt: Option<Duration>,
+    sounding: Sounding,
 }
 
 impl Opening {
-    /// `rtt` is what the path's round-trip time is believed to be.
-    pub fn new(rtt: Option<Duration>) -> Opening {
-        let wait = rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5)).max(FIRST_REPEAT);
-        Opening { stage: 0, repeat: Repeat::new(Time::ZERO, wait), sent: 0, rtt: None }
+    /// `told` is what is known of the path.
+    pub fn new(told: &Profile) -> Opening {
+        let wait = told.rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5)).max(FIRST_REPEAT);
+        let (repeat, sounding) =
+            (Repeat::new(Time::ZERO, wait), Sounding::new(told.rate.is_none()));
+        Opening { stage: 0, repeat, sent: 0, rtt: None, sounding }
     }
     /// Begins.
     pub fn open(&mut self, now: Time) {
@@ -47,17 +52,31 @@ impl Opening {
     }
     /// When a packet is to be sent (again).
     pub fn due(&self) -> Time {
-        if self.stage == 3 { Time::NEVER } else { self.repeat.due }
+        match self.stage {
+            3 => Time::NEVER,
+            0 if self.sounds() => Time::ZERO,
+            _ => self.repeat.due,
+        }
+    }
+    fn sounds(&self) -> bool {
+        self.sounding.is_due() && self.stage == 0 && self.repeat.is_sent()
     }
     /// The packet that is due: its stage and its size; the rest is the sender's.
     pub fn packet(&mut self, now: Time) -> (u64, u16) {
         self.sent += 1;
+        if self.sounds() {
+            self.sounding.on_sent();
+            return (0, SOUND_BYTES + HEADERS);
+        }
         self.repeat.on_sent(now);
         let bytes = CLIENT.get(usize::from(self.stage)).copied().unwrap_or(FINISH);
         (u64::from(self.stage), bytes + HEADERS)
     }
     /// The server answered; the round-trip time when the keys are there.
     pub fn on_answer(&mut self, now: Time, packet: &Packet) -> Option<Duration> {
+        if packet.seq == 0 {
+            self.sounding.on_answer(now);
+        }
         if packet.seq != u64::from(self.stage) || self.stage > 1 {
             return None;
         }
@@ -69,6 +88,10 @@ impl Opening {
         self.repeat = Repeat::after(now, self.repeat.took(now));
         self.stage += 1;
         self.rtt.filter(|_| self.stage == 2)
+    }
+    /// What the answers' spacing tells, once the keys are there.
+    pub fn spacing(&self, now: Time) -> Option<Spacing> {
+        self.sounding.spacing(now, self.rtt?)
     }
     /// A report came: the server has the keys.
     pub fn on_report(&mut self) {

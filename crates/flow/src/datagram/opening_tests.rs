@@ -18,10 +18,45 @@ fn echo(stage: u64) -> Packet {
     }
 }
 
+/// A path of which the rate is known, and no more.
+fn told() -> Profile {
+    Profile { rate: Some(narrows_base::Rate::from_bps(1_000_000)), ..Profile::default() }
+}
+
+/// Where the rate is not known, three larger SYNs ask for it, and one of them serves if the first is
+/// lost.
+#[test]
+fn larger_syns_ask_for_the_rate() {
+    let mut o = Opening::new(&Profile::default());
+    o.open(at(0));
+    assert_eq!(o.packet(at(0)), (0, 92));
+    for _ in 0..3 {
+        assert!(o.due() <= at(0));
+        assert_eq!(o.packet(at(0)), (0, 528));
+    }
+    assert_eq!(o.due(), at(300));
+    for ms in [40, 48, 56, 64] {
+        assert_eq!(o.on_answer(at(ms), &echo(0)), None);
+    }
+    assert_eq!(o.packet(at(64)).0, 1);
+    assert_eq!(o.on_answer(at(110), &echo(1)), Some(Duration::from_millis(40)));
+    let spacing = o.spacing(at(110)).unwrap();
+    assert_eq!((spacing.bits, spacing.took), (3.0 * 528.0 * 8.0, Duration::from_millis(24)));
+
+    let mut o = Opening::new(&Profile::default());
+    o.open(at(0));
+    (0..4).for_each(|_| drop(o.packet(at(0))));
+    // The answer to the second or a later one.
+    o.on_answer(at(48), &echo(0));
+    assert_eq!(o.packet(at(48)).0, 1);
+    o.on_answer(at(90), &echo(1));
+    assert!(o.spacing(at(90)).is_none());
+}
+
 /// Two round trips, then data behind FINISH; the path's time is known by then.
 #[test]
 fn an_opening_takes_two_round_trips() {
-    let mut o = Opening::new(None);
+    let mut o = Opening::new(&told());
     o.open(at(5));
     assert_eq!((o.due(), o.packet(at(5))), (at(5), (0, 92)));
     assert_eq!(o.on_answer(at(45), &echo(0)), None);
@@ -37,7 +72,7 @@ fn an_opening_takes_two_round_trips() {
 /// What is not answered is sent again, and an answer to either says nothing of the time.
 #[test]
 fn a_lost_syn_costs_300_ms_and_the_sample() {
-    let mut o = Opening::new(None);
+    let mut o = Opening::new(&told());
     o.open(at(0));
     o.packet(at(0));
     assert_eq!(o.due(), at(300));

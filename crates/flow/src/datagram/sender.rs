@@ -71,7 +71,7 @@ impl Sender {
             ect: if config.ecn { Packet::ECT } else { 0 },
             luck,
             open: false,
-            opening: config.handshake.then(|| Opening::new(config.profile.rtt)),
+            opening: config.handshake.then(|| Opening::new(&config.profile)),
             before: 0,
         }
     }
@@ -167,6 +167,9 @@ impl Sender {
             && let Mode::Stream(carrier) = &mut self.mode
         {
             carrier.know_rtt(now, rtt);
+            if let Some(spacing) = opening.spacing(now) {
+                carrier.on_spacing(&spacing);
+            }
         }
         true
     }

@@ -4,6 +4,7 @@
 use crate::connection::{Connection, ConnectionConfig, Event, Transmit};
 use crate::streams::Side;
 use narrows_base::{Duration, Time};
+use narrows_control::Spacing;
 use narrows_wire::{Established, Params};
 use std::net::SocketAddr;
 
@@ -21,6 +22,8 @@ pub struct Beginning<'a> {
     pub remote: SocketAddr,
     /// What the handshake measured, if its packets were sent once only.
     pub rtt: Option<Duration>,
+    /// What the spacing of the answers to its packets tells.
+    pub spacing: Option<Spacing>,
     /// Randomness, never used again.
     pub seed: [u8; 32],
 }
@@ -55,7 +58,7 @@ pub trait Conversation: Sized {
 
 impl Conversation for Connection {
     fn begin(now: Time, b: Beginning<'_>) -> Connection {
-        Connection::new(now, b.side, b.config, b.hello, b.established, b.remote, b.rtt, b.seed)
+        Connection::new(now, b)
     }
     fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
         Connection::receive(self, now, from, ecn, datagram)

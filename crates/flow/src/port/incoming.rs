@@ -220,6 +220,7 @@ impl<C: Conversation> Ports<C> {
             established,
             remote,
             rtt,
+            spacing: None,
             seed,
         };
         let live = Live::begin(now, beginning, None);
@@ -262,6 +263,7 @@ impl<C: Conversation> Ports<C> {
             established: opened.established,
             remote: from,
             rtt: opened.rtt,
+            spacing: opened.spacing,
             seed,
         };
         let live = Live::begin(now, beginning, Some(Box::new(finishing)));

@@ -30,6 +30,7 @@ mod incoming;
 pub(crate) mod opening;
 mod outgoing;
 mod ports;
+pub(crate) mod sounding;
 mod table;
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! The client's side of an opening: SYN until SYN-ECHO, START until START-ECHO.
 
+use super::sounding::{SOUND_BYTES, Sounding};
 use super::{Connect, ServerKey, hello};
 use crate::connection::{Closed, ConnectionConfig};
 use narrows_base::{Duration, Time};
+use narrows_control::Spacing;
 use narrows_wire::packet::{self, Nonce, StartEcho, Versions};
 use narrows_wire::{
     ClientHandshake, ConnectionId, Cookie, Established, HandshakeError, Hello, Params, StaticKey,
@@ -89,6 +91,7 @@ pub(super) struct Opening {
     stage: Stage,
     repeat: Repeat,
     rtt: Option<Duration>,
+    sounding: Sounding,
     /// Gives up then.
     until: Time,
     /// What to say then.
@@ -106,6 +109,8 @@ pub(super) struct Opened {
     pub(super) hello: Params,
     /// First sample.
     pub(super) rtt: Option<Duration>,
+    /// What the answers' spacing tells.
+    pub(super) spacing: Option<Spacing>,
     /// What FINISH may take to be answered: the exchange before it, repetitions included.
     pub(super) took: Duration,
     /// The attempt's end.
@@ -123,6 +128,8 @@ impl Opening {
         // Where the path is known to be long, an early repetition only spoils the sample.
         let wait = wish.connection.profile.rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5));
         let until = now + wish.patience;
+        let known = wish.connection.told().rate.is_some();
+        let sounding = Sounding::new(wish.connection.sounds && !known);
         Opening {
             wish,
             id,
@@ -131,6 +138,7 @@ impl Opening {
             stage: Stage::Syn,
             repeat: Repeat::new(now, wait.max(FIRST_REPEAT)),
             rtt: None,
+            sounding,
             until,
             verdict: Closed::NoAnswer,
             echoes: 0,
@@ -169,11 +177,16 @@ impl Opening {
         self.nonce = nonce;
         self.stage = Stage::Syn;
         self.repeat = Repeat::new(now, FIRST_REPEAT);
+        self.sounding.spoil();
         self.echoes = 0;
     }
 
     /// The packet that waits for its answer, if it is time to send it.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
+        if self.has_more() {
+            self.sounding.on_sent();
+            return Some(packet::syn_of(VERSION, &self.nonce, SOUND_BYTES.into()));
+        }
         if self.repeat.due > now {
             return None;
         }
@@ -184,6 +197,11 @@ impl Opening {
         })
     }
 
+    /// Whether another packet is to follow the last one at once.
+    pub(super) fn has_more(&self) -> bool {
+        self.sounding.is_due() && self.repeat.is_sent() && matches!(self.stage, Stage::Syn)
+    }
+
     /// A SYN-ECHO with our nonce; whether there is something to send now.
     pub(super) fn on_syn_echo(
         &mut self,
@@ -192,6 +210,7 @@ impl Opening {
         key: &StaticKey,
         seed: [u8; 32],
     ) -> bool {
+        self.sounding.on_answer(now);
         if !matches!(self.stage, Stage::Syn) {
             return false;
         }
@@ -245,11 +264,13 @@ impl Opening {
         match read {
             Ok((established, finish)) => {
                 let sample = self.repeat.sample(now);
+                let rtt = self.rtt.into_iter().chain(sample).min();
                 Some(Opened {
+                    spacing: rtt.and_then(|rtt| self.sounding.spacing(now, rtt)),
                     established,
                     finish,
                     hello: hello.params,
-                    rtt: self.rtt.into_iter().chain(sample).min(),
+                    rtt,
                     took: now.since(self.repeat.first_sent),
                     until: self.until,
                 })

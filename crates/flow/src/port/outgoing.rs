@@ -13,6 +13,10 @@ impl<C: Conversation> Ports<C> {
     pub fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
         while let Some(slot) = self.urgent.pop_front() {
             let made = self.handshake_packet(now, slot);
+            let content = self.table.get(slot).and_then(|s| s.content.as_ref());
+            if matches!(content, Some(Content::Opening(opening)) if opening.has_more()) {
+                self.urge(slot);
+            }
             self.rearm(slot);
             if let Some(transmit) = made.and_then(|(to, packet)| put(buffer, to, &packet)) {
                 return Some(transmit);

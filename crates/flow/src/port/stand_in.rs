@@ -17,6 +17,7 @@ pub(super) struct StandIn {
     keys: Established,
     pub(super) remote: SocketAddr,
     pub(super) rtt: Option<Duration>,
+    pub(super) spacing: Option<narrows_control::Spacing>,
     number: u64,
     asks_at: Time,
     has_heard: bool,
@@ -51,6 +52,7 @@ impl Conversation for StandIn {
             keys: b.established,
             remote: b.remote,
             rtt: b.rtt,
+            spacing: b.spacing,
             number: 0,
             asks_at: now,
             has_heard: false,
@@ -173,6 +175,7 @@ pub(super) fn connection() -> ConnectionConfig {
         send_buffer: 1 << 18,
         max_message: 1000,
         messages_held: 16,
+        sounds: false,
     }
 }
 

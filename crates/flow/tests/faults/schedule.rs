@@ -171,6 +171,7 @@ impl Schedule {
             send_buffer: 1 << 16,
             max_message: 1000,
             messages_held: 16,
+            sounds: true,
         }
     }
     fn wish(&self, world: &World) -> Connect {

@@ -92,6 +92,7 @@ impl Speed {
         ConnectionConfig {
             profile: self.profile,
             rate_limit: self.rate_limit,
+            sounds: self.direction == Direction::Up,
             ..connection(self.protocol.clone())
         }
     }
