@@ -154,8 +154,6 @@ pub struct Repair {
 /// pair before the first data packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Spacing {
-    /// When this is told.
-    pub now: Time,
     /// Round-trip time of a small packet.
     pub rtt: Duration,
     /// Bits, headers included, of those behind the first.

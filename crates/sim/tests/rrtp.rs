@@ -88,8 +88,9 @@ const IV: Net = Net { bps: 100e6, ms: 50.0, queue: 1_250_000, loss: "0.1%", pack
 
 #[test]
 fn links_that_lose_are_filled_with_nothing_told() {
-    let goals = [(I, 30.0, 0.93, 1.06), (II, 60.0, 0.91, 1.06), (III, 60.0, 0.88, 1.12)];
-    for (net, seconds, least, most) in goals.into_iter().chain([(IV, 30.0, 0.92, 1.06)]) {
+    // A round trip of the opening is 0.008 of ii, and 0.007 of iv.
+    let goals = [(I, 30.0, 0.938, 1.06), (II, 60.0, 0.917, 1.06), (III, 60.0, 0.91, 1.12)];
+    for (net, seconds, least, most) in goals.into_iter().chain([(IV, 30.0, 0.933, 1.06)]) {
         let (goodput, offered, delay) = alone("rrtp", &net, seconds);
         let what = format!("{} bit/s: {goodput:.4} {offered:.4} {delay:.2} ms", net.bps);
         assert!(goodput >= least && offered <= most, "{what}");

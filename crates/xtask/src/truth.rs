@@ -8,6 +8,7 @@ mod page;
 use crate::real::ask::Ask;
 use crate::real::ledger::{Figures, Key};
 use crate::real::{Ran, Wanted, measure};
+use narrows_base::Duration;
 use narrows_lab::real::{Seen, Twin};
 
 const PAGE: &str = "docs/sim-vs-real.md";
@@ -75,7 +76,10 @@ pub fn run(args: &[String]) -> Result<(), String> {
         |key| of(key)?.simulated(key.seed),
         |key, sim| beside(sim, &of(key)?, key.seed),
     )?;
-    page::write(&rows, ask.shorter)?;
+    page::write(&rows, ask.shorter, &|row| {
+        let late = Duration::from_secs_f64(row.late_mean_s);
+        of(&row.key)?.simulated_late(row.key.seed, late)
+    })?;
     eprintln!("wrote {PAGE}");
     fault.map_or(Ok(()), Err)
 }

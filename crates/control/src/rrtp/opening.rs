@@ -6,7 +6,7 @@
 //! and its spacing is the link's, or what competitors leave of it. Which of them, a second
 //! train tells that leaves at this rate.
 
-use super::flight::{AT_ONCE as AT_ONCE_TIME, Flight};
+use super::flight::{AT_ONCE, Flight};
 use super::{Mood, Rrtp};
 use crate::{Ack, Fate, Spacing};
 use narrows_base::Time;
@@ -14,7 +14,7 @@ use narrows_base::Time;
 /// A first flight's rate may lead to so many packets in the second.
 const JUMP: f64 = 64.0;
 /// Packets per second of a train that leaves at once, as nothing is known but that the path is fast.
-const AT_ONCE: f64 = 1e7;
+const VERY_FAST: f64 = 1e7;
 /// Paths are probed for packets of so much more than the first.
 const FULL: f64 = 2.0 / 3.0;
 /// Share of a train whose spacing counts: what was lost is missing.
@@ -115,8 +115,8 @@ impl Rrtp {
         self.path.set_base(base);
         self.path.rtt = base;
         let rate = spacing.bits / crate::positive(spacing.took) / self.packet_bits;
-        if spacing.took < AT_ONCE_TIME {
-            self.send_train(AT_ONCE);
+        if spacing.took < AT_ONCE {
+            self.send_train(VERY_FAST);
         } else {
             self.first_rate(rate, base);
         }
@@ -149,7 +149,7 @@ impl Rrtp {
                 if let Some(rate) = self.opening.flight.rate(enough) {
                     self.first_rate(rate / self.packet_bits, base);
                 } else if self.opening.flight.came_at_once(enough, self.full(enough)) {
-                    self.send_train(AT_ONCE);
+                    self.send_train(VERY_FAST);
                 } else if self.opening.limited >= ENOUGH_ROUNDS {
                     // Too few came to tell.
                     self.climb(BLIND_CLIMB);

@@ -1,7 +1,7 @@
 //! The two moods on a bottleneck of this file: a queue, a fixed delay, and somebody else's window.
 
 use crate::story::{Story, build, build_in};
-use crate::{Ack, Controller, Environment, Fate, Profile, RateSample};
+use crate::{Ack, Controller, Environment, Fate, Profile, RateSample, Spacing};
 use narrows_base::{Duration, Rate, Time};
 use std::collections::VecDeque;
 
@@ -359,4 +359,31 @@ fn a_flight_that_tells_nothing_is_followed_by_one_that_leaves_together() {
         windows.push(rrtp.allowance().window);
     }
     assert_eq!(windows, [1.0, 1.0, 4.0, 4.0]);
+}
+
+/// What the opening's packets told replaces the first flight: a slow path's window is known, a faster
+/// one is asked by a train at that rate, and where hosts cannot tell them apart at once.
+#[test]
+fn what_a_connections_opening_tells_replaces_the_first_flight() {
+    let after = |rtt_ms, took_us| {
+        let environment = Environment { packet_bytes: PACKET, ..Environment::default() };
+        let mut controller = build_in("rrtp", &environment);
+        assert_eq!(controller.allowance().window, 4.0);
+        controller.on_spacing(&Spacing {
+            rtt: Duration::from_millis(rtt_ms),
+            bits: 12_000.0,
+            took: Duration::from_micros(took_us),
+        });
+        let a = controller.allowance();
+        (a.window, a.rate.map_or(0, |r| r.as_bps()))
+    };
+    // 1 Mbit/s is 125 packets a second: 62.5 in half a second, and a quarter faster than that.
+    let (window, rate) = after(500, 12_000);
+    assert!((window - 62.5).abs() < 1e-6, "{window}");
+    assert!((rate as f64 / 1.25e6 - 1.0).abs() < 1e-6, "{rate}");
+    assert_eq!(after(500, 6_000), (64.0, 2_000_000));
+    let (window, rate) = after(50, 499);
+    assert!(window == 64.0 && rate > 1_000_000_000, "{window} {rate}");
+    // No window falls below the first flight.
+    assert_eq!(after(1, 12_000).0, 4.0);
 }

@@ -90,8 +90,8 @@ impl Opening {
         self.rtt.filter(|_| self.stage == 2)
     }
     /// What the answers' spacing tells, once the keys are there.
-    pub fn spacing(&self, now: Time) -> Option<Spacing> {
-        self.sounding.spacing(now, self.rtt?)
+    pub fn spacing(&self) -> Option<Spacing> {
+        self.sounding.spacing(self.rtt?)
     }
     /// A report came: the server has the keys.
     pub fn on_report(&mut self) {

@@ -167,7 +167,7 @@ impl Sender {
             && let Mode::Stream(carrier) = &mut self.mode
         {
             carrier.know_rtt(now, rtt);
-            if let Some(spacing) = opening.spacing(now) {
+            if let Some(spacing) = opening.spacing() {
                 carrier.on_spacing(&spacing);
             }
         }

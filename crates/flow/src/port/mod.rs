@@ -6,7 +6,7 @@
 //! | hold connections, and wake each at its time | `ports`, with `table`, `content` and `alarms` |
 //! | give each its turn to send | `outgoing` |
 //! | sort what comes | `incoming` |
-//! | open one as the client | `opening` |
+//! | open one as the client | `opening`, with `sounding` |
 //! | be opened to: cookies, handshakes, their bounds | `door` |
 //!
 //! What strangers can make it keep: nothing for a SYN but an answer in a queue of 256; for a START

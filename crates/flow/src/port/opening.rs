@@ -266,7 +266,7 @@ impl Opening {
                 let sample = self.repeat.sample(now);
                 let rtt = self.rtt.into_iter().chain(sample).min();
                 Some(Opened {
-                    spacing: rtt.and_then(|rtt| self.sounding.spacing(now, rtt)),
+                    spacing: rtt.and_then(|rtt| self.sounding.spacing(rtt)),
                     established,
                     finish,
                     hello: hello.params,

@@ -57,10 +57,9 @@ impl Sounding {
         self.last = now;
     }
     /// What they tell, if all were answered once. Where one is missing it is not known which.
-    pub(crate) fn spacing(&self, now: Time, rtt: Duration) -> Option<Spacing> {
+    pub(crate) fn spacing(&self, rtt: Duration) -> Option<Spacing> {
         let bits = f64::from(SOUNDS) * f64::from(SOUND_BYTES + HEADERS) * 8.0;
         (self.wanted && self.came == 1 + SOUNDS).then(|| Spacing {
-            now,
             rtt,
             bits,
             took: self.last.since(self.first),
@@ -74,7 +73,7 @@ mod tests {
 
     fn answered(sounding: &mut Sounding, times: u64) -> Option<f64> {
         (0..times).for_each(|i| sounding.on_answer(Time::from_nanos(70_000_000 + i * 5_280_000)));
-        let spacing = sounding.spacing(Time::ZERO, Duration::from_millis(60))?;
+        let spacing = sounding.spacing(Duration::from_millis(60))?;
         Some(spacing.bits / spacing.took.as_secs_f64())
     }
 
@@ -90,7 +89,7 @@ mod tests {
         let mut late = left;
         assert_eq!(answered(&mut late, 3), None);
         late.on_answer(Time::from_nanos(370_000_000));
-        assert!(late.spacing(Time::ZERO, Duration::ZERO).is_none(), "the answer to another SYN");
+        assert!(late.spacing(Duration::ZERO).is_none(), "the answer to another SYN");
         left.spoil();
         assert_eq!(answered(&mut left, 4), None, "it began again");
         assert!(!Sounding::new(false).is_due());

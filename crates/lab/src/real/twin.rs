@@ -70,12 +70,22 @@ impl Twin {
     /// # Errors
     /// A protocol or link that cannot be, in one line.
     pub fn simulated(&self, seed: u64) -> Result<Seen, String> {
+        self.simulated_late(seed, Duration::ZERO)
+    }
+
+    /// In simulation, where whoever waits wakes up late by `mean`: the relay and the host that sends,
+    /// so that packets come up to four times as late, uniformly, both ways.
+    ///
+    /// # Errors
+    /// A protocol or link that cannot be, in one line.
+    pub fn simulated_late(&self, seed: u64, mean: Duration) -> Result<Seen, String> {
         let link = self.link()?;
         let rtt = link.forward.delay + link.back.delay;
-        let stage = |name: &str, way: &crate::way::Way| LinkSpec {
-            name: name.into(),
-            config: way.config(rtt, self.packet, false).into(),
-            metered: true,
+        let stage = |name: &str, way: &crate::way::Way| {
+            let mut config = way.config(rtt, self.packet, false);
+            let most = config.impairments.jitter + mean.saturating_mul(4);
+            config.impairments.jitter = most;
+            LinkSpec { name: name.into(), config: config.into(), metered: true }
         };
         let flow =
             FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };
