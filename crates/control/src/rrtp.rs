@@ -60,6 +60,8 @@
 //!   bursts that such queues drop.
 //! - Where an answer that nobody else is there was wrong, the next question waits for 48 rounds: a
 //!   competitor that leaves meanwhile is noticed that much later.
+//! - Alone on a slow link (144 kbit/s, 500 ms, 1 % loss, a buffer of 50 packets) two of 120 runs took losses
+//!   for a competitor's and let the buffer fill: 7 and 18 packets in the mean, where others keep one.
 //! - In a queue of a fiftieth of the product (S3's long fat pipe) every probe overflows: 0.74 of the link.
 
 mod alone;

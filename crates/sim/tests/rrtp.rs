@@ -111,6 +111,21 @@ fn slow_links_keep_no_queue_of_seconds() {
     }
 }
 
+/// On such links an answer hangs on a packet: one that is late must not leave us among strangers who are
+/// not there, filling a buffer that holds seconds.
+#[test]
+fn one_packet_too_few_is_no_competitor() {
+    let mut worst: f64 = 0.0;
+    for bps in [50e3, 100e3] {
+        let net = Net { bps, ms: 250.0, queue: 70_000, loss: "1%", packet: 1400 };
+        for seed in 1..=60 {
+            let r = go(&net, &[("rrtp", 1)], (0.0, 60.0), (0.0, 0.0), seed);
+            worst = worst.max(r.links[0].queue_mean);
+        }
+    }
+    assert!(worst < 3.0, "{worst:.1} packets");
+}
+
 /// One packet of 1500 bytes waits behind a pipe of three: a window that grows to find that out loses a
 /// quarter of what it sends.
 #[test]
