@@ -46,6 +46,29 @@ fn without_streams_there_is_little() {
     assert!(size_of::<Stream>() <= 640, "{} bytes", size_of::<Stream>());
 }
 
+/// The bound has become smaller than what waits: whoever tries to write meanwhile must not make it be
+/// copied each time, which once cost a hundred slow connections all of the processor.
+#[test]
+fn a_full_buffer_is_left_alone_until_it_has_drained() {
+    let (mut client, _) = pair(MANY, 1 << 20);
+    let id = client.open(false).unwrap();
+    assert_eq!(client.write(id, &vec![1; 1 << 20]), Ok(1 << 20));
+    let full = held(&client);
+    for _ in 0..8 {
+        let (_, pieces) = packet(&mut client, 1400).unwrap();
+        pieces.iter().for_each(|piece| client.arrived(piece));
+        // The first finds room for a packet; then the bound has fallen.
+        assert!(client.write(id, &[1; 4000]).unwrap() < 1400);
+        assert_eq!(held(&client), full);
+    }
+    for _ in 0..600 {
+        let (_, pieces) = packet(&mut client, 1400).unwrap();
+        pieces.iter().for_each(|piece| client.arrived(piece));
+    }
+    assert!(client.write(id, &[1; 1000]).unwrap() > 0);
+    assert!(held(&client) < full / 2, "{} of {full}", held(&client));
+}
+
 #[test]
 fn an_idle_stream_gives_back_what_a_burst_took() {
     let (mut client, mut server) = pair(MANY, 1 << 20);

@@ -79,9 +79,10 @@ impl Sending {
         let capacity = self.buffer.capacity();
         if bytes > capacity {
             self.buffer.reserve_exact(bytes.max((2 * capacity).min(bound)) - self.buffer.len());
-        } else if capacity > 2 * bound.max(KEPT) {
-            // A ring runs through all of its memory, however little is in it.
-            self.buffer.shrink_to(bytes.max(bound));
+        } else if capacity > 2 * bound.max(KEPT) && bytes <= bound {
+            // A ring runs through all of its memory, however little is in it. While more is in it
+            // than the bound has become, each attempt to write would copy all of that.
+            self.buffer.shrink_to(bound);
         }
         self.buffer.extend(data.get(..n).unwrap_or_default());
         Ok(n)
