@@ -1,5 +1,8 @@
-//! The opening: a small flight whose spacing tells the rate, a train that verifies it, and a climb
-//! until a queue shows.
+//! The opening: a rate from the spacing of a few packets, a train that verifies it, and a climb until a
+//! queue shows.
+//!
+//! The few packets are those that opened the connection, where they tell it ([`Spacing`]), else a
+//! first flight of four.
 //!
 //! On fast links four packets arrive within the time that hosts need to say so, and tell a rate that is
 //! too high or none. The train is long enough: one that came slower than it left waited in a queue,
