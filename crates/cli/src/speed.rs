@@ -53,7 +53,7 @@ pub struct SpeedArgs {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub bytes: Option<u64>,
     /// Connections at once
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub connections: u16,
     /// The server sends (paced by its own --protocol)
     #[arg(long)]

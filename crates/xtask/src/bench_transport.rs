@@ -26,7 +26,10 @@ const HEADERS: u64 = 28;
 const TURNS: u64 = 5;
 /// The name of what has no relay.
 const LOOPBACK: &str = "loopback";
-/// About what a gigabyte over loopback takes, s.
+/// ... and with so many connections at once.
+const CROWD: &str = "crowd";
+const CONNECTIONS: &str = "100";
+/// About what a gigabyte over loopback takes, s, and how long a crowd sends.
 const LOOPBACK_S: f64 = 4.0;
 
 struct Net {
@@ -99,20 +102,21 @@ struct Programs {
 
 /// `bench transport`, with the flags of [`Ask`].
 pub fn run(args: &[String]) -> Result<(), String> {
-    let links: Vec<&str> = [LOOPBACK].into_iter().chain(NETS.iter().map(|n| n.name)).collect();
+    let links: Vec<&str> =
+        [LOOPBACK, CROWD].into_iter().chain(NETS.iter().map(|n| n.name)).collect();
     let ask = Ask::read(args, &links, &SENDERS.map(|s| s.0))
         .map_err(|e| format!("bench transport: {e}"))?;
     let chosen = |name: &str| ask.protocols.as_ref().is_none_or(|p| p.iter().any(|p| p == name));
     let mut wanted = Vec::new();
     let mut want = |link: &str, sender: &str, seed, seconds, rate_bps| {
         let key = Key { protocol: sender.into(), link: link.into(), seed, seconds };
-        wanted.push(Wanted { key, rate_bps, alone: link == LOOPBACK });
+        wanted.push(Wanted { key, rate_bps, alone: [LOOPBACK, CROWD].contains(&link) });
     };
     // In turns, so that what else happens on the machine happens to all.
     for turn in 1..=TURNS {
-        for (name, _, _, over, _) in SENDERS.iter().filter(|s| ask.link(LOOPBACK) && chosen(s.0)) {
-            if *over {
-                want(LOOPBACK, name, turn, LOOPBACK_S, 0.0);
+        for link in [LOOPBACK, CROWD].into_iter().filter(|l| ask.link(l)) {
+            for (name, ..) in SENDERS.iter().filter(|s| s.3 && chosen(s.0)) {
+                want(link, name, turn, LOOPBACK_S, 0.0);
             }
         }
     }
@@ -135,7 +139,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         |key, ()| {
             let sender = SENDERS.iter().find(|s| s.0 == key.protocol).ok_or("an unknown sender")?.2;
             match NETS.iter().find(|n| n.name == key.link) {
-                None => loopback(&programs, sender),
+                None => loopback(&programs, sender, key.link == CROWD),
                 Some(net) => through(&programs, net, sender, key),
             }
         },
@@ -175,13 +179,20 @@ fn figure(v: &Value, key: &str) -> Result<f64, String> {
 }
 
 /// Processor time of a gigabyte over loopback.
-fn loopback(programs: &Programs, sender: Sender) -> Result<Ran, String> {
+fn loopback(programs: &Programs, sender: Sender, crowd: bool) -> Result<Ran, String> {
+    let seconds = LOOPBACK_S.to_string();
+    let duration = format!("{seconds}s");
     let v = match sender {
         Sender::Quinn(control) => {
-            json(&programs.quinn, &["--bytes", "1000000000", "--control", control])?
+            let crowded = ["--seconds", &seconds, "--connections", CONNECTIONS];
+            let how = if crowd { &crowded[..] } else { &["--bytes", "1000000000"] };
+            json(&programs.quinn, &[how, &["--control", control]].concat())?
         }
         Sender::Ours(protocol) => {
-            json(&programs.ours, &["speed", "--protocol", protocol, "--bytes", "1GB", "--json"])?
+            let crowded = ["--duration", &duration, "--connections", CONNECTIONS];
+            let how = if crowd { &crowded[..] } else { &["--bytes", "1GB"] };
+            let what = ["speed", "--protocol", protocol, "--json"];
+            json(&programs.ours, &[&what, how].concat())?
         }
         Sender::Told => return Err("nothing is told over loopback".into()),
     };

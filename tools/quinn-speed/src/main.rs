@@ -8,6 +8,7 @@ use quinn::congestion::{BbrConfig, CubicConfig};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -30,9 +31,12 @@ struct Args {
     /// How long to send, seconds, the handshake included.
     #[arg(long)]
     seconds: Option<f64>,
-    /// How much to send, bytes.
+    /// How much to send, bytes, on each connection.
     #[arg(long, default_value_t = 1_000_000_000)]
     bytes: u64,
+    /// Connections at once.
+    #[arg(long, default_value_t = 1)]
+    connections: usize,
     /// Congestion control of the sender.
     #[arg(long, value_enum, default_value = "cubic")]
     control: Control,
@@ -71,11 +75,40 @@ fn configs(control: Control) -> Result<(quinn::ServerConfig, quinn::ClientConfig
     Ok((server, client))
 }
 
-async fn serve(server: quinn::Endpoint, counted: Arc<std::sync::atomic::AtomicU64>) -> Result<()> {
-    let connection = server.accept().await.ok_or("closed")?.await?;
+async fn serve(server: quinn::Endpoint, connections: usize, counted: Arc<AtomicU64>) -> Result<()> {
+    let mut serving = tokio::task::JoinSet::new();
+    for _ in 0..connections {
+        let incoming = server.accept().await.ok_or("closed")?;
+        serving.spawn(receive(incoming, counted.clone()));
+    }
+    while let Some(done) = serving.join_next().await {
+        done??;
+    }
+    Ok(())
+}
+
+async fn receive(incoming: quinn::Incoming, counted: Arc<AtomicU64>) -> Result<()> {
+    let connection = incoming.await?;
     let mut stream = connection.accept_uni().await?;
     while let Some(chunk) = stream.read_chunk(1 << 20, true).await? {
-        counted.fetch_add(chunk.bytes.len() as u64, std::sync::atomic::Ordering::Relaxed);
+        counted.fetch_add(chunk.bytes.len() as u64, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+async fn send_all(
+    client: &quinn::Endpoint,
+    to: SocketAddr,
+    connections: usize,
+    bytes: u64,
+) -> Result<()> {
+    let mut sending = tokio::task::JoinSet::new();
+    for _ in 0..connections {
+        let client = client.clone();
+        sending.spawn(async move { send(&client, to, bytes).await });
+    }
+    while let Some(done) = sending.join_next().await {
+        done??;
     }
     Ok(())
 }
@@ -99,7 +132,7 @@ fn main() -> Result<()> {
     rustls::crypto::ring::default_provider().install_default().map_err(|_| "two providers")?;
     let args = Args::parse();
     let (server_config, client_config) = configs(args.control)?;
-    let counted = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let counted = Arc::new(AtomicU64::new(0));
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
     // A thread and a runtime for either end, as two processes would have.
     let (tell, told) = std::sync::mpsc::channel();
@@ -108,7 +141,7 @@ fn main() -> Result<()> {
         runtime()?.block_on(async {
             let endpoint = quinn::Endpoint::server(server_config, args.listen)?;
             tell.send(endpoint.local_addr()?)?;
-            serve(endpoint, counter).await
+            serve(endpoint, args.connections, counter).await
         })
     });
     let server = told.recv()?;
@@ -121,11 +154,10 @@ fn main() -> Result<()> {
         client.set_default_client_config(client_config);
         let to = args.connect.unwrap_or(server);
         match args.seconds {
-            None => send(&client, to, args.bytes).await,
+            None => send_all(&client, to, args.connections, args.bytes).await,
             Some(s) => {
-                match tokio::time::timeout(Duration::from_secs_f64(s), send(&client, to, u64::MAX))
-                    .await
-                {
+                let all = send_all(&client, to, args.connections, u64::MAX);
+                match tokio::time::timeout(Duration::from_secs_f64(s), all).await {
                     Ok(done) => done,
                     Err(_) => Ok(()),
                 }
@@ -133,17 +165,13 @@ fn main() -> Result<()> {
         }
     });
     let seconds = began.elapsed().as_secs_f64();
-    let bytes = counted.load(std::sync::atomic::Ordering::Relaxed);
+    let bytes = counted.load(Ordering::Relaxed);
     let cpu = processor_seconds() - cpu;
     if args.seconds.is_none() {
         // The last bytes may still wait to be read.
         let _ = serving.join();
     }
-    let bytes = if args.seconds.is_none() {
-        counted.load(std::sync::atomic::Ordering::Relaxed)
-    } else {
-        bytes
-    };
+    let bytes = if args.seconds.is_none() { counted.load(Ordering::Relaxed) } else { bytes };
     let error = sent.err().map(|e| e.to_string());
     println!(
         "{{\"bytes\":{bytes},\"seconds\":{seconds:.6},\"bits_per_second\":{:.0},\

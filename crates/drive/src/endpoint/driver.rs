@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 /// Buffers of 64 KB that one receive fills at most, and that are sent in a row.
-const RECEIVED: usize = 8;
+const RECEIVED: usize = 32;
 const SENT: usize = 8;
 /// Datagrams in one send at most: the kernel's limit.
 const SEGMENTS: usize = 64;

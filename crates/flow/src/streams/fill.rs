@@ -167,7 +167,7 @@ impl Streams {
         wrote: &mut dyn FnMut(Piece),
         before: usize,
     ) -> Option<()> {
-        let Streams { map, queues, credit, .. } = self;
+        let Streams { map, queues, credit, room, .. } = self;
         while let Some(id) = queues.fresh.front() {
             if let Some(stream) = map.get_mut(id) {
                 let (mut any, mut full) = (false, false);
@@ -184,8 +184,11 @@ impl Streams {
                     };
                     any = true;
                     credit.spend(end - from);
-                    if let Some(half) = &mut stream.send {
-                        half.left_new(end - from);
+                    let Some(half) = &mut stream.send else { break };
+                    half.left_new(end - from);
+                    room.under_way(half.under_way());
+                    if half.has_room_again(room.bound()) {
+                        queues.writable(stream);
                     }
                 }
                 stream.in_fresh = full;

@@ -37,6 +37,43 @@ fn read_all(end: &mut Streams, id: u64) -> usize {
     all
 }
 
+/// Writes so much on a stream, and all of it leaves; nothing arrives yet.
+fn all_under_way(from: &mut Streams, id: u64, bytes: usize) -> Vec<Piece> {
+    let (mut left, mut pieces) = (bytes, Vec::new());
+    while left > 0 {
+        let taken = from.write(id, &vec![1; left]).unwrap();
+        assert!(taken > 0, "the writer is asked for more as what it wrote leaves");
+        left -= taken;
+        while let Some((_, some)) = packet(from, 1400) {
+            pieces.extend(some);
+        }
+    }
+    pieces
+}
+
+/// Of a path nothing is known at first. A thousand connections whose writers have much to write
+/// once took six gigabytes before their first packets had left.
+#[test]
+fn a_new_stream_is_not_written_far_ahead() {
+    let (mut client, _) = pair(MANY, 6 << 20);
+    let id = client.open(false).unwrap();
+    let data = vec![1; 6 << 20];
+    let first = client.write(id, &data).unwrap();
+    assert!((100_000..=300_000).contains(&first), "{first}");
+    assert_eq!(client.write(id, &data), Ok(0));
+    while client.event().is_some() {}
+    // A path that takes a burst gets the next one without waiting for a round trip.
+    let (mut left, mut asked) = (0, None);
+    while let Some((bytes, _)) = packet(&mut client, 1400) {
+        left += bytes.len();
+        if client.event() == Some(StreamEvent::Writable(id)) {
+            asked.get_or_insert(left);
+        }
+    }
+    assert!(asked.is_some_and(|at| at < first * 7 / 8), "{asked:?} of {first}");
+    assert!(client.write(id, &data).unwrap() > first / 2);
+}
+
 /// An idle connection has a budget of 20 KB for everything; streams take the least part of it.
 #[test]
 fn without_streams_there_is_little() {
@@ -50,8 +87,9 @@ fn without_streams_there_is_little() {
 /// copied each time, which once cost a hundred slow connections all of the processor.
 #[test]
 fn a_full_buffer_is_left_alone_until_it_has_drained() {
-    let (mut client, _) = pair(MANY, 1 << 20);
+    let (mut client, _) = pair(Limits { stream: 1 << 22, ..MANY }, 1 << 20);
     let id = client.open(false).unwrap();
+    all_under_way(&mut client, id, 1 << 20).iter().for_each(|piece| client.arrived(piece));
     assert_eq!(client.write(id, &vec![1; 1 << 20]), Ok(1 << 20));
     let full = held(&client);
     for _ in 0..8 {
@@ -73,8 +111,11 @@ fn a_full_buffer_is_left_alone_until_it_has_drained() {
 fn an_idle_stream_gives_back_what_a_burst_took() {
     let (mut client, mut server) = pair(MANY, 1 << 20);
     let id = client.open(false).unwrap();
-    assert_eq!(client.write(id, &vec![1; 1 << 20]), Ok(1 << 20));
+    let pieces = all_under_way(&mut client, id, 1 << 20);
     assert!(held(&client) >= 1 << 20);
+    for piece in &pieces {
+        client.lost(piece);
+    }
     carry(&mut client, &mut server, 7);
     assert!(held(&server) >= 1 << 20);
     assert_eq!(read_all(&mut server, id), 1 << 20);

@@ -151,7 +151,7 @@ pub struct Streams {
 
 impl Streams {
     /// None yet; `send_buffer` bounds what is written and not yet arrived, in bytes of each stream,
-    /// at first and at most: see `room.rs`.
+    /// at most: see `room.rs`.
     pub fn new(side: Side, ours: Limits, send_buffer: usize) -> Streams {
         let streams = |most: u64| Window::new(most.min(open::MOST));
         Streams {

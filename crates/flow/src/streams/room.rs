@@ -2,8 +2,9 @@
 //!
 //! What was written is kept until it arrived, behind a lost packet for as long as its repair takes.
 //! A buffer much longer than what is under way delays what is written last, and costs: memory that
-//! a processor's cache holds is the cheaper one. So it follows what is under way, from a full one
-//! downwards: whoever is told the path's rate fills the path at once.
+//! a processor's cache holds is the cheaper one. So it follows what is under way, and grows as soon
+//! as more leaves than ever before: a path that is filled at once has filled a quarter of it when
+//! its writer is asked for more.
 
 /// The bound is so many times what is under way: a sender whose rate doubles finds the next round
 /// trip's bytes written.
@@ -21,7 +22,7 @@ pub(super) struct Room {
 
 impl Room {
     pub fn new(most: usize) -> Room {
-        Room { most, bound: most, under_way: 0 }
+        Room { most, bound: most.min(LEAST), under_way: 0 }
     }
     /// Bytes of a stream that may wait to arrive.
     #[inline]
@@ -56,7 +57,9 @@ mod tests {
     fn the_bound_follows_what_is_under_way() {
         let mut room = Room::new(6 << 20);
         room.filled();
-        assert_eq!(room.bound(), 6 << 20, "nothing is known of the path yet");
+        assert_eq!(room.bound(), LEAST, "nothing is known of the path yet");
+        room.under_way(300_000);
+        assert_eq!(room.bound(), 600_000, "a faster path has room at once");
         for _ in 0..20 {
             room.under_way(200_000);
             room.under_way(1000);
@@ -64,8 +67,6 @@ mod tests {
             room.filled();
         }
         assert_eq!(room.bound(), 400_000);
-        room.under_way(300_000);
-        assert_eq!(room.bound(), 600_000, "a faster path has room at once");
         for _ in 0..20 {
             room.under_way(1000);
             room.filled();
@@ -83,6 +84,8 @@ mod tests {
     #[test]
     fn a_writer_who_asks_often_costs_one_step_an_arrival() {
         let mut room = Room::new(6 << 20);
+        room.under_way(3 << 20);
+        room.filled();
         room.under_way(1);
         for _ in 0..20 {
             room.filled();

@@ -20,19 +20,29 @@ use narrows_base::Duration;
 use narrows_control::Profile;
 use narrows_drive::clock::processor_seconds;
 use narrows_drive::endpoint::{connection, new_key};
-use narrows_drive::{Clock, ConnectOptions, Endpoint, Error, Options};
+use narrows_drive::{Clock, ConnectOptions, Endpoint, Error, Options, ReceiveStream};
 use narrows_flow::Protocol;
 use narrows_flow::connection::ConnectionConfig;
 use narrows_flow::port::{Clients, ServerKey};
 use narrows_wire::Suite;
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::task::coop::consume_budget;
 use worker::{Count, Worker};
 
-/// Bytes of a write.
+/// Bytes of a write, and of a read at most.
 const BLOCK: usize = 256 << 10;
+/// What is sent.
+static DATA: [u8; BLOCK] = [0x5a; BLOCK];
 const TALLY: usize = 16;
+/// Connections that are opened at the same time: a server answers so many of one place.
+const OPENING: usize = 64;
 /// Longest message, bytes: with its frame and seal in a datagram of 1200.
 pub const LONGEST: usize = 1150;
 
@@ -141,54 +151,75 @@ impl Speed {
         let (began, cpu) = (clock.now(), processor_seconds());
         let shared: Vec<Arc<Count>> =
             (0..self.connections.max(1)).map(|_| Arc::default()).collect();
-        let stop = Arc::new(AtomicBool::new(false));
         let mut result = SpeedResult::default();
-        std::thread::scope(|scope| -> Result<(), Error> {
-            let workers: Vec<_> = shared
-                .iter()
-                .map(|count| {
-                    let worker = Worker {
-                        speed: self,
-                        endpoint: &endpoint,
-                        options: options.clone(),
-                        to,
-                        clock,
-                        began,
-                        count: count.clone(),
-                        stop: stop.clone(),
-                    };
-                    scope.spawn(move || worker.work())
-                })
-                .collect();
-            let seen = || match counts {
-                Some(server) if self.direction == Direction::Up => server.received(),
-                _ => shared.iter().map(|c| c.bytes.load(Ordering::Relaxed)).sum(),
+        let (stop, stopped) = watch::channel(false);
+        let turns = Arc::new(Semaphore::new(OPENING));
+        let speed = Arc::new(self.clone());
+        let workers = shared.iter().map(|count| Worker {
+            speed: speed.clone(),
+            endpoint: endpoint.clone(),
+            options: options.clone(),
+            to,
+            clock,
+            turns: turns.clone(),
+            count: count.clone(),
+            stop: stopped.clone(),
+        });
+        let seen = || match counts {
+            Some(server) if self.direction == Direction::Up => server.received(),
+            _ => shared.iter().map(|c| c.bytes.load(Ordering::Relaxed)).sum(),
+        };
+        runtime().map_err(|e| Error::System(e.to_string()))?.block_on(async {
+            let mut working: JoinSet<_> = workers.map(Worker::work).collect();
+            let mut ended = Ok(());
+            let mut note = |done: Result<_, _>| {
+                ended = ended.clone().and(done.unwrap_or(Err(Error::Closed)));
             };
             loop {
                 let passed = clock.now().since(began);
                 let left = match self.amount {
                     Amount::Time(all) if passed >= all => break,
                     Amount::Time(all) => (all.as_secs_f64() - passed.as_secs_f64()).min(0.1),
-                    Amount::Bytes(_) if workers.iter().all(|w| w.is_finished()) => break,
-                    Amount::Bytes(_) => 0.02,
+                    Amount::Bytes(_) => 0.1,
                 };
-                if workers.iter().all(|w| w.is_finished()) {
-                    break;
-                }
                 if !tell(passed.as_secs_f64(), seen()) {
                     break;
                 }
-                std::thread::sleep(std::time::Duration::from_secs_f64(left.max(1e-4)));
+                let pause = tokio::time::sleep(std::time::Duration::from_secs_f64(left));
+                tokio::select! {
+                    done = working.join_next() => match done {
+                        Some(done) => note(done),
+                        None => break,
+                    },
+                    () = pause => {}
+                }
             }
             result.seconds = clock.now().since(began).as_secs_f64();
             result.bytes = seen();
             result.cpu_seconds = processor_seconds() - cpu;
-            stop.store(true, Ordering::Release);
-            let ended = workers.into_iter().map(|w| w.join().unwrap_or(Err(Error::Closed)));
-            ended.into_iter().collect::<Result<Vec<()>, Error>>().map(drop)
+            let _ = stop.send(true);
+            while let Some(done) = working.join_next().await {
+                note(done);
+            }
+            ended
         })?;
         self.sum(&shared, counts, &mut result);
         endpoint.close(0, "");
         Ok(result)
     }
+}
+
+/// One thread for all connections of an end: the work between two waits is short.
+fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_time().build()
+}
+
+/// Reads and forgets what there is: how many bytes, 0 at the end.
+async fn receive_some(receive: &mut ReceiveStream) -> Result<usize, Error> {
+    thread_local! {
+        /// One for all connections, so that it stays in the processor's cache.
+        static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; BLOCK]);
+    }
+    consume_budget().await;
+    poll_fn(|context| BUFFER.with_borrow_mut(|b| receive.poll_receive(context, b))).await
 }

@@ -1,6 +1,6 @@
 //! The section of `docs/benchmarks.md`.
 
-use super::{LOOPBACK, NETS, SENDERS, TURNS};
+use super::{CONNECTIONS, CROWD, LOOPBACK, LOOPBACK_S, NETS, SENDERS, TURNS};
 use crate::real::ledger::Row;
 use crate::real::{LATE_S, spread};
 use std::fmt::Write as _;
@@ -39,11 +39,10 @@ pub fn write(rows: &[Row], shorter: f64, load: (f64, f64)) -> Result<(), String>
     Ok(())
 }
 
-/// The section as it stands, for whoever writes the rest of the page.
+/// The section as it stands and the notes behind it, for whoever writes the page before them.
 pub fn kept() -> String {
     let page = std::fs::read_to_string(PAGE).unwrap_or_default();
-    let section = page.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END));
-    section.map_or_else(String::new, |(text, _)| format!("\n{BEGIN}{text}{END}"))
+    page.split_once(BEGIN).map_or_else(String::new, |(_, rest)| format!("\n{BEGIN}{rest}"))
 }
 
 fn section(rows: &[Row], shorter: f64, load: (f64, f64)) -> String {
@@ -55,7 +54,8 @@ fn section(rows: &[Row], shorter: f64, load: (f64, f64)) -> String {
 Over loopback, 1 GB from memory to memory, encrypted (AES-256-GCM; quinn: what TLS 1.3 agrees with ring), \
 both ends in one process: processor seconds per gigabyte, both sides together, medians of {TURNS} runs \
 in turns (least to most). Datagrams have at most 1472 bytes in ours; quinn finds the loopback's MTU by its own \
-default (at most 1452).\n\n| sender | CPU s per GB | Mbit/s |\n|---|---|---|\n{}\n\
+default (at most 1452). The second line of each is {CONNECTIONS} connections of one socket that all send for \
+{LOOPBACK_S} s.\n\n| sender | connections | CPU s per GB | Mbit/s |\n|---|---|---|---|\n{}\n\
 Through the relay, the handshake included, medians over seeds (least to most): the share of the link's rate that \
 arrived in order as application bytes, UDP payload offered to the link for each of these bytes, and the mean \
 time of a packet in the queue.\n\n\
@@ -77,12 +77,16 @@ relay was late by more than {:.2} ms on average was repeated alone. Where it sta
 fn loopback(rows: &[Row]) -> String {
     let mut out = String::new();
     for (name, title, ..) in SENDERS {
-        let mine = || rows.iter().filter(|r| r.key.link == LOOPBACK && r.key.protocol == name);
-        if mine().next().is_some() {
-            let (cost, least, most) = spread(mine().map(|r| r.figure("cpu_s_per_gb")));
-            let rate = spread(mine().map(|r| r.figure("rate_bps"))).0 * 1e-6;
-            let _ =
-                writeln!(out, "| {title} | **{cost:.2}** ({least:.2} to {most:.2}) | {rate:.0} |");
+        for (link, connections) in [(LOOPBACK, "1"), (CROWD, CONNECTIONS)] {
+            let mine = || rows.iter().filter(|r| r.key.link == link && r.key.protocol == name);
+            if mine().next().is_some() {
+                let (cost, least, most) = spread(mine().map(|r| r.figure("cpu_s_per_gb")));
+                let rate = spread(mine().map(|r| r.figure("rate_bps"))).0 * 1e-6;
+                let _ = writeln!(
+                    out,
+                    "| {title} | {connections} | **{cost:.2}** ({least:.2} to {most:.2}) | {rate:.0} |"
+                );
+            }
         }
     }
     out

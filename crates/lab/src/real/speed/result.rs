@@ -14,7 +14,7 @@ pub struct SpeedResult {
     pub bytes: u64,
     /// From the beginning to connect to the end, s.
     pub seconds: f64,
-    /// From the beginning to connect to the keys, s; mean over connections.
+    /// From the moment when a connection begins to open to its keys, s; mean over connections.
     pub handshake_s: f64,
     /// Bytes of each connection.
     pub per_connection: Vec<u64>,

@@ -1,30 +1,31 @@
-//! The other end of a speed measurement: receives or sends what clients ask for.
+//! The other end of a speed measurement: receives or sends what clients ask for, each a task of one
+//! thread.
 
 use super::request::{Kind, REQUEST, Request};
-use super::{BLOCK, TALLY};
+use super::{DATA, TALLY, receive_some};
 use narrows_base::Time;
 use narrows_drive::tap::Tap;
-use narrows_drive::{Clock, Connection, Endpoint, Error, Options, block_on, block_on_for};
-use narrows_drive::{ReceiveStream, SendStream};
+use narrows_drive::{Clock, Connection, Endpoint, Error, Options, ReceiveStream, SendStream};
 use narrows_flow::connection::ConnectionConfig;
 use narrows_flow::port::Clients;
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use tokio::task::coop::consume_budget;
 
 /// Between two tallies, ns, where so many bytes came meanwhile …
 const TALLY_EVERY: u64 = 50_000_000;
 const TALLY_BYTES: u64 = 128 << 10;
 /// … and in any case: on a slow link the reports of tallies would take a tenth of it.
 const TALLY_AT_LAST: u64 = 1_000_000_000;
-/// Connections that are served at once; each has a thread.
-const MOST: usize = 512;
+/// Connections that are served at once.
+const MOST: usize = 16_384;
 
 /// A running server. Dropping it ends it.
 pub struct Server {
-    endpoint: Arc<Endpoint>,
+    endpoint: Endpoint,
     key: [u8; 32],
     told: Arc<Told>,
     thread: Option<JoinHandle<()>>,
@@ -35,7 +36,6 @@ struct Told {
     /// Bytes that came, by connection in the order of their coming.
     received: Mutex<Vec<Arc<AtomicU64>>>,
     serving: AtomicUsize,
-    stop: AtomicBool,
 }
 
 impl Server {
@@ -52,13 +52,15 @@ impl Server {
     ) -> Result<Server, Error> {
         let public = *key.public();
         let options = Options::server(key, clients, connection).tapped(tap);
-        let endpoint = Arc::new(Endpoint::bind(listen, options)?);
+        let endpoint = Endpoint::bind(listen, options)?;
         let told = Arc::<Told>::default();
         let (accepting, telling) = (endpoint.clone(), told.clone());
+        let system = |e: std::io::Error| Error::System(e.to_string());
+        let runtime = super::runtime().map_err(system)?;
         let thread = std::thread::Builder::new()
             .name("narrows-speed".into())
-            .spawn(move || accept(&accepting, &telling))
-            .map_err(|e| Error::System(e.to_string()))?;
+            .spawn(move || runtime.block_on(accept(&accepting, &telling)))
+            .map_err(system)?;
         Ok(Server { endpoint, key: public, told, thread: Some(thread) })
     }
 
@@ -79,17 +81,10 @@ impl Server {
         let list = self.told.received.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         list.iter().map(|c| c.load(Ordering::Relaxed)).collect()
     }
-    /// Serves until the endpoint ends.
-    pub fn wait(mut self) {
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.told.stop.store(true, Ordering::Release);
         self.endpoint.close(0, "");
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -97,8 +92,9 @@ impl Drop for Server {
     }
 }
 
-fn accept(endpoint: &Endpoint, told: &Arc<Told>) {
-    while let Ok(connection) = block_on(endpoint.accept()) {
+/// Until the endpoint is closed; what is served then ends with the runtime.
+async fn accept(endpoint: &Endpoint, told: &Arc<Told>) {
+    while let Ok(connection) = endpoint.accept().await {
         if told.serving.fetch_add(1, Ordering::AcqRel) >= MOST {
             told.serving.fetch_sub(1, Ordering::AcqRel);
             connection.close(256, "this server measures as many connections as it can");
@@ -110,23 +106,20 @@ fn accept(endpoint: &Endpoint, told: &Arc<Told>) {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .push(counted.clone());
         let telling = told.clone();
-        let spawned = std::thread::Builder::new().spawn(move || {
+        tokio::spawn(async move {
             // However it ended: the client knows.
-            let _ = serve(&connection, &counted, &telling.stop);
+            let _ = serve(&connection, &counted).await;
             telling.serving.fetch_sub(1, Ordering::AcqRel);
         });
-        if spawned.is_err() {
-            told.serving.fetch_sub(1, Ordering::AcqRel);
-        }
     }
 }
 
-fn serve(connection: &Connection, counted: &AtomicU64, stop: &AtomicBool) -> Result<(), Error> {
-    let (mut send, mut receive) = block_on(connection.accept_bi())?;
+async fn serve(connection: &Connection, counted: &AtomicU64) -> Result<(), Error> {
+    let (mut send, mut receive) = connection.accept_bi().await?;
     let mut request = [0; REQUEST];
     let mut have = 0;
     while let Some(rest) = request.get_mut(have..).filter(|r| !r.is_empty()) {
-        match block_on(receive.receive(rest))? {
+        match receive.receive(rest).await? {
             0 => return Ok(()),
             n => have += n,
         }
@@ -137,48 +130,43 @@ fn serve(connection: &Connection, counted: &AtomicU64, stop: &AtomicBool) -> Res
     };
     let mut tally = Tally::new(&mut send, counted);
     match request.kind {
-        Kind::Up => up(&mut receive, &mut tally)?,
-        Kind::Down => return down(&mut send, request.bytes, stop),
-        Kind::Messages => messages(connection, &mut tally, stop)?,
+        Kind::Up => up(&mut receive, &mut tally).await?,
+        Kind::Down => return down(&mut send, request.bytes).await,
+        Kind::Messages => messages(connection, &mut tally).await?,
     }
-    tally.tell()?;
-    block_on(send.arrived())
+    tally.tell().await?;
+    send.arrived().await
 }
 
-fn up(receive: &mut ReceiveStream, tally: &mut Tally<'_>) -> Result<(), Error> {
-    let mut buffer = vec![0; BLOCK];
+async fn up(receive: &mut ReceiveStream, tally: &mut Tally<'_>) -> Result<(), Error> {
     loop {
-        match block_on(receive.receive(&mut buffer))? {
+        match receive_some(receive).await? {
             0 => return Ok(()),
-            n => tally.add(n)?,
+            n => tally.add(n).await?,
         }
     }
 }
 
-fn down(send: &mut SendStream, bytes: u64, stop: &AtomicBool) -> Result<(), Error> {
-    let block = vec![0x5a; BLOCK];
+async fn down(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
     let mut left = bytes;
-    while left > 0 && !stop.load(Ordering::Acquire) {
-        let n = left.min(BLOCK as u64) as usize;
-        block_on(send.send_all(block.get(..n).unwrap_or_default()))?;
+    while left > 0 {
+        let n = left.min(DATA.len() as u64) as usize;
+        send.send_all(DATA.get(..n).unwrap_or_default()).await?;
         left -= n as u64;
+        consume_budget().await;
     }
-    block_on(send.arrived())
+    send.arrived().await
 }
 
-fn messages(
-    connection: &Connection,
-    tally: &mut Tally<'_>,
-    stop: &AtomicBool,
-) -> Result<(), Error> {
+async fn messages(connection: &Connection, tally: &mut Tally<'_>) -> Result<(), Error> {
     let patience = std::time::Duration::from_millis(100);
-    while !stop.load(Ordering::Acquire) {
-        match block_on_for(patience, connection.receive_message()) {
-            Some(message) => tally.add(message?.len())?,
-            None => tally.tell()?,
+    loop {
+        match tokio::time::timeout(patience, connection.receive_message()).await {
+            Ok(message) => tally.add(message?.len()).await?,
+            Err(_) => tally.tell().await?,
         }
+        consume_budget().await;
     }
-    Ok(())
 }
 
 /// Counts, and tells the client now and then.
@@ -195,20 +183,20 @@ impl<'a> Tally<'a> {
     fn new(send: &'a mut SendStream, counted: &'a AtomicU64) -> Tally<'a> {
         Tally { send, counted, clock: Clock::new(), told: Time::ZERO, since: 0 }
     }
-    fn add(&mut self, bytes: usize) -> Result<(), Error> {
+    async fn add(&mut self, bytes: usize) -> Result<(), Error> {
         self.counted.fetch_add(bytes as u64, Ordering::Relaxed);
         self.since += bytes as u64;
         let passed = self.clock.now().since(self.told).as_nanos();
         if passed >= TALLY_AT_LAST || passed >= TALLY_EVERY && self.since >= TALLY_BYTES {
-            self.tell()?;
+            self.tell().await?;
         }
         Ok(())
     }
-    fn tell(&mut self) -> Result<(), Error> {
+    async fn tell(&mut self) -> Result<(), Error> {
         (self.told, self.since) = (self.clock.now(), 0);
         let mut tally = [0; TALLY];
         tally[..8].copy_from_slice(&self.counted.load(Ordering::Relaxed).to_be_bytes());
         tally[8..].copy_from_slice(&self.told.as_nanos().to_be_bytes());
-        block_on(self.send.send_all(&tally))
+        self.send.send_all(&tally).await
     }
 }

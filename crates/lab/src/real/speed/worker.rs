@@ -1,14 +1,19 @@
-//! One connection of a measurement, at the client.
+//! One connection of a measurement, at the client: a task.
 
 use super::request::{Kind, Request};
-use super::{Amount, BLOCK, Cargo, Direction, LONGEST, Speed, TALLY};
-use narrows_base::{Duration, Time};
+use super::{Amount, BLOCK, Cargo, DATA, Direction, LONGEST, Speed, TALLY, receive_some};
+use narrows_base::Duration;
 use narrows_drive::{Clock, ConnectOptions, Connection, Endpoint, Error};
-use narrows_drive::{ReceiveStream, SendStream, block_on, block_on_for};
+use narrows_drive::{ReceiveStream, SendStream};
 use narrows_flow::connection::Stats;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::coop::consume_budget;
+
+/// How long a sender of messages waits where as many wait as may.
+const PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
 
 /// What a worker tells while it works.
 #[derive(Default)]
@@ -20,39 +25,51 @@ pub(super) struct Count {
 }
 
 /// One connection at the client.
-pub(super) struct Worker<'a> {
-    pub speed: &'a Speed,
-    pub endpoint: &'a Endpoint,
+pub(super) struct Worker {
+    pub speed: Arc<Speed>,
+    pub endpoint: Endpoint,
     pub options: ConnectOptions,
     pub to: SocketAddr,
     pub clock: Clock,
-    pub began: Time,
+    /// For opening a connection.
+    pub turns: Arc<Semaphore>,
     pub count: Arc<Count>,
-    pub stop: Arc<AtomicBool>,
+    /// Becomes true when the measurement is over.
+    pub stop: watch::Receiver<bool>,
 }
 
-impl Worker<'_> {
+impl Worker {
     /// Until it is done or stopped.
-    pub fn work(self) -> Result<(), Error> {
+    pub async fn work(mut self) -> Result<(), Error> {
         let patience = match self.speed.amount {
             Amount::Time(all) => all.min(self.options.patience),
             Amount::Bytes(_) => self.options.patience,
         };
         let options = ConnectOptions { patience, ..self.options.clone() };
-        let connection = block_on(self.endpoint.connect(self.to, options))?;
-        let opened = self.clock.now().since(self.began);
+        let mut stop = self.stop.clone();
+        let turn = tokio::select! {
+            turn = self.turns.acquire() => turn,
+            _ = stop.wait_for(|stop| *stop) => return Ok(()),
+        };
+        let began = self.clock.now();
+        let connection = self.endpoint.connect(self.to, options).await?;
+        drop(turn);
+        let opened = self.clock.now().since(began);
         self.count.handshake_ns.store(opened.as_nanos(), Ordering::Relaxed);
-        let done = self.transfer(&connection);
+        // A measurement that was stopped ends in the middle of everything.
+        let done = tokio::select! {
+            done = self.transfer(&connection) => done,
+            _ = stop.wait_for(|stop| *stop) => Ok(()),
+        };
         if let Ok(mut stats) = self.count.stats.lock() {
             *stats = connection.stats();
         }
         connection.close(0, "");
-        // A measurement that was stopped ends in the middle of everything.
-        done.or_else(|e| if self.stopped() { Ok(()) } else { Err(e) })
+        done
     }
 
-    fn transfer(&self, connection: &Connection) -> Result<(), Error> {
-        let (mut send, receive) = block_on(connection.open_bi())?;
+    async fn transfer(&mut self, connection: &Connection) -> Result<(), Error> {
+        let (mut send, receive) = connection.open_bi().await?;
         let bytes = match self.speed.amount {
             Amount::Bytes(n) => n,
             Amount::Time(_) => u64::MAX,
@@ -64,75 +81,38 @@ impl Worker<'_> {
                 Request { kind: Kind::Messages, bytes, length: u64::from(length) }
             }
         };
-        block_on(send.send_all(&request.bytes()))?;
-        let mut tallies = Tallies { receive, pending: Vec::new(), count: &self.count };
+        send.send_all(&request.bytes()).await?;
         match request.kind {
-            Kind::Up => self.up(&mut send, &mut tallies, bytes),
-            Kind::Down => self.down(&mut tallies.receive),
-            Kind::Messages => {
-                self.messages(connection, &mut tallies, request.length as usize, bytes)
+            Kind::Up => {
+                tokio::try_join!(up(&mut send, bytes), hear(receive, &self.count)).map(drop)
             }
+            Kind::Down => self.down(receive).await,
+            Kind::Messages => tokio::select! {
+                done = self.messages(connection, request.length as usize, bytes) => done,
+                // The server's end, or a failure.
+                done = hear(receive, &self.count) => done,
+            },
         }
     }
 
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
-    }
-
-    /// Waits for something, but not longer than the measurement lasts.
-    fn until_stopped<T>(&self, what: impl Future<Output = T>) -> Option<T> {
-        let mut what = std::pin::pin!(what);
+    async fn down(&self, mut receive: ReceiveStream) -> Result<(), Error> {
         loop {
-            let done = block_on_for(std::time::Duration::from_millis(20), what.as_mut());
-            if done.is_some() || self.stopped() {
-                return done;
-            }
-        }
-    }
-
-    fn up(
-        &self,
-        send: &mut SendStream,
-        tallies: &mut Tallies<'_>,
-        bytes: u64,
-    ) -> Result<(), Error> {
-        let block = vec![0x5a; BLOCK];
-        let mut left = bytes;
-        while left > 0 && !self.stopped() {
-            let n = left.min(BLOCK as u64) as usize;
-            match self.until_stopped(send.send_all(block.get(..n).unwrap_or_default())) {
-                Some(done) => done?,
-                None => return Ok(()),
-            }
-            left -= n as u64;
-            tallies.hear(std::time::Duration::ZERO)?;
-        }
-        send.finish()?;
-        while !self.stopped() && tallies.hear(std::time::Duration::from_millis(20))? {}
-        Ok(())
-    }
-
-    fn down(&self, receive: &mut ReceiveStream) -> Result<(), Error> {
-        let mut buffer = vec![0; BLOCK];
-        while let Some(read) = self.until_stopped(receive.receive(&mut buffer)) {
-            match read? {
-                0 => break,
+            match receive_some(&mut receive).await? {
+                0 => return Ok(()),
                 n => self.count.bytes.fetch_add(n as u64, Ordering::Relaxed),
             };
         }
-        Ok(())
     }
 
-    fn messages(
+    async fn messages(
         &self,
         connection: &Connection,
-        tallies: &mut Tallies<'_>,
         length: usize,
         bytes: u64,
     ) -> Result<(), Error> {
         let mut message = vec![0x5a; length.max(1)];
         let mut left = bytes;
-        while left > 0 && !self.stopped() {
+        while left > 0 {
             match connection.send_message(&message, Duration::ZERO) {
                 Ok(()) => {
                     let number = self.count.messages.fetch_add(1, Ordering::Relaxed);
@@ -140,11 +120,10 @@ impl Worker<'_> {
                         *byte = digit;
                     }
                     left = left.saturating_sub(message.len() as u64);
+                    consume_budget().await;
                 }
                 // As many wait as may: the controller is slower than this loop.
-                Err(Error::Message) if message.len() <= LONGEST => {
-                    tallies.hear(std::time::Duration::from_micros(500))?;
-                }
+                Err(Error::Message) if message.len() <= LONGEST => tokio::time::sleep(PAUSE).await,
                 Err(e) => return Err(e),
             }
         }
@@ -152,29 +131,31 @@ impl Worker<'_> {
     }
 }
 
-/// What the receiver tells.
-struct Tallies<'a> {
-    receive: ReceiveStream,
-    /// A part of one.
-    pending: Vec<u8>,
-    count: &'a Count,
+async fn up(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
+    let mut left = bytes;
+    while left > 0 {
+        let n = left.min(BLOCK as u64) as usize;
+        send.send_all(DATA.get(..n).unwrap_or_default()).await?;
+        left -= n as u64;
+        consume_budget().await;
+    }
+    send.finish()
 }
 
-impl Tallies<'_> {
-    /// Waits so long for more; false at their end.
-    fn hear(&mut self, most: std::time::Duration) -> Result<bool, Error> {
-        let mut buffer = [0; 64 * TALLY];
-        let Some(read) = block_on_for(most, self.receive.receive(&mut buffer)) else {
-            return Ok(true);
-        };
-        let n = read?;
-        self.pending.extend_from_slice(buffer.get(..n).unwrap_or_default());
-        let whole = self.pending.len() - self.pending.len() % TALLY;
-        for tally in self.pending.drain(..whole).as_slice().chunks_exact(TALLY) {
+/// What the receiver tells, until it ends.
+async fn hear(mut receive: ReceiveStream, count: &Count) -> Result<(), Error> {
+    let (mut buffer, mut pending) = ([0; 64 * TALLY], Vec::new());
+    loop {
+        let n = receive.receive(&mut buffer).await?;
+        if n == 0 {
+            return Ok(());
+        }
+        pending.extend_from_slice(buffer.get(..n).unwrap_or_default());
+        let whole = pending.len() - pending.len() % TALLY;
+        for tally in pending.drain(..whole).as_slice().chunks_exact(TALLY) {
             if let Some(Ok(bytes)) = tally.get(..8).map(<[u8; 8]>::try_from) {
-                self.count.bytes.store(u64::from_be_bytes(bytes), Ordering::Relaxed);
+                count.bytes.store(u64::from_be_bytes(bytes), Ordering::Relaxed);
             }
         }
-        Ok(n > 0)
     }
 }
