@@ -10,6 +10,8 @@ const CYCLE: u32 = 8;
 /// How much more a probe sends; each that finds more doubles it.
 const PROBE: f64 = 0.15;
 const MOST_PROBE: f64 = 1.0;
+/// Acknowledgements after which a queue that was let run empty has been seen so.
+const SEEN: u32 = 2;
 /// Room that the window leaves above the product.
 const ROOM_SECONDS: f64 = 0.004;
 /// … and no more than this share of the product, or a packet.
@@ -39,6 +41,8 @@ pub struct Alone {
     foreign: u32,
     /// Rounds in this mood.
     rounds: u32,
+    /// Acknowledgements in this round since no more was in flight than the path holds.
+    seen: u32,
     /// The bandwidth when the mood began, or the most since.
     entered: f64,
 }
@@ -52,6 +56,7 @@ impl Rrtp {
             before: self.path.bandwidth(),
             foreign: 0,
             rounds: 0,
+            seen: 0,
             entered: self.path.bandwidth(),
         };
     }
@@ -63,9 +68,13 @@ impl Rrtp {
     }
 
     pub(super) fn alone_ack(&mut self, ack: &Ack, round: bool) {
+        if ack.outstanding as f64 <= self.path.product() + 1.0 {
+            self.alone.seen += 1;
+        }
         if !round {
             return;
         }
+        self.alone.seen = 0;
         let bandwidth = self.path.bandwidth();
         let Some(base) = self.path.base() else { return };
         let room = self.room();
@@ -125,7 +134,8 @@ impl Rrtp {
                 let gain = 1.0 + self.alone.probe;
                 (product * gain + self.room(), Some(bandwidth * gain))
             }
-            2 => (product + 1.0, Some(bandwidth * 1.05)),
+            // What leaves then meets no queue of ours; longer would only leave the link idle.
+            2 if self.alone.seen < SEEN => (product + 1.0, Some(bandwidth * 1.05)),
             _ => (product + self.room(), Some(bandwidth * 1.05)),
         }
     }
