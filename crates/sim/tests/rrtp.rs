@@ -180,6 +180,16 @@ fn a_channel_of_its_own_is_filled_by_the_lasthop_mode() {
     }
 }
 
+/// What a repair sends at once meets the queue that made the loss, and is often dropped. While that counted as
+/// another loss, Reno's window fell to a quarter five times of six and 0.86 of this link was filled.
+#[test]
+fn a_queue_that_overflows_halves_the_window_once() {
+    let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };
+    let (goodput, offered, delay) = alone("rrtp+reno", &net, 20.0);
+    let what = format!("{goodput:.4} {offered:.4} {delay:.2} ms");
+    assert!(goodput > 0.93 && offered < 1.06 && delay > 18.0, "{what}");
+}
+
 #[test]
 fn a_clean_link_is_shared_with_reno_and_cubic() {
     let net = Net { bps: 10e6, ms: 20.0, queue: 50_000, loss: "none", packet: 1500 };

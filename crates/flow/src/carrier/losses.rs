@@ -172,10 +172,12 @@ impl<C: Cargo> Carrier<C> {
         } else if let Some(first) = found.new {
             self.counters.episodes += 1;
             self.repairing = true;
-            self.cut_at = self.next;
+            self.force = !self.own_timer;
+            // The packet that leaves at once meets the queue that made the loss: what becomes of it is no
+            // news (a packet sent at the time of the reduction is in recovery by 7.3.2's comparison, too).
+            self.cut_at = self.next + u64::from(self.force);
             let repair = self.repair(now, (self.next - first).saturating_sub(self.aside));
             self.controller.on_repair(&repair);
-            self.force = !self.own_timer;
         }
         if self.controller.allowance().window < window {
             self.marks_cut_at = self.next;
