@@ -8,7 +8,8 @@
 //!   beyond the window: what was lost, or new bytes, or the oldest bytes in flight once more (6.2).
 //!   A controller with a timer of its own is not overruled: only the bytes are put forward.
 //! - Losses of packets that left after the last reduction begin a repair; it ends when the fate of
-//!   every packet sent before it is known (7.3.1, 7.3.2). One packet may leave at once.
+//!   every packet sent before it is known (7.3.1, 7.3.2). One packet may leave at once, and again if it
+//!   is lost; that is no new repair, since it met the queue that made the loss.
 //! - Persistent congestion, every packet of three such timeouts lost: the window begins anew (7.6).
 //!
 //! A late packet that counted as lost changes nothing any more: its bytes were put forward, and
@@ -35,6 +36,8 @@ pub(super) struct Found {
     first: Option<Time>,
     /// The first that left after the last reduction.
     new: Option<u64>,
+    /// What the repair under way sent at once.
+    repair: bool,
     by_clock: bool,
     persistent: bool,
 }
@@ -107,6 +110,7 @@ impl<C: Cargo> Carrier<C> {
             if seq >= self.cut_at {
                 found.new.get_or_insert(seq);
             }
+            found.repair |= self.repairing && seq + 1 == self.cut_at;
             if p.sent > self.first_rtt {
                 let since = *self.run.get_or_insert(p.sent);
                 let long = self.probe_timeout().saturating_mul(u64::from(PERSISTENT));
@@ -173,11 +177,13 @@ impl<C: Cargo> Carrier<C> {
             self.counters.episodes += 1;
             self.repairing = true;
             self.force = !self.own_timer;
-            // The packet that leaves at once meets the queue that made the loss: what becomes of it is no
-            // news (a packet sent at the time of the reduction is in recovery by 7.3.2's comparison, too).
+            // With the packet that leaves at once: a packet sent at the time of the reduction is in
+            // recovery by 7.3.2's comparison, too.
             self.cut_at = self.next + u64::from(self.force);
             let repair = self.repair(now, (self.next - first).saturating_sub(self.aside));
             self.controller.on_repair(&repair);
+        } else if found.repair {
+            self.force = !self.own_timer;
         }
         if self.controller.allowance().window < window {
             self.marks_cut_at = self.next;
