@@ -64,28 +64,38 @@ impl<C: Cargo> Carrier<C> {
         }
     }
 
+    /// When the pacer lets the next packet go by the rates of now, not by those of when the last one left:
+    /// a raised rate counts at once. And whether it is our own limit that it waits for.
+    #[inline]
+    fn paced_until(&self, rate: Option<Rate>) -> Option<(Time, bool)> {
+        let (last, bits) = self.paced?;
+        let after =
+            |bits: f64, r: Rate| last + Duration::from_secs_f64(bits / r.as_bps().max(1) as f64);
+        let due = rate.map(|r| after(bits, r));
+        let limited = self.limit.map(|r| after(bits / self.scale, r));
+        match (due, limited) {
+            (Some(due), Some(limited)) if limited > due => Some((limited, true)),
+            (None, Some(limited)) => Some((limited, true)),
+            (due, _) => due.map(|d| (d, false)),
+        }
+    }
+    /// When the pacer lets the next packet go, if there is one.
+    #[inline]
+    pub fn next_pace(&self) -> Option<Time> {
+        self.paced_until(self.paced_allowance().rate).map(|p| p.0)
+    }
+
     /// Whether the next packet may leave now.
     #[inline]
     pub fn permission(&mut self, now: Time) -> Permission {
         let allowance = self.paced_allowance();
-        let mut due = now;
-        if let Some((last, bits)) = self.paced {
-            // At the rate of now, not of when the last packet left: a raised rate counts at once.
-            if let Some(rate) = allowance.rate {
-                due = last + Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
+        let (due, ours) = self.paced_until(allowance.rate).unwrap_or((now, false));
+        if due > now {
+            if ours {
+                // The path would carry more: no sample of it.
+                self.delivery.nothing_to_send(self.in_flight);
             }
-            if let Some(limit) = self.limit {
-                let bits = bits / self.scale;
-                let limited = last + Duration::from_secs_f64(bits / limit.as_bps().max(1) as f64);
-                if allowance.rate.is_none() || limited > due {
-                    due = limited;
-                    if due > now {
-                        // The path would carry more: no sample of it.
-                        self.delivery.nothing_to_send(self.in_flight);
-                    }
-                }
-            }
-            if due > now && !self.force {
+            if !self.force {
                 return Permission::Paced(due);
             }
         }

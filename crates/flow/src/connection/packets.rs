@@ -96,8 +96,13 @@ impl Connection {
     /// Whether a packet of data may leave.
     #[inline]
     fn may_send(&mut self, now: Time) -> bool {
-        if !self.carrier.is_forced() && self.held_until.is_some_and(|t| now < t) {
-            return false;
+        if let Some(held) = self.held_until.filter(|_| !self.carrier.is_forced()) {
+            // A rate that rose meanwhile counts at once.
+            let due = self.carrier.next_pace().map_or(held, |due| held.min(due + self.hold()));
+            self.held_until = Some(due);
+            if now < due {
+                return false;
+            }
         }
         let permission = self.carrier.permission(now);
         self.held_until = match permission {

@@ -376,6 +376,18 @@ fn a_slow_link_sees_single_packets_and_a_fast_one_is_served_in_batches() {
     assert!(batch(1_000_000_000) >= 20);
 }
 
+/// The pacer's wait was once set when a packet left and kept: TEAR, which begins with a packet a second,
+/// sat out that second although the first report had raised its rate twenty times.
+#[test]
+fn a_rate_that_rises_counts_at_once() {
+    let mut pair = Pair::new(&config("tear-reliable"), Net::good(), 1);
+    let begun = pair.now;
+    pair.transfer(Side::Client, 5000, 10.0).unwrap();
+    let data = pair.log.iter().filter(|l| l.1 == Side::Client && l.2 > 1000);
+    let left: Vec<f64> = data.map(|l| l.0.since(begun).as_secs_f64()).collect();
+    assert!(left.len() >= 4 && left[1] < 0.3, "{left:?}");
+}
+
 #[test]
 fn an_application_may_bound_the_rate() {
     let mut bounded = config("rrtp+cubic");
