@@ -1,6 +1,6 @@
 //! Alone on the bottleneck: the window is what the path holds and little more. A cycle is a round that
-//! probes for more, one in which that is seen, one that empties the queue to see the smallest round
-//! trip, and five that hold.
+//! probes for more, one in which that is seen, one that begins with an empty queue, to see the smallest
+//! round trip, and five that hold.
 
 use super::{Mood, Rrtp};
 use crate::Ack;

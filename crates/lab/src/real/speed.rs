@@ -223,3 +223,6 @@ async fn receive_some(receive: &mut ReceiveStream) -> Result<usize, Error> {
     consume_budget().await;
     poll_fn(|context| BUFFER.with_borrow_mut(|b| receive.poll_receive(context, b))).await
 }
+
+#[cfg(test)]
+mod tests;
