@@ -9,8 +9,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Buffers of 64 KB that one receive fills at most, and that are sent in a row.
+/// Buffers of 64 KB that one receive fills at most. Each holds what one connection sent in a row: with
+/// eight, a hundred connections kept 20 ms of packets waiting in the socket.
 const RECEIVED: usize = 32;
+/// Buffers that are sent in a row.
 const SENT: usize = 8;
 /// Datagrams in one send at most: the kernel's limit.
 const SEGMENTS: usize = 64;
