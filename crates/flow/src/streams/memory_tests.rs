@@ -51,8 +51,8 @@ fn all_under_way(from: &mut Streams, id: u64, bytes: usize) -> Vec<Piece> {
     pieces
 }
 
-/// Of a path nothing is known at first. A thousand connections whose writers have much to write
-/// once took six gigabytes before their first packets had left.
+/// Of a path nothing is known at first: when all of the buffer was filled at once, five hundred
+/// connections spent their time on pages for bytes that could not leave for long.
 #[test]
 fn a_new_stream_is_not_written_far_ahead() {
     let (mut client, _) = pair(MANY, 6 << 20);
