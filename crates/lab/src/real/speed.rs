@@ -20,7 +20,7 @@ use narrows_base::Duration;
 use narrows_control::Profile;
 use narrows_drive::clock::processor_seconds;
 use narrows_drive::endpoint::{connection, new_key};
-use narrows_drive::{Clock, ConnectOptions, Endpoint, Error, Options, ReceiveStream};
+use narrows_drive::{Clock, ConnectOptions, Endpoint, Error, Options, ReceiveStream, SendStream};
 use narrows_flow::Protocol;
 use narrows_flow::connection::ConnectionConfig;
 use narrows_flow::port::{Clients, ServerKey};
@@ -212,6 +212,18 @@ impl Speed {
 /// One thread for all connections of an end: the work between two waits is short.
 fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_time().build()
+}
+
+/// Writes so much.
+async fn send_bytes(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
+    let mut left = bytes;
+    while left > 0 {
+        let n = left.min(BLOCK as u64) as usize;
+        send.send_all(DATA.get(..n).unwrap_or_default()).await?;
+        left -= n as u64;
+        consume_budget().await;
+    }
+    Ok(())
 }
 
 /// Reads and forgets what there is: how many bytes, 0 at the end.

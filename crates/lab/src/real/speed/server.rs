@@ -2,7 +2,7 @@
 //! thread.
 
 use super::request::{Kind, REQUEST, Request};
-use super::{DATA, TALLY, receive_some};
+use super::{TALLY, receive_some, send_bytes};
 use narrows_base::Time;
 use narrows_drive::tap::Tap;
 use narrows_drive::{Clock, Connection, Endpoint, Error, Options, ReceiveStream, SendStream};
@@ -151,13 +151,7 @@ async fn up(receive: &mut ReceiveStream, tally: &mut Tally<'_>) -> Result<(), Er
 }
 
 async fn down(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
-    let mut left = bytes;
-    while left > 0 {
-        let n = left.min(DATA.len() as u64) as usize;
-        send.send_all(DATA.get(..n).unwrap_or_default()).await?;
-        left -= n as u64;
-        consume_budget().await;
-    }
+    send_bytes(send, bytes).await?;
     send.arrived().await
 }
 

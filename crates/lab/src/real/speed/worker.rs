@@ -1,7 +1,7 @@
 //! One connection of a measurement, at the client: a task.
 
 use super::request::{Kind, Request};
-use super::{Amount, BLOCK, Cargo, DATA, Direction, LONGEST, Speed, TALLY, receive_some};
+use super::{Amount, Cargo, Direction, LONGEST, Speed, TALLY, receive_some, send_bytes};
 use narrows_base::Duration;
 use narrows_drive::{Clock, ConnectOptions, Connection, Endpoint, Error};
 use narrows_drive::{ReceiveStream, SendStream};
@@ -40,7 +40,7 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Until it is done or stopped.
-    pub async fn work(mut self) -> Result<(), Error> {
+    pub async fn work(self) -> Result<(), Error> {
         let patience = match self.speed.amount {
             Amount::Time(all) => all.min(self.options.patience),
             Amount::Bytes(_) => self.options.patience,
@@ -68,7 +68,7 @@ impl Worker {
         done
     }
 
-    async fn transfer(&mut self, connection: &Connection) -> Result<(), Error> {
+    async fn transfer(&self, connection: &Connection) -> Result<(), Error> {
         let (mut send, receive) = connection.open_bi().await?;
         let bytes = match self.speed.amount {
             Amount::Bytes(n) => n,
@@ -132,13 +132,7 @@ impl Worker {
 }
 
 async fn up(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
-    let mut left = bytes;
-    while left > 0 {
-        let n = left.min(BLOCK as u64) as usize;
-        send.send_all(DATA.get(..n).unwrap_or_default()).await?;
-        left -= n as u64;
-        consume_budget().await;
-    }
+    send_bytes(send, bytes).await?;
     send.finish()
 }
 
