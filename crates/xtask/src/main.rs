@@ -3,6 +3,7 @@
 mod bench;
 mod bench_media;
 mod bench_transport;
+mod deny;
 mod real;
 mod story;
 mod truth;
@@ -14,7 +15,9 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test             all tests: unit, property, integration, documentation
-  check            format, lint (warnings are errors), documentation, validation up to date
+  check            format, lint (warnings are errors), documentation, dependencies, validation up to date
+  deny             licences, duplicates, sources and advisories of all dependencies, by deny.toml; installs
+                   cargo-deny into the target folder
   validate [ID…]   run the experiments and write docs/validation.md and their pages
                    (--check: fail if anything written would differ)
   bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     let result = match command {
         "test" => test(),
         "check" => check(),
+        "deny" => deny::check(),
         "validate" => {
             // Thousands of simulations: not in a debug build.
             if cfg!(debug_assertions) { in_release(&args) } else { validate::run(rest) }
@@ -117,6 +121,7 @@ fn check() -> Result<(), String> {
             .env("RUSTDOCFLAGS", "-D warnings"),
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
+    deny::check()?;
     in_release(&["validate".into(), "--check".into()])
 }
 

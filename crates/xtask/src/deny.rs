@@ -1,0 +1,61 @@
+//! What the dependencies are held to, by cargo-deny and `deny.toml`.
+
+use crate::run;
+use std::process::Command;
+
+/// Installed where the machine has another, or none: what its checks are called changes between versions.
+const VERSION: &str = "0.20.2";
+
+const WORKSPACE: &str = "Cargo.toml";
+/// Workspaces of their own, each with its lock file.
+const OTHERS: [&str; 2] = ["fuzz/Cargo.toml", "tools/quinn-speed/Cargo.toml"];
+
+/// Checks the workspace and the two beside it. A lock file that is out of date fails, too.
+pub fn check() -> Result<(), String> {
+    let root = install()?;
+    let deny = |manifest: &str, rest: &[&str]| {
+        let mut command = Command::new(format!("{root}/bin/cargo-deny"));
+        // At its usual level it also lists every crate that is in order.
+        command.args(["--log-level", "warn", "--manifest-path", manifest]);
+        command.args(["--locked", "--config", "deny.toml"]).args(rest);
+        (command, format!("cargo deny --manifest-path {manifest} {}", rest.join(" ")))
+    };
+    let check = |manifest, rest: &[&str]| {
+        let (mut command, shown) = deny(manifest, rest);
+        run(&mut command, &shown)
+    };
+
+    // An exception that nothing needs any more must go.
+    check(WORKSPACE, &["check", "--deny", "unmatched-skip", "bans", "licenses", "sources"])?;
+    for manifest in OTHERS {
+        check(manifest, &["check", "licenses", "sources"])?;
+    }
+
+    let fetched = deny(WORKSPACE, &["fetch", "db"]).0.output();
+    if !fetched.is_ok_and(|o| o.status.success()) {
+        eprintln!(
+            "advisories: not checked, since their database (github.com/RustSec) cannot be fetched"
+        );
+        return Ok(());
+    }
+    for manifest in [WORKSPACE].iter().chain(&OTHERS) {
+        check(manifest, &["check", "advisories"])?;
+    }
+    Ok(())
+}
+
+/// Installs the version that the checks are written for, unless it is there, and says in which folder.
+fn install() -> Result<String, String> {
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
+    let root = format!("{target}/tools");
+    // Unoptimised: it runs for seconds and would build for many minutes.
+    let args = ["install", "cargo-deny", "--version", VERSION, "--locked", "--debug", "--quiet"];
+    run(
+        Command::new(env!("CARGO"))
+            .args(args)
+            .args(["--root", &root])
+            .env("CARGO_PROFILE_DEV_DEBUG", "0"),
+        &format!("cargo {} --root {root}", args.join(" ")),
+    )?;
+    Ok(root)
+}
