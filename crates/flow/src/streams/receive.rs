@@ -88,7 +88,6 @@ impl Receiving {
             return Err(SIZE);
         }
         let before = self.ready;
-        let highest = self.window.came();
         self.advance(end, all)?;
         let ended = fin && self.size.is_none();
         if fin {
@@ -101,11 +100,12 @@ impl Receiving {
         if end > self.ready {
             let from = offset.max(self.ready);
             let new = data.get((from - offset) as usize..).unwrap_or_default();
+            // An end that comes before its data brings none: nothing is to be kept of it.
             if from == self.ready && self.ahead.is_empty() {
                 self.append(new);
                 self.ready = end;
-            } else {
-                self.keep(from, new, highest)?;
+            } else if !new.is_empty() {
+                self.keep(from, new)?;
             }
         }
         Ok(self.ready > before || ended && self.size == Some(self.ready))
@@ -139,10 +139,11 @@ impl Receiving {
         }
     }
 
-    /// Keeps what came out of order; `highest` was the highest offset before it.
-    fn keep(&mut self, from: u64, data: &[u8], highest: u64) -> Result<(), Violation> {
+    /// Keeps what came out of order.
+    fn keep(&mut self, from: u64, data: &[u8]) -> Result<(), Violation> {
         let end = from + data.len() as u64;
         let read = self.window.taken();
+        let highest = read + self.buffer.len() as u64;
         if from >= highest {
             self.reserve((end - read) as usize);
             self.buffer.resize((from - read) as usize, 0);

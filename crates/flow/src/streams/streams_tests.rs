@@ -338,6 +338,25 @@ fn data_in_any_order_with_repeats_is_read_in_order_and_the_first_copy_counts() {
     assert_eq!(read_all(&mut server, 0), (b"s".to_vec(), Ok(Read::Blocked)));
 }
 
+/// A writer that finishes after its data have left sends the end in a frame of its own. If that one
+/// arrives first, the data must still be read as they were written.
+#[test]
+fn an_end_without_data_that_overtakes_the_data_changes_no_byte() {
+    let (mut client, mut server) = pair(LIMITS, 10_000);
+    let id = client.open(false).unwrap();
+    for (offset, data, fin) in [(5, &b""[..], true), (0, b"hello", false)] {
+        server.on_frame(&stream(id, offset, data, fin)).unwrap();
+    }
+    assert_eq!(server.accept(), Some(id));
+    assert_eq!(read_all(&mut server, id), (b"hello".to_vec(), Ok(Read::End)));
+
+    let id = client.open(false).unwrap();
+    for (offset, data, fin) in [(8, &b""[..], true), (4, b"EFGH", false), (0, b"ABCD", false)] {
+        server.on_frame(&stream(id, offset, data, fin)).unwrap();
+    }
+    assert_eq!(read_all(&mut server, id), (b"ABCDEFGH".to_vec(), Ok(Read::End)));
+}
+
 #[test]
 fn events_come_once_until_the_application_did_something() {
     let (_, mut server) = pair(LIMITS, 9_000);
