@@ -67,7 +67,7 @@ pub struct ConnectionConfig {
     pub keep_alive: Duration,
     /// What the peer may send at first.
     pub limits: Limits,
-    /// Written and not yet arrived at most, bytes of each stream.
+    /// Written and not yet arrived at most, bytes of all streams together.
     pub send_buffer: usize,
     /// Longest message that this end takes, bytes; 0 none.
     pub max_message: u16,

@@ -32,11 +32,12 @@ impl Streams {
     fn data_arrived(&mut self, id: u64, offset: u64, length: u32, fin: bool) {
         let Some(stream) = self.map.get_mut(&id) else { return };
         let Some(half) = &mut stream.send else { return };
-        self.room.under_way(half.under_way());
-        let before = half.in_order();
+        let (before, buffered) = (half.in_order(), half.buffered());
         let all = half.arrived(offset, length, fin);
         self.arrived += half.in_order() - before;
-        if half.has_room_again(self.room.bound()) {
+        self.held.change(buffered, half.buffered());
+        self.held.arrived();
+        if half.has_room_again(&self.held) {
             self.queues.writable(stream);
         }
         if all {
@@ -54,7 +55,7 @@ impl Streams {
         }
         let (id, again) = match *piece {
             Piece::MaxData => {
-                self.window.say_again();
+                self.all.window.say_again();
                 return true;
             }
             Piece::MaxStreams(one_way) => {

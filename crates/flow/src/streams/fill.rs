@@ -14,7 +14,7 @@ const LEAST: usize = 32;
 impl Streams {
     /// Whether [`fill`](Streams::fill) would write something.
     pub fn has_something(&mut self) -> bool {
-        if self.window.is_pending()
+        if self.all.window.is_pending()
             || self.theirs.iter().any(|t| t.is_pending())
             || (0..2).any(|way| self.must_say_streams_blocked(way))
         {
@@ -87,10 +87,10 @@ impl Streams {
         writer: &mut FrameWriter<'_>,
         wrote: &mut dyn FnMut(Piece),
     ) -> Option<()> {
-        if self.window.is_pending() {
-            let most = self.window.offer();
+        if self.all.window.is_pending() {
+            let most = self.all.window.offer();
             writer.frame(&Frame::MaxData(most)).ok()?;
-            self.window.told(most);
+            self.all.window.told(most);
             wrote(Piece::MaxData);
         }
         for way in 0..2 {
@@ -167,7 +167,7 @@ impl Streams {
         wrote: &mut dyn FnMut(Piece),
         before: usize,
     ) -> Option<()> {
-        let Streams { map, queues, credit, room, .. } = self;
+        let Streams { map, queues, credit, held, .. } = self;
         while let Some(id) = queues.fresh.front() {
             if let Some(stream) = map.get_mut(id) {
                 let (mut any, mut full) = (false, false);
@@ -186,8 +186,7 @@ impl Streams {
                     credit.spend(end - from);
                     let Some(half) = &mut stream.send else { break };
                     half.left_new(end - from);
-                    room.under_way(half.under_way());
-                    if half.has_room_again(room.bound()) {
+                    if half.has_room_again(held) {
                         queues.writable(stream);
                     }
                 }

@@ -90,6 +90,14 @@ impl Window {
     }
 }
 
+/// All streams of the peer together.
+#[derive(Debug)]
+pub(super) struct Total {
+    pub window: Window,
+    /// Pieces that wait behind gaps.
+    pub pieces: usize,
+}
+
 /// What the peer permits this end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Credit {

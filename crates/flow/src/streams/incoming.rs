@@ -1,6 +1,6 @@
 //! Frames of the peer.
 
-use super::open::Direction;
+use super::open::{self, Direction};
 use super::{Frame, Streams, Violation};
 
 impl Streams {
@@ -17,7 +17,7 @@ impl Streams {
             }
             Frame::MaxStream { id, most } => self.on_max_stream(id, most)?,
             Frame::MaxStreams { one_way, most } => self.on_max_streams(one_way, most),
-            Frame::Blocked { at } => self.window.waits_at(at),
+            Frame::Blocked { at } => self.all.window.waits_at(at),
             Frame::StreamBlocked { id, at } => self.on_stream_blocked(id, at)?,
             Frame::StreamsBlocked { one_way, at } => {
                 self.theirs[usize::from(one_way)].waits_at(at);
@@ -37,7 +37,7 @@ impl Streams {
             return if self.map.len() > n { self.on_data(id, offset, fin, data) } else { Ok(()) };
         };
         let Some(half) = &mut stream.receive else { return self.admit(id, Direction::In) };
-        if half.data(offset, data, fin, &mut self.window)? && half.wants {
+        if half.data(offset, data, fin, &mut self.all)? && half.wants {
             half.wants = false;
             self.queues.readable(stream);
         } else if fin && half.is_over() {
@@ -68,9 +68,14 @@ impl Streams {
 
     fn on_reset(&mut self, id: u64, code: u64, size: u64) -> Result<(), Violation> {
         self.admit(id, Direction::In)?;
+        let is_accepted = self.is_accepted(id);
         let Some(stream) = self.map.get_mut(&id) else { return Ok(()) };
         let Some(half) = &mut stream.receive else { return Ok(()) };
-        if half.reset(code, size, &mut self.window)? {
+        let is_news = half.reset(code, size, &mut self.all)?;
+        if is_news && !is_accepted {
+            // Nobody here has seen it, and nobody will: that costs the application nothing.
+            self.give_up_unseen(id, code);
+        } else if is_news {
             half.wants = false;
             self.queues.readable(stream);
         } else {
@@ -79,12 +84,32 @@ impl Streams {
         Ok(())
     }
 
+    /// Whether the application has it: it opened it, or `accept` gave it.
+    fn is_accepted(&self, id: u64) -> bool {
+        open::is_ours(self.side, id) || id >> 2 < self.accepted[open::way(id)]
+    }
+
+    /// Of a stream that the peer gave up before it was accepted, the other direction ends too.
+    fn give_up_unseen(&mut self, id: u64, code: u64) {
+        let Some(stream) = self.map.get_mut(&id) else { return };
+        stream.is_unseen = true;
+        if let Some(half) = &mut stream.receive {
+            half.know_reset();
+        }
+        if let Some(half) = &mut stream.send {
+            let _ = half.reset(code);
+        }
+        self.queues.unreadable(stream);
+        self.settle(id);
+    }
+
     fn on_stop(&mut self, id: u64, code: u64) -> Result<(), Violation> {
         self.admit(id, Direction::Out)?;
         let Some(stream) = self.map.get_mut(&id) else { return Ok(()) };
-        if let Some(half) = &mut stream.send
-            && half.stop(code)
-        {
+        let Some(half) = &mut stream.send else { return Ok(()) };
+        let before = half.buffered();
+        if half.stop(code) {
+            self.held.change(before, half.buffered());
             self.queues.writable(stream);
             self.queues.touch(stream);
         }

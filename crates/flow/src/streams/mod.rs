@@ -5,6 +5,7 @@
 //! send stand in lists, so thousands of idle ones cost nothing. Memory is bounded by what this
 //! end's limits grant to the peer and by `send_buffer` for each stream.
 
+mod ahead;
 mod events;
 mod fates;
 mod fill;
@@ -16,11 +17,11 @@ mod receive;
 mod room;
 mod send;
 
-use flow_control::{Credit, Window};
+use flow_control::{Credit, Total, Window};
 use narrows_wire::Frame;
 use open::Stream;
 use queues::Queues;
-use room::Room;
+use room::Held;
 use std::collections::BTreeMap;
 
 /// A stream keeps a buffer of so many bytes while nothing is in it; greater ones are given back.
@@ -128,13 +129,13 @@ pub struct Violation {
 #[derive(Debug)]
 pub struct Streams {
     side: Side,
-    room: Room,
+    held: Held,
     /// Bytes of a stream that this end permits at first.
     stream_window: u64,
     /// Bytes of a stream that the peer permits at first.
     stream_credit: u64,
     /// Bytes of all streams: permitted to the peer, and by it.
-    window: Window,
+    all: Total,
     credit: Credit,
     /// Streams of both directions and of one: permitted to the peer, and by it.
     theirs: [Window; 2],
@@ -150,16 +151,16 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// None yet; `send_buffer` bounds what is written and not yet arrived, in bytes of each stream,
-    /// at most: see `room.rs`.
+    /// None yet; `send_buffer` bounds what is written and not yet arrived, in bytes of all streams
+    /// together: see `room.rs`.
     pub fn new(side: Side, ours: Limits, send_buffer: usize) -> Streams {
         let streams = |most: u64| Window::new(most.min(open::MOST));
         Streams {
             side,
-            room: Room::new(send_buffer),
+            held: Held::new(send_buffer),
             stream_window: ours.stream,
             stream_credit: 0,
-            window: Window::new(ours.data),
+            all: Total { window: Window::new(ours.data), pieces: 0 },
             credit: Credit::default(),
             theirs: [streams(ours.both), streams(ours.one_way)],
             ours: [Credit::default(), Credit::default()],
@@ -189,12 +190,8 @@ impl Streams {
     /// If the stream is not there or not in this direction, was finished or reset, or if the
     /// peer wants no more.
     pub fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, StreamError> {
-        let bound = self.room.bound();
-        let taken = self.sending(id, |half| half.write(data, bound));
-        if taken.is_ok_and(|n| n < data.len()) {
-            self.room.filled();
-        }
-        taken
+        let held = self.held;
+        self.sending(id, |half| half.write(data, &held))
     }
     /// No more will be written.
     ///
@@ -219,7 +216,7 @@ impl Streams {
         let code = code.min(narrows_wire::bytes::VARINT_MAX);
         let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
         let half = stream.receive.as_mut().ok_or(StreamError::Unknown)?;
-        half.stop(code, &mut self.window)?;
+        half.stop(code, &mut self.all)?;
         self.settle(id);
         Ok(())
     }
@@ -231,7 +228,7 @@ impl Streams {
     pub fn read(&mut self, id: u64, into: &mut [u8]) -> Result<Read, StreamError> {
         let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
         let half = stream.receive.as_mut().ok_or(StreamError::Unknown)?;
-        let read = half.read(into, &mut self.window);
+        let read = half.read(into, &mut self.all);
         match read {
             // Whoever takes a short read for the last one would not come back for the end.
             Ok(Read::Bytes(_)) if half.only_end_left() => self.queues.readable(stream),
@@ -250,7 +247,9 @@ impl Streams {
     ) -> Result<R, StreamError> {
         let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
         let half = stream.send.as_mut().ok_or(StreamError::Unknown)?;
+        let before = half.buffered();
         let done = act(half);
+        self.held.change(before, half.buffered());
         let over = half.is_over();
         self.queues.touch(stream);
         if over {
@@ -278,7 +277,7 @@ impl Streams {
     /// Bytes of all streams that arrived at the peer, each without a gap before it; and bytes of
     /// the peer's that were read here or dropped unread.
     pub fn carried(&self) -> (u64, u64) {
-        (self.arrived, self.window.taken())
+        (self.arrived, self.all.window.taken())
     }
 
     /// Bytes of the heap that it holds, but for the map's own nodes.

@@ -21,6 +21,8 @@ pub(super) struct Stream {
     /// An event waits to be taken.
     pub readable_told: bool,
     pub writable_told: bool,
+    /// The peer gave it up before it was accepted: the application never has it.
+    pub is_unseen: bool,
 }
 
 impl Stream {
@@ -80,8 +82,8 @@ impl Streams {
             while self.accepted[way] < self.theirs[way].came() {
                 let id = self.accepted[way] << 2 | (way as u64) << 1 | peer;
                 self.accepted[way] += 1;
-                // It may be over already, known by its events.
-                if self.map.contains_key(&id) {
+                // It may be over already, known by its events or to nobody.
+                if self.map.get(&id).is_some_and(|stream| !stream.is_unseen) {
                     return Some(id);
                 }
             }
@@ -101,6 +103,7 @@ impl Streams {
             is_counted: false,
             readable_told: false,
             writable_told: false,
+            is_unseen: false,
         };
         self.map.insert(id, Box::new(stream));
     }

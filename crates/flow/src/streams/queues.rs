@@ -60,6 +60,14 @@ impl Queues {
         if stream.is_counted {
             self.busy = self.busy.saturating_sub(1);
         }
+        self.withdraw(stream);
+    }
+    /// There is nothing to read after all.
+    pub fn unreadable(&mut self, stream: &mut Stream) {
+        self.withdraw(stream);
+        stream.readable_told = false;
+    }
+    fn withdraw(&mut self, stream: &Stream) {
         if stream.readable_told {
             self.events.retain(|e| *e != StreamEvent::Readable(stream.id));
         }

@@ -1,18 +1,21 @@
 //! The receiving half of a stream: bytes in any order in, in order out.
 //!
-//! One buffer holds everything from what was read to the highest byte that came, with ranges for
-//! what of it is there. Its size is bounded by what flow control granted, so a gap is never an
-//! error. It is given back when all is read.
+//! What came in order lies in one buffer, which is given back when all is read; what came behind a gap
+//! in pieces, from which it is read once the gap has closed. So a gap costs nothing, and memory follows
+//! what came; flow control bounds that.
 
-use super::flow_control::Window;
+use super::ahead::Ahead;
+use super::flow_control::{Total, Window};
 use super::{KEPT, Read, StreamError, Violation};
-use crate::ranges::Ranges;
 use std::collections::VecDeque;
 
-/// A peer may leave so many holes, and one more per so many bytes of the window. One that repairs
-/// its losses stays far below; without a bound ranges could take more memory than data.
-const HOLES: u64 = 1024;
-const BYTES_PER_HOLE: u64 = 256;
+/// So many pieces may wait behind gaps, and one more per so many bytes of the window: of a stream,
+/// and likewise of all. One that repairs its losses stays far below; without a bound pieces could
+/// take more memory than data.
+const MAX_PIECES: u64 = 1024;
+const BYTES_PER_PIECE: u64 = 128;
+/// A buffer is made as large as the one before it was in the end, up to this.
+const MAX_USUAL: usize = 64 << 10;
 
 const BEYOND: Violation = Violation { code: 2, why: "more data than the limits permit" };
 const SIZE: Violation = Violation { code: 3, why: "a stream's final size changed" };
@@ -31,12 +34,12 @@ enum State {
 pub(super) struct Receiving {
     /// `came` is the highest offset, `taken` what was read.
     pub window: Window,
-    /// Bytes from `window.taken` to `window.came`, zeros where some are missing.
+    /// Bytes from `window.taken` on.
     buffer: VecDeque<u8>,
-    /// All below came.
+    /// All below came: what is not in the buffer, in pieces.
     ready: u64,
-    /// What came above it.
-    ahead: Ranges,
+    /// What came behind a gap, though it may have closed meanwhile.
+    ahead: Ahead,
     size: Option<u64>,
     state: State,
     /// Most bytes that waited since the buffer was last empty.
@@ -58,7 +61,7 @@ impl Receiving {
             window: Window::new(window),
             buffer: VecDeque::new(),
             ready: 0,
-            ahead: Ranges::default(),
+            ahead: Ahead::default(),
             size: None,
             state: State::Open,
             peak: 0,
@@ -77,7 +80,7 @@ impl Receiving {
         offset: u64,
         data: &[u8],
         fin: bool,
-        all: &mut Window,
+        all: &mut Total,
     ) -> Result<bool, Violation> {
         let end = offset.saturating_add(data.len() as u64);
         let fits = match self.size {
@@ -105,7 +108,7 @@ impl Receiving {
                 self.append(new);
                 self.ready = end;
             } else if !new.is_empty() {
-                self.keep(from, new)?;
+                self.keep(from, new, all)?;
             }
         }
         Ok(self.ready > before || ended && self.size == Some(self.ready))
@@ -113,13 +116,13 @@ impl Receiving {
 
     /// The highest offset is at least this.
     #[inline]
-    fn advance(&mut self, end: u64, all: &mut Window) -> Result<(), Violation> {
+    fn advance(&mut self, end: u64, all: &mut Total) -> Result<(), Violation> {
         let more = end.saturating_sub(self.window.came());
-        if more > self.window.room() || more > all.room() {
+        if more > self.window.room() || more > all.window.room() {
             return Err(BEYOND);
         }
         self.window.come(more);
-        all.come(more);
+        all.window.come(more);
         Ok(())
     }
 
@@ -139,38 +142,35 @@ impl Receiving {
         }
     }
 
-    /// Keeps what came out of order.
-    fn keep(&mut self, from: u64, data: &[u8]) -> Result<(), Violation> {
-        let end = from + data.len() as u64;
-        let read = self.window.taken();
-        let highest = read + self.buffer.len() as u64;
-        if from >= highest {
-            self.reserve((end - read) as usize);
-            self.buffer.resize((from - read) as usize, 0);
-            self.buffer.extend(data);
-            self.ahead.insert(from, end, |_, _| ());
-        } else {
-            if end > highest {
-                self.reserve((end - read) as usize);
-                self.buffer.resize((end - read) as usize, 0);
-            }
-            let buffer = &mut self.buffer;
-            self.ahead.insert(from, end, |a, b| {
-                let new = data.get((a - from) as usize..(b - from) as usize);
-                put_at(buffer, (a - read) as usize, new.unwrap_or_default());
-            });
+    /// Keeps data behind a gap, or in one.
+    fn keep(&mut self, from: u64, data: &[u8], all: &mut Total) -> Result<(), Violation> {
+        let pieces = self.ahead.len();
+        let buffered = self.window.taken() + self.buffer.len() as u64;
+        let mut rest = data;
+        if from == self.ready && from == buffered {
+            // It fills the gap behind the buffer, or some of it.
+            let gap = self.ahead.start().map_or(u64::MAX, |start| start - from);
+            let (front, back) = data.split_at(gap.min(data.len() as u64) as usize);
+            self.append(front);
+            self.ready += front.len() as u64;
+            rest = back;
         }
-        if let Some(end) = self.ahead.take_from(self.ready) {
+        self.ahead.insert(from + (data.len() - rest.len()) as u64, rest);
+        while let Some(end) = self.ahead.end_around(self.ready) {
             self.ready = end;
         }
-        if self.ahead.len() as u64 > HOLES + self.window.size() / BYTES_PER_HOLE {
+        all.pieces = all.pieces + self.ahead.len() - pieces;
+        let is_torn = |pieces: usize, window: &Window| {
+            pieces as u64 > MAX_PIECES + window.size() / BYTES_PER_PIECE
+        };
+        if is_torn(self.ahead.len(), &self.window) || is_torn(all.pieces, &all.window) {
             return Err(TORN);
         }
         Ok(())
     }
 
     /// The peer gives up. Whether the application has something to learn from it.
-    pub fn reset(&mut self, code: u64, size: u64, all: &mut Window) -> Result<bool, Violation> {
+    pub fn reset(&mut self, code: u64, size: u64, all: &mut Total) -> Result<bool, Violation> {
         if self.size.is_some_and(|known| known != size) || size < self.window.came() {
             return Err(SIZE);
         }
@@ -188,8 +188,13 @@ impl Receiving {
         Ok(false)
     }
 
+    /// Nobody has to learn of the reset.
+    pub fn know_reset(&mut self) {
+        self.told = true;
+    }
+
     /// The application wants no more.
-    pub fn stop(&mut self, code: u64, all: &mut Window) -> Result<(), StreamError> {
+    pub fn stop(&mut self, code: u64, all: &mut Total) -> Result<(), StreamError> {
         if self.state == State::Stopped || self.told {
             return Err(StreamError::Finished);
         }
@@ -211,16 +216,17 @@ impl Receiving {
     }
 
     /// Forgets what waits, as if it had been read.
-    fn drop_all(&mut self, all: &mut Window) {
+    fn drop_all(&mut self, all: &mut Total) {
         let more = self.window.came() - self.window.taken();
         self.window.take(more);
-        all.take(more);
+        all.window.take(more);
+        all.pieces -= self.ahead.len();
         self.buffer = VecDeque::new();
         self.ahead.clear();
         self.ready = self.window.came();
     }
 
-    pub fn read(&mut self, into: &mut [u8], all: &mut Window) -> Result<Read, StreamError> {
+    pub fn read(&mut self, into: &mut [u8], all: &mut Total) -> Result<Read, StreamError> {
         match self.state {
             State::Open => {}
             State::Stopped => return Err(StreamError::Finished),
@@ -238,24 +244,35 @@ impl Receiving {
             self.wants = true;
             return Ok(Read::Blocked);
         }
-        let n = waiting.min(into.len());
-        if n == 0 {
-            return Ok(Read::Blocked);
+        let most = waiting.min(into.len());
+        let mut n = 0;
+        while let Some(place) = into.get_mut(n..most).filter(|place| !place.is_empty()) {
+            if self.buffer.is_empty() {
+                let Some(piece) = self.ahead.take(self.window.taken()) else { break };
+                all.pieces -= 1;
+                self.buffer = VecDeque::from(piece);
+            }
+            n += self.take(place, all);
         }
+        self.wants |= n == waiting;
+        Ok(if n > 0 { Read::Bytes(n) } else { Read::Blocked })
+    }
+
+    /// Takes bytes out of the buffer; how many.
+    fn take(&mut self, into: &mut [u8], all: &mut Total) -> usize {
+        let n = into.len().min(self.buffer.len());
         self.peak = self.peak.max(self.buffer.len());
         copy_out(&self.buffer, into, n);
         self.buffer.drain(..n);
         self.window.take(n as u64);
-        all.take(n as u64);
+        all.window.take(n as u64);
         if self.buffer.is_empty() {
-            self.usual = std::mem::take(&mut self.peak);
+            self.usual = std::mem::take(&mut self.peak).min(MAX_USUAL);
             if self.buffer.capacity() > KEPT {
                 self.buffer = VecDeque::new();
-                self.ahead = Ranges::default();
             }
         }
-        self.wants |= n == waiting;
-        Ok(Read::Bytes(n))
+        n
     }
 
     /// Whether the end is all that there is left to read.
@@ -279,20 +296,7 @@ impl Receiving {
     }
     /// Bytes that it holds.
     pub fn memory(&self) -> usize {
-        self.buffer.capacity() + self.ahead.len() * 16
-    }
-}
-
-fn put_at(buffer: &mut VecDeque<u8>, at: usize, data: &[u8]) {
-    let (front, back) = buffer.as_mut_slices();
-    let cut = front.len().saturating_sub(at).min(data.len());
-    let (first, second) = data.split_at(cut);
-    if let Some(place) = front.get_mut(at..at + first.len()) {
-        place.copy_from_slice(first);
-    }
-    let at = (at + cut).saturating_sub(front.len());
-    if let Some(place) = back.get_mut(at..at + second.len()) {
-        place.copy_from_slice(second);
+        self.buffer.capacity() + self.ahead.memory()
     }
 }
 

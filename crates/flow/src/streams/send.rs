@@ -2,6 +2,7 @@
 //! again, in whatever packet comes next.
 
 use super::flow_control::Credit;
+use super::room::{Held, Room};
 use super::{KEPT, StreamError};
 use crate::ranges::Ranges;
 use std::collections::VecDeque;
@@ -31,6 +32,7 @@ pub(super) struct Sending {
     told: bool,
     /// A write took less than all.
     wants_room: bool,
+    room: Room,
 }
 
 impl Sending {
@@ -50,6 +52,7 @@ impl Sending {
             stopped: None,
             told: false,
             wants_room: false,
+            room: Room::default(),
         }
     }
 
@@ -69,10 +72,11 @@ impl Sending {
         Ok(())
     }
 
-    /// Takes what fits into `bound` bytes of buffer.
+    /// Takes what there is room for.
     #[inline]
-    pub fn write(&mut self, data: &[u8], bound: usize) -> Result<usize, StreamError> {
+    pub fn write(&mut self, data: &[u8], held: &Held) -> Result<usize, StreamError> {
         self.check()?;
+        let bound = held.bound(&self.room, self.buffer.len());
         let n = bound.saturating_sub(self.buffer.len()).min(data.len());
         self.wants_room |= n < data.len();
         let bytes = self.buffer.len() + n;
@@ -85,6 +89,9 @@ impl Sending {
             self.buffer.shrink_to(bound);
         }
         self.buffer.extend(data.get(..n).unwrap_or_default());
+        if n < data.len() {
+            self.room.filled();
+        }
         Ok(n)
     }
     pub fn finish(&mut self) -> Result<(), StreamError> {
@@ -187,6 +194,7 @@ impl Sending {
     #[inline]
     pub fn left_new(&mut self, n: u64) {
         self.credit.spend(n);
+        self.room.under_way(self.under_way());
         self.fin_sent |= self.ends_at(self.credit.used());
     }
 
@@ -195,9 +203,14 @@ impl Sending {
     pub fn in_order(&self) -> u64 {
         self.base
     }
+    /// Bytes that it keeps.
+    #[inline]
+    pub fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
     /// Bytes from the first that is not known to have arrived to the last that left.
     #[inline]
-    pub fn under_way(&self) -> usize {
+    fn under_way(&self) -> usize {
         (self.credit.used() - self.base) as usize
     }
     /// A piece arrived. Whether thereby all did, the end included.
@@ -206,6 +219,7 @@ impl Sending {
         if self.reset.is_some() || self.all_arrived() {
             return false;
         }
+        self.room.under_way(self.under_way());
         self.fin_arrived |= fin;
         let to = offset.saturating_add(u64::from(length)).min(self.credit.used());
         let before = self.base;
@@ -222,6 +236,9 @@ impl Sending {
             self.buffer = VecDeque::new();
             self.arrived = Ranges::default();
             self.lost = Ranges::default();
+        } else if self.buffer.capacity() > 8 * self.buffer.len().max(KEPT) {
+            // What is left may stay for long: its peer decides.
+            self.buffer.shrink_to(2 * self.buffer.len());
         }
         self.all_arrived()
     }
@@ -265,7 +282,8 @@ impl Sending {
     }
     /// Whether a writer that waits can go on: a quarter is free, so that it writes in bulk.
     #[inline]
-    pub fn has_room_again(&mut self, bound: usize) -> bool {
+    pub fn has_room_again(&mut self, held: &Held) -> bool {
+        let bound = held.bound(&self.room, self.buffer.len());
         let room = bound.saturating_sub(self.buffer.len());
         let yes = self.wants_room && room > 0 && room >= bound / 4;
         self.wants_room &= !yes;
