@@ -16,7 +16,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let key = new_key()?;
     let expected = ServerKey::Is(*key.public());
     let address = "127.0.0.1:0".parse()?;
-    let server = Endpoint::bind(address, Options::server(key, Clients::Any, config.clone()))?;
+    let mut options = Options::server(key, Clients::Any, config.clone());
+    // All come from one address, as fast as they can.
+    options.limits.connections_of_source = options.limits.connections;
+    options.limits.handshake_rate = u32::MAX;
+    options.limits.handshake_rate_of_source = u32::MAX;
+    let server = Endpoint::bind(address, options)?;
     let client = Endpoint::bind(address, Options::client(new_key()?, config.clone()))?;
     let (before, begin) = (proc("statm", 1), Instant::now());
     let mut all = Vec::new();

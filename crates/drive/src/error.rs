@@ -8,8 +8,9 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-/// CLOSE's code for a client that the server does not serve (docs/rrtp.md).
+/// CLOSE's codes for a client that the server does not serve, or has no room for (docs/rrtp.md).
 const REFUSED: u64 = 4;
+const BUSY: u64 = 8;
 
 /// Why something did not work.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,6 +39,20 @@ pub enum Error {
     NoAnswer {
         /// Who should have.
         address: SocketAddr,
+    },
+    /// The server has no room for this client now, or gave its place to another while it was idle.
+    Busy {
+        /// Who.
+        address: SocketAddr,
+    },
+    /// This end gave up the idle connection to make room for another client.
+    GaveWay,
+    /// This end's congestion controller panicked, or the connection around it: that connection ended.
+    Panicked {
+        /// Which controller.
+        controller: String,
+        /// The panic's message.
+        message: String,
     },
     /// The server has another key than the expected one.
     WrongKey {
@@ -109,6 +124,11 @@ impl Error {
         match why {
             Closed::Locally => Error::Closed,
             Closed::ByPeer { code: REFUSED, reason } => Error::Refused { reason: reason.clone() },
+            Closed::ByPeer { code: BUSY, .. } | Closed::Busy => Error::Busy { address },
+            Closed::GaveWay => Error::GaveWay,
+            Closed::Panicked { controller, message } => {
+                Error::Panicked { controller: controller.clone(), message: message.clone() }
+            }
             Closed::ByPeer { code, reason } => {
                 Error::ClosedByPeer { code: *code, reason: reason.clone() }
             }
@@ -134,6 +154,9 @@ impl Error {
             Error::System(_) | Error::TooMany => K::OutOfMemory,
             Error::EndpointClosed | Error::Closed | Error::StreamFinished => K::NotConnected,
             Error::NoAnswer { .. } | Error::TimedOut => K::TimedOut,
+            Error::Busy { .. } => K::ConnectionRefused,
+            Error::GaveWay => K::ConnectionAborted,
+            Error::Panicked { .. } => K::Other,
             Error::WrongKey { .. } | Error::Refused { .. } => K::PermissionDenied,
             Error::Version { .. } | Error::Fault { .. } => K::InvalidData,
             Error::ClosedByPeer { .. } => K::ConnectionAborted,
@@ -185,6 +208,13 @@ impl fmt::Display for Error {
             Error::EndpointClosed => f.write_str("this endpoint is closed"),
             Error::NoAnswer { address } => {
                 write!(f, "no answer from {address}: is a server there, and does UDP pass?")
+            }
+            Error::Busy { address } => write!(f, "{address} is busy: try again later"),
+            Error::GaveWay => {
+                f.write_str("the idle connection was closed to make room for another client")
+            }
+            Error::Panicked { controller, message } => {
+                write!(f, "the congestion controller {controller} panicked: {message}")
             }
             Error::WrongKey { address, wanted, found } => {
                 write!(f, "{address} has another key than expected: {}", hex(found))?;

@@ -52,7 +52,9 @@ fn told(e: narrows_drive::Error, ours: &PublicKey) -> Error {
     use narrows_drive::Error as E;
     let kind = match &e {
         E::Refused { .. } => return crate::service::refused(ours),
-        E::NoAnswer { .. } | E::Address { .. } | E::Bind { .. } => Kind::Unreachable,
+        E::NoAnswer { .. } | E::Busy { .. } | E::Address { .. } | E::Bind { .. } => {
+            Kind::Unreachable
+        }
         E::WrongKey { address, found, .. } => {
             let found = crate::key::text(found);
             let line = format!("{address} has another key than expected ({found} now)");

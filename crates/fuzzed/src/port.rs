@@ -4,7 +4,9 @@
 
 use narrows_base::{Duration, Spec, Time};
 use narrows_flow::connection::{ConnectionConfig, Event};
-use narrows_flow::port::{Clients, Connect, Entropy, Handle, Permit, Port, PortConfig, ServerKey};
+use narrows_flow::port::{
+    Clients, Connect, Entropy, Handle, Permit, Port, PortConfig, PortLimits, ServerKey,
+};
 use narrows_flow::streams::Limits;
 use narrows_flow::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
@@ -66,8 +68,8 @@ impl End {
             clients,
             connection: connection(),
             permit: Permit::Listed,
-            max_connections: CONNECTIONS,
-            max_handshakes: (3, 2),
+            limits: PortLimits { handshakes: 3, ..PortLimits::new(CONNECTIONS) },
+            local_port: 7,
         };
         End {
             port: Port::new(config, Box::new(Counting(u64::from(n)))),
@@ -96,7 +98,7 @@ impl End {
                 _ => assert!(*connected, "{event:?} before the beginning"),
             }
         }
-        assert!(self.port.len() <= CONNECTIONS);
+        assert!(self.port.len() <= CONNECTIONS + 3);
     }
 }
 

@@ -4,18 +4,20 @@
 //! | bucket (4) | HMAC-SHA256 (32) |
 //! ```
 //!
-//! The bucket is the server's time in units of 10 s. The HMAC is over what the cookie is bound to:
-//! version, bucket, the client's address, port and nonce. A cookie is accepted in its own bucket and
-//! the next, so for 10 to 20 s.
+//! The bucket is the server's time in units of [`MIN_COOKIE_LIFE`]. The HMAC is over what the cookie
+//! is bound to: version, bucket, the client's address, port and nonce. A cookie is accepted in its own
+//! bucket and the next.
 
 use aws_lc_rs::hmac;
-use narrows_base::Time;
+use narrows_base::{Duration, Time};
 use std::net::{IpAddr, SocketAddr};
 
 /// Bytes of a cookie.
 pub const COOKIE_BYTES: usize = 4 + 32;
-/// Nanoseconds in a bucket.
-const BUCKET: u64 = 10_000_000_000;
+/// A bucket: a cookie is good for at least this long after it was made.
+pub const MIN_COOKIE_LIFE: Duration = Duration::from_secs(10);
+/// Nothing that was made so long ago is good: two buckets.
+pub const MAX_COOKIE_LIFE: Duration = Duration::from_secs(20);
 
 /// A cookie, opaque to the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +37,7 @@ impl CookieSecrets {
     }
 
     /// Replaces the secret. Cookies of the old one stay good until the next replacement; so wait
-    /// at least 20 s between two.
+    /// at least [`MAX_COOKIE_LIFE`] between two.
     pub fn rotate(&mut self, secret: &[u8; 32]) {
         let new = hmac::Key::new(hmac::HMAC_SHA256, secret);
         self.previous = Some(std::mem::replace(&mut self.current, new));
@@ -77,7 +79,7 @@ impl CookieSecrets {
 
 /// 1361 years fit.
 fn bucket(now: Time) -> u32 {
-    u32::try_from(now.as_nanos() / BUCKET).unwrap_or(u32::MAX)
+    u32::try_from(now.as_nanos() / MIN_COOKIE_LIFE.as_nanos()).unwrap_or(u32::MAX)
 }
 
 const BOUND: usize = 16 + 4 + 4 + 18 + 16;

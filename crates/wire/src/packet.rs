@@ -23,6 +23,8 @@ pub const LONG_MOST: usize = 1200;
 pub const VERSIONS_MOST: usize = 8;
 /// A RESET.
 pub const RESET_BYTES: usize = 5 + 16;
+/// A BUSY.
+pub const BUSY_BYTES: usize = 5 + 16;
 /// Seal of a packet: the AEAD's tag.
 pub const TAG_BYTES: usize = 16;
 
@@ -33,6 +35,7 @@ const START_ECHO: u8 = LONG | 4;
 const FINISH: u8 = LONG | 5;
 const VERSIONS: u8 = LONG | 6;
 const RESET: u8 = LONG | 7;
+const BUSY: u8 = LONG | 8;
 
 /// What the client draws at random for each attempt at a connection.
 pub type Nonce = [u8; 16];
@@ -73,6 +76,11 @@ pub enum Packet<'a> {
     Reset {
         /// Valid only if the peer said this token in its parameters ([`crate::reset`]).
         token: [u8; 16],
+    },
+    /// The server has no room for this START now. Not authenticated: a hint for the user.
+    Busy {
+        /// As in the START.
+        nonce: Nonce,
     },
     /// Sealed data.
     Short(Header),
@@ -186,6 +194,10 @@ impl<'a> Packet<'a> {
                 let token = source.array()?;
                 ended(source, Packet::Reset { token })
             }
+            BUSY => {
+                let nonce = source.array()?;
+                ended(source, Packet::Busy { nonce })
+            }
             _ => Err(Malformed::new("an unknown type of long packet")),
         }
     }
@@ -252,6 +264,11 @@ pub fn finish(connection: ConnectionId, noise: &[u8]) -> Vec<u8> {
 /// A RESET. To be sent only in answer to a short packet: those are longer.
 pub fn reset(token: &[u8; 16]) -> Vec<u8> {
     long(RESET, VERSION, &[token])
+}
+
+/// A BUSY. To be sent only in answer to a START with a good cookie, which is longer.
+pub fn busy(nonce: &Nonce) -> Vec<u8> {
+    long(BUSY, VERSION, &[nonce])
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ fn examples() -> Vec<Vec<u8>> {
         finish(ConnectionId(0xdead_beef), &[1; 90]),
         version(77, &nonce, &[VERSION, 1, 2]),
         reset(&[4; 16]),
+        busy(&nonce),
         short,
     ]
 }
@@ -25,8 +26,9 @@ fn examples() -> Vec<Vec<u8>> {
 #[test]
 fn lengths_are_as_documented() {
     let lengths: Vec<usize> = examples().iter().map(Vec::len).collect();
-    assert_eq!(lengths, [64, 57, 90, 141, 99, 34, 21, 49]);
+    assert_eq!(lengths, [64, 57, 90, 141, 99, 34, 21, 21, 49]);
     assert_eq!((SYN_ECHO_BYTES, START_BYTES, RESET_BYTES, START_CLEAR_BYTES), (57, 90, 21, 58));
+    assert_eq!(BUSY_BYTES, 21);
 }
 
 /// A server must not multiply what a forged source address makes it send.
@@ -43,6 +45,8 @@ fn no_answer_to_a_syn_is_longer_than_the_syn() {
     }
     // A RESET answers data packets, of which the shortest is longer.
     const { assert!(RESET_BYTES < 8 + TAG_BYTES) };
+    // A BUSY answers a START.
+    const { assert!(BUSY_BYTES < START_BYTES) };
 }
 
 #[test]
@@ -74,7 +78,7 @@ fn a_syn_of_any_version_is_read_and_nothing_else_of_another_version() {
         packet[4] ^= 1;
         let read = Packet::read(&packet);
         // SYN and VERSION name versions; a data packet has none.
-        assert_eq!(read.is_ok(), [0, 5, 7].contains(&kind), "{kind}: {read:?}");
+        assert_eq!(read.is_ok(), [0, 5, 8].contains(&kind), "{kind}: {read:?}");
     }
 }
 
@@ -105,6 +109,8 @@ proptest! {
         prop_assert_eq!(Packet::read(&last), Ok(Packet::Finish(Finish { connection, noise: &noise })));
         let packet = reset(&nonce);
         prop_assert_eq!(Packet::read(&packet), Ok(Packet::Reset { token: nonce }));
+        let packet = busy(&nonce);
+        prop_assert_eq!(Packet::read(&packet), Ok(Packet::Busy { nonce }));
         let list = version(id, &nonce, &versions);
         match Packet::read(&list) {
             Ok(Packet::Version { refused, nonce: n, spoken }) => {

@@ -25,12 +25,17 @@ impl ResetKey {
         ResetKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// From the end's identity, so that a server that was started again knows its tokens: the HMAC
-    /// of a label under the private key, which tells nothing of that key (HMAC is a PRF) and is
-    /// used for nothing else.
-    pub fn of(identity: &StaticKey) -> ResetKey {
+    /// From the end's identity and the UDP port that it is bound to, so that a server that was
+    /// started again knows its tokens, and another server with the same identity has others: one
+    /// must not be made to reset the other's connections. It is the HMAC of a label and the port
+    /// under the private key, which tells nothing of that key (HMAC is a PRF) and is used for
+    /// nothing else.
+    pub fn of(identity: &StaticKey, local_port: u16) -> ResetKey {
         let key = hmac::Key::new(hmac::HMAC_SHA256, identity.private());
-        let secret = hmac::sign(&key, b"rrtp reset key");
+        let mut context = hmac::Context::with_key(&key);
+        context.update(b"rrtp reset key");
+        context.update(&local_port.to_be_bytes());
+        let secret = context.sign();
         ResetKey(hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref()))
     }
 
@@ -65,5 +70,19 @@ mod tests {
         assert!(!is_token(&token, &key.token(ConnectionId(2), here)));
         assert!(!is_token(&token, &key.token(ConnectionId(1), there)));
         assert!(!is_token(&token, &ResetKey::new(&[2; 32]).token(ConnectionId(1), here)));
+    }
+
+    /// A server that was started again knows its tokens; a second server of the same user, who gave it
+    /// the same identity, cannot say them.
+    #[test]
+    fn servers_of_one_identity_have_tokens_of_their_own() {
+        let peer: SocketAddr = "192.0.2.1:5".parse().unwrap();
+        let token = |identity: u8, port: u16| {
+            let identity = StaticKey::new([identity; 32]).unwrap();
+            ResetKey::of(&identity, port).token(ConnectionId(1), peer)
+        };
+        assert!(is_token(&token(7, 4433), &token(7, 4433)));
+        assert!(!is_token(&token(7, 4433), &token(7, 4434)));
+        assert!(!is_token(&token(7, 4433), &token(8, 4433)));
     }
 }

@@ -112,6 +112,19 @@ fn handshake(v: &mut Vectors, suite: Suite) {
     v.add("server.data.0", &ping);
     v.add("VERSION", &packet::version(0x0102_0304, &nonce, &[VERSION]));
     v.add("RESET", &packet::reset(&token));
+    v.add("BUSY", &packet::busy(&nonce));
+}
+
+/// Our own derivation of the tokens, by which a server knows them again after a restart.
+fn reset_tokens(v: &mut Vectors) {
+    v.title("RESET tokens of a server for connection 5e5e0001 of 192.0.2.1 port 40000");
+    let identity = StaticKey::new([0x51; 32]).unwrap();
+    v.add("static.private", identity.private());
+    for port in [4433u16, 4434] {
+        let key = ResetKey::of(&identity, port);
+        let token = key.token(ConnectionId(0x5e5e_0001), "192.0.2.1:40000".parse().unwrap());
+        v.add(&format!("token.of.port.{port}"), &token);
+    }
 }
 
 fn schedule(v: &mut Vectors, suite: Suite) {
@@ -212,6 +225,7 @@ fn vectors_are_as_published() {
         schedule(&mut v, suite);
     }
     frames(&mut v);
+    reset_tokens(&mut v);
     if std::env::var_os("NARROWS_WRITE_VECTORS").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/vectors.txt");
         std::fs::write(path, &v.0).unwrap();

@@ -8,7 +8,7 @@ use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
 use narrows_control::Profile;
 use narrows_flow::connection::{Connection as Machine, Stats};
-use narrows_flow::port::Handle;
+use narrows_flow::port::{Facts, Handle};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,8 +50,8 @@ fn on_open<R>(
     act: impl FnOnce(&mut Machine, &mut Life) -> R,
 ) -> Result<R, Error> {
     let (port, life) = core.parts(handle)?;
-    let machine = port.connection(handle).ok_or(Error::Closed)?;
-    Ok(act(machine, life))
+    let result = port.with(handle, |machine| act(machine, life)).ok_or(Error::Closed)?;
+    result.map_err(|why| Error::closed(&why, life.remote, life.wanted))
 }
 
 impl Drop for Hold {
@@ -235,6 +235,15 @@ impl Connection {
     pub fn peer_key(&self) -> Option<[u8; 32]> {
         let mut core = self.hold.shared().lock();
         core.any_life(self.hold.handle).and_then(|l| l.key)
+    }
+
+    /// What the endpoint knows of a client: its network, its key, whether that is listed, what it has
+    /// moved. For whoever shares something among clients ([`share`](narrows_flow::port::share)). `None`
+    /// if this end opened the connection, or if it is over.
+    pub fn facts(&self) -> Option<Facts> {
+        let shared = self.hold.shared();
+        let now = shared.clock.now();
+        shared.lock().port.facts(now, self.hold.handle)
     }
 
     /// Where the peer is.

@@ -89,7 +89,7 @@ impl Endpoint {
         let waker = Waker::new().map_err(|e| Error::system(&e))?;
         getrandom::fill(&mut [0; 1]).map_err(|e| Error::System(e.to_string()))?;
         let tap = options.tap.clone();
-        let port = Port::new(options.port(), Box::new(System));
+        let port = Port::new(options.port(socket.local().port()), Box::new(System));
         let shared = Arc::new(Shared::new(Core::new(port, tap), socket, Clock::new(), waker));
         if let Some(tap) = &shared.tap {
             tap.bound(Observer::new(&shared));

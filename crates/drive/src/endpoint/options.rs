@@ -5,10 +5,13 @@ use narrows_base::Duration;
 use narrows_control::Profile;
 use narrows_flow::Protocol;
 use narrows_flow::connection::ConnectionConfig;
-use narrows_flow::port::{Clients, Entropy, Permit, PortConfig, ServerKey};
+use narrows_flow::port::{Clients, Entropy, Permit, PortConfig, PortLimits, ServerKey};
 use narrows_flow::streams::Limits;
 use narrows_wire::{StaticKey, Suite};
 use std::sync::Arc;
+
+/// Connections of an endpoint at most, unless told otherwise.
+const CONNECTIONS: usize = 16_384;
 
 /// How an endpoint behaves.
 #[derive(Debug)]
@@ -21,10 +24,9 @@ pub struct Options {
     pub connection: ConnectionConfig,
     /// Whether they send as the client would have it: unless told otherwise, they do.
     pub permit: Permit,
-    /// Connections at most, those being opened included.
-    pub max_connections: usize,
-    /// Handshakes with a valid cookie that are open at most, in all and from one address.
-    pub max_handshakes: (usize, usize),
+    /// How many connections and handshakes there may be, in all and from one network. When places run
+    /// out, idle connections give theirs up ([`share`](narrows_flow::port::share)).
+    pub limits: PortLimits,
     /// Who watches all that happens; usually nobody.
     pub tap: Option<Arc<dyn Tap>>,
 }
@@ -33,9 +35,8 @@ impl Options {
     /// An endpoint that only connects.
     pub fn client(key: StaticKey, connection: ConnectionConfig) -> Options {
         let clients = Clients::None;
-        let (max_connections, max_handshakes) = (16_384, (1024, 64));
-        let permit = Permit::Listed;
-        Options { key, clients, connection, permit, max_connections, max_handshakes, tap: None }
+        let (limits, permit) = (PortLimits::new(CONNECTIONS), Permit::Listed);
+        Options { key, clients, connection, permit, limits, tap: None }
     }
     /// An endpoint that whoever is in `clients` may connect to.
     pub fn server(key: StaticKey, clients: Clients, connection: ConnectionConfig) -> Options {
@@ -46,14 +47,14 @@ impl Options {
     pub fn tapped(self, tap: Option<Arc<dyn Tap>>) -> Options {
         Options { tap, ..self }
     }
-    pub(super) fn port(self) -> PortConfig {
+    pub(super) fn port(self, local_port: u16) -> PortConfig {
         PortConfig {
             key: self.key,
             clients: self.clients,
             connection: self.connection,
             permit: self.permit,
-            max_connections: self.max_connections,
-            max_handshakes: self.max_handshakes,
+            limits: self.limits,
+            local_port,
         }
     }
 }

@@ -10,8 +10,8 @@ use narrows_control::Profile;
 use narrows_drive::tap::Tap;
 use narrows_drive::{Connection, Endpoint, Options, block_on};
 use narrows_flow::connection::ConnectionConfig;
-use narrows_flow::port::Clients;
 pub use narrows_flow::port::Permit;
+use narrows_flow::port::{Clients, PortLimits};
 use narrows_wire::noise::PublicKey;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Server {
             .map_or(Clients::Any, |list| Clients::Listed(list.keys().copied().collect()));
         let mut options = Options::server(static_key(identity)?, clients, config).tapped(tap);
         options.permit = permit;
-        options.max_connections = CONNECTIONS_MOST;
+        options.limits = PortLimits::new(CONNECTIONS_MOST);
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;
         Ok(Server { endpoint, service, label, ours, learned: None })

@@ -54,6 +54,8 @@ pub(super) struct Multiplex {
     pub ping: bool,
     /// What became of the last MTU probe.
     pub probed: Option<(u16, bool)>,
+    /// UDP payload of packets that arrived, MTU probes excepted.
+    pub bytes_arrived: u64,
     /// Packets larger than this are *large*.
     pub small: u16,
     /// Large packets lost since one arrived.
@@ -64,7 +66,16 @@ pub(super) struct Multiplex {
 
 impl Multiplex {
     pub fn new(streams: Streams, messages: Outbox, small: u16) -> Multiplex {
-        Multiplex { streams, messages, ping: true, probed: None, small, large_lost: 0, owed: 0 }
+        Multiplex {
+            streams,
+            messages,
+            ping: true,
+            probed: None,
+            bytes_arrived: 0,
+            small,
+            large_lost: 0,
+            owed: 0,
+        }
     }
     /// Whether this load repeats what was lost: as far as counts can tell, since lost bytes that
     /// arrived late are not sent again.
@@ -94,6 +105,7 @@ impl Cargo for Multiplex {
             self.probed = Some((load.size, true));
             return;
         }
+        self.bytes_arrived += u64::from(load.size);
         if load.size > self.small {
             self.large_lost = 0;
         }

@@ -136,6 +136,12 @@ impl Connection {
             radio_losses: self.carrier.radio_losses(),
         }
     }
+    /// Bytes of streams and messages that the peer is known to have (as their packets' sizes), and that
+    /// the application took.
+    pub fn moved(&self) -> u64 {
+        let cargo = self.carrier.cargo();
+        cargo.bytes_arrived + cargo.streams.carried().1 + self.inbox.bytes
+    }
     /// Bytes of the heap that streams, messages and the books of packets hold, about.
     pub fn memory(&self) -> usize {
         let cargo = self.carrier.cargo();

@@ -128,6 +128,17 @@ pub enum Closed {
     },
     /// Nobody answered the handshake in time.
     NoAnswer,
+    /// Nobody opened the handshake in time: the server said that it had no room (not authenticated).
+    Busy,
+    /// This end gave up an idle connection to make room for another client; the peer was told.
+    GaveWay,
+    /// This end's congestion controller panicked, or the connection around it. Nothing more was sent.
+    Panicked {
+        /// The controller that it sent with.
+        controller: String,
+        /// The panic's message, if it is text.
+        message: String,
+    },
     /// The server's key is not the expected one.
     WrongKey {
         /// What it is.

@@ -2,12 +2,11 @@
 
 use super::hostile_tests::{drain, place, server, start_of};
 use super::stand_in::{CLIENT, Net, SERVER, StandIn, Test, config, dice};
-use super::{Clients, Handle, PortConfig, Ports, ServerKey};
+use super::{Clients, Handle, PortConfig, PortLimits, Ports, ServerKey};
 use crate::connection::{Closed, Event};
 use narrows_base::{Duration, Time};
 use narrows_wire::VERSION;
 use narrows_wire::packet;
-use std::net::SocketAddr;
 
 /// A flood that fills the queue of answers does not silence connections.
 #[test]
@@ -28,44 +27,10 @@ fn strangers_and_connections_take_turns() {
     assert_eq!(first.iter().filter(|is_data| **is_data).count(), 10);
 }
 
-#[test]
-fn handshakes_with_good_cookies_are_bounded_in_all_by_address_and_by_age() {
-    let now = Time::from_secs_f64(50.0);
-    let mut port = server((16, 3));
-    let begin = |port: &mut Test, from: SocketAddr, n: u8| {
-        let start = start_of(port, now, from, n).start().to_vec();
-        port.receive(now, from, 0, &mut start.clone());
-        drain(port, now).len() == 1
-    };
-    // One place, whichever its port.
-    let mut from = place(1);
-    for n in 0..10 {
-        from.set_port(2000 + u16::from(n));
-        assert_eq!(begin(&mut port, from, n), n < 3);
-    }
-    // An IPv6 network of 64 bits is one place, and IPv4 is itself in IPv6's clothes.
-    for n in 0..10 {
-        let from = SocketAddr::new(format!("2001:db8::{n:x}").parse().unwrap(), 5);
-        assert_eq!(begin(&mut port, from, n), n < 3);
-    }
-    assert!(!begin(&mut port, "[::ffff:10.0.0.1]:9".parse().unwrap(), 1));
-    for n in 0..20 {
-        assert_eq!(begin(&mut port, place(100 + u32::from(n)), n), n < 10);
-    }
-    assert_eq!(port.len(), 16);
-    // They had their ten seconds.
-    let later = now + Duration::from_secs(10);
-    port.on_due(later);
-    assert_eq!(port.len(), 0);
-    assert_eq!(port.door.sizes()[..2], [0, 0]);
-    assert_eq!(port.alarms.len(), 0);
-    assert!(port.event().is_none());
-}
-
 /// Handshakes that come and go for hours leave as much as those of 20 s.
 #[test]
 fn what_is_remembered_of_handshakes_is_bounded() {
-    let mut port = server((16, 16));
+    let mut port = server(16);
     let mut most = 0;
     for n in 0..600u32 {
         let now = Time::from_nanos(1_000_000_000 * u64::from(50 + n));
@@ -73,28 +38,16 @@ fn what_is_remembered_of_handshakes_is_bounded() {
         let start = start_of(&mut port, now, place(n), n as u8).start().to_vec();
         port.receive(now, place(n), 0, &mut start.clone());
         drain(&mut port, now);
-        most = most.max(port.door.sizes()[3]);
-        assert_eq!(port.door.sizes()[2], port.door.sizes()[3]);
+        most = most.max(port.door.sizes()[2]);
+        assert_eq!(port.door.sizes()[1], port.door.sizes()[2]);
     }
     assert!(most <= 22, "{most}");
-    // However many in a moment: at most as many as there can be connections and handshakes.
-    let mut port = server((16, 16));
-    for n in 0..200u32 {
-        let now = Time::from_secs_f64(50.0);
-        let start = start_of(&mut port, now, place(n), n as u8).start().to_vec();
-        port.receive(now, place(n), 0, &mut start.clone());
-        drain(&mut port, now);
-        // As if its client had finished and gone.
-        let slot = port.door.known(now, place(n), &[n as u8; 16]).expect("it has a slot");
-        port.remove(slot);
-    }
-    assert!(port.door.sizes()[3] <= 64 + 16 + 1);
 }
 
 /// Unknown ids are answered, but not at any rate, and never by more than came.
 #[test]
 fn resets_are_few_and_short() {
-    let mut port = server((16, 8));
+    let mut port = server(16);
     let mut resets = 0;
     for n in 0..2000u64 {
         let now = Time::from_nanos(5_000_000_000 + n * 1_000_000);
@@ -120,8 +73,13 @@ fn crowd(count: usize) -> (Test, Handle, Net<StandIn>) {
         let clients = if address == SERVER { Clients::Any } else { Clients::None };
         let n = if address == SERVER { 2 } else { 1 };
         let config = PortConfig {
-            max_connections: count,
-            max_handshakes: (count, count),
+            limits: PortLimits {
+                connections_of_source: count,
+                handshakes: count,
+                handshake_rate: 4 * count as u32,
+                handshake_rate_of_source: 4 * count as u32,
+                ..PortLimits::new(count)
+            },
             ..config(n, clients)
         };
         *net.at(address) = Ports::new(config, dice(n.into()));

@@ -1,13 +1,17 @@
 //! What a port keeps for each connection: one that is being opened from either end, one that lives,
 //! or the news of its end.
 
+use super::admission::Movement;
+use super::answering::Answering;
 use super::conversation::{Beginning, Conversation};
-use super::door::Answering;
 use super::opening::{Opening, Repeat};
+use super::share::Client;
 use crate::connection::{Closed, Event};
 use narrows_base::Time;
 use narrows_wire::Established;
+use std::any::Any;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// FINISH, until something of the server opens.
 pub(super) struct Finishing {
@@ -24,6 +28,13 @@ pub(super) struct Live<C> {
     pub(super) remote: SocketAddr,
     /// What a RESET of the peer has to say.
     pub(super) token: Option<[u8; 16]>,
+    /// Who the peer is to the sharing of places; none if this end opened the connection, or if it
+    /// gave up its place.
+    pub(super) client: Option<Client>,
+    /// It gave up its place, and the application is to be told.
+    pub(super) is_gone: bool,
+    pub(super) movement: Movement,
+    pub(super) since: Time,
     /// The peer's key, until the application was told.
     pub(super) connected: Option<[u8; 32]>,
     pub(super) finishing: Option<Box<Finishing>>,
@@ -48,17 +59,45 @@ impl<C: Conversation> Live<C> {
         now: Time,
         beginning: Beginning<'_>,
         finishing: Option<Box<Finishing>>,
-    ) -> Live<C> {
+        client: Option<Client>,
+    ) -> Result<Live<C>, Closed> {
         let Established { key, ref peer, .. } = beginning.established;
         let (token, remote) = (peer.params.reset_token, beginning.remote);
-        Live {
-            connection: C::begin(now, beginning),
+        let controller = beginning.config.protocol.label().to_string();
+        let connection = catch_unwind(AssertUnwindSafe(|| C::begin(now, beginning)))
+            .map_err(|panic| panicked(controller, &*panic))?;
+        Ok(Live {
+            connection,
             remote,
             token,
+            client,
+            is_gone: false,
+            movement: Movement::new(now),
+            since: now,
             connected: Some(key),
             finishing,
             over: None,
             is_told: false,
+        })
+    }
+
+    /// Does something with the connection, unless it is over. If that panics (a congestion controller
+    /// may be anybody's), the connection ends here and is not touched any more: it could be half
+    /// changed, and must not seal a packet number twice.
+    #[inline]
+    pub(super) fn guarded<R>(&mut self, act: impl FnOnce(&mut C) -> R) -> Option<R> {
+        if self.over.is_some() {
+            return None;
+        }
+        match catch_unwind(AssertUnwindSafe(|| act(&mut self.connection))) {
+            Ok(result) => Some(result),
+            Err(panic) => {
+                let label =
+                    catch_unwind(AssertUnwindSafe(|| self.connection.protocol().to_string()));
+                self.over = Some(panicked(label.unwrap_or_default(), &*panic));
+                self.finishing = None;
+                None
+            }
         }
     }
 
@@ -72,7 +111,7 @@ impl<C: Conversation> Live<C> {
             return Some(Event::Connected(key));
         }
         loop {
-            match self.connection.event() {
+            match self.guarded(C::event).flatten() {
                 Some(Event::Connected(_)) => {}
                 Some(Event::Closed(why)) => {
                     self.is_told = true;
@@ -82,21 +121,28 @@ impl<C: Conversation> Live<C> {
                 None => break,
             }
         }
-        let is_drained = self.connection.is_drained();
+        let is_drained = self.over.is_none() && self.connection.is_drained();
         let why = self.over.clone().or_else(|| is_drained.then_some(Closed::Locally))?;
         self.is_told = true;
         Some(Event::Closed(why))
     }
 }
 
+/// What a panic means to the application.
+fn panicked(controller: String, panic: &(dyn Any + Send)) -> Closed {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Closed::Panicked { controller, message: text.unwrap_or_default().to_string() }
+}
+
 /// When it wants to be woken.
-pub(super) fn due<C: Conversation>(content: &Content<C>) -> Time {
+pub(super) fn due<C: Conversation>(content: &mut Content<C>) -> Time {
     match content {
         Content::Opening(opening) => opening.due(),
         Content::Answering(answering) => answering.until(),
         Content::Live(live) if live.over.is_none() => {
             let finish = live.finishing.as_ref().map_or(Time::NEVER, |f| f.repeat.due.min(f.until));
-            finish.min(live.connection.next_due())
+            finish.min(live.guarded(|c| c.next_due()).unwrap_or(Time::NEVER))
         }
         Content::Live(_) | Content::Over(_) => Time::NEVER,
     }

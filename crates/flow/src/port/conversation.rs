@@ -54,6 +54,11 @@ pub trait Conversation: Sized {
     fn is_drained(&self) -> bool;
     /// Bytes of the heap that it holds, about.
     fn memory(&self) -> usize;
+    /// Bytes of streams and messages that it has moved, either way: what the peer is known to have,
+    /// and what the application took.
+    fn moved(&self) -> u64;
+    /// The congestion controller that it sends with.
+    fn protocol(&self) -> &str;
 }
 
 impl Conversation for Connection {
@@ -89,5 +94,11 @@ impl Conversation for Connection {
     }
     fn memory(&self) -> usize {
         size_of::<Connection>() + Connection::memory(self)
+    }
+    fn moved(&self) -> u64 {
+        Connection::moved(self)
+    }
+    fn protocol(&self) -> &str {
+        Connection::protocol(self)
     }
 }

@@ -4,6 +4,19 @@ use crate::connection::{ConnectionConfig, is_sayable};
 use narrows_wire::Params;
 use narrows_wire::bytes::VARINT_MAX;
 
+/// The longest name of a controller in a START-ECHO, which must not be more than three times as long as
+/// a START. A client is told a longer one by CONTROLLER.
+const LONGEST_LABEL: usize = 64;
+
+/// The parameters for a client.
+pub(super) fn server_params(config: &ConnectionConfig, reset_token: [u8; 16]) -> Params {
+    let mut params = params(config);
+    if params.controller.len() > LONGEST_LABEL {
+        params.controller.clear();
+    }
+    Params { reset_token: Some(reset_token), ..params }
+}
+
 /// The parameters for the peer, without ids and tokens.
 pub(super) fn params(config: &ConnectionConfig) -> Params {
     let label = config.protocol.label();

@@ -1,7 +1,7 @@
 //! What strangers and hostile peers can do to a port: nothing that lasts.
 
 use super::stand_in::{CLIENT, Dice, Net, SERVER, StandIn, Test, config, dice, key};
-use super::{Clients, PortConfig, Ports, ServerKey};
+use super::{Clients, PortConfig, PortLimits, Ports, ServerKey};
 use crate::connection::Event;
 use narrows_base::{Duration, Luck, Time};
 use narrows_wire::packet::{self, Packet};
@@ -20,14 +20,18 @@ pub(super) fn sizes(port: &Test) -> Vec<usize> {
         port.urgent.len(),
         port.ready.len(),
         port.eventful.len(),
+        port.census.len(),
+        port.census.gone,
     ];
     all.extend(port.door.sizes());
     all
 }
 
-pub(super) fn server(max_handshakes: (usize, usize)) -> Test {
-    let config = PortConfig { max_handshakes, ..config(2, Clients::Any) };
-    Ports::new(config, dice(2))
+/// A server that keeps so many handshakes.
+pub(super) fn server(handshakes: usize) -> Test {
+    let config = config(2, Clients::Any);
+    let limits = PortLimits { handshakes, ..config.limits };
+    Ports::new(PortConfig { limits, ..config }, dice(2))
 }
 
 /// Everything that it has to send now.
@@ -98,7 +102,7 @@ fn spoofed_syns_leave_nothing_behind_and_clients_are_served_meanwhile() {
 #[test]
 fn a_copied_start_opens_nothing() {
     let now = Time::from_secs_f64(50.0);
-    let mut port = server((16, 8));
+    let mut port = server(16);
     let start = start_of(&mut port, now, place(1), 1).start().to_vec();
     let mut send = |at: Time, from, bytes: &[u8]| {
         port.on_due(at);
@@ -140,7 +144,7 @@ fn a_copied_start_or_finish_of_a_living_connection_does_nothing() {
 /// Secrets change, and what was baked under the one before is still good.
 #[test]
 fn secrets_rotate_without_refusing_anybody() {
-    let mut port = server((16, 8));
+    let mut port = server(16);
     for second in [0.0, 19.9, 20.1, 40.2, 1000.0, 1001.0] {
         let now = Time::from_secs_f64(100.0 + second);
         let n = second as u8;
@@ -238,7 +242,7 @@ fn a_client_answers_no_syn() {
 #[test]
 fn a_forged_finish_leaves_the_handshake_open_for_the_true_one() {
     let now = Time::from_secs_f64(50.0);
-    let mut port = server((16, 8));
+    let mut port = server(16);
     let mut client = start_of(&mut port, now, place(1), 1);
     port.receive(now, place(1), 0, &mut client.start().to_vec());
     let echo = drain(&mut port, now).pop().unwrap().1;

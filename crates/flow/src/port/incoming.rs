@@ -1,8 +1,9 @@
 //! What comes to a port: whom a datagram is for, and the steps of an opening.
 
+use super::admission::BUSY;
+use super::answering::Answering;
 use super::content::{Content, Finishing, Live};
 use super::conversation::{Beginning, Conversation};
-use super::door::Answering;
 use super::opening::{Opened, Repeat};
 use super::ports::{ANSWERS, Ports};
 use super::{Clients, hello};
@@ -12,7 +13,7 @@ use narrows_base::Time;
 use narrows_wire::header::{Header, LONG};
 use narrows_wire::packet::{self, Finish, Nonce, Start};
 use narrows_wire::reset::is_token;
-use narrows_wire::{Established, Hello, Packet, Params, ServerHandshake, VERSION};
+use narrows_wire::{Established, Hello, Packet, ServerHandshake, VERSION};
 use std::net::SocketAddr;
 
 /// Whether two addresses mean one place: a socket of both families shows IPv4 as IPv6.
@@ -63,6 +64,13 @@ impl<C: Conversation> Ports<C> {
                 }
             }
             Packet::Reset { token } => self.on_reset(now, from, &token),
+            Packet::Busy { nonce } => {
+                let Some(slot) = self.attempt(from, &nonce) else { return };
+                let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+                if let Some(Content::Opening(opening)) = content {
+                    opening.on_busy();
+                }
+            }
             _ => {}
         }
     }
@@ -91,14 +99,19 @@ impl<C: Conversation> Ports<C> {
         };
         match self.table.get(slot).and_then(|s| s.content.as_mut()) {
             Some(Content::Live(live)) if live.over.is_none() => {
-                if live.connection.receive(now, from, ecn, datagram) {
+                let news = live.guarded(|connection| {
+                    let is_authentic = connection.receive(now, from, ecn, datagram);
+                    is_authentic.then(|| (connection.remote(), connection.moved()))
+                });
+                if let Some(Some((remote, moved))) = news {
                     // The server has the keys.
                     live.finishing = None;
-                    let remote = live.connection.remote();
+                    live.movement.on_total(now, moved);
                     if remote != live.remote {
                         self.remotes.remove(&(live.remote, slot));
                         self.remotes.insert((remote, slot));
                         live.remote = remote;
+                        self.count_moved(slot, remote);
                     }
                 }
                 self.touch(slot);
@@ -123,7 +136,7 @@ impl<C: Conversation> Ports<C> {
             if let Some(Content::Live(live)) = content
                 && live.token.as_ref().is_some_and(|told| is_token(told, token))
             {
-                live.connection.on_reset(token);
+                live.guarded(|connection| connection.on_reset(token));
                 live.finishing = None;
                 found = Some(slot);
                 break;
@@ -147,16 +160,18 @@ impl<C: Conversation> Ports<C> {
             }
             return;
         }
-        if !self.door.has_room(from) || !self.table.has_room() {
-            return;
+        if !self.may_have_room(now, from) || !self.door.permits(now, from) {
+            return self.say_busy(from, &start.nonce);
+        }
+        self.make_room_for_handshake(from);
+        if !self.table.has_room() {
+            return self.say_busy(from, &start.nonce);
         }
         let seed = self.draw();
         let (config, reset_key) = (&self.config, &self.reset_key);
         let made = self.table.add(&mut *self.entropy, |id| {
-            let params = Params {
-                reset_token: Some(reset_key.token(id, from)),
-                ..hello::params(&config.connection)
-            };
+            let token = reset_key.token(id, from);
+            let params = hello::server_params(&config.connection, token);
             let hello = Hello { connection: id, params };
             let handshake = ServerHandshake::new(start, &config.key, seed, &hello).ok()?;
             let answering = Answering::new(now, from, start.nonce, handshake, hello.params);
@@ -168,11 +183,22 @@ impl<C: Conversation> Ports<C> {
         self.rearm(slot);
     }
 
+    /// A client's START finds no room: it is told so, in fewer bytes than it sent and from an address
+    /// that it has shown to be its own. It will try again.
+    fn say_busy(&mut self, to: SocketAddr, nonce: &Nonce) {
+        if self.answers.len() < ANSWERS {
+            self.answers.push_back((to, packet::busy(nonce)));
+        }
+    }
+
     fn on_finish(&mut self, now: Time, from: SocketAddr, finish: &Finish<'_>) {
         let Some(slot) = self.table.by_id(finish.connection) else { return };
         match self.table.get(slot).and_then(|s| s.content.as_mut()) {
             // Its packets were sealed for whoever answers at that address.
             Some(Content::Answering(answering)) if answering.from == from => {
+                if answering.was_forged && !self.door.permits_finish(now) {
+                    return;
+                }
                 match answering.on_finish(finish) {
                     Ok(established) => self.judge(now, slot, established),
                     Err(_) if answering.on_again(now) => self.urge(slot),
@@ -190,25 +216,29 @@ impl<C: Conversation> Ports<C> {
         let seed = self.draw();
         let is_welcome = match &self.config.clients {
             Clients::None => false,
-            Clients::Any => true,
+            Clients::Any | Clients::Preferring(_) => true,
             Clients::Listed(keys) => keys.contains(&established.key),
         };
         // It was talked out of a version that both speak.
         let offered = established.peer.params.offered;
         let is_misled = offered.is_some_and(|v| v != VERSION && self.speaks.contains(&v));
+        let Some(mut answering) = self.take_answering(slot) else { return };
+        let client = self.client(answering.from, established.key);
         let refusal = match (is_welcome, is_misled) {
             (false, _) => Some((4, "this client's key is not on the list")),
             (true, true) => Some((5, "both ends speak a better version")),
+            (true, false) if !self.make_room(now, &client) => {
+                Some((BUSY, "busy: there is no room for another client now"))
+            }
             (true, false) => None,
         };
-        let Some(mut answering) = self.take_answering(slot) else { return };
         if let Some((code, why)) = refusal {
             answering.refuse(now, established, code, why);
             self.put_back(slot, Content::Answering(answering));
             return self.urge(slot);
         }
         let (remote, rtt) = (answering.from, answering.sample(now));
-        self.door.leave(remote);
+        self.door.leave();
         let own = &self.config.connection;
         let announced = &established.peer.params.controller;
         let wanted = self.config.permit.protocol(announced, &own.protocol);
@@ -223,9 +253,14 @@ impl<C: Conversation> Ports<C> {
             spacing: None,
             seed,
         };
-        let live = Live::begin(now, beginning, None);
-        self.remotes.insert((remote, slot));
-        self.put_back(slot, Content::Live(Box::new(live)));
+        match Live::begin(now, beginning, None, Some(client)) {
+            Ok(live) => {
+                self.remotes.insert((remote, slot));
+                self.count_in(&live);
+                self.put_back(slot, Content::Live(Box::new(live)));
+            }
+            Err(why) => self.put_back(slot, Content::Over(why)),
+        }
         self.touch(slot);
         for (ecn, mut datagram) in answering.early {
             self.on_short(now, remote, ecn, &mut datagram);
@@ -266,8 +301,16 @@ impl<C: Conversation> Ports<C> {
             spacing: opened.spacing,
             seed,
         };
-        let live = Live::begin(now, beginning, Some(Box::new(finishing)));
+        let begun = Live::begin(now, beginning, Some(Box::new(finishing)), None);
         self.nonces.remove(&opening.nonce());
+        let live = match begun {
+            Ok(live) => live,
+            Err(why) => {
+                self.alarms.disarm(slot, &mut s.armed);
+                s.content = Some(Content::Over(why));
+                return self.touch(slot);
+            }
+        };
         s.content = Some(Content::Live(Box::new(live)));
         self.remotes.insert((from, slot));
         self.arm(slot, until);

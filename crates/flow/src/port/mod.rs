@@ -7,11 +7,15 @@
 //! | give each its turn to send | `outgoing` |
 //! | sort what comes | `incoming` |
 //! | open one as the client | `opening`, with `sounding` |
-//! | be opened to: cookies, handshakes, their bounds | `door` |
+//! | be opened to: cookies, handshakes, their bounds | `door`, `handshake_rate`, `answering` |
+//! | share places among clients when all are taken | `admission`, with [`share`] and [`source`] |
 //!
 //! What strangers can make it keep: nothing for a SYN but an answer in a queue of 256; for a START
-//! whose cookie is good a handshake, of which there are at most [`PortConfig::max_handshakes`], for
+//! whose cookie is good a handshake, of which there are at most [`PortLimits::handshakes`], for
 //! 10 s at most. An idle connection is looked at only when its own time comes.
+//!
+//! A connection whose congestion controller (or whatever else of it) panics ends, alone: it is not
+//! called again, and the application is told which controller it was.
 
 use crate::connection::{Connection, ConnectionConfig};
 use crate::protocol::{self, Family};
@@ -21,16 +25,22 @@ use narrows_wire::{StaticKey, Suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+mod admission;
 mod alarms;
+mod answering;
 mod content;
 mod conversation;
 mod door;
+mod handshake_rate;
 mod hello;
 mod incoming;
+mod limits;
 pub(crate) mod opening;
 mod outgoing;
 mod ports;
+pub mod share;
 pub(crate) mod sounding;
+pub mod source;
 mod table;
 
 #[cfg(test)]
@@ -45,7 +55,8 @@ mod stand_in;
 mod whole_tests;
 
 pub use conversation::{Beginning, Conversation};
-pub use ports::Ports;
+pub use limits::PortLimits;
+pub use ports::{Facts, Ports};
 
 /// A cryptographic random source.
 pub trait Entropy: Send {
@@ -64,7 +75,10 @@ pub enum Clients {
     None,
     /// Everybody.
     Any,
-    /// Whoever holds one of these static keys.
+    /// Everybody. When places run out, whoever holds one of these static keys gives way last, and a
+    /// quarter of the places is kept for them.
+    Preferring(BTreeSet<[u8; 32]>),
+    /// Whoever holds one of these static keys. Others are refused at the handshake.
     Listed(BTreeSet<[u8; 32]>),
 }
 
@@ -113,10 +127,11 @@ pub struct PortConfig {
     pub connection: ConnectionConfig,
     /// Whether they send as the client would have it.
     pub permit: Permit,
-    /// Connections at most, those being opened included.
-    pub max_connections: usize,
-    /// Handshakes with a valid cookie that are open at most, in all and from one address.
-    pub max_handshakes: (usize, usize),
+    /// How many connections and handshakes there may be.
+    pub limits: PortLimits,
+    /// The UDP port that the socket is bound to: RESETs of another port of the same identity are not
+    /// this one's.
+    pub local_port: u16,
 }
 
 /// A wish to connect.

@@ -5,6 +5,7 @@ use super::{Connect, ServerKey, hello};
 use crate::connection::{Closed, ConnectionConfig};
 use narrows_base::{Duration, Time};
 use narrows_control::Spacing;
+use narrows_wire::cookie::MIN_COOKIE_LIFE;
 use narrows_wire::packet::{self, Nonce, StartEcho, Versions};
 use narrows_wire::{
     ClientHandshake, ConnectionId, Cookie, Established, HandshakeError, Hello, Params, StaticKey,
@@ -20,8 +21,6 @@ pub(crate) const FIRST_REPEAT: Duration = Duration::from_millis(300);
 const SOON: Duration = Duration::from_millis(100);
 /// The longest wait.
 const LAST_REPEAT: Duration = Duration::from_secs(2);
-/// A START that is so old without an answer has a cookie that is too old.
-const COOKIE_LIFE: Duration = Duration::from_secs(10);
 /// A START that went so often, for so long, without an answer that opens, is begun again, too: its
 /// cookie, or the key in the one that the server kept, may have been damaged on the way, and nothing
 /// but a new nonce mends that.
@@ -96,6 +95,7 @@ pub(super) struct Opening {
     until: Time,
     /// What to say then.
     verdict: Closed,
+    was_busy: bool,
     echoes: u32,
 }
 
@@ -141,6 +141,7 @@ impl Opening {
             sounding,
             until,
             verdict: Closed::NoAnswer,
+            was_busy: false,
             echoes: 0,
         }
     }
@@ -156,7 +157,15 @@ impl Opening {
     }
     /// How the attempt ends if it ends now.
     pub(super) fn verdict(&self) -> Closed {
-        self.verdict.clone()
+        match &self.verdict {
+            Closed::NoAnswer if self.was_busy => Closed::Busy,
+            other => other.clone(),
+        }
+    }
+    /// Somebody says that the server has no room now. It may have in a moment, and anybody on the path
+    /// can say that, so this only changes what the user is told when patience ends.
+    pub(super) fn on_busy(&mut self) {
+        self.was_busy = true;
     }
     pub(super) fn until(&self) -> Time {
         self.until
@@ -170,7 +179,7 @@ impl Opening {
     pub(super) fn is_stale(&self, now: Time) -> bool {
         let Stage::Start(_, since) = self.stage else { return false };
         let in_vain = self.repeat.sent >= TRIES && now >= since + LONG;
-        in_vain || now >= since + COOKIE_LIFE
+        in_vain || now >= since + MIN_COOKIE_LIFE
     }
     /// Begins again.
     pub(super) fn restart(&mut self, now: Time, nonce: Nonce) {

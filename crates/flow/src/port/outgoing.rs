@@ -36,8 +36,8 @@ impl<C: Conversation> Ports<C> {
             let Some(s) = self.table.get(slot) else { continue };
             s.is_ready = false;
             let sent = match &mut s.content {
-                Some(Content::Live(live)) if live.over.is_none() => {
-                    live.connection.transmit(now, buffer, segments)
+                Some(Content::Live(live)) => {
+                    live.guarded(|c| c.transmit(now, buffer, segments)).flatten()
                 }
                 _ => None,
             };

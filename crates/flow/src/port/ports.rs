@@ -1,14 +1,17 @@
 //! The connections of a port: whose turn it is to send, whose time has come, what happened.
 
+use super::admission::Census;
 use super::alarms::Alarms;
 use super::content::{Content, due};
 use super::conversation::Conversation;
-use super::door::{Door, Limiter};
+use super::door::Door;
+use super::handshake_rate::Limiter;
 use super::opening::Opening;
+use super::share::Client;
 use super::table::Table;
 use super::{Connect, Entropy, Handle, PortConfig};
 use crate::connection::{Closed, Event};
-use narrows_base::Time;
+use narrows_base::{Duration, Time};
 use narrows_wire::packet::Nonce;
 use narrows_wire::reset::ResetKey;
 use narrows_wire::{ConnectionId, VERSION};
@@ -20,6 +23,22 @@ pub(super) const ANSWERS: usize = 256;
 /// RESETs sent, and RESETs believed or not, per second at most.
 const RESETS: u32 = 100;
 
+/// What a port knows of a connection that a client opened, for whoever shares something else among
+/// clients ([`share`](super::share)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Facts {
+    /// Its network, its key, and whether that is listed.
+    pub client: Client,
+    /// Since its handshake.
+    pub age: Duration,
+    /// Bytes of streams and messages that it has moved, either way, known to have arrived.
+    pub moved: u64,
+    /// The same of the last 10 to 20 s.
+    pub moved_lately: u64,
+    /// Whether that is so much that the connection gives its place to nobody.
+    pub is_moving: bool,
+}
+
 /// All connections of one socket; [`Port`](super::Port) with real ones.
 pub struct Ports<C> {
     pub(super) config: PortConfig,
@@ -28,6 +47,7 @@ pub struct Ports<C> {
     /// Versions that a client could have had.
     pub(super) speaks: &'static [u32],
     pub(super) door: Door,
+    pub(super) census: Census,
     pub(super) table: Table<Content<C>>,
     pub(super) alarms: Alarms,
     /// Attempts to connect by their nonces.
@@ -53,12 +73,12 @@ impl<C: Conversation> Ports<C> {
     pub fn new(config: PortConfig, mut entropy: Box<dyn Entropy>) -> Ports<C> {
         let mut secret = [0; 32];
         entropy.fill(&mut secret);
-        let remembered = config.max_connections.saturating_add(config.max_handshakes.0);
         Ports {
-            door: Door::new(&secret, config.max_handshakes, remembered),
-            reset_key: ResetKey::of(&config.key),
+            door: Door::new(&secret, &config.limits),
+            census: Census::default(),
+            reset_key: ResetKey::of(&config.key, config.local_port),
             speaks: &[VERSION],
-            table: Table::new(config.max_connections),
+            table: Table::new(config.limits.slots()),
             alarms: Alarms::default(),
             nonces: BTreeMap::new(),
             remotes: BTreeSet::new(),
@@ -83,6 +103,9 @@ impl<C: Conversation> Ports<C> {
     /// Begins to connect; [`Event::Connected`] or [`Event::Closed`] follows. `None` if there are too
     /// many connections.
     pub fn connect(&mut self, now: Time, connect: Connect) -> Option<Handle> {
+        if self.connections() >= self.config.limits.connections {
+            return None;
+        }
         let nonce = self.draw();
         let until = now + connect.patience;
         let reset_key = &self.reset_key;
@@ -114,7 +137,7 @@ impl<C: Conversation> Ports<C> {
         while let Some(slot) = self.alarms.take(now) {
             let Some(s) = self.table.get(slot) else { continue };
             s.armed = Time::NEVER;
-            if s.content.as_ref().is_some_and(|c| due(c) > now) {
+            if s.content.as_mut().is_some_and(|c| due(c) > now) {
                 self.rearm(slot);
             } else {
                 self.fire(now, slot);
@@ -162,9 +185,11 @@ impl<C: Conversation> Ports<C> {
     fn wake(&mut self, now: Time, slot: u32) {
         let content = self.table.get(slot).and_then(|s| s.content.as_mut());
         if let Some(Content::Live(live)) = content {
-            if live.over.is_none() && live.connection.next_due() <= now {
-                live.connection.on_due(now);
-            }
+            live.guarded(|connection| {
+                if connection.next_due() <= now {
+                    connection.on_due(now);
+                }
+            });
             self.touch(slot);
         }
     }
@@ -214,6 +239,38 @@ impl<C: Conversation> Ports<C> {
         }
     }
 
+    /// Does something with an established connection. If that panics, which an application's own
+    /// congestion controller may, the connection ends, as the error says; so it says if it has ended
+    /// before. `None` if there is none.
+    pub fn with<R>(
+        &mut self,
+        handle: Handle,
+        act: impl FnOnce(&mut C) -> R,
+    ) -> Option<Result<R, Closed>> {
+        let slot = self.table.by_handle(handle)?;
+        self.touch(slot);
+        let Content::Live(live) = self.table.get(slot)?.content.as_mut()? else { return None };
+        let result = live.guarded(act);
+        Some(result.ok_or_else(|| live.over.clone().unwrap_or(Closed::Locally)))
+    }
+
+    /// What is known of a connection that a client opened.
+    pub fn facts(&mut self, now: Time, handle: Handle) -> Option<Facts> {
+        let slot = self.table.by_handle(handle)?;
+        let Content::Live(live) = self.table.get(slot)?.content.as_mut()? else { return None };
+        let total = live.guarded(|connection| connection.moved())?;
+        live.movement.on_total(now, total);
+        let (moved_lately, moved) = live.movement.bytes(now);
+        let is_moving = live.movement.is_moving(now);
+        Some(Facts {
+            client: live.client?,
+            age: now.since(live.since),
+            moved,
+            moved_lately,
+            is_moving,
+        })
+    }
+
     /// What this end calls a connection: the id in the packets that come for it.
     pub fn id(&mut self, handle: Handle) -> Option<ConnectionId> {
         let slot = self.table.by_handle(handle)?;
@@ -226,7 +283,7 @@ impl<C: Conversation> Ports<C> {
         match self.table.get(slot).and_then(|s| s.content.as_mut()) {
             Some(Content::Opening(_)) => self.give_up(slot, Closed::Locally),
             Some(Content::Live(live)) => {
-                live.connection.close(now, code, reason);
+                live.guarded(|connection| connection.close(now, code, reason));
                 self.touch(slot);
             }
             Some(Content::Answering(_)) => self.remove(slot),
@@ -251,7 +308,9 @@ impl<C: Conversation> Ports<C> {
             Content::Opening(_) | Content::Over(_) => size_of_val(content),
         };
         let answers: usize = self.answers.iter().map(|(_, packet)| packet.len()).sum();
-        self.table.contents().map(held).sum::<usize>() + answers + self.door.memory()
+        self.table.iter().map(|(_, content)| held(content)).sum::<usize>()
+            + answers
+            + self.door.memory()
     }
 
     /// An attempt has failed.
@@ -286,8 +345,19 @@ impl<C: Conversation> Ports<C> {
     /// Wakes it when it wants to be.
     pub(super) fn rearm(&mut self, slot: u32) {
         let Some(s) = self.table.get(slot) else { return };
-        let due = s.content.as_ref().map_or(Time::NEVER, due);
+        let due = s.content.as_mut().map_or(Time::NEVER, due);
         self.alarms.arm(slot, &mut s.armed, due);
+        self.announce_end(slot);
+    }
+
+    /// A connection that the port has ended may have an event.
+    pub(super) fn announce_end(&mut self, slot: u32) {
+        let Some(s) = self.table.get(slot) else { return };
+        let is_over =
+            matches!(&s.content, Some(Content::Live(l)) if l.over.is_some() && !l.is_told);
+        if is_over && !std::mem::replace(&mut s.is_eventful, true) {
+            self.eventful.push_back(slot);
+        }
     }
     /// Wakes it then or before.
     pub(super) fn arm(&mut self, slot: u32, due: Time) {
@@ -312,8 +382,9 @@ impl<C: Conversation> Ports<C> {
         match self.table.remove(slot) {
             Some(Content::Live(live)) => {
                 self.remotes.remove(&(live.remote, slot));
+                self.count_out(&live);
             }
-            Some(Content::Answering(answering)) => self.door.leave(answering.from),
+            Some(Content::Answering(_)) => self.door.leave(),
             Some(Content::Opening(opening)) => {
                 self.nonces.remove(&opening.nonce());
             }

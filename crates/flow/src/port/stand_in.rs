@@ -2,7 +2,7 @@
 //! path between ports that loses, doubles and reorders.
 
 use super::conversation::{Beginning, Conversation};
-use super::{Clients, Connect, Entropy, Handle, Permit, PortConfig, Ports, ServerKey};
+use super::{Clients, Connect, Entropy, Handle, Permit, PortConfig, PortLimits, Ports, ServerKey};
 use crate::connection::{Closed, ConnectionConfig, Event, Transmit};
 use crate::streams::Limits;
 use crate::{Preset, Protocol};
@@ -26,6 +26,7 @@ pub(super) struct StandIn {
     is_drained: bool,
     pub(super) to_say: VecDeque<Vec<u8>>,
     pub(super) heard: Vec<Vec<u8>>,
+    pub(super) moved: u64,
     events: VecDeque<Event>,
     /// Times that the port asked for something to send, or woke it.
     pub(super) looks: u64,
@@ -61,6 +62,7 @@ impl Conversation for StandIn {
             is_drained: false,
             to_say: VecDeque::new(),
             heard: Vec::new(),
+            moved: 0,
             events: VecDeque::new(),
             looks: 0,
             idle_until: now + b.config.idle_timeout,
@@ -75,6 +77,7 @@ impl Conversation for StandIn {
             match frame.unwrap() {
                 Frame::Ping => self.owes = true,
                 Frame::Datagram(message) => {
+                    self.moved += message.len() as u64;
                     self.heard.push(message.to_vec());
                     self.events.push_back(Event::Message);
                 }
@@ -141,6 +144,12 @@ impl Conversation for StandIn {
     fn memory(&self) -> usize {
         size_of::<StandIn>()
     }
+    fn moved(&self) -> u64 {
+        self.moved
+    }
+    fn protocol(&self) -> &str {
+        "stand-in"
+    }
 }
 
 pub(super) struct Dice(pub(super) narrows_base::Stream);
@@ -185,8 +194,14 @@ pub(super) fn config(n: u8, clients: Clients) -> PortConfig {
         clients,
         connection: connection(),
         permit: Permit::Own,
-        max_connections: 64,
-        max_handshakes: (16, 8),
+        limits: PortLimits {
+            connections_of_source: 64,
+            handshakes: 16,
+            handshake_rate: 100,
+            handshake_rate_of_source: 100,
+            ..PortLimits::new(64)
+        },
+        local_port: 443,
     }
 }
 

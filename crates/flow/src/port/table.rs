@@ -118,9 +118,9 @@ impl<T> Table<T> {
         Some(content)
     }
 
-    /// What all slots in use hold.
-    pub(super) fn contents(&self) -> impl Iterator<Item = &T> {
-        self.slots.iter().filter_map(|slot| slot.content.as_ref())
+    /// All slots in use.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(&self.slots).filter_map(|(index, slot)| Some((index, slot.content.as_ref()?)))
     }
     /// A slot in use or not.
     pub(super) fn get(&mut self, index: u32) -> Option<&mut Slot<T>> {

@@ -2,7 +2,7 @@
 
 use narrows_base::{Duration, Luck, Rate, Time, luck::Stream};
 use narrows_flow::connection::Event;
-use narrows_flow::port::{Clients, Entropy, Handle, Permit, Port, PortConfig};
+use narrows_flow::port::{Clients, Entropy, Handle, Permit, Port, PortConfig, PortLimits};
 use narrows_wire::StaticKey;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -314,7 +314,7 @@ pub fn config(
         clients,
         connection,
         permit: Permit::Listed,
-        max_connections: 16,
-        max_handshakes: (8, 8),
+        limits: PortLimits { connections_of_source: 16, handshakes: 8, ..PortLimits::new(16) },
+        local_port: 443,
     }
 }

@@ -200,7 +200,11 @@ impl<W: Write> Events<W> {
             Closed::Reset => by("remote", "stateless_reset"),
             Closed::TimedOut => by("local", "idle_timeout"),
             Closed::Version => by("local", "version_mismatch"),
-            Closed::NoAnswer | Closed::WrongKey { .. } => by("local", "error"),
+            Closed::NoAnswer
+            | Closed::WrongKey { .. }
+            | Closed::Busy
+            | Closed::GaveWay
+            | Closed::Panicked { .. } => by("local", "error"),
         };
         self.event(at, "connectivity:connection_closed", data)
     }

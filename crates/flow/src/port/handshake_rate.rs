@@ -1,0 +1,120 @@
+//! How many handshakes a server begins in a second: each costs several X25519 operations, and whoever
+//! has an address can ask for them.
+
+use super::source::{Prefix, Source};
+use narrows_base::{Duration, Time};
+use std::collections::BTreeMap;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// At most so many per second.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    since: Time,
+    used: u32,
+    most: u32,
+}
+
+impl Limiter {
+    pub(super) fn new(most: u32) -> Limiter {
+        Limiter { since: Time::ZERO, used: 0, most }
+    }
+    /// Whether one more is permitted; it then counts.
+    pub(super) fn permits(&mut self, now: Time) -> bool {
+        if now.since(self.since) >= SECOND {
+            (self.since, self.used) = (now, 0);
+        }
+        let is_permitted = self.used < self.most;
+        self.used += u32::from(is_permitted);
+        is_permitted
+    }
+}
+
+/// At most so many per second in all and from one network. The last quarter of what a network (or all
+/// together) may begin is kept for the smaller networks in it (or networks) that began none in this
+/// second: so a flood from some does not cost the others their turn.
+#[derive(Debug)]
+pub(super) struct HandshakeRate {
+    since: Time,
+    in_all: u32,
+    /// As many entries as handshakes begun in this second, three times for IPv6.
+    used: BTreeMap<Prefix, u32>,
+    most: u32,
+    most_of_source: u32,
+}
+
+impl HandshakeRate {
+    pub(super) fn new(most: u32, most_of_source: u32) -> HandshakeRate {
+        HandshakeRate { since: Time::ZERO, in_all: 0, used: BTreeMap::new(), most, most_of_source }
+    }
+
+    /// Whether one more is permitted from there; it then counts.
+    pub(super) fn permits(&mut self, now: Time, source: Source) -> bool {
+        if now.since(self.since) >= SECOND {
+            (self.since, self.in_all) = (now, 0);
+            self.used.clear();
+        }
+        let (mut used, mut most) = (self.in_all, self.most);
+        for prefix in source.prefixes() {
+            let inner = self.used.get(&prefix).copied().unwrap_or(0);
+            if used >= if inner == 0 { most } else { most - most / 4 } {
+                return false;
+            }
+            (used, most) = (inner, self.most_of_source);
+        }
+        if used >= most {
+            return false;
+        }
+        self.in_all += 1;
+        for prefix in source.prefixes() {
+            *self.used.entry(prefix).or_default() += 1;
+        }
+        true
+    }
+
+    /// Networks that it knows of.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.used.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source::of(text.parse().unwrap())
+    }
+
+    #[test]
+    fn a_flood_from_some_networks_leaves_others_their_turn() {
+        let mut rate = HandshakeRate::new(80, 40);
+        let now = Time::from_secs_f64(5.0);
+        let mut of =
+            |text: &str, tries: u32| (0..tries).filter(|_| rate.permits(now, source(text))).count();
+        assert_eq!(of("192.0.2.1", 100), 40);
+        assert_eq!(of("192.0.2.2", 100), 20, "three quarters of all");
+        // Fresh networks have the rest, one each.
+        for n in 0..30 {
+            assert_eq!(of(&format!("198.51.100.{n}"), 5), usize::from(n < 20));
+        }
+        assert_eq!(rate.len(), 22);
+        // The next second begins anew.
+        let later = now + SECOND;
+        assert!(rate.permits(later, source("192.0.2.1")));
+        assert_eq!(rate.len(), 1);
+    }
+
+    #[test]
+    fn a_48_is_one_network_and_its_56s_have_their_turns() {
+        let mut rate = HandshakeRate::new(1000, 40);
+        let now = Time::from_secs_f64(5.0);
+        let mut of =
+            |text: &str, tries: u32| (0..tries).filter(|_| rate.permits(now, source(text))).count();
+        assert_eq!(of("2001:db8:1:1::1", 100), 30);
+        assert_eq!(of("2001:db8:1:2::1", 100), 0, "the same /56");
+        assert_eq!(of("2001:db8:1:100::1", 100), 1);
+        assert_eq!(of("2001:db8:2:100::1", 100), 30, "another /48");
+    }
+}

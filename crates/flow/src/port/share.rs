@@ -1,0 +1,166 @@
+//! Who gives up a place when all places are taken: those who hold most and move least.
+//!
+//! Used for connections and for half-open handshakes, and fit for whatever else clients share. Clients
+//! are counted by network, /48 before /56 before /64 (an IPv4 address is a network of its own), then
+//! by key. So a new key for each connection gains nothing: its network is counted first. And somebody
+//! behind the same address as an attacker competes with the attacker's connections one by one, where
+//! what was moved decides.
+
+use super::source::Source;
+use narrows_base::Time;
+use std::cmp::Reverse;
+
+/// Whom a place is counted for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Client {
+    /// Where it comes from.
+    pub source: Source,
+    /// Its static key; zeros while it is not known.
+    pub key: [u8; 32],
+    /// Whether its key is on a list: those give way only when nobody else can, and never to a key
+    /// that is on none.
+    pub is_listed: bool,
+}
+
+/// Somebody who could give up a place. Who must not (it moves data) is left out by the caller.
+#[derive(Clone, Copy, Debug)]
+pub struct Holder<T> {
+    /// Who holds it.
+    pub client: Client,
+    /// Bytes moved lately, and since it came.
+    pub moved: (u64, u64),
+    /// Since when it holds the place.
+    pub since: Time,
+    /// What the caller calls the place.
+    pub place: T,
+}
+
+/// Members of the networks and of the key that a client counts in: /48, /56, /64, key.
+type Counts = [usize; 4];
+
+/// Which place goes to `newcomer`, if any: of the network that holds most, within it of the smaller
+/// networks and of the key that hold most, the one that moved least; the oldest of equals. The newcomer is
+/// counted too, so its own network gives way before others get less than it has.
+pub fn gives_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client) -> Option<T> {
+    if holders.iter().any(|h| !h.client.is_listed) {
+        holders.retain(|h| !h.client.is_listed);
+    } else if !newcomer.is_listed {
+        return None;
+    }
+    holders.sort_unstable_by_key(|h| (h.client.source, h.client.key));
+    let mut all: Vec<Client> = holders.iter().map(|h| h.client).collect();
+    let at = all.partition_point(|c| (c.source, c.key) < (newcomer.source, newcomer.key));
+    all.insert(at, *newcomer);
+    let mut counts = counts(&all);
+    counts.remove(at);
+    let ranked = holders.iter().zip(counts).max_by_key(|(holder, counts)| {
+        let (recent, total) = holder.moved;
+        (*counts, Reverse(recent), Reverse(total), Reverse(holder.since))
+    });
+    ranked.map(|(holder, _)| holder.place)
+}
+
+/// For each of `clients`, sorted by source and key, in how large company it is.
+fn counts(clients: &[Client]) -> Vec<Counts> {
+    let mut counts = vec![Counts::default(); clients.len()];
+    for level in 0..Counts::default().len() {
+        let mut first = 0;
+        for group in clients.chunk_by(|a, b| group(a, level) == group(b, level)) {
+            for count in counts.iter_mut().skip(first).take(group.len()) {
+                if let Some(count) = count.get_mut(level) {
+                    *count = group.len();
+                }
+            }
+            first += group.len();
+        }
+    }
+    counts
+}
+
+/// What those have in common who count together: a network, and at the last level a key in it. An IPv4
+/// address has no smaller networks.
+fn group(client: &Client, level: usize) -> (super::source::Prefix, Option<[u8; 32]>) {
+    let source = client.source;
+    let prefix = source.prefixes().take(level + 1).last().unwrap_or(source.widest());
+    (prefix, (level == 3).then_some(client.key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(address: &str, key: u8) -> Client {
+        let source = Source::of(address.parse().unwrap());
+        Client { source, key: [key; 32], is_listed: false }
+    }
+    /// Holders of one place each, the oldest first; a place's name is its index.
+    fn holders(clients: &[(&str, u8, u64)]) -> Vec<Holder<usize>> {
+        let each = clients.iter().enumerate().map(|(place, (address, key, moved))| Holder {
+            client: client(address, *key),
+            moved: (*moved, *moved),
+            since: Time::from_secs_f64(place as f64),
+            place,
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn the_network_that_holds_most_gives_way_however_many_keys_it_has() {
+        let held = [
+            ("192.0.2.1", 1, 0),
+            ("192.0.2.9", 2, 500),
+            ("192.0.2.9", 3, 400),
+            ("192.0.2.9", 4, 600),
+            ("198.51.100.1", 1, 0),
+        ];
+        assert_eq!(gives_way(holders(&held), &client("203.0.113.1", 9)), Some(2));
+        // Also to one of its own.
+        assert_eq!(gives_way(holders(&held), &client("192.0.2.9", 9)), Some(2));
+    }
+
+    #[test]
+    fn ipv6_counts_by_48_then_56_then_64() {
+        // One /48 holds four, in two /56, of which one has three, in two /64.
+        let held = [
+            ("2001:db8:2::1", 1, 0),
+            ("2001:db8:1:100::1", 2, 0),
+            ("2001:db8:1:1::1", 3, 0),
+            ("2001:db8:1:2::1", 4, 9),
+            ("2001:db8:1:2::2", 5, 8),
+            ("192.0.2.1", 6, 0),
+            ("192.0.2.1", 7, 0),
+            ("192.0.2.1", 8, 0),
+        ];
+        assert_eq!(gives_way(holders(&held), &client("203.0.113.1", 9)), Some(4));
+    }
+
+    #[test]
+    fn within_one_network_the_key_that_holds_most_gives_way_then_who_moved_least() {
+        let held = [("192.0.2.1", 1, 0), ("192.0.2.1", 2, 9), ("192.0.2.1", 2, 7)];
+        assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 3)), Some(2));
+        let held = [("192.0.2.1", 1, 5), ("192.0.2.1", 2, 4), ("192.0.2.1", 3, 4)];
+        assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 4)), Some(1));
+    }
+
+    /// Else an attacker with one address could push out everybody who has one idle connection.
+    #[test]
+    fn a_newcomer_of_a_network_that_would_hold_most_takes_from_it() {
+        let held = [("192.0.2.1", 1, 0), ("198.51.100.1", 2, 900), ("203.0.113.1", 3, 0)];
+        assert_eq!(gives_way(holders(&held), &client("198.51.100.1", 4)), Some(1));
+        assert_eq!(gives_way(holders(&held), &client("198.51.100.2", 4)), Some(0));
+    }
+
+    #[test]
+    fn listed_keys_give_way_last_and_only_to_listed_ones() {
+        let mut held = holders(&[("192.0.2.1", 1, 0), ("192.0.2.1", 2, 0), ("192.0.2.9", 3, 9)]);
+        held[0].client.is_listed = true;
+        held[1].client.is_listed = true;
+        let mut newcomer = client("203.0.113.1", 9);
+        assert_eq!(gives_way(held.clone(), &newcomer), Some(2));
+        held.pop();
+        assert_eq!(gives_way(held.clone(), &newcomer), None);
+        newcomer.is_listed = true;
+        assert_eq!(gives_way(held, &newcomer), Some(0));
+        assert_eq!(gives_way(Vec::<Holder<u8>>::new(), &newcomer), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! Which network a client comes from, as far as its address tells.
+
+use std::net::IpAddr;
+
+/// The network that a client is counted under: an IPv4 address, or an IPv6 /64, since whoever has one
+/// IPv6 address usually has the whole /64. A /64 lies in a /56 (one household) and a /48 (one site),
+/// which count too: see [`Source::prefixes`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Source {
+    is_ipv6: bool,
+    /// An IPv4 address's 32 bits on top, or the first 64 bits of an IPv6 address.
+    bits: u64,
+}
+
+/// A [`Source`] or a larger network that contains it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Prefix {
+    is_ipv6: bool,
+    length: u8,
+    bits: u64,
+}
+
+/// Lengths of the IPv6 prefixes that are counted, the widest first.
+const IPV6_LENGTHS: [u8; 3] = [48, 56, 64];
+
+impl Source {
+    /// Of an address; an IPv4 address that an IPv6 socket wrote as its own is IPv4 again.
+    pub fn of(address: IpAddr) -> Source {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Source { is_ipv6: false, bits: u64::from(v4.to_bits()) << 32 },
+            IpAddr::V6(v6) => Source { is_ipv6: true, bits: (v6.to_bits() >> 64) as u64 },
+        }
+    }
+
+    /// The networks that it counts in, the widest first: an IPv4 address only in itself.
+    pub fn prefixes(self) -> impl Iterator<Item = Prefix> {
+        let lengths: &[u8] = if self.is_ipv6 { &IPV6_LENGTHS } else { &[32] };
+        lengths.iter().map(move |length| self.prefix(*length))
+    }
+
+    /// The widest network that it counts in.
+    pub fn widest(self) -> Prefix {
+        self.prefix(if self.is_ipv6 { IPV6_LENGTHS[0] } else { 32 })
+    }
+
+    fn prefix(self, length: u8) -> Prefix {
+        let Source { is_ipv6, bits } = self;
+        let host = 64 - u32::from(length);
+        Prefix { is_ipv6, length, bits: bits >> host << host }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ipv4_counts_by_address_and_ipv6_by_64_56_and_48() {
+        let of = |text: &str| Source::of(text.parse().unwrap());
+        let prefixes = |text: &str| of(text).prefixes().collect::<Vec<_>>();
+        assert_eq!(prefixes("192.0.2.1").len(), 1);
+        assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        // The same 64 bits; the same 56; the same 48; nothing in common.
+        let pairs = [
+            ("2001:db8:1:1::1", 3),
+            ("2001:db8:1:7f::1", 2),
+            ("2001:db8:1:ff00::1", 1),
+            ("2001:db8:2:1::1", 0),
+        ];
+        for (other, shared) in pairs {
+            let (a, b) = (prefixes("2001:db8:1:1::9"), prefixes(other));
+            let same = a.iter().zip(&b).filter(|(a, b)| a == b).count();
+            assert_eq!(same, shared, "{other}");
+        }
+        // An IPv4 address is not the IPv6 network that begins with the same bits.
+        assert_ne!(of("32.1.13.184").widest(), of("2001:db8::").widest());
+        assert_eq!(of("2001:db8:1:1::9").widest(), prefixes("2001:db8:1:1::9")[0]);
+    }
+}
