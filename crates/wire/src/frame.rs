@@ -12,6 +12,15 @@ use crate::report::{Report, read_advice};
 /// said: the label of a controller, as parameter 10 has it.
 pub const CONTROLLER: u8 = 0x42;
 
+/// The extension that says which packet numbers were left out on purpose: see [`skipped`].
+pub const SKIPPED: u8 = 0x43;
+
+/// The content of [`SKIPPED`]: how many numbers directly below the packet's own were never used.
+/// None if it is malformed.
+pub fn skipped(body: &[u8]) -> Option<u64> {
+    Source::new(body).varint().ok()
+}
+
 /// Longest reason of a CLOSE, bytes.
 pub const REASON_MOST: usize = 255;
 

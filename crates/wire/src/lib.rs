@@ -21,6 +21,7 @@ pub mod noise;
 pub mod packet;
 pub mod params;
 pub mod prelude;
+pub mod prf;
 pub mod replay;
 pub mod report;
 pub mod reset;

@@ -5,6 +5,7 @@
 
 use crate::bytes::Sink;
 use crate::cookie::CookieSecrets;
+use crate::frame::SKIPPED;
 use crate::header::ConnectionId;
 use crate::keys::Secret;
 use crate::noise::{ClientHandshake, ServerHandshake, StaticKey};
@@ -194,6 +195,7 @@ fn frames(v: &mut Vectors) {
         ("STOP", Frame::Stop { id: 1, code: 256 }),
         ("CLOSE", Frame::Close { code: 0, reason: b"done" }),
         ("extension", Frame::Extension { kind: 0x40, body: &[1, 2, 3] }),
+        ("SKIPPED", Frame::Extension { kind: SKIPPED, body: &[1] }),
     ];
     let prelude = Prelude { stamp: 1_000_000, distance: 300 };
     for (name, frame) in all {

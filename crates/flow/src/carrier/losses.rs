@@ -65,8 +65,10 @@ impl<C: Cargo> Carrier<C> {
         let head = self.reported.saturating_sub(1);
         while let Some(front) = self.pending.front() {
             let mut lost = false;
-            if !front.arrived && front.standing != Standing::Mute {
-                let by_count = self.unresolved + PACKET_THRESHOLD <= head;
+            if !front.arrived && !front.standing.is_mute() {
+                let above = head.saturating_sub(self.unresolved);
+                let by_count = above >= PACKET_THRESHOLD
+                    && above - self.skipped(self.unresolved, head) >= PACKET_THRESHOLD;
                 let late = self.unresolved < head && now.since(front.sent) >= self.patience();
                 if !by_count && !late {
                     break;
@@ -81,7 +83,7 @@ impl<C: Cargo> Carrier<C> {
 
     /// Packets whose fate nobody asks for do not keep the others.
     pub(super) fn drop_mute(&mut self) {
-        while self.pending.front().is_some_and(|p| p.standing == Standing::Mute) {
+        while self.pending.front().is_some_and(|p| p.standing.is_mute()) {
             self.pending.pop_front();
             self.unresolved += 1;
             self.aside -= 1;

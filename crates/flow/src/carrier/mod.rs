@@ -11,12 +11,14 @@
 //!
 //! Two kinds of packets stand *aside*: they are neither paced nor in flight, and controllers do
 //! not learn of them. A *probe* (of the path's MTU) may be lost without meaning congestion; of a
-//! packet that carries reports only, nobody asks what became of it.
+//! packet that carries reports only, nobody asks what became of it. Numbers that are left out on purpose
+//! (`skips`) stand aside, too.
 
 mod delivery;
 mod losses;
 mod pacing;
 mod reports;
+mod skips;
 
 use crate::endpoint::Counters;
 use crate::tcp::TcpConfig;
@@ -25,6 +27,7 @@ use delivery::{Delivery, Stamp};
 use losses::Found;
 use narrows_base::{Duration, Rate, Time};
 use narrows_control::{Controller, Profile, Sent, Spacing};
+use skips::Skips;
 use std::collections::VecDeque;
 
 pub use pacing::Permission;
@@ -37,7 +40,7 @@ pub const MOST_PENDING: usize = 1 << 16;
 /// What packets carry, to the carrier.
 pub trait Cargo {
     /// What one packet carries, kept until the packet's fate is known.
-    type Load;
+    type Load: Default;
     /// Whether nothing waits, new or to be sent again.
     fn is_empty(&mut self) -> bool;
     /// Whether nothing in flight (`in_flight` packets) would have to be repaired.
@@ -76,6 +79,16 @@ enum Standing {
     Probe,
     /// Aside, its fate of interest to nobody.
     Mute,
+    /// No packet: the number was left out.
+    Skipped,
+}
+
+impl Standing {
+    /// Whether nobody asks what became of it.
+    #[inline]
+    fn is_mute(self) -> bool {
+        matches!(self, Standing::Mute | Standing::Skipped)
+    }
 }
 
 /// A packet whose fate is not told yet.
@@ -122,6 +135,9 @@ pub struct Carrier<C: Cargo> {
     in_flight: u64,
     /// One above the highest number that a report named.
     reported: u64,
+    /// Numbers that are left out, where that is wanted; and how many directly below the next packet.
+    skips: Option<Box<Skips>>,
+    skipped_below: u64,
     arrived: u64,
     radio: u64,
     marks: u32,
@@ -174,6 +190,8 @@ impl<C: Cargo> Carrier<C> {
             aside: 0,
             in_flight: 0,
             reported: 0,
+            skips: None,
+            skipped_below: 0,
             arrived: 0,
             radio: 0,
             marks: 0,
@@ -197,6 +215,27 @@ impl<C: Cargo> Carrier<C> {
         }
     }
 
+    /// From now on some numbers are left out, drawn from a secret. The cargo's packets must say so:
+    /// [`skipped_below`](Carrier::skipped_below).
+    pub fn skip_numbers(&mut self, secret: &[u8; 32]) {
+        self.skips = Some(Box::new(Skips::new(secret)));
+    }
+    /// Leaves out one number of so many on average.
+    #[cfg(test)]
+    pub fn skip_often(&mut self, mean: f64) {
+        self.skips.iter_mut().for_each(|s| s.set_mean(mean));
+    }
+    /// How many numbers directly below [`next_number`](Carrier::next_number) were left out.
+    #[inline]
+    pub fn skipped_below(&self) -> u64 {
+        self.skipped_below
+    }
+    /// How many of `[from, to)` were left out.
+    #[inline]
+    fn skipped(&self, from: u64, to: u64) -> u64 {
+        self.skips.as_ref().map_or(0, |s| s.count(from, to))
+    }
+
     /// What it carries.
     #[inline]
     pub fn cargo(&self) -> &C {
@@ -218,6 +257,7 @@ impl<C: Cargo> Carrier<C> {
     /// Bytes of the heap that its books of packets hold.
     pub fn memory(&self) -> usize {
         self.pending.capacity() * size_of::<Pending<C::Load>>()
+            + self.skips.as_ref().map_or(0, |s| s.memory())
     }
     /// Packets sent that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
     #[inline]
@@ -345,6 +385,10 @@ impl<C: Cargo> Carrier<C> {
         let credit = self.credit_for(told);
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
         self.paced = Some((self.due.max(earliest), f64::from(told) * 8.0));
+        if self.skips.as_mut().is_some_and(|s| s.is_next_skipped(self.next, self.unresolved)) {
+            self.push(now, stamp, C::Load::default(), 0, Standing::Skipped);
+            self.aside += 1;
+        }
     }
 
     /// A packet leaves that stands aside; `probe` if the cargo wants to know what became of it.
@@ -361,6 +405,7 @@ impl<C: Cargo> Carrier<C> {
     #[inline]
     fn push(&mut self, now: Time, stamp: Stamp, load: C::Load, bytes: u32, standing: Standing) {
         self.next += 1;
+        self.skipped_below = u64::from(standing == Standing::Skipped);
         self.pending.push_back(Pending {
             sent: now,
             stamp,

@@ -21,11 +21,20 @@ pub struct Heard {
 }
 
 impl<C: Cargo> Carrier<C> {
-    /// Whether a report about `highest` can say anything: not about packets never sent, nor older
-    /// than everything that is known. One about what is just known counts: it may bring advice.
+    /// Whether a report can be true: it names no packet that was never sent, neither above all that
+    /// were nor among the numbers left out. No reordering or loss makes an honest one impossible.
+    #[inline]
+    pub fn is_possible(&self, highest: u64, mut arrived: impl Iterator<Item = (u64, u64)>) -> bool {
+        highest < self.next && arrived.all(|(from, to)| self.skipped(from, to) == 0)
+    }
+
+    /// Whether a report about `highest` can say anything: not if it is older than everything that is
+    /// known. One about what is just known counts: it may bring advice.
     #[inline]
     pub fn concerns(&self, highest: u64) -> bool {
-        highest < self.next && highest.saturating_add(1) >= self.unresolved
+        // Packets that stand aside are resolved without a report.
+        let end = highest.saturating_add(1);
+        highest < self.next && (end >= self.unresolved || end >= self.reported)
     }
 
     /// A report: what arrived, as ranges `[from, to)` in falling order from the highest number, and
@@ -89,7 +98,7 @@ impl<C: Cargo> Carrier<C> {
             newly_sacked: 0,
             newly_delivered: 1,
             duplicate: false,
-            sent_since: self.next - end,
+            sent_since: self.next - end - self.skipped(end, self.next),
             flight: self.in_flight,
             outstanding: self.in_flight,
             prior_outstanding: prior,
@@ -175,7 +184,7 @@ impl<C: Cargo> Carrier<C> {
                     self.delivery.arrived(now, p.sent, &p.stamp);
                 }
                 Standing::Probe => self.cargo.arrived(&p.load),
-                Standing::Mute => {}
+                Standing::Mute | Standing::Skipped => {}
             }
         }
         fresh

@@ -1,6 +1,7 @@
 //! What came and what is missing, and when to say so: the reports of this end, at the times
 //! that [`Answers`] tells. Packets that ask for no report get none of their own.
 
+use super::numbering::Numbering;
 use crate::answers::{Answers, MAX_ACK_DELAY, MOST_FOR_ONE, patience};
 use crate::ranges::Ranges;
 use crate::verdict::{Rule, Seen};
@@ -12,6 +13,9 @@ use narrows_wire::{FrameWriter, Reason, Report, Run, prelude};
 
 /// Ranges kept at most, whatever a peer or a path does.
 const MOST_RANGES: usize = 256;
+/// A number that turns out to have been left out is told to the receiver half only if it is so near: no
+/// half waits longer for what comes out of order.
+const NEAR: u64 = 64;
 /// So long after the last packet that asked for a report, the receiver half may still report.
 const ATTENTION: Duration = Duration::from_secs(2);
 
@@ -27,6 +31,8 @@ pub(super) struct Came {
     pub marked: bool,
     /// Whether it asks for a report.
     pub asks: bool,
+    /// Numbers directly below its own that the peer left out on purpose.
+    pub skipped: u64,
 }
 
 /// The receiver's books.
@@ -34,15 +40,18 @@ pub(super) struct Arrivals {
     /// The receiver half of the peer's controller, as far as it is concerned: packets that are paced
     /// and counted, which are those that ask for a report. It has its own numbers for them.
     half: Option<Box<dyn ReceiverHalf>>,
-    /// Numbers that do not count for it: of the others, and gaps that the others revealed.
-    skipped: u64,
+    /// Without the others, gaps that the others revealed, and what was left out.
+    numbering: Numbering,
+    /// Bytes of the last packet that counted for it.
+    counted_bytes: u32,
     /// What the peer's sender half said last.
     advice: Advice,
     /// Who tells radio losses from congestion.
     rule: Option<Box<dyn Rule>>,
     seen: Ranges,
-    /// Of the missing, those that the radio link lost, by verdict.
+    /// Of the missing, those that the radio link lost, by verdict, and those that the peer never sent.
     radio: Ranges,
+    skipped: Ranges,
     /// Nothing is said of what is below.
     floor: u64,
     /// One above the highest number that came.
@@ -65,10 +74,12 @@ impl Arrivals {
         Arrivals {
             half,
             rule,
-            skipped: 0,
+            numbering: Numbering::default(),
+            counted_bytes: 0,
             advice: Advice::NONE,
             seen: Ranges::default(),
             radio: Ranges::default(),
+            skipped: Ranges::default(),
             floor: 0,
             next: 0,
             echo: (0, Time::ZERO),
@@ -84,7 +95,8 @@ impl Arrivals {
     pub fn believe(&mut self, half: Option<Box<dyn ReceiverHalf>>, rule: Option<Box<dyn Rule>>) {
         (self.half, self.rule, self.advised) = (half, rule, false);
         // Its numbers begin now.
-        self.skipped = self.next;
+        self.numbering = Numbering::default();
+        self.numbering.leave_out(0, self.next);
     }
     /// The peer's sender half says this, until it says otherwise.
     pub fn on_advice(&mut self, bytes: &[u8]) {
@@ -94,8 +106,14 @@ impl Arrivals {
     /// A packet was opened; each number comes once.
     #[inline]
     pub fn on_packet(&mut self, now: Time, came: &Came, srtt: Duration) {
-        let (number, expected) = (came.number, self.next);
+        let (number, next) = (came.number, self.next);
+        // Nothing is missing where nothing was: the lowest number that was is the one expected.
+        let skipped = came.skipped.min(number.saturating_sub(self.floor));
+        let expected = if number > next { number.min(next + skipped) } else { next };
         self.seen.insert(number, number + 1, |_, _| ());
+        if skipped > 0 {
+            self.skipped.insert(number - skipped, number, |_, _| ());
+        }
         self.next = self.next.max(number + 1);
         if came.unresolved > self.floor {
             self.forget_below(came.unresolved.min(self.next));
@@ -106,10 +124,12 @@ impl Arrivals {
         }
         self.extend_stamp(came.stamp);
         if self.judge(now, came, number.saturating_sub(expected)) {
-            self.radio.insert(expected, number, |_, _| ());
-            while self.radio.len() > MOST_RANGES {
-                let Some((_, to)) = self.radio.iter().next() else { break };
-                self.radio.trim_below(to);
+            self.radio.insert(next, number - skipped, |_, _| ());
+        }
+        for ranges in [&mut self.radio, &mut self.skipped] {
+            while ranges.len() > MOST_RANGES {
+                let Some((_, to)) = ranges.iter().next() else { break };
+                ranges.trim_below(to);
             }
         }
         self.marks += u64::from(came.marked);
@@ -118,7 +138,7 @@ impl Arrivals {
         if self.answers.is_even() {
             self.echo = (came.stamp, now);
         }
-        self.tell_half(now, came, expected);
+        self.tell_half(now, came, next, number - skipped);
         self.answers.see(number, expected);
         if came.asks {
             self.last = now;
@@ -147,18 +167,47 @@ impl Arrivals {
         rule.on_arrival(&Seen { now, sent, missing }) && missing > 0
     }
 
-    fn tell_half(&mut self, now: Time, came: &Came, expected: u64) {
-        let Some(half) = &mut self.half else { return };
-        if !came.asks {
-            self.skipped += (came.number + 1).saturating_sub(expected);
+    /// `next` was expected before it came; the numbers from `sent_to` up to its own were left out.
+    #[inline]
+    fn tell_half(&mut self, now: Time, came: &Came, next: u64, sent_to: u64) {
+        if self.half.is_none() {
             return;
         }
+        if came.number >= next {
+            let from = if came.asks { sent_to.max(next) } else { next };
+            let to = if came.asks { came.number } else { came.number + 1 };
+            self.numbering.leave_out(from, to);
+        } else if sent_to < came.number || !came.asks {
+            let to = if came.asks { came.number } else { came.number + 1 };
+            self.fill(now, sent_to, to);
+        }
+        if came.asks {
+            self.counted_bytes = came.bytes;
+            self.tell(now, came.number, came.bytes, came.marked);
+        }
+    }
+
+    /// Numbers `[from, to)` were taken for missing, and do not count: what told so came out of order. To
+    /// the receiver half it is as if they had come, so that it sees no loss where there was none.
+    #[cold]
+    fn fill(&mut self, now: Time, from: u64, to: u64) {
+        // What is further away was lost in its eyes.
+        for number in from.max(to.saturating_sub(NEAR))..to {
+            if self.numbering.counts(number) {
+                self.tell(now, number, self.counted_bytes, false);
+            }
+        }
+    }
+
+    #[inline]
+    fn tell(&mut self, now: Time, number: u64, bytes: u32, marked: bool) {
+        let Some(half) = &mut self.half else { return };
         self.advised |= half.on_arrival(&Arrival {
             now,
-            seq: came.number.saturating_sub(self.skipped),
+            seq: self.numbering.of(number),
             sent: Time::from_nanos(self.sent_us.saturating_mul(1000)),
-            bytes: came.bytes,
-            marked: came.marked,
+            bytes,
+            marked,
             duplicate: false,
             advice: self.advice,
         });
@@ -168,6 +217,7 @@ impl Arrivals {
         self.floor = self.floor.max(n);
         self.seen.trim_below(self.floor);
         self.radio.trim_below(self.floor);
+        self.skipped.trim_below(self.floor);
     }
 
     /// Whether a report must leave, alone if need be.
@@ -186,14 +236,7 @@ impl Arrivals {
         let Some(highest) = self.next.checked_sub(1) else { return false };
         let mut bytes = [0; 16 * RUNS_MOST + 4];
         let runs = report::runs(&mut bytes, self.runs());
-        let holes = {
-            let (mut list, mut missing) = (runs.iter(), 0u64);
-            while let Some(run) = list.next().filter(|_| missing < 2) {
-                missing = missing.saturating_add(run.missing);
-            }
-            missing
-        };
-        let reason = match holes {
+        let reason = match self.holes() {
             0 if self.answers.is_full() && !self.advised => Reason::Cumulative,
             0 => Reason::Regular,
             1 => Reason::Missing,
@@ -221,7 +264,32 @@ impl Arrivals {
 
     /// Bytes of the heap that its books hold.
     pub fn memory(&self) -> usize {
-        (self.seen.len() + self.radio.len()) * 16
+        (self.seen.len() + self.radio.len() + self.skipped.len()) * 16
+    }
+
+    /// The receiver half's named numbers.
+    #[cfg(test)]
+    pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(half) = &self.half {
+            half.watch(put);
+        }
+    }
+
+    /// How many packets are missing; 2 for more.
+    pub fn holes(&self) -> u64 {
+        let mut missing = 0;
+        let mut ranges = self.seen.iter().rev().peekable();
+        for _ in 0..RUNS_MOST {
+            let Some((from, _)) = ranges.next().filter(|_| missing < 2) else { break };
+            let below = ranges.peek().map_or(self.floor.min(from), |r| r.1);
+            // What was left out lies directly below what told so.
+            let skipped = match from.checked_sub(1).and_then(|n| self.skipped.find(n)) {
+                Some((begin, _)) => from - begin.max(below),
+                None => 0,
+            };
+            missing += from - below - skipped;
+        }
+        missing.min(2)
     }
 
     /// What came and what is missing, from the top.

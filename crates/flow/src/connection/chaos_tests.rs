@@ -32,6 +32,7 @@ fn bytes_arrive_whatever_the_schedule() {
             late: dice.unit() * 0.2,
             damaged: dice.unit() * 0.05,
             mtu: 1200 + (dice.bits() % 300) as usize,
+            ..Net::good()
         };
         let protocol = protocols[(dice.bits() % protocols.len() as u64) as usize];
         let mut pair = Pair::new(&config(protocol), net, seed);

@@ -17,6 +17,7 @@ mod face;
 mod learned;
 mod messages;
 mod mtu;
+mod numbering;
 mod packets;
 mod path;
 mod receive;
@@ -286,6 +287,7 @@ impl Connection {
         let controller = config.protocol.controller(&environment);
         let mut carrier = Carrier::new(&carrying, controller, cargo);
         carrier.limit_rate(config.rate_limit);
+        carrier.skip_numbers(&seed);
         if let Some(rtt) = rtt {
             carrier.know_rtt(now, rtt);
         }
@@ -395,6 +397,10 @@ impl std::fmt::Debug for Connection {
 #[cfg(test)]
 mod chaos_tests;
 #[cfg(test)]
+mod liar_tests;
+#[cfg(test)]
 mod pair_tests;
+#[cfg(test)]
+mod skips_tests;
 #[cfg(test)]
 mod story_tests;

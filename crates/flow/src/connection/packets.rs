@@ -7,7 +7,7 @@ use super::{Connection, Transmit, UDP_OVERHEAD};
 use crate::carrier::{Cargo, Permission};
 use crate::streams::Piece;
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::CONTROLLER;
+use narrows_wire::frame::{CONTROLLER, SKIPPED};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
 
@@ -142,8 +142,7 @@ impl Connection {
         let head = Sealer::header_len(number, acked);
         let Some(end) = space.len().checked_sub(TAG_BYTES) else { return 0 };
         let Some(area) = space.get_mut(head..end) else { return 0 };
-        let prelude = Prelude::new(now, number, self.carrier.unresolved());
-        let Ok(mut writer) = FrameWriter::new(area, prelude) else { return 0 };
+        let Some(mut writer) = self.begin(now, area) else { return 0 };
         let reported = self.arrivals.would_report(now) && self.arrivals.write(now, &mut writer);
         let before = writer.len();
         let mut load = Load::default();
@@ -167,6 +166,21 @@ impl Connection {
             self.carrier.sent_aside(now, bytes, load, false);
         }
         if self.seal(number, acked, space.get_mut(..size), apart) { size } else { 0 }
+    }
+
+    /// What begins every payload: the prelude, and which numbers below were left out.
+    #[inline]
+    fn begin<'b>(&self, now: Time, area: &'b mut [u8]) -> Option<FrameWriter<'b>> {
+        let number = self.carrier.next_number();
+        let prelude = Prelude::new(now, number, self.carrier.unresolved());
+        let mut writer = FrameWriter::new(area, prelude).ok()?;
+        let skipped = self.carrier.skipped_below();
+        if skipped > 0 {
+            // A varint of one byte.
+            let body = &[skipped.min(63) as u8];
+            writer.frame(&Frame::Extension { kind: SKIPPED, body }).ok()?;
+        }
+        Some(writer)
     }
 
     /// Writes what waits.
@@ -246,8 +260,9 @@ impl Connection {
 
     /// Asks whether larger packets pass, if that is to be known now.
     fn mtu_probe(&mut self, now: Time, buffer: &mut [u8]) -> Option<usize> {
-        if self.carrier.flight() == 0 {
-            return None; // Its fate would not be known soon.
+        if self.carrier.flight() == 0 || self.carrier.skipped_below() > 0 {
+            // Its fate would not be known soon; or it would have to say which number was left out, and be lost.
+            return None;
         }
         let size = self.mtu.wanted(now)?;
         let number = self.carrier.next_number();
@@ -275,8 +290,7 @@ impl Connection {
         let head = Sealer::header_len(number, acked);
         let most = usize::from(probe.unwrap_or(self.mtu.small())).min(buffer.len());
         let area = buffer.get_mut(head..most.checked_sub(TAG_BYTES)?)?;
-        let prelude = Prelude::new(now, number, self.carrier.unresolved());
-        let mut writer = FrameWriter::new(area, prelude).ok()?;
+        let mut writer = self.begin(now, area)?;
         if report {
             self.arrivals.write(now, &mut writer);
         }

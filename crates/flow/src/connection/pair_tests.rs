@@ -27,6 +27,8 @@ pub(crate) struct Net {
     pub twice: f64,
     /// Late by up to a delay more.
     pub late: f64,
+    /// Overtaken by the next two of its direction, or 3 ms late if they do not leave in time.
+    pub swapped: f64,
     /// Changed or cut off.
     pub damaged: f64,
     /// UDP payload that passes.
@@ -42,6 +44,7 @@ impl Net {
             loss: 0.0,
             twice: 0.0,
             late: 0.0,
+            swapped: 0.0,
             damaged: 0.0,
             mtu: 1500,
         }
@@ -74,6 +77,8 @@ pub(crate) struct Pair {
     pub segments: usize,
     flying: BTreeMap<(Time, u64), Flying>,
     order: u64,
+    /// In either direction, the packet that the next ones overtake, and how many have.
+    overtaken: [Option<((Time, u64), u32)>; 2],
     /// When either direction's link is free.
     free: [Time; 2],
     dice: Stream,
@@ -174,6 +179,7 @@ impl Pair {
             segments: 40,
             flying: BTreeMap::new(),
             order: 0,
+            overtaken: [None; 2],
             free: [now; 2],
             dice: Luck::seed(seed).stream(),
         }
@@ -231,6 +237,23 @@ impl Pair {
         }
         if self.dice.chance(net.late) {
             at += net.delay.mul_f64(self.dice.unit());
+        }
+        let waits = &mut self.overtaken[usize::from(side == Side::Server)];
+        if let Some((key, overtakes)) = waits.take() {
+            if overtakes == 1 {
+                // It comes directly behind the second.
+                if key.0 > at
+                    && let Some(flying) = self.flying.remove(&key)
+                {
+                    self.order += 1;
+                    self.flying.insert((at + Duration::from_nanos(1), self.order), flying);
+                }
+            } else {
+                *waits = Some((key, overtakes + 1));
+            }
+        } else if net.swapped > 0.0 && self.dice.chance(net.swapped) {
+            at += Duration::from_millis(3);
+            *waits = Some(((at, self.order + 1), 0));
         }
         let copies = if self.dice.chance(net.twice) { 2 } else { 1 };
         for _ in 0..copies {

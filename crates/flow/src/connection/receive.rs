@@ -4,7 +4,7 @@ use super::arrivals::{Came, advice_of};
 use super::{Connection, UDP_OVERHEAD, is_sayable, receiving};
 use crate::carrier::{Heard, MARKS};
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::CONTROLLER;
+use narrows_wire::frame::{CONTROLLER, SKIPPED, skipped};
 use narrows_wire::{Frame, Frames, Report, prelude};
 use std::net::SocketAddr;
 
@@ -36,9 +36,12 @@ impl Connection {
             self.fault(now, 1, "a payload without a prelude");
             return true;
         };
-        let mut asks = false;
+        let (mut asks, mut left_out) = (false, 0);
         for frame in frames {
             match frame {
+                Ok(Frame::Extension { kind: SKIPPED, body }) => {
+                    left_out = skipped(body).unwrap_or(0);
+                }
                 Ok(frame) => {
                     asks |= !matches!(
                         frame,
@@ -57,6 +60,7 @@ impl Connection {
                 bytes: size as u32 + UDP_OVERHEAD,
                 marked: ecn == CE,
                 asks,
+                skipped: left_out,
             };
             self.arrivals.on_packet(now, &came, self.carrier.rtt().srtt());
         }
@@ -117,6 +121,9 @@ impl Connection {
     }
 
     fn on_report(&mut self, now: Time, report: &Report<'_>) {
+        if !self.carrier.is_possible(report.highest, report.arrived()) {
+            return self.fault(now, 1, "a report of a packet that was never sent");
+        }
         if !self.carrier.concerns(report.highest) {
             return;
         }

@@ -8,7 +8,7 @@ use crate::carrier::Cargo;
 use crate::ranges::Ranges;
 
 /// What a packet carries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Load {
     pub offset: u64,
     pub length: u32,

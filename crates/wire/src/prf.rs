@@ -1,0 +1,48 @@
+//! Random numbers that nobody can guess who does not know the secret, however many of them he has seen:
+//! HMAC-SHA256 over a counter.
+
+use aws_lc_rs::hmac;
+
+/// A sequence of random numbers.
+#[derive(Debug)]
+pub struct Prf {
+    key: hmac::Key,
+    label: &'static str,
+    count: u64,
+}
+
+impl Prf {
+    /// From a secret; sequences of other labels are independent of this one.
+    pub fn new(secret: &[u8; 32], label: &'static str) -> Prf {
+        Prf { key: hmac::Key::new(hmac::HMAC_SHA256, secret), label, count: 0 }
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.count = self.count.wrapping_add(1);
+        let mut context = hmac::Context::with_key(&self.key);
+        context.update(self.label.as_bytes());
+        context.update(&self.count.to_be_bytes());
+        let tag = context.sign();
+        tag.as_ref().first_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequence_repeats_with_its_secret_and_label_only() {
+        let draw = |secret: u8, label| {
+            let mut prf = Prf::new(&[secret; 32], label);
+            (0..4).map(|_| prf.bits()).collect::<Vec<_>>()
+        };
+        let first = draw(1, "a");
+        assert_eq!(first, draw(1, "a"));
+        assert!(first.iter().all(|n| first.iter().filter(|m| *m == n).count() == 1));
+        for other in [draw(2, "a"), draw(1, "b")] {
+            assert!(first.iter().all(|n| !other.contains(n)));
+        }
+    }
+}
