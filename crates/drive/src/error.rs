@@ -1,7 +1,7 @@
 //! What can go wrong, each in one line.
 
 use narrows_base::SpecError;
-use narrows_flow::connection::Closed;
+use narrows_flow::connection::{Closed, MessageError};
 use narrows_flow::port::ServerKey;
 use narrows_flow::streams::StreamError;
 use std::fmt;
@@ -101,8 +101,18 @@ pub enum Error {
     StreamFinished,
     /// There is no such stream.
     StreamUnknown,
-    /// The message is longer than the peer takes or than a packet holds, or too many wait.
-    Message,
+    /// The message is longer than the peer takes, or than any packet to it holds.
+    MessageTooLong {
+        /// Bytes that a message may ever have; 0 if the peer takes none.
+        most: usize,
+    },
+    /// The message is longer than the path is known to carry at present.
+    MessageTooLongNow {
+        /// Bytes that a message may have now.
+        most: usize,
+    },
+    /// As many messages wait to be sent as may.
+    MessagesFull,
     /// A stream that was to be read whole is longer than expected.
     TooLong {
         /// Bytes at most.
@@ -150,7 +160,10 @@ impl Error {
         use io::ErrorKind as K;
         match self {
             Error::Bind { .. } | Error::Address { .. } => K::AddrNotAvailable,
-            Error::Link(_) | Error::Message | Error::TooLong { .. } => K::InvalidInput,
+            Error::Link(_) | Error::MessageTooLong { .. } | Error::TooLong { .. } => {
+                K::InvalidInput
+            }
+            Error::MessageTooLongNow { .. } | Error::MessagesFull => K::WouldBlock,
             Error::System(_) | Error::TooMany => K::OutOfMemory,
             Error::EndpointClosed | Error::Closed | Error::StreamFinished => K::NotConnected,
             Error::NoAnswer { .. } | Error::TimedOut => K::TimedOut,
@@ -174,6 +187,17 @@ impl From<StreamError> for Error {
             StreamError::Reset(code) => Error::StreamReset(code),
             StreamError::Stopped(code) => Error::StreamStopped(code),
             StreamError::Finished => Error::StreamFinished,
+        }
+    }
+}
+
+impl From<MessageError> for Error {
+    fn from(e: MessageError) -> Error {
+        match e {
+            MessageError::TooLong { most } => Error::MessageTooLong { most },
+            MessageError::TooLongForPath { most } => Error::MessageTooLongNow { most },
+            MessageError::QueueFull => Error::MessagesFull,
+            MessageError::Closed => Error::Closed,
         }
     }
 }
@@ -250,9 +274,14 @@ impl fmt::Display for Error {
             Error::StreamFinished => f.write_str("this stream was finished before"),
             Error::StreamUnknown => f.write_str("there is no such stream"),
             Error::TooLong { most } => write!(f, "the stream is longer than {most} bytes"),
-            Error::Message => f.write_str(
-                "the message is longer than the peer or a packet takes, or too many wait",
-            ),
+            Error::MessageTooLong { most: 0 } => f.write_str("the peer takes no messages"),
+            Error::MessageTooLong { most } => {
+                write!(f, "the message is too long for this peer: {most} bytes at most")
+            }
+            Error::MessageTooLongNow { most } => {
+                write!(f, "the message is too long for the path at present: {most} bytes at most")
+            }
+            Error::MessagesFull => f.write_str("as many messages wait to be sent as may"),
         }
     }
 }

@@ -134,13 +134,26 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Sends an unreliable message of one packet, dropped unsent after `expiry` (zero never).
+    /// Sends an unreliable message of one packet, dropped unsent after `expiry` (zero never). Never
+    /// waits.
     ///
     /// # Errors
-    /// It is too long for the peer or a packet, too many wait, or the connection is over.
+    /// [`MessageTooLong`](Error::MessageTooLong), [`MessageTooLongNow`](Error::MessageTooLongNow) (then
+    /// it is found out whether the path carries more: ask
+    /// [`max_message_len`](Connection::max_message_len) again after a round trip),
+    /// [`MessagesFull`](Error::MessagesFull), or the connection is over.
     pub fn send_message(&self, message: &[u8], expiry: Duration) -> Result<(), Error> {
         let taken = self.hold.with(|m, _, now| m.send_message(now, message, expiry))?;
-        if taken { Ok(()) } else { Err(Error::Message) }
+        taken.map_err(Error::from)
+    }
+
+    /// Bytes of the longest message that can be sent now: what the peer takes and the path is known to
+    /// carry. It changes with the path.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn max_message_len(&self) -> Result<usize, Error> {
+        self.hold.look(|machine, _| machine.max_message_len())
     }
 
     /// Whether the newest message leaves first when several wait.

@@ -64,14 +64,6 @@ impl Connection {
         }
     }
 
-    /// Hands over a message; dropped unsent after `expiry` (zero never). False if it is longer
-    /// than the peer takes or than a packet, or if too many wait.
-    pub fn send_message(&mut self, now: Time, message: &[u8], expiry: Duration) -> bool {
-        self.is_open()
-            && message.len() as u64 <= self.peers_message
-            && message.len() <= self.longest_message()
-            && self.carrier.cargo_mut().messages.push(now, message, expiry)
-    }
     /// Whether the newest message leaves first, when several wait.
     pub fn newest_first(&mut self, on: bool) {
         self.carrier.cargo_mut().messages.newest_first = on;

@@ -1,11 +1,84 @@
 //! Unreliable messages: what waits to leave, and what waits to be read.
 
+use super::Connection;
 use narrows_base::{Duration, Time};
+use narrows_wire::packet::TAG_BYTES;
 use std::collections::VecDeque;
+
+/// The header, prelude, tag, and a report or advice beside a message, at most.
+pub(super) const MESSAGE_OVERHEAD: usize = 9 + 8 + TAG_BYTES + 18 + 3;
 
 /// Messages that wait to leave at most, and their bytes.
 const MOST: usize = 1024;
 const MOST_BYTES: usize = 1 << 20;
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MessageError {
+    /// Longer than the peer takes, or than the largest datagram that both ends take holds.
+    TooLong {
+        /// Bytes that a message may ever have; 0 if the peer takes none.
+        most: usize,
+    },
+    /// Longer than the path is known to carry at present. Whether it carries more is being asked
+    /// now: an answer takes a round trip or some.
+    TooLongForPath {
+        /// Bytes that a message may have now.
+        most: usize,
+    },
+    /// As many wait as may.
+    QueueFull,
+    /// The connection is over.
+    Closed,
+}
+
+impl Connection {
+    /// Hands over a message; dropped unsent after `expiry` (zero never).
+    ///
+    /// # Errors
+    /// See [`MessageError`].
+    pub fn send_message(
+        &mut self,
+        now: Time,
+        message: &[u8],
+        expiry: Duration,
+    ) -> Result<(), MessageError> {
+        if !self.is_open() {
+            return Err(MessageError::Closed);
+        }
+        let most = self.message_bound(self.mtu.most());
+        if message.len() > most || self.peers_message == 0 {
+            return Err(MessageError::TooLong { most });
+        }
+        let most = self.max_message_len();
+        if message.len() > most {
+            self.mtu.wish();
+            self.seek_larger(now);
+            return Err(MessageError::TooLongForPath { most });
+        }
+        let taken = self.carrier.cargo_mut().messages.push(now, message, expiry);
+        if taken { Ok(()) } else { Err(MessageError::QueueFull) }
+    }
+
+    /// Bytes of the longest message that can be sent now. It grows with what the path is found to
+    /// carry, and falls where the path carries less.
+    pub fn max_message_len(&self) -> usize {
+        self.message_bound(self.mtu.size())
+    }
+
+    fn message_bound(&self, datagram: u16) -> usize {
+        let peers = usize::try_from(self.peers_message).unwrap_or(usize::MAX);
+        usize::from(datagram).saturating_sub(MESSAGE_OVERHEAD).min(peers)
+    }
+
+    /// While larger datagrams are sought, something is in flight: a probe's fate is known by what
+    /// comes after it.
+    pub(super) fn seek_larger(&mut self, now: Time) {
+        if self.mtu.is_sought(now) && self.carrier.flight() == 0 {
+            self.carrier.cargo_mut().ping = true;
+        }
+    }
+}
 
 /// Messages to send.
 #[derive(Debug, Default)]

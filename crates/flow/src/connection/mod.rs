@@ -23,6 +23,8 @@ mod path;
 mod receive;
 mod timers;
 
+pub use messages::MessageError;
+
 use crate::carrier::{Carrier, CarrierConfig};
 use crate::port::Beginning;
 use crate::streams::{Limits, Side, StreamEvent, Streams};

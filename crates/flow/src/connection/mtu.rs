@@ -7,7 +7,8 @@
 //! the path may have changed for the better.
 //!
 //! On slow paths datagrams stay small, whatever the path carries: at 144 kbit/s a large one takes
-//! 83 ms.
+//! 83 ms. An application that has larger messages wants them all the same: then the search begins
+//! whatever is known of the rate.
 
 use narrows_base::{Duration, Rate, Time};
 
@@ -43,6 +44,8 @@ pub(super) struct Mtu {
     /// The search has ended before, and asks for more now: until that is found, sizes remain.
     again: bool,
     slow: Option<bool>,
+    /// The application has a message that needs more.
+    wished: bool,
 }
 
 impl Mtu {
@@ -60,12 +63,28 @@ impl Mtu {
             pause: FIRST_PAUSE,
             again: false,
             slow: None,
+            wished: false,
         }
     }
     /// Bytes of a full datagram.
     #[inline]
     pub fn size(&self) -> u16 {
-        if self.slow == Some(true) { self.first } else { self.passes }
+        if self.is_small() { self.first } else { self.passes }
+    }
+    fn is_small(&self) -> bool {
+        self.slow == Some(true) && !self.wished
+    }
+    /// Bytes of the largest datagram that both ends take.
+    pub fn most(&self) -> u16 {
+        self.most
+    }
+    /// The application has a message that needs larger ones.
+    pub fn wish(&mut self) {
+        self.wished = true;
+    }
+    /// Whether what was wished for is being looked for: then something must be in flight.
+    pub fn is_sought(&self, now: Time) -> bool {
+        self.wished && !self.is_done() && now >= self.next
     }
     pub fn small(&self) -> u16 {
         self.first
@@ -76,7 +95,7 @@ impl Mtu {
     }
     /// Whether datagrams will remain as they are: so the controller may count on them.
     pub fn is_settled(&self) -> bool {
-        self.slow == Some(true) || self.again || self.is_done()
+        self.is_small() || self.again || self.is_done()
     }
     fn is_done(&self) -> bool {
         self.ceiling - self.passes < CLOSE_ENOUGH && self.passes < self.most
@@ -84,7 +103,8 @@ impl Mtu {
     }
     /// The size to ask for now, if any.
     pub fn wanted(&mut self, now: Time) -> Option<u16> {
-        let idle = !self.out && self.slow == Some(false) && now >= self.next;
+        let is_useful = self.slow == Some(false) || self.wished;
+        let idle = !self.out && is_useful && now >= self.next;
         if idle && self.is_done() && self.passes < self.most {
             self.again = true;
             (self.ceiling, self.asked, self.tries) = (self.most, self.most, 0);

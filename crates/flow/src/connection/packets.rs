@@ -2,6 +2,7 @@
 
 use super::arrivals::advice_bytes;
 use super::cargo::Load;
+use super::messages::MESSAGE_OVERHEAD;
 use super::path::Errand;
 use super::{Connection, Transmit, UDP_OVERHEAD};
 use crate::carrier::{Cargo, Permission};
@@ -22,8 +23,6 @@ const MOST_HELD: u64 = 40;
 const BURST_RATE: u64 = 5_000_000;
 /// After so many probe timeouts in a row it may be the size: packets are small.
 const SUSPICIOUS: u32 = 2;
-/// The header, prelude, tag, and a report or advice beside a message, at most.
-const MESSAGE_OVERHEAD: usize = 9 + 8 + TAG_BYTES + 18 + 3;
 /// Packets that repeat the sender half's advice: the first, and one of so many.
 const FIRST_ADVISED: u64 = 10;
 const ADVISED_EVERY: u64 = 16;
@@ -88,11 +87,6 @@ impl Connection {
         let suspicious = self.carrier.backoffs() >= SUSPICIOUS;
         usize::from(if suspicious { self.mtu.small() } else { self.mtu.size() })
     }
-    /// Longest message that fits.
-    pub(super) fn longest_message(&self) -> usize {
-        usize::from(self.mtu.size()).saturating_sub(MESSAGE_OVERHEAD)
-    }
-
     /// Whether a packet of data may leave.
     #[inline]
     fn may_send(&mut self, now: Time) -> bool {

@@ -159,6 +159,7 @@ impl Connection {
         if let Some((size, arrived)) = self.carrier.cargo_mut().probed.take() {
             self.mtu.on_probe(now, size, arrived);
         }
+        self.seek_larger(now);
         if self.carrier.cargo().large_lost >= super::mtu::BLACK_HOLE && self.suspects_size {
             self.suspects_size = false;
             self.carrier.cargo_mut().large_lost = 0;

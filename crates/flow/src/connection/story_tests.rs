@@ -1,7 +1,7 @@
 //! What a connection promises, over the little network of `pair_tests`.
 
 use super::pair_tests::{Net, Pair, config};
-use super::{Closed, Connection, Event};
+use super::{Closed, Connection, Event, MessageError};
 use crate::streams::{Read, Side, StreamEvent};
 use narrows_base::{Duration, Rate};
 use narrows_control::Profile;
@@ -282,10 +282,11 @@ fn messages_keep_their_bounds_expire_and_are_not_repeated() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
     pair.run_for(1.0);
     let now = pair.now;
-    assert!(!pair.client.send_message(now, &[0; 1401], Duration::ZERO), "longer than permitted");
-    assert!(!pair.client.send_message(now, &[0; 1300], Duration::ZERO), "longer than a packet");
+    let refused = pair.client.send_message(now, &[0; 1401], Duration::ZERO);
+    assert_eq!(refused, Err(MessageError::TooLong { most: 1400 }));
     for i in 0..3u8 {
-        assert!(pair.client.send_message(now, &[i; 1000], Duration::from_millis(500)));
+        let taken = pair.client.send_message(now, &[i; 1000], Duration::from_millis(500));
+        assert_eq!(taken, Ok(()));
     }
     pair.run_for(0.2);
     assert_eq!(pair.server.receive_message().as_deref(), Some(&[0; 1000][..]));
@@ -295,7 +296,8 @@ fn messages_keep_their_bounds_expire_and_are_not_repeated() {
     let now = pair.now;
     pair.outage_until = now + Duration::from_secs(5);
     for i in 0..200u8 {
-        assert!(pair.client.send_message(now, &[i; 1000], Duration::from_millis(500)));
+        let taken = pair.client.send_message(now, &[i; 1000], Duration::from_millis(500));
+        assert_eq!(taken, Ok(()));
     }
     pair.run_for(10.0);
     assert_eq!(pair.server.receive_message(), None);
@@ -304,10 +306,54 @@ fn messages_keep_their_bounds_expire_and_are_not_repeated() {
     pair.client.newest_first(true);
     let now = pair.now;
     for i in 0..100u8 {
-        pair.client.send_message(now, &[i; 1000], Duration::ZERO);
+        pair.client.send_message(now, &[i; 1000], Duration::ZERO).unwrap();
     }
     pair.run_for(0.03);
     assert_eq!(pair.server.receive_message().map(|m| m[0]), Some(99));
+}
+
+/// 7 times 188 bytes is what every sender of MPEG transport streams has. An idle connection, on
+/// which nothing large was ever sent, must find out that the path carries it; also where no
+/// rate is known, or a low one.
+#[test]
+fn a_message_that_the_path_carries_is_refused_for_a_round_trip_only() {
+    for (told, mtu) in [(None, 1500), (Some(200_000), 1500), (None, 1400)] {
+        let net = Net { mtu, ..Net::good() };
+        let profile = Profile { rate: told.map(Rate::from_bps), ..Profile::default() };
+        let config = super::ConnectionConfig { profile, ..config("rrtp") };
+        let mut pair = Pair::new(&config, net, 1);
+        pair.run_for(2.0);
+        let begun = pair.now;
+        assert_eq!(pair.client.max_message_len(), 1200 - 54);
+        let refused = pair.client.send_message(begun, &[7; 1316], Duration::ZERO);
+        assert_eq!(refused, Err(MessageError::TooLongForPath { most: 1200 - 54 }));
+        // It is asked once; nothing else is sent.
+        while pair.client.max_message_len() < 1316 {
+            pair.run_for(0.01);
+            assert!(pair.now < begun + Duration::from_secs(2), "for ever, on a path of {mtu}");
+        }
+        let took = pair.now.since(begun);
+        assert!(mtu < 1500 || took < Duration::from_millis(90), "{took:?}");
+        assert_eq!(pair.client.send_message(pair.now, &[7; 1316], Duration::ZERO), Ok(()));
+        pair.run_for(0.2);
+        assert_eq!(pair.server.receive_message().as_deref(), Some(&[7; 1316][..]));
+        let sent = pair.log.len();
+        pair.run_for(60.0);
+        assert!(pair.log.len() - sent < 40, "it is asked for ever");
+    }
+    // A path that does not carry it: it is said so, and the asking ends.
+    let mut pair = Pair::new(&config("rrtp"), Net { mtu: 1300, ..Net::good() }, 1);
+    pair.run_for(2.0);
+    for _ in 0..3000 {
+        let refused = pair.client.send_message(pair.now, &[7; 1316], Duration::ZERO);
+        assert!(matches!(refused, Err(MessageError::TooLongForPath { .. })), "{refused:?}");
+        pair.run_for(0.01);
+    }
+    assert!((1225..=1246).contains(&pair.client.max_message_len()));
+    assert!(pair.log.len() < 200, "{} packets", pair.log.len());
+    while pair.client.send_message(pair.now, &[7; 1000], Duration::ZERO).is_ok() {}
+    let full = pair.client.send_message(pair.now, &[7; 1000], Duration::ZERO);
+    assert_eq!(full, Err(MessageError::QueueFull));
 }
 
 #[test]

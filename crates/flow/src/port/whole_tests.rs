@@ -96,7 +96,8 @@ fn a_server_that_was_started_again_says_so() {
         super::stand_in::dice(77),
     );
     let now = net.now;
-    assert!(net.at(CLIENT).connection(handle).unwrap().send_message(now, b"?", Duration::ZERO));
+    let client = net.at(CLIENT).connection(handle).unwrap();
+    client.send_message(now, b"?", Duration::ZERO).unwrap();
     net.run_for(1.0);
     assert_eq!(net.closed(CLIENT), Some(Closed::Reset));
     assert!(net.at(CLIENT).is_empty());

@@ -174,7 +174,8 @@ impl App {
                 assert_eq!(key, *narrows_wire::StaticKey::new([2; 32]).unwrap().public());
                 attempt.is_connected = true;
                 for n in 0..3u8 {
-                    c.send_message(now, &[n; 100], Duration::from_secs(u64::from(n)));
+                    let expiry = Duration::from_secs(u64::from(n));
+                    c.send_message(now, &[n; 100], expiry).expect("few and short");
                 }
                 for (up, down) in &self.wanted {
                     let Some(id) = c.open(false) else { continue };

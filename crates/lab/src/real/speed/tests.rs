@@ -5,6 +5,15 @@ use narrows_base::Spec;
 use narrows_flow::Preset;
 
 fn measured(direction: Direction, connections: usize, amount: Amount) -> SpeedResult {
+    measured_with(Cargo::Stream, direction, connections, amount)
+}
+
+fn measured_with(
+    cargo: Cargo,
+    direction: Direction,
+    connections: usize,
+    amount: Amount,
+) -> SpeedResult {
     let protocol = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
     let speed = Speed {
         protocol,
@@ -13,12 +22,20 @@ fn measured(direction: Direction, connections: usize, amount: Amount) -> SpeedRe
         suite: Suite::Aes256Gcm,
         connections,
         direction,
-        cargo: Cargo::Stream,
+        cargo,
         amount,
         recorder: None,
     };
     let any = "127.0.0.1:0".parse().unwrap();
     speed.local(any, Ok, &mut |_, _| true).unwrap()
+}
+
+/// Seven packets of an MPEG transport stream in each, which is what their senders have.
+#[test]
+fn messages_may_be_larger_than_what_every_path_carries() {
+    let amount = Amount::Time(Duration::from_millis(500));
+    let result = measured_with(Cargo::Messages(1316), Direction::Up, 1, amount);
+    assert!(result.messages > 0 && result.bytes > 0 && result.bytes % 1316 == 0, "{result:?}");
 }
 
 /// A client that always found something to read once never looked whether its time was over.

@@ -1,7 +1,7 @@
 //! One connection of a measurement, at the client: a task.
 
 use super::request::{Kind, Request};
-use super::{Amount, Cargo, Direction, LONGEST, Speed, TALLY, receive_some, send_bytes};
+use super::{Amount, Cargo, Direction, Speed, TALLY, receive_some, send_bytes};
 use narrows_base::Duration;
 use narrows_drive::{Clock, ConnectOptions, Connection, Endpoint, Error};
 use narrows_drive::{ReceiveStream, SendStream};
@@ -14,6 +14,9 @@ use tokio::task::coop::consume_budget;
 
 /// How long a sender of messages waits where as many wait as may.
 const PAUSE: std::time::Duration = std::time::Duration::from_micros(500);
+
+/// How long it waits for a path to show that it carries the messages.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a worker tells while it works.
 #[derive(Default)]
@@ -112,6 +115,7 @@ impl Worker {
     ) -> Result<(), Error> {
         let mut message = vec![0x5a; length.max(1)];
         let mut left = bytes;
+        let mut began = self.clock.now();
         while left > 0 {
             match connection.send_message(&message, Duration::ZERO) {
                 Ok(()) => {
@@ -120,10 +124,18 @@ impl Worker {
                         *byte = digit;
                     }
                     left = left.saturating_sub(message.len() as u64);
+                    began = self.clock.now();
                     consume_budget().await;
                 }
                 // As many wait as may: the controller is slower than this loop.
-                Err(Error::Message) if message.len() <= LONGEST => tokio::time::sleep(PAUSE).await,
+                Err(Error::MessagesFull) => tokio::time::sleep(PAUSE).await,
+                // Whether the path carries so much is being found out.
+                Err(e @ Error::MessageTooLongNow { .. }) => {
+                    if self.clock.now().since(began) > PATIENCE {
+                        return Err(e);
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
                 Err(e) => return Err(e),
             }
         }
