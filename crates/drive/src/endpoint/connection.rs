@@ -198,7 +198,10 @@ impl Connection {
 
     /// The controller's named numbers.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        let _ = self.hold.look(|machine, _| machine.watch(put));
+        let mut all = Vec::new();
+        let _ =
+            self.hold.look(|machine, _| machine.watch(&mut |name, value| all.push((name, value))));
+        all.into_iter().for_each(|(name, value)| put(name, value));
     }
 
     /// The path is another one, or better known.

@@ -12,6 +12,8 @@ pub(super) struct Load {
     more: Vec<Piece>,
     /// UDP payload.
     pub size: u16,
+    /// Bytes of messages.
+    pub messages: u16,
     /// It asks whether so large a packet passes, and nothing else.
     pub is_probe: bool,
 }
@@ -54,7 +56,7 @@ pub(super) struct Multiplex {
     pub ping: bool,
     /// What became of the last MTU probe.
     pub probed: Option<(u16, bool)>,
-    /// UDP payload of packets that arrived, MTU probes excepted.
+    /// Bytes of streams and messages in packets that arrived.
     pub bytes_arrived: u64,
     /// Packets larger than this are *large*.
     pub small: u16,
@@ -105,7 +107,7 @@ impl Cargo for Multiplex {
             self.probed = Some((load.size, true));
             return;
         }
-        self.bytes_arrived += u64::from(load.size);
+        self.bytes_arrived += load.bytes() + u64::from(load.messages);
         if load.size > self.small {
             self.large_lost = 0;
         }

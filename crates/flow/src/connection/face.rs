@@ -128,8 +128,8 @@ impl Connection {
             radio_losses: self.carrier.radio_losses(),
         }
     }
-    /// Bytes of streams and messages that the peer is known to have (as their packets' sizes), and that
-    /// the application took.
+    /// Bytes of streams and messages that the peer is known to have, and that the application took.
+    /// What was sent twice may count twice.
     pub fn moved(&self) -> u64 {
         let cargo = self.carrier.cargo();
         cargo.bytes_arrived + cargo.streams.carried().1 + self.inbox.bytes

@@ -186,6 +186,7 @@ impl Connection {
             cargo.ping = false;
         }
         while let Some(message) = cargo.messages.peek() {
+            let message_bytes = message.len() as u16;
             if writer.room() == message.len() + 1 {
                 if writer.last_datagram(message).is_err() {
                     break;
@@ -197,6 +198,7 @@ impl Connection {
                     break;
                 }
             }
+            load.messages += message_bytes;
             cargo.messages.pop();
         }
         if writer.room() > 0 {

@@ -26,6 +26,8 @@ const CLOSE_BYTES: usize = 1200;
 /// 7 kbit/s.
 const MOVES: u64 = 8192;
 const PAUSE: Duration = Duration::from_secs(10);
+/// A connection is new for so long: a request over a path of a second, and its answer.
+const NEW: Duration = Duration::from_secs(3);
 
 /// How much data a connection moves: streams and messages, either way.
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +169,8 @@ impl<C: Conversation> Ports<C> {
             let is_meant = within.is_none_or(|network| client.source.widest() == network);
             let moves = live.movement.is_moving(now) && !live.is_told;
             let (moved, since) = (live.movement.bytes(now), live.since);
-            (is_meant && !moves).then_some(Holder { client, moved, since, place })
+            let is_new = now.since(since) < NEW;
+            (is_meant && !moves).then_some(Holder { client, moved, is_new, since, place })
         };
         self.table.iter().filter_map(holder).collect()
     }
@@ -245,6 +248,7 @@ impl<C: Conversation> Ports<C> {
             Content::Answering(answering) => Some(Holder {
                 client: anonymous(answering.from),
                 moved: (0, 0),
+                is_new: false,
                 since: answering.born,
                 place,
             }),

@@ -44,11 +44,17 @@ pub mod source;
 mod table;
 
 #[cfg(test)]
+mod amplification_tests;
+#[cfg(test)]
 mod bounds_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
 mod opening_tests;
+#[cfg(test)]
+mod panic_tests;
+#[cfg(test)]
+mod sharing_tests;
 #[cfg(test)]
 mod stand_in;
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Who gives up a place when all places are taken: those who hold most and move least.
 //!
 //! Used for connections and for half-open handshakes, and fit for whatever else clients share. Clients
-//! are counted by network, /48 before /56 before /64 (an IPv4 address is a network of its own), then
-//! by key. So a new key for each connection gains nothing: its network is counted first. And somebody
-//! behind the same address as an attacker competes with the attacker's connections one by one, where
-//! what was moved decides.
+//! are counted by network, /48 before /56 before /64 (an IPv4 address is a network of its own). Within
+//! one address, what was moved lately decides, and among those who moved the same (nothing) how many such
+//! places a key holds. Keys come last since they cost nothing: an attacker has a new one for each connection,
+//! while the neighbour behind the same address has one for all of its own.
 
-use super::source::Source;
+use super::source::{Prefix, Source};
 use narrows_base::Time;
 use std::cmp::Reverse;
 
@@ -29,43 +29,59 @@ pub struct Holder<T> {
     pub client: Client,
     /// Bytes moved lately, and since it came.
     pub moved: (u64, u64),
+    /// It has just come: its first request may be on its way. It is taken to have moved [`NEW_MOVED`]
+    /// at least, since whoever keeps many places at a few bytes each could else put out every other
+    /// newcomer at once.
+    pub is_new: bool,
     /// Since when it holds the place.
     pub since: Time,
     /// What the caller calls the place.
     pub place: T,
 }
 
-/// Members of the networks and of the key that a client counts in: /48, /56, /64, key.
+/// Bytes that somebody new is taken to have moved.
+pub const NEW_MOVED: u64 = 512;
+
+/// Members of the groups that a client counts in: its /48, /56 and /64, and within the last those
+/// of its key that moved as much lately.
 type Counts = [usize; 4];
 
 /// Which place goes to `newcomer`, if any: of the network that holds most, within it of the smaller
-/// networks and of the key that hold most, the one that moved least; the oldest of equals. The newcomer is
-/// counted too, so its own network gives way before others get less than it has.
+/// networks that hold most, the one that moved least lately, then of the key that holds most, then the
+/// one that moved least at all, then the oldest. The newcomer is counted too, so its own network gives
+/// way before others get less than it has.
 pub fn gives_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client) -> Option<T> {
     if holders.iter().any(|h| !h.client.is_listed) {
         holders.retain(|h| !h.client.is_listed);
     } else if !newcomer.is_listed {
         return None;
     }
-    holders.sort_unstable_by_key(|h| (h.client.source, h.client.key));
-    let mut all: Vec<Client> = holders.iter().map(|h| h.client).collect();
-    let at = all.partition_point(|c| (c.source, c.key) < (newcomer.source, newcomer.key));
-    all.insert(at, *newcomer);
+    let member = |h: &Holder<T>| (h.client.source, h.client.key, h.moved.0);
+    holders.sort_unstable_by_key(member);
+    let mut all: Vec<Member> = holders.iter().map(member).collect();
+    let new = (newcomer.source, newcomer.key, 0);
+    let at = all.partition_point(|m| *m < new);
+    all.insert(at, new);
     let mut counts = counts(&all);
     counts.remove(at);
     let ranked = holders.iter().zip(counts).max_by_key(|(holder, counts)| {
-        let (recent, total) = holder.moved;
-        (*counts, Reverse(recent), Reverse(total), Reverse(holder.since))
+        let least = if holder.is_new { NEW_MOVED } else { 0 };
+        let (recent, total) = (holder.moved.0.max(least), holder.moved.1.max(least));
+        let [networks @ .., key] = *counts;
+        (networks, Reverse(recent), key, Reverse(total), Reverse(holder.since))
     });
     ranked.map(|(holder, _)| holder.place)
 }
 
-/// For each of `clients`, sorted by source and key, in how large company it is.
-fn counts(clients: &[Client]) -> Vec<Counts> {
-    let mut counts = vec![Counts::default(); clients.len()];
+/// What somebody is counted by: network, key, bytes moved lately.
+type Member = (Source, [u8; 32], u64);
+
+/// For each of `members`, which are sorted, in how large company it is.
+fn counts(members: &[Member]) -> Vec<Counts> {
+    let mut counts = vec![Counts::default(); members.len()];
     for level in 0..Counts::default().len() {
         let mut first = 0;
-        for group in clients.chunk_by(|a, b| group(a, level) == group(b, level)) {
+        for group in members.chunk_by(|a, b| group(a, level) == group(b, level)) {
             for count in counts.iter_mut().skip(first).take(group.len()) {
                 if let Some(count) = count.get_mut(level) {
                     *count = group.len();
@@ -79,10 +95,9 @@ fn counts(clients: &[Client]) -> Vec<Counts> {
 
 /// What those have in common who count together: a network, and at the last level a key in it. An IPv4
 /// address has no smaller networks.
-fn group(client: &Client, level: usize) -> (super::source::Prefix, Option<[u8; 32]>) {
-    let source = client.source;
+fn group(&(source, key, moved): &Member, level: usize) -> (Prefix, Option<([u8; 32], u64)>) {
     let prefix = source.prefixes().take(level + 1).last().unwrap_or(source.widest());
-    (prefix, (level == 3).then_some(client.key))
+    (prefix, (level == 3).then_some((key, moved)))
 }
 
 #[cfg(test)]
@@ -98,6 +113,7 @@ mod tests {
         let each = clients.iter().enumerate().map(|(place, (address, key, moved))| Holder {
             client: client(address, *key),
             moved: (*moved, *moved),
+            is_new: false,
             since: Time::from_secs_f64(place as f64),
             place,
         });
@@ -135,11 +151,27 @@ mod tests {
     }
 
     #[test]
-    fn within_one_network_the_key_that_holds_most_gives_way_then_who_moved_least() {
+    fn within_one_network_who_moved_least_gives_way_then_the_key_that_holds_most() {
         let held = [("192.0.2.1", 1, 0), ("192.0.2.1", 2, 9), ("192.0.2.1", 2, 7)];
-        assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 3)), Some(2));
+        assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 3)), Some(0));
+        let held = [("192.0.2.1", 1, 0), ("192.0.2.1", 2, 0), ("192.0.2.1", 2, 0)];
+        assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 3)), Some(1));
+        // What a key holds beside, and moves data over, is not held against it.
+        let held = [("192.0.2.1", 1, 0), ("192.0.2.1", 2, 7), ("192.0.2.1", 2, 0)];
+        assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 3)), Some(0));
         let held = [("192.0.2.1", 1, 5), ("192.0.2.1", 2, 4), ("192.0.2.1", 3, 4)];
         assert_eq!(gives_way(holders(&held), &client("192.0.2.1", 4)), Some(1));
+    }
+
+    #[test]
+    fn who_has_just_come_goes_after_those_that_move_a_few_bytes() {
+        let mut held = holders(&[("192.0.2.1", 1, 511), ("192.0.2.1", 2, 0), ("192.0.2.1", 3, 0)]);
+        held[2].is_new = true;
+        assert_eq!(gives_way(held.clone(), &client("192.0.2.1", 4)), Some(1));
+        held.remove(1);
+        assert_eq!(gives_way(held.clone(), &client("192.0.2.1", 4)), Some(0));
+        held[0].moved = (513, 513);
+        assert_eq!(gives_way(held, &client("192.0.2.1", 4)), Some(2));
     }
 
     /// Else an attacker with one address could push out everybody who has one idle connection.
