@@ -4,15 +4,18 @@
 //! house, so everything here may be used everywhere.
 
 pub mod card;
+pub mod field;
 pub mod luck;
 pub mod math;
 pub mod packet;
 pub mod rate;
 pub mod spec;
+pub mod text;
 pub mod time;
 pub mod units;
 
 pub use card::{Card, Param, Settings, Status};
+pub use field::FieldError;
 pub use luck::{Luck, Stream};
 pub use packet::Packet;
 pub use rate::Rate;

@@ -7,6 +7,9 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);
 
+/// Highest rate of a link: 1000 Tbit/s. At higher ones whole flights of packets would take no time.
+pub const MAX_RATE: Rate = Rate(1_000_000_000_000_000);
+
 impl Rate {
     /// From bit/s.
     pub const fn from_bps(bps: u64) -> Rate {

@@ -11,7 +11,8 @@ pub struct Spec {
     pub args: Vec<(Option<String>, String)>,
 }
 
-/// What is wrong with a piece of input: one line, saying where and what would be right.
+/// What is wrong with a piece of input: one line, saying where and what would be right. Input that it
+/// quotes is shown with everything hidden written out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(String);
 
@@ -27,7 +28,9 @@ impl SpecError {
             None if known.is_empty() => {
                 SpecError(format!("unknown {what} '{name}'; there is none"))
             }
-            None => SpecError(format!("unknown {what} '{name}'; there is {}", known.join(", "))),
+            None => {
+                SpecError(format!("unknown {what} '{name}'; expected one of: {}", known.join(", ")))
+            }
         }
     }
     /// The same error, told where it is.
@@ -38,7 +41,7 @@ impl SpecError {
 }
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&crate::text::shown(&self.0))
     }
 }
 impl std::error::Error for SpecError {}

@@ -1,6 +1,6 @@
 //! Numbers with units, as users write them: `1.5Mbit/s`, `80ms`, `1%`, `30p`, `45kB`.
 
-use crate::rate::Rate;
+use crate::rate::{MAX_RATE, Rate};
 use crate::spec::SpecError;
 use crate::time::Duration;
 
@@ -76,9 +76,76 @@ const SIZES: &[(&str, f64)] = &[
     ("KB", 1e3),
     ("MB", 1e6),
     ("GB", 1e9),
+    ("TB", 1e12),
     ("KiB", 1024.0),
     ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
 ];
+
+/// Bits or bytes? What a unit would be in the other of the two, where people use it for either.
+struct Readings {
+    /// A number of this unit as bits, in bits.
+    bits: f64,
+    /// As bytes, in bits.
+    bytes: f64,
+}
+
+/// What `MBps`, `MB/s` (of a rate), `Kb` or `Mbit` (of a size) may mean: a kilo is 1000 unless there is
+/// an `i`.
+fn readings(unit: &str, rate: bool) -> Option<Readings> {
+    let lower = unit.to_lowercase();
+    let stem = match rate {
+        true => lower.strip_suffix("ps").or_else(|| lower.strip_suffix("/s")).unwrap_or(&lower),
+        false => &lower,
+    };
+    let stem = ["bits", "bit", "bytes", "byte", "b"].iter().find_map(|b| stem.strip_suffix(b))?;
+    let power = match stem.strip_suffix('i').unwrap_or(stem) {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return None,
+    };
+    let kilo: f64 = if stem.ends_with('i') { 1024.0 } else { 1000.0 };
+    let factor = (0..power).fold(1.0, |factor, _| factor * kilo);
+    Some(Readings { bits: factor, bytes: 8.0 * factor })
+}
+
+/// A number of bytes as people write it: `45kB`.
+fn size_text(bytes: f64) -> String {
+    let written = |unit: &str, factor: f64| format!("{}{unit}", bytes / factor);
+    match bytes {
+        1e9.. => written("GB", 1e9),
+        1e6.. => written("MB", 1e6),
+        1e3.. => written("kB", 1e3),
+        _ => written("B", 1.0),
+    }
+}
+
+/// Of a unit that may be of bits or of bytes, what to write for each.
+fn ambiguous(text: &str, x: f64, unit: &str, rate: bool) -> Option<SpecError> {
+    let r = readings(unit, rate)?;
+    let (bits, bytes) = if rate {
+        let written = |bps: f64| Rate::from_bps_f64(x * bps).to_string();
+        (written(r.bits), written(r.bytes))
+    } else {
+        let written = |bits: f64| size_text(x * bits / 8.0);
+        (written(r.bits), written(r.bytes))
+    };
+    let per = if rate { " per second" } else { "" };
+    Some(SpecError::new(format!(
+        "'{text}' may be bits or bytes{per}: write {bits} if '{unit}' is bits, {bytes} if it is bytes"
+    )))
+}
+
+/// Whether two spellings of a unit agree in what tells bits from bytes: the case of a `b` that is not
+/// the beginning of `bit`.
+fn same_b(a: &str, b: &str) -> bool {
+    let is_bit = |s: &str| s.to_ascii_lowercase().contains("bit");
+    let at = |s: &str| s.chars().find(|c| c.eq_ignore_ascii_case(&'b'));
+    is_bit(a) || at(a) == at(b)
+}
 
 /// Splits `1.5Mbit/s` into its number and its unit.
 fn parts(text: &str) -> Result<(f64, &str), SpecError> {
@@ -121,12 +188,17 @@ fn scaled(text: &str, what: &str, table: &[(&str, f64)], example: &str) -> Resul
     let factor = table
         .iter()
         .find(|(n, _)| *n == unit)
-        .or_else(|| table.iter().find(|(n, _)| n.eq_ignore_ascii_case(unit) && *n != "B"))
+        // Case may differ (mbit/s), but not between bits and bytes: MBps, kb.
+        .or_else(|| table.iter().find(|(n, _)| n.eq_ignore_ascii_case(unit) && same_b(n, unit)))
         .map(|(_, f)| *f)
         .ok_or_else(|| {
-            SpecError::new(format!(
-                "'{text}': unknown unit '{unit}'; a {what} is written as {example}"
-            ))
+            let rate = what == "rate";
+            let either = if what == "time" { None } else { ambiguous(text, x, unit, rate) };
+            either.unwrap_or_else(|| {
+                SpecError::new(format!(
+                    "'{text}': unknown unit '{unit}'; a {what} is written as {example}"
+                ))
+            })
         })?;
     if x < 0.0 {
         return Err(SpecError::new(format!("'{text}': a {what} cannot be negative")));
@@ -180,6 +252,9 @@ pub fn rate(text: &str) -> Result<Rate, SpecError> {
     if bps < 1.0 {
         return Err(SpecError::new(format!("'{text}': a rate must be at least 1bit/s")));
     }
+    if bps > MAX_RATE.as_bps() as f64 {
+        return Err(SpecError::new(format!("'{text}': a rate is at most {MAX_RATE}")));
+    }
     Ok(Rate::from_bps_f64(bps))
 }
 
@@ -201,5 +276,61 @@ mod tests {
             assert!(duration(bad).is_err(), "{bad:?} was taken for a time");
         }
         assert!(rate("0bit/s").is_err());
+        assert!(rate("1e9Tbit/s").unwrap_err().to_string().contains("at most"));
+    }
+
+    /// What may be bits or bytes is refused with both readings: eight times too much or too little
+    /// would go unseen.
+    #[test]
+    fn bits_are_not_taken_for_bytes() {
+        for (good, bps) in [
+            ("10Mbps", 10e6),
+            ("10Mbit/s", 10e6),
+            ("10mbps", 10e6),
+            ("10MBit/s", 10e6),
+            ("10kbps", 10e3),
+            ("10Kbps", 10e3),
+            ("8bps", 8.0),
+            ("1gbit", 1e9),
+        ] {
+            assert_eq!(rate(good).map(|r| r.as_bps() as f64), Ok(bps), "{good}");
+        }
+        for (good, bytes) in [
+            ("45kB", 45e3),
+            ("45KB", 45e3),
+            ("1KiB", 1024.0),
+            ("1MiB", 1_048_576.0),
+            ("3MB", 3e6),
+            ("2GB", 2e9),
+            ("7B", 7.0),
+        ] {
+            assert_eq!(number(good, Unit::Bytes), Ok(bytes), "{good}");
+        }
+        let refused = |text: &str, unit| number(text, unit).unwrap_err().to_string();
+        for (bad, one, other) in [
+            ("10MBps", "10Mbit/s", "80Mbit/s"),
+            ("10MB/s", "10Mbit/s", "80Mbit/s"),
+            ("10MBPS", "10Mbit/s", "80Mbit/s"),
+            ("1KBps", "1kbit/s", "8kbit/s"),
+            ("1GB", "1Gbit/s", "8Gbit/s"),
+            ("5Bps", "5bit/s", "40bit/s"),
+            ("1MiB/s", "1.048576Mbit/s", "8.388608Mbit/s"),
+        ] {
+            let e = refused(bad, Unit::BitsPerSecond);
+            assert!(e.contains(one) && e.contains(other) && e.contains(bad), "{e}");
+        }
+        for (bad, one, other) in [
+            ("45Kb", "5.625kB", "45kB"),
+            ("45kb", "5.625kB", "45kB"),
+            ("8Mb", "1MB", "8MB"),
+            ("8mb", "1MB", "8MB"),
+            ("80b", "10B", "80B"),
+            ("8Mbit", "1MB", "8MB"),
+            ("8kib", "1.024kB", "8.192kB"),
+        ] {
+            let e = refused(bad, Unit::Bytes);
+            assert!(e.contains(one) && e.contains(other) && e.contains(bad), "{e}");
+        }
+        assert!(refused("3parsec", Unit::Bytes).contains("unknown unit"));
     }
 }

@@ -59,3 +59,8 @@ pub use endpoint::{
 };
 pub use error::Error;
 pub use relay::{Relay, RelayStats};
+
+/// The README's Rust, compiled as it stands there.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -157,15 +157,9 @@ fn plain(text: &str) -> String {
     text.split(" (os error").next().unwrap_or(text).to_string()
 }
 
-/// Text of a peer, or a name, as it may be shown: control characters are written out.
+/// Text of a peer, or a name, as it may be shown: everything hidden is written out.
 pub fn shown(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        // What turns the reading direction could dress a name up as another.
-        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if c.is_control() || turns { out.extend(c.escape_default()) } else { out.push(c) }
-    }
-    out
+    narrows_base::text::shown(text).into_owned()
 }
 
 impl fmt::Display for Error {

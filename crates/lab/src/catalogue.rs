@@ -64,9 +64,9 @@ pub fn items(kind: &str) -> Vec<Item> {
         "controllers" => CONTROLLERS.iter().map(|e| plain("controllers", e.card)).collect(),
         "recoveries" => RECOVERIES.iter().map(|r| plain("recoveries", r.0)).collect(),
         "verdicts" => VERDICTS.iter().map(|v| plain("verdicts", v.card)).collect(),
-        "queues" => QUEUES.iter().map(|c| plain("queues", c)).collect(),
+        "queues" => QUEUES.iter().map(|e| plain("queues", e.card)).collect(),
         "losses" => LOSSES.iter().map(|e| plain("losses", e.card)).collect(),
-        "sources" => SOURCES.iter().map(|c| plain("sources", c)).collect(),
+        "sources" => SOURCES.iter().map(|e| plain("sources", e.card)).collect(),
         "links" => LINKS
             .iter()
             .map(|e| Item { facts: vec![("specification", e.spec)], ..plain("links", &e.card) })

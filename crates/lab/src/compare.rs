@@ -10,11 +10,11 @@
 //! The flows under test are called `main` whatever they speak: luck follows names, so every
 //! protocol meets the same losses and starts at the same moments.
 
+use crate::families::protocols;
 use crate::link::Link;
 use crate::links;
 use crate::scenario::{Flows, Own, Scenario, Speaks, Wire};
-use narrows_base::{Duration, Spec, SpecError, spec};
-use narrows_flow::protocol::{Family, every};
+use narrows_base::{Duration, Spec, SpecError};
 use narrows_flow::{PROTOCOLS, Preset, Protocol};
 use narrows_sim::SourceSpec;
 use std::path::Path;
@@ -24,7 +24,7 @@ use std::path::Path;
 pub struct Question {
     /// A link's specification or name.
     pub link: String,
-    /// `all`, a family, or names with parameters, separated by commas.
+    /// Families and names with parameters, separated by commas ([`crate::families`]).
     pub protocols: String,
     /// Flows of the protocol under test.
     pub flows: usize,
@@ -153,43 +153,6 @@ impl Question {
         s.flows = groups;
         Ok((s, link))
     }
-}
-
-/// The names that a family's name, or `all`, stands for. `all` is the protocols with names of
-/// their own: `rrtp` is each controller over our endpoint.
-pub fn family(text: &str) -> Option<Vec<&'static str>> {
-    let of = |wanted: Family| {
-        let members = every().filter(|p| p.family == wanted).map(|p| p.name);
-        Some(members.collect())
-    };
-    match text.trim() {
-        "all" => Some(PROTOCOLS.iter().map(|p| p.name).collect()),
-        "tcp" => of(Family::Tcp),
-        "media" => of(Family::Media),
-        "rrtp" => of(Family::Rrtp),
-        _ => None,
-    }
-}
-
-/// `tcp`, `media`, `rrtp`, `all`, or names separated by commas that are not in parentheses.
-fn protocols(text: &str) -> Result<Vec<Spec>, SpecError> {
-    if let Some(names) = family(text) {
-        return Ok(names.into_iter().map(Spec::named).collect());
-    }
-    let mut out: Vec<Spec> = Vec::new();
-    for piece in spec::split(text)? {
-        if piece.trim().is_empty() {
-            return Err(SpecError::new(
-                "a protocol's name is missing; narrows list protocols shows them",
-            ));
-        }
-        let spec = Spec::parse(piece)?;
-        if out.contains(&spec) {
-            return Err(SpecError::new(format!("'{spec}' is given twice")));
-        }
-        out.push(spec);
-    }
-    Ok(out)
 }
 
 /// `NAME[:M]`, where the name may have parameters in parentheses.

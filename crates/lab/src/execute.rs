@@ -78,7 +78,7 @@ pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
         match one(plan, variant, seed, control.stop, &tell) {
             Ok(run) => finished.lock().map(|mut f| f.push((task, run))).unwrap_or(()),
             Err(SimError::Interrupted) => {}
-            Err(SimError::Spec(why)) => refused.lock().map(|mut r| *r = Some(why)).unwrap_or(()),
+            Err(e) => refused.lock().map(|mut r| *r = Some(e.to_string())).unwrap_or(()),
         }
     };
     std::thread::scope(|scope| {

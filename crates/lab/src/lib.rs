@@ -12,6 +12,7 @@ pub mod collect;
 pub mod compare;
 pub mod execute;
 pub mod experiment;
+pub mod families;
 pub mod figure;
 pub mod json;
 pub mod link;
@@ -32,6 +33,7 @@ pub mod side;
 pub mod stats;
 pub mod summary;
 pub mod sweep;
+pub mod text_file;
 pub mod way;
 
 pub use compare::Question;

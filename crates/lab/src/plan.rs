@@ -11,10 +11,10 @@ use narrows_base::{Duration, Luck, SpecError, Time};
 use narrows_flow::Protocol;
 use narrows_path::{Change, LinkConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Most links on a route; the simulator's own limit is 200.
+/// Most links on a route; the simulator's own limit is ten more.
 const LONGEST_ROUTE: usize = 190;
 
 /// A scenario that can be run.
@@ -47,10 +47,10 @@ impl Plan {
     pub fn new(scenario: Scenario) -> Result<Plan, SpecError> {
         check_times(&scenario)?;
         check_names(&scenario)?;
-        let map = Map::new(&scenario.links);
+        let (map, names) = (Map::new(&scenario.links), Names::of(&scenario));
         let mut groups = Vec::new();
         for flows in &scenario.flows {
-            groups.push(group(&scenario, &map, flows).map_err(|e| at(flows.line, e))?);
+            groups.push(group(&scenario, &map, &names, flows).map_err(|e| at(flows.line, e))?);
         }
         if groups.is_empty() {
             return Err(SpecError::new("there are no flows; a scenario needs [[flows]]"));
@@ -73,13 +73,13 @@ impl Plan {
         }
         let mut metered: Vec<u32> = groups.iter().map(|g: &Group| g.bottleneck).collect();
         for name in &scenario.probe.links {
-            metered.push(direction(&scenario, name).map_err(|e| at(scenario.probe.line, e))?);
+            metered.push(names.direction(name).map_err(|e| at(scenario.probe.line, e))?);
         }
         metered.sort_unstable();
         metered.dedup();
         let mut changes = Vec::new();
         for c in &scenario.changes {
-            let link = direction(&scenario, &c.link).map_err(|e| at(c.line, e))?;
+            let link = names.direction(&c.link).map_err(|e| at(c.line, e))?;
             if c.at > scenario.duration {
                 let e =
                     format!("a change at {} comes after the end at {}", c.at, scenario.duration);
@@ -96,6 +96,7 @@ impl Plan {
     pub fn network(&self, variant: usize, seed: u64, series: bool) -> NetworkSpec {
         let s = &self.scenario;
         let mut links = Vec::with_capacity(2 * s.links.len());
+        let changing: BTreeSet<usize> = self.changes.iter().map(|c| c.1).collect();
         for (w, wire) in s.links.iter().enumerate() {
             // In a scenario, a link's bandwidth-delay product is that of its own two delays.
             let rtt = wire.there.delay + wire.back.delay;
@@ -103,9 +104,8 @@ impl Plan {
                 [(0, &wire.there, wire.name.clone()), (1, &wire.back, back_name(&wire.name))]
             {
                 let index = 2 * w + side;
-                let changing = self.changes.iter().any(|c| c.1 == index);
-                let config = way.config(rtt, s.packet, changing);
-                let metered = self.metered.contains(&(index as u32));
+                let config = way.config(rtt, s.packet, changing.contains(&index));
+                let metered = self.metered.binary_search(&(index as u32)).is_ok();
                 links.push(LinkSpec { name, config: config.into(), metered });
             }
         }
@@ -219,14 +219,20 @@ fn name_of(s: &Scenario, link: u32) -> String {
     if link.is_multiple_of(2) { name.clone() } else { back_name(name) }
 }
 
-/// The directed link of that name.
-fn direction(s: &Scenario, name: &str) -> Result<u32, SpecError> {
-    let count = 2 * s.links.len() as u32;
-    (0..count).find(|l| name_of(s, *l) == name).ok_or_else(|| {
-        let names: Vec<String> = (0..count).map(|l| name_of(s, l)).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        SpecError::unknown("link", name, &names)
-    })
+/// Directed links by name.
+struct Names(BTreeMap<String, u32>);
+
+impl Names {
+    fn of(s: &Scenario) -> Names {
+        let count = 2 * s.links.len() as u32;
+        Names((0..count).map(|l| (name_of(s, l), l)).collect())
+    }
+    fn direction(&self, name: &str) -> Result<u32, SpecError> {
+        self.0.get(name).copied().ok_or_else(|| {
+            let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
+            SpecError::unknown("link", name, &names)
+        })
+    }
 }
 
 fn check_times(s: &Scenario) -> Result<(), SpecError> {
@@ -288,7 +294,7 @@ fn check_names(s: &Scenario) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn group(s: &Scenario, map: &Map<'_>, flows: &Flows) -> Result<Group, SpecError> {
+fn group(s: &Scenario, map: &Map<'_>, names: &Names, flows: &Flows) -> Result<Group, SpecError> {
     if flows.count == 0 {
         return Err(SpecError::new("count must be at least 1"));
     }
@@ -316,7 +322,7 @@ fn group(s: &Scenario, map: &Map<'_>, flows: &Flows) -> Result<Group, SpecError>
         .min_by(|a, b| way(s, *a).mean_bps().total_cmp(&way(s, *b).mean_bps()));
     let mut bottleneck = slowest.unwrap_or(0);
     if let Some(name) = &s.bottleneck {
-        let wanted = direction(s, name)?;
+        let wanted = names.direction(name)?;
         if forward.contains(&wanted) {
             bottleneck = wanted;
         }

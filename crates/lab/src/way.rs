@@ -3,6 +3,7 @@
 //! Shared by the one-line link specification and by scenario files, so that a key means the same
 //! in both.
 
+use crate::text_file;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_path::{Impairments, Limit, LinkConfig, LossSpec, QueueConfig, Trace, queue};
@@ -178,9 +179,8 @@ pub(crate) fn delay(text: &str) -> Result<Duration, SpecError> {
     Ok(d)
 }
 
-/// Longest time that any part of a run may have: ten years. Far from the 584 years at which
-/// nanoseconds in 64 bits end, so sums of times cannot overflow.
-pub const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
+/// Longest time that any part of a run may have: ten years.
+pub const LONGEST: Duration = narrows_path::MAX_TIME;
 
 fn no_range(text: &str) -> Result<(), SpecError> {
     if text.contains("..") {
@@ -221,8 +221,10 @@ pub(crate) fn room(text: &str) -> Result<Room, SpecError> {
     if t.parse::<f64>().is_ok() {
         return Err(SpecError::new(format!("'{t}' has no unit; {FORMS}")));
     }
-    let bytes =
-        units::number(t, Unit::Bytes).map_err(|_| SpecError::new(format!("'{t}': {FORMS}")))?;
+    if !t.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
+        return Err(SpecError::new(format!("'{t}': {FORMS}")));
+    }
+    let bytes = units::number(t, Unit::Bytes)?;
     Ok(Room::Fixed(Limit::Bytes(bytes.round() as u64)))
 }
 
@@ -233,13 +235,13 @@ fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
     Ok(Some(spec))
 }
 
+/// Longest trace file: 64 MB, some ten million delivery opportunities.
+const MAX_TRACE: u64 = 64_000_000;
+
 fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecError> {
     let path = folder.join(text);
     let shown = path.display();
-    let content = std::fs::read(&path)
-        .map_err(|e| SpecError::new(format!("cannot read the trace '{shown}': {}", plain(&e))))?;
-    let content = String::from_utf8(content)
-        .map_err(|_| SpecError::new(format!("the trace '{shown}' is not text")))?;
+    let content = text_file::read(&path, MAX_TRACE, "trace")?;
     let trace = Trace::parse(&content).map_err(|e| e.at(&format!("trace '{shown}'")))?;
     // A saved scenario must find the file from anywhere.
     let path = std::path::absolute(&path).unwrap_or(path);

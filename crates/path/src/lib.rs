@@ -6,6 +6,7 @@
 //! To add a loss process: a file here and its entry in [`loss::LOSSES`]. To add a queue: a file
 //! in `queue/` and its entry in [`queue::QUEUES`].
 
+pub mod check;
 pub mod config;
 pub mod link;
 pub mod loss;
@@ -15,6 +16,7 @@ pub mod trace;
 mod loss_burst;
 mod loss_outage;
 
+pub use check::MAX_TIME;
 pub use config::{Change, Impairments, Limit, LinkConfig, QueueConfig};
 pub use link::Link;
 pub use loss::{LOSSES, LossSpec};

@@ -79,8 +79,9 @@ impl<P: Parcel + Send + 'static> Link<P> {
     /// Builds a link; `luck` is the key from which its losses and its queue's draws are made.
     ///
     /// # Errors
-    /// A queue discipline that does not exist, or parameters that it does not have.
+    /// As [`LinkConfig::check`].
     pub fn new(config: &LinkConfig, luck: Luck) -> Result<Link<P>, SpecError> {
+        config.check()?;
         let managed = queue::is_managed(&config.queue);
         let served = if managed || config.trace.is_some() || config.changes {
             let queue = queue::build(config, luck)?;
@@ -240,6 +241,14 @@ impl<P: Parcel + Send + 'static> Link<P> {
             let started = room.starts.partition_point(|(start, _)| *start <= now.as_nanos());
             room.starts.len() - started
         })
+    }
+
+    /// Packets that it holds: those that wait, the one in transmission and those on their way.
+    pub fn held(&self) -> usize {
+        let served = self.extra.as_ref().and_then(|e| e.served.as_ref());
+        // On a computed link, packets that wait are among those on their way.
+        self.flying.len()
+            + served.map_or(0, |s| s.queue.waiting() + usize::from(s.current.is_some()))
     }
 
     /// The average that the queue keeps, in packets, as of the last arrival; `None` if it keeps none.

@@ -19,10 +19,10 @@ pub trait LossProcess<P>: Send {
 pub struct Entry {
     /// What it says of itself.
     pub card: &'static Card,
-    kind: Model,
+    model: Model,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 enum Model {
     None,
     Uniform,
@@ -36,14 +36,14 @@ enum Model {
 
 /// All loss processes.
 pub const LOSSES: &[Entry] = &[
-    Entry { card: &NONE, kind: Model::None },
-    Entry { card: &UNIFORM, kind: Model::Uniform },
-    Entry { card: &PERIODIC, kind: Model::Periodic },
-    Entry { card: &LIST, kind: Model::List },
-    Entry { card: &loss_burst::GILBERT_ELLIOTT, kind: Model::GilbertElliott },
-    Entry { card: &loss_burst::BURST, kind: Model::Burst },
-    Entry { card: &loss_burst::FADE, kind: Model::Fade },
-    Entry { card: &loss_outage::OUTAGE, kind: Model::Outage },
+    Entry { card: &NONE, model: Model::None },
+    Entry { card: &UNIFORM, model: Model::Uniform },
+    Entry { card: &PERIODIC, model: Model::Periodic },
+    Entry { card: &LIST, model: Model::List },
+    Entry { card: &loss_burst::GILBERT_ELLIOTT, model: Model::GilbertElliott },
+    Entry { card: &loss_burst::BURST, model: Model::Burst },
+    Entry { card: &loss_burst::FADE, model: Model::Fade },
+    Entry { card: &loss_outage::OUTAGE, model: Model::Outage },
 ];
 
 const NONE: Card = Card {
@@ -119,6 +119,7 @@ const LIST: Card = Card {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LossSpec {
     spec: Spec,
+    model: Model,
     settings: Settings,
 }
 
@@ -152,10 +153,10 @@ impl LossSpec {
         };
         let entry = find(&spec.name)?;
         let settings = Settings::read(&spec, entry.card.params)?;
-        if matches!(entry.kind, Model::List) && settings.integers().is_empty() {
+        if matches!(entry.model, Model::List) && settings.integers().is_empty() {
             return Err(SpecError::new("list needs packet numbers, as in list(2000,2001)"));
         }
-        Ok(LossSpec { spec, settings })
+        Ok(LossSpec { spec, model: entry.model, settings })
     }
 
     /// As the user wrote it, in full.
@@ -166,8 +167,7 @@ impl LossSpec {
     /// Builds the process for the link whose key is `luck`.
     pub fn build<P: Parcel>(&self, luck: Luck) -> Box<dyn LossProcess<P>> {
         let s = &self.settings;
-        let model = find(&self.spec.name).map_or(Model::None, |e| e.kind);
-        match model {
+        match self.model {
             Model::None => Box::new(Uniform { key: luck.bits(), p: 0.0 }),
             Model::Uniform => Box::new(Uniform { key: luck.bits(), p: s.number("p") }),
             Model::Periodic => Box::new(Periodic {

@@ -113,6 +113,9 @@ impl<P: Parcel> LossProcess<P> for GilbertElliott {
     }
 }
 
+/// Changes of state between two packets that are gone through one by one.
+const MAX_TURNS: u32 = 1_000;
+
 pub(crate) struct TwoState {
     mean: [f64; 2],
     in_time: bool,
@@ -156,7 +159,7 @@ impl<P: Parcel> LossProcess<P> for TwoState {
             self.bad = !self.bad;
             self.ends = self.ends.saturating_add(self.length());
             turns += 1;
-            if turns == 10_000 {
+            if turns == MAX_TURNS {
                 let share = self.mean[1] / (self.mean[0] + self.mean[1]);
                 self.bad = self.stream.chance(share);
                 self.ends = here.saturating_add(self.length().max(1));

@@ -42,6 +42,10 @@ pub(crate) struct Outage {
     random: Option<Stream>,
 }
 
+/// Outages between two packets that are gone through one by one. Beyond, what was before tells nothing
+/// of now, and a packet must not cost a turn for each of a million outages.
+const MAX_TURNS: u32 = 1_000;
+
 impl Outage {
     pub(crate) fn new(s: &Settings, luck: Luck) -> Outage {
         let random = s.choice("spacing") == "random";
@@ -51,6 +55,13 @@ impl Outage {
             every: Duration::from_secs_f64(s.number("every")),
             random: random.then(|| luck.named("outage").stream()),
         }
+    }
+    /// Whether it is out at `at`, by the outages' share of the time; the next begins later.
+    fn drawn_anew(&mut self, at: Time) -> bool {
+        let Some(stream) = &mut self.random else { return false };
+        let (length, every) = (self.length.as_secs_f64(), self.every.as_secs_f64());
+        self.start = at + Duration::from_secs_f64(stream.exponential(every)).max(self.length);
+        stream.chance(length / every.max(length))
     }
     fn next_start(&mut self, now: Time) -> Time {
         match &mut self.random {
@@ -71,13 +82,14 @@ impl Outage {
 impl<P: Parcel> LossProcess<P> for Outage {
     fn strikes(&mut self, at: Time, _packet: &P) -> bool {
         let mut turns = 0;
-        while at >= self.start + self.length && self.every > Duration::ZERO && turns < 100_000 {
-            let next = self.next_start(at);
-            if next > at {
-                self.start = next;
+        while at >= self.start + self.length && self.every > Duration::ZERO {
+            if turns == MAX_TURNS {
+                return self.drawn_anew(at);
+            }
+            self.start = self.next_start(at);
+            if self.start > at {
                 return false;
             }
-            self.start = next;
             turns += 1;
         }
         at >= self.start && at < self.start + self.length

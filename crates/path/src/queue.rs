@@ -58,9 +58,33 @@ impl<P> Fate<P> for () {
     fn marked(&mut self, _packet: &P) {}
 }
 
+/// A discipline: its card, and which it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it says of itself.
+    pub card: &'static Card,
+    model: Model,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Model {
+    DropTail,
+    Red,
+    Cw,
+    CoDel,
+    FqCoDel,
+    Pie,
+}
+
 /// All queues.
-pub const QUEUES: &[&Card] =
-    &[&DROP_TAIL, &red::RED, &cw::CW, &codel::CODEL, &fq_codel::FQ_CODEL, &pie::PIE];
+pub const QUEUES: &[Entry] = &[
+    Entry { card: &DROP_TAIL, model: Model::DropTail },
+    Entry { card: &red::RED, model: Model::Red },
+    Entry { card: &cw::CW, model: Model::Cw },
+    Entry { card: &codel::CODEL, model: Model::CoDel },
+    Entry { card: &fq_codel::FQ_CODEL, model: Model::FqCoDel },
+    Entry { card: &pie::PIE, model: Model::Pie },
+];
 
 /// Whether to mark, on every card that has the choice.
 const ECN: Param = Param {
@@ -106,16 +130,16 @@ pub fn build<P: Parcel + Send + 'static>(
 ) -> Result<Box<dyn Discipline<P>>, SpecError> {
     let limit = limit(&config.queue)?;
     let Some(spec) = &config.queue.aqm else { return Ok(Box::new(fifo::DropTail::new(limit))) };
-    let settings = read(spec)?;
+    let (entry, settings) = read(spec)?;
     let ahead = Ahead::of(config);
     let stream = luck.named("queue").stream();
-    Ok(match spec.name.as_str() {
-        "red" => Box::new(red::Red::new(&settings, limit, ahead, stream)),
-        "cw" => Box::new(cw::Cw::new(&settings, limit, ahead)),
-        "codel" => Box::new(codel::CoDel::new(&settings, limit)),
-        "fq-codel" => Box::new(fq_codel::FqCoDel::new(&settings, limit, luck.named("queue"))),
-        "pie" => Box::new(pie::Pie::new(&settings, limit, ahead, stream)),
-        _ => Box::new(fifo::DropTail::new(limit)),
+    Ok(match entry.model {
+        Model::DropTail => Box::new(fifo::DropTail::new(limit)),
+        Model::Red => Box::new(red::Red::new(&settings, limit, ahead, stream)),
+        Model::Cw => Box::new(cw::Cw::new(&settings, limit, ahead)),
+        Model::CoDel => Box::new(codel::CoDel::new(&settings, limit)),
+        Model::FqCoDel => Box::new(fq_codel::FqCoDel::new(&settings, limit, luck.named("queue"))),
+        Model::Pie => Box::new(pie::Pie::new(&settings, limit, ahead, stream)),
     })
 }
 
@@ -131,26 +155,23 @@ pub fn is_managed(config: &QueueConfig) -> bool {
 /// As [`build`]: this is also how a specification is checked.
 pub fn limit(config: &QueueConfig) -> Result<Limit, SpecError> {
     let Some(spec) = &config.aqm else { return Ok(config.limit) };
-    let settings = read(spec)?;
-    let own = card(spec)?.params.iter().any(|p| p.name == "limit");
+    let (entry, settings) = read(spec)?;
+    let own = entry.card.params.iter().any(|p| p.name == "limit");
     let managed = is_managed(config);
     let says = own && (settings.given("limit") || (managed && config.limit == Limit::Unlimited));
     Ok(if says { Limit::Packets(settings.number("limit") as u64) } else { config.limit })
 }
 
-fn card(spec: &Spec) -> Result<&'static Card, SpecError> {
-    QUEUES.iter().find(|c| c.name == spec.name).copied().ok_or_else(|| {
-        let names: Vec<&str> = QUEUES.iter().map(|c| c.name).collect();
+fn read(spec: &Spec) -> Result<(&'static Entry, Settings), SpecError> {
+    let entry = QUEUES.iter().find(|e| e.card.name == spec.name).ok_or_else(|| {
+        let names: Vec<&str> = QUEUES.iter().map(|e| e.card.name).collect();
         SpecError::unknown("queue", &spec.name, &names)
-    })
-}
-
-fn read(spec: &Spec) -> Result<Settings, SpecError> {
-    let settings = Settings::read(spec, card(spec)?.params)?;
-    if spec.name == red::RED.name {
+    })?;
+    let settings = Settings::read(spec, entry.card.params)?;
+    if entry.model == Model::Red {
         red::check(&settings)?;
     }
-    Ok(settings)
+    Ok((entry, settings))
 }
 
 /// The parameter `limit` with this default.

@@ -25,6 +25,13 @@ use narrows_path::Link;
 const NONE: u32 = u32::MAX;
 /// Events between two calls of the progress function.
 const PROGRESS: u64 = 1 << 18;
+/// Packets that enter links between two counts of all that are under way.
+const COUNT: u32 = 1 << 18;
+/// Packets under way and waiting at once: a GB in the links' rings.
+const MAX_PACKETS: usize = if cfg!(test) { 1 << 19 } else { 1 << 24 };
+/// Calls of the progress function at the same simulated moment before a run is given up. A million
+/// flows that start together need some ten.
+const MAX_STANDSTILL: u32 = if cfg!(test) { 4 } else { 100 };
 
 /// A link in the engine: two cache lines.
 #[repr(align(64))]
@@ -70,13 +77,19 @@ struct Network {
     now: Time,
     digest: u64,
     events: u64,
+    /// Packets that may still enter links before all are counted.
+    until_count: u32,
+    /// More than [`MAX_PACKETS`] are under way: nothing more is sent, and the run ends.
+    overfull: bool,
 }
 
 /// Runs a network to its end. `progress` is called now and then with the simulated time;
-/// returning false stops the run.
+/// returning false stops the run. Whatever the specification, between two calls only so much is done
+/// and memory stays bounded.
 ///
 /// # Errors
-/// A specification that makes no sense, or [`SimError::Interrupted`].
+/// [`SimError::Spec`] names the field that has a value that it cannot have; the others say why a run
+/// ended before its time.
 pub fn run(
     spec: &NetworkSpec,
     progress: &mut dyn FnMut(Time) -> bool,
@@ -120,6 +133,7 @@ impl Network {
         progress: &mut dyn FnMut(Time) -> bool,
     ) -> Result<(), SimError> {
         let mut until_progress = PROGRESS;
+        let (mut before, mut standstill) = (Time::NEVER, 0);
         while let Some(event) = self.calendar.pop(self.end) {
             self.now = event.time;
             self.events += 1;
@@ -147,6 +161,14 @@ impl Network {
                 if !progress(self.now) {
                     return Err(SimError::Interrupted);
                 }
+                standstill = if self.now == before { standstill + 1 } else { 0 };
+                before = self.now;
+                if standstill == MAX_STANDSTILL {
+                    return Err(SimError::TimeStandsStill { at: self.now });
+                }
+            }
+            if self.overfull {
+                return Err(SimError::TooManyPackets { at: self.now, most: MAX_PACKETS });
             }
         }
         Ok(())
@@ -172,6 +194,9 @@ impl Network {
             };
             let Some(packet) = packet else { break };
             self.arrived(packet);
+            if self.overfull {
+                break;
+            }
         }
         self.arm_link(number);
     }
@@ -265,7 +290,7 @@ impl Network {
     #[inline]
     fn pump(&mut self, number: u32) {
         let route = self.routes[number as usize];
-        loop {
+        while !self.overfull {
             let flow = &mut self.flows[number as usize];
             match flow.sender.poll(self.now) {
                 Output::Send(packet) => {
@@ -319,6 +344,10 @@ impl Network {
     /// private links as far as they go.
     #[inline]
     fn travel(&mut self, start: u32, length: u16, mut packet: Packet, group: u32) {
+        self.until_count -= 1;
+        if self.until_count == 0 {
+            self.count_packets();
+        }
         let mut at = self.now;
         let mut index = self.hops[start as usize + usize::from(packet.hop)];
         loop {
@@ -357,6 +386,14 @@ impl Network {
             }
             return;
         }
+    }
+
+    /// Whether more packets are under way than a run holds.
+    #[cold]
+    fn count_packets(&mut self) {
+        self.until_count = COUNT;
+        let held: usize = self.nodes.iter().map(|n| n.link.held()).sum();
+        self.overfull = held > MAX_PACKETS;
     }
 
     /// An application's turn.
@@ -400,3 +437,7 @@ impl Network {
         self.calendar.push(Event::new(next, Kind::Sample, 0));
     }
 }
+
+#[cfg(test)]
+#[path = "network/limits_tests.rs"]
+mod tests;

@@ -5,7 +5,22 @@ use narrows_base::units::Unit;
 use narrows_base::{Card, Duration, Param, Settings, Spec, SpecError, Status, Stream, Time};
 
 /// All sources.
-pub const SOURCES: &[&Card] = &[&BULK, &TRANSFER, &TELNET, &CBR, &VIDEO, &WEB];
+pub const SOURCES: &[Entry] = &[
+    Entry { card: &BULK, read: |_| Ok(SourceKind::Bulk) },
+    Entry { card: &TRANSFER, read: transfer },
+    Entry { card: &TELNET, read: telnet },
+    Entry { card: &CBR, read: cbr },
+    Entry { card: &VIDEO, read: video },
+    Entry { card: &WEB, read: web },
+];
+
+/// A source: its card, and how its parameters are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it says of itself.
+    pub card: &'static Card,
+    read: fn(&Settings) -> Result<SourceKind, SpecError>,
+}
 
 const BULK: Card = Card {
     name: "bulk",
@@ -189,6 +204,38 @@ enum SourceKind {
     Web { rate: f64, mean: f64, shape: f64 },
 }
 
+fn transfer(s: &Settings) -> Result<SourceKind, SpecError> {
+    Ok(SourceKind::Transfer { bytes: s.number("size") as u64 })
+}
+fn telnet(s: &Settings) -> Result<SourceKind, SpecError> {
+    Ok(SourceKind::Telnet { bytes: s.number("size") as u64, interval: s.number("interval") })
+}
+fn cbr(s: &Settings) -> Result<SourceKind, SpecError> {
+    let gap = Duration::from_secs_f64(s.number("size") * 8.0 / s.number("rate"));
+    Ok(SourceKind::Cbr {
+        gap: gap.max(Duration::from_nanos(1)),
+        bytes: s.number("size") as u64,
+        on: s.number("on"),
+        off: s.number("off"),
+    })
+}
+fn video(s: &Settings) -> Result<SourceKind, SpecError> {
+    let (min, max) = (s.number("min"), s.number("max"));
+    if min > max {
+        return Err(SpecError::new(format!(
+            "video: min ({}) is above max ({})",
+            Unit::BitsPerSecond.show(min),
+            Unit::BitsPerSecond.show(max)
+        )));
+    }
+    let (fps, key) = (s.number("fps"), s.number("key") as u64);
+    Ok(SourceKind::Video { fps, min, max, key, key_size: s.number("key-size") })
+}
+fn web(s: &Settings) -> Result<SourceKind, SpecError> {
+    let (rate, mean, shape) = (s.number("rate"), s.number("mean"), s.number("shape"));
+    Ok(SourceKind::Web { rate, mean, shape })
+}
+
 impl SourceSpec {
     /// Data without end.
     pub fn bulk() -> SourceSpec {
@@ -199,50 +246,12 @@ impl SourceSpec {
     /// # Errors
     /// An unknown source, or a parameter that is unknown or out of range.
     pub fn read(spec: &Spec) -> Result<SourceSpec, SpecError> {
-        let names: Vec<&str> = SOURCES.iter().map(|c| c.name).collect();
-        let card = SOURCES
+        let names: Vec<&str> = SOURCES.iter().map(|e| e.card.name).collect();
+        let entry = SOURCES
             .iter()
-            .find(|c| c.name == spec.name)
+            .find(|e| e.card.name == spec.name)
             .ok_or_else(|| SpecError::unknown("source", &spec.name, &names))?;
-        let s = Settings::read(spec, card.params)?;
-        let kind = match card.name {
-            "transfer" => SourceKind::Transfer { bytes: s.number("size") as u64 },
-            "telnet" => SourceKind::Telnet {
-                bytes: s.number("size") as u64,
-                interval: s.number("interval"),
-            },
-            "cbr" => SourceKind::Cbr {
-                gap: Duration::from_secs_f64(s.number("size") * 8.0 / s.number("rate"))
-                    .max(Duration::from_nanos(1)),
-                bytes: s.number("size") as u64,
-                on: s.number("on"),
-                off: s.number("off"),
-            },
-            "video" => {
-                let (min, max) = (s.number("min"), s.number("max"));
-                if min > max {
-                    return Err(SpecError::new(format!(
-                        "video: min ({}) is above max ({})",
-                        Unit::BitsPerSecond.show(min),
-                        Unit::BitsPerSecond.show(max)
-                    )));
-                }
-                let key = s.number("key") as u64;
-                SourceKind::Video {
-                    fps: s.number("fps"),
-                    min,
-                    max,
-                    key,
-                    key_size: s.number("key-size"),
-                }
-            }
-            "web" => SourceKind::Web {
-                rate: s.number("rate"),
-                mean: s.number("mean"),
-                shape: s.number("shape"),
-            },
-            _ => SourceKind::Bulk,
-        };
+        let kind = (entry.read)(&Settings::read(spec, entry.card.params)?)?;
         Ok(SourceSpec { text: spec.to_string(), kind })
     }
     /// As the user wrote it.

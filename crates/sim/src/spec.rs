@@ -1,23 +1,24 @@
 //! What a run is made of: links, groups of flows with their routes, changes, and what is watched.
 
 use crate::source::SourceSpec;
-use narrows_base::{Duration, Time};
+use narrows_base::{Duration, FieldError, Time};
 use narrows_flow::Protocol;
 use narrows_path::{Change, LinkConfig};
 use std::fmt;
 use std::sync::Arc;
 
-/// Most flows in one run; a million need about 2 GB.
-pub const MAX_FLOWS: usize = 1_000_000;
+pub use crate::check::{
+    MAX_CHANGES, MAX_FLOWS, MAX_GROUPS, MAX_HOPS, MAX_LINKS, MAX_ROWS, MAX_SAMPLES,
+};
 
 /// Everything that a run needs.
 #[derive(Clone, Debug)]
 pub struct NetworkSpec {
     /// All luck comes from here.
     pub seed: u64,
-    /// Simulated time at which the run ends.
+    /// Simulated time at which the run ends, at most ten years.
     pub end: Time,
-    /// Measures count from here to the end.
+    /// Measures count from here, which is before the end, to the end.
     pub measure_from: Time,
     /// Links, each one direction. Routes name them by index.
     pub links: Vec<LinkSpec>,
@@ -59,32 +60,45 @@ pub struct GroupSpec {
 pub struct FlowSpec {
     /// When its application starts.
     pub start: Time,
-    /// When its application stops, [`Time::NEVER`] for the run's end.
+    /// When its application stops, not before the start; [`Time::NEVER`] for the run's end.
     pub stop: Time,
-    /// Links from sender to receiver, at least one and at most 200.
+    /// Links from sender to receiver, 1 to [`MAX_HOPS`].
     pub forward: Vec<u32>,
-    /// Links from receiver to sender, at least one and at most 200.
+    /// Links from receiver to sender, 1 to [`MAX_HOPS`].
     pub back: Vec<u32>,
 }
 
 /// What is watched over time.
 #[derive(Clone, Debug)]
 pub struct SeriesSpec {
-    /// Time between samples.
+    /// Time between samples; at most [`MAX_SAMPLES`] fit into the run.
     pub interval: Duration,
     /// First sample.
     pub from: Time,
-    /// Links whose queue, throughput and drops are sampled; they must be metered.
+    /// Links whose queue, throughput and drops are sampled, each once; they must be metered.
     pub links: Vec<usize>,
     /// At most so many flows of each group are sampled.
     pub flows_per_group: usize,
 }
 
-/// Why a run cannot be.
+/// Why there is no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SimError {
-    /// The specification makes no sense; one line says why.
-    Spec(String),
+    /// A field of the specification has a value that it cannot have.
+    Spec(FieldError),
+    /// More than so many packets were on their way or waited at once.
+    TooManyPackets {
+        /// When.
+        at: Time,
+        /// How many a run holds.
+        most: usize,
+    },
+    /// Millions of events came at the same moment, and still more: packets go in circles that take no
+    /// time, or a controller asks again and again for a tick that is due.
+    TimeStandsStill {
+        /// When.
+        at: Time,
+    },
     /// The caller asked to stop.
     Interrupted,
 }
@@ -92,7 +106,17 @@ pub enum SimError {
 impl fmt::Display for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SimError::Spec(why) => f.write_str(why),
+            SimError::Spec(e) => e.fmt(f),
+            SimError::TooManyPackets { at, most } => write!(
+                f,
+                "at {at:?} more than {most} packets are under way or wait: a link's queue needs a \
+                 limit, or a link duplicates too much"
+            ),
+            SimError::TimeStandsStill { at } => write!(
+                f,
+                "time stands still at {at:?}: packets go in circles that take no time, or a controller \
+                 asks for ticks that are already due"
+            ),
             SimError::Interrupted => f.write_str("interrupted"),
         }
     }

@@ -1,6 +1,6 @@
 //! When the next packet may leave: pacer and window.
 
-use super::{Cargo, Carrier};
+use super::{Cargo, Carrier, MOST_PENDING};
 use narrows_base::{Duration, Rate, Time};
 use narrows_control::Allowance;
 
@@ -69,8 +69,11 @@ impl<C: Cargo> Carrier<C> {
     #[inline]
     fn paced_until(&self, rate: Option<Rate>) -> Option<(Time, bool)> {
         let (last, bits) = self.paced?;
-        let after =
-            |bits: f64, r: Rate| last + Duration::from_secs_f64(bits / r.as_bps().max(1) as f64);
+        let after = |bits: f64, r: Rate| {
+            let gap = Duration::from_secs_f64(bits / r.as_bps().max(1) as f64);
+            // Time must move on at any rate.
+            last + gap.max(Duration::from_nanos(1))
+        };
         let due = rate.map(|r| after(bits, r));
         let limited = self.limit.map(|r| after(bits / self.scale, r));
         match (due, limited) {
@@ -99,8 +102,9 @@ impl<C: Cargo> Carrier<C> {
                 return Permission::Paced(due);
             }
         }
-        // A float's cast saturates: an infinite window is u64::MAX.
-        if self.in_flight >= allowance.window as u64 && !self.force {
+        // A float's cast saturates: an infinite window is u64::MAX, and what is remembered of packets on
+        // their way limits.
+        if self.in_flight >= (allowance.window as u64).min(MOST_PENDING as u64) && !self.force {
             (self.window_limited, self.stalled) = (true, true);
             return Permission::WindowFull;
         }

@@ -161,12 +161,7 @@ fn bounded(reason: &str) -> &str {
     reason.get(..most).unwrap_or_default()
 }
 
-/// A peer's reason, fit to be shown: control characters, and characters that change a line's
-/// direction, are no text.
+/// A peer's reason, fit to be shown.
 fn cleaned(reason: &[u8]) -> String {
-    let is_odd = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    String::from_utf8_lossy(reason).chars().map(|c| if is_odd(c) { ' ' } else { c }).collect()
+    narrows_base::text::shown(&String::from_utf8_lossy(reason)).into_owned()
 }

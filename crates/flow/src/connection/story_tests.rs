@@ -146,7 +146,7 @@ fn a_close_tells_why_once_and_both_ends_forget() {
     pair.client.close(now, 300, "enough\u{7}\u{202e}!");
     pair.client.close(now, 301, "again");
     pair.run_for(5.0);
-    let reason = "enough  !".to_string();
+    let reason = r"enough\u{7}\u{202e}!".to_string();
     assert_eq!(pair.closed(Side::Client), Some(&Closed::Locally));
     assert_eq!(pair.closed(Side::Server), Some(&Closed::ByPeer { code: 300, reason }));
     assert!(pair.client.is_drained() && pair.server.is_drained());

@@ -141,10 +141,13 @@ pub(super) fn configure(
     let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
     let mut verdict = Choice { rule: entry.verdict, ..Choice::default() };
     if given.choice("verdict") != "own" {
-        let named = VERDICTS.iter().find(|v| v.card.name == given.choice("verdict"));
-        verdict.rule = named.map_or("none", |v| v.card.name);
+        verdict.rule = given.choice("verdict");
     }
     verdict.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
+    if VERDICTS.iter().all(|v| v.card.name != verdict.rule) {
+        let names: Vec<&str> = VERDICTS.iter().map(|v| v.card.name).collect();
+        return Err(SpecError::unknown("verdict", verdict.rule, &names));
+    }
     c.stream = Some(StreamConfig { ack_every, max_ack_delay, verdict });
     let told = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
     c.handshake = given.choice("handshake") == "on";

@@ -1,5 +1,6 @@
 //! The list of protocols, and how one is read from what a user wrote.
 
+mod check;
 mod datagram_params;
 mod list;
 mod recovery;
@@ -13,7 +14,7 @@ pub use tcp_params::TCP_PARAMS;
 use crate::datagram::{self, DatagramConfig};
 use crate::endpoint::{ReceivingEnd, SendingEnd};
 use crate::tcp::{self, Preset, TcpConfig};
-use narrows_base::{Luck, Settings, Spec, SpecError};
+use narrows_base::{FieldError, Luck, Settings, Spec, SpecError};
 use narrows_control::{Controller, Environment, Profile, ReceiverHalf};
 use std::sync::Arc;
 
@@ -140,6 +141,17 @@ impl Protocol {
         }
     }
 
+    /// Whether its endpoint can be made: what [`read`](Protocol::read) gives always can.
+    ///
+    /// # Errors
+    /// The field of a custom endpoint's configuration that has a value that it cannot have.
+    pub fn check(&self) -> Result<(), FieldError> {
+        match &self.ends {
+            Ends::Tcp(c) => check::tcp(c),
+            Ends::Datagram(c) => check::datagram(c),
+        }
+    }
+
     /// As the user wrote it.
     pub fn label(&self) -> &str {
         &self.label
@@ -209,6 +221,34 @@ impl Protocol {
                 let receiver = datagram::Receiver::new(c, half, flow, acks);
                 (SendingEnd::Datagram(Box::new(sender)), ReceivingEnd::Datagram(Box::new(receiver)))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::card::Kind;
+
+    fn words(params: &'static [narrows_base::Param], name: &str) -> &'static [&'static str] {
+        match params.iter().find(|p| p.name == name).map(|p| p.kind) {
+            Some(Kind::Choice(words)) => &words[1..],
+            _ => panic!("{name} is no choice"),
+        }
+    }
+
+    /// What a protocol's parameter offers is what its list has, so that no choice means another thing
+    /// and no entry of the list is out of reach.
+    #[test]
+    fn choices_offer_what_the_lists_have() {
+        let recoveries: Vec<&str> = RECOVERIES.iter().map(|r| r.0.name).collect();
+        assert_eq!(words(TCP_PARAMS, "recovery"), recoveries);
+        let rules: Vec<&str> = crate::verdict::VERDICTS.iter().map(|v| v.card.name).collect();
+        assert_eq!(words(STREAM_PARAMS, "verdict"), rules);
+        for p in every() {
+            let spec = Spec::named(p.name);
+            let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
+            assert_eq!(protocol.check(), Ok(()), "{}", p.name);
         }
     }
 }

@@ -84,9 +84,11 @@ pub(super) fn configure(
         "default" => entry.recovery,
         other => other,
     };
-    if let Some((_, kind)) = RECOVERIES.iter().find(|(card, _)| card.name == wanted) {
-        c.recovery = *kind;
-    }
+    let listed = RECOVERIES.iter().find(|(card, _)| card.name == wanted);
+    c.recovery = listed.map(|(_, kind)| *kind).ok_or_else(|| {
+        let names: Vec<&str> = RECOVERIES.iter().map(|(card, _)| card.name).collect();
+        SpecError::unknown("recovery", wanted, &names)
+    })?;
     let set = |name: &str, f: &mut dyn FnMut(f64)| {
         if given.given(name) {
             f(given.number(name));

@@ -3,6 +3,11 @@
 use narrows_base::{Duration, Packet};
 use narrows_control::Halve;
 
+/// Segments in flight at most, whatever a receive window says: the largest window that TCP can express
+/// (RFC 7323: 2^30 bytes) in segments of 1024 bytes. It bounds a sender's memory where neither the
+/// controller nor the link limits it.
+pub const MAX_WINDOW: u64 = 1 << 20;
+
 /// Which endpoint a run speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
@@ -73,7 +78,7 @@ pub struct TcpConfig {
     pub once_per_window: bool,
     /// What a loss halves.
     pub halve: Halve,
-    /// Receive window in segments.
+    /// Receive window in segments, at most [`MAX_WINDOW`].
     pub receive_window: u64,
     /// Explicit congestion notification at both ends (RFC 3168).
     pub ecn: bool,

@@ -20,6 +20,6 @@ mod ecn_tests;
 #[cfg(test)]
 mod pair;
 
-pub use config::{Preset, RecoveryKind, TcpConfig};
+pub use config::{MAX_WINDOW, Preset, RecoveryKind, TcpConfig};
 pub use receiver::Receiver;
 pub use sender::Sender;

@@ -7,7 +7,7 @@
 mod acks;
 
 use super::board::{Board, Segment};
-use super::config::TcpConfig;
+use super::config::{MAX_WINDOW, TcpConfig};
 use super::ecn::SenderEcn;
 use super::repair::Recovery;
 use super::rtt::RttEstimator;
@@ -78,7 +78,7 @@ impl Sender {
             syn_bytes: config.ack_bytes,
             timestamps: config.timestamps,
             receiver_stamps: config.receiver_stamps,
-            receive_window: config.receive_window,
+            receive_window: config.receive_window.min(MAX_WINDOW),
             luck,
             open: false,
             established: false,
@@ -336,7 +336,7 @@ impl Machine for Sender {
         if allowance.rate.is_some() && now < self.pace_free {
             return self.wait(self.pace_free);
         }
-        // A float's cast saturates: an infinite window is u64::MAX.
+        // A float's cast saturates: an infinite window is u64::MAX, and the receive window limits.
         let window = (allowance.window as u64).saturating_add_signed(self.recovery.bonus());
         let outstanding = self.outstanding();
         if outstanding >= window {
@@ -349,6 +349,8 @@ impl Machine for Sender {
                 if let Some(rate) = allowance.rate {
                     let bits = f64::from(packet.size) * 8.0;
                     let gap = Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
+                    // Time must move on at any rate.
+                    let gap = gap.max(Duration::from_nanos(1));
                     self.pace_free = self.pace_free.max(now) + gap;
                 }
                 Output::Send(packet)

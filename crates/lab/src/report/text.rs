@@ -1,11 +1,12 @@
 //! Text that is safe where it stands: HTML, and JSON inside a script element.
 
+use narrows_base::text::lines_shown;
 use std::fmt::Write;
 
-/// Text for HTML, in an element or in a quoted attribute.
+/// Text for HTML, in an element or in a quoted attribute; everything hidden is written out.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in lines_shown(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -18,11 +19,11 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// A JSON string. `<`, `>` and `&` are written as `\u….`, so that no text can end the script
+/// A JSON string that a page shows: everything hidden is written out. `<`, `>` and `&` are written as `\u….`, so that no text can end the script
 /// element or open a comment in it.
 pub(crate) fn string(out: &mut String, text: impl AsRef<str>) {
     out.push('"');
-    for c in text.as_ref().chars() {
+    for c in lines_shown(text.as_ref()).chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
@@ -97,6 +98,6 @@ mod tests {
     fn strings_cannot_leave_their_script() {
         let mut out = String::new();
         string(&mut out, "a\"\\</script><!--\n\u{2028}é");
-        assert_eq!(out, r#""a\"\\\u003c/script\u003e\u003c!--\u000a\u2028é""#);
+        assert_eq!(out, r#""a\"\\\u003c/script\u003e\u003c!--\u000a\\u{2028}é""#);
     }
 }

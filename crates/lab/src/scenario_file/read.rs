@@ -1,10 +1,12 @@
 //! TOML in.
 
 use super::count::Count;
+use crate::families;
 use crate::plan::at;
 use crate::scenario::{Flows, Own, Probe, Scenario, Scheduled, Speaks, Wire};
 use crate::side::Side;
-use crate::way::{self, Room, Way, plain};
+use crate::text_file;
+use crate::way::{self, Room, Way};
 use narrows_base::spec::nearest;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
@@ -113,16 +115,16 @@ struct Probes {
     flows: Option<Spanned<i64>>,
 }
 
+/// Longest scenario file: 64 MB, some half a million links.
+pub(super) const MAX_FILE: u64 = 64_000_000;
+
 /// Reads a scenario file. Its traces are found from its own folder.
 ///
 /// # Errors
 /// One line with the file, the line in it, and what would be right.
 pub fn load(path: &Path) -> Result<Scenario, SpecError> {
     let shown = path.display().to_string();
-    let bytes = std::fs::read(path)
-        .map_err(|e| SpecError::new(format!("cannot read {shown}: {}", plain(&e))))?;
-    let text = String::from_utf8(bytes)
-        .map_err(|_| SpecError::new(format!("{shown} is not text (UTF-8)")))?;
+    let text = text_file::read(path, MAX_FILE, "scenario")?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut scenario = parse(&text, folder).map_err(|e| e.at(&shown))?;
     if scenario.name.is_empty() {
@@ -146,7 +148,7 @@ pub(super) fn file(text: &str) -> Result<File, SpecError> {
 
 /// The scenario that a file's parts make; `text` is for the lines in messages.
 pub(super) fn scenario(text: &str, folder: &Path, file: &File) -> Result<Scenario, SpecError> {
-    let reader = Reader { text, folder, variables: &file.variables };
+    let reader = Reader { lines: Lines::of(text), folder, variables: &file.variables };
     let mut s = Scenario::named(file.name.as_deref().unwrap_or_default());
     if let Some(x) = &file.seed {
         s.seed = reader.whole(x, "seed", 0, i64::MAX)? as u64;
@@ -159,7 +161,7 @@ pub(super) fn scenario(text: &str, folder: &Path, file: &File) -> Result<Scenari
     reader.set(&mut s.preset, &file.preset, "preset", preset)?;
     reader.set(&mut s.packet, &file.packet, "packet", packet)?;
     for p in file.protocols.iter().flatten() {
-        s.protocols.push(reader.read(p, "protocols", Spec::parse)?);
+        reader.read(p, "protocols", |text| families::add(&mut s.protocols, text))?;
     }
     s.bottleneck = file.bottleneck.as_ref().map(|b| b.get_ref().clone());
     for link in &file.link {
@@ -208,14 +210,14 @@ pub fn packet(text: &str) -> Result<u32, SpecError> {
 pub(super) const ELSEWHERE: std::ops::Range<usize> = usize::MAX..usize::MAX;
 
 struct Reader<'a> {
-    text: &'a str,
+    lines: Lines,
     folder: &'a Path,
     variables: &'a BTreeMap<String, Spanned<i64>>,
 }
 
 impl Reader<'_> {
     fn line<T>(&self, x: &Spanned<T>) -> usize {
-        if x.span() == ELSEWHERE { 0 } else { line_of(self.text, x.span().start) }
+        if x.span() == ELSEWHERE { 0 } else { self.lines.at(x.span().start) }
     }
 
     fn read<T>(
@@ -387,13 +389,22 @@ impl Reader<'_> {
     }
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|b| *b == b'\n').count()
+/// Where the lines of a text end.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Lines {
+        Lines(text.match_indices('\n').map(|(at, _)| at).collect())
+    }
+    /// The number of the line with this byte.
+    fn at(&self, offset: usize) -> usize {
+        1 + self.0.partition_point(|end| *end < offset)
+    }
 }
 
 /// A TOML error as one line.
 fn syntax(text: &str, e: &toml::de::Error) -> SpecError {
-    let line = e.span().map_or(0, |span| line_of(text, span.start));
+    let line = e.span().map_or(0, |span| Lines::of(text).at(span.start));
     let message = e.message().lines().collect::<Vec<_>>().join("; ");
     at(line, SpecError::new(suggested(&message)))
 }
@@ -408,6 +419,6 @@ fn suggested(message: &str) -> String {
     let known: Vec<&str> = quoted.skip(1).step_by(2).collect();
     match nearest(name, &known) {
         Some(near) => format!("unknown key '{name}'; did you mean '{near}'?"),
-        None => format!("unknown key '{name}'; there is {}", known.join(", ")),
+        None => format!("unknown key '{name}'; expected one of: {}", known.join(", ")),
     }
 }

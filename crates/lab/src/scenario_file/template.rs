@@ -8,7 +8,8 @@ use super::count::Count;
 use super::read::{self, ELSEWHERE, File, Link, Reverse, Text};
 use crate::measure::find as find_measure;
 use crate::scenario::Scenario;
-use crate::way::{self, plain};
+use crate::text_file;
+use crate::way;
 use narrows_base::spec::nearest;
 use narrows_base::{Spec, SpecError};
 use std::path::{Path, PathBuf};
@@ -61,10 +62,7 @@ impl Template {
     /// As [`super::load`].
     pub fn load(path: &Path) -> Result<Template, SpecError> {
         let shown = path.display().to_string();
-        let bytes = std::fs::read(path)
-            .map_err(|e| SpecError::new(format!("cannot read {shown}: {}", plain(&e))))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|_| SpecError::new(format!("{shown} is not text (UTF-8)")))?;
+        let text = text_file::read(path, read::MAX_FILE, "scenario")?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut template = Template::parse(&text, folder).map_err(|e| e.at(&shown))?;
         if template.name.is_empty() {

@@ -1,12 +1,13 @@
 //! What a sweep varies: a scenario file, or the comparison that `--link` describes.
 
-use crate::compare::{self, Question};
+use crate::compare::Question;
+use crate::families;
 use crate::link::Link;
 use crate::scenario::Scenario;
 use crate::scenario_file::{self, Target, Template, split_key, with_parameter};
 use crate::way::{self, KEYS};
+use narrows_base::SpecError;
 use narrows_base::spec::nearest;
-use narrows_base::{SpecError, spec};
 use std::path::Path;
 
 /// Keys of a question beside the link's.
@@ -90,12 +91,9 @@ impl Base {
                 ("protocols", scenario.protocols.iter().map(ToString::to_string).collect())
             }
             Base::Link(question) => {
-                let list: Vec<String> = if let Some(names) = compare::family(&question.protocols) {
-                    names.into_iter().map(str::to_string).collect()
-                } else {
-                    let pieces = spec::split(&question.protocols)?;
-                    pieces.iter().map(|p| p.trim().to_string()).collect()
-                };
+                let list =
+                    families::protocols(&question.protocols).map_err(|e| e.at("--protocols"))?;
+                let list: Vec<String> = list.iter().map(ToString::to_string).collect();
                 ("protocol", list)
             }
         };
@@ -169,6 +167,11 @@ fn ask(
 ) -> Result<(), SpecError> {
     let text = value.to_string();
     match (key, parameter) {
+        ("protocol", None) if families::family(value).is_some() => {
+            let e =
+                format!("protocol: '{value}' is several; --protocols {value} takes them in turn");
+            return Err(SpecError::new(e));
+        }
         ("protocol", None) => q.protocols = text,
         ("protocol", Some(name)) => q.protocols = with_parameter(&q.protocols, name, value)?,
         ("flows", _) => {
@@ -183,7 +186,8 @@ fn ask(
         ("warmup", _) => q.warmup = way::delay(value).map_err(|e| e.at(key))?,
         ("stagger", _) => q.stagger = way::delay(value).map_err(|e| e.at(key))?,
         ("packet", _) => q.packet = scenario_file::packet(value).map_err(|e| e.at(key))?,
-        _ => q.preset = scenario_file::preset(value).map_err(|e| e.at(key))?,
+        ("preset", _) => q.preset = scenario_file::preset(value).map_err(|e| e.at(key))?,
+        _ => return Err(SpecError::unknown("parameter", key, QUESTION)),
     }
     Ok(())
 }

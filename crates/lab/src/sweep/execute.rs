@@ -214,9 +214,7 @@ impl Sweep {
         match narrows_sim::run(&network, &mut go_on) {
             Ok(result) => Ok(Found::keep(&plan, &result, traced)),
             Err(SimError::Interrupted) => Err(Halt::Interrupted),
-            Err(SimError::Spec(why)) => {
-                Err(Halt::Failed(format!("{}: {why}", self.grid.label(point))))
-            }
+            Err(e) => Err(Halt::Failed(format!("{}: {e}", self.grid.label(point)))),
         }
     }
 }

@@ -103,7 +103,7 @@ fn tell(aqm: &str, limit: Limit, steps: &[Step]) -> Story {
 
 /// Every queue as listed, and some with other parameters.
 fn all() -> Vec<String> {
-    let mut out: Vec<String> = QUEUES.iter().map(|c| c.name.to_string()).collect();
+    let mut out: Vec<String> = QUEUES.iter().map(|e| e.card.name.to_string()).collect();
     for more in [
         "red(min=2,max=6,victim=random,wait=off,weight=0.3)",
         "red(mode=bytes,min=2,adaptive=on,cautious=on,gentle=off,ecn=off)",
@@ -221,7 +221,7 @@ impl crate::Meter<Packet> for Told {
 #[test]
 fn the_room_is_the_links_unless_the_queue_has_its_own() {
     let room = |aqm: &str, limit| super::limit(&config(aqm, limit).queue).unwrap();
-    for card in QUEUES {
+    for card in QUEUES.iter().map(|e| e.card) {
         assert_eq!(room(card.name, Limit::Packets(7)), Limit::Packets(7), "{}", card.name);
         assert_eq!(room(card.name, Limit::Bytes(7)), Limit::Bytes(7), "{}", card.name);
     }
@@ -241,7 +241,7 @@ fn what_is_wrong_is_said_in_a_line() {
         ("red(min=30,max=10)", "max must be above min"),
         ("red(weight=-3)", "between -2 and 1"),
         ("red(weight=-0.5)", "0, -1 or -2"),
-        ("red(gentle=yes)", "there is on, off"),
+        ("red(gentle=yes)", "expected one of: on, off"),
         ("codel(target=5)", "no unit"),
         ("pie(target=0s)", "must be between"),
         ("cw(threshold=2)", "must be between"),

@@ -1,7 +1,8 @@
 //! From a specification to a network: links, routes, flows, transfers.
 
-use super::{NONE, Network, Node, Route};
+use super::{COUNT, NONE, Network, Node, Route};
 use crate::calendar::Calendar;
+use crate::check;
 use crate::flow::{Application, Flow, FlowStats, Timer};
 use crate::histogram::Histogram;
 use crate::meter::LinkMeter;
@@ -9,7 +10,7 @@ use crate::result::MOST_BINS;
 use crate::series::FlowSeries;
 use crate::source::Source;
 use crate::spec::{FlowSpec, GroupSpec, MAX_FLOWS, NetworkSpec, SimError};
-use narrows_base::{Luck, Time};
+use narrows_base::{FieldError, Luck, Time};
 use narrows_path::Link;
 
 /// Which flow of which group.
@@ -30,15 +31,11 @@ impl Place<'_> {
 
 impl Network {
     pub(super) fn build(spec: &NetworkSpec) -> Result<Network, SimError> {
+        check::network(spec).map_err(SimError::Spec)?;
         let luck = Luck::seed(spec.seed);
         let transfers = transfers(spec, luck)?;
         let made = spec.groups.iter().zip(&transfers);
         let total: usize = made.map(|(g, t)| t.as_ref().map_or(g.flows.len(), Vec::len)).sum();
-        if total > MAX_FLOWS {
-            return Err(SimError::Spec(format!(
-                "{total} flows (transfers of web sources included) are more than {MAX_FLOWS}"
-            )));
-        }
         let seconds = spec.end.since(spec.measure_from).as_nanos() / 1_000_000_000;
         let mut network = Network {
             calendar: Calendar::new(),
@@ -58,6 +55,8 @@ impl Network {
             now: Time::ZERO,
             digest: 0,
             events: 0,
+            until_count: COUNT,
+            overfull: false,
         };
         network.build_links(spec, luck)?;
         let mut users = vec![0u32; spec.links.len()];
@@ -68,26 +67,16 @@ impl Network {
                     for (n, flow) in group.flows.iter().enumerate() {
                         let source =
                             group.source.start(place(n).key(luck).named("source").stream());
-                        network.add_flow(
-                            place(n),
-                            flow,
-                            (flow.start, flow.stop),
-                            source,
-                            &mut users,
-                        )?;
+                        let times = (flow.start, flow.stop);
+                        network.add_flow(place(n), flow, times, source, &mut users);
                     }
                 }
                 Some(list) => {
                     for (n, (flow, start, bytes)) in list.iter().enumerate() {
                         let times = (*start, Time::NEVER);
                         let source = Source::transfer(*bytes);
-                        network.add_flow(
-                            place(n),
-                            &group.flows[*flow],
-                            times,
-                            source,
-                            &mut users,
-                        )?;
+                        let flow = &group.flows[*flow];
+                        network.add_flow(place(n), flow, times, source, &mut users);
                     }
                 }
             }
@@ -103,10 +92,11 @@ impl Network {
     }
 
     fn build_links(&mut self, spec: &NetworkSpec, luck: Luck) -> Result<(), SimError> {
-        for link in &spec.links {
+        for (i, link) in spec.links.iter().enumerate() {
             let key = luck.named("link").named(&link.name);
-            let mut built = Link::new(&link.config, key)
-                .map_err(|e| SimError::Spec(format!("link {}: {e}", link.name)))?;
+            let mut built = Link::new(&link.config, key).map_err(|e| {
+                SimError::Spec(FieldError::new(format!("links[{i}].config"), e.to_string()))
+            })?;
             let mut meter = NONE;
             if link.metered {
                 built.count_waiting();
@@ -122,19 +112,6 @@ impl Network {
                 meter,
             });
         }
-        for (at, link, _) in &spec.changes {
-            let Some(target) = spec.links.get(*link) else {
-                return Err(SimError::Spec(format!(
-                    "a change names link {link}, which does not exist"
-                )));
-            };
-            if !target.config.changes {
-                return Err(SimError::Spec(format!(
-                    "link {}: changes at {at:?} but is not marked so",
-                    target.name
-                )));
-            }
-        }
         Ok(())
     }
 
@@ -145,11 +122,11 @@ impl Network {
         (start, stop): (Time, Time),
         source: Source,
         users: &mut [u32],
-    ) -> Result<(), SimError> {
+    ) {
         let Place { spec, index, group, n } = place;
         let number = self.flows.len() as u32;
-        let forward = self.add_route(&flow.forward, users, group)?;
-        let back = self.add_route(&flow.back, users, group)?;
+        let forward = self.add_route(&flow.forward, users);
+        let back = self.add_route(&flow.back, users);
         let mut series = NONE;
         if spec.series.as_ref().is_some_and(|s| n < s.flows_per_group) {
             series = self.flow_series.len() as u32;
@@ -167,34 +144,15 @@ impl Network {
             stats: FlowStats::default(),
         });
         self.applications.push(Application { source, start, stop, opened: false, wanted: 0 });
-        Ok(())
     }
 
-    fn add_route(
-        &mut self,
-        links: &[u32],
-        users: &mut [u32],
-        group: &GroupSpec,
-    ) -> Result<(u32, u16), SimError> {
-        if links.is_empty() || links.len() > 200 {
-            return Err(SimError::Spec(format!(
-                "group {}: a route has 1 to 200 links, not {}",
-                group.name,
-                links.len()
-            )));
-        }
+    fn add_route(&mut self, links: &[u32], users: &mut [u32]) -> (u32, u16) {
         let start = self.hops.len();
         for l in links {
-            let Some(u) = users.get_mut(*l as usize) else {
-                return Err(SimError::Spec(format!(
-                    "group {}: link {l} does not exist",
-                    group.name
-                )));
-            };
-            *u += 1;
+            users[*l as usize] += 1;
             self.hops.push(*l);
         }
-        Ok((start as u32, links.len() as u16))
+        (start as u32, links.len() as u16)
     }
 }
 
@@ -204,21 +162,21 @@ type Transfer = (usize, Time, u64);
 /// For groups with a `web` source, the transfers that they make.
 fn transfers(spec: &NetworkSpec, luck: Luck) -> Result<Vec<Option<Vec<Transfer>>>, SimError> {
     let mut out = Vec::with_capacity(spec.groups.len());
-    for group in &spec.groups {
+    let mut total: usize = spec.groups.iter().map(|g| g.flows.len()).sum();
+    for (i, group) in spec.groups.iter().enumerate() {
         let mut list = None;
         for (n, flow) in group.flows.iter().enumerate() {
             let mut stream = luck.named("web").named(&group.name).numbered(n as u64).stream();
             let until = flow.stop.min(spec.end);
             let made = group.source.transfers(flow.start, until, MAX_FLOWS, &mut stream);
             let Some(made) = made else { break };
+            total = total.saturating_add(made.len());
+            if total > MAX_FLOWS {
+                let why = format!("flows and their transfers are more than {MAX_FLOWS} in all");
+                return Err(SimError::Spec(FieldError::new(format!("groups[{i}].source"), why)));
+            }
             let list = list.get_or_insert_with(Vec::new);
             list.extend(made.into_iter().map(|(start, bytes)| (n, start, bytes)));
-            if list.len() > MAX_FLOWS {
-                return Err(SimError::Spec(format!(
-                    "group {}: more than {MAX_FLOWS} flows or web transfers",
-                    group.name
-                )));
-            }
         }
         out.push(list);
     }

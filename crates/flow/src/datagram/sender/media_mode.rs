@@ -10,6 +10,7 @@ use crate::datagram::header;
 use crate::datagram::stream::Load;
 use crate::datagram::waiting::Waiting;
 use crate::endpoint::Counters;
+use crate::tcp::MAX_WINDOW;
 use crate::tcp::rtt::RttEstimator;
 use narrows_base::{Duration, Packet, Time};
 use narrows_control::{Ack, Advised, Controller, Fate, Restart, Sent};
@@ -130,13 +131,17 @@ impl Media {
         let mut due = now;
         if let (Some(rate), Some((last, bits))) = (allowance.rate, self.paced) {
             // At the rate of now, not of when the last packet left: a raised rate counts at once.
-            due = last + Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
+            let gap = Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
+            // Time must move on at any rate.
+            due = last + gap.max(Duration::from_nanos(1));
             if due > now {
                 return Err(due);
             }
         }
-        // A float's cast saturates: an infinite window is u64::MAX.
-        if self.flight() >= allowance.window as u64 {
+        // A float's cast saturates: an infinite window is u64::MAX. Where no rate limits either, a flight
+        // must still end.
+        let most = if allowance.rate.is_some() { u64::MAX } else { MAX_WINDOW };
+        if self.flight() >= (allowance.window as u64).min(most) {
             self.window_limited = true;
             return Err(Time::NEVER);
         }

@@ -1,0 +1,80 @@
+//! Whether an endpoint can be made of a configuration that a program filled in field by field. What
+//! users write is within these bounds already: the cards' ranges are narrower.
+
+use crate::datagram::DatagramConfig;
+use crate::tcp::{MAX_WINDOW, TcpConfig};
+use narrows_base::field::{at_most, number, probability, whole};
+use narrows_base::{Duration, FieldError};
+
+/// Largest packet: its size on the wire has 16 bits.
+const MAX_PACKET: u64 = 65_535;
+/// No timer of an endpoint waits longer.
+const MAX_TIMER: Duration = Duration::from_secs(36_000);
+/// Every retransmission timeout may be as long as this: a shorter ceiling would be a storm of timeouts.
+const MIN_MAX_RTO: Duration = Duration::from_millis(1);
+/// How far a late pacer may catch up at most: more is no pacing.
+const MAX_CREDIT: Duration = Duration::from_secs(10);
+
+fn sizes(packet: u32, header: u32, answer: (&str, u32)) -> Result<(), FieldError> {
+    let smallest = u64::from(header) + 1;
+    if !(smallest..=MAX_PACKET).contains(&u64::from(packet)) {
+        let why = format!(
+            "{packet} B: a packet has {smallest} to {MAX_PACKET} bytes, {header} of them headers"
+        );
+        return Err(FieldError::new("packet_bytes", why));
+    }
+    whole(answer.0, u64::from(answer.1), 1, MAX_PACKET)
+}
+
+fn timer(c: &TcpConfig) -> Result<(), FieldError> {
+    number("initial_window", c.initial_window, 1.0, MAX_WINDOW as f64)?;
+    number("initial_ssthresh", c.initial_ssthresh, 1.0, f64::INFINITY)?;
+    for (field, d) in [
+        ("initial_rto", c.initial_rto),
+        ("min_rto", c.min_rto),
+        ("max_rto", c.max_rto),
+        ("tick", c.tick),
+        ("delayed_ack", c.delayed_ack),
+    ] {
+        at_most(field, d, MAX_TIMER)?;
+    }
+    for (field, d, least) in [
+        ("initial_rto", c.initial_rto, Duration::from_nanos(1)),
+        ("tick", c.tick, Duration::from_nanos(1)),
+        ("max_rto", c.max_rto, MIN_MAX_RTO.max(c.min_rto)),
+    ] {
+        if d < least {
+            return Err(FieldError::new(field, format!("{d} is shorter than {least}")));
+        }
+    }
+    Ok(())
+}
+
+/// Of TCP.
+pub(super) fn tcp(c: &TcpConfig) -> Result<(), FieldError> {
+    sizes(c.packet_bytes, c.header_bytes, ("ack_bytes", c.ack_bytes))?;
+    whole("ack_every", u64::from(c.ack_every), 1, u64::from(u32::MAX))?;
+    whole("receive_window", c.receive_window, 1, u64::MAX)?;
+    timer(c)
+}
+
+/// Of our endpoint.
+pub(super) fn datagram(c: &DatagramConfig) -> Result<(), FieldError> {
+    sizes(c.packet_bytes, c.header_bytes, ("report_bytes", c.report_bytes))?;
+    at_most("credit", c.credit, MAX_CREDIT)?;
+    if let Some(rtt) = c.profile.rtt {
+        at_most("profile.rtt", rtt, MAX_TIMER)?;
+    }
+    if let Some(p) = c.profile.loss {
+        probability("profile.loss", p)?;
+    }
+    if let Some(s) = &c.stream {
+        whole("stream.ack_every", u64::from(s.ack_every), 1, u64::from(u32::MAX))?;
+        at_most("stream.max_ack_delay", s.max_ack_delay, MAX_TIMER)?;
+        if s.verdict.rule != "none" && s.verdict.rule().is_none() {
+            let why = format!("no rule is {:?}", s.verdict);
+            return Err(FieldError::new("stream.verdict", why));
+        }
+    }
+    timer(&c.timer).map_err(|e| e.within("timer"))
+}

@@ -1,0 +1,117 @@
+//! Lists of protocols: names with parameters, and families of them.
+
+use narrows_base::spec::{nearest, split};
+use narrows_base::{Spec, SpecError};
+use narrows_flow::PROTOCOLS;
+use narrows_flow::protocol::{Family, every};
+
+/// Families that a list may name, each also as `family:NAME`. `rrtp` alone is the protocol.
+const BARE: &[&str] = &["tcp", "media", "all"];
+/// How the family of every controller over our endpoint is called.
+const STREAMS: &str = "family:rrtp";
+const PREFIX: &str = "family:";
+
+/// The protocols of a family; `None` if the text names none. `all` are the protocols with names of
+/// their own: `family:rrtp` is each controller over our endpoint.
+pub fn family(text: &str) -> Option<Vec<&'static str>> {
+    let of = |wanted: Family| every().filter(|p| p.family == wanted).map(|p| p.name).collect();
+    Some(match text.strip_prefix(PREFIX).unwrap_or(text) {
+        "all" => PROTOCOLS.iter().map(|p| p.name).collect(),
+        "tcp" => of(Family::Tcp),
+        "media" => of(Family::Media),
+        "rrtp" if text == STREAMS => of(Family::Rrtp),
+        _ => return None,
+    })
+}
+
+/// Adds what one entry of a list stands for: a family's protocols that the list does not have yet, or
+/// one protocol.
+///
+/// # Errors
+/// No name, an unknown family, or a protocol that the list has already.
+pub(crate) fn add(list: &mut Vec<Spec>, entry: &str) -> Result<(), SpecError> {
+    let entry = entry.trim();
+    if entry.is_empty() {
+        return Err(SpecError::new(
+            "a protocol's name is missing; narrows list protocols shows them",
+        ));
+    }
+    if let Some(names) = family(entry) {
+        for spec in names.into_iter().map(Spec::named) {
+            if !list.contains(&spec) {
+                list.push(spec);
+            }
+        }
+        return Ok(());
+    }
+    if let Some(name) = entry.strip_prefix(PREFIX) {
+        return Err(SpecError::unknown("family", name, &["tcp", "media", "rrtp", "all"]));
+    }
+    let spec = Spec::parse(entry)?;
+    if list.contains(&spec) {
+        return Err(SpecError::new(format!("'{spec}' is given twice")));
+    }
+    if narrows_flow::protocol::find(&spec.name).is_err()
+        && let Some(near) = nearest(&spec.name, BARE)
+        && !every().any(|p| nearest(&spec.name, &[p.name]).is_some())
+    {
+        let line = format!("unknown protocol or family '{}'; did you mean '{near}'?", spec.name);
+        return Err(SpecError::new(line));
+    }
+    list.push(spec);
+    Ok(())
+}
+
+/// `tcp`, `media`, `all`, `family:NAME` and names with parameters, separated by commas that are not in
+/// parentheses.
+///
+/// # Errors
+/// As [`add`] for its first bad entry.
+pub fn protocols(text: &str) -> Result<Vec<Spec>, SpecError> {
+    let mut list = Vec::new();
+    for entry in split(text)? {
+        add(&mut list, entry)?;
+    }
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        protocols(text).unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_name_is_a_protocol_and_families_stand_in_lists() {
+        assert_eq!(names("rrtp"), ["rrtp"]);
+        assert_eq!(names("rrtp,cubic"), ["rrtp", "cubic"]);
+        let media = names("media");
+        assert!(media.len() > 4 && media.contains(&"tfrc".to_string()));
+        assert_eq!(names("family:media"), media);
+        let mut both = media.clone();
+        both.push("rrtp".into());
+        assert_eq!(names("media, rrtp"), both);
+        assert_eq!(names("tfrc,media").len(), media.len(), "what is there is not added again");
+        let streams = names("family:rrtp");
+        assert!(streams.contains(&"rrtp+cubic".to_string()) && streams.len() > 15, "{streams:?}");
+        assert_eq!(names("all").len(), PROTOCOLS.len());
+        assert_eq!(names("vegas(alpha=1,beta=2),tcp")[0], "vegas(alpha=1,beta=2)");
+    }
+
+    #[test]
+    fn what_is_no_list_is_said() {
+        for (bad, hint) in [
+            ("reno,,cubic", "missing"),
+            ("", "missing"),
+            ("reno,reno", "twice"),
+            ("family:medai", "did you mean 'media'"),
+            ("medai", "did you mean 'media'"),
+            ("reno(", "')' is missing"),
+        ] {
+            let e = protocols(bad).unwrap_err().to_string();
+            assert!(e.contains(hint), "{bad}: {e}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether a link can be built of a configuration that a program filled in field by field.
+
+use crate::config::{Change, LinkConfig};
+use crate::queue;
+use narrows_base::field::{at_most, probability};
+use narrows_base::rate::MAX_RATE;
+use narrows_base::{Duration, FieldError, Rate};
+
+/// Longest delay of a link and longest run: ten years. Far from the 584 years at which nanoseconds in
+/// 64 bits end, so sums of times do not overflow.
+pub const MAX_TIME: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+fn rate(field: &str, rate: Rate) -> Result<(), FieldError> {
+    if rate.as_bps() == 0 {
+        // A packet that began at rate zero would never end, whatever the rate becomes.
+        return Err(FieldError::new(field, "0 bit/s: at least 1 bit/s is expected"));
+    }
+    if rate > MAX_RATE {
+        return Err(FieldError::new(field, format!("{rate} is more than {MAX_RATE}")));
+    }
+    Ok(())
+}
+
+impl LinkConfig {
+    /// Whether a link can be built of it.
+    ///
+    /// # Errors
+    /// The field that has a value that it cannot have.
+    pub fn check(&self) -> Result<(), FieldError> {
+        rate("rate", self.rate)?;
+        at_most("delay", self.delay, MAX_TIME)?;
+        let i = &self.impairments;
+        at_most("impairments.jitter", i.jitter, MAX_TIME)?;
+        at_most("impairments.reorder_by", i.reorder_by, MAX_TIME)?;
+        probability("impairments.reorder", i.reorder)?;
+        probability("impairments.duplicate", i.duplicate)?;
+        probability("impairments.corrupt", i.corrupt)?;
+        queue::limit(&self.queue).map_err(|e| FieldError::new("queue.aqm", e.to_string()))?;
+        Ok(())
+    }
+}
+
+impl Change {
+    /// Whether a link can change so.
+    ///
+    /// # Errors
+    /// The new value is one that a link cannot have.
+    pub fn check(&self) -> Result<(), FieldError> {
+        match self {
+            Change::Rate(new) => rate("rate", *new),
+            Change::Delay(delay) => at_most("delay", *delay, MAX_TIME),
+            Change::Loss(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Impairments;
+    use crate::{Limit, Link, QueueConfig};
+    use narrows_base::{Luck, Packet, Spec};
+
+    #[test]
+    fn a_value_that_a_link_cannot_have_is_refused_with_its_field() {
+        let good = || LinkConfig::plain(Rate::from_bps(1_000_000), Duration::from_millis(1));
+        let impaired = |impairments| LinkConfig { impairments, ..good() };
+        let usual = Impairments::default;
+        for (field, config) in [
+            ("rate", LinkConfig { rate: Rate::from_bps(0), ..good() }),
+            ("rate", LinkConfig { rate: Rate::from_bps(u64::MAX), ..good() }),
+            ("delay", LinkConfig { delay: Duration::MAX, ..good() }),
+            ("impairments.jitter", impaired(Impairments { jitter: Duration::MAX, ..usual() })),
+            (
+                "impairments.reorder_by",
+                impaired(Impairments { reorder_by: Duration::MAX, ..usual() }),
+            ),
+            ("impairments.reorder", impaired(Impairments { reorder: f64::NAN, ..usual() })),
+            ("impairments.duplicate", impaired(Impairments { duplicate: 7.0, ..usual() })),
+            ("impairments.corrupt", impaired(Impairments { corrupt: -0.1, ..usual() })),
+            (
+                "queue.aqm",
+                LinkConfig {
+                    queue: QueueConfig { limit: Limit::Unlimited, aqm: Some(Spec::named("rde")) },
+                    ..good()
+                },
+            ),
+        ] {
+            assert_eq!(config.check().unwrap_err().field, field);
+            let refused = Link::<Packet>::new(&config, Luck::seed(1)).unwrap_err().to_string();
+            assert!(refused.starts_with(field), "{refused}");
+        }
+        assert!(good().check().is_ok());
+        assert_eq!(Change::Rate(Rate::from_bps(0)).check().unwrap_err().field, "rate");
+        assert_eq!(Change::Delay(Duration::MAX).check().unwrap_err().field, "delay");
+    }
+}

@@ -1,0 +1,184 @@
+//! Whether a network can be run: every field of a [`NetworkSpec`], before anything is built of it.
+
+use crate::spec::{FlowSpec, GroupSpec, NetworkSpec, SeriesSpec};
+use narrows_base::field::{at_most, whole};
+use narrows_base::{Duration, FieldError, Luck, Time};
+use narrows_path::MAX_TIME;
+
+/// Most flows in one run; a million need about 2 GB.
+pub const MAX_FLOWS: usize = 1_000_000;
+/// Most links in one run: a million flows have four of their own each.
+pub const MAX_LINKS: usize = 8_000_000;
+/// Most groups of flows in one run: each keeps a histogram of its round-trip times.
+pub const MAX_GROUPS: usize = 10_000;
+/// Most links that a route has: packets count them in eight bits.
+pub const MAX_HOPS: usize = 200;
+/// Most changes in one run.
+pub const MAX_CHANGES: usize = 1_000_000;
+/// Most sample times of one run.
+pub const MAX_SAMPLES: u64 = 1_000_000;
+/// Most samples of all sampled flows and links together; one is about ten numbers of eight bytes.
+pub const MAX_ROWS: u64 = 20_000_000;
+/// Most pairs of a metered link and a group, which are counted apart.
+const MAX_METERED: usize = 4_000_000;
+
+/// Checks all fields.
+pub(crate) fn network(spec: &NetworkSpec) -> Result<(), FieldError> {
+    span("end", spec.end)?;
+    if spec.measure_from >= spec.end {
+        let why = format!(
+            "measuring begins at {:?}, which is not before the end at {:?}",
+            spec.measure_from, spec.end
+        );
+        return Err(FieldError::new("measure_from", why));
+    }
+    links(spec)?;
+    if spec.groups.len() > MAX_GROUPS {
+        return Err(too_many("groups", spec.groups.len(), "groups", MAX_GROUPS));
+    }
+    let flows: usize = spec.groups.iter().map(|g| g.flows.len()).sum();
+    if flows > MAX_FLOWS {
+        return Err(too_many("groups", flows, "flows", MAX_FLOWS));
+    }
+    let metered = spec.links.iter().filter(|l| l.metered).count();
+    if metered.saturating_mul(spec.groups.len()) > MAX_METERED {
+        let why = format!(
+            "{metered} metered links times {} groups are more than {MAX_METERED}",
+            spec.groups.len()
+        );
+        return Err(FieldError::new("links", why));
+    }
+    if let Some((a, b)) = twice(spec.groups.iter().map(|g| g.name.as_str())) {
+        return Err(alike("groups", a, b, &spec.groups[a].name));
+    }
+    for (i, g) in spec.groups.iter().enumerate() {
+        group(spec, g).map_err(|e| e.within(&format!("groups[{i}]")))?;
+    }
+    changes(spec)?;
+    spec.series.as_ref().map_or(Ok(()), |s| series(spec, s).map_err(|e| e.within("series")))
+}
+
+/// A time within a run.
+fn span(field: &str, t: Time) -> Result<(), FieldError> {
+    at_most(field, t.since(Time::ZERO), MAX_TIME)
+}
+
+fn too_many(field: &str, n: usize, what: &str, most: usize) -> FieldError {
+    FieldError::new(field, format!("{n} {what} are more than {most}"))
+}
+
+fn alike(list: &str, a: usize, b: usize, name: &str) -> FieldError {
+    let why = format!("{list}[{a}] is called '{name}', too; luck and results go by the name");
+    FieldError::new(format!("{list}[{b}].name"), why)
+}
+
+/// Two of these names that are equal, if any: millions are compared by a key of eight bytes each.
+fn twice<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<(usize, usize)> {
+    let key = |name: &str| Luck::seed(0).named(name).bits();
+    let mut keys: Vec<u64> = names.clone().map(key).collect();
+    keys.sort_unstable();
+    let same = keys.windows(2).find(|w| w[0] == w[1])?[0];
+    let mut found = names.enumerate().filter(|(_, name)| key(name) == same).map(|(i, _)| i);
+    Some((found.next()?, found.next()?))
+}
+
+fn links(spec: &NetworkSpec) -> Result<(), FieldError> {
+    if spec.links.len() > MAX_LINKS {
+        return Err(too_many("links", spec.links.len(), "links", MAX_LINKS));
+    }
+    for (i, link) in spec.links.iter().enumerate() {
+        let part = || format!("links[{i}].config");
+        link.config.check().map_err(|e| e.within(&part()))?;
+    }
+    match twice(spec.links.iter().map(|l| l.name.as_str())) {
+        Some((a, b)) => Err(alike("links", a, b, &spec.links[a].name)),
+        None => Ok(()),
+    }
+}
+
+fn group(spec: &NetworkSpec, g: &GroupSpec) -> Result<(), FieldError> {
+    g.protocol.check().map_err(|e| e.within("protocol"))?;
+    for (n, f) in g.flows.iter().enumerate() {
+        flow(spec, f).map_err(|e| e.within(&format!("flows[{n}]")))?;
+    }
+    Ok(())
+}
+
+fn flow(spec: &NetworkSpec, f: &FlowSpec) -> Result<(), FieldError> {
+    if f.stop < f.start {
+        let why = format!("{:?} is before the start at {:?}", f.stop, f.start);
+        return Err(FieldError::new("stop", why));
+    }
+    for (field, route) in [("forward", &f.forward), ("back", &f.back)] {
+        whole(&format!("{field}.len()"), route.len() as u64, 1, MAX_HOPS as u64)?;
+        if let Some(i) = route.iter().position(|l| *l as usize >= spec.links.len()) {
+            return Err(no_link(format!("{field}[{i}]"), route[i] as usize, spec));
+        }
+    }
+    Ok(())
+}
+
+fn no_link(field: String, link: usize, spec: &NetworkSpec) -> FieldError {
+    let why = match spec.links.len() {
+        0 => format!("there is no link {link}: there are none"),
+        n => format!("there is no link {link}: the last is {}", n - 1),
+    };
+    FieldError::new(field, why)
+}
+
+fn changes(spec: &NetworkSpec) -> Result<(), FieldError> {
+    if spec.changes.len() > MAX_CHANGES {
+        return Err(too_many("changes", spec.changes.len(), "changes", MAX_CHANGES));
+    }
+    for (i, (at, link, change)) in spec.changes.iter().enumerate() {
+        let field = format!("changes[{i}]");
+        let Some(target) = spec.links.get(*link) else {
+            return Err(no_link(field, *link, spec));
+        };
+        if !target.config.changes {
+            let why = format!(
+                "the link '{}' changes at {at:?}, but its config.changes is not set",
+                target.name
+            );
+            return Err(FieldError::new(field, why));
+        }
+        change.check().map_err(|e| e.within(&field))?;
+    }
+    Ok(())
+}
+
+fn series(spec: &NetworkSpec, s: &SeriesSpec) -> Result<(), FieldError> {
+    if s.interval == Duration::ZERO {
+        return Err(FieldError::new("interval", "samples need some time between them, not 0s"));
+    }
+    if s.from > spec.end {
+        let why = format!("{:?} is after the end at {:?}", s.from, spec.end);
+        return Err(FieldError::new("from", why));
+    }
+    let samples = spec.end.since(s.from).as_nanos() / s.interval.as_nanos() + 1;
+    let sampled: usize = spec.groups.iter().map(|g| g.flows.len().min(s.flows_per_group)).sum();
+    let rows = samples.saturating_mul((sampled + s.links.len()) as u64);
+    if samples > MAX_SAMPLES || rows > MAX_ROWS {
+        let why = format!(
+            "{} makes {samples} samples of {sampled} flows and {} links; {MAX_SAMPLES} sample times \
+             and {MAX_ROWS} samples in all are the most",
+            s.interval,
+            s.links.len()
+        );
+        return Err(FieldError::new("interval", why));
+    }
+    let mut seen = vec![false; spec.links.len()];
+    for (i, link) in s.links.iter().enumerate() {
+        let field = format!("links[{i}]");
+        let Some(target) = spec.links.get(*link) else { return Err(no_link(field, *link, spec)) };
+        if !target.metered {
+            let why = format!("the link '{}' is sampled but not metered", target.name);
+            return Err(FieldError::new(field, why));
+        }
+        if std::mem::replace(&mut seen[*link], true) {
+            let why = format!("the link '{}' is sampled twice", target.name);
+            return Err(FieldError::new(field, why));
+        }
+    }
+    Ok(())
+}

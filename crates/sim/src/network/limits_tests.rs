@@ -1,0 +1,105 @@
+//! What ends a run that would never end, or that would need more and more memory.
+
+use super::run;
+use crate::dumbbell;
+use crate::spec::{NetworkSpec, SimError};
+use narrows_base::{Duration, Rate, Spec, Time};
+use narrows_control::{Ack, Allowance, Controller};
+use narrows_flow::tcp::{Preset, TcpConfig};
+use narrows_flow::{DatagramConfig, Protocol};
+use std::sync::Arc;
+
+/// Nothing limits it.
+struct Unlimited;
+
+impl Controller for Unlimited {
+    fn on_ack(&mut self, _ack: &Ack) {}
+    fn allowance(&self) -> Allowance {
+        Allowance::window(f64::INFINITY)
+    }
+}
+
+/// Asks for a tick at the moment of the last acknowledgement, again and again.
+struct Impatient(Time);
+
+impl Controller for Impatient {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.0 = ack.now;
+    }
+    fn allowance(&self) -> Allowance {
+        Allowance::window(1.0)
+    }
+    fn next_tick(&self) -> Time {
+        self.0
+    }
+}
+
+fn with(flows: u32, protocol: Protocol) -> NetworkSpec {
+    dumbbell(flows, 100, 1, protocol)
+}
+fn read(text: &str) -> Protocol {
+    Protocol::read(&Spec::parse(text).unwrap(), Preset::Rfc, 1000).unwrap()
+}
+
+/// A window without a limit, as its documentation offers it, fills a link as any other.
+#[test]
+fn an_infinite_window_is_no_limit_and_ends() {
+    let tcp = TcpConfig::preset(Preset::Rfc);
+    let media = DatagramConfig::preset(Preset::Rfc);
+    let stream = DatagramConfig { stream: Some(Default::default()), ..media.clone() };
+    for protocol in [
+        Protocol::custom("u", tcp, |_| Box::new(Unlimited)),
+        Protocol::custom_media("u", media, |_| Box::new(Unlimited), None),
+        Protocol::custom_media("u", stream, |_| Box::new(Unlimited), None),
+    ] {
+        // Access links of 1 Gbit/s take them; the queue of 10 Mbit/s drops most.
+        let r = run(&dumbbell(1, 10, 1, protocol), &mut |_| true).unwrap();
+        assert!(r.links[0].served_bits > 0.9 * r.links[0].capacity_bits);
+    }
+}
+
+/// Queues without a limit before a slow link would hold all that several such senders have.
+#[test]
+fn packets_under_way_are_bounded() {
+    let tcp = TcpConfig::preset(Preset::Rfc);
+    let spec = with(8, Protocol::custom("u", tcp, |_| Box::new(Unlimited)));
+    let stopped = run(&spec, &mut |_| true).err().unwrap();
+    assert!(matches!(stopped, SimError::TooManyPackets { .. }), "{stopped}");
+    // A packet that every link of a long route doubles.
+    let mut spec = with(1, read("reno"));
+    for link in &mut spec.links {
+        let mut config = (*link.config).clone();
+        config.impairments.duplicate = 1.0;
+        config.rate = Rate::from_bps(1_000_000_000_000_000);
+        config.queue = Default::default();
+        link.config = Arc::new(config);
+    }
+    spec.groups[0].flows[0].forward = vec![0; 200];
+    let stopped = run(&spec, &mut |_| true).err().unwrap();
+    assert!(matches!(stopped, SimError::TooManyPackets { .. }), "{stopped}");
+}
+
+#[test]
+fn a_controller_that_is_always_due_is_named() {
+    let tcp = TcpConfig::preset(Preset::Rfc);
+    let spec = with(1, Protocol::custom("i", tcp, |_| Box::new(Impatient(Time::NEVER))));
+    let stopped = run(&spec, &mut |_| true).err().unwrap();
+    assert!(matches!(stopped, SimError::TimeStandsStill { .. }), "{stopped}");
+}
+
+/// Packets that go in a circle in no time: the first acknowledgement already is at the same moment.
+#[test]
+fn a_circle_without_delay_ends() {
+    let mut spec = with(1, read("reno"));
+    for link in &mut spec.links {
+        let mut config = (*link.config).clone();
+        (config.delay, config.rate) = (Duration::ZERO, Rate::from_bps(1_000_000_000_000_000));
+        link.config = Arc::new(config);
+    }
+    let mut calls = 0;
+    let stopped = run(&spec, &mut |_| {
+        calls += 1;
+        calls < 20
+    });
+    assert!(stopped.is_err(), "the caller is asked, or it ends by itself");
+}
