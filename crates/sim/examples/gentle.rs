@@ -11,6 +11,7 @@ use narrows_path::{Limit, LinkConfig, QueueConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use std::sync::Arc;
 
+/// What it says of itself.
 pub const CARD: Card = Card {
     name: "gentle",
     summary: "leaves a seventh of the window when the round trip stretches",
@@ -26,6 +27,7 @@ pub const CARD: Card = Card {
     status: Status::NotValidated,
 };
 
+/// Makes one for a flow.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Gentle {
         cwnd: environment.initial_window,
