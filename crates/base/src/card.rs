@@ -79,6 +79,43 @@ pub struct Card {
     pub status: Status,
 }
 
+/// A quantity that is followed over time: a column of the tables of time series.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Variable {
+    /// The column's name. A time in seconds ends with `_s`, a rate in bit/s with `_bps`.
+    pub name: &'static str,
+    /// Empty where it has none.
+    pub unit: &'static str,
+    /// One line: what it is.
+    pub meaning: &'static str,
+    /// What the values 0, 1, 2 … are called, where they stand for states.
+    pub states: &'static [&'static str],
+}
+
+impl Variable {
+    /// A quantity.
+    pub const fn new(name: &'static str, unit: &'static str, meaning: &'static str) -> Variable {
+        Variable { name, unit, meaning, states: &[] }
+    }
+    /// A state, numbered in the order of `states`.
+    pub const fn state(
+        name: &'static str,
+        meaning: &'static str,
+        states: &'static [&'static str],
+    ) -> Variable {
+        Variable { name, unit: "", meaning, states }
+    }
+    /// The meaning in one line, with the names of the states.
+    pub fn explained(&self) -> String {
+        if self.states.is_empty() {
+            return self.meaning.to_string();
+        }
+        let states: Vec<String> =
+            self.states.iter().enumerate().map(|(i, s)| format!("{i} {s}")).collect();
+        format!("{}: {}", self.meaning, states.join(", "))
+    }
+}
+
 /// Values of a part's parameters: given ones over defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {

@@ -14,7 +14,7 @@ pub mod text;
 pub mod time;
 pub mod units;
 
-pub use card::{Card, Param, Settings, Status};
+pub use card::{Card, Param, Settings, Status, Variable};
 pub use field::FieldError;
 pub use luck::{Luck, Stream};
 pub use packet::Packet;

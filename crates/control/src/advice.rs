@@ -87,7 +87,7 @@ pub trait ReceiverHalf: Send {
     }
     /// A report leaves now, whatever caused it: what it says to the sender half.
     fn advice(&mut self, now: Time) -> Advice;
-    /// Named numbers to watch in traces (estimates, states).
+    /// As [`Controller::watch`](crate::Controller::watch); both halves' names are in one entry.
     fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 

@@ -24,12 +24,12 @@ mod limits;
 mod model;
 mod policer;
 
-use crate::{Ack, Allowance, Controller, Environment, Loss, LossFoundBy};
+use crate::{Ack, Allowance, Controller, Environment, Loss, LossFoundBy, variables};
 use crate::{Repair, Restart, Sent, bounded};
 use aggregation::Aggregation;
 use filter::WindowedMax;
 use narrows_base::card::Kind;
-use narrows_base::{Card, Duration, Param, Rate, Settings, Status, Stream, Time};
+use narrows_base::{Card, Duration, Param, Rate, Settings, Status, Stream, Time, Variable};
 use policer::Policer;
 
 /// The index card.
@@ -55,6 +55,15 @@ pub const CARD: Card = Card {
     ],
     status: Status::NotValidated,
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[
+    Variable::state("bbr_state", "BBR's state", &["Startup", "Drain", "ProbeBW", "ProbeRTT"]),
+    variables::BANDWIDTH,
+    variables::MIN_RTT,
+    Variable::new("pacing_gain", "", "pacing rate over bandwidth"),
+    Variable::state("policed", "whether a token-bucket policer was found", &["no", "yes"]),
+];
 
 // Linux tcp_bbr.c, constants at its top.
 const BANDWIDTH_ROUNDS: u64 = 10;
@@ -270,12 +279,11 @@ impl Controller for Bbr {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("state", f64::from(self.state as u8));
-        put("bandwidth", self.believed());
-        put(
-            "min_rtt",
-            if self.min_rtt == Duration::MAX { 0.0 } else { self.min_rtt.as_secs_f64() },
-        );
+        put("bbr_state", f64::from(self.state as u8));
+        put("bandwidth_bps", self.believed() * self.packet_bits);
+        if self.min_rtt != Duration::MAX {
+            put("min_rtt_s", self.min_rtt.as_secs_f64());
+        }
         put("pacing_gain", self.pacing_gain());
         put(
             "policed",

@@ -19,7 +19,7 @@ use crate::hystart::{Advice, Hystart};
 use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart, Sent, bounded};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Param, Settings, Status, Time, math};
+use narrows_base::{Card, Duration, Param, Settings, Status, Time, Variable, math};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -56,6 +56,12 @@ pub const CARD: Card = Card {
     ],
     status: Status::NotValidated,
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[
+    Variable::new("w_max", "packets", "window at the last reduction (W_max of RFC 9438)"),
+    Variable::new("w_est", "packets", "window that Reno would have since (W_est of RFC 9438)"),
+];
 
 /// Builds it.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {

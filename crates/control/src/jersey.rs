@@ -17,10 +17,12 @@
 //! `assign=always`, the simulator ns-3's reading. Nothing falls below two segments.
 
 use crate::westwood::AckedCount;
-use crate::{Ack, Allowance, Controller, Environment, Repair, Restart, bounded, positive};
+use crate::{
+    Ack, Allowance, Controller, Environment, Repair, Restart, bounded, positive, variables,
+};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Param, Settings, Status, Time};
+use narrows_base::{Card, Duration, Param, Settings, Status, Time, Variable};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -60,9 +62,16 @@ pub const CARD: Card = Card {
     ),
 };
 
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[
+    variables::BANDWIDTH,
+    Variable::new("ownd", "packets", "optimum window: bandwidth times round-trip time, latched"),
+];
+
 /// Builds it.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Jersey {
+        packet_bits: f64::from(environment.packet_bytes) * 8.0,
         cwnd: bounded(environment.initial_window, 1.0),
         ssthresh: environment.initial_ssthresh,
         by_receiver: settings.choice("estimator") == "new-jersey",
@@ -102,6 +111,7 @@ impl RateEstimate {
 
 #[derive(Debug)]
 struct Jersey {
+    packet_bits: f64,
     cwnd: f64,
     ssthresh: f64,
     by_receiver: bool,
@@ -151,8 +161,8 @@ impl Controller for Jersey {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("bandwidth", self.rate.per_second);
-        put("optimum", self.optimum);
+        put("bandwidth_bps", self.rate.per_second * self.packet_bits);
+        put("ownd", self.optimum);
     }
 }
 

@@ -37,6 +37,7 @@ mod equation;
 mod fuzzy;
 mod hystart;
 mod linux;
+mod variables;
 
 #[cfg(test)]
 mod list_tests;
@@ -205,7 +206,8 @@ pub trait Controller: Send {
     fn ssthresh(&self) -> Option<f64> {
         None
     }
-    /// Named numbers to watch in traces (estimates, states).
+    /// What it estimates and which state it is in, to be followed over time. Each name is that of
+    /// one of its entry's [`variables`](Entry::variables).
     fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 

@@ -4,7 +4,7 @@
 use crate::{Controller, Environment, ReceiverHalf};
 use crate::{bbr, cubic, fixed, jersey, rap, reno, stpd, tear, tear_wireless, tfrc, tfwc};
 use crate::{rrtp, rrtp_lasthop, vegas, veno, westwood, westwood_plus};
-use narrows_base::{Card, Settings, Spec, SpecError};
+use narrows_base::{Card, Settings, Spec, SpecError, Variable};
 
 /// Builds a receiver half.
 pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverHalf>;
@@ -18,42 +18,57 @@ pub struct Entry {
     pub build: fn(&Settings, &Environment) -> Box<dyn Controller>,
     /// Builds its receiver half, where the algorithm has one.
     pub receiver: Option<BuildReceiver>,
+    /// Everything that either half may show over time.
+    pub variables: &'static [Variable],
 }
 
 /// A controller that needs nothing of its receiver but acknowledgements.
 const fn one_sided(
     card: &'static Card,
     build: fn(&Settings, &Environment) -> Box<dyn Controller>,
+    variables: &'static [Variable],
 ) -> Entry {
-    Entry { card, build, receiver: None }
+    Entry { card, build, receiver: None, variables }
 }
 
 /// All controllers.
 pub const CONTROLLERS: &[Entry] = &[
-    one_sided(&reno::CARD, reno::build),
-    one_sided(&cubic::CARD, cubic::build),
-    one_sided(&bbr::CARD, bbr::build),
-    one_sided(&vegas::CARD, vegas::build),
-    one_sided(&veno::CARD, veno::build),
-    one_sided(&westwood::CARD, westwood::build),
-    one_sided(&westwood_plus::CARD, westwood_plus::build),
-    one_sided(&jersey::CARD, jersey::build),
-    one_sided(&stpd::CARD, stpd::build),
-    one_sided(&rap::CARD, rap::build),
-    one_sided(&fixed::CARD, fixed::build),
-    one_sided(&rrtp::CARD, rrtp::build),
+    one_sided(&reno::CARD, reno::build, &[]),
+    one_sided(&cubic::CARD, cubic::build, cubic::VARIABLES),
+    one_sided(&bbr::CARD, bbr::build, bbr::VARIABLES),
+    one_sided(&vegas::CARD, vegas::build, vegas::VARIABLES),
+    one_sided(&veno::CARD, veno::build, veno::VARIABLES),
+    one_sided(&westwood::CARD, westwood::build, westwood::VARIABLES),
+    one_sided(&westwood_plus::CARD, westwood_plus::build, westwood_plus::VARIABLES),
+    one_sided(&jersey::CARD, jersey::build, jersey::VARIABLES),
+    one_sided(&stpd::CARD, stpd::build, stpd::VARIABLES),
+    one_sided(&rap::CARD, rap::build, rap::VARIABLES),
+    one_sided(&fixed::CARD, fixed::build, &[]),
+    one_sided(&rrtp::CARD, rrtp::build, rrtp::VARIABLES),
     Entry {
         card: &rrtp_lasthop::CARD,
         build: rrtp_lasthop::build,
         receiver: Some(rrtp_lasthop::receiver),
+        variables: rrtp_lasthop::VARIABLES,
     },
-    Entry { card: &tfrc::CARD, build: tfrc::build, receiver: Some(tfrc::build_receiver) },
-    one_sided(&tfwc::CARD, tfwc::build),
-    Entry { card: &tear::CARD, build: tear::build, receiver: Some(tear::receiver) },
+    Entry {
+        card: &tfrc::CARD,
+        build: tfrc::build,
+        receiver: Some(tfrc::build_receiver),
+        variables: tfrc::VARIABLES,
+    },
+    one_sided(&tfwc::CARD, tfwc::build, tfwc::VARIABLES),
+    Entry {
+        card: &tear::CARD,
+        build: tear::build,
+        receiver: Some(tear::receiver),
+        variables: tear::VARIABLES,
+    },
     Entry {
         card: &tear_wireless::CARD,
         build: tear_wireless::build,
         receiver: Some(tear_wireless::receiver),
+        variables: tear_wireless::VARIABLES,
     },
 ];
 

@@ -2,9 +2,10 @@
 
 use crate::list::CONTROLLERS;
 use crate::trial::{Trial, variants};
-use narrows_base::Time;
 use narrows_base::card::Kind;
+use narrows_base::{Luck, Time, Variable};
 use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Every file that defines a card is on the list: compare the sources with it.
 #[test]
@@ -38,6 +39,33 @@ fn cards_are_complete() {
             if let Kind::Number { min, max, default, .. } = p.kind {
                 assert!((min..=max).contains(&default), "{}({})", card.name, p.name);
             }
+        }
+    }
+}
+
+/// Whoever reads a series finds every column's unit and meaning in the list, and nothing in the list
+/// that no run could show.
+#[test]
+fn what_controllers_show_is_explained() {
+    let mut all: BTreeMap<&str, Variable> = BTreeMap::new();
+    for entry in CONTROLLERS {
+        let mut shown = BTreeSet::new();
+        for seed in 0..40 {
+            let mut dice = Luck::seed(seed).stream();
+            let bytes: Vec<u8> = (0..3000).map(|_| dice.bits() as u8).collect();
+            for settings in variants(entry) {
+                shown.extend(Trial::from_bytes(&bytes).put(entry, &settings));
+            }
+        }
+        let listed: BTreeSet<&str> = entry.variables.iter().map(|v| v.name).collect();
+        assert_eq!(listed.len(), entry.variables.len(), "{}: a name twice", entry.card.name);
+        assert_eq!(listed, shown, "{}: left: listed, right: shown", entry.card.name);
+        for v in entry.variables {
+            assert!(!v.meaning.is_empty() && !v.meaning.ends_with('.'), "{}", v.name);
+            assert_eq!(v.unit == "s", v.name.ends_with("_s"), "{}", v.name);
+            assert_eq!(v.unit == "bit/s", v.name.ends_with("_bps"), "{}", v.name);
+            let known = *all.entry(v.name).or_insert(*v);
+            assert_eq!(known, *v, "one column, two meanings");
         }
     }
 }

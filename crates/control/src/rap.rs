@@ -12,10 +12,12 @@
 //! round trip on a dead path; and a packet leaves every 64 s whatever happens, as TFRC's (RFC 5348
 //! section 4.3).
 
-use crate::{Ack, Allowance, Controller, Environment, Fate, Sent, bounded, positive, smooth};
+use crate::{
+    Ack, Allowance, Controller, Environment, Fate, Sent, bounded, positive, smooth, variables,
+};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Param, Rate, Settings, Status, Time};
+use narrows_base::{Card, Duration, Param, Rate, Settings, Status, Time, Variable};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -46,6 +48,9 @@ pub const CARD: Card = Card {
     ],
     status: Status::NotValidated,
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[variables::RATE];
 
 /// Packets per second at least: one every 64 s.
 const LEAST: f64 = 1.0 / 64.0;
@@ -182,7 +187,7 @@ impl Controller for Rap {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("packets_per_s", self.rate);
+        put("rate_bps", self.rate * self.packet_bits);
     }
 }
 

@@ -70,10 +70,12 @@ mod flight;
 mod opening;
 mod path;
 
-use crate::{Ack, Allowance, Controller, Environment, Fate, Profile, Restart, Spacing, bounded};
+use crate::{
+    Ack, Allowance, Controller, Environment, Fate, Profile, Restart, Spacing, bounded, variables,
+};
 use contested::Contest;
 pub(crate) use flight::Flight;
-use narrows_base::{Card, Rate, Settings, Status, Time};
+use narrows_base::{Card, Rate, Settings, Status, Time, Variable};
 pub(crate) use path::Path;
 
 /// The index card.
@@ -86,6 +88,27 @@ pub const CARD: Card = Card {
     params: &[],
     status: Status::NotValidated,
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[
+    Variable::state(
+        "rrtp_state",
+        "what the sender is at",
+        &[
+            "opening (looks for the rate)",
+            "alone (holds the queue short)",
+            "contested (takes its share)",
+        ],
+    ),
+    variables::BANDWIDTH,
+    variables::MIN_RTT,
+    Variable::new("delivery_rate_bps", "bit/s", "delivery rate of the last round trip"),
+    Variable::new(
+        "own_window",
+        "packets",
+        "window of the opening or of the contest; alone has none",
+    ),
+];
 
 /// Packets of the first flight: enough for a spacing, few enough for any queue.
 const FIRST_FLIGHT: f64 = 4.0;
@@ -202,11 +225,13 @@ impl Controller for Rrtp {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("mood", f64::from(self.mood as u8));
-        put("bandwidth", self.path.bandwidth());
-        put("base", self.path.base().unwrap_or(0.0));
-        put("window", self.window);
-        put("delivered", self.path.round_rate);
+        put("rrtp_state", f64::from(self.mood as u8));
+        put("bandwidth_bps", self.path.bandwidth() * self.packet_bits);
+        if let Some(base) = self.path.base() {
+            put("min_rtt_s", base);
+        }
+        put("delivery_rate_bps", self.path.round_rate * self.packet_bits);
+        put("own_window", self.window);
     }
 }
 

@@ -31,10 +31,11 @@ mod half;
 use crate::rrtp::{Flight, Path};
 use crate::{
     Ack, Advised, Allowance, Controller, Environment, Fate, Profile, ReceiverHalf, Restart,
+    variables,
 };
 use crate::{bounded, positive};
 use half::Half;
-use narrows_base::{Card, Rate, Settings, Status, Time};
+use narrows_base::{Card, Rate, Settings, Status, Time, Variable};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -46,6 +47,27 @@ pub const CARD: Card = Card {
     params: &[],
     status: Status::NotValidated,
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[
+    variables::RATE,
+    Variable::new(
+        "spacing_ratio",
+        "",
+        "mean spacing of arrivals over that of departures (r of S3)",
+    ),
+    Variable::state(
+        "probe_state",
+        "where a probe for more bandwidth stands",
+        &["none", "sent", "arriving", "successful"],
+    ),
+    Variable::new("arrival_spacing_s", "s", "mean time between arrivals, over the last epoch"),
+    Variable::new(
+        "arrival_spacing_long_s",
+        "s",
+        "mean time between arrivals, over the last five epochs",
+    ),
+];
 
 /// S3: within this distance of 1, r is 1.
 const DEAD: f64 = 0.05;
@@ -343,9 +365,11 @@ impl Controller for LastHop {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("rate", self.rate.unwrap_or(0.0));
-        put("ratio", self.ratio);
-        put("probing", f64::from(self.probe as u8));
+        if let Some(rate) = self.rate {
+            put("rate_bps", rate * self.packet_bits);
+        }
+        put("spacing_ratio", self.ratio);
+        put("probe_state", f64::from(self.probe as u8));
     }
 }
 

@@ -21,10 +21,10 @@
 //! the rule base: no logarithm per ACK.
 
 use crate::fuzzy::{Rules, Term, centre_of_maximum, fuzzify};
-use crate::{Ack, Allowance, Controller, Environment, Loss, Restart, bounded};
+use crate::{Ack, Allowance, Controller, Environment, Loss, Restart, bounded, variables};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status};
+use narrows_base::{Card, Param, Settings, Status, Variable};
 use std::sync::OnceLock;
 
 /// The index card.
@@ -82,6 +82,14 @@ pub const CARD: Card = Card {
         "S0 figures 3.8 to 3.13 and 4.21; late comers and 10% loss differ (docs/validation.md)",
     ),
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[
+    variables::BACKLOG,
+    Variable::new("bdp", "packets", "bandwidth-delay product that the supervisor sees"),
+    Variable::new("kp", "", "proportional gain"),
+    Variable::new("kd", "", "derivative gain"),
+];
 
 /// Terms of the bandwidth-delay product in packets (S0 figure 3.4: names; centres ours).
 const PRODUCT: [Term; 5] = [
@@ -231,8 +239,8 @@ impl Controller for Stpd {
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         let Gains { kp, kd } = self.supervisor.gains(self.product);
-        put("buffered", self.buffered);
-        put("product", self.product as f64);
+        put("backlog", self.buffered);
+        put("bdp", self.product as f64);
         put("kp", kp);
         put("kd", kd);
     }

@@ -44,12 +44,12 @@ mod smoothing;
 mod told;
 mod wireless;
 
-use crate::{Controller, Environment, ReceiverHalf};
+use crate::{Controller, Environment, ReceiverHalf, variables};
 use half::Half;
 use machine::Machine;
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status};
+use narrows_base::{Card, Param, Settings, Status, Variable};
 use sender::Sender;
 use smoothing::History;
 use wireless::Hysteresis;
@@ -91,6 +91,29 @@ pub const CARD: Card = Card {
         "on a lossy path as S4 section 4.2; beside TCP in one drop-tail queue less than S4's share",
     ),
 };
+
+/// The emulated window.
+pub const WINDOW: Variable =
+    Variable::new("tear_cwnd", "packets", "window that the receiver emulates");
+/// The emulated threshold.
+pub const THRESHOLD: Variable =
+    Variable::new("tear_ssthresh", "packets", "slow-start threshold that the receiver emulates");
+/// The machine's state, in the order in which `half.rs` numbers them.
+pub const STATE: Variable = Variable::state(
+    "tear_state",
+    "state of the TCP that the receiver emulates",
+    &[
+        "slow start ready",
+        "slow start",
+        "congestion avoidance ready",
+        "congestion avoidance",
+        "gap",
+        "fast recovery",
+        "timeout",
+    ],
+);
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[variables::RATE, WINDOW, THRESHOLD, STATE];
 
 /// Builds the sender half.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {

@@ -11,10 +11,10 @@
 //! cuts. The RTT judged by fixed thresholds is the last sample, not the smoothed one.
 
 use crate::tear;
-use crate::{Controller, Environment, ReceiverHalf};
+use crate::{Controller, Environment, ReceiverHalf, variables};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status};
+use narrows_base::{Card, Param, Settings, Status, Variable};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -55,6 +55,22 @@ pub const CARD: Card = Card {
         "fixed thresholds, 64 kbit/s radio: 37 kbit/s, S4 figure 7.1: 40; adaptive ones are ours",
     ),
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[
+    variables::RATE,
+    tear::WINDOW,
+    tear::THRESHOLD,
+    tear::STATE,
+    Variable::new(
+        "tear_delay_s",
+        "s",
+        "delay that is judged: the RTT with fixed thresholds, else its part above the smallest",
+    ),
+    Variable::new("tear_r1_s", "s", "delay below which the window grows"),
+    Variable::new("tear_r2_s", "s", "delay above which the window is cut"),
+    Variable::state("tear_down", "whether the window is being cut", &["no", "yes"]),
+];
 
 /// Builds the sender half: TEAR's.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {

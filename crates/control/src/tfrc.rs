@@ -26,10 +26,10 @@ mod receiver;
 mod sender;
 
 use crate::equation::Equation;
-use crate::{Allowance, Controller, Environment, ReceiverHalf, bounded};
+use crate::{Allowance, Controller, Environment, ReceiverHalf, bounded, variables};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Rate, Settings, Status};
+use narrows_base::{Card, Param, Rate, Settings, Status, Variable};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -99,6 +99,20 @@ pub const CARD: Card = Card {
     ),
 };
 
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[
+    variables::RATE,
+    variables::LOSS_EVENT_RATE,
+    variables::SMOOTHED_RTT,
+    Variable::new("receive_rate_bps", "bit/s", "rate that the receiver reported (X_recv)"),
+    Variable::new(
+        "receiver_loss_event_rate",
+        "fraction",
+        "loss events per packet as the receiver has them now",
+    ),
+    variables::OPEN_LOSS_INTERVAL,
+];
+
 /// What the user chose, for both halves.
 #[derive(Clone, Copy, Debug)]
 struct Options {
@@ -165,9 +179,9 @@ fn paced(bytes_per_s: f64) -> Allowance {
 /// What either sender shows: its rate and receive rate in bytes per second, p, the mean RTT.
 fn show(put: &mut dyn FnMut(&'static str, f64), rate: f64, p: f64, rtt: f64, recv: f64) {
     put("rate_bps", rate * 8.0);
-    put("p", p);
-    put("rtt_mean_s", rtt);
-    put("recv_bps", recv * 8.0);
+    put("loss_event_rate", p);
+    put("srtt_s", rtt);
+    put("receive_rate_bps", recv * 8.0);
 }
 
 /// Report rounds are counted modulo 2^16.

@@ -34,13 +34,13 @@ mod clock;
 mod equation;
 mod intervals;
 
-use crate::{Ack, Allowance, Controller, Environment, Fate, Sent, bounded};
+use crate::{Ack, Allowance, Controller, Environment, Fate, Sent, bounded, variables};
 use clock::{Backoff, Clock, RateStyle, T0};
 use intervals::Intervals;
 use narrows_base::card::Kind;
 use narrows_base::luck::Stream;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Rate, Settings, Status, Time};
+use narrows_base::{Card, Param, Rate, Settings, Status, Time, Variable};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -116,6 +116,17 @@ pub const CARD: Card = Card {
          (docs/sources.md)",
     ),
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[
+    variables::LOSS_EVENT_RATE,
+    Variable::new("mean_loss_interval", "packets", "weighted mean of the last loss intervals"),
+    variables::OPEN_LOSS_INTERVAL,
+    Variable::new("last_loss_interval", "packets", "packets between the last two loss events"),
+    Variable::new("equation_window", "packets", "window of TCP's equation at that loss event rate"),
+    Variable::state("rate_mode", "what limits sending", &["a window", "a rate"]),
+    Variable::new("rto_s", "s", "retransmission timeout"),
+];
 
 /// Builds it.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
@@ -315,14 +326,14 @@ impl Controller for Tfwc {
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         if self.phase == Phase::Equation {
-            put("loss_interval", self.intervals.average());
-            put("open_interval", self.intervals.open());
-            put("last_interval", self.intervals.closed().first().copied().unwrap_or(0.0));
-            put("loss_rate", self.loss_rate);
+            put("mean_loss_interval", self.intervals.average());
+            put("open_loss_interval", self.intervals.open());
+            put("last_loss_interval", self.intervals.closed().first().copied().unwrap_or(0.0));
+            put("loss_event_rate", self.loss_rate);
             put("equation_window", self.equation_window);
         }
         put("rate_mode", f64::from(u8::from(self.spacing.is_some())));
-        put("timer_s", self.clock.timeout().as_secs_f64());
+        put("rto_s", self.clock.timeout().as_secs_f64());
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! - the allowance is a window that is not negative, and finite unless a rate is given; a rate
 //!   above zero; under TCP, which has no other way to go on, a window of at least one;
-//! - ssthresh is at least one, nothing to watch is NaN, advice is made of finite numbers;
+//! - ssthresh is at least one, advice is made of finite numbers; nothing to watch is NaN, and all of it
+//!   is among the entry's variables, a state with one of its numbers;
 //! - a tick that has come moves on after a few calls, at either half.
 //!
 //! And whatever happened: if nothing comes back any more, only time passes, another packet may
@@ -20,6 +21,7 @@ mod tests;
 use crate::{Controller, Entry, Environment, ReceiverHalf};
 use narrows_base::card::Kind;
 use narrows_base::{Duration, Param, Settings, Spec, Time};
+use std::collections::BTreeSet;
 use tell::Connection;
 
 /// Calls after which a tick that has come must have moved on, at one instant.
@@ -91,28 +93,30 @@ pub fn variants(entry: &Entry) -> Vec<Settings> {
 }
 
 impl Trial {
-    /// Puts a controller through it.
+    /// Puts a controller through it, and says which variables it showed.
     ///
     /// # Panics
     /// Where the controller does not keep what every controller must.
-    pub fn put(&self, entry: &Entry, settings: &Settings) {
+    pub fn put(&self, entry: &Entry, settings: &Settings) -> BTreeSet<&'static str> {
+        let mut shown = BTreeSet::new();
         let name = entry.card.name;
         let mut sender = (entry.build)(settings, &self.environment);
         let mut receiver = entry.receiver.map(|build| build(settings, &self.environment));
         let strict = self.permits(&*sender, 0) && !self.speaks_ns2(entry, settings);
         let mut connection = Connection::new(name, self.environment.packet_bytes);
-        check(&*sender, name);
+        check(&*sender, entry, &mut shown);
         for (pause, event) in &self.events {
             connection.tell(&mut *sender, &mut receiver, *pause, event);
-            check(&*sender, name);
+            check(&*sender, entry, &mut shown);
             if let Some(half) = &mut receiver {
-                check_receiver(&mut **half, connection.now, name);
+                check_receiver(&mut **half, connection.now, entry, &mut shown);
             }
         }
         // A user may ask for a packet in three hours. Otherwise the silence has an end.
         if strict {
-            self.silence(&mut *sender, &connection, name);
+            self.silence(&mut *sender, &connection, entry);
         }
+        shown
     }
 
     fn speaks_ns2(&self, entry: &Entry, settings: &Settings) -> bool {
@@ -130,7 +134,8 @@ impl Trial {
     }
 
     /// Nothing comes back any more: ticks, and the endpoint's timer where the controller has none.
-    fn silence(&self, sender: &mut dyn Controller, connection: &Connection, name: &str) {
+    fn silence(&self, sender: &mut dyn Controller, connection: &Connection, entry: &Entry) {
+        let name = entry.card.name;
         let end = connection.now + SILENCE;
         let (mut now, mut flight) = (connection.now, connection.outstanding);
         let own = sender.keeps_own_timer();
@@ -153,7 +158,7 @@ impl Trial {
             } else {
                 due(sender, now, name);
             }
-            check(sender, name);
+            check(sender, entry, &mut BTreeSet::new());
         }
         let allowance = sender.allowance();
         panic!("{name}: silent for ever at {now:?}, {flight} in flight, {allowance:?}");
@@ -170,20 +175,42 @@ fn due(sender: &mut dyn Controller, now: Time, name: &str) {
     }
 }
 
-fn check(sender: &dyn Controller, name: &str) {
+fn check(sender: &dyn Controller, entry: &Entry, shown: &mut BTreeSet<&'static str>) {
+    let name = entry.card.name;
     let allowance = sender.allowance();
     let least = if sender.for_datagrams() { 0.0 } else { 1.0 };
     assert!(allowance.window >= least, "{name}: {allowance:?}");
     assert!(allowance.window.is_finite() || allowance.rate.is_some(), "{name}: {allowance:?}");
     assert!(allowance.rate.is_none_or(|r| r.as_bps() > 0), "{name}: {allowance:?}");
     assert!(sender.ssthresh().is_none_or(|s| s >= 1.0), "{name}: {:?}", sender.ssthresh());
-    sender.watch(&mut |watched, value| assert!(!value.is_nan(), "{name}: {watched} is {value}"));
+    sender.watch(&mut |variable, value| check_variable(entry, variable, value, shown));
     check_words(sender.advice().words(), name);
 }
 
-fn check_receiver(half: &mut dyn ReceiverHalf, now: Time, name: &str) {
-    check_words(half.advice(now).words(), name);
-    half.watch(&mut |watched, value| assert!(!value.is_nan(), "{name}: {watched} is {value}"));
+fn check_receiver(
+    half: &mut dyn ReceiverHalf,
+    now: Time,
+    entry: &Entry,
+    shown: &mut BTreeSet<&'static str>,
+) {
+    check_words(half.advice(now).words(), entry.card.name);
+    half.watch(&mut |variable, value| check_variable(entry, variable, value, shown));
+}
+
+fn check_variable(
+    entry: &Entry,
+    variable: &'static str,
+    value: f64,
+    shown: &mut BTreeSet<&'static str>,
+) {
+    let name = entry.card.name;
+    let listed = entry.variables.iter().find(|v| v.name == variable);
+    let Some(listed) = listed else { panic!("{name}: {variable} is not among its variables") };
+    let states = listed.states.len() as f64;
+    let legal =
+        if states == 0.0 { !value.is_nan() } else { value.fract() == 0.0 && value < states };
+    assert!(legal, "{name}: {variable} is {value}");
+    shown.insert(variable);
 }
 
 fn check_words(words: &[u32], name: &str) {

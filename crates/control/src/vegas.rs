@@ -20,11 +20,11 @@
 //! the window never falls below 1 (there, duplicates after a timeout may set it to 0); a cut leaves
 //! slow start at once (there, only if a fourth duplicate follows).
 
-use crate::{Ack, Allowance, Controller, Environment, Halve, Loss, LossFoundBy, Repair};
+use crate::{Ack, Allowance, Controller, Environment, Halve, Loss, LossFoundBy, Repair, variables};
 use crate::{Restart, Sent, bounded};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Time};
+use narrows_base::{Card, Param, Settings, Status, Time, Variable};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -63,6 +63,9 @@ pub const CARD: Card = Card {
         "ns-2.35 Vegas up to 1% loss; differs at 10%, where ns-2's errs (docs/validation.md)",
     ),
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[variables::BACKLOG, variables::MIN_RTT];
 
 /// Builds it.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
@@ -269,7 +272,9 @@ impl Controller for Vegas {
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("backlog", self.backlog as f64);
-        put("base_rtt", if self.base_rtt.is_finite() { self.base_rtt } else { 0.0 });
+        if self.base_rtt.is_finite() {
+            put("min_rtt_s", self.base_rtt);
+        }
     }
 }
 

@@ -11,10 +11,10 @@
 //! everything is repaired; slow start rules the window there.
 
 use crate::linux::WholeWindow;
-use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart};
+use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart, variables};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status};
+use narrows_base::{Card, Param, Settings, Status, Variable};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -39,6 +39,9 @@ pub const CARD: Card = Card {
     ],
     status: Status::Validated("ns-2.35 TCP/Linux Veno (docs/validation.md)"),
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[variables::BACKLOG];
 
 /// Builds it.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {

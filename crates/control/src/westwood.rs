@@ -9,10 +9,12 @@
 //! (almost) zero; the module's divisor `fr_a` for timeouts in slow start is left out; so is its
 //! rule that takes an idle remainder below 10 ms for a whole tau/2.
 
-use crate::{Ack, Allowance, Controller, Environment, Repair, Restart, bounded, positive};
+use crate::{
+    Ack, Allowance, Controller, Environment, Repair, Restart, bounded, positive, variables,
+};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Time};
+use narrows_base::{Card, Param, Settings, Status, Time, Variable};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -52,6 +54,9 @@ pub const CARD: Card = Card {
     ),
 };
 
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[variables::BANDWIDTH];
+
 /// Builds it.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let filter = match settings.choice("filter") {
@@ -61,6 +66,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         _ => Filter::Fixed(0.9047, 0.0476),
     };
     Box::new(Westwood {
+        packet_bits: f64::from(environment.packet_bytes) * 8.0,
         cwnd: bounded(environment.initial_window, 1.0),
         ssthresh: environment.initial_ssthresh,
         cap: if settings.choice("cap") == "on" { 2 } else { u64::MAX },
@@ -157,6 +163,7 @@ impl Bandwidth {
 
 #[derive(Debug)]
 struct Westwood {
+    packet_bits: f64,
     cwnd: f64,
     ssthresh: f64,
     cap: u64,
@@ -201,7 +208,7 @@ impl Controller for Westwood {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("bandwidth", self.bandwidth.estimate);
+        put("bandwidth_bps", self.bandwidth.estimate * self.packet_bits);
     }
 }
 

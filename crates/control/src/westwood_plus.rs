@@ -19,9 +19,9 @@
 
 use crate::linux::WholeWindow;
 use crate::westwood::AckedCount;
-use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart, bounded};
+use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart, bounded, variables};
 use narrows_base::card::Kind;
-use narrows_base::{Card, Duration, Param, Settings, Status, Time};
+use narrows_base::{Card, Duration, Param, Settings, Status, Time, Variable};
 
 /// The index card.
 pub const CARD: Card = Card {
@@ -54,6 +54,9 @@ pub const CARD: Card = Card {
         "ns-2.35 TCP/Linux Westwood: within 4% up to 1% loss, apart at 10% (docs/validation.md)",
     ),
 };
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[variables::BANDWIDTH];
 
 /// Linux `TCP_WESTWOOD_RTT_MIN`: no sample over less than this.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -211,7 +214,7 @@ impl Controller for WestwoodPlus {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("bandwidth", self.estimate * 1e3 / self.bytes);
+        put("bandwidth_bps", self.estimate * 8e3);
     }
 }
 
@@ -265,8 +268,8 @@ mod tests {
         s.acks(2000);
         let mut bandwidth = 0.0;
         s.controller.watch(&mut |_, value| bandwidth = value);
-        let true_rate = 1.0 / 0.009;
-        assert!(bandwidth < true_rate - 1.0 && bandwidth > 0.85 * true_rate, "{bandwidth}");
+        let true_rate = 8000.0 / 0.009;
+        assert!(bandwidth < true_rate - 8000.0 && bandwidth > 0.85 * true_rate, "{bandwidth}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::links::LINKS;
 use crate::measure::{Better, MEASURES, Measure};
 use narrows_base::card::Kind;
-use narrows_base::{Card, Param, SpecError, Status};
+use narrows_base::{Card, Param, SpecError, Status, Variable};
 use narrows_control::CONTROLLERS;
 use narrows_flow::protocol::{Entry, Family, STREAM_PARAMS, STREAMS};
 use narrows_flow::verdict::VERDICTS;
@@ -40,6 +40,8 @@ pub struct Item {
     pub facts: Vec<(&'static str, &'static str)>,
     /// Parameters that it takes beside its card's.
     pub also: &'static [Param],
+    /// What a controller shows over time: columns of `series.parquet`.
+    pub variables: &'static [Variable],
 }
 
 /// All entries of a kind.
@@ -51,6 +53,7 @@ pub fn items(kind: &str) -> Vec<Item> {
         card: *card,
         facts: Vec::new(),
         also: &[],
+        variables: &[],
     };
     match kind {
         "protocols" => {
@@ -61,7 +64,10 @@ pub fn items(kind: &str) -> Vec<Item> {
             };
             PROTOCOLS.iter().filter_map(protocol).chain([any]).collect()
         }
-        "controllers" => CONTROLLERS.iter().map(|e| plain("controllers", e.card)).collect(),
+        "controllers" => CONTROLLERS
+            .iter()
+            .map(|e| Item { variables: e.variables, ..plain("controllers", e.card) })
+            .collect(),
         "recoveries" => RECOVERIES.iter().map(|r| plain("recoveries", r.0)).collect(),
         "verdicts" => VERDICTS.iter().map(|v| plain("verdicts", v.card)).collect(),
         "queues" => QUEUES.iter().map(|e| plain("queues", e.card)).collect(),
@@ -95,7 +101,8 @@ fn protocol(p: &Entry) -> Option<Item> {
     };
     let facts = vec![("family", family), ("controller", p.controller), ("recovery", p.recovery)];
     let (name, summary, card) = (p.name, p.summary, p.card().ok()?);
-    Some(Item { kind: "protocols", name, summary, card, facts, also: p.endpoint_params() })
+    let also = p.endpoint_params();
+    Some(Item { kind: "protocols", name, summary, card, facts, also, variables: &[] })
 }
 
 /// Entries of a list by name, those included that it shows in one line for many.
@@ -121,7 +128,8 @@ fn measure(m: &'static Measure) -> Item {
     };
     let of = if m.per_flow.is_some() { "a group and each flow" } else { "a group" };
     let facts = vec![("title", m.title), ("unit", unit(m)), ("better", better), ("of", of)];
-    Item { kind: "measures", name: m.name, summary: m.doc, card, facts, also: &[] }
+    let (name, summary) = (m.name, m.doc);
+    Item { kind: "measures", name, summary, card, facts, also: &[], variables: &[] }
 }
 
 /// A count has no unit.
@@ -220,6 +228,14 @@ fn detail(out: &mut String, item: &Item) {
     row("status", &card.status.to_string());
     params(out, "parameters", card.params);
     params(out, "parameters of the endpoint", item.also);
+    if !item.variables.is_empty() {
+        let _ = writeln!(out, "  shows over time:");
+    }
+    let width = item.variables.iter().map(|v| v.name.len()).max().unwrap_or(0);
+    for v in item.variables {
+        let unit = if v.unit.is_empty() { String::new() } else { format!(" [{}]", v.unit) };
+        let _ = writeln!(out, "    {:<width$}  {}{unit}", v.name, v.explained());
+    }
 }
 
 fn params(out: &mut String, title: &str, list: &[Param]) {
@@ -260,9 +276,16 @@ pub fn json(items: &[Item]) -> Value {
             for (name, value) in &i.facts {
                 v[*name] = json!(value);
             }
+            if !i.variables.is_empty() {
+                v["variables"] = i.variables.iter().map(variable).collect();
+            }
             v
         })
         .collect()
+}
+
+fn variable(v: &Variable) -> Value {
+    json!({ "name": v.name, "unit": v.unit, "meaning": v.meaning, "states": v.states })
 }
 
 fn param(p: &Param) -> Value {

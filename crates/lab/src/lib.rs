@@ -7,8 +7,10 @@
 //! ```
 
 pub mod advice;
+mod arrow_schema;
 pub mod catalogue;
 pub mod collect;
+pub mod columns;
 pub mod compare;
 pub mod execute;
 pub mod experiment;
@@ -34,6 +36,7 @@ pub mod stats;
 pub mod summary;
 pub mod sweep;
 pub mod text_file;
+pub mod variables;
 pub mod way;
 
 pub use compare::Question;

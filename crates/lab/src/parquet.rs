@@ -11,11 +11,14 @@
 //!
 //! Rows this wide need no pivot, store each time once, and an empty column costs a few bytes. What
 //! is not a number is null. There is one row group per protocol, so readers can skip the others.
+//! Units and meanings of the columns are where Arrow has them (`pyarrow.parquet.read_schema`).
 //! The exact command, the first seed and the version stand in the file's key-value metadata.
 //!
 //! The file is written with the parquet crate's column writer; its arrow layer would triple the build.
 
+use crate::arrow_schema::{self, Kind};
 use crate::outcome::{Outcome, ProtocolOutcome};
+use crate::variables::of_series;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
 use parquet::errors::Result;
@@ -46,10 +49,16 @@ pub fn write(outcome: &Outcome, sink: impl Write + Send) -> Result<(), Error> {
         ("narrows.link", outcome.link.clone()),
     ];
     let metadata = metadata.map(|(key, value)| KeyValue::new(key.to_string(), value));
+    let texts = FIXED[..4].iter().map(|name| (*name, Kind::Text));
+    let numbers = FIXED[4..].iter().chain(&variables).map(|name| (*name, Kind::Number));
+    let metadata: Vec<KeyValue> = metadata
+        .into_iter()
+        .chain([arrow_schema::key_value(texts.chain(numbers), of_series)])
+        .collect();
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_created_by(format!("narrows {}", env!("CARGO_PKG_VERSION")))
-        .set_key_value_metadata(Some(metadata.into()))
+        .set_key_value_metadata(Some(metadata))
         .build();
     let mut writer = SerializedFileWriter::new(sink, schema(&variables)?, Arc::new(properties))?;
     for result in outcome.results.iter().filter(|r| r.series.iter().any(|t| !t.time_s.is_empty())) {

@@ -9,6 +9,7 @@ pub mod source;
 pub mod spec;
 
 mod check;
+mod columns;
 mod dumbbell;
 mod flow;
 mod histogram;
@@ -17,6 +18,7 @@ mod network;
 mod series;
 mod smooth;
 
+pub use columns::COLUMNS;
 pub use dumbbell::dumbbell;
 pub use histogram::Histogram;
 pub use network::run;

@@ -198,14 +198,8 @@ pub struct Table {
     pub group: String,
     /// Sample times in seconds.
     pub time_s: Vec<f64>,
-    /// Columns. Flows: `cwnd` (packets), `ssthresh` (packets, NaN if infinite or none), `in_flight`
-    /// (packets), `rtt_s` (of the last acknowledgement), `throughput_bps` (data bits on the wire
-    /// that the receiver got, duplicates included, in the interval before the sample),
-    /// `acked` (packets acknowledged since the start), `retransmissions` (in the interval), and
-    /// what the controller shows. Links: `queue` (packets waiting at the sample), `queue_max` (in the
-    /// interval), `throughput_bps` (bits served in the interval), `drops` (queue drops in the
-    /// interval), `losses` (lost after transmission in the interval), and where the queue keeps an
-    /// average `average` (packets, as of the last arrival).
+    /// Columns by their names: what [`COLUMNS`](crate::COLUMNS) and the entry of a flow's controller
+    /// explain. What does not exist is NaN.
     pub columns: Vec<(&'static str, Vec<f64>)>,
 }
 

@@ -124,7 +124,7 @@ impl QueueSeries {
             ("losses", column(|b, _| f64::from(b.losses))),
         ];
         if !self.average.is_empty() {
-            columns.push(("average", self.average));
+            columns.push(("queue_average", self.average));
         }
         let (name, group, time_s) = (name.to_string(), String::new(), time_s.to_vec());
         Table { kind: "link", name, group, time_s, columns }

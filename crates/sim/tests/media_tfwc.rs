@@ -78,13 +78,13 @@ fn range(x: &[f64]) -> (f64, f64) {
 fn periodic_losses_give_their_period_and_the_equations_window() {
     for (period, equation, cwnd) in [(100.0, 11.233, 11.0), (20.0, 3.686, 4.0)] {
         let t = validation("tfwc", &format!("periodic({period})"), 300.0);
-        assert_eq!(range(tail(&t, "loss_interval")), (period, period));
+        assert_eq!(range(tail(&t, "mean_loss_interval")), (period, period));
         assert_eq!(range(tail(&t, "cwnd")), (cwnd, cwnd));
         assert!((mean(tail(&t, "equation_window")) - equation).abs() < 0.001);
         assert_eq!(range(tail(&t, "rate_mode")), (0.0, 0.0));
     }
     let t = validation("tfwc", "periodic(10)", 300.0);
-    assert_eq!(range(tail(&t, "loss_interval")), (10.0, 10.0));
+    assert_eq!(range(tail(&t, "mean_loss_interval")), (10.0, 10.0));
     assert_eq!(range(tail(&t, "rate_mode")), (1.0, 1.0));
     // Every RTT sqrt(2p/3) + .3 s x 3 sqrt(3p/8) p (1 + 32 p^2): 49 ms; nine of ten arrive.
     let bps = mean(tail(&t, "throughput_bps"));
@@ -96,10 +96,10 @@ fn periodic_losses_give_their_period_and_the_equations_window() {
 #[test]
 fn adjacent_and_alternating_losses() {
     let t = validation("tfwc", "periodic(100)+periodic(100,offset=1)", 300.0);
-    assert_eq!(range(tail(&t, "loss_interval")), (100.0, 100.0));
+    assert_eq!(range(tail(&t, "mean_loss_interval")), (100.0, 100.0));
     assert_eq!(range(tail(&t, "cwnd")), (11.0, 11.0));
     let t = validation("tfwc", "periodic(2)", 300.0);
-    assert_eq!(range(tail(&t, "loss_interval")), (2.0, 2.0));
+    assert_eq!(range(tail(&t, "mean_loss_interval")), (2.0, 2.0));
     let bps = mean(tail(&t, "throughput_bps"));
     assert!(bps > 0.0 && bps < 8000.0, "less than a packet a second: {bps}");
 }
@@ -110,7 +110,7 @@ fn adjacent_and_alternating_losses() {
 fn losses_anywhere_in_their_blocks_average_the_block() {
     for (block, least, most) in [(100.0, 99.0, 102.0), (20.0, 19.8, 21.0), (10.0, 9.9, 11.0)] {
         let t = validation("tfwc", &format!("periodic({block},place=random)"), 600.0);
-        let ali = mean(tail(&t, "loss_interval"));
+        let ali = mean(tail(&t, "mean_loss_interval"));
         assert!((least..most).contains(&ali), "{block}: {ali}");
     }
 }

@@ -88,12 +88,15 @@ fn the_average_that_a_queue_keeps_is_measured_and_sampled() {
     assert!(average.max < r.links[0].queue_max as f64);
     let between = average.mean / r.links[0].queue_mean;
     assert!((0.5..2.0).contains(&between), "{average:?} {}", r.links[0].queue_mean);
-    let column = r.series[0].column("average").unwrap();
+    let column = r.series[0].column("queue_average").unwrap();
     assert_eq!(column.len(), r.series[0].time_s.len());
     let measured: Vec<f64> = column[41..].to_vec();
     assert!(measured.iter().all(|a| (average.min..=average.max).contains(a)), "{average:?}");
     for aqm in ["codel", "fq-codel", "pie", "droptail"] {
         let r = go(Some(aqm));
-        assert!(r.links[0].average.is_none() && r.series[0].column("average").is_none(), "{aqm}");
+        assert!(
+            r.links[0].average.is_none() && r.series[0].column("queue_average").is_none(),
+            "{aqm}"
+        );
     }
 }

@@ -27,14 +27,14 @@ fn startup_drain_probe() {
     let mut states = Vec::new();
     for ms in 1..1500 {
         path.run(seconds(f64::from(ms) * 1e-3));
-        let state = watched(&path, "state") as u8;
+        let state = watched(&path, "bbr_state") as u8;
         if states.last() != Some(&state) {
             states.push(state);
         }
     }
     assert_eq!(states, [0, 1, 2]);
-    assert!((watched(&path, "bandwidth") - 1250.0).abs() < 15.0);
-    assert!((watched(&path, "min_rtt") - 0.0408).abs() < 1e-4);
+    assert!((watched(&path, "bandwidth_bps") - 10e6).abs() < 120e3);
+    assert!((watched(&path, "min_rtt_s") - 0.0408).abs() < 1e-4);
 }
 
 #[test]
@@ -54,12 +54,12 @@ fn every_ten_seconds_it_drains_the_queue_to_see_the_smallest_rtt() {
     path.run(seconds(3.0));
     path.delay = Duration::from_millis(60); // a longer route: only PROBE_RTT finds out
     path.run(seconds(9.0));
-    assert!((watched(&path, "min_rtt") - 0.0408).abs() < 1e-4);
+    assert!((watched(&path, "min_rtt_s") - 0.0408).abs() < 1e-4);
     path.least_window = f64::INFINITY;
     path.run(seconds(12.0));
     assert_eq!(path.least_window, 4.0);
     path.run(seconds(14.0));
-    assert!((watched(&path, "min_rtt") - 0.0608).abs() < 3e-3, "{}", watched(&path, "min_rtt"));
+    assert!((watched(&path, "min_rtt_s") - 0.0608).abs() < 3e-3, "{}", watched(&path, "min_rtt_s"));
     let utilisation = path.utilisation(seconds(19.0));
     assert!(utilisation > 0.97, "{utilisation}");
 }

@@ -91,10 +91,10 @@ impl Bottleneck {
         value
     }
     fn alone(&self) -> bool {
-        self.watch("mood") == 1.0
+        self.watch("rrtp_state") == 1.0
     }
     fn contested(&self) -> bool {
-        self.watch("mood") == 2.0
+        self.watch("rrtp_state") == 2.0
     }
     fn send_what_may_leave(&mut self) {
         loop {
@@ -297,7 +297,7 @@ fn on_a_path_of_microseconds_the_turns_of_hosts_are_no_queue() {
     let mut b = Bottleneck::new(Profile::default());
     (b.rtt, b.per_second) = (20e-6, 1e6);
     b.run(0.2);
-    assert_eq!(b.watch("base"), 1e-3);
+    assert_eq!(b.watch("min_rtt_s"), 1e-3);
 }
 
 /// Four packets come in two looks, so that their spacing is no rate or far too high a one.
@@ -309,7 +309,7 @@ fn a_train_finds_the_rate_where_a_flight_comes_at_once() {
         // The flight, the train, the train that verifies it, and a little more: doubling from four
         // reaches 256.
         b.run(0.3);
-        let window = b.watch("window");
+        let window = b.watch("own_window");
         assert!((500.0..1300.0).contains(&window), "{rtt}: {window}");
         let reached = b.run(0.5);
         assert!(reached > 0.7 * 20_000.0, "{rtt}: {reached}");

@@ -80,7 +80,7 @@ impl ReceiverHalf for Half {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("gap_short", self.epochs[0].came);
-        put("gap_long", self.long().came);
+        put("arrival_spacing_s", self.epochs[0].came);
+        put("arrival_spacing_long_s", self.long().came);
     }
 }

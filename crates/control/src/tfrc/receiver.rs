@@ -200,8 +200,8 @@ impl ReceiverHalf for Receiver {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("p", self.p);
-        put("open_interval", self.history.open(self.detector.top()));
+        put("receiver_loss_event_rate", self.p);
+        put("open_loss_interval", self.history.open(self.detector.top()));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Event, Step, Trial, variants};
 use crate::reno::CARD;
 use crate::{Ack, Advice, Allowance, Arrival, Controller, Entry, Environment, ReceiverHalf};
-use narrows_base::{Luck, Rate, Settings, Time};
+use narrows_base::{Luck, Rate, Settings, Time, Variable};
 
 /// Bytes as good as any.
 fn drawn(seed: u64) -> Trial {
@@ -52,7 +52,11 @@ impl Controller for Faulty {
         true
     }
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("watched", if self.has("watched") { f64::NAN } else { 0.0 });
+        put("estimate", if self.has("watched") { f64::NAN } else { 0.5 });
+        put("state", if self.has("state") { 2.0 } else { 1.0 });
+        if self.has("unlisted") {
+            put("unlisted", 0.0);
+        }
     }
 }
 impl ReceiverHalf for Faulty {
@@ -74,6 +78,11 @@ impl ReceiverHalf for Faulty {
     }
 }
 
+const VARIABLES: &[Variable] = &[
+    Variable::new("estimate", "", "what it believes"),
+    Variable::state("state", "what it does", &["waits", "works"]),
+];
+
 fn sound(_: &Settings, _: &Environment) -> Box<dyn Controller> {
     Box::new(Faulty::default())
 }
@@ -85,11 +94,13 @@ macro_rules! faulty {
                 card: &CARD,
                 build: |_, _| Box::new(Faulty { fault: $fault, ..Faulty::default() }),
                 receiver: None,
+                variables: VARIABLES,
             },
             Entry {
                 card: &CARD,
                 build: sound,
                 receiver: Some(|_, _| Box::new(Faulty { fault: $fault, ..Faulty::default() })),
+                variables: VARIABLES,
             },
         )
     };
@@ -114,6 +125,8 @@ fn every_fault_is_found_and_a_sound_controller_passes() {
         faulty!("silence"),
         faulty!("words"),
         faulty!("watched"),
+        faulty!("state"),
+        faulty!("unlisted"),
     ] {
         assert!(breaks(&sender), "{fault}");
     }

@@ -6,7 +6,6 @@
 //! ```
 
 pub mod base;
-pub mod columns;
 pub mod execute;
 pub mod found;
 pub mod grid;

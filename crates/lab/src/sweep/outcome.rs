@@ -1,7 +1,7 @@
 //! What a sweep found: means with intervals over seeds, and the tables that are written.
 
-use super::columns::{Columns, Values};
 use super::execute::{Runs, Sweep};
+use crate::columns::{Columns, Values};
 use crate::measure::MEASURES;
 use crate::outcome::Estimate;
 use crate::stats::estimate;

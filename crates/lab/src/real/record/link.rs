@@ -152,6 +152,9 @@ mod tests {
         assert_eq!(results[0].measure("queue_packets_max").unwrap().mean, 77.0);
         assert!(results[1].measure("loss_rate").is_none(), "nothing went back");
         let table = &results[0].series[0];
+        for (column, _) in &table.columns {
+            assert!(crate::variables::find(column).is_some(), "nobody says what {column} is");
+        }
         let column = |name: &str| table.column(name).unwrap();
         assert!(table.time_s.len() < 4096);
         assert_eq!(column("losses").iter().sum::<f64>(), 10_000.0);

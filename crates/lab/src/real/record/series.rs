@@ -115,13 +115,16 @@ mod tests {
         for i in 1..=100_000u64 {
             stats.bytes_arrived = i * 1000;
             stats.counters.lost = i / 10;
-            series.add(5.0 + i as f64 * 0.01, &stats, &[("phase", i as f64)], i == 100_000);
+            series.add(5.0 + i as f64 * 0.01, &stats, &[("tear_state", i as f64)], i == 100_000);
         }
         assert!(series.cov() < 0.02, "an even stream: {}", series.cov());
         let table = series.table("one", "client");
         let rows = table.time_s.len();
         assert!(rows <= crate::real::record::rows::ROWS_MOST);
         assert!(table.columns.iter().all(|c| c.1.len() == rows));
+        for (column, _) in &table.columns {
+            assert!(crate::variables::find(column).is_some(), "nobody says what {column} is");
+        }
         assert_eq!(table.column("lost").unwrap().iter().sum::<f64>(), 10_000.0);
         let (mut bytes, mut before) = (0.0, 5.0);
         for (time, rate) in table.time_s.iter().zip(table.column("goodput_bps").unwrap()) {
@@ -129,6 +132,6 @@ mod tests {
             before = *time;
         }
         assert!((bytes - 1e8).abs() < 1.0, "{bytes}");
-        assert_eq!(table.column("phase").unwrap().last(), Some(&100_000.0));
+        assert_eq!(table.column("tear_state").unwrap().last(), Some(&100_000.0));
     }
 }

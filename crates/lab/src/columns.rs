@@ -1,5 +1,7 @@
 //! Tables of named columns, as CSV and as Parquet.
 
+use crate::arrow_schema::{self, Kind};
+use crate::variables::of_measures;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::Result;
@@ -80,8 +82,17 @@ impl Columns {
             Ok(Arc::new(field))
         });
         let fields = fields.collect::<Result<Vec<_>>>()?;
-        let schema = Arc::new(Type::group_type_builder("sweep").with_fields(fields).build()?);
-        let about = about.iter().map(|(k, v)| KeyValue::new((*k).to_string(), v.clone())).collect();
+        let schema = Arc::new(Type::group_type_builder("table").with_fields(fields).build()?);
+        let kinds = self.0.iter().map(|(name, values)| {
+            let kind = match values {
+                Values::Text(_) => Kind::Text,
+                Values::Whole(_) => Kind::Whole,
+                Values::Number(_) => Kind::Number,
+            };
+            (name.as_str(), kind)
+        });
+        let about = about.iter().map(|(k, v)| KeyValue::new((*k).to_string(), v.clone()));
+        let about = about.chain([arrow_schema::key_value(kinds, of_measures)]).collect();
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("narrows {}", crate::json::VERSION))

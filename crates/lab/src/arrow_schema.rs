@@ -1,0 +1,168 @@
+//! Units and meanings of a Parquet file's columns, where readers look for them: Parquet itself has no
+//! metadata of columns, but pyarrow, polars, R's arrow and others read `ARROW:schema` from the file's
+//! metadata, an Arrow schema whose fields have some.
+//!
+//! Written with `flatbuffers` alone; the arrow crates would triple the build. The numbers below are those of
+//! Arrow's `Schema.fbs` and `Message.fbs`.
+
+use crate::variables::Explained;
+use base64::Engine as _;
+use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, VOffsetT, WIPOffset};
+use parquet::file::metadata::KeyValue;
+
+/// What a column holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Texts.
+    Text,
+    /// Whole numbers of 64 bits.
+    Whole,
+    /// Numbers in double precision, null where there is none.
+    Number,
+}
+
+/// The file's metadata that explains its columns.
+pub fn key_value<'a>(
+    columns: impl IntoIterator<Item = (&'a str, Kind)>,
+    explain: fn(&str) -> Explained,
+) -> KeyValue {
+    let message = message(columns.into_iter().map(|(name, kind)| (name, kind, explain(name))));
+    // As in an Arrow stream: a mark, the length, the message.
+    let mut bytes = vec![0xff; 4];
+    bytes.extend((message.len() as u32).to_le_bytes());
+    bytes.extend(message);
+    let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+    KeyValue::new("ARROW:schema".to_string(), text)
+}
+
+/// Where a table's field number `n` stands in its vtable.
+const fn slot(n: VOffsetT) -> VOffsetT {
+    4 + 2 * n
+}
+
+/// Message: version 0, kind of header 1, header 2, length of the body 3.
+fn message<'a>(columns: impl Iterator<Item = (&'a str, Kind, Explained)>) -> Vec<u8> {
+    const METADATA_V5: i16 = 4;
+    const HEADER_IS_SCHEMA: u8 = 1;
+    let mut b = FlatBufferBuilder::new();
+    let fields: Vec<_> =
+        columns.map(|(name, kind, explained)| field(&mut b, name, kind, explained)).collect();
+    let fields = b.create_vector(&fields);
+    // Schema: byte order 0 (little unless said), fields 1.
+    let schema = b.start_table();
+    b.push_slot_always(slot(1), fields);
+    let schema = b.end_table(schema);
+    let message = b.start_table();
+    b.push_slot_always(slot(3), 0i64);
+    b.push_slot_always(slot(2), schema);
+    b.push_slot_always(slot(0), METADATA_V5);
+    b.push_slot_always(slot(1), HEADER_IS_SCHEMA);
+    let message = b.end_table(message);
+    b.finish_minimal(message);
+    let mut bytes = b.finished_data().to_vec();
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes
+}
+
+/// Field: name 0, whether it may be null 1, kind of type 2, type 3, children 5, metadata 6.
+fn field(
+    b: &mut FlatBufferBuilder,
+    name: &str,
+    kind: Kind,
+    explained: Explained,
+) -> WIPOffset<TableFinishedWIPOffset> {
+    let metadata: Vec<_> = explained
+        .into_iter()
+        .flat_map(|(unit, meaning)| [("unit", unit.to_string()), ("meaning", meaning)])
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(key, value)| pair(b, key, &value))
+        .collect();
+    let metadata = b.create_vector(&metadata);
+    let children = b.create_vector::<WIPOffset<TableFinishedWIPOffset>>(&[]);
+    let label = b.create_string(name);
+    let shape = b.start_table();
+    let type_number: u8 = match kind {
+        Kind::Text => 5,
+        Kind::Whole => {
+            b.push_slot_always(slot(0), 64i32);
+            b.push_slot_always(slot(1), true);
+            2
+        }
+        Kind::Number => {
+            const DOUBLE: i16 = 2;
+            b.push_slot_always(slot(0), DOUBLE);
+            3
+        }
+    };
+    let shape = b.end_table(shape);
+    let field = b.start_table();
+    b.push_slot_always(slot(0), label);
+    b.push_slot_always(slot(3), shape);
+    b.push_slot_always(slot(5), children);
+    b.push_slot_always(slot(6), metadata);
+    b.push_slot_always(slot(1), kind == Kind::Number);
+    b.push_slot_always(slot(2), type_number);
+    b.end_table(field)
+}
+
+/// KeyValue: key 0, value 1.
+fn pair(b: &mut FlatBufferBuilder, key: &str, value: &str) -> WIPOffset<TableFinishedWIPOffset> {
+    let (key, value) = (b.create_string(key), b.create_string(value));
+    let pair = b.start_table();
+    b.push_slot_always(slot(0), key);
+    b.push_slot_always(slot(1), value);
+    b.end_table(pair)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variables::{of_measures, of_series};
+
+    fn read<'a>(
+        columns: impl IntoIterator<Item = (&'a str, Kind)>,
+        explain: fn(&str) -> Explained,
+    ) -> Vec<String> {
+        let text = key_value(columns, explain).value.expect("a value");
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text).expect("base64");
+        let schema = arrow_ipc::convert::try_schema_from_ipc_buffer(&bytes).expect("a schema");
+        let mut lines = Vec::new();
+        for f in schema.fields() {
+            let says = |key| f.metadata().get(key).cloned().unwrap_or_default();
+            let null = if f.is_nullable() { " or null" } else { "" };
+            let (kind, unit, meaning) = (f.data_type(), says("unit"), says("meaning"));
+            lines.push(format!("{}: {kind}{null}; {unit}; {meaning}", f.name()));
+        }
+        lines
+    }
+
+    #[test]
+    fn arrow_reads_units_and_meanings() {
+        let columns = [("name", Kind::Text), ("rtt_s", Kind::Number), ("tear_state", Kind::Number)];
+        assert_eq!(
+            read(columns, of_series),
+            [
+                "name: Utf8; ; ",
+                "rtt_s: Float64 or null; s; round-trip time that the last acknowledgement showed",
+                "tear_state: Float64 or null; ; state of the TCP that the receiver emulates: \
+                 0 slow start ready, 1 slow start, 2 congestion avoidance ready, \
+                 3 congestion avoidance, 4 gap, 5 fast recovery, 6 timeout",
+            ]
+        );
+        let columns = [("seed", Kind::Whole), ("timeouts_ci95", Kind::Number)];
+        assert_eq!(
+            read(columns, of_measures),
+            [
+                "seed: Int64; ; ",
+                "timeouts_ci95: Float64 or null; ; half of the 95% interval of timeouts"
+            ]
+        );
+    }
+
+    /// Some names are a variable's and a measure's.
+    #[test]
+    fn a_series_is_explained_as_a_series_and_a_measure_as_a_measure() {
+        let column = [("throughput_bps", Kind::Number)];
+        assert_ne!(read(column, of_series), read(column, of_measures));
+    }
+}

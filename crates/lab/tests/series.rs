@@ -1,0 +1,75 @@
+//! Time series explain themselves.
+
+use narrows_base::Duration;
+use narrows_control::CONTROLLERS;
+use narrows_flow::PROTOCOLS;
+use narrows_flow::protocol::STREAMS;
+use narrows_lab::collect::{About, collect};
+use narrows_lab::execute::{Control, execute};
+use narrows_lab::{Outcome, Plan, Question, catalogue, variables};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// Every protocol, two flows each, beside another and through a
+/// queue that keeps an average of its own.
+fn all_protocols() -> Outcome {
+    let names: Vec<&str> = PROTOCOLS.iter().chain(STREAMS.iter()).map(|p| p.name).collect();
+    let question = Question {
+        link: "2Mbit/s,30ms,loss=1%,aqm=red".into(),
+        protocols: names.join(","),
+        flows: 2,
+        against: Some("reno:1".into()),
+        duration: Duration::from_secs(10),
+        seeds: 1,
+        ..Question::default()
+    };
+    let plan = Plan::new(question.scenario(Path::new("")).unwrap().0).unwrap();
+    let stop = AtomicBool::new(false);
+    let runs = execute(&plan, &Control { stop: &stop, progress: &|_| (), jobs: 2 }).unwrap();
+    let (command_line, link, path) = (String::new(), String::new(), String::new());
+    collect(&plan, About { command: "compare", command_line, link, path }, &runs)
+}
+
+/// What no controller defines has a definition in the engine's list or the laboratory's.
+#[test]
+fn every_column_of_every_protocol_has_a_unit_and_a_meaning() {
+    let outcome = all_protocols();
+    let mut columns = BTreeSet::new();
+    for table in outcome.results.iter().flat_map(|r| &r.series) {
+        columns.extend(table.columns.iter().map(|c| c.0));
+    }
+    for expected in ["cwnd", "queue_average", "jain", "bandwidth_bps", "tear_state"] {
+        assert!(columns.contains(expected), "nothing shows {expected}, so this tests too little");
+    }
+    for column in columns {
+        let variable = variables::find(column);
+        assert!(variable.is_some_and(|v| !v.meaning.is_empty()), "nobody says what {column} is");
+    }
+}
+
+/// A name means one thing, whoever defines it.
+#[test]
+fn no_column_is_defined_twice() {
+    let listed = CONTROLLERS.iter().flat_map(|e| e.variables);
+    for v in listed.chain(narrows_sim::COLUMNS).chain(variables::OWN) {
+        assert_eq!(variables::find(v.name), Some(*v), "{}", v.name);
+    }
+}
+
+#[test]
+fn the_list_of_controllers_explains_what_they_show() {
+    for entry in CONTROLLERS {
+        let (items, detailed) =
+            catalogue::chosen(Some("controllers"), Some(entry.card.name)).unwrap();
+        let text = catalogue::text(&items, detailed);
+        let json = catalogue::json(&items);
+        for (i, v) in entry.variables.iter().enumerate() {
+            let line = text.lines().find(|l| l.trim_start().starts_with(v.name));
+            let line = line.unwrap_or_else(|| panic!("{}: no {}", entry.card.name, v.name));
+            assert!(line.contains(v.meaning) && line.contains(v.unit), "{line}");
+            assert!(v.states.iter().all(|s| line.contains(s)), "{line}");
+            assert_eq!(json[0]["variables"][i]["meaning"], v.meaning);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The columns of time series that the engine samples itself. A controller's own are in its list entry.
+
+use narrows_base::Variable;
+
+/// Columns of the tables of flows (`kind` is `flow`) and links (`link`). Counts are those of the interval
+/// that ends at the sample.
+pub const COLUMNS: &[Variable] = &[
+    // Of flows.
+    Variable::new("cwnd", "packets", "congestion window; none where it is not bounded"),
+    Variable::new("ssthresh", "packets", "slow-start threshold; none before it is set"),
+    Variable::new("in_flight", "packets", "packets sent and neither acknowledged nor given up"),
+    Variable::new("rtt_s", "s", "round-trip time that the last acknowledgement showed"),
+    Variable::new("acked", "packets", "packets acknowledged since the start"),
+    Variable::new("retransmissions", "packets", "packets sent again"),
+    // Of both.
+    Variable::new(
+        "throughput_bps",
+        "bit/s",
+        "flow: data that its receiver got; group: its data that the bottleneck served; link: all \
+         that it served; with headers and copies",
+    ),
+    // Of links.
+    Variable::new("queue", "packets", "packets that wait, the one in transmission not counted"),
+    Variable::new("queue_max", "packets", "most packets that waited"),
+    Variable::new("queue_average", "packets", "average that the queue discipline itself keeps"),
+    Variable::new("drops", "packets", "packets that the queue dropped"),
+    Variable::new("losses", "packets", "packets lost on the link after transmission"),
+];
