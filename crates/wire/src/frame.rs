@@ -4,7 +4,7 @@
 //! with a length and which whoever does not know them skips; any other unknown type ends the
 //! connection.
 
-use crate::bytes::{Malformed, Source, VARINT_MAX};
+use crate::bytes::{Malformed, Sink, Source, VARINT_MAX};
 use crate::prelude::Prelude;
 use crate::report::{Report, read_advice};
 
@@ -12,14 +12,25 @@ use crate::report::{Report, read_advice};
 /// said: the label of a controller, as parameter 10 has it.
 pub const CONTROLLER: u8 = 0x42;
 
-/// The extension that says which packet numbers were left out on purpose: see [`skipped`].
+/// The extension that says that packet numbers were left out on purpose: how many directly below the packet's
+/// own, as [`number`] reads it.
 pub const SKIPPED: u8 = 0x43;
 
-/// The content of [`SKIPPED`]: how many numbers directly below the packet's own were never used.
-/// None if it is malformed.
-pub fn skipped(body: &[u8]) -> Option<u64> {
+/// The content of an extension that is one number; none if it is malformed.
+pub fn number(body: &[u8]) -> Option<u64> {
     Source::new(body).varint().ok()
 }
+/// ... and its wire form; a number above 2^62 - 1 is none.
+pub fn number_bytes(number: u64, buffer: &mut [u8; 8]) -> &[u8] {
+    let mut sink = Sink::new(buffer);
+    let _ = sink.varint(number);
+    let used = sink.used();
+    buffer.get(..used).unwrap_or_default()
+}
+
+/// The extension that says that this end's packets take another path, with a new congestion state: how often that
+/// has happened, as [`number`] reads it.
+pub const NEW_PATH: u8 = 0x44;
 
 /// Longest reason of a CLOSE, bytes.
 pub const REASON_MOST: usize = 255;

@@ -5,7 +5,7 @@
 
 use crate::bytes::Sink;
 use crate::cookie::CookieSecrets;
-use crate::frame::SKIPPED;
+use crate::frame::{NEW_PATH, SKIPPED};
 use crate::header::ConnectionId;
 use crate::keys::Secret;
 use crate::noise::{ClientHandshake, ServerHandshake, StaticKey};
@@ -196,6 +196,7 @@ fn frames(v: &mut Vectors) {
         ("CLOSE", Frame::Close { code: 0, reason: b"done" }),
         ("extension", Frame::Extension { kind: 0x40, body: &[1, 2, 3] }),
         ("SKIPPED", Frame::Extension { kind: SKIPPED, body: &[1] }),
+        ("NEW_PATH", Frame::Extension { kind: NEW_PATH, body: &[1] }),
     ];
     let prelude = Prelude { stamp: 1_000_000, distance: 300 };
     for (name, frame) in all {

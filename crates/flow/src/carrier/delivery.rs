@@ -67,6 +67,11 @@ impl Delivery {
         }
     }
 
+    /// When the newest packet left that the report being read shows delivered.
+    pub fn newest_sent(&self) -> Option<Time> {
+        self.newest.map(|n| n.0)
+    }
+
     /// The sample of the report that was read; none if it is shorter than the smallest round-trip
     /// time `min_rtt` and so not to be trusted.
     #[inline]

@@ -97,8 +97,12 @@ impl<C: Cargo> Carrier<C> {
         self.unresolved += 1;
         if p.standing != Standing::Counted {
             self.aside -= 1;
-            if p.standing == Standing::Probe && !p.arrived {
+            if matches!(p.standing, Standing::Probe | Standing::Former) && !p.arrived {
                 self.cargo.lost(&p.load);
+                if p.standing == Standing::Former {
+                    self.counters.lost += 1;
+                    self.former -= 1;
+                }
             }
             return;
         }
@@ -217,8 +221,8 @@ impl<C: Cargo> Carrier<C> {
             self.counters.timeouts += 1;
             self.backoffs = self.backoffs.saturating_add(1);
             if self.cargo.is_empty() {
-                let mut oldest =
-                    self.pending.iter().filter(|p| !p.arrived && p.standing == Standing::Counted);
+                let told = |s| matches!(s, Standing::Counted | Standing::Former);
+                let mut oldest = self.pending.iter().filter(|p| !p.arrived && told(p.standing));
                 oldest.any(|p| self.cargo.lost(&p.load));
             }
             self.force = !self.own_timer;
@@ -240,7 +244,7 @@ impl<C: Cargo> Carrier<C> {
     fn timer_due(&self) -> Time {
         match self.pending.front() {
             None => Time::NEVER,
-            Some(_) if self.cargo.all_arrived(self.in_flight) => Time::NEVER,
+            Some(_) if self.cargo.all_arrived(self.in_flight + self.former) => Time::NEVER,
             Some(front) if self.waits_for_late() => front.sent + self.patience(),
             Some(_) => self.last_sent + self.backed_off(),
         }

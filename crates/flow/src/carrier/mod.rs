@@ -17,6 +17,7 @@
 mod delivery;
 mod losses;
 mod pacing;
+mod renewal;
 mod reports;
 mod skips;
 
@@ -77,6 +78,8 @@ enum Standing {
     Counted,
     /// Aside, its fate of interest to the cargo.
     Probe,
+    /// Aside since it took another path than the one of now; its fate of interest to the cargo.
+    Former,
     /// Aside, its fate of interest to nobody.
     Mute,
     /// No packet: the number was left out.
@@ -131,8 +134,12 @@ pub struct Carrier<C: Cargo> {
     pending: VecDeque<Pending<C::Load>>,
     /// Of these, the ones aside.
     aside: u64,
-    /// Packets that neither arrived nor count as lost.
+    /// Packets that neither arrived nor count as lost; and as many that took another path.
     in_flight: u64,
+    former: u64,
+    /// The first number on the path of now, and when that began.
+    path_start: u64,
+    path_since: Time,
     /// One above the highest number that a report named.
     reported: u64,
     /// Numbers that are left out, where that is wanted; and how many directly below the next packet.
@@ -189,6 +196,9 @@ impl<C: Cargo> Carrier<C> {
             pending: VecDeque::new(),
             aside: 0,
             in_flight: 0,
+            former: 0,
+            path_start: 0,
+            path_since: Time::ZERO,
             reported: 0,
             skips: None,
             skipped_below: 0,
@@ -292,7 +302,7 @@ impl<C: Cargo> Carrier<C> {
     pub fn highest_reported(&self) -> Option<u64> {
         self.reported.checked_sub(1)
     }
-    /// Whether a packet that is counted is known to have arrived.
+    /// Whether a packet that is counted is known to have arrived, over the path of now.
     #[inline]
     pub fn has_arrived(&self) -> bool {
         self.arrived > 0

@@ -72,7 +72,13 @@ impl<C: Cargo> Carrier<C> {
         self.arrived += fresh;
         let marks = self.take_marks(heard.marks, fresh, end);
         self.reported = self.reported.max(end);
-        let rtt = self.of_a_full_packet(heard.rtt);
+        let Some(rtt) = self.rtt_of_this_path(now, heard.highest, heard.rtt) else {
+            // Nothing for the controller.
+            self.find_losses(now);
+            self.arm(now);
+            return None;
+        };
+        let rtt = self.of_a_full_packet(rtt);
         self.latest = rtt;
         self.first_rtt = self.first_rtt.min(now);
         self.rtt.observe(rtt);
@@ -184,6 +190,10 @@ impl<C: Cargo> Carrier<C> {
                     self.delivery.arrived(now, p.sent, &p.stamp);
                 }
                 Standing::Probe => self.cargo.arrived(&p.load),
+                Standing::Former => {
+                    self.cargo.arrived(&p.load);
+                    self.former -= 1;
+                }
                 Standing::Mute | Standing::Skipped => {}
             }
         }

@@ -91,12 +91,21 @@ impl Arrivals {
             advised: false,
         }
     }
-    /// The peer sends with something else than was believed.
-    pub fn believe(&mut self, half: Option<Box<dyn ReceiverHalf>>, rule: Option<Box<dyn Rule>>) {
+    /// One above the highest number that came.
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+    /// The peer sends with something else than was believed, from the packet `first` on.
+    pub fn believe(
+        &mut self,
+        half: Option<Box<dyn ReceiverHalf>>,
+        rule: Option<Box<dyn Rule>>,
+        first: u64,
+    ) {
         (self.half, self.rule, self.advised) = (half, rule, false);
-        // Its numbers begin now.
+        self.advice = Advice::NONE;
         self.numbering = Numbering::default();
-        self.numbering.leave_out(0, self.next);
+        self.numbering.leave_out(0, first.max(self.next));
     }
     /// The peer's sender half says this, until it says otherwise.
     pub fn on_advice(&mut self, bytes: &[u8]) {

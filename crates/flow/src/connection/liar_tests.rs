@@ -7,7 +7,7 @@ use crate::protocol::STREAMS;
 use crate::streams::{Limits, Side};
 use narrows_base::{Duration, Time};
 use narrows_control::Advice;
-use narrows_wire::frame::{SKIPPED, skipped};
+use narrows_wire::frame::{SKIPPED, number};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::report::{Run, runs};
 use narrows_wire::{Established, Frame, FrameWriter, Frames, Prelude, Reason, Report, Sealer};
@@ -130,7 +130,7 @@ impl World {
         self.echo = prelude.stamp;
         for frame in frames {
             if let Frame::Extension { kind: SKIPPED, body } = frame.unwrap() {
-                let left_out = skipped(body).unwrap();
+                let left_out = number(body).unwrap();
                 self.known.extend(opened.number - left_out..opened.number);
             }
         }

@@ -21,6 +21,7 @@ mod numbering;
 mod packets;
 mod path;
 mod receive;
+mod renewal;
 mod timers;
 
 pub use messages::MessageError;
@@ -42,6 +43,7 @@ use narrows_control::{Advice, Environment, Profile, ReceiverHalf};
 use narrows_wire::params::CONTROLLER_MOST;
 use narrows_wire::{Established, Opener, Sealer};
 use path::Path;
+use renewal::{Changes, Kit};
 use std::net::SocketAddr;
 
 /// Bytes of UDP's and IPv4's headers.
@@ -228,8 +230,8 @@ pub struct Connection {
     /// What this end sends with, and the same as long as the peer must be told.
     label: Box<str>,
     announce: Option<Box<str>>,
-    /// For the receiver half of what a server says that it sends with; it may say so once.
-    receiving: Option<Box<(Protocol, Environment)>>,
+    kit: Box<Kit>,
+    changes: Changes,
     idle_timeout: Duration,
     keep_alive: Duration,
     last_heard: Time,
@@ -317,8 +319,13 @@ impl Connection {
             reset_token: peers.reset_token,
             label: label.into(),
             announce,
-            receiving: (side == Side::Client)
-                .then(|| Box::new((config.protocol.clone(), environment))),
+            kit: Box::new(Kit {
+                protocol: config.protocol.clone(),
+                environment,
+                peers: peers.controller.as_str().into(),
+                may_say: side == Side::Client,
+            }),
+            changes: Changes::default(),
             idle_timeout: shorter(config.idle_timeout, peers.idle_timeout_ms),
             keep_alive: config.keep_alive,
             last_heard: now,
@@ -402,6 +409,8 @@ mod chaos_tests;
 mod liar_tests;
 #[cfg(test)]
 mod pair_tests;
+#[cfg(test)]
+mod renewal_tests;
 #[cfg(test)]
 mod skips_tests;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::{Connection, Transmit, UDP_OVERHEAD};
 use crate::carrier::{Cargo, Permission};
 use crate::streams::Piece;
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::{CONTROLLER, SKIPPED};
+use narrows_wire::frame::{CONTROLLER, SKIPPED, number_bytes};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
 
@@ -170,8 +170,8 @@ impl Connection {
         let mut writer = FrameWriter::new(area, prelude).ok()?;
         let skipped = self.carrier.skipped_below();
         if skipped > 0 {
-            // A varint of one byte.
-            let body = &[skipped.min(63) as u8];
+            let mut bytes = [0; 8];
+            let body = number_bytes(skipped, &mut bytes);
             writer.frame(&Frame::Extension { kind: SKIPPED, body }).ok()?;
         }
         Some(writer)
@@ -180,6 +180,7 @@ impl Connection {
     /// Writes what waits.
     fn fill(&mut self, now: Time, writer: &mut FrameWriter<'_>, load: &mut Load) {
         self.announce(writer);
+        self.say_new_path(writer);
         self.advise(now, writer);
         let cargo = self.carrier.cargo_mut();
         if cargo.ping && writer.frame(&Frame::Ping).is_ok() {

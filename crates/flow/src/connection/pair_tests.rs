@@ -67,6 +67,8 @@ pub(crate) struct Pair {
     pub net: Net,
     pub client_at: SocketAddr,
     pub server_at: SocketAddr,
+    /// Where the client still receives after it has moved.
+    pub old_at: Option<SocketAddr>,
     /// Nothing passes before.
     pub outage_until: Time,
     pub events: Vec<(Side, Event)>,
@@ -172,6 +174,7 @@ impl Pair {
             net,
             client_at,
             server_at,
+            old_at: None,
             outage_until: Time::ZERO,
             events: Vec::new(),
             log: Vec::new(),
@@ -268,7 +271,7 @@ impl Pair {
         let now = self.now;
         let side = match flying.to {
             to if to == self.server_at => Side::Server,
-            to if to == self.client_at => Side::Client,
+            to if to == self.client_at || Some(to) == self.old_at => Side::Client,
             _ => return false,
         };
         self.end(side).receive(now, flying.from, flying.ecn, &mut flying.bytes)

@@ -17,7 +17,8 @@ struct Candidate {
     challenge: [u8; 8],
     came: u64,
     went: u64,
-    /// When the next challenge leaves; then when it is given up.
+    /// When the last challenge left; when the next leaves, or it is given up.
+    asked: Time,
     next: Time,
     tries: u32,
 }
@@ -70,8 +71,15 @@ impl Path {
                 let mut challenge = [0; 8];
                 challenge.iter_mut().zip(token).for_each(|(c, t)| *c = t);
                 let (came, went) = (bytes, 0);
-                self.candidate =
-                    Some(Candidate { address: from, challenge, came, went, next: now, tries: 0 });
+                self.candidate = Some(Candidate {
+                    address: from,
+                    challenge,
+                    came,
+                    went,
+                    asked: now,
+                    next: now,
+                    tries: 0,
+                });
             }
             _ => {}
         }
@@ -81,8 +89,8 @@ impl Path {
         self.response = Some((from, data));
     }
 
-    /// A challenge came back: the address that it validates.
-    pub fn on_response(&mut self, data: &[u8; 8]) -> Option<SocketAddr> {
+    /// A challenge came back, and the peer is where that went now; what is known of the round trip.
+    pub fn on_response(&mut self, now: Time, data: &[u8; 8]) -> Option<Option<Duration>> {
         let c = self.candidate.as_ref()?;
         let mut padded = ([0; 16], [0; 16]);
         padded.0.iter_mut().zip(c.challenge).for_each(|(p, b)| *p = b);
@@ -91,8 +99,10 @@ impl Path {
             return None;
         }
         self.remote = c.address;
+        // One that was sent twice may be answered by either.
+        let rtt = (c.tries == 1).then(|| now.since(c.asked));
         self.candidate = None;
-        Some(self.remote)
+        Some(rtt)
     }
 
     /// What must leave now in a packet of `size` bytes, and where to.
@@ -127,7 +137,7 @@ impl Path {
         }
         c.tries += 1;
         c.went += size;
-        c.next = now + timeout;
+        (c.asked, c.next) = (now, now + timeout);
         Some((c.address, Errand::Challenge(c.challenge)))
     }
 

@@ -1,10 +1,10 @@
 //! Packets that come: opened in place, checked, taken apart.
 
 use super::arrivals::{Came, advice_of};
-use super::{Connection, UDP_OVERHEAD, is_sayable, receiving};
+use super::{Connection, UDP_OVERHEAD};
 use crate::carrier::{Heard, MARKS};
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::{CONTROLLER, SKIPPED, skipped};
+use narrows_wire::frame::{CONTROLLER, NEW_PATH, SKIPPED, number};
 use narrows_wire::{Frame, Frames, Report, prelude};
 use std::net::SocketAddr;
 
@@ -36,11 +36,14 @@ impl Connection {
             self.fault(now, 1, "a payload without a prelude");
             return true;
         };
-        let (mut asks, mut left_out) = (false, 0);
+        let (mut asks, mut skipped) = (false, 0);
         for frame in frames {
             match frame {
                 Ok(Frame::Extension { kind: SKIPPED, body }) => {
-                    left_out = skipped(body).unwrap_or(0);
+                    skipped = number(body).unwrap_or(0);
+                }
+                Ok(Frame::Extension { kind: NEW_PATH, body }) if self.is_open() => {
+                    self.on_new_path(now, number(body).unwrap_or(0), opened.number);
                 }
                 Ok(frame) => {
                     asks |= !matches!(
@@ -60,7 +63,7 @@ impl Connection {
                 bytes: size as u32 + UDP_OVERHEAD,
                 marked: ecn == CE,
                 asks,
-                skipped: left_out,
+                skipped,
             };
             self.arrivals.on_packet(now, &came, self.carrier.rtt().srtt());
         }
@@ -85,8 +88,8 @@ impl Connection {
             Frame::PathChallenge(data) => self.path.on_challenge(from, data),
             Frame::PathResponse(data) => {
                 let before = self.path.remote();
-                if let Some(to) = self.path.on_response(&data) {
-                    self.on_move(now, before, to);
+                if let Some(rtt) = self.path.on_response(now, &data) {
+                    self.on_move(now, before, rtt);
                 }
             }
             Frame::Extension { kind: CONTROLLER, body } => self.on_controller(body),
@@ -97,26 +100,6 @@ impl Connection {
                     self.fault(now, violation.code, violation.why);
                 }
             }
-        }
-    }
-
-    /// The server says what it sends with: its receiver half and verdicts are to fit.
-    fn on_controller(&mut self, label: &[u8]) {
-        let Some(known) = self.receiving.take() else { return };
-        if let Ok(label) = std::str::from_utf8(label)
-            && is_sayable(label)
-        {
-            let (half, rule) = receiving(label, &known.0, &known.1);
-            self.arrivals.believe(half, rule);
-        }
-    }
-
-    fn on_move(&mut self, now: Time, before: SocketAddr, to: SocketAddr) {
-        self.moved = Some(to);
-        if before.ip() != to.ip() {
-            self.carrier.forget_rtt(&self.timer);
-            self.mtu.restart(now);
-            self.set_scale();
         }
     }
 

@@ -142,7 +142,7 @@ impl Rule for Spy {
 fn told(net: Net, seed: u64) -> Told {
     let mut pair = pair("rrtp+cubic", net, seed);
     let spy = Spy::default();
-    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(Box::new(spy.clone())));
+    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(Box::new(spy.clone())), 0);
     for from in [Side::Client, Side::Server, Side::Client] {
         pair.transfer(from, 500_000, 60.0).unwrap();
     }
