@@ -186,8 +186,8 @@ impl Core {
                     self.port.close(now, handle, 0, "nobody accepts here");
                     return;
                 }
-                let Some(connection) = self.port.connection(handle) else { return };
-                let mut life = Life::new(connection.remote(), ServerKey::Any);
+                let Some(remote) = self.port.inspect(handle, |c| c.remote()) else { return };
+                let mut life = Life::new(remote, ServerKey::Any);
                 (life.stage, life.key) = (Stage::Open, Some(key));
                 self.lives.insert(handle, life);
                 self.incoming.push_back(handle);
@@ -213,11 +213,12 @@ impl Core {
         let woken = &mut self.woken;
         match event {
             StreamEvent::Opened => {
-                let Some(connection) = self.port.connection(handle) else { return };
-                while let Some(id) = connection.accept() {
-                    // Bit 1 of an id: only its opener sends.
-                    life.came[usize::from(id & 2 != 0)].push_back(id);
-                }
+                self.port.inspect(handle, |connection| {
+                    while let Some(id) = connection.accept() {
+                        // Bit 1 of an id: only its opener sends.
+                        life.came[usize::from(id & 2 != 0)].push_back(id);
+                    }
+                });
                 life.streams.release(woken);
             }
             StreamEvent::MayOpen => life.streams.release(woken),
@@ -247,21 +248,19 @@ impl Core {
     fn tell_opened(&mut self, now: Time, handle: Handle) {
         let Some(tap) = &self.tap else { return };
         let (dialled, id) = (self.lives.contains_key(&handle), self.port.id(handle));
-        if let (Some(id), Some(machine)) = (id, self.port.connection(handle)) {
-            let (remote, peer_id) = (machine.remote(), machine.peer_id());
+        let peer = self.port.inspect(handle, |machine| (machine.remote(), machine.peer_id()));
+        if let (Some(id), Some((remote, peer_id))) = (id, peer) {
             tap.opened(now, &Opened { handle, remote, dialled, id, peer_id });
         }
     }
 
     fn on_closed(&mut self, now: Time, handle: Handle, why: Closed) {
         if let Some(tap) = &self.tap {
-            let stats = self.port.connection(handle).map(|c| c.stats());
+            let stats = self.port.inspect(handle, |c| c.stats());
             tap.closed(now, handle, stats.as_ref(), &why);
         }
         let Some(life) = self.lives.get_mut(&handle) else { return };
-        if let Some(connection) = self.port.connection(handle) {
-            life.keep(connection);
-        }
+        self.port.inspect(handle, |connection| life.keep(connection));
         life.stage = Stage::Over(why);
         life.wake_all(&mut self.woken);
         let waits = self.incoming.len();
@@ -303,10 +302,8 @@ impl Core {
     /// Every open connection.
     pub fn each_open(&mut self, mut look: impl FnMut(Handle, &Machine)) {
         for (handle, life) in &self.lives {
-            if life.stage == Stage::Open
-                && let Some(machine) = self.port.connection(*handle)
-            {
-                look(*handle, machine);
+            if life.stage == Stage::Open {
+                self.port.inspect(*handle, |machine| look(*handle, machine));
             }
         }
     }

@@ -205,8 +205,8 @@ impl ReceiveStream {
                 return Poll::Ready(Ok(count));
             }
             let (port, life) = core.parts(self.hold.handle)?;
-            let machine = port.connection(self.hold.handle).ok_or(Error::Closed)?;
-            let read = machine.read(id, into)?;
+            let read = port.inspect(self.hold.handle, |machine| machine.read(id, into));
+            let read = read.ok_or(Error::Closed)??;
             if read == Read::Blocked {
                 life.readers.entry(id).or_default().add(context.waker());
             }

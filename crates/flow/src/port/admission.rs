@@ -6,10 +6,11 @@
 //! got as far as FINISH.
 
 use super::Clients;
+use super::Handle;
 use super::content::{Content, Live};
 use super::conversation::Conversation;
 use super::ports::{ANSWERS, Ports};
-use super::share::{Client, Holder, gives_way};
+use super::share::{Client, Holder, give_way, gives_way};
 use super::source::{Prefix, Source};
 use crate::connection::Closed;
 use narrows_base::{Duration, Time};
@@ -28,6 +29,11 @@ const MOVES: u64 = 8192;
 const PAUSE: Duration = Duration::from_secs(10);
 /// A connection is new for so long: a request over a path of a second, and its answer.
 const NEW: Duration = Duration::from_secs(3);
+
+/// Who gives way next is found by looking at all connections. Of many, several are found at once, one in
+/// so many, and remembered for so long; also that nobody was found.
+const FOUND_AT_ONCE: usize = 64;
+const REMEMBERED: Duration = Duration::from_millis(100);
 
 /// How much data a connection moves: streams and messages, either way.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +85,15 @@ pub(super) struct Census {
     /// Connections that gave way and of which the application was not yet told: they hold a slot and
     /// no place.
     pub(super) gone: usize,
+    /// Who gives way next within a network (or anywhere), and to a listed key or not.
+    next: BTreeMap<(Option<Prefix>, bool), Next>,
+}
+
+/// Found at a time: the first to go last.
+#[derive(Debug)]
+struct Next {
+    at: Time,
+    slots: Vec<(u32, Handle)>,
 }
 
 impl Census {
@@ -126,7 +141,7 @@ impl<C: Conversation> Ports<C> {
     }
 
     /// Whether there is a place for somebody from there, as far as can be told before the key is known.
-    pub(super) fn may_have_room(&self, now: Time, from: SocketAddr) -> bool {
+    pub(super) fn may_have_room(&mut self, now: Time, from: SocketAddr) -> bool {
         let is_listed = !matches!(self.config.clients, Clients::Any);
         let newcomer = Client { is_listed, ..self.client(from, [0; 32]) };
         !matches!(self.room(now, &newcomer), Room::None)
@@ -142,7 +157,7 @@ impl<C: Conversation> Ports<C> {
         true
     }
 
-    fn room(&self, now: Time, newcomer: &Client) -> Room {
+    fn room(&mut self, now: Time, newcomer: &Client) -> Room {
         let limits = &self.config.limits;
         let network = newcomer.source.widest();
         let here = self.census.by_network.get(&network).copied().unwrap_or(0);
@@ -157,20 +172,42 @@ impl<C: Conversation> Ports<C> {
         if within.is_none() && !is_full {
             return Room::Free;
         }
-        let holders = self.idle(now, within);
-        gives_way(holders, newcomer).map_or(Room::None, Room::From)
+        let scope = (within, newcomer.is_listed);
+        let is_old = |next: &Next| now.since(next.at) >= REMEMBERED;
+        if self.census.next.get(&scope).is_none_or(is_old) {
+            self.census.next.retain(|_, next| !is_old(next));
+            let holders = self.idle(now, within);
+            let most = holders.len() / FOUND_AT_ONCE + 1;
+            let slots = give_way(holders, newcomer, most);
+            self.census.next.insert(scope, Next { at: now, slots });
+        }
+        // Who has gone, or begun to move, since it was found does not give way.
+        while let Some(next) = self.census.next.get_mut(&scope)
+            && let Some(&(slot, handle)) = next.slots.last()
+        {
+            let s = self.table.get(slot).filter(|s| s.handle == handle);
+            if s.and_then(|s| s.content.as_ref()).is_some_and(|c| may_give_way(now, c)) {
+                return Room::From(slot);
+            }
+            next.slots.pop();
+            if next.slots.is_empty() {
+                self.census.next.remove(&scope);
+                return self.room(now, newcomer);
+            }
+        }
+        Room::None
     }
 
     /// Connections of clients (of one network only) that move nothing.
-    fn idle(&self, now: Time, within: Option<Prefix>) -> Vec<Holder<u32>> {
-        let holder = |(place, content): (u32, &Content<C>)| {
+    fn idle(&self, now: Time, within: Option<Prefix>) -> Vec<Holder<(u32, Handle)>> {
+        let holder = |(place, content): ((u32, Handle), &Content<C>)| {
             let Content::Live(live) = content else { return None };
-            let client = live.client.filter(|_| live.over.is_none())?;
+            let client = live.client?;
             let is_meant = within.is_none_or(|network| client.source.widest() == network);
-            let moves = live.movement.is_moving(now) && !live.is_told;
             let (moved, since) = (live.movement.bytes(now), live.since);
             let is_new = now.since(since) < NEW;
-            (is_meant && !moves).then_some(Holder { client, moved, is_new, since, place })
+            let may = is_meant && may_give_way(now, content);
+            may.then_some(Holder { client, moved, is_new, since, place })
         };
         self.table.iter().filter_map(holder).collect()
     }
@@ -254,10 +291,17 @@ impl<C: Conversation> Ports<C> {
             }),
             _ => None,
         });
-        if let Some(slot) = gives_way(holders.collect(), &anonymous(from)) {
+        if let Some((slot, _)) = gives_way(holders.collect(), &anonymous(from)) {
             self.remove(slot);
         }
     }
+}
+
+/// Whether it is a client's connection that moves nothing, or that is over.
+fn may_give_way<C: Conversation>(now: Time, content: &Content<C>) -> bool {
+    let Content::Live(live) = content else { return false };
+    let is_idle = live.is_told || !live.movement.is_moving(now);
+    live.client.is_some() && live.over.is_none() && is_idle
 }
 
 #[cfg(test)]

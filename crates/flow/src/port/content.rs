@@ -89,6 +89,15 @@ impl<C: Conversation> Live<C> {
         if self.over.is_some() {
             return None;
         }
+        self.inspected(act)
+    }
+
+    /// The same, also if the port has ended it; but never after a panic.
+    #[inline]
+    pub(super) fn inspected<R>(&mut self, act: impl FnOnce(&mut C) -> R) -> Option<R> {
+        if matches!(self.over, Some(Closed::Panicked { .. })) {
+            return None;
+        }
         match catch_unwind(AssertUnwindSafe(|| act(&mut self.connection))) {
             Ok(result) => Some(result),
             Err(panic) => {

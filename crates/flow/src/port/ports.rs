@@ -225,13 +225,10 @@ impl<C: Conversation> Ports<C> {
         None
     }
 
-    /// An established connection, for the application's calls; the port looks after it at the next
-    /// `transmit`.
+    /// An established connection; the port looks after it at the next `transmit`. A panic in what is
+    /// called is the caller's: [`with`](Ports::with) keeps it to the connection.
     pub fn connection(&mut self, handle: Handle) -> Option<&mut C> {
         let slot = self.table.by_handle(handle)?;
-        if !matches!(self.table.get(slot)?.content, Some(Content::Live(_))) {
-            return None;
-        }
         self.touch(slot);
         match self.table.get(slot)?.content.as_mut()? {
             Content::Live(live) => Some(&mut live.connection),
@@ -239,9 +236,9 @@ impl<C: Conversation> Ports<C> {
         }
     }
 
-    /// Does something with an established connection. If that panics, which an application's own
-    /// congestion controller may, the connection ends, as the error says; so it says if it has ended
-    /// before. `None` if there is none.
+    /// Does something with an established connection, and looks after it at the next `transmit`. If that
+    /// panics, which an application's own congestion controller may, the connection ends, as the error
+    /// says; so it says if it has ended before. `None` if there is none.
     pub fn with<R>(
         &mut self,
         handle: Handle,
@@ -252,6 +249,14 @@ impl<C: Conversation> Ports<C> {
         let Content::Live(live) = self.table.get(slot)?.content.as_mut()? else { return None };
         let result = live.guarded(act);
         Some(result.ok_or_else(|| live.over.clone().unwrap_or(Closed::Locally)))
+    }
+
+    /// Looks at a connection that was established, over or not, but not at one that has panicked.
+    pub fn inspect<R>(&mut self, handle: Handle, look: impl FnOnce(&mut C) -> R) -> Option<R> {
+        let slot = self.table.by_handle(handle)?;
+        self.touch(slot);
+        let Content::Live(live) = self.table.get(slot)?.content.as_mut()? else { return None };
+        live.inspected(look)
     }
 
     /// What is known of a connection that a client opened.

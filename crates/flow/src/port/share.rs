@@ -50,11 +50,16 @@ type Counts = [usize; 4];
 /// networks that hold most, the one that moved least lately, then of the key that holds most, then the
 /// one that moved least at all, then the oldest. The newcomer is counted too, so its own network gives
 /// way before others get less than it has.
-pub fn gives_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client) -> Option<T> {
+pub fn gives_way<T: Copy>(holders: Vec<Holder<T>>, newcomer: &Client) -> Option<T> {
+    give_way(holders, newcomer, 1).pop()
+}
+
+/// The same for several newcomers like this one: at most `most` places, the first to go last.
+pub fn give_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client, most: usize) -> Vec<T> {
     if holders.iter().any(|h| !h.client.is_listed) {
         holders.retain(|h| !h.client.is_listed);
     } else if !newcomer.is_listed {
-        return None;
+        return Vec::new();
     }
     let member = |h: &Holder<T>| (h.client.source, h.client.key, h.moved.0);
     holders.sort_unstable_by_key(member);
@@ -64,13 +69,20 @@ pub fn gives_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client) -> Opt
     all.insert(at, new);
     let mut counts = counts(&all);
     counts.remove(at);
-    let ranked = holders.iter().zip(counts).max_by_key(|(holder, counts)| {
+    let mut ranked: Vec<_> = holders.iter().zip(counts).collect();
+    let rank = |(holder, counts): &(&Holder<T>, Counts)| {
         let least = if holder.is_new { NEW_MOVED } else { 0 };
         let (recent, total) = (holder.moved.0.max(least), holder.moved.1.max(least));
         let [networks @ .., key] = *counts;
         (networks, Reverse(recent), key, Reverse(total), Reverse(holder.since))
-    });
-    ranked.map(|(holder, _)| holder.place)
+    };
+    let kept = ranked.len().saturating_sub(most);
+    if kept > 0 {
+        ranked.select_nth_unstable_by_key(kept, rank);
+        ranked.drain(..kept);
+    }
+    ranked.sort_by_key(rank);
+    ranked.into_iter().map(|(holder, _)| holder.place).collect()
 }
 
 /// What somebody is counted by: network, key, bytes moved lately.
@@ -130,6 +142,8 @@ mod tests {
             ("198.51.100.1", 1, 0),
         ];
         assert_eq!(gives_way(holders(&held), &client("203.0.113.1", 9)), Some(2));
+        assert_eq!(give_way(holders(&held), &client("203.0.113.1", 9), 3), [3, 1, 2]);
+        assert_eq!(give_way(holders(&held), &client("203.0.113.1", 9), 9).len(), 5);
         // Also to one of its own.
         assert_eq!(gives_way(holders(&held), &client("192.0.2.9", 9)), Some(2));
     }

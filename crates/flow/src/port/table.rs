@@ -119,8 +119,9 @@ impl<T> Table<T> {
     }
 
     /// All slots in use.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        (0..).zip(&self.slots).filter_map(|(index, slot)| Some((index, slot.content.as_ref()?)))
+    pub(super) fn iter(&self) -> impl Iterator<Item = ((u32, Handle), &T)> {
+        let slots = (0..).zip(&self.slots);
+        slots.filter_map(|(index, slot)| Some(((index, slot.handle), slot.content.as_ref()?)))
     }
     /// A slot in use or not.
     pub(super) fn get(&mut self, index: u32) -> Option<&mut Slot<T>> {
