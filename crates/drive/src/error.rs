@@ -73,6 +73,11 @@ pub enum Error {
         /// Who.
         address: SocketAddr,
     },
+    /// The peer sends with a protocol that this end does not know.
+    UnknownProtocol {
+        /// Which.
+        label: String,
+    },
     /// This end closed the connection.
     Closed,
     /// The peer closed the connection.
@@ -154,6 +159,7 @@ impl Error {
                 Error::WrongKey { address, wanted, found: *found }
             }
             Closed::Version => Error::Version { address },
+            Closed::UnknownProtocol { label } => Error::UnknownProtocol { label: label.clone() },
         }
     }
     fn kind(&self) -> io::ErrorKind {
@@ -171,7 +177,9 @@ impl Error {
             Error::GaveWay => K::ConnectionAborted,
             Error::Panicked { .. } => K::Other,
             Error::WrongKey { .. } | Error::Refused { .. } => K::PermissionDenied,
-            Error::Version { .. } | Error::Fault { .. } => K::InvalidData,
+            Error::Version { .. } | Error::Fault { .. } | Error::UnknownProtocol { .. } => {
+                K::InvalidData
+            }
             Error::ClosedByPeer { .. } => K::ConnectionAborted,
             Error::PeerRestarted | Error::StreamReset(_) => K::ConnectionReset,
             Error::StreamStopped(_) => K::BrokenPipe,
@@ -251,6 +259,10 @@ impl fmt::Display for Error {
             Error::Version { address } => {
                 write!(f, "{address} speaks another version of the protocol: update the older end")
             }
+            Error::UnknownProtocol { label } => write!(
+                f,
+                "the peer sends with the protocol '{label}', which is unknown here: both ends must know it"
+            ),
             Error::Closed => f.write_str("the connection is closed"),
             Error::ClosedByPeer { code, reason } if reason.is_empty() => {
                 write!(f, "the peer closed the connection (code {code})")

@@ -120,7 +120,7 @@ fn a_controller_that_panics_ends_its_connection_and_not_the_endpoint() {
     let good = wait(endpoint.connect(address, to.clone())).unwrap();
     let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let make = |_: &_| -> Box<dyn Controller> { Box::new(Faulty(0)) };
-    let protocol = Protocol::custom_media("mine(version=2)", like.datagram(), make, None);
+    let protocol = Protocol::custom_media("mine(version=2)", like.datagram(), make, None).unwrap();
     let connection = ConnectionConfig { protocol, ..config() };
     let bad = wait(endpoint.connect(address, ConnectOptions { connection, ..to })).unwrap();
     let why = exchange(&bad, 1 << 20).unwrap_err();

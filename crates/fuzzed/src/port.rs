@@ -51,6 +51,7 @@ fn connection() -> ConnectionConfig {
         max_message: 1000,
         messages_held: 4,
         sounds: true,
+        custom: Default::default(),
     }
 }
 

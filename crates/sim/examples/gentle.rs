@@ -82,7 +82,7 @@ fn main() {
     // To try it before it is in the list: a TCP endpoint with this controller …
     let config = TcpConfig { recovery: RecoveryKind::Sack, ..TcpConfig::preset(Preset::Rfc) };
     let settings = Settings::defaults(CARD.params);
-    let gentle = Protocol::custom("gentle", config, move |e| build(&settings, e));
+    let gentle = Protocol::custom("gentle", config, move |e| build(&settings, e)).unwrap();
 
     // … on a link of 2 Mbit/s, 30 ms each way, with room for 60 packets.
     let back = LinkConfig::plain(Rate::from_bps(2_000_000), Duration::from_millis(30));

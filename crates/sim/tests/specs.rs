@@ -73,13 +73,13 @@ fn speaking(protocol: Protocol) -> NetworkSpec {
 fn tcp(change: impl FnOnce(&mut TcpConfig)) -> NetworkSpec {
     let mut config = TcpConfig::preset(Preset::Rfc);
     change(&mut config);
-    speaking(Protocol::custom("mine", config, |e| read("reno").controller(e)))
+    speaking(Protocol::custom("mine", config, |e| read("reno").controller(e)).unwrap())
 }
 fn media(change: impl FnOnce(&mut DatagramConfig)) -> NetworkSpec {
     let mut config =
         DatagramConfig { stream: Some(Default::default()), ..DatagramConfig::preset(Preset::Rfc) };
     change(&mut config);
-    speaking(Protocol::custom_media("mine", config, |e| read("reno").controller(e), None))
+    speaking(Protocol::custom_media("mine", config, |e| read("reno").controller(e), None).unwrap())
 }
 
 /// Every field that has a value that it cannot have is named.
@@ -305,8 +305,9 @@ fn protocol() -> impl Strategy<Value = Protocol> {
             ..TcpConfig::preset(Preset::Rfc)
         })
     };
-    let tcp = timer()
-        .prop_map(|config| Protocol::custom("mine", config, |e| read("cubic").controller(e)));
+    let tcp = timer().prop_map(|config| {
+        Protocol::custom("mine", config, |e| read("cubic").controller(e)).unwrap()
+    });
     let media = (timer(), bytes(), bytes(), duration(), duration(), any::<bool>()).prop_map(
         |(timer, packet_bytes, report_bytes, credit, expiry, stream)| {
             let config = DatagramConfig {
@@ -319,7 +320,7 @@ fn protocol() -> impl Strategy<Value = Protocol> {
                 timer,
                 ..DatagramConfig::preset(Preset::Rfc)
             };
-            Protocol::custom_media("mine", config, |e| read("cubic").controller(e), None)
+            Protocol::custom_media("mine", config, |e| read("cubic").controller(e), None).unwrap()
         },
     );
     prop_oneof![4 => listed, 1 => tcp, 1 => media]

@@ -97,6 +97,7 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
         max_message: 1400,
         messages_held: 1024,
         sounds: true,
+        custom: Default::default(),
     }
 }
 

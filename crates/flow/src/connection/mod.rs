@@ -10,6 +10,7 @@
 //! headers. A controller is built for the largest datagrams; while they stay smaller for good,
 //! the carrier tells it all bytes in proportion.
 
+mod announced;
 mod arrivals;
 mod cargo;
 mod close;
@@ -24,27 +25,29 @@ mod receive;
 mod renewal;
 mod timers;
 
+pub(crate) use announced::UNKNOWN_PROTOCOL;
 pub use messages::MessageError;
 
 use crate::carrier::{Carrier, CarrierConfig};
 use crate::port::Beginning;
 use crate::streams::{Limits, Side, StreamEvent, Streams};
 use crate::tcp::TcpConfig;
-use crate::verdict::Rule;
-use crate::{Counters, Preset, Protocol};
+use crate::{Counters, Protocol};
+use announced::receiving;
 use arrivals::Arrivals;
 use cargo::Multiplex;
 use close::Phase;
 use learned::Learned;
 use messages::{Inbox, Outbox};
 use mtu::Mtu;
-use narrows_base::{Duration, Luck, Rate, Spec, Time};
-use narrows_control::{Advice, Environment, Profile, ReceiverHalf};
+use narrows_base::{Duration, Luck, Rate, Time};
+use narrows_control::{Advice, Profile};
 use narrows_wire::params::CONTROLLER_MOST;
 use narrows_wire::{Established, Opener, Sealer};
 use path::Path;
 use renewal::{Changes, Kit};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Bytes of UDP's and IPv4's headers.
 const UDP_OVERHEAD: u32 = 28;
@@ -81,9 +84,17 @@ pub struct ConnectionConfig {
     /// Whether a client's opening asks for the path's rate with three larger packets: for whoever will
     /// send more than it gets. Not where the rate is told.
     pub sounds: bool,
+    /// Protocols in no list ([`Protocol::custom_media`]) that the peer may send with, known by their
+    /// labels; on a server, also what it sends with for a client that sends with one. What this end
+    /// itself sends with need not be here.
+    pub custom: Arc<[Protocol]>,
 }
 
 impl ConnectionConfig {
+    /// Whether this end knows what a peer announces: it can run its receiver half, if it has one.
+    pub(crate) fn knows(&self, label: &str) -> bool {
+        label.is_empty() || announced::find(label, &self.protocol, &self.custom).is_some()
+    }
     /// What is known of the path, by itself or by the protocol's parameters.
     pub fn told(&self) -> Profile {
         let (here, by_name) = (self.profile, self.protocol.profile());
@@ -151,6 +162,12 @@ pub enum Closed {
     },
     /// The server speaks none of our versions.
     Version,
+    /// The peer sends with a protocol that this end does not know, so that it cannot run its receiver
+    /// half. The peer was told.
+    UnknownProtocol {
+        /// As the peer wrote it, printable ASCII.
+        label: String,
+    },
 }
 
 /// What happened.
@@ -232,6 +249,9 @@ pub struct Connection {
     announce: Option<Box<str>>,
     kit: Box<Kit>,
     changes: Changes,
+    /// What the peer announced and this end does not know. A server may yet say that it sends with
+    /// something else.
+    unknown: Option<Box<str>>,
     idle_timeout: Duration,
     keep_alive: Duration,
     last_heard: Time,
@@ -296,8 +316,13 @@ impl Connection {
             carrier.know_rtt(now, rtt);
         }
         let label = config.protocol.label();
-        let announce = (label != hello.controller && is_sayable(label)).then(|| label.into());
-        let (half, rule) = receiving(&peers.controller, &config.protocol, &environment);
+        let announced = config.protocol.announced();
+        let announce =
+            (announced != hello.controller && is_sayable(announced)).then(|| announced.into());
+        let receiving =
+            receiving(&peers.controller, &config.protocol, &config.custom, &environment);
+        let unknown = receiving.is_none().then(|| peers.controller.as_str().into());
+        let (half, rule) = receiving.unwrap_or_default();
         let mut connection = Connection {
             carrier,
             sealer,
@@ -321,11 +346,13 @@ impl Connection {
             announce,
             kit: Box::new(Kit {
                 protocol: config.protocol.clone(),
+                custom: config.custom.clone(),
                 environment,
                 peers: peers.controller.as_str().into(),
                 may_say: side == Side::Client,
             }),
             changes: Changes::default(),
+            unknown,
             idle_timeout: shorter(config.idle_timeout, peers.idle_timeout_ms),
             keep_alive: config.keep_alive,
             last_heard: now,
@@ -378,23 +405,6 @@ const LATENESS: Duration = Duration::from_millis(5);
 /// Whether a controller's label can be told to a peer.
 pub(crate) fn is_sayable(label: &str) -> bool {
     label.len() <= CONTROLLER_MOST && label.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
-}
-
-type Receiving = (Option<Box<dyn ReceiverHalf>>, Option<Box<dyn Rule>>);
-
-/// What the peer's sending needs at this end: the receiver half of its controller, and who tells
-/// radio losses from congestion: as the peer's protocol says, else as ours does.
-fn receiving(label: &str, ours: &Protocol, environment: &Environment) -> Receiving {
-    let rule = |p: &Protocol| p.datagram().stream.and_then(|s| s.verdict.rule());
-    let Ok(spec) = Spec::parse(label) else { return (None, rule(ours)) };
-    if let Ok(peers) = Protocol::read(&spec, Preset::Rfc, environment.packet_bytes) {
-        return (peers.receiver_half(environment), rule(&peers).or_else(|| rule(ours)));
-    }
-    let half = narrows_control::find(&spec.name).ok().and_then(|entry| {
-        let settings = entry.read(&spec).ok()?;
-        entry.receiver.map(|build| build(&settings, environment))
-    });
-    (half, rule(ours))
 }
 
 impl std::fmt::Debug for Connection {

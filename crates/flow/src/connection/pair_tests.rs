@@ -101,6 +101,7 @@ pub(crate) fn config(protocol: &str) -> ConnectionConfig {
         max_message: 1400,
         messages_held: 16,
         sounds: true,
+        custom: Default::default(),
     }
 }
 

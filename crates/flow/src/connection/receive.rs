@@ -1,7 +1,7 @@
 //! Packets that come: opened in place, checked, taken apart.
 
 use super::arrivals::{Came, advice_of};
-use super::{Connection, UDP_OVERHEAD};
+use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
 use crate::carrier::{Heard, MARKS};
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{CONTROLLER, NEW_PATH, SKIPPED, number};
@@ -37,7 +37,11 @@ impl Connection {
             return true;
         };
         let (mut asks, mut skipped) = (false, 0);
+        // An MTU probe says nothing of controllers; every other packet would.
+        let (mut is_probe, mut is_named) = (false, false);
         for frame in frames {
+            is_probe |= matches!(frame, Ok(Frame::Padding(_))) && size > USUAL_DATAGRAM as usize;
+            is_named |= matches!(frame, Ok(Frame::Extension { kind: CONTROLLER, .. }));
             match frame {
                 Ok(Frame::Extension { kind: SKIPPED, body }) => {
                     skipped = number(body).unwrap_or(0);
@@ -54,6 +58,10 @@ impl Connection {
                 }
                 Err(malformed) => self.fault(now, 1, malformed.what),
             }
+        }
+        if asks && !is_probe && !is_named {
+            // It sends with what its parameters say.
+            self.on_unknown(now);
         }
         if self.is_open() {
             let came = Came {
@@ -92,7 +100,7 @@ impl Connection {
                     self.on_move(now, before, rtt);
                 }
             }
-            Frame::Extension { kind: CONTROLLER, body } => self.on_controller(body),
+            Frame::Extension { kind: CONTROLLER, body } => self.on_controller(now, body),
             Frame::Padding(_) | Frame::Ping | Frame::Extension { .. } | Frame::Close { .. } => {}
             _ => {
                 let taken = self.carrier.cargo_mut().streams.on_frame(frame);

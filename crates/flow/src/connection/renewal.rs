@@ -14,6 +14,7 @@ use narrows_control::{Advice, Controller, Environment, Profile};
 use narrows_wire::frame::{NEW_PATH, number_bytes};
 use narrows_wire::{Frame, FrameWriter};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// A congestion state lasts at least so long, and so many probe timeouts.
 const MIN_LIFE: Duration = Duration::from_secs(1);
@@ -22,6 +23,8 @@ const MIN_PROBE_TIMEOUTS: u64 = 3;
 /// What controllers are made of.
 pub(super) struct Kit {
     pub protocol: Protocol,
+    /// Others that the peer may send with, in no list.
+    pub custom: Arc<[Protocol]>,
     pub environment: Environment,
     /// What the peer sends with.
     pub peers: Box<str>,
@@ -49,7 +52,7 @@ pub(super) struct Changes {
 
 impl Connection {
     /// The server says what it sends with: its receiver half and verdicts are to fit.
-    pub(super) fn on_controller(&mut self, label: &[u8]) {
+    pub(super) fn on_controller(&mut self, now: Time, label: &[u8]) {
         if !std::mem::take(&mut self.kit.may_say) {
             return;
         }
@@ -57,14 +60,23 @@ impl Connection {
             && is_sayable(label)
         {
             self.kit.peers = label.into();
-            self.renew_receiver(self.arrivals.next_number());
+            self.unknown = None;
+            if !self.renew_receiver(self.arrivals.next_number()) {
+                self.unknown = Some(label.into());
+                self.on_unknown(now);
+            }
         }
     }
 
     /// A receiver half and a verdict that know nothing yet; numbers below `first` are none of theirs.
-    fn renew_receiver(&mut self, first: u64) {
-        let (half, rule) = receiving(&self.kit.peers, &self.kit.protocol, &self.kit.environment);
+    /// False if this end does not know what the peer sends with.
+    fn renew_receiver(&mut self, first: u64) -> bool {
+        let Kit { peers, protocol, custom, environment, .. } = &*self.kit;
+        let Some((half, rule)) = receiving(peers, protocol, custom, environment) else {
+            return false;
+        };
         self.arrivals.believe(half, rule, first);
+        true
     }
 
     /// The peer's new address is validated.
@@ -112,7 +124,7 @@ impl Connection {
         cargo.large_lost = 0;
         // Its round-trip time is to be known soon, also where this end has nothing else to send.
         cargo.ping = true;
-        self.renew_receiver(first);
+        _ = self.renew_receiver(first);
         true
     }
 

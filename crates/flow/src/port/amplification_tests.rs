@@ -4,19 +4,24 @@ use super::hostile_tests::{drain, place};
 use super::stand_in::{SERVER, config, connection, dice, key};
 use super::{Clients, Port, PortConfig, Ports};
 use crate::connection::ConnectionConfig;
+use crate::protocol::MakeReceiverHalf;
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, Spec, Time};
 use narrows_wire::packet::{self, Packet};
 use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// A server with real connections whose controller's name is so long.
 fn server(label: usize) -> Port {
     let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let copy = like.clone();
     let label = "x".repeat(label);
-    let protocol =
-        Protocol::custom_media(&label, like.datagram(), move |e| copy.controller(e), None);
+    // With a receiver half, so that the client must be told.
+    let tfrc = Protocol::read(&Spec::named("rrtp+tfrc"), Preset::Rfc, 1500).unwrap();
+    let half: Arc<MakeReceiverHalf> = Arc::new(move |e| tfrc.receiver_half(e).unwrap());
+    let make = move |e: &_| copy.controller(e);
+    let protocol = Protocol::custom_media(&label, like.datagram(), make, Some(half)).unwrap();
     let connection = ConnectionConfig { protocol, ..connection() };
     Ports::new(PortConfig { connection, ..config(2, Clients::Any) }, dice(3))
 }

@@ -19,7 +19,7 @@ pub(super) fn server_params(config: &ConnectionConfig, reset_token: [u8; 16]) ->
 
 /// The parameters for the peer, without ids and tokens.
 pub(super) fn params(config: &ConnectionConfig) -> Params {
-    let label = config.protocol.label();
+    let label = config.protocol.announced();
     let most = |n: u64| n.min(VARINT_MAX);
     Params {
         idle_timeout_ms: most(config.idle_timeout.as_nanos() / 1_000_000),

@@ -7,7 +7,7 @@ use super::conversation::{Beginning, Conversation};
 use super::opening::{Opened, Repeat};
 use super::ports::{ANSWERS, Ports};
 use super::{Clients, hello};
-use crate::connection::ConnectionConfig;
+use crate::connection::{ConnectionConfig, UNKNOWN_PROTOCOL};
 use crate::streams::Side;
 use narrows_base::Time;
 use narrows_wire::header::{Header, LONG};
@@ -222,11 +222,15 @@ impl<C: Conversation> Ports<C> {
         // It was talked out of a version that both speak.
         let offered = established.peer.params.offered;
         let is_misled = offered.is_some_and(|v| v != VERSION && self.speaks.contains(&v));
+        let announced = &established.peer.params.controller;
         let Some(mut answering) = self.take_answering(slot) else { return };
         let client = self.client(answering.from, established.key);
         let refusal = match (is_welcome, is_misled) {
             (false, _) => Some((4, "this client's key is not on the list")),
             (true, true) => Some((5, "both ends speak a better version")),
+            (true, false) if !self.config.connection.knows(announced) => {
+                Some((UNKNOWN_PROTOCOL, "the protocol that this client sends with is unknown here"))
+            }
             (true, false) if !self.make_room(now, &client) => {
                 Some((BUSY, "busy: there is no room for another client now"))
             }
@@ -240,8 +244,7 @@ impl<C: Conversation> Ports<C> {
         let (remote, rtt) = (answering.from, answering.sample(now));
         self.door.leave();
         let own = &self.config.connection;
-        let announced = &established.peer.params.controller;
-        let wanted = self.config.permit.protocol(announced, &own.protocol);
+        let wanted = self.config.permit.protocol(&established.peer.params.controller, own);
         let wanted = wanted.map(|protocol| ConnectionConfig { protocol, ..own.clone() });
         let beginning = Beginning {
             side: Side::Server,

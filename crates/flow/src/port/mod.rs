@@ -103,16 +103,21 @@ pub enum Permit {
     /// With what its configuration says.
     Own,
     /// With what the client announced (hello parameter 10), if that is one of the protocols of
-    /// family `rrtp`, and not one that listens to nothing (`fixed`); else with its own. The client
-    /// is told.
+    /// family `rrtp`, and not one that listens to nothing (`fixed`), or one of
+    /// [`ConnectionConfig::custom`]; else with its own. The client is told.
     Listed,
 }
 
 impl Permit {
-    /// The client's protocol, where it is to be used instead of `own`.
-    pub(super) fn protocol(self, announced: &str, own: &Protocol) -> Option<Protocol> {
+    /// The client's protocol, where it is to be used instead of the server's own.
+    pub(super) fn protocol(self, announced: &str, config: &ConnectionConfig) -> Option<Protocol> {
+        let own = &config.protocol;
         if self == Permit::Own || announced.is_empty() || announced == own.label() {
             return None;
+        }
+        // Whoever made the server said that it knows these.
+        if let Some(custom) = config.custom.iter().find(|p| p.label() == announced) {
+            return Some(custom.clone());
         }
         let spec = Spec::parse(announced).ok()?;
         let entry = protocol::find(&spec.name).ok()?;

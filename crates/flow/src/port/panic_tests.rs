@@ -79,7 +79,7 @@ fn faulty(call: Call) -> ConnectionConfig {
         Box::new(Faulty { call, sent: 0 })
     };
     let protocol = Protocol::custom_media("mine(version=2)", like.datagram(), make, None);
-    ConnectionConfig { protocol, ..connection() }
+    ConnectionConfig { protocol: protocol.unwrap(), ..connection() }
 }
 
 /// Bytes of all streams that the server got.

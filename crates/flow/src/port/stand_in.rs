@@ -185,6 +185,7 @@ pub(super) fn connection() -> ConnectionConfig {
         max_message: 1000,
         messages_held: 16,
         sounds: false,
+        custom: Default::default(),
     }
 }
 

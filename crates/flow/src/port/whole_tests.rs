@@ -3,9 +3,13 @@
 use super::stand_in::{CLIENT, Net, SERVER, config, connection, dice, wish};
 use super::{Clients, Connect, Permit, PortConfig, Ports, ServerKey};
 use crate::connection::{Closed, Connection, ConnectionConfig, Event};
+use crate::protocol::MakeReceiverHalf;
 use crate::streams::{Read, StreamEvent};
 use crate::{Preset, Protocol};
-use narrows_base::{Duration, Luck, Spec};
+use narrows_base::{Duration, Luck, Spec, SpecError, Time};
+use narrows_control::{Advice, Arrival, ReceiverHalf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 type Whole = Net<Connection>;
 
@@ -129,7 +133,8 @@ fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
                 read("rrtp+tfrc").datagram(),
                 move |e| read("rrtp+tfrc").controller(e),
                 None,
-            ),
+            )
+            .unwrap(),
             label => read(label),
         };
         let wanted = Connect {
@@ -155,5 +160,112 @@ fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
             }
         }
         assert_eq!(got, text.len(), "{announced}");
+    }
+}
+
+/// Counts what its receiver half is told.
+struct Witness(Arc<AtomicU64>);
+
+impl ReceiverHalf for Witness {
+    fn on_arrival(&mut self, _: &Arrival) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+    fn advice(&mut self, _: Time) -> Advice {
+        Advice::NONE
+    }
+}
+
+/// A protocol that is in no list, with a receiver half that counts its calls.
+fn witness(label: &str, calls: &Arc<AtomicU64>) -> Result<Protocol, SpecError> {
+    let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let (config, calls) = (like.datagram(), calls.clone());
+    let half: Arc<MakeReceiverHalf> = Arc::new(move |_| Box::new(Witness(calls.clone())));
+    Protocol::custom_media(label, config, move |e| like.controller(e), Some(half))
+}
+
+/// A client that sends with such a protocol, to a server that knows `known`, and back.
+fn with_witness(protocol: &Protocol, known: &[Protocol]) -> (Whole, super::Handle) {
+    let mut net = Whole::new(6);
+    let server = ConnectionConfig { custom: known.into(), ..connection() };
+    let permit = Permit::Listed;
+    let server = PortConfig { connection: server, permit, ..config(2, Clients::Any) };
+    *net.at(SERVER) = Ports::new(server, dice(5));
+    let wanted = Connect {
+        connection: ConnectionConfig { protocol: protocol.clone(), ..connection() },
+        ..wish(SERVER, ServerKey::Any)
+    };
+    let now = net.now;
+    let handle = net.at(CLIENT).connect(now, wanted).unwrap();
+    net.run_for(0.5);
+    (net, handle)
+}
+
+/// Somebody's controller that measures at the receiver once had 2,000 calls in simulation and none
+/// between two real ends.
+#[test]
+fn a_receiver_half_that_is_in_no_list_runs_at_the_peer_that_knows_it() {
+    let (there, back) = (Arc::default(), Arc::default());
+    let protocol = witness("mine(version=2)", &there).unwrap();
+    let (mut net, handle) = with_witness(&protocol, &[witness("mine(version=2)", &back).unwrap()]);
+    let client = net.at(CLIENT).connection(handle).unwrap();
+    let id = client.open(true).unwrap();
+    client.write(id, &[7; 100_000]).unwrap();
+    net.run_for(2.0);
+    // At the server its own copy is told; it sends with it, too, so the client's is.
+    assert!(back.load(Ordering::Relaxed) >= 40, "{back:?} calls at the server");
+    let server = net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
+    let server = net.at(SERVER).connection(server).unwrap();
+    assert_eq!(server.protocol(), "mine(version=2)");
+    let id = server.open(true).unwrap();
+    server.write(id, &[7; 100_000]).unwrap();
+    let before = there.load(Ordering::Relaxed);
+    net.run_for(2.0);
+    assert!(there.load(Ordering::Relaxed) >= before + 40, "{there:?} calls at the client");
+}
+
+#[test]
+fn a_protocol_that_the_peer_does_not_know_is_refused_and_said() {
+    let calls = Arc::default();
+    let protocol = witness("mine", &calls).unwrap();
+    let (net, _) = with_witness(&protocol, &[]);
+    let Some(Closed::ByPeer { code: 9, reason }) = net.closed(CLIENT) else {
+        panic!("{:?}", net.closed(CLIENT));
+    };
+    assert!(reason.contains("unknown here"), "{reason}");
+    // The other way round: the client learns with what the server sends, and says so.
+    let mut net = Whole::new(7);
+    let server = ConnectionConfig { protocol: protocol.clone(), ..connection() };
+    let server = PortConfig { connection: server, permit: Permit::Own, ..config(2, Clients::Any) };
+    *net.at(SERVER) = Ports::new(server, dice(5));
+    net.connect(ServerKey::Any);
+    net.run_for(2.0);
+    let label = "mine".to_string();
+    assert_eq!(net.closed(CLIENT), Some(Closed::UnknownProtocol { label }));
+    assert!(matches!(net.closed(SERVER), Some(Closed::ByPeer { code: 9, .. })));
+    // A server that permits the client's own is understood.
+    let mut net = Whole::new(8);
+    let server = ConnectionConfig { protocol, ..connection() };
+    let permit = Permit::Listed;
+    let server = PortConfig { connection: server, permit, ..config(2, Clients::Any) };
+    *net.at(SERVER) = Ports::new(server, dice(5));
+    let listed = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let wanted = ConnectionConfig { protocol: listed, ..connection() };
+    let now = net.now;
+    let wanted = Connect { connection: wanted, ..wish(SERVER, ServerKey::Any) };
+    net.at(CLIENT).connect(now, wanted).unwrap();
+    net.run_for(2.0);
+    assert_eq!((net.closed(CLIENT), net.closed(SERVER)), (None, None));
+}
+
+#[test]
+fn a_label_that_would_be_taken_for_another_is_refused() {
+    let calls = Arc::default();
+    for taken in ["rrtp", "cubic(beta=0.7)", "rrtp+tfrc", "tear", "fixed", "tear-reliable"] {
+        let why = witness(taken, &calls).unwrap_err().to_string();
+        assert!(why.contains("is a listed protocol or controller"), "{why}");
+    }
+    for odd in ["", "(", "m\u{fc}hle", "a\nb", &"x".repeat(129)] {
+        assert!(witness(odd, &calls).is_err(), "{odd:?}");
     }
 }

@@ -11,6 +11,7 @@ pub use list::{Entry, Family, PROTOCOLS, STREAM_PREFIX, STREAMS, every};
 pub use recovery::RECOVERIES;
 pub use tcp_params::TCP_PARAMS;
 
+use crate::connection::is_sayable;
 use crate::datagram::{self, DatagramConfig};
 use crate::endpoint::{ReceivingEnd, SendingEnd};
 use crate::tcp::{self, Preset, TcpConfig};
@@ -34,6 +35,8 @@ enum Ends {
 #[derive(Clone)]
 pub struct Protocol {
     label: String,
+    /// It is in no list.
+    is_custom: bool,
     ends: Ends,
     preset: Preset,
     make: Arc<MakeController>,
@@ -60,6 +63,23 @@ pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
         names.push("rrtp+NAME for every controller");
         SpecError::unknown("protocol", name, &names)
     })
+}
+
+/// A label for what is in no list.
+fn unlisted(label: &str) -> Result<String, SpecError> {
+    let name = label.split('(').next().unwrap_or_default().trim();
+    if name.is_empty() || !is_sayable(label) {
+        return Err(SpecError::new(format!(
+            "a protocol cannot have the label '{}': give a name of at most 128 printable ASCII characters",
+            label.escape_debug()
+        )));
+    }
+    if every().any(|p| p.name == name) || narrows_control::find(name).is_ok() {
+        return Err(SpecError::new(format!(
+            "the label '{label}' is taken: '{name}' is a listed protocol or controller"
+        )));
+    }
+    Ok(label.to_string())
 }
 
 impl Protocol {
@@ -106,39 +126,58 @@ impl Protocol {
                 as Arc<MakeReceiverHalf>
         });
         let make = Arc::new(move |environment: &Environment| build(&settings, environment));
-        Ok(Protocol { label: spec.to_string(), ends, preset, make, make_receiver })
+        Ok(Protocol {
+            label: spec.to_string(),
+            is_custom: false,
+            ends,
+            preset,
+            make,
+            make_receiver,
+        })
     }
 
     /// A TCP endpoint with a controller that is in no list: somebody's idea, being tried.
+    ///
+    /// # Errors
+    /// A label that is a listed name or cannot be told to a peer: see
+    /// [`custom_media`](Protocol::custom_media).
     pub fn custom(
         label: &str,
         config: TcpConfig,
         make: impl Fn(&Environment) -> Box<dyn Controller> + Send + Sync + 'static,
-    ) -> Protocol {
-        Protocol {
-            label: label.to_string(),
+    ) -> Result<Protocol, SpecError> {
+        Ok(Protocol {
+            label: unlisted(label)?,
+            is_custom: true,
             ends: Ends::Tcp(config),
             preset: Preset::Rfc,
             make: Arc::new(make),
             make_receiver: None,
-        }
+        })
     }
 
     /// A datagram endpoint with a controller that is in no list, and its receiver half if it has
-    /// one.
+    /// one. Over sockets a peer needs to know only one with a receiver half: by its label, in
+    /// [`ConnectionConfig::custom`](crate::connection::ConnectionConfig::custom). It refuses the
+    /// connection otherwise.
+    ///
+    /// # Errors
+    /// A label that begins with the name of a listed protocol or controller, which a peer would take
+    /// it for; or that cannot be told to a peer: empty, longer than 128 bytes, or not printable ASCII.
     pub fn custom_media(
         label: &str,
         config: DatagramConfig,
         make: impl Fn(&Environment) -> Box<dyn Controller> + Send + Sync + 'static,
         make_receiver: Option<Arc<MakeReceiverHalf>>,
-    ) -> Protocol {
-        Protocol {
-            label: label.to_string(),
+    ) -> Result<Protocol, SpecError> {
+        Ok(Protocol {
+            label: unlisted(label)?,
+            is_custom: true,
             ends: Ends::Datagram(config),
             preset: Preset::Rfc,
             make: Arc::new(make),
             make_receiver,
-        }
+        })
     }
 
     /// Whether its endpoint can be made: what [`read`](Protocol::read) gives always can.
@@ -155,6 +194,10 @@ impl Protocol {
     /// As the user wrote it.
     pub fn label(&self) -> &str {
         &self.label
+    }
+    /// What a peer is told of it; nothing, if it is in no list and needs nothing of a peer.
+    pub(crate) fn announced(&self) -> &str {
+        if self.is_custom && self.make_receiver.is_none() { "" } else { &self.label }
     }
     /// Bytes of a full data packet on the wire.
     pub fn packet_bytes(&self) -> u32 {

@@ -181,7 +181,8 @@ impl narrows_control::Controller for Witness {
 fn the_controller_is_told_when_its_packet_arrived() {
     for (receiver_stamps, seen) in [(true, 0.1), (false, -1.0)] {
         let config = TcpConfig { receiver_stamps, ecn: true, ..TcpConfig::preset(Preset::Rfc) };
-        let protocol = Protocol::custom("witness", config, |_| Box::new(Witness::default()));
+        let protocol =
+            Protocol::custom("witness", config, |_| Box::new(Witness::default())).unwrap();
         let mut p = Pair::of(&protocol);
         p.after_ms(50);
         let packet = p.wire[0];

@@ -172,6 +172,7 @@ impl Schedule {
             max_message: 1000,
             messages_held: 16,
             sounds: true,
+            custom: Default::default(),
         }
     }
     fn wish(&self, world: &World) -> Connect {

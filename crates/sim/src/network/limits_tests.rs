@@ -48,9 +48,9 @@ fn an_infinite_window_is_no_limit_and_ends() {
     let media = DatagramConfig::preset(Preset::Rfc);
     let stream = DatagramConfig { stream: Some(Default::default()), ..media.clone() };
     for protocol in [
-        Protocol::custom("u", tcp, |_| Box::new(Unlimited)),
-        Protocol::custom_media("u", media, |_| Box::new(Unlimited), None),
-        Protocol::custom_media("u", stream, |_| Box::new(Unlimited), None),
+        Protocol::custom("u", tcp, |_| Box::new(Unlimited)).unwrap(),
+        Protocol::custom_media("u", media, |_| Box::new(Unlimited), None).unwrap(),
+        Protocol::custom_media("u", stream, |_| Box::new(Unlimited), None).unwrap(),
     ] {
         // Access links of 1 Gbit/s take them; the queue of 10 Mbit/s drops most.
         let r = run(&dumbbell(1, 10, 1, protocol), &mut |_| true).unwrap();
@@ -62,7 +62,7 @@ fn an_infinite_window_is_no_limit_and_ends() {
 #[test]
 fn packets_under_way_are_bounded() {
     let tcp = TcpConfig::preset(Preset::Rfc);
-    let spec = with(8, Protocol::custom("u", tcp, |_| Box::new(Unlimited)));
+    let spec = with(8, Protocol::custom("u", tcp, |_| Box::new(Unlimited)).unwrap());
     let stopped = run(&spec, &mut |_| true).err().unwrap();
     assert!(matches!(stopped, SimError::TooManyPackets { .. }), "{stopped}");
     // A packet that every link of a long route doubles.
@@ -82,7 +82,7 @@ fn packets_under_way_are_bounded() {
 #[test]
 fn a_controller_that_is_always_due_is_named() {
     let tcp = TcpConfig::preset(Preset::Rfc);
-    let spec = with(1, Protocol::custom("i", tcp, |_| Box::new(Impatient(Time::NEVER))));
+    let spec = with(1, Protocol::custom("i", tcp, |_| Box::new(Impatient(Time::NEVER))).unwrap());
     let stopped = run(&spec, &mut |_| true).err().unwrap();
     assert!(matches!(stopped, SimError::TimeStandsStill { .. }), "{stopped}");
 }

@@ -200,6 +200,7 @@ impl<W: Write> Events<W> {
             Closed::Reset => by("remote", "stateless_reset"),
             Closed::TimedOut => by("local", "idle_timeout"),
             Closed::Version => by("local", "version_mismatch"),
+            Closed::UnknownProtocol { .. } => by("local", "unspecified"),
             Closed::NoAnswer
             | Closed::WrongKey { .. }
             | Closed::Busy
