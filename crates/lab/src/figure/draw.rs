@@ -18,6 +18,14 @@ pub(super) const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
 const QUIET: RGBColor = RGBColor(0x5a, 0x64, 0x72);
 const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xeb);
 const FRAME: RGBColor = RGBColor(0x9a, 0xa5, 0xb3);
+/// Each of these colours, and of the palette's, on a dark ground; as the SVG writes them.
+const IN_THE_DARK: [(&str, &str); 5] = [
+    ("#FFFFFF", "#14171c"),
+    ("#1B1F24", "#e6e9ee"),
+    ("#5A6472", "#9aa5b3"),
+    ("#E3E6EB", "#2a303a"),
+    ("#9AA5B3", "#5a6472"),
+];
 /// Most points of a line.
 const POINTS: usize = 1200;
 /// Space around a panel, height of its title and of the caption, in pixels.
@@ -100,13 +108,28 @@ fn shown(drawing: &str, figure: &Figure, (width, height): (i32, i32)) -> String 
     let _ = write!(
         out,
         "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" role=\"img\" \
-         xmlns=\"http://www.w3.org/2000/svg\">\n<title>{}</title>\n<desc>{}</desc>",
+         xmlns=\"http://www.w3.org/2000/svg\">\n<title>{}</title>\n<desc>{}</desc>\n{}",
         width * PIXEL,
         height * PIXEL,
         escape(&titles.join(", ")),
-        escape(&figure.caption)
+        escape(&figure.caption),
+        dark_style()
     );
     out.push_str(body);
+    out
+}
+
+/// Colours for readers whose system is dark; programs that know no style sheets draw it light.
+fn dark_style() -> String {
+    let palette = palette::LIGHT.iter().zip(palette::DARK);
+    let palette = palette.map(|(light, dark)| (light.to_uppercase(), dark));
+    let others = IN_THE_DARK.iter().map(|(light, dark)| ((*light).to_string(), *dark));
+    let mut out = String::from("<style>@media (prefers-color-scheme: dark) {");
+    for (light, dark) in others.chain(palette) {
+        let _ =
+            write!(out, " [fill=\"{light}\"]{{fill:{dark}}} [stroke=\"{light}\"]{{stroke:{dark}}}");
+    }
+    out.push_str(" }</style>");
     out
 }
 

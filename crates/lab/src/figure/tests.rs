@@ -71,6 +71,24 @@ fn a_figure_is_well_formed_and_small() {
     assert!(svg.len() < 200_000, "{} bytes", svg.len());
 }
 
+/// In a dark page a picture with a white ground, or with black words on none, cannot be read.
+#[test]
+fn every_colour_has_one_for_dark_pages() {
+    let svg = example().svg();
+    let (style, drawing) = svg.split_once("</style>").expect("a style");
+    assert!(style.contains("prefers-color-scheme: dark"));
+    let mut colours = std::collections::BTreeSet::new();
+    for attribute in ["fill=\"#", "stroke=\"#"] {
+        for part in drawing.split(attribute).skip(1) {
+            colours.insert(format!("[{attribute}{}\"]", &part[..6]));
+        }
+    }
+    assert!(colours.len() > 5, "{colours:?}");
+    for colour in colours {
+        assert!(style.contains(&colour), "{colour} stays as it is");
+    }
+}
+
 #[test]
 fn nothing_to_draw_and_odd_numbers() {
     well_formed(&Figure::new().svg());

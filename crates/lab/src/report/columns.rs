@@ -4,10 +4,9 @@ use crate::measure::{MEASURES, Measure};
 use crate::outcome::{Estimate, Outcome};
 
 /// The measures of the table before "all measures" is asked for, in this order.
-const FIRST: [&str; 14] = [
+const FIRST: [&str; 13] = [
     "goodput_bps",
     "share",
-    "theta",
     "completion_s",
     "queue_packets_mean",
     "rtt_s_mean",

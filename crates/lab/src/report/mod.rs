@@ -100,15 +100,18 @@ fn comparison(page: &mut String, outcome: &Outcome, shown: &[columns::Shown]) {
     let (best, hidden) = if outcome.is_real() {
         ("", " hidden")
     } else {
-        ("<b class=\"good\">Marked</b>: the best, and all that cannot be told from it. ", "")
+        (
+            "<b class=\"good\">Marked</b>: the best, and those next to it that cannot be told from it. ",
+            "",
+        )
     };
     let _ = write!(
         page,
         "<p class=\"quiet\">{means} {best}Click a heading to sort.\
          <label class=\"switch\"><input type=\"checkbox\" id=\"all\"> all measures</label></p>\
-         <div class=\"scroll\">{}</div></section>\n\
+         <div class=\"scroll wide-table\" tabindex=\"0\" role=\"region\" aria-label=\"Comparison\">{}</div></section>\n\
          <section id=\"sides\"{hidden}><h2>Side by side</h2><noscript><p>The charts need JavaScript; \
-         the tables do not.</p></noscript><div class=\"wide\" id=\"trade\"></div>\
+         the tables do not.</p></noscript><div id=\"choice\"></div><div class=\"wide\" id=\"trade\"></div>\
          <div class=\"wide\" id=\"smooth\"></div><div class=\"grid\" id=\"bars\"></div></section>\n",
         table::comparison(outcome, shown)
     );

@@ -27,6 +27,54 @@
   byId("all")?.addEventListener("change", (event) =>
     byId("results").classList.toggle("all", event.target.checked));
 
+  // ---- which protocols stand out ---------------------------------------------------------------
+
+  // A line or a name for each of many protocols cannot be told apart: a few have a colour, the others
+  // are grey, and the reader chooses which. At first they are those with the most of the first bars.
+  const few = 6;
+  const slots = new Map();
+  const free = () => {
+    for (let slot = 0; ; slot += 1) if (![...slots.values()].includes(slot)) return slot;
+  };
+  const order = names.map((_, i) => i);
+  if (names.length > few + 2) {
+    const first = data.bars[0]?.mean ?? [];
+    order.sort((a, b) => (first[b] ?? 0) - (first[a] ?? 0)).splice(few);
+  }
+  for (const i of order.sort((a, b) => a - b)) slots.set(i, free());
+  const dashes = ["solid", "dash", "dot", "dashdot"];
+  const dash = (slot) => dashes[Math.floor(slot / data.light.length) % dashes.length];
+
+  function drawChoice() {
+    const choice = byId("choice");
+    if (names.length < 2 || !(data.trade || data.smooth)) return;
+    choice.setAttribute("role", "group");
+    choice.setAttribute("aria-label", "Protocols that stand out");
+    const button = (text, act) => {
+      const made = document.createElement("button");
+      made.type = "button";
+      made.textContent = text;
+      made.addEventListener("click", () => { act(); drawn(); });
+      choice.append(made);
+      return made;
+    };
+    const buttons = names.map((name, i) => button(name, () => {
+      if (!slots.delete(i)) slots.set(i, free());
+    }));
+    button("all", () => names.forEach((_, i) => { if (!slots.has(i)) slots.set(i, free()); })).className = "plain";
+    button("none", () => slots.clear()).className = "plain";
+    const drawn = () => {
+      buttons.forEach((made, i) => {
+        made.setAttribute("aria-pressed", slots.has(i));
+        made.style.setProperty("--colour", slots.has(i) ? colour(slots.get(i)) : "transparent");
+      });
+      charts.filter((c) => c.drawn && (c.draw === drawTrade || c.draw === drawSmooth))
+        .forEach((c) => c.draw(c.element));
+    };
+    dark.addEventListener("change", drawn);
+    drawn();
+  }
+
   // ---- what all charts share -------------------------------------------------------------------
 
   const axis = (more) => ({
@@ -42,6 +90,14 @@
     toImageButtonOptions: { format: "svg", filename: "narrows" },
   });
   const unit = (text) => (text ? " " + text : "");
+  // A chart's title, and what must be known to read it: on a narrow page in a line of its own.
+  const narrow = (element) => element.clientWidth < 560;
+  const heading = (element, text, more) => ({
+    text: `<b>${text}</b>` +
+      `${narrow(element) ? "<br>" : " "}<span style="font-size:11px">(${more})</span>`,
+    font: { ...font(), size: 14 }, x: 0, xref: "container", xanchor: "left",
+    y: 1, yref: "container", yanchor: "top", pad: { l: 4, t: 10 },
+  });
   const titled = (bar) => bar.title + (bar.unit ? `, ${bar.unit}` : "");
   const ends = (bar) => bar.mean.map((m, i) =>
     m === null ? "" : `${(+m.toPrecision(4))}${bar.half[i] === null ? "" :
@@ -83,7 +139,8 @@
   // Goodput against delay: each protocol a point with its intervals and its name beside it.
   function drawTrade(element) {
     const x = data.bars[data.trade.x], y = data.bars[data.trade.y];
-    const margin = { l: 64, r: 20, t: 44, b: 48 }, height = 420;
+    const margin = { l: 64, r: 20, t: narrow(element) ? 60 : 44, b: 48 }, height = 420;
+    const ink = names.map((_, i) => (slots.has(i) ? colour(slots.get(i)) : css("--line")));
     const size = [element.clientWidth - margin.l - margin.r, height - margin.t - margin.b];
     const span = (bar) => {
       const low = bar.mean.flatMap((m, i) => m === null ? [] : [m - (bar.half[i] ?? 0)]);
@@ -94,56 +151,53 @@
     };
     const ranges = [span(x), span(y)];
     const error = (bar) => ({
-      type: "data", array: bar.half.map((h) => h ?? 0), color: colour(0), thickness: 1.2, width: 3,
-      visible: bar.half.some((h) => h),
+      type: "data", array: bar.half.map((h, i) => (slots.has(i) ? h ?? 0 : 0)),
+      color: css("--quiet"), thickness: 1.2, width: 3,
+      visible: bar.half.some((h, i) => h && slots.has(i)),
     });
-    const notes = places(x, y, ranges, size).map(({ i, dx, dy }) => ({
+    const named = names.map((_, i) => i).filter((i) => slots.has(i));
+    const notes = places(named, x, y, ranges, size).map(({ i, dx, dy }) => ({
       x: x.mean[i], y: y.mean[i], text: short(names[i], 18), ax: dx, ay: dy, xanchor: "center",
       showarrow: true, arrowhead: 0, arrowwidth: 0.8, arrowcolor: css("--quiet"), standoff: 6,
       font: { ...font(), size: 12 },
     }));
     return Plotly.react(element, [{
       type: "scatter", mode: "markers", x: x.mean, y: y.mean, error_x: error(x), error_y: error(y),
-      marker: { color: colour(0), size: 9 },
+      marker: { color: ink, size: names.map((_, i) => (slots.has(i) ? 9 : 7)) },
       customdata: names.map((n, i) => [plain(n), ends(x)[i], ends(y)[i]]),
       hovertemplate: `<b>%{customdata[0]}</b><br>${y.title.toLowerCase()} %{customdata[2]}<br>` +
         "mean RTT %{customdata[1]}<extra></extra>",
     }], layout({
-      title: {
-        text: "<b>Goodput against delay</b> <span style=\"font-size:11px\">" +
-          "(up and left is better)</span>",
-        font: { ...font(), size: 14 }, x: 0, xref: "container", xanchor: "left",
-        y: 1, yref: "container", yanchor: "top", pad: { l: 4, t: 10 },
-      },
+      title: heading(element, "Goodput against delay", "up and left is better"),
       height, margin, annotations: notes, dragmode: touch ? false : "zoom",
-      xaxis: axis({ title: { text: titled(x) }, range: ranges[0], zeroline: false, nticks: 9 }),
+      xaxis: axis({
+        title: { text: titled(x) }, range: ranges[0], zeroline: false, nticks: narrow(element) ? 5 : 9,
+      }),
       yaxis: axis({ title: { text: titled(y) }, range: ranges[1], zeroline: false, nticks: 9 }),
     }), options(!touch));
   }
 
-  // How rough goodput is on each time scale: each protocol a line.
+  // How rough goodput is on each time scale: each protocol a line, those that stand out on top.
   function drawSmooth(element) {
     const { scales, lines } = data.smooth;
-    const wide = Math.min(18, Math.max(...names.map((n) => n.length)));
-    const dashes = ["solid", "dash", "dot", "dashdot"];
-    const some = data.light.length;
+    const order = names.map((_, i) => i).sort((a, b) => slots.has(a) - slots.has(b));
     const text = (s) => (s < 1 ? `${+(s * 1000).toPrecision(4)} ms` : `${+s.toPrecision(4)} s`);
-    return Plotly.react(element, lines.map((y, i) => ({
-      type: "scatter", mode: "lines+markers", x: scales, y, name: short(names[i], 18),
-      line: { color: colour(i), width: 1.6, dash: dashes[Math.floor(i / some) % dashes.length] },
-      marker: { color: colour(i), size: 6 }, hovertemplate: "%{y:.3~g}",
-    })), layout({
-      title: {
-        text: "<b>Roughness against time scale</b> <span style=\"font-size:11px\">" +
-          "(coefficient of variation of goodput; less is better)</span>",
-        font: { ...font(), size: 14 }, x: 0, xref: "container", xanchor: "left",
-        y: 1, yref: "container", yanchor: "top", pad: { l: 4, t: 10 },
-      },
-      height: 360, margin: { l: 64, r: names.length > 1 ? 60 + 7 * wide : 20, t: 44, b: 48 },
-      showlegend: names.length > 1, legend: { x: 1.01, y: 1, font: font() },
+    return Plotly.react(element, order.map((i) => {
+      const shows = slots.has(i), ink = shows ? colour(slots.get(i)) : css("--quiet");
+      return {
+        type: "scatter", mode: shows ? "lines+markers" : "lines", x: scales, y: lines[i],
+        name: short(names[i], 18), marker: { color: ink, size: 6 }, opacity: shows ? 1 : 0.35,
+        line: { color: ink, width: shows ? 1.8 : 1, dash: shows ? dash(slots.get(i)) : "solid" },
+        ...(shows ? { hovertemplate: "%{y:.3~g}" } : { hoverinfo: "skip" }),
+      };
+    }), layout({
+      title: heading(element, "Roughness against time scale",
+        "coefficient of variation of goodput; less is better"),
+      height: 360, margin: { l: 64, r: 20, t: narrow(element) ? 60 : 44, b: 48 },
       hovermode: "x unified", dragmode: false,
       xaxis: axis({
-        type: "log", title: { text: "bins of" }, tickvals: scales, ticktext: scales.map(text),
+        type: "log", title: { text: "bins of" }, tickvals: scales, tickangle: 0,
+        ticktext: scales.map((s, i) => (narrow(element) && i % 2 ? "" : text(s))),
         fixedrange: true, zeroline: false,
       }),
       yaxis: axis({
@@ -153,7 +207,7 @@
   }
 
   // Where names go: the nearest free place around each point, so that none covers another.
-  function places(x, y, ranges, [width, height]) {
+  function places(named, x, y, ranges, [width, height]) {
     const at = (i) => [
       (x.mean[i] - ranges[0][0]) / (ranges[0][1] - ranges[0][0]) * width,
       (1 - (y.mean[i] - ranges[1][0]) / (ranges[1][1] - ranges[1][0])) * height,
@@ -171,7 +225,7 @@
     const outside = (a) => a.x < a.w || a.x > width - a.w || a.y < a.h || a.y > height - a.h;
     const around = [[1, 0], [0.6, 1], [-0.6, 1], [0.6, -1], [-0.6, -1], [0, 1], [0, -1], [-1, 0]];
     const taken = [];
-    return points.sort((a, b) => at(a)[1] - at(b)[1]).map((i) => {
+    return named.filter((i) => points.includes(i)).sort((a, b) => at(a)[1] - at(b)[1]).map((i) => {
       const [px, py] = at(i), w = 3.6 * Math.min(18, names[i].length) + 3, h = 8;
       let best = null;
       for (const far of [5, 12, 22, 34, 50, 70, 100]) {
@@ -336,6 +390,7 @@
     chart(element, drawBars);
   });
   for (const element of document.querySelectorAll(".timeline")) chart(element, drawTrace);
+  drawChoice();
 
   async function unpack() {
     const packed = Uint8Array.from(atob(byId("library").textContent), (c) => c.charCodeAt(0));

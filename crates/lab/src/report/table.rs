@@ -21,7 +21,7 @@ pub(super) fn comparison(outcome: &Outcome, shown: &[Shown]) -> String {
         head(&mut out, s.measure.title, s.measure.doc, s.unit, s.first);
     }
     out.push_str("</tr></thead><tbody>");
-    let best: Vec<Option<Estimate>> = shown.iter().map(|s| best(outcome, s)).collect();
+    let marked: Vec<Vec<bool>> = shown.iter().map(|s| marked(outcome, s)).collect();
     for (place, result) in outcome.results.iter().enumerate() {
         let name = escape(&result.title());
         let _ = write!(
@@ -32,10 +32,8 @@ pub(super) fn comparison(outcome: &Outcome, shown: &[Shown]) -> String {
             let _ = write!(out, " <small>× {}</small>", result.flows);
         }
         out.push_str("</th>");
-        for (s, best) in shown.iter().zip(&best) {
-            let estimate = result.measure(s.measure.name);
-            let good = matches!((estimate, best), (Some(e), Some(b)) if tied(e, *b));
-            cell(&mut out, estimate, s, good);
+        for (s, marked) in shown.iter().zip(&marked) {
+            cell(&mut out, result.measure(s.measure.name), s, marked[place]);
         }
         out.push_str("</tr>");
     }
@@ -56,7 +54,7 @@ pub(super) fn flows(result: &ProtocolOutcome, shown: &[Shown]) -> String {
     };
     let shown: Vec<&Shown> = shown.iter().filter(has).collect();
     let mut out = format!(
-        "<details><summary>Each of its {} flows</summary><div class=\"scroll\">\
+        "<details><summary>Each of its {} flows</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Flows\">\
          <table class=\"sortable\"><thead><tr>",
         result.per_flow.len()
     );
@@ -115,29 +113,31 @@ fn cell(out: &mut String, estimate: Option<Estimate>, shown: &Shown, good: bool)
     out.push_str("</td>");
 }
 
-/// The best mean of a column, if one way is better and the protocols differ.
-fn best(outcome: &Outcome, shown: &Shown) -> Option<Estimate> {
+/// Which results are marked in a column: the best mean, and those after it that cannot be told from it.
+/// Nothing is marked behind one that can: of two results the better one is never the one without a mark.
+fn marked(outcome: &Outcome, shown: &Shown) -> Vec<bool> {
+    let none = vec![false; outcome.results.len()];
+    let better = match shown.measure.better {
+        Better::More => |a: f64, b: f64| a > b,
+        Better::Less => |a: f64, b: f64| a < b,
+        Better::Neither => return none,
+    };
     // The two ends of one connection do not compete.
     if outcome.is_real() {
-        return None;
+        return none;
     }
-    let estimates = || {
-        outcome
-            .results
-            .iter()
-            .filter_map(|r| r.measure(shown.measure.name))
-            .filter(|e| e.mean.is_finite())
-    };
-    let order = |a: &Estimate, b: &Estimate| a.mean.total_cmp(&b.mean);
-    let low = estimates().min_by(order)?;
-    let high = estimates().max_by(order)?;
-    let best = match shown.measure.better {
-        Better::More => high,
-        Better::Less => low,
-        Better::Neither => return None,
-    };
+    let estimates: Vec<Option<Estimate>> = (outcome.results.iter())
+        .map(|r| r.measure(shown.measure.name).filter(|e| e.mean.is_finite()))
+        .collect();
+    let first = |a: Estimate, b: Estimate| if better(b.mean, a.mean) { b } else { a };
+    let Some(best) = estimates.iter().flatten().copied().reduce(first) else { return none };
     // Where all are as good, none stands out.
-    (!tied(low, high)).then_some(best)
+    let Some(other) =
+        estimates.iter().flatten().filter(|e| !tied(**e, best)).copied().reduce(first)
+    else {
+        return none;
+    };
+    estimates.iter().map(|e| e.is_some_and(|e| better(e.mean, other.mean))).collect()
 }
 
 /// Whether the difference of two means is within the 95% interval of a difference.

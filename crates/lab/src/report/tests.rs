@@ -1,5 +1,5 @@
 use super::{html, sample};
-use crate::outcome::Outcome;
+use crate::outcome::{Estimate, Outcome};
 
 /// The page without the packed library, which is one long word of base64.
 fn page(outcome: &Outcome) -> String {
@@ -32,6 +32,33 @@ fn every_protocol_has_its_row_and_its_charts() {
     }
     assert!(page.contains("narrows compare --link &#39;1.5Mbps,80ms,queue=30p,loss=1%&#39;"));
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
+}
+
+/// A reader who sees a mark on 198 ± 33 ms but none on 177 ± 0 believes neither.
+#[test]
+fn no_mark_stands_behind_a_better_result_without_one() {
+    let means = [(172.0, 0.0), (177.0, 0.0), (198.0, 33.0), (172.4, 0.5), (f64::NAN, 0.0)];
+    let mut outcome = sample::outcome(&["a", "b", "c", "d", "e"], 1, 5.0, 0.1);
+    for (result, (mean, half)) in outcome.results.iter_mut().zip(means) {
+        let estimate = Estimate { mean, ci95: Some(half) };
+        result.measures = vec![("retransmissions", estimate)];
+    }
+    let page = page(&outcome);
+    let rows = page.split("<tr><th scope=\"row\"").skip(1).take(5);
+    let marked: Vec<bool> = rows.map(|row| row.contains("class=\"good\"")).collect();
+    assert_eq!(marked, [true, false, false, true, false]);
+}
+
+/// Headings are buttons, and what scrolls can be scrolled by arrow keys.
+#[test]
+fn tables_work_without_a_mouse() {
+    let page = page(&sample::outcome(&["reno", "vegas"], 2, 5.0, 0.1));
+    for table in page.split("<table").skip(1) {
+        let head = table.split("</thead>").next().expect("a head");
+        assert_eq!(head.matches("<th ").count(), head.matches("<button type=\"button\"").count());
+    }
+    let regions = page.matches("tabindex=\"0\" role=\"region\" aria-label=").count();
+    assert_eq!(page.matches("<table").count(), regions);
 }
 
 #[test]
