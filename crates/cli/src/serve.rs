@@ -4,9 +4,10 @@ use crate::Failure;
 use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt};
 use crate::transfer::server_key;
-use crate::transport::Transport;
+use crate::transport::{Transport, rate};
 use crate::work::print;
 use clap::Args;
+use narrows_base::Rate;
 use narrows_files::access::AllowList;
 use narrows_files::learned::Learned;
 use narrows_files::rrtp::Permit;
@@ -23,8 +24,9 @@ The folder is served by rrtp over UDP and by TCP, on the same port number. Whoev
 read it: by default that is this machine alone. With --clients only those may come whose key is in
 FILE, one per line as `narrows key` prints it; # begins a comment.
 
-Over rrtp it sends with what a client's --protocol says; with a --protocol of its own but rrtp, with
-that, whatever clients ask for.
+Over rrtp it sends with what a client's --protocol says, if that goes by acknowledgements; others, which
+send as fast as a receiver says, need --permit-rate-driven. With a --protocol of its own but rrtp it sends
+with that, whatever clients ask for.
 
 Examples:
   narrows serve .                                      to this machine
@@ -52,6 +54,10 @@ pub struct Serve {
     /// (rrtp)
     #[arg(long)]
     pub learn: bool,
+    /// Let clients choose protocols that send as fast as the client says (tear-reliable, rrtp-lasthop,
+    /// rrtp+tfrc, rrtp+fixed), but no faster than this
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub permit_rate_driven: Option<Rate>,
     #[command(flatten)]
     pub transport: Transport,
     #[command(flatten)]
@@ -81,7 +87,11 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let recording = a.record.start("serve", config.protocol.label(), format!("UDP at {at}"))?;
     let tap = recording.tap("server");
     // Who chose a protocol for the server wants it; else clients may.
-    let permit = if a.transport.protocol == "rrtp" { Permit::Listed } else { Permit::Own };
+    let permit = match a.permit_rate_driven {
+        _ if a.transport.protocol != "rrtp" => Permit::Own,
+        Some(most) => Permit::Any(most),
+        None => Permit::Listed,
+    };
     let mut over_udp = rrtp::Server::bind(at, &identity, service, config, permit, tap)?;
     if let Some(learned) = learned {
         over_udp = over_udp.learning(learned);

@@ -83,6 +83,19 @@ pub struct Profile {
     pub loss: Option<f64>,
 }
 
+/// Who says what a path is like, and so how far it is believed before packets arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HintSource {
+    /// This side's own user, by a flag or a configuration.
+    #[default]
+    User,
+    /// A profile that this side measured and kept for this very peer: its key and its address were
+    /// verified.
+    Stored,
+    /// The peer: true or not.
+    Peer,
+}
+
 /// What a controller may know before the first packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Environment {

@@ -84,6 +84,11 @@ pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
 }
 
 impl Entry {
+    /// Whether what it sends follows from which packets arrived and when they were acknowledged: not where a
+    /// receiver half says how fast to send or how much was lost, nor where nothing is listened to.
+    pub fn is_ack_driven(&self) -> bool {
+        self.receiver.is_none() && self.card.name != crate::fixed::CARD.name
+    }
     /// Builds it from what the user wrote.
     ///
     /// # Errors

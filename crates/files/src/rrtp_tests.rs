@@ -70,14 +70,18 @@ fn files_go_both_ways_and_the_server_says_what_it_sends_with() {
 /// controller whose receiver half does most of the work carries a file.
 #[test]
 fn a_server_that_permits_it_sends_with_what_the_client_says() {
-    for (label, sent_with) in
-        [("tear-reliable", "tear-reliable"), ("rrtp+bbr", "rrtp+bbr"), ("rrtp+fixed", "rrtp+cubic")]
-    {
+    let any = Permit::Any(narrows_base::Rate::from_bps(100_000_000));
+    for (permit, label, sent_with) in [
+        (any, "tear-reliable", "tear-reliable"),
+        (Permit::Listed, "rrtp+bbr", "rrtp+bbr"),
+        (Permit::Listed, "tear-reliable", "rrtp+cubic"),
+        (Permit::Listed, "rrtp+fixed", "rrtp+cubic"),
+    ] {
         let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let content = bytes(2, 300_000);
         std::fs::write(root.path().join("f"), &content).unwrap();
         let permits = Permits { put: false, clients: None };
-        let server = serve_with(root.path(), permits, Permit::Listed);
+        let server = serve_with(root.path(), permits, permit);
         let identity = Identity::new([4; 32]).unwrap();
         let spec = Spec::named(label);
         let ours = connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap());

@@ -41,6 +41,7 @@ fn connection() -> ConnectionConfig {
     ConnectionConfig {
         protocol: PROTOCOL.with(Clone::clone),
         profile: Default::default(),
+        profile_from: Default::default(),
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,

@@ -5,7 +5,7 @@ use crate::Failure;
 use crate::terminal::STOP;
 use crate::transport::{Hints, Transport};
 use narrows_base::{Duration, Rate, SpecError};
-use narrows_control::Profile;
+use narrows_control::{HintSource, Profile};
 use narrows_drive::tap::Tap;
 use narrows_files::access::{Known, KnownServers};
 use narrows_files::client;
@@ -131,7 +131,9 @@ fn over_rrtp(
         },
     };
     let sounds = direction == Direction::Put;
-    let config = ConnectionConfig { sounds, ..transport.connection()? };
+    let said = way.hints.rate.is_some() || before.rate_bps.is_none();
+    let profile_from = if said { HintSource::User } else { HintSource::Stored };
+    let config = ConnectionConfig { sounds, profile_from, ..transport.connection()? };
     let server = url.server();
     let expect = match (url.key, known.get(&server)?) {
         (Some(key), _) | (None, Some(key)) => Expect::Key(key),

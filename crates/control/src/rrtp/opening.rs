@@ -16,6 +16,9 @@ use narrows_base::Time;
 
 /// A first flight's rate may lead to so many packets in the second.
 const JUMP: f64 = 64.0;
+/// Before anything was acknowledged no more than this may leave, whatever the opening's packets told:
+/// whoever answered them can have told anything (RFC 6928).
+const UNPROVEN: f64 = 10.0;
 /// Packets per second of a train that leaves at once, as nothing is known but that the path is fast.
 const VERY_FAST: f64 = 1e7;
 /// Paths are probed for packets of so much more than the first.
@@ -52,12 +55,12 @@ pub struct Opening {
     flight: Flight,
     /// Packets that are still out of a flight that told nothing so far.
     out: u64,
+    /// What the opening's packets told, packets per second, until something is acknowledged.
+    claimed: Option<f64>,
     /// Rounds that ended while the window was the limit.
     limited: u32,
     /// Trains so far.
     trains: u32,
-    /// Nothing left before this one.
-    leads: bool,
     /// When the first acknowledgement of a train came, of how many packets, and how many since.
     first: Option<Time>,
     with_first: f64,
@@ -93,7 +96,6 @@ impl Rrtp {
     fn send_train(&mut self, rate: f64) {
         let o = &mut self.opening;
         (o.stage, o.trains, o.estimate) = (Stage::Train, o.trains + 1, rate);
-        o.leads = false;
         (o.first, o.since, o.flight) = (None, 0.0, Flight::default());
         self.window = JUMP;
     }
@@ -118,12 +120,13 @@ impl Rrtp {
         self.path.set_base(base);
         self.path.rtt = base;
         let rate = spacing.bits / crate::positive(spacing.took) / self.packet_bits;
-        if spacing.took < AT_ONCE {
-            self.send_train(VERY_FAST);
+        let rate = if spacing.took < AT_ONCE { VERY_FAST } else { rate };
+        if rate * base > UNPROVEN {
+            self.window = UNPROVEN;
+            self.opening.claimed = Some(rate);
         } else {
             self.first_rate(rate, base);
         }
-        self.opening.leads = true;
     }
 
     /// The first flight told a rate.
@@ -145,6 +148,12 @@ impl Rrtp {
         let base = self.path.base().unwrap_or(0.0);
         match self.opening.stage {
             Stage::First => {
+                if ack.newly_delivered > 0
+                    && let Some(rate) = self.opening.claimed.take()
+                {
+                    self.first_rate(rate, base);
+                    return;
+                }
                 self.opening.out = ack.outstanding;
                 self.opening.limited += u32::from(round && ack.window_limited);
                 // Of the first four one may be lost, or be the packet that opens a connection.
@@ -160,7 +169,7 @@ impl Rrtp {
             }
             Stage::Train => {
                 // A train's first acknowledgement begins a round.
-                if self.opening.first.is_none() && !round && !self.opening.leads {
+                if self.opening.first.is_none() && !round {
                     return;
                 }
                 let enough = ENOUGH * JUMP;
@@ -200,7 +209,7 @@ impl Rrtp {
         debug_assert!(self.mood == Mood::Opening);
         let o = &self.opening;
         let rate = match o.stage {
-            Stage::First => None,
+            Stage::First => o.claimed,
             Stage::Train => Some(o.estimate),
             Stage::Climb => (self.path.rtt > 0.0).then(|| 1.25 * self.window / self.path.rtt),
         };

@@ -361,11 +361,13 @@ fn a_flight_that_tells_nothing_is_followed_by_one_that_leaves_together() {
     assert_eq!(windows, [1.0, 1.0, 4.0, 4.0]);
 }
 
-/// What the opening's packets told replaces the first flight: a slow path's window is known, a faster
-/// one is asked by a train at that rate, and where hosts cannot tell them apart at once.
+/// What the opening's packets told can be forged by whoever answered them, so no more than ten packets leave
+/// by it, at that rate, until the first acknowledgement. Then it replaces what the first flight would have
+/// told: a slow path's window is known, a faster one is asked by a train at that rate, and where hosts cannot
+/// tell them apart at once.
 #[test]
-fn what_a_connections_opening_tells_replaces_the_first_flight() {
-    let after = |rtt_ms, took_us| {
+fn what_a_connections_opening_tells_counts_from_the_first_acknowledgement_on() {
+    let spaced = |rtt_ms, took_us| {
         let environment = Environment { packet_bytes: PACKET, ..Environment::default() };
         let mut controller = build_in("rrtp", &environment);
         assert_eq!(controller.allowance().window, 4.0);
@@ -374,9 +376,24 @@ fn what_a_connections_opening_tells_replaces_the_first_flight() {
             bits: 12_000.0,
             took: Duration::from_micros(took_us),
         });
+        controller
+    };
+    let allowed = |controller: &dyn Controller| {
         let a = controller.allowance();
         (a.window, a.rate.map_or(0, |r| r.as_bps()))
     };
+    let after = |rtt_ms, took_us| {
+        let mut controller = spaced(rtt_ms, took_us);
+        let mut story = Story::new(build("reno"));
+        let rtt = Duration::from_millis(rtt_ms);
+        controller.on_ack(&Ack { rtt, ..story.ack(1, false) });
+        allowed(&*controller)
+    };
+    assert_eq!(allowed(&*spaced(500, 12_000)), (10.0, 1_000_000));
+    assert_eq!(allowed(&*spaced(500, 6_000)), (10.0, 2_000_000));
+    assert_eq!(allowed(&*spaced(50, 499)).0, 10.0);
+    // What fits into that is sent at once: 5 ms at 125 packets a second and a first flight are.
+    assert_eq!(allowed(&*spaced(5, 12_000)).0, 4.0);
     // 1 Mbit/s is 125 packets a second: 62.5 in half a second, and a quarter faster than that.
     let (window, rate) = after(500, 12_000);
     assert!((window - 62.5).abs() < 1e-6, "{window}");
@@ -385,5 +402,5 @@ fn what_a_connections_opening_tells_replaces_the_first_flight() {
     let (window, rate) = after(50, 499);
     assert!(window == 64.0 && rate > 1_000_000_000, "{window} {rate}");
     // No window falls below the first flight.
-    assert_eq!(after(1, 12_000).0, 4.0);
+    assert_eq!(allowed(&*spaced(1, 12_000)).0, 4.0);
 }

@@ -6,7 +6,7 @@ use super::shared::{Core, Shared};
 use super::stream::{ReceiveStream, SendStream};
 use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
-use narrows_control::Profile;
+use narrows_control::{HintSource, Profile};
 use narrows_flow::connection::{Connection as Machine, Stats};
 use narrows_flow::port::{Facts, Handle};
 use std::future::poll_fn;
@@ -208,8 +208,8 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is over.
-    pub fn reconfigure(&self, profile: &Profile) -> Result<(), Error> {
-        self.hold.with(|m, _, now| m.reconfigure(now, profile))
+    pub fn reconfigure(&self, profile: &Profile, source: HintSource) -> Result<(), Error> {
+        self.hold.with(|m, _, now| m.reconfigure(now, profile, source))
     }
 
     /// Never sends faster than this, whatever the controller says.

@@ -87,6 +87,7 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
     ConnectionConfig {
         protocol,
         profile: Profile::default(),
+        profile_from: Default::default(),
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,

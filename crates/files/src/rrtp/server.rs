@@ -6,7 +6,7 @@ use crate::key::Identity;
 use crate::learned::{Characteristics, LEARN_LEAST, Learned, network};
 use crate::message::Wishes;
 use crate::service::{Link, Service};
-use narrows_control::Profile;
+use narrows_control::{HintSource, Profile};
 use narrows_drive::tap::Tap;
 use narrows_drive::{Connection, Endpoint, Options, block_on};
 use narrows_flow::connection::ConnectionConfig;
@@ -113,7 +113,7 @@ pub(crate) fn remember(connection: &Connection, learned: &Learned, network: &str
     // A file that is broken was complained of when the server started.
     let Ok(Some(known)) = learned.get(network) else { return };
     if known.may_be(connection.stats().srtt) {
-        let _ = connection.reconfigure(&known.profile());
+        let _ = connection.reconfigure(&known.profile(), HintSource::Peer);
     }
 }
 
@@ -174,7 +174,7 @@ impl Link for Remote {
         let profile = super::profile(wishes);
         if profile != Profile::default() {
             // A connection that is over has nothing to tune.
-            let _ = self.connection.reconfigure(&profile);
+            let _ = self.connection.reconfigure(&profile, HintSource::Peer);
         }
         let learned = self.connection.learned();
         let label = self.connection.protocol().unwrap_or_else(|_| self.label.clone());

@@ -225,7 +225,9 @@ impl<C: Cargo> Carrier<C> {
                 let mut oldest = self.pending.iter().filter(|p| !p.arrived && told(p.standing));
                 oldest.any(|p| self.cargo.lost(&p.load));
             }
-            self.force = !self.own_timer;
+            self.limiter.on_probe_timeout();
+            // Not even a controller that sends on by its own timer may do so then.
+            self.force = !self.own_timer || self.limiter.is_spent();
         }
         self.arm(now);
         if probe && self.timer_due() <= now {

@@ -15,6 +15,7 @@
 //! (`skips`) stand aside, too.
 
 mod delivery;
+mod limiter;
 mod losses;
 mod pacing;
 mod renewal;
@@ -25,9 +26,10 @@ use crate::endpoint::Counters;
 use crate::tcp::TcpConfig;
 use crate::tcp::rtt::RttEstimator;
 use delivery::{Delivery, Stamp};
+use limiter::Limiter;
 use losses::Found;
 use narrows_base::{Duration, Rate, Time};
-use narrows_control::{Controller, Profile, Sent, Spacing};
+use narrows_control::{Controller, HintSource, Profile, Sent, Spacing};
 use skips::Skips;
 use std::collections::VecDeque;
 
@@ -62,7 +64,14 @@ pub struct CarrierConfig {
     pub max_ack_delay: Duration,
     /// The timeout before the first round-trip time is known; the longest is 2 s.
     pub timer: TcpConfig,
+    /// Bytes of a full packet on the wire at first.
+    pub packet: u32,
+    /// What the controller was told of the path when it was built, and who says so.
+    pub told: (Profile, HintSource),
 }
+
+/// A window that is none.
+const NO_WINDOW: f64 = 1e15;
 
 /// The longest probe timeout: so soon after an outage something is heard.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(2);
@@ -117,6 +126,7 @@ pub struct Carrier<C: Cargo> {
     max_ack_delay: Duration,
     own_timer: bool,
     limit: Option<Rate>,
+    limiter: Limiter,
     /// What the controller takes a byte for: its full packets' bytes per real full packet's.
     scale: f64,
     /// Bits of the controller's full packets, where known.
@@ -177,7 +187,14 @@ pub struct Carrier<C: Cargo> {
 impl<C: Cargo> Carrier<C> {
     /// Before the first packet.
     pub fn new(config: &CarrierConfig, controller: Box<dyn Controller>, cargo: C) -> Carrier<C> {
+        let mut limiter = Limiter::new(config.packet);
+        let (mut told, source) = config.told;
+        // A rate that is a controller's own parameter is told, too.
+        let allowance = controller.allowance();
+        told.rate = told.rate.or(allowance.rate.filter(|_| allowance.window >= NO_WINDOW));
+        limiter.on_told(&told, source);
         Carrier {
+            limiter,
             cargo,
             own_timer: controller.keeps_own_timer(),
             controller,
@@ -274,6 +291,11 @@ impl<C: Cargo> Carrier<C> {
     pub fn flight(&self) -> u64 {
         self.in_flight
     }
+    /// The highest rate at which packets left that arrived, bit/s on the wire: whatever their
+    /// acknowledgements' times pretend.
+    pub fn most_delivered(&self) -> Rate {
+        self.limiter.most_delivered()
+    }
     /// Packets known to have arrived.
     pub fn acknowledged(&self) -> u64 {
         self.arrived
@@ -326,6 +348,7 @@ impl<C: Cargo> Carrier<C> {
     pub fn know_rtt(&mut self, now: Time, rtt: Duration) {
         self.rtt.observe(rtt);
         self.rtt.forget_min();
+        self.limiter.on_rtt(now, rtt);
         self.latest = rtt;
         self.first_rtt = self.first_rtt.min(now);
     }
@@ -336,6 +359,7 @@ impl<C: Cargo> Carrier<C> {
         self.first_rtt = Time::NEVER;
         self.least_full = Duration::MAX;
         self.backoffs = 0;
+        self.limiter.restart();
     }
     /// A full packet has so many bytes, while the controller was built for `told`: all that it
     /// says and hears of bytes is in proportion, so that its packets per second are right.
@@ -357,7 +381,8 @@ impl<C: Cargo> Carrier<C> {
         }
     }
     /// The path is another one, or better known.
-    pub fn on_profile(&mut self, now: Time, profile: &Profile) {
+    pub fn on_profile(&mut self, now: Time, profile: &Profile, source: HintSource) {
+        self.limiter.on_told(profile, source);
         let rate = profile.rate.map(|r| Rate::from_bps_f64(r.as_bps() as f64 * self.scale));
         self.controller.on_profile(now, &Profile { rate, ..*profile });
     }
@@ -371,6 +396,7 @@ impl<C: Cargo> Carrier<C> {
         let bytes = bytes.min(65_535);
         let stamp = self.delivery.sent(now, self.in_flight == 0);
         self.push(now, stamp, load, bytes, Standing::Counted);
+        self.limiter.on_sent(now, bytes);
         self.largest = self.largest.max(bytes as u16);
         self.force = false;
         self.in_flight += 1;

@@ -1,5 +1,6 @@
 //! When the next packet may leave: pacer and window.
 
+use super::limiter::Verdict;
 use super::{Cargo, Carrier, MOST_PENDING};
 use narrows_base::{Duration, Rate, Time};
 use narrows_control::Allowance;
@@ -18,7 +19,7 @@ pub enum Permission {
     Now,
     /// The pacer says: not before this time.
     Paced(Time),
-    /// The window is full: not before something is heard.
+    /// The window is full, or as much left as what arrived permits: not before something is heard.
     WindowFull,
 }
 
@@ -107,6 +108,18 @@ impl<C: Cargo> Carrier<C> {
         if self.in_flight >= (allowance.window as u64).min(MOST_PENDING as u64) && !self.force {
             (self.window_limited, self.stalled) = (true, true);
             return Permission::WindowFull;
+        }
+        if !self.force && self.in_flight > 0 {
+            let verdict = self.limiter.verdict(now);
+            if verdict != Verdict::Free {
+                // What the path carries is not known: no sample of it.
+                self.delivery.nothing_to_send(self.in_flight);
+                self.stalled = true;
+                return match verdict {
+                    Verdict::Until(due) => Permission::Paced(due),
+                    Verdict::Acknowledgement | Verdict::Free => Permission::WindowFull,
+                };
+            }
         }
         // A window that opens sets many packets free, and none of them was late: without this, what a
         // report frees would leave together, as far as the credit goes.

@@ -53,6 +53,9 @@ impl<C: Cargo> Carrier<C> {
         let end = heard.highest + 1;
         let mut fresh = 0;
         self.smallest = u16::MAX;
+        if heard.highest >= self.path_start && now.since(self.path_since) >= heard.rtt {
+            self.limiter.on_rtt(now, heard.rtt);
+        }
         for (from, to) in arrived {
             if to <= self.unresolved {
                 break;
@@ -67,6 +70,7 @@ impl<C: Cargo> Carrier<C> {
                 p.radio = true;
             }
         }
+        self.limiter.on_report(now);
         let prior = self.in_flight;
         self.in_flight -= fresh;
         self.arrived += fresh;
@@ -187,6 +191,7 @@ impl<C: Cargo> Carrier<C> {
                     fresh += 1;
                     self.smallest = self.smallest.min(p.bytes);
                     self.cargo.arrived(&p.load);
+                    self.limiter.on_arrived(now, p.sent, p.bytes);
                     self.delivery.arrived(now, p.sent, &p.stamp);
                 }
                 Standing::Probe => self.cargo.arrived(&p.load),

@@ -4,10 +4,13 @@ use super::{Closed, Connection, Stats};
 use crate::Counters;
 use crate::streams::{Read, StreamError};
 use narrows_base::{Duration, Rate, Time};
-use narrows_control::Profile;
+use narrows_control::{HintSource, Profile};
 use narrows_wire::ConnectionId;
 use std::net::SocketAddr;
 
+/// Share of lost packets that a peer may call usual: controllers that allow for twice as much still
+/// take a path that delivers less than half for one that is overloaded.
+const MAX_PEER_LOSS: f64 = 0.2;
 /// Packets after which a share of losses says something.
 const ENOUGH: u64 = 200;
 
@@ -78,13 +81,24 @@ impl Connection {
         let code = code.min(narrows_wire::bytes::VARINT_MAX);
         self.begin_closing(now, code, reason, Closed::Locally);
     }
-    /// The path is another one, or better known.
-    pub fn reconfigure(&mut self, now: Time, profile: &Profile) {
-        if let Some(rate) = profile.rate {
+    /// The path is another one, or better known: so says `source`.
+    pub fn reconfigure(&mut self, now: Time, profile: &Profile, source: HintSource) {
+        let mut profile = *profile;
+        if source == HintSource::Peer {
+            profile = self.bounded(&profile);
+        } else if let Some(rate) = profile.rate {
             self.mtu.on_rate(rate);
             self.set_scale();
         }
-        self.carrier.on_profile(now, profile);
+        self.carrier.on_profile(now, &profile, source);
+    }
+    /// What may be believed of what the peer says. Its rate is tried, as the carrier bounds it; its
+    /// round-trip time is no longer than ours, of which there is one since the handshake.
+    fn bounded(&self, told: &Profile) -> Profile {
+        let rtt = self.carrier.rtt();
+        let measured = if rtt.min() < Duration::MAX { rtt.min() } else { rtt.srtt() };
+        let rtt = told.rtt.filter(|_| measured > Duration::ZERO).map(|rtt| rtt.min(measured));
+        Profile { rate: told.rate, rtt, loss: told.loss.map(|loss| loss.clamp(0.0, MAX_PEER_LOSS)) }
     }
     /// Never faster than this.
     pub fn limit_rate(&mut self, most: Option<Rate>) {
@@ -92,14 +106,15 @@ impl Connection {
     }
 
     /// What it learned of the path, as a profile for the next connection to the same place: the
-    /// highest delivery rate of the last ten round trips, the smallest round-trip time, and the
+    /// highest delivery rate of the last ten round trips (no more than arrived of what left in any twelfth
+    /// of a second), the smallest round-trip time, and the
     /// share of packets that the peer took for lost by the radio link.
     pub fn learned(&self) -> Profile {
         let min = self.carrier.rtt().min();
         let sent = self.carrier.counters().sent;
         let lost = self.carrier.radio_losses();
         Profile {
-            rate: self.learned.rate(),
+            rate: self.learned.rate().map(|r| r.min(self.carrier.most_delivered())),
             rtt: (min < Duration::MAX).then_some(min),
             loss: (sent >= ENOUGH).then(|| lost as f64 / sent as f64),
         }

@@ -41,7 +41,7 @@ use learned::Learned;
 use messages::{Inbox, Outbox};
 use mtu::Mtu;
 use narrows_base::{Duration, Luck, Rate, Time};
-use narrows_control::{Advice, Profile};
+use narrows_control::{Advice, HintSource, Profile};
 use narrows_wire::params::CONTROLLER_MOST;
 use narrows_wire::{Established, Opener, Sealer};
 use path::Path;
@@ -63,6 +63,8 @@ pub struct ConnectionConfig {
     pub protocol: Protocol,
     /// What is known of the path.
     pub profile: Profile,
+    /// Who says so: how much of it may be sent before anything was acknowledged.
+    pub profile_from: HintSource,
     /// Never faster than this, whatever the controller says.
     pub rate_limit: Option<Rate>,
     /// Largest UDP payload, bytes: what path MTU discovery tries to reach.
@@ -232,6 +234,8 @@ pub struct Connection {
     mtu: Mtu,
     learned: Learned,
     phase: Phase,
+    /// A server that has not been acknowledged anything: it sends little.
+    unheard: bool,
     /// Events that wait; after the last there is none.
     closed: Option<Closed>,
     moved: Option<SocketAddr>,
@@ -286,18 +290,24 @@ impl Connection {
         let most = config.max_datagram.max(LEAST_DATAGRAM).min(takes);
         let first = config.first_datagram.max(LEAST_DATAGRAM).min(most);
         let mut mtu = Mtu::new(first, most);
-        if let Some(rate) = config.profile.rate {
+        if let Some(rate) = config.profile.rate.filter(|_| config.profile_from != HintSource::Peer)
+        {
             mtu.on_rate(rate);
         }
         let told = u32::from(most) + UDP_OVERHEAD;
         let luck = Luck::seed(seed.iter().take(8).fold(0, |s, b| s << 8 | u64::from(*b)));
 
+        // What the peer told is bounded by what is measured, below.
+        let peer_told = config.profile_from == HintSource::Peer;
+        let believed = if peer_told { Profile::default() } else { config.told() };
         let endpoint = config.protocol.datagram();
         let timer = endpoint.timer;
         let carrying = CarrierConfig {
             credit: endpoint.credit.max(LATENESS),
             max_ack_delay: crate::answers::MAX_ACK_DELAY,
             timer: timer.clone(),
+            packet: u32::from(first) + UDP_OVERHEAD,
+            told: (believed, config.profile_from),
         };
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
         streams.peer_permits(Limits {
@@ -307,7 +317,7 @@ impl Connection {
             one_way: peers.max_streams_one,
         });
         let cargo = Multiplex::new(streams, Outbox::default(), first);
-        let environment = config.protocol.environment(told, luck, config.told());
+        let environment = config.protocol.environment(told, luck, believed);
         let controller = config.protocol.controller(&environment);
         let mut carrier = Carrier::new(&carrying, controller, cargo);
         carrier.limit_rate(config.rate_limit);
@@ -333,6 +343,7 @@ impl Connection {
             mtu,
             learned: Learned::default(),
             phase: Phase::Open,
+            unheard: side == Side::Server,
             closed: None,
             moved: None,
             ended: false,
@@ -370,7 +381,10 @@ impl Connection {
         };
         connection.set_scale();
         if connection.carrier.is_scaled() {
-            connection.carrier.on_profile(now, &config.profile);
+            connection.carrier.on_profile(now, &believed, config.profile_from);
+        }
+        if peer_told {
+            connection.reconfigure(now, &config.told(), HintSource::Peer);
         }
         if let Some(spacing) = spacing {
             connection.carrier.on_spacing(&spacing);
@@ -415,6 +429,8 @@ impl std::fmt::Debug for Connection {
 
 #[cfg(test)]
 mod chaos_tests;
+#[cfg(test)]
+mod forgery_tests;
 #[cfg(test)]
 mod liar_tests;
 #[cfg(test)]

@@ -91,6 +91,7 @@ pub(crate) fn config(protocol: &str) -> ConnectionConfig {
     ConnectionConfig {
         protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
         profile: Profile::default(),
+        profile_from: Default::default(),
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,

@@ -138,6 +138,7 @@ impl Connection {
         self.sealer.acknowledged(report.highest);
         let radio = report.missing().filter(|m| m.2).map(|(from, to, _)| (from, to));
         let sample = self.carrier.on_report(now, &heard, report.arrived(), radio);
+        self.unheard &= !self.carrier.has_arrived();
         if let Some(sample) = sample {
             let bytes = u32::from(self.mtu.size()) + UDP_OVERHEAD;
             let srtt = self.carrier.rtt().srtt();

@@ -178,18 +178,18 @@ fn reports_from_the_old_path_tell_no_round_trip_of_the_new_one() {
 fn the_receiver_half_begins_anew_at_the_end_that_moved() {
     let mut d = Download::new("rrtp+tfrc", Net { loss: 0.03, ..Net::good() });
     d.run_for(5.0);
-    assert!(watched(&d.pair.client)["p"] > 0.0);
+    assert!(watched(&d.pair.client)["receiver_loss_event_rate"] > 0.0);
     d.pair.net.loss = 0.0;
     d.moves(ELSEWHERE);
     d.run_for(0.3);
-    assert_eq!(watched(&d.pair.client)["p"], 0.0);
+    assert_eq!(watched(&d.pair.client)["receiver_loss_event_rate"], 0.0);
     // Another port is no other path.
     let mut d = Download::new("rrtp+tfrc", Net { loss: 0.03, ..Net::good() });
     d.run_for(5.0);
     d.pair.net.loss = 0.0;
     d.moves("192.0.2.1:6000");
     d.run_for(0.3);
-    assert!(watched(&d.pair.client)["p"] > 0.0);
+    assert!(watched(&d.pair.client)["receiver_loss_event_rate"] > 0.0);
 }
 
 /// A peer that says at every moment that the path changed does not get an initial window for it each time.

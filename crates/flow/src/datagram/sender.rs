@@ -11,7 +11,7 @@ use crate::carrier::{Carrier, CarrierConfig, Heard, Permission};
 use crate::endpoint::{Counters, Input, Output};
 use media_mode::Media;
 use narrows_base::{Duration, Machine, Packet, Time, luck};
-use narrows_control::{Advice, Controller};
+use narrows_control::{Advice, Controller, HintSource};
 
 /// What is carried, and how.
 #[allow(clippy::large_enum_variant)] // A sender is boxed.
@@ -59,6 +59,8 @@ impl Sender {
                     credit: config.credit,
                     max_ack_delay: stream.max_ack_delay,
                     timer: config.timer.clone(),
+                    packet: config.packet_bytes,
+                    told: (config.profile, HintSource::User),
                 };
                 Mode::Stream(Carrier::new(&carrier, controller, Outgoing::default()))
             }

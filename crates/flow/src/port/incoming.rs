@@ -7,7 +7,7 @@ use super::conversation::{Beginning, Conversation};
 use super::opening::{Opened, Repeat};
 use super::ports::{ANSWERS, Ports};
 use super::{Clients, hello};
-use crate::connection::{ConnectionConfig, UNKNOWN_PROTOCOL};
+use crate::connection::UNKNOWN_PROTOCOL;
 use crate::streams::Side;
 use narrows_base::Time;
 use narrows_wire::header::{Header, LONG};
@@ -244,8 +244,7 @@ impl<C: Conversation> Ports<C> {
         let (remote, rtt) = (answering.from, answering.sample(now));
         self.door.leave();
         let own = &self.config.connection;
-        let wanted = self.config.permit.protocol(&established.peer.params.controller, own);
-        let wanted = wanted.map(|protocol| ConnectionConfig { protocol, ..own.clone() });
+        let wanted = self.config.permit.config(&established.peer.params.controller, own);
         let beginning = Beginning {
             side: Side::Server,
             config: wanted.as_ref().unwrap_or(own),

@@ -20,7 +20,8 @@
 use crate::connection::{Connection, ConnectionConfig};
 use crate::protocol::{self, Family};
 use crate::{Preset, Protocol};
-use narrows_base::Spec;
+use narrows_base::{Rate, Spec};
+use narrows_control::HintSource;
 use narrows_wire::{StaticKey, Suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -103,28 +104,47 @@ pub enum Permit {
     /// With what its configuration says.
     Own,
     /// With what the client announced (hello parameter 10), if that is one of the protocols of
-    /// family `rrtp`, and not one that listens to nothing (`fixed`), or one of
+    /// family `rrtp` whose controller goes by acknowledgements, or one of
     /// [`ConnectionConfig::custom`]; else with its own. The client is told.
     Listed,
+    /// With any protocol of family `rrtp` that the client announced: the others, which send as fast as
+    /// the receiver says (`tear-reliable`) or as somebody told them (`rrtp+fixed`), no faster than this.
+    Any(Rate),
 }
 
 impl Permit {
-    /// The client's protocol, where it is to be used instead of the server's own.
-    pub(super) fn protocol(self, announced: &str, config: &ConnectionConfig) -> Option<Protocol> {
-        let own = &config.protocol;
-        if self == Permit::Own || announced.is_empty() || announced == own.label() {
+    /// How a connection behaves to a client that announced this, where that is not as `own` says.
+    pub(super) fn config(
+        self,
+        announced: &str,
+        own: &ConnectionConfig,
+    ) -> Option<ConnectionConfig> {
+        if self == Permit::Own || announced.is_empty() || announced == own.protocol.label() {
             return None;
         }
         // Whoever made the server said that it knows these.
-        if let Some(custom) = config.custom.iter().find(|p| p.label() == announced) {
-            return Some(custom.clone());
+        if let Some(custom) = own.custom.iter().find(|p| p.label() == announced) {
+            return Some(ConnectionConfig { protocol: custom.clone(), ..own.clone() });
         }
         let spec = Spec::parse(announced).ok()?;
         let entry = protocol::find(&spec.name).ok()?;
-        if entry.family != Family::Rrtp || entry.controller == "fixed" {
+        if entry.family != Family::Rrtp {
             return None;
         }
-        Protocol::read(&spec, Preset::Rfc, own.packet_bytes()).ok()
+        let is_ack_driven =
+            narrows_control::find(entry.controller).is_ok_and(|c| c.is_ack_driven());
+        let rate_limit = match self {
+            Permit::Any(most) if !is_ack_driven => {
+                Some(own.rate_limit.map_or(most, |limit| limit.min(most)))
+            }
+            _ if !is_ack_driven => return None,
+            _ => own.rate_limit,
+        };
+        let protocol = Protocol::read(&spec, Preset::Rfc, own.protocol.packet_bytes()).ok()?;
+        // What the announced protocol's parameters tell of the path, the peer tells.
+        let told_here = own.profile.rate.is_some();
+        let profile_from = if told_here { own.profile_from } else { HintSource::Peer };
+        Some(ConnectionConfig { protocol, rate_limit, profile_from, ..own.clone() })
     }
 }
 

@@ -130,7 +130,7 @@ fn a_controller_that_panics_ends_its_own_connection() {
                 let profile = Profile::default();
                 let now = net.now;
                 let write = net.at(CLIENT).with(*handle, |c| {
-                    c.reconfigure(now, &profile);
+                    c.reconfigure(now, &profile, Default::default());
                     c.write(*id, &[7; 3000]).unwrap_or(0)
                 });
                 if let Some(Ok(count)) = write

@@ -175,6 +175,7 @@ pub(super) fn connection() -> ConnectionConfig {
     ConnectionConfig {
         protocol: Protocol::read(&Spec::named("tfrc"), Preset::Rfc, 1500).unwrap(),
         profile: Default::default(),
+        profile_from: Default::default(),
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,

@@ -6,7 +6,7 @@ use crate::connection::{Closed, Connection, ConnectionConfig, Event};
 use crate::protocol::MakeReceiverHalf;
 use crate::streams::{Read, StreamEvent};
 use crate::{Preset, Protocol};
-use narrows_base::{Duration, Luck, Spec, SpecError, Time};
+use narrows_base::{Duration, Luck, Rate, Spec, SpecError, Time};
 use narrows_control::{Advice, Arrival, ReceiverHalf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,11 +111,16 @@ fn a_server_that_was_started_again_says_so() {
 /// end learns it: TFRC and TEAR without their receiver halves would never leave their first rate.
 #[test]
 fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
+    let any = Permit::Any(Rate::from_bps(10_000_000));
     let cases = [
-        (Permit::Listed, "tear-reliable", "tear-reliable"),
-        (Permit::Listed, "rrtp+tfrc(min-rto=100ms)", "rrtp+tfrc(min-rto=100ms)"),
+        (Permit::Listed, "rrtp+bbr", "rrtp+bbr"),
+        (any, "tear-reliable", "tear-reliable"),
+        (any, "rrtp+tfrc(min-rto=100ms)", "rrtp+tfrc(min-rto=100ms)"),
+        (any, "rrtp+fixed(rate=10Mbit/s)", "rrtp+fixed(rate=10Mbit/s)"),
         (Permit::Own, "rrtp+bbr", "rrtp+cubic"),
-        // Listens to nothing; is simulated only; is nothing at all.
+        // Send as the receiver says, or as the client says; is simulated only; is nothing at all.
+        (Permit::Listed, "tear-reliable", "rrtp+cubic"),
+        (Permit::Listed, "rrtp-lasthop", "rrtp+cubic"),
         (Permit::Listed, "rrtp+fixed", "rrtp+cubic"),
         (Permit::Listed, "vegas", "rrtp+cubic"),
         (Permit::Listed, "gentle(", "rrtp+cubic"),

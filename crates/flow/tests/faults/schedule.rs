@@ -162,6 +162,7 @@ impl Schedule {
         ConnectionConfig {
             protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
             profile: if who == Who::Client { self.profile } else { Profile::default() },
+            profile_from: Default::default(),
             rate_limit: None,
             max_datagram: 1472,
             first_datagram: 1200,
