@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Compare and run transport protocols on any link.
 #[derive(Parser)]
-#[command(name = "narrows", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "narrows", version, about, after_help = EXAMPLES)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -47,6 +47,26 @@ pub enum Command {
     /// Show what there is: protocols, queues, losses, sources, links
     #[command(after_help = LIST)]
     List(List),
+    /// Print a shell's completions of this command
+    #[command(after_help = COMPLETIONS)]
+    Completions(Completions),
+    /// Print a manual page
+    #[command(after_help = MAN)]
+    Man(Man),
+}
+
+#[derive(Args)]
+pub struct Completions {
+    /// Which shell's
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Args)]
+pub struct Man {
+    /// Of this command; without it the page of narrows itself
+    #[arg(value_name = "COMMAND")]
+    pub command: Option<String>,
 }
 
 #[derive(Args)]
@@ -54,7 +74,7 @@ pub struct Compare {
     /// RATE,DELAY[,key=value]* or a name from `narrows list links`
     #[arg(long, value_name = "SPEC|NAME", default_value = narrows_lab::links::DEFAULT, allow_hyphen_values = true)]
     pub link: String,
-    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', or tcp, media, rrtp, all
+    /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', and families: tcp, media, all, family:rrtp
     #[arg(long, value_name = "LIST", default_value = "tcp")]
     pub protocols: String,
     /// Flows of each protocol
@@ -227,6 +247,7 @@ A link is RATE,DELAY[,key=value]* or a name, which may be followed by keys that 
 
 Examples:
   narrows compare --protocols 'reno,vegas(alpha=1,beta=3),stpd' --seeds 30
+  narrows compare --protocols media,rrtp --against cubic
   narrows compare --link 1Mbit/s,10ms,queue=5p,access=15Mbit/s/0.5ms..2ms --flows 4 --stagger 5s
   narrows compare --link geo,loss=0.1% --duration 5min --save geo.toml --out geo";
 
@@ -258,6 +279,17 @@ Examples:
   narrows sweep --vary protocol=vegas --vary protocol.alpha=1,2,3 --vary delay=10ms..300ms:10
   narrows sweep scenarios/dsl-fairness.toml --vary link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8 \\
       --vary n=1..100:log:8 --out surface";
+
+const COMPLETIONS: &str = "\
+Examples:
+  narrows completions bash > ~/.local/share/bash-completion/completions/narrows
+  narrows completions zsh > ~/.zfunc/_narrows            (a folder of $fpath)
+  narrows completions fish > ~/.config/fish/completions/narrows.fish";
+
+const MAN: &str = "\
+Examples:
+  narrows man > ~/.local/share/man/man1/narrows.1
+  narrows man compare | man -l -";
 
 const LIST: &str = "\
 Examples:

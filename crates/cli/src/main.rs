@@ -1,5 +1,6 @@
 //! The one command, `narrows`. Thin: what it does is in the library `narrows-lab`.
 
+mod about;
 mod args;
 mod record;
 mod relay;
@@ -12,9 +13,9 @@ mod transport;
 mod work;
 
 use args::{Cli, Command};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
-use std::io::Write as _;
+use narrows_base::SpecError;
 use std::process::ExitCode;
 
 /// Why the command failed.
@@ -51,6 +52,8 @@ fn main() -> ExitCode {
         Some(Command::Ls(args)) => transfer::ls(&args),
         Some(Command::Key(args)) => transfer::key(&args),
         Some(Command::List(args)) => work::list(&args),
+        Some(Command::Completions(args)) => about::completions(&args),
+        Some(Command::Man(args)) => about::man(&args),
     };
     let (line, code) = match result {
         Ok(()) => return ExitCode::SUCCESS,
@@ -66,7 +69,7 @@ fn main() -> ExitCode {
 /// One line on the error stream, whatever is in it.
 fn complain(line: &str) {
     let line: Vec<&str> = line.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    let _ = writeln!(std::io::stderr(), "narrows: {}", line.join("; "));
+    terminal::note(&format!("narrows: {}", line.join("; ")));
 }
 
 /// What clap did not take: help and version are no errors, the rest is one line.
@@ -74,6 +77,15 @@ fn refused(e: &clap::Error) -> ExitCode {
     if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let _ = e.print();
         return ExitCode::SUCCESS;
+    }
+    // `help` suggests nothing by itself.
+    if let (Some(ContextValue::String(name)), None) =
+        (e.get(ContextKind::InvalidSubcommand), e.get(ContextKind::SuggestedSubcommand))
+    {
+        let all = Cli::command();
+        let known: Vec<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
+        complain(&SpecError::unknown("command", name, &known).to_string());
+        return ExitCode::from(2);
     }
     let text = e.to_string();
     let body = text.split("\n\nUsage:").next().unwrap_or(&text);

@@ -1,13 +1,13 @@
 //! `--record DIR`: what happened on real connections, as files.
 
 use crate::Failure;
+use crate::terminal::note;
 use crate::work::command_line;
 use clap::Args;
 use narrows_drive::relay::Watch;
 use narrows_drive::tap::Tap;
 use narrows_lab::output;
 use narrows_lab::real::record::{About, Recorder};
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -90,8 +90,7 @@ impl Recording {
         let Some((recorder, folder)) = self.0 else { return done };
         let written = recorder.finish();
         if let Ok(Some(written)) = &written {
-            // Whether anybody reads it or not.
-            let _ = writeln!(std::io::stderr(), "narrows: {}", written.line(&folder));
+            note(&format!("narrows: {}", written.line(&folder)));
         }
         done?;
         written.map(drop).map_err(Failure::Outside)

@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::args::{seed, time};
 use crate::record::Record;
-use crate::terminal::{STOP, catch_interrupt};
+use crate::terminal::{STOP, catch_interrupt, note, print};
 use crate::transport::{PACKET, address};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -13,7 +13,6 @@ use narrows_lab::Link;
 use narrows_lab::way::Way;
 use narrows_path::LinkConfig;
 use serde_json::{Value, json};
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -66,20 +65,17 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
         format!("{}; back {}", a.link, a.link_back.as_deref().unwrap_or("the same, lossless"));
     let recording = a.record.relay(link, vec![describe(&there), describe(&back)])?;
     let relay = Relay::watched(listen, to, &forward, &backward, a.seed, recording.watch());
-    let done = relay.map_err(|e| Failure::Outside(e.to_string())).map(|relay| {
+    let done = relay.map_err(|e| Failure::Outside(e.to_string())).and_then(|relay| {
         catch_interrupt();
-        let _ = writeln!(
-            std::io::stderr(),
+        note(&format!(
             "relaying {} to {to}: there {}; back {}",
             relay.local_addr(),
             describe(&there),
             describe(&back)
-        );
+        ));
         watch(&relay, a.duration);
         let stats = relay.stop();
-        let text = if a.json { json(&stats).to_string() } else { table(&stats) };
-        // Whoever reads it may be gone.
-        let _ = writeln!(std::io::stdout(), "{text}");
+        print(&format!("{}\n", if a.json { json(&stats).to_string() } else { table(&stats) }))
     });
     recording.finish(done)
 }
@@ -141,12 +137,12 @@ fn watch(relay: &Relay, duration: Option<Duration>) {
 
 fn table(s: &RelayStats) -> String {
     let mut out = format!(
-        "{:<8}{:>12}{:>12}{:>10}{:>10}{:>10}{:>14}{:>14}\n",
+        "{:<6}{:>10}{:>11}{:>9}{:>8}{:>8}{:>13}{:>13}\n",
         "", "offered", "delivered", "dropped", "lost", "marked", "mean queue", "longest"
     );
     for (name, w) in [("there", &s.there), ("back", &s.back)] {
         out += &format!(
-            "{name:<8}{:>12}{:>12}{:>10}{:>10}{:>10}{:>11.2} ms{:>11.2} ms\n",
+            "{name:<6}{:>10}{:>11}{:>9}{:>8}{:>8}{:>10.2} ms{:>10.2} ms\n",
             w.offered_packets,
             w.delivered_packets,
             w.dropped,
@@ -158,7 +154,7 @@ fn table(s: &RelayStats) -> String {
     }
     let late = s.lateness;
     out += &format!(
-        "The relay itself was late by {:.3} ms on average, {:.3} ms for one in a hundred, {:.1} ms at worst.",
+        "The relay itself was late by {:.3} ms on average, {:.3} ms for one in a hundred,\n{:.1} ms at worst.",
         late.mean_s * 1e3,
         late.p99_s * 1e3,
         late.max_s * 1e3

@@ -2,10 +2,9 @@
 
 use crate::Failure;
 use crate::record::Record;
-use crate::terminal::{STOP, catch_interrupt};
+use crate::terminal::{STOP, catch_interrupt, note, print};
 use crate::transfer::server_key;
-use crate::transport::{Transport, rate};
-use crate::work::print;
+use crate::transport::{Transport, bare_number, rate};
 use clap::Args;
 use narrows_base::Rate;
 use narrows_files::access::AllowList;
@@ -13,7 +12,6 @@ use narrows_files::learned::Learned;
 use narrows_files::rrtp::Permit;
 use narrows_files::service::Permits;
 use narrows_files::{Error, Service, error, key, rrtp, tcp, url};
-use std::io::Write as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,8 +73,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let permits = Permits { put: a.allow_put, clients };
     let open_to_all = permits.clients.is_none();
     let service = Arc::new(Service::new(&a.dir, permits, |event| {
-        // The log has nobody to complain to.
-        let _ = writeln!(std::io::stderr(), "{event}");
+        note(&event.to_string());
     })?);
     let identity = server_key(a.identity.as_deref())?;
     let learned = learned(a)?;
@@ -148,6 +145,7 @@ fn address(text: &str) -> Result<SocketAddr, Failure> {
         ))
     };
     let (host, port) = url::host_port(text).map_err(|e| bad(&e))?;
+    bare_number("--listen", text, &host)?;
     let mut found = (host.as_str(), port).to_socket_addrs().map_err(|_| bad("no such host"))?;
     found.next().ok_or_else(|| bad("no such host"))
 }

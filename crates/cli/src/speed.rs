@@ -4,10 +4,10 @@ use crate::Failure;
 use crate::args::{seed, time};
 use crate::record::Record;
 use crate::relay;
-use crate::terminal::{Bar, STOP, catch_interrupt};
+use crate::terminal::{Bar, STOP, catch_interrupt, note, print};
 use crate::transport::{Transport, address, bytes};
 use clap::Args;
-use narrows_base::Duration;
+use narrows_base::{Duration, SpecError};
 use narrows_drive::endpoint::new_key;
 use narrows_drive::relay::{Relay, RelayStats};
 use narrows_drive::tap::Tap;
@@ -18,7 +18,6 @@ use narrows_lab::real::speed::{LONGEST, Server};
 use narrows_lab::real::{Amount, Cargo, Direction, Speed, SpeedResult};
 use narrows_wire::Suite;
 use serde_json::json;
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -98,7 +97,7 @@ fn suite(text: &str) -> Result<Suite, String> {
     match text {
         "aes256" => Ok(Suite::Aes256Gcm),
         "chacha20" => Ok(Suite::ChaCha20Poly1305),
-        _ => Err("aes256 or chacha20".into()),
+        other => Err(SpecError::unknown("cipher", other, &["aes256", "chacha20"]).to_string()),
     }
 }
 
@@ -195,20 +194,14 @@ fn measure(
     } else {
         as_text(a, &result, link.as_ref())
     };
-    // Whoever reads it may be gone.
-    let _ = writeln!(std::io::stdout(), "{text}");
-    Ok(())
+    print(&(text + "\n"))
 }
 
 fn serve(a: &SpeedArgs, listen: SocketAddr, tap: Option<Arc<dyn Tap>>) -> Result<(), Failure> {
     let key = new_key().map_err(outside)?;
     let server = Server::start(listen, key, Clients::Any, a.transport.connection()?, tap)
         .map_err(outside)?;
-    let _ = writeln!(
-        std::io::stderr(),
-        "measuring for whoever asks at {}; Ctrl-C ends it",
-        server.local_addr()
-    );
+    note(&format!("measuring for whoever asks at {}; Ctrl-C ends it", server.local_addr()));
     catch_interrupt();
     while !STOP.load(Ordering::SeqCst) {
         std::thread::sleep(std::time::Duration::from_millis(50));

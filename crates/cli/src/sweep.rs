@@ -2,15 +2,14 @@
 
 use crate::Failure;
 use crate::args::Sweep;
-use crate::terminal::{Bar, STOP, catch_interrupt};
-use crate::work::{print, quoted};
+use crate::terminal::{Bar, STOP, catch_interrupt, note, print, print_json, text_width, width};
+use crate::work::quoted;
 use narrows_base::SpecError;
 use narrows_flow::Preset;
 use narrows_lab::measure::MEASURES;
 use narrows_lab::scenario_file::Template;
 use narrows_lab::sweep::{self, About, Base, Control, Grid, Outcome, journal, shown, write};
 use narrows_lab::{Question, links, output, summary};
-use std::io::Write as _;
 
 /// `narrows sweep`.
 pub fn sweep(a: &Sweep) -> Result<(), Failure> {
@@ -25,11 +24,10 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
     let reused = runs.iter().flatten().flatten().count();
     if reused > 0 {
         let all = sweep.points.len() * sweep.seeds as usize;
-        let _ = writeln!(
-            std::io::stderr(),
+        note(&format!(
             "narrows: {reused} of {all} runs were already in {}; --fresh runs them again",
             a.out.join(journal::NAME).display()
-        );
+        ));
     }
     catch_interrupt();
     let points = sweep.points.len();
@@ -58,15 +56,23 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
     let outcome = Outcome::new(&sweep, &runs, about);
     let files = write::all(&outcome, &a.out).map_err(Failure::Outside)?;
     if a.json {
-        let json = sweep::json::outcome(&outcome);
-        return print(&(serde_json::to_string_pretty(&json).unwrap_or_default() + "\n"));
+        print_json(&sweep::json::outcome(&outcome))?;
+    } else {
+        let mut text = shown::table(&outcome, width());
+        for note in &outcome.notes {
+            let note = format!("Note: {note}.");
+            text += &format!("\n{}\n", summary::wrapped(&note, text_width()));
+        }
+        let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+        print(&format!("{text}\nWrote {}\n", names.join(", ")))?;
     }
-    let mut text = shown::table(&outcome);
-    for note in &outcome.notes {
-        text += &format!("\n{}\n", summary::wrapped(&format!("Note: {note}."), 96));
+    let (all, done) = (runs.iter().flatten().count(), runs.iter().flatten().flatten().count());
+    if done < all {
+        return Err(Failure::Stopped(format!(
+            "interrupted with {done} of {all} runs finished; the same command goes on with the rest"
+        )));
     }
-    let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
-    print(&format!("{text}\nWrote {}\n", names.join(", ")))
+    Ok(())
 }
 
 fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {

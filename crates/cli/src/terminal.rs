@@ -1,9 +1,57 @@
-//! The progress bar and Ctrl-C.
+//! What reaches the terminal: text and notes, fit to be shown and to its width; the progress bar; Ctrl-C.
 
+use crate::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use narrows_base::text::{json_shown, lines_shown, shown};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// Narrower terminals are taken for this wide.
+const MIN_WIDTH: usize = 60;
+/// Text is not wider than this on any terminal, nor where there is none.
+const MAX_TEXT: usize = 96;
+
+/// Columns of the terminal that the standard output is; `None` for a pipe or a file.
+pub fn width() -> Option<usize> {
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0).max(MIN_WIDTH))
+}
+
+/// How wide running text is.
+pub fn text_width() -> usize {
+    width().map_or(MAX_TEXT, |w| w.min(MAX_TEXT))
+}
+
+/// To the standard output, with what strangers wrote made visible; a reader that has gone away is no
+/// failure.
+pub fn print(text: &str) -> Result<(), Failure> {
+    out(&lines_shown(text))
+}
+
+/// A JSON value to the standard output.
+pub fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    out(&json_shown(&(text + "\n")))
+}
+
+fn out(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Outside(format!("cannot write to the standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A line to the error stream, whether anybody reads it or not.
+pub fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", shown(line));
+}
 
 /// Set by Ctrl-C; a second one ends the process at once.
 pub static STOP: AtomicBool = AtomicBool::new(false);

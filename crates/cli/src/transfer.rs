@@ -6,9 +6,9 @@ mod progress;
 
 use crate::Failure;
 use crate::record::{Record, Recording};
+use crate::terminal::print;
 use crate::terminal::{STOP, catch_interrupt};
 use crate::transport::Hints;
-use crate::work::print;
 use clap::Args;
 use narrows_drive::tap::Tap;
 use narrows_files::access::KnownServers;

@@ -100,6 +100,27 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A host that is a number alone: a port that somebody took for an address, or an address that few would
+/// recognise. The system's resolver reads 4433 as 0.0.17.81.
+///
+/// # Errors
+/// It is; the line says what to write.
+pub fn bare_number(flag: &str, text: &str, host: &str) -> Result<(), Failure> {
+    if host.is_empty() || !host.bytes().all(|b| b.is_ascii_digit()) {
+        return Ok(());
+    }
+    let why = match text.parse::<u16>() {
+        Ok(port) => format!(
+            "that is a port alone; write 127.0.0.1:{port} for this machine, 0.0.0.0:{port} for every \
+             address that it has"
+        ),
+        Err(_) => {
+            "a number is no host; write an address such as 127.0.0.1:4433 or 0.0.0.0:4433".into()
+        }
+    };
+    Err(Failure::Input(format!("{flag} '{text}': {why}")))
+}
+
 /// An address with a port; names are looked up.
 ///
 /// # Errors
@@ -111,6 +132,7 @@ pub fn address(flag: &str, text: &str) -> Result<SocketAddr, Failure> {
     let wrong = |why: &str| {
         Failure::Input(format!("{flag} '{text}': {why}; an address is HOST:PORT or [IPv6]:PORT"))
     };
+    bare_number(flag, text, text.rsplit_once(':').map_or(text, |(host, _)| host))?;
     if !text.contains(':') {
         return Err(wrong("the port is missing"));
     }

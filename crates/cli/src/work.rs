@@ -2,12 +2,11 @@
 
 use crate::Failure;
 use crate::args::{Compare, List, Output, Run};
-use crate::terminal::{Bar, STOP, catch_interrupt};
+use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width, width};
 use narrows_base::SpecError;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::{Outcome, Plan, Question, Scenario, catalogue, output, scenario_file, summary};
-use std::io::{self, Write};
 use std::path::Path;
 
 impl From<SpecError> for Failure {
@@ -95,18 +94,26 @@ fn answer(
         let written = output::whole(path, |p| std::fs::write(p, &text));
         files.push(written.map_err(Failure::Outside)?);
     }
-    let mut text = if out.json {
-        serde_json::to_string_pretty(&narrows_lab::json::outcome(&outcome)).unwrap_or_default()
+    if out.json {
+        print_json(&narrows_lab::json::outcome(&outcome))?;
     } else {
-        shown(&outcome, &files)
-    };
-    text.push('\n');
-    print(&text)
+        print(&(shown(&outcome, &files) + "\n"))?;
+    }
+    let (all, done) = (runs.iter().flatten().count(), runs.iter().flatten().flatten().count());
+    if done < all {
+        let line = format!("interrupted: this is of the {done} runs of {all} that were finished");
+        return Err(Failure::Stopped(line));
+    }
+    Ok(())
 }
 
 /// The answer for people.
 fn shown(o: &Outcome, files: &[std::path::PathBuf]) -> String {
-    let mut text = format!("{}\n{}\n", o.link, o.path);
+    let fit = |line: &str| match width() {
+        Some(width) => summary::wrapped(line, width),
+        None => line.to_string(),
+    };
+    let mut text = format!("{}\n{}\n", o.link, fit(&o.path));
     let seeds = o.results.iter().map(|r| r.seeds).max().unwrap_or(0);
     let warm =
         if o.warmup_s > 0.0 { format!(", measured from {} s", o.warmup_s) } else { String::new() };
@@ -116,39 +123,27 @@ fn shown(o: &Outcome, files: &[std::path::PathBuf]) -> String {
         "{} s simulated{warm}, {seeds} seed{plural} from {}{intervals}\n\n",
         o.duration_s, o.seed
     );
-    text += &summary::table(o);
+    text += &summary::table(o, width());
     if !o.recommendation.is_empty() {
-        text += &format!("\n{}\n", summary::wrapped(&o.recommendation, 96));
+        text += &format!("\n{}\n", summary::wrapped(&o.recommendation, text_width()));
     }
     for note in &o.notes {
-        text += &format!("\n{}", summary::wrapped(&format!("Note: {note}."), 96));
+        text += &format!("\n{}", summary::wrapped(&format!("Note: {note}."), text_width()));
     }
     if !o.notes.is_empty() {
         text.push('\n');
     }
     let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
-    text + &format!("\nWrote {}", names.join(", "))
+    text + &format!("\n{}", fit(&format!("Wrote {}", names.join(", "))))
 }
 
 /// `narrows list`.
 pub fn list(a: &List) -> Result<(), Failure> {
     let (items, detailed) = catalogue::chosen(a.kind.as_deref(), a.name.as_deref())?;
     if a.json {
-        let text = serde_json::to_string_pretty(&catalogue::json(&items)).unwrap_or_default();
-        return print(&(text + "\n"));
+        return print_json(&catalogue::json(&items));
     }
     print(&catalogue::text(&items, detailed))
-}
-
-/// To the standard output; a reader that has gone away is no failure.
-pub fn print(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Outside(format!("cannot write to the standard output: {e}")))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The command as it could be typed again.

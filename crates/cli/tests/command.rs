@@ -59,6 +59,31 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
         (&["sweep", "bad.toml", "--flows", "2"], "cannot be used with"),
         (&["sweep", "none.toml", "--vary", "n=1"], "no such file"),
         (&["list", "protcols"], "'protocols'"),
+        // What may be bits or bytes, with both readings.
+        (&["compare", "--link", "10MBps,20ms"], "10Mbit/s if 'MBps' is bits, 80Mbit/s"),
+        (&["compare", "--link", "1Mbit/s,20ms,queue=45Kb"], "5.625kB if 'Kb' is bits, 45kB"),
+        (&["compare", "--packet", "8kb"], "1kB if 'kb' is bits, 8kB"),
+        // A port alone, which the system would take for 0.0.17.81.
+        (&["serve", ".", "--listen", "4433"], "127.0.0.1:4433"),
+        (&["serve", ".", "--listen", "4433:4433"], "a number is no host"),
+        (&["speed", "--listen", "4433"], "0.0.0.0:4433"),
+        (&["speed", "4433"], "127.0.0.1:4433"),
+        (
+            &["relay", "--listen", "4433", "--to", "127.0.0.1:1", "--link", "geo"],
+            "127.0.0.1:4433 for this machine, 0.0.0.0:4433",
+        ),
+        // No device, and no folder.
+        (&["compare", "--link", "1Mbit/s,1ms,trace=/dev/zero"], "not a regular file"),
+        (&["run", "/dev/zero"], "not a regular file"),
+        (&["run", "."], "is a folder"),
+        (&["compare", "--protocols", "medai,rrtp"], "did you mean 'media'?"),
+        (&["compare", "--protocols", "family:rttp"], "did you mean 'rrtp'?"),
+        (&["sweep", "--vary", "protocol=media,rrtp"], "'media' is several"),
+        (&["help", "compar"], "'compare'"),
+        (&["man", "compar"], "'compare'"),
+        (&["completions", "bsh"], "'bash'"),
+        (&["speed", "--cipher", "aes"], "did you mean 'aes256'?"),
+        (&["compare", "--link", "1Mbit/s,1ms,loss=\u{1b}[2J\u{200b}"], r"\u{1b}[2J\u{200b}"),
         (&["list", "protocols", "stdp"], "'stpd'"),
     ] {
         let out = narrows(folder.path(), args);
@@ -66,6 +91,7 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
         assert_eq!(out.status.code(), Some(2), "{args:?}: {err}");
         assert_eq!(err.lines().count(), 1, "{args:?}: {err}");
         assert!(err.contains(hint), "{args:?}: {err}");
+        assert!(!err.trim_end().contains(narrows_base::text::is_hidden), "{args:?}: {err}");
         assert!(out.stdout.is_empty(), "{args:?}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before, "{args:?}");
     }
@@ -166,4 +192,108 @@ fn a_relay_can_be_recorded() {
         assert!(folder.path().join("rec").join(file).is_file(), "{file}");
     }
     assert!(!folder.path().join("rec/connection-1.sqlog").exists());
+}
+
+#[test]
+fn families_stand_beside_names_and_rrtp_is_the_protocol() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = |list: &str| -> Vec<String> {
+        let args =
+            ["compare", "--protocols", list, "--duration", "200ms", "--seeds", "1", "--json"];
+        let out = narrows(folder.path(), &args);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let results = json["results"].as_array().unwrap();
+        results.iter().map(|r| r["protocol"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(names("rrtp"), ["rrtp"]);
+    let both = names("media,rrtp");
+    assert!(both.len() > 4 && both.last().unwrap() == "rrtp", "{both:?}");
+}
+
+#[test]
+fn the_command_explains_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |args: &[&str]| {
+        let out = narrows(folder.path(), args);
+        assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    assert!(said(&["help"]).contains("compare"));
+    assert_eq!(said(&["help", "compare"]), said(&["compare", "--help"]));
+    assert!(said(&["help", "compare"]).contains("family:rrtp"));
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = said(&["completions", shell]);
+        assert!(script.contains("protocols") && script.contains("compare"), "{shell}");
+    }
+    let page = said(&["man"]);
+    assert!(page.contains(".TH narrows 1") && page.contains("narrows\\-compare"), "{page}");
+    assert!(said(&["man", "compare"]).contains("\\-\\-protocols"));
+}
+
+/// A name in a file is shown, not obeyed.
+#[test]
+fn names_of_a_file_do_not_reach_the_terminal_raw() {
+    let folder = tempfile::tempdir().unwrap();
+    let odd = "\u{200b}A\u{e0041}\u{202e}";
+    let scenario = format!(
+        "name = \"\\u001B[31m{odd}\"\nduration = \"1s\"\n[[link]]\nname = \"l{odd}\"\nfrom = \"a\"\nto = \"b\"\n\
+         rate = \"1Mbit/s\"\ndelay = \"1ms\"\n[[flows]]\nname = \"f{odd}\"\nprotocol = \"reno\"\n\
+         from = \"a\"\nto = \"b\"\n"
+    );
+    std::fs::write(folder.path().join("s.toml"), scenario).unwrap();
+    let hidden = |c: char| c != '\n' && narrows_base::text::is_hidden(c);
+    for args in [&["run", "s.toml"][..], &["run", "s.toml", "--json"]] {
+        let out = narrows(folder.path(), args);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let shown = text(&out.stdout);
+        assert!(!shown.contains(hidden), "{shown:?}");
+        assert!(shown.contains(r"\u{200b}") || shown.contains(r"\u200b"), "{shown}");
+    }
+    let out = narrows(folder.path(), &["run", "s.toml", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(json["results"][0]["group"], format!("f{odd}"), "programs get the name as it is");
+    for file in ["report.html", "comparison.svg"] {
+        let page = std::fs::read_to_string(folder.path().join("narrows-out").join(file)).unwrap();
+        let place = page.find(odd).map(|at| &page[at.saturating_sub(80)..at]);
+        assert_eq!(place, None, "{file}");
+    }
+}
+
+/// Whether the process has a handler for Ctrl-C, so that an interruption will not simply end it.
+#[cfg(target_os = "linux")]
+fn catches_interrupt(id: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap_or("0").trim();
+    u64::from_str_radix(caught, 16).unwrap_or(0) & 2 != 0
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interruption_exits_130_and_keeps_what_is_finished() {
+    for (args, kept) in [
+        (&["compare", "--seeds", "100000", "--duration", "1s"][..], "report.html"),
+        (
+            &["sweep", "--vary", "loss=1%,2%", "--seeds", "100000", "--duration", "1s"],
+            "sweep.journal",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_narrows"));
+        child.current_dir(folder.path()).args(args);
+        child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let child = child.spawn().unwrap();
+        while !catches_interrupt(child.id()) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        // Some of the runs, of which there are far more than are ever finished.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        let out = child.wait_with_output().unwrap();
+        let err = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(130), "{args:?}: {err}");
+        assert!(err.contains("interrupted") && err.lines().count() == 1, "{args:?}: {err}");
+        assert!(folder.path().join("narrows-out").join(kept).exists(), "{args:?}: {err}");
+    }
 }

@@ -79,7 +79,7 @@ impl ProtocolOutcome {
         if self.group.is_empty() || self.group == "main" || self.group == self.protocol {
             self.protocol.clone()
         } else {
-            format!("{} ({})", self.protocol, self.group)
+            format!("{} ({})", self.protocol, narrows_base::text::shown(&self.group))
         }
     }
     /// The measure of that name.

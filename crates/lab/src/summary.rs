@@ -38,10 +38,19 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Columns of a terminal.
-const WIDTH: usize = 100;
-/// Names are never cut below this.
-const SHORTEST_NAME: usize = 10;
+/// Names are cut to this before a column is left out, and never below it.
+const SHORTEST_NAME: usize = 12;
+/// What a narrow table leaves out, in this order: the heads of columns, intervals named by their mean's.
+const LEFT_OUT: &[[&str; 2]] = &[
+    ["sent", "again"],
+    ["time-", "outs"],
+    ["RTT", "±"],
+    ["RTT 95%", "ms"],
+    ["rough-", "ness"],
+    ["used", "%"],
+    ["queue", "packets"],
+    ["goodput", "±"],
+];
 
 /// A column: two lines of heading, and a cell.
 struct Column {
@@ -60,8 +69,9 @@ enum Side {
     Interval,
 }
 
-/// The table for a terminal of 100 columns: aligned, with intervals where there is room.
-pub fn table(o: &Outcome) -> String {
+/// The table, aligned: within `width` columns where a terminal has them, otherwise whole. A line below
+/// says what was left out.
+pub fn table(o: &Outcome, width: Option<usize>) -> String {
     let scale = scale(o);
     let mut columns = vec![Column {
         head: ["", "protocol"],
@@ -94,7 +104,48 @@ pub fn table(o: &Outcome) -> String {
     } else {
         add(["rough-", "ness"], number("cov_1s", 1.0, 3, false));
     }
-    render(&columns, &o.results)
+    let mut missing: Vec<&str> = Vec::new();
+    let mut next = LEFT_OUT.iter();
+    while width.is_some_and(|w| narrowest(&columns, &o.results) > w) {
+        let Some(head) = next.next() else { break };
+        missing.extend(leave_out(&mut columns, head));
+    }
+    let mut text = render(&columns, &o.results, width);
+    if !missing.is_empty() {
+        let line =
+            format!("Left out for lack of room: {}; summary.csv has all.", missing.join(", "));
+        text += &format!("\n{}\n", wrapped(&line, width.unwrap_or(usize::MAX)));
+    }
+    text
+}
+
+/// Takes out the column with this head, or the interval behind it; how it is called, if it was there.
+fn leave_out(columns: &mut Vec<Column>, head: &[&'static str; 2]) -> Option<&'static str> {
+    let interval = head[1] == "±";
+    let at = columns.iter().position(|c| c.head == *head || interval && c.head[0] == head[0])?;
+    let is_interval = |c: Option<&Column>| c.is_some_and(|c| c.side == Side::Interval);
+    if interval {
+        return is_interval(columns.get(at + 1)).then(|| {
+            columns.remove(at + 1);
+            if head[0] == "RTT" { "intervals of RTT" } else { "intervals of goodput" }
+        });
+    }
+    columns.remove(at);
+    if is_interval(columns.get(at)) {
+        columns.remove(at);
+    }
+    Some(match head[0] {
+        "sent" => "sent again",
+        "time-" => "timeouts",
+        "rough-" => "roughness",
+        name => name,
+    })
+}
+
+/// Columns that the table needs at least, with its names cut.
+fn narrowest(columns: &[Column], rows: &[ProtocolOutcome]) -> usize {
+    let widths = widths(columns, &cells(columns, rows));
+    numbers(columns, &widths) + widths[0].min(SHORTEST_NAME)
 }
 
 /// Scale of rates for the whole table, so that its rows compare.
@@ -146,24 +197,37 @@ fn shortened(text: &str, most: usize) -> String {
     text.chars().take(most - 1).chain(['…']).collect()
 }
 
-fn render(columns: &[Column], rows: &[ProtocolOutcome]) -> String {
-    let mut out = String::new();
-    let mut cells: Vec<Vec<String>> =
-        columns.iter().map(|c| rows.iter().map(|r| (c.cell)(r)).collect()).collect();
-    let width = |i: usize, cells: &[String]| {
-        let heads = columns[i].head.iter().map(|h| h.chars().count());
+/// Per column, the cells of all rows.
+fn cells(columns: &[Column], rows: &[ProtocolOutcome]) -> Vec<Vec<String>> {
+    columns.iter().map(|c| rows.iter().map(|r| (c.cell)(r)).collect()).collect()
+}
+
+fn widths(columns: &[Column], cells: &[Vec<String>]) -> Vec<usize> {
+    let of = |(column, cells): (&Column, &Vec<String>)| {
+        let heads = column.head.iter().map(|h| h.chars().count());
         cells.iter().map(|c| c.chars().count()).chain(heads).max().unwrap_or(0)
     };
-    let mut widths: Vec<usize> = (0..columns.len()).map(|i| width(i, &cells[i])).collect();
+    columns.iter().zip(cells).map(of).collect()
+}
+
+/// What all columns but the names take, with the gaps before them.
+fn numbers(columns: &[Column], widths: &[usize]) -> usize {
+    let gap = |c: &Column| if c.side == Side::Interval { 1 } else { 2 };
+    columns.iter().zip(widths).skip(1).map(|(c, w)| w + gap(c)).sum()
+}
+
+fn render(columns: &[Column], rows: &[ProtocolOutcome], width: Option<usize>) -> String {
+    let mut out = String::new();
+    let mut cells = cells(columns, rows);
+    let mut widths = widths(columns, &cells);
     // Long names give way, so that the numbers stay on their line.
-    let numbers: usize = (1..columns.len())
-        .map(|i| widths[i] + if columns[i].side == Side::Interval { 1 } else { 2 })
-        .sum();
-    let room = WIDTH.saturating_sub(numbers).max(SHORTEST_NAME);
-    for name in &mut cells[0] {
-        *name = shortened(name, room);
+    if let Some(width) = width {
+        let room = width.saturating_sub(numbers(columns, &widths)).max(SHORTEST_NAME);
+        for name in &mut cells[0] {
+            *name = shortened(name, room);
+        }
+        widths[0] = widths[0].min(room);
     }
-    widths[0] = widths[0].min(room);
     let mut line = |texts: &[&str]| {
         let mut s = String::new();
         for (i, text) in texts.iter().enumerate() {

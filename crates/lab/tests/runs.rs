@@ -145,21 +145,31 @@ fn absurd_but_legal_links_run_and_give_null_where_there_is_nothing() {
         let text = serde_json::to_string(&json::outcome(&o)).unwrap();
         assert!(!text.contains("NaN") && !text.contains("inf"), "{link}");
         assert_eq!(summary::csv(&o).lines().count(), 3);
-        assert_eq!(summary::table(&o).lines().count(), 4);
+        assert_eq!(summary::table(&o, None).lines().count(), 4);
     }
 }
 
 #[test]
-fn the_table_fits_a_hundred_columns_and_the_advice_names_a_protocol() {
+fn the_table_fits_its_terminal_and_says_what_it_leaves_out() {
     let q = Question {
         protocols: "vegas(alpha=1,beta=3,initial-window=2),bbr,stpd".into(),
+        against: Some("reno:1".into()),
         ..question()
     };
     let o = ask(&q);
-    for line in summary::table(&o).lines() {
-        assert!(line.chars().count() <= 100, "{line}");
-    }
     assert!(o.recommendation.starts_with("Use "), "{}", o.recommendation);
+    for width in [60, 70, 80, 90, 100, 120] {
+        let table = summary::table(&o, Some(width));
+        for line in table.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+        assert_eq!(table.contains("Left out"), width < 90, "{width}: {table}");
+        assert!(table.contains("share") && table.contains("goodput"), "{width}: {table}");
+    }
+    // Into a pipe it goes whole.
+    let whole = summary::table(&o, None);
+    assert!(whole.contains("vegas(alpha=1,beta=3,initial-window=2)") && whole.contains("outs"));
+    assert!(summary::table(&o, Some(80)).contains("sent again"), "named as left out");
 }
 
 #[test]

@@ -116,7 +116,8 @@ fn shown(drawing: &str, figure: &Figure, (width, height): (i32, i32)) -> String 
         dark_style()
     );
     out.push_str(body);
-    out
+    // Names in it may be those of a file.
+    narrows_base::text::lines_shown(&out).into_owned()
 }
 
 /// Colours for readers whose system is dark; programs that know no style sheets draw it light.

@@ -11,17 +11,21 @@ use std::fmt::Write as _;
 const LINES: usize = 60;
 const COLUMNS: usize = 12;
 
-/// The table, its heading first.
-pub fn table(o: &Outcome<'_>) -> String {
+/// The table, its heading first: a grid only where it fits into `width` columns, if a terminal has them.
+pub fn table(o: &Outcome<'_>, width: Option<usize>) -> String {
     let measure = &MEASURES[o.measure];
     let (unit, scale) = scaled(measure, largest(o));
     let mut out = heading(o, measure, unit);
     let varied: Vec<usize> =
         (0..o.sweep.grid.parameters.len()).filter(|p| values(o, *p) > 1).collect();
-    out += &match varied[..] {
-        [rows, columns] if values(o, columns) <= COLUMNS => grid(o, rows, columns, scale),
-        _ => long(o, &varied, scale),
+    let fits = |grid: &String| {
+        width.is_none_or(|width| grid.lines().all(|line| line.chars().count() <= width))
     };
+    let grid = match varied[..] {
+        [rows, columns] if values(o, columns) <= COLUMNS => Some(grid(o, rows, columns, scale)),
+        _ => None,
+    };
+    out += &grid.filter(fits).unwrap_or_else(|| long(o, &varied, scale));
     out
 }
 

@@ -248,7 +248,7 @@ fn the_page_and_the_table_show_the_chosen_measure() {
     let trace = &data["traces"]["points"]["5"];
     assert_eq!(trace["lines"].as_array().unwrap().len(), 5, "three groups and two of the queue");
     assert!(trace["lines"][1].as_array().unwrap().len() > 100);
-    let text = shown::table(&o);
+    let text = shown::table(&o, None);
     assert!(text.contains("link.a-b.rate \\ n") && text.lines().count() == 6, "{text}");
     fs::remove_dir_all(place).unwrap();
 }

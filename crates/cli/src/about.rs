@@ -1,0 +1,33 @@
+//! `narrows completions` and `narrows man`: what the command line says of itself.
+
+use crate::Failure;
+use crate::args::{Cli, Completions, Man};
+use crate::terminal::print;
+use clap::CommandFactory as _;
+use narrows_base::SpecError;
+
+/// `narrows completions`.
+pub fn completions(a: &Completions) -> Result<(), Failure> {
+    let mut out = Vec::new();
+    clap_complete::generate(a.shell, &mut Cli::command(), "narrows", &mut out);
+    print(&String::from_utf8_lossy(&out))
+}
+
+/// `narrows man`.
+pub fn man(a: &Man) -> Result<(), Failure> {
+    let mut all = Cli::command();
+    // Gives each command its full name, `narrows-compare`.
+    all.build();
+    let page = match &a.command {
+        None => all,
+        Some(name) => {
+            let known: Vec<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
+            let found = all.find_subcommand(name).cloned();
+            found.ok_or_else(|| SpecError::unknown("command", name, &known))?
+        }
+    };
+    let mut out = Vec::new();
+    let written = clap_mangen::Man::new(page).render(&mut out);
+    written.map_err(|e| Failure::Outside(format!("cannot make the page: {e}")))?;
+    print(&String::from_utf8_lossy(&out))
+}
