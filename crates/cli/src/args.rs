@@ -221,70 +221,82 @@ pub struct List {
 
 const EXAMPLES: &str = "\
 Examples:
-  narrows compare                                 the wireless default, all protocols
+  narrows compare                                 the wireless default, all TCPs
   narrows compare --link 20Mbit/s,30ms,loss=0.1%  your link
-  narrows compare --link geo --against reno:4     a satellite, beside four Reno flows
+  narrows compare --link geo --against reno:4     a satellite, beside four Renos
   narrows run scenario.toml                       any topology
-  narrows sweep --vary loss=0.1%..10%:log:8       one parameter or several over a grid
+  narrows sweep --vary loss=0.1%..10%:log:8       parameters over a grid
   narrows list protocols                          what there is
 
 `narrows compare --help` explains how a link is written.";
 
 const COMPARE: &str = "\
-A link is RATE,DELAY[,key=value]* or a name, which may be followed by keys that replace its own.
-  Delays are one-way. Units are required; kB is 1000 bytes. 1.5Mbit/s 80ms 30p 45kB 1%
-  queue=30p|45kB|1bdp|unlimited   packets or bytes that wait, the one in service not counted;
-                                  1bdp is rate x base RTT, rounded up; by default
-                                  1bdp, at least 10p
-  loss=1%|0.01|ge(g=0.13%,h=12.5%)|list(2000,2001)|...   see narrows list losses; 1 means 100%
-  aqm=NAME(...)                   see narrows list queues
-  trace=FILE                      a Mahimahi trace that replaces the rate of this direction
-  access=RATE/DELAY, egress=RATE/DELAY   each flow's own link before and after the bottleneck;
-                                  a range such as 0.5ms..2ms is drawn per flow and side
+A link is RATE,DELAY[,key=value]* or a name, which may be followed by keys that
+replace its own. Delays are one-way. Units are required: 1.5Mbit/s 80ms 30p 45kB
+1%; kB is 1000 bytes.
+  queue=30p|45kB|1bdp|unlimited
+              packets or bytes that wait, the one in service not counted; 1bdp
+              is rate x base RTT, rounded up; by default 1bdp, at least 10p
+  loss=1%|0.01|ge(g=0.13%,h=12.5%)|list(2000,2001)|...
+              see narrows list losses; 1 means 100%
+  aqm=NAME(...)
+              see narrows list queues
+  trace=FILE  a Mahimahi trace that replaces the rate of this direction
+  access=RATE/DELAY, egress=RATE/DELAY
+              each flow's own link before and after the bottleneck; a range such
+              as 0.5ms..2ms is drawn per flow and side
   jitter=TIME, reorder=1%/5ms, duplicate=1%, corrupt=1%
-  reverse-rate=, reverse-delay=, reverse-queue=, reverse-loss=, ...   the other direction:
-                                  same rate, delay and queue, and no loss, unless given
+  reverse-rate=, reverse-delay=, reverse-queue=, reverse-loss=, ...
+              the other direction: same rate, delay and queue, and no loss,
+              unless given
 
 Examples:
   narrows compare --protocols 'reno,vegas(alpha=1,beta=3),stpd' --seeds 30
   narrows compare --protocols media,rrtp --against cubic
-  narrows compare --link 1Mbit/s,10ms,queue=5p,access=15Mbit/s/0.5ms..2ms --flows 4 --stagger 5s
+  narrows compare --link 1Mbit/s,10ms,queue=5p,access=15Mbit/s/0.5ms..2ms \\
+      --flows 4 --stagger 5s
   narrows compare --link geo,loss=0.1% --duration 5min --save geo.toml --out geo";
 
 const RUN: &str = "\
-A scenario is a TOML file with [[link]] and [[flows]]; docs/scenarios.md describes it, and
-`narrows compare --save scenario.toml` writes one to begin with.
+A scenario is a TOML file with [[link]] and [[flows]]; docs/scenarios.md
+describes it, and `narrows compare --save scenario.toml` writes one to begin
+with.
 
 Examples:
   narrows run scenario.toml
   narrows run scenario.toml --seeds 20 --out result";
 
 const SWEEP: &str = "\
-Values are separated by commas; commas in parentheses do not split. 1..9:5 is five values, equally
-spaced; 0.1Mbit/s..20Mbit/s:log:8 is eight, each larger by the same factor. Several --vary make
-every combination, the first one varying slowest.
+Values are separated by commas; commas in parentheses do not split. 1..9:5 is
+five values, equally spaced; 0.1Mbit/s..20Mbit/s:log:8 is eight, each larger by
+the same factor. Several --vary make every combination, the first one varying
+slowest.
 
-With a scenario, NAME is link.NAME.KEY, link.NAME.reverse.KEY, flows.NAME.KEY, a key at the top or a
-variable of the file; a parameter inside is flows.NAME.protocol.alpha or link.NAME.aqm.PARAMETER.
-NAME=NAME=VALUES varies several together. With --link, NAME is a key of the link (rate, delay, loss,
-queue, aqm, …), protocol, flows, against, reverse, duration, warmup, stagger, packet, preset, or a
-parameter as in protocol.alpha. A queue in bdp follows the rate and the delay of its point.
+With a scenario, NAME is link.NAME.KEY, link.NAME.reverse.KEY, flows.NAME.KEY, a
+key at the top or a variable of the file; a parameter inside is
+flows.NAME.protocol.alpha or link.NAME.aqm.PARAMETER. NAME=NAME=VALUES varies
+several together. With --link, NAME is a key of the link (rate, delay, loss,
+queue, aqm, …), protocol, flows, against, reverse, duration, warmup, stagger,
+packet, preset, or a parameter as in protocol.alpha. A queue in bdp follows the
+rate and the delay of its point.
 
 The same command again runs only what DIR/sweep.journal does not have yet.
 
 Examples:
-  narrows sweep --vary loss=0%,0.1%..10%:log:7 --vary protocol=reno,cubic,bbr,stpd
-  narrows sweep --link 10Mbit/s,20ms,queue=1bdp --vary rate=1Mbit/s..100Mbit/s:log:8 \\
-      --vary flows=1..32:log:6 --against reno:4 --measure share
-  narrows sweep --vary protocol=vegas --vary protocol.alpha=1,2,3 --vary delay=10ms..300ms:10
-  narrows sweep scenarios/dsl-fairness.toml --vary link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8 \\
-      --vary n=1..100:log:8 --out surface";
+  narrows sweep --vary loss=0%,0.1%..10%:log:7 --vary protocol=reno,cubic,stpd
+  narrows sweep --link 10Mbit/s,20ms,queue=1bdp --against reno:4 \\
+      --vary rate=1Mbit/s..100Mbit/s:log:8 --vary flows=1..32:log:6 \\
+      --measure share
+  narrows sweep --vary protocol=vegas --vary protocol.alpha=1,2,3 \\
+      --vary delay=10ms..300ms:10
+  narrows sweep scenarios/dsl-fairness.toml --vary n=1..100:log:8 \\
+      --vary link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8 --out surface";
 
 const COMPLETIONS: &str = "\
 Examples:
-  narrows completions bash > ~/.local/share/bash-completion/completions/narrows
   narrows completions zsh > ~/.zfunc/_narrows            (a folder of $fpath)
-  narrows completions fish > ~/.config/fish/completions/narrows.fish";
+  narrows completions fish > ~/.config/fish/completions/narrows.fish
+  narrows completions bash > narrows.bash                (source it)";
 
 const MAN: &str = "\
 Examples:
@@ -295,7 +307,7 @@ const LIST: &str = "\
 Examples:
   narrows list                    everything, one line each
   narrows list links              named links
-  narrows list protocols stpd     paper, what it senses and sets, parameters, validation
+  narrows list protocols stpd     paper, parameters, validation
   narrows list losses --json";
 
 /// Errors of the house as errors of clap.
@@ -326,5 +338,26 @@ fn flows(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=1_000_000) => Ok(n),
         _ => Err("a number from 1 to 1000000 is expected".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    /// What is laid out by hand is not wrapped well by a terminal of 80 columns.
+    #[test]
+    fn help_fits_eighty_columns() {
+        let all = Cli::command();
+        let named = |name| all.find_subcommand(name).unwrap();
+        let texts = ["compare", "run", "sweep", "relay", "speed", "list", "completions", "man"];
+        for command in texts.map(named).into_iter().chain([&all]) {
+            let text = command.get_after_help().unwrap().to_string();
+            for line in text.lines() {
+                assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+            }
+        }
+        Cli::command().debug_assert();
     }
 }

@@ -73,7 +73,8 @@ pub struct SpeedArgs {
 }
 
 pub const HELP: &str = "\
-Goodput counts what arrived in order, from the moment when the client began to connect.
+Goodput counts what arrived in order, from the moment when the client began to
+connect.
 
 Examples:
   narrows speed                                            this machine's limit
