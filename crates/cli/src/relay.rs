@@ -46,9 +46,9 @@ pub struct RelayArgs {
 
 pub const HELP: &str = "\
 Datagrams to --listen cross --link to --to, and what comes back crosses
---link-back. Each takes its UDP payload and 28 bytes of IP and UDP headers. Links
-are written as for `narrows compare`; the delays of access= and egress= count as
-the link's own.
+--link-back. Each takes its UDP payload and 28 bytes of IP and UDP headers.
+Links are written as for `narrows compare`; the delays of access= and egress=
+count as the link's own.
 
 Examples:
   narrows relay --listen 127.0.0.1:9000 --to 127.0.0.1:4433 \\
