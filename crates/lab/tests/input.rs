@@ -295,3 +295,26 @@ proptest! {
         let _ = scenario(&format!("{GOOD}\n{text}"));
     }
 }
+
+/// A scenario of twenty thousand links is read, planned and told of by the line: nothing on the way is
+/// quadratic in them, or this test would take minutes.
+#[test]
+fn twenty_thousand_links_are_planned() {
+    let mut text = String::from("duration = \"1s\"\n");
+    for i in 0..20_000 {
+        let link = format!("name = \"l{i}\"\nfrom = \"hub\"\nto = \"n{i}\"\nrate = \"1Mbit/s\"\n");
+        text += &format!("[[link]]\n{link}delay = \"1ms\"\n");
+    }
+    for i in 0..200 {
+        let ends = format!("from = \"n{i}\"\nto = \"n{}\"\n", 19_999 - i);
+        text += &format!("[[flows]]\nname = \"f{i}\"\nprotocol = \"reno\"\n{ends}");
+    }
+    let scenario = scenario_file::parse(&text, Path::new("")).unwrap();
+    let network = Plan::new(scenario).unwrap().network(0, 1, false);
+    assert_eq!((network.links.len(), network.groups.len()), (40_000, 200));
+    assert_eq!(network.groups[3].flows[0].forward, [7, 2 * 19_996]);
+    let last = text.lines().count();
+    text += "start = \"soon\"\n";
+    let e = scenario_file::parse(&text, Path::new("")).unwrap_err().to_string();
+    assert!(e.starts_with(&format!("line {}: start", last + 1)), "{e}");
+}
