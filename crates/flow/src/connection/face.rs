@@ -106,8 +106,8 @@ impl Connection {
     }
 
     /// What it learned of the path, as a profile for the next connection to the same place: the
-    /// highest delivery rate of the last ten round trips (no more than arrived of what left in any twelfth
-    /// of a second), the smallest round-trip time, and the
+    /// highest delivery rate of the last ten round trips (no more than arrived in a third of a second or a round
+    /// trip, whatever the reports' times pretend), the smallest round-trip time, and the
     /// share of packets that the peer took for lost by the radio link.
     pub fn learned(&self) -> Profile {
         let min = self.carrier.rtt().min();

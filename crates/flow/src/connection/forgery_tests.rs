@@ -355,6 +355,8 @@ fn is_bounded(side: Side, protocol: &str, victim: Victim, lies: Lies) {
         format!("{side:?} {protocol} {victim:?} {lies:?}: {all:.0} {later:.0} bytes too many");
     assert!(all <= probes + shown + own, "{what}");
     assert!(later <= probes, "{what}");
+    let learned = world.sender.learned().rate.map_or(0.0, |r| r.as_bps() as f64) / victim.rate;
+    assert!(learned <= 1.5, "{what}: learned {learned:.2} of the path's rate");
     assert!(!world.delivered.is_empty(), "{what}: nothing came");
 }
 
