@@ -26,12 +26,17 @@ const TIME_THRESHOLD: f64 = 9.0 / 8.0;
 const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002 section 7.6.1.
 const PERSISTENT: u32 = 3;
+/// A queue is short below an eighth of the smallest round-trip time, within these bounds: where RFC
+/// 9406 section 4.2 takes a path for not yet full.
+const SHORT_QUEUE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(16));
 
 /// Losses found at one moment.
 #[derive(Default)]
 pub(super) struct Found {
     count: u64,
     radio: u64,
+    /// The radio's by the receiver's verdict, or found while the queue was short.
+    uncongested: u64,
     /// When the first left.
     first: Option<Time>,
     /// The first that left after the last reduction.
@@ -112,6 +117,7 @@ impl<C: Cargo> Carrier<C> {
             self.cargo.lost(&p.load);
             found.count += 1;
             found.radio += u64::from(p.radio);
+            found.uncongested += u64::from(p.radio || self.queue_is_short());
             found.first.get_or_insert(p.sent);
             if seq >= self.cut_at {
                 found.new.get_or_insert(seq);
@@ -136,6 +142,14 @@ impl<C: Cargo> Carrier<C> {
         });
     }
 
+    /// Whether the latest round-trip time saw less of a queue than one that overflows.
+    fn queue_is_short(&self) -> bool {
+        let (low, high) = SHORT_QUEUE;
+        let min = self.rtt.min();
+        let queue = self.latest - min;
+        queue < min.mul_f64(0.125).clamp(low, high)
+    }
+
     fn repair(&self, now: Time, flight: u64) -> Repair {
         let (min_rtt, srtt) = (self.rtt.min(), self.rtt.srtt());
         Repair { now, flight, outstanding: self.in_flight, min_rtt, srtt }
@@ -151,6 +165,7 @@ impl<C: Cargo> Carrier<C> {
         }
         let Some(sent) = found.first else { return };
         self.radio += found.radio;
+        self.uncongested += found.uncongested;
         let persistent = found.persistent && !self.own_timer;
         let found_by = match (persistent, found.by_clock) {
             (true, _) => LossFoundBy::Timeout,

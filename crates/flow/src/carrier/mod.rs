@@ -157,6 +157,7 @@ pub struct Carrier<C: Cargo> {
     skipped_below: u64,
     arrived: u64,
     radio: u64,
+    uncongested: u64,
     marks: u32,
     window_limited: bool,
     /// One packet may leave whatever the window and the pacer say.
@@ -221,6 +222,7 @@ impl<C: Cargo> Carrier<C> {
             skipped_below: 0,
             arrived: 0,
             radio: 0,
+            uncongested: 0,
             marks: 0,
             window_limited: false,
             force: false,
@@ -303,6 +305,12 @@ impl<C: Cargo> Carrier<C> {
     /// Lost packets that the receiver took for the radio link's.
     pub fn radio_losses(&self) -> u64 {
         self.radio
+    }
+    /// Lost packets that no queue overflowed for: the radio's by the receiver's verdict, or found lost
+    /// while the round-trip time was close to its smallest. A verdict alone may name none: Spike takes
+    /// a queue that stays at a few milliseconds for congestion, since it never saw a longer one.
+    pub fn uncongested_losses(&self) -> u64 {
+        self.uncongested
     }
     /// Round-trip times.
     #[inline]

@@ -107,12 +107,12 @@ impl Connection {
 
     /// What it learned of the path, as a profile for the next connection to the same place: the
     /// highest delivery rate of the last ten round trips (no more than arrived in a third of a second or a round
-    /// trip, whatever the reports' times pretend), the smallest round-trip time, and the
-    /// share of packets that the peer took for lost by the radio link.
+    /// trip, whatever the reports' times pretend), the smallest round-trip time, and the share of packets
+    /// lost although no queue was long.
     pub fn learned(&self) -> Profile {
         let min = self.carrier.rtt().min();
         let sent = self.carrier.counters().sent;
-        let lost = self.carrier.radio_losses();
+        let lost = self.carrier.uncongested_losses();
         Profile {
             rate: self.learned.rate().map(|r| r.min(self.carrier.most_delivered())),
             rtt: (min < Duration::MAX).then_some(min),

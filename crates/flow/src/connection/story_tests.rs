@@ -83,6 +83,22 @@ fn radio_losses_are_told_apart_over_the_wire() {
     assert!(stats.counters.lost > 30 && share > 0.5, "{share} of {}", stats.counters.lost);
 }
 
+/// What is remembered of a path: it loses 1% by itself. A queue that overflows is no such loss.
+#[test]
+fn a_path_that_loses_without_congestion_is_remembered_so() {
+    for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr"] {
+        let net = Net { loss: 0.01, ..Net::good() };
+        let mut pair = Pair::new(&config(protocol), net, 1);
+        pair.transfer(Side::Client, 10_000_000, 120.0).unwrap();
+        let loss = pair.client.learned().loss.unwrap();
+        assert!((0.006..0.014).contains(&loss), "{protocol}: {loss}");
+    }
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.transfer(Side::Client, 10_000_000, 120.0).unwrap();
+    let (lost, loss) = (pair.client.stats().counters.lost, pair.client.learned().loss.unwrap());
+    assert!(lost > 20 && loss < 0.0005, "{lost} lost in an overflowing queue: {loss}");
+}
+
 #[test]
 fn an_idle_connection_is_silent_and_reports_are_not_answered() {
     let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
