@@ -2,6 +2,7 @@
 
 mod about;
 mod args;
+mod log;
 mod record;
 mod relay;
 mod serve;

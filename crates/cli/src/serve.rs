@@ -1,10 +1,11 @@
 //! `narrows serve`: a folder for others to get, and perhaps to put.
 
 use crate::Failure;
+use crate::log::{Level, Log};
 use crate::record::Record;
-use crate::terminal::{STOP, catch_interrupt, note, print};
+use crate::terminal::{STOP, catch_interrupt, print};
 use crate::transfer::server_key;
-use crate::transport::{Transport, bare_number, rate};
+use crate::transport::{Transport, bare_number, bytes, rate};
 use clap::Args;
 use narrows_base::Rate;
 use narrows_files::access::AllowList;
@@ -16,6 +17,10 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often partial uploads that nobody goes on with are looked for.
+const SWEEP: Duration = Duration::from_secs(3600);
 
 pub const HELP: &str = "\
 The folder is served by rrtp over UDP and by TCP, on the same port number. Whoever can reach it may
@@ -25,6 +30,12 @@ FILE, one per line as `narrows key` prints it; # begins a comment.
 Over rrtp it sends with what a client's --protocol says, if that goes by acknowledgements; others, which
 send as fast as a receiver says, need --permit-rate-driven. With a --protocol of its own but rrtp it sends
 with that, whatever clients ask for.
+
+With --allow-put clients may leave files under names that are new. What is not yet whole is in
+.NAME.KEY.upload.narrows-part, one for each client, and goes when nobody went on with it for a week.
+
+The log says what was asked, with the time. It goes to the error stream, with priorities where that is
+systemd's journal, or to --log FILE.
 
 Examples:
   narrows serve .                                      to this machine
@@ -39,23 +50,34 @@ pub struct Serve {
     /// Where to listen, HOST:PORT; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:47470")]
     pub listen: String,
-    /// Let clients leave files here
+    /// Let clients leave files here, under new names
     #[arg(long)]
     pub allow_put: bool,
+    /// ... and under names that other files have
+    #[arg(long, requires = "allow_put")]
+    pub overwrite: bool,
+    /// Take no file that is larger
+    #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "allow_put")]
+    pub max_size: Option<u64>,
+    /// Take nothing more when DIR holds so much
+    #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "allow_put")]
+    pub quota: Option<u64>,
     /// Serve only clients whose key is in this file
     #[arg(long, value_name = "FILE")]
     pub clients: Option<PathBuf>,
     /// This server's key [default: server.key in the folder that `narrows key` names]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// Remember what the paths to clients' networks are like, and begin with it when one comes again
-    /// (rrtp)
+    /// Remember what the paths to clients are like, and begin with it when one comes again (rrtp)
     #[arg(long)]
     pub learn: bool,
     /// Let clients choose protocols that send as fast as the client says (tear-reliable, rrtp-lasthop,
     /// rrtp+tfrc, rrtp+fixed), but no faster than this
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub permit_rate_driven: Option<Rate>,
+    /// Write the log there; at 10 MB it begins anew, five old ones are kept [default: the error stream]
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
     #[command(flatten)]
     pub transport: Transport,
     #[command(flatten)]
@@ -70,10 +92,20 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     let config = a.transport.connection()?;
     let clients =
         a.clients.as_deref().map(AllowList::load).transpose().map_err(|e| e.at("--clients"))?;
-    let permits = Permits { put: a.allow_put, clients };
+    let permits = Permits {
+        put: a.allow_put,
+        overwrite: a.overwrite,
+        max_size: a.max_size,
+        quota: a.quota,
+        clients,
+    };
     let open_to_all = permits.clients.is_none();
-    let service = Arc::new(Service::new(&a.dir, permits, |event| {
-        note(&event.to_string());
+    let log = Log::new(a.log.as_deref())?;
+    let service = Arc::new(Service::new(&a.dir, permits, move |event| {
+        let failed = if event.failed.is_some() { Level::Warning } else { Level::Info };
+        // Of a client's address: its ports are as many as it likes.
+        let source = event.from.rsplit_once(':').map_or(event.from.as_str(), |(host, _)| host);
+        log.line(failed, source, &event.to_string());
     })?);
     let identity = server_key(a.identity.as_deref())?;
     let learned = learned(a)?;
@@ -89,6 +121,7 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
         Some(most) => Permit::Any(most),
         None => Permit::Listed,
     };
+    let kept = Arc::clone(&service);
     let mut over_udp = rrtp::Server::bind(at, &identity, service, config, permit, tap)?;
     if let Some(learned) = learned {
         over_udp = over_udp.learning(learned);
@@ -101,6 +134,9 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     if open_to_all && !at.ip().is_loopback() {
         text += "Anybody who reaches this address may come; --clients FILE admits some only.\n";
     }
+    if a.allow_put && open_to_all && a.quota.is_none() && !at.ip().is_loopback() {
+        text += "Whoever may put may fill the disk; --quota bounds that.\n";
+    }
     print(&text)?;
     catch_interrupt();
     let spawn = |work: Box<dyn FnOnce() + Send>| {
@@ -110,11 +146,17 @@ pub fn serve(a: &Serve) -> Result<(), Failure> {
     };
     spawn(Box::new(move || over_tcp.run()))?;
     let udp = spawn(Box::new(move || over_udp.run()))?;
+    let mut swept = Instant::now();
     while !STOP.load(Ordering::SeqCst) {
         if udp.is_finished() {
             return recording.finish(Err(Failure::Outside("the UDP socket has failed".into())));
         }
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        if a.allow_put && swept.elapsed() >= SWEEP {
+            swept = Instant::now();
+            let service = Arc::clone(&kept);
+            spawn(Box::new(move || service.sweep()))?;
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
     end.now();
     recording.finish(Ok(()))

@@ -4,8 +4,8 @@ use crate::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::text::{json_shown, lines_shown, shown};
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Narrower terminals are taken for this wide.
@@ -65,6 +65,22 @@ pub fn catch_interrupt() {
     });
     // Without a handler Ctrl-C simply ends the process, as it does everywhere.
     drop(caught);
+}
+
+/// Whether somebody can be asked.
+pub fn is_there() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a question; what is not yes is no. One question at a time.
+pub fn ask(question: &str) -> bool {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut answer = String::new();
+    let asked = write!(io::stderr(), "narrows: {question} [y/N] ");
+    asked.is_ok()
+        && io::stdin().read_line(&mut answer).is_ok()
+        && matches!(answer.trim(), "y" | "Y" | "yes" | "Yes")
 }
 
 /// Steps of the bar.

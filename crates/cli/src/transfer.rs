@@ -1,21 +1,20 @@
 //! `narrows get`, `put`, `ls`, `key`: files over rrtp or TCP.
 
 mod local;
+pub use local::date;
 mod open;
 mod progress;
 
 use crate::Failure;
 use crate::record::{Record, Recording};
-use crate::terminal::print;
-use crate::terminal::{STOP, catch_interrupt};
+use crate::terminal::{self, STOP, catch_interrupt, print};
 use crate::transport::Hints;
 use clap::Args;
 use narrows_drive::tap::Tap;
 use narrows_files::access::KnownServers;
 use narrows_files::client::{self, Summary};
-use narrows_files::learned::LEARN_LEAST;
 use narrows_files::message::EntryKind;
-use narrows_files::{Error, Go, Identity, Kind, Scheme, Url, error, key};
+use narrows_files::{Error, Go, Identity, Kind, Replace, Scheme, Step, Url, error, key};
 use open::Opened;
 use progress::Progress;
 use serde_json::{Value, json};
@@ -30,21 +29,29 @@ KEY@ before the host names the server's key; without it the key is kept at the f
 compared from then on.
 
 A file appears under its name when it is whole and its hash is right. Until then its bytes are in
-.NAME.narrows-part beside it, and the same command goes on with them.
+.NAME.narrows-part beside it, and the same command goes on with them. Another file that has the name
+already is left as it is, unless you say --overwrite, or yes when you are asked.
+
+Without -o the file or folder has its own name, here. -o NAME gives it that name; -o DIR/ or -o . puts
+it into that folder under its own name.
 
 Examples:
   narrows get rrtp://host/movie.mkv
-  narrows get tcp://host/photos/ -o photos --protocol tcp+bbr
+  narrows get tcp://host/photos/ --protocol tcp+bbr    into ./photos
+  narrows get rrtp://host/photos/ -o /tmp/             into /tmp/photos
   narrows get rrtp://host/movie.mkv --rate 20Mbit/s --rtt 600ms --loss 1%";
 
 pub const PUT: &str = "\
-Into a URL that ends with / a file is put under its own name, and a folder with all that is in it.
-The server must permit it (narrows serve --allow-put). What was broken off goes on with the same
-command; a file appears there under its name when it is whole and its hash is right.
+Into a URL that ends with / a file or folder is put under its own name; without the / the URL is its
+name there. The server must permit it (narrows serve --allow-put), and by default takes new names only.
+What was broken off goes on with the same command; a file appears there under its name when it is whole
+and its hash is right. DIR/. means what is in the folder, not the folder.
 
 Examples:
   narrows put movie.mkv rrtp://host/
-  narrows put photos rrtp://host/photos/";
+  narrows put photos rrtp://host/                      makes photos there
+  narrows put photos rrtp://host/old                   makes old there, with what is in photos
+  narrows put photos/. rrtp://host/                    what is in photos, without a folder";
 
 #[derive(Args, Clone, Debug)]
 pub struct Way {
@@ -69,9 +76,15 @@ pub struct Get {
     /// What, as rrtp://HOST:PORT/PATH or tcp://HOST:PORT/PATH
     #[arg(value_name = "URL")]
     pub url: String,
-    /// Where to; a folder takes it under its own name
+    /// Where to; with / at its end, a folder that takes it under its own name
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Replace local files that have the names
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Also take new hidden files of a folder along, into one that was there before
+    #[arg(long)]
+    pub hidden: bool,
     #[command(flatten)]
     pub way: Way,
     #[command(flatten)]
@@ -210,6 +223,20 @@ fn get_over(
     catch_interrupt();
     let opened = open::open(url, &a.way, open::Direction::Get, tap)?;
     let (go, progress) = going(&a.way, target.shown(), url.folder);
+    let asking = Arc::clone(&progress);
+    let replace = match (a.overwrite, terminal::is_there()) {
+        (true, _) => Replace::Always,
+        (false, true) => Replace::Ask(Box::new(move |name| {
+            asking.beside(|| {
+                terminal::ask(&format!(
+                    "{} is there already and is another file: replace it?",
+                    error::shown(name)
+                ))
+            })
+        })),
+        (false, false) => Replace::Never,
+    };
+    let go = go.replacing(replace).with_hidden(a.hidden);
     let begun = Instant::now();
     let done = opened.watched(
         |silent, most| progress.silent(silent, most),
@@ -224,7 +251,7 @@ fn get_over(
     );
     progress.finish();
     let done = done.map_err(|e| folder_hint(e, &a.url))?;
-    finish(&opened, &a.way, "got", &target.shown(), &done, begun)
+    finish(&opened, &a.way, ("got", &target.shown()), &done, begun, &progress)
 }
 
 /// `narrows put`.
@@ -248,7 +275,7 @@ fn put_over(
     catch_interrupt();
     let opened = open::open(url, &a.way, open::Direction::Put, tap)?;
     let shown = error::shown(&a.file.display().to_string());
-    let (go, progress) = going(&a.way, shown.clone(), matches!(source, local::Source::Folder(_)));
+    let (go, progress) = going(&a.way, shown.clone(), matches!(source, local::Source::Folder(..)));
     let begun = Instant::now();
     let session = opened.session();
     let done = opened.watched(
@@ -257,11 +284,11 @@ fn put_over(
             local::Source::File(dir, name, path) => {
                 client::put(session, dir, Path::new(name), path, &go)
             }
-            local::Source::Folder(dir) => client::put_tree(session, dir, &url.path, &go),
+            local::Source::Folder(dir, path) => client::put_tree(session, dir, path, &go),
         },
     );
     progress.finish();
-    finish(&opened, &a.way, "put", &shown, &done?, begun)
+    finish(&opened, &a.way, ("put", &shown), &done?, begun, &progress)
 }
 
 /// A recording of one transfer, if it is wanted.
@@ -282,7 +309,13 @@ fn record(
 fn going(way: &Way, what: String, folder: bool) -> (Go, Arc<Progress>) {
     let progress = Arc::new(Progress::new(what, folder));
     let told = Arc::clone(&progress);
-    (Go::new(&STOP, way.hints.limit, move |step| told.tell(step)), progress)
+    let go = Go::new(&STOP, way.hints.limit, move |step| {
+        if let Step::Moved(bytes) = step {
+            told.moved(bytes);
+        }
+        told.tell(step);
+    });
+    (go, progress)
 }
 
 fn folder_hint(e: Error, url: &str) -> Error {
@@ -296,21 +329,20 @@ fn folder_hint(e: Error, url: &str) -> Error {
 fn finish(
     opened: &Opened,
     way: &Way,
-    verb: &str,
-    what: &str,
+    (verb, what): (&str, &str),
     done: &Summary,
     begun: Instant,
+    progress: &Progress,
 ) -> Result<(), Failure> {
     let seconds = begun.elapsed().as_secs_f64();
     let mbit = done.moved as f64 * 8e-6 / seconds.max(1e-9);
-    if done.moved >= LEARN_LEAST {
-        opened.learn()?;
-    }
+    opened.learn(&progress.delivered())?;
     if way.json {
         let line = json!({
             "what": what, "bytes": done.bytes, "moved": done.moved, "seconds": seconds,
             "Mbit/s": mbit, "resumed_from": done.held, "files": done.files,
-            "unchanged": done.unchanged, "skipped": done.skipped, "protocol": opened.protocol(),
+            "unchanged": done.unchanged, "skipped": done.skipped, "hidden": done.hidden,
+            "protocol": opened.protocol(),
         });
         return print(&format!("{line}\n"));
     }
@@ -333,6 +365,9 @@ fn finish(
             "; {} left out (links to folders, no files, names that are not UTF-8)",
             done.skipped
         );
+    }
+    if done.hidden > 0 {
+        text += &format!("; {} hidden left out (--hidden takes them along)", done.hidden);
     }
     print(&format!("{text}\n"))
 }

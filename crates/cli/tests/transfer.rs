@@ -34,11 +34,21 @@ fn size(file: &Path) -> u64 {
     std::fs::metadata(file).map_or(0, |m| m.len())
 }
 
-/// Runs the command until half a megabyte is held in `part`, and kills it there.
-fn kill_half_way(home: &Path, args: &[&str], part: &Path) {
+/// The partial file of `name` in a folder, if there is one.
+fn partial(dir: &Path, name: &str) -> Option<PathBuf> {
+    let all = std::fs::read_dir(dir).unwrap().flatten().map(|e| e.path());
+    let is_part = |p: &PathBuf| {
+        let file = p.file_name().unwrap().to_str().unwrap();
+        file.starts_with(&format!(".{name}.")) && file.ends_with(".narrows-part")
+    };
+    all.into_iter().find(is_part)
+}
+
+/// Runs the command until half a megabyte of `name` is held in `dir`, and kills it there.
+fn kill_half_way(home: &Path, args: &[&str], dir: &Path, name: &str) {
     let mut child =
         narrows(home).args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    while size(part) < 500_000 {
+    while partial(dir, name).map_or(0, |part| size(&part)) < 500_000 {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     child.kill().unwrap();
@@ -125,7 +135,7 @@ fn a_file_and_a_folder_go_there_and_back_over_both_transports() {
         assert_eq!(std::fs::read(client.join("copy/e/g")).unwrap(), b"deep");
         succeeds(&client, &["put", "f", &url("put"), with]);
         assert_eq!(std::fs::read(root.join("put")).unwrap(), content);
-        succeeds(&client, &["put", "copy", &url("back/"), with]);
+        succeeds(&client, &["put", "copy", &url("back"), with]);
         assert_eq!(std::fs::read(root.join("back/e/g")).unwrap(), b"deep");
         fails(&client, &["get", &url("none"), with], 1, "no such file");
         fails(&client, &["get", &url("d"), with], 1, "/d/");
@@ -223,20 +233,18 @@ fn who_is_killed_goes_on_with_the_same_command() {
     let server = serve(&homes.get("server"), &root, &["--allow-put"]);
     for scheme in ["tcp", "rrtp"] {
         let (url, with) = (format!("{scheme}://{}/f", server.at), &with(scheme));
-        let part = client.join(".f.narrows-part");
-        kill_half_way(&client, &["get", &url, "--limit", "8Mbit/s", with], &part);
+        kill_half_way(&client, &["get", &url, "--limit", "8Mbit/s", with], &client, "f");
         assert!(!client.join("f").exists());
-        let kept = size(&part);
+        let kept = size(&partial(&client, "f").unwrap());
         let json: serde_json::Value =
             serde_json::from_str(&succeeds(&client, &["get", &url, "--json", with])).unwrap();
         assert_eq!(json["resumed_from"], kept);
         assert_eq!(std::fs::read(client.join("f")).unwrap(), content);
-        assert!(!part.exists());
+        assert!(partial(&client, "f").is_none());
 
         // The other way, and the server forgets nothing either.
         let put = format!("{scheme}://{}/p", server.at);
-        let part = root.join(".p.narrows-part");
-        kill_half_way(&client, &["put", "f", &put, "--limit", "8Mbit/s", with], &part);
+        kill_half_way(&client, &["put", "f", &put, "--limit", "8Mbit/s", with], &root, "p");
         let json: serde_json::Value =
             serde_json::from_str(&succeeds(&client, &["put", "f", &put, "--json", with])).unwrap();
         assert!(json["resumed_from"].as_u64().unwrap() >= 500_000, "{json}");
@@ -287,9 +295,110 @@ fn a_server_that_learns_hears_of_a_clients_end_and_keeps_what_its_path_was_like(
         assert!(begun.elapsed().as_secs() < 30, "the server does not know that its client is gone");
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    assert!(std::fs::read_to_string(kept).unwrap().contains("127.0.0.0/24"));
+    // Of this client alone, not of its neighbours.
+    let key = succeeds(&client, &["key"]);
+    let kept = std::fs::read_to_string(kept).unwrap();
+    assert!(kept.contains(&format!("{} 127.0.0.1", key.trim())), "{kept}");
     let both = ["serve", ".", "--learn", "--rate", "1Mbit/s"];
     fails(&client, &both, 2, "--learn");
     std::fs::write(client.join("config/narrows/clients.toml"), "x").unwrap();
     fails(&client, &["serve", ".", "--learn"], 2, "clients.toml");
+}
+
+/// What a folder is called is the same for both directions: with a / at the end of where it goes to, its
+/// own name below that, without one that name.
+#[test]
+fn folders_keep_their_names_both_ways() {
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    std::fs::create_dir_all(client.join("photos/2024")).unwrap();
+    std::fs::write(client.join("photos/2024/a"), b"a").unwrap();
+    let server = serve(&homes.get("server"), &root, &["--allow-put"]);
+    let url = |path: &str| format!("rrtp://{}/{path}", server.at);
+    let there = |path: &str| std::fs::read(root.join(path)).unwrap() == b"a";
+    let here = |path: &str| std::fs::read(client.join(path)).unwrap() == b"a";
+    succeeds(&client, &["put", "photos", &url("")]);
+    assert!(there("photos/2024/a") && std::fs::read_dir(&root).unwrap().count() == 1);
+    succeeds(&client, &["put", "photos/", &url("more/")]);
+    assert!(there("more/photos/2024/a"));
+    succeeds(&client, &["put", "photos", &url("old")]);
+    assert!(there("old/2024/a"));
+    succeeds(&client, &["put", "photos/.", &url("")]);
+    assert!(there("2024/a"));
+    std::fs::rename(client.join("photos"), client.join("mine")).unwrap();
+    succeeds(&client, &["get", &url("photos/")]);
+    assert!(here("photos/2024/a"));
+    std::fs::create_dir(client.join("in")).unwrap();
+    succeeds(&client, &["get", &url("photos/"), "-o", "in/"]);
+    assert!(here("in/photos/2024/a"));
+    succeeds(&client, &["get", &url("photos/"), "-o", "in/old"]);
+    assert!(here("in/old/2024/a"));
+    std::fs::remove_dir_all(client.join("photos")).unwrap();
+    succeeds(&client, &["get", &url("photos/"), "-o", "."]);
+    assert!(here("photos/2024/a"));
+}
+
+/// No server replaces a file that is here, nor plants one that steers a shell, unless it is told to.
+#[test]
+fn local_files_are_replaced_only_when_that_is_said() {
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    for name in [".ssh/authorized_keys", ".bashrc", "f", "same"] {
+        let path = root.join("home").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, b"theirs").unwrap();
+    }
+    let server = serve(&homes.get("server"), &root, &[]);
+    for scheme in ["tcp", "rrtp"] {
+        let url = format!("{scheme}://{}@{}/home", server.key, server.at);
+        let with = &with(scheme);
+        std::fs::write(client.join(".bashrc"), b"mine").unwrap();
+        std::fs::write(client.join("f"), b"mine").unwrap();
+        std::fs::write(client.join("same"), b"theirs").unwrap();
+        let file = format!("{url}/.bashrc");
+        fails(&client, &["get", &file, "-o", ".", with], 1, "--overwrite");
+        succeeds(&client, &["get", &format!("{url}/same"), with]);
+        // The folder's content into a folder with a life of its own.
+        let all = format!("{url}/");
+        let home = client.to_str().unwrap();
+        fails(&client, &["get", &all, "-o", home, with], 1, "f: is there already");
+        assert_eq!(std::fs::read(client.join(".bashrc")).unwrap(), b"mine");
+        assert_eq!(std::fs::read(client.join("f")).unwrap(), b"mine");
+        assert!(!client.join(".ssh").exists());
+        let told = succeeds(&client, &["get", &all, "-o", home, "--overwrite", with]);
+        assert!(told.contains("hidden"), "{told}");
+        assert_eq!(std::fs::read(client.join("f")).unwrap(), b"theirs");
+        assert!(!client.join(".ssh").exists());
+        // Into one of its own everything comes.
+        succeeds(&client, &["get", &all, "-o", "new", with]);
+        assert!(client.join("new/.ssh/authorized_keys").exists());
+        std::fs::remove_dir_all(client.join("new")).unwrap();
+    }
+}
+
+#[test]
+fn what_may_be_put_is_what_the_server_says() {
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    std::fs::write(client.join("small"), bytes(1000)).unwrap();
+    std::fs::write(client.join("other"), bytes(1001)).unwrap();
+    std::fs::write(client.join("large"), bytes(500_000)).unwrap();
+    let server = serve(&homes.get("server"), &root, &["--allow-put", "--max-size", "400kB"]);
+    for scheme in ["tcp", "rrtp"] {
+        let url = format!("{scheme}://{}@{}/{scheme}", server.key, server.at);
+        let with = &with(scheme);
+        succeeds(&client, &["put", "small", &url, with]);
+        assert!(succeeds(&client, &["put", "small", &url, with]).contains("already"));
+        fails(&client, &["put", "other", &url, with], 1, "new names only");
+        fails(&client, &["put", "large", &format!("{url}2"), with], 1, "at most 400000 bytes");
+        assert_eq!(std::fs::read(root.join(scheme)).unwrap(), bytes(1000));
+    }
+    assert_eq!(std::fs::read_dir(&root).unwrap().count(), 2, "nothing is left of what was refused");
+    drop(server);
+    let server =
+        serve(&homes.get("server"), &root, &["--allow-put", "--overwrite", "--quota", "300kB"]);
+    let url = format!("rrtp://{}/rrtp", server.at);
+    succeeds(&client, &["put", "other", &url]);
+    assert_eq!(std::fs::read(root.join("rrtp")).unwrap(), bytes(1001));
+    fails(&client, &["put", "large", &url], 1, "quota");
 }

@@ -20,6 +20,23 @@ const ROOM: usize = 10_000;
 struct Pipe {
     state: Mutex<(VecDeque<u8>, bool)>,
     changed: Condvar,
+    /// Nobody reads any more.
+    deaf: AtomicBool,
+}
+
+/// The reading end; dropped, who writes learns it.
+struct Reader(End);
+
+impl Read for Reader {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.0.read(to)
+    }
+}
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.pipe.deaf.store(true, Ordering::SeqCst);
+        self.0.pipe.changed.notify_all();
+    }
 }
 
 /// Bytes that a connection still carries; below zero it is cut.
@@ -61,7 +78,7 @@ impl Write for End {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.pipe.state.lock().unwrap();
         while state.0.len() >= ROOM {
-            if self.budget.load(Ordering::SeqCst) < 0 {
+            if self.budget.load(Ordering::SeqCst) < 0 || self.pipe.deaf.load(Ordering::SeqCst) {
                 return Err(cut());
             }
             let wait = std::time::Duration::from_millis(5);
@@ -123,8 +140,8 @@ pub fn pair(budget: i64) -> (Stream, Stream) {
         budget: Arc::clone(&budget),
         finished: false,
     };
-    let a = Stream { input: Box::new(end(&back)), output: Box::new(Writer(end(&there))) };
-    let b = Stream { input: Box::new(end(&there)), output: Box::new(Writer(end(&back))) };
+    let a = Stream { input: Box::new(Reader(end(&back))), output: Box::new(Writer(end(&there))) };
+    let b = Stream { input: Box::new(Reader(end(&there))), output: Box::new(Writer(end(&back))) };
     (a, b)
 }
 
@@ -192,6 +209,11 @@ pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 pub fn go() -> Go {
     Go::new(&NEVER, None, |_| ())
+}
+
+/// With leave to replace local files.
+pub fn replacing() -> Go {
+    go().replacing(crate::Replace::Always)
 }
 
 pub fn open(path: &Path) -> Dir {

@@ -1,14 +1,18 @@
 //! The client: lists, gets and puts, one request per stream.
 
+mod ahead;
 mod get;
+mod get_tree;
 mod list;
 mod put;
+mod put_tree;
 mod tree;
 
 pub use get::get;
+pub use get_tree::get_tree;
 pub use list::{Listing, list};
 pub use put::put;
-pub use tree::{get_tree, put_tree};
+pub use put_tree::put_tree;
 
 use crate::error::{Error, Kind};
 use crate::frames::Frames;
@@ -32,6 +36,8 @@ pub struct Summary {
     pub held: u64,
     /// What could not be taken along: links to folders, names that are not UTF-8, devices.
     pub skipped: u64,
+    /// Hidden files and folders that were left out of a folder that was there before.
+    pub hidden: u64,
 }
 
 impl Summary {
@@ -44,6 +50,7 @@ impl Summary {
         sum(&mut self.moved, other.moved);
         sum(&mut self.held, other.held);
         sum(&mut self.skipped, other.skipped);
+        sum(&mut self.hidden, other.hidden);
     }
 }
 
@@ -100,7 +107,9 @@ pub fn tune(session: &dyn Session, wishes: Wishes) -> Result<Wishes, Error> {
 /// What to say of a transfer that broke off.
 fn resumable(e: Error, kept: u64, place: &str) -> Error {
     match e.kind {
-        Kind::Cut => e.and(&format!("{kept} bytes are kept in {place}, the same command goes on")),
+        Kind::Cut | Kind::Busy => {
+            e.and(&format!("{kept} bytes are kept in {place}, the same command goes on"))
+        }
         Kind::Interrupted if kept > 0 => {
             e.and(&format!("{kept} bytes are kept in {place}, the same command goes on"))
         }

@@ -71,7 +71,7 @@ fn a_download_cut_at_any_byte_is_resumed_to_identical_bytes() {
 #[test]
 fn an_upload_cut_at_any_byte_is_resumed_to_identical_bytes() {
     resumed(
-        || Permits { put: true, clients: None },
+        || Permits { put: true, overwrite: true, ..Permits::default() },
         false,
         |memory, here| put(memory, &open(here), Path::new("f"), &CleanPath::read("f")?, &go()),
     );

@@ -34,6 +34,10 @@ pub enum Kind {
     Refused,
     /// A newer upload of the same file took over.
     Superseded,
+    /// Another file has that name, and is not to be replaced.
+    Exists,
+    /// Larger than what is taken.
+    TooLarge,
     /// Something else at the peer.
     Remote,
     /// The server has another key than expected.
@@ -63,6 +67,8 @@ const CODES: &[(Kind, u16)] = &[
     (Kind::Refused, 12),
     (Kind::Superseded, 13),
     (Kind::Remote, 14),
+    (Kind::Exists, 15),
+    (Kind::TooLarge, 16),
 ];
 
 impl Kind {

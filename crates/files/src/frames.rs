@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind};
 use crate::message::{FRAME_MOST, Frame, MAGIC, REQUEST_MOST, Request, VERSION};
+use crate::requests::View;
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -62,8 +63,7 @@ impl<R: Read> Frames<R> {
             if length > FRAME_MOST {
                 return Err(Error::protocol("a frame too long"));
             }
-            self.buffer.resize(length, 0);
-            exact(&mut self.input, &mut self.buffer)?;
+            self.fill(length)?;
             if kind != 0 {
                 return match Frame::read(kind, &self.buffer)? {
                     Frame::Error(e) => Err(e),
@@ -72,9 +72,46 @@ impl<R: Read> Frames<R> {
             }
         }
     }
+
+    /// Reads a payload; memory follows what came, not what was announced.
+    fn fill(&mut self, length: usize) -> Result<(), Error> {
+        self.buffer.clear();
+        while self.buffer.len() < length {
+            let at = self.buffer.len();
+            let step = (length - at).min(at.max(FIRST_STEP));
+            self.buffer.resize(at + step, 0);
+            exact(&mut self.input, self.buffer.get_mut(at..).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// Reads and drops an upload that is refused, up to its end, so that the next request can be read:
+    /// of no more bytes than were announced.
+    ///
+    /// # Errors
+    /// As [`Frames::frame`], or the upload has no end.
+    pub fn skip(&mut self, announced: u64) -> Result<(), Error> {
+        let mut left = announced;
+        loop {
+            match self.frame()? {
+                Frame::End(_) => return Ok(()),
+                Frame::Start(_) => {}
+                Frame::Data(bytes) if bytes.len() as u64 <= left => left -= bytes.len() as u64,
+                _ => return Err(Error::protocol("an upload without an end")),
+            }
+        }
+    }
+
+    /// What it reads from.
+    pub fn input(&mut self) -> &mut R {
+        &mut self.input
+    }
 }
 
-fn exact(input: &mut impl Read, to: &mut [u8]) -> Result<(), Error> {
+/// Bytes of a payload that are read at first.
+const FIRST_STEP: usize = 4096;
+
+fn exact(input: &mut (impl Read + ?Sized), to: &mut [u8]) -> Result<(), Error> {
     input.read_exact(to).map_err(|e| match e.kind() {
         io::ErrorKind::UnexpectedEof => Error::new(Kind::Cut, "the connection was cut"),
         _ => Error::stream(e),
@@ -85,7 +122,7 @@ fn exact(input: &mut impl Read, to: &mut [u8]) -> Result<(), Error> {
 ///
 /// # Errors
 /// Not a request, of another version, or the stream's.
-pub fn request(input: &mut impl Read) -> Result<Option<Request>, Error> {
+pub fn request(input: &mut (impl Read + ?Sized)) -> Result<Option<Request>, Error> {
     let mut head = [0; 6];
     let first = loop {
         match input.read(&mut head) {
@@ -97,6 +134,20 @@ pub fn request(input: &mut impl Read) -> Result<Option<Request>, Error> {
         return Ok(None);
     }
     exact(input, head.get_mut(first..).unwrap_or_default())?;
+    let (kind, length) = request_head(head)?;
+    let mut body = vec![0; length];
+    exact(input, &mut body)?;
+    Request::read(kind, &body).map(Some)
+}
+
+/// Bytes of a request before its body.
+pub const REQUEST_HEAD: usize = 6;
+
+/// The kind of a request, and how many bytes follow.
+///
+/// # Errors
+/// Not a request, or of another version.
+pub fn request_head(head: [u8; REQUEST_HEAD]) -> Result<(u8, usize), Error> {
     let [m0, m1, version, kind, l0, l1] = head;
     if [m0, m1] != MAGIC {
         return Err(Error::protocol("no request"));
@@ -114,9 +165,7 @@ pub fn request(input: &mut impl Read) -> Result<Option<Request>, Error> {
     if length > REQUEST_MOST {
         return Err(Error::protocol("a request too long"));
     }
-    let mut body = vec![0; length];
-    exact(input, &mut body)?;
-    Request::read(kind, &body).map(Some)
+    Ok((kind, length))
 }
 
 /// Says WAIT when it is time.
@@ -146,12 +195,16 @@ impl Default for Waiting {
     }
 }
 
+/// A second's work counts as so many bytes moved.
+const WORK_A_SECOND: u64 = 100_000;
+
 /// Does something slow while the peer is told to wait.
 ///
 /// # Errors
 /// The stream's, after the work is done.
 pub fn while_waiting<T: Send>(
     out: &mut (impl Write + ?Sized),
+    slot: &View,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, Error> {
     std::thread::scope(|scope| {
@@ -165,6 +218,7 @@ pub fn while_waiting<T: Send>(
             match told.recv_timeout(WAIT_EVERY) {
                 Ok(done) => return trouble.map_or(Ok(done), Err),
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) if trouble.is_none() => {
+                    slot.moved(WORK_A_SECOND);
                     trouble = send(out, &Frame::Wait).err();
                 }
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}

@@ -19,11 +19,23 @@ pub enum Step {
     Moved(u64),
 }
 
+/// Whether a transfer may replace a local file that it did not begin.
+pub enum Replace {
+    /// It is left as it is.
+    Never,
+    /// The user said so.
+    Always,
+    /// The user is asked about this name.
+    Ask(Box<dyn Fn(&str) -> bool + Send + Sync>),
+}
+
 /// Told by whoever starts a transfer.
 pub struct Go {
     stop: &'static AtomicBool,
     progress: Box<dyn Fn(Step) + Send + Sync>,
     limit: Option<Limit>,
+    replace: Replace,
+    hidden: bool,
 }
 
 impl Go {
@@ -33,7 +45,34 @@ impl Go {
         limit: Option<Rate>,
         progress: impl Fn(Step) + Send + Sync + 'static,
     ) -> Go {
-        Go { stop, progress: Box::new(progress), limit: limit.map(Limit::new) }
+        let limit = limit.map(Limit::new);
+        Go { stop, progress: Box::new(progress), limit, replace: Replace::Never, hidden: false }
+    }
+
+    /// The same, with leave to replace local files.
+    #[must_use]
+    pub fn replacing(self, replace: Replace) -> Go {
+        Go { replace, ..self }
+    }
+
+    /// The same; with `all`, a folder's hidden files come also into a folder that was there before.
+    #[must_use]
+    pub fn with_hidden(self, all: bool) -> Go {
+        Go { hidden: all, ..self }
+    }
+
+    /// Whether hidden files may come anywhere.
+    pub fn takes_hidden(&self) -> bool {
+        self.hidden
+    }
+
+    /// Whether the local file of this name may be replaced.
+    pub fn may_replace(&self, name: &str) -> bool {
+        match &self.replace {
+            Replace::Never => false,
+            Replace::Always => true,
+            Replace::Ask(ask) => ask(name),
+        }
     }
 
     /// Fails when the user has stopped it.

@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Kind, shown};
 use crate::message::Held;
-use crate::path::{check_name, part_name};
+use crate::path::{check_name, part_name, upload_name};
 use blake3::Hasher;
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
 use cap_std::fs::{Dir, File, OpenOptions};
@@ -18,6 +18,18 @@ pub const CHUNK: usize = 128 * 1024;
 
 /// Called while something is read, with the bytes of the last step; an error stops the reading.
 pub type Tick<'t> = &'t mut dyn FnMut(u64) -> Result<(), Error>;
+
+/// Hashes the first bytes of a file, at most so many; the text names the file.
+pub type HashFront<'h> = &'h mut dyn FnMut(&mut File, u64, &str) -> Result<(u64, Hasher), Error>;
+
+/// What became of a file that is whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Finished {
+    /// It has its name.
+    Named,
+    /// The very same file had that name before.
+    Same,
+}
 
 /// Where a file is to be: a folder and a name in it.
 pub struct Place {
@@ -104,6 +116,47 @@ impl Place {
         Ok(Place { dir, name: name.to_string(), part: part_name(name) })
     }
 
+    /// The same, with a partial file of its own for every owner.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn owned(dir: Dir, name: &str, owner: &[u8]) -> Result<Place, Error> {
+        check_name(name)?;
+        Ok(Place { dir, name: name.to_string(), part: upload_name(name, owner) })
+    }
+
+    /// The size of what has the name now, if it is a regular file; links are followed.
+    ///
+    /// # Errors
+    /// It is a folder or a device.
+    pub fn size(&self) -> Result<Option<u64>, Error> {
+        let what = self.shown();
+        match self.dir.metadata(&self.name) {
+            Ok(about) if about.is_file() => Ok(Some(about.len())),
+            Ok(about) if about.is_dir() => {
+                Err(Error::new(Kind::WrongType, format!("{what}: is a folder")))
+            }
+            Ok(_) => Err(Error::new(Kind::WrongType, format!("{what}: is not a regular file"))),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whether anything has the name, a link that leads nowhere too.
+    pub fn is_taken(&self) -> bool {
+        self.dir.symlink_metadata(&self.name).is_ok()
+    }
+
+    /// What to say of a file that is not replaced.
+    pub fn exists(&self) -> Error {
+        let line = format!("{}: is there already and is another file", self.shown());
+        Error::new(Kind::Exists, line)
+    }
+
+    /// The final name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What a partial file there is called.
     pub fn part_name(&self) -> &str {
         &self.part
@@ -113,39 +166,45 @@ impl Place {
         shown(&self.name)
     }
 
-    /// Looks at what is there, and hashes it: a partial file, or else a finished one.
+    /// The finished file that is there, hashed; none if it cannot be read.
     ///
     /// # Errors
-    /// A folder or device has the name; the disk's; the tick's.
-    pub fn found(&self, tick: Tick<'_>) -> Result<Option<Found>, Error> {
-        let what = self.shown();
-        match self.dir.metadata(&self.name) {
-            Ok(about) if about.is_dir() => {
-                return Err(Error::new(Kind::WrongType, format!("{what}: is a folder")));
-            }
-            Ok(about) if !about.is_file() => {
-                return Err(Error::new(Kind::WrongType, format!("{what}: is not a regular file")));
-            }
-            _ => {}
+    /// A folder or device has the name; the disk's; the hash's.
+    pub fn whole(&self, hash: HashFront<'_>) -> Result<Option<Found>, Error> {
+        self.size()?;
+        let options = OpenOptions::new().read(true).nonblock(true).clone();
+        match self.dir.open_with(&self.name, &options) {
+            Ok(file) => self.hashed(file, true, hash).map(Some),
+            Err(_) => Ok(None),
         }
+    }
+
+    /// The partial file that is there, hashed.
+    ///
+    /// # Errors
+    /// A folder or device has the name of either; the disk's; the hash's.
+    pub fn partial(&self, hash: HashFront<'_>) -> Result<Option<Found>, Error> {
+        self.size()?;
         let mut options = OpenOptions::new();
         options.read(true).nonblock(true).follow(FollowSymlinks::No);
-        let part = self.dir.open_with(&self.part, &options);
-        let (file, whole) = match part {
-            Ok(file) => (file, false),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                match self.dir.open_with(&self.name, OpenOptions::new().read(true).nonblock(true)) {
-                    Ok(file) => (file, true),
-                    // Not there, or not to be read: it can still be replaced.
-                    Err(_) => return Ok(None),
-                }
-            }
-            Err(e) => return Err(Error::file(&shown(&self.part), &e)),
-        };
+        match self.dir.open_with(&self.part, &options) {
+            Ok(file) => self.hashed(file, false, hash).map(Some),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::file(&shown(&self.part), &e)),
+        }
+    }
+
+    fn hashed(&self, file: File, whole: bool, hash: HashFront<'_>) -> Result<Found, Error> {
+        let what = self.shown();
         let mut file = regular(file, &what)?;
-        let (bytes, hasher) = hash_front(&mut file, u64::MAX, &what, tick)?;
+        let (bytes, hasher) = hash(&mut file, u64::MAX, &what)?;
         let held = Held { bytes, hash: *hasher.finalize().as_bytes() };
-        Ok(Some(Found { held, whole, hasher }))
+        Ok(Found { held, whole, hasher })
+    }
+
+    /// Removes the partial file, where it is not needed any more.
+    pub fn forget(&self) {
+        let _ = self.dir.remove_file(&self.part);
     }
 
     /// Opens the partial file to go on with what was found, or to begin with nothing.
@@ -221,12 +280,13 @@ impl Part {
         Ok(())
     }
 
-    /// Checks the hash of the whole, makes the bytes safe on the disk, and gives them their name.
+    /// Checks the hash of the whole, makes the bytes safe on the disk, and gives them their name, over
+    /// what has it already only if `replace` says so.
     ///
     /// # Errors
-    /// Another hash: then the partial file is thrown away, as no byte of it can be trusted. Or the
+    /// Another hash, or another file that has the name: then the partial file is thrown away. Or the
     /// disk's: then it stays.
-    pub fn finish(self, hash: &[u8; 32]) -> Result<(), Error> {
+    pub fn finish(self, hash: &[u8; 32], replace: bool) -> Result<Finished, Error> {
         let Part { place, file, hasher, .. } = self;
         let what = place.shown();
         if hasher.finalize() != blake3::Hash::from_bytes(*hash) {
@@ -240,14 +300,42 @@ impl Part {
             ));
         }
         file.sync_all().map_err(|e| Error::file(&what, &e))?;
-        place
-            .dir
-            .rename(&place.part, &place.dir, &place.name)
-            .map_err(|e| Error::file(&what, &e))?;
+        let done = if replace { place.rename(&what)? } else { place.name_it(&what, hash)? };
         // The name itself: where a folder cannot be synced, the file is whole all the same.
         if let Ok(dir) = place.dir.try_clone() {
             let _ = dir.into_std_file().sync_all();
         }
-        Ok(())
+        Ok(done)
+    }
+}
+
+impl Place {
+    fn rename(&self, what: &str) -> Result<Finished, Error> {
+        let renamed = self.dir.rename(&self.part, &self.dir, &self.name);
+        renamed.map_err(|e| Error::file(what, &e))?;
+        // Where both names were the same file, which a crash can leave, nothing was renamed.
+        self.forget();
+        Ok(Finished::Named)
+    }
+
+    /// Gives the partial file the name, unless that is taken.
+    fn name_it(&self, what: &str, hash: &[u8; 32]) -> Result<Finished, Error> {
+        // A second name cannot be made over another file, by nobody at no moment.
+        match self.dir.hard_link(&self.part, &self.dir, &self.name) {
+            Ok(()) => {
+                self.forget();
+                return Ok(Finished::Named);
+            }
+            // Some file systems have no second names.
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists && !self.is_taken() => {
+                return self.rename(what);
+            }
+            Err(_) => {}
+        }
+        let plain: HashFront<'_> =
+            &mut |file, most, what| hash_front(file, most, what, &mut |_| Ok(()));
+        let same = self.whole(plain).ok().flatten().is_some_and(|f| f.held.hash == *hash);
+        self.forget();
+        if same { Ok(Finished::Same) } else { Err(self.exists()) }
     }
 }

@@ -1,17 +1,18 @@
 //! What paths were like: kept, with the user's consent, to seed the next connection to the same
-//! place. A small TOML file, one table per place: `host:port` of a server, or the network of a
+//! place. A small TOML file, one table per place: `host:port` of a server, or the key and address of a
 //! server's client.
 
 use crate::access::replace;
 use crate::error::{Error, Kind};
 use narrows_base::{Duration, Rate};
 use narrows_control::Profile;
+use narrows_wire::noise::PublicKey;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A path as it was measured.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -62,6 +63,20 @@ impl Characteristics {
     }
 }
 
+impl Characteristics {
+    /// What a connection has found, no faster than what was delivered; `None` where that is too little
+    /// to say something. What a peer acknowledges or tells may be a lie.
+    pub fn verified(found: &Profile, delivered: &Delivered) -> Option<Characteristics> {
+        let found = Characteristics::from(found);
+        if !delivered.says_something() {
+            return None;
+        }
+        let rate = found.rate_bps?.min(delivered.rate_bps());
+        let verified = Characteristics { rate_bps: Some(rate), ..found };
+        (rate >= 1.0 && verified.is_sane()).then_some(verified)
+    }
+}
+
 impl From<&Profile> for Characteristics {
     fn from(found: &Profile) -> Characteristics {
         Characteristics {
@@ -77,15 +92,55 @@ impl From<&Profile> for Characteristics {
 pub const LEARN_LEAST: u64 = 1_000_000;
 /// Places that are remembered; the file stays small.
 const PLACES_MOST: usize = 1000;
+/// Of these, clients of one address: keys cost nothing.
+const MAX_OF_ADDRESS: usize = 16;
 /// What was measured longer ago says nothing, s: 30 days.
 const LASTS: u64 = 30 * 24 * 3600;
 
-/// The network that a client's address is taken to be in, since the address itself changes: the
-/// first 24 bits of IPv4, the first 48 of IPv6.
-pub fn network(client: IpAddr) -> String {
-    match client.to_canonical() {
-        IpAddr::V4(a) => format!("{}/24", Ipv4Addr::from_bits(a.to_bits() & (!0 << 8))),
-        IpAddr::V6(a) => format!("{}/48", Ipv6Addr::from_bits(a.to_bits() & (!0 << 80))),
+/// What a server calls the path to a client: whoever comes with another key, or from another address,
+/// is on another path.
+pub fn client(key: &PublicKey, address: IpAddr) -> String {
+    format!("{} {}", crate::key::text(key), address.to_canonical())
+}
+
+/// A rate is held to be delivered if it was for so long.
+const SUSTAINED: f64 = 0.25;
+
+/// What was delivered, and at which rate at best.
+#[derive(Clone, Default, Debug)]
+pub struct Delivered {
+    /// When how many bytes had been delivered: from before the last stretch of time on.
+    seen: VecDeque<(Instant, u64)>,
+    bytes: u64,
+    best_bps: f64,
+}
+
+impl Delivered {
+    /// So many bytes in all by now; to be told a few times a second.
+    pub fn seen(&mut self, now: Instant, bytes: u64) {
+        let ago = |then: Instant| now.saturating_duration_since(then).as_secs_f64();
+        while self.seen.get(1).is_some_and(|(then, _)| ago(*then) >= SUSTAINED) {
+            self.seen.pop_front();
+        }
+        if let Some((then, before)) = self.seen.front() {
+            let bits = bytes.saturating_sub(*before) as f64 * 8.0;
+            self.best_bps = self.best_bps.max(bits / ago(*then).max(SUSTAINED));
+        }
+        // Told more often, it keeps no more than it needs.
+        if self.seen.back().is_none_or(|(then, _)| ago(*then) >= SUSTAINED / 8.0) {
+            self.seen.push_back((now, bytes));
+        }
+        self.bytes = bytes;
+    }
+
+    /// Whether it is enough to say something of a path.
+    pub fn says_something(&self) -> bool {
+        self.bytes >= LEARN_LEAST
+    }
+
+    /// The highest rate that was delivered for a quarter of a second.
+    pub fn rate_bps(&self) -> f64 {
+        self.best_bps
     }
 }
 
@@ -94,15 +149,36 @@ pub fn network(client: IpAddr) -> String {
 pub struct Learned {
     path: PathBuf,
     writing: Mutex<()>,
+    /// What was in it, and its time and size then.
+    read: Mutex<Option<(Stamp, Places)>>,
 }
+
+type Stamp = (SystemTime, u64);
+type Places = BTreeMap<String, Characteristics>;
 
 impl Learned {
     /// In this file, which need not exist.
     pub fn at(path: PathBuf) -> Learned {
-        Learned { path, writing: Mutex::new(()) }
+        Learned { path, writing: Mutex::new(()), read: Mutex::new(None) }
     }
 
     fn load(&self) -> Result<BTreeMap<String, Characteristics>, Error> {
+        // As long as nobody writes the file it is read once: a server asks for every client.
+        let stamp =
+            std::fs::metadata(&self.path).ok().and_then(|m| Some((m.modified().ok()?, m.len())));
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((then, all)) = read.as_ref().filter(|(then, _)| stamp == Some(*then)) {
+            let settled = then.0.elapsed().is_ok_and(|age| age.as_secs() >= 2);
+            if settled {
+                return Ok(all.clone());
+            }
+        }
+        let all = self.load_now()?;
+        *read = stamp.map(|stamp| (stamp, all.clone()));
+        Ok(all)
+    }
+
+    fn load_now(&self) -> Result<BTreeMap<String, Characteristics>, Error> {
         let what = self.path.display().to_string();
         let text = match std::fs::read_to_string(&self.path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -136,8 +212,14 @@ impl Learned {
         let mut all = self.load()?;
         all.retain(|_, c| c.is_fresh(now));
         all.insert(place.to_string(), Characteristics { measured: Some(now), ..found });
-        while all.len() > PLACES_MOST {
-            let others = all.iter().filter(|(name, _)| *name != place);
+        loop {
+            let same =
+                |name: &String| address_of(name).is_some_and(|a| address_of(place) == Some(a));
+            let crowded = all.keys().filter(|name| same(name)).count() > MAX_OF_ADDRESS;
+            if !crowded && all.len() <= PLACES_MOST {
+                break;
+            }
+            let others = all.iter().filter(|(name, _)| *name != place && (!crowded || same(name)));
             // What a user wrote stays, unless there is nothing else.
             let oldest = others.min_by_key(|(_, c)| c.measured.unwrap_or(u64::MAX));
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
@@ -151,6 +233,12 @@ impl Learned {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// The address in a client's name, as [`client`] writes it.
+fn address_of(place: &str) -> Option<&str> {
+    let (key, address) = place.split_once(' ')?;
+    (crate::key::read(key).is_ok() && address.parse::<IpAddr>().is_ok()).then_some(address)
 }
 
 fn now() -> u64 {

@@ -54,12 +54,54 @@ fn the_file_stays_small_and_the_oldest_goes() {
 }
 
 #[test]
-fn a_client_is_known_by_its_network() {
-    let of = |a: &str| network(a.parse().unwrap());
-    assert_eq!(of("192.0.2.77"), "192.0.2.0/24");
-    assert_eq!(of("::ffff:192.0.2.77"), "192.0.2.0/24");
-    assert_eq!(of("2001:db8:1:2::3"), "2001:db8:1::/48");
-    assert_eq!(of("2001:db8:1:ffff::3"), of("2001:db8:1:2::4"));
+fn a_client_is_known_by_its_key_and_address() {
+    let of = |key: u8, a: &str| client(&[key; 32], a.parse().unwrap());
+    assert_eq!(of(1, "::ffff:192.0.2.77"), of(1, "192.0.2.77"));
+    for other in [of(2, "192.0.2.77"), of(1, "192.0.2.78"), of(1, "2001:db8::1")] {
+        assert_ne!(other, of(1, "192.0.2.77"));
+    }
+}
+
+/// Who makes a key for every connection shall not push the others out of the file.
+#[test]
+fn one_address_has_few_places_whatever_its_keys() {
+    let (_folder, learned) = in_folder();
+    let honest = client(&[1; 32], "192.0.2.1".parse().unwrap());
+    learned.keep(&honest, path(2.0)).unwrap();
+    for key in 2..100 {
+        let hostile = client(&[key; 32], "198.51.100.1".parse().unwrap());
+        learned.keep(&hostile, path(1.0)).unwrap();
+    }
+    let all = learned.load().unwrap();
+    assert!(all.contains_key(&honest));
+    assert_eq!(all.len(), 1 + MAX_OF_ADDRESS);
+}
+
+/// A receiver that acknowledges what never came makes the measured rate what it likes, and a server may
+/// tell any.
+#[test]
+fn no_rate_is_kept_that_was_not_delivered() {
+    let found = Profile { rate: Some(Rate::from_bps(2_170_000_000)), rtt: None, loss: None };
+    let begin = Instant::now();
+    let at = |ms: u64| begin + std::time::Duration::from_millis(ms);
+    let delivered = |total: u64, ms: u64| {
+        let mut delivered = Delivered::default();
+        (0..=ms / 50).for_each(|i| delivered.seen(at(i * 50), total * i * 50 / ms));
+        delivered
+    };
+    let rate = |d: &Delivered| Characteristics::verified(&found, d).map(|c| c.rate_bps.unwrap());
+    let slow = rate(&delivered(1_250_000, 10_000)).unwrap();
+    assert!((0.9e6..1.01e6).contains(&slow), "{slow}");
+    assert_eq!(rate(&delivered(999_999, 10_000)), None, "too little to say something");
+    // All at once: no faster than over a quarter of a second.
+    let mut burst = Delivered::default();
+    burst.seen(at(0), 0);
+    burst.seen(at(1), 2_000_000);
+    assert_eq!(rate(&burst), Some(64e6));
+    // And what was measured is not raised.
+    let slow = Profile { rate: Some(Rate::from_bps(500_000)), ..found };
+    let kept = Characteristics::verified(&slow, &delivered(1_250_000, 10_000)).unwrap();
+    assert_eq!(kept.rate_bps, Some(500_000.0));
 }
 
 #[test]

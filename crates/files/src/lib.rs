@@ -10,6 +10,7 @@
 //! | list, get, put | [`client`], over a [`stream::Session`] |
 //! | write a transport | [`stream`] |
 //! | know what a file on its way is | [`hold`] |
+//! | bound what clients make a server do | [`requests`], [`hashing`] |
 //! | keys and who may come | [`key`], [`access`] |
 //! | read an address | [`url`] |
 //! | remember a path's characteristics | [`learned`] |
@@ -19,20 +20,23 @@ pub mod client;
 pub mod error;
 pub mod frames;
 pub mod go;
+pub mod hashing;
 pub mod hold;
 pub mod key;
 pub mod learned;
 pub mod message;
 pub mod path;
+pub mod requests;
 pub mod rrtp;
 pub mod service;
 pub mod stream;
 pub mod tcp;
+mod until;
 pub mod url;
 pub mod wire;
 
 pub use error::{Error, Kind};
-pub use go::{Go, Step};
+pub use go::{Go, Replace, Step};
 pub use key::Identity;
 pub use path::CleanPath;
 pub use service::Service;
@@ -42,6 +46,8 @@ pub use url::{Scheme, Url};
 mod bench_tests;
 #[cfg(test)]
 mod cut_tests;
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod rrtp_tests;
 #[cfg(test)]

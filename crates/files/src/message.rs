@@ -5,7 +5,7 @@ use crate::path::PATH_MOST;
 use crate::wire::{Fields, put_text};
 
 /// The version of requests and frames.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// How a request begins.
 pub const MAGIC: [u8; 2] = *b"NF";
 /// Bytes of a request's body: a path and what goes with it.

@@ -12,6 +12,9 @@ pub const DEPTH_MOST: usize = 128;
 
 /// What a file that is not yet whole is called; nobody can ask for such a name.
 const PART: &str = ".narrows-part";
+/// ... of an upload, behind so many digits of its owner.
+const UPLOAD: &str = ".upload";
+const OWNER: usize = 16;
 
 /// A clean path below a root; empty means the root itself.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -144,6 +147,21 @@ pub fn part_name(name: &str) -> String {
     }
     let hash = blake3::hash(name.as_bytes()).to_hex();
     format!(".{}{PART}", hash.as_str())
+}
+
+/// Where a server keeps what `owner` puts there under `name` until it is whole.
+pub fn upload_name(name: &str, owner: &[u8]) -> String {
+    let owner = blake3::hash(owner).to_hex();
+    let tag = format!(".{}{UPLOAD}{PART}", owner.get(..OWNER).unwrap_or_default());
+    if 1 + name.len() + tag.len() <= NAME_MOST {
+        return format!(".{name}{tag}");
+    }
+    format!(".{}{tag}", blake3::hash(name.as_bytes()).to_hex().as_str())
+}
+
+/// Whether a name is that of a partial upload at a server.
+pub fn is_upload(name: &str) -> bool {
+    is_part(name) && name.get(..name.len() - PART.len()).is_some_and(|n| n.ends_with(UPLOAD))
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::message::Wishes;
 use crate::stream::{Output, Session, Stream};
+use crate::until::Until;
 use narrows_base::{Duration, Rate};
 use narrows_control::Profile;
 use narrows_drive::tap::Tap;
 use narrows_drive::{
-    ConnectOptions, Connection, Endpoint, Options, ReceiveStream, SendStream, block_on,
-    block_on_for,
+    ConnectOptions, Connection, Endpoint, Options, ReceiveStream, SendStream, block_on_for,
 };
 use narrows_flow::connection::ConnectionConfig;
 use narrows_flow::port::ServerKey;
@@ -22,7 +22,8 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::task::Poll;
 
 #[cfg(test)]
 pub(crate) use server::remember;
@@ -31,19 +32,26 @@ pub use server::{End, Permit, Server};
 /// A client asks for a sign of life when nothing came for so long: a server at work says something
 /// every second, so by then it is away, or does not know where the client is now.
 const ASK: Duration = Duration::from_secs(5);
+/// A stream that is reset with this and an ERROR's code ends as with that ERROR.
+const GIVEN_UP: u64 = 256;
 /// How often a waiting call looks whether the user has stopped it.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// Waits for something, but not longer than the user wants.
-fn wait<F: Future>(stop: Option<&AtomicBool>, future: F) -> Result<F::Output, Error> {
-    let Some(stop) = stop else { return Ok(block_on(future)) };
+/// Waits for something, but not longer than it may.
+fn wait<F: Future>(until: &Until, future: F) -> Result<F::Output, Error> {
     let mut future = pin!(future);
-    loop {
-        if let Some(done) = block_on_for(LOOK, future.as_mut()) {
-            return Ok(done);
+    let mut either = pin!(poll_fn(|context| {
+        if let Poll::Ready(done) = future.as_mut().poll(context) {
+            return Poll::Ready(Ok(done));
         }
-        if stop.load(Ordering::SeqCst) {
-            return Err(Error::interrupted());
+        until.poll(context.waker()).map_or(Poll::Pending, |e| Poll::Ready(Err(e)))
+    }));
+    loop {
+        if let Some(done) = block_on_for(LOOK, either.as_mut()) {
+            return done;
+        }
+        if let Some(e) = until.over() {
+            return Err(e);
         }
     }
 }
@@ -62,6 +70,17 @@ fn told(e: narrows_drive::Error, ours: &PublicKey) -> Error {
         }
         E::Version { .. } => Kind::Version,
         E::System(_) | E::TooMany => Kind::Local,
+        // Given up in the middle of what was being said: the code is an ERROR's.
+        E::StreamReset(code) if *code > GIVEN_UP => {
+            let kind = Kind::from_code(u16::try_from(code - GIVEN_UP).unwrap_or_default());
+            let line = "the server is busy and gave this request up: try again later";
+            let other = format!("the server gave this request up (code {code})");
+            return if kind == Kind::Busy {
+                Error::new(kind, line)
+            } else {
+                Error::new(kind, other)
+            };
+        }
         _ => return Error::new(Kind::Cut, format!("the connection was cut ({e})")),
     };
     Error::new(kind, e.to_string())
@@ -142,7 +161,7 @@ impl RrtpSession {
             suite: crate::key::suite(),
             ..ConnectOptions::new(server_key, config)
         };
-        let connected = wait(Some(stop), endpoint.connect(address, options))?;
+        let connected = wait(&Until::Stopped(stop), endpoint.connect(address, options))?;
         let connection = connected.map_err(|e| told(e, &ours))?;
         Ok(RrtpSession { connection, endpoint, label, ours, stop })
     }
@@ -173,35 +192,30 @@ impl Drop for RrtpSession {
 
 impl Session for RrtpSession {
     fn open(&self) -> Result<Stream, Error> {
-        let (send, receive) =
-            wait(Some(self.stop), self.connection.open_bi())?.map_err(|e| told(e, &self.ours))?;
-        Ok(stream(send, receive, Some(self.stop), self.ours))
+        let (send, receive) = wait(&Until::Stopped(self.stop), self.connection.open_bi())?
+            .map_err(|e| told(e, &self.ours))?;
+        Ok(stream(send, receive, Until::Stopped(self.stop), self.ours))
     }
     fn protocol(&self) -> String {
         self.label.clone()
     }
 }
 
-fn stream(
-    send: SendStream,
-    receive: ReceiveStream,
-    stop: Option<&'static AtomicBool>,
-    ours: PublicKey,
-) -> Stream {
-    let input = Box::new(Half { half: receive, stop, ours });
-    Stream { input, output: Box::new(Half { half: send, stop, ours }) }
+fn stream(send: SendStream, receive: ReceiveStream, until: Until, ours: PublicKey) -> Stream {
+    let input = Box::new(Half { half: receive, until: until.clone(), ours });
+    Stream { input, output: Box::new(Half { half: send, until, ours }) }
 }
 
-/// A half that blocks, until the user has enough.
+/// A half that blocks, as long as it may.
 struct Half<S> {
     half: S,
-    stop: Option<&'static AtomicBool>,
+    until: Until,
     ours: PublicKey,
 }
 
 impl Read for Half<ReceiveStream> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        wait(self.stop, self.half.receive(into))
+        wait(&self.until, self.half.receive(into))
             .and_then(|read| read.map_err(|e| told(e, &self.ours)))
             .map_err(Error::into_io)
     }
@@ -210,7 +224,7 @@ impl Read for Half<ReceiveStream> {
 impl Write for Half<SendStream> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let half = &mut self.half;
-        wait(self.stop, poll_fn(|context| half.poll_send(context, bytes)))
+        wait(&self.until, poll_fn(|context| half.poll_send(context, bytes)))
             .and_then(|sent| sent.map_err(|e| told(e, &self.ours)))
             .map_err(Error::into_io)
     }
@@ -222,6 +236,10 @@ impl Write for Half<SendStream> {
 impl Output for Half<SendStream> {
     fn finish(&mut self) -> io::Result<()> {
         self.half.finish().map_err(|e| told(e, &self.ours).into_io())
+    }
+    fn abort(&mut self, why: &Error) {
+        // A connection that is over has nothing to be told.
+        let _ = self.half.reset(GIVEN_UP + u64::from(why.kind.code()));
     }
 }
 

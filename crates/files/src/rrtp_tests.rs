@@ -53,7 +53,7 @@ fn files_go_both_ways_and_the_server_says_what_it_sends_with() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let content = bytes(1, 3_000_000);
     std::fs::write(root.path().join("f"), &content).unwrap();
-    let server = serve(root.path(), Permits { put: true, clients: None });
+    let server = serve(root.path(), Permits { put: true, overwrite: true, ..Permits::default() });
     let session = session(server, 4, right()).unwrap();
     let path = |p: &str| CleanPath::read(p).unwrap();
     get(&session, &path("f"), &open(here.path()), "f", &go()).unwrap();
@@ -80,7 +80,7 @@ fn a_server_that_permits_it_sends_with_what_the_client_says() {
         let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let content = bytes(2, 300_000);
         std::fs::write(root.path().join("f"), &content).unwrap();
-        let permits = Permits { put: false, clients: None };
+        let permits = Permits::default();
         let server = serve_with(root.path(), permits, permit);
         let identity = Identity::new([4; 32]).unwrap();
         let spec = Spec::named(label);
@@ -101,7 +101,7 @@ fn wrong_keys_and_strangers_are_told_apart() {
     let root = tempfile::tempdir().unwrap();
     let friend = crate::key::text(Identity::new([4; 32]).unwrap().public());
     let list_of = crate::access::AllowList::read(&friend).unwrap();
-    let server = serve(root.path(), Permits { put: false, clients: Some(list_of) });
+    let server = serve(root.path(), Permits { clients: Some(list_of), ..Permits::default() });
     list(&session(server, 4, right()).unwrap(), &CleanPath::root()).unwrap();
     let e = session(server, 4, Expect::Key([9; 32])).err().unwrap();
     assert_eq!(e.kind, Kind::WrongKey, "{e}");
@@ -114,7 +114,7 @@ fn wrong_keys_and_strangers_are_told_apart() {
 }
 
 #[test]
-fn a_server_that_learns_keeps_what_the_path_to_a_clients_network_was_like() {
+fn a_server_that_learns_keeps_what_the_path_to_a_client_was_like() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = here.path().join("clients.toml");
     std::fs::write(root.path().join("large"), bytes(3, 3_000_000)).unwrap();
@@ -137,8 +137,11 @@ fn a_server_that_learns_keeps_what_the_path_to_a_clients_network_was_like() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let all = crate::learned::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
-    assert_eq!(all.keys().collect::<Vec<_>>(), ["127.0.0.0/24"]);
-    assert!(all["127.0.0.0/24"].rate_bps.unwrap() > 0.0 && all["127.0.0.0/24"].measured.is_some());
+    let client = crate::learned::client(Identity::new([4; 32]).unwrap().public(), address.ip());
+    assert_eq!(all.keys().collect::<Vec<_>>(), [&client]);
+    // 3 MB and their frames, however fast: no more than their bits in a quarter of a second.
+    let rate = all[&client].rate_bps.unwrap();
+    assert!(rate > 0.0 && rate <= 97e6 && all[&client].measured.is_some(), "{rate}");
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn what_was_learned_seeds_a_connection_on_such_a_path_and_no_other() {
     let told = |rtt_s: Option<f64>| {
         let learned = Learned::at(here.path().join("clients.toml"));
         let path = Characteristics { rate_bps: Some(40e6), rtt_s, ..Default::default() };
-        learned.keep("127.0.0.0/24", path).unwrap();
+        learned.keep("this client", path).unwrap();
         let key = StaticKey::new([3; 32]).unwrap();
         let protocol = Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap();
         let config = connection(protocol);
@@ -159,7 +162,7 @@ fn what_was_learned_seeds_a_connection_on_such_a_path_and_no_other() {
         let _there = block_on(client.connect(server.local_addr(), to)).unwrap();
         let here = block_on(server.accept()).unwrap();
         let before = here.stats();
-        crate::rrtp::remember(&here, &learned, "127.0.0.0/24");
+        crate::rrtp::remember(&here, &learned, "this client");
         (before.rate, here.stats().rate)
     };
     // Loopback's round-trip time is not ours to choose, but no handshake takes no time, or 4 s.

@@ -3,27 +3,60 @@
 mod get;
 mod list;
 mod put;
+mod quota;
+mod sweep;
+
+pub(crate) use put::UNASKED;
 
 use crate::access::AllowList;
 use crate::error::{Error, Kind, shown};
-use crate::frames;
+use crate::frames::{self, Frames};
+use crate::hashing::Hashing;
 use crate::message::{Frame, Request, Wishes};
 use crate::path::CleanPath;
+use crate::requests::{IDLE, MAX_REQUESTS, MAX_RUNNING, Requests, Slot, Source, View};
 use crate::stream::{Output, Stream};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use narrows_wire::noise::PublicKey;
+use quota::Quota;
 use std::fmt;
+use std::io::Read;
+use std::net::IpAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant, SystemTime};
 
 /// What a service permits.
 #[derive(Default)]
 pub struct Permits {
-    /// Whether clients may leave files here.
+    /// Whether clients may leave files here, under new names.
     pub put: bool,
+    /// Whether under names that other files have, too.
+    pub overwrite: bool,
+    /// Bytes of a file that is put at most.
+    pub max_size: Option<u64>,
+    /// Bytes that the folder may hold with what is put.
+    pub quota: Option<u64>,
     /// Who may come; without it everybody.
     pub clients: Option<AllowList>,
+}
+
+/// Where the next request stands after one that failed.
+enum Next {
+    /// Behind it.
+    Request,
+    /// Behind the upload that may follow it, of so many bytes.
+    Skip(u64),
+    /// Nowhere: the stream is over.
+    Nothing,
+}
+
+impl Caller {
+    fn is_given_up(&self) -> bool {
+        self.slot.given_up().is_some()
+    }
 }
 
 /// One answered request, for a log.
@@ -41,14 +74,33 @@ pub struct Event {
     pub took: Duration,
     /// Why it failed, if it did.
     pub failed: Option<String>,
+    /// An upload was read to its end, although it failed.
+    over: bool,
 }
+
+impl Event {
+    /// Of a client there; nothing is known of its request yet.
+    pub fn new(from: &str) -> Event {
+        let (what, path, took) = ("?", String::new(), Duration::ZERO);
+        Event { from: from.to_string(), what, path, bytes: 0, took, failed: None, over: false }
+    }
+
+    /// A request that was never answered.
+    pub fn refused(from: &str, e: Error) -> Event {
+        Event { failed: Some(e.line), ..Event::new(from) }
+    }
+}
+
+/// Letters of a path in the log.
+const PATH_SHOWN: usize = 300;
 
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.took.as_secs_f64();
-        write!(f, "{} {} /{}", self.from, self.what, shown(&self.path))?;
+        let path: String = self.path.chars().take(PATH_SHOWN).collect();
+        write!(f, "{} {} /{}", self.from, self.what, shown(&path))?;
         match &self.failed {
-            Some(why) => write!(f, ": {why} (after {} bytes, {seconds:.1} s)", self.bytes),
+            Some(why) => write!(f, ": {} (after {} bytes, {seconds:.1} s)", shown(why), self.bytes),
             None => write!(f, ": {} bytes, {seconds:.1} s", self.bytes),
         }
     }
@@ -61,11 +113,29 @@ pub trait Link {
     fn tune(&self, wishes: &Wishes) -> Wishes;
 }
 
+/// Who asks.
+#[derive(Clone)]
+pub struct Caller {
+    /// The client's key.
+    pub key: PublicKey,
+    /// Where it is, for the log.
+    pub from: String,
+    /// What its requests count against.
+    pub source: Source,
+    /// The slot of the request under way.
+    pub slot: View,
+}
+
 /// A folder that is served.
 pub struct Service {
     root: Dir,
     permits: Permits,
     uploads: put::Uploads,
+    quota: Quota,
+    hashing: Hashing,
+    /// Entries of listings that are held in memory.
+    listed: AtomicUsize,
+    requests: Arc<Requests>,
     log: Box<dyn Fn(&Event) + Send + Sync>,
 }
 
@@ -84,7 +154,17 @@ impl Service {
             Dir::open_ambient_dir(root, ambient_authority()).map_err(|e| Error::file(&what, &e))?;
         // A folder may open and still not let itself be listed.
         dir.entries().map_err(|e| Error::file(&what, &e))?;
-        Ok(Service { root: dir, permits, uploads: put::Uploads::default(), log: Box::new(log) })
+        let quota = Quota::new(permits.quota);
+        let (uploads, hashing) = (put::Uploads::default(), Hashing::default());
+        let listed = AtomicUsize::new(0);
+        let requests = Requests::new(MAX_REQUESTS, MAX_RUNNING, IDLE);
+        let log = Box::new(log);
+        let service =
+            Service { root: dir, permits, uploads, quota, hashing, listed, requests, log };
+        if service.permits.put {
+            service.sweep();
+        }
+        Ok(service)
     }
 
     /// Who may come; without a list everybody.
@@ -97,48 +177,115 @@ impl Service {
         self.permits.clients.as_ref().is_none_or(|list| list.holds(client))
     }
 
-    /// Answers the one request of a stream. What fails is told to the client and the log.
+    /// What a client's requests count against.
+    pub fn source(&self, address: Option<IpAddr>, client: Option<PublicKey>) -> Source {
+        let listed = client
+            .is_some_and(|key| self.permits.clients.as_ref().is_some_and(|list| list.holds(&key)));
+        Source::new(address, client, listed)
+    }
+
+    /// Removes partial uploads that nobody went on with, and measures what the folder holds if there
+    /// is a quota; now and then.
+    pub fn sweep(&self) {
+        let found = sweep::sweep(&self.root, SystemTime::now());
+        self.quota.measured(found);
+    }
+
+    /// The requests of all its clients, over whatever transport.
+    pub fn requests(&self) -> &Arc<Requests> {
+        &self.requests
+    }
+
+    /// Tells the log.
+    pub fn tell(&self, event: &Event) {
+        (self.log)(event);
+    }
+
+    /// Answers the requests of a stream, within no limits but its own.
     pub fn answer(&self, client: &PublicKey, from: &str, stream: Stream, link: &dyn Link) {
-        let Stream { mut input, mut output } = stream;
-        let begun = Instant::now();
-        let mut event = Event {
-            from: from.to_string(),
-            what: "?",
-            path: String::new(),
-            bytes: 0,
-            took: Duration::ZERO,
-            failed: None,
-        };
-        let done = match frames::request(&mut input) {
-            Ok(None) => return,
-            Ok(Some(request)) => {
-                self.answered(client, request, &mut input, output.as_mut(), &mut event, link)
+        let slot = Slot::unlimited();
+        let (source, slot) = (self.source(None, Some(*client)), slot.view());
+        let caller = Caller { key: *client, from: from.to_string(), source, slot };
+        self.converse(&caller, None, stream, link);
+    }
+
+    /// Answers a request that was read, and those that follow on its stream. What fails is told to the
+    /// client and the log.
+    pub fn converse(
+        &self,
+        caller: &Caller,
+        mut first: Option<Request>,
+        stream: Stream,
+        link: &dyn Link,
+    ) {
+        let Stream { input, mut output } = stream;
+        let mut frames = Frames::new(input);
+        loop {
+            let begun = Instant::now();
+            let mut event = Event::new(&caller.from);
+            let request = match first.take() {
+                Some(request) => Ok(Some(request)),
+                None => frames::request(frames.input()),
+            };
+            let done = match request {
+                Ok(None) => break,
+                Ok(Some(request)) => {
+                    self.one(caller, request, &mut frames, output.as_mut(), &mut event, link)
+                }
+                // A client that is gone, or ends its stream by force, is nothing to tell of.
+                Err(e) if e.kind == Kind::Cut && !caller.is_given_up() => return,
+                Err(e) => Err((e, Next::Nothing)),
+            };
+            event.took = begun.elapsed();
+            event.failed = done.as_ref().err().map(|(e, _)| e.line.clone());
+            if event.what != "tune" {
+                (self.log)(&event);
             }
-            Err(e) => Err(e),
-        };
-        if let Err(e) = done {
-            event.failed = Some(e.line.clone());
-            if !matches!(e.kind, Kind::Cut | Kind::Interrupted) {
-                // If it cannot be told, the client sees a cut connection.
-                let _ = frames::send(output.as_mut(), &Frame::Error(e));
+            if let Err((e, next)) = done
+                && self.refuse(caller, e, next, &mut frames, output.as_mut()).is_err()
+            {
+                return;
             }
         }
         let _ = output.finish();
-        event.took = begun.elapsed();
-        if event.what != "tune" {
-            (self.log)(&event);
-        }
     }
 
-    fn answered(
+    /// Tells an error, and gets the stream to where the next request begins.
+    fn refuse(
         &self,
-        client: &PublicKey,
+        caller: &Caller,
+        e: Error,
+        next: Next,
+        frames: &mut Frames<Box<dyn Read + Send>>,
+        output: &mut dyn Output,
+    ) -> Result<(), Error> {
+        let is_given_up = caller.is_given_up();
+        if is_given_up || matches!(e.kind, Kind::Cut | Kind::Interrupted) {
+            // What was being said was not said to its end.
+            output.abort(&e);
+            return Err(e);
+        }
+        let told = frames::send(output, &Frame::Error(e.clone()));
+        let after = match next {
+            Next::Request => Ok(()),
+            Next::Skip(bytes) => frames.skip(bytes),
+            Next::Nothing => Err(e),
+        };
+        if told.is_err() || after.is_err() {
+            let _ = output.finish();
+        }
+        told.and(after)
+    }
+
+    fn one(
+        &self,
+        caller: &Caller,
         request: Request,
-        input: &mut (dyn std::io::Read + Send),
+        frames: &mut Frames<Box<dyn Read + Send>>,
         output: &mut dyn Output,
         event: &mut Event,
         link: &dyn Link,
-    ) -> Result<(), Error> {
+    ) -> Result<(), (Error, Next)> {
         let (what, path) = match &request {
             Request::List { path } => ("ls", path),
             Request::Get { path, .. } => ("get", path),
@@ -147,22 +294,47 @@ impl Service {
             Request::Tune(wishes) => ("tune", &wishes.controller),
         };
         (event.what, event.path) = (what, path.clone());
-        if !self.admits(client) {
-            return Err(refused(client));
+        let next = match &request {
+            Request::Put { size, .. } => Next::Skip(*size),
+            _ => Next::Request,
+        };
+        if !self.admits(&caller.key) {
+            return Err((refused(&caller.key), Next::Nothing));
         }
+        let done = self.answered(caller, request, frames, output, event, link);
+        done.map_err(|e| {
+            let next = match e.kind {
+                // Behind what is no message nothing can be found.
+                Kind::Protocol | Kind::Cut | Kind::Interrupted => Next::Nothing,
+                _ if event.over => Next::Request,
+                _ => next,
+            };
+            (e, next)
+        })
+    }
+
+    fn answered(
+        &self,
+        caller: &Caller,
+        request: Request,
+        frames: &mut Frames<Box<dyn Read + Send>>,
+        output: &mut dyn Output,
+        event: &mut Event,
+        link: &dyn Link,
+    ) -> Result<(), Error> {
         if let Request::Tune(wishes) = &request {
             return frames::send(output, &Frame::Tuned(link.tune(wishes)));
         }
-        let path = CleanPath::read(path)?;
+        let path = CleanPath::read(&event.path)?;
         match request {
             Request::Tune(_) => Ok(()),
-            Request::List { .. } => list::answer(&self.root, &path, output),
+            Request::List { .. } => list::answer(self, caller, &path, output),
             Request::Get { held, .. } => {
-                get::answer(&self.root, &path, held, output, &mut event.bytes)
+                get::answer(self, caller, &path, held, output, &mut event.bytes)
             }
             Request::Put { size, .. } => {
                 self.may_put()?;
-                put::answer(self, &path, size, input, output, &mut event.bytes)
+                put::answer(self, caller, &path, size, frames, output, event)
             }
             Request::MakeFolder { .. } => {
                 self.may_put()?;

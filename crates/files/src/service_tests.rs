@@ -1,11 +1,11 @@
 //! What the service gives, and what it refuses.
 
 use crate::access::AllowList;
-use crate::bench_tests::{Memory, bytes, go, luck, open, pair};
+use crate::bench_tests::{Memory, bytes, go, luck, open, pair, replacing};
 use crate::client::{get, get_tree, list, make_folder, put, put_tree};
 use crate::error::{Error, Kind};
 use crate::message::{EntryKind, Frame, Held, Request};
-use crate::path::{CleanPath, part_name};
+use crate::path::{CleanPath, part_name, upload_name};
 use crate::service::Permits;
 use crate::stream::{Session, Stream};
 use crate::{Go, frames};
@@ -22,7 +22,7 @@ fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
     e.kind
 }
 fn puts() -> Permits {
-    Permits { put: true, clients: None }
+    Permits { put: true, overwrite: true, ..Permits::default() }
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn what_is_not_there_not_permitted_or_not_a_file_is_said_and_leaves_nothing() {
 fn only_clients_of_the_list_are_served_and_the_others_told_their_key() {
     let root = tempfile::tempdir().unwrap();
     let list_of = AllowList::read(&crate::key::text(&[1; 32])).unwrap();
-    let permits = || Permits { put: true, clients: Some(list_of.clone()) };
+    let permits = || Permits { put: true, clients: Some(list_of.clone()), ..Permits::default() };
     let mut memory = Memory::new(root.path(), permits());
     list(&memory, &CleanPath::root()).unwrap();
     memory.client = [2; 32];
@@ -154,14 +154,14 @@ fn a_finished_file_is_not_moved_again_and_a_changed_one_replaced_at_once() {
     let dir = open(here.path());
     for content in [bytes(1, 300_000), bytes(2, 300_000), bytes(1, 100), Vec::new()] {
         std::fs::write(root.path().join("f"), &content).unwrap();
-        let first = get(&memory, &path("f"), &dir, "f", &go()).unwrap();
+        let first = get(&memory, &path("f"), &dir, "f", &replacing()).unwrap();
         assert_eq!((first.moved, first.unchanged), (content.len() as u64, 0));
-        let again = get(&memory, &path("f"), &dir, "f", &go()).unwrap();
+        let again = get(&memory, &path("f"), &dir, "f", &replacing()).unwrap();
         assert_eq!((again.moved, again.unchanged), (0, 1));
         assert_eq!(std::fs::read(here.path().join("f")).unwrap(), content);
-        let first = put(&memory, &dir, Path::new("f"), &path("g"), &go()).unwrap();
+        let first = put(&memory, &dir, Path::new("f"), &path("g"), &replacing()).unwrap();
         assert_eq!(first.moved, content.len() as u64);
-        let again = put(&memory, &dir, Path::new("f"), &path("g"), &go()).unwrap();
+        let again = put(&memory, &dir, Path::new("f"), &path("g"), &replacing()).unwrap();
         assert_eq!(again.moved, 0);
         assert_eq!(std::fs::read(root.path().join("g")).unwrap(), content);
     }
@@ -212,7 +212,9 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
     assert!(matches!(old.frame().unwrap(), Frame::Holding { held: Held { bytes: 0, .. }, .. }));
     frames::send(output.as_mut(), &Frame::Start(0)).unwrap();
     frames::send(output.as_mut(), &Frame::Data(&content[..50_000])).unwrap();
-    while std::fs::metadata(root.path().join(part_name("f"))).map_or(0, |m| m.len()) < 50_000 {
+    while std::fs::metadata(root.path().join(upload_name("f", &[1; 32]))).map_or(0, |m| m.len())
+        < 50_000
+    {
         std::thread::yield_now();
     }
     let done = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &go()).unwrap();

@@ -10,6 +10,11 @@ pub trait Output: Write + Send {
     /// # Errors
     /// The transport's.
     fn finish(&mut self) -> io::Result<()>;
+    /// Gives the stream up in the middle of what was being said; tells the peer why, if the transport
+    /// can say it.
+    fn abort(&mut self, why: &Error) {
+        let _ = why;
+    }
 }
 
 /// Both halves of a stream.

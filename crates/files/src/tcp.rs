@@ -10,6 +10,7 @@ pub use server::Server;
 use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::stream::{Session, Stream};
+use crate::until::Until;
 use narrows_wire::noise::PublicKey;
 use socket::Socket;
 use std::io;
@@ -96,7 +97,7 @@ impl TcpSession {
 impl Session for TcpSession {
     fn open(&self) -> Result<Stream, Error> {
         let tcp = self.connect()?;
-        let socket = Socket::new(tcp, Some(self.stop)).map_err(Error::stream)?;
+        let socket = Socket::new(tcp, Some(Until::Stopped(self.stop))).map_err(Error::stream)?;
         if let Some(name) = &self.congestion {
             socket.set_congestion(name)?;
         }

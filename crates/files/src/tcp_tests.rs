@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn serve(root: &Path) -> SocketAddr {
-    let permits = Permits { put: true, clients: None };
+    let permits = Permits { put: true, overwrite: true, ..Permits::default() };
     let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
     let identity = Identity::new([3; 32]).unwrap();
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), identity, service).unwrap();

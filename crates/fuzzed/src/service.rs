@@ -23,7 +23,7 @@ fn folder() -> Folder {
     let root = all.path().join("root");
     std::fs::create_dir_all(&root).expect("a folder");
     std::fs::write(all.path().join("outside"), OUTSIDE).expect("a file");
-    let permits = Permits { put: true, clients: None };
+    let permits = Permits { put: true, overwrite: true, ..Permits::default() };
     let service = Service::new(&root, permits, |_| ()).expect("a service");
     Folder { all, root, service }
 }

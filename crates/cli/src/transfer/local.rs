@@ -28,8 +28,8 @@ impl Target {
 pub enum Source {
     /// A folder, a name in it, and the path there.
     File(Dir, String, CleanPath),
-    /// A folder with all that is in it.
-    Folder(Dir),
+    /// A folder with all that is in it, and the folder there.
+    Folder(Dir, CleanPath),
 }
 
 fn open(path: &Path) -> Result<Dir, Error> {
@@ -54,6 +54,13 @@ fn parted(path: &Path) -> Result<(PathBuf, String), Failure> {
     Ok((folder.unwrap_or(Path::new(".")).to_path_buf(), name.to_string()))
 }
 
+/// Whether a path says "in there", and not what it shall be called: `dir/`, `.`, `..`, `dir/.`.
+fn names_nothing(path: &Path) -> bool {
+    let text = path.as_os_str().to_string_lossy();
+    let last = text.rsplit(std::path::is_separator).next().unwrap_or_default();
+    matches!(last, "" | "." | "..")
+}
+
 /// Where `get` writes. A folder is made if it is missing, a file's folder is not.
 pub fn target(url: &Url, output: Option<&Path>) -> Result<Target, Failure> {
     if output == Some(Path::new("-")) {
@@ -63,6 +70,7 @@ pub fn target(url: &Url, output: Option<&Path>) -> Result<Target, Failure> {
     }
     if url.folder {
         let path = match (output, url.path.name()) {
+            (Some(path), Some(name)) if names_nothing(path) => path.join(name),
             (Some(path), _) => path.to_path_buf(),
             (None, Some(name)) => PathBuf::from(name),
             (None, None) => {
@@ -93,10 +101,15 @@ pub fn source(file: &Path, url: &Url) -> Result<Source, Failure> {
     let shown = error::shown(&file.display().to_string());
     let about = std::fs::metadata(file).map_err(|e| Error::file(&shown, &e))?;
     if about.is_dir() {
-        if !url.folder {
-            return Err(Failure::Input(format!("{shown} is a folder: end the URL with '/'")));
-        }
-        return Ok(Source::Folder(open(file)?));
+        // `photos/.` is what is in it; `.` and `..` have no name that somebody meant.
+        let text = file.as_os_str().to_string_lossy();
+        let contents = matches!(text.rsplit(std::path::is_separator).next(), Some("." | ".."));
+        let path = if url.folder && !contents {
+            url.path.join(&parted(file)?.1)?
+        } else {
+            url.path.clone()
+        };
+        return Ok(Source::Folder(open(file)?, path));
     }
     // A link is followed here, where its owner wrote it, and not beyond the folder that it leads to.
     let real = std::fs::canonicalize(file).map_err(|e| Error::file(&shown, &e))?;

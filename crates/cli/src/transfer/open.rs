@@ -5,11 +5,11 @@ use crate::Failure;
 use crate::terminal::STOP;
 use crate::transport::{Hints, Transport};
 use narrows_base::{Duration, Rate, SpecError};
-use narrows_control::{HintSource, Profile};
+use narrows_control::HintSource;
 use narrows_drive::tap::Tap;
 use narrows_files::access::{Known, KnownServers};
 use narrows_files::client;
-use narrows_files::learned::{Characteristics, Learned};
+use narrows_files::learned::{Characteristics, Delivered, Learned};
 use narrows_files::message::Wishes;
 use narrows_files::rrtp::{self, Expect, RrtpSession};
 use narrows_files::stream::Session;
@@ -260,14 +260,18 @@ impl Opened {
         }
     }
 
-    /// Remembers what the path was like, if the user wants that.
+    /// Remembers what the path was like, if the user wants that: as far as what was delivered here bears
+    /// it out, whatever the server says.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn learn(&self) -> Result<(), Failure> {
+    pub fn learn(&self, delivered: &Delivered) -> Result<(), Failure> {
         let (Some((file, name)), Over::Rrtp(session)) = (&self.learned, &self.over) else {
             return Ok(());
         };
+        if !delivered.says_something() {
+            return Ok(());
+        }
         // Who sent knows.
         let found = match self.direction {
             Direction::Put => Some(session.learned()),
@@ -275,11 +279,9 @@ impl Opened {
                 client::tune(session, Wishes::default()).ok().map(|w| rrtp::profile(&w))
             }
         };
-        match found {
-            Some(found) if found != Profile::default() => {
-                Ok(file.keep(name, Characteristics::from(&found))?)
-            }
-            _ => Ok(()),
+        match found.and_then(|found| Characteristics::verified(&found, delivered)) {
+            Some(found) => Ok(file.keep(name, found)?),
+            None => Ok(()),
         }
     }
 }

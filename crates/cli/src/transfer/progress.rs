@@ -3,8 +3,11 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::Duration;
 use narrows_files::Step;
+use narrows_files::learned::Delivered;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// A silence so long is told: the server says something every second, or is asked to after five.
 const LONG: Duration = Duration::from_secs(8);
@@ -15,6 +18,8 @@ pub struct Progress {
     what: String,
     folder: bool,
     silent: AtomicBool,
+    /// What was moved, for what is learned of the path.
+    delivered: Mutex<(u64, Delivered)>,
 }
 
 impl Progress {
@@ -27,7 +32,30 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message(what.clone());
-        Progress { bar, what, folder, silent: AtomicBool::new(false) }
+        Progress { bar, what, folder, silent: AtomicBool::new(false), delivered: Mutex::default() }
+    }
+
+    /// So many bytes were moved now.
+    pub fn moved(&self, bytes: u64) {
+        let mut all = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = all.0;
+        // The time before the first byte is no part of the rate.
+        if before == 0 {
+            all.1.seen(Instant::now(), 0);
+        }
+        all.0 += bytes;
+        let now = all.0;
+        all.1.seen(Instant::now(), now);
+    }
+
+    /// What was moved so far.
+    pub fn delivered(&self) -> Delivered {
+        self.delivered.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    /// Does something while the bar is away.
+    pub fn beside<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.bar.suspend(work)
     }
 
     /// A step of it.

@@ -1,7 +1,8 @@
 //! `ls`.
 
-use super::{ask, last_word};
+use super::{Input, ask, last_word};
 use crate::error::{Error, Kind};
+use crate::frames::Frames;
 use crate::message::{Entry, Frame, Request};
 use crate::path::{CleanPath, check_name};
 use crate::stream::Session;
@@ -27,6 +28,11 @@ pub struct Listing {
 pub fn list(session: &dyn Session, path: &CleanPath) -> Result<Listing, Error> {
     let (mut frames, mut output) = ask(session, &Request::List { path: path.to_string() })?;
     last_word(output.as_mut());
+    read_listing(&mut frames)
+}
+
+/// Reads the answer to LIST.
+pub(super) fn read_listing(frames: &mut Frames<Input>) -> Result<Listing, Error> {
     let mut listing = Listing::default();
     loop {
         match frames.frame()? {

@@ -178,9 +178,9 @@ fn send(
 }
 
 /// What changes when a file is written: its size, and the time of the last change.
-type Stamp = (u64, Option<cap_std::time::SystemTime>);
+pub(super) type Stamp = (u64, Option<cap_std::time::SystemTime>);
 
-fn stamp(file: &File, what: &str) -> Result<Stamp, Error> {
+pub(super) fn stamp(file: &File, what: &str) -> Result<Stamp, Error> {
     let about = file.metadata().map_err(|e| Error::file(what, &e))?;
     Ok((about.len(), about.modified().ok()))
 }

@@ -1,29 +1,37 @@
-//! Whole folders: first what there is, then file by file, a few at a time.
+//! What getting and putting whole folders have in common: what there is, and who takes the next file.
 
-use super::{Summary, get, list, make_folder, put};
+use super::Summary;
 use crate::error::{Error, Kind, shown};
-use crate::go::{Go, Step};
-use crate::message::EntryKind;
-use crate::path::{CleanPath, check_name, is_part};
-use crate::stream::Session;
-use cap_std::fs::Dir;
-use std::sync::{Mutex, PoisonError};
+use crate::go::Go;
+use crate::path::CleanPath;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Files on their way at the same time.
+/// Streams at the same time, and files and bytes for which one is opened.
 const AT_ONCE: usize = 4;
+const FILES_EACH: usize = 48;
+const BYTES_EACH: u64 = 1 << 20;
 /// Files and folders of one walk.
 const WALK_MOST: usize = 1_000_000;
 
+/// A file of a walk.
+#[derive(Clone)]
+pub(super) struct File {
+    /// Relative to where the walk began.
+    pub path: CleanPath,
+    pub size: u64,
+}
+
 /// A walk's result: folders from above to below, and files.
 #[derive(Default)]
-struct Walk {
-    folders: Vec<CleanPath>,
-    files: Vec<CleanPath>,
-    skipped: u64,
+pub(super) struct Walk {
+    pub folders: Vec<CleanPath>,
+    pub files: Vec<File>,
+    pub skipped: u64,
 }
 
 impl Walk {
-    fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), Error> {
         if self.folders.len() + self.files.len() > WALK_MOST {
             let line = "more than 1000000 files and folders: get or put parts of it";
             return Err(Error::new(Kind::Busy, line));
@@ -32,151 +40,121 @@ impl Walk {
     }
 }
 
-/// Gets everything below the folder `path` into the folder that `open` opens, once it is known that
-/// there is something to get.
-///
-/// # Errors
-/// The first that occurs; files that are whole by then stay.
-pub fn get_tree(
-    session: &dyn Session,
-    path: &CleanPath,
-    open: impl FnOnce() -> Result<Dir, Error>,
-    go: &Go,
-) -> Result<Summary, Error> {
-    // Paths of the walk are relative to `path`.
-    let mut walk = Walk { folders: vec![CleanPath::root()], ..Walk::default() };
-    let mut next = 0;
-    while let Some(folder) = walk.folders.get(next).cloned() {
-        next += 1;
-        go.check()?;
-        let listing = list(session, &below(path, &folder)?)?;
-        if !listing.folder {
-            let line = format!("/{path}: is a file; leave the last '/' away");
-            return Err(Error::new(Kind::WrongType, line));
+/// What several streams share: the files to come, and what became of the others.
+pub(super) struct Work {
+    files: Mutex<VecDeque<File>>,
+    all: usize,
+    streams: usize,
+    result: Mutex<Outcome>,
+}
+
+struct Outcome {
+    summary: Summary,
+    failed: Option<Error>,
+    /// Files that were left as they are: the first, and how many.
+    left: Option<(Error, u64)>,
+    /// Files for which the short way did not do.
+    again: Vec<File>,
+}
+
+impl Work {
+    pub fn new(files: Vec<File>, summary: Summary) -> Work {
+        let bytes = files.iter().fold(0_u64, |all, f| all.saturating_add(f.size));
+        let by_bytes = usize::try_from(bytes / BYTES_EACH).unwrap_or(AT_ONCE);
+        let streams = (files.len() / FILES_EACH).max(by_bytes).min(AT_ONCE - 1) + 1;
+        let outcome = Outcome { summary, failed: None, left: None, again: Vec::new() };
+        let all = files.len();
+        Work { files: Mutex::new(files.into()), all, streams, result: Mutex::new(outcome) }
+    }
+
+    fn result(&self) -> MutexGuard<'_, Outcome> {
+        self.result.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next file, unless something has failed.
+    pub fn next(&self, go: &Go) -> Option<File> {
+        if let Err(e) = go.check() {
+            self.failed(e);
         }
-        walk.skipped = walk.skipped.saturating_add(listing.hidden);
-        for entry in &listing.entries {
-            match entry.kind {
-                EntryKind::File => {
-                    go.tell(Step::Expect(entry.size));
-                    walk.files.push(folder.join(&entry.name)?);
+        if self.is_over() {
+            return None;
+        }
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.result().failed.is_some()
+    }
+    pub fn done(&self, summary: Summary) {
+        self.result().summary.add(summary);
+    }
+    /// The first failure ends it; that another file has a name only leaves that one out.
+    pub fn failed(&self, e: Error) {
+        let mut result = self.result();
+        if e.kind == Kind::Exists {
+            let count = result.left.as_ref().map_or(0, |l| l.1) + 1;
+            let first = result.left.take().map_or(e, |l| l.0);
+            result.left = Some((first, count));
+        } else {
+            result.failed.get_or_insert(e);
+        }
+    }
+    /// To be done by itself when the others are done.
+    pub fn again(&self, file: File) {
+        self.result().again.push(file);
+    }
+
+    /// Does `stream` on a few threads, then `one` for each file that is left.
+    pub fn run(
+        self,
+        go: &Go,
+        stream: impl Fn(&Work) -> Result<(), Error> + Sync,
+        one: impl Fn(&File) -> Result<Summary, Error> + Sync,
+    ) -> Result<Summary, Error> {
+        self.in_parallel(self.streams, || {
+            if let Err(e) = stream(&self) {
+                self.failed(e);
+            }
+        });
+        let again = std::mem::take(&mut self.result().again);
+        let count = again.len();
+        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = again.into();
+        self.in_parallel(count.min(AT_ONCE), || {
+            while let Some(file) = self.next(go) {
+                match one(&file) {
+                    Ok(summary) => self.done(summary),
+                    Err(e) => self.failed(e),
                 }
-                EntryKind::Folder => walk.folders.push(folder.join(&entry.name)?),
-                EntryKind::FolderLink => walk.skipped += 1,
             }
+        });
+        let all = self.all;
+        let Outcome { summary, failed, left, .. } =
+            self.result.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let whole = format!("{} of {all} files are whole", summary.files);
+        match (failed, left) {
+            (Some(e), _) => Err(e.and(&format!("{whole}, the same command goes on"))),
+            (None, Some((e, 1))) => Err(e.and(&whole)),
+            (None, Some((e, n))) => Err(e.and(&format!("and {} others; {whole}", n - 1))),
+            (None, None) => Ok(summary),
         }
-        walk.check()?;
     }
-    let dir = open()?;
-    for folder in &walk.folders {
-        dir.create_dir_all(folder.relative()).map_err(|e| Error::file(&told(folder), &e))?;
-    }
-    each(&walk, go, |file| {
-        let (folder, name) = file.split().ok_or_else(|| Error::protocol("a file without name"))?;
-        let inside =
-            dir.open_dir(folder.relative()).map_err(|e| Error::file(&told(&folder), &e))?;
-        get(session, &below(path, file)?, &inside, name, go).map_err(|e| e.at(&told(file)))
-    })
-}
 
-/// Puts everything below `dir` into the folder `path`, which is made where it is missing.
-///
-/// # Errors
-/// The first that occurs; files that are whole by then stay.
-pub fn put_tree(
-    session: &dyn Session,
-    dir: &Dir,
-    path: &CleanPath,
-    go: &Go,
-) -> Result<Summary, Error> {
-    let mut walk = Walk { folders: vec![CleanPath::root()], ..Walk::default() };
-    let mut next = 0;
-    while let Some(folder) = walk.folders.get(next).cloned() {
-        next += 1;
-        go.check()?;
-        look(dir, &folder, &mut walk, go)?;
-        walk.check()?;
-    }
-    for folder in &walk.folders {
-        go.check()?;
-        make_folder(session, &below(path, folder)?)?;
-    }
-    each(&walk, go, |file| put(session, dir, &file.relative(), &below(path, file)?, go))
-}
-
-/// One local folder's entries, sorted.
-fn look(dir: &Dir, folder: &CleanPath, walk: &mut Walk, go: &Go) -> Result<(), Error> {
-    let failed = |e: std::io::Error| Error::file(&told(folder), &e);
-    let inside = dir.open_dir(folder.relative()).map_err(failed)?;
-    let mut names = Vec::new();
-    for entry in inside.entries().map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        match entry.file_name().into_string() {
-            Ok(name) if is_part(&name) => {}
-            Ok(name) if check_name(&name).is_ok() => names.push(name),
-            _ => walk.skipped += 1,
+    fn in_parallel(&self, threads: usize, work: impl Fn() + Sync) {
+        if threads == 1 {
+            return work();
         }
-    }
-    names.sort_unstable();
-    for name in names {
-        let link = inside.symlink_metadata(&name).is_ok_and(|a| a.is_symlink());
-        match inside.metadata(&name) {
-            Ok(about) if about.is_file() => {
-                go.tell(Step::Expect(about.len()));
-                walk.files.push(folder.join(&name)?);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(&work);
             }
-            Ok(about) if about.is_dir() && !link => walk.folders.push(folder.join(&name)?),
-            // Links to folders, links out of here or to nothing, devices.
-            _ => walk.skipped += 1,
-        }
-    }
-    Ok(())
-}
-
-/// Does it for every file, a few at a time.
-fn each(
-    walk: &Walk,
-    go: &Go,
-    one: impl Fn(&CleanPath) -> Result<Summary, Error> + Sync,
-) -> Result<Summary, Error> {
-    let files = Mutex::new(walk.files.iter());
-    let result = Mutex::new((Summary { skipped: walk.skipped, ..Summary::default() }, None));
-    let work = || {
-        loop {
-            if result.lock().unwrap_or_else(PoisonError::into_inner).1.is_some() {
-                return;
-            }
-            let Some(file) = files.lock().unwrap_or_else(PoisonError::into_inner).next() else {
-                return;
-            };
-            let done = go.check().and_then(|()| one(file));
-            let mut all = result.lock().unwrap_or_else(PoisonError::into_inner);
-            match done {
-                Ok(summary) => all.0.add(summary),
-                Err(e) => all.1 = all.1.take().or(Some(e)),
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(walk.files.len()) {
-            scope.spawn(work);
-        }
-    });
-    let (summary, failed) = result.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match failed {
-        None => Ok(summary),
-        Some(e) => Err(e.and(&format!(
-            "{} of {} files are whole, the same command goes on",
-            summary.files,
-            walk.files.len()
-        ))),
+        });
     }
 }
 
-fn below(path: &CleanPath, relative: &CleanPath) -> Result<CleanPath, Error> {
+pub(super) fn below(path: &CleanPath, relative: &CleanPath) -> Result<CleanPath, Error> {
     relative.names().iter().try_fold(path.clone(), |path, name| path.join(name))
 }
 
-fn told(path: &CleanPath) -> String {
+pub(super) fn told(path: &CleanPath) -> String {
     if path.is_root() { ".".into() } else { shown(&path.to_string()) }
 }

@@ -1,25 +1,39 @@
-//! The server over `rrtp`: a thread per connection, and one per request.
+//! The server over `rrtp`: one thread accepts connections and reads requests, those that [`Requests`]
+//! has answer them.
+//!
+//! [`Requests`]: crate::requests::Requests
 
 use super::{static_key, stream};
 use crate::error::{Error, Kind};
+use crate::frames;
 use crate::key::Identity;
-use crate::learned::{Characteristics, LEARN_LEAST, Learned, network};
-use crate::message::Wishes;
-use crate::service::{Link, Service};
+use crate::learned::{Characteristics, Delivered, Learned, client};
+use crate::message::{Frame, Request, Wishes};
+use crate::requests::{Slot, Source, View, watched};
+use crate::service::{Caller, Event, Link, Service};
+use crate::until::Until;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use narrows_control::{HintSource, Profile};
 use narrows_drive::tap::Tap;
-use narrows_drive::{Connection, Endpoint, Options, block_on};
+use narrows_drive::{Connection, Endpoint, Options, ReceiveStream, SendStream, block_on_for};
 use narrows_flow::connection::ConnectionConfig;
 pub use narrows_flow::port::Permit;
 use narrows_flow::port::{Clients, PortLimits};
 use narrows_wire::noise::PublicKey;
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
-/// Connections of a server, and requests that it answers at the same time.
+/// Connections of a server.
 const CONNECTIONS_MOST: usize = 512;
-const STREAMS_MOST: usize = 1024;
+/// How often deadlines are looked at, and deliveries measured.
+const TICK: Duration = Duration::from_millis(250);
 
 /// A listening endpoint.
 pub struct Server {
@@ -57,8 +71,7 @@ impl Server {
         Ok(Server { endpoint, service, label, ours, learned: None })
     }
 
-    /// Remembers there what the paths to clients' networks are like, and begins with it when one
-    /// comes again.
+    /// Remembers there what the paths to clients are like, and begins with it when one comes again.
     #[must_use]
     pub fn learning(self, learned: Learned) -> Server {
         Server { learned: Some(Arc::new(learned)), ..self }
@@ -74,28 +87,197 @@ impl Server {
         End(self.endpoint.clone())
     }
 
-    /// Serves until it is ended.
+    /// Serves until it is ended: this thread accepts and reads requests, others answer them.
     pub fn run(self) {
-        let streams = Arc::new(AtomicUsize::new(0));
-        while let Ok(connection) = block_on(self.endpoint.accept()) {
-            let (service, streams) = (Arc::clone(&self.service), Arc::clone(&streams));
-            let (label, ours, learned) = (self.label.clone(), self.ours, self.learned.clone());
-            let started = std::thread::Builder::new().spawn(move || {
-                let network = connection.remote().map(|a| network(a.ip()));
-                let memory = learned.as_deref().zip(network.as_deref());
-                if let Some((learned, network)) = memory {
-                    remember(&connection, learned, network);
-                }
-                let connection = Arc::new(connection);
-                one(&connection, &service, &streams, &label, ours);
-                if let Some((learned, network)) = memory {
-                    keep(&connection, learned, network);
-                }
-            });
-            // Without a thread the connection is dropped, and so closed.
-            drop(started);
+        let front = Rc::new(Front::new(self.service, self.label, self.ours, self.learned));
+        let mut tasks = FuturesUnordered::new();
+        loop {
+            let over = block_on_for(
+                TICK,
+                poll_fn(|context| {
+                    while let Poll::Ready(accepted) = self.endpoint.poll_accept(context) {
+                        let Ok(connection) = accepted else { return Poll::Ready(()) };
+                        tasks.push(connected(Rc::clone(&front), connection).boxed_local());
+                    }
+                    loop {
+                        tasks.extend(front.spawned.borrow_mut().drain(..));
+                        if !matches!(tasks.poll_next_unpin(context), Poll::Ready(Some(()))) {
+                            break;
+                        }
+                    }
+                    Poll::Pending
+                }),
+            );
+            if over.is_some() {
+                return;
+            }
+            front.tick();
         }
     }
+}
+
+/// What the tasks of the accepting thread share.
+struct Front {
+    service: Arc<Service>,
+    label: String,
+    ours: PublicKey,
+    learned: Option<Arc<Learned>>,
+    spawned: RefCell<Vec<LocalBoxFuture<'static, ()>>>,
+    /// Connections whose deliveries are measured.
+    measured: RefCell<Vec<Weak<Measured>>>,
+}
+
+/// A connection, and at what rate it delivered.
+struct Measured {
+    connection: Connection,
+    delivered: RefCell<Delivered>,
+}
+
+impl Measured {
+    fn measure(&self) {
+        let arrived = self.connection.stats().bytes_arrived;
+        self.delivered.borrow_mut().seen(Instant::now(), arrived);
+    }
+}
+
+impl Front {
+    fn new(
+        service: Arc<Service>,
+        label: String,
+        ours: PublicKey,
+        learned: Option<Arc<Learned>>,
+    ) -> Front {
+        let (spawned, measured) = (RefCell::default(), RefCell::default());
+        Front { service, label, ours, learned, spawned, measured }
+    }
+
+    fn tick(&self) {
+        self.service.requests().tick();
+        self.measured.borrow_mut().retain(|one| {
+            let one = one.upgrade();
+            one.map(|one| one.measure()).is_some()
+        });
+    }
+}
+
+/// Accepts the requests of one connection.
+async fn connected(front: Rc<Front>, connection: Connection) {
+    let (Some(key), Some(remote)) = (connection.peer_key(), connection.remote()) else { return };
+    let place = client(&key, remote.ip());
+    if let Some(learned) = &front.learned {
+        remember(&connection, learned, &place);
+    }
+    let delivered = RefCell::default();
+    let measured = Rc::new(Measured { connection: connection.clone(), delivered });
+    if front.learned.is_some() {
+        measured.measure();
+        front.measured.borrow_mut().push(Rc::downgrade(&measured));
+    }
+    while let Ok((send, receive)) = connection.accept_bi().await {
+        // A client may move: where it is now is where it is counted.
+        let from = connection.remote();
+        let caller = From { key, from, connection: connection.clone() };
+        let source = front.service.source(from.map(|a| a.ip()), Some(key));
+        match front.service.requests().admit(source.clone()) {
+            Ok(slot) => {
+                let task = requested(Rc::clone(&front), caller, source, slot, send, receive);
+                front.spawned.borrow_mut().push(task.boxed_local());
+            }
+            Err(e) => refuse(&front.service, &caller, send, e),
+        }
+    }
+    if let Some(learned) = &front.learned {
+        measured.measure();
+        keep(&measured, Arc::clone(learned), &place);
+    }
+}
+
+/// Whose a request is.
+struct From {
+    key: PublicKey,
+    from: Option<SocketAddr>,
+    connection: Connection,
+}
+
+impl From {
+    fn shown(&self) -> String {
+        self.from.map_or("?".to_string(), |a| a.to_string())
+    }
+}
+
+/// Says an error on a stream whose request is not answered, as far as there is room for it.
+fn refuse(service: &Service, caller: &From, mut send: SendStream, e: Error) {
+    let mut said = Vec::new();
+    let _ = frames::send(&mut said, &Frame::Error(e.clone()));
+    let _ = poll_fn(|context| send.poll_send(context, &said)).now_or_never();
+    let _ = send.finish();
+    service.tell(&Event::refused(&caller.shown(), e));
+}
+
+/// Reads a request and hands it over.
+async fn requested(
+    front: Rc<Front>,
+    caller: From,
+    source: Source,
+    slot: Slot,
+    send: SendStream,
+    mut receive: ReceiveStream,
+) {
+    let request = match read_request(&mut receive, &slot.view()).await {
+        Ok(Some(request)) => request,
+        // Nobody has asked anything.
+        Ok(None) => return,
+        Err(e) if e.kind == Kind::Cut => return,
+        Err(e) => return refuse(&front.service, &caller, send, e),
+    };
+    let (service, label, ours) = (Arc::clone(&front.service), front.label.clone(), front.ours);
+    front.service.requests().run(slot, move |slot| {
+        let slot = match slot {
+            Ok(slot) => slot,
+            Err(e) => return refuse(&service, &caller, send, e),
+        };
+        let view = slot.view();
+        let stream = stream(send, receive, Until::GivenUp(view.clone()), ours);
+        let from = caller.shown();
+        let asked = Caller { key: caller.key, from, source, slot: view.clone() };
+        let link = Remote { connection: caller.connection, label };
+        service.converse(&asked, Some(request), watched(stream, &view), &link);
+    });
+}
+
+/// A request, read without a thread; `None` if the stream ends before one begins.
+async fn read_request(receive: &mut ReceiveStream, slot: &View) -> Result<Option<Request>, Error> {
+    let mut head = [0; frames::REQUEST_HEAD];
+    if !fill(receive, slot, &mut head).await? {
+        return Ok(None);
+    }
+    let (kind, length) = frames::request_head(head)?;
+    let mut body = vec![0; length];
+    if length > 0 && !fill(receive, slot, &mut body).await? {
+        return Err(cut());
+    }
+    Request::read(kind, &body).map(Some)
+}
+
+fn cut() -> Error {
+    Error::new(Kind::Cut, "the connection was cut")
+}
+
+/// False if the stream ends before the first byte.
+async fn fill(receive: &mut ReceiveStream, slot: &View, into: &mut [u8]) -> Result<bool, Error> {
+    let mut at = 0;
+    while let Some(rest) = into.get_mut(at..).filter(|rest| !rest.is_empty()) {
+        let read = poll_fn(|context| match slot.poll(context.waker()) {
+            Some(e) => Poll::Ready(Err(e)),
+            None => receive.poll_receive(context, rest).map_err(|_| cut()),
+        });
+        match read.await? {
+            0 if at == 0 => return Ok(false),
+            0 => return Err(cut()),
+            n => at += n,
+        }
+    }
+    Ok(true)
 }
 
 /// Ends a server from elsewhere.
@@ -109,63 +291,31 @@ impl End {
 }
 
 /// Begins with what is known of the path, if this may be that path.
-pub(crate) fn remember(connection: &Connection, learned: &Learned, network: &str) {
+pub(crate) fn remember(connection: &Connection, learned: &Learned, place: &str) {
     // A file that is broken was complained of when the server started.
-    let Ok(Some(known)) = learned.get(network) else { return };
+    let Ok(Some(known)) = learned.get(place) else { return };
     if known.may_be(connection.stats().srtt) {
-        let _ = connection.reconfigure(&known.profile(), HintSource::Peer);
+        let _ = connection.reconfigure(&known.profile(), HintSource::Stored);
     }
 }
 
-/// Keeps what a connection that is over has learned, if it sent enough to say something.
-fn keep(connection: &Connection, learned: &Learned, network: &str) {
+/// Keeps what a connection that is over has learned, as far as what was delivered bears it out.
+fn keep(measured: &Measured, learned: Arc<Learned>, place: &str) {
+    let (connection, delivered) = (&measured.connection, measured.delivered.borrow());
     // A client that has moved was on two paths.
-    let here = connection.remote().is_some_and(|a| self::network(a.ip()) == network);
-    let found = Characteristics::from(&connection.learned());
-    if here && found.rate_bps.is_some() && connection.stats().bytes_sent >= LEARN_LEAST {
-        // A disk that takes nothing costs the next connection its head start, nothing else.
-        let _ = learned.keep(network, found);
-    }
-}
-
-/// Answers the requests of one connection, each in a thread.
-fn one(
-    connection: &Arc<Connection>,
-    service: &Arc<Service>,
-    streams: &Arc<AtomicUsize>,
-    label: &str,
-    ours: PublicKey,
-) {
-    let Some(client) = connection.peer_key() else { return };
-    while let Ok((send, receive)) = block_on(connection.accept_bi()) {
-        if streams.fetch_add(1, Ordering::SeqCst) >= STREAMS_MOST {
-            streams.fetch_sub(1, Ordering::SeqCst);
-            continue;
-        }
-        let place = Place(Arc::clone(streams));
-        let link = Remote { connection: Arc::clone(connection), label: label.to_string() };
-        let service = Arc::clone(service);
-        let started = std::thread::Builder::new().spawn(move || {
-            let _place = place;
-            // A client may move: where it is now is where it is shown.
-            let from = link.connection.remote().map_or("?".to_string(), |a| a.to_string());
-            service.answer(&client, &from, stream(send, receive, None, ours), &link);
-        });
-        drop(started);
-    }
-}
-
-/// A request's place among those that are being answered.
-struct Place(Arc<AtomicUsize>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+    let moved = connection.remote().zip(connection.peer_key());
+    let here = moved.is_some_and(|(a, key)| client(&key, a.ip()) == place);
+    let Some(found) = Characteristics::verified(&connection.learned(), &delivered) else { return };
+    if here {
+        let place = place.to_string();
+        // The disk is waited for elsewhere. One that takes nothing costs the next connection its head
+        // start, nothing else.
+        let _ = std::thread::Builder::new().spawn(move || learned.keep(&place, found));
     }
 }
 
 struct Remote {
-    connection: Arc<Connection>,
+    connection: Connection,
     label: String,
 }
 

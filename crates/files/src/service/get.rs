@@ -1,18 +1,19 @@
 //! GET.
 
-use super::named;
+use super::{Caller, Service, named};
 use crate::error::{Error, Kind};
 use crate::frames::{self, Waiting};
-use crate::hold::{CHUNK, hash_front, open_regular, read_some};
+use crate::hold::{CHUNK, open_regular, read_some};
 use crate::message::{Frame, Held};
 use crate::path::CleanPath;
 use crate::stream::Output;
 use blake3::Hasher;
-use cap_std::fs::{Dir, File};
+use cap_std::fs::File;
 use std::io::{Seek, SeekFrom};
 
 pub(super) fn answer(
-    root: &Dir,
+    service: &Service,
+    caller: &Caller,
     path: &CleanPath,
     held: Option<Held>,
     output: &mut dyn Output,
@@ -22,11 +23,17 @@ pub(super) fn answer(
     if path.is_root() {
         return Err(Error::new(Kind::WrongType, "the root is a folder: end the address with '/'"));
     }
-    let mut file = open_regular(root, &path.relative(), &what)?;
+    let mut file = open_regular(&service.root, &path.relative(), &what)?;
     let before = Stamp::of(&file, &what)?;
-    let (start, mut hasher) = begin(&mut file, before.size, held, &what, output)?;
-    frames::send(output, &Frame::Begin { start, size: before.size })?;
-    let mut buffer = vec![0; CHUNK];
+    let (start, mut hasher) = begin(service, caller, &mut file, before.size, held, &what, output)?;
+    frames::write(output, &Frame::Begin { start, size: before.size })?;
+    if start == 0 && before.size > CHUNK as u64 {
+        // Who does not want it after all says so.
+        output.flush().map_err(Error::stream)?;
+    }
+    let room = usize::try_from(before.size - start).map_or(CHUNK, |n| n.min(CHUNK));
+    // One byte more: a file that grew is noticed.
+    let mut buffer = vec![0; room + 1];
     let mut at = start;
     loop {
         let n = read_some(&mut file, &mut buffer, &what)?;
@@ -53,6 +60,8 @@ pub(super) fn answer(
 
 /// Where to begin: behind what the client holds, if the file begins with exactly that.
 fn begin(
+    service: &Service,
+    caller: &Caller,
     file: &mut File,
     size: u64,
     held: Option<Held>,
@@ -61,8 +70,10 @@ fn begin(
 ) -> Result<(u64, Hasher), Error> {
     if let Some(held) = held.filter(|h| h.bytes > 0 && h.bytes <= size) {
         let mut waiting = Waiting::new();
+        let asker = (&caller.source, &caller.slot);
+        let mut tick = || waiting.tell(&mut *output);
         let (bytes, hasher) =
-            hash_front(file, held.bytes, what, &mut |_| waiting.tell(&mut *output))?;
+            service.hashing.beginning(file, held.bytes, what, asker, &mut tick)?;
         if bytes == held.bytes && hasher.finalize() == blake3::Hash::from_bytes(held.hash) {
             return Ok((bytes, hasher));
         }

@@ -1,18 +1,50 @@
 //! LIST.
 
-use super::named;
+use super::{Caller, Service, named};
 use crate::error::{Error, Kind};
 use crate::frames;
 use crate::message::{Entry, EntryKind, FRAME_MOST, Frame};
 use crate::path::{CleanPath, check_name};
 use crate::stream::Output;
-use cap_std::fs::{Dir, Metadata};
+use cap_std::fs::Metadata;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Entries of one folder.
 pub const ENTRIES_MOST: usize = 200_000;
 
-pub(super) fn answer(root: &Dir, path: &CleanPath, output: &mut dyn Output) -> Result<(), Error> {
-    let what = named(path);
+/// Entries of all listings that are made at the same time.
+const MAX_LISTED: usize = 400_000;
+
+/// Entries of a listing under way; gone with it.
+struct Listed<'s> {
+    all: &'s AtomicUsize,
+    ours: usize,
+}
+
+impl Listed<'_> {
+    fn one_more(&mut self) -> Result<(), Error> {
+        self.ours += 1;
+        if self.all.fetch_add(1, Ordering::Relaxed) < MAX_LISTED {
+            return Ok(());
+        }
+        Err(crate::requests::busy())
+    }
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.ours, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn answer(
+    service: &Service,
+    caller: &Caller,
+    path: &CleanPath,
+    output: &mut dyn Output,
+) -> Result<(), Error> {
+    let (root, what) = (&service.root, named(path));
+    let mut listed = Listed { all: &service.listed, ours: 0 };
     let told = |e: std::io::Error| Error::file(&what, &e);
     let about = root.metadata(path.relative()).map_err(told)?;
     if !about.is_dir() {
@@ -40,8 +72,16 @@ pub(super) fn answer(root: &Dir, path: &CleanPath, output: &mut dyn Output) -> R
         let about = if link { dir.metadata(name) } else { found.metadata() };
         let shown = about.ok().filter(|_| check_name(name).is_ok());
         match shown.and_then(|about| entry(name, &about, link)) {
-            Some(entry) => entries.push(entry),
+            Some(entry) => {
+                listed.one_more()?;
+                entries.push(entry);
+            }
             None => hidden += 1,
+        }
+        // To look at an entry is work, as long as that of moving some bytes.
+        caller.slot.moved(100);
+        if let Some(e) = caller.slot.given_up() {
+            return Err(e);
         }
         if entries.len() > ENTRIES_MOST {
             let line = format!("{what}: has more than {ENTRIES_MOST} entries, which is too many");

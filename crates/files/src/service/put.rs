@@ -1,69 +1,94 @@
-//! PUT. Of two uploads of the same file the newer one goes on: the older is most often one whose
-//! client died and whose connection does not know it yet.
+//! PUT. Every client has a partial file of its own, so nobody's upload spoils another's. Of two uploads
+//! of one path by the same client the newer one goes on: the older is most often one whose client died
+//! and whose connection does not know it yet.
 
-use super::{Service, named};
+use super::{Caller, Event, Service, named};
 use crate::error::{Error, Kind};
 use crate::frames::{self, Frames, Waiting, while_waiting};
-use crate::hold::{Part, Place};
+use crate::hold::{CHUNK, Part, Place};
 use crate::message::{Frame, Held};
 use crate::path::CleanPath;
 use crate::stream::Output;
+use blake3::Hasher;
+use narrows_wire::noise::PublicKey;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// While bytes of an upload come, others cannot put the same file; and for so long after the last.
+const CLAIM: Duration = Duration::from_secs(30);
+/// What is here already may be sent for comparison up to this size: who sends so little does not ask
+/// before ([`crate::client`]).
+pub(crate) const UNASKED: u64 = 2 * CHUNK as u64;
 
 /// The partial file of a running upload; whoever takes it ends that upload.
 type Slot = Arc<Mutex<Option<Part>>>;
 
-/// Uploads that are running, by path.
+struct Upload {
+    slot: Slot,
+    moved: Instant,
+}
+
+/// Uploads that are running, by path and client.
 #[derive(Default)]
-pub(super) struct Uploads(Mutex<BTreeMap<CleanPath, Slot>>);
+pub(super) struct Uploads(Mutex<BTreeMap<(CleanPath, PublicKey), Upload>>);
 
 /// Takes the upload off the list at its end.
 struct Running<'u> {
     uploads: &'u Uploads,
-    path: CleanPath,
+    name: (CleanPath, PublicKey),
     slot: Slot,
 }
 
 impl Uploads {
-    fn begin(&self, path: &CleanPath) -> Running<'_> {
+    fn begin(&self, path: &CleanPath, key: PublicKey) -> Result<Running<'_>, Error> {
         let slot = Slot::default();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = all.insert(path.clone(), Arc::clone(&slot));
+        let of_path = all.range((path.clone(), [0; 32])..=(path.clone(), [255; 32]));
+        let mut others = of_path.filter(|((_, other), _)| *other != key);
+        if others.any(|(_, upload)| upload.moved.elapsed() < CLAIM) {
+            let line = "another client is putting this file now; try again later, or another name";
+            return Err(Error::new(Kind::Busy, format!("{}: {line}", named(path))));
+        }
+        let name = (path.clone(), key);
+        let upload = Upload { slot: Arc::clone(&slot), moved: Instant::now() };
+        let before = all.insert(name.clone(), upload);
         drop(all);
         if let Some(older) = before {
             // Its file is closed with this, and so unlocked.
-            drop(older.lock().unwrap_or_else(PoisonError::into_inner).take());
+            drop(older.slot.lock().unwrap_or_else(PoisonError::into_inner).take());
         }
-        Running { uploads: self, path: path.clone(), slot }
+        Ok(Running { uploads: self, name, slot })
     }
 }
 
 impl Running<'_> {
-    /// Whether no newer one took over.
+    /// Whether no newer one took over; if so, it is known to move.
     fn is_newest(&self) -> bool {
-        let all = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&self.path).is_some_and(|s| Arc::ptr_eq(s, &self.slot))
+        let mut all = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = all.get_mut(&self.name).filter(|u| Arc::ptr_eq(&u.slot, &self.slot));
+        newest.map(|upload| upload.moved = Instant::now()).is_some()
     }
 
     fn hold(&self, part: Part) -> Result<(), Error> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_newest() {
-            return Err(superseded(&self.path));
+            return Err(superseded(&self.name.0));
         }
         *slot = Some(part);
         Ok(())
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Part) -> T) -> Result<T, Error> {
+        self.is_newest();
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.as_mut().map(work).ok_or_else(|| superseded(&self.path))
+        slot.as_mut().map(work).ok_or_else(|| superseded(&self.name.0))
     }
 
     fn take(&self) -> Result<Part, Error> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.take().ok_or_else(|| superseded(&self.path))
+        slot.take().ok_or_else(|| superseded(&self.name.0))
     }
 }
 
@@ -71,7 +96,7 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         if self.is_newest() {
             let mut all = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);
-            all.remove(&self.path);
+            all.remove(&self.name);
         }
     }
 }
@@ -80,69 +105,131 @@ fn superseded(path: &CleanPath) -> Error {
     Error::new(Kind::Superseded, format!("{}: a newer upload took over", named(path)))
 }
 
+type Input = Box<dyn Read + Send>;
+
+/// What is known of an upload before its bytes come.
+struct Begun {
+    held: Held,
+    start: u64,
+    size: u64,
+}
+
 pub(super) fn answer(
     service: &Service,
+    caller: &Caller,
     path: &CleanPath,
     size: u64,
-    input: &mut (dyn Read + Send),
+    frames: &mut Frames<Input>,
     output: &mut dyn Output,
-    taken: &mut u64,
+    event: &mut Event,
 ) -> Result<(), Error> {
     let Some((folder, name)) = path.split() else {
         let line = "the root is a folder: add the file's name to the address";
         return Err(Error::new(Kind::WrongType, line));
     };
+    if let Some(most) = service.permits.max_size.filter(|most| size > *most) {
+        let line = format!("{}: the server takes files of at most {most} bytes", named(path));
+        return Err(Error::new(Kind::TooLarge, line));
+    }
     let dir = service.root.open_dir(folder.relative()).map_err(|e| {
         let e = Error::file(&named(&folder), &e);
         if e.kind == Kind::NotFound { e.and("put into a folder that exists") } else { e }
     })?;
-    let running = service.uploads.begin(path);
-    let place = Place::new(dir, name)?;
-    let mut waiting = Waiting::new();
     let at = |e: Error| if folder.is_root() { e } else { e.at(&named(&folder)) };
-    let found = place.found(&mut |_| waiting.tell(&mut *output)).map_err(at)?;
+    let replace = service.permits.overwrite;
+    let place = Place::owned(dir, name, &caller.key)?;
+    let there = place.size().map_err(at)?;
+    let taken = place.is_taken() && !replace;
+    if taken && there != Some(size) {
+        return Err(at(place.exists()).and("this server takes new names only"));
+    }
+    let running = service.uploads.begin(path, caller.key)?;
+    let mut waiting = Waiting::new();
+    let asker = (&caller.source, &caller.slot);
+    let mut hash = |file: &mut _, most: u64, what: &str| {
+        service.hashing.beginning(file, most, what, asker, &mut || waiting.tell(&mut *output))
+    };
+    let mut found = if taken { None } else { place.partial(&mut hash).map_err(at)? };
+    if found.is_none() && there.is_some() {
+        found = place.whole(&mut hash).map_err(at)?;
+    }
     let whole = found.as_ref().is_some_and(|f| f.whole);
+    if taken && !whole {
+        return Err(at(place.exists()).and("this server takes new names only"));
+    }
     let held = found.as_ref().map_or(nothing(), |f| f.held);
     frames::send(output, &Frame::Holding { held, whole })?;
-
-    let mut frames = Frames::new(input);
     let start = match frames.frame()? {
         Frame::Start(at) if at == 0 || (at == held.bytes && at <= size) => at,
         _ => return Err(Error::protocol("an upload that begins nowhere")),
     };
-    if whole && start > 0 {
-        // The file is here already, whole: nothing is to be written.
-        if start != size {
-            return Err(Error::protocol("an upload that adds to a finished file"));
-        }
-        return match frames.frame()? {
-            Frame::End(hash) if hash == held.hash => frames::send(output, &Frame::Done),
-            _ => Err(Error::protocol("an upload that ends in another file")),
-        };
+    let begun = Begun { held, start, size };
+    if whole && (start > 0 || size == held.bytes && size == 0 || taken) {
+        return compare(&begun, &place, frames, output, event).map_err(at);
     }
+    service.quota.check(size - start)?;
     let part = place.part(found.filter(|_| start > 0)).map_err(at)?;
     running.hold(part)?;
     let hash = loop {
         match frames.frame()? {
             Frame::Data(bytes) => {
                 let n = bytes.len() as u64;
+                service.quota.take(n)?;
                 running.with(|part| {
                     if part.bytes().saturating_add(n) > size {
                         return Err(Error::protocol("more bytes than the file has"));
                     }
                     part.append(bytes)
                 })??;
-                *taken += n;
+                event.bytes += n;
             }
             Frame::End(hash) => break hash,
             _ => return Err(Error::protocol("an unexpected frame in an upload")),
         }
     };
+    event.over = true;
     let part = running.take()?;
     if part.bytes() != size {
         return Err(Error::protocol("fewer bytes than the file has"));
     }
-    while_waiting(output, move || part.finish(&hash))?.map_err(at)?;
+    let finish = move || part.finish(&hash, replace);
+    while_waiting(output, &caller.slot, finish)?.map_err(at)?;
+    frames::send(output, &Frame::Done)
+}
+
+/// The file is here already, whole: nothing is to be written, if it is the same.
+fn compare(
+    begun: &Begun,
+    place: &Place,
+    frames: &mut Frames<Input>,
+    output: &mut dyn Output,
+    event: &mut Event,
+) -> Result<(), Error> {
+    let Begun { held, start, size, .. } = *begun;
+    if start > 0 && start != size {
+        return Err(Error::protocol("an upload that adds to a finished file"));
+    }
+    if start == 0 && size > UNASKED {
+        return Err(place.exists());
+    }
+    let (mut came, mut hasher) = (start, Hasher::new());
+    let hash = loop {
+        match frames.frame()? {
+            Frame::Data(bytes) if came + bytes.len() as u64 <= size => {
+                hasher.update(bytes);
+                came += bytes.len() as u64;
+            }
+            Frame::End(hash) => break hash,
+            _ => return Err(Error::protocol("an unexpected frame in an upload")),
+        }
+    };
+    event.over = true;
+    if came != size || (start == 0 && hasher.finalize() != blake3::Hash::from_bytes(hash)) {
+        return Err(Error::protocol("an upload that ends in another file"));
+    }
+    if hash != held.hash {
+        return Err(place.exists());
+    }
     frames::send(output, &Frame::Done)
 }
 

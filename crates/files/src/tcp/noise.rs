@@ -29,6 +29,8 @@ const VERSION: u8 = 1;
 /// Bytes of a Noise message, and of what it carries.
 const MESSAGE: usize = 65535;
 const PLAIN: usize = MESSAGE - 16;
+/// Bytes of a message that are read at first.
+const FIRST_STEP: usize = 4096;
 const REKEY: u64 = if cfg!(test) { 8 } else { 1 << 14 };
 /// Bytes of a handshake message: two keys, two seals, a name.
 const HANDSHAKE_MOST: usize = 512;
@@ -165,22 +167,16 @@ fn halves(socket: Socket, state: TransportState, wanted: Option<Option<String>>)
     let reader = Reader {
         socket: socket.clone(),
         shared: Arc::clone(&shared),
-        sealed: vec![0; MESSAGE],
-        plain: vec![0; MESSAGE],
+        sealed: Vec::new(),
+        plain: Vec::new(),
         at: 0,
         end: 0,
         count: 0,
         over: false,
         wanted,
     };
-    let writer = Writer {
-        socket,
-        shared,
-        plain: Vec::with_capacity(PLAIN),
-        sealed: vec![0; MESSAGE + 2],
-        count: 0,
-        over: false,
-    };
+    let writer =
+        Writer { socket, shared, plain: Vec::new(), sealed: Vec::new(), count: 0, over: false };
     Stream { input: Box::new(reader), output: Box::new(writer) }
 }
 
@@ -201,8 +197,17 @@ impl Reader {
         let mut head = [0; 2];
         self.socket.read_exact(&mut head)?;
         let length = usize::from(u16::from_be_bytes(head));
-        let sealed = self.sealed.get_mut(..length).unwrap_or_default();
-        self.socket.read_exact(sealed)?;
+        // Memory follows what came, not what was announced.
+        self.sealed.clear();
+        while self.sealed.len() < length {
+            let at = self.sealed.len();
+            self.sealed.resize(at + (length - at).min(at.max(FIRST_STEP)), 0);
+            self.socket.read_exact(self.sealed.get_mut(at..).unwrap_or_default())?;
+        }
+        if self.plain.len() < length {
+            self.plain.resize(length, 0);
+        }
+        let sealed = &self.sealed;
         let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         self.end = state
             .read_message(sealed, &mut self.plain)
@@ -265,6 +270,7 @@ struct Writer {
 impl Writer {
     fn message(&mut self) -> io::Result<()> {
         let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        self.sealed.resize(self.plain.len() + 16 + 2, 0);
         let (head, body) = self.sealed.split_at_mut(2);
         let n = state.write_message(&self.plain, body).map_err(|e| library(e).into_io())?;
         head.copy_from_slice(&(n as u16).to_be_bytes());
@@ -304,5 +310,10 @@ impl Output for Writer {
         self.over = true;
         self.message()?;
         self.socket.shut()
+    }
+    /// What is cut off here has no end, which the peer sees.
+    fn abort(&mut self, _: &Error) {
+        self.over = true;
+        self.socket.hang_up();
     }
 }

@@ -2,34 +2,57 @@
 
 use crate::error::{Error, Kind, shown};
 use crate::tcp::SILENCE;
+use crate::until::Until;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often a waiting call looks around.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How long the peer's last words are read.
+const LINGER: Duration = Duration::from_secs(2);
+
 /// Both directions of one connection; clones are the same connection.
 #[derive(Clone)]
 pub(super) struct Socket {
     tcp: Arc<TcpStream>,
-    stop: Option<&'static AtomicBool>,
-    // Until the opening is over: by then it must be done, whatever comes.
+    waits: Arc<Mutex<Waits>>,
+}
+
+/// How long both directions may wait.
+struct Waits {
+    until: Option<Until>,
+    /// By then it must be done, whatever comes: an opening, a first request.
     deadline: Option<Instant>,
 }
 
 impl Socket {
-    pub(super) fn new(tcp: TcpStream, stop: Option<&'static AtomicBool>) -> io::Result<Socket> {
+    pub(super) fn new(tcp: TcpStream, until: Option<Until>) -> io::Result<Socket> {
         tcp.set_nodelay(true)?;
         tcp.set_read_timeout(Some(LOOK))?;
         tcp.set_write_timeout(Some(LOOK))?;
-        Ok(Socket { tcp: Arc::new(tcp), stop, deadline: None })
+        let waits = Arc::new(Mutex::new(Waits { until, deadline: None }));
+        Ok(Socket { tcp: Arc::new(tcp), waits })
     }
 
-    pub(super) fn due(&mut self, deadline: Option<Instant>) {
-        self.deadline = deadline;
+    fn waits(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn due(&self, deadline: Option<Instant>) {
+        self.waits().deadline = deadline;
+    }
+
+    /// Waits from now on until something else.
+    pub(super) fn until(&self, until: Until) {
+        self.waits().until = Some(until);
+    }
+
+    /// Ends both directions, whoever waits.
+    pub(super) fn hang_up(&self) {
+        let _ = self.tcp.shutdown(Shutdown::Both);
     }
 
     /// Ends our direction.
@@ -43,7 +66,7 @@ impl Socket {
         if self.shut().is_err() {
             return;
         }
-        self.deadline = Some(Instant::now() + Duration::from_secs(10));
+        self.due(Some(Instant::now() + LINGER));
         let mut nothing = vec![0; 64 * 1024];
         while matches!(self.read(&mut nothing), Ok(n) if n > 0) {}
     }
@@ -61,13 +84,15 @@ impl Socket {
                     ) => {}
                 other => return other,
             }
-            if self.stop.is_some_and(|s| s.load(Ordering::SeqCst)) {
-                return Err(Error::interrupted().into_io());
+            let waits = self.waits();
+            if let Some(e) = waits.until.as_ref().and_then(Until::over) {
+                return Err(e.into_io());
             }
-            let late = self.deadline.is_some_and(|d| Instant::now() >= d);
+            let late = waits.deadline.is_some_and(|d| Instant::now() >= d);
+            drop(waits);
             if late || begun.elapsed() >= SILENCE {
                 let line = if late {
-                    "no answer within 15 s".to_string()
+                    "no answer in time".to_string()
                 } else {
                     format!("the connection was silent for {} s", SILENCE.as_secs())
                 };

@@ -1,0 +1,239 @@
+//! A server's log: lines with times, on the error stream, to systemd's journal, or in a file that is
+//! kept small. Nobody fills it: of each source and of all there are so many lines a second, and the
+//! others are counted.
+
+use crate::Failure;
+use narrows_files::error::shown;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// A file is begun anew at so many bytes; so many old ones are kept.
+const MAX_BYTES: u64 = 10_000_000;
+const KEPT: u32 = 5;
+/// Lines at once, and a second in the long run: of one source, and of all.
+const OF_SOURCE: (f64, f64) = (20.0, 2.0);
+const OF_ALL: (f64, f64) = (200.0, 20.0);
+/// Sources that are counted one by one.
+const MAX_SOURCES: usize = 1000;
+
+/// How important a line is, as systemd and syslog number it.
+#[derive(Clone, Copy)]
+pub enum Level {
+    Warning = 4,
+    Info = 6,
+}
+
+enum To {
+    Stderr,
+    /// The error stream is the journal: it has times of its own, and reads a priority.
+    Journal,
+    File {
+        file: File,
+        path: PathBuf,
+        bytes: u64,
+    },
+}
+
+/// Lines that may still be written.
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    fn take(&mut self, now: Instant, (most, rate): (f64, f64)) -> bool {
+        let gone = now.saturating_duration_since(self.at).as_secs_f64();
+        (self.left, self.at) = ((self.left + gone * rate).min(most), now);
+        let may = self.left >= 1.0;
+        self.left -= f64::from(u8::from(may));
+        may
+    }
+}
+
+struct State {
+    to: To,
+    all: Bucket,
+    sources: BTreeMap<String, Bucket>,
+    left_out: u64,
+}
+
+/// A server's log.
+pub struct Log(Mutex<State>);
+
+impl Log {
+    /// In this file, or on the error stream.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn new(path: Option<&Path>) -> Result<Log, Failure> {
+        let to = match path {
+            Some(path) => {
+                let file = open(path).map_err(|e| {
+                    let e = narrows_files::Error::file(&shown(&path.display().to_string()), &e);
+                    Failure::from(e.at("--log"))
+                })?;
+                let bytes = file.metadata().map_or(0, |m| m.len());
+                To::File { file, path: path.to_path_buf(), bytes }
+            }
+            None if is_journal() => To::Journal,
+            None => To::Stderr,
+        };
+        let all = Bucket { left: OF_ALL.0, at: Instant::now() };
+        Ok(Log(Mutex::new(State { to, all, sources: BTreeMap::new(), left_out: 0 })))
+    }
+
+    /// A line about a source, unless there were too many.
+    pub fn line(&self, level: Level, source: &str, text: &str) {
+        self.line_at(Instant::now(), level, source, text);
+    }
+
+    fn line_at(&self, now: Instant, level: Level, source: &str, text: &str) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.may(now, source) {
+            state.left_out += 1;
+            return;
+        }
+        let left_out = std::mem::take(&mut state.left_out);
+        if left_out > 0 {
+            state.to.write(
+                Level::Warning,
+                &format!("{left_out} lines were left out: too many at once"),
+            );
+        }
+        // Most of it is clean already; nothing is written raw.
+        state.to.write(level, &shown(text));
+    }
+}
+
+impl State {
+    fn may(&mut self, now: Instant, source: &str) -> bool {
+        if self.sources.len() >= MAX_SOURCES && !self.sources.contains_key(source) {
+            // Who was silent long enough has all its lines again anyway.
+            self.sources.retain(|_, b| {
+                let gone = now.saturating_duration_since(b.at).as_secs_f64();
+                b.left + gone * OF_SOURCE.1 < OF_SOURCE.0
+            });
+        }
+        if self.sources.len() < MAX_SOURCES || self.sources.contains_key(source) {
+            let full = || Bucket { left: OF_SOURCE.0, at: now };
+            let of = self.sources.entry(source.to_string()).or_insert_with(full);
+            if !of.take(now, OF_SOURCE) {
+                return false;
+            }
+        }
+        self.all.take(now, OF_ALL)
+    }
+}
+
+impl To {
+    /// The log has nobody to complain to.
+    fn write(&mut self, level: Level, text: &str) {
+        match self {
+            To::Journal => drop(writeln!(std::io::stderr(), "<{}>{text}", level as u8)),
+            To::Stderr => drop(writeln!(std::io::stderr(), "{} {text}", now())),
+            To::File { file, path, bytes } => {
+                let line = format!("{} {text}\n", now());
+                if *bytes + line.len() as u64 > MAX_BYTES
+                    && let Some(fresh) = rotate(path)
+                {
+                    (*file, *bytes) = (fresh, 0);
+                }
+                *bytes += line.len() as u64;
+                drop(file.write_all(line.as_bytes()));
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}
+
+/// `FILE` becomes `FILE.1`, that `FILE.2`; a new file, if that goes.
+fn rotate(path: &Path) -> Option<File> {
+    let numbered = |n: u32| {
+        let mut name = path.as_os_str().to_os_string();
+        name.push(format!(".{n}"));
+        PathBuf::from(name)
+    };
+    for n in (1..KEPT).rev() {
+        // One that is not there yet cannot be renamed.
+        let _ = std::fs::rename(numbered(n), numbered(n + 1));
+    }
+    std::fs::rename(path, numbered(1)).ok()?;
+    open(path).ok()
+}
+
+/// UTC, as RFC 3339 writes it.
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
+    let minutes = crate::transfer::date(seconds).replace(' ', "T");
+    format!("{minutes}:{:02}.{:03}Z", seconds % 60, since.subsec_millis())
+}
+
+/// Whether the error stream is what systemd says: `JOURNAL_STREAM` names its device and inode.
+#[cfg(unix)]
+fn is_journal() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let Ok(said) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Ok(about) = std::fs::metadata("/dev/stderr") else { return false };
+    said == format!("{}:{}", about.dev(), about.ino())
+}
+#[cfg(not(unix))]
+fn is_journal() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn lines(path: &Path) -> Vec<String> {
+        std::fs::read_to_string(path).unwrap().lines().map(str::to_string).collect()
+    }
+
+    #[test]
+    fn a_noisy_source_neither_fills_the_log_nor_silences_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = Log::new(Some(&path)).ok().unwrap();
+        let begin = Instant::now();
+        for ms in 0..4000_u64 {
+            log.line_at(begin + Duration::from_millis(ms / 4), Level::Info, "noisy", "again");
+        }
+        log.line_at(begin + Duration::from_secs(1), Level::Info, "quiet", "hello\u{1b}[2J\u{200b}");
+        let lines = lines(&path);
+        assert!(lines.len() < 30, "{}", lines.len());
+        assert!(lines.iter().any(|l| l.contains("lines were left out")), "{lines:?}");
+        let last = lines.last().unwrap();
+        assert!(last.ends_with("hello\\u{1b}[2J\\u{200b}"), "{last}");
+        // Its time: 2026-01-02T03:04:05.678Z.
+        let (time, _) = last.split_once(' ').unwrap();
+        assert!(time.len() == 24 && time.ends_with('Z') && time.contains('T'), "{time}");
+    }
+
+    #[test]
+    fn a_file_begins_anew_and_few_old_ones_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let text = "x".repeat(1_000_000);
+        let mut at = Instant::now();
+        let log = Log::new(Some(&path)).ok().unwrap();
+        for _ in 0..100 {
+            at += Duration::from_secs(1);
+            log.line_at(at, Level::Info, "one", &text);
+        }
+        let sizes: Vec<u64> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|e| e.unwrap().metadata().unwrap().len())
+            .collect();
+        assert_eq!(sizes.len(), 1 + KEPT as usize);
+        assert!(sizes.iter().all(|s| *s <= MAX_BYTES), "{sizes:?}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Several requests on one stream, sent ahead of their answers: so many small files take hardly longer
+//! than one large one.
+
+use super::Input;
+use crate::error::Error;
+use crate::frames::Frames;
+use crate::message::Request;
+use crate::stream::{Output, Session, Stream};
+use std::collections::VecDeque;
+
+/// Requests that wait for their answers, and their bytes: few enough for any buffer on the way, so that
+/// to send one never waits for an answer to be read.
+const MAX_AHEAD: usize = 64;
+const MAX_REQUEST_BYTES: usize = 6 * 1024;
+/// Bytes of files that may be on their way, before another stream does better.
+const MAX_FILE_BYTES: u64 = 2 << 20;
+
+/// What was sent and not answered yet.
+struct Sent<T> {
+    what: T,
+    request: usize,
+    file: u64,
+}
+
+/// A stream of requests, each with what is to be done with its answer.
+pub(super) struct Ahead<'s, T> {
+    session: &'s dyn Session,
+    stream: Option<(Frames<Input>, Box<dyn Output>)>,
+    sent: VecDeque<Sent<T>>,
+}
+
+impl<'s, T> Ahead<'s, T> {
+    pub fn new(session: &'s dyn Session) -> Ahead<'s, T> {
+        Ahead { session, stream: None, sent: VecDeque::new() }
+    }
+
+    /// Whether another one may be sent before the first answer was read.
+    pub fn has_room(&self) -> bool {
+        let (mut requests, mut files) = (0, 0_u64);
+        for sent in &self.sent {
+            requests += sent.request;
+            files = files.saturating_add(sent.file);
+        }
+        self.sent.len() < MAX_AHEAD && requests < MAX_REQUEST_BYTES && files < MAX_FILE_BYTES
+    }
+
+    /// Sends a request, and what `more` writes behind it; `bytes` are the file's.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub fn send(
+        &mut self,
+        request: &Request,
+        bytes: u64,
+        what: T,
+        more: impl FnOnce(&mut dyn Output) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if self.stream.is_none() {
+            let Stream { input, output } = self.session.open()?;
+            self.stream = Some((Frames::new(input), output));
+        }
+        let Some((_, output)) = &mut self.stream else { return Ok(()) };
+        let said = request.bytes();
+        self.sent.push_back(Sent { what, request: said.len(), file: bytes });
+        output.write_all(&said).map_err(Error::stream)?;
+        more(output.as_mut())
+    }
+
+    /// The oldest request without an answer, and where that comes; what was written is sent first.
+    ///
+    /// # Errors
+    /// The connection's.
+    pub fn next(&mut self) -> Result<Option<(T, &mut Frames<Input>)>, Error> {
+        let Some((frames, output)) = &mut self.stream else { return Ok(None) };
+        let Some(sent) = self.sent.pop_front() else { return Ok(None) };
+        output.flush().map_err(Error::stream)?;
+        Ok(Some((sent.what, frames)))
+    }
+
+    /// Ends the stream; what has no answer yet is given back.
+    pub fn close(&mut self) -> Vec<T> {
+        if let Some((_, mut output)) = self.stream.take() {
+            super::last_word(output.as_mut());
+        }
+        self.sent.drain(..).map(|sent| sent.what).collect()
+    }
+}

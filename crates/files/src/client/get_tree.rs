@@ -1,0 +1,171 @@
+//! Whole folders from a server: first what there is, level by level, then the files.
+
+use super::Summary;
+use super::ahead::Ahead;
+use super::get::{Got, Wanted, get, place};
+use super::list::read_listing;
+use super::tree::{File, Walk, Work, below, told};
+use crate::error::{Error, Kind};
+use crate::frames::Frames;
+use crate::go::{Go, Step};
+use crate::message::{EntryKind, Frame, Request};
+use crate::path::CleanPath;
+use crate::stream::Session;
+use cap_std::fs::Dir;
+
+/// In a folder that a transfer made or found empty, until everything is there; no server can send it.
+const MADE: &str = ".narrows-part";
+
+/// Gets everything below the folder `path` into the folder that `open` opens, once it is known that
+/// there is something to get.
+///
+/// # Errors
+/// The first that occurs; files that are whole by then stay. A file whose name another one has is left
+/// out, and said when all the others are there.
+pub fn get_tree(
+    session: &dyn Session,
+    path: &CleanPath,
+    open: impl FnOnce() -> Result<Dir, Error>,
+    go: &Go,
+) -> Result<Summary, Error> {
+    let mut walk = walk(session, path, go)?;
+    let dir = open()?;
+    let mut summary = Summary { skipped: walk.skipped, ..Summary::default() };
+    if !is_ours(&dir)? && !go.takes_hidden() {
+        summary.hidden = leave_hidden(&dir, &mut walk);
+    }
+    for file in &walk.files {
+        go.tell(Step::Expect(file.size));
+    }
+    for folder in &walk.folders {
+        dir.create_dir_all(folder.relative()).map_err(|e| Error::file(&told(folder), &e))?;
+    }
+    let inside = |file: &CleanPath| -> Result<(Dir, String), Error> {
+        let (folder, name) = file.split().ok_or_else(|| Error::protocol("a file without name"))?;
+        let dir = dir.open_dir(folder.relative()).map_err(|e| Error::file(&told(&folder), &e))?;
+        Ok((dir, name.to_string()))
+    };
+    let done = Work::new(walk.files, summary).run(
+        go,
+        |work| stream(session, path, &inside, work, go),
+        |file| {
+            let (dir, name) = inside(&file.path)?;
+            let one = get(session, &below(path, &file.path)?, &dir, &name, go);
+            one.map_err(|e| e.at(&told(&file.path)))
+        },
+    )?;
+    // It is complete: from now on it is a folder like any other.
+    let _ = dir.remove_file(MADE);
+    Ok(done)
+}
+
+/// What there is below `path`; paths of the walk are relative to it.
+fn walk(session: &dyn Session, path: &CleanPath, go: &Go) -> Result<Walk, Error> {
+    let mut walk = Walk { folders: vec![CleanPath::root()], ..Walk::default() };
+    let mut ahead = Ahead::new(session);
+    let mut next = 0;
+    loop {
+        go.check()?;
+        while let Some(folder) = walk.folders.get(next).filter(|_| ahead.has_room()).cloned() {
+            next += 1;
+            let request = Request::List { path: below(path, &folder)?.to_string() };
+            ahead.send(&request, 0, folder, |_| Ok(()))?;
+        }
+        let Some((folder, frames)) = ahead.next()? else { break };
+        let listing = read_listing(frames)?;
+        if !listing.folder {
+            let line = format!("/{path}: is a file; leave the last '/' away");
+            return Err(Error::new(Kind::WrongType, line));
+        }
+        walk.skipped = walk.skipped.saturating_add(listing.hidden);
+        for entry in &listing.entries {
+            match entry.kind {
+                EntryKind::File => {
+                    walk.files.push(File { path: folder.join(&entry.name)?, size: entry.size });
+                }
+                EntryKind::Folder => walk.folders.push(folder.join(&entry.name)?),
+                EntryKind::FolderLink => walk.skipped += 1,
+            }
+        }
+        walk.check()?;
+    }
+    ahead.close();
+    Ok(walk)
+}
+
+/// Whether nothing was in the folder before this transfer, or an earlier attempt of it.
+fn is_ours(dir: &Dir) -> Result<bool, Error> {
+    let failed = |e: std::io::Error| Error::file(".", &e);
+    if dir.symlink_metadata(MADE).is_ok() {
+        return Ok(true);
+    }
+    if dir.entries().map_err(failed)?.next().is_some() {
+        return Ok(false);
+    }
+    dir.create(MADE).map_err(failed)?;
+    Ok(true)
+}
+
+/// Hidden files steer programs: into a folder that has a life of its own, a home say, no server brings
+/// new ones unasked.
+fn leave_hidden(dir: &Dir, walk: &mut Walk) -> u64 {
+    let is_left = |path: &CleanPath| {
+        path.names().iter().any(|n| n.starts_with('.'))
+            && dir.symlink_metadata(path.relative()).is_err()
+    };
+    let before = walk.files.len() + walk.folders.len();
+    walk.files.retain(|f| !is_left(&f.path));
+    walk.folders.retain(|f| !is_left(f));
+    (before - walk.files.len() - walk.folders.len()) as u64
+}
+
+/// One stream's share of the files.
+fn stream(
+    session: &dyn Session,
+    path: &CleanPath,
+    inside: &(dyn Fn(&CleanPath) -> Result<(Dir, String), Error> + Sync),
+    work: &Work,
+    go: &Go,
+) -> Result<(), Error> {
+    let mut ahead: Ahead<'_, (File, Wanted)> = Ahead::new(session);
+    loop {
+        while ahead.has_room() {
+            let Some(file) = work.next(go) else { break };
+            let at = |e: Error| e.at(&told(&file.path));
+            let (dir, name) = inside(&file.path)?;
+            match place(&dir, &name).and_then(|p| Wanted::sized(p, file.size, go)) {
+                Ok(wanted) => {
+                    let request = wanted.request(&below(path, &file.path)?);
+                    ahead.send(&request, file.size, (file, wanted), |_| Ok(()))?;
+                }
+                Err(e) => work.failed(at(e)),
+            }
+        }
+        if work.is_over() {
+            break;
+        }
+        let Some(((file, wanted), frames)) = ahead.next()? else { break };
+        match wanted.receive(frames, go) {
+            Ok(Got::Done(done)) => work.done(done),
+            Ok(Got::Differs(bytes)) => {
+                skip(frames, bytes)?;
+                work.again(file);
+            }
+            Err(e) => return Err(e.at(&told(&file.path))),
+        }
+    }
+    ahead.close();
+    Ok(())
+}
+
+/// Reads what was not wanted after all.
+fn skip<R: std::io::Read>(frames: &mut Frames<R>, bytes: u64) -> Result<(), Error> {
+    let mut left = bytes;
+    loop {
+        match frames.frame()? {
+            Frame::End(_) => return Ok(()),
+            Frame::Data(data) if data.len() as u64 <= left => left -= data.len() as u64,
+            _ => return Err(Error::protocol("an unexpected frame in a file")),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Whole folders to a server: first what there is here and there, then the files. Small files are sent
+//! without asking what the server holds of them, and of files that seem to be there only their hash.
+
+use super::Summary;
+use super::ahead::Ahead;
+use super::list::read_listing;
+use super::put::{put, stamp};
+use super::tree::{File, Walk, Work, below, told};
+use crate::error::{Error, Kind};
+use crate::frames;
+use crate::go::{Go, Step};
+use crate::hold::{CHUNK, hash_front, open_regular, read_some};
+use crate::message::{EntryKind, Frame, Held, Request};
+use crate::path::{CleanPath, check_name, is_part};
+use crate::service::UNASKED;
+use crate::stream::{Output, Session};
+use cap_std::fs::Dir;
+use std::collections::BTreeMap;
+
+/// Puts everything below `dir` into the folder `path`, which is made where it is missing.
+///
+/// # Errors
+/// The first that occurs; files that are whole by then stay. A file whose name another one has there is
+/// left out, and said when all the others are there.
+pub fn put_tree(
+    session: &dyn Session,
+    dir: &Dir,
+    path: &CleanPath,
+    go: &Go,
+) -> Result<Summary, Error> {
+    let mut walk = Walk { folders: vec![CleanPath::root()], ..Walk::default() };
+    let mut next = 0;
+    while let Some(folder) = walk.folders.get(next).cloned() {
+        next += 1;
+        go.check()?;
+        look(dir, &folder, &mut walk, go)?;
+        walk.check()?;
+    }
+    let there = make_folders(session, path, &walk.folders, go)?;
+    let summary = Summary { skipped: walk.skipped, ..Summary::default() };
+    Work::new(walk.files, summary).run(
+        go,
+        |work| stream(session, dir, path, &there, work, go),
+        |file| put(session, dir, &file.path.relative(), &below(path, &file.path)?, go),
+    )
+}
+
+/// One local folder's entries, sorted.
+fn look(dir: &Dir, folder: &CleanPath, walk: &mut Walk, go: &Go) -> Result<(), Error> {
+    let failed = |e: std::io::Error| Error::file(&told(folder), &e);
+    let inside = dir.open_dir(folder.relative()).map_err(failed)?;
+    let mut names = Vec::new();
+    for entry in inside.entries().map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        match entry.file_name().into_string() {
+            Ok(name) if is_part(&name) => {}
+            Ok(name) if check_name(&name).is_ok() => names.push(name),
+            _ => walk.skipped += 1,
+        }
+    }
+    names.sort_unstable();
+    for name in names {
+        let link = inside.symlink_metadata(&name).is_ok_and(|a| a.is_symlink());
+        match inside.metadata(&name) {
+            Ok(about) if about.is_file() => {
+                go.tell(Step::Expect(about.len()));
+                walk.files.push(File { path: folder.join(&name)?, size: about.len() });
+            }
+            Ok(about) if about.is_dir() && !link => walk.folders.push(folder.join(&name)?),
+            // Links to folders, links out of here or to nothing, devices.
+            _ => walk.skipped += 1,
+        }
+    }
+    Ok(())
+}
+
+/// Sizes of the files that the server has, by their paths relative to where it all goes.
+type There = BTreeMap<CleanPath, u64>;
+
+/// Makes the folders, and asks what is in them.
+fn make_folders(
+    session: &dyn Session,
+    path: &CleanPath,
+    folders: &[CleanPath],
+    go: &Go,
+) -> Result<There, Error> {
+    let mut there = There::new();
+    let mut ahead = Ahead::new(session);
+    let mut rest = folders.iter();
+    let mut more = true;
+    loop {
+        go.check()?;
+        while more && ahead.has_room() {
+            let Some(folder) = rest.next() else {
+                more = false;
+                break;
+            };
+            let at = below(path, folder)?.to_string();
+            ahead.send(&Request::MakeFolder { path: at.clone() }, 0, None, |_| Ok(()))?;
+            ahead.send(&Request::List { path: at }, 0, Some(folder), |_| Ok(()))?;
+        }
+        let Some((asked, frames)) = ahead.next()? else { break };
+        let Some(folder) = asked else {
+            match frames.frame()? {
+                Frame::Done => continue,
+                _ => return Err(Error::protocol("an unexpected answer")),
+            }
+        };
+        for entry in read_listing(frames)?.entries {
+            if entry.kind == EntryKind::File {
+                there.insert(folder.join(&entry.name)?, entry.size);
+            }
+        }
+    }
+    ahead.close();
+    Ok(there)
+}
+
+/// A file that was sent or claimed to be there, without asking.
+struct Sent {
+    file: File,
+    hash: [u8; 32],
+    claimed: bool,
+}
+
+/// One stream's share of the files.
+fn stream(
+    session: &dyn Session,
+    dir: &Dir,
+    path: &CleanPath,
+    there: &There,
+    work: &Work,
+    go: &Go,
+) -> Result<(), Error> {
+    let mut ahead: Ahead<'_, Sent> = Ahead::new(session);
+    loop {
+        let mut sent = Ok(());
+        while ahead.has_room() && sent.is_ok() {
+            let Some(file) = work.next(go) else { break };
+            let claimed = there.get(&file.path) == Some(&file.size);
+            if !claimed && file.size > UNASKED {
+                work.again(file);
+            } else {
+                sent = send(&mut ahead, dir, path, file, claimed, go);
+            }
+        }
+        // Why the server listens no more, its answer says.
+        if let Err(e) = sent
+            && e.kind != Kind::Cut
+        {
+            return Err(e);
+        }
+        if work.is_over() {
+            break;
+        }
+        let Some((sent, frames)) = ahead.next()? else { break };
+        let answer = frames.frame().and_then(holding).and_then(|held| match frames.frame()? {
+            Frame::Done => Ok(held),
+            _ => Err(Error::protocol("an unexpected answer")),
+        });
+        let Sent { file, hash, claimed } = sent;
+        match answer {
+            Ok((held, whole)) => {
+                let unchanged = whole && held.bytes == file.size && held.hash == hash;
+                let mut done = Summary { files: 1, bytes: file.size, ..Summary::default() };
+                done.unchanged = u64::from(unchanged);
+                if claimed {
+                    done.held = file.size;
+                    go.tell(Step::Held(file.size));
+                } else {
+                    done.moved = file.size;
+                }
+                work.done(done);
+            }
+            // It is not what is there: then it has to be sent.
+            Err(e) if claimed && e.kind == Kind::Exists => work.again(file),
+            Err(e) if claimed && e.kind == Kind::Protocol => {
+                work.again(file);
+                ahead.close().into_iter().for_each(|sent| work.again(sent.file));
+            }
+            Err(e) if e.kind == Kind::Exists => work.failed(e),
+            Err(e) => return Err(e),
+        }
+    }
+    ahead.close();
+    Ok(())
+}
+
+fn holding(frame: Frame<'_>) -> Result<(Held, bool), Error> {
+    match frame {
+        Frame::Holding { held, whole } => Ok((held, whole)),
+        _ => Err(Error::protocol("an unexpected answer")),
+    }
+}
+
+/// Sends a small file, or claims that the server has this one.
+fn send(
+    ahead: &mut Ahead<'_, Sent>,
+    dir: &Dir,
+    path: &CleanPath,
+    file: File,
+    claimed: bool,
+    go: &Go,
+) -> Result<(), Error> {
+    let what = told(&file.path);
+    let mut open = open_regular(dir, &file.path.relative(), &what)?;
+    let before = stamp(&open, &what)?;
+    let changed = || {
+        let line = format!("{what}: was changed while it was sent; run the command again");
+        Error::new(Kind::Changed, line)
+    };
+    let mut content = Vec::new();
+    let (read, hash) = if claimed {
+        let (read, hasher) = hash_front(&mut open, u64::MAX, &what, &mut |_| go.check())?;
+        (read, hasher.finalize())
+    } else {
+        // At most what was promised, and one byte more to see that there is not more.
+        content.resize(file.size as usize + 1, 0);
+        let mut read = 0;
+        loop {
+            match read_some(&mut open, content.get_mut(read..).unwrap_or_default(), &what)? {
+                0 => break,
+                n => read += n,
+            }
+        }
+        content.truncate(read);
+        (read as u64, blake3::hash(&content))
+    };
+    if read != file.size || stamp(&open, &what)? != before {
+        return Err(changed());
+    }
+    let hash = *hash.as_bytes();
+    let request = Request::Put { path: below(path, &file.path)?.to_string(), size: file.size };
+    let (start, size) = (if claimed { file.size } else { 0 }, file.size);
+    let sent = Sent { file, hash, claimed };
+    let moved = if claimed { 0 } else { size };
+    ahead.send(&request, moved, sent, |output: &mut dyn Output| {
+        frames::write(output, &Frame::Start(start))?;
+        for bytes in content.chunks(CHUNK) {
+            go.pass(bytes.len() as u64)?;
+            frames::write(output, &Frame::Data(bytes))?;
+            go.tell(Step::Moved(bytes.len() as u64));
+        }
+        frames::write(output, &Frame::End(hash))
+    })
+}

@@ -1,0 +1,224 @@
+//! Hashes of the beginnings of served files. Whoever claims to hold a beginning makes the server read
+//! it: so what was hashed once is remembered, and of those who wait everybody gets a turn.
+
+use crate::error::Error;
+use crate::hold::{CHUNK, read_some};
+use crate::requests::{Scope, Source, View};
+use blake3::Hasher;
+use cap_std::fs::{File, Metadata};
+use std::collections::BTreeMap;
+use std::io::{Seek, SeekFrom};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Files that are hashed at the same time.
+const AT_ONCE: usize = 2;
+/// Bytes that are hashed in a row while others wait, and between remembered states.
+const SLICE: u64 = 16 << 20;
+/// States that are remembered, 2 kB each: of a file, and of all.
+const MAX_STATES_OF_FILE: u64 = 64;
+const MAX_STATES: usize = 1024;
+/// A file that changed more recently may change again without a new time.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// A file as long as nobody wrote it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Unchanged {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Time of the last change of the content, and of anything, ns.
+    times: [i128; 2],
+}
+
+/// Files whose beginnings were hashed, and when they were asked for last.
+#[derive(Default)]
+struct Known {
+    files: BTreeMap<Unchanged, (u64, BTreeMap<u64, Hasher>)>,
+    states: usize,
+    asked: u64,
+}
+
+impl Known {
+    /// The longest known beginning of at most so many bytes.
+    fn longest(&mut self, file: &Unchanged, most: u64) -> Option<(u64, Hasher)> {
+        self.asked += 1;
+        let (asked, states) = self.files.get_mut(file)?;
+        *asked = self.asked;
+        states.range(..=most).next_back().map(|(at, hasher)| (*at, hasher.clone()))
+    }
+
+    fn keep(&mut self, file: Unchanged, at: u64, hasher: &Hasher) {
+        self.asked += 1;
+        let states = &mut self.files.entry(file).or_insert_with(|| (0, BTreeMap::new()));
+        states.0 = self.asked;
+        self.states += usize::from(states.1.insert(at, hasher.clone()).is_none());
+        // One more for the beginning that was asked for, which need not end at a slice.
+        while states.1.len() as u64 > MAX_STATES_OF_FILE + 1 {
+            states.1.pop_last();
+            self.states -= 1;
+        }
+        while self.states > MAX_STATES {
+            let Some(oldest) = self.files.iter().min_by_key(|(_, f)| f.0).map(|(id, _)| *id) else {
+                break;
+            };
+            self.states -= self.files.remove(&oldest).map_or(0, |f| f.1.len());
+        }
+    }
+}
+
+/// Who hashes, and who waits for it.
+#[derive(Default)]
+struct Turns {
+    running: usize,
+    waiting: BTreeMap<u64, Vec<Scope>>,
+    next: u64,
+    /// Turns that were had since nobody waited.
+    had: BTreeMap<Scope, u64>,
+}
+
+impl Turns {
+    /// Whose turn it is: of those who had the fewest the one that waits longest.
+    fn first(&self) -> Option<u64> {
+        let had = |scopes: &[Scope]| -> Vec<u64> {
+            scopes.iter().map(|s| self.had.get(s).copied().unwrap_or(0)).collect()
+        };
+        self.waiting.iter().min_by_key(|(ticket, s)| (had(s), **ticket)).map(|(ticket, _)| *ticket)
+    }
+}
+
+/// All hashing of a service.
+#[derive(Default)]
+pub struct Hashing {
+    known: Mutex<Known>,
+    turns: Mutex<Turns>,
+    changed: Condvar,
+}
+
+/// Its turn ends with it.
+struct Turn<'h>(&'h Hashing);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut turns = self.0.turns();
+        turns.running -= 1;
+        if turns.running == 0 && turns.waiting.is_empty() {
+            turns.had.clear();
+        }
+        drop(turns);
+        self.0.changed.notify_all();
+    }
+}
+
+impl Hashing {
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a turn; `tick` is called meanwhile.
+    fn turn(
+        &self,
+        source: &Source,
+        tick: &mut dyn FnMut() -> Result<(), Error>,
+    ) -> Result<Turn<'_>, Error> {
+        let mut turns = self.turns();
+        let ticket = turns.next;
+        turns.next += 1;
+        turns.waiting.insert(ticket, source.scopes().to_vec());
+        let mine = loop {
+            if turns.running < AT_ONCE && turns.first() == Some(ticket) {
+                break Ok(());
+            }
+            let wait = self.changed.wait_timeout(turns, Duration::from_millis(250));
+            drop(wait.unwrap_or_else(PoisonError::into_inner));
+            let ticked = tick();
+            turns = self.turns();
+            if ticked.is_err() {
+                break ticked;
+            }
+        };
+        turns.waiting.remove(&ticket);
+        if mine.is_ok() {
+            turns.running += 1;
+            source.scopes().iter().for_each(|s| *turns.had.entry(*s).or_default() += 1);
+        }
+        drop(turns);
+        // Another one may be first now.
+        self.changed.notify_all();
+        mine.map(|()| Turn(self))
+    }
+
+    /// Hashes a file's first `most` bytes, or all it has; the file stands behind them afterwards.
+    ///
+    /// # Errors
+    /// The disk's, the tick's, or the slot had to be given up.
+    pub fn beginning(
+        &self,
+        file: &mut File,
+        most: u64,
+        what: &str,
+        asker: (&Source, &View),
+        tick: &mut dyn FnMut() -> Result<(), Error>,
+    ) -> Result<(u64, Hasher), Error> {
+        let about = file.metadata().map_err(|e| Error::file(what, &e))?;
+        let id = unchanged(&about);
+        let known = id.and_then(|id| self.known().longest(&id, most));
+        let (mut at, mut hasher) = known.unwrap_or_default();
+        file.seek(SeekFrom::Start(at)).map_err(|e| Error::file(what, &e))?;
+        let slice = SLICE.max((about.len() / MAX_STATES_OF_FILE).next_multiple_of(1 << 20));
+        let (source, slot) = asker;
+        let mut buffer = Vec::new();
+        while at < most {
+            // What is over at once needs no turn.
+            let small = most.min(about.len()).saturating_sub(at) <= CHUNK as u64;
+            let turn = if small { None } else { Some(self.turn(source, tick)?) };
+            let end = most.min((at / slice + 1) * slice);
+            let before = at;
+            while at < end {
+                buffer.resize(CHUNK, 0);
+                let want = usize::try_from(end - at).map_or(CHUNK, |n| n.min(CHUNK));
+                let n = read_some(file, buffer.get_mut(..want).unwrap_or_default(), what)?;
+                if n == 0 {
+                    return Ok((at, hasher));
+                }
+                hasher.update(buffer.get(..n).unwrap_or_default());
+                at += n as u64;
+                slot.moved(n as u64);
+                tick()?;
+            }
+            drop(turn);
+            if let Some(e) = slot.given_up() {
+                return Err(e);
+            }
+            let still = file.metadata().ok().and_then(|about| unchanged(&about));
+            if let Some(id) = id.filter(|id| at > before && still == Some(*id)) {
+                self.known().keep(id, at, &hasher);
+            }
+        }
+        Ok((at, hasher))
+    }
+}
+
+#[cfg(unix)]
+fn unchanged(about: &Metadata) -> Option<Unchanged> {
+    use cap_std::fs::MetadataExt as _;
+    let ns = |s: i64, ns: i64| i128::from(s) * 1_000_000_000 + i128::from(ns);
+    let times = [ns(about.mtime(), about.mtime_nsec()), ns(about.ctime(), about.ctime_nsec())];
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let settled = i128::try_from(now.checked_sub(SETTLED)?.as_nanos()).ok()?;
+    let (device, inode) =
+        (cap_fs_ext::MetadataExt::dev(about), cap_fs_ext::MetadataExt::ino(about));
+    (times[1] < settled).then_some(Unchanged { device, inode, size: about.len(), times })
+}
+/// Without a time that nobody can set, nothing is remembered.
+#[cfg(not(unix))]
+fn unchanged(_: &Metadata) -> Option<Unchanged> {
+    None
+}
+
+#[cfg(test)]
+#[path = "hashing_tests.rs"]
+mod tests;

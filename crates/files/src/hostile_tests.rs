@@ -1,0 +1,340 @@
+//! Clients that mean harm, each with an honest one beside it.
+
+use crate::bench_tests::{Memory, NEVER, bytes, go, open};
+use crate::client::{get, get_tree, list, put, put_tree};
+use crate::error::{Error, Kind};
+use crate::frames::{self, Frames};
+use crate::key::Identity;
+use crate::message::{Entry, EntryKind, Frame, Held, Request};
+use crate::path::{CleanPath, is_upload, part_name, upload_name};
+use crate::requests::MAX_RUNNING;
+use crate::rrtp::{Expect, Permit, RrtpSession, Server};
+use crate::service::{Permits, Service};
+use crate::stream::{Session, Stream};
+use crate::tcp::{self, TcpSession};
+use narrows_base::Spec;
+use narrows_drive::endpoint::connection;
+use narrows_flow::{Preset, Protocol};
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+
+fn path(text: &str) -> CleanPath {
+    CleanPath::read(text).unwrap()
+}
+fn identity(key: u8) -> Identity {
+    Identity::new([key; 32]).unwrap()
+}
+fn puts() -> Permits {
+    Permits { put: true, ..Permits::default() }
+}
+
+/// Over UDP and over TCP, of one service.
+fn serve(root: &Path, permits: Permits) -> (Arc<Service>, SocketAddr, SocketAddr) {
+    let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
+    let any = "127.0.0.1:0".parse().unwrap();
+    let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let (config, own) = (connection(protocol), Permit::Own);
+    let udp = Server::bind(any, &identity(3), Arc::clone(&service), config, own, None).unwrap();
+    let tcp = tcp::Server::bind(any, identity(3), Arc::clone(&service)).unwrap();
+    let at = (udp.address(), tcp.address().unwrap());
+    std::thread::spawn(move || udp.run());
+    std::thread::spawn(move || tcp.run());
+    (service, at.0, at.1)
+}
+fn over_udp(to: SocketAddr, key: u8) -> RrtpSession {
+    let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let (host, config) = (to.ip().to_string(), connection(protocol));
+    let expect = Expect::Key(*identity(3).public());
+    RrtpSession::connect(&host, to.port(), &identity(key), expect, config, None, &NEVER).unwrap()
+}
+fn over_tcp(to: SocketAddr, key: u8) -> TcpSession {
+    let accept = Box::new(|_: &[u8; 32]| Ok(()));
+    TcpSession::new(&to.ip().to_string(), to.port(), identity(key), None, accept, &NEVER).unwrap()
+}
+
+/// Requests of one byte, each on a stream of its own: no thread waits for their rest, and a client with
+/// another key behind the same address is served over both transports.
+#[test]
+fn streams_whose_requests_never_end_hold_up_nobody() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("f"), b"f").unwrap();
+    let (service, udp, tcp) = serve(root.path(), Permits::default());
+    let hostile: Vec<RrtpSession> = (10..19).map(|key| over_udp(udp, key)).collect();
+    let mut streams = Vec::new();
+    for session in &hostile {
+        for _ in 0..100 {
+            let mut stream = session.open().unwrap();
+            stream.output.write_all(b"N").unwrap();
+            streams.push(stream);
+        }
+    }
+    // Most of them have come by then.
+    while service.requests().len() < 400 {
+        std::thread::yield_now();
+    }
+    assert!(service.requests().threads() <= 1, "a request is read without a thread");
+    // A new key holds less than each of theirs: at once.
+    for key in [50, 51] {
+        assert_eq!(list(&over_udp(udp, key), &CleanPath::root()).unwrap().entries.len(), 1);
+        assert_eq!(list(&over_tcp(tcp, key), &CleanPath::root()).unwrap().entries.len(), 1);
+    }
+}
+
+/// Large files asked for and never read: the threads are bounded, and an honest client gets its turn.
+#[test]
+fn answers_that_nobody_reads_give_way() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("large"), vec![7; 20_000_000]).unwrap();
+    std::fs::write(root.path().join("small"), b"small").unwrap();
+    let (service, udp, _) = serve(root.path(), Permits::default());
+    let hostile: Vec<RrtpSession> = (10..18).map(|key| over_udp(udp, key)).collect();
+    let mut streams = Vec::new();
+    for session in &hostile {
+        for _ in 0..20 {
+            let mut stream = session.open().unwrap();
+            let request = Request::Get { path: "large".into(), held: None };
+            stream.output.write_all(&request.bytes()).unwrap();
+            streams.push(stream);
+        }
+    }
+    while service.requests().len() < 150 {
+        std::thread::yield_now();
+    }
+    let here = tempfile::tempdir().unwrap();
+    get(&over_udp(udp, 50), &path("small"), &open(here.path()), "small", &go()).unwrap();
+    assert!(service.requests().running() <= MAX_RUNNING.network);
+}
+
+/// Connections without a handshake, and with one but no request, are as many as they like: a client that
+/// comes behind them is served.
+#[test]
+fn idle_tcp_connections_shut_nobody_out() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("f"), b"f").unwrap();
+    let friend = crate::key::text(identity(50).public());
+    let clients = Some(crate::access::AllowList::read(&friend).unwrap());
+    let (_, _, tcp) = serve(root.path(), Permits { clients, ..Permits::default() });
+    let idle: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(tcp).unwrap()).collect();
+    let opened: Vec<Stream> = (0..20).filter_map(|_| over_tcp(tcp, 9).open().ok()).collect();
+    assert_eq!(list(&over_tcp(tcp, 50), &CleanPath::root()).unwrap().entries.len(), 1);
+    // Whoever is not on the list is told so, before it has asked anything.
+    let mut stranger = over_tcp(tcp, 9).open().unwrap();
+    let told = Frames::new(&mut stranger.input).frame().unwrap_err();
+    assert_eq!(told.kind, Kind::Refused);
+    drop((idle, opened));
+}
+
+fn begin_upload(memory: &Memory, name: &str, size: u64, some: &[u8]) -> Stream {
+    let Stream { input, mut output } = memory.open().unwrap();
+    output.write_all(&Request::Put { path: name.into(), size }.bytes()).unwrap();
+    let mut frames = Frames::new(input);
+    assert!(matches!(frames.frame().unwrap(), Frame::Holding { .. }));
+    frames::send(output.as_mut(), &Frame::Start(0)).unwrap();
+    frames::send(output.as_mut(), &Frame::Data(some)).unwrap();
+    let input = std::mem::replace(frames.input(), Box::new(std::io::empty()));
+    Stream { input, output }
+}
+
+/// Somebody else's start of the same name neither ends an upload nor touches what came of it.
+#[test]
+fn an_upload_is_not_disturbed_by_another_client() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut memory = Memory::new(root.path(), puts());
+    let content = bytes(1, 100_000);
+    std::fs::write(here.path().join("f"), &content).unwrap();
+    let mut mine = begin_upload(&memory, "f", 100_000, &content[..60_000]);
+    let part = root.path().join(upload_name("f", &[1; 32]));
+    while std::fs::metadata(&part).map_or(0, |m| m.len()) < 60_000 {
+        std::thread::yield_now();
+    }
+    memory.client = [2; 32];
+    let e = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &go()).unwrap_err();
+    assert!(e.kind == Kind::Busy && e.line.contains("another client"), "{e}");
+    frames::send(mine.output.as_mut(), &Frame::Data(&content[60_000..])).unwrap();
+    frames::send(mine.output.as_mut(), &Frame::End(*blake3::hash(&content).as_bytes())).unwrap();
+    mine.output.finish().unwrap();
+    assert!(matches!(Frames::new(mine.input).frame().unwrap(), Frame::Done));
+    assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
+    // What is there is not replaced, and what is the same not sent.
+    std::fs::write(here.path().join("g"), bytes(2, 100_000)).unwrap();
+    let e = put(&memory, &open(here.path()), Path::new("g"), &path("f"), &go()).unwrap_err();
+    assert_eq!(e.kind, Kind::Exists);
+    let same = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &go()).unwrap();
+    assert_eq!((same.moved, same.unchanged), (0, 1));
+    assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
+}
+
+/// Sizes that are only said cost nothing; bytes that come are counted.
+#[test]
+fn what_a_client_says_reserves_nothing_and_the_quota_counts_what_came() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("before"), vec![0; 50_000]).unwrap();
+    let memory = Memory::new(root.path(), Permits { quota: Some(200_000), ..puts() });
+    // Announced together far more than there is; each alone would fit.
+    let uploads: Vec<Stream> =
+        (0..10).map(|n| begin_upload(&memory, &format!("u{n}"), 140_000, b"some")).collect();
+    let here = tempfile::tempdir().unwrap();
+    std::fs::write(here.path().join("f"), bytes(1, 100_000)).unwrap();
+    put(&memory, &open(here.path()), Path::new("f"), &path("honest"), &go()).unwrap();
+    let e = put(&memory, &open(here.path()), Path::new("f"), &path("more"), &go()).unwrap_err();
+    assert!(e.kind == Kind::Full && e.line.contains("quota"), "{e}");
+    drop(uploads);
+    // A frame that announces much and brings nothing.
+    let mut frames = Frames::new(&[2_u8, 4, 0, 0, 1, 2, 3][..]);
+    assert_eq!(frames.frame().unwrap_err().kind, Kind::Cut);
+}
+
+/// What nobody went on with for a week goes; what a local transfer left stays.
+#[test]
+fn old_partial_uploads_are_removed() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join("d")).unwrap();
+    let old = root.path().join("d").join(upload_name("f", b"key"));
+    let (new, own) = (root.path().join(upload_name("g", b"key")), root.path().join(part_name("h")));
+    for file in [&old, &new, &own] {
+        std::fs::write(file, b"half").unwrap();
+        assert_eq!(is_upload(file.file_name().unwrap().to_str().unwrap()), file != &own);
+    }
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(8 * 24 * 3600);
+    for file in [&old, &own] {
+        let file = std::fs::File::options().write(true).open(file).unwrap();
+        file.set_modified(long_ago).unwrap();
+    }
+    drop(Service::new(root.path(), puts(), |_| ()).unwrap());
+    assert!(!old.exists() && new.exists() && own.exists());
+}
+
+/// After what fails the next request of the stream is answered.
+#[test]
+fn a_stream_goes_on_behind_an_error() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("f"), b"f").unwrap();
+    let memory = Memory::new(root.path(), puts());
+    let Stream { input, mut output } = memory.open().unwrap();
+    let hash = *blake3::hash(b"new").as_bytes();
+    for request in [
+        Request::Get { path: "none".into(), held: None },
+        Request::Put { path: "f".into(), size: 3 },
+    ] {
+        output.write_all(&request.bytes()).unwrap();
+    }
+    for frame in [Frame::Start(0), Frame::Data(b"new"), Frame::End(hash)] {
+        frames::write(output.as_mut(), &frame).unwrap();
+    }
+    let held = Held { bytes: 1, hash: *blake3::hash(b"f").as_bytes() };
+    output.write_all(&Request::Get { path: "f".into(), held: Some(held) }.bytes()).unwrap();
+    output.finish().unwrap();
+    let mut frames = Frames::new(input);
+    assert_eq!(frames.frame().unwrap_err().kind, Kind::NotFound);
+    assert_eq!(frames.frame().unwrap_err().kind, Kind::Exists);
+    assert!(matches!(frames.frame().unwrap(), Frame::Begin { start: 1, size: 1 }));
+    assert!(matches!(frames.frame().unwrap(), Frame::End(_)));
+}
+
+/// Sessions that count their streams: many small files need few.
+struct Counted(Memory, std::sync::atomic::AtomicUsize);
+
+impl Session for Counted {
+    fn open(&self) -> Result<Stream, Error> {
+        self.1.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        self.0.open()
+    }
+    fn protocol(&self) -> String {
+        self.0.protocol()
+    }
+}
+
+#[test]
+fn many_small_files_share_a_few_streams_both_ways() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for n in 0..300 {
+        std::fs::write(here.path().join(format!("f{n}")), bytes(n, 3000)).unwrap();
+    }
+    let session = Counted(Memory::new(root.path(), puts()), 0.into());
+    let streams = || session.1.swap(0, std::sync::atomic::Ordering::SeqCst);
+    let done = put_tree(&session, &open(here.path()), &path("d"), &go()).unwrap();
+    assert_eq!((done.files, done.moved, done.unchanged), (300, 900_000, 0));
+    assert!(streams() <= 5, "one for the folders, four for the files");
+    let again = put_tree(&session, &open(here.path()), &path("d"), &go()).unwrap();
+    assert_eq!((again.files, again.moved, again.unchanged), (300, 0, 300));
+    assert!(streams() <= 5);
+    let back = tempfile::tempdir().unwrap();
+    for moved in [900_000, 0] {
+        let done = get_tree(&session, &path("d"), || Ok(open(back.path())), &go()).unwrap();
+        assert_eq!((done.files, done.moved), (300, moved));
+        assert!(streams() <= 5);
+    }
+    for n in 0..300 {
+        assert_eq!(std::fs::read(back.path().join(format!("f{n}"))).unwrap(), bytes(n, 3000));
+    }
+    // One that differs is left, here and there, and the others come.
+    std::fs::write(here.path().join("f7"), bytes(9999, 3000)).unwrap();
+    std::fs::write(here.path().join("new"), b"new").unwrap();
+    let e = put_tree(&session, &open(here.path()), &path("d"), &go()).unwrap_err();
+    assert!(
+        e.kind == Kind::Exists && e.line.contains("f7") && e.line.contains("300 of 301"),
+        "{e}"
+    );
+    let e = get_tree(&session, &path("d"), || Ok(open(here.path())), &go()).unwrap_err();
+    assert!(e.kind == Kind::Exists && e.line.contains("f7"), "{e}");
+    assert_eq!(std::fs::read(here.path().join("f7")).unwrap(), bytes(9999, 3000));
+}
+
+/// What steers a shell comes into no folder that was there before; a transfer that is broken off and
+/// goes on in a folder of its own takes everything.
+#[test]
+fn hidden_files_come_only_into_a_folder_of_their_own() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(root.path().join("d/.ssh")).unwrap();
+    for name in ["d/.ssh/authorized_keys", "d/.bashrc", "d/f"] {
+        std::fs::write(root.path().join(name), bytes(1, 50_000)).unwrap();
+    }
+    let memory = Memory::new(root.path(), puts());
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("mine"), b"mine").unwrap();
+    let done = get_tree(&memory, &path("d"), || Ok(open(home.path())), &go()).unwrap();
+    assert_eq!((done.files, done.hidden), (1, 3));
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 2);
+    let all = go().with_hidden(true);
+    assert_eq!(get_tree(&memory, &path("d"), || Ok(open(home.path())), &all).unwrap().files, 3);
+    let own = tempfile::tempdir().unwrap();
+    memory.budget.store(60_000, std::sync::atomic::Ordering::SeqCst);
+    assert!(get_tree(&memory, &path("d"), || Ok(open(own.path())), &go()).is_err());
+    memory.budget.store(i64::MAX, std::sync::atomic::Ordering::SeqCst);
+    let done = get_tree(&memory, &path("d"), || Ok(open(own.path())), &go()).unwrap();
+    assert_eq!((done.files, done.hidden), (3, 0));
+    let names = std::fs::read_dir(own.path()).unwrap().count();
+    assert_eq!(names, 3, "nothing is left that says it was incomplete");
+    // An entry of a server that would be such a mark is none.
+    let entry = Entry { kind: EntryKind::File, size: 0, modified: 0, name: ".narrows-part".into() };
+    assert!(crate::path::check_name(&entry.name).is_err());
+}
+
+/// Whatever appears under the name while a file comes is not replaced.
+#[test]
+fn a_file_that_appears_meanwhile_stays() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(root.path().join("f"), bytes(1, 300_000)).unwrap();
+    let memory = Memory::new(root.path(), Permits::default());
+    let target = here.path().join("f");
+    let late = target.clone();
+    let meddles = crate::Go::new(&NEVER, None, move |step| {
+        if matches!(step, crate::Step::Moved(_)) {
+            std::fs::write(&late, b"mine").unwrap();
+        }
+    });
+    let e = get(&memory, &path("f"), &open(here.path()), "f", &meddles).unwrap_err();
+    assert_eq!(e.kind, Kind::Exists);
+    assert_eq!(std::fs::read(&target).unwrap(), b"mine");
+    assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 1);
+    #[cfg(unix)]
+    {
+        // Nor is a link that leads nowhere.
+        std::fs::remove_file(&target).unwrap();
+        std::os::unix::fs::symlink("/nowhere/at/all", &target).unwrap();
+        let e = get(&memory, &path("f"), &open(here.path()), "f", &go()).unwrap_err();
+        assert_eq!(e.kind, Kind::Exists);
+    }
+}

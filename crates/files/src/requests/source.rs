@@ -1,0 +1,57 @@
+//! Whom a request counts against.
+
+use narrows_flow::port::share::Client;
+use narrows_flow::port::source::{Prefix, Source as Network};
+use narrows_wire::noise::PublicKey;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// What shares a limit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Scope {
+    /// All requests of a server.
+    All,
+    /// An IPv4 address, or an IPv6 /48, /56 or /64.
+    Network(Prefix),
+    /// A client's key.
+    Key(PublicKey),
+}
+
+/// Where a request comes from, as far as it is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    client: Client,
+    /// From the widest to the narrowest.
+    scopes: Vec<Scope>,
+}
+
+impl Source {
+    /// `listed`: the client's key is on the owner's list.
+    pub fn new(address: Option<IpAddr>, key: Option<PublicKey>, listed: bool) -> Source {
+        let source = Network::of(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()));
+        let mut scopes = vec![Scope::All];
+        scopes.extend(source.prefixes().map(Scope::Network));
+        scopes.extend(key.map(Scope::Key));
+        let client = Client { source, key: key.unwrap_or_default(), is_listed: listed };
+        Source { client, scopes }
+    }
+
+    /// As those are compared who could give way.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// From the widest to the narrowest.
+    pub fn scopes(&self) -> &[Scope] {
+        &self.scopes
+    }
+
+    /// Whether it goes before those that are not.
+    pub fn is_listed(&self) -> bool {
+        self.client.is_listed
+    }
+
+    /// The first scopes of both that differ: there they compete.
+    pub(super) fn rivals(&self, other: &Source) -> Option<(Scope, Scope)> {
+        self.scopes.iter().zip(&other.scopes).find(|(a, b)| a != b).map(|(a, b)| (*a, *b))
+    }
+}

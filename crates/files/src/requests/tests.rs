@@ -1,0 +1,203 @@
+//! Who gets a place and a turn, and who gives way.
+
+use super::*;
+use std::net::IpAddr;
+use std::sync::mpsc;
+
+fn source(address: &str, key: u8) -> Source {
+    Source::new(Some(address.parse::<IpAddr>().unwrap()), Some([key; 32]), false)
+}
+fn listed(address: &str, key: u8) -> Source {
+    Source::new(Some(address.parse::<IpAddr>().unwrap()), Some([key; 32]), true)
+}
+fn table() -> Table {
+    Table::new(MAX_REQUESTS, MAX_RUNNING, IDLE.as_millis() as u64)
+}
+
+/// As many as it takes in, from one address, each with its own id.
+fn flood(
+    table: &mut Table,
+    now: u64,
+    address: &str,
+    keys: std::ops::Range<u8>,
+    each: usize,
+) -> Vec<u64> {
+    let all = keys.flat_map(|key| (0..each).map(move |_| key));
+    let admitted = all.filter_map(|key| table.admit(now, source(address, key)));
+    admitted.map(|(id, _)| id).collect()
+}
+
+#[test]
+fn nine_connections_of_128_streams_do_not_shut_others_out() {
+    let mut t = table();
+    let held = flood(&mut t, 0, "192.0.2.9", 0..9, 128);
+    assert_eq!(t.len(), MAX_REQUESTS.network, "one address never has all places");
+    // From elsewhere at once, also when the rest is taken by others.
+    let (_, gone) = t.admit(0, source("198.51.100.1", 77)).unwrap();
+    assert!(gone.is_empty());
+    flood(&mut t, 0, "203.0.113.1", 10..19, 128);
+    assert_eq!(t.len(), MAX_REQUESTS.all);
+    let (_, gone) = t.admit(0, source("198.51.100.2", 78)).unwrap();
+    assert_eq!(gone.len(), 1, "who holds most gives way, moving or not");
+    // Behind the attacker's own address: the key that holds most gives way.
+    let (mine, gone) = t.admit(0, source("192.0.2.9", 99)).unwrap();
+    assert!(gone.iter().all(|id| held.contains(id)) && !gone.is_empty(), "{gone:?}");
+    // And the attacker does not take it back.
+    for now in [0, 500, 5000] {
+        t.moved(now, mine, now * 100);
+        for _ in 0..300 {
+            if let Some((_, gone)) = t.admit(now, source("192.0.2.9", 1)) {
+                assert!(
+                    !gone.contains(&mine),
+                    "a client that moves was thrown out for one that holds more"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn as_many_keys_as_requests_give_way_when_they_move_nothing() {
+    let mut t = table();
+    for n in 0..MAX_REQUESTS.network as u32 {
+        let mut key = [0; 32];
+        key[..4].copy_from_slice(&n.to_be_bytes());
+        let one = Source::new(Some("192.0.2.9".parse().unwrap()), Some(key), false);
+        t.admit(0, one).unwrap();
+    }
+    let newcomer = source("192.0.2.9", 200);
+    assert!(t.admit(10, newcomer.clone()).is_none(), "nobody can be told from anybody yet");
+    let (_, gone) = t.admit(1000, newcomer).unwrap();
+    assert_eq!(gone.len(), 1);
+}
+
+#[test]
+fn listed_clients_give_way_to_nobody_who_is_not() {
+    let mut t = Table::new(Limits { key: 9, network: 9, all: 3 }, MAX_RUNNING, 1000);
+    for n in 0..3 {
+        t.admit(0, listed(&format!("192.0.2.{n}"), n)).unwrap();
+    }
+    assert!(t.admit(60_000, source("198.51.100.1", 9)).is_none());
+    assert!(t.admit(60_000, listed("198.51.100.1", 9)).is_some());
+    // The other way round at once, even if the other one moves.
+    let mut t = Table::new(Limits { key: 9, network: 9, all: 1 }, MAX_RUNNING, 1000);
+    let (stranger, _) = t.admit(0, source("192.0.2.1", 1)).unwrap();
+    t.moved(0, stranger, 1 << 20);
+    assert_eq!(t.admit(1, listed("198.51.100.1", 9)).unwrap().1, [stranger]);
+}
+
+/// An IPv6 host has a /64, a customer a /56, a site a /48: none of them is worth more than an address.
+#[test]
+fn ipv6_addresses_are_counted_by_their_networks() {
+    let mut t = table();
+    for n in 0..2000_u32 {
+        let address = format!("2001:db8:1:{:x}::{n:x}", n % 700);
+        t.admit(0, source(&address, (n % 250) as u8));
+    }
+    assert_eq!(t.len(), MAX_REQUESTS.network);
+    assert!(t.admit(0, source("2001:db8:2::1", 1)).unwrap().1.is_empty());
+}
+
+#[test]
+fn turns_go_to_who_has_the_fewest_and_idle_answers_end_for_those_who_wait() {
+    let limits = Limits { key: 2, network: 3, all: 4 };
+    let mut t = Table::new(MAX_REQUESTS, limits, 1000);
+    let ask = |t: &mut Table, now, address: &str, key| {
+        let (id, _) = t.admit(now, source(address, key)).unwrap();
+        t.wait(now, id);
+        id
+    };
+    let hostile: Vec<u64> = (0..8).map(|i| ask(&mut t, 0, "192.0.2.9", i / 3)).collect();
+    let mut running = Vec::new();
+    while let (Some(id), _) = t.turn(0) {
+        t.run(0, id);
+        running.push(id);
+    }
+    // Key by key, and no more of one address than it may have.
+    assert_eq!(running, [hostile[0], hostile[3], hostile[6]]);
+    let honest = ask(&mut t, 0, "198.51.100.1", 50);
+    assert_eq!(t.turn(0), (Some(honest), None), "before those who asked first");
+    t.run(0, honest);
+    t.moved(500, honest, 100_000);
+    // Behind the same address: nobody is idle, nobody holds more.
+    let neighbour = ask(&mut t, 500, "192.0.2.9", 60);
+    assert_eq!(t.turn(500), (None, None));
+    // Now they are: one after the other ends for it, and the honest one moves on.
+    let (none, Some(victim)) = t.turn(1000) else { panic!("somebody gives way") };
+    assert!(none.is_none() && running.contains(&victim));
+    assert_eq!(t.turn(1001), (None, None), "one is enough");
+    t.remove(victim);
+    assert_eq!(t.turn(1002).0, Some(neighbour));
+}
+
+#[test]
+fn what_takes_too_long_is_named() {
+    let mut t = table();
+    let (reading, _) = t.admit(0, source("192.0.2.1", 1)).unwrap();
+    let (waiting, _) = t.admit(0, source("192.0.2.1", 1)).unwrap();
+    let (running, _) = t.admit(0, source("192.0.2.1", 1)).unwrap();
+    t.wait(0, waiting);
+    t.run(0, running);
+    t.moved(100, running, 999);
+    assert!(t.late(9, 10, 20, 30).is_empty());
+    assert_eq!(t.late(10, 10, 20, 30), [(reading, Stage::Reading)]);
+    // A few bytes are no movement.
+    let all = t.late(30, 10, 20, 30);
+    assert_eq!(all.len(), 3);
+    assert!(all.contains(&(running, Stage::Running)) && all.contains(&(waiting, Stage::Waiting)));
+}
+
+/// However many ask, the threads are those that may run, and everybody is answered or told why not.
+#[test]
+fn threads_are_bounded_and_nobody_is_left_without_an_answer() {
+    let limits = Limits { key: 64, network: 64, all: 64 };
+    let few = Limits { key: 4, network: 4, all: 4 };
+    let requests = Requests::new(limits, few, Duration::from_secs(3600));
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    let (tell, told) = mpsc::channel();
+    for n in 0..64 {
+        let slot = requests.admit(source("192.0.2.1", n)).unwrap();
+        let (gate, tell) = (Arc::clone(&gate), tell.clone());
+        requests.run(slot, move |slot| {
+            let _ = gate.lock().unwrap().recv();
+            tell.send(slot.is_ok()).unwrap();
+        });
+    }
+    assert_eq!(requests.len(), 64);
+    assert!(requests.threads() <= 4);
+    assert!(requests.admit(source("192.0.2.1", 65)).is_err(), "nobody is idle yet");
+    drop(open);
+    assert_eq!((0..64).filter(|_| told.recv().unwrap()).count(), 64);
+    assert!(requests.threads() <= 4);
+    while !requests.is_empty() {
+        std::thread::yield_now();
+    }
+}
+
+/// A request that waits for its turn and loses its place is told so, and its place is free.
+#[test]
+fn who_loses_a_place_while_waiting_is_told() {
+    let two = Limits { key: 2, network: 2, all: 2 };
+    let requests = Requests::new(two, Limits { key: 1, network: 1, all: 1 }, Duration::ZERO);
+    let (open, gate) = mpsc::channel::<()>();
+    let (tell, told) = mpsc::channel();
+    let first = requests.admit(source("192.0.2.1", 1)).unwrap();
+    let view = first.view();
+    requests.run(first, move |_slot| {
+        let _ = gate.recv();
+    });
+    let waits = requests.admit(source("192.0.2.1", 1)).unwrap();
+    requests.run(waits, move |slot| tell.send(slot.err().map(|e| e.kind)).unwrap());
+    // Two clients of the owner's list take both places: of the one that runs, and of the one that waits.
+    let newcomers: Vec<_> =
+        (2..4).filter_map(|n| requests.admit(listed("198.51.100.1", n)).ok()).collect();
+    assert_eq!(newcomers.len(), 2);
+    assert_eq!(told.recv().unwrap(), Some(Kind::Busy));
+    assert_eq!(view.given_up().map(|e| e.kind), Some(Kind::Busy));
+    drop(open);
+    drop(newcomers);
+    while !requests.is_empty() {
+        std::thread::yield_now();
+    }
+}
