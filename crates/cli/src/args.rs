@@ -3,7 +3,9 @@
 use clap::{Args, Parser, Subcommand};
 use narrows_base::{Duration, SpecError};
 use narrows_flow::Preset;
-use narrows_lab::{scenario_file, way};
+use narrows_lab::SourceSpec;
+use narrows_lab::advice::Aim;
+use narrows_lab::{compare, scenario_file, way};
 use std::path::PathBuf;
 
 /// Compare and run transport protocols on any link.
@@ -75,8 +77,16 @@ pub struct Compare {
     #[arg(long, value_name = "SPEC|NAME", default_value = narrows_lab::links::DEFAULT, allow_hyphen_values = true)]
     pub link: String,
     /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', and families: tcp, media, all, family:rrtp
-    #[arg(long, value_name = "LIST", default_value = "tcp")]
-    pub protocols: String,
+    /// [default: tcp,rrtp; for calls media; for live media,cubic,bbr,rrtp]
+    #[arg(long, value_name = "LIST")]
+    pub protocols: Option<String>,
+    /// What is wanted: bulk, calls, live or web
+    #[arg(long = "for", value_name = "AIM", default_value = "bulk", value_parser = aim)]
+    pub aim: Aim,
+    /// What each flow's application sends, as in 'transfer(size=1MB)': see `narrows list sources`
+    /// [default: bulk; for web web]
+    #[arg(long, value_name = "SOURCE", value_parser = source)]
+    pub source: Option<SourceSpec>,
     /// Flows of each protocol
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = flows)]
     pub flows: usize,
@@ -92,9 +102,9 @@ pub struct Compare {
     /// Measure from here on
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
     pub warmup: Duration,
-    /// Draw the starts of all flows over this time
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
-    pub stagger: Duration,
+    /// Draw the starts of all flows over this time [default: a base RTT; 0s with --preset ns2]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub stagger: Option<Duration>,
     /// Data packet's size on the wire; an ACK has 40 bytes
     #[arg(long, value_name = "SIZE", default_value = "1000B", value_parser = packet)]
     pub packet: u32,
@@ -173,7 +183,7 @@ pub struct Sweep {
     /// With --link: measure from here on [default: 0s]
     #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
     pub warmup: Option<Duration>,
-    /// With --link: draw the starts of all flows over this time [default: 0s]
+    /// With --link: draw the starts of all flows over this time [default: a base RTT]
     #[arg(long, value_name = "TIME", conflicts_with = "scenario", value_parser = time)]
     pub stagger: Option<Duration>,
     /// With --link: data packet's size on the wire [default: 1000B]
@@ -317,6 +327,12 @@ fn told<T>(result: Result<T, SpecError>) -> Result<T, String> {
 pub fn time(text: &str) -> Result<Duration, String> {
     let d = told(narrows_base::units::duration(text))?;
     if d > way::LONGEST { Err("that is longer than ten years".into()) } else { Ok(d) }
+}
+fn aim(text: &str) -> Result<Aim, String> {
+    told(Aim::parse(text))
+}
+fn source(text: &str) -> Result<SourceSpec, String> {
+    told(compare::source(text))
 }
 fn packet(text: &str) -> Result<u32, String> {
     told(scenario_file::packet(text))

@@ -93,7 +93,7 @@ fn base(a: &Sweep) -> Result<Base, SpecError> {
         reverse: a.reverse.clone(),
         duration: a.duration.unwrap_or(usual.duration),
         warmup: a.warmup.unwrap_or(usual.warmup),
-        stagger: a.stagger.unwrap_or(usual.stagger),
+        stagger: a.stagger,
         packet: a.packet.unwrap_or(usual.packet),
         preset: a.preset.unwrap_or(Preset::Rfc),
         ..usual

@@ -4,9 +4,12 @@ use crate::Failure;
 use crate::args::{Compare, List, Output, Run};
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width, width};
 use narrows_base::SpecError;
+use narrows_lab::advice::Aim;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
-use narrows_lab::{Outcome, Plan, Question, Scenario, catalogue, output, scenario_file, summary};
+use narrows_lab::{
+    Outcome, Plan, Question, Scenario, catalogue, compare, output, scenario_file, summary,
+};
 use std::path::Path;
 
 impl From<SpecError> for Failure {
@@ -17,9 +20,14 @@ impl From<SpecError> for Failure {
 
 /// `narrows compare`.
 pub fn compare(a: &Compare) -> Result<(), Failure> {
+    let source = match &a.source {
+        Some(source) => source.clone(),
+        None => compare::source(a.aim.source())?,
+    };
     let question = Question {
         link: a.link.clone(),
-        protocols: a.protocols.clone(),
+        protocols: a.protocols.clone().unwrap_or_else(|| a.aim.protocols().into()),
+        source,
         flows: a.flows,
         against: a.against.clone(),
         reverse: a.reverse.clone(),
@@ -37,6 +45,7 @@ pub fn compare(a: &Compare) -> Result<(), Failure> {
         command_line: command_line(),
         link: link.to_string(),
         path: link.describe(a.packet),
+        aim: a.aim,
     };
     let saved = a.save.as_ref().map(|path| (path.as_path(), scenario_file::text(&scenario)));
     if let Some((path, _)) = &saved {
@@ -51,8 +60,13 @@ pub fn run(a: &Run) -> Result<(), Failure> {
     scenario.seeds = a.seeds.unwrap_or(scenario.seeds);
     scenario.seed = a.seed.unwrap_or(scenario.seed);
     let name = scenario.name.clone();
-    let about =
-        About { command: "run", command_line: command_line(), link: name, path: String::new() };
+    let about = About {
+        command: "run",
+        command_line: command_line(),
+        link: name,
+        path: String::new(),
+        aim: Aim::Bulk,
+    };
     answer(scenario, about, &a.output, None).map_err(|e| match e {
         Failure::Input(line) if !line.starts_with("--") && !line.contains(".toml") => {
             Failure::Input(format!("{}: {line}", a.scenario.display()))

@@ -1,161 +1,290 @@
-//! What to use and why: a sentence or two from the numbers.
+//! What to use and why: some sentences from the numbers, for a stated aim.
 //!
-//! 1. Goodput first, among those that keep delay and copies sane and leave others their share.
-//! 2. Whoever cannot be told apart from the best (95%), or comes within 2% of it, is equally good; the
-//!    least delay times copies wins.
-//! 3. The reasons come from the same numbers: what was lost where, what the queue cost.
+//! 1. Each [`Aim`] says which protocols do what is wanted at all, how good each is in one number, and
+//!    what rules one out: queues that others suffer from, waste, losses that reach the application,
+//!    transfers that do not end, flows that starve others.
+//! 2. The best of the rest wins, unless another within [`NEAR`] of it has surely less delay (for `live`,
+//!    less variation). Not to be told apart is not to be equal: only means that are near are.
+//! 3. Differences are paired by seed: all protocols meet the same losses and start at the same moments.
+//! 4. What can be had today comes first; what is better in simulation is named beside it.
+//! 5. The reasons come from the same numbers: what was lost where, what the queue cost.
 
+mod aim;
+mod obtain;
+mod text;
+
+pub use aim::{AIMS, Aim};
+pub use obtain::Obtain;
+pub use text::rate;
+
+use crate::interval::Resamples;
 use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
-use crate::stats::differ;
+use aim::{Best, completes, fair_share, loss, mean};
 use narrows_base::Status;
+use text::{list, milliseconds, percent, seconds};
 
-/// A mean RTT may be so many times the smallest, plus [`SLACK_S`], before it counts as bloat.
-const BLOAT: f64 = 2.0;
-/// Delay in seconds that nobody minds, however short the path.
-const SLACK_S: f64 = 0.05;
-/// More bytes sent per byte delivered than this is waste.
-const WASTE: f64 = 1.5;
-/// A sane protocol below this part of the best goodput is no alternative to it.
+/// A difference below this part of what is wanted is not worth any delay.
+const NEAR: f64 = 0.05;
+/// A sane protocol below this part of the best is no alternative to it.
 const MUCH_LESS: f64 = 0.75;
-/// A difference in goodput below this is not worth any delay.
-const NEAR: f64 = 0.02;
-/// A larger share than this, against others, starves them.
-const UNKIND: f64 = 0.75;
+/// Without seeds to go by, a difference below this part is none.
+const UNSURE: f64 = 0.02;
+
+type Candidate<'a> = &'a ProtocolOutcome;
 
 /// One recommendation; empty if nothing finished.
-pub fn recommend(outcome: &Outcome) -> String {
-    let all: Vec<&ProtocolOutcome> =
+pub fn recommend(outcome: &Outcome, aim: Aim) -> String {
+    if outcome.results.is_empty() {
+        return String::new();
+    }
+    let all: Vec<Candidate<'_>> =
         outcome.results.iter().filter(|r| mean(r, "goodput_bps") > 0.0).collect();
-    let Some(best) = most(&all) else {
-        return if outcome.results.is_empty() {
-            String::new()
-        } else {
-            "None: no protocol delivered a single byte here.".into()
-        };
+    if all.is_empty() {
+        return "None: no protocol delivered a single byte here.".into();
+    }
+    let suited: Vec<Candidate<'_>> = all.iter().copied().filter(|r| aim.suits(r)).collect();
+    let pool = if suited.is_empty() { &all } else { &suited };
+    let question = Question { aim, best: best_of(pool) };
+    let Some(ideal) = question.choose(pool) else {
+        return "None: no protocol came to an end here.".into();
     };
-    let floor = all.iter().map(|r| mean(r, "rtt_s_min")).fold(f64::INFINITY, f64::min);
-    let sane: Vec<&ProtocolOutcome> = all
-        .iter()
-        .copied()
-        .filter(|r| why_not(r, floor).is_none())
-        .filter(|r| mean(r, "goodput_bps") >= MUCH_LESS * mean(best, "goodput_bps"))
-        .collect();
-    let top = most(&sane).unwrap_or(best);
-    let pool = if sane.is_empty() { &all } else { &sane };
-    let equals: Vec<&ProtocolOutcome> = pool
-        .iter()
-        .copied()
-        .filter(|r| {
-            let near = mean(r, "goodput_bps") >= (1.0 - NEAR) * mean(top, "goodput_bps");
-            near || !differ(goodput(r), goodput(top)) || r.protocol == top.protocol
-        })
-        .collect();
-    let chosen = equals.iter().min_by(|a, b| cost(a).total_cmp(&cost(b))).copied().unwrap_or(top);
-    let mut text = first_sentence(chosen, &equals, pool, floor);
-    if chosen.protocol != best.protocol
-        && differ(goodput(best), goodput(chosen))
-        && let Some(why) = why_not(best, floor)
-    {
-        text += &format!(
-            " {} delivers {} more, but {why}.",
-            best.protocol,
-            percent(mean(best, "goodput_bps") / mean(chosen, "goodput_bps") - 1.0)
-        );
+    let to_be_had: Vec<Candidate<'_>> =
+        pool.iter().copied().filter(|r| Obtain::of(&r.protocol).is_deployable()).collect();
+    let (chosen, among) = match question.choose(&to_be_had) {
+        Some(chosen) => (chosen, &to_be_had),
+        None => (ideal, pool),
+    };
+    let mut told = vec![question.first_sentence(chosen, among)];
+    told.push(Obtain::of(&chosen.protocol).sentence(&chosen.protocol));
+    if ideal.protocol != chosen.protocol {
+        told.push(format!(
+            "In simulation {} is better: {}.",
+            ideal.protocol,
+            question.what_it_does(ideal)
+        ));
     }
-    if let Some(why) = why_not(chosen, floor) {
-        text += &format!(" Mind that {why}.");
+    told.extend(question.ruled_out(pool, chosen));
+    if let Some(why) = question.why_not(chosen) {
+        told.push(format!("Mind that {why}."));
     }
-    if let Some(cause) = cause(&all, chosen) {
-        text += &format!(" {cause}");
-    }
+    told.extend(unsuited(&all, pool, suited.is_empty(), aim));
+    told.extend(cause(&all, chosen));
     if chosen.status == Status::NotValidated.to_string() {
-        text += &format!(" {} is not validated against published numbers yet.", chosen.protocol);
+        told.push(format!("{} is not validated against published numbers yet.", chosen.protocol));
     }
-    text
+    told.join(" ")
 }
 
-fn first_sentence(
-    chosen: &ProtocolOutcome,
-    equals: &[&ProtocolOutcome],
-    pool: &[&ProtocolOutcome],
-    floor: f64,
-) -> String {
-    let queueing = (mean(chosen, "rtt_s_mean") - floor).max(0.0);
-    let used = mean(chosen, "utilisation");
-    let mut text = format!("Use {}: {} goodput", chosen.protocol, rate(goodput(chosen)));
-    if used.is_finite() {
-        text += &format!(" ({} of the link in use)", percent(used));
+/// What protocols are held against.
+struct Question {
+    aim: Aim,
+    best: Best,
+}
+
+impl Question {
+    fn value(&self, r: Candidate<'_>) -> f64 {
+        let value = self.aim.value(r);
+        if value.is_finite() { value } else { 0.0 }
     }
-    if queueing.is_finite() {
-        text += &format!(" with {} ms of queueing on average", round(queueing * 1e3));
+
+    fn why_not(&self, r: Candidate<'_>) -> Option<String> {
+        self.aim.why_not(r, self.best)
     }
-    let rest: Vec<&ProtocolOutcome> =
-        equals.iter().copied().filter(|r| r.protocol != chosen.protocol).collect();
-    if !rest.is_empty() {
-        let names: Vec<&str> = rest.iter().take(3).map(|r| r.protocol.as_str()).collect();
-        let more = if rest.len() > 3 { " and others" } else { "" };
-        let all_above = |name: &str, margin: f64| {
-            rest.iter().all(|r| mean(r, name) > mean(chosen, name) + margin)
-        };
-        let but = if all_above("rtt_s_mean", 1e-3) {
-            ", but packets wait longer there"
-        } else if all_above("offered_over_delivered", 0.01) {
-            ", but more bytes are sent again there"
-        } else {
-            ""
-        };
-        return format!(
-            "{text}; by goodput {}{more} {}{but}.",
-            names.join(", "),
-            if rest.iter().any(|r| differ(goodput(r), goodput(chosen))) {
-                let verb = if rest.len() == 1 { "differs" } else { "differ" };
-                format!("{verb} from it by {:.0}% at most", NEAR * 100.0)
-            } else {
-                "cannot be told from it".to_string()
+
+    fn most<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
+        let some = pool.iter().copied().filter(|r| self.value(r) > 0.0);
+        some.max_by(|a, b| self.value(a).total_cmp(&self.value(b)))
+    }
+
+    /// The best of a pool by the rules above.
+    fn choose<'a>(&self, pool: &[Candidate<'a>]) -> Option<Candidate<'a>> {
+        let best = self.most(pool)?;
+        let sane: Vec<Candidate<'a>> = pool
+            .iter()
+            .copied()
+            .filter(|r| self.why_not(r).is_none())
+            .filter(|r| self.value(r) >= MUCH_LESS * self.value(best))
+            .collect();
+        let pool = if sane.is_empty() { pool } else { &sane };
+        let top = self.most(pool)?;
+        let by = self.aim.tie_breaker();
+        let near = pool.iter().copied().filter(|r| self.value(r) >= (1.0 - NEAR) * self.value(top));
+        let least = near
+            .filter(|r| r.protocol != top.protocol && surely_less(r, top, by))
+            .min_by(|a, b| mean(a, by).total_cmp(&mean(b, by)));
+        Some(least.unwrap_or(top))
+    }
+
+    /// `1.377 ± 0.003 Mbit/s goodput (99% of the link in use), RTT 11 ms above the least`.
+    fn what_it_does(&self, r: Candidate<'_>) -> String {
+        let above = |name: &str| milliseconds(mean(r, name) - self.best.floor_s);
+        let goodput = rate(measured(r, "goodput_bps"));
+        let mut text = match self.aim {
+            Aim::Bulk | Aim::Web if completes(r) => {
+                format!("{} per transfer on average", seconds(measured(r, "completion_s")))
             }
-        );
-    }
-    let next: Vec<&ProtocolOutcome> =
-        pool.iter().copied().filter(|r| r.protocol != chosen.protocol).collect();
-    if let Some(next) = most(&next) {
-        let gain = mean(chosen, "goodput_bps") / mean(next, "goodput_bps") - 1.0;
-        let sure = match goodput(next).ci95 {
-            Some(_) => "beyond the 95% intervals",
-            None => "by a single seed, so take it with care",
+            Aim::Bulk | Aim::Web => format!("{goodput} goodput"),
+            Aim::Calls | Aim::Live => {
+                let steady = Estimate { mean: self.value(r), ci95: None };
+                let scale = if self.aim == Aim::Calls { 1 } else { 5 };
+                format!(
+                    "{goodput} goodput, {} when its variation over {scale} s is taken off",
+                    rate(steady)
+                )
+            }
         };
-        if gain >= 0.0 {
-            text += &format!(", {} more than the next, {} ({sure})", percent(gain), next.protocol);
+        let used = mean(r, "utilisation");
+        if used.is_finite() && !completes(r) {
+            text += &format!(" ({} of the link in use)", percent(used));
+        }
+        if mean(r, "rtt_s_mean").is_finite() && self.best.floor_s.is_finite() {
+            text += &match self.aim {
+                Aim::Bulk => format!(", mean RTT {} above the least", above("rtt_s_mean")),
+                _ => format!(", 95% of RTTs within {} of the least", above("rtt_s_p95")),
+            };
+        }
+        if loss(r) > 0.0 {
+            text += &format!(", {} lost", percent(loss(r)));
+        }
+        let share = mean(r, "share");
+        if share.is_finite() && r.rivals > 0 {
+            let (share, fair) = (percent(share), percent(fair_share(r, r.rivals)));
+            text += &format!(", {share} of what all deliver ({fair} is equal)");
+        }
+        text
+    }
+
+    fn first_sentence(&self, chosen: Candidate<'_>, pool: &[Candidate<'_>]) -> String {
+        let mut text = format!("Use {}: {}", chosen.protocol, self.what_it_does(chosen));
+        let rest: Vec<Candidate<'_>> =
+            pool.iter().copied().filter(|r| r.protocol != chosen.protocol).collect();
+        let sane: Vec<Candidate<'_>> =
+            rest.iter().copied().filter(|r| self.why_not(r).is_none()).collect();
+        let above: Vec<Candidate<'_>> = (sane.iter().copied())
+            .filter(|r| self.value(r) > self.value(chosen) && self.why_not(chosen).is_none())
+            .collect();
+        if let Some(more) = self.most(&above) {
+            // It was chosen for its delay or its smoothness.
+            let names: Vec<&str> = above.iter().map(|r| r.protocol.as_str()).collect();
+            let by = percent(self.value(more) / self.value(chosen) - 1.0);
+            let cost = match self.aim {
+                Aim::Live => "vary more".to_string(),
+                _ => {
+                    let tie = self.aim.tie_breaker();
+                    let nearest = above.iter().map(|r| mean(r, tie)).fold(f64::INFINITY, f64::min);
+                    format!("take {} longer", milliseconds(nearest - mean(chosen, tie)))
+                }
+            };
+            return format!("{text}. {} would give {by} more at most, and {cost}.", list(&names));
+        }
+        if let Some(next) = self.most(if sane.is_empty() { &rest } else { &sane })
+            && self.value(chosen) >= self.value(next)
+        {
+            text += &self.against(chosen, next);
+        }
+        text + "."
+    }
+
+    /// By how much it is better than the next, and how surely.
+    fn against(&self, chosen: Candidate<'_>, next: Candidate<'_>) -> String {
+        let (measure, more) = self.aim.measure(chosen);
+        let (ours, theirs) = (mean(chosen, measure), mean(next, measure));
+        let gain = if more { ours / theirs - 1.0 } else { 1.0 - ours / theirs };
+        let word = if more { "more" } else { "less" };
+        if !gain.is_finite() || gain < 0.0 {
+            return format!("; {} comes next", next.protocol);
+        }
+        let name = &next.protocol;
+        let by = percent(gain);
+        if chosen.one_trajectory || next.one_trajectory {
+            return format!(
+                "; {by} {word} than the next, {name}, on one trajectory that another start may change"
+            );
+        }
+        match paired(chosen, next, measure) {
+            Some(Estimate { mean, ci95: Some(half) }) if mean.abs() > half => {
+                let scale = theirs.abs();
+                let (low, high) = ((mean.abs() - half) / scale, (mean.abs() + half) / scale);
+                format!(
+                    "; {by} {word} than the next, {name} (95% interval, paired by seed: {} to {})",
+                    percent(low),
+                    percent(high)
+                )
+            }
+            Some(Estimate { ci95: Some(_), .. }) => {
+                let seeds = chosen.seeds.min(next.seeds);
+                format!("; {seeds} seeds cannot tell it from {name}, which has {by} less of it")
+                    .replace("less of it", if more { "less" } else { "more" })
+            }
+            _ => format!("; {by} {word} than the next, {name}, by too few seeds to be sure"),
         }
     }
-    text + "."
-}
 
-/// What a delivered byte costs where goodput is equal: time on the way, times copies sent.
-fn cost(r: &ProtocolOutcome) -> f64 {
-    mean(r, "rtt_s_mean") * mean(r, "offered_over_delivered")
-}
-
-/// What is wrong with a protocol that delivers much.
-fn why_not(r: &ProtocolOutcome, floor: f64) -> Option<String> {
-    let rtt = mean(r, "rtt_s_mean");
-    let waste = mean(r, "offered_over_delivered");
-    let share = mean(r, "share");
-    if rtt > BLOAT * floor + SLACK_S {
-        Some(format!("packets wait {} ms on average", round((rtt - floor) * 1e3)))
-    } else if waste > WASTE {
-        Some(format!("it sends {waste:.1} bytes for each that arrives"))
-    } else if share > UNKIND {
-        Some(format!(
-            "it takes {} of what all deliver and leaves the others the rest",
-            percent(share)
-        ))
-    } else {
-        None
+    /// Who would be better but for something.
+    fn ruled_out(&self, pool: &[Candidate<'_>], chosen: Candidate<'_>) -> Option<String> {
+        let worse = |r: &&ProtocolOutcome| self.value(r) > self.value(chosen);
+        let better: Vec<Candidate<'_>> = (pool.iter().copied())
+            .filter(|r| r.protocol != chosen.protocol)
+            .filter(worse)
+            .filter(|r| self.why_not(r).is_some())
+            .collect();
+        let best = self.most(&better)?;
+        let by = percent(self.value(best) / self.value(chosen) - 1.0);
+        Some(format!("{} would give {by} more, but {}.", best.protocol, self.why_not(best)?))
     }
+}
+
+/// What the best of a pool reach.
+fn best_of(pool: &[Candidate<'_>]) -> Best {
+    let least = |of: &dyn Fn(&ProtocolOutcome) -> f64| {
+        pool.iter().map(|r| of(r)).filter(|x| x.is_finite()).fold(f64::INFINITY, f64::min)
+    };
+    Best { floor_s: least(&|r| mean(r, "rtt_s_min")), least_loss: least(&|r| loss(r)) }
+}
+
+/// The difference of a measure, seed by seed: what both met of the same luck cancels out.
+fn paired(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> Option<Estimate> {
+    let theirs: Vec<(u64, f64)> = b.seeds_of(measure).collect();
+    let differences: Vec<f64> = a
+        .seeds_of(measure)
+        .filter_map(|(seed, x)| theirs.iter().find(|t| t.0 == seed).map(|t| x - t.1))
+        .filter(|d| d.is_finite())
+        .collect();
+    (differences.len() > 1).then(|| Resamples::of(differences.len()).estimate(&differences))
+}
+
+/// Whether `a` has less of a measure than `b`, beyond what chance would do.
+fn surely_less(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> bool {
+    match paired(a, b, measure) {
+        Some(d) => d.ci95.is_some_and(|half| d.mean < -half),
+        None => mean(a, measure) < (1.0 - UNSURE) * mean(b, measure),
+    }
+}
+
+/// Who was left out because it does something else, or that nobody does what is wanted.
+fn unsuited(
+    all: &[Candidate<'_>],
+    pool: &[Candidate<'_>],
+    nobody: bool,
+    aim: Aim,
+) -> Option<String> {
+    let what = match aim {
+        Aim::Bulk | Aim::Web => "leaves lost packets lost, so that no file would be whole",
+        Aim::Calls => "waits for what was lost, which a call cannot",
+        Aim::Live => "listens to nothing",
+    };
+    if nobody {
+        return Some(format!("None of these is made for {}: each {what}.", aim.name()));
+    }
+    let out: Vec<&str> = (all.iter())
+        .filter(|r| pool.iter().all(|p| p.protocol != r.protocol))
+        .map(|r| r.protocol.as_str())
+        .collect();
+    (!out.is_empty()).then(|| format!("Not considered: {}, which {what}.", list(&out)))
 }
 
 /// Why they differ: radio losses that are taken for congestion, or queue drops.
-fn cause(all: &[&ProtocolOutcome], chosen: &ProtocolOutcome) -> Option<String> {
+fn cause(all: &[Candidate<'_>], chosen: Candidate<'_>) -> Option<String> {
     let random = mean(chosen, "random_loss_rate");
     let queue = mean(chosen, "queue_loss_rate");
     // Whoever senses nothing but loss is the one that random losses mislead.
@@ -165,8 +294,9 @@ fn cause(all: &[&ProtocolOutcome], chosen: &ProtocolOutcome) -> Option<String> {
         .filter(|r| senses(r) == "loss" && r.protocol != chosen.protocol)
         .filter(|r| mean(r, "goodput_bps") < 0.9 * mean(chosen, "goodput_bps"))
         .max_by(|a, b| mean(a, "goodput_bps").total_cmp(&mean(b, "goodput_bps")));
-    if random > 1e-4
+    if random > 1e-5
         && let Some(misled) = misled
+        && !completes(chosen)
     {
         return Some(format!(
             "Why: {} of the packets are lost at random; {} goes by {}, while {} goes by loss alone, \
@@ -175,7 +305,7 @@ fn cause(all: &[&ProtocolOutcome], chosen: &ProtocolOutcome) -> Option<String> {
             chosen.protocol,
             senses(chosen).replace("; ", " and ").replace(", ", " and "),
             misled.protocol,
-            rate(goodput(misled))
+            rate(measured(misled, "goodput_bps"))
         ));
     }
     if queue > 0.01 && queue > random {
@@ -186,96 +316,12 @@ fn cause(all: &[&ProtocolOutcome], chosen: &ProtocolOutcome) -> Option<String> {
 
 /// What the protocol's controller senses.
 fn senses(r: &ProtocolOutcome) -> &'static str {
-    let name = r.protocol.split('(').next().unwrap_or_default();
-    let entry = narrows_flow::protocol::find(name);
-    entry.and_then(narrows_flow::protocol::Entry::card).map_or("", |card| card.senses)
+    obtain::entry(&r.protocol).and_then(|e| e.card().ok()).map_or("", |card| card.senses)
 }
 
-fn most<'a>(pool: &[&'a ProtocolOutcome]) -> Option<&'a ProtocolOutcome> {
-    pool.iter().copied().max_by(|a, b| mean(a, "goodput_bps").total_cmp(&mean(b, "goodput_bps")))
-}
-
-fn goodput(r: &ProtocolOutcome) -> Estimate {
-    r.measure("goodput_bps").unwrap_or(Estimate { mean: f64::NAN, ci95: None })
-}
-
-fn mean(r: &ProtocolOutcome, name: &str) -> f64 {
-    r.measure(name).map_or(f64::NAN, |e| e.mean)
-}
-
-/// `1.43 ± 0.01 Mbit/s`.
-pub fn rate(e: Estimate) -> String {
-    let (scale, unit) = match e.mean {
-        x if x >= 1e9 => (1e9, "Gbit/s"),
-        x if x >= 1e6 => (1e6, "Mbit/s"),
-        x if x >= 1e3 => (1e3, "kbit/s"),
-        _ => (1.0, "bit/s"),
-    };
-    let value = e.mean / scale;
-    let digits = if value < 10.0 { 3 } else { 1 };
-    match e.ci95 {
-        Some(half) => format!("{value:.digits$} ± {:.digits$} {unit}", half / scale),
-        None => format!("{value:.digits$} {unit}"),
-    }
-}
-
-fn percent(x: f64) -> String {
-    let p = 100.0 * x;
-    if p.abs() < 10.0 { format!("{p:.1}%") } else { format!("{p:.0}%") }
-}
-
-fn round(x: f64) -> String {
-    if x < 10.0 { format!("{x:.1}") } else { format!("{x:.0}") }
+fn measured(r: &ProtocolOutcome, name: &str) -> Estimate {
+    r.measure(name).unwrap_or(Estimate { mean: f64::NAN, ci95: None })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn result(name: &str, goodput: f64, rtt: f64) -> ProtocolOutcome {
-        let exact = |mean| Estimate { mean, ci95: Some(mean * 1e-4) };
-        let measures = [
-            ("goodput_bps", goodput),
-            ("utilisation", 0.9),
-            ("rtt_s_min", 0.1),
-            ("rtt_s_mean", rtt),
-            ("offered_over_delivered", 1.0),
-            ("random_loss_rate", 0.0),
-            ("queue_loss_rate", 0.0),
-        ];
-        ProtocolOutcome {
-            protocol: name.into(),
-            group: "main".into(),
-            digest: 0,
-            flows: 1,
-            seeds: 10,
-            status: String::new(),
-            measures: measures.map(|(n, m)| (n, exact(m))).to_vec(),
-            per_flow: Vec::new(),
-            series: Vec::new(),
-        }
-    }
-    fn advice(results: Vec<ProtocolOutcome>) -> String {
-        recommend(&Outcome {
-            command: "compare",
-            command_line: String::new(),
-            seed: 1,
-            link: String::new(),
-            path: String::new(),
-            duration_s: 60.0,
-            warmup_s: 0.0,
-            capacity_bps: 1.5e6,
-            results,
-            recommendation: String::new(),
-            notes: Vec::new(),
-        })
-    }
-
-    #[test]
-    fn a_percent_of_goodput_is_not_worth_a_full_queue() {
-        let text = advice(vec![result("veno", 1.38e6, 0.24), result("stpd", 1.36e6, 0.11)]);
-        assert!(text.starts_with("Use stpd") && text.contains("2% at most"), "{text}");
-        let text = advice(vec![result("veno", 1.38e6, 0.24), result("stpd", 1.2e6, 0.11)]);
-        assert!(text.starts_with("Use veno"), "{text}");
-    }
-}
+mod tests;

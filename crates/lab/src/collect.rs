@@ -1,9 +1,10 @@
 //! From finished runs to an [`Outcome`].
 
-use crate::advice;
+use crate::advice::{self, Aim};
 use crate::execute::{LISTED_FLOWS, Run, Runs, combined};
+use crate::interval::{Events, Resamples, events};
 use crate::measure::MEASURES;
-use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
+use crate::outcome::{Estimate, Outcome, ProtocolOutcome, SeedValues};
 use crate::plan::Plan;
 use crate::stats::estimate;
 use narrows_base::{Duration, Status};
@@ -20,6 +21,8 @@ pub struct About {
     pub link: String,
     /// The path in one line.
     pub path: String,
+    /// What it is recommended for.
+    pub aim: Aim,
 }
 
 /// Puts finished runs together; protocols of which no run finished are left out, with a note.
@@ -38,8 +41,22 @@ pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
                 notes.push(format!("{label}: no run finished"));
                 continue;
             }
-            results.push(one(plan, variant, at, &runs_done, runs[0].as_ref()));
+            // `execute` runs what repeats itself once.
+            let once = runs.len() == 1 && s.seeds > 1;
+            results.push(one(plan, variant, at, &runs_done, runs[0].as_ref(), once));
         }
+    }
+    let repeated: Vec<&str> = (results.iter())
+        .filter(|r: &&ProtocolOutcome| r.one_trajectory)
+        .map(|r| r.protocol.as_str())
+        .collect();
+    if !repeated.is_empty() {
+        let who = if repeated.len() == results.len() { "all".into() } else { repeated.join(", ") };
+        notes.push(format!(
+            "deterministic, so run once and without intervals: {who}. Nothing was drawn at random, or \
+             no draw changed anything: this is one trajectory, which another start or delay may change \
+             (--stagger, host-delay=)"
+        ));
     }
     if finished < wanted {
         notes.insert(
@@ -80,7 +97,7 @@ pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
         notes,
     };
     if about.command == "compare" {
-        outcome.recommendation = advice::recommend(&outcome);
+        outcome.recommendation = advice::recommend(&outcome, about.aim);
     }
     outcome
 }
@@ -97,14 +114,41 @@ fn one(
     at: usize,
     runs: &[&Run],
     first: Option<&Run>,
+    once: bool,
 ) -> ProtocolOutcome {
     let group = plan.reported[at];
     let flows = &plan.scenario.flows[group];
-    let alone = plan.others(group).is_empty();
+    let others = plan.others(group);
+    let rivals = others.iter().map(|g| plan.scenario.flows[*g].count).sum();
+    let alone = others.is_empty();
+    let repeats = runs.len() > 1 && runs.iter().all(|r| r.digest == runs[0].digest);
+    let one_trajectory = once || repeats;
+    // A run that repeats says nothing of how its measures scatter.
+    let runs = if one_trajectory { &runs[..1] } else { runs };
     let over = |value: &dyn Fn(&Run) -> f64| estimate(runs.iter().map(|r| value(r)));
-    let measures = (MEASURES.iter().enumerate())
-        .filter(|(_, m)| !(m.competition && alone))
-        .map(|(i, m)| (m.name, over(&|r| r.groups[at].measures[i])))
+    let shown: Vec<usize> =
+        (0..MEASURES.len()).filter(|i| !(MEASURES[*i].competition && alone)).collect();
+    let resamples = Resamples::of(runs.len());
+    let of = |i: usize| -> Vec<f64> { runs.iter().map(|r| r.groups[at].measures[i]).collect() };
+    let sent = MEASURES.iter().position(|m| m.name == "sent_packets").map(of);
+    let measures = (shown.iter())
+        .map(|i| {
+            let (name, values) = (MEASURES[*i].name, of(*i));
+            let estimate = match (events(name), &sent) {
+                (Some(Events::PerRun), _) => {
+                    resamples.estimate_events(&values, &vec![1.0; values.len()])
+                }
+                (Some(Events::PerPacket), Some(sent)) => resamples.estimate_events(&values, sent),
+                _ => resamples.estimate(&values),
+            };
+            (name, estimate)
+        })
+        .collect();
+    let by_seed = (runs.iter())
+        .map(|r| SeedValues {
+            seed: r.seed,
+            values: shown.iter().map(|i| r.groups[at].measures[*i]).collect(),
+        })
         .collect();
     let listed = runs.iter().map(|r| r.groups[at].flows.len()).max().unwrap_or(0);
     let names: Vec<&'static str> =
@@ -124,7 +168,10 @@ fn one(
         group: flows.name.clone(),
         digest: combined(runs.iter().copied()),
         flows: flows.count,
+        rivals,
         seeds: runs.len(),
+        one_trajectory,
+        by_seed,
         status: status(protocol.label()),
         measures,
         per_flow,

@@ -10,10 +10,12 @@
 //! The flows under test are called `main` whatever they speak: luck follows names, so every
 //! protocol meets the same losses and starts at the same moments.
 
+use crate::advice::Aim;
 use crate::families::protocols;
 use crate::link::Link;
 use crate::links;
 use crate::scenario::{Flows, Own, Scenario, Speaks, Wire};
+use crate::way::TraceStart;
 use narrows_base::{Duration, Spec, SpecError};
 use narrows_flow::{PROTOCOLS, Preset, Protocol};
 use narrows_sim::SourceSpec;
@@ -26,6 +28,8 @@ pub struct Question {
     pub link: String,
     /// Families and names with parameters, separated by commas ([`crate::families`]).
     pub protocols: String,
+    /// What the applications of the flows under test send.
+    pub source: SourceSpec,
     /// Flows of the protocol under test.
     pub flows: usize,
     /// `NAME[:M]`: competitors on the same link.
@@ -36,8 +40,8 @@ pub struct Question {
     pub duration: Duration,
     /// Measures count from here.
     pub warmup: Duration,
-    /// Starts are drawn over this time.
-    pub stagger: Duration,
+    /// Starts are drawn over this time; `None` is the link's base RTT.
+    pub stagger: Option<Duration>,
     /// Bytes of a data packet.
     pub packet: u32,
     /// How many seeds.
@@ -52,13 +56,14 @@ impl Default for Question {
     fn default() -> Question {
         Question {
             link: links::DEFAULT.into(),
-            protocols: "tcp".into(),
+            protocols: Aim::Bulk.protocols().into(),
+            source: SourceSpec::bulk(),
             flows: 1,
             against: None,
             reverse: None,
             duration: Duration::from_secs(60),
             warmup: Duration::ZERO,
-            stagger: Duration::ZERO,
+            stagger: None,
             packet: 1000,
             seeds: 10,
             seed: 1,
@@ -87,7 +92,11 @@ impl Question {
         folder: &Path,
     ) -> Result<(Scenario, Link), SpecError> {
         let link = Link::parse_with(&self.link, keys, folder).map_err(|e| e.at("--link"))?;
-        let link = link.resolved(self.packet);
+        let link = self.with_drawn_times(link.resolved(self.packet));
+        let stagger = self.stagger.unwrap_or(match self.preset {
+            Preset::Rfc => link.base_rtt(),
+            Preset::Ns2 => Duration::ZERO,
+        });
         let own = |side: Option<crate::side::Side>, stream| side.map(|side| Own { side, stream });
         let (access, egress) = (own(link.access, "access"), own(link.egress, "egress"));
         let flows = |name: &str, speaks, count| Flows {
@@ -97,9 +106,10 @@ impl Question {
             from: "left".into(),
             to: "right".into(),
             start: Duration::ZERO,
-            stagger: self.stagger,
+            stagger,
             stop: None,
             source: SourceSpec::bulk(),
+            host_delay: link.host_delay.unwrap_or_default(),
             access,
             egress,
             line: 0,
@@ -109,7 +119,8 @@ impl Question {
         if self.flows == 0 {
             return Err(SpecError::new("--flows must be at least 1"));
         }
-        let mut groups = vec![flows("main", Speaks::Each, self.flows)];
+        let main = flows("main", Speaks::Each, self.flows);
+        let mut groups = vec![Flows { source: self.source.clone(), ..main }];
         if let Some(text) = &self.against {
             let (spec, count) = several(text, self.flows)
                 .and_then(|x| read(&x.0).map(|_| x))
@@ -153,6 +164,32 @@ impl Question {
         s.flows = groups;
         Ok((s, link))
     }
+}
+
+impl Question {
+    /// What a link does not say about hosts and its traces: they are drawn, so that no run depends on
+    /// an exact coincidence; but not in ns-2's way, where everything begins and goes on to the
+    /// nanosecond as told.
+    fn with_drawn_times(&self, mut link: Link) -> Link {
+        if self.preset == Preset::Ns2 {
+            return link;
+        }
+        link.host_delay.get_or_insert(link.usual_host_delay(self.packet));
+        for way in [&mut link.forward, &mut link.back] {
+            if way.trace.is_some() {
+                way.trace_start.get_or_insert(TraceStart::Random);
+            }
+        }
+        link
+    }
+}
+
+/// What an application sends, as in scenarios: `bulk`, `transfer(size=1MB)`, ….
+///
+/// # Errors
+/// An unknown source, or a parameter that it does not have.
+pub fn source(text: &str) -> Result<SourceSpec, SpecError> {
+    SourceSpec::read(&Spec::parse(text)?)
 }
 
 /// `NAME[:M]`, where the name may have parameters in parentheses.

@@ -18,6 +18,8 @@ pub const LISTED_FLOWS: usize = 1000;
 /// What is kept of one run.
 #[derive(Clone, Debug)]
 pub struct Run {
+    /// Its seed.
+    pub seed: u64,
     /// The simulator's digest.
     pub digest: u64,
     /// Per reported group: values of [`MEASURES`].
@@ -56,12 +58,42 @@ pub type Runs = Vec<Vec<Option<Run>>>;
 /// What the simulator refuses. An interruption is not an error.
 pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
     let (variants, seeds) = (plan.scenario.variants(), plan.scenario.seeds as usize);
-    let tasks = variants * seeds;
+    let all: Vec<(usize, usize)> =
+        (0..seeds).flat_map(|seed| (0..variants).map(move |variant| (variant, seed))).collect();
+    let mut runs: Runs = vec![vec![None; seeds]; variants];
+    // Where the network draws nothing only a protocol may: two seeds show whether it does, and
+    // a run that repeats itself need not be run again.
+    let trial = if plan.draws() { all.len() } else { all.len().min(2 * variants) };
+    work(plan, control, &all[..trial], (0, all.len()), &mut runs)?;
+    if !plan.draws() {
+        for runs in &mut runs {
+            if let [Some(a), Some(b), ..] = &runs[..]
+                && a.digest == b.digest
+            {
+                runs.truncate(1);
+            }
+        }
+    }
+    let rest: Vec<_> = all[trial..].iter().copied().filter(|(v, s)| *s < runs[*v].len()).collect();
+    work(plan, control, &rest, (trial, trial + rest.len()), &mut runs)?;
+    Ok(runs)
+}
+
+/// Runs these pairs of variant and seed into their places; so many runs were `before`, and so many are
+/// there in all.
+fn work(
+    plan: &Plan,
+    control: &Control<'_>,
+    list: &[(usize, usize)],
+    (before, of): (usize, usize),
+    runs: &mut Runs,
+) -> Result<(), String> {
+    let tasks = list.len();
     let next = AtomicUsize::new(0);
     // Finished thousandths of all runs together.
     let done = AtomicU64::new(0);
     let refused: Mutex<Option<String>> = Mutex::new(None);
-    let finished: Mutex<Vec<(usize, Run)>> = Mutex::new(Vec::new());
+    let finished: Mutex<Vec<((usize, usize), Run)>> = Mutex::new(Vec::new());
     let work = || loop {
         let task = next.fetch_add(1, Ordering::Relaxed);
         if task >= tasks || control.stop.load(Ordering::Relaxed) {
@@ -70,13 +102,13 @@ pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
         if refused.lock().is_ok_and(|r| r.is_some()) {
             return;
         }
-        let (seed, variant) = (task / variants, task % variants);
+        let (variant, seed) = list[task];
         let tell = |thousandths: u64| {
             let all = done.fetch_add(thousandths, Ordering::Relaxed) + thousandths;
-            (control.progress)(all as f64 / (1000.0 * tasks as f64));
+            (control.progress)((before as f64 + all as f64 / 1000.0) / of as f64);
         };
         match one(plan, variant, seed, control.stop, &tell) {
-            Ok(run) => finished.lock().map(|mut f| f.push((task, run))).unwrap_or(()),
+            Ok(run) => finished.lock().map(|mut f| f.push(((variant, seed), run))).unwrap_or(()),
             Err(SimError::Interrupted) => {}
             Err(e) => refused.lock().map(|mut r| *r = Some(e.to_string())).unwrap_or(()),
         }
@@ -90,11 +122,10 @@ pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
     if let Ok(Some(why)) = refused.into_inner() {
         return Err(why);
     }
-    let mut runs: Runs = vec![vec![None; seeds]; variants];
-    for (task, run) in finished.into_inner().unwrap_or_default() {
-        runs[task % variants][task / variants] = Some(run);
+    for ((variant, seed), run) in finished.into_inner().unwrap_or_default() {
+        runs[variant][seed] = Some(run);
     }
-    Ok(runs)
+    Ok(())
 }
 
 fn one(
@@ -118,11 +149,11 @@ fn one(
     };
     let result = narrows_sim::run(&network, &mut watch)?;
     tell(1000 - told);
-    Ok(keep(plan, variant, result))
+    Ok(keep(plan, variant, number, result))
 }
 
 /// The part of a result that outlives the run.
-fn keep(plan: &Plan, variant: usize, mut result: RunResult) -> Run {
+fn keep(plan: &Plan, variant: usize, seed: u64, mut result: RunResult) -> Run {
     let mut groups = Vec::new();
     let mut capacity_bps = Vec::new();
     let span_s = result.span_s;
@@ -148,7 +179,7 @@ fn keep(plan: &Plan, variant: usize, mut result: RunResult) -> Run {
             all.filter_map(|group| response::over_time(plan, &result, group)).collect();
         result.series.extend(tables);
     }
-    Run { digest: result.digest, groups, capacity_bps, series: result.series }
+    Run { seed, digest: result.digest, groups, capacity_bps, series: result.series }
 }
 
 /// One digest of several runs, in their order.

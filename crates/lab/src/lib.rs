@@ -16,6 +16,7 @@ pub mod execute;
 pub mod experiment;
 pub mod families;
 pub mod figure;
+pub mod interval;
 pub mod json;
 pub mod link;
 pub mod links;
@@ -41,6 +42,7 @@ pub mod way;
 
 pub use compare::Question;
 pub use link::Link;
+pub use narrows_sim::SourceSpec;
 pub use outcome::Outcome;
 pub use plan::Plan;
 pub use scenario::Scenario;

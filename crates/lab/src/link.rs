@@ -17,6 +17,9 @@ use std::path::Path;
 pub const FORM: &str =
     "a link is RATE,DELAY[,key=value]*, such as 1.5Mbit/s,80ms,queue=30p,loss=1%, or a name";
 
+/// No host is later than a tick of an old scheduler (100 Hz), however slow the link.
+pub const MAX_HOST_DELAY: Duration = Duration::from_millis(10);
+
 /// A bottleneck with each flow's own links before and after it.
 #[derive(Clone, Debug)]
 pub struct Link {
@@ -28,6 +31,8 @@ pub struct Link {
     pub access: Option<Side>,
     /// Each flow's own link after the bottleneck.
     pub egress: Option<Side>,
+    /// Up to so much later each data packet leaves its host; `None` where nothing is said.
+    pub host_delay: Option<Duration>,
 }
 
 impl Link {
@@ -74,12 +79,14 @@ impl Link {
         let delay = way::delay(second)?;
         let mut forward = Way::new(rate, delay, Room::Usual);
         let (mut access, mut egress) = (None, None);
+        let mut host_delay = None;
         let mut reverse = Vec::new();
         for (key, value) in keys {
             let place = format!("{key}={value}");
             match key {
                 "access" => access = Some(Side::parse(value).map_err(|e| e.at(&place))?),
                 "egress" => egress = Some(Side::parse(value).map_err(|e| e.at(&place))?),
+                "host-delay" => host_delay = Some(way::delay(value).map_err(|e| e.at(&place))?),
                 _ if key.starts_with("reverse-") => reverse.push((key, value)),
                 "rate" | "delay" => forward.set(key, value, folder).map_err(|e| e.at(&place))?,
                 _ if KEYS.contains(&key) => {
@@ -96,7 +103,7 @@ impl Link {
             }
             back.set(inner, value, folder).map_err(|e| e.at(&format!("{key}={value}")))?;
         }
-        Ok(Link { forward, back, access, egress })
+        Ok(Link { forward, back, access, egress, host_delay })
     }
 
     /// All one-way delays there and back; ranges count with their middle.
@@ -126,6 +133,13 @@ impl Link {
             }
         }
         Ok(self)
+    }
+
+    /// How late a host sends a packet at most when nothing is said: one packet's transmission time on
+    /// the bottleneck, at most [`MAX_HOST_DELAY`].
+    pub fn usual_host_delay(&self, packet_bytes: u32) -> Duration {
+        let seconds = 8.0 * f64::from(packet_bytes) / self.forward.mean_bps();
+        Duration::from_secs_f64(seconds.min(MAX_HOST_DELAY.as_secs_f64()))
     }
 
     /// The same link with its queues as numbers of packets or bytes, never as products.
@@ -173,7 +187,7 @@ fn short_loss(way: &Way) -> String {
 }
 
 fn unknown_key(key: &str) -> SpecError {
-    let mut known: Vec<String> = vec!["access".into(), "egress".into()];
+    let mut known: Vec<String> = vec!["access".into(), "egress".into(), "host-delay".into()];
     known.extend(KEYS.iter().map(|k| (*k).to_string()));
     known.extend(["rate", "delay"].iter().chain(KEYS).map(|k| format!("reverse-{k}")));
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
@@ -222,6 +236,9 @@ impl fmt::Display for Link {
             if let Some(side) = side {
                 write!(f, ",{name}={side}")?;
             }
+        }
+        if let Some(delay) = self.host_delay {
+            write!(f, ",host-delay={}", way::time_text(delay))?;
         }
         let same = self.forward.mirrored().pairs();
         for (key, value) in self.back.pairs() {

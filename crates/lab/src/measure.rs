@@ -349,6 +349,20 @@ pub const MEASURES: &[Measure] = &[
         of: |v| mean(v.flows().map(completion).filter(|c| c.is_finite())),
         per_flow: Some(|f, _| completion(f)),
     },
+    Measure {
+        name: "finished",
+        title: "Finished transfers",
+        unit: "fraction",
+        doc: "transfers that were complete before the end over those that began",
+        better: Better::More,
+        competition: false,
+        of: |v| {
+            let begun = v.flows().filter(|f| f.wanted_bytes > 0).count();
+            let done = v.flows().filter(|f| f.wanted_bytes > 0 && f.done.is_some()).count();
+            ratio(done as f64, begun as f64)
+        },
+        per_flow: None,
+    },
     // Smoothness on the other time scales, and how fast goodput changes.
     roughness(
         ["cov_100ms", "Roughness over 0.1 s", "as cov_1s, over 0.1 s bins"],

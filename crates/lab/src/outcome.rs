@@ -7,7 +7,8 @@ use narrows_sim::Table;
 pub struct Estimate {
     /// Mean over seeds; NaN if no seed has the measure (shown as `null` and `-`).
     pub mean: f64,
-    /// Half-width of the 95% confidence interval (Student t); `None` for one seed.
+    /// Half-width of the 95% confidence interval; `None` for one seed, for one trajectory, and where
+    /// the values do not say enough for an interval ([`crate::interval`]).
     pub ci95: Option<f64>,
 }
 
@@ -49,16 +50,31 @@ pub struct ProtocolOutcome {
     pub digest: u64,
     /// How many flows.
     pub flows: usize,
-    /// Seeds that finished.
+    /// How many flows compete with them at the same bottleneck.
+    pub rivals: usize,
+    /// Seeds that finished; 1 where further ones would have been the same run again.
     pub seeds: usize,
+    /// All seeds gave the same run, event for event: one trajectory, whose certainty nobody knows.
+    pub one_trajectory: bool,
     /// The controller's validation status, one line.
     pub status: String,
     /// Named measures, in the order of [`crate::measure::MEASURES`].
     pub measures: Vec<(&'static str, Estimate)>,
+    /// What each seed gave; empty for what really happened.
+    pub by_seed: Vec<SeedValues>,
     /// Per flow: name and the same kind of named measures.
     pub per_flow: Vec<(String, Vec<(&'static str, Estimate)>)>,
     /// Time series of the first seed.
     pub series: Vec<Table>,
+}
+
+/// What one seed gave.
+#[derive(Clone, Debug)]
+pub struct SeedValues {
+    /// The seed.
+    pub seed: u64,
+    /// Values of the outcome's `measures`, in their order; NaN where the run has none.
+    pub values: Vec<f64>,
 }
 
 impl Outcome {
@@ -81,6 +97,12 @@ impl ProtocolOutcome {
         } else {
             format!("{} ({})", self.protocol, narrows_base::text::shown(&self.group))
         }
+    }
+    /// What each seed gave of a measure: seed and value.
+    pub fn seeds_of(&self, name: &str) -> impl Iterator<Item = (u64, f64)> {
+        let at = self.measures.iter().position(|m| m.0 == name);
+        let value = move |s: &SeedValues| at.and_then(|i| s.values.get(i)).map(|v| (s.seed, *v));
+        self.by_seed.iter().filter_map(value)
     }
     /// The measure of that name.
     pub fn measure(&self, name: &str) -> Option<Estimate> {

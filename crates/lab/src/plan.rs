@@ -6,10 +6,10 @@ pub use steps::Step;
 
 use crate::route::Map;
 use crate::scenario::{Flows, Own, Scenario, Speaks};
-use crate::way::{LONGEST, Room, Way, loss_text, rate_text, room_text};
-use narrows_base::{Duration, Luck, SpecError, Time};
+use crate::way::{LONGEST, Room, TraceStart, Way, loss_text, rate_text, room_text};
+use narrows_base::{Duration, Luck, Rate, SpecError, Time};
 use narrows_flow::Protocol;
-use narrows_path::{Change, LinkConfig};
+use narrows_path::{Change, Impairments, LinkConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -104,17 +104,24 @@ impl Plan {
                 [(0, &wire.there, wire.name.clone()), (1, &wire.back, back_name(&wire.name))]
             {
                 let index = 2 * w + side;
-                let config = way.config(rtt, s.packet, changing.contains(&index));
+                let mut config = way.config(rtt, s.packet, changing.contains(&index));
+                if let Some(start) = way.trace_start {
+                    enter(&mut config, start, Luck::seed(seed).named("trace-start").named(&name));
+                }
                 let metered = self.metered.binary_search(&(index as u32)).is_ok();
                 links.push(LinkSpec { name, config: config.into(), metered });
             }
         }
         let groups = (s.flows.iter().zip(&self.groups))
-            .map(|(flows, group)| GroupSpec {
-                name: flows.name.clone(),
-                protocol: group.protocols[variant.min(group.protocols.len() - 1)].clone(),
-                source: flows.source.clone(),
-                flows: (0..flows.count).map(|i| flow(flows, group, i, seed, &mut links)).collect(),
+            .map(|(flows, group)| {
+                let host = host(flows.host_delay);
+                let flow = |i| flow(flows, group, i, seed, host.as_ref(), &mut links);
+                GroupSpec {
+                    name: flows.name.clone(),
+                    protocol: group.protocols[variant.min(group.protocols.len() - 1)].clone(),
+                    source: flows.source.clone(),
+                    flows: (0..flows.count).map(flow).collect(),
+                }
             })
             .collect();
         NetworkSpec {
@@ -131,6 +138,28 @@ impl Plan {
                 flows_per_group: s.probe.flows,
             }),
         }
+    }
+
+    /// Whether the network draws anything at random: what only protocols may draw is not counted.
+    pub fn draws(&self) -> bool {
+        let s = &self.scenario;
+        // A queue's own draws and loss processes that are told when to strike are not told apart.
+        let drawn = |way: &Way| {
+            !way.loss.is_empty()
+                || way.aqm.is_some()
+                || way.impairments != Impairments::default()
+                || way.trace_start == Some(TraceStart::Random)
+        };
+        let ranges = |own: &Option<Own>| own.is_some_and(|own| own.side.is_range());
+        s.links.iter().any(|wire| drawn(&wire.there) || drawn(&wire.back))
+            || s.changes.iter().any(|c| matches!(c.change, Change::Loss(_)))
+            || s.flows.iter().any(|f| {
+                f.stagger > Duration::ZERO
+                    || f.host_delay > Duration::ZERO
+                    || ranges(&f.access)
+                    || ranges(&f.egress)
+                    || !(f.source.is_endless() || f.source.is_transfer())
+            })
     }
 
     /// The label of a group in a variant.
@@ -330,8 +359,35 @@ fn group(s: &Scenario, map: &Map<'_>, names: &Names, flows: &Flows) -> Result<Gr
     Ok(Group { protocols, forward, back, bottleneck })
 }
 
+/// A sending host: a link without a rate's limit that delays each packet by a time of its own and
+/// keeps their order. Packets pass it by arithmetic, as they do every link that one flow enters.
+fn host(delay: Duration) -> Option<Arc<LinkConfig>> {
+    (delay > Duration::ZERO).then(|| {
+        let mut config = LinkConfig::plain(Rate::from_bps(u64::MAX), Duration::ZERO);
+        config.impairments.jitter = delay;
+        Arc::new(config)
+    })
+}
+
+/// Turns a link's trace so that the run enters it where it is to.
+fn enter(config: &mut LinkConfig, start: TraceStart, luck: Luck) {
+    let Some(trace) = &config.trace else { return };
+    let offset = match start {
+        TraceStart::At(offset) => offset,
+        TraceStart::Random => trace.period().mul_f64(luck.draw(0)),
+    };
+    config.trace = Some(Arc::new(trace.entered_at(offset)));
+}
+
 /// Flow number `i` of its group, with links of its own appended to `links`.
-fn flow(flows: &Flows, group: &Group, i: usize, seed: u64, links: &mut Vec<LinkSpec>) -> FlowSpec {
+fn flow(
+    flows: &Flows,
+    group: &Group,
+    i: usize,
+    seed: u64,
+    host: Option<&Arc<LinkConfig>>,
+    links: &mut Vec<LinkSpec>,
+) -> FlowSpec {
     let name = format!("{}.{i}", flows.name);
     let (mut forward, mut back) = (Vec::new(), Vec::new());
     let mut own = |own: &Option<Own>, place: &str| {
@@ -351,6 +407,10 @@ fn flow(flows: &Flows, group: &Group, i: usize, seed: u64, links: &mut Vec<LinkS
         })
     };
     let (access, egress) = (own(&flows.access, "access"), own(&flows.egress, "egress"));
+    if let Some(host) = host {
+        forward.push(links.len() as u32);
+        links.push(LinkSpec { name: format!("{name}.host"), config: host.clone(), metered: false });
+    }
     forward.extend(access);
     forward.extend(&group.forward);
     forward.extend(egress);

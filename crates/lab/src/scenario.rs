@@ -89,6 +89,9 @@ pub struct Flows {
     pub stop: Option<Duration>,
     /// What their applications send.
     pub source: SourceSpec,
+    /// Each data packet leaves its host so much later: drawn per packet, uniform in
+    /// [0, host delay), never past the packet before it.
+    pub host_delay: Duration,
     /// Each flow's own duplex link before `from`.
     pub access: Option<Own>,
     /// Each flow's own duplex link after `to`.

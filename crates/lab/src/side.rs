@@ -44,6 +44,11 @@ impl Side {
         )
     }
 
+    /// Whether anything is drawn.
+    pub fn is_range(&self) -> bool {
+        self.rate.0 != self.rate.1 || self.delay.0 != self.delay.1
+    }
+
     /// The lowest rate of the range.
     pub fn least_rate(&self) -> Rate {
         self.rate.0

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Keys of one direction, beside rate and delay. Each also exists as `reverse-…`.
 pub const KEYS: &[&str] =
-    &["queue", "loss", "aqm", "trace", "jitter", "reorder", "duplicate", "corrupt"];
+    &["queue", "loss", "aqm", "trace", "trace-start", "jitter", "reorder", "duplicate", "corrupt"];
 
 /// No router's queue is smaller than this many packets unless somebody says so.
 pub const FEWEST: u64 = 10;
@@ -30,6 +30,15 @@ pub enum Room {
     Usual,
 }
 
+/// Where a run enters a trace, which repeats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceStart {
+    /// This far into it.
+    At(Duration),
+    /// Anywhere, drawn per seed.
+    Random,
+}
+
 /// One direction of a link as specified.
 #[derive(Clone, Debug)]
 pub struct Way {
@@ -45,6 +54,8 @@ pub struct Way {
     pub loss: Vec<LossSpec>,
     /// Delivery opportunities that replace the rate, and the file that they came from.
     pub trace: Option<(PathBuf, Arc<Trace>)>,
+    /// Where runs enter the trace; `None` is its beginning, unless a comparison says otherwise.
+    pub trace_start: Option<TraceStart>,
     /// Jitter, reordering, duplication, corruption.
     pub impairments: Impairments,
 }
@@ -59,6 +70,7 @@ impl Way {
             aqm: None,
             loss: Vec::new(),
             trace: None,
+            trace_start: None,
             impairments: Impairments::default(),
         }
     }
@@ -80,6 +92,7 @@ impl Way {
             "loss" => self.loss = LossSpec::parse_all(value)?,
             "aqm" => self.aqm = aqm(value)?,
             "trace" => self.trace = Some(trace(value, folder)?),
+            "trace-start" => self.trace_start = Some(trace_start(value)?),
             "jitter" => self.impairments.jitter = delay(value)?,
             "reorder" => (self.impairments.reorder, self.impairments.reorder_by) = reorder(value)?,
             "duplicate" => self.impairments.duplicate = share(value)?,
@@ -137,6 +150,11 @@ impl Way {
         }
         if let Some((file, _)) = &self.trace {
             out.push(("trace", file.display().to_string()));
+        }
+        match self.trace_start {
+            None => {}
+            Some(TraceStart::Random) => out.push(("trace-start", "random".into())),
+            Some(TraceStart::At(d)) => out.push(("trace-start", time_text(d))),
         }
         let i = &self.impairments;
         if i.jitter > Duration::ZERO {
@@ -246,6 +264,15 @@ fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecError> 
     // A saved scenario must find the file from anywhere.
     let path = std::path::absolute(&path).unwrap_or(path);
     Ok((path, Arc::new(trace)))
+}
+
+fn trace_start(text: &str) -> Result<TraceStart, SpecError> {
+    if text.trim() == "random" {
+        return Ok(TraceStart::Random);
+    }
+    delay(text).map(TraceStart::At).map_err(|e| {
+        SpecError::new(format!("{e}; trace-start is a time into the trace, such as 0s, or random"))
+    })
 }
 
 /// What went wrong with a file, without the operating system's error number.

@@ -1,6 +1,7 @@
 //! What comes out: the same luck, the same digests, the shape of the JSON.
 
 use narrows_base::Duration;
+use narrows_lab::advice::Aim;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::{Outcome, Plan, Question, Scenario, json, scenario_file, summary};
@@ -25,6 +26,7 @@ fn answer(scenario: Scenario, jobs: usize) -> Outcome {
         command_line: "narrows compare".into(),
         link: "a link".into(),
         path: "a path".into(),
+        aim: Aim::Bulk,
     };
     collect(&plan, about, &runs)
 }
@@ -40,7 +42,7 @@ fn a_saved_comparison_repeats_to_the_digest_on_any_number_of_jobs() {
         flows: 2,
         against: Some("cubic".into()),
         reverse: Some("sack:1".into()),
-        stagger: Duration::from_secs(1),
+        stagger: Some(Duration::from_secs(1)),
         ..question()
     };
     let (scenario, _) = q.scenario(Path::new("")).unwrap();

@@ -4,7 +4,7 @@
 //! opportunities. What an opportunity leaves over serves further waiting packets at that moment
 //! and is lost when none waits.
 
-use narrows_base::{SpecError, Time};
+use narrows_base::{Duration, SpecError, Time};
 
 /// Bytes that one opportunity carries.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
@@ -52,6 +52,23 @@ impl Trace {
             Some(0) => Err(SpecError::new("the trace ends at 0 ms, so it cannot repeat")),
             Some(&period) => Ok(Trace { millis, period }),
         }
+    }
+    /// Its length: the time after which it repeats.
+    pub fn period(&self) -> Duration {
+        Duration::from_nanos(self.period.saturating_mul(1_000_000))
+    }
+    /// The same endless repetition, entered `offset` later (whole milliseconds count).
+    #[must_use]
+    pub fn entered_at(&self, offset: Duration) -> Trace {
+        let skipped = offset.as_nanos() / 1_000_000 % self.period;
+        if skipped == 0 {
+            return self.clone();
+        }
+        // What has gone by comes again at the end of each period.
+        let later = self.millis.iter().filter(|m| **m > skipped).map(|m| m - skipped);
+        let again = self.millis.iter().filter(|m| **m <= skipped);
+        let again = again.map(|m| m + self.period - skipped);
+        Trace { millis: later.chain(again).collect(), period: self.period }
     }
     /// Mean rate in bit/s.
     pub fn mean_bps(&self) -> f64 {
@@ -159,6 +176,23 @@ mod tests {
             t.bytes_between(ms(0), ms(20) + narrows_base::Duration::from_nanos(1)),
             12_000.0
         );
+    }
+
+    #[test]
+    fn entered_later_it_goes_on_as_it_would_have() {
+        let t = Trace::parse("0\n1\n1\n5\n10\n").unwrap();
+        let ms = |m: u64| Time::from_nanos(m * 1_000_000);
+        for skipped in 0..25 {
+            let later = t.entered_at(Duration::from_millis(skipped));
+            // From 1 ms on: at 0 the trace's first line stands once, in its repetitions twice.
+            for (from, until) in [(1, 4), (2, 13), (1, 31)] {
+                assert_eq!(
+                    later.bytes_between(ms(from), ms(until)),
+                    t.bytes_between(ms(from + skipped), ms(until + skipped)),
+                    "{skipped}: {from} to {until}"
+                );
+            }
+        }
     }
 
     #[test]

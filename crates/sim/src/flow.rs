@@ -139,6 +139,7 @@ impl FlowStats {
         FlowResult {
             start: a.start,
             done: self.done,
+            wanted_bytes: a.wanted,
             // A hole that was never filled holds back bytes that came before measuring began.
             goodput_bytes: flow.receiver.delivered().saturating_sub(self.base_delivered),
             sent_bytes: self.sent_bytes - self.base_sent_bytes,

@@ -74,6 +74,8 @@ pub struct FlowResult {
     pub start: Time,
     /// When its transfer was complete, from the receiver's last byte; `None` if it was not.
     pub done: Option<Time>,
+    /// Bytes of its transfer; 0 where the source has no end, or has not begun.
+    pub wanted_bytes: u64,
     /// Application bytes delivered: in order for TCP, without duplicates for datagrams. Bytes that
     /// came before the measured span and were put in order in it do not count.
     pub goodput_bytes: u64,

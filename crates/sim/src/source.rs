@@ -237,6 +237,18 @@ fn web(s: &Settings) -> Result<SourceKind, SpecError> {
 }
 
 impl SourceSpec {
+    /// Whether it always has something to send.
+    pub fn is_endless(&self) -> bool {
+        self.kind == SourceKind::Bulk
+    }
+    /// Whether it is one file.
+    pub fn is_transfer(&self) -> bool {
+        matches!(self.kind, SourceKind::Transfer { .. })
+    }
+    /// Whether it is files that come to an end, each with its time.
+    pub fn completes(&self) -> bool {
+        matches!(self.kind, SourceKind::Transfer { .. } | SourceKind::Web { .. })
+    }
     /// Data without end.
     pub fn bulk() -> SourceSpec {
         SourceSpec { text: "bulk".into(), kind: SourceKind::Bulk }

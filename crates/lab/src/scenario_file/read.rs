@@ -53,6 +53,8 @@ pub(super) struct Reverse {
     pub loss: Option<Text>,
     pub aqm: Option<Text>,
     pub trace: Option<Text>,
+    #[serde(rename = "trace-start")]
+    pub trace_start: Option<Text>,
     pub jitter: Option<Text>,
     pub reorder: Option<Text>,
     pub duplicate: Option<Text>,
@@ -71,6 +73,8 @@ pub(super) struct Link {
     pub loss: Option<Text>,
     pub aqm: Option<Text>,
     pub trace: Option<Text>,
+    #[serde(rename = "trace-start")]
+    pub trace_start: Option<Text>,
     pub jitter: Option<Text>,
     pub reorder: Option<Text>,
     pub duplicate: Option<Text>,
@@ -90,6 +94,8 @@ pub(super) struct FlowGroup {
     pub stagger: Option<Text>,
     pub stop: Option<Text>,
     pub source: Option<Text>,
+    #[serde(rename = "host-delay")]
+    pub host_delay: Option<Text>,
     pub access: Option<Text>,
     pub egress: Option<Text>,
     /// Names the stream from which a range in `access` is drawn, `access` unless it says `egress`.
@@ -262,6 +268,7 @@ impl Reader<'_> {
                 ("loss", &link.loss),
                 ("aqm", &link.aqm),
                 ("trace", &link.trace),
+                ("trace-start", &link.trace_start),
                 ("jitter", &link.jitter),
                 ("reorder", &link.reorder),
                 ("duplicate", &link.duplicate),
@@ -279,6 +286,7 @@ impl Reader<'_> {
                     ("loss", &r.loss),
                     ("aqm", &r.aqm),
                     ("trace", &r.trace),
+                    ("trace-start", &r.trace_start),
                     ("jitter", &r.jitter),
                     ("reorder", &r.reorder),
                     ("duplicate", &r.duplicate),
@@ -326,6 +334,8 @@ impl Reader<'_> {
         self.set(&mut start, &g.start, "start", way::delay)?;
         let mut stagger = Duration::ZERO;
         self.set(&mut stagger, &g.stagger, "stagger", way::delay)?;
+        let mut host_delay = Duration::ZERO;
+        self.set(&mut host_delay, &g.host_delay, "host-delay", way::delay)?;
         let stop = g.stop.as_ref().map(|x| self.read(x, "stop", way::delay)).transpose()?;
         let mut source = SourceSpec::bulk();
         self.set(&mut source, &g.source, "source", |t| SourceSpec::read(&Spec::parse(t)?))?;
@@ -348,6 +358,7 @@ impl Reader<'_> {
             stagger,
             stop,
             source,
+            host_delay,
             access: own(&g.access, "access", streams[0])?,
             egress: own(&g.egress, "egress", streams[1])?,
             line,

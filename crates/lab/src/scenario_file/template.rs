@@ -21,7 +21,7 @@ const TOP: &[&str] = &["duration", "warmup", "preset", "packet", "bottleneck", "
 const RESERVED: &[&str] = &["point", "seed", "seeds", "group", "group_protocol", "group_flows"];
 /// Keys of a group of flows.
 const FLOWS: &[&str] =
-    &["protocol", "count", "start", "stagger", "stop", "source", "access", "egress"];
+    &["protocol", "count", "start", "stagger", "stop", "source", "host-delay", "access", "egress"];
 /// Keys of a link beside [`way::KEYS`].
 const LINK: &[&str] = &["rate", "delay"];
 /// Keys whose value has parameters of its own: `flows.main.protocol.alpha`.
@@ -281,6 +281,7 @@ impl Target {
                     "stagger" => &mut g.stagger,
                     "stop" => &mut g.stop,
                     "source" => &mut g.source,
+                    "host-delay" => &mut g.host_delay,
                     "access" => &mut g.access,
                     "egress" => &mut g.egress,
                     _ => return Some(Slot::Must(&mut g.protocol)),
@@ -332,6 +333,7 @@ fn link_slot<'a>(link: &'a mut Link, key: &str) -> Option<&'a mut Option<Text>> 
         "loss" => &mut link.loss,
         "aqm" => &mut link.aqm,
         "trace" => &mut link.trace,
+        "trace-start" => &mut link.trace_start,
         "jitter" => &mut link.jitter,
         "reorder" => &mut link.reorder,
         "duplicate" => &mut link.duplicate,
@@ -348,6 +350,7 @@ fn reverse_slot<'a>(reverse: &'a mut Reverse, key: &str) -> Option<&'a mut Optio
         "loss" => &mut reverse.loss,
         "aqm" => &mut reverse.aqm,
         "trace" => &mut reverse.trace,
+        "trace-start" => &mut reverse.trace_start,
         "jitter" => &mut reverse.jitter,
         "reorder" => &mut reverse.reorder,
         "duplicate" => &mut reverse.duplicate,

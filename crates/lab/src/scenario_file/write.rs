@@ -97,6 +97,9 @@ fn flows(out: &mut String, f: &Flows) {
     if f.source.text() != "bulk" {
         put(out, "source", f.source.text());
     }
+    if f.host_delay > Duration::ZERO {
+        put(out, "host-delay", &time_text(f.host_delay));
+    }
     for (key, own) in [("access", &f.access), ("egress", &f.egress)] {
         if let Some(own) = own {
             put(out, key, &own.side.to_string());

@@ -1,6 +1,6 @@
 //! What a sweep varies: a scenario file, or the comparison that `--link` describes.
 
-use crate::compare::Question;
+use crate::compare::{Question, source};
 use crate::families;
 use crate::link::Link;
 use crate::scenario::Scenario;
@@ -12,8 +12,12 @@ use std::path::Path;
 
 /// Keys of a question beside the link's.
 const QUESTION: &[&str] = &[
-    "protocol", "flows", "against", "reverse", "duration", "warmup", "stagger", "packet", "preset",
+    "protocol", "source", "flows", "against", "reverse", "duration", "warmup", "stagger", "packet",
+    "preset",
 ];
+
+/// Keys of the link that say what each flow has of its own.
+const OWN: &[&str] = &["access", "egress", "host-delay"];
 
 /// What is varied.
 #[derive(Clone)]
@@ -70,11 +74,10 @@ impl Base {
             let prefix = &name[..name.len() - bare.len()];
             return Ok(Knob::Link(format!("{prefix}{key}"), parameter));
         }
-        if ["access", "egress"].contains(&name) {
+        if OWN.contains(&name) {
             return Ok(Knob::Link(name.to_string(), None));
         }
-        let all: Vec<&str> =
-            keys.iter().chain(&["access", "egress"]).chain(QUESTION).copied().collect();
+        let all: Vec<&str> = keys.iter().chain(OWN).chain(QUESTION).copied().collect();
         let near = nearest(name, &all).map(|n| format!("did you mean '{n}'? ")).unwrap_or_default();
         Err(SpecError::new(format!(
             "unknown parameter '{name}'; {near}What can vary: {}, reverse-rate, reverse-delay, …, \
@@ -174,6 +177,11 @@ fn ask(
         }
         ("protocol", None) => q.protocols = text,
         ("protocol", Some(name)) => q.protocols = with_parameter(&q.protocols, name, value)?,
+        ("source", None) => q.source = source(value).map_err(|e| e.at(key))?,
+        ("source", Some(name)) => {
+            let text = with_parameter(q.source.text(), name, value)?;
+            q.source = source(&text).map_err(|e| e.at(key))?;
+        }
         ("flows", _) => {
             let n = value.parse().ok().filter(|n| (1..=1_000_000).contains(n));
             q.flows = n.ok_or_else(|| {
@@ -184,7 +192,7 @@ fn ask(
         ("reverse", _) => q.reverse = Some(text),
         ("duration", _) => q.duration = way::delay(value).map_err(|e| e.at(key))?,
         ("warmup", _) => q.warmup = way::delay(value).map_err(|e| e.at(key))?,
-        ("stagger", _) => q.stagger = way::delay(value).map_err(|e| e.at(key))?,
+        ("stagger", _) => q.stagger = Some(way::delay(value).map_err(|e| e.at(key))?),
         ("packet", _) => q.packet = scenario_file::packet(value).map_err(|e| e.at(key))?,
         ("preset", _) => q.preset = scenario_file::preset(value).map_err(|e| e.at(key))?,
         _ => return Err(SpecError::unknown("parameter", key, QUESTION)),

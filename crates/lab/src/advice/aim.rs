@@ -1,0 +1,204 @@
+//! What somebody wants of a link, and what that makes of the measures.
+
+use super::obtain::entry;
+use crate::outcome::ProtocolOutcome;
+use narrows_base::SpecError;
+use narrows_flow::protocol::Family;
+
+/// What the link is for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Aim {
+    /// Much data, whole: goodput, then delay.
+    #[default]
+    Bulk,
+    /// Talking: a steady rate at little delay with few losses.
+    Calls,
+    /// Watching what happens now: a steady rate, a second's delay is nothing.
+    Live,
+    /// Short transfers: how soon each is complete.
+    Web,
+}
+
+/// All aims by their names.
+pub const AIMS: [(&str, Aim); 4] =
+    [("bulk", Aim::Bulk), ("calls", Aim::Calls), ("live", Aim::Live), ("web", Aim::Web)];
+
+/// Losses above the least that anybody has, in a fraction of the packets, before speech and pictures
+/// suffer: codecs conceal one or two in a hundred.
+const MAX_MORE_LOSS: f64 = 0.02;
+/// A mean RTT may be so many times the smallest, plus [`SLACK_S`], before it counts as bloat.
+const MAX_BLOAT: f64 = 2.0;
+/// Delay in seconds that no transfer minds, however short the path.
+const SLACK_S: f64 = 0.05;
+/// Queueing that a call bears, in seconds: with a path's own delay and the ends' it must stay within
+/// the 150 ms one way, 300 ms there and back, of ITU-T G.114.
+const MAX_CALL_QUEUEING_S: f64 = 0.15;
+/// Queueing that watching bears: a player's buffer of some seconds.
+const MAX_LIVE_QUEUEING_S: f64 = 1.0;
+/// More bytes sent per byte delivered than this is waste.
+const MAX_WASTE: f64 = 1.5;
+/// A flow that gets so many times what each of the others gets starves them.
+const MAX_UNFAIR: f64 = 3.0;
+
+/// What the best of all reach: what each is held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Best {
+    /// Smallest RTT of all, in seconds.
+    pub floor_s: f64,
+    /// Least loss of all.
+    pub least_loss: f64,
+}
+
+impl Aim {
+    /// The aim of that name.
+    ///
+    /// # Errors
+    /// An unknown name, with those that there are.
+    pub fn parse(text: &str) -> Result<Aim, SpecError> {
+        let found = AIMS.iter().find(|a| a.0 == text.trim()).map(|a| a.1);
+        found.ok_or_else(|| SpecError::unknown("aim", text, &AIMS.map(|a| a.0)))
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        AIMS.iter().find(|a| a.1 == self).map_or("", |a| a.0)
+    }
+
+    /// Protocols that it makes sense to compare for this when nobody names any.
+    pub fn protocols(self) -> &'static str {
+        match self {
+            Aim::Bulk | Aim::Web => {
+                "tahoe,reno,newreno,sack,vegas,veno,westwood,westwood+,jersey,stpd,cubic,bbr,rrtp"
+            }
+            Aim::Calls => "rap,tfrc,tfwc,tear,tear-wireless",
+            Aim::Live => "rap,tfrc,tfwc,tear,tear-wireless,cubic,bbr,rrtp",
+        }
+    }
+
+    /// What applications send when nobody says so.
+    pub fn source(self) -> &'static str {
+        if self == Aim::Web { "web" } else { "bulk" }
+    }
+
+    /// Whether a protocol does what is wanted at all. Files and pages must be whole; a call does not
+    /// wait for what was lost.
+    pub fn suits(self, r: &ProtocolOutcome) -> bool {
+        let senses = entry(&r.protocol).and_then(|e| e.card().ok()).map_or("", |c| c.senses);
+        senses != "nothing"
+            && match self {
+                Aim::Bulk | Aim::Web => !is_media(r),
+                Aim::Calls => is_media(r),
+                Aim::Live => true,
+            }
+    }
+
+    /// How good: more is better, and a ratio of two is how much.
+    pub fn value(self, r: &ProtocolOutcome) -> f64 {
+        let steady = |scale| goodput(r) * (1.0 - or(mean(r, scale), 0.0)).max(0.0);
+        match self {
+            Aim::Bulk | Aim::Web if completes(r) => {
+                or(mean(r, "finished"), 1.0) / mean(r, "completion_s")
+            }
+            Aim::Bulk => goodput(r),
+            // Kleinrock's power: much for little delay.
+            Aim::Web => goodput(r) / mean(r, "rtt_s_mean"),
+            Aim::Calls => steady("cov_1s"),
+            Aim::Live => steady("cov_5s"),
+        }
+    }
+
+    /// The measure by which it is told apart over seeds, and whether more of it is better.
+    pub fn measure(self, r: &ProtocolOutcome) -> (&'static str, bool) {
+        match self {
+            Aim::Bulk | Aim::Web if completes(r) => ("completion_s", false),
+            _ => ("goodput_bps", true),
+        }
+    }
+
+    /// What decides where that is nearly equal; less is better.
+    pub fn tie_breaker(self) -> &'static str {
+        match self {
+            Aim::Bulk => "rtt_s_mean",
+            Aim::Calls | Aim::Web => "rtt_s_p95",
+            Aim::Live => "cov_1s",
+        }
+    }
+
+    /// Why it is no choice however good it is otherwise.
+    pub fn why_not(self, r: &ProtocolOutcome, best: Best) -> Option<String> {
+        let (rtt, p95) = (mean(r, "rtt_s_mean"), mean(r, "rtt_s_p95"));
+        let waste = mean(r, "offered_over_delivered");
+        let queueing = |rtt: f64| super::text::milliseconds(rtt - best.floor_s);
+        let late = match self {
+            Aim::Bulk | Aim::Web => (rtt > MAX_BLOAT * best.floor_s + SLACK_S)
+                .then(|| format!("packets wait {} on average", queueing(rtt))),
+            Aim::Calls => (p95 > best.floor_s + MAX_CALL_QUEUEING_S)
+                .then(|| format!("one packet in twenty waits {} or more", queueing(p95))),
+            Aim::Live => (p95 > best.floor_s + MAX_LIVE_QUEUEING_S)
+                .then(|| format!("one packet in twenty waits {} or more", queueing(p95))),
+        };
+        let lossy = loss(r) > best.least_loss + MAX_MORE_LOSS;
+        let unfinished = mean(r, "finished") < 0.99 && matches!(self, Aim::Bulk | Aim::Web);
+        late.or_else(|| {
+            (waste > MAX_WASTE).then(|| format!("it sends {waste:.1} bytes for each that arrives"))
+        })
+        .or_else(|| {
+            let lost = super::text::percent(loss(r));
+            (lossy && !matches!(self, Aim::Bulk | Aim::Web))
+                .then(|| format!("it loses {lost} of its packets"))
+        })
+        .or_else(|| {
+            let done = super::text::percent(mean(r, "finished"));
+            unfinished.then(|| format!("only {done} of its transfers come to their end"))
+        })
+        .or_else(|| unkind(r))
+    }
+}
+
+/// Whether it starves others: what one of its flows gets over what one of theirs gets.
+fn unkind(r: &ProtocolOutcome) -> Option<String> {
+    let share = mean(r, "share");
+    let rivals = r.rivals;
+    if !share.is_finite() || rivals == 0 {
+        return None;
+    }
+    let fair = fair_share(r, rivals);
+    let unfair = (share / r.flows as f64) / ((1.0 - share) / rivals as f64);
+    (unfair > MAX_UNFAIR).then(|| {
+        let (share, fair) = (super::text::percent(share), super::text::percent(fair));
+        format!("it takes {share} of what all deliver, where {fair} would be equal")
+    })
+}
+
+/// Its share if all flows got as much.
+pub fn fair_share(r: &ProtocolOutcome, rivals: usize) -> f64 {
+    r.flows as f64 / (r.flows + rivals) as f64
+}
+
+/// Losses that reach the application: what is repaired does not.
+pub fn loss(r: &ProtocolOutcome) -> f64 {
+    if is_media(r) { or(mean(r, "loss_rate"), 0.0) } else { 0.0 }
+}
+
+/// Whether it leaves lost packets lost.
+pub fn is_media(r: &ProtocolOutcome) -> bool {
+    entry(&r.protocol).is_some_and(|e| e.family == Family::Media)
+}
+
+/// Whether its applications send files that come to an end.
+pub fn completes(r: &ProtocolOutcome) -> bool {
+    mean(r, "finished").is_finite()
+}
+
+/// A measure's mean; NaN if it does not exist.
+pub fn mean(r: &ProtocolOutcome, name: &str) -> f64 {
+    r.measure(name).map_or(f64::NAN, |e| e.mean)
+}
+
+fn goodput(r: &ProtocolOutcome) -> f64 {
+    mean(r, "goodput_bps")
+}
+
+fn or(x: f64, other: f64) -> f64 {
+    if x.is_finite() { x } else { other }
+}
