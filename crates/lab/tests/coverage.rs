@@ -1,16 +1,18 @@
-//! How often 95% intervals of ten seeds hold the mean that two thousand seeds have: by Student's t
-//! alone, and as they are now. `cargo test -p narrows-lab --test coverage -- --nocapture` prints them.
+//! How often 95% intervals of ten seeds hold the mean that all two thousand seeds have: by Student's t
+//! alone, and as they are now. `cargo test -p narrows-lab --test coverage -- --nocapture` prints it
+//! (docs/scenarios.md has what it printed).
 
 use narrows_base::Duration;
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::interval::{Events, Resamples, events};
 use narrows_lab::measure::MEASURES;
+use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
 use narrows_lab::{Plan, Question};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-const SAMPLES: usize = 200;
+const RUNS: usize = 2000;
 const SEEDS: usize = 10;
 
 /// Values of every measure, by protocol, seed and measure.
@@ -19,7 +21,7 @@ fn values(link: &str, protocols: &str) -> Vec<Vec<Vec<f64>>> {
         link: link.into(),
         protocols: protocols.into(),
         duration: Duration::from_secs(10),
-        seeds: (SAMPLES * SEEDS) as u32,
+        seeds: RUNS as u32,
         ..Question::default()
     };
     let plan = Plan::new(q.scenario(Path::new("")).unwrap().0).unwrap();
@@ -31,47 +33,53 @@ fn values(link: &str, protocols: &str) -> Vec<Vec<Vec<f64>>> {
 
 /// How often the interval of so many seeds holds the mean of all: before, and now. An interval that
 /// does not exist promises nothing and is not counted.
-fn coverage(runs: &[Vec<f64>], name: &str) -> (f64, f64) {
+fn coverage(runs: &[Vec<f64>], name: &str, seeds: usize) -> (f64, f64) {
     let at = |name: &str| MEASURES.iter().position(|m| m.name == name).unwrap();
     let of = |name: &str| runs.iter().map(|r| r[at(name)]).collect::<Vec<f64>>();
     let (all, sent) = (of(name), of("sent_packets"));
-    let truth = match events(name) {
-        // Events per packet are of all packets.
-        Some(Events::PerPacket) => {
-            let seen: f64 = all.iter().zip(&sent).map(|(x, n)| x * n).sum();
-            seen / sent.iter().sum::<f64>()
-        }
-        _ => all.iter().sum::<f64>() / all.len() as f64,
-    };
-    let resamples = Resamples::of(SEEDS);
-    let (mut before, mut now, mut exist) = (0, 0, 0);
-    for (x, n) in all.chunks(SEEDS).zip(sent.chunks(SEEDS)) {
+    let truth = all.iter().sum::<f64>() / all.len() as f64;
+    let resamples = Resamples::of(seeds);
+    let (mut samples, mut before, mut now, mut exist) = (0, 0, 0, 0);
+    for (x, n) in all.chunks_exact(seeds).zip(sent.chunks_exact(seeds)) {
         let ours = match events(name) {
-            Some(Events::PerRun) => resamples.estimate_events(x, &[1.0; SEEDS]),
+            Some(Events::PerRun) => resamples.estimate_events(x, &vec![1.0; seeds]),
             Some(Events::PerPacket) => resamples.estimate_events(x, n),
             None => resamples.estimate(x),
         };
-        let student = estimate(x.iter().copied());
-        before += student.ci95.is_some_and(|h| (student.mean - truth).abs() <= h) as usize;
+        let holds = |e: Estimate| e.ci95.is_some_and(|half| (e.mean - truth).abs() <= half);
+        samples += 1;
+        before += holds(estimate(x.iter().copied())) as usize;
         exist += ours.ci95.is_some() as usize;
-        now += ours.ci95.is_some_and(|h| (ours.mean - truth).abs() <= h) as usize;
+        now += holds(ours) as usize;
     }
-    (before as f64 / SAMPLES as f64, now as f64 / exist.max(1) as f64)
+    (before as f64 / samples as f64, now as f64 / f64::max(exist as f64, 1.0))
 }
 
 #[test]
 fn intervals_hold_as_often_as_they_say() {
     let names = ["goodput_bps", "rtt_s_mean", "rtt_s_p95", "queue_loss_rate", "timeouts", "cov_1s"];
-    let (mut worst_before, mut worst_now) = (1.0f64, 1.0f64);
-    for (link, protocols) in [("wireless", "rrtp,sack,cubic"), ("2Mbit/s,20ms", "rrtp,reno")] {
-        for (runs, protocol) in values(link, protocols).iter().zip(protocols.split(',')) {
-            for name in names {
-                let (before, now) = coverage(runs, name);
-                println!("{link:14} {protocol:6} {name:16} {before:.3} {now:.3}");
-                worst_before = worst_before.min(before);
-                worst_now = worst_now.min(now);
-            }
+    let protocols = "rrtp,sack,cubic";
+    let mut worst_before = 1.0f64;
+    for (runs, protocol) in values("wireless", protocols).iter().zip(protocols.split(',')) {
+        for name in names {
+            let (before, now) = coverage(runs, name, SEEDS);
+            println!("wireless {protocol:5} {name:16} {before:.3} {now:.3}");
+            // 200 intervals of 95% hold 0.92 or more of the time, 97 times in 100.
+            assert!(now >= 0.92, "{protocol}, {name}: {now}");
+            worst_before = worst_before.min(before);
         }
     }
-    println!("worst {worst_before} {worst_now}");
+    assert!(worst_before < 0.5, "Student's t alone would do: {worst_before}");
+}
+
+/// Alone on a clean link a flow goes one of few ways, and which one may be rare: one run in twelve of
+/// rrtp's has a mean RTT of 52 ms instead of 49. Ten seeds that never met it cannot know of it; thirty
+/// nearly always did.
+#[test]
+fn what_happens_in_one_run_of_twelve_takes_thirty_seeds() {
+    let runs = &values("2Mbit/s,20ms", "rrtp")[0];
+    let ten = coverage(runs, "rtt_s_mean", 10);
+    let thirty = coverage(runs, "rtt_s_mean", 30);
+    println!("2Mbit/s,20ms rrtp rtt_s_mean: ten seeds {ten:?}, thirty {thirty:?}");
+    assert!(ten.1 < 0.7 && thirty.1 > 0.85, "{ten:?}, {thirty:?}");
 }
