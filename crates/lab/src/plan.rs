@@ -7,7 +7,8 @@ pub use steps::Step;
 use crate::route::Map;
 use crate::scenario::{Flows, Own, Scenario, Speaks};
 use crate::way::{LONGEST, Room, TraceStart, Way, loss_text, rate_text, room_text};
-use narrows_base::{Duration, Luck, Rate, SpecError, Time};
+use narrows_base::rate::MAX_RATE;
+use narrows_base::{Duration, Luck, SpecError, Time};
 use narrows_flow::Protocol;
 use narrows_path::{Change, Impairments, LinkConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
@@ -359,11 +360,11 @@ fn group(s: &Scenario, map: &Map<'_>, names: &Names, flows: &Flows) -> Result<Gr
     Ok(Group { protocols, forward, back, bottleneck })
 }
 
-/// A sending host: a link without a rate's limit that delays each packet by a time of its own and
+/// A sending host: the fastest of links, which delays each packet by a time of its own and
 /// keeps their order. Packets pass it by arithmetic, as they do every link that one flow enters.
 fn host(delay: Duration) -> Option<Arc<LinkConfig>> {
     (delay > Duration::ZERO).then(|| {
-        let mut config = LinkConfig::plain(Rate::from_bps(u64::MAX), Duration::ZERO);
+        let mut config = LinkConfig::plain(MAX_RATE, Duration::ZERO);
         config.impairments.jitter = delay;
         Arc::new(config)
     })

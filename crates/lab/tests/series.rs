@@ -4,6 +4,7 @@ use narrows_base::Duration;
 use narrows_control::CONTROLLERS;
 use narrows_flow::PROTOCOLS;
 use narrows_flow::protocol::STREAMS;
+use narrows_lab::advice::Aim;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::{Outcome, Plan, Question, catalogue, variables};
@@ -28,7 +29,7 @@ fn all_protocols() -> Outcome {
     let stop = AtomicBool::new(false);
     let runs = execute(&plan, &Control { stop: &stop, progress: &|_| (), jobs: 2 }).unwrap();
     let (command_line, link, path) = (String::new(), String::new(), String::new());
-    collect(&plan, About { command: "compare", command_line, link, path }, &runs)
+    collect(&plan, About { command: "compare", command_line, link, path, aim: Aim::Bulk }, &runs)
 }
 
 /// What no controller defines has a definition in the engine's list or the laboratory's.

@@ -67,11 +67,9 @@ impl Aim {
     /// Protocols that it makes sense to compare for this when nobody names any.
     pub fn protocols(self) -> &'static str {
         match self {
-            Aim::Bulk | Aim::Web => {
-                "tahoe,reno,newreno,sack,vegas,veno,westwood,westwood+,jersey,stpd,cubic,bbr,rrtp"
-            }
-            Aim::Calls => "rap,tfrc,tfwc,tear,tear-wireless",
-            Aim::Live => "rap,tfrc,tfwc,tear,tear-wireless,cubic,bbr,rrtp",
+            Aim::Bulk | Aim::Web => "tcp,rrtp",
+            Aim::Calls => "media",
+            Aim::Live => "media,cubic,bbr,rrtp",
         }
     }
 
