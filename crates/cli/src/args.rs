@@ -255,6 +255,11 @@ replace its own. Delays are one-way. Units are required: 1.5Mbit/s 80ms 30p 45kB
   access=RATE/DELAY, egress=RATE/DELAY
               each flow's own link before and after the bottleneck; a range such
               as 0.5ms..2ms is drawn per flow and side
+  host-delay=TIME
+              packets leave their host up to so much later, drawn each, in order;
+              by default one packet's time at the rate, at most 10ms
+  trace-start=TIME|random
+              where a run enters its trace; by default random
   jitter=TIME, reorder=1%/5ms, duplicate=1%, corrupt=1%
   reverse-rate=, reverse-delay=, reverse-queue=, reverse-loss=, ...
               the other direction: same rate, delay and queue, and no loss,
@@ -263,6 +268,8 @@ replace its own. Delays are one-way. Units are required: 1.5Mbit/s 80ms 30p 45kB
 Examples:
   narrows compare --protocols 'reno,vegas(alpha=1,beta=3),stpd' --seeds 30
   narrows compare --protocols media,rrtp --against cubic
+  narrows compare --for calls --against cubic
+  narrows compare --link lte --source 'transfer(size=1MB)'
   narrows compare --link 1Mbit/s,10ms,queue=5p,access=15Mbit/s/0.5ms..2ms \\
       --flows 4 --stagger 5s
   narrows compare --link geo,loss=0.1% --duration 5min --save geo.toml --out geo";

@@ -57,8 +57,12 @@ pub fn recommend(outcome: &Outcome, aim: Aim) -> String {
     let mut told = vec![question.first_sentence(chosen, among)];
     told.push(Obtain::of(&chosen.protocol).sentence(&chosen.protocol));
     if ideal.protocol != chosen.protocol {
+        let over_udp = match Obtain::of(&ideal.protocol) {
+            Obtain::Simulation(Some(ours)) => format!(" (its controller runs over UDP as {ours})"),
+            _ => String::new(),
+        };
         told.push(format!(
-            "In simulation {} is better: {}.",
+            "In simulation only, {} is better: {}{over_udp}.",
             ideal.protocol,
             question.what_it_does(ideal)
         ));
@@ -190,7 +194,7 @@ impl Question {
         let (measure, more) = self.aim.measure(chosen);
         let (ours, theirs) = (mean(chosen, measure), mean(next, measure));
         let gain = if more { ours / theirs - 1.0 } else { 1.0 - ours / theirs };
-        let word = if more { "more" } else { "less" };
+        let word = if more { "more" } else { "sooner" };
         if !gain.is_finite() || gain < 0.0 {
             return format!("; {} comes next", next.protocol);
         }
@@ -213,8 +217,9 @@ impl Question {
             }
             Some(Estimate { ci95: Some(_), .. }) => {
                 let seeds = chosen.seeds.min(next.seeds);
-                format!("; {seeds} seeds cannot tell it from {name}, which has {by} less of it")
-                    .replace("less of it", if more { "less" } else { "more" })
+                let what = if more { "has {by} less" } else { "takes {by} longer" };
+                let what = what.replace("{by}", &by);
+                format!("; {seeds} seeds cannot tell it from {name}, which {what}")
             }
             _ => format!("; {by} {word} than the next, {name}, by too few seeds to be sure"),
         }

@@ -419,8 +419,8 @@ pub const MEASURES: &[Measure] = &[
         name: "loss_event_rate",
         title: "Loss event rate",
         unit: "fraction",
-        doc: "loss episodes and timeouts over packets sent: losses that belong to one reduction count \
-              once",
+        doc: "loss episodes and timeouts over data packets sent, at most one for each: losses that belong \
+              to one reduction count once",
         better: Better::Less,
         competition: false,
         of: |v| {
@@ -541,9 +541,10 @@ fn mean_roughness(v: &View<'_>, scale: usize, what: fn(&Roughness) -> f64) -> f6
     mean(v.flows().map(|f| one_roughness(f, scale, what)).filter(|c| c.is_finite()))
 }
 
-/// A timeout is a loss event of its own: episodes are those found without one.
+/// A timeout is a loss event of its own: episodes are those found without one. A loss event is a lost
+/// packet's, so there are no more than packets: timeouts of openings and probes send no data.
 fn loss_events(f: &FlowResult) -> f64 {
-    (f.episodes + f.timeouts) as f64
+    (f.episodes + f.timeouts).min(f.sent_packets) as f64
 }
 
 fn completion(f: &FlowResult) -> f64 {
@@ -553,4 +554,18 @@ fn completion(f: &FlowResult) -> f64 {
 /// The measure of that name.
 pub fn find(name: &str) -> Option<&'static Measure> {
     MEASURES.iter().find(|m| m.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Timeouts that send no data may outnumber the data packets.
+    #[test]
+    fn a_loss_event_rate_is_no_more_than_one() {
+        let flow = FlowResult { timeouts: 7, sent_packets: 3, ..FlowResult::default() };
+        assert_eq!(loss_events(&flow), 3.0);
+        let flow = FlowResult { timeouts: 1, episodes: 2, sent_packets: 400, ..flow };
+        assert_eq!(loss_events(&flow), 3.0);
+    }
 }

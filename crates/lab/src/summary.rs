@@ -87,16 +87,21 @@ pub fn table(o: &Outcome, width: Option<usize>) -> String {
     let number = |name, factor, significant, interval| {
         number(name, factor, decimals(o, name, factor, significant), interval)
     };
-    add(["goodput", scale.1], number("goodput_bps", 1.0 / scale.0, 4, true));
-    add(["used", "%"], number("utilisation", 100.0, 3, false));
+    let has =
+        |name: &str| o.results.iter().any(|r| r.measure(name).is_some_and(|e| e.mean.is_finite()));
+    if has("finished") {
+        add(["complete", "in s"], number("completion_s", 1.0, 4, true));
+        add(["finished", "%"], number("finished", 100.0, 3, false));
+    } else {
+        add(["goodput", scale.1], number("goodput_bps", 1.0 / scale.0, 4, true));
+        add(["used", "%"], number("utilisation", 100.0, 3, false));
+    }
     add(["lost", "%"], number("loss_rate", 100.0, 3, false));
     add(["RTT", "ms"], number("rtt_s_mean", 1e3, 3, true));
     add(["RTT 95%", "ms"], number("rtt_s_p95", 1e3, 3, false));
     add(["queue", "packets"], number("queue_packets_mean", 1.0, 3, false));
     add(["sent", "again"], number("retransmissions", 1.0, 3, false));
     add(["time-", "outs"], number("timeouts", 1.0, 2, false));
-    let has =
-        |name: &str| o.results.iter().any(|r| r.measure(name).is_some_and(|e| e.mean.is_finite()));
     if has("share") {
         add(["share", "%"], number("share", 100.0, 3, false));
     } else if o.results.iter().any(|r| r.flows > 1) {

@@ -148,7 +148,7 @@ fn what_can_be_had_comes_first() {
     let text = advice(Aim::Bulk, vec![result("stpd", 1.45, 0.11), result("bbr", 1.3, 0.15)]);
     assert!(text.starts_with("Use bbr"), "{text}");
     assert!(text.contains("tcp_congestion_control=bbr"), "{text}");
-    assert!(text.contains("In simulation stpd is better: 1.450"), "{text}");
+    assert!(text.contains("In simulation only, stpd is better: 1.450"), "{text}");
     let text = advice(Aim::Bulk, vec![result("stpd", 1.45, 0.11)]);
     assert!(text.starts_with("Use stpd") && text.contains("simulation only"), "{text}");
 }
