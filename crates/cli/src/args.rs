@@ -256,8 +256,8 @@ replace its own. Delays are one-way. Units are required: 1.5Mbit/s 80ms 30p 45kB
               each flow's own link before and after the bottleneck; a range such
               as 0.5ms..2ms is drawn per flow and side
   host-delay=TIME
-              packets leave their host up to so much later, drawn each, in order;
-              by default one packet's time at the rate, at most 10ms
+              packets leave their host up to so much later, drawn for each and in
+              order; by default one packet's time at the rate, at most 10ms
   trace-start=TIME|random
               where a run enters its trace; by default random
   jitter=TIME, reorder=1%/5ms, duplicate=1%, corrupt=1%
