@@ -1,15 +1,18 @@
 //! What is fuzzed: functions that take any bytes and panic if a promise is broken. libFuzzer calls
 //! them from `fuzz_targets`; the tests of this crate call them, on any toolchain, with the inputs of
-//! `fuzz/seeds` and with some that they make of these.
+//! `fuzz/seeds` and with some that they make of these, and the runner `mutational` does so for as long as told.
 
+mod bytes;
 pub mod client;
 pub mod controllers;
 pub mod frames;
 pub mod messages;
+pub mod mutation;
 mod network;
 pub mod packets;
 pub mod port;
 pub mod scenario;
+pub mod sealed;
 pub mod service;
 pub mod specs;
 pub mod tcp;
@@ -27,6 +30,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("packets", packets::run),
     ("port", port::run),
     ("scenario", scenario::run),
+    ("sealed", sealed::run),
     ("service", service::run),
     ("specs", specs::run),
     ("tcp", tcp::run),

@@ -2,6 +2,7 @@
 //! any order, twice, changed or not at all, inventions, and time. No panic; both stay within their
 //! bounds, rest when there is nothing to do, and tell of each connection a story that makes sense.
 
+use crate::bytes::Bytes;
 use narrows_base::{Duration, Spec, Time};
 use narrows_flow::connection::{ConnectionConfig, Event};
 use narrows_flow::port::{
@@ -104,24 +105,9 @@ impl End {
     }
 }
 
-struct Bytes<'a>(&'a [u8]);
-
-impl<'a> Bytes<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-    fn take(&mut self, n: usize) -> &'a [u8] {
-        let (front, rest) = self.0.split_at(n.min(self.0.len()));
-        self.0 = rest;
-        front
-    }
-}
-
 /// Tries one input.
 pub fn run(bytes: &[u8]) {
-    let mut bytes = Bytes(bytes);
+    let mut bytes = Bytes::new(bytes);
     let mut now = Time::from_secs_f64(100.0);
     let mut ends = [End::new(0, Clients::Any), End::new(1, Clients::None)];
     let server = ends[0].address;

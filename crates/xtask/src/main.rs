@@ -4,6 +4,7 @@ mod bench;
 mod bench_media;
 mod bench_transport;
 mod deny;
+mod fuzz;
 mod real;
 mod story;
 mod truth;
@@ -27,7 +28,9 @@ cargo xtask COMMAND
                    (--schedules N: so many, 10000 unless told; --seed N: only that one, with its story)
   bench transport  our transport beside quinn (tools/quinn-speed): CPU over loopback, and four links
                    through the same relay; writes its section of docs/benchmarks.md
-  fuzz [SECONDS]   fuzz every target for so long (nightly toolchain and cargo-fuzz)
+  fuzz [SECONDS]   fuzz every target for so long (60): under libFuzzer where a nightly toolchain and
+                   cargo-fuzz are, else with inputs made of fuzz/seeds (--seed N: which; --mutational: so
+                   in any case; --target NAME: only this one)
 
 truth and bench transport take real time and know
   --links A,B      only these (loopback, i, ii, iii, iv, clean, bursts: what the command has)
@@ -73,7 +76,7 @@ fn main() -> ExitCode {
         }
         "bench" => bench::run(),
         "faults" => faults(rest),
-        "fuzz" => fuzz(rest),
+        "fuzz" => fuzz::run(rest),
         "help" | "-h" | "--help" => {
             print!("{HELP}");
             Ok(())
@@ -121,6 +124,7 @@ fn check() -> Result<(), String> {
             .env("RUSTDOCFLAGS", "-D warnings"),
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
+    fuzz::check_lock()?;
     deny::check()?;
     in_release(&["validate".into(), "--check".into()])
 }
@@ -140,28 +144,4 @@ fn faults(rest: &[String]) -> Result<(), String> {
         Command::new(env!("CARGO")).args(args).env(variable, number).env("RUST_BACKTRACE", "0"),
         &format!("{variable}={number} cargo {}", args.join(" ")),
     )
-}
-
-fn fuzz(rest: &[String]) -> Result<(), String> {
-    let seconds: u32 = match rest.first() {
-        None => 60,
-        Some(s) => s.parse().map_err(|_| format!("'{s}' is not a number of seconds"))?,
-    };
-    for target in [
-        "specs",
-        "scenario",
-        "controllers",
-        "packets",
-        "frames",
-        "port",
-        "messages",
-        "service",
-        "client",
-        "tcp",
-        "texts",
-    ] {
-        let time = format!("-max_total_time={seconds}");
-        cargo(&["+nightly", "fuzz", "run", target, "--", &time])?;
-    }
-    Ok(())
 }

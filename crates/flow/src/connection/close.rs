@@ -8,6 +8,9 @@ use narrows_wire::{Frame, OpenError};
 
 /// A closed connection answers what still comes for so many probe timeouts (RFC 9000 section 10.2).
 const DRAIN: u64 = 3;
+/// And no longer: a clock that leapt, or a peer that keeps its reports back, makes a probe timeout of
+/// minutes, and whoever waits for the end waits as long. It is three of the longest timeouts, and a margin.
+const MAX_DRAIN: Duration = Duration::from_secs(10);
 
 /// How far a connection is.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ impl Connection {
             return;
         }
         let pause = self.carrier.probe_timeout();
-        let until = now + pause.saturating_mul(DRAIN);
+        let until = self.drained_at(now);
         let reason = bounded(reason).into();
         self.phase = Phase::Closing { code, reason, say: true, next: now, pause, until };
         self.closed = Some(closed);
@@ -60,9 +63,14 @@ impl Connection {
         let until = match self.phase {
             Phase::Closing { until, .. } => until,
             Phase::Draining { .. } | Phase::Over => return,
-            Phase::Open => now + self.carrier.probe_timeout().saturating_mul(DRAIN),
+            Phase::Open => self.drained_at(now),
         };
         self.phase = Phase::Draining { until };
+    }
+
+    /// When an end that begins now is over.
+    fn drained_at(&self, now: Time) -> Time {
+        now + self.carrier.probe_timeout().saturating_mul(DRAIN).min(MAX_DRAIN)
     }
 
     /// Ends at once, without a word.

@@ -503,3 +503,19 @@ fn a_connection_is_small() {
     let size = std::mem::size_of::<Connection>();
     assert!(size < 6_000, "{size} bytes");
 }
+
+/// After a leap of its clock an end takes the round trip for minutes long. It must not linger for as
+/// long when it is over.
+#[test]
+fn a_leap_of_the_clock_does_not_make_the_end_long() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let now = pair.now;
+    for end in [&mut pair.client, &mut pair.server] {
+        end.carrier.know_rtt(now, Duration::from_secs(500));
+    }
+    pair.client.close(now, 256, "done");
+    pair.run_for(11.0);
+    assert!(pair.client.is_drained(), "the end that closes");
+    assert!(pair.server.is_drained(), "the end that is told");
+}

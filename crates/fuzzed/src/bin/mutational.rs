@@ -1,0 +1,56 @@
+//! Fuzzing without a fuzzer, on any toolchain: `mutational SECONDS SEED [TARGET…]` gives each target inputs made
+//! of its seeds for so long. The same seed makes the same inputs in the same order. An input that breaks
+//! something is printed, to join `fuzz/seeds`.
+
+use narrows_fuzzed::mutation::{Dice, mutated, seeds, try_input};
+use narrows_fuzzed::{TARGETS, Target};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+fn read(args: &[String]) -> Result<(u64, u64, Vec<(&'static str, Target)>), String> {
+    let usage = || "usage: mutational SECONDS SEED [TARGET…]".to_string();
+    let number = |at: usize| {
+        let text = args.get(at).ok_or_else(usage)?;
+        text.parse::<u64>().map_err(|_| format!("'{text}' is no whole number: {}", usage()))
+    };
+    let chosen = args.get(2..).unwrap_or_default();
+    let known = || TARGETS.iter().map(|t| t.0).collect::<Vec<_>>().join(", ");
+    if let Some(other) = chosen.iter().find(|c| TARGETS.iter().all(|t| t.0 != c.as_str())) {
+        return Err(format!("unknown target '{other}'; there is {}", known()));
+    }
+    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|c| c == name);
+    let targets = TARGETS.iter().filter(|t| is_chosen(t.0)).copied().collect();
+    Ok((number(0)?, number(1)?, targets))
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (seconds, seed, targets) = match read(&args) {
+        Ok(read) => read,
+        Err(why) => {
+            eprintln!("{why}");
+            return ExitCode::from(2);
+        }
+    };
+    for (name, target) in targets {
+        let (seeds, mut dice) = (seeds(name), Dice::new(seed));
+        let (begun, mut count) = (Instant::now(), 0u64);
+        // Found inputs are kept for a while, as seeds of others: changes add up.
+        let mut pool = seeds.clone();
+        while begun.elapsed() < Duration::from_secs(seconds) {
+            let bytes = mutated(&pool, &mut dice);
+            try_input(name, target, &bytes);
+            count += 1;
+            if count.is_multiple_of(16) && bytes.len() < 2000 {
+                if pool.len() < seeds.len() + 256 {
+                    pool.push(bytes);
+                } else {
+                    let at = seeds.len() + dice.below(256);
+                    pool[at] = bytes;
+                }
+            }
+        }
+        println!("{name}: {count} inputs of seed {seed} in {seconds} s");
+    }
+    ExitCode::SUCCESS
+}

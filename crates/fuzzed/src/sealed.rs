@@ -1,0 +1,248 @@
+//! A peer that has the keys and keeps to nothing: any payload, properly sealed, at any time, and frames
+//! that make sense one by one and lie together, to a connection that is opening, transfers both ways,
+//! or has ended. No panic; what it holds and sends is bounded, what it sends can be read, and it ends.
+
+mod peer;
+
+use crate::bytes::Bytes;
+use narrows_base::{Duration, Spec, Time};
+use narrows_flow::connection::{Connection, ConnectionConfig, Event, MessageError};
+use narrows_flow::port::Beginning;
+use narrows_flow::streams::{Limits, Read, Side};
+use narrows_flow::{Preset, Protocol};
+use narrows_wire::{Frame, Params};
+use peer::Peer;
+use std::net::SocketAddr;
+
+/// Bytes of the heap that a connection of these limits may hold: windows and send buffers, each
+/// stream's own little, messages, pieces, books of packets.
+const MAX_HELD: usize = 4 << 20;
+/// Datagrams at one moment at most: more, and there is no end.
+const MAX_AT_ONCE: usize = 20_000;
+/// Steps of an input.
+const MAX_STEPS: usize = 300;
+
+const PROTOCOLS: [&str; 4] = ["rrtp", "rrtp+tfrc", "tear-reliable", "rrtp+bbr"];
+
+thread_local! {
+    static READ: Vec<Protocol> = PROTOCOLS
+        .iter()
+        .map(|name| Protocol::read(&Spec::named(name), Preset::Rfc, 1500).expect("a protocol"))
+        .collect();
+}
+
+fn config(which: usize) -> ConnectionConfig {
+    ConnectionConfig {
+        protocol: READ.with(|all| all[which % all.len()].clone()),
+        profile: Default::default(),
+        rate_limit: None,
+        max_datagram: 1472,
+        first_datagram: 1200,
+        idle_timeout: Duration::from_secs(30),
+        keep_alive: Duration::from_secs(5),
+        limits: Limits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
+        send_buffer: 1 << 18,
+        max_message: 1400,
+        messages_held: 16,
+        sounds: false,
+        custom: Default::default(),
+    }
+}
+
+/// The connection that is tried, and what its application does.
+struct Tried {
+    now: Time,
+    connection: Connection,
+    peer: Peer,
+    peer_at: SocketAddr,
+    is_closed: bool,
+    ours: Vec<u64>,
+    theirs: Vec<u64>,
+}
+
+impl Tried {
+    fn new(side: Side, which: usize) -> Tried {
+        let now = Time::from_secs_f64(100.0);
+        let config = config(which);
+        let hello = Params { max_datagram: 1472, ..peer::permits() };
+        let (established, peer) = peer::handshake(side, &hello, config.protocol.label());
+        let peer_at = SocketAddr::from(([192, 0, 2, 1], 5000));
+        let beginning = Beginning {
+            side,
+            config: &config,
+            hello: &hello,
+            established,
+            remote: peer_at,
+            rtt: Some(Duration::from_millis(20)),
+            spacing: None,
+            seed: [5; 32],
+        };
+        let connection = Connection::new(now, beginning);
+        let (ours, theirs) = (Vec::new(), Vec::new());
+        Tried { now, connection, peer, peer_at, is_closed: false, ours, theirs }
+    }
+
+    /// Everything that can happen without time passing.
+    fn settle(&mut self) {
+        if self.connection.next_due() <= self.now {
+            self.connection.on_due(self.now);
+        }
+        let mut buffer = [0; 3000];
+        let mut count = 0;
+        while let Some(transmit) = self.connection.transmit(self.now, &mut buffer, 2) {
+            count += 1;
+            assert!(count < MAX_AT_ONCE, "there is no end to what it sends");
+            for datagram in buffer[..transmit.size].chunks_mut(transmit.segment) {
+                self.peer.came(self.now, datagram);
+            }
+        }
+        let mut events = 0;
+        while let Some(event) = self.connection.event() {
+            events += 1;
+            assert!(events < 10_000, "there is no end to what happens");
+            assert!(!self.is_closed, "{event:?} after the end");
+            self.is_closed = matches!(event, Event::Closed(_));
+        }
+        while let Some(id) = self.connection.accept() {
+            self.theirs.push(id);
+        }
+        let held = self.connection.memory();
+        assert!(held <= MAX_HELD, "{held} bytes held");
+    }
+
+    /// The peer sends a payload.
+    fn send(&mut self, write: impl FnOnce(&mut Peer, Time) -> Vec<u8>) {
+        let mut datagram = write(&mut self.peer, self.now);
+        let from = self.peer_at;
+        self.connection.receive(self.now, from, 0, &mut datagram);
+        self.settle();
+    }
+
+    /// A stream of either end, by a number.
+    fn stream(&self, n: u8) -> Option<u64> {
+        let all: Vec<u64> = self.ours.iter().chain(&self.theirs).copied().collect();
+        all.get(usize::from(n) % all.len().max(1)).copied()
+    }
+
+    /// What its application does.
+    fn work(&mut self, what: u8, arg: u8) {
+        let size = usize::from(arg) * 256;
+        let now = self.now;
+        match what % 8 {
+            0 => self.ours.extend(self.connection.open(arg & 1 == 1)),
+            1 => {
+                if let Some(id) = self.stream(arg) {
+                    let _ = self.connection.write(id, &vec![arg; 70_000]);
+                }
+            }
+            2 => {
+                if let Some(id) = self.stream(arg) {
+                    let mut into = vec![0; 4096];
+                    while let Ok(Read::Bytes(n)) = self.connection.read(id, &mut into) {
+                        assert!(n > 0 && n <= into.len());
+                    }
+                }
+            }
+            3 => _ = self.stream(arg).map(|id| self.connection.finish(id)),
+            4 => _ = self.stream(arg).map(|id| self.connection.reset(id, 300)),
+            5 => _ = self.stream(arg).map(|id| self.connection.stop(id, 301)),
+            6 => {
+                let most = self.connection.max_message_len();
+                let message = vec![arg; size.min(1500)];
+                let sent = self.connection.send_message(now, &message, Duration::from_secs(1));
+                assert!(message.len() <= most || sent != Ok(()), "too long, and taken");
+                assert!(message.len() > most || !matches!(sent, Err(MessageError::TooLong { .. })));
+                while self.connection.receive_message().is_some() {}
+            }
+            _ => _ = self.connection.learned(),
+        }
+        self.settle();
+    }
+
+    /// Both ends transfer, and the peer reports honestly.
+    fn transfer(&mut self) {
+        for one_way in [false, true] {
+            self.ours.extend(self.connection.open(one_way));
+        }
+        for _ in 0..6 {
+            for id in self.ours.clone() {
+                let _ = self.connection.write(id, &[7; 5000]);
+            }
+            self.settle();
+            self.now += Duration::from_millis(20);
+            self.send(|peer, now| peer.report(now, 0));
+            self.send(|peer, now| peer.stream(now, 3000));
+        }
+    }
+}
+
+/// Tries one input.
+pub fn run(bytes: &[u8]) {
+    let mut bytes = Bytes::new(bytes);
+    let Some(first) = bytes.byte() else { return };
+    let side = if first & 1 == 0 { Side::Server } else { Side::Client };
+    let mut tried = Tried::new(side, usize::from(first >> 1 & 3));
+    tried.settle();
+    let stage = first >> 3 & 3;
+    if stage > 0 {
+        tried.transfer();
+    }
+    match stage {
+        2 => {
+            tried.send(|peer, now| peer.frame(now, &Frame::Close { code: 256, reason: b"enough" }))
+        }
+        3 => tried.connection.close(tried.now, 256, "enough"),
+        _ => {}
+    }
+    for _ in 0..MAX_STEPS {
+        let Some(op) = bytes.byte() else { break };
+        let arg = bytes.byte().unwrap_or(0);
+        match op % 12 {
+            0 => {
+                tried.now += Duration::from_millis(u64::from(arg) * u64::from(arg));
+                tried.settle();
+            }
+            // Any payload.
+            1 | 2 => {
+                let payload = bytes.take(usize::from(arg));
+                tried.send(|peer, now| peer.raw(now, payload));
+            }
+            // A number as small or as large as a field can hold.
+            3 => {
+                let lie = bytes.lie();
+                tried.send(|peer, now| peer.liar(now, arg, lie));
+            }
+            4 => tried.send(|peer, now| peer.report(now, arg)),
+            5 => tried.send(|peer, now| peer.stream(now, usize::from(arg) * 5)),
+            6 => tried.work(op / 12, arg),
+            7 => {
+                tried.peer_at.set_port(5000 + u16::from(arg));
+                tried.send(|peer, now| peer.frame(now, &Frame::Ping));
+            }
+            8 => tried.send(|peer, _| peer.again()),
+            9 => {
+                tried.peer.skip(u64::from(arg) << (op / 12));
+            }
+            10 => {
+                let datagram = tried.peer.challenged(tried.now, arg);
+                tried.send(|_, _| datagram);
+            }
+            _ => {
+                for _ in 0..arg {
+                    tried.send(|peer, now| peer.report(now, 0));
+                    tried.now += Duration::from_millis(1);
+                }
+            }
+        }
+    }
+    // Left alone, it comes to its end.
+    let mut wakes = 0;
+    while !tried.connection.is_drained() {
+        wakes += 1;
+        let due = tried.connection.next_due();
+        assert!(!due.is_never() && wakes < 100_000, "it does not end");
+        tried.now = tried.now.max(due);
+        tried.settle();
+    }
+    assert!(tried.is_closed, "its end was not told");
+}

@@ -1,0 +1,227 @@
+//! The other end: keys, numbers, and frames that need not be true.
+
+use narrows_base::Time;
+use narrows_flow::streams::Side;
+use narrows_wire::packet::TAG_BYTES;
+use narrows_wire::report::{RUNS_MOST, runs};
+use narrows_wire::{
+    ClientHandshake, ConnectionId, Cookie, Established, Frame, FrameWriter, Frames, Hello, Opener,
+    Packet, Params, Prelude, Reason, Report, Run, Sealer, ServerHandshake, StaticKey, Suite,
+};
+use std::collections::BTreeSet;
+
+/// What both ends permit.
+pub fn permits() -> Params {
+    Params {
+        idle_timeout_ms: 30_000,
+        max_datagram: 1472,
+        max_data: 1 << 18,
+        max_stream: 1 << 16,
+        max_streams_both: 8,
+        max_streams_one: 8,
+        max_message: 1400,
+        ..Params::default()
+    }
+}
+
+/// Both ends of a handshake; the end that is tried is on that side.
+pub fn handshake(side: Side, hello: &Params, label: &str) -> (Established, Peer) {
+    let params = |is_tried| match is_tried {
+        true => Params { controller: label.into(), ..hello.clone() },
+        false => Params { controller: label.into(), ..permits() },
+    };
+    let is_client = side == Side::Client;
+    let hello = |id, is_tried| Hello { connection: ConnectionId(id), params: params(is_tried) };
+    let key = |n| StaticKey::new([n; 32]).expect("a key");
+    let (suite, cookie) = (Suite::ChaCha20Poly1305, Cookie([0; 36]));
+    let mut client =
+        ClientHandshake::new(suite, [0; 16], &cookie, &key(1), [3; 32]).expect("a START");
+    let Ok(Packet::Start(start)) = Packet::read(client.start()) else { panic!("no START") };
+    let server = ServerHandshake::new(&start, &key(2), [4; 32], &hello(2, !is_client));
+    let mut server = server.expect("a START-ECHO");
+    let Ok(Packet::StartEcho(echo)) = Packet::read(server.start_echo()) else { panic!("no echo") };
+    let (client, finish) =
+        client.on_start_echo(&echo, &hello(1, is_client), |_| true).expect("an answer");
+    let Ok(Packet::Finish(finish)) = Packet::read(&finish) else { panic!("no FINISH") };
+    let server = server.on_finish(&finish).expect("a FINISH");
+    let (tried, other) = if is_client { (client, server) } else { (server, client) };
+    let Established { sealer, opener, .. } = other;
+    // Ids of the streams that it opens, of both directions.
+    let first_stream = if is_client { 1 } else { 0 };
+    let peer = Peer {
+        sealer,
+        opener,
+        next: 0,
+        came: BTreeSet::new(),
+        stamp: 0,
+        last: Vec::new(),
+        challenge: None,
+        stream: first_stream,
+        offset: 0,
+    };
+    (tried, peer)
+}
+
+pub struct Peer {
+    sealer: Sealer,
+    opener: Opener,
+    next: u64,
+    /// Numbers that came, and the last stamp.
+    came: BTreeSet<u64>,
+    stamp: u32,
+    /// What was sent last.
+    last: Vec<u8>,
+    challenge: Option<[u8; 8]>,
+    stream: u64,
+    offset: u64,
+}
+
+impl Peer {
+    /// A datagram of the end that is tried: it can be opened and read.
+    pub fn came(&mut self, _now: Time, datagram: &mut [u8]) {
+        let opened = self.opener.open(datagram).expect("it seals properly");
+        assert!(self.came.insert(opened.number), "a number used twice");
+        if self.came.len() > 4000 {
+            self.came.pop_first();
+        }
+        let (prelude, frames) = Frames::read(opened.payload).expect("a prelude");
+        self.stamp = prelude.stamp;
+        for frame in frames {
+            if let Frame::PathChallenge(data) = frame.expect("what it writes can be read") {
+                self.challenge = Some(data);
+            }
+        }
+    }
+
+    /// Seals what is written.
+    fn seal(&mut self, now: Time, write: impl FnOnce(&mut [u8], Prelude) -> usize) -> Vec<u8> {
+        let number = self.next;
+        self.next = (self.next + 1).min(narrows_wire::bytes::VARINT_MAX);
+        let head = Sealer::header_len(number, None);
+        let mut datagram = vec![0; 1472];
+        let prelude = Prelude::new(now, number, number.saturating_sub(9));
+        let length = write(&mut datagram[head..1472 - TAG_BYTES], prelude);
+        datagram.truncate(head + length + TAG_BYTES);
+        if self.sealer.seal(number, None, &mut datagram).is_err() {
+            // No number is left: nothing more can be said.
+            return vec![0; 40];
+        }
+        self.last = datagram.clone();
+        datagram
+    }
+
+    /// These bytes behind a true prelude, or in place of one.
+    pub fn raw(&mut self, now: Time, payload: &[u8]) -> Vec<u8> {
+        self.seal(now, |area, prelude| {
+            let start = match payload.first() {
+                Some(255) => 0,
+                _ => FrameWriter::new(area, prelude).map_or(0, |writer| writer.len()),
+            };
+            area[start..start + payload.len()].copy_from_slice(payload);
+            start + payload.len()
+        })
+    }
+    pub fn frame(&mut self, now: Time, frame: &Frame<'_>) -> Vec<u8> {
+        self.seal(now, |area, prelude| {
+            let mut writer = FrameWriter::new(area, prelude).expect("room for a prelude");
+            let _ = writer.frame(frame);
+            writer.len()
+        })
+    }
+
+    /// A report of what came; a `lie` of what never did, or of less, or of other marks and delays.
+    pub fn report(&mut self, now: Time, lie: u8) -> Vec<u8> {
+        let mut list: Vec<Run> = Vec::new();
+        let mut below: Option<u64> = None;
+        for number in self.came.iter().rev() {
+            match (below, list.last_mut()) {
+                (Some(last), Some(run)) if number + 1 == last => run.arrived += 1,
+                (Some(last), Some(run)) => {
+                    run.missing = last - number - 1;
+                    if list.len() == RUNS_MOST {
+                        break;
+                    }
+                    list.push(Run { arrived: 1, missing: 0, radio: false });
+                }
+                _ => list.push(Run { arrived: 1, missing: 0, radio: false }),
+            }
+            below = Some(*number);
+        }
+        let Some(mut highest) = self.came.last().copied() else {
+            return self.frame(now, &Frame::Ping);
+        };
+        let mut report_delay = 0;
+        match lie >> 4 {
+            1 => highest += u64::from(lie & 15),
+            2 => list.truncate(1),
+            3 => list.iter_mut().for_each(|run| run.radio = true),
+            4 => report_delay = 1 << (lie & 15),
+            5 => highest = highest.saturating_sub(u64::from(lie & 15)),
+            6 => list.iter_mut().for_each(|run| run.arrived = 1),
+            _ => {}
+        }
+        if highest + 1 < list.iter().map(|run| run.arrived + run.missing).sum() {
+            list.truncate(1);
+            list[0] = Run { arrived: 1, missing: 0, radio: false };
+        }
+        let mut bytes = [0; 16 * RUNS_MOST + 4];
+        let advice = [lie; 16];
+        let frame = Frame::Report(Report {
+            reason: Reason::Regular,
+            highest,
+            echo: if lie >> 4 == 7 { u32::from(lie) } else { self.stamp },
+            delay: report_delay,
+            marks: (lie >> 4 == 8).then_some(u64::from(lie & 15)),
+            advice: if lie >> 4 == 9 { &advice[..4 * usize::from(1 + lie % 4)] } else { &[] },
+            runs: runs(&mut bytes, list),
+        });
+        self.frame(now, &frame)
+    }
+
+    /// More of a stream of its own, as it may be.
+    pub fn stream(&mut self, now: Time, length: usize) -> Vec<u8> {
+        let data = vec![9; length.min(1300)];
+        let (id, offset) = (self.stream, self.offset);
+        self.offset += data.len() as u64;
+        self.frame(now, &Frame::Stream { id, offset, fin: false, data: &data })
+    }
+
+    /// A frame that is well-formed and says anything.
+    pub fn liar(&mut self, now: Time, arg: u8, lie: u64) -> Vec<u8> {
+        let id = u64::from(arg >> 4);
+        let data = [arg; 32];
+        let frame = match arg & 15 {
+            0 => Frame::Stream { id, offset: lie, fin: false, data: &data[..1] },
+            1 => Frame::Stream { id, offset: lie, fin: true, data: &data },
+            2 => Frame::MaxData(lie),
+            3 => Frame::MaxStream { id, most: lie },
+            4 => Frame::MaxStreams { one_way: id & 1 == 1, most: lie },
+            5 => Frame::Blocked { at: lie },
+            6 => Frame::StreamBlocked { id, at: lie },
+            7 => Frame::StreamsBlocked { one_way: id & 1 == 1, at: lie },
+            8 => Frame::ResetStream { id, code: lie, size: lie },
+            9 => Frame::ResetStream { id, code: 1, size: self.offset },
+            10 => Frame::Stop { id, code: lie },
+            11 => Frame::Datagram(&data),
+            12 => Frame::Advice(&data[..1 + usize::from(arg >> 4)]),
+            13 => Frame::PathChallenge([arg; 8]),
+            14 => Frame::Stream { id: lie & 31, offset: lie >> 5, fin: false, data: &data },
+            _ => Frame::Extension { kind: 0x40 + (arg >> 4), body: &data[..usize::from(arg >> 4)] },
+        };
+        self.frame(now, &frame)
+    }
+
+    /// What was sent last, once more.
+    pub fn again(&mut self) -> Vec<u8> {
+        if self.last.is_empty() { vec![0; 40] } else { self.last.clone() }
+    }
+    /// Numbers that are left out.
+    pub fn skip(&mut self, n: u64) {
+        self.next = (self.next + n).min(narrows_wire::bytes::VARINT_MAX);
+    }
+    /// The answer to a challenge, or another.
+    pub fn challenged(&mut self, now: Time, arg: u8) -> Vec<u8> {
+        let data = self.challenge.take().filter(|_| arg < 128).unwrap_or([arg; 8]);
+        self.frame(now, &Frame::PathResponse(data))
+    }
+}

@@ -1,0 +1,88 @@
+//! Fuzzing: under libFuzzer where that is installed, else with the runner of `crates/fuzzed`.
+
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const MANIFEST: &str = "fuzz/Cargo.toml";
+
+/// What the command was told.
+struct Told {
+    seconds: u32,
+    seed: Option<u64>,
+    mutational: bool,
+    target: Option<String>,
+}
+
+fn read(rest: &[String]) -> Result<Told, String> {
+    let mut told = Told { seconds: 60, seed: None, mutational: false, target: None };
+    let mut words = rest.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
+        match word.as_str() {
+            "--mutational" => told.mutational = true,
+            "--target" => told.target = Some(value()?.clone()),
+            "--seed" => {
+                let text = value()?;
+                let seed = text.parse().map_err(|_| format!("'{text}' is not a seed"))?;
+                (told.seed, told.mutational) = (Some(seed), true);
+            }
+            text => {
+                told.seconds =
+                    text.parse().map_err(|_| format!("'{text}' is not a number of seconds"))?;
+            }
+        }
+    }
+    Ok(told)
+}
+
+/// Fuzzes each target.
+pub fn run(rest: &[String]) -> Result<(), String> {
+    let told = read(rest)?;
+    if !told.mutational && has_fuzzer() {
+        let targets = targets()?;
+        for target in targets.iter().filter(|t| told.target.as_ref().is_none_or(|one| one == *t)) {
+            let time = format!("-max_total_time={}", told.seconds);
+            super::cargo(&["+nightly", "fuzz", "run", target, "--", &time])?;
+        }
+        return Ok(());
+    }
+    // Another one each time, and said, so that whoever sees a failure can have it again.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
+    let seed = told.seed.unwrap_or(now);
+    eprintln!("without libFuzzer: inputs made of fuzz/seeds, seed {seed}");
+    let (seconds, seed) = (told.seconds.to_string(), seed.to_string());
+    let mut args = vec!["run", "--quiet", "--locked", "--package", "narrows-fuzzed"];
+    args.extend(["--bin", "mutational", "--", &seconds, &seed]);
+    args.extend(told.target.as_deref());
+    super::cargo(&args)
+}
+
+fn has_fuzzer() -> bool {
+    let mut version = Command::new("cargo");
+    version.args(["+nightly", "fuzz", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    version.status().is_ok_and(|status| status.success())
+}
+
+/// The targets are the files of a folder.
+fn targets() -> Result<Vec<String>, String> {
+    let folder =
+        std::fs::read_dir("fuzz/fuzz_targets").map_err(|e| format!("fuzz_targets: {e}"))?;
+    let name = |e: std::io::Result<std::fs::DirEntry>| {
+        e.ok()?.path().file_stem()?.to_str().map(str::to_string)
+    };
+    let mut names: Vec<String> = folder.filter_map(name).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Whether `fuzz/Cargo.lock` fits the crates: it is another workspace's, which no other command looks at.
+pub fn check_lock() -> Result<(), String> {
+    let args = ["update", "--workspace", "--locked", "--manifest-path", MANIFEST];
+    // What the lock names may not be on this machine yet; then the registry is asked.
+    let offline = super::cargo(&[&args[..], &["--offline"]].concat());
+    offline.or_else(|_| super::cargo(&args)).map_err(|why| {
+        format!(
+            "{why}\nfuzz/Cargo.lock is stale: cargo update --workspace --manifest-path {MANIFEST}"
+        )
+    })
+}
