@@ -35,6 +35,7 @@ fn config(which: usize) -> ConnectionConfig {
     ConnectionConfig {
         protocol: READ.with(|all| all[which % all.len()].clone()),
         profile: Default::default(),
+        profile_from: Default::default(),
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,

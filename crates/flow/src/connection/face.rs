@@ -81,6 +81,11 @@ impl Connection {
         let code = code.min(narrows_wire::bytes::VARINT_MAX);
         self.begin_closing(now, code, reason, Closed::Locally);
     }
+    /// Seals with the next key from now on, if the present one has served long enough; whether it does.
+    /// It happens by itself before a key is used up.
+    pub fn update_keys(&mut self) -> bool {
+        self.is_open() && self.sealer.update()
+    }
     /// The path is another one, or better known: so says `source`.
     pub fn reconfigure(&mut self, now: Time, profile: &Profile, source: HintSource) {
         let mut profile = *profile;

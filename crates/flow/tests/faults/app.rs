@@ -101,10 +101,13 @@ pub struct App {
     /// Messages that came: none twice.
     messages: BTreeSet<(Handle, Vec<u8>)>,
     looked: usize,
+    /// Whether both ends change their keys whenever they may, and how often they did.
+    changes_keys: bool,
+    pub updates: u64,
 }
 
 impl App {
-    pub fn new(seed: u64, wanted: Vec<(u64, u64)>) -> App {
+    pub fn new(seed: u64, wanted: Vec<(u64, u64)>, changes_keys: bool) -> App {
         App {
             seed,
             wanted,
@@ -113,6 +116,8 @@ impl App {
             ends: Vec::new(),
             messages: BTreeSet::new(),
             looked: 0,
+            changes_keys,
+            updates: 0,
         }
     }
     /// The server's process is gone, with all that it knew.
@@ -151,6 +156,9 @@ impl App {
     pub fn look(&mut self, world: &mut World) {
         for (who, handle, event) in world.events.split_off(self.looked) {
             let Some((local, port)) = world.port(who) else { continue };
+            if self.changes_keys && port.connection(handle).is_some_and(|c| c.update_keys()) {
+                self.updates += 1;
+            }
             match who {
                 Who::Client => self.at_client(local, port, handle, event),
                 Who::Server => self.at_server(port, handle, event),

@@ -93,8 +93,9 @@ fn summarize(endings: &[Ending]) {
     let again = endings.iter().filter(|e| e.is_whole && e.attempts > 1).count();
     let most = endings.iter().map(|e| e.held).max().unwrap_or(0);
     let longest = endings.iter().map(|e| e.seconds).fold(0.0, f64::max);
+    let updates: u64 = endings.iter().map(|e| e.updates).sum();
     println!(
-        "{} schedules: {whole} whole ({again} of them after another attempt), {cut} with a reason; \
+        "{} schedules, {updates} key updates: {whole} whole ({again} of them after another attempt), {cut} with a reason; \
          longest {longest:.0} s, at most {most} bytes held by a port",
         endings.len()
     );

@@ -43,6 +43,8 @@ pub struct Schedule {
     segments: usize,
     /// Bytes of each request and its answer.
     wanted: Vec<(u64, u64)>,
+    /// Both ends turn to new keys whenever they may.
+    updates: bool,
     /// By time, s.
     faults: Vec<(f64, Fault)>,
 }
@@ -55,6 +57,8 @@ pub struct Ending {
     pub reasons: Vec<(&'static str, Closed)>,
     pub seconds: f64,
     pub held: usize,
+    /// Key updates of both ends.
+    pub updates: u64,
 }
 
 const PROTOCOLS: [&str; 9] = [
@@ -77,6 +81,9 @@ const BOUND: f64 = 2400.0;
 /// Bytes that a port with one or two connections may hold: what flow control and send buffers permit
 /// at both ends, books of packets, and as much again for what grows by doubling.
 const HELD: usize = 6 << 20;
+
+/// The share of long transfers among those over good links.
+const LONG: f64 = 0.02;
 
 fn fault(dice: &mut Stream) -> Fault {
     let who = if dice.chance(0.5) { Who::Client } else { Who::Server };
@@ -109,6 +116,7 @@ impl Schedule {
         };
         let (loss, twice, late) = (some(0.7, 0.15), some(0.5, 0.2), some(0.5, 0.3));
         let (changed, cut) = (some(0.5, 0.05), some(0.5, 0.05));
+        let marked = some(0.3, 0.3);
         let link = Link {
             delay: Duration::from_micros(500 + dice.bits() % 150_000),
             rate: Rate::from_bps(200_000 << (dice.bits() % 8)),
@@ -118,22 +126,38 @@ impl Schedule {
             late,
             changed,
             cut,
+            marked,
             mtu: 1200 + (dice.bits() % 300) as usize,
         };
         let mut protocol = || PROTOCOLS[(dice.bits() % PROTOCOLS.len() as u64) as usize];
         let protocols = [protocol(), protocol()];
+        // What is told is about right, or wrong by up to a thousand times either way.
         let told = |right: f64, dice: &mut Stream| {
-            dice.chance(0.2).then(|| right * dice.uniform(0.5, 2.0))
+            let about = dice.uniform(0.5, 2.0);
+            let wrong = match dice.bits() % 8 {
+                0 => 1.0 + 999.0 * dice.unit(),
+                1 => 1.0 / (1.0 + 999.0 * dice.unit()),
+                _ => 1.0,
+            };
+            dice.chance(0.2).then_some(right * about * wrong)
         };
         let profile = Profile {
             rate: told(link.rate.as_bps() as f64, &mut dice).map(Rate::from_bps_f64),
             rtt: told(2.0 * link.delay.as_secs_f64(), &mut dice).map(Duration::from_secs_f64),
-            loss: told(link.loss.min(0.4), &mut dice),
+            loss: told(link.loss.min(0.4), &mut dice).map(|loss| loss.min(0.99)),
         };
         let streams = 1 + dice.bits() % 4;
         // From nothing to some three times what flow control permits at once.
         let mut bytes = || (dice.pareto(0.25, 1.0) - 1.0).min(200_000.0) as u64;
-        let wanted = (0..streams).map(|_| (bytes(), bytes())).collect();
+        let mut wanted: Vec<_> = (0..streams).map(|_| (bytes(), bytes())).collect();
+        // Few are long, over paths that carry so much within the bound, and these change keys.
+        let is_good = link.rate >= Rate::from_bps(10_000_000)
+            && link.loss + link.changed + link.cut < 0.02
+            && link.queue >= 40_000;
+        let is_long = is_good && dice.chance(LONG);
+        if is_long {
+            wanted[0].1 = 20_000_000;
+        }
         let mut faults: Vec<_> = (0..dice.bits() % 6)
             .map(|_| {
                 // As often in the opening as later.
@@ -153,6 +177,7 @@ impl Schedule {
             profile,
             segments: 1 + (dice.bits() % 40) as usize,
             wanted,
+            updates: is_long || dice.chance(0.2),
             faults,
         }
     }
@@ -196,7 +221,7 @@ impl Schedule {
         let servers = config(2, Clients::Any, self.connection(Who::Server));
         let mut world = World::new(self.seed, self.link, clients, servers);
         world.segments = self.segments;
-        let mut app = App::new(self.seed, self.wanted.clone());
+        let mut app = App::new(self.seed, self.wanted.clone(), self.updates);
         let (mut lives, mut is_back_at, mut calm_attempts) = (1, None, 0);
         let mut faults = self.faults.iter().peekable();
         let mut calm = Time::ZERO;
@@ -344,6 +369,14 @@ impl Schedule {
         let both_live = world.ends.iter().all(|e| e.port.is_some());
         let is_whole = app.attempts.last().is_some_and(|a| a.is_whole);
         assert!(is_whole || !both_live, "in vain though both live: {}", app.state(world));
-        Ending { is_whole, attempts: app.attempts.len(), reasons, seconds, held: world.held }
+        let updates = app.updates;
+        Ending {
+            is_whole,
+            attempts: app.attempts.len(),
+            reasons,
+            seconds,
+            held: world.held,
+            updates,
+        }
     }
 }

@@ -23,6 +23,8 @@ pub struct Link {
     pub changed: f64,
     /// The end is missing.
     pub cut: f64,
+    /// A packet that routers may mark is marked (CE).
+    pub marked: f64,
     /// UDP payload that passes.
     pub mtu: usize,
 }
@@ -187,7 +189,7 @@ impl World {
     }
 
     /// Puts a datagram on its way, or not.
-    fn launch(&mut self, who: Who, to: SocketAddr, ecn: u8, mut bytes: Vec<u8>) {
+    fn launch(&mut self, who: Who, to: SocketAddr, mut ecn: u8, mut bytes: Vec<u8>) {
         self.sent += 1;
         let (link, from) = (self.link, self.ends[who as usize].at);
         let free = &mut self.free[who as usize];
@@ -208,6 +210,9 @@ impl World {
         }
         if self.dice.chance(link.cut) {
             bytes.truncate(place);
+        }
+        if ecn == 2 && self.dice.chance(link.marked) {
+            ecn = 3;
         }
         if self.dice.chance(link.late) {
             at += link.delay.mul_f64(2.0 * self.dice.unit());
