@@ -18,6 +18,7 @@ use super::text::{list, number, numbers, string};
 use crate::figure::palette;
 use crate::measure::{Better, ROUGHNESS};
 use crate::outcome::{Outcome, ProtocolOutcome};
+use crate::variables;
 use narrows_sim::Table;
 use panel::{Panel, Style, Times};
 use std::fmt::Write;
@@ -185,15 +186,17 @@ fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units
             if few {
                 window.marks(flow, "lost", None, name("lost"), "triangle-up", 5);
             }
-            let scale = |column| if column == "pacing_bps" { units.rate.1 } else { 1.0 };
             for (column, title) in recorded(flow) {
+                let (unit, scale) = match variables::find(column).map_or("", |v| v.unit) {
+                    "bit/s" => units.rate,
+                    "s" => units.time,
+                    unit => (unit, 1.0),
+                };
                 let at = watched.iter().position(|p| p.title == title).unwrap_or_else(|| {
-                    let unit = if column == "pacing_bps" { units.rate.0 } else { "" };
                     watched.push(Panel::new(title, unit, None));
                     watched.len() - 1
                 });
-                let look = (i, style);
-                watched[at].line(&mut times, flow, column, name(title), look, scale(column));
+                watched[at].line(&mut times, flow, column, name(title), (i, style), scale);
             }
         }
     }
@@ -252,5 +255,9 @@ fn recorded(flow: &Table) -> impl Iterator<Item = (&'static str, &'static str)> 
         "retransmissions",
     ];
     let names = flow.columns.iter().map(|c| c.0).filter(|c| !ELSEWHERE.contains(c));
-    names.take(MOST_WATCHED).map(|c| (c, if c == "pacing_bps" { "Pacing rate" } else { c }))
+    // The panel's axis says the unit.
+    let bare = |c: &'static str| c.strip_suffix("_bps").or(c.strip_suffix("_s")).unwrap_or(c);
+    names
+        .take(MOST_WATCHED)
+        .map(move |c| (c, if c == "pacing_bps" { "Pacing rate" } else { bare(c) }))
 }

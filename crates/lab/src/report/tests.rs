@@ -127,3 +127,20 @@ fn long_series_are_thinned_and_many_flows_counted() {
     assert!(longest <= Some(1500) && longest > Some(500), "{longest:?}");
     assert!(page.contains("Each of its 12 flows"));
 }
+
+/// What a controller shows in a recording has its unit on the axis, and rates are scaled like the others.
+#[test]
+fn what_a_controller_shows_has_its_unit() {
+    let mut outcome = sample::outcome(&["rrtp"], 1, 5.0, 0.1);
+    outcome.command = "speed";
+    let table = &mut outcome.results[0].series[0];
+    let rows = table.time_s.len();
+    table.columns.push(("bandwidth_bps", vec![1.25e6; rows]));
+    table.columns.push(("own_window", vec![7.0; rows]));
+    let data = data(&page(&outcome));
+    let panels = data["protocols"][0]["panels"].as_array().expect("panels");
+    let panel = |title: &str| panels.iter().find(|p| p["title"] == title).expect("its panel");
+    let (rate, window) = (panel("bandwidth"), panel("own_window"));
+    assert_eq!((&rate["unit"], &rate["lines"][0]["y"][0]), (&"Mbit/s".into(), &1.25.into()));
+    assert_eq!((&window["unit"], &window["lines"][0]["y"][0]), (&"packets".into(), &7.into()));
+}
