@@ -164,6 +164,12 @@ impl Settings {
                     })?);
                     continue;
                 }
+                None if params.iter().any(|p| p.name == text) => {
+                    return Err(SpecError::new(format!(
+                        "{0}: {text} has no value; write {0}({text}=…)",
+                        spec.name
+                    )));
+                }
                 None => {
                     unnamed += 1;
                     params.get(unnamed - 1).ok_or_else(|| {

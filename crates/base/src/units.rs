@@ -177,6 +177,15 @@ fn parts(text: &str) -> Result<(f64, &str), SpecError> {
     Ok((x, text[end..].trim()))
 }
 
+/// The same where no unit is needed.
+fn bare(text: &str) -> Result<(f64, &str), SpecError> {
+    let number = parts(text);
+    if number.is_err() && !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(SpecError::new(format!("'{text}' is not a number")));
+    }
+    number
+}
+
 fn scaled(text: &str, what: &str, table: &[(&str, f64)], example: &str) -> Result<f64, SpecError> {
     let (x, unit) = parts(text)
         .map_err(|_| SpecError::new(format!("'{text}' is not a {what}, such as {example}")))?;
@@ -193,7 +202,13 @@ fn scaled(text: &str, what: &str, table: &[(&str, f64)], example: &str) -> Resul
         .map(|(_, f)| *f)
         .ok_or_else(|| {
             let rate = what == "rate";
-            let either = if what == "time" { None } else { ambiguous(text, x, unit, rate) };
+            let either = match (what, unit) {
+                ("time", "m" | "M") => Some(SpecError::new(format!(
+                    "'{text}': write {x}min for minutes, {x}ms for milliseconds"
+                ))),
+                ("time", _) => None,
+                _ => ambiguous(text, x, unit, rate),
+            };
             either.unwrap_or_else(|| {
                 SpecError::new(format!(
                     "'{text}': unknown unit '{unit}'; a {what} is written as {example}"
@@ -212,13 +227,13 @@ fn scaled(text: &str, what: &str, table: &[(&str, f64)], example: &str) -> Resul
 /// Not a number, a unit that is missing or unknown, or a negative quantity.
 pub fn number(text: &str, unit: Unit) -> Result<f64, SpecError> {
     match unit {
-        Unit::None => match parts(text)? {
+        Unit::None => match bare(text)? {
             (x, "") => Ok(x),
             (_, u) => {
                 Err(SpecError::new(format!("'{text}': a bare number is expected, without '{u}'")))
             }
         },
-        Unit::Packets => match parts(text)? {
+        Unit::Packets => match bare(text)? {
             (x, "" | "p") => Ok(x),
             (_, u) => Err(SpecError::new(format!("'{text}': packets are expected, not '{u}'"))),
         },
@@ -253,7 +268,7 @@ pub fn rate(text: &str) -> Result<Rate, SpecError> {
         return Err(SpecError::new(format!("'{text}': a rate must be at least 1bit/s")));
     }
     if bps > MAX_RATE.as_bps() as f64 {
-        return Err(SpecError::new(format!("'{text}': a rate is at most {MAX_RATE}")));
+        return Err(SpecError::new(format!("'{text}': a rate is at most 1000Tbit/s")));
     }
     Ok(Rate::from_bps_f64(bps))
 }
@@ -276,6 +291,8 @@ mod tests {
             assert!(duration(bad).is_err(), "{bad:?} was taken for a time");
         }
         assert!(rate("0bit/s").is_err());
+        assert!(duration("5m").unwrap_err().to_string().contains("5min for minutes, 5ms"));
+        assert!(number("alpha", Unit::None).unwrap_err().to_string().ends_with("is not a number"));
         assert!(rate("1e9Tbit/s").unwrap_err().to_string().contains("at most"));
     }
 

@@ -109,7 +109,7 @@ pub struct Compare {
     #[arg(long, value_name = "SIZE", default_value = "1000B", value_parser = packet)]
     pub packet: u32,
     /// Repeat every run with K seeds; means come with 95% intervals
-    #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "K", default_value_t = 10, value_parser = seeds)]
     pub seeds: u32,
     /// First seed
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
@@ -130,7 +130,7 @@ pub struct Run {
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: PathBuf,
     /// Seeds, instead of the scenario's number
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "K", value_parser = seeds)]
     pub seeds: Option<u32>,
     /// First seed, instead of the scenario's
     #[arg(long, value_name = "S", value_parser = seed())]
@@ -151,7 +151,7 @@ pub struct Sweep {
     #[arg(long, value_name = "NAME=VALUES", allow_hyphen_values = true)]
     pub vary: Vec<String>,
     /// Repeat every point with K seeds; means come with 95% intervals
-    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = seeds)]
     pub seeds: u32,
     /// First seed
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
@@ -350,6 +350,12 @@ fn preset(text: &str) -> Result<Preset, String> {
 pub fn seed() -> impl clap::builder::TypedValueParser<Value = u64> {
     // A TOML file holds no larger number.
     clap::value_parser!(u64).range(..=i64::MAX as u64)
+}
+fn seeds(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(n @ 1..=100_000) => Ok(n),
+        _ => Err("a number from 1 to 100000 is expected".into()),
+    }
 }
 fn jobs(text: &str) -> Result<usize, String> {
     match text.parse() {

@@ -92,6 +92,8 @@ fn refused(e: &clap::Error) -> ExitCode {
     let body = text.split("\n\nUsage:").next().unwrap_or(&text);
     let body = body.split("\n\nFor more information").next().unwrap_or(body);
     let body = body.strip_prefix("error: ").unwrap_or(body);
+    // What is missing stands on lines of its own.
+    let body = body.replace(":\n  ", ": ").replace("\n  <", ", <").replace("\n  --", ", --");
     complain(&body.replace("\n\n  tip:", ";"));
     ExitCode::from(2)
 }

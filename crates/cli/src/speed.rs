@@ -77,13 +77,13 @@ Goodput counts what arrived in order, from the moment when the client began to
 connect.
 
 Examples:
-  narrows speed                                            this machine's limit
-  narrows speed --link 20Mbit/s,25ms,loss=1%               over an emulated link
-  narrows speed --link geo --protocol rrtp+cubic           somebody else's controller
-  narrows speed --link geo --rate 20Mbit/s --rtt 600ms     told what the link is
-  narrows speed --link geo --record geo                    with pcapng, qlog, report
-  narrows speed --serve --listen 0.0.0.0:4433              at one place
-  narrows speed example.org:4433 --duration 30s            at another";
+  narrows speed                                        this machine's limit
+  narrows speed --link 20Mbit/s,25ms,loss=1%           over an emulated link
+  narrows speed --link geo --protocol rrtp+cubic       somebody else's controller
+  narrows speed --link geo --rate 20Mbit/s --rtt 600ms  told the link
+  narrows speed --link geo --record geo                with pcapng, qlog, report
+  narrows speed --serve --listen 0.0.0.0:4433          at one place
+  narrows speed example.org:4433 --duration 30s        at another";
 
 fn message(text: &str) -> Result<u16, String> {
     let n = bytes(text)?;

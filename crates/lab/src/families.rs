@@ -48,6 +48,9 @@ pub(crate) fn add(list: &mut Vec<Spec>, entry: &str) -> Result<(), SpecError> {
         return Err(SpecError::unknown("family", name, &["tcp", "media", "rrtp", "all"]));
     }
     let spec = Spec::parse(entry)?;
+    if spec.name.contains(|c: char| c.is_whitespace() || c == ';') {
+        return Err(SpecError::new(format!("'{entry}': protocols are separated by commas")));
+    }
     if list.contains(&spec) {
         return Err(SpecError::new(format!("'{spec}' is given twice")));
     }
@@ -106,6 +109,8 @@ mod tests {
             ("reno,,cubic", "missing"),
             ("", "missing"),
             ("reno,reno", "twice"),
+            ("reno cubic", "separated by commas"),
+            ("reno;cubic", "separated by commas"),
             ("family:medai", "did you mean 'media'"),
             ("medai", "did you mean 'media'"),
             ("reno(", "')' is missing"),

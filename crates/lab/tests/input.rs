@@ -296,6 +296,14 @@ proptest! {
     }
 }
 
+#[test]
+fn a_number_where_text_with_a_unit_belongs_is_explained() {
+    for text in ["duration = 5", "warmup = 0.5"] {
+        let e = scenario_file::parse(text, Path::new("")).unwrap_err().to_string();
+        assert!(e.starts_with("line 1: values with units are text"), "{e}");
+    }
+}
+
 /// A scenario of twenty thousand links is read, planned and told of by the line: nothing on the way is
 /// quadratic in them, or this test would take minutes.
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Way, known_servers, own_key};
 use crate::Failure;
-use crate::terminal::STOP;
+use crate::terminal::{STOP, note};
 use crate::transport::{Hints, Transport};
 use narrows_base::{Duration, Rate, SpecError};
 use narrows_control::HintSource;
@@ -16,7 +16,6 @@ use narrows_files::stream::Session;
 use narrows_files::tcp::{Accept, TcpSession};
 use narrows_files::{Error, Identity, Kind, Scheme, Url, error, key};
 use narrows_flow::connection::ConnectionConfig;
-use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -186,8 +185,7 @@ fn pin(known: &KnownServers, server: &str, found: &[u8; 32]) -> Result<(), Error
     if known.check(server, found)? == Known::New {
         let key = key::text(found);
         let line = format!("first meeting with {server}: its key is {key}, kept from now on");
-        // Whether anybody reads it or not.
-        let _ = writeln!(std::io::stderr(), "narrows: {line}");
+        note(&format!("narrows: {line}"));
     }
     Ok(())
 }
@@ -217,7 +215,7 @@ impl Opened {
                         "the server sends with {}: it does not permit {asked}, or does not know it",
                         answer.controller
                     );
-                    let _ = writeln!(std::io::stderr(), "narrows: {line}");
+                    note(&format!("narrows: {line}"));
                 }
                 *self.theirs.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
                     Some(answer.controller);

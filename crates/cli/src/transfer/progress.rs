@@ -1,10 +1,10 @@
 //! How far a transfer is, on the error stream where that is a terminal.
 
+use crate::terminal::note;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::Duration;
 use narrows_files::Step;
 use narrows_files::learned::Delivered;
-use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -85,13 +85,12 @@ impl Progress {
             if !self.bar.is_hidden() {
                 self.bar.set_message(format!("{}: {line}", self.what));
             } else if !before {
-                // Whether anybody reads it or not.
-                let _ = writeln!(std::io::stderr(), "narrows: {}: {line}", self.what);
+                note(&format!("narrows: {}: {line}", self.what));
             }
         } else if before {
             self.bar.set_message(self.what.clone());
             if self.bar.is_hidden() {
-                let _ = writeln!(std::io::stderr(), "narrows: {}: it goes on", self.what);
+                note(&format!("narrows: {}: it goes on", self.what));
             }
         }
     }

@@ -423,6 +423,10 @@ fn syntax(text: &str, e: &toml::de::Error) -> SpecError {
 /// serde's "unknown field `a`, expected one of `b`, `c`" with the nearest name.
 fn suggested(message: &str) -> String {
     let Some(rest) = message.strip_prefix("unknown field `") else {
+        let number = ["integer", "floating point"].map(|n| format!("invalid type: {n}"));
+        if number.iter().any(|n| message.starts_with(n)) && message.ends_with("expected a string") {
+            return "values with units are text: \"60s\", \"1.5Mbit/s\", \"1%\"".into();
+        }
         return message.replace('`', "'");
     };
     let mut quoted = rest.split('`');
