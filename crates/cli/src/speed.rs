@@ -79,7 +79,7 @@ connect.
 Examples:
   narrows speed                                        this machine's limit
   narrows speed --link 20Mbit/s,25ms,loss=1%           over an emulated link
-  narrows speed --link geo --protocol rrtp+cubic       somebody else's controller
+  narrows speed --link geo --protocol rrtp+cubic       another controller
   narrows speed --link geo --rate 20Mbit/s --rtt 600ms  told the link
   narrows speed --link geo --record geo                with pcapng, qlog, report
   narrows speed --serve --listen 0.0.0.0:4433          at one place
