@@ -361,7 +361,7 @@ fn local_files_are_replaced_only_when_that_is_said() {
         // The folder's content into a folder with a life of its own.
         let all = format!("{url}/");
         let home = client.to_str().unwrap();
-        fails(&client, &["get", &all, "-o", home, with], 1, "f: is there already");
+        fails(&client, &["get", &all, "-o", home, with], 1, "1 more; 1 of 3 files are whole");
         assert_eq!(std::fs::read(client.join(".bashrc")).unwrap(), b"mine");
         assert_eq!(std::fs::read(client.join("f")).unwrap(), b"mine");
         assert!(!client.join(".ssh").exists());

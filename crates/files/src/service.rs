@@ -233,7 +233,7 @@ impl Service {
                     self.one(caller, request, &mut frames, output.as_mut(), &mut event, link)
                 }
                 // A client that is gone, or ends its stream by force, is nothing to tell of.
-                Err(e) if e.kind == Kind::Cut && !caller.is_given_up() => return,
+                Err(e) if e.kind == Kind::Cut && !caller.is_given_up() => break,
                 Err(e) => Err((e, Next::Nothing)),
             };
             event.took = begun.elapsed();

@@ -51,7 +51,7 @@ pub fn get_tree(
         |file| {
             let (dir, name) = inside(&file.path)?;
             let one = get(session, &below(path, &file.path)?, &dir, &name, go);
-            one.map_err(|e| e.at(&told(&file.path)))
+            one.map_err(|e| named(e, &file.path))
         },
     )?;
     // It is complete: from now on it is a folder like any other.
@@ -119,11 +119,23 @@ fn leave_hidden(dir: &Dir, walk: &mut Walk) -> u64 {
     (before - walk.files.len() - walk.folders.len()) as u64
 }
 
+/// The error of a file, told where it is; of some the name is said already.
+fn named(e: Error, file: &CleanPath) -> Error {
+    match (e.kind, file.split()) {
+        (Kind::Exists, Some((folder, _))) if folder.is_root() => e,
+        (Kind::Exists, Some((folder, _))) => e.at(&told(&folder)),
+        _ => e.at(&told(file)),
+    }
+}
+
+/// Opens the folder of a file, and says its name in there.
+type Inside<'i> = &'i (dyn Fn(&CleanPath) -> Result<(Dir, String), Error> + Sync);
+
 /// One stream's share of the files.
 fn stream(
     session: &dyn Session,
     path: &CleanPath,
-    inside: &(dyn Fn(&CleanPath) -> Result<(Dir, String), Error> + Sync),
+    inside: Inside<'_>,
     work: &Work,
     go: &Go,
 ) -> Result<(), Error> {
@@ -131,14 +143,13 @@ fn stream(
     loop {
         while ahead.has_room() {
             let Some(file) = work.next(go) else { break };
-            let at = |e: Error| e.at(&told(&file.path));
             let (dir, name) = inside(&file.path)?;
             match place(&dir, &name).and_then(|p| Wanted::sized(p, file.size, go)) {
                 Ok(wanted) => {
                     let request = wanted.request(&below(path, &file.path)?);
                     ahead.send(&request, file.size, (file, wanted), |_| Ok(()))?;
                 }
-                Err(e) => work.failed(at(e)),
+                Err(e) => work.failed(named(e, &file.path)),
             }
         }
         if work.is_over() {
@@ -151,7 +162,7 @@ fn stream(
                 skip(frames, bytes)?;
                 work.again(file);
             }
-            Err(e) => return Err(e.at(&told(&file.path))),
+            Err(e) => return Err(named(e, &file.path)),
         }
     }
     ahead.close();

@@ -134,7 +134,7 @@ impl Work {
         match (failed, left) {
             (Some(e), _) => Err(e.and(&format!("{whole}, the same command goes on"))),
             (None, Some((e, 1))) => Err(e.and(&whole)),
-            (None, Some((e, n))) => Err(e.and(&format!("and {} others; {whole}", n - 1))),
+            (None, Some((e, n))) => Err(e.and(&format!("and {} more; {whole}", n - 1))),
             (None, None) => Ok(summary),
         }
     }

@@ -129,11 +129,12 @@ fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, slot: Slot) {
     let Stream { mut input, output } = stream;
     let request = frames::request(&mut input);
     socket.due(None);
-    let stream = Stream { input, output };
+    let mut stream = Stream { input, output };
     let request = match request {
         Ok(Some(request)) => request,
-        Ok(None) => return,
-        Err(e) if e.kind == Kind::Cut => return,
+        // Nothing was asked: the answer to that has an end, too.
+        Ok(None) => return drop(stream.output.finish()),
+        Err(e) if e.kind == Kind::Cut => return drop(stream.output.finish()),
         Err(e) => return refuse(shared, from, &socket, stream, e),
     };
     let source = service.source(Some(from.ip()), Some(key));
