@@ -208,7 +208,7 @@ pub struct Output {
     /// Runs at the same time; by default one per core
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,
-    /// Folder for report.html, comparison.svg, summary.json, summary.csv, series.parquet
+    /// Folder for report.html, comparison.svg, summary.json, .csv, seeds.csv, series.parquet
     #[arg(long, value_name = "DIR", default_value = "narrows-out")]
     pub out: PathBuf,
     /// Print one JSON object instead of the table
@@ -256,7 +256,7 @@ replace its own. Delays are one-way. Units are required: 1.5Mbit/s 80ms 30p 45kB
               each flow's own link before and after the bottleneck; a range such
               as 0.5ms..2ms is drawn per flow and side
   host-delay=TIME
-              packets leave their host up to so much later, drawn for each and in
+              packets leave their host up to so much later, drawn for each, in
               order; by default one packet's time at the rate, at most 10ms
   trace-start=TIME|random
               where a run enters its trace; by default random

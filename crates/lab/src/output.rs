@@ -56,6 +56,7 @@ pub fn check_file(flag: &str, file: &Path) -> Result<(), String> {
 /// One line that names the file and what went wrong.
 pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = write_report(outcome, folder)?;
+    files.push(whole(&folder.join("seeds.csv"), |p| fs::write(p, summary::seeds(outcome)))?);
     files.push(whole(&folder.join("comparison.svg"), |p| fs::write(p, picture::svg(outcome)))?);
     Ok(files)
 }
