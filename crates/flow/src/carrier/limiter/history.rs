@@ -44,8 +44,9 @@ impl Most {
 pub(super) struct History {
     length: Duration,
     slots: [Slot; SLOTS],
-    /// The present slot's number, and what left in the last slots of each scale.
+    /// The present slot's number, when it ends, and what left in the last slots of each scale.
     current: u64,
+    ends: Time,
     recent: [u64; SCALES.len()],
     /// The slots of which the report that is being read tells.
     touched: Option<(u64, u64)>,
@@ -61,6 +62,7 @@ impl History {
             length,
             slots: [Slot::default(); SLOTS],
             current: 0,
+            ends: Time::ZERO,
             recent: [0; SCALES.len()],
             touched: None,
             most: [[Most::default(); SCALES.len()]; 2],
@@ -76,7 +78,11 @@ impl History {
         let part = length.as_secs_f64() / self.length.as_secs_f64();
         let most = self.most.map(|period| period.map(|most| most.mul(part)));
         *self = History { most, period: self.period, ..History::new(length) };
-        self.current = self.number(now);
+        self.begin(self.number(now));
+    }
+    fn begin(&mut self, number: u64) {
+        self.current = number;
+        self.ends = Time::from_nanos(self.length.as_nanos().saturating_mul(number + 1));
     }
 
     #[inline]
@@ -96,18 +102,18 @@ impl History {
     /// Time passes.
     #[inline]
     pub fn advance(&mut self, now: Time) {
-        let number = self.number(now);
-        if number > self.current {
-            self.turn(now, number);
+        if now >= self.ends {
+            self.turn(now);
         }
     }
     #[cold]
-    fn turn(&mut self, now: Time, number: u64) {
+    fn turn(&mut self, now: Time) {
+        let number = self.number(now);
         let passed = (number - self.current).min(SLOTS as u64);
         for n in number + 1 - passed..=number {
             *self.slot_mut(n) = Slot::default();
         }
-        self.current = number;
+        self.begin(number);
         self.recent = SCALES.map(|n| self.sum(number, n, |s| s.sent));
         if now.since(self.period) > MEMORY {
             self.period = now;
@@ -116,7 +122,7 @@ impl History {
     }
     /// When the slot that follows begins.
     pub fn next_slot(&self) -> Time {
-        Time::from_nanos(self.length.as_nanos().saturating_mul(self.current + 1))
+        self.ends
     }
 
     /// So many bytes leave.
