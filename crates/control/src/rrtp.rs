@@ -19,8 +19,9 @@
 //! - beta from 0.05 doubling to 0.5 reduces within six epochs by ten times, whatever the excess was.
 //!   Ours returns to the product of bandwidth and smallest round trip at once.
 //!
-//! *Opening.* What the packets that open a connection tell (`on_spacing`), or else four packets; the
-//! spacing of their acknowledgements is a first rate (in S3, section 3.2, two probe packets). The next
+//! *Opening.* What the packets that open a connection tell (`on_spacing`; ten packets leave by it until the first
+//! acknowledgement, since it can be forged), or else four packets; the spacing of their acknowledgements is
+//! a first rate (in S3, section 3.2, two probe packets). The next
 //! flight is the product of that rate and the round trip, at
 //! most 64 packets; if it is 64, its own spacing must confirm the rate. Then a quarter more per round
 //! trip until a queue shows, or a round loses more than a tenth.
