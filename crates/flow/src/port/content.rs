@@ -1,7 +1,7 @@
 //! What a port keeps for each connection: one that is being opened from either end, one that lives,
 //! or the news of its end.
 
-use super::admission::Movement;
+use super::activity::Activity;
 use super::answering::Answering;
 use super::conversation::{Beginning, Conversation};
 use super::opening::{Opening, Repeat};
@@ -33,7 +33,7 @@ pub(super) struct Live<C> {
     pub(super) client: Option<Client>,
     /// It gave up its place, and the application is to be told.
     pub(super) is_gone: bool,
-    pub(super) movement: Movement,
+    pub(super) activity: Activity,
     pub(super) since: Time,
     /// The peer's key, until the application was told.
     pub(super) connected: Option<[u8; 32]>,
@@ -72,7 +72,7 @@ impl<C: Conversation> Live<C> {
             token,
             client,
             is_gone: false,
-            movement: Movement::new(now),
+            activity: Activity::new(now),
             since: now,
             connected: Some(key),
             finishing,

@@ -20,8 +20,8 @@ pub(super) fn sizes(port: &Test) -> Vec<usize> {
         port.urgent.len(),
         port.ready.len(),
         port.eventful.len(),
-        port.census.len(),
-        port.census.gone,
+        port.counts.len(),
+        port.counts.gone,
     ];
     all.extend(port.door.sizes());
     all

@@ -106,12 +106,12 @@ impl<C: Conversation> Ports<C> {
                 if let Some(Some((remote, moved))) = news {
                     // The server has the keys.
                     live.finishing = None;
-                    live.movement.on_total(now, moved);
+                    live.activity.on_total(now, moved);
                     if remote != live.remote {
                         self.remotes.remove(&(live.remote, slot));
                         self.remotes.insert((remote, slot));
                         live.remote = remote;
-                        self.count_moved(slot, remote);
+                        self.recount_client(slot, remote);
                     }
                 }
                 self.touch(slot);
@@ -258,7 +258,7 @@ impl<C: Conversation> Ports<C> {
         match Live::begin(now, beginning, None, Some(client)) {
             Ok(live) => {
                 self.remotes.insert((remote, slot));
-                self.count_in(&live);
+                self.count_client(&live);
                 self.put_back(slot, Content::Live(Box::new(live)));
             }
             Err(why) => self.put_back(slot, Content::Over(why)),

@@ -4,11 +4,12 @@
 //! | to | see |
 //! |---|---|
 //! | hold connections, and wake each at its time | `ports`, with `table`, `content` and `alarms` |
+//! | do what the application asks | `calls` |
 //! | give each its turn to send | `outgoing` |
 //! | sort what comes | `incoming` |
 //! | open one as the client | `opening`, with `sounding` |
 //! | be opened to: cookies, handshakes, their bounds | `door`, `handshake_rate`, `answering` |
-//! | share places among clients when all are taken | `admission`, with [`share`] and [`source`] |
+//! | share places among clients when all are taken | `admission`, with `activity`, `client_counts`, [`share`], [`source`] |
 //!
 //! What strangers can make it keep: nothing for a SYN but an answer in a queue of 256; for a START
 //! whose cookie is good a handshake, of which there are at most [`PortLimits::handshakes`], for
@@ -26,9 +27,12 @@ use narrows_wire::{StaticKey, Suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+mod activity;
 mod admission;
 mod alarms;
 mod answering;
+mod calls;
+mod client_counts;
 mod content;
 mod conversation;
 mod door;
@@ -47,7 +51,11 @@ mod table;
 #[cfg(test)]
 mod amplification_tests;
 #[cfg(test)]
+mod attackers;
+#[cfg(test)]
 mod bounds_tests;
+#[cfg(test)]
+mod half_open_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
@@ -61,9 +69,10 @@ mod stand_in;
 #[cfg(test)]
 mod whole_tests;
 
+pub use calls::Facts;
 pub use conversation::{Beginning, Conversation};
 pub use limits::PortLimits;
-pub use ports::{Facts, Ports};
+pub use ports::Ports;
 
 /// A cryptographic random source.
 pub trait Entropy: Send {

@@ -166,7 +166,7 @@ fn a_server_whose_controller_panics_serves_others() {
     net.connect(ServerKey::Any);
     net.run_for(5.0);
     // Nothing is kept of it, and its client is told by RESET.
-    assert_eq!((net.at(SERVER).len(), net.at(SERVER).census.len()), (0, 0));
+    assert_eq!((net.at(SERVER).len(), net.at(SERVER).counts.len()), (0, 0));
     assert_eq!(net.closed(CLIENT), Some(Closed::Reset));
     net.at(SERVER).config.connection = connection();
     let good = net.connect(ServerKey::Any);

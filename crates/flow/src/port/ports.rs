@@ -1,20 +1,18 @@
 //! The connections of a port: whose turn it is to send, whose time has come, what happened.
 
-use super::admission::Census;
 use super::alarms::Alarms;
+use super::client_counts::ClientCounts;
 use super::content::{Content, due};
 use super::conversation::Conversation;
 use super::door::Door;
 use super::handshake_rate::Limiter;
-use super::opening::Opening;
-use super::share::Client;
 use super::table::Table;
-use super::{Connect, Entropy, Handle, PortConfig};
+use super::{Entropy, Handle, PortConfig};
 use crate::connection::{Closed, Event};
-use narrows_base::{Duration, Time};
+use narrows_base::Time;
+use narrows_wire::VERSION;
 use narrows_wire::packet::Nonce;
 use narrows_wire::reset::ResetKey;
-use narrows_wire::{ConnectionId, VERSION};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
@@ -22,22 +20,6 @@ use std::net::SocketAddr;
 pub(super) const ANSWERS: usize = 256;
 /// RESETs sent, and RESETs believed or not, per second at most.
 const RESETS: u32 = 100;
-
-/// What a port knows of a connection that a client opened, for whoever shares something else among
-/// clients ([`share`](super::share)).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Facts {
-    /// Its network, its key, and whether that is listed.
-    pub client: Client,
-    /// Since its handshake.
-    pub age: Duration,
-    /// Bytes of streams and messages that it has moved, either way, known to have arrived.
-    pub moved: u64,
-    /// The same of the last 10 to 20 s.
-    pub moved_lately: u64,
-    /// Whether that is so much that the connection gives its place to nobody.
-    pub is_moving: bool,
-}
 
 /// All connections of one socket; [`Port`](super::Port) with real ones.
 pub struct Ports<C> {
@@ -47,7 +29,7 @@ pub struct Ports<C> {
     /// Versions that a client could have had.
     pub(super) speaks: &'static [u32],
     pub(super) door: Door,
-    pub(super) census: Census,
+    pub(super) counts: ClientCounts,
     pub(super) table: Table<Content<C>>,
     pub(super) alarms: Alarms,
     /// Attempts to connect by their nonces.
@@ -75,7 +57,7 @@ impl<C: Conversation> Ports<C> {
         entropy.fill(&mut secret);
         Ports {
             door: Door::new(&secret, &config.limits),
-            census: Census::default(),
+            counts: ClientCounts::default(),
             reset_key: ResetKey::of(&config.key, config.local_port),
             speaks: &[VERSION],
             table: Table::new(config.limits.slots()),
@@ -98,25 +80,6 @@ impl<C: Conversation> Ports<C> {
         let mut bytes = [0; N];
         self.entropy.fill(&mut bytes);
         bytes
-    }
-
-    /// Begins to connect; [`Event::Connected`] or [`Event::Closed`] follows. `None` if there are too
-    /// many connections.
-    pub fn connect(&mut self, now: Time, connect: Connect) -> Option<Handle> {
-        if self.connections() >= self.config.limits.connections {
-            return None;
-        }
-        let nonce = self.draw();
-        let until = now + connect.patience;
-        let reset_key = &self.reset_key;
-        let slot = self.table.add(&mut *self.entropy, |id| {
-            let token = reset_key.token(id, connect.remote);
-            Some(Content::Opening(Box::new(Opening::new(now, connect, id, token, nonce))))
-        })?;
-        self.nonces.insert(nonce, slot);
-        self.urge(slot);
-        self.arm(slot, until);
-        self.table.get(slot).map(|s| s.handle)
     }
 
     /// When [`on_due`](Ports::on_due) is wanted, if [`transmit`](Ports::transmit) has just given
@@ -225,77 +188,6 @@ impl<C: Conversation> Ports<C> {
         None
     }
 
-    /// An established connection; the port looks after it at the next `transmit`. A panic in what is
-    /// called is the caller's: [`with`](Ports::with) keeps it to the connection.
-    pub fn connection(&mut self, handle: Handle) -> Option<&mut C> {
-        let slot = self.table.by_handle(handle)?;
-        self.touch(slot);
-        match self.table.get(slot)?.content.as_mut()? {
-            Content::Live(live) => Some(&mut live.connection),
-            _ => None,
-        }
-    }
-
-    /// Does something with an established connection, and looks after it at the next `transmit`. If that
-    /// panics, which an application's own congestion controller may, the connection ends, as the error
-    /// says; so it says if it has ended before. `None` if there is none.
-    pub fn with<R>(
-        &mut self,
-        handle: Handle,
-        act: impl FnOnce(&mut C) -> R,
-    ) -> Option<Result<R, Closed>> {
-        let slot = self.table.by_handle(handle)?;
-        self.touch(slot);
-        let Content::Live(live) = self.table.get(slot)?.content.as_mut()? else { return None };
-        let result = live.guarded(act);
-        Some(result.ok_or_else(|| live.over.clone().unwrap_or(Closed::Locally)))
-    }
-
-    /// Looks at a connection that was established, over or not, but not at one that has panicked.
-    pub fn inspect<R>(&mut self, handle: Handle, look: impl FnOnce(&mut C) -> R) -> Option<R> {
-        let slot = self.table.by_handle(handle)?;
-        self.touch(slot);
-        let Content::Live(live) = self.table.get(slot)?.content.as_mut()? else { return None };
-        live.inspected(look)
-    }
-
-    /// What is known of a connection that a client opened.
-    pub fn facts(&mut self, now: Time, handle: Handle) -> Option<Facts> {
-        let slot = self.table.by_handle(handle)?;
-        let Content::Live(live) = self.table.get(slot)?.content.as_mut()? else { return None };
-        let total = live.guarded(|connection| connection.moved())?;
-        live.movement.on_total(now, total);
-        let (moved_lately, moved) = live.movement.bytes(now);
-        let is_moving = live.movement.is_moving(now);
-        Some(Facts {
-            client: live.client?,
-            age: now.since(live.since),
-            moved,
-            moved_lately,
-            is_moving,
-        })
-    }
-
-    /// What this end calls a connection: the id in the packets that come for it.
-    pub fn id(&mut self, handle: Handle) -> Option<ConnectionId> {
-        let slot = self.table.by_handle(handle)?;
-        self.table.get(slot).map(|s| s.id)
-    }
-
-    /// Gives up a connection, established or not.
-    pub fn close(&mut self, now: Time, handle: Handle, code: u64, reason: &str) {
-        let Some(slot) = self.table.by_handle(handle) else { return };
-        match self.table.get(slot).and_then(|s| s.content.as_mut()) {
-            Some(Content::Opening(_)) => self.give_up(slot, Closed::Locally),
-            Some(Content::Live(live)) => {
-                live.guarded(|connection| connection.close(now, code, reason));
-                self.touch(slot);
-            }
-            Some(Content::Answering(_)) => self.remove(slot),
-            Some(Content::Over(_)) | None => {}
-        }
-    }
-
     /// How many there are, those being opened included.
     pub fn len(&self) -> usize {
         self.table.len()
@@ -319,7 +211,7 @@ impl<C: Conversation> Ports<C> {
     }
 
     /// An attempt has failed.
-    fn give_up(&mut self, slot: u32, why: Closed) {
+    pub(super) fn give_up(&mut self, slot: u32, why: Closed) {
         let Some(s) = self.table.get(slot) else { return };
         self.alarms.disarm(slot, &mut s.armed);
         if let Some(Content::Opening(opening)) = s.content.replace(Content::Over(why)) {
@@ -387,7 +279,7 @@ impl<C: Conversation> Ports<C> {
         match self.table.remove(slot) {
             Some(Content::Live(live)) => {
                 self.remotes.remove(&(live.remote, slot));
-                self.count_out(&live);
+                self.uncount_client(&live);
             }
             Some(Content::Answering(_)) => self.door.leave(),
             Some(Content::Opening(opening)) => {

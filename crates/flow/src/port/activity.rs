@@ -1,0 +1,85 @@
+//! How much data a connection moves, and whether that is enough to keep its place.
+
+use narrows_base::{Duration, Time};
+
+/// Whoever moved so many bytes since the last mark but one (between one and two pauses ago) moves data:
+/// 7 kbit/s.
+const MOVES: u64 = 8192;
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// How much data a connection moves: streams and messages, either way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Activity {
+    total: u64,
+    /// When `before` became `marked`: the last mark.
+    since: Time,
+    /// When `total` rose.
+    last: Time,
+    marked: u64,
+    before: u64,
+}
+
+impl Activity {
+    pub(super) fn new(now: Time) -> Activity {
+        Activity { total: 0, since: now, last: now, marked: 0, before: 0 }
+    }
+    /// It has moved so much since it began.
+    #[inline]
+    pub(super) fn on_total(&mut self, now: Time, total: u64) {
+        let age = now.since(self.since);
+        if age >= PAUSE {
+            // After two pauses without a word of it nothing moved lately.
+            self.before = if age >= PAUSE.saturating_mul(2) { self.total } else { self.marked };
+            (self.marked, self.since) = (self.total, now);
+        }
+        if total > self.total {
+            (self.total, self.last) = (total, now);
+        }
+    }
+    /// Bytes of the last one to two pauses, and of all time.
+    pub(super) fn bytes(&self, now: Time) -> (u64, u64) {
+        let age = now.since(self.since);
+        let from = if age >= PAUSE.saturating_mul(2) {
+            self.total
+        } else if age >= PAUSE {
+            self.marked
+        } else {
+            self.before
+        };
+        (self.total - from.min(self.total), self.total)
+    }
+    /// When it was seen to move something.
+    pub(super) fn last(&self) -> Time {
+        self.last
+    }
+    pub(super) fn is_moving(&self, now: Time) -> bool {
+        self.bytes(now).0 >= MOVES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moved_lately_is_forgotten_after_two_pauses() {
+        let at = |s: u64| Time::ZERO + Duration::from_secs(s);
+        let mut activity = Activity::new(at(0));
+        assert!(!activity.is_moving(at(0)));
+        activity.on_total(at(1), 100_000);
+        assert!(activity.is_moving(at(1)) && activity.is_moving(at(9)));
+        // Silence.
+        assert!(!activity.is_moving(at(20)));
+        assert_eq!(activity.bytes(at(20)), (0, 100_000));
+        // A few bytes for a long time.
+        for second in 20..60 {
+            activity.on_total(at(second), 100_000 + second);
+        }
+        assert!(!activity.is_moving(at(60)));
+        // As much as counts, in every pause.
+        for second in 60..100 {
+            activity.on_total(at(second), 100_060 + (second - 60) * MOVES / 10);
+        }
+        assert!(activity.is_moving(at(100)) && !activity.is_moving(at(120)));
+    }
+}
