@@ -208,7 +208,7 @@ pub struct Output {
     /// Runs at the same time; by default one per core
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,
-    /// Folder for report.html, comparison.svg, summary.json, .csv, seeds.csv, series.parquet
+    /// Folder for report.html, comparison.svg, summary.json, tables as CSV and Parquet
     #[arg(long, value_name = "DIR", default_value = "narrows-out")]
     pub out: PathBuf,
     /// Print one JSON object instead of the table

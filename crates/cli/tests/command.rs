@@ -111,7 +111,14 @@ fn compare_prints_json_writes_its_files_and_run_repeats_it() {
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(out.stderr.is_empty());
     let first: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
-    for file in ["summary.json", "summary.csv", "series.parquet", "report.html"] {
+    for file in [
+        "summary.json",
+        "summary.csv",
+        "seeds.csv",
+        "seeds.parquet",
+        "series.parquet",
+        "report.html",
+    ] {
         assert!(folder.path().join("a").join(file).metadata().unwrap().len() > 0, "{file}");
     }
     let mut left = std::fs::read_dir(folder.path().join("a")).unwrap().flatten();

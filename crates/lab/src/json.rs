@@ -1,6 +1,7 @@
 //! `summary.json`, also printed by `--json`: one object.
 
 use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
+use crate::seeds;
 use serde_json::{Map, Value, json};
 
 /// The version that made a result.
@@ -36,6 +37,9 @@ fn result(r: &ProtocolOutcome, real: bool) -> Value {
         map.insert("digest".into(), json!(format!("{:016x}", r.digest)));
     }
     put(&mut map, &r.measures);
+    if !real {
+        map.insert("by_seed".into(), seeds::json(r));
+    }
     let flows = r.per_flow.iter().map(|(name, measures)| {
         let mut flow = Map::new();
         flow.insert("flow".into(), json!(name));

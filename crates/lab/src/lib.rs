@@ -32,6 +32,7 @@ pub mod response;
 pub mod route;
 pub mod scenario;
 pub mod scenario_file;
+pub mod seeds;
 pub mod side;
 pub mod stats;
 pub mod summary;

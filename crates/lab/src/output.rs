@@ -2,7 +2,7 @@
 
 use crate::outcome::Outcome;
 use crate::way::plain;
-use crate::{json, parquet, picture, report, summary};
+use crate::{json, parquet, picture, report, seeds, summary};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,6 @@ pub fn check_file(flag: &str, file: &Path) -> Result<(), String> {
 /// One line that names the file and what went wrong.
 pub fn write_all(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = write_report(outcome, folder)?;
-    files.push(whole(&folder.join("seeds.csv"), |p| fs::write(p, summary::seeds(outcome)))?);
     files.push(whole(&folder.join("comparison.svg"), |p| fs::write(p, picture::svg(outcome)))?);
     Ok(files)
 }
@@ -70,14 +69,23 @@ pub fn write_report(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, St
         .map_err(|e| format!("cannot create the folder {}: {}", folder.display(), plain(&e)))?;
     let mut text = serde_json::to_string_pretty(&json::outcome(outcome)).unwrap_or_default();
     text.push('\n');
-    Ok(vec![
+    let mut files = vec![
         whole(&folder.join("summary.json"), |p| fs::write(p, &text))?,
         whole(&folder.join("summary.csv"), |p| fs::write(p, summary::csv(outcome)))?,
-        whole(&folder.join("series.parquet"), |p| {
-            parquet::write_series(outcome, p).map_err(|e| io::Error::other(e.to_string()))
-        })?,
-        whole(&folder.join("report.html"), |p| report::write_html(outcome, p))?,
-    ])
+    ];
+    if let Some(table) = seeds::table(outcome) {
+        files.push(whole(&folder.join("seeds.csv"), |p| fs::write(p, table.csv()))?);
+        let about = parquet::about(outcome);
+        files.push(whole(&folder.join("seeds.parquet"), |p| {
+            let file = fs::File::create(p)?;
+            table.parquet(file, &about).map_err(|e| io::Error::other(e.to_string()))
+        })?);
+    }
+    files.push(whole(&folder.join("series.parquet"), |p| {
+        parquet::write_series(outcome, p).map_err(|e| io::Error::other(e.to_string()))
+    })?);
+    files.push(whole(&folder.join("report.html"), |p| report::write_html(outcome, p))?);
+    Ok(files)
 }
 
 /// Writes a file beside its place and moves it there once it is complete.

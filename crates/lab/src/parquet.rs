@@ -42,13 +42,7 @@ pub fn write_series(outcome: &Outcome, path: &Path) -> Result<(), Error> {
 /// Writes all series of the outcome.
 pub fn write(outcome: &Outcome, sink: impl Write + Send) -> Result<(), Error> {
     let variables = variables(outcome);
-    let metadata = [
-        ("narrows.command", outcome.command_line.clone()),
-        ("narrows.seed", outcome.seed.to_string()),
-        ("narrows.version", env!("CARGO_PKG_VERSION").to_string()),
-        ("narrows.link", outcome.link.clone()),
-    ];
-    let metadata = metadata.map(|(key, value)| KeyValue::new(key.to_string(), value));
+    let metadata = about(outcome).map(|(key, value)| KeyValue::new(key.to_string(), value));
     let texts = FIXED[..4].iter().map(|name| (*name, Kind::Text));
     let numbers = FIXED[4..].iter().chain(&variables).map(|name| (*name, Kind::Number));
     let metadata: Vec<KeyValue> = metadata
@@ -66,6 +60,16 @@ pub fn write(outcome: &Outcome, sink: impl Write + Send) -> Result<(), Error> {
     }
     writer.close()?;
     Ok(())
+}
+
+/// What it takes to get the same numbers again, for a file's metadata.
+pub fn about(outcome: &Outcome) -> [(&'static str, String); 4] {
+    [
+        ("narrows.command", outcome.command_line.clone()),
+        ("narrows.seed", outcome.seed.to_string()),
+        ("narrows.version", env!("CARGO_PKG_VERSION").to_string()),
+        ("narrows.link", outcome.link.clone()),
+    ]
 }
 
 /// All variables, in the order in which they first occur.

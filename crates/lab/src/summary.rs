@@ -1,4 +1,4 @@
-//! `summary.csv`, `seeds.csv` and the table in the terminal.
+//! `summary.csv` and the table in the terminal.
 
 use crate::outcome::{Outcome, ProtocolOutcome};
 use std::fmt::Write as _;
@@ -26,37 +26,6 @@ pub fn csv(o: &Outcome) -> String {
             let _ = write!(out, ",{},{}", cell(e.map(|e| e.mean)), cell(e.and_then(|e| e.ci95)));
         }
         out.push('\n');
-    }
-    out
-}
-
-/// `seeds.csv`: one row per protocol and seed, one column per measure, so that anybody can pair and
-/// average them otherwise.
-pub fn seeds(o: &Outcome) -> String {
-    let mut names: Vec<&'static str> = Vec::new();
-    for (name, _) in o.results.iter().flat_map(|r| &r.measures) {
-        if !names.contains(name) {
-            names.push(name);
-        }
-    }
-    let mut out = format!("protocol,group,flows,seed,{}\n", names.join(","));
-    for r in &o.results {
-        for one in &r.by_seed {
-            let _ = write!(
-                out,
-                "{},{},{},{}",
-                quoted(&r.protocol),
-                quoted(&r.group),
-                r.flows,
-                one.seed
-            );
-            for name in &names {
-                let at = r.measures.iter().position(|m| m.0 == *name);
-                let value = at.and_then(|i| one.values.get(i)).filter(|x| x.is_finite());
-                let _ = write!(out, ",{}", value.map_or(String::new(), f64::to_string));
-            }
-            out.push('\n');
-        }
     }
     out
 }

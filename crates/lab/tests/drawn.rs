@@ -6,7 +6,7 @@ use narrows_flow::Preset;
 use narrows_lab::advice::Aim;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
-use narrows_lab::{Outcome, Plan, Question, Scenario, scenario_file, summary};
+use narrows_lab::{Outcome, Plan, Question, Scenario, scenario_file};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -157,7 +157,7 @@ fn every_seed_is_kept() {
         assert!((mean / r.measure("goodput_bps").unwrap().mean - 1.0).abs() < 1e-9);
         assert!(values[0].1 != values[1].1);
     }
-    let csv = summary::seeds(&o);
+    let csv = narrows_lab::seeds::table(&o).unwrap().csv();
     let rows: Vec<Vec<&str>> = csv.lines().map(|l| l.split(',').collect()).collect();
     assert_eq!((rows.len(), &rows[0][..4]), (9, &["protocol", "group", "flows", "seed"][..]));
     assert!(rows.iter().all(|r| r.len() == rows[0].len()));

@@ -3,6 +3,7 @@
 use narrows_base::Duration;
 use narrows_lab::advice::Aim;
 use narrows_lab::collect::{About, collect};
+use narrows_lab::columns::Values;
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::{Outcome, Plan, Question, Scenario, json, scenario_file, summary};
 use std::path::Path;
@@ -235,4 +236,36 @@ fn measures_over_time_exist_where_they_mean_something() {
     }
     let constant = o.results[1].measure("convergence_s").unwrap().mean;
     assert!(constant < 1.0, "a constant rate is there at once: {constant}");
+}
+
+/// Whoever doubts a mean or an interval can make his own from the values.
+#[test]
+fn every_seeds_values_are_kept_and_their_mean_is_the_one_told() {
+    let q =
+        Question { link: "dsl,loss=0.5%".into(), against: Some("cubic:1".into()), ..question() };
+    let outcome = ask(&q);
+    let table = narrows_lab::seeds::table(&outcome).unwrap();
+    let column = |name: &str| &table.0.iter().find(|c| c.0 == name).unwrap().1;
+    let (Values::Text(protocols), Values::Whole(seeds), Values::Number(goodput)) =
+        (column("protocol"), column("seed"), column("goodput_bps"))
+    else {
+        panic!("other kinds of columns");
+    };
+    assert_eq!(protocols, &["reno", "reno", "reno", "stpd", "stpd", "stpd"]);
+    assert_eq!(seeds, &[1, 2, 3, 1, 2, 3]);
+    let json = json::outcome(&outcome);
+    for (i, result) in outcome.results.iter().enumerate() {
+        let own = &goodput[3 * i..3 * i + 3];
+        assert!(own[0] != own[1] && own[1] != own[2], "{own:?}");
+        let mean = own.iter().sum::<f64>() / 3.0;
+        assert!((mean / result.measure("goodput_bps").unwrap().mean - 1.0).abs() < 1e-9);
+        let runs = json["results"][i]["by_seed"].as_array().unwrap();
+        let told: Vec<f64> = runs.iter().map(|r| r["goodput_bps"].as_f64().unwrap()).collect();
+        assert_eq!(told, own);
+    }
+    // Every measure that has a mean has its values.
+    for (name, _) in &outcome.results[0].measures {
+        assert!(table.0.iter().any(|c| c.0 == *name), "{name}");
+    }
+    assert_eq!(table.csv().lines().count(), 7);
 }

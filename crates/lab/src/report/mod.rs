@@ -215,8 +215,8 @@ fn repeat(page: &mut String, outcome: &Outcome) {
          <dt>First seed</dt><dd>{}</dd><dt>Seeds per protocol</dt><dd>{seeds}</dd>\
          <dt>Link</dt><dd><code>{}</code></dd>\
          <dt>Measured</dt><dd>{} s to {} s of simulated time</dd></dl>\
-         <p class=\"quiet\">All numbers are in summary.json and summary.csv beside this page, all \
-         series in series.parquet. Charts: plotly.js, © Plotly, Inc., MIT licence.</p>\
+         <p class=\"quiet\">All numbers are in summary.json and summary.csv beside this page, those of \
+         each seed in seeds.csv and seeds.parquet, all series in series.parquet. Charts: plotly.js, © Plotly, Inc., MIT licence.</p>\
          </section>",
         escape(&outcome.command_line),
         outcome.seed,
