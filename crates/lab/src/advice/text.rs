@@ -37,8 +37,8 @@ pub fn milliseconds(seconds: f64) -> String {
 pub fn percent(x: f64) -> String {
     let p = 100.0 * x;
     match p.abs() {
-        a if a >= 10.0 || a == 0.0 => format!("{p:.0}%"),
-        a if a >= 0.1 || a < 1e-9 => format!("{p:.1}%"),
+        a if !(1e-9..10.0).contains(&a) => format!("{p:.0}%"),
+        a if a >= 0.1 => format!("{p:.1}%"),
         a => {
             let decimals = (-a.log10()).ceil().clamp(1.0, 9.0) as usize;
             format!("{p:.decimals$}%")
