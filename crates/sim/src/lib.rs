@@ -42,7 +42,7 @@ mod tests {
         assert!(page.contains(&format!("```rust\n{example}```")), "quote examples/gentle.rs again");
         // What it says of lists is what stands there of another controller.
         let list = include_str!("../../control/src/list.rs");
-        assert!(list.contains("one_sided(&reno::CARD, reno::build),"));
+        assert!(list.contains("one_sided(&cubic::CARD, cubic::build, cubic::VARIABLES),"));
         let protocols = include_str!("../../flow/src/protocol/list.rs");
         assert!(protocols.contains("entry(\"sack\", \"reno\", \"sack\", \""));
     }

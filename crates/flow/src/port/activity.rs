@@ -4,7 +4,9 @@ use narrows_base::{Duration, Time};
 
 /// Whoever moved so many bytes since the last mark but one (between one and two pauses ago) moves data:
 /// 7 kbit/s.
-const MOVES: u64 = 8192;
+pub(super) const MIN_MOVING: u64 = 8192;
+/// Whoever moved so many keeps its place however many connections its network has: 50 kbit/s.
+pub(super) const MIN_MOVING_MUCH: u64 = 65_536;
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// How much data a connection moves: streams and messages, either way.
@@ -52,8 +54,9 @@ impl Activity {
     pub(super) fn last(&self) -> Time {
         self.last
     }
-    pub(super) fn is_moving(&self, now: Time) -> bool {
-        self.bytes(now).0 >= MOVES
+    /// Whether it moved so many bytes lately.
+    pub(super) fn moves(&self, now: Time, bytes: u64) -> bool {
+        self.bytes(now).0 >= bytes
     }
 }
 
@@ -65,21 +68,21 @@ mod tests {
     fn what_moved_lately_is_forgotten_after_two_pauses() {
         let at = |s: u64| Time::ZERO + Duration::from_secs(s);
         let mut activity = Activity::new(at(0));
-        assert!(!activity.is_moving(at(0)));
+        assert!(!activity.moves(at(0), MIN_MOVING));
         activity.on_total(at(1), 100_000);
-        assert!(activity.is_moving(at(1)) && activity.is_moving(at(9)));
+        assert!(activity.moves(at(1), MIN_MOVING) && activity.moves(at(9), MIN_MOVING));
         // Silence.
-        assert!(!activity.is_moving(at(20)));
+        assert!(!activity.moves(at(20), MIN_MOVING));
         assert_eq!(activity.bytes(at(20)), (0, 100_000));
         // A few bytes for a long time.
         for second in 20..60 {
             activity.on_total(at(second), 100_000 + second);
         }
-        assert!(!activity.is_moving(at(60)));
+        assert!(!activity.moves(at(60), MIN_MOVING));
         // As much as counts, in every pause.
         for second in 60..100 {
-            activity.on_total(at(second), 100_060 + (second - 60) * MOVES / 10);
+            activity.on_total(at(second), 100_060 + (second - 60) * MIN_MOVING / 10);
         }
-        assert!(activity.is_moving(at(100)) && !activity.is_moving(at(120)));
+        assert!(activity.moves(at(100), MIN_MOVING) && !activity.moves(at(120), MIN_MOVING));
     }
 }

@@ -1,10 +1,11 @@
 //! Who is let in when all places are taken, and who gives up a place for it.
 //!
-//! A connection that moves data keeps its place. The others give theirs up as [`share`](super::share)
-//! says: to a newcomer whose network has as many connections as one may have, one of that network;
+//! A connection that moves data keeps its place, but a network cannot keep many by moving a little in
+//! each. The others give theirs up as [`share`](super::share) says: to a newcomer whose network has as many connections as one may have, one of that network;
 //! else any. Whoever gives way is told by CLOSE 8; whoever finds no place by BUSY, or by CLOSE 8 if it
 //! got as far as FINISH.
 
+use super::activity::{MIN_MOVING, MIN_MOVING_MUCH};
 use super::client_counts::Next;
 use super::content::{Content, Live};
 use super::conversation::Conversation;
@@ -14,14 +15,17 @@ use super::source::{Prefix, Source};
 use super::{Clients, Handle};
 use crate::connection::Closed;
 use narrows_base::{Duration, Time};
+use std::cmp::Reverse;
 use std::net::SocketAddr;
 
 /// CLOSE's code for a client without a place.
 pub(super) const BUSY: u64 = 8;
 /// What it is told that had one.
-const GAVE_WAY: &str = "busy: this idle connection made room for another client";
+const GAVE_WAY: &str = "busy: this connection, idle or slow, made room for another client";
 /// A CLOSE for a connection that gives way.
 const CLOSE_BYTES: usize = 1200;
+/// So many connections of a network, one in so many of all places, keep theirs by moving little.
+const SLOW_KEPT: usize = 8;
 /// A connection is new for so long: a request over a path of a second, and its answer.
 const NEW: Duration = Duration::from_secs(3);
 
@@ -88,17 +92,25 @@ impl<C: Conversation> Ports<C> {
         let is_old = |next: &Next| now.since(next.at) >= REMEMBERED;
         if self.counts.next.get(&scope).is_none_or(is_old) {
             self.counts.next.retain(|_, next| !is_old(next));
-            let holders = self.idle(now, within);
-            let most = holders.len() / FOUND_AT_ONCE + 1;
-            let slots = give_way(holders, newcomer, most);
-            self.counts.next.insert(scope, Next { at: now, slots });
+            let found = |holders: Vec<_>| {
+                let most = holders.len() / FOUND_AT_ONCE + 1;
+                give_way(holders, newcomer, most)
+            };
+            let mut next = Next { at: now, slots: Vec::new(), kept_by: MIN_MOVING };
+            next.slots = found(self.idle(now, within));
+            if next.slots.is_empty() {
+                next.slots = found(self.slow(now, within));
+                next.kept_by = MIN_MOVING_MUCH;
+            }
+            self.counts.next.insert(scope, next);
         }
         // Who has gone, or begun to move, since it was found does not give way.
         while let Some(next) = self.counts.next.get_mut(&scope)
             && let Some(&(slot, handle)) = next.slots.last()
         {
             let s = self.table.get(slot).filter(|s| s.handle == handle);
-            if s.and_then(|s| s.content.as_ref()).is_some_and(|c| may_give_way(now, c)) {
+            let content = s.and_then(|s| s.content.as_ref());
+            if content.is_some_and(|c| may_give_way(now, c, next.kept_by)) {
                 return Room::From(slot);
             }
             next.slots.pop();
@@ -110,18 +122,34 @@ impl<C: Conversation> Ports<C> {
         Room::None
     }
 
-    /// Connections of clients (of one network only) that move nothing.
-    fn idle(&self, now: Time, within: Option<Prefix>) -> Vec<Holder<(u32, Handle)>> {
+    /// Connections of clients (of one network only) that move fewer than so many bytes.
+    fn below(&self, now: Time, within: Option<Prefix>, bytes: u64) -> Vec<Holder<(u32, Handle)>> {
         let holder = |(place, content): ((u32, Handle), &Content<C>)| {
             let Content::Live(live) = content else { return None };
             let client = live.client?;
             let is_meant = within.is_none_or(|network| client.source.widest() == network);
             let (moved, since) = (live.activity.bytes(now), live.since);
             let is_new = now.since(since) < NEW;
-            let may = is_meant && may_give_way(now, content);
+            let may = is_meant && may_give_way(now, content, bytes);
             may.then_some(Holder { client, moved, is_new, since, place })
         };
         self.table.iter().filter_map(holder).collect()
+    }
+
+    fn idle(&self, now: Time, within: Option<Prefix>) -> Vec<Holder<(u32, Handle)>> {
+        self.below(now, within, MIN_MOVING)
+    }
+
+    /// Connections that move little, but for those of each network that move most: else two addresses
+    /// could keep all places for 4 Mbit/s.
+    fn slow(&self, now: Time, within: Option<Prefix>) -> Vec<Holder<(u32, Handle)>> {
+        let mut holders = self.below(now, within, u64::MAX);
+        holders.sort_unstable_by_key(|h| (h.client.source.widest(), Reverse(h.moved.0)));
+        let kept = self.config.limits.connections / SLOW_KEPT;
+        let networks =
+            holders.chunk_by(|a, b| a.client.source.widest() == b.client.source.widest());
+        let slow = networks.flat_map(|network| network.iter().skip(kept));
+        slow.filter(|h| h.moved.0 < MIN_MOVING_MUCH).copied().collect()
     }
 
     /// Ends a connection to make room. Its CLOSE is said once and nothing is kept of it; should that
@@ -209,9 +237,9 @@ impl<C: Conversation> Ports<C> {
     }
 }
 
-/// Whether it is a client's connection that moves nothing, or that is over.
-fn may_give_way<C: Conversation>(now: Time, content: &Content<C>) -> bool {
+/// Whether it is a client's connection that moved fewer than so many bytes lately, or that is over.
+fn may_give_way<C: Conversation>(now: Time, content: &Content<C>, bytes: u64) -> bool {
     let Content::Live(live) = content else { return false };
-    let is_idle = live.is_told || !live.activity.is_moving(now);
+    let is_idle = live.is_told || !live.activity.moves(now, bytes);
     live.client.is_some() && live.over.is_none() && is_idle
 }

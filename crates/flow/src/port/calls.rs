@@ -1,5 +1,6 @@
 //! What an application asks of a port: to connect, to do something with a connection, to close it.
 
+use super::activity::MIN_MOVING;
 use super::content::Content;
 use super::conversation::Conversation;
 use super::opening::Opening;
@@ -89,7 +90,7 @@ impl<C: Conversation> Ports<C> {
         let total = live.guarded(|connection| connection.moved())?;
         live.activity.on_total(now, total);
         let (moved_lately, moved) = live.activity.bytes(now);
-        let is_moving = live.activity.is_moving(now);
+        let is_moving = live.activity.moves(now, MIN_MOVING);
         let (age, idle) = (now.since(live.since), now.since(live.activity.last()));
         Some(Facts { client: live.client?, age, idle, moved, moved_lately, is_moving })
     }

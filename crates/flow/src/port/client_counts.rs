@@ -23,6 +23,8 @@ pub(super) struct ClientCounts {
 pub(super) struct Next {
     pub(super) at: Time,
     pub(super) slots: Vec<(u32, Handle)>,
+    /// Whoever moves so many bytes keeps its place after all.
+    pub(super) kept_by: u64,
 }
 
 impl ClientCounts {

@@ -214,6 +214,50 @@ fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
     assert!(is_alive(&mut net, CLIENT, patient));
 }
 
+/// Two addresses hold all places and move just enough in each of their connections to count as moving.
+/// A client from elsewhere gets in, and so does one behind one of these addresses; who is there already
+/// and moves much more is not put out.
+#[test]
+fn all_places_cannot_be_kept_by_moving_a_little_in_each() {
+    let mut net = net(11, Clients::Any);
+    let mut attackers = Attackers::new();
+    let talker = connect(&mut net, NEIGHBOUR);
+    net.run_for(0.2);
+    for n in 0..31u8 {
+        let from = attackers.place(if n < 15 { ATTACKER } else { "198.51.100.66" });
+        attackers.connect(&mut net, from, 100 + n).expect("there is room");
+    }
+    let near: SocketAddr = NEIGHBOUR.parse().unwrap();
+    let mut newcomers = None;
+    for n in 0..60 {
+        let all: Vec<Handle> =
+            net.events.iter().filter(|e| matches!(e.2, Event::Connected(_))).map(|e| e.1).collect();
+        let now = net.now;
+        for handle in all {
+            let port = net.at(SERVER);
+            if let Some(c) = port.connection(handle) {
+                c.moved += if c.remote == near { 10_000 } else { 1000 };
+                c.idle_until = now + Duration::from_secs(30);
+                port.facts(now, handle);
+            }
+        }
+        let near_talker = net.at(NEIGHBOUR).connection(talker).unwrap();
+        near_talker.idle_until = now + Duration::from_secs(30);
+        if n == 40 {
+            let far = connect(&mut net, CLIENT);
+            let behind = connect(&mut net, NEIGHBOUR);
+            newcomers = Some((far, behind));
+        }
+        net.run_for(0.5);
+    }
+    let (far, behind) = newcomers.unwrap();
+    assert!(is_alive(&mut net, CLIENT, far));
+    assert!(is_alive(&mut net, NEIGHBOUR, behind));
+    assert!(is_alive(&mut net, NEIGHBOUR, talker));
+    let gone = net.events.iter().filter(|e| e.2 == Event::Closed(Closed::GaveWay)).count();
+    assert_eq!(gone, 2);
+}
+
 /// The owner's keys come last to give way, and strangers do not get all places.
 #[test]
 fn listed_keys_keep_a_quarter_of_the_places() {
