@@ -96,11 +96,18 @@ impl<C: Conversation> Ports<C> {
                 let most = holders.len() / FOUND_AT_ONCE + 1;
                 give_way(holders, newcomer, most)
             };
-            let mut next = Next { at: now, slots: Vec::new(), kept_by: MIN_MOVING };
-            next.slots = found(self.idle(now, within));
-            if next.slots.is_empty() {
-                next.slots = found(self.slow(now, within));
-                next.kept_by = MIN_MOVING_MUCH;
+            let idle = self.idle(now, within);
+            let fresh: Vec<_> = idle.iter().filter(|h| h.is_new).map(|h| h.place).collect();
+            let mut next = Next { at: now, slots: found(idle), kept_by: MIN_MOVING };
+            // Who has just come had no time to move anything. If it went before those who are here for
+            // long and move little, these could put out every newcomer by coming again.
+            if next.slots.last().is_none_or(|first| fresh.contains(first)) {
+                let slow =
+                    found(self.slow(now, within).into_iter().filter(|h| !h.is_new).collect());
+                if !slow.is_empty() {
+                    next.slots = slow;
+                    next.kept_by = MIN_MOVING_MUCH;
+                }
             }
             self.counts.next.insert(scope, next);
         }

@@ -258,6 +258,42 @@ fn all_places_cannot_be_kept_by_moving_a_little_in_each() {
     assert_eq!(gone, 2);
 }
 
+/// All connections of an address move just enough to count as moving, and whichever gives way comes again
+/// at once. A client behind the same address is not put out before it could move anything.
+#[test]
+fn a_newcomer_is_not_put_out_by_slow_connections_that_come_again() {
+    let mut net = net(12, Clients::Any);
+    let mut attackers = Attackers::new();
+    for n in 0..16u8 {
+        let from = attackers.place(ATTACKER);
+        attackers.connect(&mut net, from, 100 + n).expect("there is room");
+    }
+    let near: SocketAddr = NEIGHBOUR.parse().unwrap();
+    let mut behind = None;
+    for n in 0..50u8 {
+        let all: Vec<Handle> =
+            net.events.iter().filter(|e| matches!(e.2, Event::Connected(_))).map(|e| e.1).collect();
+        let now = net.now;
+        for handle in all {
+            let port = net.at(SERVER);
+            if let Some(c) = port.connection(handle) {
+                c.moved += if c.remote == near { 0 } else { 1000 };
+                c.idle_until = now + Duration::from_secs(30);
+                port.facts(now, handle);
+            }
+        }
+        if n == 44 {
+            behind = Some(connect(&mut net, NEIGHBOUR));
+        }
+        if n == 45 {
+            let from = attackers.place(ATTACKER);
+            attackers.connect(&mut net, from, 200).expect("one that moves little gives way");
+        }
+        net.run_for(0.5);
+    }
+    assert!(is_alive(&mut net, NEIGHBOUR, behind.unwrap()));
+}
+
 /// The owner's keys come last to give way, and strangers do not get all places.
 #[test]
 fn listed_keys_keep_a_quarter_of_the_places() {
