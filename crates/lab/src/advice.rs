@@ -3,7 +3,7 @@
 //! 1. Each [`Aim`] says which protocols do what is wanted at all, how good each is in one number, and
 //!    what rules one out: queues that others suffer from, waste, losses that reach the application,
 //!    transfers that do not end, flows that starve others.
-//! 2. The best of the rest wins, unless another within [`NEAR`] of it has surely less delay (for `live`,
+//! 2. The best of the rest wins, unless another within `NEAR` of it has surely less delay (for `live`,
 //!    less variation). Not to be told apart is not to be equal: only means that are near are.
 //! 3. Differences are paired by seed: all protocols meet the same losses and start at the same moments.
 //! 4. What can be had today comes first; what is better in simulation is named beside it.

@@ -69,7 +69,7 @@ pub(crate) fn add(list: &mut Vec<Spec>, entry: &str) -> Result<(), SpecError> {
 /// parentheses.
 ///
 /// # Errors
-/// As [`add`] for its first bad entry.
+/// As `add` for its first bad entry.
 pub fn protocols(text: &str) -> Result<Vec<Spec>, SpecError> {
     let mut list = Vec::new();
     for entry in split(text)? {

@@ -30,8 +30,8 @@ pub struct Facts {
 }
 
 impl<C: Conversation> Ports<C> {
-    /// Begins to connect; [`Event::Connected`] or [`Event::Closed`] follows. `None` if there are too
-    /// many connections.
+    /// Begins to connect; a [`Connected`](crate::connection::Event::Connected) or
+    /// [`Closed`](crate::connection::Event::Closed) follows. `None` if there are too many connections.
     pub fn connect(&mut self, now: Time, connect: Connect) -> Option<Handle> {
         if self.connections() >= self.config.limits.connections {
             return None;

@@ -7,7 +7,11 @@ use narrows_fuzzed::{TARGETS, Target};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-fn read(args: &[String]) -> Result<(u64, u64, Vec<(&'static str, Target)>), String> {
+/// A target and its name.
+type Named = (&'static str, Target);
+
+/// Seconds, seed and targets.
+fn read(args: &[String]) -> Result<(u64, u64, Vec<Named>), String> {
     let usage = || "usage: mutational SECONDS SEED [TARGET…]".to_string();
     let number = |at: usize| {
         let text = args.get(at).ok_or_else(usage)?;
