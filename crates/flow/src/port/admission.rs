@@ -1,9 +1,9 @@
 //! Who is let in when all places are taken, and who gives up a place for it.
 //!
 //! A connection that moves data keeps its place, but a network cannot keep many by moving a little in
-//! each. The others give theirs up as [`share`](super::share) says: to a newcomer whose network has as many connections as one may have, one of that network;
-//! else any. Whoever gives way is told by CLOSE 8; whoever finds no place by BUSY, or by CLOSE 8 if it
-//! got as far as FINISH.
+//! each. The others give theirs up as [`share`](super::share) says: to a newcomer whose network has as
+//! many connections as one may have, one of that network; else any. Whoever gives way is told by CLOSE 8;
+//! whoever finds no place by BUSY, or by CLOSE 8 if it got as far as FINISH.
 
 use super::activity::{MIN_MOVING, MIN_MOVING_MUCH};
 use super::client_counts::Next;
@@ -96,7 +96,7 @@ impl<C: Conversation> Ports<C> {
                 let most = holders.len() / FOUND_AT_ONCE + 1;
                 give_way(holders, newcomer, most)
             };
-            let idle = self.idle(now, within);
+            let idle = self.below(now, within, MIN_MOVING);
             let fresh: Vec<_> = idle.iter().filter(|h| h.is_new).map(|h| h.place).collect();
             let mut next = Next { at: now, slots: found(idle), kept_by: MIN_MOVING };
             // Who has just come had no time to move anything. If it went before those who are here for
@@ -141,10 +141,6 @@ impl<C: Conversation> Ports<C> {
             may.then_some(Holder { client, moved, is_new, since, place })
         };
         self.table.iter().filter_map(holder).collect()
-    }
-
-    fn idle(&self, now: Time, within: Option<Prefix>) -> Vec<Holder<(u32, Handle)>> {
-        self.below(now, within, MIN_MOVING)
     }
 
     /// Connections that move little, but for those of each network that move most: else two addresses

@@ -214,6 +214,21 @@ fn nobody_who_moves_gives_way_and_newcomers_are_told_busy() {
     assert!(is_alive(&mut net, CLIENT, patient));
 }
 
+/// All connections of the server move so many bytes, by where their client is, and stay.
+fn move_data(net: &mut Net<StandIn>, bytes: impl Fn(SocketAddr) -> u64) {
+    let connected = net.events.iter().filter(|e| matches!(e.2, Event::Connected(_)));
+    let all: Vec<Handle> = connected.map(|e| e.1).collect();
+    let now = net.now;
+    for handle in all {
+        let port = net.at(SERVER);
+        if let Some(c) = port.connection(handle) {
+            c.moved += bytes(c.remote);
+            c.idle_until = now + Duration::from_secs(30);
+            port.facts(now, handle);
+        }
+    }
+}
+
 /// Two addresses hold all places and move just enough in each of their connections to count as moving.
 /// A client from elsewhere gets in, and so does one behind one of these addresses; who is there already
 /// and moves much more is not put out.
@@ -230,17 +245,8 @@ fn all_places_cannot_be_kept_by_moving_a_little_in_each() {
     let near: SocketAddr = NEIGHBOUR.parse().unwrap();
     let mut newcomers = None;
     for n in 0..60 {
-        let all: Vec<Handle> =
-            net.events.iter().filter(|e| matches!(e.2, Event::Connected(_))).map(|e| e.1).collect();
+        move_data(&mut net, |remote| if remote == near { 10_000 } else { 1000 });
         let now = net.now;
-        for handle in all {
-            let port = net.at(SERVER);
-            if let Some(c) = port.connection(handle) {
-                c.moved += if c.remote == near { 10_000 } else { 1000 };
-                c.idle_until = now + Duration::from_secs(30);
-                port.facts(now, handle);
-            }
-        }
         let near_talker = net.at(NEIGHBOUR).connection(talker).unwrap();
         near_talker.idle_until = now + Duration::from_secs(30);
         if n == 40 {
@@ -271,17 +277,7 @@ fn a_newcomer_is_not_put_out_by_slow_connections_that_come_again() {
     let near: SocketAddr = NEIGHBOUR.parse().unwrap();
     let mut behind = None;
     for n in 0..50u8 {
-        let all: Vec<Handle> =
-            net.events.iter().filter(|e| matches!(e.2, Event::Connected(_))).map(|e| e.1).collect();
-        let now = net.now;
-        for handle in all {
-            let port = net.at(SERVER);
-            if let Some(c) = port.connection(handle) {
-                c.moved += if c.remote == near { 0 } else { 1000 };
-                c.idle_until = now + Duration::from_secs(30);
-                port.facts(now, handle);
-            }
-        }
+        move_data(&mut net, |remote| if remote == near { 0 } else { 1000 });
         if n == 44 {
             behind = Some(connect(&mut net, NEIGHBOUR));
         }
