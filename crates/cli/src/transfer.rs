@@ -175,7 +175,7 @@ pub fn ls(a: &Ls) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     catch_interrupt();
     let opened = open::open(&url, &a.way, open::Direction::Get, None)?;
-    let listing = client::list(opened.session(), &url.path)?;
+    let listing = opened.while_busy(|| client::list(opened.session(), &url.path))?;
     if a.way.json {
         let entries: Vec<Value> = listing
             .entries
@@ -241,11 +241,16 @@ fn get_over(
     let done = opened.watched(
         |silent, most| progress.silent(silent, most),
         || {
-            opened.told_beside(|session| match target {
-                local::Target::File(dir, name) => client::get(session, &url.path, dir, name, &go),
-                local::Target::Folder(path) => {
-                    client::get_tree(session, &url.path, || local::made(path), &go)
-                }
+            opened.while_busy(|| {
+                progress.begin();
+                opened.told_beside(|session| match target {
+                    local::Target::File(dir, name) => {
+                        client::get(session, &url.path, dir, name, &go)
+                    }
+                    local::Target::Folder(path) => {
+                        client::get_tree(session, &url.path, || local::made(path), &go)
+                    }
+                })
             })
         },
     );
@@ -280,11 +285,16 @@ fn put_over(
     let session = opened.session();
     let done = opened.watched(
         |silent, most| progress.silent(silent, most),
-        || match source {
-            local::Source::File(dir, name, path) => {
-                client::put(session, dir, Path::new(name), path, &go)
-            }
-            local::Source::Folder(dir, path) => client::put_tree(session, dir, path, &go),
+        || {
+            opened.while_busy(|| {
+                progress.begin();
+                match source {
+                    local::Source::File(dir, name, path) => {
+                        client::put(session, dir, Path::new(name), path, &go)
+                    }
+                    local::Source::Folder(dir, path) => client::put_tree(session, dir, path, &go),
+                }
+            })
         },
     );
     progress.finish();

@@ -8,7 +8,7 @@ use crate::key::Identity;
 use crate::message::{Entry, EntryKind, Frame, Held, Request};
 use crate::path::{CleanPath, is_upload, part_name, upload_name};
 use crate::requests::MAX_RUNNING;
-use crate::rrtp::{Expect, Permit, RrtpSession, Server};
+use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
 use crate::service::{Permits, Service};
 use crate::stream::{Session, Stream};
 use crate::tcp::{self, TcpSession};
@@ -47,7 +47,8 @@ fn over_udp(to: SocketAddr, key: u8) -> RrtpSession {
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let (host, config) = (to.ip().to_string(), connection(protocol));
     let expect = Expect::Key(*identity(3).public());
-    RrtpSession::connect(&host, to.port(), &identity(key), expect, config, None, &NEVER).unwrap()
+    let how = Connect::new(expect, config, &NEVER);
+    RrtpSession::connect(&host, to.port(), &identity(key), how).unwrap()
 }
 fn over_tcp(to: SocketAddr, key: u8) -> TcpSession {
     let accept = Box::new(|_: &[u8; 32]| Ok(()));

@@ -1,37 +1,30 @@
-//! The service over `rrtp`: one connection, one stream per request. Here the client; `rrtp/server.rs`.
+//! The service over `rrtp`: one stream per request. Here what both ends share; the client's connections are in
+//! `rrtp/session.rs`, the server in `rrtp/server.rs`.
 
+mod patience;
 mod server;
+mod session;
 
 use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::message::Wishes;
-use crate::stream::{Output, Session, Stream};
+use crate::stream::{Output, Stream};
 use crate::until::Until;
 use narrows_base::{Duration, Rate};
 use narrows_control::Profile;
-use narrows_drive::tap::Tap;
-use narrows_drive::{
-    ConnectOptions, Connection, Endpoint, Options, ReceiveStream, SendStream, block_on_for,
-};
-use narrows_flow::connection::ConnectionConfig;
-use narrows_flow::port::ServerKey;
+use narrows_drive::{ReceiveStream, SendStream, block_on_for};
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
 use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::task::Poll;
 
 #[cfg(test)]
 pub(crate) use server::remember;
 pub use server::{End, Permit, Server};
+pub use session::{Connect, Expect, RrtpSession};
 
-/// A client asks for a sign of life when nothing came for so long: a server at work says something
-/// every second, so by then it is away, or does not know where the client is now.
-const ASK: Duration = Duration::from_secs(5);
 /// A stream that is reset with this and an ERROR's code ends as with that ERROR.
 const GIVEN_UP: u64 = 256;
 /// How often a waiting call looks whether the user has stopped it.
@@ -60,9 +53,8 @@ fn told(e: narrows_drive::Error, ours: &PublicKey) -> Error {
     use narrows_drive::Error as E;
     let kind = match &e {
         E::Refused { .. } => return crate::service::refused(ours),
-        E::NoAnswer { .. } | E::Busy { .. } | E::Address { .. } | E::Bind { .. } => {
-            Kind::Unreachable
-        }
+        E::NoAnswer { .. } | E::Address { .. } | E::Bind { .. } => Kind::Unreachable,
+        E::Busy { .. } => Kind::Busy,
         E::WrongKey { address, found, .. } => {
             let found = crate::key::text(found);
             let line = format!("{address} has another key than expected ({found} now)");
@@ -88,117 +80,6 @@ fn told(e: narrows_drive::Error, ours: &PublicKey) -> Error {
 
 fn static_key(identity: &Identity) -> Result<StaticKey, Error> {
     StaticKey::new(*identity.private()).map_err(|e| Error::new(Kind::Local, e.to_string()))
-}
-
-/// Whom a client expects.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Expect {
-    /// This key.
-    Key(PublicKey),
-    /// Somebody new: the key is judged by whoever connects.
-    Anybody,
-}
-
-/// A client's connection.
-pub struct RrtpSession {
-    connection: Connection,
-    endpoint: Endpoint,
-    label: String,
-    ours: PublicKey,
-    stop: &'static AtomicBool,
-}
-
-impl RrtpSession {
-    /// Connects to `host:port`; `tap` watches.
-    ///
-    /// # Errors
-    /// The name leads nowhere, nobody answers, the key is another one.
-    pub fn connect(
-        host: &str,
-        port: u16,
-        identity: &Identity,
-        expect: Expect,
-        config: ConnectionConfig,
-        tap: Option<Arc<dyn Tap>>,
-        stop: &'static AtomicBool,
-    ) -> Result<RrtpSession, Error> {
-        let addresses = (host, port)
-            .to_socket_addrs()
-            .map_err(|_| Error::new(Kind::Unreachable, format!("{host}: no such host is known")))?;
-        let mut last = Error::new(Kind::Unreachable, format!("{host}: the name has no address"));
-        for address in addresses {
-            match RrtpSession::to(address, identity, expect, config.clone(), tap.clone(), stop) {
-                Err(e) if e.kind == Kind::Unreachable => last = e,
-                other => return other,
-            }
-        }
-        Err(last)
-    }
-
-    fn to(
-        address: SocketAddr,
-        identity: &Identity,
-        expect: Expect,
-        config: ConnectionConfig,
-        tap: Option<Arc<dyn Tap>>,
-        stop: &'static AtomicBool,
-    ) -> Result<RrtpSession, Error> {
-        let ours = *identity.public();
-        let any: IpAddr = match address {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
-        let label = config.protocol.label().to_string();
-        let config = ConnectionConfig { keep_alive: ASK, ..config };
-        let options = Options::client(static_key(identity)?, config.clone()).tapped(tap);
-        let endpoint =
-            Endpoint::bind(SocketAddr::new(any, 0), options).map_err(|e| told(e, &ours))?;
-        let server_key = match expect {
-            Expect::Key(key) => ServerKey::Is(key),
-            Expect::Anybody => ServerKey::Any,
-        };
-        let options = ConnectOptions {
-            suite: crate::key::suite(),
-            ..ConnectOptions::new(server_key, config)
-        };
-        let connected = wait(&Until::Stopped(stop), endpoint.connect(address, options))?;
-        let connection = connected.map_err(|e| told(e, &ours))?;
-        Ok(RrtpSession { connection, endpoint, label, ours, stop })
-    }
-
-    /// The server's key.
-    pub fn peer_key(&self) -> Option<PublicKey> {
-        self.connection.peer_key()
-    }
-
-    /// What this end has learned of the path.
-    pub fn learned(&self) -> Profile {
-        self.connection.learned()
-    }
-
-    /// For how long nothing has come from the server, and after how much of it the connection is
-    /// given up; `None` when it is over.
-    pub fn silence(&self) -> Option<(Duration, Duration)> {
-        self.connection.silence().ok()
-    }
-}
-
-impl Drop for RrtpSession {
-    /// The server shall not have to find out by silence.
-    fn drop(&mut self) {
-        self.endpoint.leave(0, "");
-    }
-}
-
-impl Session for RrtpSession {
-    fn open(&self) -> Result<Stream, Error> {
-        let (send, receive) = wait(&Until::Stopped(self.stop), self.connection.open_bi())?
-            .map_err(|e| told(e, &self.ours))?;
-        Ok(stream(send, receive, Until::Stopped(self.stop), self.ours))
-    }
-    fn protocol(&self) -> String {
-        self.label.clone()
-    }
 }
 
 fn stream(send: SendStream, receive: ReceiveStream, until: Until, ours: PublicKey) -> Stream {

@@ -6,8 +6,9 @@ use crate::error::Kind;
 use crate::key::Identity;
 use crate::learned::{Characteristics, Learned};
 use crate::message::Wishes;
-use crate::rrtp::{Expect, Permit, RrtpSession, Server};
+use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
 use crate::service::{Permits, Service};
+use crate::stream::Session;
 use crate::{CleanPath, Error};
 use narrows_base::Spec;
 use narrows_drive::endpoint::connection;
@@ -16,9 +17,11 @@ use narrows_flow::connection::ConnectionConfig;
 use narrows_flow::port::{Clients, ServerKey};
 use narrows_flow::{Preset, Protocol};
 use narrows_wire::StaticKey;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn config() -> ConnectionConfig {
     connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
@@ -41,7 +44,8 @@ fn serve_with(root: &Path, permits: Permits, permit: Permit) -> SocketAddr {
 
 fn session(to: SocketAddr, ours: u8, expect: Expect) -> Result<RrtpSession, Error> {
     let identity = Identity::new([ours; 32]).unwrap();
-    RrtpSession::connect(&to.ip().to_string(), to.port(), &identity, expect, config(), None, &NEVER)
+    let how = Connect::new(expect, config(), &NEVER);
+    RrtpSession::connect(&to.ip().to_string(), to.port(), &identity, how)
 }
 
 fn right() -> Expect {
@@ -86,9 +90,13 @@ fn a_server_that_permits_it_sends_with_what_the_client_says() {
         let spec = Spec::named(label);
         let ours = connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap());
         let host = server.ip().to_string();
-        let session =
-            RrtpSession::connect(&host, server.port(), &identity, right(), ours, None, &NEVER)
-                .unwrap();
+        let session = RrtpSession::connect(
+            &host,
+            server.port(),
+            &identity,
+            Connect::new(right(), ours, &NEVER),
+        )
+        .unwrap();
         assert_eq!(tune(&session, Wishes::default()).unwrap().controller, sent_with);
         let path = CleanPath::read("f").unwrap();
         get(&session, &path, &open(here.path()), "f", &go()).unwrap();
@@ -173,4 +181,70 @@ fn what_was_learned_seeds_a_connection_on_such_a_path_and_no_other() {
     let (before, after) = told(None);
     println!("{before:?} {after:?}");
     assert!(before != after);
+}
+
+/// A server that says CLOSE 8 to so many connections, behind so many bytes of an answer, and answers the
+/// others with a byte; and how many came.
+fn busy_at_first(turned_away: usize, said: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
+    let key = StaticKey::new([3; 32]).unwrap();
+    let options = Options::server(key, Clients::Any, config());
+    let server = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
+    let (address, came) = (server.local_addr(), Arc::new(AtomicUsize::new(0)));
+    let count = Arc::clone(&came);
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        while let Ok(connection) = block_on(server.accept()) {
+            let before = count.fetch_add(1, Ordering::SeqCst);
+            let (mut send, receive) = block_on(connection.accept_bi()).unwrap();
+            if before >= turned_away {
+                block_on(send.send_all(b"!")).unwrap();
+                send.finish().unwrap();
+            } else {
+                if !said.is_empty() {
+                    block_on(send.send_all(said)).unwrap();
+                    send.finish().unwrap();
+                    block_on(send.arrived()).unwrap();
+                }
+                connection.close(8, "busy: somebody else has the place");
+            }
+            kept.push((connection, send, receive));
+        }
+    });
+    (address, came)
+}
+
+fn ask(session: &RrtpSession) -> Result<Vec<u8>, Error> {
+    let mut stream = session.open()?;
+    stream.output.write_all(b"?").map_err(Error::stream)?;
+    let mut answer = Vec::new();
+    stream.input.read_to_end(&mut answer).map_err(Error::stream)?;
+    Ok(answer)
+}
+
+#[test]
+fn a_server_that_is_busy_is_asked_again() {
+    let (server, came) = busy_at_first(2, b"");
+    let session = session(server, 4, Expect::Anybody).unwrap();
+    assert_eq!(session.while_busy(|| ask(&session)).unwrap(), b"!");
+    assert_eq!(came.load(Ordering::SeqCst), 3);
+}
+
+/// What was half answered is not asked twice: who asked knows whether that is safe.
+#[test]
+fn who_was_answered_is_not_asked_again() {
+    let (server, came) = busy_at_first(usize::MAX, b"half");
+    let session = session(server, 4, right()).unwrap();
+    let e = session.while_busy::<()>(|| {
+        let mut stream = session.open()?;
+        stream.output.write_all(b"?").map_err(Error::stream)?;
+        stream.input.read_exact(&mut [0; 4]).map_err(Error::stream)?;
+        let session: &dyn Session = &session;
+        loop {
+            let mut next = session.open()?;
+            next.input.read_exact(&mut [0]).map_err(Error::stream)?;
+        }
+    });
+    let e = e.unwrap_err();
+    assert!(e.kind == Kind::Busy && e.line.contains("busy"), "{e}");
+    assert_eq!(came.load(Ordering::SeqCst), 1);
 }

@@ -11,7 +11,7 @@ use narrows_files::access::{Known, KnownServers};
 use narrows_files::client;
 use narrows_files::learned::{Characteristics, Delivered, Learned};
 use narrows_files::message::Wishes;
-use narrows_files::rrtp::{self, Expect, RrtpSession};
+use narrows_files::rrtp::{self, Connect, Expect, RrtpSession};
 use narrows_files::stream::Session;
 use narrows_files::tcp::{Accept, TcpSession};
 use narrows_files::{Error, Identity, Kind, Scheme, Url, error, key};
@@ -28,7 +28,7 @@ pub enum Direction {
 
 enum Over {
     Tcp(TcpSession),
-    Rrtp(RrtpSession),
+    Rrtp(Box<RrtpSession>),
 }
 
 /// A session with a server whose key is right.
@@ -138,14 +138,18 @@ fn over_rrtp(
         (Some(key), _) | (None, Some(key)) => Expect::Key(key),
         (None, None) => Expect::Anybody,
     };
-    let session = RrtpSession::connect(&url.host, url.port, identity, expect, config, tap, &STOP)
-        .map_err(|e| match e.kind {
+    let busy = |line: &str| note(&format!("narrows: {line}"));
+    let how = Connect { tap, busy, ..Connect::new(expect, config, &STOP) };
+    let session =
+        RrtpSession::connect(&url.host, url.port, identity, how).map_err(|e| {
+            match e.kind {
         Kind::WrongKey if url.key.is_some() => e.and("the URL names another"),
         Kind::WrongKey => e.and(&format!(
             "if you know why, say narrows key --forget {server}, else somebody stands in its place"
         )),
         _ => e,
-    })?;
+    }
+        })?;
     if expect == Expect::Anybody {
         let found = session
             .peer_key()
@@ -154,7 +158,7 @@ fn over_rrtp(
     }
     let profile = transport.hints.profile();
     Ok(Opened {
-        over: Over::Rrtp(session),
+        over: Over::Rrtp(Box::new(session)),
         direction,
         wishes: rrtp::wishes(&profile, way.protocol.as_deref().unwrap_or_default()),
         asked: way.protocol.is_some(),
@@ -195,7 +199,18 @@ impl Opened {
     pub fn session(&self) -> &dyn Session {
         match &self.over {
             Over::Tcp(s) => s,
-            Over::Rrtp(s) => s,
+            Over::Rrtp(s) => s.as_ref(),
+        }
+    }
+
+    /// Does something, and does it again while the server is too busy to answer ([`RrtpSession::while_busy`]).
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        match &self.over {
+            Over::Tcp(_) => work(),
+            Over::Rrtp(session) => session.while_busy(work),
         }
     }
 

@@ -35,6 +35,15 @@ impl Progress {
         Progress { bar, what, folder, silent: AtomicBool::new(false), delivered: Mutex::default() }
     }
 
+    /// Nothing was moved: what an attempt before sent was not answered.
+    pub fn begin(&self) {
+        *self.delivered.lock().unwrap_or_else(PoisonError::into_inner) = Default::default();
+        self.bar.set_position(0);
+        if self.folder {
+            self.bar.set_length(0);
+        }
+    }
+
     /// So many bytes were moved now.
     pub fn moved(&self, bytes: u64) {
         let mut all = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
