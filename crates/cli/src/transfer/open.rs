@@ -289,7 +289,7 @@ impl Opened {
         let found = match self.direction {
             Direction::Put => Some(session.learned()),
             Direction::Get => {
-                client::tune(session, Wishes::default()).ok().map(|w| rrtp::profile(&w))
+                client::tune(session.as_ref(), Wishes::default()).ok().map(|w| rrtp::profile(&w))
             }
         };
         match found.and_then(|found| Characteristics::verified(&found, delivered)) {
