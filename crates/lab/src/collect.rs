@@ -2,11 +2,10 @@
 
 use crate::advice::{self, Aim};
 use crate::execute::{LISTED_FLOWS, Run, Runs, combined};
-use crate::interval::{Events, Resamples, events};
+use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
-use crate::outcome::{Estimate, Outcome, ProtocolOutcome, SeedValues};
+use crate::outcome::{Outcome, ProtocolOutcome, SeedValues};
 use crate::plan::Plan;
-use crate::stats::estimate;
 use narrows_base::{Duration, Status};
 use narrows_flow::protocol;
 
@@ -58,6 +57,15 @@ pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
              (--stagger, host-delay=)"
         ));
     }
+    let every: Vec<&'static str> = MEASURES.iter().map(|m| m.name).collect();
+    let few = |r: &ProtocolOutcome| {
+        let names: Vec<&'static str> = r.measures.iter().map(|m| m.0).collect();
+        let rows: Vec<&[f64]> = r.by_seed.iter().map(|s| &s.values[..]).collect();
+        few_events(&names, &rows)
+    };
+    let found: Vec<&str> = results.iter().flat_map(few).collect();
+    let few: Vec<&'static str> = every.into_iter().filter(|name| found.contains(name)).collect();
+    notes.extend(few_events_note(&few));
     if finished < wanted {
         notes.insert(
             0,
@@ -125,25 +133,12 @@ fn one(
     let one_trajectory = once || repeats;
     // A run that repeats says nothing of how its measures scatter.
     let runs = if one_trajectory { &runs[..1] } else { runs };
-    let over = |value: &dyn Fn(&Run) -> f64| estimate(runs.iter().map(|r| value(r)));
     let shown: Vec<usize> =
         (0..MEASURES.len()).filter(|i| !(MEASURES[*i].competition && alone)).collect();
-    let resamples = Resamples::of(runs.len());
-    let of = |i: usize| -> Vec<f64> { runs.iter().map(|r| r.groups[at].measures[i]).collect() };
-    let sent = MEASURES.iter().position(|m| m.name == "sent_packets").map(of);
-    let measures = (shown.iter())
-        .map(|i| {
-            let (name, values) = (MEASURES[*i].name, of(*i));
-            let estimate = match (events(name), &sent) {
-                (Some(Events::PerRun), _) => {
-                    resamples.estimate_events(&values, &vec![1.0; values.len()])
-                }
-                (Some(Events::PerPacket), Some(sent)) => resamples.estimate_events(&values, sent),
-                _ => resamples.estimate(&values),
-            };
-            (name, estimate)
-        })
-        .collect();
+    let every: Vec<&'static str> = MEASURES.iter().map(|m| m.name).collect();
+    let rows: Vec<&[f64]> = runs.iter().map(|r| &r.groups[at].measures[..]).collect();
+    let estimates = Resamples::of(runs.len()).estimates(&every, &rows);
+    let measures = shown.iter().map(|i| (every[*i], estimates[*i])).collect();
     let by_seed = (runs.iter())
         .map(|r| SeedValues {
             seed: r.seed,
@@ -153,12 +148,14 @@ fn one(
     let listed = runs.iter().map(|r| r.groups[at].flows.len()).max().unwrap_or(0);
     let names: Vec<&'static str> =
         MEASURES.iter().filter(|m| m.per_flow.is_some()).map(|m| m.name).collect();
+    // A flow that a run does not have has no values there.
+    let nothing = vec![f64::NAN; names.len()];
     let per_flow = (0..listed)
         .map(|f| {
-            let value = |i: usize| -> Estimate {
-                over(&|r| r.groups[at].flows.get(f).map_or(f64::NAN, |v| v[i]))
-            };
-            let values = names.iter().enumerate().map(|(i, n)| (*n, value(i))).collect();
+            let values = runs.iter().map(|r| r.groups[at].flows.get(f).unwrap_or(&nothing));
+            let rows: Vec<&[f64]> = values.map(Vec::as_slice).collect();
+            let estimates = Resamples::none().estimates(&names, &rows);
+            let values = names.iter().copied().zip(estimates).collect();
             (format!("{}.{f}", flows.name), values)
         })
         .collect();

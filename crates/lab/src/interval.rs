@@ -45,10 +45,15 @@ pub fn events(measure: &str) -> Option<Events> {
     }
 }
 
+/// Fewer events than this over all runs are *few*: what is said of their mean is mostly the Poisson limit.
+pub const FEW: f64 = 10.0;
+
 /// Which seeds each resample takes, made once for all measures of so many seeds.
 pub struct Resamples {
     n: usize,
     picks: Vec<u8>,
+    /// Nothing is resampled.
+    student: bool,
 }
 
 impl Resamples {
@@ -57,7 +62,22 @@ impl Resamples {
         let used = if (MIN_VALUES..=MAX_VALUES).contains(&n) { n * RESAMPLES } else { 0 };
         let mut stream = Luck::seed(0).named("bootstrap").numbered(n as u64).stream();
         let picks = (0..used).map(|_| (stream.unit() * n as f64) as u8).collect();
-        Resamples { n, picks }
+        Resamples { n, picks, student: false }
+    }
+
+    /// Student's t alone, for as many as single flows.
+    pub fn none() -> Resamples {
+        Resamples { n: 0, picks: Vec::new(), student: true }
+    }
+
+    /// Estimates of the measures `names`; a run has one value of each.
+    pub fn estimates(&self, names: &[&'static str], runs: &[&[f64]]) -> Vec<Estimate> {
+        let of = |i: usize| -> Vec<f64> { runs.iter().map(|r| r[i]).collect() };
+        let one = |(i, name): (usize, &&'static str)| match exposure(name, names, runs) {
+            Some(over) => self.estimate_events(&of(i), &over),
+            None => self.estimate(&of(i)),
+        };
+        names.iter().enumerate().map(one).collect()
     }
 
     /// Mean and half-width of its 95% interval; values that are not finite are left out.
@@ -65,7 +85,7 @@ impl Resamples {
         let v: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
         let student = estimate(v.iter().copied());
         let Some(half) = student.ci95 else { return student };
-        if !(MIN_VALUES..=MAX_VALUES).contains(&v.len()) || half == 0.0 {
+        if self.student || !(MIN_VALUES..=MAX_VALUES).contains(&v.len()) || half == 0.0 {
             return student;
         }
         let quantile = match v.len() == self.n {
@@ -112,6 +132,40 @@ impl Resamples {
         t.sort_unstable_by(f64::total_cmp);
         Some(t[(RESAMPLES + 1) * 95 / 100 - 1]).filter(|q| q.is_finite())
     }
+}
+
+/// What the events of a measure are counted over in each run; `None` if it counts none, or if packets
+/// are not known.
+fn exposure(name: &str, names: &[&'static str], runs: &[&[f64]]) -> Option<Vec<f64>> {
+    match events(name)? {
+        Events::PerRun => Some(vec![1.0; runs.len()]),
+        Events::PerPacket => {
+            let sent = names.iter().position(|n| *n == "sent_packets")?;
+            Some(runs.iter().map(|r| r[sent]).collect())
+        }
+    }
+}
+
+/// The measures that count events and saw [few](FEW) of them in all these runs; none for a single run,
+/// which has no interval.
+pub fn few_events(names: &[&'static str], runs: &[&[f64]]) -> Vec<&'static str> {
+    let few = |(i, name): (usize, &&'static str)| {
+        let over = exposure(name, names, runs)?;
+        let seen = runs.iter().zip(&over).map(|(r, n)| r[i] * n).filter(|k| k.is_finite());
+        (seen.sum::<f64>() < FEW).then_some(*name)
+    };
+    if runs.len() < 2 { Vec::new() } else { names.iter().enumerate().filter_map(few).collect() }
+}
+
+/// What a reader of such measures must know; `None` where there are none.
+pub fn few_events_note(few: &[&'static str]) -> Option<String> {
+    (!few.is_empty()).then(|| {
+        format!(
+            "few events (fewer than {FEW} over all seeds) stand behind values of {}: their intervals are what \
+             a Poisson mean may be, after none in n runs at most 3/n",
+            few.join(", ")
+        )
+    })
 }
 
 /// The most events that may be expected where `seen` were: the upper 97.5% limit of a Poisson mean,
@@ -178,6 +232,24 @@ mod tests {
         // No loss in ten runs of a thousand packets.
         let rate = r.estimate_events(&[0.0; 10], &[1000.0; 10]);
         assert!((rate.ci95.unwrap() - 3e-4).abs() < 1e-6, "{rate:?}");
+    }
+
+    #[test]
+    fn measures_that_saw_few_events_are_named() {
+        let names = ["goodput_bps", "timeouts", "loss_rate", "sent_packets"];
+        let runs: [&[f64]; 2] = [&[5.0, 0.0, 0.01, 900.0], &[7.0, 0.0, 0.02, 900.0]];
+        assert_eq!(few_events(&names, &runs), ["timeouts"], "27 packets were lost");
+        let runs: [&[f64]; 2] = [&[5.0, 20.0, 0.01, 90.0], &[7.0, 0.0, f64::NAN, 0.0]];
+        assert_eq!(few_events(&names, &runs), ["loss_rate"]);
+        assert!(few_events(&names, &runs[..1]).is_empty());
+        assert!(few_events_note(&[]).is_none());
+        // Of none, the interval is the bound, for single flows, too.
+        for resamples in [Resamples::of(2), Resamples::none()] {
+            let none: [&[f64]; 2] = [&[5.0, 0.0, 0.0, 1000.0], &[7.0, 0.0, 0.0, 1000.0]];
+            let e = resamples.estimates(&names, &none);
+            assert!((e[1].ci95.unwrap() - NONE_SEEN / 2.0).abs() < 1e-9, "{e:?}");
+            assert!((e[2].ci95.unwrap() - NONE_SEEN / 2000.0).abs() < 1e-9, "{e:?}");
+        }
     }
 
     #[test]

@@ -35,6 +35,7 @@ fn result(r: &ProtocolOutcome, real: bool) -> Value {
     // 64 bits do not fit a JSON number; what happens on real connections never happens again.
     if !real {
         map.insert("digest".into(), json!(format!("{:016x}", r.digest)));
+        map.insert("deterministic".into(), json!(r.one_trajectory));
     }
     put(&mut map, &r.measures);
     if !real {

@@ -78,6 +78,17 @@ pub const MEASURES: &[Measure] = &[
         per_flow: Some(|f, span| f.goodput_bytes as f64 * 8.0 / span),
     },
     Measure {
+        name: "goodput_limit_bps",
+        title: "Limit of goodput",
+        unit: "bit/s",
+        doc: "what the bottleneck could serve of what came to the receivers in the measured span: its mean \
+              rate as they see it, later by the propagation from it to them",
+        better: Better::Neither,
+        competition: false,
+        of: |v| v.here().arriving_capacity_bits / v.run.span_s,
+        per_flow: None,
+    },
+    Measure {
         name: "throughput_bps",
         title: "Throughput",
         unit: "bit/s",
@@ -425,9 +436,9 @@ pub const MEASURES: &[Measure] = &[
         competition: false,
         of: |v| {
             let sent = v.flows().map(|f| f.sent_packets as f64).sum();
-            ratio(v.flows().map(loss_events).sum(), sent)
+            ratio(v.flows().map(flow_loss_events).sum(), sent)
         },
-        per_flow: Some(|f, _| ratio(loss_events(f), f.sent_packets as f64)),
+        per_flow: Some(|f, _| ratio(flow_loss_events(f), f.sent_packets as f64)),
     },
     Measure {
         name: "sender_loss_rate",
@@ -541,10 +552,15 @@ fn mean_roughness(v: &View<'_>, scale: usize, what: fn(&Roughness) -> f64) -> f6
     mean(v.flows().map(|f| one_roughness(f, scale, what)).filter(|c| c.is_finite()))
 }
 
-/// A timeout is a loss event of its own: episodes are those found without one. A loss event is a lost
-/// packet's, so there are no more than packets: timeouts of openings and probes send no data.
-fn loss_events(f: &FlowResult) -> f64 {
-    (f.episodes + f.timeouts).min(f.sent_packets) as f64
+/// The loss events of a sender, simulated or real. A timeout is one of its own: episodes are those found
+/// without one. A loss event is a lost packet's, so there are no more than packets: timeouts of openings
+/// and probes send no data.
+pub(crate) fn loss_events(episodes: u64, timeouts: u64, sent: u64) -> f64 {
+    episodes.saturating_add(timeouts).min(sent) as f64
+}
+
+fn flow_loss_events(f: &FlowResult) -> f64 {
+    loss_events(f.episodes, f.timeouts, f.sent_packets)
 }
 
 fn completion(f: &FlowResult) -> f64 {
@@ -563,9 +579,8 @@ mod tests {
     /// Timeouts that send no data may outnumber the data packets.
     #[test]
     fn a_loss_event_rate_is_no_more_than_one() {
-        let flow = FlowResult { timeouts: 7, sent_packets: 3, ..FlowResult::default() };
-        assert_eq!(loss_events(&flow), 3.0);
-        let flow = FlowResult { timeouts: 1, episodes: 2, sent_packets: 400, ..flow };
-        assert_eq!(loss_events(&flow), 3.0);
+        assert_eq!(loss_events(0, 7, 3), 3.0);
+        assert_eq!(loss_events(2, 1, 400), 3.0);
+        assert_eq!(loss_events(u64::MAX, 7, 3), 3.0);
     }
 }

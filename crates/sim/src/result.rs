@@ -187,6 +187,10 @@ pub struct LinkGroup {
     pub served_bits: f64,
     /// Bytes that arrived at the queue.
     pub offered_bytes: u64,
+    /// Bits that the link could have served of what reached the group's receivers in the measured span:
+    /// its capacity from as much before the span to as much before its end as a packet's propagation
+    /// takes from here to the receiver; mean over the flows that pass.
+    pub arriving_capacity_bits: f64,
 }
 
 /// A time series: named columns of equal length.

@@ -62,6 +62,7 @@ fn point(o: &Outcome<'_>, point: usize) -> Value {
         "point": point + 1,
         "values": values,
         "seeds": o.seeds(point),
+        "deterministic": o.deterministic[point],
         // 64 bits do not fit a JSON number.
         "digest": format!("{:016x}", o.digest(point)),
         "groups": groups.collect::<Vec<_>>(),

@@ -1,10 +1,11 @@
 //! What a sweep found: means with intervals over seeds, and the tables that are written.
 
 use super::execute::{Runs, Sweep};
+use super::found::Found;
 use crate::columns::{Columns, Values};
+use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
 use crate::outcome::Estimate;
-use crate::stats::estimate;
 use narrows_base::luck::mix;
 
 /// Everything that a sweep found.
@@ -29,6 +30,9 @@ pub struct Outcome<'a> {
     pub notes: Vec<String>,
     /// `estimates[point][group][measure]`.
     pub estimates: Vec<Vec<Vec<Estimate>>>,
+    /// Per point, whether several seeds gave the same run, event for event: one trajectory, without
+    /// intervals.
+    pub deterministic: Vec<bool>,
 }
 
 /// What an outcome says of itself besides the numbers.
@@ -46,16 +50,25 @@ pub struct About {
 impl<'a> Outcome<'a> {
     /// Puts finished runs together.
     pub fn new(sweep: &'a Sweep, runs: &'a Runs, about: About) -> Outcome<'a> {
-        let over = |seeds: &Vec<Option<crate::sweep::found::Found>>, group: usize, m: usize| {
-            estimate(seeds.iter().flatten().map(|f| f.groups[group][m]))
-        };
-        let estimates = (runs.iter())
-            .map(|seeds| {
-                (0..sweep.groups.len())
-                    .map(|g| (0..MEASURES.len()).map(|m| over(seeds, g, m)).collect())
-                    .collect()
-            })
-            .collect();
+        let names: Vec<&'static str> = MEASURES.iter().map(|m| m.name).collect();
+        let resamples = Resamples::of(sweep.seeds as usize);
+        let mut few = vec![false; names.len()];
+        let (mut estimates, mut deterministic) = (Vec::new(), Vec::new());
+        for seeds in runs {
+            let mut done: Vec<&Found> = seeds.iter().flatten().collect();
+            let repeats = done.len() > 1 && done.iter().all(|f| f.digest == done[0].digest);
+            // A run that repeats itself says nothing of how its measures scatter.
+            done.truncate(if repeats { 1 } else { done.len() });
+            deterministic.push(repeats);
+            let over = |group: usize| {
+                let rows: Vec<&[f64]> = done.iter().map(|f| &f.groups[group][..]).collect();
+                for name in few_events(&names, &rows) {
+                    few[names.iter().position(|n| *n == name).unwrap_or(0)] = true;
+                }
+                resamples.estimates(&names, &rows)
+            };
+            estimates.push((0..sweep.groups.len()).map(over).collect::<Vec<_>>());
+        }
         let mut notes = Vec::new();
         let wanted = runs.len() * sweep.seeds as usize;
         let finished = runs.iter().flatten().flatten().count();
@@ -64,6 +77,20 @@ impl<'a> Outcome<'a> {
                 "interrupted: {finished} of {wanted} runs finished; the same command goes on"
             ));
         }
+        let repeated = deterministic.iter().filter(|d| **d).count();
+        if repeated > 0 {
+            let which = match repeated == deterministic.len() {
+                true => "all points".into(),
+                false => format!("{repeated} of {} points", deterministic.len()),
+            };
+            notes.push(format!(
+                "deterministic, so without intervals: {which}. Nothing was drawn at random, or no draw \
+                 changed anything: each is one trajectory, which another start or delay may change \
+                 (--stagger, host-delay=)"
+            ));
+        }
+        let few: Vec<&'static str> = names.iter().zip(few).filter(|f| f.1).map(|f| *f.0).collect();
+        notes.extend(few_events_note(&few));
         if !sweep.traced {
             notes.push("the grid is too large for traces in the report".into());
         }
@@ -80,6 +107,7 @@ impl<'a> Outcome<'a> {
             group: about.group,
             notes,
             estimates,
+            deterministic,
         }
     }
 

@@ -106,7 +106,8 @@
     const m = data.measures[state.measure];
     const mean = m.mean[state.group][p], half = m.half[state.group][p];
     return mean === null ? "–" : `${+mean.toPrecision(4)}` +
-      (half === null ? "" : ` ± ${+half.toPrecision(2)}`) + (m.unit ? " " + m.unit : "");
+      (half === null ? "" : ` ± ${+half.toPrecision(2)}`) + (m.unit ? " " + m.unit : "") +
+      (data.deterministic[p] ? " (deterministic)" : "");
   }
   const label = (p) => parameters.map((q, i) =>
     `${q.name} = ${q.values[Math.floor(p / strides[i]) % q.values.length]}`);

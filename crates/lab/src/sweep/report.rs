@@ -5,6 +5,7 @@
 //! { light, dark: colours, seed, end, warmup: seconds, base: command line, measure, group: indices,
 //!   parameters: [{name, values: [texts], numbers: [] or null, log}], groups: [names],
 //!   measures: [{name, title, unit, doc, better, middle, mean: [per group: [per point]], half: …}],
+//!   deterministic: [per point],
 //!   traces: {step, unit, scale, points: {point: [lines]}} or null }
 //! ```
 
@@ -106,6 +107,8 @@ fn data(o: &Outcome<'_>) -> String {
     let chosen = shown.iter().position(|m| *m == o.measure).unwrap_or(0);
     let _ = write!(out, ",\"measure\":{chosen},\"group\":{},\"measures\":", o.group);
     list(&mut out, shown, |out, m| measure(out, o, m));
+    out.push_str(",\"deterministic\":");
+    list(&mut out, &o.deterministic, |out, d| out.push_str(if *d { "true" } else { "false" }));
     out.push_str(",\"traces\":");
     traces(&mut out, o);
     out.push('}');

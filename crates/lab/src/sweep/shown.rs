@@ -98,7 +98,11 @@ fn long(o: &Outcome<'_>, varied: &[usize], scale: f64) -> String {
         let e = cell(o, point);
         line.push(o.sweep.points[point].groups[o.group].0.clone());
         line.push(number(e.mean * scale, digits));
-        line.push(e.ci95.map_or(String::new(), |c| format!("±{}", number(c * scale, digits))));
+        line.push(match e.ci95 {
+            _ if o.deterministic[point] => "deterministic".into(),
+            Some(half) => format!("±{}", number(half * scale, digits)),
+            None => String::new(),
+        });
         lines.push(line);
     }
     let mut out = aligned(&lines, varied.len() + 1);

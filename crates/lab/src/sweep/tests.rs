@@ -3,6 +3,7 @@
 use super::execute::{Control, Runs, Sweep};
 use super::outcome::{About, Outcome};
 use super::{Base, Grid, journal, json, report, shown, write};
+use crate::measure::MEASURES;
 use crate::scenario_file::Template;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -250,6 +251,42 @@ fn the_page_and_the_table_show_the_chosen_measure() {
     assert!(trace["lines"][1].as_array().unwrap().len() > 100);
     let text = shown::table(&o, None);
     assert!(text.contains("link.a-b.rate \\ n") && text.lines().count() == 6, "{text}");
+    fs::remove_dir_all(place).unwrap();
+}
+
+/// A point where nothing is drawn says so and has no interval; a point that saw no events has a bound.
+#[test]
+fn one_trajectory_is_called_deterministic_and_no_events_are_a_bound() {
+    let place = folder("deterministic");
+    let text = FILE
+        .replace("loss = \"1%\"", "loss = \"0%\"")
+        .replace("reverse = { loss = \"0.5%\" }", "")
+        .replace("max(1.1bdp,5p)", "1000p");
+    let s = sweep_of(&text, &["link.a-b.loss=0%,20%", "n=1"], 3);
+    let (runs, _) = run(&s, &place, 2);
+    let mut o = outcome(&s, &runs);
+    o.measure = MEASURES.iter().position(|m| m.name == "goodput_bps").unwrap();
+    assert_eq!(o.deterministic, [true, false]);
+    assert!(
+        o.estimates[0].iter().flatten().all(|e| e.ci95.is_none()),
+        "no run says how it scatters"
+    );
+    assert!(o.estimates[1][0][o.measure].ci95.is_some_and(|half| half > 0.0));
+    let table = shown::table(&o, None);
+    let says = |line: &&str| line.ends_with("deterministic");
+    assert_eq!(table.lines().filter(says).count(), 1, "{table}");
+    assert!(!table.contains("±0 ") && !table.contains("±0\n") && table.contains('±'), "{table}");
+    let json = json::outcome(&o);
+    assert_eq!(json["points"][0]["deterministic"], true);
+    assert!(json["points"][0]["groups"][0]["goodput_bps"]["ci95"].is_null());
+    assert_eq!(json["points"][1]["deterministic"], false);
+    assert!(o.notes.iter().any(|n| n.starts_with("deterministic") && n.contains("1 of 2 points")));
+    assert!(report::html(&o).contains("\"deterministic\":[true,false]"));
+    // Packets are lost at random, none by the full queue: at most 3 over all packets of three seeds.
+    let at = |name| MEASURES.iter().position(|m| m.name == name).unwrap();
+    let drops = o.estimates[1][0][at("queue_loss_rate")];
+    assert!(drops.mean == 0.0 && drops.ci95.is_some_and(|half| half > 0.0), "{drops:?}");
+    assert!(o.notes.iter().any(|n| n.starts_with("few events") && n.contains("queue_loss_rate")));
     fs::remove_dir_all(place).unwrap();
 }
 

@@ -3,9 +3,9 @@
 use super::Network;
 use crate::flow::Span;
 use crate::result::{GroupResult, RunResult};
-use crate::spec::NetworkSpec;
-use narrows_base::Time;
-use narrows_path::queue;
+use crate::spec::{GroupSpec, NetworkSpec};
+use narrows_base::{Duration, Time};
+use narrows_path::{Change, queue};
 
 impl Network {
     pub(super) fn finish(mut self, spec: &NetworkSpec) -> RunResult {
@@ -37,7 +37,12 @@ impl Network {
             .zip(&mut self.meters)
             .map(|((i, l), m)| {
                 let managed = queue::is_managed(&l.config.queue);
-                m.result(&l.name, managed, capacity_bits(spec, i))
+                let capacity = capacity_bits(spec, i, spec.measure_from, spec.end);
+                let mut result = m.result(&l.name, managed, capacity);
+                for (found, group) in result.groups.iter_mut().zip(&spec.groups) {
+                    found.arriving_capacity_bits = arriving_capacity_bits(spec, i, group, capacity);
+                }
+                result
             })
             .collect();
         RunResult {
@@ -52,10 +57,9 @@ impl Network {
     }
 }
 
-/// Bits that a link could have served in the measured span, its changes and its trace considered.
-fn capacity_bits(spec: &NetworkSpec, link: usize) -> f64 {
+/// Bits that a link could have served between two times, its changes and its trace considered.
+fn capacity_bits(spec: &NetworkSpec, link: usize, from: Time, end: Time) -> f64 {
     let config = &spec.links[link].config;
-    let (from, end) = (spec.measure_from, spec.end);
     if let Some(trace) = &config.trace {
         return trace.bytes_between(from, end) * 8.0;
     }
@@ -64,10 +68,60 @@ fn capacity_bits(spec: &NetworkSpec, link: usize) -> f64 {
     let mut changes: Vec<_> = spec.changes.iter().filter(|c| c.1 == link).collect();
     changes.sort_by_key(|c| c.0);
     for (at, _, change) in changes {
-        if let narrows_path::Change::Rate(new) = change {
+        if let Change::Rate(new) = change {
             bits += part(since, *at) * rate.as_bps() as f64;
             (rate, since) = (*new, *at);
         }
     }
     bits + part(since, end) * rate.as_bps() as f64
+}
+
+/// What [`LinkGroup::arriving_capacity_bits`](crate::LinkGroup::arriving_capacity_bits) says; the link's
+/// `capacity` over the span itself where its rate never changes.
+fn arriving_capacity_bits(
+    spec: &NetworkSpec,
+    link: usize,
+    group: &GroupSpec,
+    capacity: f64,
+) -> f64 {
+    let changes = |c: &(Time, usize, Change)| c.1 == link && matches!(c.2, Change::Rate(_));
+    if spec.links[link].config.trace.is_none() && !spec.changes.iter().any(changes) {
+        return capacity;
+    }
+    let (mut sum, mut flows) = (0.0, 0.0);
+    // Flows with the same way from here are many.
+    let mut last: Option<(&[u32], f64)> = None;
+    for flow in &group.flows {
+        let Some(at) = flow.forward.iter().position(|l| *l as usize == link) else { continue };
+        let rest = &flow.forward[at..];
+        let bits = match last {
+            Some((way, bits)) if way == rest => bits,
+            _ => {
+                let earlier = |t: Time| {
+                    let delay: Duration = rest
+                        .iter()
+                        .fold(Duration::ZERO, |sum, l| sum + delay(spec, *l as usize, t));
+                    Time::ZERO + t.since(Time::ZERO + delay)
+                };
+                capacity_bits(spec, link, earlier(spec.measure_from), earlier(spec.end))
+            }
+        };
+        last = Some((rest, bits));
+        (sum, flows) = (sum + bits, flows + 1.0);
+    }
+    if flows > 0.0 { sum / flows } else { capacity }
+}
+
+/// A link's propagation delay for what arrives at `t`.
+fn delay(spec: &NetworkSpec, link: usize, t: Time) -> Duration {
+    let mut last = (Time::ZERO, spec.links[link].config.delay);
+    for (at, of, change) in &spec.changes {
+        if let Change::Delay(new) = change
+            && *of == link
+            && (last.0..t).contains(at)
+        {
+            last = (*at, *new);
+        }
+    }
+    last.1
 }

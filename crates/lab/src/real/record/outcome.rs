@@ -5,7 +5,7 @@ use super::tap::Queue;
 use super::writer::{End, Kept, Writer};
 use super::{CONNECTIONS_MOST, Recording, names};
 use crate::collect;
-use crate::measure::MEASURES;
+use crate::measure::{MEASURES, loss_events};
 use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
 use crate::output;
 use crate::stats::jain;
@@ -132,7 +132,10 @@ fn measures(kept: &[&Kept], span: f64) -> Vec<(&'static str, Estimate)> {
     let bytes: f64 = carried.iter().sum();
     let sent = sum(|s| s.counters.sent as f64);
     let arrived = sum(|s| s.bytes_arrived as f64);
-    let events = sum(|s| (s.counters.episodes + s.counters.timeouts) as f64);
+    let events = sum(|s| {
+        let c = &s.counters;
+        loss_events(c.episodes, c.timeouts, c.sent)
+    });
     let least = stats().map(|s| s.min_rtt.as_secs_f64()).filter(|r| *r > 0.0);
     let covs: Vec<f64> = kept.iter().map(|k| k.series.cov()).filter(|c| c.is_finite()).collect();
     // Of an end that only reports, what it offers says nothing about what it gets.
