@@ -32,6 +32,10 @@ pub fn number_bytes(number: u64, buffer: &mut [u8; 8]) -> &[u8] {
 /// has happened, as [`number`] reads it.
 pub const NEW_PATH: u8 = 0x44;
 
+/// The extension that says that packets do not count: of how many numbers directly below the packet's own nobody
+/// may conclude a loss, as [`number`] reads it.
+pub const ASIDE: u8 = 0x45;
+
 /// Longest reason of a CLOSE, bytes.
 pub const REASON_MOST: usize = 255;
 

@@ -5,7 +5,7 @@
 
 use crate::bytes::Sink;
 use crate::cookie::CookieSecrets;
-use crate::frame::{NEW_PATH, SKIPPED};
+use crate::frame::{ASIDE, NEW_PATH, SKIPPED};
 use crate::header::ConnectionId;
 use crate::keys::Secret;
 use crate::noise::{ClientHandshake, ServerHandshake, StaticKey};
@@ -197,6 +197,7 @@ fn frames(v: &mut Vectors) {
         ("extension", Frame::Extension { kind: 0x40, body: &[1, 2, 3] }),
         ("SKIPPED", Frame::Extension { kind: SKIPPED, body: &[1] }),
         ("NEW_PATH", Frame::Extension { kind: NEW_PATH, body: &[1] }),
+        ("ASIDE", Frame::Extension { kind: ASIDE, body: &[1] }),
     ];
     let prelude = Prelude { stamp: 1_000_000, distance: 300 };
     for (name, frame) in all {

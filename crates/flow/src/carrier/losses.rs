@@ -15,7 +15,7 @@
 //! A late packet that counted as lost changes nothing any more: its bytes were put forward, and
 //! the receiver counts bytes once.
 
-use super::{Cargo, Carrier, Standing};
+use super::{Cargo, Carrier, LONGEST_TIMEOUT, Standing};
 use narrows_base::{Duration, Time};
 use narrows_control::{Fate, Loss, LossFoundBy, Repair, Restart};
 
@@ -26,6 +26,12 @@ const TIME_THRESHOLD: f64 = 9.0 / 8.0;
 const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002 section 7.6.1.
 const PERSISTENT: u32 = 3;
+/// Round-trip times beyond it are a stall rather than a path: five times that of a path by a
+/// geostationary satellite with a queue of a second.
+const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A timer that is handled so much later than it was due has met a leap of the clock, or a process that
+/// stood still.
+const MAX_LATENESS: Duration = Duration::from_secs(1);
 /// A queue is short below an eighth of the smallest round-trip time, within these bounds: where RFC
 /// 9406 section 4.2 takes a path for not yet full.
 const SHORT_QUEUE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(16));
@@ -54,13 +60,42 @@ impl<C: Cargo> Carrier<C> {
     }
 
     /// The probe timeout without back-off (6.2.1): before a round-trip time is known, the
-    /// retransmission timer's first value.
+    /// retransmission timer's first value. It is bounded: a path that kept packets for half a minute, since
+    /// the peer's process stood still, makes no sender wait for minutes.
     pub fn probe_timeout(&self) -> Duration {
         if self.first_rtt.is_never() {
             return self.rtt.rto(0);
         }
         let deviation = self.rtt.rttvar().saturating_mul(4).max(GRANULARITY);
-        self.rtt.srtt() + deviation + self.max_ack_delay
+        (self.rtt.srtt() + deviation + self.max_ack_delay).min(MAX_PROBE_TIMEOUT)
+    }
+
+    /// To be called before anything else that happens at `now`: notices that the clock leapt, or that nobody
+    /// was there to handle the timer. While packets are in flight it is always set.
+    #[inline]
+    pub(super) fn notice_leap(&mut self, now: Time) {
+        if now.since(self.timer) > MAX_LATENESS {
+            self.leapt = now;
+        }
+    }
+    /// The round-trip time that a report of packets up to `highest` tells, but no more than is known if it
+    /// contains a leap of the clock: an end that takes an hour's sleep for its path's round trip waits for
+    /// minutes after every loss.
+    #[inline]
+    pub(super) fn without_leap(&self, now: Time, highest: u64, told: Duration) -> Duration {
+        if now.since(self.leapt) >= told && told <= LONGEST_TIMEOUT {
+            return told;
+        }
+        // Where nothing was in flight no timer tells of a leap, but a report may echo a packet that left
+        // before: then what it answers is younger by far.
+        let place = highest.checked_sub(self.unresolved).and_then(|n| usize::try_from(n).ok());
+        let answered = place.and_then(|n| self.pending.get(n));
+        let age = answered.map_or(told, |p| now.since(p.sent));
+        if now.since(self.leapt) >= told && told <= age + LONGEST_TIMEOUT {
+            return told;
+        }
+        let known = if self.first_rtt.is_never() { LONGEST_TIMEOUT } else { self.latest };
+        told.min(known)
     }
 
     /// Tells the fate of every packet from the lowest on, as far as it is known.
@@ -274,7 +309,7 @@ impl<C: Cargo> Carrier<C> {
         }
         let doubled = 1u64 << self.backoffs.min(16);
         let once = self.probe_timeout();
-        once.saturating_mul(doubled).min(self.rtt.longest().max(once))
+        once.saturating_mul(doubled).min(LONGEST_TIMEOUT.max(once))
     }
 
     #[inline]

@@ -155,6 +155,8 @@ pub struct Carrier<C: Cargo> {
     /// Numbers that are left out, where that is wanted; and how many directly below the next packet.
     skips: Option<Box<Skips>>,
     skipped_below: u64,
+    /// How many numbers directly below the next packet stand aside, those included.
+    aside_below: u64,
     arrived: u64,
     radio: u64,
     uncongested: u64,
@@ -170,6 +172,8 @@ pub struct Carrier<C: Cargo> {
     stalled: bool,
     timer: Time,
     backoffs: u32,
+    /// When the clock was last seen to have leapt.
+    leapt: Time,
     round: u64,
     round_end: u64,
     delivery: Delivery,
@@ -220,6 +224,7 @@ impl<C: Cargo> Carrier<C> {
             reported: 0,
             skips: None,
             skipped_below: 0,
+            aside_below: 0,
             arrived: 0,
             radio: 0,
             uncongested: 0,
@@ -231,6 +236,7 @@ impl<C: Cargo> Carrier<C> {
             stalled: false,
             timer: Time::NEVER,
             backoffs: 0,
+            leapt: Time::ZERO,
             round: 0,
             round_end: 0,
             delivery: Delivery::new(),
@@ -258,6 +264,11 @@ impl<C: Cargo> Carrier<C> {
     #[inline]
     pub fn skipped_below(&self) -> u64 {
         self.skipped_below
+    }
+    /// How many numbers directly below [`next_number`](Carrier::next_number) stand aside, or were left out.
+    #[inline]
+    pub fn aside_below(&self) -> u64 {
+        self.aside_below
     }
     /// How many of `[from, to)` were left out.
     #[inline]
@@ -352,8 +363,9 @@ impl<C: Cargo> Carrier<C> {
     }
 
     /// A round-trip time from elsewhere (the handshake): timers know it, and it is no sample of
-    /// full packets.
+    /// full packets. What asked for it would have left again after the longest timeout: more is a leap.
     pub fn know_rtt(&mut self, now: Time, rtt: Duration) {
+        let rtt = rtt.min(LONGEST_TIMEOUT);
         self.rtt.observe(rtt);
         self.rtt.forget_min();
         self.limiter.on_rtt(now, rtt);
@@ -383,6 +395,7 @@ impl<C: Cargo> Carrier<C> {
     /// an answer asks again at once.
     #[inline]
     pub fn on_sign_of_life(&mut self, now: Time) {
+        self.notice_leap(now);
         if self.backoffs > 0 {
             self.backoffs = 0;
             self.arm(now);
@@ -450,6 +463,7 @@ impl<C: Cargo> Carrier<C> {
     fn push(&mut self, now: Time, stamp: Stamp, load: C::Load, bytes: u32, standing: Standing) {
         self.next += 1;
         self.skipped_below = u64::from(standing == Standing::Skipped);
+        self.aside_below = if standing == Standing::Counted { 0 } else { self.aside_below + 1 };
         self.pending.push_back(Pending {
             sent: now,
             stamp,
@@ -482,6 +496,7 @@ impl<C: Cargo> Carrier<C> {
 
     /// A due time has come: whether a probe's, so that something ought to leave.
     pub fn on_due(&mut self, now: Time) -> bool {
+        self.notice_leap(now);
         let probe = now >= self.timer && self.on_timer(now);
         if now >= self.controller.next_tick() {
             self.controller.on_tick(now);

@@ -82,7 +82,7 @@ impl<C: Cargo> Carrier<C> {
             self.arm(now);
             return None;
         };
-        let rtt = self.of_a_full_packet(rtt);
+        let rtt = self.of_a_full_packet(self.without_leap(now, heard.highest, rtt));
         self.latest = rtt;
         self.first_rtt = self.first_rtt.min(now);
         self.rtt.observe(rtt);

@@ -13,7 +13,7 @@ use narrows_wire::{FrameWriter, Reason, Report, Run, prelude};
 
 /// Ranges kept at most, whatever a peer or a path does.
 const MOST_RANGES: usize = 256;
-/// A number that turns out to have been left out is told to the receiver half only if it is so near: no
+/// A number that turns out not to count is told to the receiver half only if it is so near: no
 /// half waits longer for what comes out of order.
 const NEAR: u64 = 64;
 /// So long after the last packet that asked for a report, the receiver half may still report.
@@ -31,8 +31,8 @@ pub(super) struct Came {
     pub marked: bool,
     /// Whether it asks for a report.
     pub asks: bool,
-    /// Numbers directly below its own that the peer left out on purpose.
-    pub skipped: u64,
+    /// Numbers directly below its own of packets that do not count, or that the peer left out on purpose.
+    pub uncounted: u64,
 }
 
 /// The receiver's books.
@@ -49,9 +49,10 @@ pub(super) struct Arrivals {
     /// Who tells radio losses from congestion.
     rule: Option<Box<dyn Rule>>,
     seen: Ranges,
-    /// Of the missing, those that the radio link lost, by verdict, and those that the peer never sent.
+    /// Of the missing, those that the radio link lost, by verdict, and those that are no losses: packets that
+    /// do not count, and numbers that were left out.
     radio: Ranges,
-    skipped: Ranges,
+    uncounted: Ranges,
     /// Nothing is said of what is below.
     floor: u64,
     /// One above the highest number that came.
@@ -79,7 +80,7 @@ impl Arrivals {
             advice: Advice::NONE,
             seen: Ranges::default(),
             radio: Ranges::default(),
-            skipped: Ranges::default(),
+            uncounted: Ranges::default(),
             floor: 0,
             next: 0,
             echo: (0, Time::ZERO),
@@ -117,11 +118,13 @@ impl Arrivals {
     pub fn on_packet(&mut self, now: Time, came: &Came, srtt: Duration) {
         let (number, next) = (came.number, self.next);
         // Nothing is missing where nothing was: the lowest number that was is the one expected.
-        let skipped = came.skipped.min(number.saturating_sub(self.floor));
-        let expected = if number > next { number.min(next + skipped) } else { next };
+        let uncounted = came.uncounted.min(number.saturating_sub(self.floor));
+        let expected = if number > next { number.min(next + uncounted) } else { next };
         self.seen.insert(number, number + 1, |_, _| ());
-        if skipped > 0 {
-            self.skipped.insert(number - skipped, number, |_, _| ());
+        // Packets that do not count may have come: then there is nothing to remember.
+        let whole = self.seen.find(number).is_some_and(|(from, _)| from <= number - uncounted);
+        if uncounted > 0 && !whole {
+            self.uncounted.insert(number - uncounted, number, |_, _| ());
         }
         self.next = self.next.max(number + 1);
         if came.unresolved > self.floor {
@@ -133,9 +136,9 @@ impl Arrivals {
         }
         self.extend_stamp(came.stamp);
         if self.judge(now, came, number.saturating_sub(expected)) {
-            self.radio.insert(next, number - skipped, |_, _| ());
+            self.radio.insert(next, number - uncounted, |_, _| ());
         }
-        for ranges in [&mut self.radio, &mut self.skipped] {
+        for ranges in [&mut self.radio, &mut self.uncounted] {
             while ranges.len() > MOST_RANGES {
                 let Some((_, to)) = ranges.iter().next() else { break };
                 ranges.trim_below(to);
@@ -147,7 +150,7 @@ impl Arrivals {
         if self.answers.is_even() {
             self.echo = (came.stamp, now);
         }
-        self.tell_half(now, came, next, number - skipped);
+        self.tell_half(now, came, next, number - uncounted);
         self.answers.see(number, expected);
         if came.asks {
             self.last = now;
@@ -176,7 +179,7 @@ impl Arrivals {
         rule.on_arrival(&Seen { now, sent, missing }) && missing > 0
     }
 
-    /// `next` was expected before it came; the numbers from `sent_to` up to its own were left out.
+    /// `next` was expected before it came; the numbers from `sent_to` up to its own do not count.
     #[inline]
     fn tell_half(&mut self, now: Time, came: &Came, next: u64, sent_to: u64) {
         if self.half.is_none() {
@@ -202,7 +205,9 @@ impl Arrivals {
     fn fill(&mut self, now: Time, from: u64, to: u64) {
         // What is further away was lost in its eyes.
         for number in from.max(to.saturating_sub(NEAR))..to {
-            if self.numbering.counts(number) {
+            if self.numbering.counts(number)
+                && !(number < to - 1 && self.seen.find(number).is_some())
+            {
                 self.tell(now, number, self.counted_bytes, false);
             }
         }
@@ -226,7 +231,7 @@ impl Arrivals {
         self.floor = self.floor.max(n);
         self.seen.trim_below(self.floor);
         self.radio.trim_below(self.floor);
-        self.skipped.trim_below(self.floor);
+        self.uncounted.trim_below(self.floor);
     }
 
     /// Whether a report must leave, alone if need be.
@@ -273,7 +278,7 @@ impl Arrivals {
 
     /// Bytes of the heap that its books hold.
     pub fn memory(&self) -> usize {
-        (self.seen.len() + self.radio.len() + self.skipped.len()) * 16
+        (self.seen.len() + self.radio.len() + self.uncounted.len()) * 16
     }
 
     /// The receiver half's named numbers.
@@ -291,12 +296,12 @@ impl Arrivals {
         for _ in 0..RUNS_MOST {
             let Some((from, _)) = ranges.next().filter(|_| missing < 2) else { break };
             let below = ranges.peek().map_or(self.floor.min(from), |r| r.1);
-            // What was left out lies directly below what told so.
-            let skipped = match from.checked_sub(1).and_then(|n| self.skipped.find(n)) {
+            // What does not count lies directly below what told so.
+            let uncounted = match from.checked_sub(1).and_then(|n| self.uncounted.find(n)) {
                 Some((begin, _)) => from - begin.max(below),
                 None => 0,
             };
-            missing += from - below - skipped;
+            missing += from - below - uncounted;
         }
         missing.min(2)
     }

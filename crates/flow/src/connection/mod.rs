@@ -264,6 +264,8 @@ pub struct Connection {
     last_due: Time,
     /// Until then the pacer, or the wish to send several at once, holds packets back.
     held_until: Option<Time>,
+    /// What it held back last was data.
+    is_data_held: bool,
     /// A probe timeout has passed since a large packet arrived.
     suspects_size: bool,
     /// What the controller's sender half said last, and when.
@@ -371,6 +373,7 @@ impl Connection {
             last_asked: now,
             last_due: now,
             held_until: None,
+            is_data_held: false,
             suspects_size: false,
             advised: Advice::NONE,
             advised_at: Time::ZERO,

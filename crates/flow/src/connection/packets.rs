@@ -8,7 +8,7 @@ use super::{Connection, Transmit, UDP_OVERHEAD};
 use crate::carrier::{Cargo, Permission};
 use crate::streams::Piece;
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::{CONTROLLER, SKIPPED, number_bytes};
+use narrows_wire::frame::{ASIDE, CONTROLLER, SKIPPED, number_bytes};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
 
@@ -101,6 +101,7 @@ impl Connection {
             let due = self.carrier.next_pace().map_or(held, |due| held.min(due + self.hold()));
             self.held_until = Some(due);
             if now < due {
+                self.is_data_held = !self.carrier.cargo_mut().is_empty();
                 return false;
             }
         }
@@ -109,6 +110,7 @@ impl Connection {
             Permission::Paced(due) => Some(due + self.hold()),
             Permission::WindowFull | Permission::Now => None,
         };
+        self.is_data_held = self.held_until.is_some() && !self.carrier.cargo_mut().is_empty();
         permission == Permission::Now
     }
 
@@ -150,6 +152,12 @@ impl Connection {
         let Some(end) = space.len().checked_sub(TAG_BYTES) else { return 0 };
         let Some(area) = space.get_mut(head..end) else { return 0 };
         let Some(mut writer) = self.begin(now, area) else { return 0 };
+        if data && self.carrier.aside_below() > self.carrier.skipped_below() {
+            let mut bytes = [0; 8];
+            let body = number_bytes(self.carrier.aside_below(), &mut bytes);
+            // At the beginning of a packet there is room.
+            let _ = writer.frame(&Frame::Extension { kind: ASIDE, body });
+        }
         let reported = self.arrivals.would_report(now) && self.arrivals.write(now, &mut writer);
         let before = writer.len();
         let mut load = Load::default();

@@ -77,6 +77,8 @@ pub(crate) struct Pair {
     /// Copies of what left, to be replayed.
     pub keep: Option<Vec<Flying>>,
     pub segments: usize,
+    /// Packets of that end with fewer bytes do not arrive.
+    pub drop_short: Option<(Side, usize)>,
     flying: BTreeMap<(Time, u64), Flying>,
     order: u64,
     /// In either direction, the packet that the next ones overtake, and how many have.
@@ -182,6 +184,7 @@ impl Pair {
             log: Vec::new(),
             keep: None,
             segments: 40,
+            drop_short: None,
             flying: BTreeMap::new(),
             order: 0,
             overtaken: [None; 2],
@@ -223,7 +226,8 @@ impl Pair {
         let free = &mut self.free[usize::from(side == Side::Server)];
         let waits = free.since(self.now).as_secs_f64() * net.rate.as_bps() as f64 / 8.0;
         let size = flying.bytes.len() as u64 + 28;
-        if flying.bytes.len() > net.mtu || waits as u64 + size > net.queue {
+        let is_short = self.drop_short.is_some_and(|(s, n)| s == side && flying.bytes.len() < n);
+        if is_short || flying.bytes.len() > net.mtu || waits as u64 + size > net.queue {
             return;
         }
         let start = (*free).max(self.now);

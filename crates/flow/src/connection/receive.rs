@@ -4,7 +4,7 @@ use super::arrivals::{Came, advice_of};
 use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
 use crate::carrier::{Heard, MARKS};
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::{CONTROLLER, NEW_PATH, SKIPPED, number};
+use narrows_wire::frame::{ASIDE, CONTROLLER, NEW_PATH, SKIPPED, number};
 use narrows_wire::{Frame, Frames, Report, prelude};
 use std::net::SocketAddr;
 
@@ -36,15 +36,15 @@ impl Connection {
             self.fault(now, 1, "a payload without a prelude");
             return true;
         };
-        let (mut asks, mut skipped) = (false, 0);
+        let (mut asks, mut uncounted) = (false, 0);
         // An MTU probe says nothing of controllers; every other packet would.
         let (mut is_probe, mut is_named) = (false, false);
         for frame in frames {
             is_probe |= matches!(frame, Ok(Frame::Padding(_))) && size > USUAL_DATAGRAM as usize;
             is_named |= matches!(frame, Ok(Frame::Extension { kind: CONTROLLER, .. }));
             match frame {
-                Ok(Frame::Extension { kind: SKIPPED, body }) => {
-                    skipped = number(body).unwrap_or(0);
+                Ok(Frame::Extension { kind: SKIPPED | ASIDE, body }) => {
+                    uncounted = uncounted.max(number(body).unwrap_or(0));
                 }
                 Ok(Frame::Extension { kind: NEW_PATH, body }) if self.is_open() => {
                     self.on_new_path(now, number(body).unwrap_or(0), opened.number);
@@ -71,7 +71,7 @@ impl Connection {
                 bytes: size as u32 + UDP_OVERHEAD,
                 marked: ecn == CE,
                 asks,
-                skipped,
+                uncounted,
             };
             self.arrivals.on_packet(now, &came, self.carrier.rtt().srtt());
         }

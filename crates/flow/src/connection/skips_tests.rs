@@ -44,6 +44,11 @@ fn note(pair: &Pair, most: &mut std::collections::BTreeMap<&'static str, f64>) {
     });
 }
 
+/// The loss event rate that TFRC's receiver half saw at most.
+fn loss_events(protocol: &str, most: &std::collections::BTreeMap<&'static str, f64>) -> f64 {
+    if protocol.ends_with("tfrc") { most["receiver_loss_event_rate"] } else { 0.0 }
+}
+
 #[test]
 fn a_clean_path_has_no_losses_under_any_controller() {
     for protocol in protocols() {
@@ -86,7 +91,7 @@ fn a_clean_path_has_no_losses_under_any_controller() {
         let stats = pair.client.stats();
         let numbers = pair.client.carrier.next_number();
         assert!(numbers > stats.counters.sent * 5 / 4, "{protocol}: {numbers}, {stats:?}");
-        assert_eq!(most.get("p").copied().unwrap_or(0.0), 0.0, "{protocol}");
+        assert_eq!(loss_events(&protocol, &most), 0.0, "{protocol}");
         if protocol.contains("tear") && !protocol.contains("wireless") {
             // 4 is a gap, 5 fast recovery.
             assert!(most["tear_state"] < 4.0 || most["tear_state"] == 6.0, "{protocol} {most:?}");
@@ -106,9 +111,56 @@ fn reordering_within_the_margin_is_no_loss_under_any_controller() {
             note(&pair, &mut p);
             let stats = pair.client.stats();
             assert_eq!((stats.counters.lost, stats.counters.episodes), (0, 0), "{protocol}");
-            assert_eq!(p.get("p").copied().unwrap_or(0.0), 0.0, "{protocol} seed {seed}");
+            assert_eq!(loss_events(&protocol, &p), 0.0, "{protocol} seed {seed}");
         }
     }
+}
+
+/// The search for the path's MTU loses packets on purpose. None is a loss to the receiver half.
+#[test]
+fn probes_that_get_lost_are_no_losses_to_a_receiver_half() {
+    for protocol in ["rrtp+tfrc", "tear-reliable"] {
+        let net = Net { mtu: 1300, ..clean(0.0) };
+        let mut pair = Pair::new(&config(protocol), net, 1);
+        let mut most = std::collections::BTreeMap::new();
+        for from in [Side::Client, Side::Server, Side::Client] {
+            pair.transfer(from, 500_000, 120.0).unwrap_or_else(|| panic!("{protocol}"));
+            note(&pair, &mut most);
+        }
+        assert!(pair.client.stats().datagram > 1270, "{protocol}: the search found the size");
+        assert_eq!(loss_events(protocol, &most), 0.0, "{protocol}");
+        if protocol == "tear-reliable" {
+            assert!(most["tear_state"] < 4.0 || most["tear_state"] == 6.0, "{most:?}");
+        }
+    }
+}
+
+/// Nor are they a hole to it, or to a rule.
+#[test]
+fn probes_that_get_lost_are_no_holes() {
+    let Told { numbers, missing } = told(Net { mtu: 1300, ..clean(0.0) }, 1);
+    assert!(numbers.len() > 700 && numbers.iter().copied().eq(0..numbers.len() as u64));
+    assert_eq!(missing, 0);
+}
+
+/// Reports that leave alone do not count for the other end's controller: if one is lost, its data has not met
+/// congestion.
+#[test]
+fn a_report_that_gets_lost_is_no_loss_to_the_receiver() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), clean(0.0), 1);
+    let spy = Spy::default();
+    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(Box::new(spy.clone())), 0);
+    pair.transfer(Side::Server, 100_000, 60.0).unwrap();
+    // The client sends nothing but reports now, and none arrives.
+    pair.drop_short = Some((Side::Client, 100));
+    let id = pair.server.open(true).unwrap();
+    pair.server.write(id, &[1; 50_000]).unwrap();
+    pair.run_for(1.0);
+    pair.drop_short = None;
+    pair.transfer(Side::Client, 100_000, 60.0).unwrap();
+    let Told { numbers, missing } = std::mem::take(&mut *spy.0.lock().unwrap());
+    assert!(numbers.len() > 70 && numbers.iter().copied().eq(0..numbers.len() as u64));
+    assert_eq!(missing, 0);
 }
 
 /// What a receiver half and a rule were told.

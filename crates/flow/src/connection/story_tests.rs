@@ -504,6 +504,77 @@ fn a_connection_is_small() {
     assert!(size < 6_000, "{size} bytes");
 }
 
+/// A rate of a packet in twenty seconds is the controller's affair. That both ends live is the connection's:
+/// with data to send it does not run into an idle timeout of eight.
+#[test]
+fn who_has_data_to_send_does_not_time_out_for_a_low_rate() {
+    let mut slow = config("rrtp+fixed(rate=500bit/s)");
+    slow.idle_timeout = Duration::from_secs(8);
+    let mut pair = Pair::new(&slow, Net::good(), 1);
+    pair.transfer(Side::Client, 20_000, 300.0).unwrap();
+    assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
+    // Then it rests, and times out as anybody.
+    pair.run_for(10.0);
+    assert_eq!(pair.closed(Side::Client), Some(&Closed::TimedOut));
+}
+
+/// A sign of life that the user wants leaves when it is due, not when the pacer says.
+#[test]
+fn keep_alive_leaves_whatever_the_rate_is() {
+    let mut slow = config("rrtp+fixed(rate=500bit/s)");
+    slow.idle_timeout = Duration::from_secs(8);
+    slow.keep_alive = Duration::from_secs(3);
+    let mut pair = Pair::new(&slow, Net::good(), 1);
+    pair.run_for(100.0);
+    assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
+}
+
+/// A round trip that contains a leap of the clock is not the path's: a loss behind it is repaired as soon as before.
+#[test]
+fn a_leap_of_the_clock_does_not_rule_the_timers() {
+    for (protocol, busy) in [("rrtp+cubic", true), ("rrtp+cubic", false), ("rrtp+tfrc", true)] {
+        let mut lasting = config(protocol);
+        lasting.idle_timeout = Duration::ZERO;
+        let mut pair = Pair::new(&lasting, Net::good(), 1);
+        pair.transfer(Side::Client, 200_000, 60.0).unwrap();
+        let id = pair.client.open(true).unwrap();
+        if busy {
+            pair.client.write(id, &[1; 100_000]).unwrap();
+            pair.run_for(0.02);
+        } else {
+            pair.run_for(5.0);
+        }
+        pair.now += Duration::from_secs(500);
+        pair.client.write(id, &[1; 100_000]).unwrap();
+        pair.run_for(0.5);
+        for side in [Side::Client, Side::Server] {
+            let timeout = pair.end(side).carrier.probe_timeout();
+            assert!(timeout < Duration::from_secs(1), "{protocol}, {busy}, {side:?}: {timeout:?}");
+            let srtt = pair.end(side).stats().srtt;
+            assert!(srtt < Duration::from_millis(200), "{protocol}, {busy}, {side:?}: {srtt:?}");
+        }
+    }
+}
+
+/// A peer whose process stood still for a minute answers then. That is a round trip of a minute, but no reason to
+/// wait for minutes after the next loss.
+#[test]
+fn a_stall_of_the_path_does_not_make_timeouts_of_minutes() {
+    let mut lasting = config("rrtp+cubic");
+    lasting.idle_timeout = Duration::from_secs(300);
+    let mut pair = Pair::new(&lasting, Net::good(), 1);
+    pair.transfer(Side::Client, 200_000, 60.0).unwrap();
+    pair.net.delay = Duration::from_secs(60);
+    let id = pair.client.open(true).unwrap();
+    pair.client.write(id, &[1; 100_000]).unwrap();
+    pair.run_for(0.1);
+    pair.net.delay = Net::good().delay;
+    pair.run_for(60.3);
+    assert!(pair.client.stats().rtt_sum > Duration::from_secs(60), "reports came late");
+    let timeout = pair.client.carrier.probe_timeout();
+    assert!(timeout <= Duration::from_secs(10), "{timeout:?}");
+}
+
 /// After a leap of its clock an end takes the round trip for minutes long. It must not linger for as
 /// long when it is over.
 #[test]

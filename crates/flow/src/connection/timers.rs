@@ -4,6 +4,10 @@ use super::{Closed, Connection};
 use crate::carrier::Cargo;
 use narrows_base::{Duration, Time};
 
+/// Who has data to send, and hears nothing since the pacer lets nothing leave, asks the peer for a sign of
+/// life after this part of the idle timeout. If that gets lost, probe timeouts follow.
+const ASKS_AFTER: f64 = 0.25;
+
 impl Connection {
     /// When [`on_due`](Connection::on_due) is wanted. Ask after every other call.
     pub fn next_due(&self) -> Time {
@@ -34,10 +38,26 @@ impl Connection {
             timeout => self.last_heard + timeout,
         }
     }
+    /// When the peer is asked for a sign of life: after the keep-alive pause, and where the pacer holds data
+    /// back in time before the idle timeout. A controller's rate may be a packet in a minute (RFC 5348's
+    /// lowest is one in 64 s), and while nothing is in flight no probe timeout runs: two live ends with data
+    /// to send would time out.
     fn keep_alive_due(&self) -> Time {
-        match self.keep_alive {
-            Duration::ZERO => Time::NEVER,
-            pause => self.last_heard.max(self.last_asked) + pause,
+        let held = self.is_data_held.then(|| self.idle_timeout.mul_f64(ASKS_AFTER));
+        let wanted = (self.keep_alive != Duration::ZERO).then_some(self.keep_alive);
+        let pause = held.into_iter().chain(wanted).filter(|p| *p != Duration::ZERO).min();
+        pause.map_or(Time::NEVER, |pause| self.last_heard.max(self.last_asked) + pause)
+    }
+    /// Asks for one: by data, if there is any, else by PING if that was wanted. It leaves whatever the window
+    /// and the pacer say; once a pause is no load.
+    fn keep_alive(&mut self, now: Time) {
+        let is_wanted = self.keep_alive != Duration::ZERO
+            && now >= self.last_heard.max(self.last_asked) + self.keep_alive;
+        self.last_asked = now;
+        let cargo = self.carrier.cargo_mut();
+        cargo.ping |= is_wanted;
+        if !cargo.is_empty() {
+            self.carrier.force();
         }
     }
 
@@ -51,8 +71,7 @@ impl Connection {
             return self.vanish(Closed::TimedOut);
         }
         if now >= self.keep_alive_due() {
-            self.last_asked = now;
-            self.carrier.cargo_mut().ping = true;
+            self.keep_alive(now);
         }
         if self.carrier.on_due(now) {
             // Nothing is heard: something must leave, and perhaps packets are too large.

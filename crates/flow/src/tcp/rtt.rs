@@ -87,10 +87,6 @@ impl RttEstimator {
         let doubled = self.rto.max(self.min_rto) * f64::from(1u32 << backoffs.min(16));
         Duration::from_secs_f64(doubled.min(self.max_rto))
     }
-    /// The longest timeout.
-    pub fn longest(&self) -> Duration {
-        Duration::from_secs_f64(self.max_rto)
-    }
     /// Smoothed RTT; zero before the first sample.
     #[inline]
     pub fn srtt(&self) -> Duration {

@@ -131,8 +131,8 @@ impl Schedule {
         };
         let mut protocol = || PROTOCOLS[(dice.bits() % PROTOCOLS.len() as u64) as usize];
         let protocols = [protocol(), protocol()];
-        // What is told is about right, or wrong by up to a thousand times; too little by thirty at most: at a
-        // few hundred bit/s, which its own user asked for, one packet takes longer than the idle timeout.
+        // What is told is about right, or wrong by up to a thousand times; too little by thirty at most: at the
+        // few hundred bit/s which its own user asked for, a transfer takes longer than any bound.
         let told = |right: f64, dice: &mut Stream| {
             let about = dice.uniform(0.5, 2.0);
             let wrong = match dice.bits() % 8 {
