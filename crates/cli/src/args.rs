@@ -6,6 +6,7 @@ use narrows_flow::Preset;
 use narrows_lab::SourceSpec;
 use narrows_lab::advice::Aim;
 use narrows_lab::{compare, scenario_file, way};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Compare and run transport protocols on any link.
@@ -327,6 +328,35 @@ Examples:
   narrows list protocols stpd     paper, parameters, validation
   narrows list losses --json";
 
+/// The command's words, where a negative number behind an option is its value (`--duration=-5s`). For
+/// clap `-5s` would be an option that nobody knows; whoever reads the value says what is wrong with it.
+pub fn with_negative_values(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let is_option = |word: &OsString| {
+        let text = word.to_string_lossy();
+        text.len() > 2 && text.starts_with("--") && !text.contains('=')
+    };
+    let is_negative = |word: &OsString| {
+        let text = word.to_string_lossy();
+        let digits = text.strip_prefix('-').map(|t| t.trim_start_matches('.'));
+        digits.is_some_and(|t| t.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let mut out: Vec<OsString> = Vec::new();
+    let mut plain = false;
+    for word in words {
+        match out.last_mut() {
+            Some(option) if !plain && is_option(option) && is_negative(&word) => {
+                option.push("=");
+                option.push(word);
+            }
+            _ => {
+                plain |= word == "--";
+                out.push(word);
+            }
+        }
+    }
+    out
+}
+
 /// Errors of the house as errors of clap.
 fn told<T>(result: Result<T, SpecError>) -> Result<T, String> {
     result.map_err(|e| e.to_string())
@@ -374,6 +404,38 @@ fn flows(text: &str) -> Result<usize, String> {
 mod tests {
     use super::*;
     use clap::CommandFactory as _;
+
+    #[test]
+    fn a_negative_number_behind_an_option_is_its_value() {
+        let joined = |text: &str| {
+            let words = with_negative_values(text.split(' ').map(OsString::from));
+            words.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(joined("n compare --duration -5s --json"), "n|compare|--duration=-5s|--json");
+        assert_eq!(joined("n --seed -1"), "n|--seed=-1");
+        assert_eq!(joined("n --loss -.5 --a=b -1"), "n|--loss=-.5|--a=b|-1");
+        assert_eq!(joined("n --out -x -5 --json"), "n|--out|-x|-5|--json");
+        assert_eq!(joined("n get -- --odd -5"), "n|get|--|--odd|-5", "names behind -- stay");
+    }
+
+    /// Of every option of every command: a negative value is never an option that nobody knows.
+    #[test]
+    fn no_option_takes_a_negative_value_for_an_option() {
+        let mut tried = 0;
+        for command in Cli::command().get_subcommands() {
+            let takes = |a: &&clap::Arg| a.get_action().takes_values() && a.get_long().is_some();
+            for option in command.get_arguments().filter(takes) {
+                let long = format!("--{}", option.get_long().unwrap());
+                let words = ["narrows", command.get_name(), &long, "-5s"].map(OsString::from);
+                if let Err(e) = Cli::try_parse_from(with_negative_values(words.into_iter())) {
+                    let kind = e.kind();
+                    assert_ne!(kind, clap::error::ErrorKind::UnknownArgument, "{long}: {e}");
+                }
+                tried += 1;
+            }
+        }
+        assert!(tried > 40, "{tried} options");
+    }
 
     /// What is laid out by hand is not wrapped well by a terminal of 80 columns.
     #[test]

@@ -32,7 +32,7 @@ pub enum Failure {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(args::with_negative_values(std::env::args_os())) {
         Ok(cli) => cli,
         Err(e) => return refused(&e),
     };

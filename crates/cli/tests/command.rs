@@ -90,6 +90,22 @@ fn bad_input_is_one_line_exit_code_2_and_leaves_nothing() {
         (&["speed", "--cipher", "aes"], "did you mean 'aes256'?"),
         (&["compare", "--link", "1Mbit/s,1ms,loss=\u{1b}[2J\u{200b}"], r"\u{1b}[2J\u{200b}"),
         (&["list", "protocols", "stdp"], "'stpd'"),
+        // Names of which a list shows many in one line.
+        (&["list", "protocols", "rrtp+renno"], "did you mean 'rrtp+reno'?"),
+        (&["list", "protocols", "rrtp+cubik"], "did you mean 'rrtp+cubic'?"),
+        (&["list", "protocols", "nothing+at-all"], "rrtp+NAME"),
+        // What is negative is a value, and no option.
+        (&["compare", "--duration", "-5s"], "'-5s': a time cannot be negative"),
+        (&["compare", "--packet", "-5B"], "cannot be negative"),
+        (&["compare", "--flows", "-5"], "1 to 1000000"),
+        (&["compare", "--seeds", "-5"], "1 to 100000"),
+        (&["compare", "--jobs", "-5"], "1 to 1024"),
+        (&["sweep", "--vary", "loss=1%", "--stagger", "-5s"], "cannot be negative"),
+        (&["speed", "--link", "geo", "--rate", "-5Mbit/s"], "cannot be negative"),
+        (&["speed", "--link", "geo", "--rtt", "-5ms"], "cannot be negative"),
+        (&["speed", "--link", "geo", "--bytes", "-5MB"], "cannot be negative"),
+        (&["serve", ".", "--max-size", "-5MB"], "cannot be negative"),
+        (&["get", "rrtp://127.0.0.1:1/x", "--rate", "-5Mbit/s"], "cannot be negative"),
     ] {
         let out = narrows(folder.path(), args);
         let err = text(&out.stderr);

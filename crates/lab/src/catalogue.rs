@@ -3,6 +3,7 @@
 use crate::links::LINKS;
 use crate::measure::{Better, MEASURES, Measure};
 use narrows_base::card::Kind;
+use narrows_base::spec::nearest;
 use narrows_base::{Card, Param, SpecError, Status, Variable};
 use narrows_control::CONTROLLERS;
 use narrows_flow::protocol::{Entry, Family, STREAM_PARAMS, STREAMS};
@@ -159,7 +160,13 @@ pub fn chosen(kind: Option<&str>, name: Option<&str>) -> Result<(Vec<Item>, bool
         let Some(name) = name else { return Ok((all, false)) };
         let found = named(known, name);
         if found.is_empty() {
-            let names: Vec<&str> = all.iter().map(|i| i.name).collect();
+            let mut names: Vec<&str> = all.iter().map(|i| i.name).collect();
+            // Names that the list shows in one line for many are suggested, too.
+            let many = STREAMS.iter().filter(|_| *known == "protocols").map(|p| p.name);
+            let all: Vec<&str> = names.iter().copied().chain(many).collect();
+            if nearest(name, &all).is_some() {
+                names = all;
+            }
             let what = known.strip_suffix("ies").map(|k| format!("{k}y"));
             let what = what.unwrap_or_else(|| match *known {
                 "losses" => "loss process".into(),

@@ -1,10 +1,63 @@
 //! A simulation and real sockets agree about the same transfer: one link of `cargo xtask truth`.
+//!
+//! A machine that is busy with something else wakes the relay and the endpoints late, and then what is
+//! seen says more about the machine than about the protocol. So an attempt counts only if both the relay and
+//! a thread that does nothing but wake up were on time; and since either may have missed a stall of
+//! the others, only attempts that count and disagree one after the other are a failure.
 
-use narrows_lab::real::Twin;
+use narrows_lab::real::{Seen, Twin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// A relay that is later than this on one packet in a hundred says more about the machine than about
-/// the protocol.
+/// Later than this, in one case of a hundred, nobody can be judged.
 const LATE_S: f64 = 5e-3;
+/// So many attempts that count must disagree, one after the other.
+const DISAGREE: u32 = 3;
+const ATTEMPTS: u32 = 8;
+
+/// A thread that wakes up every millisecond and notes how late it was, s.
+struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<f64>>,
+}
+
+impl Watch {
+    fn start() -> Watch {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let (mut late, pause) = (Vec::new(), Duration::from_millis(1));
+            while !told.load(Ordering::Relaxed) {
+                let before = Instant::now();
+                std::thread::sleep(pause);
+                late.push((before.elapsed() - pause).as_secs_f64());
+            }
+            late
+        });
+        Watch { stop, thread }
+    }
+
+    /// How late it was in one case of a hundred.
+    fn p99_s(self) -> f64 {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut late = self.thread.join().unwrap();
+        late.sort_unstable_by(f64::total_cmp);
+        late.get(late.len() * 99 / 100).copied().unwrap_or(f64::INFINITY)
+    }
+}
+
+/// Where the two differ, beyond 5%, or of the RTT a millisecond and as late as the relay was at either end.
+fn differs(sim: &Seen, real: &Seen, late_s: f64) -> Option<String> {
+    let ratio = real.goodput_bps / sim.goodput_bps;
+    let off = (real.rtt_s - sim.rtt_s).abs();
+    if !(0.95..=1.05).contains(&ratio) {
+        return Some(format!("goodput {ratio:.3} times the simulated one: {sim:?}, {real:?}"));
+    }
+    let most = (0.05 * sim.rtt_s).max(1e-3) + 2.0 * late_s;
+    (off > most).then(|| format!("RTT off by {:.1} ms: {sim:?}, {real:?}", off * 1e3))
+}
 
 #[test]
 fn real_sockets_do_what_the_simulation_says() {
@@ -15,18 +68,35 @@ fn real_sockets_do_what_the_simulation_says() {
         seconds: 4.0,
     };
     let sim = twin.simulated(1).unwrap();
-    for _ in 0..3 {
+    let mut disagreed = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let watch = Watch::start();
         let (real, late) = twin.real(1).unwrap();
-        if late.p99_s > LATE_S {
-            eprintln!("the relay was late by {:.1} ms: this machine has no time", late.p99_s * 1e3);
+        let worst = watch.p99_s().max(late.p99_s);
+        if worst > LATE_S {
+            eprintln!("not counted: something woke up late by {:.1} ms", worst * 1e3);
             continue;
         }
-        let ratio = real.goodput_bps / sim.goodput_bps;
-        assert!((0.95..=1.05).contains(&ratio), "goodput: {sim:?}, {real:?}");
-        // 5%, or a millisecond, and as late as the relay was at either end.
-        let off = (real.rtt_s - sim.rtt_s).abs();
-        assert!(off <= (0.05 * sim.rtt_s).max(1e-3) + 2.0 * late.p99_s, "RTT: {sim:?}, {real:?}");
-        return;
+        match differs(&sim, &real, late.p99_s) {
+            None => return,
+            Some(how) => disagreed.push(how),
+        }
+        assert!((disagreed.len() as u32) < DISAGREE, "they disagree each time: {disagreed:#?}");
     }
-    eprintln!("skipped: the relay was late each time, so nothing can be judged");
+    eprintln!("skipped: the machine had too little time to judge by ({disagreed:#?})");
+}
+
+/// A difference of a tenth, either way, is found.
+#[test]
+fn what_differs_is_said() {
+    let sim = Seen { goodput_bps: 9e6, rtt_s: 0.05, wait_s: 0.01, offered: 1.0 };
+    assert_eq!(differs(&sim, &sim, 0.0), None);
+    for goodput in [0.9, 1.1] {
+        let real = Seen { goodput_bps: 9e6 * goodput, ..sim };
+        assert!(differs(&sim, &real, 0.001).is_some_and(|how| how.contains("goodput")));
+    }
+    for rtt in [0.9, 1.1] {
+        let real = Seen { rtt_s: 0.05 * rtt, ..sim };
+        assert!(differs(&sim, &real, 0.001).is_some_and(|how| how.contains("RTT")));
+    }
 }

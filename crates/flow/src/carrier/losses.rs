@@ -41,8 +41,6 @@ const SHORT_QUEUE: (Duration, Duration) = (Duration::from_millis(4), Duration::f
 pub(super) struct Found {
     count: u64,
     radio: u64,
-    /// The radio's by the receiver's verdict, or found while the queue was short.
-    uncongested: u64,
     /// When the first left.
     first: Option<Time>,
     /// The first that left after the last reduction.
@@ -146,13 +144,15 @@ impl<C: Cargo> Carrier<C> {
             }
             return;
         }
+        // What was before it is no choice among what became of it.
+        self.short_queue.1 += u64::from(self.short_before);
         if lost && !p.arrived {
             self.counters.lost += 1;
             self.in_flight -= 1;
             self.cargo.lost(&p.load);
             found.count += 1;
             found.radio += u64::from(p.radio);
-            found.uncongested += u64::from(p.radio || self.queue_is_short());
+            self.short_queue.0 += u64::from(self.short_before);
             found.first.get_or_insert(p.sent);
             if seq >= self.cut_at {
                 found.new.get_or_insert(seq);
@@ -165,6 +165,7 @@ impl<C: Cargo> Carrier<C> {
             }
         } else {
             self.run = None;
+            self.short_before = p.short_queue;
         }
         self.controller.on_fate(&Fate {
             now,
@@ -177,12 +178,13 @@ impl<C: Cargo> Carrier<C> {
         });
     }
 
-    /// Whether the latest round-trip time saw less of a queue than one that overflows.
-    fn queue_is_short(&self) -> bool {
+    /// A packet whose round-trip time is below this saw less of a queue than one that overflows.
+    pub(super) fn short_queue_rtt(&self) -> Duration {
         let (low, high) = SHORT_QUEUE;
-        let min = self.rtt.min();
-        let queue = self.latest - min;
-        queue < min.mul_f64(0.125).clamp(low, high)
+        match self.rtt.min() {
+            Duration::MAX => Duration::ZERO,
+            min => min + min.mul_f64(0.125).clamp(low, high),
+        }
     }
 
     fn repair(&self, now: Time, flight: u64) -> Repair {
@@ -200,7 +202,6 @@ impl<C: Cargo> Carrier<C> {
         }
         let Some(sent) = found.first else { return };
         self.radio += found.radio;
-        self.uncongested += found.uncongested;
         let persistent = found.persistent && !self.own_timer;
         let found_by = match (persistent, found.by_clock) {
             (true, _) => LossFoundBy::Timeout,

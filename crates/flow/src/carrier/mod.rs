@@ -114,6 +114,8 @@ struct Pending<L> {
     arrived: bool,
     marked: bool,
     radio: bool,
+    /// It arrived, and saw no long queue.
+    short_queue: bool,
 }
 
 /// The sending machine under a cargo.
@@ -159,7 +161,10 @@ pub struct Carrier<C: Cargo> {
     aside_below: u64,
     arrived: u64,
     radio: u64,
-    uncongested: u64,
+    /// Packets that left behind one that saw no long queue: those lost, and all. And whether the last
+    /// one that arrived was such a one.
+    short_queue: (u64, u64),
+    short_before: bool,
     marks: u32,
     window_limited: bool,
     /// One packet may leave whatever the window and the pacer say.
@@ -227,7 +232,8 @@ impl<C: Cargo> Carrier<C> {
             aside_below: 0,
             arrived: 0,
             radio: 0,
-            uncongested: 0,
+            short_queue: (0, 0),
+            short_before: false,
             marks: 0,
             window_limited: false,
             force: false,
@@ -317,11 +323,12 @@ impl<C: Cargo> Carrier<C> {
     pub fn radio_losses(&self) -> u64 {
         self.radio
     }
-    /// Lost packets that no queue overflowed for: the radio's by the receiver's verdict, or found lost
-    /// while the round-trip time was close to its smallest. A verdict alone may name none: Spike takes
-    /// a queue that stays at a few milliseconds for congestion, since it never saw a longer one.
-    pub fn uncongested_losses(&self) -> u64 {
-        self.uncongested
+    /// Packets lost directly behind one that saw no long queue, and all packets behind such a one: a queue that
+    /// overflows is long, so their ratio is what the path itself loses, however seldom the queue is short.
+    /// The receiver's verdict is no part of it: Spike takes a queue that stays at a few milliseconds for
+    /// congestion, since it never saw a longer one.
+    pub fn losses_at_short_queue(&self) -> (u64, u64) {
+        self.short_queue
     }
     /// Round-trip times.
     #[inline]
@@ -473,6 +480,7 @@ impl<C: Cargo> Carrier<C> {
             arrived: false,
             marked: false,
             radio: false,
+            short_queue: false,
         });
     }
 

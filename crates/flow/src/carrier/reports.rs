@@ -181,11 +181,13 @@ impl<C: Cargo> Carrier<C> {
     #[inline]
     fn take_arrived(&mut self, now: Time, from: u64, to: u64) -> u64 {
         let mut fresh = 0;
+        let short = self.short_queue_rtt();
         for p in self.pending.range_mut(self.places(from, to)) {
             if p.arrived {
                 continue;
             }
             p.arrived = true;
+            p.short_queue = now.since(p.sent) < short;
             match p.standing {
                 Standing::Counted => {
                     fresh += 1;

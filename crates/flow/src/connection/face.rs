@@ -112,16 +112,15 @@ impl Connection {
 
     /// What it learned of the path, as a profile for the next connection to the same place: the
     /// highest delivery rate of the last ten round trips (no more than arrived in a third of a second or a round
-    /// trip, whatever the reports' times pretend), the smallest round-trip time, and the share of packets
-    /// lost although no queue was long.
+    /// trip, whatever the reports' times pretend), the smallest round-trip time, and the share that was lost of
+    /// the packets that left behind one that saw no long queue; none where these were too few.
     pub fn learned(&self) -> Profile {
         let min = self.carrier.rtt().min();
-        let sent = self.carrier.counters().sent;
-        let lost = self.carrier.uncongested_losses();
+        let (lost, told) = self.carrier.losses_at_short_queue();
         Profile {
             rate: self.learned.rate().map(|r| r.min(self.carrier.most_delivered())),
             rtt: (min < Duration::MAX).then_some(min),
-            loss: (sent >= ENOUGH).then(|| lost as f64 / sent as f64),
+            loss: (told >= ENOUGH).then(|| lost as f64 / told as f64),
         }
     }
     /// Figures.
