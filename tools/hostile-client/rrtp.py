@@ -6,7 +6,7 @@ import hashlib, hmac, os, select, socket, struct, time
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-VERSION = b"RRT\0"
+VERSION = b"RRT\1"
 mac = lambda key, data: hmac.digest(key, data, "sha256")
 expand = lambda secret, info: mac(secret, info + b"\x01")
 
@@ -105,6 +105,7 @@ class Connection:
         self.bytes_in = self.bytes_out = self.packets_in = 0
         self.state, self.nonce, self.closed = "asking", os.urandom(16), None
         self.next, self.seen, self.highest, self.since_report = 0, [], -1, 0
+        self.nonces, self.floor = {}, 0
         self.streams, self.echo, self.lost, self.skipped = {}, None, set(), set()
         self.arrivals, self.acked, self.queue, self.next_stream = [], -1, [], 0
         self.began = time.monotonic()
@@ -208,6 +209,12 @@ class Connection:
             self.echo = struct.unpack(">I", plain[:4])[0] & 0x3FFFFFFF
         asks = self.frames(plain, 4 + (0, 1, 2, 4)[plain[0] >> 6], number)
         self.seen.append(number)
+        # What proves that the packet came; and below what reports speak of nothing.
+        self.nonces[number] = data[-1]
+        size = (0, 1, 2, 4)[plain[0] >> 6]
+        self.floor = max(self.floor, number - int.from_bytes(plain[4 : 4 + size], "big"))
+        if len(self.nonces) > 20000:
+            self.nonces = {n: x for n, x in self.nonces.items() if n >= self.floor}
         self.since_report += asks
         if self.reports and self.since_report >= (1 if number < 10 else 2):
             self.send(self.report())
@@ -215,13 +222,16 @@ class Connection:
     def report(self, numbers=None, advice=b"", marks=None, delay=0):
         """A report of what was seen, or of `numbers`."""
         numbers = sorted(set(self.seen if numbers is None else numbers), reverse=True)
-        if numbers is None or len(self.seen) > 4000:
+        numbers = [n for n in numbers if n >= self.floor]
+        if len(self.seen) > 4000:
             self.seen = sorted(self.seen)[-1500:]
-        runs, at = [], 0
+        runs, at, proof = [], 0, 0
         while at < len(numbers) and len(runs) < 32:
             end = at
             while end + 1 < len(numbers) and numbers[end + 1] == numbers[end] - 1:
                 end += 1
+            for n in numbers[at : end + 1]:
+                proof ^= self.nonces.get(n, 0)
             gap = numbers[end] - numbers[end + 1] - 1 if end + 1 < len(numbers) else 0
             runs.append(varint(end - at) + varint(2 * gap))
             at = end + 1
@@ -235,7 +245,7 @@ class Connection:
         frame += varint(delay) + (varint(marks) if marks is not None else b"")
         frame += bytes([len(advice)]) + advice if advice else b""
         self.echo, self.since_report = None, 0
-        return frame + bytes([len(runs)]) + b"".join(runs)
+        return frame + bytes([proof, len(runs)]) + b"".join(runs)
 
     def frames(self, p, at, number):
         asks = 0
@@ -262,7 +272,7 @@ class Connection:
                     _, at = read_varint(p, at)
                 if flags & 8:
                     at += 1 + p[at]
-                count, at = p[at], at + 1
+                count, at = p[at + 1], at + 2
                 for _ in range(2 * count):
                     _, at = read_varint(p, at)
             elif kind == 3:

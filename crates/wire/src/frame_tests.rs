@@ -72,6 +72,7 @@ impl Draw {
                     delay: c,
                     marks: flag.then_some(b),
                     advice: most(16),
+                    nonce_sum: a as u8,
                     runs,
                 })
             }
@@ -201,6 +202,7 @@ fn a_vector_is_runs_from_the_top() {
         delay: 0,
         marks: None,
         advice: &[],
+        nonce_sum: 77,
         runs: report::runs(&mut space, list),
     };
     assert_eq!(report.arrived().collect::<Vec<_>>(), [(5, 11)]);
@@ -208,8 +210,8 @@ fn a_vector_is_runs_from_the_top() {
     let mut buffer = [0; 64];
     let mut writer = FrameWriter::new(&mut buffer, PRELUDE).unwrap();
     writer.frame(&Frame::Report(report)).unwrap();
-    // Type, flags, highest, echo, delay, count, arrived - 1, missing * 2 + 1.
-    assert_eq!(buffer[6..17], [2, 2, 10, 0, 0, 0, 5, 0, 1, 5, 3]);
+    // Type, flags, highest, echo, delay, nonce sum, count, arrived - 1, missing * 2 + 1.
+    assert_eq!(buffer[6..18], [2, 2, 10, 0, 0, 0, 5, 0, 77, 1, 5, 3]);
 }
 
 /// A full datagram of stream data: everything that is not data.

@@ -1,8 +1,11 @@
 //! The header of a data packet (a *short* packet): eight or nine bytes in the clear.
 //!
 //! ```text
-//! | 0 P W 0 0 0 0 0 | connection id (4) | packet number, lowest 3 (W = 0) or 4 (W = 1) bytes |
+//! | 0 P W R R R R R | connection id (4) | packet number, lowest 3 (W = 0) or 4 (W = 1) bytes |
 //! ```
+//!
+//! R are random bits: they mean nothing to the receiver, but whoever did not get the packet does not know them,
+//! so not its tag either, even if he knows what else is in it.
 //!
 //! Numbers are truncated and completed as in RFC 9000 appendix A.2 and A.3.
 
@@ -12,6 +15,8 @@ use crate::bytes::{Malformed, Source, VARINT_MAX};
 pub const LONG: u8 = 0x80;
 const PHASE: u8 = 0x40;
 const WIDE: u8 = 0x20;
+/// The random bits of the first byte.
+pub const RANDOM: u8 = 0x1f;
 
 /// Largest packet number: what a sequence number may be, and more than a connection can use.
 pub const NUMBER_MAX: u64 = VARINT_MAX;
@@ -30,17 +35,19 @@ pub struct Header {
     pub phase: bool,
     /// Whether the number has 4 bytes and not 3.
     pub wide: bool,
+    /// Five bits at random.
+    pub random: u8,
     /// The packet number's lowest 24 or 32 bits.
     pub number: u32,
 }
 
 impl Header {
     /// For a packet with this number, to a peer that has acknowledged `acked` (the highest
-    /// number known to have arrived, if any).
+    /// number known to have arrived, if any); its random bits are zero.
     pub fn new(connection: ConnectionId, phase: bool, number: u64, acked: Option<u64>) -> Header {
         let wide = is_wide(number, acked);
         let mask = if wide { u32::MAX } else { 0x00ff_ffff };
-        Header { connection, phase, wide, number: number as u32 & mask }
+        Header { connection, phase, wide, random: 0, number: number as u32 & mask }
     }
 
     /// Bytes on the wire: 8 or 9.
@@ -58,7 +65,8 @@ impl Header {
     #[inline]
     pub fn bytes(&self) -> [u8; 9] {
         let [a, b, c, d] = self.connection.0.to_be_bytes();
-        let first = if self.phase { PHASE } else { 0 } | if self.wide { WIDE } else { 0 };
+        let bits = if self.phase { PHASE } else { 0 } | if self.wide { WIDE } else { 0 };
+        let first = bits | self.random & RANDOM;
         let [w, x, y, z] = self.number.to_be_bytes();
         if self.wide { [first, a, b, c, d, w, x, y, z] } else { [first, a, b, c, d, x, y, z, 0] }
     }
@@ -66,18 +74,18 @@ impl Header {
     /// From the front of a datagram.
     ///
     /// # Errors
-    /// If it is cut off, is a long packet, or has a reserved bit set.
+    /// If it is cut off or a long packet.
     #[inline]
     pub fn read(datagram: &[u8]) -> Result<Header, Malformed> {
         let mut source = Source::new(datagram);
         let first = source.byte()?;
-        if first & !(PHASE | WIDE) != 0 {
-            return Err(Malformed::new("reserved bits of a data packet are set"));
+        if first & LONG != 0 {
+            return Err(Malformed::new("a long packet in place of a data packet"));
         }
         let connection = ConnectionId(source.u32()?);
         let wide = first & WIDE != 0;
         let number = source.number(if wide { 4 } else { 3 })? as u32;
-        Ok(Header { connection, phase: first & PHASE != 0, wide, number })
+        Ok(Header { connection, phase: first & PHASE != 0, wide, random: first & RANDOM, number })
     }
 
     /// The whole packet number, for a receiver whose highest authenticated number is `highest`.
@@ -111,8 +119,7 @@ mod tests {
     /// RFC 9000 appendix A.3's example, with a window of 24 bits instead of 16.
     #[test]
     fn the_nearest_number_is_meant() {
-        let header =
-            Header { connection: ConnectionId(1), phase: false, wide: false, number: 0x9b32 };
+        let header = Header::new(ConnectionId(1), false, 0x9b32, None);
         assert_eq!(header.complete(Some(0xa82f_30ea)), 0xa800_9b32);
         assert_eq!(header.complete(None), 0x9b32);
         assert_eq!(header.complete(Some(0xffff_fff0)), 0x1_0000_9b32);
@@ -124,11 +131,11 @@ mod tests {
         #[test]
         fn numbers_are_completed(
             number in 0..=NUMBER_MAX, shift in 0u32..62, back in 0u64..(1 << 31),
-            seen in 0.0..1.0f64, above in 0u64..(1 << 22),
+            seen in 0.0..1.0f64, above in 0u64..(1 << 22), random in 0..=RANDOM,
         ) {
             let number = number >> shift;
             let acked = number.checked_sub(back + 1);
-            let header = Header::new(ConnectionId(7), true, number, acked);
+            let header = Header { random, ..Header::new(ConnectionId(7), true, number, acked) };
             prop_assert_eq!(Header::read(&header.bytes()[..header.len()]), Ok(header));
             // The receiver has at least what it acknowledged.
             let lowest = acked.map_or(0, |a| a + 1);

@@ -46,5 +46,5 @@ mod handshake_tests;
 #[cfg(test)]
 mod vectors_tests;
 
-/// The format's version as it stands in every long packet: the letters `RRT` and the number 0.
-pub const VERSION: u32 = 0x5252_5400;
+/// The format's version as it stands in every long packet: the letters `RRT` and the number 1.
+pub const VERSION: u32 = 0x5252_5401;

@@ -4,9 +4,9 @@
 use aws_lc_rs::hmac;
 
 /// A sequence of random numbers.
-#[derive(Debug)]
 pub struct Prf {
-    key: hmac::Key,
+    /// The library's form of it is ten times as long.
+    secret: [u8; 32],
     label: &'static str,
     count: u64,
 }
@@ -14,17 +14,28 @@ pub struct Prf {
 impl Prf {
     /// From a secret; sequences of other labels are independent of this one.
     pub fn new(secret: &[u8; 32], label: &'static str) -> Prf {
-        Prf { key: hmac::Key::new(hmac::HMAC_SHA256, secret), label, count: 0 }
+        Prf { secret: *secret, label, count: 0 }
     }
 
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
+        self.block().first_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b))
+    }
+
+    /// The next 32 bytes.
+    pub fn block(&mut self) -> [u8; 32] {
         self.count = self.count.wrapping_add(1);
-        let mut context = hmac::Context::with_key(&self.key);
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &self.secret));
         context.update(self.label.as_bytes());
         context.update(&self.count.to_be_bytes());
         let tag = context.sign();
-        tag.as_ref().first_chunk::<8>().map_or(0, |b| u64::from_be_bytes(*b))
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for Prf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Prf({}, {} drawn)", self.label, self.count)
     }
 }
 

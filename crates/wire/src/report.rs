@@ -1,7 +1,7 @@
 //! REPORT: what a receiver says of what came (CACK, NACK, SACK and regular reports).
 //!
 //! ```text
-//! | flags | highest | echo (4) | delay | [marks] | [advice: length, bytes] | count | runs … |
+//! | flags | highest | echo (4) | delay | [marks] | [advice: length, bytes] | nonce sum (1) | count | runs … |
 //! run:  | arrived - 1 | missing * 2 + verdict |
 //! ```
 //!
@@ -48,6 +48,9 @@ pub struct Report<'a> {
     pub marks: Option<u64>,
     /// For the sender half of the controller: at most 16 bytes; empty for none.
     pub advice: &'a [u8],
+    /// The XOR of the last bytes of the tags of all packets that the runs say arrived: only who received
+    /// them knows it.
+    pub nonce_sum: u8,
     /// What came and what did not.
     pub runs: Runs<'a>,
 }
@@ -170,8 +173,9 @@ impl<'a> Report<'a> {
         let delay = source.varint()?;
         let marks = if flags & MARKS != 0 { Some(source.varint()?) } else { None };
         let advice = if flags & ADVICE != 0 { read_advice(source)? } else { &[] };
+        let nonce_sum = source.byte()?;
         let runs = Runs::read(source, highest)?;
-        Ok(Report { reason, highest, echo, delay, marks, advice, runs })
+        Ok(Report { reason, highest, echo, delay, marks, advice, nonce_sum, runs })
     }
 
     pub(crate) fn write(&self, sink: &mut Sink<'_>) -> Result<(), Full> {
@@ -187,6 +191,7 @@ impl<'a> Report<'a> {
         if advised {
             write_advice(self.advice, sink)?;
         }
+        sink.byte(self.nonce_sum)?;
         sink.byte(self.runs.count)?;
         sink.put(self.runs.bytes)
     }

@@ -79,9 +79,18 @@ fn nonce(number: u64) -> Nonce {
     Nonce::assume_unique_for_key([0, 0, 0, 0, a, b, c, d, e, f, g, h])
 }
 
+/// A sealed packet's nonce in the sense of RFC 3540, by which a receiver proves that the packet came: the last
+/// byte of its tag. Whoever did not get the packet does not know it.
+#[inline]
+pub fn receipt_nonce(datagram: &[u8]) -> u8 {
+    datagram.last().copied().unwrap_or_default()
+}
+
 /// One direction's sending end.
 pub struct Sealer {
     connection: ConnectionId,
+    /// The random bits of the next header.
+    random: u8,
     key: LessSafeKey,
     /// Of the next phase.
     next: Secret,
@@ -100,6 +109,7 @@ impl Sealer {
     pub(crate) fn new(connection: ConnectionId, secret: &Secret) -> Option<Sealer> {
         Some(Sealer {
             connection,
+            random: 0,
             key: secret.key()?,
             next: secret.next()?,
             phase: false,
@@ -113,6 +123,13 @@ impl Sealer {
     /// What the peer calls the connection.
     pub fn connection(&self) -> ConnectionId {
         self.connection
+    }
+
+    /// The next packets have these five random bits in their header. They are to be drawn anew for every packet,
+    /// from what the peer does not know, where its tag is to prove to this end that it arrived.
+    #[inline]
+    pub fn set_random(&mut self, bits: u8) {
+        self.random = bits;
     }
 
     /// Seals a datagram in place. On entry it has space for the header
@@ -155,6 +172,7 @@ impl Sealer {
             }
         }
         let header = Header::new(self.connection, self.phase, number, acked);
+        let header = Header { random: self.random, ..header };
         let bytes = header.bytes();
         let bytes = bytes.get(..header.len()).unwrap_or_default();
         let (front, rest) =

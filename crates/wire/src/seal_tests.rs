@@ -71,6 +71,22 @@ fn a_number_is_never_sealed_twice() {
     assert_eq!(sealer.seal(8, None, &mut datagram), Ok(()));
 }
 
+/// Who knows all of a packet but its random bits does not know its tag.
+#[test]
+fn random_bits_change_the_nonce_and_can_be_opened() {
+    for suite in Suite::ALL {
+        let nonces = (0..32).map(|bits| {
+            let (mut sealer, mut opener) = pair(suite, 1);
+            sealer.set_random(bits);
+            let datagram = sealed(&mut sealer, 7, None, PAYLOAD);
+            assert_eq!(open(&mut opener, &datagram), Ok((7, PAYLOAD.to_vec())));
+            receipt_nonce(&datagram)
+        });
+        let different: std::collections::BTreeSet<u8> = nonces.collect();
+        assert!(different.len() > 24, "{different:?}");
+    }
+}
+
 #[test]
 fn keys_change_only_when_the_peer_follows() {
     let (mut sealer, mut opener) = pair(Suite::Aes256Gcm, 1);

@@ -492,7 +492,10 @@ impl<C: Cargo> Carrier<C> {
     #[cold]
     fn forget_oldest(&mut self, now: Time) {
         let mut found = Found::default();
-        self.resolve_front(now, true, &mut found);
+        // More than one where a number was left out.
+        while self.pending.len() > MOST_PENDING {
+            self.resolve_front(now, true, &mut found);
+        }
         self.tell_losses(now, &found);
     }
 

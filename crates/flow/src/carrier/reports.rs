@@ -37,6 +37,13 @@ impl<C: Cargo> Carrier<C> {
         highest < self.next && (end >= self.unresolved || end >= self.reported)
     }
 
+    /// Reports whose highest number is below say nothing that [`concerns`](Carrier::concerns) this end, nor does one
+    /// of the number below.
+    #[inline]
+    pub fn lowest_concern(&self) -> u64 {
+        self.unresolved.min(self.reported)
+    }
+
     /// A report: what arrived, as ranges `[from, to)` in falling order from the highest number, and
     /// what the receiver takes for lost by the radio link. The delivery rate that it shows.
     #[inline]

@@ -1,6 +1,7 @@
 //! What came and what is missing, and when to say so: the reports of this end, at the times
 //! that [`Answers`] tells. Packets that ask for no report get none of their own.
 
+use super::nonces::Received;
 use super::numbering::Numbering;
 use crate::answers::{Answers, MAX_ACK_DELAY, MOST_FOR_ONE, patience};
 use crate::ranges::Ranges;
@@ -23,6 +24,8 @@ const ATTENTION: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Came {
     pub number: u64,
+    /// By which reports show that it came.
+    pub nonce: u8,
     /// The prelude's stamp, and its lowest number of unknown fate.
     pub stamp: u32,
     pub unresolved: u64,
@@ -48,7 +51,8 @@ pub(super) struct Arrivals {
     advice: Advice,
     /// Who tells radio losses from congestion.
     rule: Option<Box<dyn Rule>>,
-    seen: Ranges,
+    /// None below the floor.
+    seen: Received,
     /// Of the missing, those that the radio link lost, by verdict, and those that are no losses: packets that
     /// do not count, and numbers that were left out.
     radio: Ranges,
@@ -78,7 +82,7 @@ impl Arrivals {
             numbering: Numbering::default(),
             counted_bytes: 0,
             advice: Advice::NONE,
-            seen: Ranges::default(),
+            seen: Received::default(),
             radio: Ranges::default(),
             uncounted: Ranges::default(),
             floor: 0,
@@ -120,7 +124,11 @@ impl Arrivals {
         // Nothing is missing where nothing was: the lowest number that was is the one expected.
         let uncounted = came.uncounted.min(number.saturating_sub(self.floor));
         let expected = if number > next { number.min(next + uncounted) } else { next };
-        self.seen.insert(number, number + 1, |_, _| ());
+        // Of one below, the sender has told the fate: a report that spoke of it would reach further down than the
+        // sender remembers.
+        if number >= self.floor {
+            self.seen.insert(number, came.nonce);
+        }
         // Packets that do not count may have come: then there is nothing to remember.
         let whole = self.seen.find(number).is_some_and(|(from, _)| from <= number - uncounted);
         if uncounted > 0 && !whole {
@@ -130,7 +138,7 @@ impl Arrivals {
         if came.unresolved > self.floor {
             self.forget_below(came.unresolved.min(self.next));
         }
-        while self.seen.len() > MOST_RANGES {
+        while self.seen.ranges() > MOST_RANGES {
             let Some((_, to)) = self.seen.iter().next() else { break };
             self.forget_below(to);
         }
@@ -229,7 +237,7 @@ impl Arrivals {
 
     fn forget_below(&mut self, n: u64) {
         self.floor = self.floor.max(n);
-        self.seen.trim_below(self.floor);
+        self.seen.forget_below(self.floor);
         self.radio.trim_below(self.floor);
         self.uncounted.trim_below(self.floor);
     }
@@ -266,6 +274,7 @@ impl Arrivals {
             delay: now.since(self.echo.1).as_nanos() / 1000,
             marks: (self.marks > 0).then_some(self.marks),
             advice: advice_bytes(&advice, &mut words),
+            nonce_sum: self.seen.sum_of_highest(runs.iter().map(|r| r.arrived).sum()),
             runs,
         });
         if writer.frame(&frame).is_err() {
@@ -278,7 +287,7 @@ impl Arrivals {
 
     /// Bytes of the heap that its books hold.
     pub fn memory(&self) -> usize {
-        (self.seen.len() + self.radio.len() + self.uncounted.len()) * 16
+        self.seen.memory() + (self.radio.len() + self.uncounted.len()) * 16
     }
 
     /// The receiver half's named numbers.
@@ -358,6 +367,6 @@ pub(super) fn advice_of(bytes: &[u8]) -> Advice {
 
 impl std::fmt::Debug for Arrivals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Arrivals(next {}, {} ranges)", self.next, self.seen.len())
+        write!(f, "Arrivals(next {}, {} ranges)", self.next, self.seen.ranges())
     }
 }

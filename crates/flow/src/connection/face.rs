@@ -144,6 +144,7 @@ impl Connection {
             flight: self.carrier.flight(),
             datagram: self.datagram() as u16,
             refused: self.refused,
+            unproved: self.unproved,
             radio_losses: self.carrier.radio_losses(),
         }
     }
@@ -161,6 +162,7 @@ impl Connection {
             + self.inbox.memory()
             + self.carrier.memory()
             + self.arrivals.memory()
+            + self.nonces.memory()
     }
     /// The controller's named numbers, for traces.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -18,6 +18,7 @@ mod face;
 mod learned;
 mod messages;
 mod mtu;
+mod nonces;
 mod numbering;
 mod packets;
 mod path;
@@ -44,6 +45,7 @@ use narrows_base::{Duration, Luck, Rate, Time};
 use narrows_control::{Advice, HintSource, Profile};
 use narrows_wire::params::CONTROLLER_MOST;
 use narrows_wire::{Established, Opener, Sealer};
+use nonces::SentNonces;
 use path::Path;
 use renewal::{Changes, Kit};
 use std::net::SocketAddr;
@@ -219,6 +221,9 @@ pub struct Stats {
     pub datagram: u16,
     /// Packets that were not authentic or came twice.
     pub refused: u64,
+    /// Reports that were ignored since they spoke of packets whose nonces were forgotten: none of a peer that says
+    /// nothing of packets below those of unknown fate.
+    pub unproved: u64,
     /// Losses that the peer's receiver judged to be the radio link's.
     pub radio_losses: u64,
 }
@@ -229,6 +234,8 @@ pub struct Connection {
     sealer: Sealer,
     opener: Opener,
     arrivals: Arrivals,
+    nonces: SentNonces,
+    unproved: u64,
     inbox: Inbox,
     path: Path,
     mtu: Mtu,
@@ -340,6 +347,8 @@ impl Connection {
             sealer,
             opener,
             arrivals: Arrivals::new(half, rule),
+            nonces: SentNonces::new(&seed),
+            unproved: 0,
             inbox: Inbox::new(config.messages_held),
             path: Path::new(remote, &seed),
             mtu,

@@ -10,6 +10,7 @@ use crate::streams::Piece;
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{ASIDE, CONTROLLER, SKIPPED, number_bytes};
 use narrows_wire::packet::TAG_BYTES;
+use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
 
 /// ECN bits of packets that routers may mark: ECT(0).
@@ -334,10 +335,16 @@ impl Connection {
         let Some(datagram) = datagram else { return false };
         let streams = &self.carrier.cargo().streams;
         let tail = apart.as_ref().map_or(&[][..], |piece| streams.bytes(piece));
+        self.sealer.set_random(self.nonces.header_bits());
         let sealed = self.sealer.seal_with(number, acked, datagram, tail);
         if sealed == Err(SealError::KeyUsedUp) || sealed == Err(SealError::Number) {
             // Not even CLOSE can be sealed any more.
             self.vanish(super::Closed::Fault { code: 6, why: "keys used up" });
+        }
+        if sealed.is_ok() {
+            self.nonces.on_sealed(number, receipt_nonce(datagram));
+            let (next, unresolved) = (self.carrier.next_number(), self.carrier.unresolved());
+            self.nonces.forget(self.carrier.lowest_concern(), next, unresolved);
         }
         sealed.is_ok()
     }

@@ -1,10 +1,12 @@
 //! Packets that come: opened in place, checked, taken apart.
 
 use super::arrivals::{Came, advice_of};
+use super::nonces::Proof;
 use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
 use crate::carrier::{Heard, MARKS};
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{ASIDE, CONTROLLER, NEW_PATH, SKIPPED, number};
+use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, Frames, Report, prelude};
 use std::net::SocketAddr;
 
@@ -15,7 +17,7 @@ impl Connection {
     /// A short packet for this connection came. It is opened in place; what is not authentic
     /// changes nothing. True if it was.
     pub fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
-        let size = datagram.len();
+        let (size, nonce) = (datagram.len(), receipt_nonce(datagram));
         let highest = self.opener.highest();
         let opened = match self.opener.open(datagram) {
             Ok(opened) => opened,
@@ -66,6 +68,7 @@ impl Connection {
         if self.is_open() {
             let came = Came {
                 number: opened.number,
+                nonce,
                 stamp: prelude.stamp,
                 unresolved: prelude.unresolved(opened.number),
                 bytes: size as u32 + UDP_OVERHEAD,
@@ -115,7 +118,15 @@ impl Connection {
         if !self.carrier.is_possible(report.highest, report.arrived()) {
             return self.fault(now, 1, "a report of a packet that was never sent");
         }
+        let proof = self.nonces.check(report.arrived(), report.nonce_sum);
+        if proof == Proof::Wrong {
+            return self.fault(now, 1, "a report of packets that did not arrive");
+        }
         if !self.carrier.concerns(report.highest) {
+            return;
+        }
+        if proof == Proof::Forgotten {
+            self.unproved += 1;
             return;
         }
         let now_us = now.as_nanos() / 1000;

@@ -156,6 +156,9 @@ impl App {
     pub fn look(&mut self, world: &mut World) {
         for (who, handle, event) in world.events.split_off(self.looked) {
             let Some((local, port)) = world.port(who) else { continue };
+            if let Some(c) = port.connection(handle) {
+                assert_eq!(c.stats().unproved, 0, "a report of an honest peer that nothing proves");
+            }
             if self.changes_keys && port.connection(handle).is_some_and(|c| c.update_keys()) {
                 self.updates += 1;
             }

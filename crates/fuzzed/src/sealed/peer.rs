@@ -4,11 +4,12 @@ use narrows_base::Time;
 use narrows_flow::streams::Side;
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::report::{RUNS_MOST, runs};
+use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{
     ClientHandshake, ConnectionId, Cookie, Established, Frame, FrameWriter, Frames, Hello, Opener,
     Packet, Params, Prelude, Reason, Report, Run, Sealer, ServerHandshake, StaticKey, Suite,
 };
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// What both ends permit.
 pub fn permits() -> Params {
@@ -52,7 +53,8 @@ pub fn handshake(side: Side, hello: &Params, label: &str) -> (Established, Peer)
         sealer,
         opener,
         next: 0,
-        came: BTreeSet::new(),
+        came: BTreeMap::new(),
+        floor: 0,
         stamp: 0,
         last: Vec::new(),
         challenge: None,
@@ -66,8 +68,9 @@ pub struct Peer {
     sealer: Sealer,
     opener: Opener,
     next: u64,
-    /// Numbers that came, and the last stamp.
-    came: BTreeSet<u64>,
+    /// Numbers that came, with their nonces; reports speak of nothing below the floor; and the last stamp.
+    came: BTreeMap<u64, u8>,
+    floor: u64,
     stamp: u32,
     /// What was sent last.
     last: Vec<u8>,
@@ -79,13 +82,15 @@ pub struct Peer {
 impl Peer {
     /// A datagram of the end that is tried: it can be opened and read.
     pub fn came(&mut self, _now: Time, datagram: &mut [u8]) {
+        let nonce = receipt_nonce(datagram);
         let opened = self.opener.open(datagram).expect("it seals properly");
-        assert!(self.came.insert(opened.number), "a number used twice");
+        assert!(self.came.insert(opened.number, nonce).is_none(), "a number used twice");
         if self.came.len() > 4000 {
             self.came.pop_first();
         }
         let (prelude, frames) = Frames::read(opened.payload).expect("a prelude");
         self.stamp = prelude.stamp;
+        self.floor = self.floor.max(prelude.unresolved(opened.number));
         for frame in frames {
             if let Frame::PathChallenge(data) = frame.expect("what it writes can be read") {
                 self.challenge = Some(data);
@@ -133,7 +138,7 @@ impl Peer {
     pub fn report(&mut self, now: Time, lie: u8) -> Vec<u8> {
         let mut list: Vec<Run> = Vec::new();
         let mut below: Option<u64> = None;
-        for number in self.came.iter().rev() {
+        for number in self.came.range(self.floor..).rev().map(|came| came.0) {
             match (below, list.last_mut()) {
                 (Some(last), Some(run)) if number + 1 == last => run.arrived += 1,
                 (Some(last), Some(run)) => {
@@ -147,7 +152,7 @@ impl Peer {
             }
             below = Some(*number);
         }
-        let Some(mut highest) = self.came.last().copied() else {
+        let Some(mut highest) = self.came.last_key_value().map(|came| *came.0) else {
             return self.frame(now, &Frame::Ping);
         };
         let mut report_delay = 0;
@@ -164,6 +169,13 @@ impl Peer {
             list.truncate(1);
             list[0] = Run { arrived: 1, missing: 0, radio: false };
         }
+        // Of what never came it does not know the nonces.
+        let (mut nonce_sum, mut to) = (0, highest + 1);
+        for run in &list {
+            let told = self.came.range(to.saturating_sub(run.arrived)..to);
+            nonce_sum = told.fold(nonce_sum, |sum, (_, nonce)| sum ^ nonce);
+            to = to.saturating_sub(run.arrived + run.missing);
+        }
         let mut bytes = [0; 16 * RUNS_MOST + 4];
         let advice = [lie; 16];
         let frame = Frame::Report(Report {
@@ -172,6 +184,7 @@ impl Peer {
             echo: if lie >> 4 == 7 { u32::from(lie) } else { self.stamp },
             delay: report_delay,
             marks: (lie >> 4 == 8).then_some(u64::from(lie & 15)),
+            nonce_sum: nonce_sum ^ if lie >> 4 == 10 { lie & 15 } else { 0 },
             advice: if lie >> 4 == 9 { &advice[..4 * usize::from(1 + lie % 4)] } else { &[] },
             runs: runs(&mut bytes, list),
         });

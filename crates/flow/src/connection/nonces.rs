@@ -1,0 +1,207 @@
+//! Proof that packets came: every packet has a nonce that only who received it knows, and a report has the sum of
+//! the nonces of all packets that it acknowledges (Savage et al. 1999; the nonce sum of RFC 3540). So a receiver
+//! cannot conceal a loss, not even of one packet between two that came.
+//!
+//! The nonce costs no byte: it is one of the tag's ([`receipt_nonce`](narrows_wire::seal::receipt_nonce)). A
+//! receiver that knows the keys and guesses all that was in the packet could compute its tag; therefore five bits
+//! of the header are random. The sum is an XOR.
+//!
+//! A report speaks of no number below what the newest packet that its sender had opened called the lowest of
+//! unknown fate. From that follows how far back the nonces of sent packets are remembered.
+
+use crate::carrier::MOST_PENDING;
+use crate::ranges::Ranges;
+use narrows_wire::prf::Prf;
+use std::collections::VecDeque;
+
+/// Packets of which nobody asks what became of them do not make the memory longer than this many numbers.
+const MAX_MUTE: u64 = 1024;
+/// Numbers whose nonces a sender remembers at most. Of packets whose fate is not known there are no more than
+/// [`MOST_PENDING`] and one; a report of one of these reaches as far below it.
+const MAX_SENT: usize = 2 * (MOST_PENDING + 2);
+/// Packets whose nonces a receiver remembers at most: more than any sender of ours leaves open.
+const MAX_RECEIVED: usize = MOST_PENDING + 2;
+/// Memory that is used by less than an eighth is given back, but for so many bytes.
+const MIN_CAPACITY: usize = 256;
+
+fn give_back(bytes: &mut VecDeque<u8>) {
+    if bytes.capacity() > MIN_CAPACITY && bytes.len() < bytes.capacity() / 8 {
+        bytes.shrink_to((2 * bytes.len()).max(MIN_CAPACITY));
+    }
+}
+
+/// What a report's sum says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Proof {
+    /// Its sender received what it says, or guessed.
+    Right,
+    Wrong,
+    /// It reaches below what is remembered: no honest report does that says anything new.
+    Forgotten,
+}
+
+/// The nonces of packets that this end sealed.
+pub(super) struct SentNonces {
+    /// Random bits for headers, some drawn in advance.
+    draws: Prf,
+    drawn: [u8; 32],
+    left: usize,
+    /// `sums[i]` is the sum of all nonces of numbers below `start + i`. One that was left out has none.
+    start: u64,
+    sums: VecDeque<u8>,
+    /// Reports of packets from the first number on reach no lower than the second.
+    checkpoint: (u64, u64),
+}
+
+impl SentNonces {
+    /// Random bits are drawn from a secret of the connection that the peer does not know.
+    pub fn new(secret: &[u8; 32]) -> SentNonces {
+        SentNonces {
+            draws: Prf::new(secret, "rrtp header bits"),
+            drawn: [0; 32],
+            left: 0,
+            start: 0,
+            sums: VecDeque::from([0]),
+            checkpoint: (0, 0),
+        }
+    }
+
+    /// Random bits for the next packet's header.
+    #[inline]
+    pub fn header_bits(&mut self) -> u8 {
+        if self.left == 0 {
+            (self.drawn, self.left) = (self.draws.block(), self.drawn.len());
+        }
+        self.left -= 1;
+        self.drawn.get(self.left).copied().unwrap_or_default()
+    }
+
+    /// A packet was sealed, with a higher number than all before.
+    #[inline]
+    pub fn on_sealed(&mut self, number: u64, nonce: u8) {
+        let sum = self.sums.back().copied().unwrap_or_default();
+        for _ in self.end()..number {
+            self.sums.push_back(sum);
+        }
+        self.sums.push_back(sum ^ nonce);
+    }
+    /// One above the highest number sealed.
+    fn end(&self) -> u64 {
+        self.start + self.sums.len() as u64 - 1
+    }
+
+    /// Forgets what no report can speak of that concerns this end: one that names no packet from `concern` on.
+    /// Every packet from `next` on will say that `unresolved` or a higher number is the lowest of unknown fate.
+    #[inline]
+    pub fn forget(&mut self, concern: u64, next: u64, unresolved: u64) {
+        let concern = unresolved.min(concern.max(unresolved.saturating_sub(MAX_MUTE)));
+        if concern > self.checkpoint.0 {
+            self.forget_below(self.checkpoint.1);
+            self.checkpoint = (next, unresolved);
+        } else if self.sums.len() > MAX_SENT {
+            self.forget_below(self.end() + 1 - MAX_SENT as u64);
+        }
+    }
+    fn forget_below(&mut self, number: u64) {
+        let count = number.min(self.end()).saturating_sub(self.start);
+        self.start += count;
+        self.sums.drain(..count as usize);
+        give_back(&mut self.sums);
+    }
+
+    /// Whether `sum` is that of the packets in these ranges `[from, to)`.
+    #[inline]
+    pub fn check(&self, ranges: impl Iterator<Item = (u64, u64)>, sum: u8) -> Proof {
+        let below = |number: u64| {
+            let place = number.checked_sub(self.start)?;
+            self.sums.get(usize::try_from(place).ok()?).copied()
+        };
+        let mut expected = 0;
+        for (from, to) in ranges {
+            let (Some(from), Some(to)) = (below(from), below(to)) else { return Proof::Forgotten };
+            expected ^= from ^ to;
+        }
+        if expected == sum { Proof::Right } else { Proof::Wrong }
+    }
+
+    /// Bytes of the heap.
+    pub fn memory(&self) -> usize {
+        self.sums.capacity()
+    }
+}
+
+/// Which packets came, and their nonces.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    seen: Ranges,
+    /// Of these packets, the lowest first.
+    nonces: VecDeque<u8>,
+    /// Of all of them.
+    sum: u8,
+}
+
+impl Received {
+    /// A packet that did not come before.
+    #[inline]
+    pub fn insert(&mut self, number: u64, nonce: u8) {
+        let above = self.count_above(number);
+        self.seen.insert(number, number + 1, |_, _| ());
+        let place = self.nonces.len().saturating_sub(above);
+        if above == 0 {
+            self.nonces.push_back(nonce);
+        } else {
+            self.nonces.insert(place, nonce);
+        }
+        self.sum ^= nonce;
+        if self.nonces.len() > MAX_RECEIVED {
+            let lowest = self.seen.iter().next().map_or(0, |range| range.0);
+            self.forget_below(lowest + 1);
+        }
+    }
+    /// How many with higher numbers there are.
+    #[inline]
+    fn count_above(&self, number: u64) -> usize {
+        let above = self.seen.iter().rev().take_while(|(_, to)| *to > number);
+        above.map(|(from, to)| (to - from.max(number + 1)) as usize).sum()
+    }
+
+    /// Forgets the packets below.
+    #[inline]
+    pub fn forget_below(&mut self, number: u64) {
+        let below = self.seen.iter().take_while(|(from, _)| *from < number);
+        let count: u64 = below.map(|(from, to)| to.min(number) - from).sum();
+        if count == 0 {
+            return;
+        }
+        self.seen.trim_below(number);
+        self.sum = self.nonces.drain(..count as usize).fold(self.sum, |sum, nonce| sum ^ nonce);
+        give_back(&mut self.nonces);
+    }
+
+    /// Ranges `[from, to)` in rising order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+        self.seen.iter()
+    }
+    /// The range that contains a number.
+    pub fn find(&self, number: u64) -> Option<(u64, u64)> {
+        self.seen.find(number)
+    }
+    /// How many ranges.
+    pub fn ranges(&self) -> usize {
+        self.seen.len()
+    }
+    /// The sum of the nonces of so many of the highest packets.
+    #[inline]
+    pub fn sum_of_highest(&self, count: u64) -> u8 {
+        let rest = self.nonces.len().saturating_sub(count as usize);
+        self.nonces.iter().take(rest).fold(self.sum, |sum, nonce| sum ^ nonce)
+    }
+    /// Bytes of the heap.
+    pub fn memory(&self) -> usize {
+        self.seen.len() * 16 + self.nonces.capacity()
+    }
+}
+
+#[cfg(test)]
+#[path = "nonces_tests.rs"]
+mod tests;

@@ -1,0 +1,211 @@
+use super::*;
+use crate::connection::arrivals::{Arrivals, Came};
+use crate::connection::pair_tests::{Net, Pair, config, keys};
+use crate::streams::Side;
+use narrows_base::{Duration, Rate, Time};
+use narrows_wire::seal::receipt_nonce;
+use narrows_wire::{Frame, FrameWriter, Frames, Prelude, Sealer};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+fn sum(nonces: impl Iterator<Item = u8>) -> u8 {
+    nonces.fold(0, |sum, nonce| sum ^ nonce)
+}
+
+proptest! {
+    /// Whatever the order in which packets come, with gaps of any size, what is told is the sum of the highest ones.
+    #[test]
+    fn a_receiver_sums_the_highest_of_what_came(
+        steps in prop::collection::vec((0u64..40, any::<u8>(), prop::option::weighted(0.1, 0u64..60)), 1..200),
+        jump in 0u64..1 << 50,
+    ) {
+        let (mut received, mut model) = (Received::default(), BTreeMap::new());
+        let mut floor = 0;
+        for (at, (number, nonce, forget)) in steps.into_iter().enumerate() {
+            let number = number + at as u64 / 4 + if at > 100 { jump } else { 0 };
+            if number >= floor && !model.contains_key(&number) {
+                model.insert(number, nonce);
+                received.insert(number, nonce);
+            }
+            if let Some(below) = forget {
+                floor = floor.max(below);
+                received.forget_below(below);
+                model.retain(|n, _| *n >= below);
+            }
+            for count in 0..=model.len() {
+                let expected = sum(model.values().rev().take(count).copied());
+                prop_assert_eq!(received.sum_of_highest(count as u64), expected);
+            }
+            let told: u64 = received.iter().map(|(from, to)| to - from).sum();
+            prop_assert_eq!(told, model.len() as u64);
+        }
+    }
+
+    /// What is remembered is judged rightly, the rest is not judged.
+    #[test]
+    fn a_sender_knows_the_sum_of_any_ranges_that_it_remembers(
+        nonces in prop::collection::vec(prop::option::weighted(0.95, any::<u8>()), 1..300),
+        cuts in prop::collection::btree_set(0u64..300, 2..12), wrong in 1u8.., kept in 0u64..300,
+    ) {
+        let mut sent = SentNonces::new(&[1; 32]);
+        for (number, nonce) in nonces.iter().enumerate() {
+            // One that is none was left out.
+            nonce.iter().for_each(|n| sent.on_sealed(number as u64, *n));
+        }
+        let end = sent.end();
+        sent.forget_below(kept);
+        let cuts: Vec<u64> = cuts.into_iter().map(|n| n.min(end)).collect();
+        let ranges = || cuts.chunks_exact(2).map(|c| (c[0], c[1])).rev();
+        let all = ranges().flat_map(|(from, to)| nonces[from as usize..to as usize].iter().flatten());
+        let right = sum(all.copied());
+        if cuts.first().is_some_and(|first| *first < kept.min(end)) {
+            prop_assert_eq!(sent.check(ranges(), right), Proof::Forgotten);
+        } else {
+            prop_assert_eq!(sent.check(ranges(), right), Proof::Right);
+            prop_assert_eq!(sent.check(ranges(), right ^ wrong), Proof::Wrong);
+        }
+    }
+}
+
+/// Of one who says nothing, who says all in a jump, who never calls a fate known.
+#[test]
+fn memory_follows_what_came_and_is_bounded() {
+    let mut received = Received::default();
+    for number in [0, 1 << 40, 1 << 60] {
+        received.insert(number, 1);
+        assert!(received.memory() < 400, "{}", received.memory());
+    }
+    for number in 0..200_000 {
+        received.insert((1 << 61) + number, number as u8);
+    }
+    assert!(received.memory() <= 1 << 18, "{}", received.memory());
+    assert!(received.nonces.len() > MOST_PENDING);
+    received.forget_below((1 << 61) + 199_999);
+    assert!(received.memory() <= MIN_CAPACITY + 16, "{}", received.memory());
+
+    let mut sent = SentNonces::new(&[1; 32]);
+    for number in 0..1_000_000 {
+        sent.on_sealed(number, 1);
+        sent.forget(0, number + 1, number.saturating_sub(MOST_PENDING as u64));
+    }
+    assert!(sent.sums.len() > 2 * MOST_PENDING && sent.memory() <= 1 << 18, "{}", sent.memory());
+}
+
+/// Who only answers is told nothing of its packets, and remembers few.
+#[test]
+fn of_packets_that_ask_for_nothing_few_are_remembered() {
+    let mut sent = SentNonces::new(&[1; 32]);
+    for number in 0..1_000_000 {
+        sent.on_sealed(number, 1);
+        sent.forget(7, number + 1, number + 1);
+        assert!(sent.memory() <= 8 * MAX_MUTE as usize, "{}", sent.memory());
+    }
+}
+
+/// After a transfer of thousands of packets, in either direction, hardly anything stays, once a packet or two
+/// more were acknowledged, as every sign of life is.
+#[test]
+fn an_idle_connection_keeps_little() {
+    let net = Net {
+        rate: Rate::from_bps(500_000_000),
+        delay: Duration::from_millis(100),
+        queue: 4_000_000,
+        ..Net::good()
+    };
+    let mut pair = Pair::new(&config("rrtp+bbr"), net, 1);
+    pair.transfer(Side::Client, 20_000_000, 60.0).unwrap();
+    pair.transfer(Side::Server, 20_000_000, 60.0).unwrap();
+    for _ in 0..4 {
+        for side in [Side::Client, Side::Server] {
+            pair.transfer(side, 10, 60.0).unwrap();
+            pair.run_for(2.0);
+        }
+    }
+    for side in [Side::Client, Side::Server] {
+        let end = pair.end(side);
+        assert!(end.carrier.next_number() > 3000);
+        let kept = end.nonces.memory();
+        assert!(kept <= 2 * MIN_CAPACITY, "{side:?}: {kept}");
+        let kept = end.arrivals.memory();
+        assert!(kept <= 2 * MIN_CAPACITY, "{side:?}: {kept}");
+    }
+}
+
+/// A packet that comes after its sender has told its fate is not spoken of: its nonce may be forgotten.
+#[test]
+fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_fate() {
+    let now = Time::from_secs_f64(1.0);
+    let mut arrivals = Arrivals::new(None, None);
+    for (number, unresolved, nonce) in [(0, 0, 1), (10, 10, 2), (12, 10, 4), (3, 0, 8), (11, 0, 16)]
+    {
+        let came = Came {
+            number,
+            nonce,
+            stamp: 0,
+            unresolved,
+            bytes: 1228,
+            marked: false,
+            asks: true,
+            uncounted: 0,
+        };
+        arrivals.on_packet(now, &came, Duration::ZERO);
+    }
+    let mut buffer = [0; 200];
+    let mut writer = FrameWriter::new(&mut buffer, Prelude { stamp: 0, distance: 0 }).unwrap();
+    assert!(arrivals.write(now, &mut writer));
+    let length = writer.len();
+    let (_, mut frames) = Frames::read(&buffer[..length]).unwrap();
+    let Some(Ok(Frame::Report(report))) = frames.next() else { panic!("no report") };
+    assert_eq!(report.arrived().collect::<Vec<_>>(), [(10, 13)]);
+    assert_eq!(report.nonce_sum, 2 ^ 4 ^ 16);
+}
+
+/// Where everything that can happen to packets does, every report that tells news can be judged, and is right:
+/// none ends a connection, none is ignored.
+#[test]
+fn every_report_of_an_honest_peer_proves_itself() {
+    for seed in 0..40 {
+        let net = Net {
+            loss: 0.03,
+            twice: 0.05,
+            late: if seed % 2 == 0 { 0.1 } else { 0.0 },
+            swapped: 0.1,
+            damaged: 0.01,
+            ..Net::good()
+        };
+        let mut pair = Pair::new(&config("rrtp+cubic"), net, seed);
+        for side in [Side::Client, Side::Server, Side::Client] {
+            pair.transfer(side, 300_000, 120.0).unwrap_or_else(|| panic!("seed {seed}"));
+        }
+        for side in [Side::Client, Side::Server] {
+            assert_eq!(pair.end(side).stats().unproved, 0, "seed {seed}");
+        }
+    }
+}
+
+/// How often a guess is right: of packets of which nothing is known, one in 256; of such as are known but for the
+/// random bits of their header, one in 32. Either way the liar must be lucky again for each packet.
+#[test]
+fn a_guess_is_seldom_right() {
+    let known = config("rrtp");
+    let (_, mut server) = keys(&known, &known);
+    let (_, mut oracle) = keys(&known, &known);
+    let mut nonces = SentNonces::new(&[7; 32]);
+    const PACKETS: u64 = 100_000;
+    let (mut blind, mut knowing) = (0, 0);
+    for number in 0..PACKETS {
+        let acked = number.checked_sub(1);
+        let mut seal = |sealer: &mut Sealer, bits| {
+            sealer.set_random(bits);
+            let mut datagram = [0; 60];
+            sealer.seal(number, acked, &mut datagram).unwrap();
+            receipt_nonce(&datagram)
+        };
+        let nonce = seal(&mut server.sealer, nonces.header_bits());
+        blind += u64::from(nonce == 0);
+        knowing += u64::from(nonce == seal(&mut oracle.sealer, 0));
+    }
+    let (blind, knowing) = (PACKETS as f64 / blind as f64, PACKETS as f64 / knowing as f64);
+    assert!((230.0..290.0).contains(&blind), "one in {blind}");
+    assert!((25.0..33.0).contains(&knowing), "one in {knowing}");
+}
