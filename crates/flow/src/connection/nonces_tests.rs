@@ -195,7 +195,7 @@ fn a_guess_is_seldom_right() {
     let (mut blind, mut knowing) = (0, 0);
     for number in 0..PACKETS {
         let acked = number.checked_sub(1);
-        let mut seal = |sealer: &mut Sealer, bits| {
+        let seal = |sealer: &mut Sealer, bits| {
             sealer.set_random(bits);
             let mut datagram = [0; 60];
             sealer.seal(number, acked, &mut datagram).unwrap();
