@@ -156,6 +156,15 @@ impl Connection {
         self.hold.look(|machine, _| machine.max_message_len())
     }
 
+    /// Messages that were taken and wait to leave. Once there are none, and nothing is in flight
+    /// ([`Stats::flight`]), each has arrived or is lost.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn messages_waiting(&self) -> Result<usize, Error> {
+        self.hold.look(|machine, _| machine.messages_waiting())
+    }
+
     /// Whether the newest message leaves first when several wait.
     ///
     /// # Errors

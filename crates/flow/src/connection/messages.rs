@@ -66,6 +66,11 @@ impl Connection {
         self.message_bound(self.mtu.size())
     }
 
+    /// Messages that wait to leave.
+    pub fn messages_waiting(&self) -> usize {
+        self.carrier.cargo().messages.waiting.len()
+    }
+
     fn message_bound(&self, datagram: u16) -> usize {
         let peers = usize::try_from(self.peers_message).unwrap_or(usize::MAX);
         usize::from(datagram).saturating_sub(MESSAGE_OVERHEAD).min(peers)

@@ -135,7 +135,7 @@ async fn serve(connection: &Connection, counted: &AtomicU64) -> Result<(), Error
     match request.kind {
         Kind::Up => up(&mut receive, &mut tally).await?,
         Kind::Down => return down(&mut send, request.bytes).await,
-        Kind::Messages => messages(connection, &mut tally).await?,
+        Kind::Messages => messages(connection, &mut receive, &mut tally).await?,
     }
     tally.tell().await?;
     send.arrived().await
@@ -155,12 +155,27 @@ async fn down(send: &mut SendStream, bytes: u64) -> Result<(), Error> {
     send.arrived().await
 }
 
-async fn messages(connection: &Connection, tally: &mut Tally<'_>) -> Result<(), Error> {
+/// Until the client has ended the stream that it asked on, behind its last message.
+async fn messages(
+    connection: &Connection,
+    receive: &mut ReceiveStream,
+    tally: &mut Tally<'_>,
+) -> Result<(), Error> {
     let patience = std::time::Duration::from_millis(100);
     loop {
-        match tokio::time::timeout(patience, connection.receive_message()).await {
-            Ok(message) => tally.add(message?.len()).await?,
-            Err(_) => tally.tell().await?,
+        let message = tokio::time::timeout(patience, connection.receive_message());
+        tokio::select! {
+            // What came before the end counts.
+            biased;
+            came = message => match came {
+                Ok(message) => tally.add(message?.len()).await?,
+                Err(_) => tally.tell().await?,
+            },
+            rest = receive_some(receive) => {
+                if rest? == 0 {
+                    return Ok(());
+                }
+            }
         }
         consume_budget().await;
     }

@@ -1,8 +1,10 @@
 //! Measurements over loopback end, and count all connections.
 
 use super::*;
-use narrows_base::Spec;
+use narrows_base::{Rate, Spec};
+use narrows_drive::Relay;
 use narrows_flow::Preset;
+use narrows_path::LinkConfig;
 
 fn measured(direction: Direction, connections: usize, amount: Amount) -> SpeedResult {
     measured_with(Cargo::Stream, direction, connections, amount)
@@ -39,6 +41,32 @@ fn messages_may_be_larger_than_what_every_path_carries() {
         result.messages > 0 && result.bytes > 0 && result.bytes.is_multiple_of(1316),
         "{result:?}"
     );
+}
+
+/// A megabyte of messages is taken at once and leaves over seconds: nobody closes before.
+#[test]
+fn all_messages_leave_before_the_end() {
+    let protocol = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
+    let speed = Speed {
+        protocol,
+        profile: Profile::default(),
+        rate_limit: None,
+        suite: Suite::Aes256Gcm,
+        connections: 1,
+        direction: Direction::Up,
+        cargo: Cargo::Messages(1000),
+        amount: Amount::Bytes(200_000),
+        recorder: None,
+    };
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let link = LinkConfig::plain(Rate::from_bps(2_000_000), Duration::from_millis(10));
+    let mut relay = None;
+    let through = |server| {
+        let started = Relay::bind(any, server, &link, &link, 1)?;
+        Ok(relay.insert(started).local_addr())
+    };
+    let result = speed.local(any, through, &mut |_, _| true).unwrap();
+    assert_eq!((result.bytes, result.messages), (200_000, 200), "{result:?}");
 }
 
 /// A client that always found something to read once never looked whether its time was over.

@@ -90,11 +90,14 @@ impl Worker {
                 tokio::try_join!(up(&mut send, bytes), hear(receive, &self.count)).map(drop)
             }
             Kind::Down => self.down(receive).await,
-            Kind::Messages => tokio::select! {
-                done = self.messages(connection, request.length as usize, bytes) => done,
-                // The server's end, or a failure.
-                done = hear(receive, &self.count) => done,
-            },
+            Kind::Messages => {
+                let sent = async {
+                    self.messages(connection, request.length as usize, bytes).await?;
+                    // Behind the last message: the server tells what came, and ends.
+                    send.finish()
+                };
+                tokio::try_join!(sent, hear(receive, &self.count)).map(drop)
+            }
         }
     }
 
@@ -138,6 +141,10 @@ impl Worker {
                 }
                 Err(e) => return Err(e),
             }
+        }
+        // Until each has left, and has arrived or is lost.
+        while connection.messages_waiting()? > 0 || connection.stats().flight > 0 {
+            tokio::time::sleep(PAUSE).await;
         }
         Ok(())
     }
