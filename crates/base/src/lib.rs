@@ -5,6 +5,7 @@
 
 pub mod card;
 pub mod field;
+pub mod list;
 pub mod luck;
 pub mod math;
 pub mod packet;

@@ -1,9 +1,11 @@
 //! The list of controllers. A controller is one file in this folder, its `mod` line in
-//! `lib.rs` and its entry here; nothing else in the house knows its name.
+//! `lib.rs` and its entry here; no other code knows its name. Programs add their own with
+//! `narrows_sim::Registry`.
 
 use crate::{Controller, Environment, ReceiverHalf};
 use crate::{bbr, cubic, fixed, jersey, rap, reno, stpd, tear, tear_wireless, tfrc, tfwc};
 use crate::{rrtp, rrtp_lasthop, vegas, veno, westwood, westwood_plus};
+use narrows_base::list::{List, Listed};
 use narrows_base::{Card, Settings, Spec, SpecError, Variable};
 
 /// Builds a receiver half.
@@ -11,6 +13,7 @@ pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverHalf>;
 
 /// A controller: its card, and how to build it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Entry {
     /// What it says of itself.
     pub card: &'static Card,
@@ -20,74 +23,90 @@ pub struct Entry {
     pub receiver: Option<BuildReceiver>,
     /// Everything that either half may show over time.
     pub variables: &'static [Variable],
+    /// Whether what it sends follows from acknowledgements.
+    ack_driven: bool,
 }
 
-/// A controller that needs nothing of its receiver but acknowledgements.
-const fn one_sided(
-    card: &'static Card,
-    build: fn(&Settings, &Environment) -> Box<dyn Controller>,
-    variables: &'static [Variable],
-) -> Entry {
-    Entry { card, build, receiver: None, variables }
+impl Entry {
+    /// A controller that goes by acknowledgements and has no receiver half.
+    pub const fn new(
+        card: &'static Card,
+        build: fn(&Settings, &Environment) -> Box<dyn Controller>,
+    ) -> Entry {
+        Entry { card, build, receiver: None, variables: &[], ack_driven: true }
+    }
+    /// With what it shows over time ([`Controller::watch`]).
+    #[must_use]
+    pub const fn with_variables(mut self, variables: &'static [Variable]) -> Entry {
+        self.variables = variables;
+        self
+    }
+    /// With a receiver half, which tells the sender what it may do.
+    #[must_use]
+    pub const fn with_receiver(mut self, build: BuildReceiver) -> Entry {
+        self.receiver = Some(build);
+        self
+    }
+    /// One that sends as it was told, whatever is acknowledged.
+    #[must_use]
+    pub const fn ignoring_acks(mut self) -> Entry {
+        self.ack_driven = false;
+        self
+    }
+}
+
+impl Listed for Entry {
+    fn name(&self) -> &'static str {
+        self.card.name
+    }
 }
 
 /// All controllers.
-pub const CONTROLLERS: &[Entry] = &[
-    one_sided(&reno::CARD, reno::build, &[]),
-    one_sided(&cubic::CARD, cubic::build, cubic::VARIABLES),
-    one_sided(&bbr::CARD, bbr::build, bbr::VARIABLES),
-    one_sided(&vegas::CARD, vegas::build, vegas::VARIABLES),
-    one_sided(&veno::CARD, veno::build, veno::VARIABLES),
-    one_sided(&westwood::CARD, westwood::build, westwood::VARIABLES),
-    one_sided(&westwood_plus::CARD, westwood_plus::build, westwood_plus::VARIABLES),
-    one_sided(&jersey::CARD, jersey::build, jersey::VARIABLES),
-    one_sided(&stpd::CARD, stpd::build, stpd::VARIABLES),
-    one_sided(&rap::CARD, rap::build, rap::VARIABLES),
-    one_sided(&fixed::CARD, fixed::build, &[]),
-    one_sided(&rrtp::CARD, rrtp::build, rrtp::VARIABLES),
-    Entry {
-        card: &rrtp_lasthop::CARD,
-        build: rrtp_lasthop::build,
-        receiver: Some(rrtp_lasthop::receiver),
-        variables: rrtp_lasthop::VARIABLES,
-    },
-    Entry {
-        card: &tfrc::CARD,
-        build: tfrc::build,
-        receiver: Some(tfrc::build_receiver),
-        variables: tfrc::VARIABLES,
-    },
-    one_sided(&tfwc::CARD, tfwc::build, tfwc::VARIABLES),
-    Entry {
-        card: &tear::CARD,
-        build: tear::build,
-        receiver: Some(tear::receiver),
-        variables: tear::VARIABLES,
-    },
-    Entry {
-        card: &tear_wireless::CARD,
-        build: tear_wireless::build,
-        receiver: Some(tear_wireless::receiver),
-        variables: tear_wireless::VARIABLES,
-    },
-];
+pub static CONTROLLERS: List<Entry> = List::new(
+    "controller",
+    &[
+        Entry::new(&reno::CARD, reno::build),
+        Entry::new(&cubic::CARD, cubic::build).with_variables(cubic::VARIABLES),
+        Entry::new(&bbr::CARD, bbr::build).with_variables(bbr::VARIABLES),
+        Entry::new(&vegas::CARD, vegas::build).with_variables(vegas::VARIABLES),
+        Entry::new(&veno::CARD, veno::build).with_variables(veno::VARIABLES),
+        Entry::new(&westwood::CARD, westwood::build).with_variables(westwood::VARIABLES),
+        Entry::new(&westwood_plus::CARD, westwood_plus::build)
+            .with_variables(westwood_plus::VARIABLES),
+        Entry::new(&jersey::CARD, jersey::build).with_variables(jersey::VARIABLES),
+        Entry::new(&stpd::CARD, stpd::build).with_variables(stpd::VARIABLES),
+        Entry::new(&rap::CARD, rap::build).with_variables(rap::VARIABLES),
+        Entry::new(&fixed::CARD, fixed::build).ignoring_acks(),
+        Entry::new(&rrtp::CARD, rrtp::build).with_variables(rrtp::VARIABLES),
+        Entry::new(&rrtp_lasthop::CARD, rrtp_lasthop::build)
+            .with_variables(rrtp_lasthop::VARIABLES)
+            .with_receiver(rrtp_lasthop::receiver),
+        Entry::new(&tfrc::CARD, tfrc::build)
+            .with_variables(tfrc::VARIABLES)
+            .with_receiver(tfrc::build_receiver),
+        Entry::new(&tfwc::CARD, tfwc::build).with_variables(tfwc::VARIABLES),
+        Entry::new(&tear::CARD, tear::build)
+            .with_variables(tear::VARIABLES)
+            .with_receiver(tear::receiver),
+        Entry::new(&tear_wireless::CARD, tear_wireless::build)
+            .with_variables(tear_wireless::VARIABLES)
+            .with_receiver(tear_wireless::receiver),
+    ],
+);
 
 /// The controller of that name.
 ///
 /// # Errors
 /// An unknown name, with a suggestion.
 pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
-    CONTROLLERS.iter().find(|e| e.card.name == name).ok_or_else(|| {
-        let names: Vec<&str> = CONTROLLERS.iter().map(|e| e.card.name).collect();
-        SpecError::unknown("controller", name, &names)
-    })
+    CONTROLLERS.find(name)
 }
 
 impl Entry {
     /// Whether what it sends follows from which packets arrived and when they were acknowledged: not where a
     /// receiver half says how fast to send or how much was lost, nor where nothing is listened to.
     pub fn is_ack_driven(&self) -> bool {
-        self.receiver.is_none() && self.card.name != crate::fixed::CARD.name
+        self.ack_driven && self.receiver.is_none()
     }
     /// Builds it from what the user wrote.
     ///

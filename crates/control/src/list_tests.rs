@@ -48,7 +48,7 @@ fn cards_are_complete() {
 #[test]
 fn what_controllers_show_is_explained() {
     let mut all: BTreeMap<&str, Variable> = BTreeMap::new();
-    for entry in CONTROLLERS {
+    for entry in CONTROLLERS.iter() {
         let mut shown = BTreeSet::new();
         for seed in 0..40 {
             let mut dice = Luck::seed(seed).stream();
@@ -81,7 +81,7 @@ proptest! {
     fn no_legal_events_break_any_controller(
         trial in proptest::collection::vec(any::<u8>(), 0..3000).prop_map(|b| Trial::from_bytes(&b)),
     ) {
-        for entry in CONTROLLERS {
+        for entry in CONTROLLERS.iter() {
             for settings in variants(entry) {
                 trial.put(entry, &settings);
             }
@@ -94,7 +94,7 @@ proptest! {
 fn controllers_repeat_to_the_bit() {
     use crate::story::build;
     use crate::story_path::Path;
-    for entry in CONTROLLERS {
+    for entry in CONTROLLERS.iter() {
         if build(entry.card.name).for_datagrams() {
             continue; // This path repairs. The engine's tests run them.
         }

@@ -9,7 +9,7 @@ pub fn run(bytes: &[u8]) {
     // Which variant of each: the first byte; the rest is what happens.
     let Some((which, events)) = bytes.split_first() else { return };
     let trial = Trial::from_bytes(events);
-    for entry in CONTROLLERS {
+    for entry in CONTROLLERS.iter() {
         let variants = variants(entry);
         trial.put(entry, &variants[usize::from(*which) % variants.len()]);
     }

@@ -17,7 +17,7 @@ use crate::links;
 use crate::scenario::{Flows, Own, Scenario, Speaks, Wire};
 use crate::way::TraceStart;
 use narrows_base::{Duration, Spec, SpecError};
-use narrows_flow::{PROTOCOLS, Preset, Protocol};
+use narrows_flow::{Preset, Protocol};
 use narrows_sim::SourceSpec;
 use std::path::Path;
 
@@ -115,7 +115,7 @@ impl Question {
             line: 0,
         };
         let read = |spec: &Spec| Protocol::read(spec, self.preset, self.packet);
-        read(&Spec::named(PROTOCOLS[0].name)).map_err(|e| e.at("--packet"))?;
+        read(&Spec::named("reno")).map_err(|e| e.at("--packet"))?;
         if self.flows == 0 {
             return Err(SpecError::new("--flows must be at least 1"));
         }

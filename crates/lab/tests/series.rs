@@ -60,7 +60,7 @@ fn no_column_is_defined_twice() {
 
 #[test]
 fn the_list_of_controllers_explains_what_they_show() {
-    for entry in CONTROLLERS {
+    for entry in CONTROLLERS.iter() {
         let (items, detailed) =
             catalogue::chosen(Some("controllers"), Some(entry.card.name)).unwrap();
         let text = catalogue::text(&items, detailed);

@@ -26,7 +26,7 @@ pub use trace::Trace;
 use narrows_base::{Packet, Time};
 
 /// What a link carries.
-pub trait Parcel: Copy {
+pub trait Parcel {
     /// Bytes on the wire.
     fn size(&self) -> u32;
     /// What this very packet contributes to losses drawn per packet: a function of its flow and

@@ -67,7 +67,7 @@ impl Room {
 
 /// What only some links have; plain links stay small.
 struct Extra<P> {
-    loss: Vec<Box<dyn LossProcess<P>>>,
+    loss: Vec<Box<dyn LossProcess>>,
     impairments: Impairments,
     stream: Stream,
     last_due: Time,
@@ -75,7 +75,7 @@ struct Extra<P> {
     served: Option<Served<P>>,
 }
 
-impl<P: Parcel + Send + 'static> Link<P> {
+impl<P: Parcel + Copy + Send + 'static> Link<P> {
     /// Builds a link; `luck` is the key from which its losses and its queue's draws are made.
     ///
     /// # Errors
@@ -85,12 +85,7 @@ impl<P: Parcel + Send + 'static> Link<P> {
         let managed = queue::is_managed(&config.queue);
         let served = if managed || config.trace.is_some() || config.changes {
             let queue = queue::build(config, luck)?;
-            Some(Served {
-                averages: queue.average().is_some(),
-                queue,
-                trace: config.trace.clone().map(|t| (t, Cursor::default())),
-                current: None,
-            })
+            Some(Served::new(queue, config.trace.clone().map(|t| (t, Cursor::default()))))
         } else {
             None
         };
@@ -300,7 +295,7 @@ impl<P: Parcel + Send + 'static> Link<P> {
     }
 }
 
-impl<P: Parcel> Extra<P> {
+impl<P: Parcel + Copy> Extra<P> {
     /// When a packet sent until `end` arrives, or `None` if it is lost.
     #[inline]
     fn after<M: Meter<P>>(
@@ -330,7 +325,7 @@ impl<P: Parcel> Extra<P> {
     }
 }
 
-fn build_losses<P: Parcel>(config: &LinkConfig, luck: Luck) -> Vec<Box<dyn LossProcess<P>>> {
+fn build_losses(config: &LinkConfig, luck: Luck) -> Vec<Box<dyn LossProcess>> {
     config.loss.iter().map(|s| s.build(luck)).collect()
 }
 

@@ -5,46 +5,57 @@
 
 use crate::{Parcel, loss_burst, loss_outage};
 use narrows_base::card::Kind;
+use narrows_base::list::{List, Listed};
 use narrows_base::units::{self, Unit};
 use narrows_base::{Card, Luck, Param, Settings, Spec, SpecError, Status, Time, luck};
 
 /// Decides packet by packet. Packets come in the order in which they leave the link.
-pub trait LossProcess<P>: Send {
+pub trait LossProcess: Send {
     /// Whether this packet, whose transmission ended at `at`, is lost.
-    fn strikes(&mut self, at: Time, packet: &P) -> bool;
+    fn strikes(&mut self, at: Time, packet: &dyn Parcel) -> bool;
 }
 
-/// A loss process: its card, and how to build it.
+/// A loss process: its card, and how it is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// What it says of itself.
     pub card: &'static Card,
-    model: Model,
+    /// Builds it for the link whose key is given.
+    pub build: fn(&Settings, Luck) -> Box<dyn LossProcess>,
+    /// Whether these parameters go together; each alone is in the range that the card gives.
+    pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Model {
-    None,
-    Uniform,
-    Periodic,
-    List,
-    GilbertElliott,
-    Burst,
-    Fade,
-    Outage,
+impl Entry {
+    /// One whose parameters always go together.
+    pub const fn new(
+        card: &'static Card,
+        build: fn(&Settings, Luck) -> Box<dyn LossProcess>,
+    ) -> Entry {
+        Entry { card, build, check: |_| Ok(()) }
+    }
+}
+
+impl Listed for Entry {
+    fn name(&self) -> &'static str {
+        self.card.name
+    }
 }
 
 /// All loss processes.
-pub const LOSSES: &[Entry] = &[
-    Entry { card: &NONE, model: Model::None },
-    Entry { card: &UNIFORM, model: Model::Uniform },
-    Entry { card: &PERIODIC, model: Model::Periodic },
-    Entry { card: &LIST, model: Model::List },
-    Entry { card: &loss_burst::GILBERT_ELLIOTT, model: Model::GilbertElliott },
-    Entry { card: &loss_burst::BURST, model: Model::Burst },
-    Entry { card: &loss_burst::FADE, model: Model::Fade },
-    Entry { card: &loss_outage::OUTAGE, model: Model::Outage },
-];
+pub static LOSSES: List<Entry> = List::new(
+    "loss process",
+    &[
+        Entry::new(&NONE, |_, _| Box::new(Nothing)),
+        Entry::new(&UNIFORM, |s, luck| Box::new(Uniform { key: luck.bits(), p: s.number("p") })),
+        Entry::new(&PERIODIC, |s, luck| Box::new(Periodic::new(s, luck))),
+        Entry { check: Numbers::check, ..Entry::new(&LIST, |s, _| Box::new(Numbers::new(s))) },
+        loss_burst::GILBERT_ELLIOTT,
+        loss_burst::BURST,
+        loss_burst::FADE,
+        loss_outage::OUTAGE,
+    ],
+);
 
 const NONE: Card = Card {
     name: "none",
@@ -116,11 +127,18 @@ const LIST: Card = Card {
 };
 
 /// A loss process that has been read and checked, ready to be built for any link.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct LossSpec {
     spec: Spec,
-    model: Model,
+    entry: &'static Entry,
     settings: Settings,
+}
+
+impl PartialEq for LossSpec {
+    fn eq(&self, other: &LossSpec) -> bool {
+        // The name in the specification is the entry's.
+        self.spec == other.spec && self.settings == other.settings
+    }
 }
 
 impl LossSpec {
@@ -151,12 +169,10 @@ impl LossSpec {
         } else {
             Spec::parse(text)?
         };
-        let entry = find(&spec.name)?;
+        let entry = LOSSES.find(&spec.name)?;
         let settings = Settings::read(&spec, entry.card.params)?;
-        if matches!(entry.model, Model::List) && settings.integers().is_empty() {
-            return Err(SpecError::new("list needs packet numbers, as in list(2000,2001)"));
-        }
-        Ok(LossSpec { spec, model: entry.model, settings })
+        (entry.check)(&settings)?;
+        Ok(LossSpec { spec, entry, settings })
     }
 
     /// As the user wrote it, in full.
@@ -165,35 +181,9 @@ impl LossSpec {
     }
 
     /// Builds the process for the link whose key is `luck`.
-    pub fn build<P: Parcel>(&self, luck: Luck) -> Box<dyn LossProcess<P>> {
-        let s = &self.settings;
-        match self.model {
-            Model::None => Box::new(Uniform { key: luck.bits(), p: 0.0 }),
-            Model::Uniform => Box::new(Uniform { key: luck.bits(), p: s.number("p") }),
-            Model::Periodic => Box::new(Periodic {
-                period: s.number("period") as u64,
-                offset: s.number("offset") as u64,
-                random: (s.choice("place") == "random").then(|| luck.named("periodic")),
-                count: 0,
-            }),
-            Model::List => {
-                let mut numbers = s.integers().to_vec();
-                numbers.sort_unstable();
-                Box::new(List { numbers, count: 0, next: 0 })
-            }
-            Model::GilbertElliott => Box::new(loss_burst::GilbertElliott::new(s, luck)),
-            Model::Burst => Box::new(loss_burst::TwoState::in_packets(s, luck)),
-            Model::Fade => Box::new(loss_burst::TwoState::in_time(s, luck)),
-            Model::Outage => Box::new(loss_outage::Outage::new(s, luck)),
-        }
+    pub fn build(&self, luck: Luck) -> Box<dyn LossProcess> {
+        (self.entry.build)(&self.settings, luck)
     }
-}
-
-fn find(name: &str) -> Result<&'static Entry, SpecError> {
-    LOSSES.iter().find(|e| e.card.name == name).ok_or_else(|| {
-        let names: Vec<&str> = LOSSES.iter().map(|e| e.card.name).collect();
-        SpecError::unknown("loss process", name, &names)
-    })
 }
 
 /// Splits at `+` outside parentheses and outside exponents such as `1e+3`.
@@ -215,13 +205,20 @@ fn split_plus(text: &str) -> Vec<&str> {
     out
 }
 
+struct Nothing;
+impl LossProcess for Nothing {
+    fn strikes(&mut self, _at: Time, _packet: &dyn Parcel) -> bool {
+        false
+    }
+}
+
 /// Independent losses, a function of the packet itself.
 struct Uniform {
     key: u64,
     p: f64,
 }
-impl<P: Parcel> LossProcess<P> for Uniform {
-    fn strikes(&mut self, _at: Time, packet: &P) -> bool {
+impl LossProcess for Uniform {
+    fn strikes(&mut self, _at: Time, packet: &dyn Parcel) -> bool {
         luck::unit(luck::mix(self.key ^ luck::mix(packet.luck()))) < self.p
     }
 }
@@ -233,8 +230,18 @@ struct Periodic {
     random: Option<Luck>,
     count: u64,
 }
-impl<P: Parcel> LossProcess<P> for Periodic {
-    fn strikes(&mut self, _at: Time, packet: &P) -> bool {
+impl Periodic {
+    fn new(s: &Settings, luck: Luck) -> Periodic {
+        Periodic {
+            period: s.number("period") as u64,
+            offset: s.number("offset") as u64,
+            random: (s.choice("place") == "random").then(|| luck.named("periodic")),
+            count: 0,
+        }
+    }
+}
+impl LossProcess for Periodic {
+    fn strikes(&mut self, _at: Time, packet: &dyn Parcel) -> bool {
         if !packet.is_data() {
             return false;
         }
@@ -250,13 +257,27 @@ impl<P: Parcel> LossProcess<P> for Periodic {
     }
 }
 
-struct List {
+/// The packets with these numbers.
+struct Numbers {
     numbers: Vec<u64>,
     count: u64,
     next: usize,
 }
-impl<P: Parcel> LossProcess<P> for List {
-    fn strikes(&mut self, _at: Time, packet: &P) -> bool {
+impl Numbers {
+    fn new(s: &Settings) -> Numbers {
+        let mut numbers = s.integers().to_vec();
+        numbers.sort_unstable();
+        Numbers { numbers, count: 0, next: 0 }
+    }
+    fn check(s: &Settings) -> Result<(), SpecError> {
+        if s.integers().is_empty() {
+            return Err(SpecError::new("list needs packet numbers, as in list(2000,2001)"));
+        }
+        Ok(())
+    }
+}
+impl LossProcess for Numbers {
+    fn strikes(&mut self, _at: Time, packet: &dyn Parcel) -> bool {
         if !packet.is_data() {
             return false;
         }
@@ -332,6 +353,74 @@ mod tests {
         assert_eq!((lost[0], lost.len()), (2_000, 500));
         let lost = run("outage(at=1s,for=100ms,every=1s)", 5_000);
         assert_eq!(lost.len(), 400);
+    }
+
+    /// Every process on the list, as it comes and with its choices, and one that must be given numbers.
+    fn all() -> Vec<String> {
+        let mut out = Vec::new();
+        for entry in LOSSES.iter() {
+            let name = entry.card.name;
+            if entry.card.params.iter().any(|p| matches!(p.kind, Kind::Integers)) {
+                out.push(format!("{name}(0,3,17)"));
+                continue;
+            }
+            out.push(name.to_string());
+            for p in entry.card.params {
+                if let Kind::Choice(words) = p.kind {
+                    out.extend(words.iter().map(|w| format!("{name}({}={w})", p.name)));
+                }
+            }
+        }
+        out
+    }
+
+    /// Whatever is offered and when, the same seed loses the same packets on any list entry, with parameters
+    /// at the ends of their ranges as well; and a packet never takes long.
+    #[test]
+    fn every_process_repeats_and_survives_its_own_limits() {
+        let mut specs = all();
+        for entry in LOSSES.iter() {
+            for p in entry.card.params {
+                if let Kind::Number { unit, min, max, .. } = p.kind {
+                    for x in [min, max] {
+                        specs.push(format!("{}({}={})", entry.card.name, p.name, unit.show(x)));
+                    }
+                }
+            }
+        }
+        assert!(specs.len() > LOSSES.iter().count());
+        for text in specs {
+            let run = || -> Vec<bool> {
+                let spec = LossSpec::parse(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
+                let mut process = spec.build(Luck::seed(3).named("loss"));
+                let mut at = Time::ZERO;
+                (0..2000u32)
+                    .map(|i| {
+                        at += narrows_base::Duration::from_nanos(u64::from(i % 7) * 40_000_000);
+                        process.strikes(at, &packet(i, 1000))
+                    })
+                    .collect()
+            };
+            assert_eq!(run(), run(), "{text}");
+        }
+    }
+
+    /// A process that is listed but does nothing would be a mistake in its entry.
+    #[test]
+    fn every_process_but_none_loses_something_and_not_all() {
+        for text in all() {
+            let lost = {
+                let mut process = LossSpec::parse(&text).unwrap().build(Luck::seed(9));
+                (0..60_000u32)
+                    .filter(|i| {
+                        let at = Time::from_nanos(u64::from(*i) * 1_000_000);
+                        process.strikes(at, &packet(*i, 1000))
+                    })
+                    .count()
+            };
+            assert_eq!(lost > 0, text != "none", "{text}: {lost}");
+            assert!(lost < 60_000, "{text}");
+        }
     }
 
     #[test]

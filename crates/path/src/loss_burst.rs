@@ -6,12 +6,15 @@
 //! counted, the same burst is over in milliseconds. Both are kept, and named apart.
 
 use crate::Parcel;
-use crate::loss::LossProcess;
+use crate::loss::{Entry, LossProcess};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
 use narrows_base::{Card, Luck, Param, Settings, Status, Stream, Time};
 
-pub(crate) const GILBERT_ELLIOTT: Card = Card {
+pub(crate) const GILBERT_ELLIOTT: Entry =
+    Entry::new(&GILBERT_ELLIOTT_CARD, |s, luck| Box::new(GilbertElliott::new(s, luck)));
+
+const GILBERT_ELLIOTT_CARD: Card = Card {
     name: "ge",
     summary: "Gilbert-Elliott: a good and a bad state, changed packet by packet",
     source: "Gilbert 1960, Elliott 1963; S2 section 2",
@@ -40,7 +43,10 @@ const fn probability(
     }
 }
 
-pub(crate) const BURST: Card = Card {
+pub(crate) const BURST: Entry =
+    Entry::new(&BURST_CARD, |s, luck| Box::new(TwoState::in_packets(s, luck)));
+
+const BURST_CARD: Card = Card {
     name: "burst",
     summary: "two states with exponential lengths counted in packets",
     source: "S0 section 4.5, figure 4.13",
@@ -53,7 +59,10 @@ pub(crate) const BURST: Card = Card {
     status: Status::Validated("rate and mean burst, by test"),
 };
 
-pub(crate) const FADE: Card = Card {
+pub(crate) const FADE: Entry =
+    Entry::new(&FADE_CARD, |s, luck| Box::new(TwoState::in_time(s, luck)));
+
+const FADE_CARD: Card = Card {
     name: "fade",
     summary: "two states with exponential lengths in time",
     source: "ns-2 TwoState error model, unit time",
@@ -82,7 +91,7 @@ const fn length(
     Param { name, help, kind: Kind::Number { unit, min: 1e-9, max: 1e12, default }, origin }
 }
 
-pub(crate) struct GilbertElliott {
+struct GilbertElliott {
     into_bad: f64,
     into_good: f64,
     lost: [f64; 2],
@@ -91,7 +100,7 @@ pub(crate) struct GilbertElliott {
 }
 
 impl GilbertElliott {
-    pub(crate) fn new(s: &Settings, luck: Luck) -> GilbertElliott {
+    fn new(s: &Settings, luck: Luck) -> GilbertElliott {
         GilbertElliott {
             into_bad: s.number("g"),
             into_good: s.number("h"),
@@ -102,8 +111,8 @@ impl GilbertElliott {
     }
 }
 
-impl<P: Parcel> LossProcess<P> for GilbertElliott {
-    fn strikes(&mut self, _at: Time, _packet: &P) -> bool {
+impl LossProcess for GilbertElliott {
+    fn strikes(&mut self, _at: Time, _packet: &dyn Parcel) -> bool {
         // Two draws per packet whatever the state, so that the stream's position says which
         // packet it is.
         let change = self.stream.unit();
@@ -116,7 +125,7 @@ impl<P: Parcel> LossProcess<P> for GilbertElliott {
 /// Changes of state between two packets that are gone through one by one.
 const MAX_TURNS: u32 = 1_000;
 
-pub(crate) struct TwoState {
+struct TwoState {
     mean: [f64; 2],
     in_time: bool,
     bad: bool,
@@ -127,10 +136,10 @@ pub(crate) struct TwoState {
 }
 
 impl TwoState {
-    pub(crate) fn in_packets(s: &Settings, luck: Luck) -> TwoState {
+    fn in_packets(s: &Settings, luck: Luck) -> TwoState {
         TwoState::new([s.number("good"), s.number("bad")], false, luck.named("burst").stream())
     }
-    pub(crate) fn in_time(s: &Settings, luck: Luck) -> TwoState {
+    fn in_time(s: &Settings, luck: Luck) -> TwoState {
         let mean = [s.number("good") * 1e9, s.number("bad") * 1e9];
         TwoState::new(mean, true, luck.named("fade").stream())
     }
@@ -148,8 +157,8 @@ impl TwoState {
     }
 }
 
-impl<P: Parcel> LossProcess<P> for TwoState {
-    fn strikes(&mut self, at: Time, _packet: &P) -> bool {
+impl LossProcess for TwoState {
+    fn strikes(&mut self, at: Time, _packet: &dyn Parcel) -> bool {
         let here = if self.in_time { at.as_nanos() } else { self.count };
         self.count += 1;
         // A mean far below the spacing of packets would need many turns: the state is then

@@ -1,12 +1,14 @@
 //! Outages: for a while everything is lost, as in a handoff or behind a building.
 
 use crate::Parcel;
-use crate::loss::LossProcess;
+use crate::loss::{Entry, LossProcess};
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
 use narrows_base::{Card, Duration, Luck, Param, Settings, Status, Stream, Time};
 
-pub(crate) const OUTAGE: Card = Card {
+pub(crate) const OUTAGE: Entry = Entry::new(&OUTAGE_CARD, |s, luck| Box::new(Outage::new(s, luck)));
+
+const OUTAGE_CARD: Card = Card {
     name: "outage",
     summary: "everything is lost for a while: once, at fixed intervals or at random",
     source: "S3 section 4.4 (handoffs); S4 figure 6.7",
@@ -35,7 +37,7 @@ const fn time(name: &'static str, help: &'static str, default: f64, origin: &'st
     }
 }
 
-pub(crate) struct Outage {
+struct Outage {
     start: Time,
     length: Duration,
     every: Duration,
@@ -47,7 +49,7 @@ pub(crate) struct Outage {
 const MAX_TURNS: u32 = 1_000;
 
 impl Outage {
-    pub(crate) fn new(s: &Settings, luck: Luck) -> Outage {
+    fn new(s: &Settings, luck: Luck) -> Outage {
         let random = s.choice("spacing") == "random";
         Outage {
             start: Time::from_secs_f64(s.number("at")),
@@ -79,8 +81,8 @@ impl Outage {
     }
 }
 
-impl<P: Parcel> LossProcess<P> for Outage {
-    fn strikes(&mut self, at: Time, _packet: &P) -> bool {
+impl LossProcess for Outage {
+    fn strikes(&mut self, at: Time, _packet: &dyn Parcel) -> bool {
         let mut turns = 0;
         while at >= self.start + self.length && self.every > Duration::ZERO {
             if turns == MAX_TURNS {

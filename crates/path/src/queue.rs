@@ -9,29 +9,37 @@ mod codel;
 mod cw;
 mod fifo;
 mod fq_codel;
+mod packet;
 mod pie;
 mod red;
 mod red_card;
 
-use crate::Parcel;
 use crate::config::{Limit, LinkConfig, QueueConfig};
 use narrows_base::card::Kind;
+use narrows_base::list::{List, Listed};
 use narrows_base::units::Unit;
 use narrows_base::{Card, Luck, Param, Rate, Settings, Spec, SpecError, Time};
 
 pub use fifo::{DROP_TAIL, has_room};
+pub use packet::QueuedPacket;
 
 /// A queue discipline in front of a transmitter.
-pub trait Discipline<P: Parcel>: Send {
+pub trait Discipline: Send {
     /// Takes in a packet; true if it now waits. What is marked or dropped, the arriving packet
     /// included, is told to `fate`. With `idle` the transmitter will take it at once, and it
     /// needs no room.
-    fn enqueue(&mut self, now: Time, packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool;
+    fn enqueue(&mut self, now: Time, packet: QueuedPacket, idle: bool, fate: &mut dyn Fate)
+    -> bool;
     /// The packet to transmit next and when it came; those dropped or marked on the way are told
     /// to `fate`. `None` only if nothing waits any more.
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<P>) -> Option<(Time, P)>;
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)>;
     /// An arrival at an idle transmitter with nothing waiting: the packet to transmit at once.
-    fn pass(&mut self, now: Time, packet: P, fate: &mut dyn Fate<P>) -> Option<P> {
+    fn pass(
+        &mut self,
+        now: Time,
+        packet: QueuedPacket,
+        fate: &mut dyn Fate,
+    ) -> Option<QueuedPacket> {
         self.enqueue(now, packet, true, fate);
         self.dequeue(now, fate).map(|(_, packet)| packet)
     }
@@ -46,45 +54,60 @@ pub trait Discipline<P: Parcel>: Send {
 }
 
 /// Told what a discipline does to packets.
-pub trait Fate<P> {
+pub trait Fate {
     /// It dropped this one.
-    fn dropped(&mut self, packet: &P);
+    fn dropped(&mut self, packet: &QueuedPacket);
     /// It marked this one (CE), which goes on.
-    fn marked(&mut self, packet: &P);
+    fn marked(&mut self, packet: &QueuedPacket);
 }
 
-impl<P> Fate<P> for () {
-    fn dropped(&mut self, _packet: &P) {}
-    fn marked(&mut self, _packet: &P) {}
+impl Fate for () {
+    fn dropped(&mut self, _packet: &QueuedPacket) {}
+    fn marked(&mut self, _packet: &QueuedPacket) {}
 }
 
-/// A discipline: its card, and which it is.
+/// A discipline: its card, and how it is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// What it says of itself.
     pub card: &'static Card,
-    model: Model,
+    /// Builds it for a link.
+    pub build: fn(&Setup<'_>) -> Box<dyn Discipline>,
+    /// Whether these parameters go together; each alone is in the range that the card gives.
+    pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Model {
-    DropTail,
-    Red,
-    Cw,
-    CoDel,
-    FqCoDel,
-    Pie,
+impl Entry {
+    /// One whose parameters always go together.
+    pub const fn new(card: &'static Card, build: fn(&Setup<'_>) -> Box<dyn Discipline>) -> Entry {
+        Entry { card, build, check: |_| Ok(()) }
+    }
+}
+
+impl Listed for Entry {
+    fn name(&self) -> &'static str {
+        self.card.name
+    }
+}
+
+/// What a discipline is built of.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Its parameters.
+    pub settings: &'a Settings,
+    /// How much may wait.
+    pub limit: Limit,
+    /// The link.
+    pub link: LinkAhead,
+    /// The key of whatever it draws.
+    pub luck: Luck,
 }
 
 /// All queues.
-pub const QUEUES: &[Entry] = &[
-    Entry { card: &DROP_TAIL, model: Model::DropTail },
-    Entry { card: &red::RED, model: Model::Red },
-    Entry { card: &cw::CW, model: Model::Cw },
-    Entry { card: &codel::CODEL, model: Model::CoDel },
-    Entry { card: &fq_codel::FQ_CODEL, model: Model::FqCoDel },
-    Entry { card: &pie::PIE, model: Model::Pie },
-];
+pub static QUEUES: List<Entry> = List::new(
+    "queue",
+    &[fifo::ENTRY, red::ENTRY, cw::ENTRY, codel::ENTRY, fq_codel::ENTRY, pie::ENTRY],
+);
 
 /// Whether to mark, on every card that has the choice.
 const ECN: Param = Param {
@@ -95,27 +118,27 @@ const ECN: Param = Param {
 };
 
 /// What a discipline knows of the link that it stands before.
-#[derive(Clone, Copy, Debug)]
-struct Ahead {
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LinkAhead {
     /// Bits per second, the mean for a trace.
-    bps: f64,
+    pub bps: f64,
     /// Propagation delay in seconds.
-    delay_s: f64,
+    pub delay_s: f64,
     /// Whether the rate is constant between changes: false for a trace.
-    steady: bool,
+    pub steady: bool,
 }
 
-impl Ahead {
-    fn of(config: &LinkConfig) -> Ahead {
+impl LinkAhead {
+    fn of(config: &LinkConfig) -> LinkAhead {
         let bps = match &config.trace {
             Some(trace) => trace.mean_bps(),
             None => config.rate.as_bps() as f64,
         };
         let bps = bps.max(1.0);
-        Ahead { bps, delay_s: config.delay.as_secs_f64(), steady: config.trace.is_none() }
+        LinkAhead { bps, delay_s: config.delay.as_secs_f64(), steady: config.trace.is_none() }
     }
     /// Packets of this size that pass in a second (S1 eq. 6.3: ptc).
-    fn packets_per_s(self, bytes: f64) -> f64 {
+    pub fn packets_per_s(self, bytes: f64) -> f64 {
         self.bps / (8.0 * bytes)
     }
 }
@@ -124,23 +147,14 @@ impl Ahead {
 ///
 /// # Errors
 /// An unknown discipline, or parameters that it does not have.
-pub fn build<P: Parcel + Send + 'static>(
-    config: &LinkConfig,
-    luck: Luck,
-) -> Result<Box<dyn Discipline<P>>, SpecError> {
+pub fn build(config: &LinkConfig, luck: Luck) -> Result<Box<dyn Discipline>, SpecError> {
     let limit = limit(&config.queue)?;
-    let Some(spec) = &config.queue.aqm else { return Ok(Box::new(fifo::DropTail::new(limit))) };
-    let (entry, settings) = read(spec)?;
-    let ahead = Ahead::of(config);
-    let stream = luck.named("queue").stream();
-    Ok(match entry.model {
-        Model::DropTail => Box::new(fifo::DropTail::new(limit)),
-        Model::Red => Box::new(red::Red::new(&settings, limit, ahead, stream)),
-        Model::Cw => Box::new(cw::Cw::new(&settings, limit, ahead)),
-        Model::CoDel => Box::new(codel::CoDel::new(&settings, limit)),
-        Model::FqCoDel => Box::new(fq_codel::FqCoDel::new(&settings, limit, luck.named("queue"))),
-        Model::Pie => Box::new(pie::Pie::new(&settings, limit, ahead, stream)),
-    })
+    let (entry, settings) = match &config.queue.aqm {
+        Some(spec) => read(spec)?,
+        None => (&fifo::ENTRY, Settings::defaults(DROP_TAIL.params)),
+    };
+    let (link, luck) = (LinkAhead::of(config), luck.named("queue"));
+    Ok((entry.build)(&Setup { settings: &settings, limit, link, luck }))
 }
 
 /// Whether a queue is anything but drop-tail: then its link serves packet by packet.
@@ -163,14 +177,9 @@ pub fn limit(config: &QueueConfig) -> Result<Limit, SpecError> {
 }
 
 fn read(spec: &Spec) -> Result<(&'static Entry, Settings), SpecError> {
-    let entry = QUEUES.iter().find(|e| e.card.name == spec.name).ok_or_else(|| {
-        let names: Vec<&str> = QUEUES.iter().map(|e| e.card.name).collect();
-        SpecError::unknown("queue", &spec.name, &names)
-    })?;
+    let entry = QUEUES.find(&spec.name)?;
     let settings = Settings::read(spec, entry.card.params)?;
-    if entry.model == Model::Red {
-        red::check(&settings)?;
-    }
+    (entry.check)(&settings)?;
     Ok((entry, settings))
 }
 

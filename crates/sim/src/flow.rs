@@ -66,12 +66,25 @@ impl Timer {
 /// The application's side, touched only at its own turns.
 #[derive(Debug)]
 pub(crate) struct Application {
-    pub source: Source,
+    pub source: Box<dyn Source>,
+    /// Whether its first write is all that it has.
+    pub is_transfer: bool,
     pub start: Time,
     pub stop: Time,
     pub opened: bool,
     /// Bytes of a finite transfer, 0 otherwise.
     pub wanted: u64,
+}
+
+impl Application {
+    /// One that begins and stops at these times.
+    pub fn new(
+        source: Box<dyn Source>,
+        is_transfer: bool,
+        (start, stop): (Time, Time),
+    ) -> Application {
+        Application { source, is_transfer, start, stop, opened: false, wanted: 0 }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -15,6 +15,7 @@ mod flow;
 mod histogram;
 mod meter;
 mod network;
+mod registry;
 mod series;
 mod smooth;
 
@@ -22,6 +23,7 @@ pub use columns::COLUMNS;
 pub use dumbbell::dumbbell;
 pub use histogram::Histogram;
 pub use network::run;
+pub use registry::Registry;
 pub use result::{FlowDetail, FlowResult, GroupResult, LinkGroup, LinkResult, LinkTicks};
 pub use result::{QueueAverage, RunResult, Table, Verdicts};
 pub use source::{SOURCES, SourceSpec};
@@ -42,8 +44,10 @@ mod tests {
         assert!(page.contains(&format!("```rust\n{example}```")), "quote examples/gentle.rs again");
         // What it says of lists is what stands there of another controller.
         let list = include_str!("../../control/src/list.rs");
-        assert!(list.contains("one_sided(&cubic::CARD, cubic::build, cubic::VARIABLES),"));
-        let protocols = include_str!("../../flow/src/protocol/list.rs");
-        assert!(protocols.contains("entry(\"sack\", \"reno\", \"sack\", \""));
+        assert!(
+            list.contains(
+                "Entry::new(&cubic::CARD, cubic::build).with_variables(cubic::VARIABLES),"
+            )
+        );
     }
 }

@@ -406,11 +406,11 @@ impl Network {
             return;
         }
         let sender = &flow.sender;
-        let (bytes, next) = a.source.write(now, || sender.allowed().as_bps() as f64);
+        let (bytes, next) = a.source.write(now, &|| sender.allowed().as_bps() as f64);
         if !a.opened {
             a.opened = true;
             flow.sender.handle(now, Input::Open);
-            if a.source.is_finite() {
+            if a.is_transfer {
                 a.wanted = bytes;
             }
         }

@@ -90,18 +90,11 @@ macro_rules! faulty {
     ($fault:literal) => {
         (
             $fault,
-            Entry {
-                card: &CARD,
-                build: |_, _| Box::new(Faulty { fault: $fault, ..Faulty::default() }),
-                receiver: None,
-                variables: VARIABLES,
-            },
-            Entry {
-                card: &CARD,
-                build: sound,
-                receiver: Some(|_, _| Box::new(Faulty { fault: $fault, ..Faulty::default() })),
-                variables: VARIABLES,
-            },
+            Entry::new(&CARD, |_, _| Box::new(Faulty { fault: $fault, ..Faulty::default() }))
+                .with_variables(VARIABLES),
+            Entry::new(&CARD, sound)
+                .with_variables(VARIABLES)
+                .with_receiver(|_, _| Box::new(Faulty { fault: $fault, ..Faulty::default() })),
         )
     };
 }

@@ -1,5 +1,6 @@
 //! The list of protocols: a line each.
 
+use narrows_base::list::{List, Listed};
 use narrows_base::{Card, Param, SpecError, Status};
 use narrows_control::CONTROLLERS;
 use std::sync::LazyLock;
@@ -45,8 +46,49 @@ pub struct Entry {
 }
 
 impl Entry {
-    const fn with(mut self, switches: &'static [&'static str]) -> Entry {
+    const fn of(
+        family: Family,
+        (name, controller): (&'static str, &'static str),
+        recovery: &'static str,
+        summary: &'static str,
+    ) -> Entry {
+        Entry { name, family, summary, controller, recovery, turns_on: &[], verdict: "none" }
+    }
+    /// A reliable stream over the TCP endpoint, with one of [`RECOVERIES`](super::RECOVERIES).
+    pub const fn tcp(
+        name: &'static str,
+        controller: &'static str,
+        recovery: &'static str,
+        summary: &'static str,
+    ) -> Entry {
+        Entry::of(Family::Tcp, (name, controller), recovery, summary)
+    }
+    /// A media rate over our endpoint: nothing is repaired.
+    pub const fn media(
+        name: &'static str,
+        controller: &'static str,
+        summary: &'static str,
+    ) -> Entry {
+        Entry::of(Family::Media, (name, controller), "none", summary)
+    }
+    /// A reliable stream over our endpoint. `rrtp+CONTROLLER` is there without an entry.
+    pub const fn stream(
+        name: &'static str,
+        controller: &'static str,
+        summary: &'static str,
+    ) -> Entry {
+        Entry::of(Family::Rrtp, (name, controller), "rfc9002", summary)
+    }
+    /// With these switches of its endpoint on unless the user says otherwise.
+    #[must_use]
+    pub const fn with(mut self, switches: &'static [&'static str]) -> Entry {
         self.turns_on = switches;
+        self
+    }
+    /// With one of [`VERDICTS`](crate::verdict::VERDICTS), unless the user says otherwise.
+    #[must_use]
+    pub const fn with_verdict(mut self, verdict: &'static str) -> Entry {
+        self.verdict = verdict;
         self
     }
 
@@ -73,54 +115,10 @@ impl Entry {
     }
 }
 
-const fn entry(
-    name: &'static str,
-    controller: &'static str,
-    recovery: &'static str,
-    summary: &'static str,
-) -> Entry {
-    Entry {
-        name,
-        family: Family::Tcp,
-        summary,
-        controller,
-        recovery,
-        turns_on: &[],
-        verdict: "none",
+impl Listed for Entry {
+    fn name(&self) -> &'static str {
+        self.name
     }
-}
-
-const fn media(name: &'static str, controller: &'static str, summary: &'static str) -> Entry {
-    Entry {
-        name,
-        family: Family::Media,
-        summary,
-        controller,
-        recovery: "none",
-        turns_on: &[],
-        verdict: "none",
-    }
-}
-
-const fn stream(name: &'static str, controller: &'static str, summary: &'static str) -> Entry {
-    Entry {
-        name,
-        family: Family::Rrtp,
-        summary,
-        controller,
-        recovery: "rfc9002",
-        turns_on: &[],
-        verdict: "none",
-    }
-}
-
-const fn judged(
-    name: &'static str,
-    controller: &'static str,
-    verdict: &'static str,
-    summary: &'static str,
-) -> Entry {
-    Entry { verdict, ..stream(name, controller, summary) }
 }
 
 /// How the protocols begin that combine a controller with our endpoint's stream.
@@ -132,8 +130,7 @@ pub static STREAMS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         // Made once, for as long as the process lives.
         let name = String::leak(format!("{STREAM_PREFIX}{}", e.card.name));
         let tcp = PROTOCOLS.iter().find(|p| p.controller == e.card.name);
-        let turns_on = tcp.map_or(&[][..], |p| p.turns_on);
-        Entry { turns_on, ..stream(name, e.card.name, e.card.summary) }
+        Entry::stream(name, e.card.name, e.card.summary).with(tcp.map_or(&[], |p| p.turns_on))
     };
     CONTROLLERS.iter().map(entry).collect()
 });
@@ -144,32 +141,90 @@ pub fn every() -> impl Iterator<Item = &'static Entry> {
 }
 
 /// All protocols with a name of their own, in the order in which tables show them.
-pub const PROTOCOLS: &[Entry] = &[
-    entry("tahoe", "reno", "tahoe", "slow start anew at every loss (1988)"),
-    entry("reno", "reno", "reno", "fast retransmit and fast recovery (1990)"),
-    entry("newreno", "reno", "newreno", "repairs several losses in one window (RFC 6582)"),
-    entry("sack", "reno", "sack", "Reno's window with selective acknowledgements (RFC 6675)"),
-    entry("vegas", "vegas", "vegas", "keeps one to three packets queued, senses delay"),
-    entry("veno", "veno", "sack", "Reno that asks Vegas whether a loss was congestion"),
-    entry("westwood", "westwood", "newreno", "sets the window to the measured bandwidth at a loss"),
-    entry("westwood+", "westwood+", "sack", "Westwood with one bandwidth sample per round trip"),
-    entry("jersey", "jersey", "newreno", "a mark sets the measured rate, a loss alone nothing")
+pub static PROTOCOLS: List<Entry> = List::new(
+    "protocol",
+    &[
+        Entry::tcp("tahoe", "reno", "tahoe", "slow start anew at every loss (1988)"),
+        Entry::tcp("reno", "reno", "reno", "fast retransmit and fast recovery (1990)"),
+        Entry::tcp("newreno", "reno", "newreno", "repairs several losses in one window (RFC 6582)"),
+        Entry::tcp(
+            "sack",
+            "reno",
+            "sack",
+            "Reno's window with selective acknowledgements (RFC 6675)",
+        ),
+        Entry::tcp("vegas", "vegas", "vegas", "keeps one to three packets queued, senses delay"),
+        Entry::tcp("veno", "veno", "sack", "Reno that asks Vegas whether a loss was congestion"),
+        Entry::tcp(
+            "westwood",
+            "westwood",
+            "newreno",
+            "sets the window to the measured bandwidth at a loss",
+        ),
+        Entry::tcp(
+            "westwood+",
+            "westwood+",
+            "sack",
+            "Westwood with one bandwidth sample per round trip",
+        ),
+        Entry::tcp(
+            "jersey",
+            "jersey",
+            "newreno",
+            "a mark sets the measured rate, a loss alone nothing",
+        )
         .with(&["ecn", "receiver-stamps"]),
-    entry("stpd", "stpd", "sack", "a self-tuning PD controller keeps one packet queued (S0)"),
-    entry("cubic", "cubic", "sack", "today's default: a cubic window between losses (RFC 9438)"),
-    entry("bbr", "bbr", "sack", "models bandwidth and RTT, paces; version 1 as in Linux"),
-    media("rap", "rap", "TCP's additive increase and halving as a rate, without a window"),
-    media("fixed", "fixed", "a constant bit rate that listens to nothing: the baseline"),
-    media("tfrc", "tfrc", "the rate TCP would have, by equation: RFC 5348, or as in ns-2"),
-    media("tfwc", "tfwc", "a window from TCP's equation and average loss interval: smooth (S1)"),
-    media("tear", "tear", "the receiver emulates TCP; its averaged window sets the rate (S4)"),
-    media("tear-wireless", "tear-wireless", "TEAR by delay instead of loss, for radio links (S4)"),
-    judged("rrtp", "rrtp", "spike", "short queues where it is alone, a fair share where not (S3)"),
-    judged(
-        "rrtp-lasthop",
-        "rrtp-lasthop",
-        "biaz",
-        "keeps to the rate of a radio channel of its own (S3)",
-    ),
-    stream("tear-reliable", "tear", "a reliable stream at TEAR's rate (S4 section 7.5)"),
-];
+        Entry::tcp(
+            "stpd",
+            "stpd",
+            "sack",
+            "a self-tuning PD controller keeps one packet queued (S0)",
+        ),
+        Entry::tcp(
+            "cubic",
+            "cubic",
+            "sack",
+            "today's default: a cubic window between losses (RFC 9438)",
+        ),
+        Entry::tcp("bbr", "bbr", "sack", "models bandwidth and RTT, paces; version 1 as in Linux"),
+        Entry::media(
+            "rap",
+            "rap",
+            "TCP's additive increase and halving as a rate, without a window",
+        ),
+        Entry::media("fixed", "fixed", "a constant bit rate that listens to nothing: the baseline"),
+        Entry::media(
+            "tfrc",
+            "tfrc",
+            "the rate TCP would have, by equation: RFC 5348, or as in ns-2",
+        ),
+        Entry::media(
+            "tfwc",
+            "tfwc",
+            "a window from TCP's equation and average loss interval: smooth (S1)",
+        ),
+        Entry::media(
+            "tear",
+            "tear",
+            "the receiver emulates TCP; its averaged window sets the rate (S4)",
+        ),
+        Entry::media(
+            "tear-wireless",
+            "tear-wireless",
+            "TEAR by delay instead of loss, for radio links (S4)",
+        ),
+        Entry::stream(
+            "rrtp",
+            "rrtp",
+            "short queues where it is alone, a fair share where not (S3)",
+        )
+        .with_verdict("spike"),
+        Entry::stream(
+            "rrtp-lasthop",
+            "rrtp-lasthop",
+            "keeps to the rate of a radio channel of its own (S3)",
+        )
+        .with_verdict("biaz"),
+        Entry::stream("tear-reliable", "tear", "a reliable stream at TEAR's rate (S4 section 7.5)"),
+    ],
+);

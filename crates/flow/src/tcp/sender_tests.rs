@@ -189,7 +189,7 @@ proptest::proptest! {
         kind in 0usize..12,
         loss in 0.0f64..0.4,
     ) {
-        let name = if kind == 11 { "sack(recovery=sack1)" } else { crate::PROTOCOLS[kind].name };
+        let name = if kind == 11 { "sack(recovery=sack1)" } else { crate::PROTOCOLS.names()[kind] };
         let spec = Spec::parse(name).unwrap();
         let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
         let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(seed));

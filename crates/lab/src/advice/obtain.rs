@@ -106,7 +106,7 @@ mod tests {
     /// What is offered as another way to have a controller can be read as a protocol.
     #[test]
     fn every_name_that_a_sentence_gives_exists() {
-        for p in PROTOCOLS {
+        for p in PROTOCOLS.iter() {
             let name = match Obtain::of(p.name) {
                 Obtain::Stream(name) | Obtain::Messages(name) => name,
                 Obtain::Simulation(name) => name.unwrap(),

@@ -1,7 +1,7 @@
 //! Links that serve their packets one by one: those with a trace, changes or a managed queue.
 
 use super::Link;
-use crate::queue::{Discipline, Fate};
+use crate::queue::{Discipline, Fate, QueuedPacket};
 use crate::trace::{Cursor, Trace};
 use crate::{Meter, Parcel};
 use narrows_base::Time;
@@ -9,41 +9,97 @@ use std::sync::Arc;
 
 /// A link that serves its packets one by one.
 pub(super) struct Served<P> {
-    pub(super) queue: Box<dyn Discipline<P>>,
+    pub(super) queue: Box<dyn Discipline>,
     pub(super) trace: Option<(Arc<Trace>, Cursor)>,
     /// The packet in transmission: when it came, started, ends.
     pub(super) current: Option<(Time, Time, Time, P)>,
     /// Whether the queue keeps an average.
-    pub(super) averages: bool,
+    averages: bool,
+    held: Held<P>,
+}
+
+impl<P: Parcel + Copy> Served<P> {
+    pub(super) fn new(
+        queue: Box<dyn Discipline>,
+        trace: Option<(Arc<Trace>, Cursor)>,
+    ) -> Served<P> {
+        let held = Held { places: Vec::new(), free: Vec::new() };
+        Served { averages: queue.average().is_some(), queue, trace, current: None, held }
+    }
+}
+
+/// The packets that the queue arranges, in places that are used again.
+struct Held<P> {
+    places: Vec<Option<P>>,
+    free: Vec<u32>,
+}
+
+impl<P: Parcel + Copy> Held<P> {
+    #[inline]
+    fn put(&mut self, packet: P) -> QueuedPacket {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            (self.places.len() - 1) as u32
+        });
+        let queued = QueuedPacket {
+            slot,
+            size: packet.size(),
+            flow: packet.flow(),
+            ect: packet.is_ect(),
+            marked: packet.is_marked(),
+        };
+        if let Some(place) = self.places.get_mut(slot as usize) {
+            *place = Some(packet);
+        }
+        queued
+    }
+    /// `None` for one that was taken before: a discipline may be anybody's.
+    #[inline]
+    fn take(&mut self, queued: &QueuedPacket) -> Option<P> {
+        let packet = self.places.get_mut(queued.slot as usize)?.take()?;
+        self.free.push(queued.slot);
+        Some(packet)
+    }
 }
 
 /// Passes on to a meter what a queue does to packets.
-struct Tell<'a, M> {
+struct Tell<'a, P, M> {
     now: Time,
+    held: &'a mut Held<P>,
     meter: &'a mut M,
 }
 
-impl<P, M: Meter<P>> Fate<P> for Tell<'_, M> {
-    fn dropped(&mut self, packet: &P) {
-        self.meter.dropped(self.now, packet);
+impl<P: Parcel + Copy, M: Meter<P>> Fate for Tell<'_, P, M> {
+    fn dropped(&mut self, queued: &QueuedPacket) {
+        if let Some(packet) = self.held.take(queued) {
+            self.meter.dropped(self.now, &packet);
+        }
     }
-    fn marked(&mut self, packet: &P) {
-        self.meter.marked(self.now, packet);
+    fn marked(&mut self, queued: &QueuedPacket) {
+        let place = self.held.places.get_mut(queued.slot as usize);
+        if let Some(packet) = place.and_then(Option::as_mut) {
+            packet.mark();
+            self.meter.marked(self.now, packet);
+        }
     }
 }
 
-impl<P: Parcel + Send + 'static> Link<P> {
+impl<P: Parcel + Copy + Send + 'static> Link<P> {
     pub(super) fn serve_arrival<M: Meter<P>>(&mut self, now: Time, packet: P, meter: &mut M) {
         // Services that ended by now make room first: departures come before arrivals.
         self.finish_service(now, meter);
         let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
         let idle = served.current.is_none();
         // An idle transmitter takes it at once, even where the waiting room is zero.
+        let queued = served.held.put(packet);
+        let (queue, held) = (&mut served.queue, &mut served.held);
+        let mut fate = Tell { now, held, meter };
         let (waits, sent) = if idle {
-            (false, served.queue.pass(now, packet, &mut Tell { now, meter }))
+            (false, queue.pass(now, queued, &mut fate))
         } else {
-            (served.queue.enqueue(now, packet, false, &mut Tell { now, meter }), None)
+            (queue.enqueue(now, queued, false, &mut fate), None)
         };
+        let sent = sent.and_then(|queued| served.held.take(&queued));
         if waits || sent.is_some() {
             meter.queued(now, served.queue.waiting());
         }
@@ -75,7 +131,9 @@ impl<P: Parcel + Send + 'static> Link<P> {
                 return;
             }
             served.current = None;
-            let next = served.queue.dequeue(end, &mut Tell { now: end, meter });
+            let held = &mut served.held;
+            let next = served.queue.dequeue(end, &mut Tell { now: end, held, meter });
+            let next = next.and_then(|(came, queued)| Some((came, served.held.take(&queued)?)));
             meter.waiting(end, served.queue.waiting());
             meter.served(&packet, arrived, start, end);
             self.launch(end, packet, meter);

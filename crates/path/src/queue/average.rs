@@ -1,13 +1,13 @@
 //! A queue in order of arrival that keeps an average of its own length, as RED does (Floyd and
 //! Jacobson 1993): what RED and the congestion-warning router build on.
 
+use super::QueuedPacket;
 use super::fifo::Fifo;
-use crate::Parcel;
 use narrows_base::{Time, math};
 
 /// The queue, and its exponentially weighted average over arrivals.
-pub(super) struct Averaged<P> {
-    pub fifo: Fifo<P>,
+pub(super) struct Averaged {
+    pub fifo: Fifo,
     /// In packets.
     pub average: f64,
     /// Since when nothing has waited, if nothing does.
@@ -16,9 +16,9 @@ pub(super) struct Averaged<P> {
     per_packet: Option<f64>,
 }
 
-impl<P: Parcel> Averaged<P> {
+impl Averaged {
     /// Counts packets or, where `per_packet` is given, bytes over it.
-    pub fn new(fifo: Fifo<P>, per_packet: Option<f64>) -> Averaged<P> {
+    pub fn new(fifo: Fifo, per_packet: Option<f64>) -> Averaged {
         Averaged { fifo, average: 0.0, idle_since: Some(Time::ZERO), per_packet }
     }
 
@@ -45,7 +45,7 @@ impl<P: Parcel> Averaged<P> {
 
     /// The packet to transmit next, and when it came.
     #[inline]
-    pub fn pop(&mut self, now: Time) -> Option<(Time, P)> {
+    pub fn pop(&mut self, now: Time) -> Option<(Time, QueuedPacket)> {
         let head = self.fifo.pop();
         if head.is_none() {
             self.idle_since = Some(now);

@@ -1,8 +1,7 @@
 //! CoDel: drops by how long packets have waited (RFC 8289).
 
 use super::fifo::Fifo;
-use super::{Discipline, ECN, Fate, limit_param};
-use crate::Parcel;
+use super::{Discipline, ECN, Entry, Fate, QueuedPacket, limit_param};
 use crate::config::Limit;
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
@@ -25,7 +24,7 @@ pub(super) const INTERVAL: Param = Param {
 };
 
 /// CoDel's card.
-pub(super) const CODEL: Card = Card {
+const CODEL: Card = Card {
     name: "codel",
     summary: "drops at the head once packets have waited above a target for a whole interval",
     source: "RFC 8289",
@@ -36,6 +35,9 @@ pub(super) const CODEL: Card = Card {
         "its drops under a constant rate in closed form, within 2% (docs/validation.md)",
     ),
 };
+
+/// CoDel's entry.
+pub(super) const ENTRY: Entry = Entry::new(&CODEL, |s| Box::new(CoDel::new(s.settings, s.limit)));
 
 /// CoDel's two times, and whether it marks.
 #[derive(Clone, Copy, Debug)]
@@ -77,13 +79,13 @@ pub(super) struct State {
 
 impl State {
     /// The head of the queue, and whether it may be dropped.
-    fn head<P: Parcel>(
+    fn head(
         &mut self,
         law: &Law,
-        fifo: &mut Fifo<P>,
+        fifo: &mut Fifo,
         mtu: u32,
         now: Time,
-    ) -> Option<(Time, P, bool)> {
+    ) -> Option<(Time, QueuedPacket, bool)> {
         let Some((came, packet)) = fifo.pop() else {
             self.first_above = None;
             return None;
@@ -98,14 +100,14 @@ impl State {
     }
 
     /// The packet to send, after CoDel's drops; `mtu` is the largest packet's size.
-    pub fn dequeue<P: Parcel>(
+    pub fn dequeue(
         &mut self,
         law: &Law,
-        fifo: &mut Fifo<P>,
+        fifo: &mut Fifo,
         mtu: u32,
         now: Time,
-        fate: &mut dyn Fate<P>,
-    ) -> Option<(Time, P)> {
+        fate: &mut dyn Fate,
+    ) -> Option<(Time, QueuedPacket)> {
         let Some((mut came, mut packet, mut may_drop)) = self.head(law, fifo, mtu, now) else {
             self.dropping = false;
             return None;
@@ -147,10 +149,10 @@ impl State {
 }
 
 /// Marks the packet (true) or drops it.
-fn strike<P: Parcel>(ecn: bool, packet: &mut P, fate: &mut dyn Fate<P>) -> bool {
-    let marks = ecn && packet.is_ect();
+fn strike(ecn: bool, packet: &mut QueuedPacket, fate: &mut dyn Fate) -> bool {
+    let marks = ecn && packet.ect;
     if marks {
-        packet.mark();
+        packet.marked = true;
         fate.marked(packet);
     } else {
         fate.dropped(packet);
@@ -159,31 +161,37 @@ fn strike<P: Parcel>(ecn: bool, packet: &mut P, fate: &mut dyn Fate<P>) -> bool 
 }
 
 /// One queue under CoDel.
-pub(super) struct CoDel<P> {
+pub(super) struct CoDel {
     law: Law,
     state: State,
-    fifo: Fifo<P>,
+    fifo: Fifo,
     /// The largest packet seen, which stands for the MTU.
     mtu: u32,
 }
 
-impl<P: Parcel> CoDel<P> {
-    pub fn new(settings: &Settings, limit: Limit) -> CoDel<P> {
+impl CoDel {
+    pub fn new(settings: &Settings, limit: Limit) -> CoDel {
         CoDel { law: Law::new(settings), state: State::default(), fifo: Fifo::new(limit), mtu: 0 }
     }
 }
 
-impl<P: Parcel + Send> Discipline<P> for CoDel<P> {
-    fn enqueue(&mut self, now: Time, packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
-        if !idle && !self.fifo.has_room(packet.size()) {
+impl Discipline for CoDel {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        packet: QueuedPacket,
+        idle: bool,
+        fate: &mut dyn Fate,
+    ) -> bool {
+        if !idle && !self.fifo.has_room(packet.size) {
             fate.dropped(&packet);
             return false;
         }
-        self.mtu = self.mtu.max(packet.size());
+        self.mtu = self.mtu.max(packet.size);
         self.fifo.push(now, packet);
         true
     }
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
         self.state.dequeue(&self.law, &mut self.fifo, self.mtu, now, fate)
     }
     fn waiting(&self) -> usize {

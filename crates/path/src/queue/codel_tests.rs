@@ -1,24 +1,23 @@
 use super::*;
-use crate::link::tests::packet;
-use crate::queue::tests::{Count, ect};
-use narrows_base::{Packet, Spec};
+use crate::queue::tests::{Count, ect, queued};
+use narrows_base::Spec;
 
 const MS: u64 = 1_000_000;
 
-fn codel(text: &str) -> CoDel<Packet> {
+fn codel(text: &str) -> CoDel {
     let settings = Settings::read(&Spec::parse(text).unwrap(), CODEL.params).unwrap();
     CoDel::new(&settings, Limit::Unlimited)
 }
 
-fn fill(codel: &mut CoDel<Packet>, at_ms: u64, n: u32, flags: u8) {
+fn fill(codel: &mut CoDel, at_ms: u64, n: u32, flags: u8) {
     for i in 0..n {
-        let p = Packet { flags, ..packet(i, 1000) };
+        let p = queued(i, 1000, flags);
         codel.enqueue(Time::from_nanos(at_ms * MS), p, false, &mut ());
     }
 }
 
 /// Takes one packet in every millisecond of the span; when packets were dropped and marked.
-fn take(codel: &mut CoDel<Packet>, from_ms: u64, until_ms: u64) -> (Vec<u64>, Vec<u64>) {
+fn take(codel: &mut CoDel, from_ms: u64, until_ms: u64) -> (Vec<u64>, Vec<u64>) {
     let (mut drops, mut marks) = (Vec::new(), Vec::new());
     for ms in from_ms..until_ms {
         let mut count = Count::default();

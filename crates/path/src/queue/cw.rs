@@ -7,8 +7,7 @@
 
 use super::average::Averaged;
 use super::fifo::Fifo;
-use super::{Ahead, Discipline, Fate};
-use crate::Parcel;
+use super::{Discipline, Entry, Fate, LinkAhead, QueuedPacket};
 use crate::config::Limit;
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
@@ -18,7 +17,7 @@ use narrows_base::{Card, Param, Rate, Settings, Status, Time};
 const USUAL_ROOM: f64 = 200.0;
 
 /// The congestion-warning router's card.
-pub(super) const CW: Card = Card {
+const CW: Card = Card {
     name: "cw",
     summary: "marks every ECN-capable arrival while the average queue is above a threshold",
     source: "S2; Xu, Tian, Ansari, TCP-Jersey, IEEE JSAC 22(4), 2004",
@@ -53,18 +52,21 @@ pub(super) const CW: Card = Card {
     status: Status::Validated("marks above its threshold and nowhere else, by test"),
 };
 
+/// Its entry.
+pub(super) const ENTRY: Entry = Entry::new(&CW, |s| Box::new(Cw::new(s.settings, s.limit, s.link)));
+
 /// A queue that warns.
-pub(super) struct Cw<P> {
+pub(super) struct Cw {
     threshold: f64,
     weight: f64,
     mean_packet: f64,
     packets_per_s: f64,
     /// Queue, average and threshold are in bytes over the mean packet's where the room is in bytes.
-    line: Averaged<P>,
+    line: Averaged,
 }
 
-impl<P: Parcel> Cw<P> {
-    pub fn new(s: &Settings, limit: Limit, ahead: Ahead) -> Cw<P> {
+impl Cw {
+    pub fn new(s: &Settings, limit: Limit, ahead: LinkAhead) -> Cw {
         let mean_packet = s.number("mean-packet");
         let by_packets = s.number("packets") > 0.0;
         let room = match limit {
@@ -83,21 +85,27 @@ impl<P: Parcel> Cw<P> {
     }
 }
 
-impl<P: Parcel + Send> Discipline<P> for Cw<P> {
-    fn enqueue(&mut self, now: Time, mut packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
+impl Discipline for Cw {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        mut packet: QueuedPacket,
+        idle: bool,
+        fate: &mut dyn Fate,
+    ) -> bool {
         self.line.arrival(now, self.weight, self.packets_per_s);
-        if !idle && !self.line.fifo.has_room(packet.size()) {
+        if !idle && !self.line.fifo.has_room(packet.size) {
             fate.dropped(&packet);
             return false;
         }
-        if self.line.average > self.threshold && packet.is_ect() {
-            packet.mark();
+        if self.line.average > self.threshold && packet.ect {
+            packet.marked = true;
             fate.marked(&packet);
         }
         self.line.fifo.push(now, packet);
         true
     }
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
         self.line.pop(now)
     }
     fn waiting(&self) -> usize {

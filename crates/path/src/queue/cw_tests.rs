@@ -1,19 +1,18 @@
 use super::*;
 use crate::config::LinkConfig;
-use crate::link::tests::packet;
-use crate::queue::tests::{Count, ect};
-use narrows_base::{Duration, Packet, Spec};
+use crate::queue::tests::{Count, ect, queued};
+use narrows_base::{Duration, Spec};
 
-fn cw(text: &str, limit: Limit) -> Cw<Packet> {
+fn cw(text: &str, limit: Limit) -> Cw {
     let settings = Settings::read(&Spec::parse(text).unwrap(), CW.params).unwrap();
     let config = LinkConfig::plain(Rate::from_bps(8_000_000), Duration::from_millis(10));
-    Cw::new(&settings, limit, Ahead::of(&config))
+    Cw::new(&settings, limit, LinkAhead::of(&config))
 }
 
 /// Marks and drops among 1000 arrivals while `hold` packets wait, once the average has settled.
-fn settled(cw: &mut Cw<Packet>, hold: usize, flags: u8) -> (u32, u32) {
+fn settled(cw: &mut Cw, hold: usize, flags: u8) -> (u32, u32) {
     for i in 0..hold as u32 {
-        cw.line.fifo.push(Time::ZERO, packet(i, 1000));
+        cw.line.fifo.push(Time::ZERO, queued(i, 1000, 0));
     }
     cw.line.idle_since = None;
     let mut count = Count::default();
@@ -21,7 +20,7 @@ fn settled(cw: &mut Cw<Packet>, hold: usize, flags: u8) -> (u32, u32) {
         if i == 200 {
             count = Count::default();
         }
-        let p = Packet { flags, ..packet(i, 1000) };
+        let p = queued(i, 1000, flags);
         if cw.enqueue(Time::ZERO, p, false, &mut count) {
             cw.dequeue(Time::ZERO, &mut count);
         }
@@ -45,7 +44,7 @@ fn it_drops_only_where_there_is_no_room() {
     let mut cw = cw("cw", Limit::Packets(8));
     let mut count = Count::default();
     for i in 0..20 {
-        cw.enqueue(Time::ZERO, packet(i, 1000), false, &mut count);
+        cw.enqueue(Time::ZERO, queued(i, 1000, 0), false, &mut count);
     }
     assert_eq!((cw.waiting(), count.dropped), (8, 12));
 }
@@ -54,7 +53,7 @@ fn it_drops_only_where_there_is_no_room() {
 fn the_average_follows_the_queue_with_a_weight_of_a_fifth_and_decays_when_idle() {
     let mut cw = cw("cw", Limit::Packets(200));
     for i in 0..10 {
-        cw.enqueue(Time::ZERO, packet(i, 1000), false, &mut ());
+        cw.enqueue(Time::ZERO, queued(i, 1000, 0), false, &mut ());
     }
     // Arrivals found 0..=9: 9 - 4 (1 - 0.8^9) by summing.
     let by_hand = (0..10).fold(0.0, |a, q| a + 0.2 * (f64::from(q) - a));
@@ -63,7 +62,7 @@ fn the_average_follows_the_queue_with_a_weight_of_a_fifth_and_decays_when_idle()
         "{by_hand}"
     );
     while cw.dequeue(Time::ZERO, &mut ()).is_some() {}
-    cw.pass(Time::from_nanos(5_000_000), packet(0, 1000), &mut ());
+    cw.pass(Time::from_nanos(5_000_000), queued(0, 1000, 0), &mut ());
     assert!(
         (cw.line.average - by_hand * (0..6).fold(1.0, |a, _| a * 0.8)).abs() < 1e-12,
         "5 of 1 ms, and the arrival"

@@ -1,7 +1,6 @@
 //! The queue in order of arrival that disciplines build on, and drop-tail, which is nothing else.
 
-use super::{Discipline, Fate, limit_param};
-use crate::Parcel;
+use super::{Discipline, Entry, Fate, QueuedPacket, limit_param};
 use crate::config::Limit;
 use narrows_base::{Card, Status, Time};
 use std::collections::VecDeque;
@@ -19,6 +18,9 @@ pub const DROP_TAIL: Card = Card {
     ),
 };
 
+/// Drop-tail's entry.
+pub(super) const ENTRY: Entry = Entry::new(&DROP_TAIL, |s| Box::new(DropTail::new(s.limit)));
+
 /// Whether one more packet of `size` may wait.
 #[inline]
 pub fn has_room(limit: Limit, packets: u64, bytes: u64, size: u32) -> bool {
@@ -31,14 +33,14 @@ pub fn has_room(limit: Limit, packets: u64, bytes: u64, size: u32) -> bool {
 
 /// Packets in order of arrival, each with when it came.
 #[derive(Debug)]
-pub(super) struct Fifo<P> {
+pub(super) struct Fifo {
     limit: Limit,
     bytes: u64,
-    queue: VecDeque<(Time, P)>,
+    queue: VecDeque<(Time, QueuedPacket)>,
 }
 
-impl<P: Parcel> Fifo<P> {
-    pub fn new(limit: Limit) -> Fifo<P> {
+impl Fifo {
+    pub fn new(limit: Limit) -> Fifo {
         Fifo { limit, bytes: 0, queue: VecDeque::new() }
     }
     #[inline]
@@ -46,20 +48,20 @@ impl<P: Parcel> Fifo<P> {
         has_room(self.limit, self.queue.len() as u64, self.bytes, size)
     }
     #[inline]
-    pub fn push(&mut self, now: Time, packet: P) {
-        self.bytes += u64::from(packet.size());
+    pub fn push(&mut self, now: Time, packet: QueuedPacket) {
+        self.bytes += u64::from(packet.size);
         self.queue.push_back((now, packet));
     }
     #[inline]
-    pub fn pop(&mut self) -> Option<(Time, P)> {
+    pub fn pop(&mut self) -> Option<(Time, QueuedPacket)> {
         let head = self.queue.pop_front()?;
-        self.bytes -= u64::from(head.1.size());
+        self.bytes -= u64::from(head.1.size);
         Some(head)
     }
     /// Takes out the packet in place `at`, counted from the head.
-    pub fn remove(&mut self, at: usize) -> Option<P> {
+    pub fn remove(&mut self, at: usize) -> Option<QueuedPacket> {
         let (_, packet) = self.queue.remove(at)?;
-        self.bytes -= u64::from(packet.size());
+        self.bytes -= u64::from(packet.size);
         Some(packet)
     }
     #[inline]
@@ -74,17 +76,23 @@ impl<P: Parcel> Fifo<P> {
 
 /// First in, first out, with a limited room.
 #[derive(Debug)]
-pub(super) struct DropTail<P>(Fifo<P>);
+pub(super) struct DropTail(Fifo);
 
-impl<P: Parcel> DropTail<P> {
-    pub fn new(limit: Limit) -> DropTail<P> {
+impl DropTail {
+    pub fn new(limit: Limit) -> DropTail {
         DropTail(Fifo::new(limit))
     }
 }
 
-impl<P: Parcel + Send> Discipline<P> for DropTail<P> {
-    fn enqueue(&mut self, now: Time, packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
-        let fits = idle || self.0.has_room(packet.size());
+impl Discipline for DropTail {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        packet: QueuedPacket,
+        idle: bool,
+        fate: &mut dyn Fate,
+    ) -> bool {
+        let fits = idle || self.0.has_room(packet.size);
         if fits {
             self.0.push(now, packet);
         } else {
@@ -92,10 +100,15 @@ impl<P: Parcel + Send> Discipline<P> for DropTail<P> {
         }
         fits
     }
-    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
         self.0.pop()
     }
-    fn pass(&mut self, _now: Time, packet: P, _fate: &mut dyn Fate<P>) -> Option<P> {
+    fn pass(
+        &mut self,
+        _now: Time,
+        packet: QueuedPacket,
+        _fate: &mut dyn Fate,
+    ) -> Option<QueuedPacket> {
         Some(packet)
     }
     fn waiting(&self) -> usize {

@@ -2,8 +2,7 @@
 
 use super::codel::{INTERVAL, Law, State, TARGET};
 use super::fifo::Fifo;
-use super::{Discipline, ECN, Fate, limit_param};
-use crate::Parcel;
+use super::{Discipline, ECN, Entry, Fate, QueuedPacket, limit_param};
 use crate::config::Limit;
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
@@ -14,7 +13,7 @@ use std::collections::VecDeque;
 const BATCH: u32 = 64;
 
 /// FQ-CoDel's card.
-pub(super) const FQ_CODEL: Card = Card {
+const FQ_CODEL: Card = Card {
     name: "fq-codel",
     summary: "a CoDel queue per flow, served in turn; flows that just began go first",
     source: "RFC 8290",
@@ -41,9 +40,13 @@ pub(super) const FQ_CODEL: Card = Card {
     status: Status::Validated("max-min shares of constant rates, within 1% (docs/validation.md)"),
 };
 
+/// FQ-CoDel's entry.
+pub(super) const ENTRY: Entry =
+    Entry::new(&FQ_CODEL, |s| Box::new(FqCoDel::new(s.settings, s.limit, s.luck)));
+
 /// One of the hashed queues.
-struct Flow<P> {
-    fifo: Fifo<P>,
+struct Flow {
+    fifo: Fifo,
     state: State,
     /// Bytes that it may still send in its turn; negative after a packet larger than the rest.
     deficit: i64,
@@ -52,7 +55,7 @@ struct Flow<P> {
 }
 
 /// Flows that take turns.
-pub(super) struct FqCoDel<P> {
+pub(super) struct FqCoDel {
     law: Law,
     limit: Limit,
     quantum: i64,
@@ -60,14 +63,14 @@ pub(super) struct FqCoDel<P> {
     mtu: u32,
     packets: usize,
     bytes: u64,
-    flows: Vec<Flow<P>>,
+    flows: Vec<Flow>,
     /// Flows that just began, and the others, in order of their turns.
     fresh: VecDeque<u32>,
     old: VecDeque<u32>,
 }
 
-impl<P: Parcel> FqCoDel<P> {
-    pub fn new(s: &Settings, limit: Limit, luck: Luck) -> FqCoDel<P> {
+impl FqCoDel {
+    pub fn new(s: &Settings, limit: Limit, luck: Luck) -> FqCoDel {
         let flow = || Flow {
             fifo: Fifo::new(Limit::Unlimited),
             state: State::default(),
@@ -88,8 +91,8 @@ impl<P: Parcel> FqCoDel<P> {
         }
     }
 
-    fn place(&self, packet: &P) -> usize {
-        (luck::mix(self.key ^ luck::mix(packet.flow())) % self.flows.len() as u64) as usize
+    fn place(&self, packet: &QueuedPacket) -> usize {
+        (luck::mix(self.key ^ luck::mix(packet.flow)) % self.flows.len() as u64) as usize
     }
 
     fn is_over(&self) -> bool {
@@ -102,7 +105,7 @@ impl<P: Parcel> FqCoDel<P> {
 
     /// Drops half of the queue with most bytes from its head, at most [`BATCH`] packets at a
     /// time: looking for that queue is dear, and must not be needed for every arrival.
-    fn relieve(&mut self, fate: &mut dyn Fate<P>) {
+    fn relieve(&mut self, fate: &mut dyn Fate) {
         // Packets break the tie between queues of empty ones, so that something is dropped.
         let fattest = self.flows.iter_mut().max_by_key(|f| (f.fifo.bytes(), f.fifo.len()));
         let Some(flow) = fattest else { return };
@@ -110,9 +113,9 @@ impl<P: Parcel> FqCoDel<P> {
         let mut freed = 0;
         for _ in 0..BATCH {
             let Some((_, packet)) = flow.fifo.pop() else { break };
-            freed += u64::from(packet.size());
+            freed += u64::from(packet.size);
             self.packets -= 1;
-            self.bytes -= u64::from(packet.size());
+            self.bytes -= u64::from(packet.size);
             fate.dropped(&packet);
             if freed >= most / 2 {
                 break;
@@ -121,10 +124,16 @@ impl<P: Parcel> FqCoDel<P> {
     }
 }
 
-impl<P: Parcel + Send> Discipline<P> for FqCoDel<P> {
-    fn enqueue(&mut self, now: Time, packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
+impl Discipline for FqCoDel {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        packet: QueuedPacket,
+        idle: bool,
+        fate: &mut dyn Fate,
+    ) -> bool {
         let place = self.place(&packet);
-        let size = packet.size();
+        let size = packet.size;
         self.mtu = self.mtu.max(size);
         let Some(flow) = self.flows.get_mut(place) else { return false };
         flow.fifo.push(now, packet);
@@ -142,7 +151,7 @@ impl<P: Parcel + Send> Discipline<P> for FqCoDel<P> {
         self.flows.get(place).is_some_and(|flow| flow.fifo.len() > 0)
     }
 
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
         loop {
             let fresh = !self.fresh.is_empty();
             let list = if fresh { &mut self.fresh } else { &mut self.old };
@@ -159,7 +168,7 @@ impl<P: Parcel + Send> Discipline<P> for FqCoDel<P> {
             self.packets -= packets - flow.fifo.len();
             self.bytes -= bytes - flow.fifo.bytes();
             if let Some(next) = next {
-                flow.deficit -= i64::from(next.1.size());
+                flow.deficit -= i64::from(next.1.size);
                 return Some(next);
             }
             list.pop_front();

@@ -1,17 +1,16 @@
 use super::*;
-use crate::link::tests::packet;
-use crate::queue::tests::Count;
-use narrows_base::{Packet, Spec};
+use crate::queue::tests::{Count, queued};
+use narrows_base::Spec;
 
 const MS: u64 = 1_000_000;
 
-fn queue(text: &str, limit: Limit) -> FqCoDel<Packet> {
+fn queue(text: &str, limit: Limit) -> FqCoDel {
     let settings = Settings::read(&Spec::parse(text).unwrap(), FQ_CODEL.params).unwrap();
     FqCoDel::new(&settings, limit, Luck::seed(4))
 }
 
-fn of(flow: u32, n: u32, size: u16) -> Packet {
-    Packet { flow, ..packet(n, size) }
+fn of(flow: u64, n: u32, size: u16) -> QueuedPacket {
+    QueuedPacket { flow, ..queued(n, size, 0) }
 }
 
 #[test]
@@ -42,12 +41,12 @@ fn a_sparse_flow_does_not_wait_behind_a_bulk_flow() {
     assert!(!dropped.is_empty() && dropped.iter().all(|f| *f == 1), "only the fat flow loses");
 }
 
-struct Watch<'a>(&'a mut Vec<u32>);
-impl Fate<Packet> for Watch<'_> {
-    fn dropped(&mut self, packet: &Packet) {
+struct Watch<'a>(&'a mut Vec<u64>);
+impl Fate for Watch<'_> {
+    fn dropped(&mut self, packet: &QueuedPacket) {
         self.0.push(packet.flow);
     }
-    fn marked(&mut self, _packet: &Packet) {}
+    fn marked(&mut self, _packet: &QueuedPacket) {}
 }
 
 #[test]
@@ -85,10 +84,10 @@ fn overload_takes_half_of_the_fattest_queue_but_at_most_64_packets() {
         assert_eq!(q.waiting(), 10 + n as usize - expected as usize);
         let thin = q.flows.iter().map(|f| f.fifo.len()).filter(|n| *n == 10).count();
         assert_eq!(thin, 1, "the thin flow keeps all of its ten");
-        assert_eq!(q.dequeue(Time::ZERO, &mut ()).unwrap().1.seq, 0);
+        assert_eq!(q.dequeue(Time::ZERO, &mut ()).unwrap().1.number(), 0);
         let rest = std::iter::from_fn(|| q.dequeue(Time::ZERO, &mut ())).map(|next| next.1);
-        let first = rest.filter(|p| p.flow == 1).map(|p| p.seq).min();
-        assert_eq!(first, Some(u64::from(expected)), "from the head");
+        let first = rest.filter(|p| p.flow == 1).map(|p| p.number()).min();
+        assert_eq!(first, Some(expected), "from the head");
     }
 }
 
@@ -114,7 +113,7 @@ fn each_queue_obeys_codel() {
     // Both are above the target; each is told so on its own.
     let mut q = queue("fq-codel", Limit::Unlimited);
     for n in 0..2000 {
-        q.enqueue(Time::ZERO, of(1 + n % 2, n, 1000), false, &mut ());
+        q.enqueue(Time::ZERO, of(u64::from(1 + n % 2), n, 1000), false, &mut ());
     }
     let mut drops = [0u32; 3];
     for ms in 1..1000 {

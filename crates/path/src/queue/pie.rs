@@ -6,15 +6,14 @@
 //! events nothing that it depends on changes.
 
 use super::fifo::Fifo;
-use super::{Ahead, Discipline, ECN, Fate};
-use crate::Parcel;
+use super::{Discipline, ECN, Entry, Fate, LinkAhead, QueuedPacket};
 use crate::config::Limit;
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
 use narrows_base::{Card, Duration, Param, Rate, Settings, Status, Stream, Time};
 
 /// PIE's card.
-pub(super) const PIE: Card = Card {
+const PIE: Card = Card {
     name: "pie",
     summary: "drops arrivals with a probability that holds the waiting time at a target",
     source: "RFC 8033",
@@ -59,6 +58,10 @@ const fn seconds(
     Param { name, help, kind, origin }
 }
 
+/// PIE's entry.
+pub(super) const ENTRY: Entry =
+    Entry::new(&PIE, |s| Box::new(Pie::new(s.settings, s.limit, s.link, s.luck.stream())));
+
 /// How much of an adjustment is applied while the probability is below so much: small
 /// probabilities must move in small steps (RFC 8033 section 4.2).
 const SCALES: [(f64, f64); 6] =
@@ -69,7 +72,7 @@ fn scale(p: f64) -> f64 {
 }
 
 /// A queue under PIE.
-pub(super) struct Pie<P> {
+pub(super) struct Pie {
     target_s: f64,
     update: Duration,
     burst_s: f64,
@@ -78,7 +81,7 @@ pub(super) struct Pie<P> {
     ecn: bool,
     mark_p: f64,
     stream: Stream,
-    fifo: Fifo<P>,
+    fifo: Fifo,
     /// Seconds per byte, where that is known.
     byte_s: Option<f64>,
     /// The wait of the packet that left last.
@@ -93,8 +96,8 @@ pub(super) struct Pie<P> {
     passed: f64,
 }
 
-impl<P: Parcel> Pie<P> {
-    pub fn new(s: &Settings, limit: Limit, ahead: Ahead, stream: Stream) -> Pie<P> {
+impl Pie {
+    pub fn new(s: &Settings, limit: Limit, ahead: LinkAhead, stream: Stream) -> Pie {
         let update = Duration::from_secs_f64(s.number("update"));
         Pie {
             target_s: s.number("target"),
@@ -185,27 +188,33 @@ impl<P: Parcel> Pie<P> {
     }
 }
 
-impl<P: Parcel + Send> Discipline<P> for Pie<P> {
-    fn enqueue(&mut self, now: Time, mut packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
+impl Discipline for Pie {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        mut packet: QueuedPacket,
+        idle: bool,
+        fate: &mut dyn Fate,
+    ) -> bool {
         self.catch_up(now);
-        self.mtu = self.mtu.max(packet.size());
-        if !idle && !self.fifo.has_room(packet.size()) {
+        self.mtu = self.mtu.max(packet.size);
+        if !idle && !self.fifo.has_room(packet.size) {
             self.passed = 0.0;
             fate.dropped(&packet);
             return false;
         }
         if self.strikes() {
-            if !self.ecn || self.p > self.mark_p || !packet.is_ect() {
+            if !self.ecn || self.p > self.mark_p || !packet.ect {
                 fate.dropped(&packet);
                 return false;
             }
-            packet.mark();
+            packet.marked = true;
             fate.marked(&packet);
         }
         self.fifo.push(now, packet);
         true
     }
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
         self.catch_up(now);
         let head = self.fifo.pop()?;
         self.last_wait_s = now.since(head.0).as_secs_f64();

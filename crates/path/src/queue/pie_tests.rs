@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::{LinkConfig, QueueConfig};
 use crate::link::tests::packet;
-use crate::queue::tests::{Count, ect};
+use crate::queue::tests::{Count, ect, queued};
 use crate::{Change, Link, Meter, Trace};
 use narrows_base::{Luck, Packet, Spec};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ fn link() -> LinkConfig {
     config
 }
 
-fn pie(text: &str) -> Pie<Packet> {
+fn pie(text: &str) -> Pie {
     let settings = Settings::read(&Spec::parse(text).unwrap(), PIE.params).unwrap();
-    Pie::new(&settings, Limit::Unlimited, Ahead::of(&link()), Luck::seed(2).stream())
+    Pie::new(&settings, Limit::Unlimited, LinkAhead::of(&link()), Luck::seed(2).stream())
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn the_scaling_table_is_that_of_the_rfc() {
 #[test]
 fn an_update_is_proportional_and_integral() {
     let mut q = pie("pie");
-    let step = |q: &mut Pie<Packet>, p: f64, old: f64, delay: f64| {
+    let step = |q: &mut Pie, p: f64, old: f64, delay: f64| {
         (q.p, q.delay_old_s) = (p, old);
         q.step(delay);
         q.p
@@ -64,11 +64,11 @@ fn a_burst_passes_and_idle_time_gives_the_allowance_back() {
     let mut q = pie("pie");
     let mut count = Count::default();
     for i in 0..400 {
-        q.enqueue(Time::from_nanos(u64::from(i) * MS / 3), packet(i, 1000), false, &mut count);
+        q.enqueue(Time::from_nanos(u64::from(i) * MS / 3), queued(i, 1000, 0), false, &mut count);
     }
     assert_eq!((count.dropped, q.waiting()), (0, 400), "133 ms of anything");
     for i in 400..1500 {
-        q.enqueue(Time::from_nanos(u64::from(i) * MS / 3), packet(i, 1000), false, &mut count);
+        q.enqueue(Time::from_nanos(u64::from(i) * MS / 3), queued(i, 1000, 0), false, &mut count);
     }
     assert!(count.dropped > 0 && q.allowance_s == 0.0);
     let end = Time::from_nanos(500 * MS);

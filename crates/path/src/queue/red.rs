@@ -9,12 +9,17 @@
 use super::average::Averaged;
 use super::fifo::Fifo;
 use super::red_card::EPISODE_S;
-use super::{Ahead, Discipline, Fate};
-use crate::Parcel;
+use super::{Discipline, Entry, Fate, LinkAhead, QueuedPacket};
 use crate::config::Limit;
 use narrows_base::{Rate, Settings, Stream, Time, math};
 
-pub(super) use super::red_card::{RED, check};
+use super::red_card::{RED, check};
+
+/// RED's entry.
+pub(super) const ENTRY: Entry = Entry {
+    check,
+    ..Entry::new(&RED, |s| Box::new(Red::new(s.settings, s.limit, s.link, s.luck.stream())))
+};
 
 /// What the parameters come to on a link.
 #[derive(Clone, Debug)]
@@ -39,7 +44,7 @@ struct Law {
 }
 
 impl Law {
-    fn new(s: &Settings, ahead: Ahead) -> Law {
+    fn new(s: &Settings, ahead: LinkAhead) -> Law {
         let mean_packet = s.number("mean-packet");
         let packets_per_s = ahead.packets_per_s(mean_packet);
         let (min, max) = (s.number("min"), s.number("max"));
@@ -117,7 +122,7 @@ fn weight(given: f64, floor_s: f64, delay_s: f64, packets_per_s: f64) -> f64 {
 }
 
 /// A queue under RED.
-pub(super) struct Red<P> {
+pub(super) struct Red {
     law: Law,
     max_p: f64,
     /// When adaptation last moved max-p.
@@ -127,11 +132,11 @@ pub(super) struct Red<P> {
     /// Whether the average was already above the lower threshold at the arrival before.
     above: bool,
     stream: Stream,
-    line: Averaged<P>,
+    line: Averaged,
 }
 
-impl<P: Parcel> Red<P> {
-    pub fn new(s: &Settings, limit: Limit, ahead: Ahead, stream: Stream) -> Red<P> {
+impl Red {
+    pub fn new(s: &Settings, limit: Limit, ahead: LinkAhead, stream: Stream) -> Red {
         let law = Law::new(s, ahead);
         let per_packet = law.in_bytes.then_some(law.mean_packet);
         Red {
@@ -177,7 +182,7 @@ impl<P: Parcel> Red<P> {
 
     /// Makes room for an arrival by dropping one of those that wait, drawn with the arrival
     /// among them; false if the arrival itself must go.
-    fn evict(&mut self, size: u32, fate: &mut dyn Fate<P>) -> bool {
+    fn evict(&mut self, size: u32, fate: &mut dyn Fate) -> bool {
         while !self.line.fifo.has_room(size) {
             let n = self.line.fifo.len();
             let victim = (self.stream.unit() * (n + 1) as f64) as usize;
@@ -188,11 +193,17 @@ impl<P: Parcel> Red<P> {
     }
 }
 
-impl<P: Parcel + Send> Discipline<P> for Red<P> {
-    fn enqueue(&mut self, now: Time, mut packet: P, idle: bool, fate: &mut dyn Fate<P>) -> bool {
+impl Discipline for Red {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        mut packet: QueuedPacket,
+        idle: bool,
+        fate: &mut dyn Fate,
+    ) -> bool {
         let queue = self.line.arrival(now, self.law.weight, self.law.packets_per_s);
         self.adapt(now);
-        let size = packet.size();
+        let size = packet.size;
         let share = f64::from(size) / self.law.mean_packet;
         let step = if self.law.in_bytes { share } else { 1.0 };
         self.count += step;
@@ -206,12 +217,12 @@ impl<P: Parcel + Send> Discipline<P> for Red<P> {
             (self.above, self.count) = (true, step);
         } else if !full && let Some(p) = self.strikes(queue, share) {
             self.count = 0.0;
-            let marks = self.law.ecn && p <= self.law.mark_p && p < 1.0 && packet.is_ect();
+            let marks = self.law.ecn && p <= self.law.mark_p && p < 1.0 && packet.ect;
             if !marks {
                 fate.dropped(&packet);
                 return false;
             }
-            packet.mark();
+            packet.marked = true;
             fate.marked(&packet);
         }
         if full {
@@ -224,7 +235,7 @@ impl<P: Parcel + Send> Discipline<P> for Red<P> {
         self.line.fifo.push(now, packet);
         true
     }
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate<P>) -> Option<(Time, P)> {
+    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
         self.line.pop(now)
     }
     fn waiting(&self) -> usize {

@@ -1,18 +1,17 @@
 use super::*;
 use crate::config::LinkConfig;
-use crate::link::tests::packet;
-use crate::queue::tests::{Count, ect};
-use narrows_base::{Duration, Luck, Packet, Spec};
+use crate::queue::tests::{Count, ect, queued};
+use narrows_base::{Duration, Luck, Spec};
 
 const SECOND: u64 = 1_000_000_000;
 
 /// A link of S1's with 10 ms of delay.
-fn ahead(mbps: f64) -> Ahead {
+fn ahead(mbps: f64) -> LinkAhead {
     let rate = Rate::from_bps_f64(mbps * 1e6);
-    Ahead::of(&LinkConfig::plain(rate, Duration::from_millis(10)))
+    LinkAhead::of(&LinkConfig::plain(rate, Duration::from_millis(10)))
 }
 
-fn red(text: &str, limit: Limit, mbps: f64) -> Red<Packet> {
+fn red(text: &str, limit: Limit, mbps: f64) -> Red {
     let spec = Spec::parse(text).unwrap();
     let settings = Settings::read(&spec, RED.params).unwrap();
     check(&settings).unwrap();
@@ -21,16 +20,16 @@ fn red(text: &str, limit: Limit, mbps: f64) -> Red<Packet> {
 
 /// Holds `hold` packets waiting under arrivals of `size` bytes for `n` arrivals, the average
 /// starting there; the distances between strikes in arrivals, the first few left out.
-fn distances(red: &mut Red<Packet>, hold: usize, n: u32, size: u16, flags: u8) -> Vec<u32> {
+fn distances(red: &mut Red, hold: usize, n: u32, size: u16, flags: u8) -> Vec<u32> {
     for i in 0..hold as u32 {
-        red.line.fifo.push(Time::ZERO, packet(i, size));
+        red.line.fifo.push(Time::ZERO, queued(i, size, 0));
     }
     (red.line.average, red.line.idle_since) = (red.line.queue(), None);
     let (mut out, mut since) = (Vec::new(), 0);
     for i in 0..n {
         let mut count = Count::default();
         let now = Time::from_nanos(u64::from(i) * 1000);
-        let p = Packet { flags, ..packet(i, size) };
+        let p = queued(i, size, flags);
         if red.enqueue(now, p, false, &mut count) {
             red.dequeue(now, &mut count);
         }
@@ -95,18 +94,18 @@ fn thresholds_follow_from_the_target_delay_and_the_rate() {
 fn the_average_of_a_step_is_exponential_and_decays_over_idle_time() {
     let mut red = red("red(weight=0.01,mean-packet=1000B)", Limit::Unlimited, 8.0);
     for i in 0..4 {
-        red.line.fifo.push(Time::ZERO, packet(i, 1000));
+        red.line.fifo.push(Time::ZERO, queued(i, 1000, 0));
     }
     red.line.idle_since = None;
     for i in 0..100 {
-        red.enqueue(Time::ZERO, packet(i, 1000), false, &mut ());
+        red.enqueue(Time::ZERO, queued(i, 1000, 0), false, &mut ());
         red.dequeue(Time::ZERO, &mut ());
     }
     let expected = 4.0 * (1.0 - (0..100).fold(1.0, |a, _| a * 0.99));
     assert!((red.line.average - expected).abs() < 1e-9, "{}", red.line.average);
     while red.dequeue(Time::from_nanos(SECOND), &mut ()).is_some() {}
     // 1000 packets per second: 250 of them in 250.9 ms, then the arrival itself finds 0.
-    red.pass(Time::from_nanos(SECOND + 250_900_000), packet(0, 1000), &mut ());
+    red.pass(Time::from_nanos(SECOND + 250_900_000), queued(0, 1000, 0), &mut ());
     let decayed = expected * (0..251).fold(1.0, |a, _| a * 0.99);
     assert!((red.line.average - decayed).abs() < 1e-9, "{} {decayed}", red.line.average);
 }
@@ -201,13 +200,13 @@ fn marks_replace_drops_for_those_who_understand_them() {
     let run = |text: &str, hold: usize, flags: u8| {
         let mut red = red(text, Limit::Unlimited, 8.0);
         for i in 0..hold as u32 {
-            red.line.fifo.push(Time::ZERO, packet(i, 1000));
+            red.line.fifo.push(Time::ZERO, queued(i, 1000, 0));
         }
         red.line.average = hold as f64;
         red.line.idle_since = None;
         let mut count = Count::default();
         for i in 0..10_000 {
-            let p = Packet { flags, ..packet(i, 1000) };
+            let p = queued(i, 1000, flags);
             if red.enqueue(Time::ZERO, p, false, &mut count) {
                 red.dequeue(Time::ZERO, &mut count);
             }
@@ -233,13 +232,15 @@ fn a_random_victim_is_any_of_those_who_wait_and_the_arrival() {
     let mut red = red("red(min=100,max=300,victim=random)", Limit::Packets(9), 8.0);
     let mut count = Count::default();
     for i in 0..10_000 {
-        red.enqueue(Time::ZERO, packet(i, 1000), false, &mut count);
+        red.enqueue(Time::ZERO, queued(i, 1000, 0), false, &mut count);
         assert!(red.waiting() <= 9);
     }
     // Whoever is dropped, one goes for one; a tenth of them are arrivals.
     assert_eq!((count.dropped, red.waiting()), (9_991, 9));
-    let last: Vec<u64> =
-        (0..9).filter_map(|_| red.dequeue(Time::ZERO, &mut ())).map(|p| p.1.seq).collect();
+    let last: Vec<u64> = (0..9)
+        .filter_map(|_| red.dequeue(Time::ZERO, &mut ()))
+        .map(|p| u64::from(p.1.number()))
+        .collect();
     assert!(last.windows(2).all(|w| w[0] < w[1]), "in order: {last:?}");
     assert!(last[0] > 9_800, "the oldest do not stay: {last:?}");
 }
@@ -252,7 +253,7 @@ fn a_cautious_queue_spares_arrivals_after_it_has_emptied() {
         red.line.idle_since = None;
         let mut count = Count::default();
         for i in 0..200 {
-            red.enqueue(Time::ZERO, packet(i, 1000), false, &mut count);
+            red.enqueue(Time::ZERO, queued(i, 1000, 0), false, &mut count);
             if red.waiting() > 5 {
                 red.dequeue(Time::ZERO, &mut count);
             }

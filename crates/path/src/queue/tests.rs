@@ -1,4 +1,5 @@
 use super::*;
+use crate::Parcel;
 use crate::config::LinkConfig;
 use crate::link::tests::packet;
 use narrows_base::{Duration, Packet};
@@ -11,14 +12,20 @@ pub(super) struct Count {
     pub dropped: u32,
     pub marked: u32,
 }
-impl Fate<Packet> for Count {
-    fn dropped(&mut self, _packet: &Packet) {
+impl Fate for Count {
+    fn dropped(&mut self, _packet: &QueuedPacket) {
         self.dropped += 1;
     }
-    fn marked(&mut self, packet: &Packet) {
-        assert!(packet.is_marked() && packet.is_ect());
+    fn marked(&mut self, packet: &QueuedPacket) {
+        assert!(packet.marked && packet.ect);
         self.marked += 1;
     }
+}
+
+/// A packet that a link would hand to its queue.
+pub(super) fn queued(number: u32, size: u16, flags: u8) -> QueuedPacket {
+    let ect = flags & Packet::ECT != 0;
+    QueuedPacket { ect, ..QueuedPacket::new(number, u32::from(size), 0) }
 }
 
 /// The flag of a sender that understands ECN.
@@ -35,16 +42,16 @@ fn config(aqm: &str, limit: Limit) -> LinkConfig {
 /// What happened, packet by packet.
 #[derive(Default, PartialEq, Debug)]
 struct Story {
-    dropped: Vec<u64>,
-    marked: Vec<u64>,
-    out: Vec<(Time, Packet)>,
+    dropped: Vec<u32>,
+    marked: Vec<u32>,
+    out: Vec<(Time, QueuedPacket)>,
 }
-impl Fate<Packet> for Story {
-    fn dropped(&mut self, packet: &Packet) {
-        self.dropped.push(packet.seq);
+impl Fate for Story {
+    fn dropped(&mut self, packet: &QueuedPacket) {
+        self.dropped.push(packet.number());
     }
-    fn marked(&mut self, packet: &Packet) {
-        self.marked.push(packet.seq);
+    fn marked(&mut self, packet: &QueuedPacket) {
+        self.marked.push(packet.number());
     }
 }
 
@@ -53,12 +60,12 @@ impl Fate<Packet> for Story {
 type Step = (u64, u16, u32, bool, u8);
 
 fn tell(aqm: &str, limit: Limit, steps: &[Step]) -> Story {
-    let mut queue = build::<Packet>(&config(aqm, limit), Luck::seed(5)).unwrap();
+    let mut queue = build(&config(aqm, limit), Luck::seed(5)).unwrap();
     let (mut story, mut now, mut inside, mut idle) = (Story::default(), Time::ZERO, 0, true);
     for (i, (gap, size, flow, ect, taken)) in steps.iter().enumerate() {
         now += Duration::from_nanos(*gap);
         let flags = if *ect { Packet::ECT } else { 0 };
-        let p = Packet { flow: *flow, flags, ..packet(i as u32, *size) };
+        let p = QueuedPacket { flow: u64::from(*flow), ..queued(i as u32, *size, flags) };
         let before = story.dropped.len();
         if idle && inside == 0 {
             match queue.pass(now, p, &mut story) {
@@ -70,7 +77,7 @@ fn tell(aqm: &str, limit: Limit, steps: &[Step]) -> Story {
             }
         } else {
             let waits = queue.enqueue(now, p, false, &mut story);
-            assert_eq!(!waits, story.dropped[before..].contains(&(i as u64)), "{aqm}");
+            assert_eq!(!waits, story.dropped[before..].contains(&(i as u32)), "{aqm}");
             inside = inside + 1 - (story.dropped.len() - before);
         }
         assert_eq!(queue.waiting(), inside, "{aqm}: waiting");
@@ -138,17 +145,17 @@ proptest! {
     ) {
         for aqm in all() {
             let story = tell(&aqm, limit, &steps);
-            let mut fates: Vec<u64> = story.dropped.clone();
-            fates.extend(story.out.iter().map(|o| o.1.seq));
+            let mut fates: Vec<u32> = story.dropped.clone();
+            fates.extend(story.out.iter().map(|o| o.1.number()));
             fates.sort_unstable();
-            prop_assert_eq!(fates, (0..steps.len() as u64).collect::<Vec<_>>(), "{}", aqm);
+            prop_assert_eq!(fates, (0..steps.len() as u32).collect::<Vec<_>>(), "{}", aqm);
             let mut last = BTreeMap::new();
             for (_, p) in &story.out {
-                let before = last.insert(p.flow, p.seq);
-                prop_assert!(before.is_none_or(|b| b < p.seq), "{}: out of order", aqm);
-                prop_assert!(!p.is_marked() || p.is_ect(), "{}: marked without ECT", aqm);
-                let told = story.marked.contains(&p.seq);
-                prop_assert_eq!(told, p.is_marked(), "{}: mark", aqm);
+                let before = last.insert(p.flow, p.number());
+                prop_assert!(before.is_none_or(|b| b < p.number()), "{}: out of order", aqm);
+                prop_assert!(!p.marked || p.ect, "{}: marked without ECT", aqm);
+                let told = story.marked.contains(&p.number());
+                prop_assert_eq!(told, p.marked, "{}: mark", aqm);
             }
             prop_assert_eq!(&story, &tell(&aqm, limit, &steps), "{}: repeats", aqm);
         }

@@ -8,7 +8,8 @@ use crate::histogram::Histogram;
 use crate::meter::LinkMeter;
 use crate::result::MOST_BINS;
 use crate::series::FlowSeries;
-use crate::source::Source;
+use crate::source::transfer;
+
 use crate::spec::{FlowSpec, GroupSpec, MAX_FLOWS, NetworkSpec, SimError};
 use narrows_base::{FieldError, Luck, Time};
 use narrows_path::Link;
@@ -65,18 +66,20 @@ impl Network {
             match transfers {
                 None => {
                     for (n, flow) in group.flows.iter().enumerate() {
-                        let source =
-                            group.source.start(place(n).key(luck).named("source").stream());
+                        let stream = place(n).key(luck).named("source").stream();
+                        let Some(source) = group.source.start(stream) else { continue };
+                        let one_file = group.source.is_transfer();
                         let times = (flow.start, flow.stop);
-                        network.add_flow(place(n), flow, times, source, &mut users);
+                        let application = Application::new(source, one_file, times);
+                        network.add_flow(place(n), flow, application, &mut users);
                     }
                 }
                 Some(list) => {
                     for (n, (flow, start, bytes)) in list.iter().enumerate() {
-                        let times = (*start, Time::NEVER);
-                        let source = Source::transfer(*bytes);
+                        let source = Box::new(transfer::Transfer { bytes: *bytes });
+                        let application = Application::new(source, true, (*start, Time::NEVER));
                         let flow = &group.flows[*flow];
-                        network.add_flow(place(n), flow, times, source, &mut users);
+                        network.add_flow(place(n), flow, application, &mut users);
                     }
                 }
             }
@@ -119,8 +122,7 @@ impl Network {
         &mut self,
         place: Place<'_>,
         flow: &FlowSpec,
-        (start, stop): (Time, Time),
-        source: Source,
+        application: Application,
         users: &mut [u32],
     ) {
         let Place { spec, index, group, n } = place;
@@ -143,7 +145,7 @@ impl Network {
             receiver_event: Time::NEVER,
             stats: FlowStats::default(),
         });
-        self.applications.push(Application { source, start, stop, opened: false, wanted: 0 });
+        self.applications.push(application);
     }
 
     fn add_route(&mut self, links: &[u32], users: &mut [u32]) -> (u32, u16) {
@@ -166,10 +168,11 @@ fn transfers(spec: &NetworkSpec, luck: Luck) -> Result<Vec<Option<Vec<Transfer>>
     for (i, group) in spec.groups.iter().enumerate() {
         let mut list = None;
         for (n, flow) in group.flows.iter().enumerate() {
-            let mut stream = luck.named("web").named(&group.name).numbered(n as u64).stream();
+            let stream = luck.named("web").named(&group.name).numbered(n as u64).stream();
             let until = flow.stop.min(spec.end);
-            let made = group.source.transfers(flow.start, until, MAX_FLOWS, &mut stream);
-            let Some(made) = made else { break };
+            let Some(made) = group.source.transfers(flow.start, stream) else { break };
+            let made: Vec<(Time, u64)> =
+                made.take_while(|t| t.0 < until).take(MAX_FLOWS + 1).collect();
             total = total.saturating_add(made.len());
             if total > MAX_FLOWS {
                 let why = format!("flows and their transfers are more than {MAX_FLOWS} in all");

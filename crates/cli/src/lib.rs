@@ -1,0 +1,110 @@
+//! The command `narrows`, as a function that other programs call with parts of their own: see [`run`].
+//! Thin: what it does is in the library `narrows-lab`.
+
+mod about;
+mod args;
+mod log;
+mod record;
+mod relay;
+mod serve;
+mod speed;
+mod sweep;
+mod terminal;
+mod transfer;
+mod transport;
+mod work;
+
+use args::{Cli, Command};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+use narrows_base::SpecError;
+pub use narrows_sim::Registry;
+use std::process::ExitCode;
+
+/// Why the command failed.
+pub(crate) enum Failure {
+    /// The input is wrong: exit code 2.
+    Input(String),
+    /// Something outside failed, such as a full disk: exit code 1.
+    Outside(String),
+    /// Interrupted before anything was finished: exit code 130.
+    Interrupted,
+    /// Interrupted; the line says what is kept: exit code 130.
+    Stopped(String),
+}
+
+/// Runs the command with the arguments of this process. What the registry adds is known in every
+/// subcommand, scenario, sweep and report, and over sockets, beside what is built in.
+///
+/// Call it first: a part is refused, with one line and exit code 2, if its name is taken or the lists have
+/// been read already.
+pub fn run(registry: Registry) -> ExitCode {
+    if let Err(e) = registry.install() {
+        complain(&e.to_string());
+        return ExitCode::from(2);
+    }
+    let cli = match Cli::try_parse_from(args::with_negative_values(std::env::args_os())) {
+        Ok(cli) => cli,
+        Err(e) => return refused(&e),
+    };
+    let result = match cli.command {
+        None => {
+            // Whether anybody reads it or not, the short help is all there is to say.
+            let _ = Cli::command().print_help();
+            Ok(())
+        }
+        Some(Command::Compare(args)) => work::compare(&args),
+        Some(Command::Run(args)) => work::run(&args),
+        Some(Command::Sweep(args)) => sweep::sweep(&args),
+        Some(Command::Relay(args)) => relay::relay(&args),
+        Some(Command::Speed(args)) => speed::speed(&args),
+        Some(Command::Serve(args)) => serve::serve(&args),
+        Some(Command::Get(args)) => transfer::get(&args),
+        Some(Command::Put(args)) => transfer::put(&args),
+        Some(Command::Ls(args)) => transfer::ls(&args),
+        Some(Command::Key(args)) => transfer::key(&args),
+        Some(Command::List(args)) => work::list(&args),
+        Some(Command::Completions(args)) => about::completions(&args),
+        Some(Command::Man(args)) => about::man(&args),
+    };
+    let (line, code) = match result {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Input(line)) => (line, 2),
+        Err(Failure::Outside(line)) => (line, 1),
+        Err(Failure::Stopped(line)) => (line, 130),
+        Err(Failure::Interrupted) => ("interrupted before a run finished".into(), 130),
+    };
+    complain(&line);
+    ExitCode::from(code)
+}
+
+/// One line on the error stream, whatever is in it.
+fn complain(line: &str) {
+    let line: Vec<&str> = line.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    terminal::note(&format!("narrows: {}", line.join("; ")));
+}
+
+/// What clap did not take: help and version are no errors, the rest is one line.
+fn refused(e: &clap::Error) -> ExitCode {
+    if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = e.print();
+        return ExitCode::SUCCESS;
+    }
+    // `help` suggests nothing by itself.
+    if let (Some(ContextValue::String(name)), None) =
+        (e.get(ContextKind::InvalidSubcommand), e.get(ContextKind::SuggestedSubcommand))
+    {
+        let all = Cli::command();
+        let known: Vec<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
+        complain(&SpecError::unknown("command", name, &known).to_string());
+        return ExitCode::from(2);
+    }
+    let text = e.to_string();
+    let body = text.split("\n\nUsage:").next().unwrap_or(&text);
+    let body = body.split("\n\nFor more information").next().unwrap_or(body);
+    let body = body.strip_prefix("error: ").unwrap_or(body);
+    // What is missing stands on lines of its own.
+    let body = body.replace(":\n  ", ": ").replace("\n  <", ", <").replace("\n  --", ", --");
+    complain(&body.replace("\n\n  tip:", ";"));
+    ExitCode::from(2)
+}

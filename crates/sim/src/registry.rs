@@ -1,0 +1,163 @@
+//! What a program adds to the lists: controllers, protocols, queues, loss processes, sources of its own.
+
+use crate::source::{self, SOURCES};
+use narrows_base::card::Kind;
+use narrows_base::{Card, Settings, SpecError};
+use narrows_control::{CONTROLLERS, Environment};
+use narrows_flow::protocol::{self, Family, STREAM_PREFIX};
+use narrows_flow::{PROTOCOLS, RECOVERIES, verdict::VERDICTS};
+use narrows_path::{LOSSES, QUEUES, loss, queue};
+
+/// Names that stand for families of protocols.
+const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
+
+/// Parts that are added to the built-in ones. From [`install`](Registry::install) on, every
+/// specification, scenario, sweep, list, report and connection of this process knows them by name.
+///
+/// ```
+/// use narrows_sim::Registry;
+/// # use narrows_base::{Card, Status};
+/// # const CARD: Card = Card { name: "mine", summary: "as Reno", source: "-", senses: "-", sets: "-",
+/// #     params: &[], status: Status::NotValidated };
+/// # fn build(s: &narrows_base::Settings, e: &narrows_control::Environment)
+/// #     -> Box<dyn narrows_control::Controller> {
+/// #     (narrows_control::find("reno").unwrap().build)(s, e)
+/// # }
+/// use narrows_control::Entry as Controller;
+/// use narrows_flow::protocol::Entry as Protocol;
+///
+/// Registry::new()
+///     .controller(Controller::new(&CARD, build))
+///     .protocol(Protocol::tcp("mine", "mine", "sack", "my controller over TCP with SACK"))
+///     .install()?;
+/// assert!(narrows_flow::protocol::find("mine").is_ok());
+/// assert!(narrows_flow::protocol::find("rrtp+mine").is_ok());
+/// # Ok::<(), narrows_base::SpecError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Registry {
+    controllers: Vec<narrows_control::Entry>,
+    protocols: Vec<protocol::Entry>,
+    queues: Vec<queue::Entry>,
+    losses: Vec<loss::Entry>,
+    sources: Vec<source::Entry>,
+}
+
+impl Registry {
+    /// Nothing but what is built in.
+    pub fn new() -> Registry {
+        Registry::default()
+    }
+    /// A controller NAME, and with it the protocol `rrtp+NAME`.
+    pub fn controller(mut self, entry: narrows_control::Entry) -> Registry {
+        self.controllers.push(entry);
+        self
+    }
+    /// A protocol: a controller, built in or added, with an endpoint and a recovery.
+    pub fn protocol(mut self, entry: protocol::Entry) -> Registry {
+        self.protocols.push(entry);
+        self
+    }
+    /// A queue discipline, for `aqm=NAME`.
+    pub fn queue(mut self, entry: queue::Entry) -> Registry {
+        self.queues.push(entry);
+        self
+    }
+    /// A loss process, for `loss=NAME(…)`.
+    pub fn loss(mut self, entry: loss::Entry) -> Registry {
+        self.losses.push(entry);
+        self
+    }
+    /// A traffic source.
+    pub fn source(mut self, entry: source::Entry) -> Registry {
+        self.sources.push(entry);
+        self
+    }
+
+    /// Adds all of it to the lists of this process, once, before anything has read them: a name has one
+    /// meaning as long as the process lives. Nothing is added if anything is wrong.
+    ///
+    /// # Errors
+    /// The first part that cannot be added, in one line: its name is taken or cannot be written, its
+    /// card contradicts itself, a protocol is made of parts that do not exist, or the lists have been
+    /// read already.
+    pub fn install(self) -> Result<(), SpecError> {
+        CONTROLLERS.check(&self.controllers)?;
+        PROTOCOLS.check(&self.protocols)?;
+        QUEUES.check(&self.queues)?;
+        LOSSES.check(&self.losses)?;
+        SOURCES.check(&self.sources)?;
+        let cards = (self.controllers.iter().map(|e| e.card))
+            .chain(self.queues.iter().map(|e| e.card))
+            .chain(self.losses.iter().map(|e| e.card))
+            .chain(self.sources.iter().map(|e| e.card));
+        cards.map(check_card).collect::<Result<(), SpecError>>()?;
+        for p in &self.protocols {
+            self.check_protocol(p)?;
+        }
+        CONTROLLERS.add(self.controllers)?;
+        PROTOCOLS.add(self.protocols)?;
+        QUEUES.add(self.queues)?;
+        LOSSES.add(self.losses)?;
+        SOURCES.add(self.sources)
+    }
+
+    fn check_protocol(&self, p: &protocol::Entry) -> Result<(), SpecError> {
+        let wrong = |why: String| {
+            SpecError::new(format!("protocol '{}' cannot be registered: {why}", p.name))
+        };
+        if p.name.starts_with(STREAM_PREFIX) || FAMILIES.contains(&p.name) {
+            return Err(wrong(format!(
+                "{STREAM_PREFIX}… and {} have a meaning already",
+                FAMILIES.join(", ")
+            )));
+        }
+        let known = |e: &&narrows_control::Entry| e.card.name == p.controller;
+        let controller = self
+            .controllers
+            .iter()
+            .find(known)
+            .or_else(|| CONTROLLERS.built_in().iter().find(known))
+            .ok_or_else(|| wrong(format!("there is no controller '{}'", p.controller)))?;
+        if p.family == Family::Tcp {
+            if RECOVERIES.iter().all(|r| r.0.name != p.recovery) {
+                let names: Vec<&str> = RECOVERIES.iter().map(|r| r.0.name).collect();
+                let names = names.join(", ");
+                let recovery = p.recovery;
+                return Err(wrong(format!("recovery '{recovery}'; expected one of: {names}")));
+            }
+            let settings = Settings::defaults(controller.card.params);
+            let one = (controller.build)(&settings, &Environment::default());
+            if controller.receiver.is_some() || one.for_datagrams() {
+                let why = "its controller is for datagrams: it learns from each packet's fate or from its \
+                           receiver half, which TCP does not have";
+                return Err(wrong(why.into()));
+            }
+        }
+        if VERDICTS.iter().all(|v| v.card.name != p.verdict) {
+            return Err(wrong(format!("there is no verdict '{}'", p.verdict)));
+        }
+        Ok(())
+    }
+}
+
+/// A card from whose defaults a part can be built.
+fn check_card(card: &Card) -> Result<(), SpecError> {
+    for p in card.params {
+        let (ok, why) = match p.kind {
+            Kind::Number { min, max, default, .. } => {
+                ((min..=max).contains(&default), "its default is outside its range")
+            }
+            Kind::Choice(words) => (!words.is_empty(), "a choice has at least one word"),
+            Kind::Integers => (true, ""),
+        };
+        if !ok {
+            return Err(SpecError::new(format!(
+                "'{}' cannot be registered: parameter '{}': {why}",
+                card.name, p.name
+            )));
+        }
+    }
+    Ok(())
+}

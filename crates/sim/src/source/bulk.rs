@@ -1,0 +1,29 @@
+//! Data without end.
+
+use super::{Entry, Pattern, Source};
+use narrows_base::{Card, Settings, Status, Stream, Time};
+
+pub(super) const ENTRY: Entry =
+    Entry { demand_bps: |_| Some(f64::INFINITY), ..Entry::new(&CARD, Pattern::Endless(start)) };
+
+const CARD: Card = Card {
+    name: "bulk",
+    summary: "data without end, as FTP in ns-2",
+    source: "ns-2 Application/FTP",
+    senses: "-",
+    sets: "application data",
+    params: &[],
+    status: Status::Validated("ns-2.35 one-flow and dumbbell runs (docs/validation.md)"),
+};
+
+fn start(_: &Settings, _: Stream) -> Box<dyn Source> {
+    Box::new(Bulk)
+}
+
+#[derive(Debug)]
+struct Bulk;
+impl Source for Bulk {
+    fn write(&mut self, _now: Time, _allowed_bps: &dyn Fn() -> f64) -> (u64, Time) {
+        (u64::MAX, Time::NEVER)
+    }
+}

@@ -1,0 +1,40 @@
+//! One file, written at once.
+
+use super::{Entry, Pattern, Source, number};
+use narrows_base::units::Unit;
+use narrows_base::{Card, Settings, Status, Stream, Time};
+
+pub(super) const ENTRY: Entry = Entry::new(&CARD, Pattern::Transfer(start));
+
+const CARD: Card = Card {
+    name: "transfer",
+    summary: "one file of a given size",
+    source: "-",
+    senses: "-",
+    sets: "application data",
+    params: &[number(
+        "size",
+        Unit::Bytes,
+        "bytes of the file",
+        1.0,
+        1e18,
+        1e6,
+        "S3 section 4.5: 1 MB",
+    )],
+    status: Status::Validated("arrives exactly, by test"),
+};
+
+fn start(s: &Settings, _: Stream) -> Box<dyn Source> {
+    Box::new(Transfer { bytes: s.number("size") as u64 })
+}
+
+/// A file of so many bytes.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    pub bytes: u64,
+}
+impl Source for Transfer {
+    fn write(&mut self, _now: Time, _allowed_bps: &dyn Fn() -> f64) -> (u64, Time) {
+        (self.bytes, Time::NEVER)
+    }
+}

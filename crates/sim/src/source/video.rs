@@ -1,0 +1,88 @@
+//! Frames at a steady pace whose size follows what the transport allows.
+
+use super::{Entry, Pattern, Source, number};
+use narrows_base::units::Unit;
+use narrows_base::{Card, Duration, Settings, SpecError, Status, Stream, Time};
+
+pub(super) const ENTRY: Entry = Entry { check, ..Entry::new(&CARD, Pattern::Ongoing(start)) };
+
+const CARD: Card = Card {
+    name: "video",
+    summary: "frames at a steady pace whose size follows what the transport allows",
+    source: "-",
+    senses: "the transport's allowance at each frame",
+    sets: "application data",
+    params: &[
+        number("fps", Unit::None, "frames per second", 0.1, 1000.0, 25.0, "film and PAL"),
+        number(
+            "min",
+            Unit::BitsPerSecond,
+            "the encoder's lowest rate",
+            1.0,
+            1e12,
+            64e3,
+            "a talking head",
+        ),
+        number("max", Unit::BitsPerSecond, "its highest rate", 1.0, 1e12, 4e6, "1080p streams"),
+        number(
+            "key",
+            Unit::None,
+            "every so many frames a key frame; 0 is none",
+            0.0,
+            1e6,
+            0.0,
+            "frames alike unless told",
+        ),
+        number("key-size", Unit::None, "a key frame over the others", 1.0, 100.0, 4.0, "rough"),
+    ],
+    status: Status::Validated("frame sizes and mean rate, by test"),
+};
+
+fn check(s: &Settings) -> Result<(), SpecError> {
+    let (min, max) = (s.number("min"), s.number("max"));
+    if min > max {
+        return Err(SpecError::new(format!(
+            "video: min ({}) is above max ({})",
+            Unit::BitsPerSecond.show(min),
+            Unit::BitsPerSecond.show(max)
+        )));
+    }
+    Ok(())
+}
+
+fn start(s: &Settings, _: Stream) -> Box<dyn Source> {
+    Box::new(Video {
+        fps: s.number("fps"),
+        bps: (s.number("min"), s.number("max")),
+        key: s.number("key") as u64,
+        key_size: s.number("key-size"),
+        frame: 0,
+    })
+}
+
+#[derive(Debug)]
+struct Video {
+    fps: f64,
+    /// The encoder's lowest and highest rate.
+    bps: (f64, f64),
+    /// Frames from one key frame to the next; 0 is none.
+    key: u64,
+    /// A key frame over the others.
+    key_size: f64,
+    frame: u64,
+}
+
+impl Source for Video {
+    fn write(&mut self, now: Time, allowed_bps: &dyn Fn() -> f64) -> (u64, Time) {
+        // The mean over a group of frames is the rate, however large its key frame.
+        let share = if self.key == 0 {
+            1.0
+        } else {
+            let usual = self.key as f64 / (self.key as f64 - 1.0 + self.key_size);
+            if self.frame.is_multiple_of(self.key) { usual * self.key_size } else { usual }
+        };
+        self.frame += 1;
+        let bytes = allowed_bps().clamp(self.bps.0, self.bps.1) * share / self.fps / 8.0;
+        (bytes.max(1.0) as u64, now + Duration::from_secs_f64(1.0 / self.fps))
+    }
+}
