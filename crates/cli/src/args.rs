@@ -20,7 +20,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// What would each protocol give me on this link, and why?
-    #[command(after_help = COMPARE)]
+    #[command(after_help = compare_help())]
     Compare(Compare),
     /// Run a scenario: any topology, any mix of flows
     #[command(after_help = RUN)]
@@ -241,31 +241,17 @@ Examples:
 
 `narrows compare --help` explains how a link is written.";
 
-const COMPARE: &str = "\
+fn compare_help() -> String {
+    format!("{COMPARE_LINK}{}{COMPARE_EXAMPLES}", narrows_lab::keys::help())
+}
+
+const COMPARE_LINK: &str = "\
 A link is RATE,DELAY[,key=value]* or a name, which may be followed by keys that
 replace its own. Delays are one-way. Units are required: 1.5Mbit/s 80ms 30p 45kB
 1%; kB is 1000 bytes.
-  queue=30p|45kB|1bdp|unlimited
-              packets or bytes that wait, the one in service not counted; 1bdp
-              is rate x base RTT, rounded up; by default 1bdp, at least 10p
-  loss=1%|0.01|ge(g=0.13%,h=12.5%)|list(2000,2001)|...
-              see narrows list losses; 1 means 100%
-  aqm=NAME(...)
-              see narrows list queues
-  trace=FILE  a Mahimahi trace that replaces the rate of this direction
-  access=RATE/DELAY, egress=RATE/DELAY
-              each flow's own link before and after the bottleneck; a range such
-              as 0.5ms..2ms is drawn per flow and side
-  host-delay=TIME
-              packets leave their host up to so much later, drawn for each, in
-              order; by default one packet's time at the rate, at most 10ms
-  trace-start=TIME|random
-              where a run enters its trace; by default random
-  jitter=TIME, reorder=1%/5ms, duplicate=1%, corrupt=1%
-  reverse-rate=, reverse-delay=, reverse-queue=, reverse-loss=, ...
-              the other direction: same rate, delay and queue, and no loss,
-              unless given
+";
 
+const COMPARE_EXAMPLES: &str = "
 Examples:
   narrows compare --protocols 'reno,vegas(alpha=1,beta=3),stpd' --seeds 30
   narrows compare --protocols media,rrtp --against cubic

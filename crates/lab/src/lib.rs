@@ -18,6 +18,7 @@ pub mod families;
 pub mod figure;
 pub mod interval;
 pub mod json;
+pub mod keys;
 pub mod link;
 pub mod links;
 pub mod measure;

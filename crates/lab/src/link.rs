@@ -5,9 +5,10 @@
 //!          <--access--          reverse-…         <--egress--
 //! ```
 
+use crate::keys::{self, REVERSE};
 use crate::links;
 use crate::side::Side;
-use crate::way::{self, KEYS, Room, Way};
+use crate::way::{self, Room, Way};
 use narrows_base::{Duration, SpecError, spec};
 use narrows_path::Limit;
 use std::fmt;
@@ -77,33 +78,28 @@ impl Link {
             return Err(SpecError::new(format!("the delay is missing after '{first}'; {FORM}")));
         }
         let delay = way::delay(second)?;
-        let mut forward = Way::new(rate, delay, Room::Usual);
-        let (mut access, mut egress) = (None, None);
-        let mut host_delay = None;
-        let mut reverse = Vec::new();
-        for (key, value) in keys {
-            let place = format!("{key}={value}");
-            match key {
-                "access" => access = Some(Side::parse(value).map_err(|e| e.at(&place))?),
-                "egress" => egress = Some(Side::parse(value).map_err(|e| e.at(&place))?),
-                "host-delay" => host_delay = Some(way::delay(value).map_err(|e| e.at(&place))?),
-                _ if key.starts_with("reverse-") => reverse.push((key, value)),
-                "rate" | "delay" => forward.set(key, value, folder).map_err(|e| e.at(&place))?,
-                _ if KEYS.contains(&key) => {
-                    forward.set(key, value, folder).map_err(|e| e.at(&place))?;
-                }
-                _ => return Err(unknown_key(key)),
-            }
+        let forward = Way::new(rate, delay, Room::Usual);
+        let mut link =
+            Link { back: forward.clone(), forward, access: None, egress: None, host_delay: None };
+        let (back, there): (Vec<_>, Vec<_>) =
+            keys.into_iter().partition(|(key, _)| key.starts_with(REVERSE));
+        for (key, value) in there {
+            let set = match (keys::find(key), keys::find_link_key(key)) {
+                (Some(key), _) => (key.set)(&mut link.forward, value, folder),
+                (None, Some(key)) => (key.set)(&mut link, value),
+                (None, None) => return Err(unknown_key(key)),
+            };
+            set.map_err(|e| e.at(&format!("{key}={value}")))?;
         }
-        let mut back = forward.mirrored();
-        for (key, value) in reverse {
-            let inner = &key["reverse-".len()..];
-            if !KEYS.contains(&inner) && !["rate", "delay"].contains(&inner) {
-                return Err(unknown_key(key));
-            }
-            back.set(inner, value, folder).map_err(|e| e.at(&format!("{key}={value}")))?;
+        // What the other direction is without keys of its own follows from this one's.
+        link.back = link.forward.mirrored();
+        for (key, value) in back {
+            let known = key.strip_prefix(REVERSE).and_then(keys::find);
+            let known = known.ok_or_else(|| unknown_key(key))?;
+            (known.set)(&mut link.back, value, folder)
+                .map_err(|e| e.at(&format!("{key}={value}")))?;
         }
-        Ok(Link { forward, back, access, egress, host_delay })
+        Ok(link)
     }
 
     /// All one-way delays there and back; ranges count with their middle.
@@ -187,9 +183,7 @@ fn short_loss(way: &Way) -> String {
 }
 
 fn unknown_key(key: &str) -> SpecError {
-    let mut known: Vec<String> = vec!["access".into(), "egress".into(), "host-delay".into()];
-    known.extend(KEYS.iter().map(|k| (*k).to_string()));
-    known.extend(["rate", "delay"].iter().chain(KEYS).map(|k| format!("reverse-{k}")));
+    let known = keys::every_name();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     SpecError::unknown("key of a link", key, &known)
 }
@@ -232,18 +226,15 @@ impl fmt::Display for Link {
         for (key, value) in &forward[2..] {
             write!(f, ",{key}={}", short(value))?;
         }
-        for (name, side) in [("access", &self.access), ("egress", &self.egress)] {
-            if let Some(side) = side {
-                write!(f, ",{name}={side}")?;
+        for key in &keys::LINK_KEYS {
+            if let Some(value) = (key.text)(self) {
+                write!(f, ",{}={value}", key.name)?;
             }
-        }
-        if let Some(delay) = self.host_delay {
-            write!(f, ",host-delay={}", way::time_text(delay))?;
         }
         let same = self.forward.mirrored().pairs();
         for (key, value) in self.back.pairs() {
             if !same.contains(&(key, value.clone())) {
-                write!(f, ",reverse-{key}={}", short(&value))?;
+                write!(f, ",{REVERSE}{key}={}", short(&value))?;
             }
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! `docs/scenarios.md`.
 
 mod count;
+mod link;
 mod read;
 mod template;
 mod write;

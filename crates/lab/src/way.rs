@@ -3,16 +3,12 @@
 //! Shared by the one-line link specification and by scenario files, so that a key means the same
 //! in both.
 
-use crate::text_file;
+use crate::{keys, text_file};
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
 use narrows_path::{Impairments, Limit, LinkConfig, LossSpec, QueueConfig, Trace, queue};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Keys of one direction, beside rate and delay. Each also exists as `reverse-…`.
-pub const KEYS: &[&str] =
-    &["queue", "loss", "aqm", "trace", "trace-start", "jitter", "reorder", "duplicate", "corrupt"];
 
 /// No router's queue is smaller than this many packets unless somebody says so.
 pub const FEWEST: u64 = 10;
@@ -80,26 +76,15 @@ impl Way {
         Way { aqm: self.aqm.clone(), ..Way::new(self.rate, self.delay, self.room) }
     }
 
-    /// Sets what `key` (one of [`KEYS`], `rate` or `delay`) says; files are found from `folder`.
+    /// Sets what a key of [`keys::KEYS`] says; files are found from `folder`.
     ///
     /// # Errors
     /// An unknown key, or a value that it cannot have.
     pub fn set(&mut self, key: &str, value: &str, folder: &Path) -> Result<(), SpecError> {
-        match key {
-            "rate" => self.rate = rate(value)?,
-            "delay" => self.delay = delay(value)?,
-            "queue" => self.room = room(value)?,
-            "loss" => self.loss = LossSpec::parse_all(value)?,
-            "aqm" => self.aqm = aqm(value)?,
-            "trace" => self.trace = Some(trace(value, folder)?),
-            "trace-start" => self.trace_start = Some(trace_start(value)?),
-            "jitter" => self.impairments.jitter = delay(value)?,
-            "reorder" => (self.impairments.reorder, self.impairments.reorder_by) = reorder(value)?,
-            "duplicate" => self.impairments.duplicate = share(value)?,
-            "corrupt" => self.impairments.corrupt = share(value)?,
-            _ => return Err(SpecError::unknown("key", key, KEYS)),
+        match keys::find(key) {
+            Some(key) => (key.set)(self, value, folder),
+            None => Err(SpecError::unknown("key", key, &keys::NAMES)),
         }
-        Ok(())
     }
 
     /// Rate in bit/s, of the trace if there is one.
@@ -140,36 +125,7 @@ impl Way {
 
     /// Keys and values that [`Way::set`] reads back to the same way.
     pub fn pairs(&self) -> Vec<(&'static str, String)> {
-        let mut out = vec![("rate", rate_text(self.rate)), ("delay", time_text(self.delay))];
-        out.push(("queue", room_text(self.room)));
-        if let Some(aqm) = &self.aqm {
-            out.push(("aqm", aqm.to_string()));
-        }
-        if !self.loss.is_empty() {
-            out.push(("loss", loss_text(&self.loss)));
-        }
-        if let Some((file, _)) = &self.trace {
-            out.push(("trace", file.display().to_string()));
-        }
-        match self.trace_start {
-            None => {}
-            Some(TraceStart::Random) => out.push(("trace-start", "random".into())),
-            Some(TraceStart::At(d)) => out.push(("trace-start", time_text(d))),
-        }
-        let i = &self.impairments;
-        if i.jitter > Duration::ZERO {
-            out.push(("jitter", time_text(i.jitter)));
-        }
-        if i.reorder > 0.0 {
-            out.push(("reorder", format!("{}/{}", i.reorder, time_text(i.reorder_by))));
-        }
-        if i.duplicate > 0.0 {
-            out.push(("duplicate", i.duplicate.to_string()));
-        }
-        if i.corrupt > 0.0 {
-            out.push(("corrupt", i.corrupt.to_string()));
-        }
-        out
+        keys::KEYS.iter().filter_map(|k| Some((k.name, (k.text)(self)?))).collect()
     }
 }
 
@@ -246,7 +202,7 @@ pub(crate) fn room(text: &str) -> Result<Room, SpecError> {
     Ok(Room::Fixed(Limit::Bytes(bytes.round() as u64)))
 }
 
-fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
+pub(crate) fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
     let spec = Spec::parse(text)?;
     let config = QueueConfig { limit: Limit::Unlimited, aqm: Some(spec.clone()) };
     queue::limit(&config)?;
@@ -256,7 +212,7 @@ fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
 /// Longest trace file: 64 MB, some ten million delivery opportunities.
 const MAX_TRACE: u64 = 64_000_000;
 
-fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecError> {
+pub(crate) fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecError> {
     let path = folder.join(text);
     let shown = path.display();
     let content = text_file::read(&path, MAX_TRACE, "trace")?;
@@ -266,7 +222,7 @@ fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecError> 
     Ok((path, Arc::new(trace)))
 }
 
-fn trace_start(text: &str) -> Result<TraceStart, SpecError> {
+pub(crate) fn trace_start(text: &str) -> Result<TraceStart, SpecError> {
     if text.trim() == "random" {
         return Ok(TraceStart::Random);
     }
@@ -275,20 +231,27 @@ fn trace_start(text: &str) -> Result<TraceStart, SpecError> {
     })
 }
 
+pub(crate) fn trace_start_text(start: TraceStart) -> String {
+    match start {
+        TraceStart::Random => "random".into(),
+        TraceStart::At(d) => time_text(d),
+    }
+}
+
 /// What went wrong with a file, without the operating system's error number.
 pub fn plain(e: &std::io::Error) -> String {
     let text = e.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
-fn reorder(text: &str) -> Result<(f64, Duration), SpecError> {
+pub(crate) fn reorder(text: &str) -> Result<(f64, Duration), SpecError> {
     let (p, late) = text.rsplit_once('/').ok_or_else(|| {
         SpecError::new(format!("'{text}': reordering is written as 1%/5ms: how often, how late"))
     })?;
     Ok((share(p)?, delay(late)?))
 }
 
-fn share(text: &str) -> Result<f64, SpecError> {
+pub(crate) fn share(text: &str) -> Result<f64, SpecError> {
     let p = units::number(text, Unit::Fraction)?;
     if !(0.0..=1.0).contains(&p) {
         return Err(SpecError::new(format!("'{text}' must be between 0 and 1 (100%)")));

@@ -1,6 +1,7 @@
 //! TOML in.
 
 use super::count::Count;
+use super::link::{Keys, Link};
 use crate::families;
 use crate::plan::at;
 use crate::scenario::{Flows, Own, Probe, Scenario, Scheduled, Speaks, Wire};
@@ -41,45 +42,6 @@ pub(super) struct File {
     #[serde(default)]
     change: Vec<Spanned<ChangeAt>>,
     probe: Option<Spanned<Probes>>,
-}
-
-/// The keys of [`way::KEYS`] with `rate` and `delay`.
-#[derive(Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Reverse {
-    pub rate: Option<Text>,
-    pub delay: Option<Text>,
-    pub queue: Option<Text>,
-    pub loss: Option<Text>,
-    pub aqm: Option<Text>,
-    pub trace: Option<Text>,
-    #[serde(rename = "trace-start")]
-    pub trace_start: Option<Text>,
-    pub jitter: Option<Text>,
-    pub reorder: Option<Text>,
-    pub duplicate: Option<Text>,
-    pub corrupt: Option<Text>,
-}
-
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Link {
-    pub name: Option<String>,
-    pub from: String,
-    pub to: String,
-    pub rate: Text,
-    pub delay: Text,
-    pub queue: Option<Text>,
-    pub loss: Option<Text>,
-    pub aqm: Option<Text>,
-    pub trace: Option<Text>,
-    #[serde(rename = "trace-start")]
-    pub trace_start: Option<Text>,
-    pub jitter: Option<Text>,
-    pub reorder: Option<Text>,
-    pub duplicate: Option<Text>,
-    pub corrupt: Option<Text>,
-    pub reverse: Option<Reverse>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -258,52 +220,22 @@ impl Reader<'_> {
     }
 
     fn wire(&self, link: &Link, line: usize) -> Result<Wire, SpecError> {
-        let rate = self.read(&link.rate, "rate", way::rate)?;
-        let delay = self.read(&link.delay, "delay", way::delay)?;
-        let mut there = Way::new(rate, delay, Room::Fixed(Limit::Unlimited));
-        self.fill(
-            &mut there,
-            &[
-                ("queue", &link.queue),
-                ("loss", &link.loss),
-                ("aqm", &link.aqm),
-                ("trace", &link.trace),
-                ("trace-start", &link.trace_start),
-                ("jitter", &link.jitter),
-                ("reorder", &link.reorder),
-                ("duplicate", &link.duplicate),
-                ("corrupt", &link.corrupt),
-            ],
-        )?;
+        // Every file says both; they are set with the other keys.
+        let unset = (Rate::from_bps(1), Duration::ZERO);
+        let mut there = Way::new(unset.0, unset.1, Room::Fixed(Limit::Unlimited));
+        self.fill(&mut there, &link.keys)?;
         let mut back = there.mirrored();
-        if let Some(r) = &link.reverse {
-            self.fill(
-                &mut back,
-                &[
-                    ("rate", &r.rate),
-                    ("delay", &r.delay),
-                    ("queue", &r.queue),
-                    ("loss", &r.loss),
-                    ("aqm", &r.aqm),
-                    ("trace", &r.trace),
-                    ("trace-start", &r.trace_start),
-                    ("jitter", &r.jitter),
-                    ("reorder", &r.reorder),
-                    ("duplicate", &r.duplicate),
-                    ("corrupt", &r.corrupt),
-                ],
-            )?;
+        if let Some(keys) = &link.reverse {
+            self.fill(&mut back, keys)?;
         }
         let name = link.name.clone().unwrap_or_else(|| format!("{}-{}", link.from, link.to));
         let (from, to) = (link.from.clone(), link.to.clone());
         Ok(Wire { name, from, to, there, back, line })
     }
 
-    fn fill(&self, way: &mut Way, keys: &[(&str, &Option<Text>)]) -> Result<(), SpecError> {
-        for (key, value) in keys {
-            if let Some(value) = value {
-                self.read(value, key, |text| way.set(key, text, self.folder))?;
-            }
+    fn fill(&self, way: &mut Way, given: &Keys) -> Result<(), SpecError> {
+        for (key, value) in given.iter() {
+            self.read(value, key.name, |text| (key.set)(way, text, self.folder))?;
         }
         Ok(())
     }

@@ -5,11 +5,11 @@
 //! follows.
 
 use super::count::Count;
-use super::read::{self, ELSEWHERE, File, Link, Reverse, Text};
+use super::read::{self, ELSEWHERE, File, Text};
+use crate::keys::{self, NAMES};
 use crate::measure::find as find_measure;
 use crate::scenario::Scenario;
 use crate::text_file;
-use crate::way;
 use narrows_base::spec::nearest;
 use narrows_base::{Spec, SpecError};
 use std::path::{Path, PathBuf};
@@ -22,10 +22,8 @@ const RESERVED: &[&str] = &["point", "seed", "seeds", "group", "group_protocol",
 /// Keys of a group of flows.
 const FLOWS: &[&str] =
     &["protocol", "count", "start", "stagger", "stop", "source", "host-delay", "access", "egress"];
-/// Keys of a link beside [`way::KEYS`].
-const LINK: &[&str] = &["rate", "delay"];
-/// Keys whose value has parameters of its own: `flows.main.protocol.alpha`.
-const WITH_PARAMETERS: &[&str] = &["protocol", "source", "aqm", "loss"];
+/// Keys beside a link's whose value has parameters of its own: `flows.main.protocol.alpha`.
+const WITH_PARAMETERS: &[&str] = &["protocol", "source"];
 
 /// A scenario file, read but not yet made a scenario.
 #[derive(Clone)]
@@ -138,14 +136,13 @@ impl Template {
         }
         let names = self.links();
         let (at, rest) = begins(name.strip_prefix("link.")?, &names)?;
-        let keys: Vec<&'static str> = LINK.iter().chain(way::KEYS).copied().collect();
         match rest.strip_prefix("reverse.") {
             Some(rest) => {
-                let (key, parameter) = split_key(rest, &keys)?;
+                let (key, parameter) = split_key(rest, &NAMES)?;
                 target(Place::Reverse(at), key, parameter)
             }
             None => {
-                let (key, parameter) = split_key(rest, &keys)?;
+                let (key, parameter) = split_key(rest, &NAMES)?;
                 target(Place::Link(at), key, parameter)
             }
         }
@@ -160,11 +157,10 @@ impl Template {
 
     fn unknown(&self, name: &str) -> SpecError {
         let variables: Vec<&str> = self.file.variables.keys().map(String::as_str).collect();
-        let link_keys: Vec<&str> = LINK.iter().chain(way::KEYS).copied().collect();
         let mut all: Vec<String> = TOP.iter().chain(&variables).map(ToString::to_string).collect();
         for l in self.links() {
-            all.extend(link_keys.iter().map(|k| format!("link.{l}.{k}")));
-            all.extend(link_keys.iter().map(|k| format!("link.{l}.reverse.{k}")));
+            all.extend(NAMES.iter().map(|k| format!("link.{l}.{k}")));
+            all.extend(NAMES.iter().map(|k| format!("link.{l}.reverse.{k}")));
         }
         for f in self.flows() {
             all.extend(FLOWS.iter().map(|k| format!("flows.{f}.{k}")));
@@ -177,7 +173,7 @@ impl Template {
              flows.{{{}}}.{{{}}}",
             tops.join(", "),
             self.links().join(","),
-            link_keys.join(","),
+            NAMES.join(","),
             self.flows().join(","),
             FLOWS.join(",")
         ))
@@ -194,14 +190,15 @@ fn begins<'a>(text: &'a str, names: &[&str]) -> Option<(usize, &'a str)> {
 /// `key` or, where its value has parameters, `key.parameter`.
 pub(crate) fn split_key(
     text: &str,
-    keys: &[&'static str],
+    known: &[&'static str],
 ) -> Option<(&'static str, Option<String>)> {
     let (key, parameter) = match text.split_once('.') {
         Some((key, parameter)) => (key, Some(parameter.to_string())),
         None => (text, None),
     };
-    let key = keys.iter().find(|k| **k == key)?;
-    let may = parameter.as_ref().is_none_or(|p| !p.is_empty() && WITH_PARAMETERS.contains(key));
+    let key = known.iter().find(|k| **k == key)?;
+    let has_parameters = keys::has_parameters(key) || WITH_PARAMETERS.contains(key);
+    let may = parameter.as_ref().is_none_or(|p| !p.is_empty() && has_parameters);
     may.then_some((*key, parameter))
 }
 
@@ -289,15 +286,11 @@ impl Target {
             }
             Place::Link(at) => {
                 let link = file.link.get_mut(at)?.get_mut();
-                match self.key {
-                    "rate" => return Some(Slot::Must(&mut link.rate)),
-                    "delay" => return Some(Slot::Must(&mut link.delay)),
-                    key => link_slot(link, key)?,
-                }
+                link.keys.slot(self.key)?
             }
             Place::Reverse(at) => {
                 let link = file.link.get_mut(at)?.get_mut();
-                reverse_slot(link.reverse.get_or_insert_default(), self.key)?
+                link.reverse.get_or_insert_default().slot(self.key)?
             }
         };
         Some(Slot::May(slot))
@@ -325,36 +318,4 @@ impl Slot<'_> {
             Slot::May(text) => *text = Some(value),
         }
     }
-}
-
-fn link_slot<'a>(link: &'a mut Link, key: &str) -> Option<&'a mut Option<Text>> {
-    Some(match key {
-        "queue" => &mut link.queue,
-        "loss" => &mut link.loss,
-        "aqm" => &mut link.aqm,
-        "trace" => &mut link.trace,
-        "trace-start" => &mut link.trace_start,
-        "jitter" => &mut link.jitter,
-        "reorder" => &mut link.reorder,
-        "duplicate" => &mut link.duplicate,
-        "corrupt" => &mut link.corrupt,
-        _ => return None,
-    })
-}
-
-fn reverse_slot<'a>(reverse: &'a mut Reverse, key: &str) -> Option<&'a mut Option<Text>> {
-    Some(match key {
-        "rate" => &mut reverse.rate,
-        "delay" => &mut reverse.delay,
-        "queue" => &mut reverse.queue,
-        "loss" => &mut reverse.loss,
-        "aqm" => &mut reverse.aqm,
-        "trace" => &mut reverse.trace,
-        "trace-start" => &mut reverse.trace_start,
-        "jitter" => &mut reverse.jitter,
-        "reorder" => &mut reverse.reorder,
-        "duplicate" => &mut reverse.duplicate,
-        "corrupt" => &mut reverse.corrupt,
-        _ => return None,
-    })
 }

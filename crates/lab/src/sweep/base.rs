@@ -2,10 +2,11 @@
 
 use crate::compare::{Question, source};
 use crate::families;
+use crate::keys::{self, LINK_KEYS, REVERSE};
 use crate::link::Link;
 use crate::scenario::Scenario;
 use crate::scenario_file::{self, Target, Template, split_key, with_parameter};
-use crate::way::{self, KEYS};
+use crate::way;
 use narrows_base::SpecError;
 use narrows_base::spec::nearest;
 use std::path::Path;
@@ -15,9 +16,6 @@ const QUESTION: &[&str] = &[
     "protocol", "source", "flows", "against", "reverse", "duration", "warmup", "stagger", "packet",
     "preset",
 ];
-
-/// Keys of the link that say what each flow has of its own.
-const OWN: &[&str] = &["access", "egress", "host-delay"];
 
 /// What is varied.
 #[derive(Clone)]
@@ -68,21 +66,28 @@ impl Base {
         if let Some((key, parameter)) = split_key(name, QUESTION) {
             return Ok(Knob::Question(key, parameter));
         }
-        let bare = name.strip_prefix("reverse-").unwrap_or(name);
-        let keys: Vec<&'static str> = ["rate", "delay"].iter().chain(KEYS).copied().collect();
-        if let Some((key, parameter)) = split_key(bare, &keys) {
+        let bare = name.strip_prefix(REVERSE).unwrap_or(name);
+        if let Some((key, parameter)) = split_key(bare, &keys::NAMES) {
             let prefix = &name[..name.len() - bare.len()];
             return Ok(Knob::Link(format!("{prefix}{key}"), parameter));
         }
-        if OWN.contains(&name) {
+        if keys::find_link_key(name).is_some() {
             return Ok(Knob::Link(name.to_string(), None));
         }
-        let all: Vec<&str> = keys.iter().chain(OWN).chain(QUESTION).copied().collect();
+        let own = LINK_KEYS.iter().map(|k| k.name);
+        let all: Vec<&str> =
+            keys::NAMES.into_iter().chain(own).chain(QUESTION.iter().copied()).collect();
         let near = nearest(name, &all).map(|n| format!("did you mean '{n}'? ")).unwrap_or_default();
         Err(SpecError::new(format!(
             "unknown parameter '{name}'; {near}What can vary: {}, reverse-rate, reverse-delay, …, \
-             protocol.PARAMETER, aqm.PARAMETER, loss.PARAMETER",
-            all.join(", ")
+             protocol.PARAMETER, {}",
+            all.join(", "),
+            keys::NAMES
+                .into_iter()
+                .filter(|k| keys::has_parameters(k))
+                .map(|k| format!("{k}.PARAMETER"))
+                .collect::<Vec<_>>()
+                .join(", ")
         )))
     }
 
@@ -153,7 +158,7 @@ fn of_link(question: &Question, values: &[(&Knob, &str)]) -> Result<Scenario, Sp
 /// The link's own value of a key.
 fn own(link: &str, key: &str, folder: &Path) -> Result<String, SpecError> {
     let link = Link::parse(link, folder)?;
-    let (way, bare) = match key.strip_prefix("reverse-") {
+    let (way, bare) = match key.strip_prefix(REVERSE) {
         Some(bare) => (&link.back, bare),
         None => (&link.forward, key),
     };

@@ -1,0 +1,354 @@
+//! The keys of a link, each in one entry: what it is called and how it is written, what it sets, and how
+//! it is written again. The one-line specification, scenario files, sweeps, `--help` and
+//! `docs/scenarios.md` read this table and nothing else.
+
+use crate::link::Link;
+use crate::side::Side;
+use crate::way::{self, Way};
+use narrows_base::{Duration, SpecError};
+use narrows_path::LossSpec;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// A key of one direction of a link: `loss=1%`, in a file `loss = "1%"`. Each also exists for the
+/// other direction: `reverse-loss=1%`, `reverse = { loss = "1%" }`.
+#[derive(Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// How its value is written.
+    pub form: &'static str,
+    /// What it says, and what holds without it.
+    pub help: &'static str,
+    /// Whether its value has parameters, which a sweep may vary alone: `aqm.target`.
+    pub has_parameters: bool,
+    /// Sets it; files are found from the folder.
+    pub set: fn(&mut Way, &str, &Path) -> Result<(), SpecError>,
+    /// The value that [`set`](Key::set) reads back; `None` where nothing need be said.
+    pub text: fn(&Way) -> Option<String>,
+}
+
+/// All keys of one direction, in the order in which they are written. A specification begins with the
+/// first two, without their names.
+pub const KEYS: [Key; 11] = [
+    Key {
+        name: "rate",
+        form: "1.5Mbit/s",
+        help: "bits that leave in a second, headers included",
+        has_parameters: false,
+        set: |way, text, _| way::rate(text).map(|rate| way.rate = rate),
+        text: |way| Some(way::rate_text(way.rate)),
+    },
+    Key {
+        name: "delay",
+        form: "80ms",
+        help: "propagation delay, one way",
+        has_parameters: false,
+        set: |way, text, _| way::delay(text).map(|delay| way.delay = delay),
+        text: |way| Some(way::time_text(way.delay)),
+    },
+    Key {
+        name: "queue",
+        form: "30p|45kB|1bdp|max(1bdp,5p)|unlimited",
+        help: "packets or bytes that wait, the one in service not counted; 1bdp is rate x base RTT, \
+               rounded up. By default 1bdp, at least 10p; in a scenario file unlimited",
+        has_parameters: false,
+        set: |way, text, _| way::room(text).map(|room| way.room = room),
+        text: |way| Some(way::room_text(way.room)),
+    },
+    Key {
+        name: "aqm",
+        form: "NAME(...)",
+        help: "queue management, see narrows list queues; by default droptail",
+        has_parameters: true,
+        set: |way, text, _| way::aqm(text).map(|aqm| way.aqm = aqm),
+        text: |way| way.aqm.as_ref().map(ToString::to_string),
+    },
+    Key {
+        name: "loss",
+        form: "1%|0.01|ge(g=0.13%,h=12.5%)|list(2000,2001)|...",
+        help: "packets lost after they were sent, see narrows list losses; 1 means 100%, + joins several. \
+               By default none",
+        has_parameters: true,
+        set: |way, text, _| LossSpec::parse_all(text).map(|loss| way.loss = loss),
+        text: |way| (!way.loss.is_empty()).then(|| way::loss_text(&way.loss)),
+    },
+    Key {
+        name: "trace",
+        form: "FILE",
+        help: "a Mahimahi trace, which replaces the rate of this direction",
+        has_parameters: false,
+        set: |way, text, folder| way::trace(text, folder).map(|trace| way.trace = Some(trace)),
+        text: |way| way.trace.as_ref().map(|(file, _)| file.display().to_string()),
+    },
+    Key {
+        name: "trace-start",
+        form: "TIME|random",
+        help: "where a run enters its trace, which repeats; by default random, in a scenario file 0s",
+        has_parameters: false,
+        set: |way, text, _| way::trace_start(text).map(|start| way.trace_start = Some(start)),
+        text: |way| way.trace_start.map(way::trace_start_text),
+    },
+    Key {
+        name: "jitter",
+        form: "TIME",
+        help: "each packet is up to so much later, drawn evenly; the order is kept",
+        has_parameters: false,
+        set: |way, text, _| way::delay(text).map(|jitter| way.impairments.jitter = jitter),
+        text: |way| {
+            let jitter = way.impairments.jitter;
+            (jitter > Duration::ZERO).then(|| way::time_text(jitter))
+        },
+    },
+    Key {
+        name: "reorder",
+        form: "1%/5ms",
+        help: "how often a packet is held back, and by how much: later ones overtake it",
+        has_parameters: false,
+        set: |way, text, _| {
+            let i = &mut way.impairments;
+            way::reorder(text).map(|(often, late)| (i.reorder, i.reorder_by) = (often, late))
+        },
+        text: |way| {
+            let i = &way.impairments;
+            (i.reorder > 0.0).then(|| format!("{}/{}", i.reorder, way::time_text(i.reorder_by)))
+        },
+    },
+    Key {
+        name: "duplicate",
+        form: "1%",
+        help: "how often a packet arrives twice",
+        has_parameters: false,
+        set: |way, text, _| way::share(text).map(|p| way.impairments.duplicate = p),
+        text: |way| share_text(way.impairments.duplicate),
+    },
+    Key {
+        name: "corrupt",
+        form: "1%",
+        help: "how often a packet arrives damaged",
+        has_parameters: false,
+        set: |way, text, _| way::share(text).map(|p| way.impairments.corrupt = p),
+        text: |way| share_text(way.impairments.corrupt),
+    },
+];
+
+fn share_text(p: f64) -> Option<String> {
+    (p > 0.0).then(|| p.to_string())
+}
+
+/// A key of the whole specification, for both directions. A scenario file has it at a group of flows.
+#[derive(Debug)]
+pub struct LinkKey {
+    /// Its name.
+    pub name: &'static str,
+    /// How its value is written.
+    pub form: &'static str,
+    /// What it says, and what holds without it.
+    pub help: &'static str,
+    /// Sets it.
+    pub set: fn(&mut Link, &str) -> Result<(), SpecError>,
+    /// The value that [`set`](LinkKey::set) reads back; `None` where nothing need be said.
+    pub text: fn(&Link) -> Option<String>,
+}
+
+/// All keys of the whole specification.
+pub const LINK_KEYS: [LinkKey; 3] = [
+    LinkKey {
+        name: "access",
+        form: "RATE/DELAY",
+        help: "each flow's own lossless link before the bottleneck; a range such as 0.5ms..2ms is drawn \
+               per flow and side. By default none",
+        set: |link, text| Side::parse(text).map(|side| link.access = Some(side)),
+        text: |link| link.access.as_ref().map(ToString::to_string),
+    },
+    LinkKey {
+        name: "egress",
+        form: "RATE/DELAY",
+        help: "the same after the bottleneck",
+        set: |link, text| Side::parse(text).map(|side| link.egress = Some(side)),
+        text: |link| link.egress.as_ref().map(ToString::to_string),
+    },
+    LinkKey {
+        name: "host-delay",
+        form: "TIME",
+        help: "packets leave their host up to so much later, drawn for each, in order; by default one \
+               packet's time at the rate, at most 10ms",
+        set: |link, text| way::delay(text).map(|delay| link.host_delay = Some(delay)),
+        text: |link| link.host_delay.map(way::time_text),
+    },
+];
+
+/// The keys that every link has.
+pub const REQUIRED: [&str; 2] = [KEYS[0].name, KEYS[1].name];
+
+/// What precedes a key of the other direction.
+pub const REVERSE: &str = "reverse-";
+
+/// Names of the keys of one direction.
+pub const NAMES: [&str; KEYS.len()] = {
+    let mut names = [""; KEYS.len()];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = KEYS[i].name;
+        i += 1;
+    }
+    names
+};
+
+/// The key of one direction with that name.
+pub fn find(name: &str) -> Option<&'static Key> {
+    const TABLE: &[Key] = &KEYS;
+    TABLE.iter().find(|k| k.name == name)
+}
+
+/// The key of the whole specification with that name.
+pub fn find_link_key(name: &str) -> Option<&'static LinkKey> {
+    const TABLE: &[LinkKey] = &LINK_KEYS;
+    TABLE.iter().find(|k| k.name == name)
+}
+
+/// Whether a value of this key has parameters.
+pub fn has_parameters(name: &str) -> bool {
+    find(name).is_some_and(|k| k.has_parameters)
+}
+
+/// Every key that may follow the rate and the delay of a specification.
+pub fn every_name() -> Vec<String> {
+    let own = LINK_KEYS.iter().map(|k| k.name.to_string());
+    let there = KEYS.iter().map(|k| k.name.to_string());
+    own.chain(there).chain(KEYS.iter().map(|k| format!("{REVERSE}{}", k.name))).collect()
+}
+
+/// Names, forms and explanations of all keys that follow the rate and the delay.
+fn rows() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let (there, whole): (&'static [Key], &'static [LinkKey]) = (&KEYS, &LINK_KEYS);
+    let there = there.iter().skip(2).map(|k| (k.name, k.form, k.help));
+    there.chain(whole.iter().map(|k| (k.name, k.form, k.help)))
+}
+
+/// The keys as `--help` shows them, in lines of at most 80 characters.
+pub fn help() -> String {
+    const INDENT: usize = 14;
+    let mut out = String::new();
+    let reverse = (
+        "reverse-KEY",
+        "...",
+        "KEY of the other direction: same rate, delay, queue and \
+                    management, and nothing else, unless given",
+    );
+    for (name, form, help) in rows().chain([reverse]) {
+        let _ = write!(out, "  {name}={form}");
+        let mut column = usize::MAX;
+        for word in help.split_whitespace() {
+            if column.saturating_add(1 + word.len()) > 80 {
+                let _ = write!(out, "\n{:INDENT$}{word}", "");
+                column = INDENT + word.len();
+            } else {
+                let _ = write!(out, " {word}");
+                column += 1 + word.len();
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The keys as a table for the documentation.
+pub fn table() -> String {
+    let mut out = String::from("| key | value | what it says |\n|---|---|---|\n");
+    let plain = |text: &str| text.replace('|', "\\|");
+    for (i, key) in KEYS.iter().enumerate() {
+        let always = if i < 2 { "; a specification begins with it, without its name" } else { "" };
+        let _ = writeln!(out, "| `{}` | `{}` | {}{always} |", key.name, plain(key.form), key.help);
+    }
+    for key in &LINK_KEYS {
+        let _ = writeln!(
+            out,
+            "| `{}` | `{}` | {}; in a file a key of a group of flows |",
+            key.name,
+            plain(key.form),
+            key.help
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// `docs/scenarios.md` says what the table says: to renew it, put the text that this test prints
+    /// between the two marks.
+    #[test]
+    fn the_documentation_has_every_key() {
+        let docs = include_str!("../../../docs/scenarios.md");
+        let (_, rest) = docs.split_once("<!-- keys of a link -->\n").expect("the first mark");
+        let (page, _) = rest.split_once("<!-- end of keys -->").expect("the second mark");
+        assert!(page == table(), "docs/scenarios.md should have\n{}", table());
+    }
+
+    /// Whatever a key sets, its text sets again, and no two keys set the same; in the other direction
+    /// and in a file as well.
+    #[test]
+    fn a_key_reads_back_what_it_wrote() {
+        let folder = std::env::temp_dir();
+        let file = folder.join(format!("narrows-keys-{}.trace", std::process::id()));
+        std::fs::write(&file, "1\n2\n3\n").unwrap();
+        let samples = |name: &str| match name {
+            "rate" => "7Mbit/s".to_string(),
+            "delay" => "13ms".into(),
+            "queue" => "max(2bdp,5p)".into(),
+            "aqm" => "red(min=3,max=9)".into(),
+            "loss" => "ge(g=1%,h=20%)".into(),
+            "trace" => file.display().to_string(),
+            "trace-start" => "2s".into(),
+            "jitter" => "3ms".into(),
+            "reorder" => "0.02/5ms".into(),
+            "duplicate" | "corrupt" => "0.125".into(),
+            other => panic!("a sample for '{other}' is missing"),
+        };
+        let parse = |text: &str| Link::parse(text, Path::new("")).unwrap();
+        let plain = parse("1Mbit/s,1ms");
+        let mut seen = BTreeSet::new();
+        for key in &KEYS {
+            let value = samples(key.name);
+            let there = parse(&format!("1Mbit/s,1ms,{}={value}", key.name));
+            assert_eq!((key.text)(&there.forward), Some(value.clone()), "{}", key.name);
+            assert_ne!((key.text)(&plain.forward), Some(value.clone()), "{}", key.name);
+            assert!(seen.insert(format!("{:?}", there.forward)), "{}: as another key", key.name);
+            let back = parse(&format!("1Mbit/s,1ms,{REVERSE}{}={value}", key.name));
+            assert_eq!((key.text)(&back.back), Some(value.clone()), "{}", key.name);
+            assert_eq!(parse(&there.to_string()).to_string(), there.to_string());
+            assert_eq!(parse(&back.to_string()).to_string(), back.to_string());
+            let rate = if key.name == "rate" { "" } else { "rate = '1Mbit/s'\n" };
+            let delay = if key.name == "delay" { "" } else { "delay = '1ms'\n" };
+            let toml = format!(
+                "[[link]]\nfrom = 'a'\nto = 'b'\n{rate}{delay}{0} = '{value}'\n\
+                 reverse = {{ {0} = '{value}' }}\n\
+                 [[flows]]\nprotocol = 'reno'\nfrom = 'a'\nto = 'b'\n",
+                key.name
+            );
+            let scenario = crate::scenario_file::parse(&toml, Path::new("")).unwrap();
+            for way in [&scenario.links[0].there, &scenario.links[0].back] {
+                assert_eq!((key.text)(way), Some(value.clone()), "{}", key.name);
+            }
+        }
+        for key in &LINK_KEYS {
+            let value = if key.name == "host-delay" { "2ms" } else { "10Mbit/s/3ms" };
+            let link = parse(&format!("1Mbit/s,1ms,{}={value}", key.name));
+            assert_eq!((key.text)(&link).as_deref(), Some(value), "{}", key.name);
+            assert_eq!((key.text)(&plain), None);
+            assert_eq!(parse(&link.to_string()).to_string(), link.to_string());
+        }
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn the_help_fits_eighty_columns() {
+        for line in help().lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(KEYS.iter().skip(2).all(|k| help().contains(&format!("  {}=", k.name))));
+    }
+}

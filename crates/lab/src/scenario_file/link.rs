@@ -1,0 +1,107 @@
+//! A `[[link]]` of a scenario file: where it stands, and the keys of [`keys::KEYS`](crate::keys::KEYS).
+
+use super::read::Text;
+use crate::keys::{self, KEYS, Key, NAMES};
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+
+/// Values of keys of one direction, as the file has them.
+#[derive(Clone, Default)]
+pub(super) struct Keys([Option<Text>; KEYS.len()]);
+
+impl Keys {
+    /// The keys that are given, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Key, &Text)> {
+        const TABLE: &[Key] = &KEYS;
+        TABLE.iter().zip(&self.0).filter_map(|(key, value)| Some((key, value.as_ref()?)))
+    }
+    /// Where a key's value stands; `None` for a name that is no key.
+    pub fn slot(&mut self, name: &str) -> Option<&mut Option<Text>> {
+        self.0.get_mut(NAMES.iter().position(|n| *n == name)?)
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Link {
+    pub name: Option<String>,
+    pub from: String,
+    pub to: String,
+    pub keys: Keys,
+    pub reverse: Option<Keys>,
+}
+
+/// What a link has beside its keys.
+const OWN: [&str; 4] = ["name", "from", "to", "reverse"];
+
+/// All that a link may have, for the message about what it may not.
+const EXPECTED: [&str; OWN.len() + NAMES.len()] = {
+    let mut all = [""; OWN.len() + NAMES.len()];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = if i < OWN.len() { OWN[i] } else { NAMES[i - OWN.len()] };
+        i += 1;
+    }
+    all
+};
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Keys, D::Error> {
+        struct Visit;
+        impl<'de> Visitor<'de> for Visit {
+            type Value = Keys;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("keys of a link")
+            }
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Keys, M::Error> {
+                let mut keys = Keys::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    match keys.slot(&name) {
+                        Some(slot) => *slot = Some(map.next_value()?),
+                        None => return Err(M::Error::unknown_field(&name, &NAMES)),
+                    }
+                }
+                Ok(keys)
+            }
+        }
+        deserializer.deserialize_map(Visit)
+    }
+}
+
+impl<'de> Deserialize<'de> for Link {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Link, D::Error> {
+        struct Visit;
+        impl<'de> Visitor<'de> for Visit {
+            type Value = Link;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a link")
+            }
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Link, M::Error> {
+                let (mut name, mut from, mut to) = (None, None, None);
+                let (mut keys, mut reverse) = (Keys::default(), None);
+                while let Some(key) = map.next_key::<String>()? {
+                    match key.as_str() {
+                        "name" => name = Some(map.next_value()?),
+                        "from" => from = Some(map.next_value()?),
+                        "to" => to = Some(map.next_value()?),
+                        "reverse" => reverse = Some(map.next_value()?),
+                        other => match keys.slot(other) {
+                            Some(slot) => *slot = Some(map.next_value()?),
+                            None => return Err(M::Error::unknown_field(other, &EXPECTED)),
+                        },
+                    }
+                }
+                // What a specification begins with, a file must have.
+                for required in keys::REQUIRED {
+                    if keys.slot(required).is_none_or(|slot| slot.is_none()) {
+                        return Err(M::Error::missing_field(required));
+                    }
+                }
+                let from = from.ok_or_else(|| M::Error::missing_field("from"))?;
+                let to = to.ok_or_else(|| M::Error::missing_field("to"))?;
+                Ok(Link { name, from, to, keys, reverse })
+            }
+        }
+        deserializer.deserialize_map(Visit)
+    }
+}
