@@ -70,6 +70,31 @@ fn what_controllers_show_is_explained() {
     }
 }
 
+/// The steps of `docs/adding-a-controller.md` into the list: the page's file compiles in its place, the
+/// page's line is an entry, and what it makes keeps what every listed controller must keep.
+#[test]
+fn the_worked_example_can_be_listed() {
+    use crate::gentle;
+    use crate::list::Entry;
+    macro_rules! shown {
+        ($entry:expr) => {
+            ($entry, stringify!($entry))
+        };
+    }
+    let (entry, line) =
+        shown!(Entry::new(&gentle::CARD, gentle::build).with_variables(gentle::VARIABLES));
+    let dense = |text: &str| text.replace(char::is_whitespace, "");
+    let page = include_str!("../../../docs/adding-a-controller.md");
+    assert!(dense(page).contains(&(dense(line) + ",")), "the page should say {line}");
+    for seed in 0..40 {
+        let mut dice = Luck::seed(seed).stream();
+        let bytes: Vec<u8> = (0..3000).map(|_| dice.bits() as u8).collect();
+        for settings in variants(&entry) {
+            Trial::from_bytes(&bytes).put(&entry, &settings);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,

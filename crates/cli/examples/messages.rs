@@ -1,0 +1,34 @@
+//! Unreliable messages between two rrtp endpoints on loopback, under any controller, media rates included:
+//! `cargo run -p narrows --example messages -- tfrc`.
+
+use narrows_base::{Duration, Spec};
+use narrows_drive::endpoint::{connection, new_key};
+use narrows_drive::{ConnectOptions, Endpoint, Options, block_on};
+use narrows_flow::port::{Clients, ServerKey};
+use narrows_flow::{Preset, Protocol};
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let name = std::env::args().nth(1).unwrap_or("tfrc".into());
+    let config = connection(Protocol::read(&Spec::parse(&name)?, Preset::Rfc, 1500)?);
+    let (server_key, local) = (new_key()?, "127.0.0.1:0".parse()?);
+    let expected = ServerKey::Is(*server_key.public());
+    let options = Options::server(server_key, Clients::Any, config.clone());
+    let server = Endpoint::bind(local, options)?;
+    let client = Endpoint::bind(local, Options::client(new_key()?, config.clone()))?;
+
+    block_on(async {
+        let to = server.local_addr();
+        let there = client.connect(to, ConnectOptions::new(expected, config)).await?;
+        let here = server.accept().await?;
+        for n in 1..=3 {
+            // Media give a time after which a message is not worth sending; zero is never.
+            there.send_message(format!("frame {n}").as_bytes(), Duration::ZERO)?;
+            // On a real path a message may be lost.
+            let frame = here.receive_message().await?;
+            println!("{name}: {}", String::from_utf8_lossy(&frame));
+        }
+        Ok::<(), narrows_drive::Error>(())
+    })?;
+    Ok(())
+}
