@@ -64,7 +64,7 @@ fn a_constant_rate_is_the_limit_itself() {
 fn fractions_are_fractions_whatever_the_link_and_the_protocol() {
     let mut luck = Luck::seed(13).named("bounds").stream();
     let mut draw = |of: &[&'static str]| of[(luck.unit() * of.len() as f64) as usize];
-    for entry in protocol::PROTOCOLS {
+    for entry in protocol::PROTOCOLS.iter() {
         for seed in 1..=3 {
             let text = format!(
                 "duration = \"{}\"\nwarmup = \"{}\"\n[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"{}\"\n\
