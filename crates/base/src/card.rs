@@ -1,4 +1,4 @@
-//! Index cards: what a controller, recovery, queue, loss process, source or link says of itself.
+//! Index cards: name, parameters, source and status of a controller, recovery, queue, loss process, source or link.
 //!
 //! One list of cards per kind drives the parser, help, documentation, Python, fuzzing and sweeps.
 
@@ -29,9 +29,9 @@ impl std::fmt::Display for Status {
 /// One parameter of a part.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
-    /// As the user writes it.
+    /// The name that users write.
     pub name: &'static str,
-    /// One line: what it does.
+    /// What it does, in one line.
     pub help: &'static str,
     /// What values it takes.
     pub kind: Kind,
@@ -45,7 +45,7 @@ pub struct Param {
 pub enum Kind {
     /// A number in `[min, max]`.
     Number {
-        /// What it is measured in.
+        /// Its unit; values are held in the unit's base.
         unit: Unit,
         /// Smallest legal value.
         min: f64,
@@ -60,12 +60,12 @@ pub enum Kind {
     Integers,
 }
 
-/// What a part says of itself.
+/// Describes one part that can be chosen by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Card {
-    /// As the user writes it.
+    /// The name that users write.
     pub name: &'static str,
-    /// One line.
+    /// What it is, in one line, for tables and help.
     pub summary: &'static str,
     /// Paper or RFC.
     pub source: &'static str,
@@ -73,7 +73,7 @@ pub struct Card {
     pub senses: &'static str,
     /// What it sets (controllers), or does.
     pub sets: &'static str,
-    /// Parameters.
+    /// Its parameters, in the order in which unnamed arguments fill them.
     pub params: &'static [Param],
     /// How far it has been checked.
     pub status: Status,
@@ -93,7 +93,7 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// A quantity.
+    /// A numeric quantity; `unit` is empty where it has none.
     pub const fn new(name: &'static str, unit: &'static str, meaning: &'static str) -> Variable {
         Variable { name, unit, meaning, states: &[] }
     }
@@ -232,7 +232,7 @@ impl Settings {
             _ => panic!("no number named {name} on this card"),
         }
     }
-    /// A choice's word.
+    /// The word chosen for this parameter.
     ///
     /// # Panics
     /// As [`Settings::number`].
@@ -242,7 +242,7 @@ impl Settings {
             _ => panic!("no choice named {name} on this card"),
         }
     }
-    /// Whether the user gave this parameter, rather than its default standing.
+    /// Whether the user gave this parameter; false if it has its default.
     pub fn given(&self, name: &str) -> bool {
         self.params.iter().any(|(n, v)| {
             *n == name && matches!(v, Value::Number(_, true) | Value::Choice(_, true))

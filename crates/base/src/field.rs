@@ -14,11 +14,11 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// Of this field.
+    /// An error at `field`; `why` says what is wrong and what would be right.
     pub fn new(field: impl Into<String>, why: impl Into<String>) -> FieldError {
         FieldError { field: field.into(), why: why.into() }
     }
-    /// The same error, told from the specification that holds this one as its `part`.
+    /// The same error with the field's path extended: `field` becomes `part.field`.
     #[must_use]
     pub fn within(self, part: &str) -> FieldError {
         FieldError { field: format!("{part}.{}", self.field), why: self.why }
@@ -38,7 +38,7 @@ impl From<FieldError> for SpecError {
     }
 }
 
-/// A probability lies in [0, 1].
+/// Checks that a probability lies in [0, 1].
 ///
 /// # Errors
 /// It does not, or is NaN.
@@ -49,7 +49,7 @@ pub fn probability(field: &str, p: f64) -> Result<(), FieldError> {
     Err(FieldError::new(field, format!("{p} is not a probability: 0 to 1 is expected")))
 }
 
-/// A whole number lies in `[min, max]`.
+/// Checks that a whole number lies in `[min, max]`.
 ///
 /// # Errors
 /// It does not.
@@ -60,7 +60,7 @@ pub fn whole(field: &str, n: u64, min: u64, max: u64) -> Result<(), FieldError> 
     Err(FieldError::new(field, format!("{n} is not between {min} and {max}")))
 }
 
-/// A number lies in `[min, max]`, where `max` may be infinite.
+/// Checks that a number lies in `[min, max]`, where `max` may be infinite.
 ///
 /// # Errors
 /// It does not, or is NaN.
@@ -75,7 +75,7 @@ pub fn number(field: &str, x: f64, min: f64, max: f64) -> Result<(), FieldError>
     Err(FieldError::new(field, why))
 }
 
-/// A time is at most `max`.
+/// Checks that a time is at most `max`.
 ///
 /// # Errors
 /// It is longer.

@@ -1,7 +1,7 @@
-//! What every room of Narrows shares: units, packets, parameters, named random streams.
+//! What all crates of Narrows share: units, packets, parameters, named random streams.
 //!
-//! A pure crate: no clock, socket, thread, file or unordered map. It uses no other crate of the
-//! house, so everything here may be used everywhere.
+//! A pure crate: no clock, socket, thread, file or unordered map. It uses no other crate of
+//! Narrows, so everything here may be used everywhere.
 
 pub mod card;
 pub mod field;
@@ -29,9 +29,9 @@ pub use time::{Duration, Time};
 /// does I/O: a simulation, a socket driver and an emulator differ only in who supplies `now` and
 /// carries what comes out.
 pub trait Machine {
-    /// What can happen to it: a packet, a due time, a wish of the application.
+    /// What can happen to it: a packet, a timeout, a request of the application.
     type Input;
-    /// What it wants: send a packet, tell someone something, or wait until a time.
+    /// What the caller is to do: send a packet, report an event, or wait until a time.
     type Output;
     /// Takes in one input at `now`, which never runs backwards.
     fn handle(&mut self, now: Time, input: Self::Input);

@@ -1,8 +1,8 @@
-//! One seed, named streams.
+//! Random numbers: one seed, and a named stream for each part that draws.
 //!
 //! Every random part draws from a stream named after it, so that a new part does not disturb
 //! the others. Uniform loss does not draw from a stream at all: it is a function of (seed, link,
-//! flow, packet number), so that one flow's luck does not depend on which others are there.
+//! flow, packet number), so that one flow's losses do not depend on which others are there.
 //!
 //! The mixer is SplitMix64 (Steele, Lea, Flood 2014); its stream is the mixer over a counter.
 
@@ -27,7 +27,7 @@ pub fn unit(bits: u64) -> f64 {
 }
 
 impl Luck {
-    /// The root of a run.
+    /// The root key of a run.
     pub const fn seed(seed: u64) -> Luck {
         Luck(mix(seed.wrapping_add(STEP)))
     }

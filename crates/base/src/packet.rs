@@ -1,4 +1,4 @@
-//! What travels: one simulated packet, at most 56 bytes, moved by value.
+//! The simulated packet: at most 56 bytes, moved by value.
 
 use crate::time::Time;
 
@@ -12,9 +12,9 @@ pub struct Packet {
     pub seq: u64,
     /// Data: when this copy was sent. ACK: the echo of that.
     pub stamp: Time,
-    /// Data: how many data packets the flow had sent before this one, modulo 2^32. ACK: its echo.
+    /// Data: packet number within the flow, from 0, modulo 2^32. ACK: its echo.
     pub number: u32,
-    /// What the flow and this packet's number contribute to losses drawn per packet.
+    /// Random bits made of the flow and the packet's number, for losses drawn per packet.
     pub luck: u32,
     /// ACK: up to three SACK blocks `[from, to)` as offsets from `seq`; `(0, 0)` is no block.
     /// The first holds the segment that triggered this ACK (RFC 2018 section 4). Data: the low 16
@@ -39,7 +39,7 @@ impl Packet {
     pub const RETRANSMISSION: u8 = 2;
     /// Opens the connection.
     pub const SYN: u8 = 4;
-    /// Damaged on the way; a receiver throws it away.
+    /// Corrupted on a link; the receiver discards it.
     pub const CORRUPT: u8 = 8;
     /// The sender understands ECN (RFC 3168 ECT).
     pub const ECT: u8 = 16;

@@ -62,8 +62,8 @@ impl fmt::Display for Rate {
 }
 
 /// Serialisation times on a link of constant rate, with the remainder below a nanosecond carried
-/// from packet to packet. Remembers the last size, because divisions are the dearest
-/// instruction on a packet's way.
+/// from packet to packet. Remembers the last size, because division is the costliest
+/// instruction per packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     rate: u64,

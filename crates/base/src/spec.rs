@@ -11,13 +11,13 @@ pub struct Spec {
     pub args: Vec<(Option<String>, String)>,
 }
 
-/// What is wrong with a piece of input: one line, saying where and what would be right. Input that it
-/// quotes is shown with everything hidden written out.
+/// What is wrong with a piece of input: one line, saying where and what would be right. Hidden
+/// characters in what it quotes are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(String);
 
 impl SpecError {
-    /// With this one line.
+    /// An error that consists of this line.
     pub fn new(line: impl Into<String>) -> SpecError {
         SpecError(line.into())
     }
@@ -33,7 +33,7 @@ impl SpecError {
             }
         }
     }
-    /// The same error, told where it is.
+    /// The same error with the place in front: `place: …`.
     #[must_use]
     pub fn at(self, place: &str) -> SpecError {
         SpecError(format!("{place}: {}", self.0))
@@ -47,7 +47,7 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl Spec {
-    /// A bare name.
+    /// A name without arguments.
     pub fn named(name: &str) -> Spec {
         Spec { name: name.to_string(), args: Vec::new() }
     }

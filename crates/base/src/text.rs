@@ -1,4 +1,4 @@
-//! Text of strangers (files, peers, names) on its way to a terminal, a log or a page.
+//! Escapes untrusted text (of files, peers, names) before it is shown in a terminal, a log or a page.
 //!
 //! A terminal obeys control characters, and what has no width or turns the reading direction lets a
 //! name look like another one. Everything of that kind is written out as `\u{…}`, so that what is shown

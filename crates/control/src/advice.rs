@@ -50,7 +50,7 @@ impl Advice {
     }
 }
 
-/// A data packet came to the receiver: every one, duplicates included.
+/// A data packet arrived at the receiver: told for every one, duplicates included.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// When, by the receiver's clock.

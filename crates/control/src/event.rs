@@ -1,4 +1,4 @@
-//! What a controller is told.
+//! The events that a controller is told.
 
 use crate::advice::Advice;
 use narrows_base::{Duration, Time};
@@ -14,8 +14,7 @@ pub struct Sent {
     pub outstanding: u64,
     /// Whether it is a retransmission.
     pub retransmission: bool,
-    /// Whether the application has nothing more to send behind it: data-limited, not limited by
-    /// the allowance (RFC 5348 section 8.2.1).
+    /// Whether nothing more waits to be sent: the sender is data-limited (RFC 5348 section 8.2.1).
     pub last_waiting: bool,
 }
 
@@ -128,10 +127,10 @@ pub struct Loss {
     pub transmissions: u32,
     /// How it was found.
     pub found_by: LossFoundBy,
-    /// The flow's advice: true if this loss begins a new episode.
+    /// Whether this loss begins a new loss episode.
     pub new_episode: bool,
-    /// How many of the segments the receiver believes to be lost by the radio link and not by
-    /// congestion; 0 where nobody judges.
+    /// How many of the segments the receiver's loss differentiation attributes to the radio link instead
+    /// of congestion; 0 without one.
     pub radio: u64,
 }
 
@@ -150,8 +149,8 @@ pub struct Repair {
     pub srtt: Duration,
 }
 
-/// How far apart came what answers packets that left together while a connection opened: a packet
-/// pair before the first data packet.
+/// Packet-pair dispersion: how far apart the answers to back-to-back handshake packets arrived, before
+/// the first data packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Spacing {
     /// Round-trip time of a small packet.

@@ -2,7 +2,7 @@
 //!
 //! A controller is told what happened (sent, acknowledged, lost, repair and restart begin and
 //! end, ticks) and asked for its [`Allowance`]. It never names a segment and never repairs:
-//! that is recovery's work, in the room `flow`. Inside, controllers count windows in segments as
+//! that is recovery's work, in the crate `flow`. Inside, controllers count windows in segments as
 //! real numbers, as every paper does.
 //!
 //! To add one: a file here, its `mod` line and its entry in [`list`]. See
@@ -79,8 +79,8 @@ impl Allowance {
     }
 }
 
-/// What somebody knows of the path, or believes to know: seeds, to be refined (S3 section 3.2, "network
-/// characteristics").
+/// What is known of a path beforehand: initial estimates, replaced by measurements (S3 section 3.2,
+/// "network characteristics").
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Profile {
     /// Bit/s on the wire that the path carries (S3's SendRate_char).
@@ -91,7 +91,7 @@ pub struct Profile {
     pub loss: Option<f64>,
 }
 
-/// Who says what a path is like, and so how far it is believed before packets arrive.
+/// Where hints come from, and so how far they are trusted before packets arrive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum HintSource {
     /// This side's own user, by a flag or a configuration.
@@ -104,7 +104,7 @@ pub enum HintSource {
     Peer,
 }
 
-/// What a controller may know before the first packet.
+/// What a controller is built with.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Environment {
     /// Initial window in segments.
@@ -115,7 +115,7 @@ pub struct Environment {
     pub packet_bytes: u32,
     /// What "half" is half of at a loss.
     pub halve: Halve,
-    /// Whether the scenario speaks ns-2's dialect: controllers that ns-2 built otherwise than
+    /// Whether the scenario asks for ns-2's variants: controllers that ns-2 implements otherwise than
     /// their RFC follow ns-2, unless a parameter says which.
     pub ns2: bool,
     /// Seed for controllers that draw (BBR's probing phase).
@@ -190,13 +190,13 @@ pub trait Controller: Send {
         self.on_repair(repair);
         self.on_repair_end(repair);
     }
-    /// What became of one packet, over our own endpoint, where numbers are never used again: told
-    /// once for each, in the order of their numbers, before the [`on_ack`](Controller::on_ack) of the same report.
+    /// One packet arrived or was lost (rrtp only, where packet numbers are never reused): called once for
+    /// each, in the order of their numbers, before the [`on_ack`](Controller::on_ack) of the same report.
     fn on_fate(&mut self, _fate: &Fate) {}
     /// The receiver half's advice came, after [`on_ack`](Controller::on_ack) of the same report.
     fn on_advice(&mut self, _advised: &Advised) {}
-    /// The path is another one, or somebody knows it better: what the profile names replaces what
-    /// was known, estimates included; the rest stays.
+    /// The path has changed, or more is known of it: values in the profile replace estimates; absent
+    /// ones leave them.
     fn on_profile(&mut self, _now: Time, _profile: &Profile) {}
     /// What a connection's opening told of the path, once, before the first packet leaves.
     fn on_spacing(&mut self, _spacing: &Spacing) {}
@@ -213,12 +213,12 @@ pub trait Controller: Send {
     fn advice(&self) -> Advice {
         Advice::NONE
     }
-    /// Whether it notices by its own ticks that nothing comes back. Otherwise a datagram endpoint
-    /// keeps a retransmission timer (RFC 6298) and tells of a restart.
+    /// Whether its own ticks detect that no feedback comes. Otherwise a datagram endpoint
+    /// keeps a retransmission timer (RFC 6298) and calls `on_restart`.
     fn keeps_own_timer(&self) -> bool {
         false
     }
-    /// Whether it belongs under datagrams: it learns of losses by [`on_fate`](Controller::on_fate)
+    /// Whether it needs rrtp and cannot run over TCP: it learns of losses by [`on_fate`](Controller::on_fate)
     /// or from its receiver half, neither of which TCP has.
     fn for_datagrams(&self) -> bool {
         self.keeps_own_timer()
@@ -227,8 +227,8 @@ pub trait Controller: Send {
     fn ssthresh(&self) -> Option<f64> {
         None
     }
-    /// What it estimates and which state it is in, to be followed over time. Each name is that of
-    /// one of its entry's [`variables`](Entry::variables).
+    /// Passes its estimates and its state to `put`, for time series. Each name is that of one of its
+    /// entry's [`variables`](Entry::variables).
     fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 

@@ -11,11 +11,11 @@ use narrows_base::{Card, Settings, Spec, SpecError, Variable};
 /// Builds a receiver half.
 pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverHalf>;
 
-/// A controller: its card, and how to build it.
+/// A listed controller.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Entry {
-    /// What it says of itself.
+    /// Name, parameters, source and status.
     pub card: &'static Card,
     /// Builds its sender half.
     pub build: fn(&Settings, &Environment) -> Box<dyn Controller>,

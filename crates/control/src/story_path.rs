@@ -19,7 +19,7 @@ const PACKET: u32 = 1000;
 #[derive(Clone, Copy)]
 struct Copy {
     at: Time,
-    /// How manieth packet of the connection it is.
+    /// Packet number, counted over the connection.
     number: u64,
     transmissions: u32,
     delivered_before: u64,

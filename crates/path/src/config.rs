@@ -1,4 +1,4 @@
-//! What a link is made of: one direction of a wire.
+//! The configuration of a link: one direction of a duplex one.
 
 use crate::loss::LossSpec;
 use crate::trace::Trace;
@@ -62,10 +62,10 @@ pub enum Limit {
     Bytes(u64),
 }
 
-/// A queue: its room, and how it is managed.
+/// A queue: its limit and its discipline.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueConfig {
-    /// Waiting room.
+    /// How much may wait.
     pub limit: Limit,
     /// Management, by its name in [`crate::queue::QUEUES`]; `None` is drop-tail.
     pub aqm: Option<Spec>,

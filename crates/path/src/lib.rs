@@ -1,7 +1,7 @@
-//! Links as machines: queue and rate, then delay, then loss.
+//! Links as state machines: queue and rate, then delay, then loss.
 //!
 //! A [`Link`] is driven in virtual time by the simulator and in real time by the emulator: the
-//! same code. It is generic over what travels ([`Parcel`]) and tells a [`Meter`] what happens.
+//! same code. It is generic over the packet type ([`Parcel`]) and reports what happens to a [`Meter`].
 //!
 //! To add a loss process: a file here and its entry in [`loss::LOSSES`]. To add a queue: a file
 //! in `queue/` and its entry in [`queue::QUEUES`].
@@ -29,12 +29,12 @@ use narrows_base::{Packet, Time};
 pub trait Parcel {
     /// Bytes on the wire.
     fn size(&self) -> u32;
-    /// What this very packet contributes to losses drawn per packet: a function of its flow and
-    /// its number, so that no flow's luck depends on the others.
+    /// Random bits of this packet for losses drawn per packet: a function of its flow and its
+    /// number, so that no flow's losses depend on the others.
     fn luck(&self) -> u64;
     /// Whether listed and periodic losses count it: data, not acknowledgements.
     fn is_data(&self) -> bool;
-    /// Damages it.
+    /// Corrupts it.
     fn corrupt(&mut self);
     /// Which flow and direction it belongs to, for queues that tell flows apart.
     fn flow(&self) -> u64 {
@@ -82,7 +82,7 @@ impl Parcel for Packet {
     }
 }
 
-/// Told what happens on a link. Everything has an empty default, so `()` is a meter.
+/// Observes a link. Every method has an empty default, so `()` is a meter.
 ///
 /// Times may lie in the future of the caller: a link of constant rate knows at arrival when a
 /// packet will leave.

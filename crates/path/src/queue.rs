@@ -25,13 +25,12 @@ pub use packet::QueuedPacket;
 
 /// A queue discipline in front of a transmitter.
 pub trait Discipline: Send {
-    /// Takes in a packet; true if it now waits. What is marked or dropped, the arriving packet
-    /// included, is told to `fate`. With `idle` the transmitter will take it at once, and it
-    /// needs no room.
+    /// Enqueues a packet; true if it now waits. Reports to `fate` which packets are marked or dropped,
+    /// the arriving one included. With `idle` the transmitter takes it at once, whatever the limit.
     fn enqueue(&mut self, now: Time, packet: QueuedPacket, idle: bool, fate: &mut dyn Fate)
     -> bool;
-    /// The packet to transmit next and when it came; those dropped or marked on the way are told
-    /// to `fate`. `None` only if nothing waits any more.
+    /// The packet to transmit next and when it arrived; reports to `fate` those dropped or marked
+    /// meanwhile. `None` only if nothing waits any more.
     fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)>;
     /// An arrival at an idle transmitter with nothing waiting: the packet to transmit at once.
     fn pass(

@@ -1,4 +1,4 @@
-//! Reading and writing bytes that cannot fail loudly: variable-length integers as in RFC 9000
+//! Reading and writing bytes without panics: variable-length integers as in RFC 9000
 //! section 16, big-endian numbers, slices.
 
 use std::fmt;

@@ -1,8 +1,7 @@
 //! Frames: what a sealed payload holds after its prelude. `docs/rrtp.md` draws each.
 //!
 //! The first byte is the type. 0x80 to 0xff is STREAM; 0x40 to 0x7f are extensions, which begin
-//! with a length and which whoever does not know them skips; any other unknown type ends the
-//! connection.
+//! with a length: unknown ones are skipped. Any other unknown type ends the connection.
 
 use crate::bytes::{Malformed, Sink, Source, VARINT_MAX};
 use crate::prelude::Prelude;
@@ -20,7 +19,7 @@ pub const SKIPPED: u8 = 0x43;
 pub fn number(body: &[u8]) -> Option<u64> {
     Source::new(body).varint().ok()
 }
-/// ... and its wire form; a number above 2^62 - 1 is none.
+/// The content of an extension that is one number; empty above 2^62 - 1.
 pub fn number_bytes(number: u64, buffer: &mut [u8; 8]) -> &[u8] {
     let mut sink = Sink::new(buffer);
     let _ = sink.varint(number);
@@ -76,7 +75,7 @@ pub(crate) const OFFSETS: [usize; 4] = [0, 3, 5, 8];
 pub enum Frame<'a> {
     /// So many bytes that mean nothing: a probe for the path's MTU.
     Padding(usize),
-    /// Asks for an acknowledgement and nothing else.
+    /// Ack-eliciting, and nothing else.
     Ping,
     /// What arrived.
     Report(Report<'a>),
@@ -84,7 +83,7 @@ pub enum Frame<'a> {
     Advice(&'a [u8]),
     /// An unreliable message.
     Datagram(&'a [u8]),
-    /// A piece of a stream.
+    /// Data of a stream.
     Stream {
         /// Which stream: bit 0 set if the server opened it, bit 1 set if only its opener sends.
         id: u64,

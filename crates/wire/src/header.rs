@@ -21,15 +21,14 @@ pub const RANDOM: u8 = 0x1f;
 /// Largest packet number: what a sequence number may be, and more than a connection can use.
 pub const NUMBER_MAX: u64 = VARINT_MAX;
 
-/// What the receiver of a packet calls the connection; it chose this itself. On the wire the
-/// highest byte first.
+/// Connection id, chosen by the end that receives packets with it. Big-endian on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub u32);
 
 /// A short packet's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// The receiver's name for the connection.
+    /// The receiver's id of the connection.
     pub connection: ConnectionId,
     /// The sender's key phase.
     pub phase: bool,
@@ -56,7 +55,7 @@ impl Header {
         if self.wide { 9 } else { 8 }
     }
 
-    /// Never.
+    /// Always false: a header has eight bytes at least.
     pub const fn is_empty(&self) -> bool {
         false
     }

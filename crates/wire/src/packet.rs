@@ -40,7 +40,7 @@ const BUSY: u8 = LONG | 8;
 /// What the client draws at random for each attempt at a connection.
 pub type Nonce = [u8; 16];
 
-/// One datagram, read. Nothing in it is authenticated yet.
+/// A parsed datagram. Nothing in it is authenticated yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Packet<'a> {
     /// A client asks for a cookie. The only packet that is read in any version.
@@ -72,7 +72,7 @@ pub enum Packet<'a> {
         /// What the server speaks.
         spoken: Versions<'a>,
     },
-    /// The peer knows nothing of a connection that we believe to have.
+    /// Stateless reset: the peer does not know the connection.
     Reset {
         /// Valid only if the peer said this token in its parameters ([`crate::reset`]).
         token: [u8; 16],
@@ -113,7 +113,7 @@ pub struct StartEcho<'a> {
 /// A FINISH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finish<'a> {
-    /// The server's name for the connection: how it finds the handshake.
+    /// The server's id of the connection: how it finds the handshake.
     pub connection: ConnectionId,
     /// Noise message 3; sealed in it, the client's [`Hello`](crate::Hello).
     pub noise: &'a [u8],
@@ -124,14 +124,14 @@ pub struct Finish<'a> {
 pub struct Versions<'a>(&'a [u8]);
 
 impl Versions<'_> {
-    /// The versions, the server's favourite first.
+    /// The versions, in the server's order of preference.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.chunks_exact(4).filter_map(|c| c.try_into().ok().map(u32::from_be_bytes))
     }
 }
 
 impl<'a> Packet<'a> {
-    /// Tells what a datagram is.
+    /// Parses a datagram.
     ///
     /// # Errors
     /// If it is nothing of this format, or of another version (a SYN excepted).

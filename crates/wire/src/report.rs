@@ -1,4 +1,4 @@
-//! REPORT: what a receiver says of what came (CACK, NACK, SACK and regular reports).
+//! REPORT: rrtp's acknowledgement frame (CACK, NACK, SACK and regular reports).
 //!
 //! ```text
 //! | flags | highest | echo (4) | delay | [marks] | [advice: length, bytes] | nonce sum (1) | count | runs … |
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Runs go from the highest number downwards: so many arrived, so many below them are missing. Only
-//! the last run may have 0 missing. What lies below the last run is not spoken of.
+//! the last run may have 0 missing. Nothing is said about numbers below the last run.
 
 use crate::bytes::{Full, Malformed, Sink, Source};
 
@@ -22,9 +22,9 @@ const KNOWN: u8 = 0x0f;
 /// Why a report was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// The receiver half of the controller wished it, or a timer.
+    /// The receiver half of the controller asked for it, or a timer expired.
     Regular = 0,
-    /// CACK: a stretch arrived without a hole.
+    /// CACK: cumulative, no gap since the last report.
     Cumulative = 1,
     /// NACK: one packet is missing, perhaps still.
     Missing = 2,

@@ -35,7 +35,7 @@ impl<'b> FrameWriter<'b> {
     pub fn apart(&self) -> usize {
         self.apart
     }
-    /// Never: there is a prelude.
+    /// Always false: a payload has a prelude.
     pub fn is_empty(&self) -> bool {
         false
     }
