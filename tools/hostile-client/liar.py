@@ -1,121 +1,125 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""What is sent to a client that lies in its reports, behind a link of 1 Mbit/s that the client plays itself. Arguments: the port; /big must be a large file."""
+"""What is sent to a client that lies in its reports, behind a bottleneck that the client plays itself.
 
+    python3 liar.py PORT [RATE in Mbit/s]...       (1)
+
+The server's folder must hold `big`, a large file. One line for each lie and controller: what the server sent,
+of what the link carries, in windows of the longer of 1 s and three round trips with their queue.
+"""
+
+import os
 import sys
-from rrtp import *
 
-S = ("127.0.0.1", int(sys.argv[1]))
+from rrtp import GET, Connection, Link, request, run, tune
 
-
-def windows(arr, t0, t1, w):
-    # bytes in the densest window of w that ends within t0..t1
-    best = 0
-    i = 0
-    s = 0
-    for j, (t, n) in enumerate(arr):
-        s += n
-        while arr[i][0] <= t - w:
-            s -= arr[i][1]
-            i += 1
-        if t0 <= t <= t1:
-            best = max(best, s)
-    return best
+SECONDS, DELAY = 12, 0.02
 
 
-def liar(name, rate, delay, mode, src, controller=b"", secs=12, hello=None, queue=40000):
-    link = Link(rate, delay, queue)
-    c = Connection(S, src, reports=None, link=link, controller=controller)
-    c.stream(b"".join([tune(10**12, int(2e9 * delay) + 1, 0)]) + request(GET, "big"))
-    st = {"n": 0}
+def honest(c, now):
+    return c.report()
+
+
+def conceal(c, now):
+    """All losses arrived, but for the numbers that are known to be left out."""
+    lowest = max(0, c.highest - 3000)
+    return c.report([n for n in range(lowest, c.highest + 1) if n not in c.skipped])
+
+
+def lone(c, now):
+    """Losses between two arrivals arrived."""
+    seen = set(c.seen)
+    for n in sorted(seen)[-3000:]:
+        if n + 2 in seen and n + 1 not in c.skipped:
+            seen.add(n + 1)
+    c.seen = list(seen)
+    return c.report(sorted(seen)[-3000:])
+
+
+def ahead(c, now):
+    """What has not yet come arrived."""
+    return c.report(range(max(0, c.highest - 3000), c.highest + 20))
+
+
+def advice(c, now):
+    return c.report(advice=b"\xff" * 16)
+
+
+def delay(c, now):
+    """All of the round trip was this end's delay."""
+    return c.report(delay=10**6)
+
+
+def echo(c, now):
+    """No time has passed."""
+    c.echo = int(now * 1e6) & 0x3FFFFFFF
+    return c.report(delay=2**40)
+
+
+def marks(c, now):
+    """No queue ever, all packets marked, by turns."""
+    return c.report(marks=c.packets_in if int(now) % 2 else 0)
+
+
+def burst(c, now):
+    """Acknowledgements once a second."""
+    if now - getattr(c, "reported", 0) > 1:
+        c.reported = now
+        return c.report()
+    return None
+
+
+LIES = (honest, conceal, lone, ahead, advice, delay, echo, marks, burst)
+CONTROLLERS = (b"rrtp", b"vegas", b"stpd", b"rrtp+cubic", b"rrtp+bbr", b"tfrc")
+
+
+def measure(port, rate, lie, source, controller):
+    queue = rate * 0.04  # bytes: 0.32 s
+    link = Link(rate, DELAY, queue)
+    c = Connection(("127.0.0.1", port), source, reports=None, link=link, controller=controller)
+    c.stream(tune(10**12, int(2e9 * DELAY) + 1, 0) + request(GET, "big"))
+    reported = 0
 
     def each(now):
-        if c.state not in ("open",) or not c.seen:
-            return
-        hi = c.highest
-        if st["n"] == c.packets_in:
-            return
-        st["n"] = c.packets_in
-        lo = max(0, hi - 3000)
-        if mode == "honest":
-            c.send(c.report())
-        elif mode == "conceal":
-            c.send(c.report([x for x in range(lo, hi + 1) if x not in c.skipped]))
-        elif mode == "lone":
-            s = set(c.seen)
-            l = sorted(s)[-3000:]
-            s2 = set(l)
-            for x in l:
-                if x + 2 in s and x + 1 not in c.skipped:
-                    s2.add(x + 1)
-            c.seen = list(s2)
-            c.send(c.report(list(s2)))
-        elif mode == "radio":
-            numbers = sorted(set(c.seen), reverse=True)
-            c.send(c.report(delay=10**6))
-        elif mode == "ahead":  # beyond what came
-            c.send(c.report(list(range(lo, hi + 20))))
-        elif mode == "advice":
-            c.send(c.report(advice=b"\xff" * 16))
-        elif mode == "echo":
-            c.echo = (int(time.monotonic() * 1e6)) & 0x3FFFFFFF
-            c.send(c.report(delay=2**40))
-        elif mode == "burst":  # acks only every second
-            if now - st.get("t", 0) > 1:
-                st["t"] = now
-                c.send(c.report())
+        nonlocal reported
+        if c.state == "open" and c.seen and c.packets_in > reported:
+            reported = c.packets_in
+            report = lie(c, now)
+            if report:
+                c.send(report)
 
-    run([c], secs, each, until=lambda: c.closed and not link.waiting)
-    if not c.arrivals:
-        print(name, "nothing")
-        return
-    w = max(1, 3 * 2 * delay + 3 * queue * 8 / rate)
-    t0 = c.arrivals[0][0]
-    end = c.arrivals[-1][0]
-    worst = 0
-    at = 0
-    sent = c.arrivals
-    import bisect
-
-    out = []
-    t = t0 + w
-    while t < end:
-        b = sum(n for x, n in sent if t - w < x <= t)
-        out.append(b / (rate / 8 * w))
-        t += 0.25
-    print(
-        f"{name:26} sent/capacity per {w:.1f} s: "
-        + " ".join(f"{x:.1f}" for x in out[:: max(1, len(out) // 12)])
-        + f"  max {max(out,default=0):.2f} closed {c.closed} after {end-t0:.1f} s, total {sum(n for _,n in sent)}, dropped {link.dropped}",
-        flush=True,
-    )
+    run([c], SECONDS, each, until=lambda: c.closed and not link.waiting)
+    name = f"{lie.__name__} {controller.decode()} {rate / 1e6:g} Mbit/s"
+    window = max(1, 3 * 2 * DELAY + 3 * queue * 8 / rate)
+    begun, end = c.arrivals[0][0], c.arrivals[-1][0]
+    shares, at = [], begun + window
+    while at < end:
+        sent = sum(n for t, n in c.arrivals if at - window < t <= at)
+        shares.append(sent / (rate / 8 * window))
+        at += 0.25
+    listed = " ".join(f"{x:.1f}" for x in shares[:: max(1, len(shares) // 12)])
+    print(f"{name:32} sent/carried per {window:.1f} s: {listed}  most {max(shares, default=0):.2f}", end=" ")
+    print(f"closed {c.closed} after {end - begun:.1f} s, sent {sum(n for _, n in c.arrivals)}", flush=True)
 
 
-import threading
+def main():
+    port, rates = int(sys.argv[1]), [float(r) * 1e6 for r in sys.argv[2:]] or [1e6]
+    jobs = [(rate, lie, controller) for rate in rates for controller in CONTROLLERS for lie in LIES]
+    running = []
+    for n, (rate, lie, controller) in enumerate(jobs):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                measure(port, rate, lie, f"127.0.{1 + n // 200}.{1 + n % 200}", controller)
+            except Exception as fault:
+                print(lie.__name__, controller.decode(), repr(fault))
+            os._exit(0)
+        running.append(pid)
+        # More at a time would disturb each other's clock.
+        if len(running) >= 4:
+            os.waitpid(running.pop(0), 0)
+    for pid in running:
+        os.waitpid(pid, 0)
 
-jobs = []
-i = 20
-for rate, delay in ((1e6, 0.02),):
-    for mode in ("honest", "conceal", "lone", "ahead", "advice", "echo", "burst", "radio"):
-        i += 1
-        jobs.append((f"{mode} {rate/1e6:g}M", rate, delay, mode, f"127.0.0.{i}"))
-    for ctl in (b"rrtp", b"vegas", b"stpd", b"rrtp+cubic", b"rrtp+bbr", b"tfrc"):
-        for mode in ("conceal", "lone", "advice"):
-            i += 1
-            jobs.append((f"{mode} {ctl.decode()}", rate, delay, mode, f"127.0.0.{i}", ctl))
-import os
 
-# four processes at a time would disturb the clock; two
-procs = []
-for j in jobs:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            liar(*j)
-        except Exception as e:
-            print(j[0], "fault", repr(e))
-        os._exit(0)
-    procs.append(pid)
-    if len(procs) >= 4:
-        os.waitpid(procs.pop(0), 0)
-for p in procs:
-    os.waitpid(p, 0)
+if __name__ == "__main__":
+    main()

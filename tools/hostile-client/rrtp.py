@@ -1,23 +1,57 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""A small rrtp client, written from docs/rrtp.md alone. It keeps no promise to its peer:
-what it reports, asks for and permits is up to who uses it."""
+"""A small client of rrtp and of the file service, written from docs/rrtp.md and docs/files.md alone.
 
-import hashlib, hmac, os, select, socket, struct, time
+It keeps no promise to its peer: what it reports, asks for and permits is up to the script that uses it. A
+`Port` is a UDP socket with any number of connections; `Connection` opens, seals and reads, and tells nobody
+off; `run` serves connections and calls the script every 10 ms; `Link` is a bottleneck that is played here.
+"""
+
+import hashlib
+import hmac
+import os
+import random
+import select
+import socket
+import struct
+import time
+
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 VERSION = b"RRT\1"
-mac = lambda key, data: hmac.digest(key, data, "sha256")
-expand = lambda secret, info: mac(secret, info + b"\x01")
+TICK = 0.01
+# Scripts bind below, so that a router can tell them from programs that let the system choose.
+FIRST_PORT, LAST_PORT = 10000, 49151
+
+
+def mac(key, data):
+    return hmac.digest(key, data, "sha256")
+
+
+def expand(secret, info):
+    return mac(secret, info + b"\x01")
+
+
+def bind(sock, address):
+    """Binds to a port between FIRST_PORT and LAST_PORT."""
+    for _ in range(100):
+        try:
+            sock.bind((address, random.randint(FIRST_PORT, LAST_PORT)))
+            return
+        except OSError as busy:
+            fault = busy
+    raise fault
 
 
 def varint(n):
+    """The variable-length integer of RFC 9000 section 16."""
     for bits, tag, size in ((6, 0, 1), (14, 1, 2), (30, 2, 4), (62, 3, 8)):
         if n < 1 << bits:
             return (n | tag << (size * 8 - 2)).to_bytes(size, "big")
 
 
 def read_varint(data, at):
+    """The value, and where the next field begins."""
     size = 1 << (data[at] >> 6)
     return int.from_bytes(data[at : at + size], "big") & (1 << (size * 8 - 2)) - 1, at + size
 
@@ -89,7 +123,52 @@ class Key:
         self.aead = AESGCM(expand(self.secret, b"rrtp0 key"))
 
 
+class Port:
+    """A UDP socket to one server, for any number of connections."""
+
+    def __init__(self, server, source="127.0.0.1"):
+        self.server, self.opening, self.open = server, {}, {}
+        self.move(source)
+
+    def move(self, source):
+        """Another socket, from this address: all its connections have moved."""
+        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        bind(self.sock, source)
+        self.sock.connect(self.server)
+        self.sock.setblocking(False)
+
+    def send(self, data):
+        try:
+            self.sock.send(data)
+        except OSError:
+            pass  # As if the path had lost it.
+
+    def receive(self):
+        """Hands what waits, up to 64 datagrams, to the connections it is for."""
+        for _ in range(64):
+            try:
+                data = self.sock.recv(2048)
+            except OSError:
+                return
+            if data[0] & 0x80 == 0:
+                whose = [self.open.get(data[1:5])]
+            elif data[0] == 0x87:
+                whose = list(self.open.values())  # A RESET names nobody; the token does.
+            else:
+                whose = [self.opening.get(data[5:21])]
+            for connection in filter(None, whose):
+                connection.on_datagram(data)
+
+    def forget(self, connection):
+        self.opening.pop(connection.nonce, None)
+        self.open.pop(connection.id, None)
+
+
 class Connection:
+    """One connection. `reports`: None never reports; `finishes`: whether the handshake is ended; `limits`:
+    parameters 3 to 6; `link`: a bottleneck that what comes has to cross."""
+
     def __init__(
         self,
         server,
@@ -99,34 +178,40 @@ class Connection:
         message=65535,
         controller=b"",
         link=None,
+        port=None,
+        finishes=True,
     ):
-        self.server, self.reports, self.link = server, reports, link
+        self.reports, self.link, self.finishes = reports, link, finishes
         self.limits, self.message, self.controller = limits, message, controller
         self.bytes_in = self.bytes_out = self.packets_in = 0
-        self.state, self.nonce, self.closed = "asking", os.urandom(16), None
+        self.state, self.nonce, self.closed, self.fault = "asking", os.urandom(16), None, None
+        self.id, self.token = os.urandom(4), None
         self.next, self.seen, self.highest, self.since_report = 0, [], -1, 0
         self.nonces, self.floor = {}, 0
-        self.streams, self.echo, self.lost, self.skipped = {}, None, set(), set()
-        self.arrivals, self.acked, self.queue, self.next_stream = [], -1, [], 0
+        self.streams, self.echo, self.skipped = {}, None, set()
+        self.granted = self.streams_granted = 0
+        self.arrivals, self.acked, self.next_stream = [], -1, 0
         self.began = time.monotonic()
         self.waiting = []
-        self.bind(source)
+        self.port = port or Port(server, source)
+        self.port.opening[self.nonce] = self
         self.retry()
 
-    def bind(self, source):
-        """Also a change of address."""
-        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-        self.sock.bind((source, 0))
-        self.sock.connect(self.server)
-        self.sock.setblocking(False)
+    def move(self, source):
+        """A change of address."""
+        self.port.move(source)
+
+    def forget(self):
+        """Ends it without a word."""
+        self.port.forget(self)
+        self.closed = self.closed or ("forgotten", "")
+
+    def is_live(self):
+        return self.state in ("open", "finishing") and not self.closed
 
     def send_raw(self, data):
         self.bytes_out += len(data)
-        try:
-            self.sock.send(data)
-        except OSError:
-            pass
+        self.port.send(data)
 
     def retry(self):
         """Sends what the opening waits with."""
@@ -141,7 +226,8 @@ class Connection:
     def on_long(self, data):
         kind = data[0]
         if kind == 0x87:
-            self.closed = ("reset", "")
+            if self.token and data[5:21] == self.token:
+                self.closed = ("reset", "")
         elif data[5:21] != self.nonce:
             return
         elif kind == 0x82 and self.state == "asking":
@@ -149,6 +235,8 @@ class Connection:
             self.noise = Noise(clear)
             self.opening, self.state = clear + self.noise.first(), "proving"
             self.retry()
+        elif kind == 0x84 and self.state == "proving" and not self.finishes:
+            self.state = "half open"
         elif kind == 0x84 and self.state == "proving":
             hello = self.noise.second(data[21:])
             self.peer_id, self.peer = hello[:4], {}
@@ -156,7 +244,9 @@ class Connection:
             while at < len(hello):
                 self.peer[hello[at]] = hello[at + 2 : at + 2 + hello[at + 1]]
                 at += 2 + hello[at + 1]
-            self.id = os.urandom(4)
+            self.token, self.granted = self.peer.get(9), read_varint(self.peer[3], 0)[0]
+            self.streams_granted = read_varint(self.peer[5], 0)[0]
+            self.port.open[self.id] = self
             mine = [(1, varint(60000)), (2, varint(1472))]
             mine += [(3 + i, varint(n)) for i, n in enumerate(self.limits)]
             mine += [(7, varint(self.message)), (8, VERSION)]
@@ -176,6 +266,7 @@ class Connection:
     # Packets
 
     def send(self, frames, pad=0):
+        """Seals a packet of these frames; before the handshake is over they wait."""
         if self.state in ("asking", "proving"):
             self.waiting.append(frames)
             return
@@ -248,6 +339,7 @@ class Connection:
         return frame + bytes([proof, len(runs)]) + b"".join(runs)
 
     def frames(self, p, at, number):
+        """Reads a payload's frames; whether they ask for a report."""
         asks = 0
         while at < len(p):
             kind = p[at]
@@ -294,7 +386,11 @@ class Connection:
                 code, at = read_varint(p, at)
                 self.closed = (code, p[at + 1 : at + 1 + p[at]].decode())
                 return asks
-            elif kind in (6, 7, 8, 9, 0xA, 0xB, 0xC, 0xD, 0x12, 0x13):
+            elif kind == 6:
+                self.granted, at = read_varint(p, at)
+            elif kind == 8:
+                self.streams_granted, at = read_varint(p, at)
+            elif kind in (7, 9, 0xA, 0xB, 0xC, 0xD, 0x12, 0x13):
                 for _ in range({7: 2, 0xB: 2, 0x12: 3, 0x13: 2}.get(kind, 1)):
                     _, at = read_varint(p, at)
             elif kind not in (0, 1):
@@ -310,22 +406,26 @@ class Connection:
     def on_datagram(self, data):
         now = time.monotonic()
         self.bytes_in += len(data)
-        if self.link is not None:
+        if self.link is None:
+            self.handle(data)
+        else:
             self.arrivals.append((now, len(data)))
-            if not self.link.take(now, data, self):
-                return
-            return
-        self.handle(data)
+            self.link.take(now, data)
 
     def handle(self, data):
-        if data[0] & 0x80:
-            self.on_long(data)
-        elif self.state in ("finishing", "open"):
-            self.on_short(data)
+        """A datagram that has crossed the link. What cannot be opened is kept as the connection's fault."""
+        try:
+            if data[0] & 0x80:
+                self.on_long(data)
+            elif self.state in ("finishing", "open"):
+                self.on_short(data)
+        except Exception as fault:
+            self.fault = fault
 
     # What is asked for
 
     def stream(self, data, sid=None, offset=0, fin=False):
+        """Sends a STREAM frame, on a new stream unless one is named."""
         if sid is None:
             sid, self.next_stream = self.next_stream, self.next_stream + 4
         kind = 0x80 | 7 | 0x20 | (0x40 if fin else 0) | (0x18 if offset else 0)
@@ -342,36 +442,40 @@ class Connection:
         self.send(b"\x14\x00\x00")
 
 
+LIST, GET, PUT, MKDIR, TUNE = 1, 2, 3, 4, 5
+
+
 def request(kind, path="", rest=b""):
-    body = struct.pack(">H", len(path.encode())) + path.encode() + rest
-    return b"NF" + bytes([2, kind]) + struct.pack(">H", len(body)) + body
-
-
-LIST, GET, PUT, MKDIR = 1, 2, 3, 4
+    """A request of the file service."""
+    return _request(kind, struct.pack(">H", len(path.encode())) + path.encode() + rest)
 
 
 def tune(rate, rtt, loss, controller=b"rrtp"):
-    body = struct.pack(">QQQH", rate, rtt, loss, len(controller)) + controller
-    return b"NF" + bytes([2, 5]) + struct.pack(">H", len(body)) + body
+    """TUNE: bit/s, ns, 10^-9."""
+    return _request(TUNE, struct.pack(">QQQH", rate, rtt, loss, len(controller)) + controller)
+
+
+def _request(kind, body):
+    return b"NF" + bytes([2, kind]) + struct.pack(">H", len(body)) + body
 
 
 def run(connections, seconds, each=None, until=None):
-    """Serves `connections` (a list that may grow) for so long; `each` is called every 10 ms."""
+    """Serves `connections` (a list that may change) for so long; `each(now)` is called every 10 ms."""
     poll, known, end, tick = select.epoll(), {}, time.monotonic() + seconds, 0
     while (now := time.monotonic()) < end:
-        for c in connections:
-            if c.sock.fileno() not in known or known[c.sock.fileno()] is not c:
-                try:
-                    poll.register(c.sock.fileno(), select.EPOLLIN)
-                except FileExistsError:
-                    pass
-                known[c.sock.fileno()] = c
-        if now - tick > 0.01:
+        if now - tick > TICK:
             tick = now
             for c in connections:
+                fd = c.port.sock.fileno()
+                if known.get(fd) is not c.port and fd >= 0:
+                    try:
+                        poll.register(fd, select.EPOLLIN)
+                    except FileExistsError:
+                        pass  # The socket of a port that has moved.
+                    known[fd] = c.port
                 if c.link:
                     c.link.release(now, c)
-                if c.state not in ("open", "dead") and now - c.tried > 1:
+                if c.state in ("asking", "proving", "finishing") and now - c.tried > 1:
                     c.retry()
                 elif c.reports and c.since_report and c.seen:
                     c.send(c.report())
@@ -380,16 +484,7 @@ def run(connections, seconds, each=None, until=None):
             if until and until():
                 return
         for fd, _ in poll.poll(0.005):
-            c = known[fd]
-            for _ in range(64):
-                try:
-                    data = c.sock.recv(2048)
-                except OSError:
-                    break
-                try:
-                    c.on_datagram(data)
-                except Exception as fault:
-                    c.fault = fault
+            known[fd].receive()
 
 
 class Link:
@@ -399,20 +494,18 @@ class Link:
         self.rate, self.delay, self.limit = rate / 8, delay, queue
         self.free, self.waiting, self.delivered, self.dropped = 0, [], [], 0
 
-    def take(self, now, data, _):
+    def take(self, now, data):
+        """A datagram comes to the queue's end."""
         backlog = max(0, self.free - now) * self.rate
         if backlog > self.limit:
             self.dropped += 1
-            return False
+            return
         self.free = max(self.free, now) + len(data) / self.rate
         self.waiting.append((self.free + self.delay, data))
-        return True
 
     def release(self, now, connection):
+        """Hands over what has crossed it by now."""
         while self.waiting and self.waiting[0][0] <= now:
             at, data = self.waiting.pop(0)
             self.delivered.append((at, len(data)))
-            try:
-                connection.handle(data)
-            except Exception as fault:
-                connection.fault = fault
+            connection.handle(data)

@@ -96,16 +96,23 @@ impl<C: Conversation> Ports<C> {
                 let most = holders.len() / FOUND_AT_ONCE + 1;
                 give_way(holders, newcomer, most)
             };
-            let idle = self.below(now, within, MIN_MOVING);
-            let fresh: Vec<_> = idle.iter().filter(|h| h.is_new).map(|h| h.place).collect();
-            let mut next = Next { at: now, slots: found(idle), kept_by: MIN_MOVING };
+            let mut idle = self.below(now, within, MIN_MOVING);
+            let new: Vec<_> = idle.iter().filter(|h| h.is_new).map(|h| h.place).collect();
+            let mut next = Next { at: now, slots: found(idle.clone()), kept_by: MIN_MOVING };
             // Who has just come had no time to move anything. If it went before those who are here for
-            // long and move little, these could put out every newcomer by coming again.
-            if next.slots.last().is_none_or(|first| fresh.contains(first)) {
-                let slow =
-                    found(self.slow(now, within).into_iter().filter(|h| !h.is_new).collect());
+            // long and move little, these could put out every newcomer by coming again; and so could
+            // newcomers that move a little more at once, if these did not go too.
+            if next.slots.last().is_none_or(|first| new.contains(first)) {
+                let mut slow = self.slow(now, within);
+                if slow.iter().any(|h| !h.is_new) {
+                    slow.retain(|h| !h.is_new);
+                } else {
+                    slow.retain(|h| h.moved.0 >= MIN_MOVING);
+                    idle.retain(|h| h.is_new);
+                    slow.append(&mut idle);
+                }
                 if !slow.is_empty() {
-                    next.slots = slow;
+                    next.slots = found(slow);
                     next.kept_by = MIN_MOVING_MUCH;
                 }
             }

@@ -9,6 +9,7 @@
 use super::source::{Prefix, Source};
 use narrows_base::Time;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Whom a place is counted for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -29,9 +30,10 @@ pub struct Holder<T> {
     pub client: Client,
     /// Bytes moved lately, and since it came.
     pub moved: (u64, u64),
-    /// It has just come: its first request may be on its way. It is taken to have moved [`NEW_MOVED`]
-    /// at least, since whoever keeps many places at a few bytes each could else put out every other
-    /// newcomer at once.
+    /// It has just come: its first request may be on its way. It is taken to have moved [`NEW_MOVED`], or a
+    /// byte more if it has moved so much already, and of these two groups the larger one gives way, the
+    /// oldest first: else whoever keeps many places at a few bytes each, or comes with a few at once, could
+    /// put out every other newcomer before that had a round trip's time.
     pub is_new: bool,
     /// Since when it holds the place.
     pub since: Time,
@@ -41,6 +43,17 @@ pub struct Holder<T> {
 
 /// Bytes that somebody new is taken to have moved.
 pub const NEW_MOVED: u64 = 512;
+
+impl<T> Holder<T> {
+    /// What it counts as having moved.
+    fn moved(&self) -> (u64, u64) {
+        if !self.is_new {
+            return self.moved;
+        }
+        let moved = NEW_MOVED + u64::from(self.moved.1 >= NEW_MOVED);
+        (moved, moved)
+    }
+}
 
 /// Members of the groups that a client counts in: its /48, /56 and /64, and within the last those
 /// of its key that moved as much lately.
@@ -61,7 +74,7 @@ pub fn give_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client, most: u
     } else if !newcomer.is_listed {
         return Vec::new();
     }
-    let member = |h: &Holder<T>| (h.client.source, h.client.key, h.moved.0);
+    let member = |h: &Holder<T>| (h.client.source, h.client.key, h.moved().0);
     holders.sort_unstable_by_key(member);
     let mut all: Vec<Member> = holders.iter().map(member).collect();
     let new = (newcomer.source, newcomer.key, 0);
@@ -69,12 +82,19 @@ pub fn give_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client, most: u
     all.insert(at, new);
     let mut counts = counts(&all);
     counts.remove(at);
+    // Those who have just come, by what they are taken to have moved.
+    let mut new = BTreeMap::<_, usize>::new();
+    for holder in holders.iter().filter(|h| h.is_new) {
+        *new.entry((holder.client.source, holder.moved().0)).or_default() += 1;
+    }
     let mut ranked: Vec<_> = holders.iter().zip(counts).collect();
     let rank = |(holder, counts): &(&Holder<T>, Counts)| {
-        let least = if holder.is_new { NEW_MOVED } else { 0 };
-        let (recent, total) = (holder.moved.0.max(least), holder.moved.1.max(least));
+        let (recent, total) = holder.moved();
         let [networks @ .., key] = *counts;
-        (networks, Reverse(recent), key, Reverse(total), Reverse(holder.since))
+        let company = new.get(&(holder.client.source, recent)).filter(|_| holder.is_new);
+        // Who is here for longer goes before them if it moved less, else after them.
+        let turn = company.map_or((u8::from(recent < NEW_MOVED) * 2, 0), |count| (1, *count));
+        (networks, turn, Reverse(recent), key, Reverse(total), Reverse(holder.since))
     };
     let kept = ranked.len().saturating_sub(most);
     if kept > 0 {
@@ -186,6 +206,22 @@ mod tests {
         assert_eq!(gives_way(held.clone(), &client("192.0.2.1", 4)), Some(0));
         held[0].moved = (513, 513);
         assert_eq!(gives_way(held, &client("192.0.2.1", 4)), Some(2));
+    }
+
+    /// Who comes with a few bytes at once does not put out who has not yet moved any.
+    #[test]
+    fn of_those_who_have_just_come_the_larger_group_gives_way() {
+        let mut held = holders(&[
+            ("192.0.2.1", 1, 1000),
+            ("192.0.2.1", 2, 0),
+            ("192.0.2.1", 3, 2000),
+            ("192.0.2.1", 4, 900),
+        ]);
+        held.iter_mut().for_each(|h| h.is_new = true);
+        assert_eq!(give_way(held.clone(), &client("192.0.2.1", 5), 4), [1, 3, 2, 0]);
+        held.pop();
+        held.pop();
+        assert_eq!(gives_way(held, &client("192.0.2.1", 5)), Some(1));
     }
 
     /// Else an attacker with one address could push out everybody who has one idle connection.

@@ -290,6 +290,47 @@ fn a_newcomer_is_not_put_out_by_slow_connections_that_come_again() {
     assert!(is_alive(&mut net, NEIGHBOUR, behind.unwrap()));
 }
 
+/// Newcomers of an address, 50 a second, move a little at once and more of them than there are places come
+/// within what counts as new. A client behind the same address has the time of a round trip, and of a request's
+/// first answer, all the same, since they go in the order in which they came. `each` is what they move.
+fn a_neighbour_among_newcomers_that_move(seed: u64, each: u64) -> bool {
+    let mut net = net(seed, Clients::Any);
+    let mut attackers = Attackers::new();
+    let near: SocketAddr = NEIGHBOUR.parse().unwrap();
+    let mut behind = None;
+    for n in 0..120u32 {
+        let from = attackers.place(ATTACKER);
+        attackers.connect(&mut net, from, 100 + (n % 100) as u8);
+        let (now, all) = (net.now, net.events.iter().map(|e| e.1).collect::<Vec<_>>());
+        for handle in all {
+            let port = net.at(SERVER);
+            let Some(c) = port.connection(handle).filter(|c| c.remote != near) else { continue };
+            c.moved = c.moved.max(each);
+            c.idle_until = now + Duration::from_secs(30);
+            port.facts(now, handle);
+        }
+        match n {
+            60 => behind = Some(connect(&mut net, NEIGHBOUR)),
+            // Some 120 ms after its FINISH.
+            70 if !is_alive(&mut net, NEIGHBOUR, behind.unwrap()) => return false,
+            70.. => (0..9).for_each(|_| speak(&mut net, NEIGHBOUR, behind.unwrap())),
+            _ => {}
+        }
+        net.run_for(0.02);
+    }
+    is_alive(&mut net, NEIGHBOUR, behind.unwrap())
+}
+
+#[test]
+fn newcomers_that_move_a_little_at_once_do_not_put_out_the_next_one() {
+    assert!(a_neighbour_among_newcomers_that_move(13, 1000));
+}
+
+#[test]
+fn newcomers_that_all_move_something_leave_room_for_the_next_one() {
+    assert!(a_neighbour_among_newcomers_that_move(14, 10_000));
+}
+
 /// The owner's keys come last to give way, and strangers do not get all places.
 #[test]
 fn listed_keys_keep_a_quarter_of_the_places() {
