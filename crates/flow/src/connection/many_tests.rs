@@ -1,0 +1,122 @@
+//! What a folder of small files costs beside one file of the same bytes, as the file service sends them: in
+//! round trips, over a slow and lossy path.
+
+use super::pair_tests::{Net, Pair, config};
+use crate::streams::Read;
+use narrows_base::{Duration, Rate, Time};
+
+const FILES: usize = 300;
+const FILE: usize = 3_090;
+/// Files that are sent ahead of their answers on a stream, and streams.
+const AHEAD: usize = 64;
+const STREAMS: usize = 4;
+const QUESTION: usize = 60;
+const ANSWER: usize = 14;
+
+fn net(loss: f64) -> Net {
+    Net {
+        loss,
+        rate: Rate::from_bps(10_000_000),
+        delay: Duration::from_millis(125),
+        queue: 312_500,
+        ..Net::good()
+    }
+}
+
+/// A stream of the client's: pieces to be sent, each answered.
+struct Asked {
+    id: u64,
+    /// Bytes of a piece, how many there are, how many may be sent ahead.
+    piece: usize,
+    pieces: usize,
+    ahead: usize,
+    written: usize,
+    /// At the server.
+    read: usize,
+    answers: usize,
+    heard: usize,
+}
+
+impl Asked {
+    fn open(pair: &mut Pair, piece: usize, pieces: usize, ahead: usize) -> Asked {
+        let id = pair.client.open(false).unwrap();
+        Asked { id, piece, pieces, ahead, written: 0, read: 0, answers: 0, heard: 0 }
+    }
+
+    /// What both ends can do now; whether all is answered.
+    fn step(&mut self, pair: &mut Pair) -> bool {
+        let allowed = (self.heard / ANSWER + self.ahead).min(self.pieces) * self.piece;
+        while self.written < allowed {
+            let zeros = vec![0; (allowed - self.written).min(4096)];
+            match pair.client.write(self.id, &zeros).unwrap() {
+                0 => break,
+                n => self.written += n,
+            }
+        }
+        let mut buffer = vec![0; 1 << 16];
+        while pair.server.accept().is_some() {}
+        while let Ok(Read::Bytes(n)) = pair.server.read(self.id, &mut buffer) {
+            self.read += n;
+        }
+        while self.answers < self.read / self.piece {
+            let n = pair.server.write(self.id, &[0; ANSWER]).unwrap();
+            assert_eq!(n, ANSWER, "answers are few");
+            self.answers += 1;
+        }
+        while let Ok(Read::Bytes(n)) = pair.client.read(self.id, &mut buffer) {
+            self.heard += n;
+        }
+        self.heard == self.pieces * ANSWER
+    }
+}
+
+/// All of these, at the same time; in round trips.
+fn all(pair: &mut Pair, mut streams: Vec<Asked>) -> f64 {
+    let (start, until) = (pair.now, pair.now + Duration::from_secs_f64(120.0));
+    let done = pair.run(until, |pair| {
+        let open = streams.iter_mut().map(|s| usize::from(!s.step(pair)));
+        open.sum::<usize>() == 0
+    });
+    assert!(done, "it comes to an end");
+    round_trips(pair.now, start)
+}
+
+fn round_trips(now: Time, start: Time) -> f64 {
+    now.since(start).as_secs_f64() / 0.25
+}
+
+/// Of one file and of the files, after the same question; so many of these are sent ahead.
+fn both(loss: f64, seed: u64, ahead: usize) -> (f64, f64) {
+    let fresh = || Pair::new(&config("rrtp"), net(loss), seed);
+    let mut pair = fresh();
+    let asked = vec![Asked::open(&mut pair, QUESTION, 1, 1)];
+    let one = all(&mut pair, asked) + {
+        let file = vec![Asked::open(&mut pair, FILES * FILE, 1, 1)];
+        all(&mut pair, file)
+    };
+    let mut pair = fresh();
+    let asked = vec![Asked::open(&mut pair, QUESTION, 1, 1)];
+    let many = all(&mut pair, asked) + {
+        let each = |_| Asked::open(&mut pair, FILE, FILES / STREAMS, ahead);
+        let files = (0..STREAMS).map(each).collect();
+        all(&mut pair, files)
+    };
+    (one, many)
+}
+
+/// At most three more whatever is lost, half a one on average; sent one after the other they take far more.
+#[test]
+fn many_small_files_take_hardly_more_round_trips_than_one_large_one() {
+    let seeds = 20;
+    let mut sum = 0.0;
+    for seed in 0..seeds {
+        let (one, many) = both(0.005, seed, AHEAD);
+        assert!(many - one <= 3.0, "seed {seed}: {one} and {many}");
+        sum += many - one;
+    }
+    assert!(sum / f64::from(seeds as u32) < 0.5, "{sum} in {seeds} pairs");
+    let (one, many) = both(0.0, 1, AHEAD);
+    assert!(many - one < 0.5, "nothing lost: {one} and {many}");
+    let (one, many) = both(0.0, 1, 1);
+    assert!(many - one > 20.0, "no test of anything: {one} and {many}");
+}
