@@ -2,7 +2,7 @@
 
 use narrows_base::{Duration, FieldError, Rate, Spec, Time};
 use narrows_flow::tcp::{RecoveryKind, TcpConfig};
-use narrows_flow::{DatagramConfig, Preset, Protocol};
+use narrows_flow::{DatagramConfig, Preset, Protocol, RtoConfig};
 use narrows_path::{Change, Impairments, Limit, LinkConfig, LossSpec, QueueConfig, Trace};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError, SourceSpec, run,
@@ -148,17 +148,17 @@ fn the_field_is_named() {
         ("groups[0].protocol.initial_window", tcp(|c| c.initial_window = f64::NAN)),
         ("groups[0].protocol.initial_window", tcp(|c| c.initial_window = 0.0)),
         ("groups[0].protocol.initial_ssthresh", tcp(|c| c.initial_ssthresh = f64::NAN)),
-        ("groups[0].protocol.initial_rto", tcp(|c| c.initial_rto = Duration::ZERO)),
-        ("groups[0].protocol.min_rto", tcp(|c| c.min_rto = Duration::MAX)),
-        ("groups[0].protocol.max_rto", tcp(|c| c.max_rto = Duration::from_millis(500))),
-        ("groups[0].protocol.tick", tcp(|c| c.tick = Duration::ZERO)),
+        ("groups[0].protocol.rto.initial", tcp(|c| c.rto.initial = Duration::ZERO)),
+        ("groups[0].protocol.rto.min", tcp(|c| c.rto.min = Duration::MAX)),
+        ("groups[0].protocol.rto.max", tcp(|c| c.rto.max = Duration::from_millis(500))),
+        ("groups[0].protocol.rto.granularity", tcp(|c| c.rto.granularity = Duration::ZERO)),
         ("groups[0].protocol.delayed_ack", tcp(|c| c.delayed_ack = Duration::MAX)),
         ("groups[0].protocol.packet_bytes", media(|c| c.packet_bytes = 64)),
         ("groups[0].protocol.report_bytes", media(|c| c.report_bytes = 0)),
         ("groups[0].protocol.credit", media(|c| c.credit = Duration::MAX)),
         ("groups[0].protocol.profile.loss", media(|c| c.profile.loss = Some(f64::NAN))),
         ("groups[0].protocol.profile.rtt", media(|c| c.profile.rtt = Some(Duration::MAX))),
-        ("groups[0].protocol.timer.tick", media(|c| c.timer.tick = Duration::ZERO)),
+        ("groups[0].protocol.rto.granularity", media(|c| c.rto.granularity = Duration::ZERO)),
         (
             "groups[0].protocol.stream.ack_every",
             media(|c| c.stream.as_mut().unwrap().ack_every = 0),
@@ -290,12 +290,8 @@ fn protocol() -> impl Strategy<Value = Protocol> {
             ack_bytes: ack,
             initial_window: window,
             initial_ssthresh: ssthresh,
-            initial_rto: t.0,
-            min_rto: t.1,
-            max_rto: t.2,
-            tick: t.3,
+            rto: RtoConfig { initial: t.0, min: t.1, max: t.2, granularity: t.3, in_ticks: on[1] },
             delayed_ack: t.4,
-            ticked_rto: on[1],
             timestamps: on[2],
             ack_every: if on[3] { 0 } else { 2 },
             receive_window: if on[4] { 0 } else { u64::MAX },
@@ -309,7 +305,7 @@ fn protocol() -> impl Strategy<Value = Protocol> {
         Protocol::custom("mine", config, |e| read("cubic").controller(e)).unwrap()
     });
     let media = (timer(), bytes(), bytes(), duration(), duration(), any::<bool>()).prop_map(
-        |(timer, packet_bytes, report_bytes, credit, expiry, stream)| {
+        |(tcp, packet_bytes, report_bytes, credit, expiry, stream)| {
             let config = DatagramConfig {
                 packet_bytes,
                 report_bytes,
@@ -317,7 +313,9 @@ fn protocol() -> impl Strategy<Value = Protocol> {
                 expiry,
                 stream: stream.then(Default::default),
                 handshake: stream,
-                timer,
+                initial_window: tcp.initial_window,
+                initial_ssthresh: tcp.initial_ssthresh,
+                rto: tcp.rto,
                 ..DatagramConfig::preset(Preset::Rfc)
             };
             Protocol::custom_media("mine", config, |e| read("cubic").controller(e), None).unwrap()

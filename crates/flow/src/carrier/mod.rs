@@ -23,8 +23,7 @@ mod reports;
 mod skips;
 
 use crate::endpoint::Counters;
-use crate::tcp::TcpConfig;
-use crate::tcp::rtt::RttEstimator;
+use crate::rtt::{RtoConfig, RttEstimator};
 use delivery::{Delivery, Stamp};
 use limiter::Limiter;
 use losses::Found;
@@ -63,7 +62,7 @@ pub struct CarrierConfig {
     /// How long the receiver keeps a report back at most.
     pub max_ack_delay: Duration,
     /// The timeout before the first round-trip time is known; the longest is 2 s.
-    pub timer: TcpConfig,
+    pub rto: RtoConfig,
     /// Bytes of a full packet on the wire at first.
     pub packet: u32,
     /// What the controller was told of the path when it was built, and who says so.
@@ -76,8 +75,8 @@ const NO_WINDOW: f64 = 1e15;
 /// The longest probe timeout: so soon after an outage something is heard.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-fn estimator(timer: &TcpConfig) -> RttEstimator {
-    RttEstimator::new(&TcpConfig { max_rto: LONGEST_TIMEOUT, ..timer.clone() })
+fn estimator(rto: &RtoConfig) -> RttEstimator {
+    RttEstimator::new(&RtoConfig { max: LONGEST_TIMEOUT, ..*rto })
 }
 
 /// How a packet stands to the controller.
@@ -208,7 +207,7 @@ impl<C: Cargo> Carrier<C> {
             cargo,
             own_timer: controller.keeps_own_timer(),
             controller,
-            rtt: estimator(&config.timer),
+            rtt: estimator(&config.rto),
             counters: Counters::default(),
             credit: config.credit,
             max_ack_delay: config.max_ack_delay,
@@ -380,8 +379,8 @@ impl<C: Cargo> Carrier<C> {
         self.first_rtt = self.first_rtt.min(now);
     }
     /// The path is another one: its round-trip times are not known.
-    pub fn forget_rtt(&mut self, timer: &TcpConfig) {
-        self.rtt = estimator(timer);
+    pub fn forget_rtt(&mut self, rto: &RtoConfig) {
+        self.rtt = estimator(rto);
         self.latest = Duration::ZERO;
         self.first_rtt = Time::NEVER;
         self.least_full = Duration::MAX;

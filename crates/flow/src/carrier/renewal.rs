@@ -3,14 +3,14 @@
 
 use super::delivery::Delivery;
 use super::{Cargo, Carrier, Standing};
-use crate::tcp::TcpConfig;
+use crate::rtt::RtoConfig;
 use narrows_base::{Duration, Time};
 use narrows_control::Controller;
 
 impl<C: Cargo> Carrier<C> {
     /// Packets take another path from now on, under a new controller. Those that are out stand aside: their
     /// cargo is told what becomes of them, the controller is not.
-    pub fn renew(&mut self, now: Time, controller: Box<dyn Controller>, timer: &TcpConfig) {
+    pub fn renew(&mut self, now: Time, controller: Box<dyn Controller>, rto: &RtoConfig) {
         for p in &mut self.pending {
             if p.standing == Standing::Counted {
                 p.standing = Standing::Former;
@@ -21,7 +21,7 @@ impl<C: Cargo> Carrier<C> {
         self.in_flight = 0;
         self.own_timer = controller.keeps_own_timer();
         self.controller = controller;
-        self.forget_rtt(timer);
+        self.forget_rtt(rto);
         (self.path_start, self.path_since) = (self.next, now);
         self.delivery = Delivery::new();
         (self.largest, self.smallest, self.arrived) = (0, u16::MAX, 0);

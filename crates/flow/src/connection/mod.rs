@@ -31,8 +31,8 @@ pub use messages::MessageError;
 
 use crate::carrier::{Carrier, CarrierConfig};
 use crate::port::Beginning;
+use crate::rtt::RtoConfig;
 use crate::streams::{Limits, Side, StreamEvent, Streams};
-use crate::tcp::TcpConfig;
 use crate::{Counters, Protocol};
 use announced::receiving;
 use arrivals::Arrivals;
@@ -248,7 +248,7 @@ pub struct Connection {
     moved: Option<SocketAddr>,
     ended: bool,
     /// For round-trip times of a new path.
-    timer: TcpConfig,
+    rto: RtoConfig,
     /// The full packet that the controller was built for, as links count it.
     told: u32,
     ecn: bool,
@@ -310,11 +310,10 @@ impl Connection {
         let peer_told = config.profile_from == HintSource::Peer;
         let believed = if peer_told { Profile::default() } else { config.told() };
         let endpoint = config.protocol.datagram();
-        let timer = endpoint.timer;
         let carrying = CarrierConfig {
             credit: endpoint.credit.max(LATENESS),
             max_ack_delay: crate::answers::MAX_ACK_DELAY,
-            timer: timer.clone(),
+            rto: endpoint.rto,
             packet: u32::from(first) + UDP_OVERHEAD,
             told: (believed, config.profile_from),
         };
@@ -358,7 +357,7 @@ impl Connection {
             closed: None,
             moved: None,
             ended: false,
-            timer,
+            rto: endpoint.rto,
             told,
             ecn: endpoint.ecn,
             max_message: config.max_message.min(hello.max_message.min(65_535) as u16),

@@ -117,7 +117,7 @@ impl Connection {
         self.changes.last = Some(now);
         // What was told was told of the old path.
         self.kit.environment.profile = Profile::default();
-        self.carrier.renew(now, self.kit.controller(), &self.timer);
+        self.carrier.renew(now, self.kit.controller(), &self.rto);
         self.learned = Learned::default();
         (self.advised, self.held_until, self.suspects_size) = (Advice::NONE, None, false);
         let cargo = self.carrier.cargo_mut();

@@ -1,10 +1,11 @@
 //! What a datagram endpoint is made of.
 
 use crate::answers::{MAX_ACK_DELAY, MOST_FOR_ONE};
+use crate::rtt::RtoConfig;
 use crate::tcp::{Preset, TcpConfig};
 use crate::verdict::Choice;
 use narrows_base::Duration;
-use narrows_control::Profile;
+use narrows_control::{Halve, Profile};
 
 /// What the reliable mode adds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,13 +50,21 @@ pub struct DatagramConfig {
     pub handshake: bool,
     /// What is known of the path.
     pub profile: Profile,
-    /// How the retransmission timer is computed, for controllers without a timer of their own.
-    pub timer: TcpConfig,
+    /// Initial window in packets.
+    pub initial_window: f64,
+    /// Initial slow-start threshold in packets.
+    pub initial_ssthresh: f64,
+    /// What a loss halves.
+    pub halve: Halve,
+    /// The retransmission timeout; of a stream only the first probe timeout.
+    pub rto: RtoConfig,
 }
 
 impl DatagramConfig {
     /// A preset with 1000-byte packets.
     pub fn preset(preset: Preset) -> DatagramConfig {
+        // A window begins as TCP's.
+        let tcp = TcpConfig::preset(preset);
         let rfc = DatagramConfig {
             packet_bytes: 1000,
             // IPv4 and UDP, and the 36 bytes that header and seal may cost together on the wire.
@@ -67,7 +76,10 @@ impl DatagramConfig {
             stream: None,
             handshake: false,
             profile: Profile::default(),
-            timer: TcpConfig::preset(preset),
+            initial_window: tcp.initial_window,
+            initial_ssthresh: tcp.initial_ssthresh,
+            halve: tcp.halve,
+            rto: tcp.rto,
         };
         match preset {
             Preset::Rfc => rfc,

@@ -58,7 +58,7 @@ impl Sender {
                 let carrier = CarrierConfig {
                     credit: config.credit,
                     max_ack_delay: stream.max_ack_delay,
-                    timer: config.timer.clone(),
+                    rto: config.rto,
                     packet: config.packet_bytes,
                     told: (config.profile, HintSource::User),
                 };

@@ -2,6 +2,7 @@
 //! users write is within these bounds already: the cards' ranges are narrower.
 
 use crate::datagram::DatagramConfig;
+use crate::rtt::RtoConfig;
 use crate::tcp::{MAX_WINDOW, TcpConfig};
 use narrows_base::field::{at_most, number, probability, whole};
 use narrows_base::{Duration, FieldError};
@@ -26,23 +27,20 @@ fn sizes(packet: u32, header: u32, answer: (&str, u32)) -> Result<(), FieldError
     whole(answer.0, u64::from(answer.1), 1, MAX_PACKET)
 }
 
-fn timer(c: &TcpConfig) -> Result<(), FieldError> {
-    number("initial_window", c.initial_window, 1.0, MAX_WINDOW as f64)?;
-    number("initial_ssthresh", c.initial_ssthresh, 1.0, f64::INFINITY)?;
-    for (field, d) in [
-        ("initial_rto", c.initial_rto),
-        ("min_rto", c.min_rto),
-        ("max_rto", c.max_rto),
-        ("tick", c.tick),
-        ("delayed_ack", c.delayed_ack),
+fn window(initial: f64, ssthresh: f64) -> Result<(), FieldError> {
+    number("initial_window", initial, 1.0, MAX_WINDOW as f64)?;
+    number("initial_ssthresh", ssthresh, 1.0, f64::INFINITY)
+}
+
+fn rto(c: &RtoConfig) -> Result<(), FieldError> {
+    let least = Duration::from_nanos(1);
+    for (field, d, least) in [
+        ("initial", c.initial, least),
+        ("min", c.min, Duration::ZERO),
+        ("granularity", c.granularity, least),
+        ("max", c.max, MIN_MAX_RTO.max(c.min.min(MAX_TIMER))),
     ] {
         at_most(field, d, MAX_TIMER)?;
-    }
-    for (field, d, least) in [
-        ("initial_rto", c.initial_rto, Duration::from_nanos(1)),
-        ("tick", c.tick, Duration::from_nanos(1)),
-        ("max_rto", c.max_rto, MIN_MAX_RTO.max(c.min_rto)),
-    ] {
         if d < least {
             return Err(FieldError::new(field, format!("{d} is shorter than {least}")));
         }
@@ -55,7 +53,9 @@ pub(super) fn tcp(c: &TcpConfig) -> Result<(), FieldError> {
     sizes(c.packet_bytes, c.header_bytes, ("ack_bytes", c.ack_bytes))?;
     whole("ack_every", u64::from(c.ack_every), 1, u64::from(u32::MAX))?;
     whole("receive_window", c.receive_window, 1, u64::MAX)?;
-    timer(c)
+    at_most("delayed_ack", c.delayed_ack, MAX_TIMER)?;
+    window(c.initial_window, c.initial_ssthresh)?;
+    rto(&c.rto).map_err(|e| e.within("rto"))
 }
 
 /// Of our endpoint.
@@ -76,5 +76,6 @@ pub(super) fn datagram(c: &DatagramConfig) -> Result<(), FieldError> {
             return Err(FieldError::new("stream.verdict", why));
         }
     }
-    timer(&c.timer).map_err(|e| e.within("timer"))
+    window(c.initial_window, c.initial_ssthresh)?;
+    rto(&c.rto).map_err(|e| e.within("rto"))
 }

@@ -157,10 +157,10 @@ pub(super) fn configure(
         loss: told("loss"),
     };
     if given.given("initial-window") {
-        c.timer.initial_window = given.number("initial-window");
+        c.initial_window = given.number("initial-window");
     }
     if given.given("initial-ssthresh") {
-        c.timer.initial_ssthresh = given.number("initial-ssthresh");
+        c.initial_ssthresh = given.number("initial-ssthresh");
     }
     Ok(c)
 }

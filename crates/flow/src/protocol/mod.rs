@@ -216,15 +216,15 @@ impl Protocol {
     }
     /// What its controller may know before the first packet; `luck` is the flow's key.
     pub fn environment(&self, packet_bytes: u32, luck: Luck, profile: Profile) -> Environment {
-        let timer = match &self.ends {
-            Ends::Tcp(c) => c,
-            Ends::Datagram(c) => &c.timer,
+        let begin = match &self.ends {
+            Ends::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.halve),
+            Ends::Datagram(c) => (c.initial_window, c.initial_ssthresh, c.halve),
         };
         Environment {
-            initial_window: timer.initial_window,
-            initial_ssthresh: timer.initial_ssthresh,
+            initial_window: begin.0,
+            initial_ssthresh: begin.1,
             packet_bytes,
-            halve: timer.halve,
+            halve: begin.2,
             ns2: self.preset == Preset::Ns2,
             luck: luck.named("controller"),
             profile,
@@ -242,9 +242,13 @@ impl Protocol {
     pub fn datagram(&self) -> DatagramConfig {
         match &self.ends {
             Ends::Datagram(c) => c.clone(),
-            Ends::Tcp(c) => {
-                DatagramConfig { timer: c.clone(), ..DatagramConfig::preset(self.preset) }
-            }
+            Ends::Tcp(c) => DatagramConfig {
+                rto: c.rto,
+                initial_window: c.initial_window,
+                initial_ssthresh: c.initial_ssthresh,
+                halve: c.halve,
+                ..DatagramConfig::preset(self.preset)
+            },
         }
     }
 

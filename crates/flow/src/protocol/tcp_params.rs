@@ -96,10 +96,10 @@ pub(super) fn configure(
     };
     set("initial-window", &mut |x| c.initial_window = x);
     set("initial-ssthresh", &mut |x| c.initial_ssthresh = x);
-    set("initial-rto", &mut |x| c.initial_rto = Duration::from_secs_f64(x));
-    set("min-rto", &mut |x| c.min_rto = Duration::from_secs_f64(x));
-    set("max-rto", &mut |x| c.max_rto = Duration::from_secs_f64(x));
-    set("granularity", &mut |x| c.tick = Duration::from_secs_f64(x));
+    set("initial-rto", &mut |x| c.rto.initial = Duration::from_secs_f64(x));
+    set("min-rto", &mut |x| c.rto.min = Duration::from_secs_f64(x));
+    set("max-rto", &mut |x| c.rto.max = Duration::from_secs_f64(x));
+    set("granularity", &mut |x| c.rto.granularity = Duration::from_secs_f64(x));
     set("ack-every", &mut |x| c.ack_every = x as u32);
     set("delayed-ack", &mut |x| c.delayed_ack = Duration::from_secs_f64(x));
     set("receive-window", &mut |x| c.receive_window = x as u64);
@@ -113,10 +113,10 @@ pub(super) fn configure(
     c.once_per_window = switch("once-per-window", c.once_per_window);
     c.ecn = switch("ecn", c.ecn);
     c.receiver_stamps = switch("receiver-stamps", c.receiver_stamps);
-    if c.max_rto < c.min_rto {
+    if c.rto.max < c.rto.min {
         return Err(SpecError::new(format!(
             "{}: max-rto {} is below min-rto {}",
-            entry.name, c.max_rto, c.min_rto
+            entry.name, c.rto.max, c.rto.min
         )));
     }
     Ok(c)

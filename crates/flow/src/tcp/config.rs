@@ -1,5 +1,6 @@
 //! What a TCP endpoint is made of, and the two presets.
 
+use crate::rtt::RtoConfig;
 use narrows_base::{Duration, Packet};
 use narrows_control::Halve;
 
@@ -55,16 +56,8 @@ pub struct TcpConfig {
     pub initial_window: f64,
     /// Initial slow-start threshold in segments.
     pub initial_ssthresh: f64,
-    /// First retransmission timeout.
-    pub initial_rto: Duration,
-    /// Floor of the retransmission timeout.
-    pub min_rto: Duration,
-    /// Ceiling of the retransmission timeout.
-    pub max_rto: Duration,
-    /// Clock granularity G of the retransmission timer.
-    pub tick: Duration,
-    /// Whether RTTs are counted in whole ticks, as in ns-2.
-    pub ticked_rto: bool,
+    /// The retransmission timeout.
+    pub rto: RtoConfig,
     /// Whether every ACK gives an RTT sample (RFC 7323), rather than one timed packet per round.
     pub timestamps: bool,
     /// The receiver acknowledges every so many packets …
@@ -98,11 +91,7 @@ impl TcpConfig {
             ack_bytes: Packet::HEADER,
             initial_window: 4.0,
             initial_ssthresh: f64::INFINITY,
-            initial_rto: Duration::from_secs(1),
-            min_rto: Duration::from_secs(1),
-            max_rto: Duration::from_secs(60),
-            tick: Duration::from_millis(1),
-            ticked_rto: false,
+            rto: RtoConfig::RFC,
             timestamps: true,
             ack_every: 1,
             delayed_ack: Duration::from_millis(100),
@@ -119,10 +108,7 @@ impl TcpConfig {
                 header_bytes: 0,
                 initial_window: 2.0,
                 initial_ssthresh: 10_000.0,
-                initial_rto: Duration::from_secs(3),
-                min_rto: Duration::from_millis(200),
-                tick: Duration::from_millis(10),
-                ticked_rto: true,
+                rto: RtoConfig::NS2,
                 timestamps: false,
                 halve: Halve::Window,
                 ..rfc

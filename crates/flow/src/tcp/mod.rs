@@ -1,4 +1,4 @@
-//! TCP, segment by segment: the sender, the receiver, loss repair and timers.
+//! TCP, segment by segment: the sender, the receiver, and loss repair.
 //!
 //! Segments are numbered from 0, which is the SYN; a segment keeps its bytes for life, so a
 //! retransmission repeats exactly what was sent. Windows are the controller's.
@@ -8,7 +8,6 @@
 
 pub mod config;
 pub mod receiver;
-pub mod rtt;
 pub mod sender;
 
 mod board;

@@ -10,8 +10,8 @@ use super::board::{Board, Segment};
 use super::config::{MAX_WINDOW, TcpConfig};
 use super::ecn::SenderEcn;
 use super::repair::Recovery;
-use super::rtt::RttEstimator;
 use crate::endpoint::{Counters, Input, Output};
+use crate::rtt::RttEstimator;
 use narrows_base::{Duration, Machine, Packet, Time, luck};
 use narrows_control::{Controller, Loss, LossFoundBy, Restart, Sent};
 
@@ -70,7 +70,7 @@ impl Sender {
             controller,
             board: Board::new(),
             recovery: Recovery::new(config),
-            rtt: RttEstimator::new(config),
+            rtt: RttEstimator::new(&config.rto),
             counters: Counters::default(),
             flow,
             payload: config.payload(),

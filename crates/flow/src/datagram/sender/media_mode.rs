@@ -11,7 +11,7 @@ use crate::datagram::stream::Load;
 use crate::datagram::waiting::Waiting;
 use crate::endpoint::Counters;
 use crate::tcp::MAX_WINDOW;
-use crate::tcp::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
 use narrows_base::{Duration, Packet, Time};
 use narrows_control::{Ack, Advised, Controller, Fate, Restart, Sent};
 use std::collections::VecDeque;
@@ -64,7 +64,7 @@ impl Media {
         Media {
             own_timer: controller.keeps_own_timer(),
             controller,
-            rtt: RttEstimator::new(&config.timer),
+            rtt: RttEstimator::new(&config.rto),
             counters: Counters::default(),
             credit: config.credit,
             expiry: config.expiry,

@@ -1,7 +1,41 @@
 //! Round-trip times and the retransmission timeout: RFC 6298, or ns-2's ticks.
 
-use super::config::TcpConfig;
 use narrows_base::{Duration, Time};
+
+/// How a retransmission timeout is computed; of a [carrier](crate::carrier) only its first value, before
+/// there is a round-trip time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RtoConfig {
+    /// Before the first sample.
+    pub initial: Duration,
+    /// Floor.
+    pub min: Duration,
+    /// Ceiling.
+    pub max: Duration,
+    /// Clock granularity G (RFC 6298 section 2).
+    pub granularity: Duration,
+    /// Whether round-trip times are counted in whole ticks of the granularity, as in ns-2.
+    pub in_ticks: bool,
+}
+
+impl RtoConfig {
+    /// RFC 6298.
+    pub const RFC: RtoConfig = RtoConfig {
+        initial: Duration::from_secs(1),
+        min: Duration::from_secs(1),
+        max: Duration::from_secs(60),
+        granularity: Duration::from_millis(1),
+        in_ticks: false,
+    };
+    /// ns-2.35.
+    pub const NS2: RtoConfig = RtoConfig {
+        initial: Duration::from_secs(3),
+        min: Duration::from_millis(200),
+        max: Duration::from_secs(60),
+        granularity: Duration::from_millis(10),
+        in_ticks: true,
+    };
+}
 
 /// Estimates the retransmission timeout.
 #[derive(Clone, Debug)]
@@ -21,17 +55,17 @@ pub struct RttEstimator {
 
 impl RttEstimator {
     /// Before the first sample.
-    pub fn new(config: &TcpConfig) -> RttEstimator {
+    pub fn new(config: &RtoConfig) -> RttEstimator {
         RttEstimator {
             srtt: 0.0,
             rttvar: 0.0,
             samples: 0,
             min: Duration::MAX,
-            rto: config.initial_rto.as_secs_f64(),
-            min_rto: config.min_rto.as_secs_f64(),
-            max_rto: config.max_rto.as_secs_f64(),
-            granularity: config.tick.as_secs_f64(),
-            ticks: config.ticked_rto.then_some((0, 0)),
+            rto: config.initial.as_secs_f64(),
+            min_rto: config.min.as_secs_f64(),
+            max_rto: config.max.as_secs_f64(),
+            granularity: config.granularity.as_secs_f64(),
+            ticks: config.in_ticks.then_some((0, 0)),
         }
     }
 
@@ -110,12 +144,10 @@ impl RttEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::config::Preset;
 
     #[test]
     fn the_timeout_follows_rfc_6298() {
-        let mut config = TcpConfig::preset(Preset::Rfc);
-        config.min_rto = Duration::ZERO;
+        let config = RtoConfig { min: Duration::ZERO, ..RtoConfig::RFC };
         let mut e = RttEstimator::new(&config);
         assert_eq!(e.rto(0), Duration::from_secs(1));
         let r = Duration::from_millis(100);
@@ -133,7 +165,7 @@ mod tests {
 
     #[test]
     fn ns2_counts_ticks() {
-        let mut e = RttEstimator::new(&TcpConfig::preset(Preset::Ns2));
+        let mut e = RttEstimator::new(&RtoConfig::NS2);
         assert_eq!(e.rto(0), Duration::from_secs(3));
         let r = Duration::from_millis(47);
         e.observe(r);
