@@ -15,63 +15,101 @@
 //! A late packet that counted as lost changes nothing any more: its bytes were put forward, and
 //! the receiver counts bytes once.
 
-use super::{Cargo, Carrier, LONGEST_TIMEOUT, Standing};
+use super::LONGEST_TIMEOUT;
+use super::ledger::PacketLedger;
+use super::round_trip::RoundTrip;
 use narrows_base::{Duration, Time};
-use narrows_control::{Fate, Loss, LossFoundBy, Repair, Restart};
 
 /// RFC 9002 section 6.1.1.
 const PACKET_THRESHOLD: u64 = 3;
-/// RFC 9002 section 6.1.2.
-const TIME_THRESHOLD: f64 = 9.0 / 8.0;
-const GRANULARITY: Duration = Duration::from_millis(1);
 /// RFC 9002 section 7.6.1.
 const PERSISTENT: u32 = 3;
-/// Round-trip times beyond it are a stall rather than a path: five times that of a path by a
-/// geostationary satellite with a queue of a second.
-const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A timer that is handled so much later than it was due has met a leap of the clock, or a process that
 /// stood still.
 const MAX_LATENESS: Duration = Duration::from_secs(1);
-/// A queue is short below an eighth of the smallest round-trip time, within these bounds: where RFC
-/// 9406 section 4.2 takes a path for not yet full.
-const SHORT_QUEUE: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(16));
 
 /// Losses found at one moment.
 #[derive(Default)]
 pub(super) struct Found {
-    count: u64,
-    radio: u64,
+    pub count: u64,
+    pub radio: u64,
     /// When the first left.
-    first: Option<Time>,
+    pub first: Option<Time>,
     /// The first that left after the last reduction.
-    new: Option<u64>,
+    pub new: Option<u64>,
     /// What the repair under way sent at once.
-    repair: bool,
-    by_clock: bool,
-    persistent: bool,
+    pub repair: bool,
+    pub by_clock: bool,
+    pub persistent: bool,
 }
 
-impl<C: Cargo> Carrier<C> {
-    /// How long an absent packet may be late once a later one has come.
-    fn patience(&self) -> Duration {
-        self.rtt.srtt().max(self.latest).mul_f64(TIME_THRESHOLD).max(GRANULARITY)
-    }
+/// What is known of the lowest packet whose fate was not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Front {
+    /// Nothing yet.
+    Open,
+    /// It arrived, or nobody asks.
+    Known,
+    /// It is lost: enough packets above it were reported.
+    LostByCount,
+    /// It is lost: one above it was, and it is late.
+    LostByClock,
+}
 
-    /// The probe timeout without back-off (6.2.1): before a round-trip time is known, the
-    /// retransmission timer's first value. It is bounded: a path that kept packets for half a minute, since
-    /// the peer's process stood still, makes no sender wait for minutes.
-    pub fn probe_timeout(&self) -> Duration {
-        if self.first_rtt.is_never() {
-            return self.rtt.rto(0);
+/// Finds losses, and knows when to look for them: the one timer.
+#[derive(Debug)]
+pub(super) struct LossDetector {
+    max_ack_delay: Duration,
+    timer: Time,
+    backoffs: u32,
+    /// When the clock was last seen to have leapt.
+    leapt: Time,
+    last_sent: Time,
+    /// When the first of the packets lost without an arrival between them left.
+    run: Option<Time>,
+}
+
+impl LossDetector {
+    /// `max_ack_delay` is how long the receiver keeps a report back at most.
+    pub fn new(max_ack_delay: Duration) -> LossDetector {
+        LossDetector {
+            max_ack_delay,
+            timer: Time::NEVER,
+            backoffs: 0,
+            leapt: Time::ZERO,
+            last_sent: Time::ZERO,
+            run: None,
         }
-        let deviation = self.rtt.rttvar().saturating_mul(4).max(GRANULARITY);
-        (self.rtt.srtt() + deviation + self.max_ack_delay).min(MAX_PROBE_TIMEOUT)
+    }
+    #[inline]
+    pub fn due(&self) -> Time {
+        self.timer
+    }
+    /// Probe timeouts since something was heard.
+    #[inline]
+    pub fn backoffs(&self) -> u32 {
+        self.backoffs
+    }
+    #[inline]
+    pub fn end_backoff(&mut self) {
+        self.backoffs = 0;
+    }
+    pub fn on_probe_timeout(&mut self) {
+        self.backoffs = self.backoffs.saturating_add(1);
+    }
+    #[inline]
+    pub fn on_sent(&mut self, now: Time) {
+        self.last_sent = now;
+    }
+    /// Another path: losses before it are no persistent congestion there.
+    pub fn renew(&mut self) {
+        (self.backoffs, self.run) = (0, None);
     }
 
     /// To be called before anything else that happens at `now`: notices that the clock leapt, or that nobody
     /// was there to handle the timer. While packets are in flight it is always set.
     #[inline]
-    pub(super) fn notice_leap(&mut self, now: Time) {
+    pub fn notice_leap(&mut self, now: Time) {
         if now.since(self.timer) > MAX_LATENESS {
             self.leapt = now;
         }
@@ -80,241 +118,94 @@ impl<C: Cargo> Carrier<C> {
     /// contains a leap of the clock: an end that takes an hour's sleep for its path's round trip waits for
     /// minutes after every loss.
     #[inline]
-    pub(super) fn without_leap(&self, now: Time, highest: u64, told: Duration) -> Duration {
+    pub fn without_leap<L>(
+        &self,
+        now: Time,
+        highest: u64,
+        told: Duration,
+        ledger: &PacketLedger<L>,
+        path: &RoundTrip,
+    ) -> Duration {
         if now.since(self.leapt) >= told && told <= LONGEST_TIMEOUT {
             return told;
         }
         // Where nothing was in flight no timer tells of a leap, but a report may echo a packet that left
         // before: then what it answers is younger by far.
-        let place = highest.checked_sub(self.unresolved).and_then(|n| usize::try_from(n).ok());
-        let answered = place.and_then(|n| self.pending.get(n));
-        let age = answered.map_or(told, |p| now.since(p.sent));
+        let age = ledger.get(highest).map_or(told, |p| now.since(p.sent));
         if now.since(self.leapt) >= told && told <= age + LONGEST_TIMEOUT {
             return told;
         }
-        let known = if self.first_rtt.is_never() { LONGEST_TIMEOUT } else { self.latest };
+        let known = if path.first().is_never() { LONGEST_TIMEOUT } else { path.latest() };
         told.min(known)
     }
 
-    /// Tells the fate of every packet from the lowest on, as far as it is known.
+    /// What is known of the lowest packet; `None` if there is none.
     #[inline]
-    pub(super) fn find_losses(&mut self, now: Time) -> Found {
-        let mut found = Found::default();
-        let head = self.reported.saturating_sub(1);
-        while let Some(front) = self.pending.front() {
-            let mut lost = false;
-            if !front.arrived && !front.standing.is_mute() {
-                let above = head.saturating_sub(self.unresolved);
-                let by_count = above >= PACKET_THRESHOLD
-                    && above - self.skipped(self.unresolved, head) >= PACKET_THRESHOLD;
-                let late = self.unresolved < head && now.since(front.sent) >= self.patience();
-                if !by_count && !late {
-                    break;
-                }
-                lost = true;
-                found.by_clock |= !by_count && front.standing == Standing::Counted;
-            }
-            self.resolve_front(now, lost, &mut found);
+    pub fn front<L>(&self, now: Time, ledger: &PacketLedger<L>, path: &RoundTrip) -> Option<Front> {
+        let front = ledger.front()?;
+        if front.arrived || front.standing.is_mute() {
+            return Some(Front::Known);
         }
-        found
+        let head = ledger.reported().saturating_sub(1);
+        let lowest = ledger.unresolved();
+        let above = head.saturating_sub(lowest);
+        if above >= PACKET_THRESHOLD && above - ledger.skipped(lowest, head) >= PACKET_THRESHOLD {
+            return Some(Front::LostByCount);
+        }
+        let late = lowest < head && now.since(front.sent) >= path.patience();
+        Some(if late { Front::LostByClock } else { Front::Open })
     }
 
-    /// Packets whose fate nobody asks for do not keep the others.
-    pub(super) fn drop_mute(&mut self) {
-        while self.pending.front().is_some_and(|p| p.standing.is_mute()) {
-            self.pending.pop_front();
-            self.unresolved += 1;
-            self.aside -= 1;
-        }
-    }
-
+    /// A counted packet that left at `sent` is lost: whether with those before it that makes persistent
+    /// congestion.
     #[inline]
-    pub(super) fn resolve_front(&mut self, now: Time, lost: bool, found: &mut Found) {
-        let Some(p) = self.pending.pop_front() else { return };
-        let seq = self.unresolved;
-        self.unresolved += 1;
-        if p.standing != Standing::Counted {
-            self.aside -= 1;
-            if matches!(p.standing, Standing::Probe | Standing::Former) && !p.arrived {
-                self.cargo.lost(&p.load);
-                if p.standing == Standing::Former {
-                    self.counters.lost += 1;
-                    self.former -= 1;
-                }
-            }
-            return;
+    pub fn on_lost(&mut self, sent: Time, path: &RoundTrip) -> bool {
+        if sent <= path.first() {
+            return false;
         }
-        // What was before it is no choice among what became of it.
-        self.short_queue.1 += u64::from(self.short_before);
-        if lost && !p.arrived {
-            self.counters.lost += 1;
-            self.in_flight -= 1;
-            self.cargo.lost(&p.load);
-            found.count += 1;
-            found.radio += u64::from(p.radio);
-            self.short_queue.0 += u64::from(self.short_before);
-            found.first.get_or_insert(p.sent);
-            if seq >= self.cut_at {
-                found.new.get_or_insert(seq);
-            }
-            found.repair |= self.repairing && seq + 1 == self.cut_at;
-            if p.sent > self.first_rtt {
-                let since = *self.run.get_or_insert(p.sent);
-                let long = self.probe_timeout().saturating_mul(u64::from(PERSISTENT));
-                found.persistent |= p.sent.since(since) >= long;
-            }
-        } else {
-            self.run = None;
-            self.short_before = p.short_queue;
-        }
-        self.controller.on_fate(&Fate {
-            now,
-            seq,
-            sent: p.sent,
-            bytes: self.scaled(u32::from(p.bytes)),
-            lost: !p.arrived,
-            marked: p.marked,
-            radio: p.radio && !p.arrived,
-        });
+        let since = *self.run.get_or_insert(sent);
+        let long = self.probe_timeout(path).saturating_mul(u64::from(PERSISTENT));
+        sent.since(since) >= long
     }
-
-    /// A packet whose round-trip time is below this saw less of a queue than one that overflows.
-    pub(super) fn short_queue_rtt(&self) -> Duration {
-        let (low, high) = SHORT_QUEUE;
-        match self.rtt.min() {
-            Duration::MAX => Duration::ZERO,
-            min => min + min.mul_f64(0.125).clamp(low, high),
-        }
-    }
-
-    fn repair(&self, now: Time, flight: u64) -> Repair {
-        let (min_rtt, srtt) = (self.rtt.min(), self.rtt.srtt());
-        Repair { now, flight, outstanding: self.in_flight, min_rtt, srtt }
-    }
-
-    /// A repair's end, losses, and what they begin.
+    /// One arrived, or the window begins anew.
     #[inline]
-    pub(super) fn tell_losses(&mut self, now: Time, found: &Found) {
-        if self.repairing && self.unresolved >= self.cut_at {
-            self.repairing = false;
-            let repair = self.repair(now, self.in_flight);
-            self.controller.on_repair_end(&repair);
-        }
-        let Some(sent) = found.first else { return };
-        self.radio += found.radio;
-        let persistent = found.persistent && !self.own_timer;
-        let found_by = match (persistent, found.by_clock) {
-            (true, _) => LossFoundBy::Timeout,
-            (_, true) => LossFoundBy::Clock,
-            _ => LossFoundBy::Sack,
-        };
-        self.controller.on_loss(&Loss {
-            now,
-            segments: found.count,
-            sent,
-            transmissions: 1,
-            found_by,
-            new_episode: persistent || found.new.is_some(),
-            radio: found.radio,
-        });
-        let window = self.controller.allowance().window;
-        if persistent {
-            self.run = None;
-            self.repairing = false;
-            self.cut_at = self.next;
-            self.controller.on_restart(&Restart {
-                now,
-                flight: self.in_flight + found.count,
-                timeout: true,
-                backoffs: 1,
-                min_rtt: self.rtt.min(),
-                srtt: self.rtt.srtt(),
-            });
-        } else if let Some(first) = found.new {
-            self.counters.episodes += 1;
-            self.repairing = true;
-            self.force = !self.own_timer;
-            // With the packet that leaves at once: a packet sent at the time of the reduction is in
-            // recovery by 7.3.2's comparison, too.
-            self.cut_at = self.next + u64::from(self.force);
-            let repair = self.repair(now, (self.next - first).saturating_sub(self.aside));
-            self.controller.on_repair(&repair);
-        } else if found.repair {
-            self.force = !self.own_timer;
-        }
-        if self.controller.allowance().window < window {
-            self.marks_cut_at = self.next;
-        }
+    pub fn end_run(&mut self) {
+        self.run = None;
     }
 
-    /// Routers' marks: at most one reaction per window (RFC 3168 section 6.1.2). A packet sent
-    /// after the last reduction must have arrived.
-    pub(super) fn tell_marks(&mut self, now: Time, marks: u32) {
-        if marks > 0 && self.reported > self.marks_cut_at {
-            let repair = self.repair(now, self.in_flight);
-            self.controller.on_marks(&repair);
-            self.counters.marks += 1;
-            self.marks_cut_at = self.next;
-        }
+    pub fn probe_timeout(&self, path: &RoundTrip) -> Duration {
+        path.probe_timeout(self.max_ack_delay)
     }
-
-    /// The lowest unresolved packet is late, or nothing is heard at all: whether the latter.
-    #[cold]
-    pub(super) fn on_timer(&mut self, now: Time) -> bool {
-        let mut probe = false;
-        if now < self.timer_due() {
-            // Packets left since it was set: it is armed anew below.
-        } else if self.waits_for_late() {
-            let found = self.find_losses(now);
-            self.tell_losses(now, &found);
-        } else {
-            probe = true;
-            self.counters.timeouts += 1;
-            self.backoffs = self.backoffs.saturating_add(1);
-            if self.cargo.is_empty() {
-                let told = |s| matches!(s, Standing::Counted | Standing::Former);
-                let mut oldest = self.pending.iter().filter(|p| !p.arrived && told(p.standing));
-                oldest.any(|p| self.cargo.lost(&p.load));
-            }
-            self.limiter.on_probe_timeout();
-            // Not even a controller that sends on by its own timer may do so then.
-            self.force = !self.own_timer || self.limiter.is_spent();
-        }
-        self.arm(now);
-        if probe && self.timer_due() <= now {
-            // Nothing left for so long, by the controller's will: not this very moment again.
-            self.timer = now + self.backed_off();
-        }
-        probe
-    }
-
-    /// Whether a packet above the lowest unresolved one has arrived.
-    fn waits_for_late(&self) -> bool {
-        !self.pending.is_empty() && self.unresolved + 1 < self.reported
-    }
-
-    /// When the timer is due by what is known now.
-    fn timer_due(&self) -> Time {
-        match self.pending.front() {
-            None => Time::NEVER,
-            Some(_) if self.cargo.all_arrived(self.in_flight + self.former) => Time::NEVER,
-            Some(front) if self.waits_for_late() => front.sent + self.patience(),
-            Some(_) => self.last_sent + self.backed_off(),
-        }
-    }
-
     /// The probe timeout with back-off.
-    fn backed_off(&self) -> Duration {
-        if self.first_rtt.is_never() {
-            return self.rtt.rto(self.backoffs);
+    fn backed_off(&self, path: &RoundTrip) -> Duration {
+        if path.first().is_never() {
+            return path.estimator().rto(self.backoffs);
         }
         let doubled = 1u64 << self.backoffs.min(16);
-        let once = self.probe_timeout();
+        let once = self.probe_timeout(path);
         once.saturating_mul(doubled).min(LONGEST_TIMEOUT.max(once))
     }
-
+    /// When the timer is due by what is known now; `all_arrived` if nothing would have to be repaired.
+    pub fn timer_due<L>(
+        &self,
+        ledger: &PacketLedger<L>,
+        path: &RoundTrip,
+        all_arrived: bool,
+    ) -> Time {
+        match ledger.front() {
+            None => Time::NEVER,
+            Some(_) if all_arrived => Time::NEVER,
+            Some(front) if ledger.waits_for_late() => front.sent + path.patience(),
+            Some(_) => self.last_sent + self.backed_off(path),
+        }
+    }
+    /// Sets the timer, never for this very moment.
     #[inline]
-    pub(super) fn arm(&mut self, now: Time) {
-        self.timer = self.timer_due().max(now + Duration::from_nanos(1));
+    pub fn arm(&mut self, now: Time, due: Time) {
+        self.timer = due.max(now + Duration::from_nanos(1));
+    }
+    /// Nothing left for so long, by the controller's will: not this very moment again.
+    pub fn put_off(&mut self, now: Time, path: &RoundTrip) {
+        self.timer = now + self.backed_off(path);
     }
 }

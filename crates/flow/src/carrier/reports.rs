@@ -1,8 +1,9 @@
 //! What a report brings.
 
-use super::{Cargo, Carrier, Standing};
+use super::ledger::Standing;
+use super::{Cargo, Carrier};
 use narrows_base::{Duration, Time};
-use narrows_control::{Ack, Advice, Advised, RateSample};
+use narrows_control::{Advice, RateSample};
 
 /// Marks are counted modulo this.
 pub const MARKS: u32 = 1 << 29;
@@ -25,7 +26,7 @@ impl<C: Cargo> Carrier<C> {
     /// were nor among the numbers left out. No reordering or loss makes an honest one impossible.
     #[inline]
     pub fn is_possible(&self, highest: u64, mut arrived: impl Iterator<Item = (u64, u64)>) -> bool {
-        highest < self.next && arrived.all(|(from, to)| self.skipped(from, to) == 0)
+        highest < self.ledger.next() && arrived.all(|(from, to)| self.ledger.skipped(from, to) == 0)
     }
 
     /// Whether a report about `highest` can say anything: not if it is older than everything that is
@@ -34,14 +35,15 @@ impl<C: Cargo> Carrier<C> {
     pub fn concerns(&self, highest: u64) -> bool {
         // Packets that stand aside are resolved without a report.
         let end = highest.saturating_add(1);
-        highest < self.next && (end >= self.unresolved || end >= self.reported)
+        highest < self.ledger.next()
+            && (end >= self.ledger.unresolved() || end >= self.ledger.reported())
     }
 
     /// Reports whose highest number is below say nothing that [`concerns`](Carrier::concerns) this end, nor does one
     /// of the number below.
     #[inline]
     pub fn lowest_concern(&self) -> u64 {
-        self.unresolved.min(self.reported)
+        self.ledger.unresolved().min(self.ledger.reported())
     }
 
     /// A report: what arrived, as ranges `[from, to)` in falling order from the highest number, and
@@ -59,172 +61,85 @@ impl<C: Cargo> Carrier<C> {
         }
         let end = heard.highest + 1;
         let mut fresh = 0;
-        self.smallest = u16::MAX;
-        if heard.highest >= self.path_start && now.since(self.path_since) >= heard.rtt {
+        self.path.begin_report();
+        let is_of_this_path = self.ledger.is_of_this_path(heard.highest);
+        if is_of_this_path && self.ledger.has_this_path_for(now, heard.rtt) {
             self.limiter.on_rtt(now, heard.rtt);
         }
         for (from, to) in arrived {
-            if to <= self.unresolved {
+            if to <= self.ledger.unresolved() {
                 break;
             }
             fresh += self.take_arrived(now, from, to);
         }
         for (from, to) in radio {
-            if to <= self.unresolved {
+            if to <= self.ledger.unresolved() {
                 break;
             }
-            for p in self.pending.range_mut(self.places(from, to)) {
-                p.radio = true;
-            }
+            self.ledger.take_radio(from, to);
         }
         self.limiter.on_report(now);
-        let prior = self.in_flight;
-        self.in_flight -= fresh;
-        self.arrived += fresh;
-        let marks = self.take_marks(heard.marks, fresh, end);
-        self.reported = self.reported.max(end);
-        let Some(rtt) = self.rtt_of_this_path(now, heard.highest, heard.rtt) else {
+        let prior = self.ledger.in_flight();
+        self.ledger.leave_flight(fresh);
+        let marks = self.feed.new_marks(heard.marks, fresh);
+        if marks > 0 {
+            self.ledger.take_marks(marks, end);
+        }
+        self.ledger.report(end);
+        let Some(rtt) = self.rtt_of_this_path(now, is_of_this_path, heard.rtt) else {
             // Nothing for the controller.
             self.find_losses(now);
             self.arm(now);
             return None;
         };
-        let rtt = self.of_a_full_packet(self.without_leap(now, heard.highest, rtt));
-        self.latest = rtt;
-        self.first_rtt = self.first_rtt.min(now);
-        self.rtt.observe(rtt);
-        let round_start = end > self.round_end;
-        if round_start {
-            self.round += 1;
-            self.round_end = self.next;
-        }
+        let rtt = self.loss.without_leap(now, heard.highest, rtt, &self.ledger, &self.path);
+        let rtt = self.path.sample(now, rtt);
+        let round_start = self.feed.begin_round(end, self.ledger.next());
         if fresh > 0 {
-            self.backoffs = 0;
+            self.loss.end_backoff();
         }
         let found = self.find_losses(now);
-        let rate = self.delivery.sample(now, self.rtt.min());
-        let ack = Ack {
-            now,
-            rtt,
-            rtt_unambiguous: true,
-            srtt: self.rtt.srtt(),
-            rttvar: self.rtt.rttvar(),
-            min_rtt: self.rtt.min(),
-            arrived: None,
-            newly_acked: 1,
-            newly_sacked: 0,
-            newly_delivered: 1,
-            duplicate: false,
-            sent_since: self.next - end - self.skipped(end, self.next),
-            flight: self.in_flight,
-            outstanding: self.in_flight,
-            prior_outstanding: prior,
-            window_limited: self.window_limited,
-            in_repair: self.repairing,
-            round: self.round,
-            round_start,
-            marks,
-            rate,
-        };
-        self.tell_acks(&ack, fresh);
+        let next = self.ledger.next();
+        let sent_since = next - end - self.ledger.skipped(end, next);
+        let (ledger, path) = (&self.ledger, &self.path);
+        let ack = self.feed.ack(now, (rtt, round_start, marks), (prior, sent_since), ledger, path);
+        self.feed.tell_acks(&ack, fresh);
         self.tell_losses(now, &found);
-        self.tell_marks(now, marks);
+        self.feed.tell_marks(now, marks, &self.ledger, &self.path, &mut self.counters);
         if !heard.advice.is_empty() {
-            self.controller.on_advice(&Advised {
-                now,
-                advice: heard.advice,
-                rtt,
-                srtt: ack.srtt,
-                rttvar: ack.rttvar,
-            });
+            self.feed.tell_advice(&ack, heard.advice);
         }
         self.arm(now);
-        rate
+        ack.rate
     }
 
-    /// The round-trip time that counts: small packets are transmitted faster than full ones, which
-    /// on a slow link looks like a queue that vanished. So they never set a new minimum below full
-    /// packets'.
+    /// The round-trip time that a report tells of this path: that of the packet that it echoes, if that one
+    /// took it, else of the newest of those that it shows arrived. None if it tells of another path.
     #[inline]
-    fn of_a_full_packet(&mut self, rtt: Duration) -> Duration {
-        if self.smallest >= self.largest / 4 * 3 {
-            self.least_full = self.least_full.min(rtt);
-            return rtt;
-        }
-        if self.least_full == Duration::MAX { rtt } else { rtt.max(self.least_full) }
-    }
-
-    /// One `on_ack` for each packet that arrived; a report without news is a duplicate.
-    #[inline]
-    fn tell_acks(&mut self, ack: &Ack, fresh: u64) {
-        if fresh == 0 {
-            let ack = Ack { newly_acked: 0, newly_delivered: 0, duplicate: true, ..*ack };
-            self.controller.on_ack(&ack);
-            return;
-        }
-        for i in 0..fresh {
-            let later = i > 0;
-            self.controller.on_ack(&Ack {
-                // The losses that the report reveals are taken off for all.
-                outstanding: ack.outstanding + (fresh - 1 - i),
-                flight: ack.flight + (fresh - 1 - i),
-                prior_outstanding: ack.prior_outstanding - i,
-                round_start: ack.round_start && !later,
-                marks: if later { 0 } else { ack.marks },
-                ..*ack
-            });
+    fn rtt_of_this_path(&self, now: Time, is_of_this: bool, told: Duration) -> Option<Duration> {
+        if !is_of_this {
+            None
+        } else if self.ledger.has_this_path_for(now, told) {
+            Some(told)
+        } else {
+            self.feed.newest_sent().map(|sent| now.since(sent))
         }
     }
 
-    /// Where `[from, to)` is among the pending.
-    #[inline]
-    fn places(&self, from: u64, to: u64) -> std::ops::Range<usize> {
-        let to = ((to.saturating_sub(self.unresolved)) as usize).min(self.pending.len());
-        let from = (from.max(self.unresolved) - self.unresolved) as usize;
-        from.min(to)..to
-    }
-
-    /// Books `[from, to)` as arrived; how many are news.
+    /// Books `[from, to)` as arrived; how many counted packets are news.
     #[inline]
     fn take_arrived(&mut self, now: Time, from: u64, to: u64) -> u64 {
-        let mut fresh = 0;
-        let short = self.short_queue_rtt();
-        for p in self.pending.range_mut(self.places(from, to)) {
-            if p.arrived {
-                continue;
+        let Carrier { ledger, cargo, path, limiter, feed, .. } = self;
+        let short_queue = path.short_queue();
+        ledger.take_arrived((from, to), (now, short_queue), |p| match p.standing {
+            Standing::Counted => {
+                path.on_arrived(p.bytes);
+                cargo.arrived(&p.load);
+                limiter.on_arrived(now, p.sent, p.bytes);
+                feed.on_arrived(now, p.sent, &p.stamp);
             }
-            p.arrived = true;
-            p.short_queue = now.since(p.sent) < short;
-            match p.standing {
-                Standing::Counted => {
-                    fresh += 1;
-                    self.smallest = self.smallest.min(p.bytes);
-                    self.cargo.arrived(&p.load);
-                    self.limiter.on_arrived(now, p.sent, p.bytes);
-                    self.delivery.arrived(now, p.sent, &p.stamp);
-                }
-                Standing::Probe => self.cargo.arrived(&p.load),
-                Standing::Former => {
-                    self.cargo.arrived(&p.load);
-                    self.former -= 1;
-                }
-                Standing::Mute | Standing::Skipped => {}
-            }
-        }
-        fresh
-    }
-
-    /// New marks since the last report, laid on the newest packets: exact where every packet is
-    /// reported, as good as any other order where not.
-    fn take_marks(&mut self, marks: u32, fresh: u64, end: u64) -> u32 {
-        let new = marks.wrapping_sub(self.marks) % MARKS;
-        if new == 0 || new >= MARKS / 2 {
-            return 0; // Nothing new, or a report that was overtaken.
-        }
-        self.marks = marks;
-        let new = new.min(u32::try_from(fresh).unwrap_or(u32::MAX));
-        let arrived = self.pending.range_mut(self.places(0, end)).rev().filter(|p| p.arrived);
-        arrived.take(new as usize).for_each(|p| p.marked = true);
-        new
+            Standing::Probe | Standing::Former => cargo.arrived(&p.load),
+            Standing::Mute | Standing::Skipped => {}
+        })
     }
 }
