@@ -2,7 +2,7 @@
 //! that make sense one by one and lie together, to a connection that is opening, transfers both ways,
 //! or has ended. No panic; what it holds and sends is bounded, what it sends can be read, and it ends.
 
-mod peer;
+mod keys;
 
 use crate::bytes::Bytes;
 use narrows_base::{Duration, Spec, Time};
@@ -10,8 +10,8 @@ use narrows_flow::connection::{Connection, ConnectionConfig, Event, MessageError
 use narrows_flow::port::Beginning;
 use narrows_flow::streams::{Limits, Read, Side};
 use narrows_flow::{Preset, Protocol};
+use narrows_wire::hostile::Peer;
 use narrows_wire::{Frame, Params};
-use peer::Peer;
 use std::net::SocketAddr;
 
 /// Bytes of the heap that a connection of these limits may hold: windows and send buffers, each
@@ -65,8 +65,8 @@ impl Tried {
     fn new(side: Side, which: usize) -> Tried {
         let now = Time::from_secs_f64(100.0);
         let config = config(which);
-        let hello = Params { max_datagram: 1472, ..peer::permits() };
-        let (established, peer) = peer::handshake(side, &hello, config.protocol.label());
+        let hello = Params { max_datagram: 1472, ..keys::permits() };
+        let (established, peer) = keys::handshake(side, &hello, config.protocol.label());
         let peer_at = SocketAddr::from(([192, 0, 2, 1], 5000));
         let beginning = Beginning {
             side,
@@ -94,7 +94,7 @@ impl Tried {
             count += 1;
             assert!(count < MAX_AT_ONCE, "there is no end to what it sends");
             for datagram in buffer[..transmit.size].chunks_mut(transmit.segment) {
-                self.peer.came(self.now, datagram);
+                assert!(self.peer.came(datagram), "not sealed properly, or a number used twice");
             }
         }
         let mut events = 0;

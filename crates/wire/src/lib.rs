@@ -16,6 +16,8 @@ pub mod bytes;
 pub mod cookie;
 pub mod frame;
 pub mod header;
+#[cfg(feature = "hostile")]
+pub mod hostile;
 pub mod keys;
 pub mod noise;
 pub mod packet;

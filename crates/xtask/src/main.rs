@@ -24,7 +24,7 @@ cargo xtask COMMAND
   bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
   truth            the same transfers in simulation and over real sockets, through the relay; writes
                    docs/sim-vs-real.md
-  faults           fault schedules between two whole endpoints, in a release build
+  faults           fault schedules between whole endpoints, some beside hostile ones, in a release build
                    (--schedules N: so many, 10000 unless told; --seed N: only that one, with its story)
   bench transport  our transport beside quinn (tools/quinn-speed): CPU over loopback, and four links
                    through the same relay; writes its section of docs/benchmarks.md

@@ -16,26 +16,26 @@ fn byte(seed: u64, id: u64, answer: bool, at: u64) -> u8 {
 
 /// One direction of a stream.
 #[derive(Debug, Default)]
-struct Half {
-    wanted: u64,
-    done: u64,
-    ended: bool,
+pub struct Half {
+    pub wanted: u64,
+    pub done: u64,
+    pub ended: bool,
 }
 
 /// A stream at one end.
 #[derive(Debug, Default)]
 pub struct Work {
-    send: Half,
-    receive: Half,
+    pub send: Half,
+    pub receive: Half,
     /// The request's first bytes: how long the answer is.
-    head: Vec<u8>,
+    pub head: Vec<u8>,
 }
 
 /// Bytes at the beginning of a request.
-const HEAD: u64 = 8;
+pub const HEAD: u64 = 8;
 
 impl Work {
-    fn write(&mut self, seed: u64, answer: bool, id: u64, head: u64, c: &mut Connection) {
+    pub fn write(&mut self, seed: u64, answer: bool, id: u64, head: u64, c: &mut Connection) {
         let send = &mut self.send;
         while send.done < send.wanted {
             let most = (send.wanted - send.done).min(4096);
@@ -54,7 +54,7 @@ impl Work {
         }
     }
     /// Reads what there is, and compares.
-    fn read(&mut self, seed: u64, answer: bool, id: u64, c: &mut Connection) {
+    pub fn read(&mut self, seed: u64, answer: bool, id: u64, c: &mut Connection) {
         let mut buffer = [0; 8192];
         while !self.receive.ended {
             match c.read(id, &mut buffer) {
@@ -127,7 +127,7 @@ impl App {
     }
     /// Begins an attempt.
     pub fn connect(&mut self, world: &mut World, wish: Connect) {
-        let Some((local, port)) = world.port(Who::Client) else { return };
+        let Some((local, port)) = world.port(Who::CLIENT) else { return };
         let handle = port.connect(local, wish).expect("few connections");
         self.attempts.push(Attempt {
             handle,
@@ -141,8 +141,8 @@ impl App {
     /// For the message of a failure: who waits for what.
     pub fn state(&self, world: &mut World) -> String {
         let mut lines = format!("{self:?}");
-        let client = self.attempts.last().map(|a| (Who::Client, a.handle));
-        for (who, handle) in client.into_iter().chain(self.served.keys().map(|h| (Who::Server, *h)))
+        let client = self.attempts.last().map(|a| (Who::CLIENT, a.handle));
+        for (who, handle) in client.into_iter().chain(self.served.keys().map(|h| (Who::SERVER, *h)))
         {
             let Some((_, port)) = world.port(who) else { continue };
             let Some(c) = port.connection(handle) else { continue };
@@ -163,8 +163,8 @@ impl App {
                 self.updates += 1;
             }
             match who {
-                Who::Client => self.at_client(local, port, handle, event),
-                Who::Server => self.at_server(port, handle, event),
+                Who::SERVER => self.at_server(port, handle, event),
+                _ => self.at_client(local, port, handle, event),
             }
         }
         self.looked = world.events.len();

@@ -61,7 +61,7 @@ pub struct Ending {
     pub updates: u64,
 }
 
-const PROTOCOLS: [&str; 9] = [
+pub const PROTOCOLS: [&str; 9] = [
     "rrtp",
     "rrtp",
     "rrtp-lasthop",
@@ -86,7 +86,7 @@ const HELD: usize = 6 << 20;
 const LONG: f64 = 0.02;
 
 fn fault(dice: &mut Stream) -> Fault {
-    let who = if dice.chance(0.5) { Who::Client } else { Who::Server };
+    let who = if dice.chance(0.5) { Who::CLIENT } else { Who::SERVER };
     match dice.bits() % 16 {
         0..=3 => {
             let way = dice.bits() % 4;
@@ -108,27 +108,32 @@ fn fault(dice: &mut Stream) -> Fault {
     }
 }
 
+/// A link that is good or bad in any way.
+pub fn link(dice: &mut Stream) -> Link {
+    let mut some = |share: f64, most: f64| {
+        if dice.chance(share) { dice.unit() * most } else { 0.0 }
+    };
+    let (loss, twice, late) = (some(0.7, 0.15), some(0.5, 0.2), some(0.5, 0.3));
+    let (changed, cut) = (some(0.5, 0.05), some(0.5, 0.05));
+    let marked = some(0.3, 0.3);
+    Link {
+        delay: Duration::from_micros(500 + dice.bits() % 150_000),
+        rate: Rate::from_bps(200_000 << (dice.bits() % 8)),
+        queue: 5_000 << (dice.bits() % 6),
+        loss,
+        twice,
+        late,
+        changed,
+        cut,
+        marked,
+        mtu: 1200 + (dice.bits() % 300) as usize,
+    }
+}
+
 impl Schedule {
     pub fn new(seed: u64) -> Schedule {
         let mut dice = Luck::seed(seed).named("schedule").stream();
-        let mut some = |share: f64, most: f64| {
-            if dice.chance(share) { dice.unit() * most } else { 0.0 }
-        };
-        let (loss, twice, late) = (some(0.7, 0.15), some(0.5, 0.2), some(0.5, 0.3));
-        let (changed, cut) = (some(0.5, 0.05), some(0.5, 0.05));
-        let marked = some(0.3, 0.3);
-        let link = Link {
-            delay: Duration::from_micros(500 + dice.bits() % 150_000),
-            rate: Rate::from_bps(200_000 << (dice.bits() % 8)),
-            queue: 5_000 << (dice.bits() % 6),
-            loss,
-            twice,
-            late,
-            changed,
-            cut,
-            marked,
-            mtu: 1200 + (dice.bits() % 300) as usize,
-        };
+        let link = link(&mut dice);
         let mut protocol = || PROTOCOLS[(dice.bits() % PROTOCOLS.len() as u64) as usize];
         let protocols = [protocol(), protocol()];
         // What is told is about right, or wrong by up to a thousand times; too little by thirty at most: at the
@@ -184,10 +189,10 @@ impl Schedule {
     }
 
     fn connection(&self, who: Who) -> ConnectionConfig {
-        let spec = Spec::named(self.protocols[who as usize]);
+        let spec = Spec::named(self.protocols[who.0]);
         ConnectionConfig {
             protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
-            profile: if who == Who::Client { self.profile } else { Profile::default() },
+            profile: if who == Who::CLIENT { self.profile } else { Profile::default() },
             profile_from: Default::default(),
             rate_limit: None,
             max_datagram: 1472,
@@ -207,19 +212,19 @@ impl Schedule {
             remote: world.ends[1].at,
             server_key: ServerKey::Is(*StaticKey::new([2; 32]).unwrap().public()),
             suite: self.suite,
-            connection: self.connection(Who::Client),
+            connection: self.connection(Who::CLIENT),
             patience: self.patience,
         }
     }
     fn server(&self, life: u32) -> Port {
-        let config = config(2, Clients::Any, self.connection(Who::Server));
+        let config = config(2, Clients::Any, self.connection(Who::SERVER));
         Port::new(config, entropy(self.seed, &format!("server {life}")))
     }
 
     /// Runs it.
     pub fn run(&self) -> Ending {
-        let clients = config(1, Clients::None, self.connection(Who::Client));
-        let servers = config(2, Clients::Any, self.connection(Who::Server));
+        let clients = config(1, Clients::None, self.connection(Who::CLIENT));
+        let servers = config(2, Clients::Any, self.connection(Who::SERVER));
         let mut world = World::new(self.seed, self.link, clients, servers);
         world.segments = self.segments;
         let mut app = App::new(self.seed, self.wanted.clone(), self.updates);
@@ -253,7 +258,7 @@ impl Schedule {
             calm = calm.max(world.now);
             if back_at <= world.now {
                 lives += 1;
-                world.end(Who::Server).port = Some(self.server(lives));
+                world.end(Who::SERVER).port = Some(self.server(lives));
                 is_back_at = None;
             } else if let Some((_, fault)) = faults.next() {
                 calm = calm.max(self.apply(*fault, &mut world, &mut app, &mut is_back_at));
@@ -282,9 +287,9 @@ impl Schedule {
                 after(seconds)
             }
             Fault::Move { all } => {
-                let at = world.end(Who::Client).at;
+                let at = world.end(Who::CLIENT).at;
                 let port = at.port() + 1;
-                world.end(Who::Client).at = match (all, at.ip()) {
+                world.end(Who::CLIENT).at = match (all, at.ip()) {
                     (true, std::net::IpAddr::V4(ip)) => {
                         (std::net::Ipv4Addr::from_bits(ip.to_bits() + 1), port).into()
                     }
@@ -301,14 +306,14 @@ impl Schedule {
                 world.end(who).asleep
             }
             Fault::ServerDies { back_after } => {
-                if world.end(Who::Server).port.take().is_some() {
+                if world.end(Who::SERVER).port.take().is_some() {
                     *back = back_after.map(after);
                     app.forget_server();
                 }
                 back.unwrap_or(now)
             }
             Fault::ClientDies => {
-                world.end(Who::Client).port = None;
+                world.end(Who::CLIENT).port = None;
                 now
             }
             Fault::Mtu(mtu) => {
@@ -326,7 +331,7 @@ impl Schedule {
         is_back_soon: bool,
         attempts: &mut usize,
     ) -> bool {
-        let lives = [Who::Client, Who::Server].map(|w| world.end(w).port.is_some());
+        let lives = [Who::CLIENT, Who::SERVER].map(|w| world.end(w).port.is_some());
         let last = app.attempts.last();
         let is_cut = last.is_none_or(|a| a.closed.is_some() && !a.is_whole);
         let may_come = lives[1] || is_back_soon;
@@ -357,7 +362,7 @@ impl Schedule {
             let held = end.port.as_ref().map_or(0, Port::memory);
             assert!(held < 4096, "{held} bytes held after the end");
         }
-        let lives = world.end(Who::Client).port.is_some();
+        let lives = world.end(Who::CLIENT).port.is_some();
         let mut reasons: Vec<(&'static str, Closed)> =
             app.ends.iter().map(|why| ("server", why.clone())).collect();
         for attempt in &app.attempts {

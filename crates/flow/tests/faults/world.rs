@@ -1,5 +1,7 @@
-//! Two ports and the network between them, in virtual time. Each end has a clock of its own.
+//! A server's port, clients' ports and hostile clients, and the network between them, in virtual time. Each end
+//! has a clock of its own, each client a link.
 
+use super::hostile::Hostile;
 use narrows_base::{Duration, Luck, Rate, Time, luck::Stream};
 use narrows_flow::connection::Event;
 use narrows_flow::port::{Clients, Entropy, Handle, Permit, Port, PortConfig, PortLimits};
@@ -59,6 +61,17 @@ pub struct End {
 }
 
 impl End {
+    fn new(port: Port, at: SocketAddr, clock: u64) -> End {
+        End {
+            port: Some(port),
+            at,
+            // Far enough that the time that was missed never leads below zero.
+            ahead: Duration::from_secs(100_000 + clock % 100_000),
+            missed: Duration::ZERO,
+            asleep: Time::ZERO,
+            socket: Vec::new(),
+        }
+    }
     /// What its clock shows.
     pub fn clock(&self, now: Time) -> Time {
         Time::from_nanos((now + self.ahead).as_nanos() - self.missed.as_nanos())
@@ -95,16 +108,22 @@ impl End {
     }
 }
 
-/// Which end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Who {
-    Client,
-    Server,
+/// Which end: its place in [`World::ends`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Who(pub usize);
+
+impl Who {
+    /// The first client, and in many schedules the only one.
+    pub const CLIENT: Who = Who(0);
+    pub const SERVER: Who = Who(1);
 }
 
 pub struct World {
     pub now: Time,
-    pub ends: [End; 2],
+    /// The first client, the server, further clients.
+    pub ends: Vec<End>,
+    /// Clients that keep to nothing.
+    pub hostile: Vec<Hostile>,
     pub link: Link,
     /// Nothing passes before, towards the server and from it.
     pub outage: [Time; 2],
@@ -115,7 +134,8 @@ pub struct World {
     pub held: usize,
     pub sent: u64,
     flying: BTreeMap<(Time, u64), Flying>,
-    free: [Time; 2],
+    /// When each client's link is free, towards the server and from it.
+    free: BTreeMap<usize, [Time; 2]>,
     order: u64,
     dice: Stream,
 }
@@ -129,20 +149,17 @@ impl World {
     pub fn new(seed: u64, link: Link, client: PortConfig, server: PortConfig) -> World {
         let luck = Luck::seed(seed).named("world");
         let mut dice = luck.stream();
-        let mut end = |config, at: &str, name| End {
-            port: Some(Port::new(config, entropy(seed, name))),
-            at: at.parse().unwrap(),
-            // Far enough that the time that was missed never leads below zero.
-            ahead: Duration::from_secs(100_000 + dice.bits() % 100_000),
-            missed: Duration::ZERO,
-            asleep: Time::ZERO,
-            socket: Vec::new(),
+        let mut end = |config, at: &str, name| {
+            End::new(Port::new(config, entropy(seed, name)), at.parse().unwrap(), dice.bits())
         };
-        let ends =
-            [end(client, "192.0.2.1:5000", "client"), end(server, "198.51.100.2:443", "server")];
+        let ends = vec![
+            end(client, "192.0.2.1:5000", "client"),
+            end(server, "198.51.100.2:443", "server"),
+        ];
         World {
             now: Time::ZERO,
             ends,
+            hostile: Vec::new(),
             link,
             outage: [Time::ZERO; 2],
             segments: 1,
@@ -150,13 +167,19 @@ impl World {
             held: 0,
             sent: 0,
             flying: BTreeMap::new(),
-            free: [Time::ZERO; 2],
+            free: BTreeMap::new(),
             order: 0,
             dice,
         }
     }
+    /// One client more.
+    pub fn add_client(&mut self, port: Port, at: SocketAddr) -> Who {
+        let clock = self.dice.bits();
+        self.ends.push(End::new(port, at, clock));
+        Who(self.ends.len() - 1)
+    }
     pub fn end(&mut self, who: Who) -> &mut End {
-        &mut self.ends[who as usize]
+        &mut self.ends[who.0]
     }
     /// The port of an end that runs, and what its clock shows.
     pub fn port(&mut self, who: Who) -> Option<(Time, &mut Port)> {
@@ -182,17 +205,30 @@ impl World {
             };
             assert!(t.size > 0 && t.segment > 0 && t.segment <= t.size);
             for datagram in buffer[..t.size].chunks(t.segment) {
-                self.launch(who, t.to, t.ecn, datagram.to_vec());
+                let from = self.ends[who.0].at;
+                self.launch(from, t.to, t.ecn, datagram.to_vec());
             }
         }
         panic!("{who:?} sends without end");
     }
 
-    /// Puts a datagram on its way, or not.
-    fn launch(&mut self, who: Who, to: SocketAddr, mut ecn: u8, mut bytes: Vec<u8>) {
+    /// Whose link it is. What goes where nobody is any more goes over the first client's.
+    fn lane(&self, client: SocketAddr) -> usize {
+        let hostile = self.hostile.iter().position(|h| h.at == client);
+        let end = self.ends.iter().position(|e| e.at == client);
+        hostile.map(|n| n + self.ends.len()).or(end).unwrap_or(0)
+    }
+
+    /// Puts a datagram on its way, or not. Each client has a link of its own.
+    fn launch(&mut self, from: SocketAddr, to: SocketAddr, mut ecn: u8, mut bytes: Vec<u8>) {
         self.sent += 1;
-        let (link, from) = (self.link, self.ends[who as usize].at);
-        let free = &mut self.free[who as usize];
+        let link = self.link;
+        let way = usize::from(from == self.ends[Who::SERVER.0].at);
+        if let Some(hostile) = self.hostile.iter_mut().find(|h| h.at == to) {
+            hostile.traffic.sent_to += bytes.len() as u64;
+        }
+        let lane = self.lane(if way == 0 { from } else { to });
+        let free = &mut self.free.entry(lane).or_insert([Time::ZERO; 2])[way];
         let waits = free.since(self.now).as_secs_f64() * link.rate.as_bps() as f64 / 8.0;
         let size = bytes.len() as u64 + 28;
         if bytes.len() > link.mtu || waits as u64 + size > link.queue {
@@ -201,7 +237,7 @@ impl World {
         let takes = Duration::from_secs_f64(size as f64 * 8.0 / link.rate.as_bps() as f64);
         *free = (*free).max(self.now) + takes;
         let mut at = *free + link.delay;
-        if self.dice.chance(link.loss) || self.now < self.outage[who as usize] {
+        if self.dice.chance(link.loss) || self.now < self.outage[way] {
             return;
         }
         let place = self.dice.bits() as usize % bytes.len();
@@ -227,6 +263,12 @@ impl World {
 
     fn arrive(&mut self, from: SocketAddr, to: SocketAddr, ecn: u8, mut bytes: Vec<u8>) {
         let now = self.now;
+        if let Some(hostile) = self.hostile.iter_mut().find(|h| h.at == to) {
+            return hostile.receive(now, &mut bytes);
+        }
+        if let Some(hostile) = self.hostile.iter_mut().find(|h| h.at == from) {
+            hostile.traffic.came_from += bytes.len() as u64;
+        }
         // Nobody is where the client was before.
         let Some(end) = self.ends.iter_mut().find(|e| e.at == to) else { return };
         if !end.is_awake(now) {
@@ -243,7 +285,13 @@ impl World {
 
     /// Everything that can happen without time passing; then `look` at the events.
     fn settle(&mut self, look: &mut dyn FnMut(&mut World)) {
-        for who in [Who::Client, Who::Server] {
+        for hostile in 0..self.hostile.len() {
+            let (from, server) = (self.hostile[hostile].at, self.ends[Who::SERVER.0].at);
+            for bytes in self.hostile[hostile].act(self.now) {
+                self.launch(from, server, 0, bytes);
+            }
+        }
+        for who in (0..self.ends.len()).map(Who) {
             let waiting = match self.port(who) {
                 Some(_) => std::mem::take(&mut self.end(who).socket),
                 None => continue,
@@ -268,8 +316,9 @@ impl World {
             self.events.extend(events);
         }
         look(self);
-        self.flush(Who::Client);
-        self.flush(Who::Server);
+        for who in (0..self.ends.len()).map(Who) {
+            self.flush(who);
+        }
     }
 
     /// Runs until a time, or until `look` says that it is enough; whether it did.
@@ -282,6 +331,7 @@ impl World {
                 return true;
             }
             let due = self.ends.iter().map(|e| e.due(self.now)).min().unwrap_or(Time::NEVER);
+            let due = self.hostile.iter().map(|h| h.due).fold(due, Time::min);
             let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
             let next = due.min(arrival);
             if next > until {

@@ -1,69 +1,17 @@
-//! The other end: keys, numbers, and frames that need not be true.
+//! A peer that has the keys and keeps to nothing: for tests and fuzzing of what must withstand it. It seals
+//! properly whatever it is told to say, true or not, and opens what comes.
 
-use narrows_base::Time;
-use narrows_flow::streams::Side;
-use narrows_wire::packet::TAG_BYTES;
-use narrows_wire::report::{RUNS_MOST, runs};
-use narrows_wire::seal::receipt_nonce;
-use narrows_wire::{
-    ClientHandshake, ConnectionId, Cookie, Established, Frame, FrameWriter, Frames, Hello, Opener,
-    Packet, Params, Prelude, Reason, Report, Run, Sealer, ServerHandshake, StaticKey, Suite,
+use crate::bytes::VARINT_MAX;
+use crate::packet::TAG_BYTES;
+use crate::report::{RUNS_MOST, runs};
+use crate::seal::receipt_nonce;
+use crate::{
+    Established, Frame, FrameWriter, Frames, Opener, Prelude, Reason, Report, Run, Sealer,
 };
+use narrows_base::Time;
 use std::collections::BTreeMap;
 
-/// What both ends permit.
-pub fn permits() -> Params {
-    Params {
-        idle_timeout_ms: 30_000,
-        max_datagram: 1472,
-        max_data: 1 << 18,
-        max_stream: 1 << 16,
-        max_streams_both: 8,
-        max_streams_one: 8,
-        max_message: 1400,
-        ..Params::default()
-    }
-}
-
-/// Both ends of a handshake; the end that is tried is on that side.
-pub fn handshake(side: Side, hello: &Params, label: &str) -> (Established, Peer) {
-    let params = |is_tried| match is_tried {
-        true => Params { controller: label.into(), ..hello.clone() },
-        false => Params { controller: label.into(), ..permits() },
-    };
-    let is_client = side == Side::Client;
-    let hello = |id, is_tried| Hello { connection: ConnectionId(id), params: params(is_tried) };
-    let key = |n| StaticKey::new([n; 32]).expect("a key");
-    let (suite, cookie) = (Suite::ChaCha20Poly1305, Cookie([0; 36]));
-    let mut client =
-        ClientHandshake::new(suite, [0; 16], &cookie, &key(1), [3; 32]).expect("a START");
-    let Ok(Packet::Start(start)) = Packet::read(client.start()) else { panic!("no START") };
-    let server = ServerHandshake::new(&start, &key(2), [4; 32], &hello(2, !is_client));
-    let mut server = server.expect("a START-ECHO");
-    let Ok(Packet::StartEcho(echo)) = Packet::read(server.start_echo()) else { panic!("no echo") };
-    let (client, finish) =
-        client.on_start_echo(&echo, &hello(1, is_client), |_| true).expect("an answer");
-    let Ok(Packet::Finish(finish)) = Packet::read(&finish) else { panic!("no FINISH") };
-    let server = server.on_finish(&finish).expect("a FINISH");
-    let (tried, other) = if is_client { (client, server) } else { (server, client) };
-    let Established { sealer, opener, .. } = other;
-    // Ids of the streams that it opens, of both directions.
-    let first_stream = if is_client { 1 } else { 0 };
-    let peer = Peer {
-        sealer,
-        opener,
-        next: 0,
-        came: BTreeMap::new(),
-        floor: 0,
-        stamp: 0,
-        last: Vec::new(),
-        challenge: None,
-        stream: first_stream,
-        offset: 0,
-    };
-    (tried, peer)
-}
-
+/// The other end of a connection: keys, numbers, and frames that need not be true.
 pub struct Peer {
     sealer: Sealer,
     opener: Opener,
@@ -80,11 +28,31 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A datagram of the end that is tried: it can be opened and read.
-    pub fn came(&mut self, _now: Time, datagram: &mut [u8]) {
+    /// With the keys of a handshake that it made as the client, or as the server.
+    pub fn new(established: Established, is_client: bool) -> Peer {
+        let Established { sealer, opener, .. } = established;
+        Peer {
+            sealer,
+            opener,
+            next: 0,
+            came: BTreeMap::new(),
+            floor: 0,
+            stamp: 0,
+            last: Vec::new(),
+            challenge: None,
+            stream: u64::from(!is_client),
+            offset: 0,
+        }
+    }
+
+    /// A datagram of the other end; whether it is authentic and new.
+    ///
+    /// # Panics
+    /// If what is sealed cannot be read.
+    pub fn came(&mut self, datagram: &mut [u8]) -> bool {
         let nonce = receipt_nonce(datagram);
-        let opened = self.opener.open(datagram).expect("it seals properly");
-        assert!(self.came.insert(opened.number, nonce).is_none(), "a number used twice");
+        let Ok(opened) = self.opener.open(datagram) else { return false };
+        self.came.insert(opened.number, nonce);
         if self.came.len() > 4000 {
             self.came.pop_first();
         }
@@ -96,12 +64,13 @@ impl Peer {
                 self.challenge = Some(data);
             }
         }
+        true
     }
 
     /// Seals what is written.
     fn seal(&mut self, now: Time, write: impl FnOnce(&mut [u8], Prelude) -> usize) -> Vec<u8> {
         let number = self.next;
-        self.next = (self.next + 1).min(narrows_wire::bytes::VARINT_MAX);
+        self.next = (self.next + 1).min(VARINT_MAX);
         let head = Sealer::header_len(number, None);
         let mut datagram = vec![0; 1472];
         let prelude = Prelude::new(now, number, number.saturating_sub(9));
@@ -126,6 +95,7 @@ impl Peer {
             start + payload.len()
         })
     }
+    /// This frame, alone.
     pub fn frame(&mut self, now: Time, frame: &Frame<'_>) -> Vec<u8> {
         self.seal(now, |area, prelude| {
             let mut writer = FrameWriter::new(area, prelude).expect("room for a prelude");
@@ -162,6 +132,11 @@ impl Peer {
             3 => list.iter_mut().for_each(|run| run.radio = true),
             4 => report_delay = 1 << (lie & 15),
             5 => highest = highest.saturating_sub(u64::from(lie & 15)),
+            // All below the highest came.
+            11 => {
+                list.truncate(1);
+                list.iter_mut().for_each(|run| run.arrived = highest + 1);
+            }
             6 => list.iter_mut().for_each(|run| run.arrived = 1),
             _ => {}
         }
@@ -228,9 +203,9 @@ impl Peer {
     pub fn again(&mut self) -> Vec<u8> {
         if self.last.is_empty() { vec![0; 40] } else { self.last.clone() }
     }
-    /// Numbers that are left out.
+    /// Leaves out so many packet numbers.
     pub fn skip(&mut self, n: u64) {
-        self.next = (self.next + n).min(narrows_wire::bytes::VARINT_MAX);
+        self.next = (self.next + n).min(VARINT_MAX);
     }
     /// The answer to a challenge, or another.
     pub fn challenged(&mut self, now: Time, arg: u8) -> Vec<u8> {

@@ -1,0 +1,40 @@
+//! It opens streams and resets them at once, as many as it may, and stops the answers.
+
+use super::{Behaviour, MUCH, Said, Traffic, bound_of_a_receiver};
+use narrows_base::{Time, luck::Stream};
+use narrows_wire::Frame;
+use narrows_wire::hostile::Peer;
+
+#[derive(Default)]
+pub struct Churner {
+    /// The next stream.
+    id: u64,
+}
+
+impl Behaviour for Churner {
+    fn opened(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut Stream) -> Said {
+        self.id = 0;
+        Said::new()
+    }
+    fn heard(&mut self, now: Time, peer: &mut Peer, _dice: &mut Stream) -> Said {
+        vec![peer.report(now, 0)]
+    }
+    fn turn(&mut self, now: Time, peer: &mut Peer, dice: &mut Stream) -> Said {
+        let mut said = Said::new();
+        for _ in 0..1 + dice.bits() % 8 {
+            let (id, data) = (self.id, MUCH.to_be_bytes());
+            self.id += 4;
+            if dice.chance(0.5) {
+                said.push(
+                    peer.frame(now, &Frame::Stream { id, offset: 0, fin: false, data: &data }),
+                );
+            }
+            said.push(peer.frame(now, &Frame::ResetStream { id, code: 256, size: 8 }));
+            said.push(peer.frame(now, &Frame::Stop { id, code: 256 }));
+        }
+        said
+    }
+    fn bound(&self, traffic: &Traffic) -> u64 {
+        bound_of_a_receiver(traffic)
+    }
+}

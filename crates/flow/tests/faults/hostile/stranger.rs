@@ -1,0 +1,40 @@
+//! It never finishes a handshake: false FINISHes, copies of START and of what it sent before, and noise.
+
+use super::{Behaviour, Said, Traffic};
+use narrows_base::luck::Stream;
+
+/// Bytes for each of its own (docs/security.md).
+const MOST: u64 = 3;
+
+#[derive(Default)]
+pub struct Stranger {
+    /// What it sent in former handshakes.
+    old: Said,
+}
+
+impl Behaviour for Stranger {
+    fn instead_of_finish(
+        &mut self,
+        start: &[u8],
+        finish: &[u8],
+        dice: &mut Stream,
+    ) -> Option<Said> {
+        let mut said = self.old.clone();
+        for _ in 0..dice.bits() % 6 {
+            let mut forged = finish.to_vec();
+            let place = dice.bits() as usize % forged.len();
+            forged[place] ^= 1 << (dice.bits() % 8);
+            said.extend([start.to_vec(), forged]);
+        }
+        // Noise behind the head of a data packet.
+        let mut noise: Vec<u8> = (0..40 + dice.bits() % 1000).map(|_| dice.bits() as u8).collect();
+        noise[0] &= 0x60;
+        said.push(noise);
+        self.old.push(start.to_vec());
+        self.old.truncate(8);
+        Some(said)
+    }
+    fn bound(&self, traffic: &Traffic) -> u64 {
+        MOST * traffic.came_from
+    }
+}

@@ -1,0 +1,46 @@
+//! The keys of both ends, from a handshake between them.
+
+use narrows_flow::streams::Side;
+use narrows_wire::hostile::Peer;
+use narrows_wire::{
+    ClientHandshake, ConnectionId, Cookie, Established, Hello, Packet, Params, ServerHandshake,
+    StaticKey, Suite,
+};
+
+/// What both ends permit.
+pub fn permits() -> Params {
+    Params {
+        idle_timeout_ms: 30_000,
+        max_datagram: 1472,
+        max_data: 1 << 18,
+        max_stream: 1 << 16,
+        max_streams_both: 8,
+        max_streams_one: 8,
+        max_message: 1400,
+        ..Params::default()
+    }
+}
+
+/// Both ends of a handshake; the end that is tried is on that side.
+pub fn handshake(side: Side, hello: &Params, label: &str) -> (Established, Peer) {
+    let params = |is_tried| match is_tried {
+        true => Params { controller: label.into(), ..hello.clone() },
+        false => Params { controller: label.into(), ..permits() },
+    };
+    let is_client = side == Side::Client;
+    let hello = |id, is_tried| Hello { connection: ConnectionId(id), params: params(is_tried) };
+    let key = |n| StaticKey::new([n; 32]).expect("a key");
+    let (suite, cookie) = (Suite::ChaCha20Poly1305, Cookie([0; 36]));
+    let mut client =
+        ClientHandshake::new(suite, [0; 16], &cookie, &key(1), [3; 32]).expect("a START");
+    let Ok(Packet::Start(start)) = Packet::read(client.start()) else { panic!("no START") };
+    let server = ServerHandshake::new(&start, &key(2), [4; 32], &hello(2, !is_client));
+    let mut server = server.expect("a START-ECHO");
+    let Ok(Packet::StartEcho(echo)) = Packet::read(server.start_echo()) else { panic!("no echo") };
+    let (client, finish) =
+        client.on_start_echo(&echo, &hello(1, is_client), |_| true).expect("an answer");
+    let Ok(Packet::Finish(finish)) = Packet::read(&finish) else { panic!("no FINISH") };
+    let server = server.on_finish(&finish).expect("a FINISH");
+    let (tried, other) = if is_client { (client, server) } else { (server, client) };
+    (tried, Peer::new(other, !is_client))
+}
