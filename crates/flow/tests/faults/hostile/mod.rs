@@ -260,10 +260,10 @@ fn requests(now: Time, peer: &mut Peer) -> Said {
     said
 }
 
-/// What a sender may send to somebody who says what he likes, for what came to him: three times of it where
-/// lone losses are concealed, and for each connection what tries a rate.
+/// What a sender may send to somebody who says what he likes, for what came to him: twice of it, and for
+/// each connection what tries a rate.
 fn bound_of_a_receiver(traffic: &Traffic) -> u64 {
-    3 * traffic.came_to + (traffic.opened + 1) * traffic.tried
+    2 * traffic.came_to + (traffic.opened + 1) * traffic.tried
 }
 
 /// An initial window and a train; and when that has arrived, as much as the path carries in the longer of a second
