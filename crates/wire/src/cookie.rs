@@ -8,8 +8,8 @@
 //! is bound to: version, bucket, the client's address, port and nonce. A cookie is accepted in its own
 //! bucket and the next.
 
-use aws_lc_rs::hmac;
 use narrows_base::{Duration, Time};
+use ring::hmac;
 use std::net::{IpAddr, SocketAddr};
 
 /// Bytes of a cookie.

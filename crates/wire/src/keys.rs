@@ -1,5 +1,5 @@
 //! The key schedule: from the finished handshake to the keys of packets, and from each key phase
-//! to the next. All by AWS-LC's HKDF-SHA256 (RFC 5869):
+//! to the next. All by ring's HKDF-SHA256 (RFC 5869):
 //!
 //! ```text
 //! secret 0 of a direction = Extract(salt: handshake hash, key: Noise's key of that direction)
@@ -16,8 +16,8 @@
 //! A secret is forgotten when its successor is made, so whoever takes a key cannot open what was
 //! sealed under an earlier one.
 
-use aws_lc_rs::aead::{AES_256_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
-use aws_lc_rs::hkdf;
+use ring::aead::{AES_256_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
+use ring::hkdf;
 
 /// The ciphers of a connection, chosen by the client. Every implementation has both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

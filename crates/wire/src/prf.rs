@@ -1,7 +1,7 @@
 //! Random numbers that nobody can guess who does not know the secret, however many of them he has seen:
 //! HMAC-SHA256 over a counter.
 
-use aws_lc_rs::hmac;
+use ring::hmac;
 
 /// A sequence of random numbers.
 pub struct Prf {

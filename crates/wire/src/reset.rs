@@ -11,7 +11,7 @@
 use crate::cookie::address;
 use crate::header::ConnectionId;
 use crate::noise::StaticKey;
-use aws_lc_rs::hmac;
+use ring::hmac;
 use std::net::SocketAddr;
 use subtle::ConstantTimeEq;
 

@@ -1,4 +1,4 @@
-//! Sealing and opening data packets: AEAD by AWS-LC, in place.
+//! Sealing and opening data packets: AEAD by ring, in place.
 //!
 //! The nonce is 32 zero bits and the packet number (64 bits, highest byte first); the header is
 //! the associated data. A [`Sealer`] takes rising numbers only, so no nonce is used twice under a
@@ -12,7 +12,7 @@ use crate::keys::Secret;
 use crate::keys::Suite;
 use crate::packet::TAG_BYTES;
 use crate::replay::{Replay, WINDOW};
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce};
+use ring::aead::{Aad, LessSafeKey, Nonce};
 use std::fmt;
 
 /// Packets under one key after which the next is taken, once the peer has acknowledged one of them.
@@ -150,7 +150,7 @@ impl Sealer {
     }
 
     /// As [`seal`](Sealer::seal), with the payload's last bytes lying elsewhere: `datagram` has space
-    /// for them before the seal. They are encrypted on their way instead of being copied first.
+    /// for them before the seal.
     ///
     /// # Errors
     /// As `seal`.
@@ -199,16 +199,11 @@ impl Sealer {
         tail: &[u8],
     ) -> Option<()> {
         let (nonce, header) = (nonce(number), Aad::from(header));
-        if tail.is_empty() || self.key.algorithm() != &AES_256_GCM {
-            // The library enciphers a tail of the other cipher's byte by byte: copied, it costs less.
-            let (payload, tag) = rest.split_last_chunk_mut::<TAG_BYTES>()?;
-            payload.get_mut(written..)?.copy_from_slice(tail);
-            let sealed = self.key.seal_in_place_separate_tag(nonce, header, payload).ok()?;
-            tag.copy_from_slice(sealed.as_ref());
-            return Some(());
-        }
-        let (payload, behind) = rest.split_at_mut_checked(written)?;
-        self.key.seal_in_place_scatter(nonce, header, payload, tail, behind).ok()
+        let (payload, tag) = rest.split_last_chunk_mut::<TAG_BYTES>()?;
+        payload.get_mut(written..)?.copy_from_slice(tail);
+        let sealed = self.key.seal_in_place_separate_tag(nonce, header, payload).ok()?;
+        tag.copy_from_slice(sealed.as_ref());
+        Some(())
     }
 
     /// Bytes of header that [`seal`](Sealer::seal) will write: 8 or 9.

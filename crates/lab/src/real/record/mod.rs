@@ -15,6 +15,7 @@ mod link;
 mod names;
 mod outcome;
 mod packets;
+mod pcapng;
 mod qlog;
 mod relay;
 mod rows;

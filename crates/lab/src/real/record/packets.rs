@@ -2,26 +2,19 @@
 //! sealed; the IP and UDP headers are made here, with right lengths, checksums and ECN bits, because
 //! a socket never sees them.
 
-use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, UdpHeader};
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::{DataLink, PcapError};
-use std::borrow::Cow;
+use super::pcapng::{self, Block};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::time::Duration;
 
 /// Bytes of the file at most.
 const BYTES_MOST: u64 = 1 << 30;
 /// Peers whose way is remembered at most.
 const PEERS_MOST: usize = 4096;
-/// What a block adds to its packet at most.
-const BLOCK: u64 = 35;
 const HOPS: u8 = 64;
+const UDP: u8 = 17;
+const UDP_HEADER: usize = 8;
+const IPV4_HEADER: usize = 20;
 
 /// One datagram.
 #[derive(Clone, Copy, Debug)]
@@ -38,38 +31,28 @@ pub struct Datagram<'a> {
 
 /// The file.
 pub struct Packets<W: Write> {
-    writer: PcapNgWriter<W>,
+    sink: W,
     /// Datagrams that are in it.
     pub written: u64,
     /// Datagrams that came when it was full.
     pub beyond: u64,
     bytes: u64,
     most: u64,
-    buffer: Vec<u8>,
-}
-
-fn io_error(e: PcapError) -> io::Error {
-    match e {
-        PcapError::IoError(e) => e,
-        other => io::Error::other(other.to_string()),
-    }
+    packet: Vec<u8>,
+    block: Block,
 }
 
 impl<W: Write> Packets<W> {
-    pub fn new(sink: W) -> io::Result<Packets<W>> {
-        let writer = PcapNgWriter::new(sink).map_err(io_error)?;
+    pub fn new(mut sink: W) -> io::Result<Packets<W>> {
+        let mut block = Block::default();
+        sink.write_all(block.section())?;
         let (written, beyond, bytes) = (0, 0, 0);
-        Ok(Packets { writer, written, beyond, bytes, most: BYTES_MOST, buffer: Vec::new() })
+        Ok(Packets { sink, written, beyond, bytes, most: BYTES_MOST, packet: Vec::new(), block })
     }
 
-    /// An endpoint: packets begin with an IP header (LINKTYPE_RAW), times are nanoseconds.
+    /// An endpoint: packets begin with an IP header, times are nanoseconds.
     pub fn interface(&mut self, name: &str) -> io::Result<()> {
-        let options = vec![
-            InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
-            InterfaceDescriptionOption::IfTsResol(9),
-        ];
-        let block = InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options };
-        self.writer.write_pcapng_block(block).map(drop).map_err(io_error)
+        self.sink.write_all(self.block.interface(pcapng::LINKTYPE_RAW, name))
     }
 
     /// Adds a datagram, unless the file is full.
@@ -78,66 +61,96 @@ impl<W: Write> Packets<W> {
             self.beyond += 1;
             return Ok(());
         }
-        self.buffer.clear();
-        if !headers(&d, &mut self.buffer) {
+        self.packet.clear();
+        if !headers(&d, &mut self.packet) {
             return Ok(());
         }
-        self.buffer.extend_from_slice(d.payload);
-        let block = EnhancedPacketBlock {
-            interface_id: d.interface as u32,
-            timestamp: Duration::from_nanos(d.at),
-            original_len: self.buffer.len() as u32,
-            data: Cow::Borrowed(&self.buffer),
-            options: Vec::new(),
-        };
-        self.writer.write_pcapng_block(block).map_err(io_error)?;
+        self.packet.extend_from_slice(d.payload);
+        let block = self.block.packet(d.interface as u32, d.at, &self.packet);
+        self.sink.write_all(block)?;
         self.written += 1;
-        self.bytes += self.buffer.len() as u64 + BLOCK;
+        self.bytes += block.len() as u64;
         Ok(())
     }
 
     /// What it was written to.
     pub fn into_inner(self) -> W {
-        self.writer.into_inner()
+        self.sink
     }
 }
 
-/// Puts IP and UDP headers into the buffer; false for what no datagram can be.
+/// Puts IP and UDP headers (RFC 791, 8200, 768) into the buffer; false for what no datagram can be.
 fn headers(d: &Datagram<'_>, buffer: &mut Vec<u8>) -> bool {
-    let (from, to) = (d.from.port(), d.to.port());
-    let Ok(length) = u16::try_from(d.payload.len() + UdpHeader::LEN) else { return false };
+    let Ok(length) = u16::try_from(d.payload.len() + UDP_HEADER) else { return false };
+    // Of both versions of IP: addresses, protocol and length go into UDP's checksum.
+    let mut pseudo = Sum::default();
+    pseudo.word(length);
+    pseudo.word(u16::from(UDP));
     match (d.from.ip(), d.to.ip()) {
         (IpAddr::V4(source), IpAddr::V4(target)) => {
-            let made =
-                Ipv4Header::new(length, HOPS, IpNumber::UDP, source.octets(), target.octets());
-            let Ok(mut ip) = made else { return false };
-            ip.ecn = IpEcn::try_new(d.ecn & 3).unwrap_or_default();
-            ip.dont_fragment = true;
-            ip.header_checksum = ip.calc_header_checksum();
-            let Ok(udp) = UdpHeader::with_ipv4_checksum(from, to, &ip, d.payload) else {
-                return false;
-            };
-            buffer.extend_from_slice(&ip.to_bytes());
-            buffer.extend_from_slice(&udp.to_bytes());
+            let Some(total) = length.checked_add(IPV4_HEADER as u16) else { return false };
+            buffer.extend([0x45, d.ecn & 3]);
+            buffer.extend(total.to_be_bytes());
+            // Identification 0, and "don't fragment".
+            buffer.extend([0, 0, 0x40, 0, HOPS, UDP, 0, 0]);
+            buffer.extend(source.octets());
+            buffer.extend(target.octets());
+            let mut header = Sum::default();
+            header.bytes(buffer);
+            if let Some(field) = buffer.get_mut(10..12) {
+                field.copy_from_slice(&header.checksum().to_be_bytes());
+            }
+            pseudo.bytes(&source.octets());
+            pseudo.bytes(&target.octets());
         }
         (source, target) => {
-            let ip = Ipv6Header {
-                traffic_class: d.ecn & 3,
-                flow_label: Ipv6FlowLabel::default(),
-                payload_length: length,
-                next_header: IpNumber::UDP,
-                hop_limit: HOPS,
-                source: six(source).octets(),
-                destination: six(target).octets(),
-            };
-            let Ok(udp) = UdpHeader::with_ipv6_checksum(from, to, &ip, d.payload) else {
-                return false;
-            };
-            buffer.extend_from_slice(&ip.to_bytes());
-            buffer.extend_from_slice(&udp.to_bytes());
+            let (source, target) = (six(source).octets(), six(target).octets());
+            buffer.extend([0x60, (d.ecn & 3) << 4, 0, 0]);
+            buffer.extend(length.to_be_bytes());
+            buffer.extend([UDP, HOPS]);
+            buffer.extend(source);
+            buffer.extend(target);
+            pseudo.bytes(&source);
+            pseudo.bytes(&target);
         }
     }
+    let ports = [d.from.port(), d.to.port()];
+    pseudo.word(length);
+    ports.into_iter().for_each(|p| pseudo.word(p));
+    pseudo.bytes(d.payload);
+    // Zero would mean that there is none.
+    let checksum = match pseudo.checksum() {
+        0 => u16::MAX,
+        sum => sum,
+    };
+    for word in [ports[0], ports[1], length, checksum] {
+        buffer.extend(word.to_be_bytes());
+    }
     true
+}
+
+/// The Internet checksum (RFC 1071).
+#[derive(Default)]
+struct Sum(u64);
+
+impl Sum {
+    fn word(&mut self, word: u16) {
+        self.0 += u64::from(word);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        let (pairs, last) = bytes.as_chunks::<2>();
+        pairs.iter().for_each(|pair| self.word(u16::from_be_bytes(*pair)));
+        last.iter().for_each(|byte| self.word(u16::from(*byte) << 8));
+    }
+
+    fn checksum(&self) -> u16 {
+        let mut sum = self.0;
+        while sum > 0xffff {
+            sum = (sum >> 16) + (sum & 0xffff);
+        }
+        !(sum as u16)
+    }
 }
 
 fn six(address: IpAddr) -> Ipv6Addr {

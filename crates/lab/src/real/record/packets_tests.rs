@@ -1,10 +1,10 @@
 //! The capture file is read by hand, as the format's specification says, so that nothing rests on
-//! the crate that wrote it.
+//! what wrote it.
 
 use super::*;
 
 fn word(bytes: &[u8], at: usize) -> usize {
-    u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
 }
 
 /// Kinds and bodies of all blocks; both lengths of each must agree.
@@ -49,11 +49,11 @@ fn a_capture_has_times_in_nanoseconds_and_right_ipv4_headers() {
         assert_eq!(kinds, [0x0a0d_0d0a, 1, 6]);
         assert_eq!(word(blocks[0].1, 0), 0x1a2b_3c4d);
         // LINKTYPE_RAW; options: if_name (2), if_tsresol (9) of one byte, 9.
-        assert_eq!(u16::from_ne_bytes(blocks[1].1[..2].try_into().unwrap()), 101);
+        assert_eq!(u16::from_le_bytes(blocks[1].1[..2].try_into().unwrap()), 101);
         let options = &blocks[1].1[8..];
         assert!(
-            options.windows(5).any(|w| w[..2] == 9u16.to_ne_bytes()
-                && w[2..4] == 1u16.to_ne_bytes()
+            options.windows(5).any(|w| w[..2] == 9u16.to_le_bytes()
+                && w[2..4] == 1u16.to_le_bytes()
                 && w[4] == 9)
         );
 

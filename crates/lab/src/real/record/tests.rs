@@ -12,7 +12,7 @@ use serde_json::Value;
 /// payload bytes.
 pub fn captured(file: &[u8]) -> [[(u64, u64); 2]; 2] {
     let mut out = [[(0, 0); 2]; 2];
-    let word = |at: usize| u32::from_ne_bytes(file[at..at + 4].try_into().unwrap()) as usize;
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
     let mut at = 0;
     while at < file.len() {
         let (kind, length) = (word(at), word(at + 4));
