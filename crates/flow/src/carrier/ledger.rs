@@ -186,9 +186,9 @@ impl<L> PacketLedger<L> {
         self.packets.iter().filter(move |p| !p.arrived && told(p.standing))
     }
 
-    /// From now on some numbers are left out, drawn from a secret.
-    pub fn skip_numbers(&mut self, secret: &[u8; 32]) {
-        self.skips = Some(Box::new(Skips::new(secret)));
+    /// From now on some numbers are left out, drawn from random bits that the peer cannot guess.
+    pub fn skip_numbers(&mut self, draws: impl FnMut() -> u64 + Send + Sync + 'static) {
+        self.skips = Some(Box::new(Skips::new(draws)));
     }
     /// Leaves out one number of so many on average.
     #[cfg(test)]

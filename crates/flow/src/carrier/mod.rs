@@ -122,10 +122,10 @@ impl<C: Cargo> Carrier<C> {
         }
     }
 
-    /// From now on some numbers are left out, drawn from a secret. The cargo's packets must say so:
-    /// [`skipped_below`](Carrier::skipped_below).
-    pub fn skip_numbers(&mut self, secret: &[u8; 32]) {
-        self.ledger.skip_numbers(secret);
+    /// From now on some numbers are left out, drawn from random bits that the peer cannot guess. The cargo's
+    /// packets must say so: [`skipped_below`](Carrier::skipped_below).
+    pub fn skip_numbers(&mut self, draws: impl FnMut() -> u64 + Send + Sync + 'static) {
+        self.ledger.skip_numbers(draws);
     }
     /// Leaves out one number of so many on average.
     #[cfg(test)]

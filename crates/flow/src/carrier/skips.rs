@@ -7,7 +7,6 @@
 //! were left out before, the next is left out with the same probability, and no stretch is safe to lie about.
 
 use narrows_base::{luck::unit, math};
-use narrows_wire::prf::Prf;
 use std::collections::VecDeque;
 
 /// Packets between two numbers left out, on average. The announcements and the longer reports cost less
@@ -19,9 +18,8 @@ const MOST: f64 = 8.0 * MEAN;
 const REMEMBERED: usize = 64;
 
 /// Numbers left out by a carrier.
-#[derive(Debug)]
 pub(super) struct Skips {
-    draws: Prf,
+    draws: Box<dyn FnMut() -> u64 + Send + Sync>,
     mean: f64,
     /// Packets until the next.
     left: u64,
@@ -30,9 +28,9 @@ pub(super) struct Skips {
 }
 
 impl Skips {
-    /// Drawn from a secret of the connection.
-    pub fn new(secret: &[u8; 32]) -> Skips {
-        let draws = Prf::new(secret, "rrtp skipped numbers");
+    /// Drawn from 64 random bits at a time that no peer can guess.
+    pub fn new(draws: impl FnMut() -> u64 + Send + Sync + 'static) -> Skips {
+        let draws = Box::new(draws);
         let mut skips = Skips { draws, mean: MEAN, left: 0, numbers: VecDeque::new() };
         skips.left = skips.gap();
         skips
@@ -46,7 +44,7 @@ impl Skips {
 
     fn gap(&mut self) -> u64 {
         // 1 - unit is in (0, 1], so the logarithm is finite.
-        let drawn = -self.mean * math::ln(1.0 - unit(self.draws.bits()));
+        let drawn = -self.mean * math::ln(1.0 - unit((self.draws)()));
         1 + drawn.min(MOST) as u64
     }
 
@@ -83,12 +81,24 @@ impl Skips {
     }
 }
 
+impl std::fmt::Debug for Skips {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Skips({:?}, {} to the next)", self.numbers, self.left)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use narrows_base::luck::Luck;
 
-    fn numbers(secret: u8, packets: u64) -> Vec<u64> {
-        let mut skips = Skips::new(&[secret; 32]);
+    fn skips(seed: u64) -> Skips {
+        let mut draws = Luck::seed(seed).stream();
+        Skips::new(move || draws.bits())
+    }
+
+    fn numbers(seed: u64, packets: u64) -> Vec<u64> {
+        let mut skips = skips(seed);
         let (mut next, mut skipped) = (0, Vec::new());
         for _ in 0..packets {
             next += 1;
@@ -118,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_of_unknown_fate_is_remembered() {
-        let mut skips = Skips::new(&[3; 32]);
+        let mut skips = skips(3);
         skips.set_mean(1.0);
         let all: Vec<u64> = (1..10_000).filter(|n| skips.is_next_skipped(*n, 0)).collect();
         assert!(all.len() > 4000);

@@ -43,7 +43,7 @@ use messages::{Inbox, Outbox};
 use mtu::Mtu;
 use narrows_base::{Duration, Luck, Rate, Time};
 use narrows_control::{Advice, HintSource, Profile};
-use narrows_wire::params::CONTROLLER_MOST;
+use narrows_wire::prf::Prf;
 use narrows_wire::{Established, Opener, Sealer};
 use nonces::SentNonces;
 use path::Path;
@@ -329,7 +329,8 @@ impl Connection {
         let controller = config.protocol.controller(&environment);
         let mut carrier = Carrier::new(&carrying, controller, cargo);
         carrier.limit_rate(config.rate_limit);
-        carrier.skip_numbers(&seed);
+        let mut draws = Prf::new(&seed, "rrtp skipped numbers");
+        carrier.skip_numbers(move || draws.bits());
         if let Some(rtt) = rtt {
             carrier.know_rtt(now, rtt);
         }
@@ -424,13 +425,11 @@ fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
     }
 }
 
+// A label that can be told is one that the format has room for.
+const _: () = assert!(crate::protocol::LABEL_MOST == narrows_wire::params::CONTROLLER_MOST);
+
 /// A wake-up of a busy machine is so late one time in a hundred: it costs no rate.
 const LATENESS: Duration = Duration::from_millis(5);
-
-/// Whether a controller's label can be told to a peer.
-pub(crate) fn is_sayable(label: &str) -> bool {
-    label.len() <= CONTROLLER_MOST && label.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
-}
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

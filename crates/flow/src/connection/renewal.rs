@@ -6,9 +6,10 @@
 //! congestion state takes to mean something, and a validated address that changes faster than that keeps the state
 //! that has just begun: each new one sends an initial window.
 
-use super::{Connection, Learned, is_sayable, receiving};
+use super::{Connection, Learned, receiving};
 use crate::Protocol;
 use crate::carrier::Carrier;
+use crate::protocol::is_sayable;
 use narrows_base::{Duration, Time};
 use narrows_control::{Advice, Controller, Environment, Profile};
 use narrows_wire::frame::{NEW_PATH, number_bytes};

@@ -4,8 +4,8 @@
 //!
 //! The server here takes no data before FINISH. A real one keeps a few packets that overtake it.
 
-use crate::port::opening::{FIRST_REPEAT, Repeat};
-use crate::port::sounding::{SOUND_BYTES, Sounding};
+use crate::repeat::{FIRST_REPEAT, Repeat};
+use crate::sounding::{SOUND_BYTES, Sounding};
 use narrows_base::{Duration, Packet, Time};
 use narrows_control::{Profile, Spacing};
 

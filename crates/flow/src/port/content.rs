@@ -4,7 +4,7 @@
 use super::activity::Activity;
 use super::answering::Answering;
 use super::conversation::{Beginning, Conversation};
-use super::opening::{Opening, Repeat};
+use super::opening::Opening;
 use super::share::Client;
 use crate::connection::{Closed, Event};
 use narrows_base::Time;

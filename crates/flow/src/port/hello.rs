@@ -1,6 +1,7 @@
 //! What a connection's configuration is in the peer's words: the parameters of the handshake.
 
-use crate::connection::{ConnectionConfig, is_sayable};
+use crate::connection::ConnectionConfig;
+use crate::protocol::is_sayable;
 use narrows_wire::Params;
 use narrows_wire::bytes::VARINT_MAX;
 

@@ -4,7 +4,7 @@ use super::admission::BUSY;
 use super::answering::Answering;
 use super::content::{Content, Finishing, Live};
 use super::conversation::{Beginning, Conversation};
-use super::opening::{Opened, Repeat};
+use super::opening::Opened;
 use super::ports::{ANSWERS, Ports};
 use super::{Clients, hello};
 use crate::connection::UNKNOWN_PROTOCOL;

@@ -7,7 +7,7 @@
 //! | do what the application asks | `calls` |
 //! | give each its turn to send | `outgoing` |
 //! | sort what comes | `incoming` |
-//! | open one as the client | `opening`, with `sounding` |
+//! | open one as the client | `opening`, with `crate::sounding` |
 //! | be opened to: cookies, handshakes, their bounds | `door`, `handshake_rate`, `answering` |
 //! | share places among clients when all are taken | `admission`, with `activity`, `client_counts`, [`share`], [`source`] |
 //!
@@ -40,11 +40,10 @@ mod handshake_rate;
 mod hello;
 mod incoming;
 mod limits;
-pub(crate) mod opening;
+mod opening;
 mod outgoing;
 mod ports;
 pub mod share;
-pub(crate) mod sounding;
 pub mod source;
 mod table;
 

@@ -11,7 +11,6 @@ pub use list::{Entry, Family, PROTOCOLS, STREAM_PREFIX, STREAMS, every};
 pub use recovery::RECOVERIES;
 pub use tcp_params::TCP_PARAMS;
 
-use crate::connection::is_sayable;
 use crate::datagram::{self, DatagramConfig};
 use crate::endpoint::{ReceivingEnd, SendingEnd};
 use crate::tcp::{self, Preset, TcpConfig};
@@ -63,6 +62,14 @@ pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
         names.push("rrtp+NAME for every controller");
         SpecError::unknown("protocol", name, &names)
     })
+}
+
+/// A label's bytes at most, so that a peer can be told of it.
+pub(crate) const LABEL_MOST: usize = 128;
+
+/// Whether a controller's label can be told to a peer.
+pub(crate) fn is_sayable(label: &str) -> bool {
+    label.len() <= LABEL_MOST && label.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
 }
 
 /// A label for what is in no list.
