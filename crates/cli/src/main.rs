@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    narrows::run(narrows::Registry::new())
+    narrows_cli::run(narrows_cli::Registry::new())
 }

@@ -44,7 +44,7 @@ mod list_tests;
 
 /// The file that `docs/adding-a-controller.md` shows, in the place where the page puts it.
 #[cfg(test)]
-#[path = "../../cli/examples/my_controller/gentle.rs"]
+#[path = "../../narrows/examples/my_controller/gentle.rs"]
 mod gentle;
 #[cfg(test)]
 extern crate self as narrows_control;

@@ -16,8 +16,8 @@ pub(crate) struct Repeat {
     /// When it leaves next.
     pub(crate) due: Time,
     wait: Duration,
-    first_sent: Time,
-    sent: u32,
+    pub(crate) first_sent: Time,
+    pub(crate) sent: u32,
 }
 
 impl Repeat {

@@ -5,6 +5,7 @@ mod bench_media;
 mod bench_transport;
 mod deny;
 mod fuzz;
+mod packages;
 mod real;
 mod story;
 mod truth;
@@ -16,7 +17,8 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test             all tests: unit, property, integration, documentation
-  check            format, lint (warnings are errors), documentation, dependencies, validation up to date
+  check            format, lint (warnings are errors), documentation, dependencies and their number, packages
+                   to publish, validation up to date
   deny             licences, duplicates, sources and advisories of all dependencies, by deny.toml; installs
                    cargo-deny into the target folder
   validate [ID…]   run the experiments and write docs/validation.md and their pages
@@ -125,6 +127,8 @@ fn check() -> Result<(), String> {
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
     fuzz::check_lock()?;
+    packages::check_counts()?;
+    packages::check_packaging()?;
     deny::check()?;
     in_release(&["validate".into(), "--check".into()])
 }

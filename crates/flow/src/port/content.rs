@@ -7,6 +7,7 @@ use super::conversation::{Beginning, Conversation};
 use super::opening::Opening;
 use super::share::Client;
 use crate::connection::{Closed, Event};
+use crate::repeat::Repeat;
 use narrows_base::Time;
 use narrows_wire::Established;
 use std::any::Any;

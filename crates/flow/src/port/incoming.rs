@@ -8,6 +8,7 @@ use super::opening::Opened;
 use super::ports::{ANSWERS, Ports};
 use super::{Clients, hello};
 use crate::connection::UNKNOWN_PROTOCOL;
+use crate::repeat::Repeat;
 use crate::streams::Side;
 use narrows_base::Time;
 use narrows_wire::header::{Header, LONG};

@@ -1,11 +1,11 @@
 //! A question and its answer over a stream between two rrtp endpoints on loopback, under any controller:
 //! `cargo run -p narrows --example stream -- rrtp+bbr`.
 
-use narrows_base::Spec;
-use narrows_drive::endpoint::{connection, new_key};
-use narrows_drive::{ConnectOptions, Endpoint, Options, block_on};
-use narrows_flow::port::{Clients, ServerKey};
-use narrows_flow::{Preset, Protocol};
+use narrows::base::Spec;
+use narrows::net::endpoint::{connection, new_key};
+use narrows::net::{ConnectOptions, Endpoint, Options, block_on};
+use narrows::transport::port::{Clients, ServerKey};
+use narrows::transport::{Preset, Protocol};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {

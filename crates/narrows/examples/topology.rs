@@ -1,10 +1,10 @@
 //! A network built in Rust, run, and read out as typed values: two flows share a bottleneck of 2 Mbit/s.
 //! `cargo run -p narrows --example topology`.
 
-use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Limit, LinkConfig, QueueConfig};
-use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SourceSpec, run};
+use narrows::base::{Duration, Rate, Spec, Time};
+use narrows::link::{Limit, LinkConfig, QueueConfig};
+use narrows::sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SourceSpec, run};
+use narrows::transport::{Preset, Protocol};
 use std::error::Error;
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Unreliable messages between two rrtp endpoints on loopback, under any controller, media rates included:
 //! `cargo run -p narrows --example messages -- tfrc`.
 
-use narrows_base::{Duration, Spec};
-use narrows_drive::endpoint::{connection, new_key};
-use narrows_drive::{ConnectOptions, Endpoint, Options, block_on};
-use narrows_flow::port::{Clients, ServerKey};
-use narrows_flow::{Preset, Protocol};
+use narrows::base::{Duration, Spec};
+use narrows::net::endpoint::{connection, new_key};
+use narrows::net::{ConnectOptions, Endpoint, Options, block_on};
+use narrows::transport::port::{Clients, ServerKey};
+use narrows::transport::{Preset, Protocol};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let frame = here.receive_message().await?;
             println!("{name}: {}", String::from_utf8_lossy(&frame));
         }
-        Ok::<(), narrows_drive::Error>(())
+        Ok::<(), narrows::net::Error>(())
     })?;
     Ok(())
 }

@@ -4,8 +4,8 @@
 mod gentle;
 
 use narrows::Registry;
-use narrows_control::Entry as Controller;
-use narrows_flow::protocol::Entry as Protocol;
+use narrows::congestion::Entry as Controller;
+use narrows::transport::protocol::Entry as Protocol;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

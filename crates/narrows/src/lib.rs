@@ -1,0 +1,46 @@
+//! Congestion controllers, transport endpoints and links as pure state machines: simulated, or run for real
+//! over UDP. One crate to depend on; everything is in a crate of its own, which this one gives a name.
+//!
+//! ```
+//! use narrows::base::Spec;
+//! use narrows::sim::{dumbbell, run};
+//! use narrows::transport::{Preset, Protocol};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let cubic = Protocol::read(&Spec::named("cubic"), Preset::Rfc, 1000)?;
+//! // Two endless flows over 10 Mbit/s for 5 s.
+//! let result = run(&dumbbell(2, 10, 5, cubic), &mut |_| true)?;
+//! let bits: u64 = result.groups[0].flows.iter().map(|f| 8 * f.goodput_bytes).sum();
+//! let goodput = bits as f64 / result.span_s;
+//! assert!((5e6..10e6).contains(&goodput), "{goodput}");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `sim` (default) | [`sim`], the simulator: ten crates in all, and no C compiler |
+//! | `net` | `net`, `wire` and the connections of `transport`: rrtp over UDP, the relay; needs a C compiler, for the ciphers |
+//! | `files` | `files`: list, get, put over rrtp or TCP |
+//! | `report` | `lab`: scenarios, comparisons, sweeps, measures, reports |
+//! | `cli` | `run`: the command, to be called from a `main` of one's own, with additions in a [`Registry`] |
+
+pub use narrows_base as base;
+pub use narrows_control as congestion;
+pub use narrows_flow as transport;
+pub use narrows_path as link;
+
+#[cfg(feature = "cli")]
+pub use narrows_cli::run;
+#[cfg(feature = "net")]
+pub use narrows_drive as net;
+#[cfg(feature = "files")]
+pub use narrows_files as files;
+#[cfg(feature = "report")]
+pub use narrows_lab as lab;
+#[cfg(feature = "sim")]
+pub use narrows_sim as sim;
+#[cfg(feature = "sim")]
+pub use narrows_sim::Registry;
+#[cfg(feature = "net")]
+pub use narrows_wire as wire;
