@@ -31,11 +31,8 @@ pub use messages::MessageError;
 
 use crate::carrier::{Carrier, CarrierConfig};
 use crate::port::Beginning;
-<<<<<<< HEAD
-use crate::rtt::RtoConfig;
-=======
 use crate::protocol::is_sayable;
->>>>>>> e7f8725 (One crate to depend on, narrows; all crates can be packed in one call, and their number is bounded)
+use crate::rtt::RtoConfig;
 use crate::streams::{Limits, Side, StreamEvent, Streams};
 use crate::{Counters, Protocol};
 use announced::receiving;
