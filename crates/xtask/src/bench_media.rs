@@ -50,7 +50,7 @@ simulated seconds, 3 seeds: {runs} runs, by two `narrows sweep` commands, see \
 }
 
 fn surfaces() -> Result<(f64, usize), String> {
-    crate::cargo(&["build", "--release", "-p", "narrows"])?;
+    crate::cargo(&["build", "--release", "-p", "narrows-cli"])?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     let out = std::env::temp_dir().join("narrows-bench-surface");
     let start = Instant::now();

@@ -149,7 +149,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 fn build() -> Result<Programs, String> {
-    crate::cargo(&["build", "--release", "-p", "narrows"])?;
+    crate::cargo(&["build", "--release", "-p", "narrows-cli"])?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     let quinn = std::env::var("QUINN_SPEED").unwrap_or_else(|_| {
         let own = format!("{target}/release/quinn-speed");

@@ -1,14 +1,21 @@
 //! Developer commands, run as `cargo xtask COMMAND`.
 
+#[cfg(feature = "measure")]
 mod bench;
+#[cfg(feature = "measure")]
 mod bench_media;
+#[cfg(feature = "measure")]
 mod bench_transport;
 mod deny;
 mod fuzz;
 mod packages;
+#[cfg(feature = "measure")]
 mod real;
+#[cfg(feature = "measure")]
 mod story;
+#[cfg(feature = "measure")]
 mod truth;
+#[cfg(feature = "measure")]
 mod validate;
 
 use std::process::{Command, ExitCode};
@@ -57,26 +64,7 @@ fn main() -> ExitCode {
         "test" => test(),
         "check" => check(),
         "deny" => deny::check(),
-        "validate" => {
-            // Thousands of simulations: not in a debug build.
-            if cfg!(debug_assertions) { in_release(&args) } else { validate::run(rest) }
-        }
-        "truth" => {
-            if cfg!(debug_assertions) {
-                in_release(&args)
-            } else {
-                truth::run(rest)
-            }
-        }
-        "bench" if rest.first().is_some_and(|w| w == "transport") => {
-            // The relay is in this process.
-            if cfg!(debug_assertions) {
-                in_release(&args)
-            } else {
-                bench_transport::run(rest.get(1..).unwrap_or_default())
-            }
-        }
-        "bench" => bench::run(),
+        "validate" | "truth" | "bench" => measure(&args),
         "faults" => faults(rest),
         "fuzz" => fuzz::run(rest),
         "help" | "-h" | "--help" => {
@@ -105,6 +93,27 @@ fn run(command: &mut Command, shown: &str) -> Result<(), String> {
         Ok(status) => Err(format!("'{shown}' failed: {status}")),
         Err(e) => Err(format!("'{shown}' could not be started: {e}")),
     }
+}
+
+/// Thousands of simulations, or a relay in this process: not in a debug build.
+#[cfg(feature = "measure")]
+fn measure(args: &[String]) -> Result<(), String> {
+    if cfg!(debug_assertions) {
+        return in_release(args);
+    }
+    match args.split_first() {
+        Some((command, rest)) if command == "validate" => validate::run(rest),
+        Some((command, rest)) if command == "truth" => truth::run(rest),
+        _ if args.get(1).is_some_and(|w| w == "transport") => {
+            bench_transport::run(args.get(2..).unwrap_or_default())
+        }
+        _ => bench::run(),
+    }
+}
+
+#[cfg(not(feature = "measure"))]
+fn measure(args: &[String]) -> Result<(), String> {
+    in_release(args)
 }
 
 fn in_release(args: &[String]) -> Result<(), String> {

@@ -1,5 +1,5 @@
 //! How often 95% intervals of ten seeds hold the mean that a thousand or two have: by Student's t
-//! alone, and as they are now. `cargo test -p narrows-lab --test coverage -- --nocapture` prints it
+//! alone, and as they are now. `cargo test -p narrows-lab --test all coverage -- --nocapture` prints it
 //! (docs/scenarios.md has what it printed).
 
 use narrows_base::Duration;

@@ -1,0 +1,5 @@
+//! Endpoints and the relay over real sockets. One binary: each would link all of it again.
+
+mod endpoint;
+mod relay;
+mod sharing;

@@ -1,0 +1,12 @@
+//! The engine as a whole. One binary: each would link all of it again.
+
+mod drop_tail;
+mod ecn;
+mod engine;
+mod media_rap;
+mod media_tear;
+mod media_tfrc;
+mod media_tfwc;
+mod queues;
+mod rrtp;
+mod specs;
