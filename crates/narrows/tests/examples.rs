@@ -3,15 +3,14 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs an example as a user does. Cargo builds it first if it is not there.
+/// Runs an example. Cargo builds them with the tests of this package, beside this program; built by a command of
+/// their own, all crates would compile once more with the features that only they need.
 fn example(name: &str, folder: &Path, args: &[&str]) -> Output {
-    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--locked", "--manifest-path", manifest, "--example", name]);
-    if !cfg!(debug_assertions) {
-        command.arg("--release");
-    }
-    command.current_dir(folder).arg("--").args(args).output().unwrap()
+    let tests = std::env::current_exe().unwrap();
+    let built = tests.parent().and_then(Path::parent).unwrap().join("examples").join(name);
+    let built = built.with_extension(std::env::consts::EXE_EXTENSION);
+    assert!(built.exists(), "no {}: run `cargo test -p narrows` whole", built.display());
+    Command::new(built).current_dir(folder).args(args).output().unwrap()
 }
 
 fn text(out: &[u8]) -> String {
