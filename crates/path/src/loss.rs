@@ -186,6 +186,11 @@ impl LossSpec {
     }
 }
 
+/// Whether a number's exponent begins at the end: `1e`, but not `ge`.
+fn ends_in_exponent(text: &[u8]) -> bool {
+    matches!(text, [.., b'0'..=b'9' | b'.', b'e' | b'E'])
+}
+
 /// Splits at `+` outside parentheses and outside exponents such as `1e+3`.
 fn split_plus(text: &str) -> Vec<&str> {
     let (mut depth, mut from, mut out) = (0i32, 0, Vec::new());
@@ -194,7 +199,7 @@ fn split_plus(text: &str) -> Vec<&str> {
         match c {
             '(' => depth += 1,
             ')' => depth -= 1,
-            '+' if depth == 0 && i > from && !matches!(bytes[i - 1], b'e' | b'E') => {
+            '+' if depth == 0 && i > from && !ends_in_exponent(&bytes[from..i]) => {
                 out.push(&text[from..i]);
                 from = i + 1;
             }
@@ -428,6 +433,8 @@ mod tests {
         assert_eq!(run("100%", 50).len(), 50);
         assert_eq!(run("1", 50).len(), 50);
         assert_eq!(LossSpec::parse_all("1%+outage(at=1s,for=1s)").unwrap().len(), 2);
+        assert_eq!(LossSpec::parse_all("ge+fade+1e-2").unwrap().len(), 3, "names end in e");
+        assert_eq!(LossSpec::parse_all("1e+0+ge").unwrap().len(), 2, "and so do numbers");
         assert!(LossSpec::parse_all("none").unwrap().is_empty());
         for bad in
             ["2", "-1%", "101%", "gee(g=1)", "ge(x=1)", "list()", "list(a)", "", "uniform(p=2)"]
