@@ -2,10 +2,10 @@
 
 use clap::{Args, Parser, Subcommand};
 use narrows_base::{Duration, SpecError};
-use narrows_flow::Preset;
 use narrows_lab::SourceSpec;
 use narrows_lab::advice::Aim;
 use narrows_lab::{compare, scenario_file, way};
+use narrows_transport::Preset;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

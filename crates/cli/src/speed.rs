@@ -8,14 +8,14 @@ use crate::terminal::{Bar, STOP, catch_interrupt, note, print};
 use crate::transport::{Transport, address, bytes};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
-use narrows_drive::endpoint::new_key;
-use narrows_drive::relay::{Relay, RelayStats};
-use narrows_drive::tap::Tap;
-use narrows_flow::Protocol;
-use narrows_flow::port::{Clients, ServerKey};
 use narrows_lab::real::record::Recorder;
 use narrows_lab::real::speed::{LONGEST, Server};
 use narrows_lab::real::{Amount, Cargo, Direction, Speed, SpeedResult};
+use narrows_net::endpoint::new_key;
+use narrows_net::relay::{Relay, RelayStats};
+use narrows_net::tap::Tap;
+use narrows_transport::Protocol;
+use narrows_transport::port::{Clients, ServerKey};
 use narrows_wire::Suite;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -102,7 +102,7 @@ fn suite(text: &str) -> Result<Suite, String> {
     }
 }
 
-fn outside(e: narrows_drive::Error) -> Failure {
+fn outside(e: narrows_net::Error) -> Failure {
     Failure::Outside(e.to_string())
 }
 

@@ -5,11 +5,11 @@ use crate::args::Sweep;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print, print_json, text_width, width};
 use crate::work::quoted;
 use narrows_base::SpecError;
-use narrows_flow::Preset;
 use narrows_lab::measure::MEASURES;
 use narrows_lab::scenario_file::Template;
 use narrows_lab::sweep::{self, About, Base, Control, Grid, Outcome, journal, shown, write};
 use narrows_lab::{Question, links, output, summary};
+use narrows_transport::Preset;
 
 /// `narrows sweep`.
 pub fn sweep(a: &Sweep) -> Result<(), Failure> {

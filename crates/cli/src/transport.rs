@@ -5,10 +5,10 @@ use crate::args::time;
 use clap::Args;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
-use narrows_control::Profile;
-use narrows_drive::endpoint::connection;
-use narrows_flow::connection::ConnectionConfig;
-use narrows_flow::{Preset, Protocol};
+use narrows_congestion::Profile;
+use narrows_net::endpoint::connection;
+use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::{Preset, Protocol};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
 /// Bytes of a full data packet on a link: a datagram of 1472 bytes and 28 of IP and UDP headers.
@@ -70,8 +70,8 @@ impl Transport {
 
 fn protocol(text: &str) -> Result<Protocol, SpecError> {
     let spec = Spec::parse(text)?;
-    let entry = narrows_flow::protocol::find(&spec.name)?;
-    if entry.family != narrows_flow::protocol::Family::Rrtp {
+    let entry = narrows_transport::protocol::find(&spec.name)?;
+    if entry.family != narrows_transport::protocol::Family::Rrtp {
         return Err(SpecError::new(format!(
             "'{}' is simulated only; over UDP there is rrtp, rrtp+{} or another of \
              `narrows list protocols` that begins with rrtp or ends with -reliable",

@@ -5,7 +5,7 @@
 use crate::access::replace;
 use crate::error::{Error, Kind};
 use narrows_base::{Duration, Rate};
-use narrows_control::Profile;
+use narrows_congestion::Profile;
 use narrows_wire::noise::PublicKey;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};

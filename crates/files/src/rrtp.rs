@@ -11,8 +11,8 @@ use crate::message::Wishes;
 use crate::stream::{Output, Stream};
 use crate::until::Until;
 use narrows_base::{Duration, Rate};
-use narrows_control::Profile;
-use narrows_drive::{ReceiveStream, SendStream, block_on_for};
+use narrows_congestion::Profile;
+use narrows_net::{ReceiveStream, SendStream, block_on_for};
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
 use std::future::{Future, poll_fn};
@@ -49,8 +49,8 @@ fn wait<F: Future>(until: &Until, future: F) -> Result<F::Output, Error> {
     }
 }
 
-fn told(e: narrows_drive::Error, ours: &PublicKey) -> Error {
-    use narrows_drive::Error as E;
+fn told(e: narrows_net::Error, ours: &PublicKey) -> Error {
+    use narrows_net::Error as E;
     let kind = match &e {
         E::Refused { .. } => return crate::service::refused(ours),
         E::NoAnswer { .. } | E::Address { .. } | E::Bind { .. } => Kind::Unreachable,

@@ -1,8 +1,8 @@
 //! Every controller on the list, its receiver half included, under whatever may legally happen:
-//! no panic, and what `narrows_control::trial` says every controller must keep.
+//! no panic, and what `narrows_congestion::trial` says every controller must keep.
 
-use narrows_control::CONTROLLERS;
-use narrows_control::trial::{Trial, variants};
+use narrows_congestion::CONTROLLERS;
+use narrows_congestion::trial::{Trial, variants};
 
 /// Tries one input.
 pub fn run(bytes: &[u8]) {

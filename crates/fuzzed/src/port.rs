@@ -4,12 +4,12 @@
 
 use crate::bytes::Bytes;
 use narrows_base::{Duration, Spec, Time};
-use narrows_flow::connection::{ConnectionConfig, Event};
-use narrows_flow::port::{
+use narrows_transport::connection::{ConnectionConfig, Event};
+use narrows_transport::port::{
     Clients, Connect, Entropy, Handle, Permit, Port, PortConfig, PortLimits, ServerKey,
 };
-use narrows_flow::streams::Limits;
-use narrows_flow::{Preset, Protocol};
+use narrows_transport::streams::Limits;
+use narrows_transport::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

@@ -6,10 +6,10 @@ mod keys;
 
 use crate::bytes::Bytes;
 use narrows_base::{Duration, Spec, Time};
-use narrows_flow::connection::{Connection, ConnectionConfig, Event, MessageError};
-use narrows_flow::port::Beginning;
-use narrows_flow::streams::{Limits, Read, Side};
-use narrows_flow::{Preset, Protocol};
+use narrows_transport::connection::{Connection, ConnectionConfig, Event, MessageError};
+use narrows_transport::port::Beginning;
+use narrows_transport::streams::{Limits, Read, Side};
+use narrows_transport::{Preset, Protocol};
 use narrows_wire::hostile::Peer;
 use narrows_wire::{Frame, Params};
 use std::net::SocketAddr;

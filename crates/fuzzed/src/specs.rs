@@ -2,10 +2,10 @@
 //! is read can be shown and read again.
 
 use narrows_base::{Spec, spec, units};
-use narrows_flow::{Preset, Protocol};
 use narrows_lab::Link;
-use narrows_path::{LossSpec, Trace};
+use narrows_link::{LossSpec, Trace};
 use narrows_sim::SourceSpec;
+use narrows_transport::{Preset, Protocol};
 use std::path::Path;
 
 /// Tries one input.

@@ -5,12 +5,12 @@ use crate::measure::{Better, MEASURES, Measure};
 use narrows_base::card::Kind;
 use narrows_base::spec::nearest;
 use narrows_base::{Card, Param, SpecError, Status, Variable};
-use narrows_control::CONTROLLERS;
-use narrows_flow::protocol::{Entry, Family, STREAM_PARAMS, STREAMS};
-use narrows_flow::verdict::VERDICTS;
-use narrows_flow::{PROTOCOLS, RECOVERIES};
-use narrows_path::{LOSSES, QUEUES};
+use narrows_congestion::CONTROLLERS;
+use narrows_link::{LOSSES, QUEUES};
 use narrows_sim::SOURCES;
+use narrows_transport::protocol::{Entry, Family, STREAM_PARAMS, STREAMS};
+use narrows_transport::verdict::VERDICTS;
+use narrows_transport::{PROTOCOLS, RECOVERIES};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 

@@ -7,7 +7,7 @@ use crate::measure::MEASURES;
 use crate::outcome::{Outcome, ProtocolOutcome, SeedValues};
 use crate::plan::Plan;
 use narrows_base::{Duration, Status};
-use narrows_flow::protocol;
+use narrows_transport::protocol;
 
 /// What an outcome says of itself besides the numbers.
 #[derive(Clone, Debug)]

@@ -17,8 +17,8 @@ use crate::links;
 use crate::scenario::{Flows, Own, Scenario, Speaks, Wire};
 use crate::way::TraceStart;
 use narrows_base::{Duration, Spec, SpecError};
-use narrows_flow::{Preset, Protocol};
 use narrows_sim::SourceSpec;
+use narrows_transport::{Preset, Protocol};
 use std::path::Path;
 
 /// What `compare` was asked.

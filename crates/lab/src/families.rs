@@ -2,8 +2,8 @@
 
 use narrows_base::spec::{nearest, split};
 use narrows_base::{Spec, SpecError};
-use narrows_flow::PROTOCOLS;
-use narrows_flow::protocol::{Family, every};
+use narrows_transport::PROTOCOLS;
+use narrows_transport::protocol::{Family, every};
 
 /// Families that a list may name, each also as `family:NAME`. `rrtp` alone is the protocol.
 const BARE: &[&str] = &["tcp", "media", "all"];
@@ -54,7 +54,7 @@ pub(crate) fn add(list: &mut Vec<Spec>, entry: &str) -> Result<(), SpecError> {
     if list.contains(&spec) {
         return Err(SpecError::new(format!("'{spec}' is given twice")));
     }
-    if narrows_flow::protocol::find(&spec.name).is_err()
+    if narrows_transport::protocol::find(&spec.name).is_err()
         && let Some(near) = nearest(&spec.name, BARE)
         && !every().any(|p| nearest(&spec.name, &[p.name]).is_some())
     {

@@ -6,7 +6,7 @@ use crate::link::Link;
 use crate::side::Side;
 use crate::way::{self, Way};
 use narrows_base::{Duration, SpecError};
-use narrows_path::LossSpec;
+use narrows_link::LossSpec;
 use std::fmt::Write as _;
 use std::path::Path;
 

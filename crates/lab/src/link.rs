@@ -10,7 +10,7 @@ use crate::links;
 use crate::side::Side;
 use crate::way::{self, Room, Way};
 use narrows_base::{Duration, SpecError, spec};
-use narrows_path::Limit;
+use narrows_link::Limit;
 use std::fmt;
 use std::path::Path;
 

@@ -9,9 +9,9 @@ use crate::scenario::{Flows, Own, Scenario, Speaks};
 use crate::way::{LONGEST, Room, TraceStart, Way, loss_text, rate_text, room_text};
 use narrows_base::rate::MAX_RATE;
 use narrows_base::{Duration, Luck, SpecError, Time};
-use narrows_flow::Protocol;
-use narrows_path::{Change, Impairments, LinkConfig};
+use narrows_link::{Change, Impairments, LinkConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
+use narrows_transport::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

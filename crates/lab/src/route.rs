@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::way::{Room, Way};
     use narrows_base::{Luck, Rate};
-    use narrows_path::Limit;
+    use narrows_link::Limit;
     use std::collections::BTreeSet;
 
     fn wire(from: usize, to: usize, there_ms: u64, back_ms: u64) -> Wire {

@@ -6,9 +6,9 @@
 use crate::side::Side;
 use crate::way::Way;
 use narrows_base::{Duration, Spec};
-use narrows_flow::Preset;
-use narrows_path::Change;
+use narrows_link::Change;
 use narrows_sim::SourceSpec;
+use narrows_transport::Preset;
 
 /// Everything that is simulated, and how often.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::measure::MEASURES;
 use narrows_base::Variable;
-use narrows_control::CONTROLLERS;
+use narrows_congestion::CONTROLLERS;
 use narrows_sim::COLUMNS;
 
 /// Columns that the laboratory itself computes: of groups (`kind` is `group`), and of recordings.

@@ -6,7 +6,7 @@
 use crate::{keys, text_file};
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
-use narrows_path::{Impairments, Limit, LinkConfig, LossSpec, QueueConfig, Trace, queue};
+use narrows_link::{Impairments, Limit, LinkConfig, LossSpec, QueueConfig, Trace, queue};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -154,7 +154,7 @@ pub(crate) fn delay(text: &str) -> Result<Duration, SpecError> {
 }
 
 /// Longest time that any part of a run may have: ten years.
-pub const LONGEST: Duration = narrows_path::MAX_TIME;
+pub const LONGEST: Duration = narrows_link::MAX_TIME;
 
 fn no_range(text: &str) -> Result<(), SpecError> {
     if text.contains("..") {

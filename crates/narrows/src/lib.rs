@@ -26,18 +26,18 @@
 //! | `cli` | `run`: the command, to be called from a `main` of one's own, with additions in a [`Registry`] |
 
 pub use narrows_base as base;
-pub use narrows_control as congestion;
-pub use narrows_flow as transport;
-pub use narrows_path as link;
+pub use narrows_congestion as congestion;
+pub use narrows_link as link;
+pub use narrows_transport as transport;
 
 #[cfg(feature = "cli")]
 pub use narrows_cli::run;
-#[cfg(feature = "net")]
-pub use narrows_drive as net;
 #[cfg(feature = "files")]
 pub use narrows_files as files;
 #[cfg(feature = "report")]
 pub use narrows_lab as lab;
+#[cfg(feature = "net")]
+pub use narrows_net as net;
 #[cfg(feature = "sim")]
 pub use narrows_sim as sim;
 #[cfg(feature = "sim")]

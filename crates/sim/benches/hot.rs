@@ -3,10 +3,10 @@
 
 use divan::{Bencher, counter::ItemsCount};
 use narrows_base::{Duration, Luck, Machine, Packet, Rate, Spec, Time};
-use narrows_flow::{Input, Output};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Limit, Link, LinkConfig, QueueConfig};
+use narrows_link::{Limit, Link, LinkConfig, QueueConfig};
 use narrows_sim::calendar::{Calendar, Event, Kind};
+use narrows_transport::{Input, Output};
+use narrows_transport::{Preset, Protocol};
 use std::collections::VecDeque;
 
 fn main() {

@@ -5,8 +5,8 @@
 //! `cargo run --release -p narrows-sim --example dumbbell -- 10 100 60`
 
 use narrows_base::{Spec, Time};
-use narrows_flow::{Preset, Protocol};
 use narrows_sim::FlowResult;
+use narrows_transport::{Preset, Protocol};
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -3,7 +3,7 @@
 use crate::spec::{FlowSpec, GroupSpec, NetworkSpec, SeriesSpec};
 use narrows_base::field::{at_most, whole};
 use narrows_base::{Duration, FieldError, Luck, Time};
-use narrows_path::MAX_TIME;
+use narrows_link::MAX_TIME;
 
 /// Most flows in one run; a million need about 2 GB.
 pub const MAX_FLOWS: usize = 1_000_000;

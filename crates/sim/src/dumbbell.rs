@@ -3,8 +3,8 @@
 
 use crate::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec};
 use narrows_base::{Duration, Rate, Time};
-use narrows_flow::Protocol;
-use narrows_path::{Limit, LinkConfig, QueueConfig};
+use narrows_link::{Limit, LinkConfig, QueueConfig};
+use narrows_transport::Protocol;
 use std::sync::Arc;
 
 /// `flows` endless flows over `mbps` Mbit/s and 10 ms with a buffer of one bandwidth-delay product

@@ -4,8 +4,8 @@ use crate::result::{FlowResult, Verdicts};
 use crate::smooth::Smoothness;
 use crate::source::Source;
 use narrows_base::Time;
-use narrows_flow::ranges::Ranges;
-use narrows_flow::{Counters, ReceivingEnd, SendingEnd};
+use narrows_transport::ranges::Ranges;
+use narrows_transport::{Counters, ReceivingEnd, SendingEnd};
 use std::ops::Range;
 
 /// A flow: endpoints side by side, so that a flow is few cache lines and no pointers.

@@ -2,7 +2,7 @@
 
 use crate::result::{LINK_TICK_S, LinkGroup, LinkResult, LinkTicks, MOST_BINS, QueueAverage};
 use narrows_base::{Packet, Time};
-use narrows_path::Meter;
+use narrows_link::Meter;
 
 /// Counts of one link over the measured span, and over the sample in hand.
 #[derive(Debug)]

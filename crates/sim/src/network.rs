@@ -19,8 +19,8 @@ use crate::result::RunResult;
 use crate::series::{self, FlowSeries, QueueSeries};
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Machine, Packet, Time};
-use narrows_flow::{Input, Output};
-use narrows_path::Link;
+use narrows_link::Link;
+use narrows_transport::{Input, Output};
 
 const NONE: u32 = u32::MAX;
 /// Events between two calls of the progress function.

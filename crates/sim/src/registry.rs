@@ -3,10 +3,10 @@
 use crate::source::{self, SOURCES};
 use narrows_base::card::Kind;
 use narrows_base::{Card, Settings, SpecError};
-use narrows_control::{CONTROLLERS, Environment};
-use narrows_flow::protocol::{self, Family, STREAM_PREFIX};
-use narrows_flow::{PROTOCOLS, RECOVERIES, verdict::VERDICTS};
-use narrows_path::{LOSSES, QUEUES, loss, queue};
+use narrows_congestion::{CONTROLLERS, Environment};
+use narrows_link::{LOSSES, QUEUES, loss, queue};
+use narrows_transport::protocol::{self, Family, STREAM_PREFIX};
+use narrows_transport::{PROTOCOLS, RECOVERIES, verdict::VERDICTS};
 
 /// Names that stand for families of protocols.
 const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
@@ -19,25 +19,25 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 /// # use narrows_base::{Card, Status};
 /// # const CARD: Card = Card { name: "mine", summary: "as Reno", source: "-", senses: "-", sets: "-",
 /// #     params: &[], status: Status::NotValidated };
-/// # fn build(s: &narrows_base::Settings, e: &narrows_control::Environment)
-/// #     -> Box<dyn narrows_control::Controller> {
-/// #     (narrows_control::find("reno").unwrap().build)(s, e)
+/// # fn build(s: &narrows_base::Settings, e: &narrows_congestion::Environment)
+/// #     -> Box<dyn narrows_congestion::Controller> {
+/// #     (narrows_congestion::find("reno").unwrap().build)(s, e)
 /// # }
-/// use narrows_control::Entry as Controller;
-/// use narrows_flow::protocol::Entry as Protocol;
+/// use narrows_congestion::Entry as Controller;
+/// use narrows_transport::protocol::Entry as Protocol;
 ///
 /// Registry::new()
 ///     .controller(Controller::new(&CARD, build))
 ///     .protocol(Protocol::tcp("mine", "mine", "sack", "my controller over TCP with SACK"))
 ///     .install()?;
-/// assert!(narrows_flow::protocol::find("mine").is_ok());
-/// assert!(narrows_flow::protocol::find("rrtp+mine").is_ok());
+/// assert!(narrows_transport::protocol::find("mine").is_ok());
+/// assert!(narrows_transport::protocol::find("rrtp+mine").is_ok());
 /// # Ok::<(), narrows_base::SpecError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Registry {
-    controllers: Vec<narrows_control::Entry>,
+    controllers: Vec<narrows_congestion::Entry>,
     protocols: Vec<protocol::Entry>,
     queues: Vec<queue::Entry>,
     losses: Vec<loss::Entry>,
@@ -50,7 +50,7 @@ impl Registry {
         Registry::default()
     }
     /// A controller NAME, and with it the protocol `rrtp+NAME`.
-    pub fn controller(mut self, entry: narrows_control::Entry) -> Registry {
+    pub fn controller(mut self, entry: narrows_congestion::Entry) -> Registry {
         self.controllers.push(entry);
         self
     }
@@ -113,7 +113,7 @@ impl Registry {
                 FAMILIES.join(", ")
             )));
         }
-        let known = |e: &&narrows_control::Entry| e.card.name == p.controller;
+        let known = |e: &&narrows_congestion::Entry| e.card.name == p.controller;
         let controller = self
             .controllers
             .iter()

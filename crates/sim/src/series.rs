@@ -4,7 +4,7 @@ use crate::flow::Flow;
 use crate::meter::LinkMeter;
 use crate::result::Table;
 use narrows_base::{Duration, Packet, Time};
-use narrows_path::Link;
+use narrows_link::Link;
 
 /// A flow that is sampled.
 #[derive(Debug)]

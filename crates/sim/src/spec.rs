@@ -2,8 +2,8 @@
 
 use crate::source::SourceSpec;
 use narrows_base::{Duration, FieldError, Time};
-use narrows_flow::Protocol;
-use narrows_path::{Change, LinkConfig};
+use narrows_link::{Change, LinkConfig};
+use narrows_transport::Protocol;
 use std::fmt;
 use std::sync::Arc;
 

@@ -142,7 +142,7 @@ fn check() -> Result<(), String> {
     in_release(&["validate".into(), "--check".into()])
 }
 
-/// Runs the schedules of `crates/flow/tests/faults`.
+/// Runs the schedules of `crates/transport/tests/faults`.
 fn faults(rest: &[String]) -> Result<(), String> {
     let (variable, number) = match rest {
         [] => ("NARROWS_SCHEDULES", "10000"),
@@ -151,8 +151,16 @@ fn faults(rest: &[String]) -> Result<(), String> {
         _ => return Err("faults takes --schedules N or --seed N".into()),
     };
     number.parse::<u64>().map_err(|_| format!("'{number}' is not a number"))?;
-    let args =
-        ["test", "--release", "--package", "narrows-flow", "--test", "faults", "--", "--nocapture"];
+    let args = [
+        "test",
+        "--release",
+        "--package",
+        "narrows-transport",
+        "--test",
+        "faults",
+        "--",
+        "--nocapture",
+    ];
     run(
         Command::new(env!("CARGO")).args(args).env(variable, number).env("RUST_BACKTRACE", "0"),
         &format!("{variable}={number} cargo {}", args.join(" ")),

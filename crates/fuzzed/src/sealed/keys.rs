@@ -1,6 +1,6 @@
 //! The keys of both ends, from a handshake between them.
 
-use narrows_flow::streams::Side;
+use narrows_transport::streams::Side;
 use narrows_wire::hostile::Peer;
 use narrows_wire::{
     ClientHandshake, ConnectionId, Cookie, Established, Hello, Packet, Params, ServerHandshake,

@@ -3,7 +3,7 @@
 use super::obtain::entry;
 use crate::outcome::ProtocolOutcome;
 use narrows_base::SpecError;
-use narrows_flow::protocol::Family;
+use narrows_transport::protocol::Family;
 
 /// What the link is for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

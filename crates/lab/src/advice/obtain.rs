@@ -1,6 +1,6 @@
 //! Where a protocol can be had today.
 
-use narrows_flow::protocol::{self, Family, STREAM_PREFIX};
+use narrows_transport::protocol::{self, Family, STREAM_PREFIX};
 
 /// Where a protocol can be had.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,7 +91,7 @@ impl Obtain {
 mod tests {
     use super::*;
     use narrows_base::Spec;
-    use narrows_flow::{PROTOCOLS, Preset, Protocol};
+    use narrows_transport::{PROTOCOLS, Preset, Protocol};
 
     #[test]
     fn linux_names_belong_to_protocols_of_the_list() {

@@ -8,8 +8,8 @@
 use super::{Plan, time, way};
 use crate::scenario::Flows;
 use narrows_base::{Luck, Time};
-use narrows_flow::{Protocol, protocol};
-use narrows_path::Change;
+use narrows_link::Change;
+use narrows_transport::{Protocol, protocol};
 
 /// A change of a share by less than this part is no step.
 const LEAST: f64 = 0.05;
@@ -114,7 +114,7 @@ impl Plan {
 fn constant_rate(protocol: &Protocol) -> Option<f64> {
     let name = protocol.label().split('(').next()?;
     let entry = protocol::find(name).ok()?;
-    let card = narrows_control::find(entry.controller).ok()?.card;
+    let card = narrows_congestion::find(entry.controller).ok()?.card;
     if card.senses != "nothing" {
         return None;
     }

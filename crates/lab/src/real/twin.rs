@@ -8,10 +8,10 @@
 use super::{Amount, Cargo, Direction, Speed};
 use crate::Link;
 use narrows_base::{Duration, Spec, Time};
-use narrows_control::Profile;
-use narrows_drive::relay::{Lateness, Relay};
-use narrows_flow::{Preset, Protocol};
+use narrows_congestion::Profile;
+use narrows_net::relay::{Lateness, Relay};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
+use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
 use std::net::SocketAddr;
 use std::path::Path;

@@ -3,8 +3,8 @@
 use crate::scenario::{Flows, Own, Scenario, Speaks, Wire};
 use crate::way::{loss_text, rate_text, time_text};
 use narrows_base::Duration;
-use narrows_flow::Preset;
-use narrows_path::Change;
+use narrows_link::Change;
+use narrows_transport::Preset;
 use std::fmt::Write as _;
 
 /// The scenario as a file that reads back to the same runs.

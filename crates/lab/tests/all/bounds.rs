@@ -2,11 +2,11 @@
 //! and rates that change.
 
 use narrows_base::Luck;
-use narrows_flow::protocol;
 use narrows_lab::measure::{MEASURES, OneFlow, View};
 use narrows_lab::response::Response;
 use narrows_lab::{Plan, scenario_file};
 use narrows_sim::RunResult;
+use narrows_transport::protocol;
 use std::path::Path;
 
 fn run(text: &str, seed: u64) -> (Plan, RunResult) {

@@ -3,7 +3,7 @@
 use narrows_base::{Duration, Rate};
 use narrows_lab::way::Room;
 use narrows_lab::{Link, Plan, Question, links, scenario_file};
-use narrows_path::Limit;
+use narrows_link::Limit;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -44,7 +44,7 @@ fn the_other_direction_differs_where_told() {
 
 #[test]
 fn queues_are_named_with_their_parameters_and_written_as_they_were_read() {
-    for entry in narrows_path::QUEUES.iter() {
+    for entry in narrows_link::QUEUES.iter() {
         let card = entry.card;
         let l = link(&format!("10Mbit/s,20ms,queue=50p,aqm={}", card.name));
         assert!(l.to_string().contains(&format!("aqm={}", card.name)), "{l}");

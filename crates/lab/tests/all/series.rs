@@ -1,13 +1,13 @@
 //! Time series explain themselves.
 
 use narrows_base::Duration;
-use narrows_control::CONTROLLERS;
-use narrows_flow::PROTOCOLS;
-use narrows_flow::protocol::STREAMS;
+use narrows_congestion::CONTROLLERS;
 use narrows_lab::advice::Aim;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::{Outcome, Plan, Question, catalogue, variables};
+use narrows_transport::PROTOCOLS;
+use narrows_transport::protocol::STREAMS;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

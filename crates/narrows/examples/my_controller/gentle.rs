@@ -5,7 +5,7 @@
 use narrows_base::card::Kind;
 use narrows_base::units::Unit;
 use narrows_base::{Card, Param, Settings, Status, Variable};
-use narrows_control::{Ack, Allowance, Controller, Environment, Repair, Restart};
+use narrows_congestion::{Ack, Allowance, Controller, Environment, Repair, Restart};
 
 /// What it says of itself.
 pub const CARD: Card = Card {

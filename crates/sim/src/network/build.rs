@@ -12,7 +12,7 @@ use crate::source::transfer;
 
 use crate::spec::{FlowSpec, GroupSpec, MAX_FLOWS, NetworkSpec, SimError};
 use narrows_base::{FieldError, Luck, Time};
-use narrows_path::Link;
+use narrows_link::Link;
 
 /// Which flow of which group.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use super::Route;
 use crate::meter::{At, LinkMeter};
 use narrows_base::{Packet, Time};
-use narrows_path::Meter;
+use narrows_link::Meter;
 
 /// A meter for links that tell of packets later than they were offered.
 pub(super) struct ByFlow<'a> {

@@ -5,7 +5,7 @@ use crate::flow::Span;
 use crate::result::{GroupResult, RunResult};
 use crate::spec::{GroupSpec, NetworkSpec};
 use narrows_base::{Duration, Time};
-use narrows_path::{Change, queue};
+use narrows_link::{Change, queue};
 
 impl Network {
     pub(super) fn finish(mut self, spec: &NetworkSpec) -> RunResult {

@@ -4,9 +4,9 @@ use super::run;
 use crate::dumbbell;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_control::{Ack, Allowance, Controller};
-use narrows_flow::tcp::{Preset, TcpConfig};
-use narrows_flow::{DatagramConfig, Protocol};
+use narrows_congestion::{Ack, Allowance, Controller};
+use narrows_transport::tcp::{Preset, TcpConfig};
+use narrows_transport::{DatagramConfig, Protocol};
 use std::sync::Arc;
 
 /// Nothing limits it.

@@ -1,9 +1,9 @@
 //! Flows alone on a plain drop-tail queue: what a lost repair may cost.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Limit, LinkConfig, QueueConfig};
+use narrows_link::{Limit, LinkConfig, QueueConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
+use narrows_transport::{Preset, Protocol};
 
 /// One flow for 60 s; `queue` in packets of 1000 bytes.
 fn alone(protocol: &str, mbps: f64, one_way_ms: u64, queue: u64) -> RunResult {

@@ -2,11 +2,11 @@
 //! TCP-Jersey.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{
     FlowResult, FlowSpec, GroupSpec, LinkResult, LinkSpec, NetworkSpec, SourceSpec, run,
 };
+use narrows_transport::{Preset, Protocol};
 
 /// Two flows over 10 Mbit/s and 40 ms there and back, with room for 200 packets, measured from
 /// 20 s to 120 s.

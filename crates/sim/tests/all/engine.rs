@@ -1,12 +1,12 @@
 //! What the engine promises: repeatable, indifferent to onlookers, and right in closed form.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::protocol::{Family, every};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Change, Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{Change, Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SimError, SourceSpec, run,
 };
+use narrows_transport::protocol::{Family, every};
+use narrows_transport::{Preset, Protocol};
 
 fn protocol(text: &str) -> Protocol {
     Protocol::read(&Spec::parse(text).unwrap(), Preset::Rfc, 1000).unwrap()

@@ -1,9 +1,9 @@
 //! RAP through the engine: TCP's law without TCP's window.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
+use narrows_transport::{Preset, Protocol};
 
 /// Share of 10 Mbit/s that one flow sends over 40 ms there and back, from 20 s to 120 s.
 fn share(protocol: &str, loss: &str) -> f64 {

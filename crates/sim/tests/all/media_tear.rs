@@ -1,9 +1,9 @@
 //! TEAR in the simulator.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
+use narrows_transport::{Preset, Protocol};
 
 /// A bottleneck there and back: Mbit/s, one-way ms, packets of buffer, loss there.
 #[derive(Clone, Copy)]

@@ -1,11 +1,11 @@
 //! TFRC through the engine: it fills a link alone, and keeps to its equation under random loss.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SourceSpec, run,
 };
+use narrows_transport::{Preset, Protocol};
 
 /// One flow over a link of that rate and delay each way; measured from `from` s.
 struct Alone<'a> {

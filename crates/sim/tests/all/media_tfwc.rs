@@ -2,11 +2,11 @@
 //! fairness (section 6.2).
 
 use narrows_base::{Duration, Luck, Rate, Spec, Time};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SourceSpec, Table, run,
 };
+use narrows_transport::{Preset, Protocol};
 
 fn link(name: &str, mbps: f64, delay: Duration, room: u64, loss: &str) -> LinkSpec {
     let mut config = LinkConfig::plain(Rate::from_bps_f64(mbps * 1e6), delay);

@@ -1,11 +1,11 @@
 //! What managed queues do to a bottleneck that Reno fills, and what is measured of them.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Limit, LinkConfig, QueueConfig};
+use narrows_link::{Limit, LinkConfig, QueueConfig};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkResult, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SourceSpec, run,
 };
+use narrows_transport::{Preset, Protocol};
 
 /// Four Renos over 10 Mbit/s and 40 ms there and back, before a room of two bandwidth-delay
 /// products, measured from 20 s to 120 s.

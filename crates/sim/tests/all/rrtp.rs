@@ -2,9 +2,9 @@
 //! it shares. Packets of 1500 bytes with 64 bytes of headers, as on the wire; the handshake counts.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_flow::{Preset, Protocol};
-use narrows_path::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
+use narrows_transport::{Preset, Protocol};
 
 #[derive(Clone, Copy)]
 struct Net {

@@ -1,12 +1,12 @@
 //! Bad specifications: an error that names the field, never a panic, a hang or unbounded memory.
 
 use narrows_base::{Duration, FieldError, Rate, Spec, Time};
-use narrows_flow::tcp::{RecoveryKind, TcpConfig};
-use narrows_flow::{DatagramConfig, Preset, Protocol, RtoConfig};
-use narrows_path::{Change, Impairments, Limit, LinkConfig, LossSpec, QueueConfig, Trace};
+use narrows_link::{Change, Impairments, Limit, LinkConfig, LossSpec, QueueConfig, Trace};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError, SourceSpec, run,
 };
+use narrows_transport::tcp::{RecoveryKind, TcpConfig};
+use narrows_transport::{DatagramConfig, Preset, Protocol, RtoConfig};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;

@@ -4,8 +4,8 @@ use super::Page;
 use super::reference::Dumbbell;
 use crate::experiment::run::parallel;
 use narrows_base::Spec;
-use narrows_flow::{Preset, Protocol};
 use narrows_sim::dumbbell;
+use narrows_transport::{Preset, Protocol};
 use std::fmt::Write as _;
 
 impl Page {

@@ -3,7 +3,7 @@
 use super::outcome::seen_once;
 use super::rows::{Kind, Rows};
 use crate::outcome::{Estimate, ProtocolOutcome};
-use narrows_drive::relay::{Look, WayStats};
+use narrows_net::relay::{Look, WayStats};
 
 /// The directions as the report names them.
 const WAYS: [&str; 2] = ["there", "back"];
@@ -135,7 +135,7 @@ fn measures(s: &WayStats, most: usize, span: f64) -> Vec<(&'static str, Estimate
 mod tests {
     use super::*;
     use narrows_base::Time;
-    use narrows_drive::relay::RelayStats;
+    use narrows_net::relay::RelayStats;
 
     #[test]
     fn a_long_recording_loses_no_bytes_and_no_peak() {

@@ -30,9 +30,9 @@ mod tests;
 
 use crate::outcome::Outcome;
 use crate::way::plain;
-use narrows_drive::relay::Watch;
-use narrows_drive::tap::Tap;
-use narrows_flow::connection::Stats;
+use narrows_net::relay::Watch;
+use narrows_net::tap::Tap;
+use narrows_transport::connection::Stats;
 use relay::RelayWatch;
 use std::fs;
 use std::path::{Path, PathBuf};

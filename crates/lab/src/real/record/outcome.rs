@@ -9,7 +9,7 @@ use crate::measure::{MEASURES, loss_events};
 use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
 use crate::output;
 use crate::stats::jain;
-use narrows_flow::connection::Stats;
+use narrows_transport::connection::Stats;
 use std::path::Path;
 
 impl Writer {

@@ -7,8 +7,8 @@
 //! (`packet_lost` with `count`), because their numbers are not at hand outside of the endpoint.
 
 use narrows_base::Time;
-use narrows_drive::tap::Opened;
-use narrows_flow::connection::{Closed, Stats};
+use narrows_net::tap::Opened;
+use narrows_transport::connection::{Closed, Stats};
 use narrows_wire::header::Header;
 use serde::Serialize;
 use serde_json::{Map, Value, json};

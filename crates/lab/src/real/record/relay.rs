@@ -1,7 +1,7 @@
 //! The watch of a relay: its two sides are two interfaces of the capture.
 
 use super::tap::{Datagrams, Observers, Queue, Told, zero};
-use narrows_drive::relay::{Looker, Passed, Side, Watch};
+use narrows_net::relay::{Looker, Passed, Side, Watch};
 use std::sync::{Arc, OnceLock};
 
 /// Told by the relay's thread.

@@ -3,8 +3,8 @@
 use super::tests::{captured, speed};
 use super::{About, Recorder, names};
 use narrows_base::{Duration, Rate};
-use narrows_drive::Relay;
-use narrows_path::{LinkConfig, LossSpec};
+use narrows_link::{LinkConfig, LossSpec};
+use narrows_net::Relay;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;

@@ -2,8 +2,8 @@
 
 use super::qlog::latest;
 use super::rows::{Kind, Rows};
-use narrows_flow::connection::Stats;
 use narrows_sim::Table;
+use narrows_transport::connection::Stats;
 
 /// Bins for the coefficient of variation: 1 s, for a day at most.
 const BINS_MOST: usize = 86_400;

@@ -2,13 +2,13 @@
 
 use super::CONNECTIONS_MOST;
 use narrows_base::Time;
-use narrows_drive::Clock;
-use narrows_drive::endpoint::Observer;
-use narrows_drive::relay::{Look, Looker};
-use narrows_drive::socket::Arrival;
-use narrows_drive::tap::{Opened, Tap};
-use narrows_flow::connection::{Closed, Stats, Transmit};
-use narrows_flow::port::Handle;
+use narrows_net::Clock;
+use narrows_net::endpoint::Observer;
+use narrows_net::relay::{Look, Looker};
+use narrows_net::socket::Arrival;
+use narrows_net::tap::{Opened, Tap};
+use narrows_transport::connection::{Closed, Stats, Transmit};
+use narrows_transport::port::Handle;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

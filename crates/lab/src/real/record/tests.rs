@@ -3,8 +3,8 @@
 use super::*;
 use crate::real::speed::{Amount, Cargo, Direction, Speed};
 use narrows_base::Spec;
-use narrows_control::Profile;
-use narrows_flow::{Preset, Protocol};
+use narrows_congestion::Profile;
+use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
 use serde_json::Value;
 

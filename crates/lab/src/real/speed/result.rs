@@ -3,7 +3,7 @@
 use super::server::Server;
 use super::worker::Count;
 use super::{Amount, Direction, Speed};
-use narrows_flow::connection::Stats;
+use narrows_transport::connection::Stats;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -4,10 +4,10 @@
 use super::request::{Kind, REQUEST, Request};
 use super::{TALLY, receive_some, send_bytes};
 use narrows_base::Time;
-use narrows_drive::tap::Tap;
-use narrows_drive::{Clock, Connection, Endpoint, Error, Options, ReceiveStream, SendStream};
-use narrows_flow::connection::ConnectionConfig;
-use narrows_flow::port::Clients;
+use narrows_net::tap::Tap;
+use narrows_net::{Clock, Connection, Endpoint, Error, Options, ReceiveStream, SendStream};
+use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::port::Clients;
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

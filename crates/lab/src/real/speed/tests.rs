@@ -2,9 +2,9 @@
 
 use super::*;
 use narrows_base::{Rate, Spec};
-use narrows_drive::Relay;
-use narrows_flow::Preset;
-use narrows_path::LinkConfig;
+use narrows_link::LinkConfig;
+use narrows_net::Relay;
+use narrows_transport::Preset;
 
 fn measured(direction: Direction, connections: usize, amount: Amount) -> SpeedResult {
     measured_with(Cargo::Stream, direction, connections, amount)

@@ -3,9 +3,9 @@
 use super::request::{Kind, Request};
 use super::{Amount, Cargo, Direction, Speed, TALLY, receive_some, send_bytes};
 use narrows_base::Duration;
-use narrows_drive::{Clock, ConnectOptions, Connection, Endpoint, Error};
-use narrows_drive::{ReceiveStream, SendStream};
-use narrows_flow::connection::Stats;
+use narrows_net::{Clock, ConnectOptions, Connection, Endpoint, Error};
+use narrows_net::{ReceiveStream, SendStream};
+use narrows_transport::connection::Stats;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

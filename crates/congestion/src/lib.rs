@@ -1,0 +1,254 @@
+//! Congestion controllers: one file each, and the list.
+//!
+//! A controller is told what happened (sent, acknowledged, lost, repair and restart begin and
+//! end, ticks) and asked for its [`Allowance`]. It never names a segment and never repairs:
+//! that is recovery's work, in the crate `flow`. Inside, controllers count windows in segments as
+//! real numbers, as every paper does.
+//!
+//! To add one: a file here, its `mod` line and its entry in [`list`]. See
+//! `docs/adding-a-controller.md`.
+
+pub mod advice;
+pub mod event;
+pub mod list;
+#[cfg(any(test, feature = "trial"))]
+pub mod trial;
+
+mod bbr;
+mod cubic;
+mod fixed;
+mod jersey;
+mod rap;
+mod reno;
+mod rrtp;
+mod rrtp_lasthop;
+mod stpd;
+mod tear;
+mod tear_wireless;
+mod tfrc;
+mod tfwc;
+mod vegas;
+mod veno;
+mod westwood;
+mod westwood_plus;
+
+// Shared by controllers: mathematics and parts, not controllers.
+mod equation;
+mod fuzzy;
+mod hystart;
+mod linux;
+mod variables;
+
+#[cfg(test)]
+mod list_tests;
+
+/// The file that `docs/adding-a-controller.md` shows, in the place where the page puts it.
+#[cfg(test)]
+#[path = "../../narrows/examples/my_controller/gentle.rs"]
+mod gentle;
+#[cfg(test)]
+extern crate self as narrows_congestion;
+
+#[cfg(test)]
+mod story;
+#[cfg(test)]
+mod story_path;
+
+pub use advice::{Advice, Arrival, ReceiverHalf};
+pub use event::{
+    Ack, Advised, Fate, Loss, LossFoundBy, RateSample, Repair, Restart, Sent, Spacing,
+};
+pub use list::{CONTROLLERS, Entry, find};
+
+use narrows_base::{Duration, Rate, Time};
+
+/// How much may be in flight, and how fast it may be sent.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Allowance {
+    /// Window in segments; the endpoint sends while what is outstanding is below its whole part.
+    /// [`f64::INFINITY`] is no limit.
+    pub window: f64,
+    /// Pacing rate in bit/s on the wire; `None` sends as acknowledgements come.
+    pub rate: Option<Rate>,
+}
+
+impl Allowance {
+    /// A window without pacing.
+    pub const fn window(segments: f64) -> Allowance {
+        Allowance { window: segments, rate: None }
+    }
+}
+
+/// What is known of a path beforehand: initial estimates, replaced by measurements (S3 section 3.2,
+/// "network characteristics").
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Profile {
+    /// Bit/s on the wire that the path carries (S3's SendRate_char).
+    pub rate: Option<Rate>,
+    /// Round-trip time with empty queues (S3's RoundTripTime_char).
+    pub rtt: Option<Duration>,
+    /// Share of packets that the path loses without congestion, 0 to 1 (S3's LossRate_char).
+    pub loss: Option<f64>,
+}
+
+/// Where hints come from, and so how far they are trusted before packets arrive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum HintSource {
+    /// This side's own user, by a flag or a configuration.
+    #[default]
+    User,
+    /// A profile that this side measured and kept for this very peer: its key and its address were
+    /// verified.
+    Stored,
+    /// The peer: true or not.
+    Peer,
+}
+
+/// What a controller is built with.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Environment {
+    /// Initial window in segments.
+    pub initial_window: f64,
+    /// Initial slow-start threshold in segments; infinite in practice.
+    pub initial_ssthresh: f64,
+    /// Bytes of a full data packet on the wire.
+    pub packet_bytes: u32,
+    /// What "half" is half of at a loss.
+    pub halve: Halve,
+    /// Whether the scenario asks for ns-2's variants: controllers that ns-2 implements otherwise than
+    /// their RFC follow ns-2, unless a parameter says which.
+    pub ns2: bool,
+    /// Seed for controllers that draw (BBR's probing phase).
+    pub luck: narrows_base::Luck,
+    /// What is known of the path.
+    pub profile: Profile,
+}
+
+impl Default for Environment {
+    /// Preset `rfc` at 1000-byte packets.
+    fn default() -> Environment {
+        Environment {
+            initial_window: 4.0,
+            initial_ssthresh: f64::INFINITY,
+            packet_bytes: 1000,
+            halve: Halve::Flight,
+            ns2: false,
+            luck: narrows_base::Luck::seed(1),
+            profile: Profile::default(),
+        }
+    }
+}
+
+/// What a loss halves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Halve {
+    /// FlightSize (RFC 5681 equation 4).
+    Flight,
+    /// cwnd, and ssthresh is the whole part of the half (ns-2).
+    Window,
+}
+
+impl Halve {
+    /// The new (cwnd, ssthresh) for a loss with `flight` segments in flight.
+    pub fn apply(self, cwnd: f64, flight: u64) -> (f64, f64) {
+        match self {
+            Halve::Flight => {
+                let half = (flight as f64 / 2.0).max(2.0);
+                (half, half)
+            }
+            Halve::Window => {
+                let half = (cwnd / 2.0).max(1.0);
+                (half, half.floor().max(2.0))
+            }
+        }
+    }
+}
+
+/// The sender half of a controller.
+///
+/// Everything but [`on_ack`](Controller::on_ack) and [`allowance`](Controller::allowance) has an
+/// empty default. The order within one acknowledgement: `on_ack`, then `on_loss` for what it
+/// revealed, then `on_repair` or `on_restart` or `on_repair_end`. `on_ack` during repair has
+/// `Ack::in_repair` set, the acknowledgement that ends the repair included.
+pub trait Controller: Send {
+    /// A packet left.
+    fn on_sent(&mut self, _sent: &Sent) {}
+    /// An acknowledgement came: every one, duplicates included.
+    fn on_ack(&mut self, ack: &Ack);
+    /// Segments were found lost.
+    fn on_loss(&mut self, _loss: &Loss) {}
+    /// Recovery begins to repair: a new loss episode (Reno, NewReno, SACK).
+    fn on_repair(&mut self, _repair: &Repair) {}
+    /// The repair is over: everything sent before it began is acknowledged.
+    fn on_repair_end(&mut self, _repair: &Repair) {}
+    /// The window begins anew: a retransmission timeout, or Tahoe's third duplicate.
+    fn on_restart(&mut self, _restart: &Restart) {}
+    /// Routers marked packets (ECN): at most once per window, the last thing within an
+    /// acknowledgement; during a repair only if the repair left the window as it was. As a loss that
+    /// needs no repair (RFC 3168 section 6.1.2), unless the controller knows better.
+    fn on_marks(&mut self, repair: &Repair) {
+        self.on_repair(repair);
+        self.on_repair_end(repair);
+    }
+    /// One packet arrived or was lost (rrtp only, where packet numbers are never reused): called once for
+    /// each, in the order of their numbers, before the [`on_ack`](Controller::on_ack) of the same report.
+    fn on_fate(&mut self, _fate: &Fate) {}
+    /// The receiver half's advice came, after [`on_ack`](Controller::on_ack) of the same report.
+    fn on_advice(&mut self, _advised: &Advised) {}
+    /// The path has changed, or more is known of it: values in the profile replace estimates; absent
+    /// ones leave them.
+    fn on_profile(&mut self, _now: Time, _profile: &Profile) {}
+    /// What a connection's opening told of the path, once, before the first packet leaves.
+    fn on_spacing(&mut self, _spacing: &Spacing) {}
+    /// The time asked for by [`next_tick`](Controller::next_tick) has come.
+    fn on_tick(&mut self, _now: Time) {}
+
+    /// How much may be in flight, how fast.
+    fn allowance(&self) -> Allowance;
+    /// When [`on_tick`](Controller::on_tick) is wanted; [`Time::NEVER`] if not.
+    fn next_tick(&self) -> Time {
+        Time::NEVER
+    }
+    /// What the next packet says to the receiver half.
+    fn advice(&self) -> Advice {
+        Advice::NONE
+    }
+    /// Whether its own ticks detect that no feedback comes. Otherwise a datagram endpoint
+    /// keeps a retransmission timer (RFC 6298) and calls `on_restart`.
+    fn keeps_own_timer(&self) -> bool {
+        false
+    }
+    /// Whether it needs rrtp and cannot run over TCP: it learns of losses by [`on_fate`](Controller::on_fate)
+    /// or from its receiver half, neither of which TCP has.
+    fn for_datagrams(&self) -> bool {
+        self.keeps_own_timer()
+    }
+    /// Slow-start threshold in segments, if it has one.
+    fn ssthresh(&self) -> Option<f64> {
+        None
+    }
+    /// Passes its estimates and its state to `put`, for time series. Each name is that of one of its
+    /// entry's [`variables`](Entry::variables).
+    fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// A smoothed value `old + gain (new - old)`, started by its first sample.
+pub fn smooth(old: &mut Option<f64>, new: f64, gain: f64) -> f64 {
+    let value = old.map_or(new, |o| o + gain * (new - o));
+    *old = Some(value);
+    value
+}
+
+/// The larger of a duration and one nanosecond, in seconds: a safe divisor.
+pub fn positive(d: Duration) -> f64 {
+    d.as_nanos().max(1) as f64 * 1e-9
+}
+
+/// Widest window in segments, and fastest rate: far beyond any path, and still exact in a float.
+const MOST: f64 = 1e15;
+
+/// `value` within `[least, 10^15]`; NaN becomes `least`. Every window passes through here, so that
+/// no chain of legal events makes one infinite.
+fn bounded(value: f64, least: f64) -> f64 {
+    value.max(least).min(MOST)
+}

@@ -1,0 +1,311 @@
+//! One connection as an application holds it.
+
+use super::Owner;
+use super::life::Life;
+use super::shared::{Core, Shared};
+use super::stream::{ReceiveStream, SendStream};
+use crate::error::Error;
+use narrows_base::{Duration, Rate, Time};
+use narrows_congestion::{HintSource, Profile};
+use narrows_transport::connection::{Connection as Machine, Stats};
+use narrows_transport::port::{Facts, Handle};
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// What keeps a connection alive: its copies and its streams.
+#[derive(Debug)]
+pub(super) struct Hold {
+    owner: Arc<Owner>,
+    pub handle: Handle,
+}
+
+impl Hold {
+    pub fn new(owner: Arc<Owner>, handle: Handle) -> Hold {
+        Hold { owner, handle }
+    }
+
+    pub fn shared(&self) -> &Shared {
+        &self.owner.shared
+    }
+
+    /// Does something with a connection that is open.
+    pub fn with<R>(
+        &self,
+        act: impl FnOnce(&mut Machine, &mut Life, Time) -> R,
+    ) -> Result<R, Error> {
+        self.shared().with(|core, now| on_open(core, self.handle, |m, l| act(m, l, now)))
+    }
+
+    /// Looks at a connection that is open, changing nothing that the driver should know.
+    pub fn look<R>(&self, act: impl FnOnce(&mut Machine, &mut Life) -> R) -> Result<R, Error> {
+        on_open(&mut self.shared().lock(), self.handle, act)
+    }
+}
+
+fn on_open<R>(
+    core: &mut Core,
+    handle: Handle,
+    act: impl FnOnce(&mut Machine, &mut Life) -> R,
+) -> Result<R, Error> {
+    let (port, life) = core.parts(handle)?;
+    let result = port.with(handle, |machine| act(machine, life)).ok_or(Error::Closed)?;
+    result.map_err(|why| Error::closed(&why, life.remote, life.wanted))
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.shared().with(|core, now| core.abandon(now, self.handle));
+    }
+}
+
+/// A connection. Copies are the same connection; when the last copy and the last of its streams are
+/// gone, it is closed: as soon as all that was finished has arrived, at the latest after 30 s.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    hold: Arc<Hold>,
+}
+
+impl Connection {
+    pub(super) fn new(hold: Hold) -> Connection {
+        Connection { hold: Arc::new(hold) }
+    }
+
+    pub(super) fn hold(&self) -> &Hold {
+        &self.hold
+    }
+
+    /// Opens a stream of both directions; waits while the peer permits no more.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_bi(&self) -> Result<(SendStream, ReceiveStream), Error> {
+        let id = poll_fn(|context| self.poll_open(context, false)).await?;
+        Ok((SendStream::new(self.hold.clone(), id), ReceiveStream::new(self.hold.clone(), id)))
+    }
+
+    /// Opens a stream that only this end sends on; waits while the peer permits no more.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn open_uni(&self) -> Result<SendStream, Error> {
+        let id = poll_fn(|context| self.poll_open(context, true)).await?;
+        Ok(SendStream::new(self.hold.clone(), id))
+    }
+
+    fn poll_open(&self, context: &mut Context<'_>, one_way: bool) -> Poll<Result<u64, Error>> {
+        let opened = self.hold.with(|machine, life, _| {
+            let id = machine.open(one_way);
+            if id.is_none() {
+                life.streams.add(context.waker());
+            }
+            id
+        })?;
+        opened.map_or(Poll::Pending, |id| Poll::Ready(Ok(id)))
+    }
+
+    /// The next stream of both directions that the peer opened.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn accept_bi(&self) -> Result<(SendStream, ReceiveStream), Error> {
+        let id = poll_fn(|context| self.poll_accept(context, false)).await?;
+        Ok((SendStream::new(self.hold.clone(), id), ReceiveStream::new(self.hold.clone(), id)))
+    }
+
+    /// The next stream that only the peer sends on.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn accept_uni(&self) -> Result<ReceiveStream, Error> {
+        let id = poll_fn(|context| self.poll_accept(context, true)).await?;
+        Ok(ReceiveStream::new(self.hold.clone(), id))
+    }
+
+    fn poll_accept(&self, context: &mut Context<'_>, one_way: bool) -> Poll<Result<u64, Error>> {
+        let mut core = self.hold.shared().lock();
+        // What came before the connection's end can still be read after it.
+        let came = core.any_life(self.hold.handle).map(|l| &mut l.came[usize::from(one_way)]);
+        if let Some(id) = came.and_then(|c| c.pop_front()) {
+            return Poll::Ready(Ok(id));
+        }
+        core.life(self.hold.handle)?.streams.add(context.waker());
+        Poll::Pending
+    }
+
+    /// Sends an unreliable message of one packet, dropped unsent after `expiry` (zero never). Never
+    /// waits.
+    ///
+    /// # Errors
+    /// [`MessageTooLong`](Error::MessageTooLong), [`MessageTooLongNow`](Error::MessageTooLongNow) (then
+    /// it is found out whether the path carries more: ask
+    /// [`max_message_len`](Connection::max_message_len) again after a round trip),
+    /// [`MessagesFull`](Error::MessagesFull), or the connection is over.
+    pub fn send_message(&self, message: &[u8], expiry: Duration) -> Result<(), Error> {
+        let taken = self.hold.with(|m, _, now| m.send_message(now, message, expiry))?;
+        taken.map_err(Error::from)
+    }
+
+    /// Bytes of the longest message that can be sent now: what the peer takes and the path is known to
+    /// carry. It changes with the path.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn max_message_len(&self) -> Result<usize, Error> {
+        self.hold.look(|machine, _| machine.max_message_len())
+    }
+
+    /// Messages that were taken and wait to leave. Once there are none, and nothing is in flight
+    /// ([`Stats::flight`]), each has arrived or is lost.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn messages_waiting(&self) -> Result<usize, Error> {
+        self.hold.look(|machine, _| machine.messages_waiting())
+    }
+
+    /// Whether the newest message leaves first when several wait.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn newest_first(&self, on: bool) -> Result<(), Error> {
+        self.hold.with(|m, _, _| m.newest_first(on))
+    }
+
+    /// The next message that came.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn receive_message(&self) -> Result<Vec<u8>, Error> {
+        poll_fn(|context| self.poll_message(context)).await
+    }
+
+    /// See [`receive_message`](Connection::receive_message).
+    pub fn poll_message(&self, context: &mut Context<'_>) -> Poll<Result<Vec<u8>, Error>> {
+        let message = self.hold.look(|machine, life| {
+            let message = machine.receive_message();
+            if message.is_none() {
+                life.messages.add(context.waker());
+            }
+            message
+        })?;
+        message.map_or(Poll::Pending, |m| Poll::Ready(Ok(m)))
+    }
+
+    /// Figures; after its end the last ones.
+    pub fn stats(&self) -> Stats {
+        let now = self.hold.look(|machine, life| {
+            life.stats = machine.stats();
+            life.stats
+        });
+        now.unwrap_or_else(|_| {
+            let mut core = self.hold.shared().lock();
+            core.any_life(self.hold.handle).map(|l| l.stats).unwrap_or_default()
+        })
+    }
+
+    /// The controller's named numbers.
+    pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        let mut all = Vec::new();
+        let _ =
+            self.hold.look(|machine, _| machine.watch(&mut |name, value| all.push((name, value))));
+        all.into_iter().for_each(|(name, value)| put(name, value));
+    }
+
+    /// The path is another one, or better known.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn reconfigure(&self, profile: &Profile, source: HintSource) -> Result<(), Error> {
+        self.hold.with(|m, _, now| m.reconfigure(now, profile, source))
+    }
+
+    /// Never sends faster than this, whatever the controller says.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn limit_rate(&self, most: Option<Rate>) -> Result<(), Error> {
+        self.hold.with(|m, _, _| m.limit_rate(most))
+    }
+
+    /// What it has learned of the path, for the next connection to the same place; also after its
+    /// end.
+    pub fn learned(&self) -> Profile {
+        self.hold.look(|m, _| m.learned()).unwrap_or_else(|_| {
+            let mut core = self.hold.shared().lock();
+            core.any_life(self.hold.handle).map(|l| l.learned).unwrap_or_default()
+        })
+    }
+
+    /// For how long nothing authentic has come from the peer, and after how much of it the
+    /// connection is given up (zero never).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn silence(&self) -> Result<(Duration, Duration), Error> {
+        self.hold.with(|m, _, now| (now.since(m.last_heard()), m.idle_timeout()))
+    }
+
+    /// What this end sends with: on a server, what the client announced if that is permitted
+    /// ([`Options::permit`](super::Options::permit)).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn protocol(&self) -> Result<String, Error> {
+        self.hold.look(|m, _| m.protocol().to_string())
+    }
+
+    /// The peer's static key; `None` if the connection was over before it was known.
+    pub fn peer_key(&self) -> Option<[u8; 32]> {
+        let mut core = self.hold.shared().lock();
+        core.any_life(self.hold.handle).and_then(|l| l.key)
+    }
+
+    /// What the endpoint knows of a client: its network, its key, whether that is listed, what it has
+    /// moved. For whoever shares something among clients ([`share`](narrows_transport::port::share)). `None`
+    /// if this end opened the connection, or if it is over.
+    pub fn facts(&self) -> Option<Facts> {
+        let shared = self.hold.shared();
+        let now = shared.clock.now();
+        shared.lock().port.facts(now, self.hold.handle)
+    }
+
+    /// Where the peer is.
+    pub fn remote(&self) -> Option<SocketAddr> {
+        let mut core = self.hold.shared().lock();
+        core.any_life(self.hold.handle).map(|l| l.remote)
+    }
+
+    /// Closes it; what was not delivered is dropped. A code from 256 on is the application's.
+    pub fn close(&self, code: u64, reason: &str) {
+        let handle = self.hold.handle;
+        self.hold.shared().with(|core, now| {
+            if core.life(handle).is_ok() {
+                core.port.close(now, handle, code, reason);
+            }
+        });
+    }
+
+    /// Waits for its end, and says why.
+    pub async fn closed(&self) -> Error {
+        poll_fn(|context| self.poll_closed(context)).await
+    }
+
+    /// See [`closed`](Connection::closed).
+    pub fn poll_closed(&self, context: &mut Context<'_>) -> Poll<Error> {
+        let mut core = self.hold.shared().lock();
+        match core.life(self.hold.handle) {
+            Ok(life) => {
+                life.stages.add(context.waker());
+                Poll::Pending
+            }
+            Err(why) => Poll::Ready(why),
+        }
+    }
+
+    /// Whether it is over.
+    pub fn is_closed(&self) -> bool {
+        self.hold.shared().lock().life(self.hold.handle).is_err()
+    }
+}

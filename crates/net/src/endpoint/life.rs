@@ -1,0 +1,148 @@
+//! One connection as the application sees it: where it stands, and who waits for what.
+
+use crate::error::Error;
+use narrows_base::Time;
+use narrows_congestion::Profile;
+use narrows_transport::connection::{Closed, Connection, Stats};
+use narrows_transport::port::ServerKey;
+use narrows_transport::streams::Read;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::task::Waker;
+
+/// Tasks that wait for one thing.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(Vec<Waker>);
+
+impl Waiting {
+    pub fn add(&mut self, waker: &Waker) {
+        if !self.0.iter().any(|w| w.will_wake(waker)) {
+            self.0.push(waker.clone());
+        }
+    }
+    /// All of them are to be woken.
+    pub fn release(&mut self, woken: &mut Vec<Waker>) {
+        woken.append(&mut self.0);
+    }
+}
+
+/// Where a connection is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    Opening,
+    Open,
+    Over(Closed),
+}
+
+/// One connection, as the application sees it.
+#[derive(Debug)]
+pub(super) struct Life {
+    pub stage: Stage,
+    pub remote: SocketAddr,
+    pub wanted: ServerKey,
+    /// The peer's.
+    pub key: Option<[u8; 32]>,
+    /// Streams that the peer opened, not yet accepted: of both directions, of one.
+    pub came: [VecDeque<u64>; 2],
+    pub stats: Stats,
+    /// What it had learned of the path at its end.
+    pub learned: Profile,
+    /// For being connected, and for the end.
+    pub stages: Waiting,
+    /// For streams of the peer, and for leave to open one.
+    pub streams: Waiting,
+    pub messages: Waiting,
+    pub readers: BTreeMap<u64, Waiting>,
+    pub writers: BTreeMap<u64, Writer>,
+    /// What an ended connection's streams still hold.
+    pub rests: BTreeMap<u64, Rest>,
+    /// Finished by this end and not known to have arrived.
+    pub under_way: BTreeSet<u64>,
+    /// Nobody holds it any more.
+    pub abandoned: bool,
+    /// Then it is closed at this time at the latest.
+    pub until: Option<Time>,
+}
+
+/// What came on a stream and was not read when its connection ended.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    pub bytes: VecDeque<u8>,
+    /// Whether the stream's end had come too.
+    pub whole: bool,
+}
+
+/// Who writes a stream.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    pub waiting: Waiting,
+    pub arrived: bool,
+}
+
+impl Life {
+    pub fn new(remote: SocketAddr, wanted: ServerKey) -> Life {
+        Life {
+            stage: Stage::Opening,
+            remote,
+            wanted,
+            key: None,
+            came: [VecDeque::new(), VecDeque::new()],
+            stats: Stats::default(),
+            learned: Profile::default(),
+            stages: Waiting::default(),
+            streams: Waiting::default(),
+            messages: Waiting::default(),
+            readers: BTreeMap::new(),
+            writers: BTreeMap::new(),
+            rests: BTreeMap::new(),
+            under_way: BTreeSet::new(),
+            abandoned: false,
+            until: None,
+        }
+    }
+
+    /// Why nothing more can be done with it, if so.
+    pub fn over(&self) -> Option<Error> {
+        match &self.stage {
+            Stage::Over(why) => Some(Error::closed(why, self.remote, self.wanted)),
+            _ => None,
+        }
+    }
+}
+
+/// All that can still be read of a stream: at most what flow control let the peer send.
+fn rest(connection: &mut Connection, id: u64) -> Rest {
+    let (mut rest, mut piece) = (Rest::default(), [0; 4096]);
+    loop {
+        match connection.read(id, &mut piece) {
+            Ok(Read::Bytes(count)) => rest.bytes.extend(piece.iter().take(count)),
+            Ok(Read::End) => {
+                rest.whole = true;
+                return rest;
+            }
+            Ok(Read::Blocked) | Err(_) => return rest,
+        }
+    }
+}
+
+impl Life {
+    /// Whatever is waited for here has come, or never will.
+    pub fn wake_all(&mut self, woken: &mut Vec<Waker>) {
+        self.stages.release(woken);
+        self.streams.release(woken);
+        self.messages.release(woken);
+        self.readers.values_mut().for_each(|r| r.release(woken));
+        self.writers.values_mut().for_each(|w| w.waiting.release(woken));
+    }
+
+    /// Its connection ends: what can still be read is kept, so that a peer that closes as soon as all
+    /// has arrived does not take it back.
+    pub fn keep(&mut self, connection: &mut Connection) {
+        self.stats = connection.stats();
+        self.learned = connection.learned();
+        let known = self.readers.keys().chain(self.came.iter().flatten());
+        for id in known.copied() {
+            self.rests.insert(id, rest(connection, id));
+        }
+    }
+}

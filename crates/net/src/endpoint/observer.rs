@@ -1,0 +1,72 @@
+//! Looking at every connection of an endpoint without holding any of them.
+
+use super::shared::Shared;
+use crate::clock::Clock;
+use narrows_base::Time;
+use narrows_transport::connection::{Connection as Machine, Stats};
+use narrows_transport::port::Handle;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+
+/// Looks at an endpoint's connections as often as it likes. It keeps neither the endpoint nor a
+/// connection alive.
+pub struct Observer {
+    shared: Weak<Shared>,
+    clock: Clock,
+    local: SocketAddr,
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Observer({})", self.local)
+    }
+}
+
+/// One open connection.
+pub struct Seen<'a> {
+    /// Its name at this endpoint.
+    pub handle: Handle,
+    machine: &'a Machine,
+}
+
+impl Seen<'_> {
+    /// Figures.
+    pub fn stats(&self) -> Stats {
+        self.machine.stats()
+    }
+    /// The controller's named numbers.
+    pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        self.machine.watch(put);
+    }
+}
+
+impl Observer {
+    pub(super) fn new(shared: &Arc<Shared>) -> Observer {
+        let (clock, local) = (shared.clock, shared.socket.local());
+        Observer { shared: Arc::downgrade(shared), clock, local }
+    }
+
+    /// The endpoint's clock: the one of every time that a tap is told.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Where the endpoint is bound.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Looks at all open connections in the order in which they began; false once the endpoint is
+    /// gone. Whatever `look` does is done with the endpoint locked.
+    pub fn each(&self, mut look: impl FnMut(Time, Seen<'_>)) -> bool {
+        let Some(shared) = self.shared.upgrade() else { return false };
+        let mut core = shared.lock();
+        if core.ended {
+            return false;
+        }
+        let now = shared.clock.now();
+        core.each_open(|handle, machine| look(now, Seen { handle, machine }));
+        true
+    }
+}

@@ -1,0 +1,125 @@
+//! What an endpoint and a connection are told at their beginning.
+
+use crate::tap::Tap;
+use narrows_base::Duration;
+use narrows_congestion::Profile;
+use narrows_transport::Protocol;
+use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::port::{Clients, Entropy, Permit, PortConfig, PortLimits, ServerKey};
+use narrows_transport::streams::Limits;
+use narrows_wire::{StaticKey, Suite};
+use std::sync::Arc;
+
+/// Connections of an endpoint at most, unless told otherwise.
+const CONNECTIONS: usize = 16_384;
+
+/// How an endpoint behaves.
+#[derive(Debug)]
+pub struct Options {
+    /// Its identity.
+    pub key: StaticKey,
+    /// Who may connect.
+    pub clients: Clients,
+    /// How connections that are accepted behave.
+    pub connection: ConnectionConfig,
+    /// Whether they send as the client would have it: unless told otherwise, they do.
+    pub permit: Permit,
+    /// How many connections and handshakes there may be, in all and from one network. When places run
+    /// out, idle connections give theirs up ([`share`](narrows_transport::port::share)).
+    pub limits: PortLimits,
+    /// Who watches all that happens; usually nobody.
+    pub tap: Option<Arc<dyn Tap>>,
+}
+
+impl Options {
+    /// An endpoint that only connects.
+    pub fn client(key: StaticKey, connection: ConnectionConfig) -> Options {
+        let clients = Clients::None;
+        let (limits, permit) = (PortLimits::new(CONNECTIONS), Permit::Listed);
+        Options { key, clients, connection, permit, limits, tap: None }
+    }
+    /// An endpoint that whoever is in `clients` may connect to.
+    pub fn server(key: StaticKey, clients: Clients, connection: ConnectionConfig) -> Options {
+        Options { clients, ..Options::client(key, connection) }
+    }
+    /// The same, watched by `tap`, if there is one.
+    #[must_use]
+    pub fn tapped(self, tap: Option<Arc<dyn Tap>>) -> Options {
+        Options { tap, ..self }
+    }
+    pub(super) fn port(self, local_port: u16) -> PortConfig {
+        PortConfig {
+            key: self.key,
+            clients: self.clients,
+            connection: self.connection,
+            permit: self.permit,
+            limits: self.limits,
+            local_port,
+        }
+    }
+}
+
+/// How a connection to somebody behaves.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// Who must be there.
+    pub server_key: ServerKey,
+    /// The cipher.
+    pub suite: Suite,
+    /// How it behaves.
+    pub connection: ConnectionConfig,
+    /// Gives up after so long without an answer.
+    pub patience: Duration,
+}
+
+impl ConnectOptions {
+    /// To a server with this key, AES-256-GCM, ten seconds of patience.
+    pub fn new(server_key: ServerKey, connection: ConnectionConfig) -> ConnectOptions {
+        let suite = Suite::Aes256Gcm;
+        ConnectOptions { server_key, suite, connection, patience: Duration::from_secs(10) }
+    }
+}
+
+/// A connection as it is when nothing is said but the protocol: Ethernet's datagrams, a minute of
+/// silence survived, 6 MB in flight, as Linux's TCP has it by default: 480 Mbit/s at 100 ms. Larger
+/// buffers fill longer and fatter links.
+pub fn connection(protocol: Protocol) -> ConnectionConfig {
+    ConnectionConfig {
+        protocol,
+        profile: Profile::default(),
+        profile_from: Default::default(),
+        rate_limit: None,
+        max_datagram: 1472,
+        first_datagram: 1200,
+        idle_timeout: Duration::from_secs(60),
+        keep_alive: Duration::from_secs(15),
+        limits: Limits { data: 9 << 20, stream: 6 << 20, both: 128, one_way: 128 },
+        send_buffer: 6 << 20,
+        max_message: 1400,
+        messages_held: 1024,
+        sounds: true,
+        custom: Default::default(),
+    }
+}
+
+/// Random bytes of the system.
+pub(super) struct System;
+
+impl Entropy for System {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        // Nothing secret must ever be made of bytes that were not drawn: it waits rather.
+        while getrandom::fill(bytes).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+}
+
+/// A new identity from the system's random bytes.
+///
+/// # Errors
+/// The system has none.
+pub fn new_key() -> Result<StaticKey, crate::Error> {
+    let mut private = [0; 32];
+    getrandom::fill(&mut private).map_err(|e| crate::Error::System(e.to_string()))?;
+    StaticKey::new(private).map_err(|e| crate::Error::System(e.to_string()))
+}

@@ -1,0 +1,329 @@
+//! What the driver's thread and the application's calls share, and who waits for what.
+
+use super::life::{Life, Stage, Waiting};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::socket::Socket;
+use crate::tap::{Opened, Tap};
+use crate::wait;
+use narrows_base::{Duration, Time};
+use narrows_transport::connection::{Closed, Connection as Machine, Event};
+use narrows_transport::port::{Handle, Port, ServerKey};
+use narrows_transport::streams::StreamEvent;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// A connection that nobody holds any more but that has finished streams under way lives on for
+/// so long.
+const LINGER: Duration = Duration::from_secs(30);
+/// One that nobody holds and that has none lives on for so long: whoever read a stream's end and goes
+/// has not yet told the peer that all arrived, and reports wait a little.
+const PARTING: Duration = Duration::from_millis(50);
+/// After so long an endpoint that is closed ends, whatever its peers have heard of it.
+const LEAVING: Duration = Duration::from_secs(3);
+
+pub(super) struct Shared {
+    pub core: Mutex<Core>,
+    pub socket: Socket,
+    pub clock: Clock,
+    /// The core's own, for what happens without its lock.
+    pub tap: Option<Arc<dyn Tap>>,
+    waker: wait::Waker,
+    /// Whether the driver's thread waits, or is about to: set while it holds the core, so that
+    /// whoever changes something afterwards sees it.
+    sleeping: AtomicBool,
+}
+
+impl Shared {
+    pub fn new(core: Core, socket: Socket, clock: Clock, waker: wait::Waker) -> Shared {
+        let (tap, sleeping) = (core.tap.clone(), AtomicBool::new(false));
+        Shared { core: Mutex::new(core), socket, clock, tap, waker, sleeping }
+    }
+
+    /// The core, for as short a time as can be. A panic of another thread leaves it usable enough
+    /// to say that all is over.
+    pub fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the core and lets the driver's thread see to it.
+    pub fn with<R>(&self, act: impl FnOnce(&mut Core, Time) -> R) -> R {
+        let now = self.clock.now();
+        let result = act(&mut self.lock(), now);
+        self.kick();
+        result
+    }
+
+    /// Ends the driver's sleep, if it sleeps.
+    pub fn kick(&self) {
+        if self.sleeping.swap(false, Ordering::AcqRel) {
+            self.waker.wake();
+        }
+    }
+
+    /// The driver will sleep. To be called with the core locked.
+    pub fn will_sleep(&self) {
+        self.sleeping.store(true, Ordering::Release);
+    }
+
+    /// Sleeps until something is to be done.
+    pub fn sleep(&self, due: Time, room: bool) {
+        let wish = [wait::Wish { socket: &self.socket, room }];
+        let now = self.clock.now();
+        if wait::wait(wish.into_iter(), &self.waker, now, due).is_err() {
+            // A system that does not let us wait must not make us spin.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        self.sleeping.store(false, Ordering::Release);
+    }
+}
+
+/// The port and who waits for what in it.
+pub(super) struct Core {
+    pub port: Port,
+    pub tap: Option<Arc<dyn Tap>>,
+    lives: BTreeMap<Handle, Life>,
+    /// Connected by others and not yet accepted.
+    pub incoming: VecDeque<Handle>,
+    pub accepting: Waiting,
+    /// Nobody accepts any more.
+    pub deaf: bool,
+    /// Everything is to end: since when.
+    pub leaving: Option<Time>,
+    /// The driver's thread has ended.
+    pub ended: bool,
+    /// Whom to wake once the core is unlocked.
+    woken: Vec<Waker>,
+    /// Connections that nobody holds, and when they end at the latest.
+    lingering: BTreeSet<(Time, Handle)>,
+}
+
+impl Core {
+    pub fn new(port: Port, tap: Option<Arc<dyn Tap>>) -> Core {
+        Core {
+            port,
+            tap,
+            lives: BTreeMap::new(),
+            incoming: VecDeque::new(),
+            accepting: Waiting::default(),
+            deaf: false,
+            leaving: None,
+            ended: false,
+            woken: Vec::new(),
+            lingering: BTreeSet::new(),
+        }
+    }
+
+    pub fn begin(&mut self, handle: Handle, life: Life) {
+        self.lives.insert(handle, life);
+    }
+
+    /// A connection that is not over.
+    pub fn life(&mut self, handle: Handle) -> Result<&mut Life, Error> {
+        self.parts(handle).map(|p| p.1)
+    }
+
+    /// The port and a connection in it that is not over.
+    pub fn parts(&mut self, handle: Handle) -> Result<(&mut Port, &mut Life), Error> {
+        if self.ended {
+            return Err(Error::EndpointClosed);
+        }
+        let life = self.lives.get_mut(&handle).ok_or(Error::Closed)?;
+        life.over().map_or(Ok((&mut self.port, life)), Err)
+    }
+
+    /// A connection, over or not.
+    pub fn any_life(&mut self, handle: Handle) -> Option<&mut Life> {
+        self.lives.get_mut(&handle)
+    }
+
+    /// The next thing that the driver must see to by itself.
+    pub fn next_due(&self) -> Time {
+        let lingering = self.lingering.first().map_or(Time::NEVER, |l| l.0);
+        // A port that leaves is looked at again even if nothing comes.
+        let leaving = self.leaving.map_or(Time::NEVER, |t| t + self.patience());
+        self.port.next_due().min(lingering).min(leaving)
+    }
+
+    /// How long a closed endpoint waits for its connections' ends to be heard.
+    fn patience(&self) -> Duration {
+        if self.lingering.is_empty() { LEAVING } else { LINGER }
+    }
+
+    /// Whether an endpoint closed at `since` is done.
+    pub fn has_left(&self, now: Time, since: Time) -> bool {
+        self.port.is_empty() || now >= since + self.patience()
+    }
+
+    /// Tells the waiting tasks what happened in the port. The wakers are to be woken when the core
+    /// is unlocked.
+    pub fn dispatch(&mut self, now: Time) {
+        while let Some(&(due, handle)) = self.lingering.first() {
+            if due > now {
+                break;
+            }
+            self.lingering.pop_first();
+            self.port.close(now, handle, 0, "");
+        }
+        while let Some((handle, event)) = self.port.event() {
+            self.on_event(now, handle, event);
+        }
+    }
+
+    fn on_event(&mut self, now: Time, handle: Handle, event: Event) {
+        match event {
+            Event::Connected(key) => {
+                self.tell_opened(now, handle);
+                let woken = &mut self.woken;
+                if let Some(life) = self.lives.get_mut(&handle) {
+                    (life.stage, life.key) = (Stage::Open, Some(key));
+                    life.stages.release(woken);
+                    return;
+                }
+                if self.deaf || self.leaving.is_some() {
+                    self.port.close(now, handle, 0, "nobody accepts here");
+                    return;
+                }
+                let Some(remote) = self.port.inspect(handle, |c| c.remote()) else { return };
+                let mut life = Life::new(remote, ServerKey::Any);
+                (life.stage, life.key) = (Stage::Open, Some(key));
+                self.lives.insert(handle, life);
+                self.incoming.push_back(handle);
+                self.accepting.release(&mut self.woken);
+            }
+            Event::Stream(event) => self.on_stream(now, handle, event),
+            Event::Message => {
+                if let Some(life) = self.lives.get_mut(&handle) {
+                    life.messages.release(&mut self.woken);
+                }
+            }
+            Event::Moved(to) => {
+                if let Some(life) = self.lives.get_mut(&handle) {
+                    life.remote = to;
+                }
+            }
+            Event::Closed(why) => self.on_closed(now, handle, why),
+        }
+    }
+
+    fn on_stream(&mut self, now: Time, handle: Handle, event: StreamEvent) {
+        let Some(life) = self.lives.get_mut(&handle) else { return };
+        let woken = &mut self.woken;
+        match event {
+            StreamEvent::Opened => {
+                self.port.inspect(handle, |connection| {
+                    while let Some(id) = connection.accept() {
+                        // Bit 1 of an id: only its opener sends.
+                        life.came[usize::from(id & 2 != 0)].push_back(id);
+                    }
+                });
+                life.streams.release(woken);
+            }
+            StreamEvent::MayOpen => life.streams.release(woken),
+            StreamEvent::Readable(id) => {
+                if let Some(reader) = life.readers.get_mut(&id) {
+                    reader.release(woken);
+                }
+            }
+            StreamEvent::Writable(id) => {
+                if let Some(writer) = life.writers.get_mut(&id) {
+                    writer.waiting.release(woken);
+                }
+            }
+            StreamEvent::Arrived(id) => {
+                life.under_way.remove(&id);
+                if let Some(writer) = life.writers.get_mut(&id) {
+                    writer.arrived = true;
+                    writer.waiting.release(woken);
+                }
+                if life.abandoned && life.under_way.is_empty() {
+                    self.port.close(now, handle, 0, "");
+                }
+            }
+        }
+    }
+
+    fn tell_opened(&mut self, now: Time, handle: Handle) {
+        let Some(tap) = &self.tap else { return };
+        let (dialled, id) = (self.lives.contains_key(&handle), self.port.id(handle));
+        let peer = self.port.inspect(handle, |machine| (machine.remote(), machine.peer_id()));
+        if let (Some(id), Some((remote, peer_id))) = (id, peer) {
+            tap.opened(now, &Opened { handle, remote, dialled, id, peer_id });
+        }
+    }
+
+    fn on_closed(&mut self, now: Time, handle: Handle, why: Closed) {
+        if let Some(tap) = &self.tap {
+            let stats = self.port.inspect(handle, |c| c.stats());
+            tap.closed(now, handle, stats.as_ref(), &why);
+        }
+        let Some(life) = self.lives.get_mut(&handle) else { return };
+        self.port.inspect(handle, |connection| life.keep(connection));
+        life.stage = Stage::Over(why);
+        life.wake_all(&mut self.woken);
+        let waits = self.incoming.len();
+        self.incoming.retain(|h| *h != handle);
+        if life.abandoned || self.incoming.len() < waits {
+            if let Some(until) = life.until {
+                self.lingering.remove(&(until, handle));
+            }
+            self.lives.remove(&handle);
+        }
+    }
+
+    /// The application holds this connection no more: it is closed soon, or when what was finished
+    /// has arrived.
+    pub fn abandon(&mut self, now: Time, handle: Handle) {
+        let Some(life) = self.lives.get_mut(&handle) else { return };
+        if matches!(life.stage, Stage::Over(_)) {
+            self.lives.remove(&handle);
+            return;
+        }
+        life.abandoned = true;
+        match life.stage {
+            Stage::Open => {
+                let patience = if life.under_way.is_empty() { PARTING } else { LINGER };
+                life.until = Some(now + patience);
+                self.lingering.insert((now + patience, handle));
+            }
+            Stage::Opening | Stage::Over(_) => self.port.close(now, handle, 0, ""),
+        }
+    }
+
+    /// Closes every connection.
+    pub fn close_all(&mut self, now: Time, code: u64, reason: &str) {
+        for handle in self.lives.keys() {
+            self.port.close(now, *handle, code, reason);
+        }
+    }
+
+    /// Every open connection.
+    pub fn each_open(&mut self, mut look: impl FnMut(Handle, &Machine)) {
+        for (handle, life) in &self.lives {
+            if life.stage == Stage::Open {
+                self.port.inspect(*handle, |machine| look(*handle, machine));
+            }
+        }
+    }
+
+    /// Connections that are not over.
+    pub fn alive(&self) -> usize {
+        self.lives.values().filter(|l| !matches!(l.stage, Stage::Over(_))).count()
+    }
+
+    /// The driver's thread has ended: nothing will happen any more.
+    pub fn end(&mut self) {
+        self.ended = true;
+        self.accepting.release(&mut self.woken);
+        for life in self.lives.values_mut() {
+            life.wake_all(&mut self.woken);
+        }
+    }
+
+    /// Whom to wake now that the core will be unlocked.
+    pub fn woken(&mut self, into: &mut Vec<Waker>) {
+        into.append(&mut self.woken);
+    }
+}

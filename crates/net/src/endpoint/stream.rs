@@ -1,0 +1,336 @@
+//! The halves of a stream: asynchronous by tokio's traits, which need no runtime, and blocking.
+
+use super::connection::Hold;
+use super::life::{Life, Waiting, Writer};
+use crate::block::block_on;
+use crate::error::Error;
+use narrows_transport::streams::{Read, StreamError};
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes that are copied under the endpoint's lock at most: meanwhile nothing is sent or received.
+const LOCKED: usize = 64 << 10;
+
+/// The half on which this end sends. Dropped, it is finished.
+#[derive(Debug)]
+pub struct SendStream {
+    hold: Arc<Hold>,
+    id: u64,
+    over: bool,
+}
+
+impl SendStream {
+    pub(super) fn new(hold: Arc<Hold>, id: u64) -> SendStream {
+        if let Some(life) = hold.shared().lock().any_life(hold.handle) {
+            life.writers.insert(id, Writer::default());
+        }
+        SendStream { hold, id, over: false }
+    }
+
+    /// The stream's number in its connection.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Takes as much of `data` as there is room for, at least one byte and at most 64 KB.
+    ///
+    /// # Errors
+    /// The peer wants no more, the stream is finished, or the connection is over.
+    pub fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize, Error>> {
+        if data.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let id = self.id;
+        let data = data.get(..LOCKED).unwrap_or(data);
+        let taken = self.hold.with(|machine, life, _| {
+            let taken = machine.write(id, data);
+            if taken == Ok(0) {
+                life.writers.entry(id).or_default().waiting.add(context.waker());
+            }
+            taken
+        })??;
+        if taken == 0 { Poll::Pending } else { Poll::Ready(Ok(taken)) }
+    }
+
+    /// Sends all of `data`.
+    ///
+    /// # Errors
+    /// The peer wants no more, the stream is finished, or the connection is over.
+    pub async fn send_all(&mut self, mut data: &[u8]) -> Result<(), Error> {
+        while !data.is_empty() {
+            let taken = poll_fn(|context| self.poll_send(context, data)).await?;
+            data = data.get(taken..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// No more will be sent.
+    ///
+    /// # Errors
+    /// It was finished before, the peer wants no more, or the connection is over.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        let id = self.id;
+        self.over = true;
+        self.hold.with(|machine, life, _| {
+            machine.finish(id)?;
+            life.under_way.insert(id);
+            Ok(())
+        })?
+    }
+
+    /// Finishes, if that was not done, and waits until all has arrived at the peer.
+    ///
+    /// # Errors
+    /// The peer wants no more, or the connection is over before.
+    pub async fn arrived(&mut self) -> Result<(), Error> {
+        if !self.over {
+            self.finish()?;
+        }
+        poll_fn(|context| self.poll_arrived(context)).await
+    }
+
+    fn poll_arrived(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let id = self.id;
+        self.hold.look(|machine, life| {
+            let writer = life.writers.entry(id).or_default();
+            if writer.arrived {
+                return Poll::Ready(Ok(()));
+            }
+            if let Err(StreamError::Stopped(code)) = machine.write(id, &[]) {
+                return Poll::Ready(Err(Error::StreamStopped(code)));
+            }
+            writer.waiting.add(context.waker());
+            Poll::Pending
+        })?
+    }
+
+    /// Gives the stream up: the peer gets no more of it than it has.
+    ///
+    /// # Errors
+    /// It has no more to give up, or the connection is over.
+    pub fn reset(&mut self, code: u64) -> Result<(), Error> {
+        let id = self.id;
+        self.over = true;
+        self.hold.with(|machine, life, _| {
+            life.under_way.remove(&id);
+            machine.reset(id, code)
+        })??;
+        Ok(())
+    }
+
+    /// The blocking face.
+    pub fn blocking(self) -> Blocking<SendStream> {
+        Blocking(self)
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        if !self.over {
+            let _ = self.finish();
+        }
+        let mut core = self.hold.shared().lock();
+        if let Some(life) = core.any_life(self.hold.handle) {
+            life.writers.remove(&self.id);
+        }
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(ready!(self.poll_send(context, data))?))
+    }
+    /// What was written leaves by itself.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+    /// Finishes; [`SendStream::arrived`] waits for the peer.
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.over {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Ready(Ok(self.finish()?))
+    }
+}
+
+/// The half on which the peer sends. Dropped before its end, the peer is told to stop.
+#[derive(Debug)]
+pub struct ReceiveStream {
+    hold: Arc<Hold>,
+    id: u64,
+    over: bool,
+}
+
+impl ReceiveStream {
+    pub(super) fn new(hold: Arc<Hold>, id: u64) -> ReceiveStream {
+        if let Some(life) = hold.shared().lock().any_life(hold.handle) {
+            life.readers.insert(id, Waiting::default());
+        }
+        ReceiveStream { hold, id, over: false }
+    }
+
+    /// The stream's number in its connection.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Reads what there is, at least one byte; 0 is the stream's end.
+    ///
+    /// # Errors
+    /// The peer gave the stream up, or the connection is over.
+    pub fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        into: &mut [u8],
+    ) -> Poll<Result<usize, Error>> {
+        if into.is_empty() || self.over {
+            return Poll::Ready(Ok(0));
+        }
+        let id = self.id;
+        let read = {
+            let mut core = self.hold.shared().lock();
+            if let Some(count) = core.any_life(self.hold.handle).and_then(|l| left(l, id, into)) {
+                return Poll::Ready(Ok(count));
+            }
+            let (port, life) = core.parts(self.hold.handle)?;
+            let read = port.inspect(self.hold.handle, |machine| machine.read(id, into));
+            let read = read.ok_or(Error::Closed)??;
+            if read == Read::Blocked {
+                life.readers.entry(id).or_default().add(context.waker());
+            }
+            read
+        };
+        match read {
+            Read::Bytes(count) => {
+                // The peer may get leave to send more.
+                self.hold.shared().kick();
+                Poll::Ready(Ok(count))
+            }
+            Read::Blocked => Poll::Pending,
+            Read::End => {
+                self.over = true;
+                self.hold.shared().kick();
+                Poll::Ready(Ok(0))
+            }
+        }
+    }
+
+    /// Reads what there is, at least one byte; 0 is the stream's end.
+    ///
+    /// # Errors
+    /// The peer gave the stream up, or the connection is over.
+    pub async fn receive(&mut self, into: &mut [u8]) -> Result<usize, Error> {
+        poll_fn(|context| self.poll_receive(context, into)).await
+    }
+
+    /// Reads to the end, which must come before `most` bytes.
+    ///
+    /// # Errors
+    /// There is more, the peer gave the stream up, or the connection is over.
+    pub async fn receive_all(&mut self, most: usize) -> Result<Vec<u8>, Error> {
+        let (mut all, mut piece) = (Vec::new(), vec![0; most.clamp(1, 64 << 10)]);
+        loop {
+            let count = self.receive(&mut piece).await?;
+            if count == 0 {
+                return Ok(all);
+            }
+            if all.len() + count > most {
+                let _ = self.stop(0);
+                return Err(Error::TooLong { most });
+            }
+            all.extend_from_slice(piece.get(..count).unwrap_or_default());
+        }
+    }
+
+    /// Wants no more of it.
+    ///
+    /// # Errors
+    /// It is over, or the connection is.
+    pub fn stop(&mut self, code: u64) -> Result<(), Error> {
+        let id = self.id;
+        self.over = true;
+        self.hold.with(|machine, _, _| machine.stop(id, code))??;
+        Ok(())
+    }
+
+    /// The blocking face.
+    pub fn blocking(self) -> Blocking<ReceiveStream> {
+        Blocking(self)
+    }
+}
+
+/// Reads what an ended connection left of a stream: `None` if there is none, or if all of it was
+/// read and the end never came.
+fn left(life: &mut Life, id: u64, into: &mut [u8]) -> Option<usize> {
+    let rest = life.rests.get_mut(&id)?;
+    let count = io::Read::read(&mut rest.bytes, into).ok()?;
+    (count > 0 || rest.whole).then_some(count)
+}
+
+impl Drop for ReceiveStream {
+    fn drop(&mut self) {
+        if !self.over {
+            let _ = self.stop(0);
+        }
+        let mut core = self.hold.shared().lock();
+        if let Some(life) = core.any_life(self.hold.handle) {
+            life.readers.remove(&self.id);
+            life.rests.remove(&self.id);
+        }
+    }
+}
+
+impl AsyncRead for ReceiveStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let count = ready!(self.poll_receive(context, into.initialize_unfilled()))?;
+        into.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A half that blocks the calling thread, for programs without a runtime.
+#[derive(Debug)]
+pub struct Blocking<S>(S);
+
+impl<S> Blocking<S> {
+    /// The half itself.
+    pub fn get(&mut self) -> &mut S {
+        &mut self.0
+    }
+    /// The half again.
+    pub fn into_inner(self) -> S {
+        self.0
+    }
+}
+
+impl io::Write for Blocking<SendStream> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        Ok(block_on(poll_fn(|context| self.0.poll_send(context, data)))?)
+    }
+    /// What was written leaves by itself.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl io::Read for Blocking<ReceiveStream> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(block_on(self.0.receive(into))?)
+    }
+}

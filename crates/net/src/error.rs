@@ -1,0 +1,301 @@
+//! What can go wrong, each in one line.
+
+use narrows_base::SpecError;
+use narrows_transport::connection::{Closed, MessageError};
+use narrows_transport::port::ServerKey;
+use narrows_transport::streams::StreamError;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+/// CLOSE's codes for a client that the server does not serve, or has no room for (docs/rrtp.md).
+const REFUSED: u64 = 4;
+const BUSY: u64 = 8;
+
+/// Why something did not work.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// An address cannot be bound.
+    Bind {
+        /// Which.
+        address: SocketAddr,
+        /// The system's reason.
+        why: String,
+    },
+    /// Nothing can be sent to this address.
+    Address {
+        /// Which.
+        address: SocketAddr,
+    },
+    /// A link cannot be built.
+    Link(String),
+    /// The system refused a thread, a descriptor or random bytes.
+    System(String),
+    /// As many connections as the endpoint may have are there.
+    TooMany,
+    /// This end's endpoint is closed.
+    EndpointClosed,
+    /// Nobody answered the handshake.
+    NoAnswer {
+        /// Who should have.
+        address: SocketAddr,
+    },
+    /// The server has no room for this client now, or gave its place to another while it was idle.
+    Busy {
+        /// Who.
+        address: SocketAddr,
+    },
+    /// This end gave up the idle connection to make room for another client.
+    GaveWay,
+    /// This end's congestion controller panicked, or the connection around it: that connection ended.
+    Panicked {
+        /// Which controller.
+        controller: String,
+        /// The panic's message.
+        message: String,
+    },
+    /// The server has another key than the expected one.
+    WrongKey {
+        /// Whose.
+        address: SocketAddr,
+        /// What it should be, if that is known.
+        wanted: Option<[u8; 32]>,
+        /// What it is.
+        found: [u8; 32],
+    },
+    /// The server does not serve this client.
+    Refused {
+        /// Its words.
+        reason: String,
+    },
+    /// The server speaks none of our versions.
+    Version {
+        /// Who.
+        address: SocketAddr,
+    },
+    /// The peer sends with a protocol that this end does not know.
+    UnknownProtocol {
+        /// Which.
+        label: String,
+    },
+    /// This end closed the connection.
+    Closed,
+    /// The peer closed the connection.
+    ClosedByPeer {
+        /// From 256 on the application's.
+        code: u64,
+        /// Its words.
+        reason: String,
+    },
+    /// The peer does not know the connection any more: it was started anew.
+    PeerRestarted,
+    /// Nothing came from the peer for the idle timeout.
+    TimedOut,
+    /// The peer broke the protocol.
+    Fault {
+        /// CLOSE's code.
+        code: u64,
+        /// What it did.
+        why: &'static str,
+    },
+    /// The peer gave up sending on this stream.
+    StreamReset(u64),
+    /// The peer wants no more of this stream.
+    StreamStopped(u64),
+    /// This end finished or reset the stream before.
+    StreamFinished,
+    /// There is no such stream.
+    StreamUnknown,
+    /// The message is longer than the peer takes, or than any packet to it holds.
+    MessageTooLong {
+        /// Bytes that a message may ever have; 0 if the peer takes none.
+        most: usize,
+    },
+    /// The message is longer than the path is known to carry at present.
+    MessageTooLongNow {
+        /// Bytes that a message may have now.
+        most: usize,
+    },
+    /// As many messages wait to be sent as may.
+    MessagesFull,
+    /// A stream that was to be read whole is longer than expected.
+    TooLong {
+        /// Bytes at most.
+        most: usize,
+    },
+}
+
+impl Error {
+    pub(crate) fn bind(address: SocketAddr, e: &io::Error) -> Error {
+        Error::Bind { address, why: plain(e) }
+    }
+    pub(crate) fn link(place: &str, e: &SpecError) -> Error {
+        Error::Link(format!("{place}: {e}"))
+    }
+    pub(crate) fn system(e: &io::Error) -> Error {
+        Error::System(plain(e))
+    }
+    pub(crate) fn closed(why: &Closed, address: SocketAddr, wanted: ServerKey) -> Error {
+        match why {
+            Closed::Locally => Error::Closed,
+            Closed::ByPeer { code: REFUSED, reason } => Error::Refused { reason: reason.clone() },
+            Closed::ByPeer { code: BUSY, .. } | Closed::Busy => Error::Busy { address },
+            Closed::GaveWay => Error::GaveWay,
+            Closed::Panicked { controller, message } => {
+                Error::Panicked { controller: controller.clone(), message: message.clone() }
+            }
+            Closed::ByPeer { code, reason } => {
+                Error::ClosedByPeer { code: *code, reason: reason.clone() }
+            }
+            Closed::Reset => Error::PeerRestarted,
+            Closed::TimedOut => Error::TimedOut,
+            Closed::Fault { code, why } => Error::Fault { code: *code, why },
+            Closed::NoAnswer => Error::NoAnswer { address },
+            Closed::WrongKey { found } => {
+                let wanted = match wanted {
+                    ServerKey::Is(key) => Some(key),
+                    ServerKey::Any => None,
+                };
+                Error::WrongKey { address, wanted, found: *found }
+            }
+            Closed::Version => Error::Version { address },
+            Closed::UnknownProtocol { label } => Error::UnknownProtocol { label: label.clone() },
+        }
+    }
+    fn kind(&self) -> io::ErrorKind {
+        use io::ErrorKind as K;
+        match self {
+            Error::Bind { .. } | Error::Address { .. } => K::AddrNotAvailable,
+            Error::Link(_) | Error::MessageTooLong { .. } | Error::TooLong { .. } => {
+                K::InvalidInput
+            }
+            Error::MessageTooLongNow { .. } | Error::MessagesFull => K::WouldBlock,
+            Error::System(_) | Error::TooMany => K::OutOfMemory,
+            Error::EndpointClosed | Error::Closed | Error::StreamFinished => K::NotConnected,
+            Error::NoAnswer { .. } | Error::TimedOut => K::TimedOut,
+            Error::Busy { .. } => K::ConnectionRefused,
+            Error::GaveWay => K::ConnectionAborted,
+            Error::Panicked { .. } => K::Other,
+            Error::WrongKey { .. } | Error::Refused { .. } => K::PermissionDenied,
+            Error::Version { .. } | Error::Fault { .. } | Error::UnknownProtocol { .. } => {
+                K::InvalidData
+            }
+            Error::ClosedByPeer { .. } => K::ConnectionAborted,
+            Error::PeerRestarted | Error::StreamReset(_) => K::ConnectionReset,
+            Error::StreamStopped(_) => K::BrokenPipe,
+            Error::StreamUnknown => K::NotFound,
+        }
+    }
+}
+
+impl From<StreamError> for Error {
+    fn from(e: StreamError) -> Error {
+        match e {
+            StreamError::Unknown => Error::StreamUnknown,
+            StreamError::Reset(code) => Error::StreamReset(code),
+            StreamError::Stopped(code) => Error::StreamStopped(code),
+            StreamError::Finished => Error::StreamFinished,
+        }
+    }
+}
+
+impl From<MessageError> for Error {
+    fn from(e: MessageError) -> Error {
+        match e {
+            MessageError::TooLong { most } => Error::MessageTooLong { most },
+            MessageError::TooLongForPath { most } => Error::MessageTooLongNow { most },
+            MessageError::QueueFull => Error::MessagesFull,
+            MessageError::Closed => Error::Closed,
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(e: Error) -> io::Error {
+        io::Error::new(e.kind(), e)
+    }
+}
+
+/// The system's words without its number.
+fn plain(e: &io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
+/// A key as people compare it.
+fn hex(key: &[u8; 32]) -> String {
+    key.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Bind { address, why } => write!(f, "cannot use {address}: {why}"),
+            Error::Address { address } => {
+                write!(f, "{address} is no place to send to: give a host and a port above 0")
+            }
+            Error::Link(why) => f.write_str(why),
+            Error::System(why) => write!(f, "the system refuses: {why}"),
+            Error::TooMany => f.write_str("this endpoint has as many connections as it may have"),
+            Error::EndpointClosed => f.write_str("this endpoint is closed"),
+            Error::NoAnswer { address } => {
+                write!(f, "no answer from {address}: is a server there, and does UDP pass?")
+            }
+            Error::Busy { address } => write!(f, "{address} is busy: try again later"),
+            Error::GaveWay => {
+                f.write_str("the idle connection was closed to make room for another client")
+            }
+            Error::Panicked { controller, message } => {
+                write!(f, "the congestion controller {controller} panicked: {message}")
+            }
+            Error::WrongKey { address, wanted, found } => {
+                write!(f, "{address} has another key than expected: {}", hex(found))?;
+                wanted.map_or(Ok(()), |w| write!(f, " instead of {}", hex(&w)))
+            }
+            Error::Refused { reason } if reason.is_empty() => {
+                f.write_str("the server refuses this client: its key is not on the server's list")
+            }
+            Error::Refused { reason } => write!(f, "the server refuses this client: {reason}"),
+            Error::Version { address } => {
+                write!(f, "{address} speaks another version of the protocol: update the older end")
+            }
+            Error::UnknownProtocol { label } => write!(
+                f,
+                "the peer sends with the protocol '{label}', which is unknown here: both ends must know it"
+            ),
+            Error::Closed => f.write_str("the connection is closed"),
+            Error::ClosedByPeer { code, reason } if reason.is_empty() => {
+                write!(f, "the peer closed the connection (code {code})")
+            }
+            Error::ClosedByPeer { code, reason } => {
+                write!(f, "the peer closed the connection: {reason} (code {code})")
+            }
+            Error::PeerRestarted => {
+                f.write_str("the peer does not know this connection any more: it was restarted")
+            }
+            Error::TimedOut => f.write_str("the peer has fallen silent"),
+            Error::Fault { code, why } => {
+                write!(f, "the peer broke the protocol: {why} (code {code})")
+            }
+            Error::StreamReset(code) => {
+                write!(f, "the peer gave up sending on this stream (code {code})")
+            }
+            Error::StreamStopped(code) => {
+                write!(f, "the peer wants no more of this stream (code {code})")
+            }
+            Error::StreamFinished => f.write_str("this stream was finished before"),
+            Error::StreamUnknown => f.write_str("there is no such stream"),
+            Error::TooLong { most } => write!(f, "the stream is longer than {most} bytes"),
+            Error::MessageTooLong { most: 0 } => f.write_str("the peer takes no messages"),
+            Error::MessageTooLong { most } => {
+                write!(f, "the message is too long for this peer: {most} bytes at most")
+            }
+            Error::MessageTooLongNow { most } => {
+                write!(f, "the message is too long for the path at present: {most} bytes at most")
+            }
+            Error::MessagesFull => f.write_str("as many messages wait to be sent as may"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

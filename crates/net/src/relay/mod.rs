@@ -1,0 +1,150 @@
+//! A link emulator for UDP that needs no privilege: clients send to A, the relay carries what they
+//! send over the house's own link stages in real time, and sends it to B; and back.
+//!
+//! The links are kept in virtual time: they are told when the kernel took a datagram and are asked
+//! what left by when, so a late wake-up delays what is due a little ([`RelayStats::lateness`] says how
+//! much) but never costs capacity. A datagram's size on the link is its payload and 28 bytes of
+//! IP and UDP headers. Each direction has a link of its own, which all clients share.
+//!
+//! **Luck.** Losses follow the seed as in a simulation: the links are `bottleneck` and
+//! `bottleneck.back`, the clients are the flows of group `main` in the order of their first datagrams,
+//! and a flow's packets are numbered in the order in which they come: its data towards B, its
+//! acknowledgements from B. Where data flows from B to a client, its luck is the acknowledgements'.
+
+mod clients;
+mod parcel;
+mod run;
+mod stats;
+mod watch;
+mod way;
+
+pub use self::parcel::HEADERS;
+pub use self::stats::{Lateness, RelayStats, WayStats};
+pub use self::watch::{Look, Looker, Passed, Side, Watch};
+
+use self::clients::{Clients, towards};
+use self::run::{Runner, Shared, Told, lock};
+use self::stats::Late;
+use self::way::Way;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::socket::Socket;
+use crate::wait::Waker;
+use narrows_base::Duration;
+use narrows_link::LinkConfig;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Clients at once; each needs a socket.
+const MOST_CLIENTS: usize = 512;
+/// A client that neither sent nor got anything for so long is forgotten.
+const IDLE: Duration = Duration::from_secs(300);
+
+/// A running relay. Dropping it stops it.
+#[derive(Debug)]
+pub struct Relay {
+    local: SocketAddr,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Starts one on a thread of its own: datagrams to `listen` go over `link` to `to`, and what
+    /// comes back goes over `link_back`.
+    ///
+    /// # Errors
+    /// `listen` cannot be bound, `to` not be reached at all, or a link is not possible.
+    pub fn bind(
+        listen: SocketAddr,
+        to: SocketAddr,
+        link: &LinkConfig,
+        link_back: &LinkConfig,
+        seed: u64,
+    ) -> Result<Relay, Error> {
+        Relay::watched(listen, to, link, link_back, seed, None)
+    }
+
+    /// The same, watched by `watch`, if there is one.
+    ///
+    /// # Errors
+    /// As [`bind`](Relay::bind).
+    pub fn watched(
+        listen: SocketAddr,
+        to: SocketAddr,
+        link: &LinkConfig,
+        link_back: &LinkConfig,
+        seed: u64,
+        watch: Option<Arc<dyn Watch>>,
+    ) -> Result<Relay, Error> {
+        let there = Way::new(link, seed, "bottleneck").map_err(|e| Error::link("--link", &e))?;
+        let back = Way::new(link_back, seed, "bottleneck.back")
+            .map_err(|e| Error::link("--link-back", &e))?;
+        let front = Socket::bind(listen).map_err(|e| Error::bind(listen, &e))?;
+        if to.port() == 0 || to.ip().is_unspecified() {
+            return Err(Error::Address { address: to });
+        }
+        towards(to).map_err(|e| Error::bind(to, &e))?;
+        let local = front.local();
+        let told =
+            Told { stats: RelayStats::default(), late: Late::new(), waiting: [0; 2], most: [0; 2] };
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            waker: Waker::new().map_err(|e| Error::system(&e))?,
+            told: Mutex::new(told),
+        });
+        let clock = Clock::new();
+        if let Some(watch) = &watch {
+            watch.bound(Looker::new(&shared, clock, local, to));
+        }
+        let runner = Runner {
+            shared: shared.clone(),
+            clock,
+            watch,
+            front,
+            to,
+            seed,
+            there,
+            back,
+            clients: Clients::new(MOST_CLIENTS, IDLE),
+        };
+        let thread = std::thread::Builder::new()
+            .name("narrows-relay".into())
+            .spawn(move || runner.run())
+            .map_err(|e| Error::system(&e))?;
+        Ok(Relay { local, shared, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// What it has counted so far.
+    pub fn stats(&self) -> RelayStats {
+        let told = lock(&self.shared.told);
+        RelayStats { lateness: told.late.read(), ..told.stats }
+    }
+
+    /// Stops it; what is on the links is lost. What was counted.
+    pub fn stop(mut self) -> RelayStats {
+        self.end();
+        self.stats()
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,166 @@
+//! What travels on a relay's link: real datagrams, kept aside while the link carries their tickets.
+
+use narrows_base::Luck;
+use narrows_base::luck::mix;
+use narrows_link::Parcel;
+
+/// Bytes of IP and UDP headers that each datagram has on the link.
+pub const HEADERS: u32 = 28;
+
+/// A datagram's ticket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticket {
+    /// Where its bytes are.
+    pub slot: u32,
+    /// Whose it is.
+    pub client: u32,
+    pub luck: u32,
+    /// On the link, headers included.
+    pub size: u32,
+    /// The two bits of its IP header.
+    pub ecn: u8,
+    pub corrupt: bool,
+}
+
+impl Parcel for Ticket {
+    fn size(&self) -> u32 {
+        self.size
+    }
+    fn luck(&self) -> u64 {
+        u64::from(self.luck)
+    }
+    // What a datagram is, only its ends know: listed and periodic losses count all.
+    fn is_data(&self) -> bool {
+        true
+    }
+    fn corrupt(&mut self) {
+        self.corrupt = true;
+    }
+    fn flow(&self) -> u64 {
+        u64::from(self.client)
+    }
+    fn is_ect(&self) -> bool {
+        self.ecn != 0
+    }
+    fn mark(&mut self) {
+        self.ecn = 3;
+    }
+    fn is_marked(&self) -> bool {
+        self.ecn == 3
+    }
+}
+
+/// What the datagrams of one client in one direction contribute to losses: the same numbers as the
+/// packets of that flow of the group `main` in a simulation with this seed, so that the two lose
+/// the same packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draws {
+    key: u64,
+    count: u64,
+}
+
+impl Draws {
+    /// Towards B, the way of data.
+    pub fn there(seed: u64, client: u32) -> Draws {
+        Draws { key: Draws::flow(seed, client).named("data").bits(), count: 0 }
+    }
+    /// From B, the way of acknowledgements.
+    pub fn back(seed: u64, client: u32) -> Draws {
+        Draws { key: Draws::flow(seed, client).named("acks").bits() ^ 0xAC0_AC0, count: 0 }
+    }
+    fn flow(seed: u64, client: u32) -> Luck {
+        Luck::seed(seed).named("flow").named("main").numbered(u64::from(client))
+    }
+    /// The next datagram's.
+    pub fn next(&mut self) -> u32 {
+        let draw = mix(self.key.wrapping_add(self.count)) as u32;
+        self.count += 1;
+        draw
+    }
+}
+
+/// Datagrams on the way, in places that are used again.
+#[derive(Debug, Default)]
+pub(super) struct Slab {
+    places: Vec<Vec<u8>>,
+    free: Vec<u32>,
+    held: usize,
+}
+
+impl Slab {
+    /// Keeps a datagram, unless more than `most` bytes would be kept.
+    pub fn put(&mut self, bytes: &[u8], most: usize) -> Option<u32> {
+        // Empty datagrams take a place too.
+        let cost = bytes.len() + 64;
+        if self.held.saturating_add(cost) > most {
+            return None;
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.places.push(Vec::new());
+                u32::try_from(self.places.len() - 1).ok()?
+            }
+        };
+        let place = self.places.get_mut(slot as usize)?;
+        place.clear();
+        place.extend_from_slice(bytes);
+        self.held += cost;
+        Some(slot)
+    }
+
+    /// Its bytes.
+    pub fn get(&mut self, slot: u32) -> &mut [u8] {
+        self.places.get_mut(slot as usize).map_or(&mut [], |p| p.as_mut_slice())
+    }
+
+    /// Its place can be used again.
+    pub fn free(&mut self, slot: u32) {
+        let Some(place) = self.places.get_mut(slot as usize) else { return };
+        self.held = self.held.saturating_sub(place.len() + 64);
+        // A place that a rare large datagram made big would stay so for ever.
+        if place.capacity() > 4096 {
+            *place = Vec::new();
+        }
+        self.free.push(slot);
+    }
+
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_used_again_and_memory_is_bounded() {
+        let mut slab = Slab::default();
+        let a = slab.put(&[1; 1000], 3000).unwrap();
+        let b = slab.put(&[2; 1000], 3000).unwrap();
+        assert_eq!(slab.put(&[3; 1000], 3000), None);
+        assert_eq!((slab.get(a)[0], slab.get(b)[999]), (1, 2));
+        slab.free(a);
+        assert_eq!(slab.put(&[4; 10], 3000), Some(a));
+        assert_eq!(slab.get(a), [4; 10]);
+        slab.free(a);
+        slab.free(b);
+        assert_eq!(slab.held(), 0);
+        assert!(slab.get(77).is_empty());
+    }
+
+    #[test]
+    fn datagrams_draw_the_luck_of_a_simulated_flows_packets() {
+        // As transport/src/datagram makes them for flow 2 of `main`: the definition, written out.
+        let key = Luck::seed(9).named("flow").named("main").numbered(2);
+        let mut there = Draws::there(9, 2);
+        let mut back = Draws::back(9, 2);
+        for n in 0..4 {
+            assert_eq!(there.next(), mix(key.named("data").bits().wrapping_add(n)) as u32);
+            let acks = key.named("acks").bits() ^ 0xAC0_AC0;
+            assert_eq!(back.next(), mix(acks.wrapping_add(n)) as u32);
+        }
+    }
+}

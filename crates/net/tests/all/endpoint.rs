@@ -1,0 +1,329 @@
+//! Endpoints over loopback and through lossy relays, as applications use them.
+
+use narrows_base::{Duration, Rate, Spec};
+use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_net::endpoint::{connection, new_key};
+use narrows_net::{
+    ConnectOptions, Connection, Endpoint, Error, Options, Relay, block_on, block_on_for,
+};
+use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::port::{Clients, ServerKey};
+use narrows_transport::{Preset, Protocol};
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// A test that waits so long waits for ever.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// Waits, but not for ever.
+fn wait<F: Future>(future: F) -> F::Output {
+    block_on_for(PATIENCE, future).expect("it never ended")
+}
+
+fn local() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn config() -> ConnectionConfig {
+    let spec = Spec::named("rrtp+cubic");
+    connection(Protocol::read(&spec, Preset::Rfc, 1500).unwrap())
+}
+
+fn server() -> (Endpoint, [u8; 32]) {
+    let key = new_key().unwrap();
+    let public = *key.public();
+    let options = Options::server(key, Clients::Any, config());
+    (Endpoint::bind(local(), options).unwrap(), public)
+}
+
+fn client() -> Endpoint {
+    Endpoint::bind(local(), Options::client(new_key().unwrap(), config())).unwrap()
+}
+
+fn to(key: [u8; 32]) -> ConnectOptions {
+    ConnectOptions::new(ServerKey::Is(key), config())
+}
+
+fn pair() -> (Endpoint, Connection, Endpoint, Connection) {
+    let (server, key) = server();
+    let client = client();
+    let there = wait(client.connect(server.local_addr(), to(key))).unwrap();
+    let here = wait(server.accept()).unwrap();
+    (client, there, server, here)
+}
+
+/// Bytes that show where they belong.
+fn bytes(seed: u64, count: usize) -> Vec<u8> {
+    (0..count as u64)
+        .map(|i| narrows_base::luck::mix(seed ^ (i / 8)).to_le_bytes()[i as usize % 8])
+        .collect()
+}
+
+/// Answers every stream with what it carried.
+fn echo(connection: Connection) -> std::thread::JoinHandle<Error> {
+    std::thread::spawn(move || {
+        wait(async {
+            loop {
+                let (mut send, mut receive) = match connection.accept_bi().await {
+                    Ok(stream) => stream,
+                    Err(why) => return why,
+                };
+                let mut buffer = vec![0; 64 << 10];
+                loop {
+                    match receive.receive(&mut buffer).await {
+                        Ok(0) => break,
+                        Ok(count) => send.send_all(&buffer[..count]).await.unwrap(),
+                        Err(why) => return why,
+                    }
+                }
+                send.finish().unwrap();
+            }
+        })
+    })
+}
+
+#[test]
+fn streams_carry_bytes_both_ways_at_once() {
+    let (_c, there, _s, here) = pair();
+    let echo = echo(here);
+    let sent = bytes(1, 8 << 20);
+    let (mut send, mut receive) = wait(there.open_bi()).unwrap();
+    let copy = sent.clone();
+    let writer = std::thread::spawn(move || {
+        wait(send.send_all(&copy)).unwrap();
+        wait(send.arrived()).unwrap();
+    });
+    let back = wait(receive.receive_all(64 << 20)).unwrap();
+    assert!(back == sent, "other bytes came back");
+    writer.join().unwrap();
+    there.close(300, "thanks");
+    match echo.join().unwrap() {
+        Error::ClosedByPeer { code, reason } => assert_eq!((code, &*reason), (300, "thanks")),
+        other => panic!("{other}"),
+    }
+    assert_eq!(wait(there.closed()), Error::Closed);
+    assert_eq!(wait(there.open_bi()).unwrap_err(), Error::Closed);
+}
+
+#[test]
+fn tokio_and_blocking_faces_carry_the_same() {
+    let (_c, there, _s, here) = pair();
+    let sent = bytes(2, 300_000);
+    let copy = sent.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let other = std::thread::spawn(move || {
+        let (send, receive) = wait(here.accept_bi()).unwrap();
+        let (mut send, mut receive) = (send.blocking(), receive.blocking());
+        let mut all = Vec::new();
+        receive.read_to_end(&mut all).unwrap();
+        send.write_all(&all).unwrap();
+        wait(send.get().arrived()).unwrap();
+        here.close(0, "");
+    });
+    runtime.block_on(async {
+        let (mut send, mut receive) = there.open_bi().await.unwrap();
+        send.write_all(&copy).await.unwrap();
+        send.shutdown().await.unwrap();
+        let mut back = Vec::new();
+        // The peer closes as soon as all has arrived: that takes nothing back.
+        there.closed().await;
+        receive.read_to_end(&mut back).await.unwrap();
+        assert!(back == sent, "other bytes came back");
+    });
+    other.join().unwrap();
+}
+
+#[test]
+fn many_connections_share_a_socket() {
+    let (server, key) = server();
+    let client = client();
+    let served = {
+        let server = server.clone();
+        std::thread::spawn(move || {
+            let mut all = Vec::new();
+            for _ in 0..100 {
+                all.push(wait(server.accept()).unwrap());
+            }
+            let streams = all.iter().map(|c| {
+                let (mut send, mut receive) = wait(c.accept_bi()).unwrap();
+                let got = wait(receive.receive_all(1000)).unwrap();
+                wait(send.send_all(&got)).unwrap();
+                send.finish().unwrap();
+                (send, receive)
+            });
+            let streams: Vec<_> = streams.collect();
+            (all, streams)
+        })
+    };
+    let all: Vec<Connection> =
+        (0..100).map(|_| wait(client.connect(server.local_addr(), to(key))).unwrap()).collect();
+    let streams = all.iter().enumerate().map(|(n, c)| {
+        let (mut send, receive) = wait(c.open_bi()).unwrap();
+        wait(send.send_all(&bytes(n as u64, 500))).unwrap();
+        send.finish().unwrap();
+        (send, receive)
+    });
+    for (n, (_, mut receive)) in streams.collect::<Vec<_>>().into_iter().enumerate() {
+        assert_eq!(wait(receive.receive_all(1000)).unwrap(), bytes(n as u64, 500));
+    }
+    assert_eq!((client.connections(), server.connections()), (100, 100));
+    drop(served.join().unwrap());
+}
+
+#[test]
+fn losses_and_reordering_change_no_byte() {
+    let (server, key) = server();
+    let loss = LossSpec::parse_all("3%").unwrap();
+    let queue = QueueConfig { limit: Limit::Packets(60), aqm: None };
+    let mut link = LinkConfig::plain(Rate::from_bps(60_000_000), Duration::from_millis(5));
+    link.impairments.reorder = 0.01;
+    link.impairments.reorder_by = Duration::from_millis(2);
+    link.impairments.duplicate = 0.01;
+    link.impairments.corrupt = 0.005;
+    let link = LinkConfig { loss, queue, ..link };
+    let relay = Relay::bind(local(), server.local_addr(), &link, &link, 5).unwrap();
+    let client = client();
+    let there = wait(client.connect(relay.local_addr(), to(key))).unwrap();
+    let echo = echo(wait(server.accept()).unwrap());
+    let sent = bytes(3, 1 << 20);
+    let (mut send, mut receive) = wait(there.open_bi()).unwrap();
+    let copy = sent.clone();
+    let writer = std::thread::spawn(move || wait(send.send_all(&copy)).unwrap());
+    let back = wait(receive.receive_all(8 << 20)).unwrap();
+    assert!(back == sent, "other bytes came back");
+    writer.join().unwrap();
+    let stats = relay.stats();
+    assert!(stats.there.lost > 0 && stats.back.lost > 0);
+    there.close(0, "");
+    echo.join().unwrap();
+}
+
+#[test]
+fn messages_arrive_whole_or_not_at_all() {
+    let (_c, there, _s, here) = pair();
+    there.send_message(b"first", Duration::ZERO).unwrap();
+    assert_eq!(wait(here.receive_message()).unwrap(), b"first");
+    let refused = there.send_message(&[0; 5000], Duration::ZERO);
+    assert_eq!(refused, Err(Error::MessageTooLong { most: 1400 }));
+    // Larger than every path is assumed to carry: it is found out that this one does.
+    let message = [7; 1316];
+    if there.max_message_len().unwrap() < message.len() {
+        let refused = there.send_message(&message, Duration::ZERO);
+        assert!(matches!(refused, Err(Error::MessageTooLongNow { .. })), "{refused:?}");
+    }
+    while there.max_message_len().unwrap() < message.len() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    there.send_message(&message, Duration::ZERO).unwrap();
+    assert_eq!(wait(here.receive_message()).unwrap(), message);
+}
+
+#[test]
+fn a_wrong_key_is_refused_and_shown() {
+    let (server, key) = server();
+    let client = client();
+    let other = *new_key().unwrap().public();
+    let why = wait(client.connect(server.local_addr(), to(other))).unwrap_err();
+    let Error::WrongKey { wanted, found, .. } = &why else { panic!("{why}") };
+    assert_eq!((*wanted, *found), (Some(other), key));
+    assert!(!why.to_string().contains('\n'));
+    // Any key is learned.
+    let any = ConnectOptions::new(ServerKey::Any, config());
+    let connection = wait(client.connect(server.local_addr(), any)).unwrap();
+    assert_eq!(connection.peer_key(), Some(key));
+}
+
+#[test]
+fn only_listed_clients_are_served() {
+    let (friend, key) = (new_key().unwrap(), new_key().unwrap());
+    let public = *key.public();
+    let list = Clients::Listed(BTreeSet::from([*friend.public()]));
+    let server = Endpoint::bind(local(), Options::server(key, list, config())).unwrap();
+    let known = Endpoint::bind(local(), Options::client(friend, config())).unwrap();
+    let connection = wait(known.connect(server.local_addr(), to(public))).unwrap();
+    assert!(!connection.is_closed());
+    let stranger = client();
+    let connected = wait(stranger.connect(server.local_addr(), to(public)));
+    // The refusal comes instead of, or right after, the connection.
+    let why = match connected {
+        Ok(connection) => wait(connection.closed()),
+        Err(why) => why,
+    };
+    assert!(matches!(why, Error::Refused { .. }), "{why}");
+}
+
+#[test]
+fn nobody_there_is_an_error_in_time() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let client = client();
+    let mut options = to([9; 32]);
+    options.patience = Duration::from_millis(300);
+    let address = silent.local_addr().unwrap();
+    let why = wait(client.connect(address, options)).unwrap_err();
+    assert_eq!(why, Error::NoAnswer { address });
+    let nowhere = wait(client.connect(local(), to([9; 32]))).unwrap_err();
+    assert!(matches!(nowhere, Error::Address { .. }));
+}
+
+#[test]
+fn what_nobody_holds_is_closed_after_its_streams_have_arrived() {
+    let (client, there, _s, here) = pair();
+    let sent = bytes(4, 2 << 20);
+    let mut send = wait(there.open_uni()).unwrap();
+    wait(send.send_all(&sent)).unwrap();
+    // Finished by being dropped; the connection has no holder then, and neither has the endpoint.
+    drop((send, there, client));
+    let mut receive = wait(here.accept_uni()).unwrap();
+    assert!(wait(receive.receive_all(8 << 20)).unwrap() == sent);
+    assert!(matches!(wait(here.closed()), Error::ClosedByPeer { code: 0, .. }));
+}
+
+#[test]
+fn who_reads_the_end_and_goes_takes_no_arrival_back() {
+    let (_c, there, server, here) = pair();
+    let reader = std::thread::spawn(move || {
+        let mut receive = wait(here.accept_uni()).unwrap();
+        wait(receive.receive_all(8 << 20)).unwrap().len()
+        // Nobody holds the connection or its endpoint now.
+    });
+    drop(server);
+    let mut send = wait(there.open_uni()).unwrap();
+    wait(send.send_all(&bytes(5, 100_000))).unwrap();
+    assert_eq!(wait(send.arrived()), Ok(()));
+    assert_eq!(reader.join().unwrap(), 100_000);
+}
+
+#[test]
+fn resets_stops_and_closed_endpoints_are_told_apart() {
+    let (client, there, server, here) = pair();
+    let (mut send, mut receive) = wait(there.open_bi()).unwrap();
+    wait(send.send_all(b"some")).unwrap();
+    let (mut theirs, mut mine) = wait(here.accept_bi()).unwrap();
+    send.reset(77).unwrap();
+    let mut buffer = [0; 100];
+    let why = loop {
+        match wait(mine.receive(&mut buffer)) {
+            Ok(_) => {}
+            Err(why) => break why,
+        }
+    };
+    assert_eq!(why, Error::StreamReset(77));
+    receive.stop(78).unwrap();
+    let why = loop {
+        if let Err(why) = wait(theirs.send_all(&[1; 1000])) {
+            break why;
+        }
+    };
+    assert_eq!(why, Error::StreamStopped(78));
+    server.close(400, "good night");
+    let why = wait(there.closed());
+    assert_eq!(why, Error::ClosedByPeer { code: 400, reason: "good night".into() });
+    assert_eq!(wait(server.accept()).unwrap_err(), Error::EndpointClosed);
+    client.shut_down(0, "");
+    let again = wait(client.connect(server.local_addr(), to([0; 32])));
+    assert_eq!(again.unwrap_err(), Error::EndpointClosed);
+    assert_eq!(block_on(client.accept()).unwrap_err(), Error::EndpointClosed);
+}

@@ -1,0 +1,250 @@
+//! The relay over loopback, judged by what it counted in its links' own time.
+
+use narrows_base::{Duration, Rate, Spec};
+use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_net::socket::{Batch, Sent, Socket};
+use narrows_net::wait::{Waker, Wish, wait};
+use narrows_net::{Clock, Error, Relay, RelayStats};
+use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Instant;
+
+fn local() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn mbit(rate: u64, delay_ms: u64) -> LinkConfig {
+    LinkConfig::plain(Rate::from_bps(rate * 1_000_000), Duration::from_millis(delay_ms))
+}
+
+/// Asks again and again until the answer is yes; a test that waits for ever is stopped.
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed().as_secs() < 60, "never came: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+}
+
+/// What has come at a socket: payload, from where, ECN bits.
+type Came = (Vec<u8>, SocketAddr, u8);
+
+fn collect(socket: &Socket, clock: &Clock, into: &mut Vec<Came>) {
+    let mut batch = Batch::new(8);
+    while socket.receive(&mut batch) > 0 {
+        batch.each(clock, false, |a| into.push((a.bytes.to_vec(), a.from, a.ecn)));
+    }
+}
+
+/// Sends `count` datagrams of `size` bytes through a relay, a burst of ten now and then, and waits
+/// until every one of them came out or was dropped or lost.
+fn flood(link: &LinkConfig, count: u64, size: usize) -> (RelayStats, Vec<Came>) {
+    let clock = Clock::new();
+    let b = Socket::bind(local()).unwrap();
+    let relay = Relay::bind(local(), b.local(), link, &mbit(100, 0), 7).unwrap();
+    let a = Socket::bind(local()).unwrap();
+    let mut came = Vec::new();
+    for n in 0..count {
+        let mut bytes = vec![0; size];
+        bytes[..8].copy_from_slice(&n.to_le_bytes());
+        while a.send(relay.local_addr(), &bytes, bytes.len(), (n % 4) as u8) == Sent::Full {
+            std::thread::yield_now();
+        }
+        if n % 10 == 9 {
+            until("the burst at the relay", || relay.stats().there.offered_packets > n);
+            collect(&b, &clock, &mut came);
+        }
+    }
+    until("all datagrams", || {
+        collect(&b, &clock, &mut came);
+        let s = relay.stats().there;
+        let fates = s.delivered_packets + s.dropped + s.lost;
+        fates == count && came.len() as u64 == s.delivered_packets
+    });
+    (relay.stop(), came)
+}
+
+#[test]
+fn the_rate_is_the_links_whatever_wake_ups_do() {
+    // 1500 datagrams of 1250 B on the link at 12 Mbit/s: 1.25 s. They come far faster, so the
+    // transmitter is never idle: its time in the link's clock is exact.
+    let (stats, came) = flood(&mbit(12, 5), 1500, 1222);
+    let s = stats.there;
+    assert_eq!((s.offered_packets, s.offered_bytes), (1500, 1500 * 1250));
+    assert_eq!((s.delivered_packets, s.dropped, s.lost), (1500, 0, 0));
+    let rate = (s.served_bytes * 8) as f64 / (s.last_s - s.first_s);
+    assert!((rate / 12e6 - 1.0).abs() < 0.02, "{rate}");
+    // In order, with their ECN bits, and nothing else.
+    for (n, (bytes, _, ecn)) in came.iter().enumerate() {
+        assert_eq!((bytes.len(), &bytes[..8]), (1222, &(n as u64).to_le_bytes()[..]));
+        assert_eq!(*ecn, (n % 4) as u8);
+    }
+    assert!(s.mean_wait_s() > 0.1, "{}", s.mean_wait_s());
+}
+
+#[test]
+fn losses_have_their_share_and_follow_the_seed() {
+    let loss = LossSpec::parse_all("5%").unwrap();
+    let link = LinkConfig { loss, ..mbit(500, 0) };
+    let numbers = |came: &[Came]| -> Vec<u64> {
+        came.iter().map(|c| u64::from_le_bytes(c.0[..8].try_into().unwrap())).collect()
+    };
+    let (stats, first) = flood(&link, 4000, 100);
+    // Binomial: 200 expected, standard deviation 14.
+    assert!((130..270).contains(&stats.there.lost), "{}", stats.there.lost);
+    let (_, second) = flood(&link, 4000, 100);
+    assert_eq!(numbers(&first), numbers(&second), "one seed, one fate");
+}
+
+#[test]
+fn a_full_queue_drops_and_its_room_bounds_the_wait() {
+    let queue = QueueConfig { limit: Limit::Packets(10), aqm: None };
+    let (stats, _) = flood(&LinkConfig { queue, ..mbit(8, 0) }, 600, 972);
+    let s = stats.there;
+    assert!(s.dropped > 0);
+    // Ten packets of 1 ms wait before one, and the rest of the one in transmission.
+    assert!(s.longest_wait_s <= 0.011 + 1e-9, "{}", s.longest_wait_s);
+}
+
+#[test]
+fn managed_queues_mark_what_understands_it() {
+    let aqm = Some(Spec::parse("codel(ecn=on)").unwrap());
+    let queue = QueueConfig { limit: Limit::Packets(1000), aqm };
+    let (stats, came) = flood(&LinkConfig { queue, ..mbit(10, 0) }, 1000, 1222);
+    assert!(stats.there.marked > 0);
+    // Of four datagrams one was marked at its sender.
+    let ce = came.iter().filter(|c| c.2 == 3).count() as u64;
+    let sent = came.iter().filter(|c| u64::from_le_bytes(c.0[..8].try_into().unwrap()) % 4 == 3);
+    assert!(ce > sent.count() as u64);
+}
+
+#[test]
+fn nothing_arrives_before_its_delay_and_clients_get_their_own_answers() {
+    let clock = Clock::new();
+    let b = Socket::bind(local()).unwrap();
+    let relay = Relay::bind(local(), b.local(), &mbit(100, 20), &mbit(100, 15), 1).unwrap();
+    let clients: Vec<Socket> = (0..5).map(|_| Socket::bind(local()).unwrap()).collect();
+    let sent = clock.now();
+    for (n, c) in clients.iter().enumerate() {
+        assert_eq!(c.send(relay.local_addr(), &[n as u8; 50], 50, 0), Sent::Gone);
+    }
+    let mut at_b = Vec::new();
+    until("all at B", || {
+        collect(&b, &clock, &mut at_b);
+        at_b.len() == 5
+    });
+    assert!(clock.now().since(sent) >= Duration::from_millis(20));
+    for (bytes, from, _) in &at_b {
+        b.send(*from, &[bytes[0], 1], 2, 0);
+    }
+    for (n, c) in clients.iter().enumerate() {
+        let mut got = Vec::new();
+        until("the answer", || {
+            collect(c, &clock, &mut got);
+            !got.is_empty()
+        });
+        assert_eq!(got[0].0, [n as u8, 1]);
+        assert_eq!(got[0].1, relay.local_addr());
+    }
+    assert!(clock.now().since(sent) >= Duration::from_millis(35));
+    let stats = relay.stop();
+    assert_eq!((stats.clients, stats.clients_seen), (5, 5));
+    assert_eq!((stats.there.delivered_packets, stats.back.delivered_packets), (5, 5));
+    assert_eq!(stats.back.offered_bytes, 5 * 30);
+    assert!(stats.lateness.mean_s >= 0.0 && stats.lateness.max_s >= stats.lateness.mean_s);
+}
+
+#[test]
+fn datagrams_of_any_size_pass_and_nobody_at_b_is_survived() {
+    let clock = Clock::new();
+    let b = Socket::bind(local()).unwrap();
+    let to = b.local();
+    let relay = Relay::bind(local(), to, &mbit(1000, 0), &mbit(1000, 0), 1).unwrap();
+    let a = Socket::bind(local()).unwrap();
+    let sizes = [0usize, 1, 1472, 1473, 9000, 65_507];
+    let mut came = Vec::new();
+    for size in sizes {
+        assert_eq!(a.send(relay.local_addr(), &vec![7; size], size, 0), Sent::Gone);
+    }
+    until("all sizes", || {
+        collect(&b, &clock, &mut came);
+        came.len() == sizes.len()
+    });
+    assert_eq!(came.iter().map(|c| c.0.len()).collect::<Vec<_>>(), sizes);
+    drop(b);
+    for _ in 0..50 {
+        a.send(relay.local_addr(), b"anybody?", 8, 0);
+    }
+    until("into the void", || relay.stats().there.delivered_packets == 56);
+    assert_eq!(relay.stop().back.offered_packets, 0);
+}
+
+#[test]
+fn a_segmented_send_is_as_many_datagrams_each_with_its_own_fate() {
+    let clock = Clock::new();
+    let b = Socket::bind(local()).unwrap();
+    let relay = Relay::bind(local(), b.local(), &mbit(20, 0), &mbit(20, 0), 1).unwrap();
+    let a = Socket::bind(local()).unwrap();
+    let bytes: Vec<u8> = (0..64_000u32).map(|i| (i / 1472) as u8).collect();
+    assert_eq!(a.send(relay.local_addr(), &bytes, 1472, 2), Sent::Gone);
+    let mut came = Vec::new();
+    until("44 datagrams", || {
+        collect(&b, &clock, &mut came);
+        came.len() == 44
+    });
+    for (n, (bytes, _, ecn)) in came.iter().enumerate() {
+        assert_eq!((bytes[0], bytes.last(), *ecn), (n as u8, Some(&(n as u8)), 2));
+    }
+    let s = relay.stop().there;
+    assert_eq!((s.offered_packets, s.offered_bytes), (44, 64_000 + 44 * 28));
+    // One burst: the last waits for 43 others of 1500 B at 20 Mbit/s.
+    assert!((s.longest_wait_s - 43.0 * 0.6e-3).abs() < 1e-6, "{}", s.longest_wait_s);
+}
+
+#[test]
+fn ipv6_works_where_the_system_has_it() {
+    let any = SocketAddr::new(Ipv6Addr::LOCALHOST.into(), 0);
+    let Ok(b) = Socket::bind(any) else { return };
+    let clock = Clock::new();
+    let relay = Relay::bind(any, b.local(), &mbit(20, 1), &mbit(20, 1), 1).unwrap();
+    let a = Socket::bind(any).unwrap();
+    a.send(relay.local_addr(), b"six", 3, 1);
+    let mut came = Vec::new();
+    until("at B", || {
+        collect(&b, &clock, &mut came);
+        !came.is_empty()
+    });
+    assert_eq!((came[0].0.as_slice(), came[0].2), (&b"six"[..], 1));
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    let b = Socket::bind(local()).unwrap();
+    let taken = Relay::bind(b.local(), b.local(), &mbit(1, 0), &mbit(1, 0), 1).unwrap_err();
+    assert!(matches!(taken, Error::Bind { .. }), "{taken}");
+    let nowhere = Relay::bind(local(), local(), &mbit(1, 0), &mbit(1, 0), 1).unwrap_err();
+    assert!(nowhere.to_string().contains("port above 0"), "{nowhere}");
+    let aqm = Some(Spec::parse("nonsense").unwrap());
+    let queue = QueueConfig { limit: Limit::Packets(10), aqm };
+    let link = LinkConfig { queue, ..mbit(1, 0) };
+    let spec = Relay::bind(local(), b.local(), &link, &mbit(1, 0), 1).unwrap_err();
+    assert!(spec.to_string().starts_with("--link: "), "{spec}");
+    assert!(!spec.to_string().contains('\n'));
+}
+
+#[test]
+fn a_wait_ends_when_somebody_wakes() {
+    let clock = Clock::new();
+    let socket = Socket::bind(local()).unwrap();
+    let waker = Waker::new().unwrap();
+    let begin = clock.now();
+    let far = begin + Duration::from_secs(50);
+    std::thread::scope(|scope| {
+        scope.spawn(|| waker.wake());
+        wait([Wish { socket: &socket, room: false }].into_iter(), &waker, begin, far).unwrap();
+    });
+    // Whether it came before or during the wait, it ended it; the next wait is a new one.
+    assert!(clock.now() < far);
+    let soon = clock.now() + Duration::from_millis(3);
+    wait([Wish { socket: &socket, room: false }].into_iter(), &waker, clock.now(), soon).unwrap();
+    assert!(clock.now() >= soon);
+}

@@ -1,0 +1,149 @@
+//! A server's places over real sockets: floods, refusals, and a controller that panics.
+
+use narrows_base::{Duration, Spec};
+use narrows_congestion::{Ack, Allowance, Controller, Sent};
+use narrows_net::endpoint::{connection, new_key};
+use narrows_net::{ConnectOptions, Connection, Endpoint, Error, Options, block_on_for};
+use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::port::{Clients, PortLimits, ServerKey};
+use narrows_transport::{Preset, Protocol};
+use std::future::Future;
+use std::net::SocketAddr;
+
+/// A test that waits so long waits for ever.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+/// Places of the server.
+const PLACES: usize = 24;
+
+fn wait<F: Future>(future: F) -> F::Output {
+    block_on_for(PATIENCE, future).expect("it never ended")
+}
+
+fn local() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+fn config() -> ConnectionConfig {
+    connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
+}
+
+fn client() -> Endpoint {
+    Endpoint::bind(local(), Options::client(new_key().unwrap(), config())).unwrap()
+}
+
+/// A server that answers every stream with what it carried, and keeps what connects.
+fn echo() -> (Endpoint, SocketAddr, ConnectOptions) {
+    let key = new_key().unwrap();
+    let public = *key.public();
+    let mut options = Options::server(key, Clients::Any, config());
+    options.limits = PortLimits::new(PLACES);
+    let server = Endpoint::bind(local(), options).unwrap();
+    let (address, accepting) = (server.local_addr(), server.clone());
+    std::thread::spawn(move || {
+        while let Ok(connection) = wait(accepting.accept()) {
+            std::thread::spawn(move || {
+                while let Ok((mut send, mut receive)) = wait(connection.accept_bi()) {
+                    let Ok(all) = wait(receive.receive_all(1 << 22)) else { return };
+                    if wait(send.send_all(&all)).is_err() {
+                        return;
+                    }
+                    let _ = send.finish();
+                }
+            });
+        }
+    });
+    (server, address, ConnectOptions::new(ServerKey::Is(public), config()))
+}
+
+/// Sends bytes to and fro.
+fn exchange(connection: &Connection, bytes: usize) -> Result<(), Error> {
+    wait(async {
+        let (mut send, mut receive) = connection.open_bi().await?;
+        send.send_all(&vec![7; bytes]).await?;
+        send.finish()?;
+        let back = receive.receive_all(bytes).await?;
+        assert_eq!(back.len(), bytes);
+        Ok(())
+    })
+}
+
+/// Three times as many connections as there are places, from the address of everybody here, each with a
+/// key of its own. Who moves data does not notice, a newcomer behind the same address gets in and is
+/// served, and those that give way are told.
+#[test]
+fn idle_connections_give_way_and_are_told_and_others_are_served() {
+    let (server, address, to) = echo();
+    let honest = client();
+    let talker = wait(honest.connect(address, to.clone())).unwrap();
+    exchange(&talker, 100_000).unwrap();
+    let mut idle = Vec::new();
+    for n in 0..3 * PLACES {
+        let endpoint = client();
+        let connection = wait(endpoint.connect(address, to.clone())).unwrap();
+        idle.push((endpoint, connection));
+        assert!(server.connections() <= PLACES);
+        if n % PLACES == 0 {
+            exchange(&talker, 100_000).unwrap();
+        }
+    }
+    let newcomer = client();
+    let newcomer = wait(newcomer.connect(address, to)).unwrap();
+    exchange(&newcomer, 100_000).unwrap();
+    exchange(&talker, 100_000).unwrap();
+    // The network has half of the places, and two of these talk.
+    let gone = idle.len() - (PLACES / 2 - 2);
+    for (_, connection) in idle.iter().take(gone) {
+        assert_eq!(wait(connection.closed()), Error::Busy { address });
+    }
+}
+
+/// 20 packets, then a panic.
+struct Faulty(u64);
+
+impl Controller for Faulty {
+    fn on_sent(&mut self, _: &Sent) {
+        self.0 += 1;
+        assert!(self.0 < 20, "a mistake");
+    }
+    fn on_ack(&mut self, _: &Ack) {}
+    fn allowance(&self) -> Allowance {
+        Allowance::window(10.0)
+    }
+}
+
+#[test]
+fn a_controller_that_panics_ends_its_connection_and_not_the_endpoint() {
+    // Not on this test's terminal.
+    std::panic::set_hook(Box::new(|_| {}));
+    let (_server, address, to) = echo();
+    let endpoint = client();
+    let good = wait(endpoint.connect(address, to.clone())).unwrap();
+    let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let make = |_: &_| -> Box<dyn Controller> { Box::new(Faulty(0)) };
+    let protocol = Protocol::custom_media("mine(version=2)", like.datagram(), make, None).unwrap();
+    let connection = ConnectionConfig { protocol, ..config() };
+    let bad = wait(endpoint.connect(address, ConnectOptions { connection, ..to })).unwrap();
+    let why = exchange(&bad, 1 << 20).unwrap_err();
+    assert_eq!(why.to_string(), "the congestion controller mine(version=2) panicked: a mistake");
+    assert_eq!(wait(bad.closed()), why);
+    let _ = (bad.stats(), bad.learned());
+    exchange(&good, 1 << 20).unwrap();
+    assert_eq!(endpoint.connections(), 1);
+    let _ = std::panic::take_hook();
+}
+
+/// A server without room says so; without this it would be "no answer".
+#[test]
+fn a_client_that_finds_no_room_is_told_that_the_server_is_busy() {
+    let key = new_key().unwrap();
+    let public = *key.public();
+    let mut options = Options::server(key, Clients::Any, config());
+    options.limits.handshake_rate = 0;
+    let server = Endpoint::bind(local(), options).unwrap();
+    let mut to = ConnectOptions::new(ServerKey::Is(public), config());
+    to.patience = Duration::from_secs(1);
+    let address = server.local_addr();
+    let why = wait(client().connect(address, to)).unwrap_err();
+    assert_eq!(why, Error::Busy { address });
+    assert_eq!(why.to_string(), format!("{address} is busy: try again later"));
+}

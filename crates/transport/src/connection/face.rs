@@ -1,0 +1,191 @@
+//! What an application asks of a connection.
+
+use super::{Closed, Connection, Stats};
+use crate::Counters;
+use crate::streams::{Read, StreamError};
+use narrows_base::{Duration, Rate, Time};
+use narrows_congestion::{HintSource, Profile};
+use narrows_wire::ConnectionId;
+use std::net::SocketAddr;
+
+/// Share of lost packets that a peer may call usual: controllers that allow for twice as much still
+/// take a path that delivers less than half for one that is overloaded.
+const MAX_PEER_LOSS: f64 = 0.2;
+/// Packets after which a share of losses says something.
+const ENOUGH: u64 = 200;
+
+impl Connection {
+    /// Opens a stream.
+    pub fn open(&mut self, one_way: bool) -> Option<u64> {
+        if self.is_open() { self.carrier.cargo_mut().streams.open(one_way) } else { None }
+    }
+    /// The next stream that the peer opened.
+    pub fn accept(&mut self) -> Option<u64> {
+        self.carrier.cargo_mut().streams.accept()
+    }
+    /// See [`Streams::write`](crate::streams::Streams::write).
+    ///
+    /// # Errors
+    /// As there; all streams are unknown when the connection is closed.
+    pub fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, StreamError> {
+        self.sending()?.write(id, data)
+    }
+    /// See [`Streams::finish`](crate::streams::Streams::finish).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish(&mut self, id: u64) -> Result<(), StreamError> {
+        self.sending()?.finish(id)
+    }
+    /// See [`Streams::reset`](crate::streams::Streams::reset).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reset(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
+        self.sending()?.reset(id, code)
+    }
+    /// See [`Streams::stop`](crate::streams::Streams::stop).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stop(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
+        self.carrier.cargo_mut().streams.stop(id, code)
+    }
+    /// See [`Streams::read`](crate::streams::Streams::read). What came before the connection ended
+    /// can be read after it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read(&mut self, id: u64, into: &mut [u8]) -> Result<Read, StreamError> {
+        self.carrier.cargo_mut().streams.read(id, into)
+    }
+    fn sending(&mut self) -> Result<&mut crate::streams::Streams, StreamError> {
+        if self.is_open() {
+            Ok(&mut self.carrier.cargo_mut().streams)
+        } else {
+            Err(StreamError::Unknown)
+        }
+    }
+
+    /// Whether the newest message leaves first, when several wait.
+    pub fn newest_first(&mut self, on: bool) {
+        self.carrier.cargo_mut().messages.newest_first = on;
+    }
+    /// The next message that came.
+    pub fn receive_message(&mut self) -> Option<Vec<u8>> {
+        self.inbox.pop()
+    }
+
+    /// Closes; what was not delivered is dropped. A code from 256 on is the application's.
+    pub fn close(&mut self, now: Time, code: u64, reason: &str) {
+        let code = code.min(narrows_wire::bytes::VARINT_MAX);
+        self.begin_closing(now, code, reason, Closed::Locally);
+    }
+    /// Seals with the next key from now on, if the present one has served long enough; whether it does.
+    /// It happens by itself before a key is used up.
+    pub fn update_keys(&mut self) -> bool {
+        self.is_open() && self.sealer.update()
+    }
+    /// The path is another one, or better known: so says `source`.
+    pub fn reconfigure(&mut self, now: Time, profile: &Profile, source: HintSource) {
+        let mut profile = *profile;
+        if source == HintSource::Peer {
+            profile = self.bounded(&profile);
+        } else if let Some(rate) = profile.rate {
+            self.mtu.on_rate(rate);
+            self.set_scale();
+        }
+        self.carrier.on_profile(now, &profile, source);
+    }
+    /// What may be believed of what the peer says. Its rate is tried, as the carrier bounds it; its
+    /// round-trip time is no longer than ours, of which there is one since the handshake.
+    fn bounded(&self, told: &Profile) -> Profile {
+        let rtt = self.carrier.rtt();
+        let measured = if rtt.min() < Duration::MAX { rtt.min() } else { rtt.srtt() };
+        let rtt = told.rtt.filter(|_| measured > Duration::ZERO).map(|rtt| rtt.min(measured));
+        Profile { rate: told.rate, rtt, loss: told.loss.map(|loss| loss.clamp(0.0, MAX_PEER_LOSS)) }
+    }
+    /// Never faster than this.
+    pub fn limit_rate(&mut self, most: Option<Rate>) {
+        self.carrier.limit_rate(most);
+    }
+
+    /// What it learned of the path, as a profile for the next connection to the same place: the
+    /// highest delivery rate of the last ten round trips (no more than arrived in a third of a second or a round
+    /// trip, whatever the reports' times pretend), the smallest round-trip time, and the share that was lost of
+    /// the packets that left behind one that saw no long queue; none where these were too few.
+    pub fn learned(&self) -> Profile {
+        let min = self.carrier.rtt().min();
+        let (lost, told) = self.carrier.losses_at_short_queue();
+        Profile {
+            rate: self.learned.rate().map(|r| r.min(self.carrier.most_delivered())),
+            rtt: (min < Duration::MAX).then_some(min),
+            loss: (told >= ENOUGH).then(|| lost as f64 / told as f64),
+        }
+    }
+    /// Figures.
+    pub fn stats(&self) -> Stats {
+        let allowance = self.carrier.allowance();
+        let min = self.carrier.rtt().min();
+        let (arrived, taken) = self.carrier.cargo().streams.carried();
+        let expired = self.carrier.cargo().messages.expired;
+        Stats {
+            counters: Counters { expired, ..self.carrier.counters() },
+            bytes_sent: self.bytes_sent,
+            bytes_received: self.bytes_received,
+            bytes_arrived: arrived,
+            bytes_taken: taken + self.inbox.bytes,
+            srtt: self.carrier.rtt().srtt(),
+            min_rtt: if min < Duration::MAX { min } else { Duration::ZERO },
+            rtt_sum: self.rtts.0,
+            rtt_samples: self.rtts.1,
+            window: allowance.window,
+            rate: allowance.rate,
+            flight: self.carrier.flight(),
+            datagram: self.datagram() as u16,
+            refused: self.refused,
+            unproved: self.unproved,
+            radio_losses: self.carrier.radio_losses(),
+        }
+    }
+    /// Bytes of streams and messages that the peer is known to have, and that the application took.
+    /// What was sent twice may count twice.
+    pub fn moved(&self) -> u64 {
+        let cargo = self.carrier.cargo();
+        cargo.bytes_arrived + cargo.streams.carried().1 + self.inbox.bytes
+    }
+    /// Bytes of the heap that streams, messages and the books of packets hold, about.
+    pub fn memory(&self) -> usize {
+        let cargo = self.carrier.cargo();
+        cargo.streams.memory()
+            + cargo.messages.memory()
+            + self.inbox.memory()
+            + self.carrier.memory()
+            + self.arrivals.memory()
+            + self.nonces.memory()
+    }
+    /// The controller's named numbers, for traces.
+    pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        self.carrier.controller().watch(put);
+    }
+    /// What the peer calls this connection: the id in the packets to it.
+    pub fn peer_id(&self) -> ConnectionId {
+        self.sealer.connection()
+    }
+    /// What this end sends with.
+    pub fn protocol(&self) -> &str {
+        &self.label
+    }
+    /// When something authentic came last; its beginning before that.
+    pub fn last_heard(&self) -> Time {
+        self.last_heard
+    }
+    /// How long it waits for something authentic; zero for ever. The shorter of both ends' wishes.
+    pub fn idle_timeout(&self) -> Duration {
+        self.idle_timeout
+    }
+    /// Where the peer is.
+    pub fn remote(&self) -> SocketAddr {
+        self.path.remote()
+    }
+}

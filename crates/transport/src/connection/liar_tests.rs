@@ -1,0 +1,432 @@
+//! A receiver that lies about what came, behind a slow link, and how soon it is caught: a client that seals
+//! its frames properly, and knows which numbers were left out wherever a packet told it.
+
+use super::pair_tests::{beginning, config, keys, params};
+use super::{Closed, Connection, Event};
+use crate::protocol::STREAMS;
+use crate::streams::{Limits, Side};
+use narrows_base::{Duration, Time};
+use narrows_congestion::Advice;
+use narrows_wire::frame::{SKIPPED, number};
+use narrows_wire::packet::TAG_BYTES;
+use narrows_wire::report::{Run, runs};
+use narrows_wire::seal::receipt_nonce;
+use narrows_wire::{Established, Frame, FrameWriter, Frames, Prelude, Reason, Report, Sealer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// What a liar says of packets that did not come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lie {
+    /// Nothing: it is honest.
+    None,
+    /// All that was sent has arrived, at once. Somebody tells it how much that is.
+    Ahead,
+    /// All below the highest that came have arrived, but for what it knows to be left out.
+    Concealed,
+    /// As that, but only where one number is missing alone: then it knows that it was sent.
+    Careful,
+    /// As that, and it knows all that was in the packet but the random bits of its header.
+    Knowing,
+    /// One number that was left out has arrived.
+    Skipped,
+    /// A number that was never sent has arrived.
+    Unsent,
+}
+
+/// The link to the liar.
+const BPS: f64 = 1e6;
+const QUEUE: f64 = 12_500.0;
+const DELAY: Duration = Duration::from_millis(20);
+
+struct World {
+    now: Time,
+    server: Connection,
+    liar: Established,
+    lie: Lie,
+    /// What the liar's advice says, for the controllers that listen to it.
+    advice: Advice,
+    number: u64,
+    /// What came, with its nonce.
+    came: BTreeMap<u64, u8>,
+    /// What it takes for the nonces of packets that did not come, where it knows better than nothing.
+    guessed: BTreeMap<u64, u8>,
+    /// For these guesses: the sender's keys, and an end that opens what is dropped.
+    oracle: (Established, Established),
+    /// Reports that said more than the truth, and packets sent before the first.
+    lies: u64,
+    sent_before: u64,
+    /// Numbers of which it knows that they were left out.
+    known: BTreeSet<u64>,
+    echo: u32,
+    /// Reports speak of nothing below.
+    floor: u64,
+    to_liar: BTreeMap<(Time, u64), (u64, Vec<u8>)>,
+    to_server: BTreeMap<(Time, u64), Vec<u8>>,
+    free: Time,
+    order: u64,
+    /// One above the highest number sent.
+    next: u64,
+    sent: u64,
+    sent_bytes: u64,
+    delivered_bytes: u64,
+    fault: Option<(u64, &'static str)>,
+}
+
+fn client_at() -> SocketAddr {
+    "192.0.2.1:5000".parse().unwrap()
+}
+
+impl World {
+    fn new(protocol: &str, lie: Lie, seed: u8) -> World {
+        let ours = config("rrtp");
+        let mut theirs = config(protocol);
+        let plenty = Limits { data: 1 << 40, stream: 1 << 40, both: 16, one_way: 16 };
+        let mut client = ours.clone();
+        client.limits = plenty;
+        theirs.send_buffer = 1 << 26;
+        let (liar, server) = keys(&client, &theirs);
+        let oracle = keys(&client, &theirs);
+        let now = Time::from_secs_f64(50.0);
+        let rtt = Some(DELAY + DELAY);
+        let hello = params(&theirs);
+        let mut begins = beginning(Side::Server, &theirs, &hello, server, client_at(), rtt);
+        begins.seed = [seed; 32];
+        let server = Connection::new(now, begins);
+        World {
+            now,
+            server,
+            liar,
+            lie,
+            advice: forged(protocol),
+            number: 0,
+            came: BTreeMap::new(),
+            guessed: BTreeMap::new(),
+            oracle,
+            lies: 0,
+            sent_before: 0,
+            known: BTreeSet::new(),
+            echo: 0,
+            floor: 0,
+            to_liar: BTreeMap::new(),
+            to_server: BTreeMap::new(),
+            free: now,
+            order: 0,
+            next: 0,
+            sent: 0,
+            sent_bytes: 0,
+            delivered_bytes: 0,
+            fault: None,
+        }
+    }
+
+    /// What the server sends now goes through the slow link, or is dropped before it.
+    fn flush(&mut self) {
+        let mut buffer = vec![0; 1500];
+        while let Some(t) = self.server.transmit(self.now, &mut buffer, 1) {
+            let bytes = t.size as u64 + 28;
+            let number =
+                self.server.carrier.next_number() - self.server.carrier.skipped_below() - 1;
+            self.next = number + 1;
+            (self.sent, self.sent_bytes) = (self.sent + 1, self.sent_bytes + bytes);
+            let waits = self.free.since(self.now).as_secs_f64() * BPS / 8.0;
+            if waits + bytes as f64 > QUEUE {
+                if self.lie == Lie::Knowing {
+                    self.guess(number, &buffer[..t.size]);
+                }
+                continue;
+            }
+            let start = self.free.max(self.now);
+            self.free = start + Duration::from_secs_f64(bytes as f64 * 8.0 / BPS);
+            self.order += 1;
+            let at = (self.free + DELAY, self.order);
+            self.to_liar.insert(at, (number, buffer[..t.size].to_vec()));
+        }
+    }
+
+    /// The nonce that a packet would have without its random bits.
+    fn guess(&mut self, number: u64, datagram: &[u8]) {
+        let (mut opened, mut sealed) = (datagram.to_vec(), datagram.to_vec());
+        let (opener, sealer) = (&mut self.oracle.0.opener, &mut self.oracle.1.sealer);
+        let payload = opener.open(&mut opened).unwrap().payload;
+        let head = datagram.len() - payload.len() - TAG_BYTES;
+        sealed[head..head + payload.len()].copy_from_slice(payload);
+        let acked = (head == 8).then_some(number.saturating_sub(1));
+        sealer.seal(number, acked, &mut sealed).unwrap();
+        self.guessed.insert(number, receipt_nonce(&sealed));
+    }
+
+    fn on_liar(&mut self, mut datagram: Vec<u8>) {
+        self.delivered_bytes += datagram.len() as u64 + 28;
+        let nonce = receipt_nonce(&datagram);
+        let opened = self.liar.opener.open(&mut datagram).unwrap();
+        self.came.insert(opened.number, nonce);
+        let (prelude, frames) = Frames::read(opened.payload).unwrap();
+        self.echo = prelude.stamp;
+        self.floor = self.floor.max(prelude.unresolved(opened.number));
+        for frame in frames {
+            if let Frame::Extension { kind: SKIPPED, body } = frame.unwrap() {
+                let left_out = number(body).unwrap();
+                self.known.extend(opened.number - left_out..opened.number);
+            }
+        }
+        self.report();
+    }
+
+    /// The highest number that it claims, and what it says of those below.
+    fn claims(&self) -> (u64, Vec<Run>) {
+        let came = *self.came.last_key_value().unwrap().0;
+        let top = match self.lie {
+            Lie::Ahead => self.next - 1,
+            Lie::Unsent if self.sent > 100 => self.next + 1,
+            _ => came,
+        };
+        let claimed = |n: u64| {
+            let known = self.known.contains(&n);
+            self.came.contains_key(&n)
+                || match self.lie {
+                    Lie::None => false,
+                    Lie::Ahead | Lie::Concealed => !known,
+                    Lie::Careful | Lie::Knowing => {
+                        let beside = |n: Option<u64>| n.is_none_or(|n| self.came.contains_key(&n));
+                        !known && beside(n.checked_sub(1)) && beside(Some(n + 1))
+                    }
+                    // The newest that was left out, or one that nobody sent.
+                    Lie::Skipped => known && self.known.last() == Some(&n),
+                    Lie::Unsent => n == top && n > came,
+                }
+        };
+        let mut list: Vec<Run> = Vec::new();
+        let low = top.saturating_sub(400).max(self.floor);
+        let mut left = (low..=top).rev().peekable();
+        while left.peek().is_some() && list.len() < 32 {
+            let mut run = Run { arrived: 0, missing: 0, radio: false };
+            while left.next_if(|n| claimed(*n)).is_some() {
+                run.arrived += 1;
+            }
+            while left.next_if(|n| !claimed(*n)).is_some() {
+                run.missing += 1;
+            }
+            list.push(run);
+        }
+        if let Some(last) = list.last_mut() {
+            last.missing = 0;
+        }
+        (top, list)
+    }
+
+    /// The sum of what it claims: where it does not know a nonce, it guesses.
+    fn nonce_sum(&self, highest: u64, list: &[Run]) -> (u8, bool) {
+        let (mut sum, mut lies, mut to) = (0, false, highest + 1);
+        for run in list {
+            for n in to - run.arrived..to {
+                lies |= !self.came.contains_key(&n);
+                sum ^= self.came.get(&n).or(self.guessed.get(&n)).copied().unwrap_or(n as u8);
+            }
+            to = to.saturating_sub(run.arrived + run.missing);
+        }
+        (sum, lies)
+    }
+
+    fn report(&mut self) {
+        let (highest, list) = self.claims();
+        let (nonce_sum, lies) = self.nonce_sum(highest, &list);
+        if lies && self.lies == 0 {
+            self.sent_before = self.sent;
+        }
+        self.lies += u64::from(lies);
+        let advice: Vec<u8> = self.advice.words().iter().flat_map(|w| w.to_be_bytes()).collect();
+        let mut space = [0; 600];
+        let report = Report {
+            reason: Reason::Regular,
+            highest,
+            echo: self.echo,
+            delay: 0,
+            marks: None,
+            advice: &advice,
+            nonce_sum,
+            runs: runs(&mut space, list),
+        };
+        let mut buffer = vec![0; 1200];
+        let head = Sealer::header_len(self.number, None);
+        let prelude = Prelude::new(self.now, self.number, self.number);
+        let mut writer = FrameWriter::new(&mut buffer[head..1200 - TAG_BYTES], prelude).unwrap();
+        writer.frame(&Frame::Report(report)).unwrap();
+        let size = head + writer.len() + TAG_BYTES;
+        self.liar.sealer.seal(self.number, None, &mut buffer[..size]).unwrap();
+        buffer.truncate(size);
+        self.number += 1;
+        self.order += 1;
+        self.to_server.insert((self.now + DELAY, self.order), buffer);
+    }
+
+    /// Runs so long, or until the server has had enough.
+    fn run(&mut self, seconds: u64) {
+        let id = self.server.open(true).unwrap();
+        let until = self.now + Duration::from_secs(seconds);
+        let mut ahead = self.now;
+        while self.fault.is_none() {
+            while self.server.write(id, &[7; 65_536]).is_ok_and(|n| n > 0) {}
+            self.flush();
+            while let Some(event) = self.server.event() {
+                if let Event::Closed(Closed::Fault { code, why }) = event {
+                    self.fault = Some((code, why));
+                }
+            }
+            let first = |k: Option<&(Time, u64)>| k.map_or(Time::NEVER, |k| k.0);
+            let mut due = self.server.next_due();
+            due = due.min(first(self.to_liar.keys().next()));
+            due = due.min(first(self.to_server.keys().next()));
+            if self.lie == Lie::Ahead && !self.came.is_empty() {
+                due = due.min(ahead);
+            }
+            if due > until {
+                return;
+            }
+            self.now = self.now.max(due);
+            if self.lie == Lie::Ahead && !self.came.is_empty() && self.now >= ahead {
+                ahead = self.now + Duration::from_millis(5);
+                self.report();
+            }
+            while let Some((k, _)) = self.to_liar.first_key_value().filter(|(k, _)| k.0 <= self.now)
+            {
+                let k = *k;
+                let (_, datagram) = self.to_liar.remove(&k).unwrap();
+                self.on_liar(datagram);
+            }
+            while let Some((k, _)) =
+                self.to_server.first_key_value().filter(|(k, _)| k.0 <= self.now)
+            {
+                let k = *k;
+                let mut datagram = self.to_server.remove(&k).unwrap();
+                self.server.receive(self.now, client_at(), 0, &mut datagram);
+            }
+            if self.server.next_due() <= self.now {
+                self.server.on_due(self.now);
+            }
+        }
+    }
+    /// Bytes beyond twice what the link delivered and what waits in its queue.
+    fn excess(&self) -> i64 {
+        self.sent_bytes as i64 - 2 * self.delivered_bytes as i64
+    }
+}
+
+/// Advice that asks for 10 Mbit/s, in the words of those who listen to any.
+fn forged(protocol: &str) -> Advice {
+    let per_second = 10e6 / 8.0 / 1500.0;
+    match protocol.trim_start_matches("rrtp+") {
+        "tfrc" => Advice::of(&[0.0, 10e6 / 8.0, 0.0]),
+        "tear" | "tear-reliable" | "tear-wireless" => Advice::of(&[per_second]),
+        "rrtp-lasthop" => Advice::of(&[1.0 / per_second, 1.0 / per_second]),
+        _ => Advice::NONE,
+    }
+}
+
+fn protocols() -> impl Iterator<Item = String> {
+    let fixed = |n: &str| {
+        if n == "rrtp+fixed" { "rrtp+fixed(rate=10Mbit/s)".into() } else { n.to_string() }
+    };
+    let listed = STREAMS.iter().map(move |e| fixed(e.name));
+    ["rrtp", "rrtp-lasthop", "tear-reliable"].map(String::from).into_iter().chain(listed)
+}
+
+const SECONDS: u64 = 30;
+
+/// Every controller meets this liar: packets that left before it was caught, and bytes beyond twice what the
+/// link delivered. Seen with `--nocapture`.
+fn meet(lie: Lie, mut judge: impl FnMut(&str, &World)) {
+    println!(
+        "{lie:?}: caught, lies told, packets sent before the first, and in all, bytes delivered, bytes beyond twice \
+         of them"
+    );
+    for protocol in protocols() {
+        for seed in 1..=3 {
+            let mut world = World::new(&protocol, lie, seed);
+            world.run(SECONDS);
+            let (caught, delivered) = (world.fault.is_some(), world.delivered_bytes);
+            println!(
+                "{protocol:28} {caught:>5} {:>5} {:>6} {:>6} {delivered:>9} {:>9}",
+                world.lies,
+                world.sent_before,
+                world.sent,
+                world.excess()
+            );
+            assert_eq!(world.server.stats().unproved, 0, "{protocol}");
+            judge(&protocol, &world);
+        }
+    }
+}
+
+/// Soon: no lie passes but one whose nonces were guessed, one in 256.
+const SOON: u64 = 200;
+
+#[test]
+fn who_acknowledges_ahead_is_caught() {
+    meet(Lie::Ahead, |protocol, world| {
+        assert!(world.fault.is_some() && world.sent < SOON, "{protocol}: {}", world.sent);
+    });
+}
+
+#[test]
+fn who_conceals_losses_is_caught_or_gains_nothing() {
+    meet(Lie::Concealed, |protocol, world| {
+        let gains = world.excess() > 10 * 1500;
+        assert!(!gains || world.fault.is_some(), "{protocol}: {}", world.excess());
+        assert!(!gains || world.sent < SOON, "{protocol}: {}", world.sent);
+    });
+}
+
+/// The loss of one packet between two that came is no skipped number, or the second would have said so: it is the
+/// nonce that gives the liar away. A lie that is not believed is known a round trip later; till then it may be
+/// said again.
+#[test]
+fn who_conceals_lone_losses_is_caught_at_once() {
+    let mut lied = 0;
+    meet(Lie::Careful, |protocol, world| {
+        assert_eq!(world.fault.is_some(), world.lies > 0, "{protocol}");
+        if world.lies > 0 {
+            lied += 1;
+            let after = world.sent - world.sent_before;
+            assert!(after < 32, "{protocol}: {after}");
+        }
+    });
+    assert!(lied > 20, "{lied}");
+}
+
+/// Nor does it help to know what is in the packet that was lost: five bits of its header are random.
+#[test]
+fn who_conceals_lone_losses_of_what_it_knows_is_caught_soon() {
+    let mut lied = 0;
+    meet(Lie::Knowing, |protocol, world| {
+        assert_eq!(world.fault.is_some(), world.lies > 0, "{protocol}");
+        if world.lies > 0 {
+            lied += 1;
+            let after = world.sent - world.sent_before;
+            assert!(after < 100, "{protocol}: {after}");
+        }
+    });
+    assert!(lied > 20, "{lied}");
+}
+
+#[test]
+fn numbers_that_were_never_sent_end_the_connection() {
+    for lie in [Lie::Skipped, Lie::Unsent] {
+        let mut world = World::new("rrtp+cubic", lie, 1);
+        world.run(SECONDS);
+        let (code, why) = world.fault.unwrap_or_else(|| panic!("{lie:?}"));
+        assert_eq!((code, why), (1, "a report of a packet that was never sent"));
+        assert!(world.sent < SOON, "{lie:?}: {}", world.sent);
+    }
+}
+
+#[test]
+fn who_tells_the_truth_is_never_caught() {
+    for protocol in protocols() {
+        let mut world = World::new(&protocol, Lie::None, 1);
+        world.advice = Advice::NONE;
+        world.run(SECONDS);
+        assert_eq!(world.fault, None, "{protocol}");
+        assert!(!world.known.is_empty() || world.sent < 500, "{protocol}: {}", world.sent);
+    }
+}

@@ -1,0 +1,456 @@
+//! One connection of `rrtp`, from the keys on: packets sealed and opened, reports, streams, messages,
+//! timers. Pure: time and randomness are arguments.
+//!
+//! Sending is the [carrier](crate::carrier)'s, under streams and messages (`cargo`, `packets`);
+//! `receive` takes packets apart, `arrivals` says what came, `path` follows the peer's address,
+//! `mtu` finds how large datagrams may be, `close` ends it. Either end begins with a PING, so that
+//! the peer knows that its handshake arrived.
+//!
+//! Sizes are told to the controller as links count them: UDP payload and 28 bytes for UDP and IPv4
+//! headers. A controller is built for the largest datagrams; while they stay smaller for good,
+//! the carrier tells it all bytes in proportion.
+
+mod announced;
+mod arrivals;
+mod cargo;
+mod close;
+mod face;
+mod learned;
+mod messages;
+mod mtu;
+mod nonces;
+mod numbering;
+mod packets;
+mod path;
+mod receive;
+mod renewal;
+mod timers;
+
+pub(crate) use announced::UNKNOWN_PROTOCOL;
+pub use messages::MessageError;
+
+use crate::carrier::{Carrier, CarrierConfig};
+use crate::port::Beginning;
+use crate::protocol::is_sayable;
+use crate::rtt::RtoConfig;
+use crate::streams::{Limits, Side, StreamEvent, Streams};
+use crate::{Counters, Protocol};
+use announced::receiving;
+use arrivals::Arrivals;
+use cargo::Multiplex;
+use close::Phase;
+use learned::Learned;
+use messages::{Inbox, Outbox};
+use mtu::Mtu;
+use narrows_base::{Duration, Luck, Rate, Time};
+use narrows_congestion::{Advice, HintSource, Profile};
+use narrows_wire::prf::Prf;
+use narrows_wire::{Established, Opener, Sealer};
+use nonces::SentNonces;
+use path::Path;
+use renewal::{Changes, Kit};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Bytes of UDP's and IPv4's headers.
+const UDP_OVERHEAD: u32 = 28;
+/// Fewest bytes that a datagram may have, whatever a peer says that it takes.
+const LEAST_DATAGRAM: u16 = 512;
+/// What a peer takes that says nothing.
+const USUAL_DATAGRAM: u64 = 1200;
+
+/// How a connection behaves at this end.
+#[derive(Clone, Debug)]
+pub struct ConnectionConfig {
+    /// Whose controller paces what this end sends: any of `rrtp`'s family or of media.
+    pub protocol: Protocol,
+    /// What is known of the path.
+    pub profile: Profile,
+    /// Who says so: how much of it may be sent before anything was acknowledged.
+    pub profile_from: HintSource,
+    /// Never faster than this, whatever the controller says.
+    pub rate_limit: Option<Rate>,
+    /// Largest UDP payload, bytes: what path MTU discovery tries to reach.
+    pub max_datagram: u16,
+    /// UDP payload that every path is assumed to carry.
+    pub first_datagram: u16,
+    /// Gives up after so long without a packet of the peer; zero never.
+    pub idle_timeout: Duration,
+    /// Asks for a sign of life when nothing came for so long; zero never.
+    pub keep_alive: Duration,
+    /// What the peer may send at first.
+    pub limits: Limits,
+    /// Written and not yet arrived at most, bytes of all streams together.
+    pub send_buffer: usize,
+    /// Longest message that this end takes, bytes; 0 none.
+    pub max_message: u16,
+    /// Messages that wait to be read at most; the oldest goes.
+    pub messages_held: usize,
+    /// Whether a client's opening asks for the path's rate with three larger packets: for whoever will
+    /// send more than it gets. Not where the rate is told.
+    pub sounds: bool,
+    /// Protocols in no list ([`Protocol::custom_media`]) that the peer may send with, known by their
+    /// labels; on a server, also what it sends with for a client that sends with one. What this end
+    /// itself sends with need not be here.
+    pub custom: Arc<[Protocol]>,
+}
+
+impl ConnectionConfig {
+    /// Whether this end knows what a peer announces: it can run its receiver half, if it has one.
+    pub(crate) fn knows(&self, label: &str) -> bool {
+        label.is_empty() || announced::find(label, &self.protocol, &self.custom).is_some()
+    }
+    /// What is known of the path, by itself or by the protocol's parameters.
+    pub fn told(&self) -> Profile {
+        let (here, by_name) = (self.profile, self.protocol.profile());
+        Profile {
+            rate: here.rate.or(by_name.rate),
+            rtt: here.rtt.or(by_name.rtt),
+            loss: here.loss.or(by_name.loss),
+        }
+    }
+}
+
+/// A datagram (or several of equal size, for segmentation offload) to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transmit {
+    /// Where to.
+    pub to: SocketAddr,
+    /// Bytes written into the buffer.
+    pub size: usize,
+    /// Bytes of each datagram but perhaps the last; equals `size` if there is one.
+    pub segment: usize,
+    /// The ECN bits (0 to 3).
+    pub ecn: u8,
+}
+
+/// Why a connection ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Closed {
+    /// This end closed it.
+    Locally,
+    /// The peer closed it.
+    ByPeer {
+        /// CLOSE's code.
+        code: u64,
+        /// CLOSE's reason, cleaned of everything but printable text.
+        reason: String,
+    },
+    /// The peer lost its state (RESET).
+    Reset,
+    /// Nothing came for the idle timeout.
+    TimedOut,
+    /// The peer broke the protocol; it was told so.
+    Fault {
+        /// CLOSE's code.
+        code: u64,
+        /// What it did.
+        why: &'static str,
+    },
+    /// Nobody answered the handshake in time.
+    NoAnswer,
+    /// Nobody opened the handshake in time: the server said that it had no room (not authenticated).
+    Busy,
+    /// This end gave up an idle connection to make room for another client; the peer was told.
+    GaveWay,
+    /// This end's congestion controller panicked, or the connection around it. Nothing more was sent.
+    Panicked {
+        /// The controller that it sent with.
+        controller: String,
+        /// The panic's message, if it is text.
+        message: String,
+    },
+    /// The server's key is not the expected one.
+    WrongKey {
+        /// What it is.
+        found: [u8; 32],
+    },
+    /// The server speaks none of our versions.
+    Version,
+    /// The peer sends with a protocol that this end does not know, so that it cannot run its receiver
+    /// half. The peer was told.
+    UnknownProtocol {
+        /// As the peer wrote it, printable ASCII.
+        label: String,
+    },
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The handshake is over; this is the peer's static key.
+    Connected([u8; 32]),
+    /// Streams.
+    Stream(StreamEvent),
+    /// A message can be received.
+    Message,
+    /// The peer's address changed and was validated.
+    Moved(SocketAddr),
+    /// It is over; nothing follows.
+    Closed(Closed),
+}
+
+/// What an application can read of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    /// Packets sent, lost, timeouts and so on.
+    pub counters: Counters,
+    /// UDP payload bytes sent and received.
+    pub bytes_sent: u64,
+    /// UDP payload bytes received and opened.
+    pub bytes_received: u64,
+    /// Bytes of the application's streams that the peer has, each without a gap before it.
+    pub bytes_arrived: u64,
+    /// Bytes of the peer's streams that the application has read or dropped, and of its messages
+    /// that came.
+    pub bytes_taken: u64,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
+    /// Smallest round-trip time.
+    pub min_rtt: Duration,
+    /// Sum of all round-trip times that reports gave, and how many: their mean is the path's.
+    pub rtt_sum: Duration,
+    /// How many.
+    pub rtt_samples: u64,
+    /// Window in packets as the controller allows it; infinite as `f64::INFINITY`.
+    pub window: f64,
+    /// The controller's pacing rate, bit/s of UDP payload plus IP and UDP headers.
+    pub rate: Option<Rate>,
+    /// Packets in flight.
+    pub flight: u64,
+    /// UDP payload of a full datagram now.
+    pub datagram: u16,
+    /// Packets that were not authentic or came twice.
+    pub refused: u64,
+    /// Reports that were ignored since they spoke of packets whose nonces were forgotten: none of a peer that says
+    /// nothing of packets below those of unknown fate.
+    pub unproved: u64,
+    /// Losses that the peer's receiver judged to be the radio link's.
+    pub radio_losses: u64,
+}
+
+/// A connection whose keys are known.
+pub struct Connection {
+    carrier: Carrier<Multiplex>,
+    sealer: Sealer,
+    opener: Opener,
+    arrivals: Arrivals,
+    nonces: SentNonces,
+    unproved: u64,
+    inbox: Inbox,
+    path: Path,
+    mtu: Mtu,
+    learned: Learned,
+    phase: Phase,
+    /// A server that has not been acknowledged anything: it sends little.
+    unheard: bool,
+    /// Events that wait; after the last there is none.
+    closed: Option<Closed>,
+    moved: Option<SocketAddr>,
+    ended: bool,
+    /// For round-trip times of a new path.
+    rto: RtoConfig,
+    /// The full packet that the controller was built for, as links count it.
+    told: u32,
+    ecn: bool,
+    max_message: u16,
+    peers_message: u64,
+    reset_token: Option<[u8; 16]>,
+    /// What this end sends with, and the same as long as the peer must be told.
+    label: Box<str>,
+    announce: Option<Box<str>>,
+    kit: Box<Kit>,
+    changes: Changes,
+    /// What the peer announced and this end does not know. A server may yet say that it sends with
+    /// something else.
+    unknown: Option<Box<str>>,
+    idle_timeout: Duration,
+    keep_alive: Duration,
+    last_heard: Time,
+    last_sent: Time,
+    last_asked: Time,
+    last_due: Time,
+    /// Until then the pacer, or the wish to send several at once, holds packets back.
+    held_until: Option<Time>,
+    /// What it held back last was data.
+    is_data_held: bool,
+    /// A probe timeout has passed since a large packet arrived.
+    suspects_size: bool,
+    /// What the controller's sender half said last, and when.
+    advised: Advice,
+    advised_at: Time,
+    bytes_sent: u64,
+    bytes_received: u64,
+    refused: u64,
+    /// Sum and number of the round-trip times that reports gave.
+    rtts: (Duration, u64),
+}
+
+impl Connection {
+    /// `hello` is what this end told the peer; `rtt` what the handshake measured.
+    pub fn new(now: Time, beginning: Beginning<'_>) -> Connection {
+        let Beginning { side, config, hello, established, remote, rtt, spacing, seed } = beginning;
+        let Established { peer, sealer, opener, .. } = established;
+        let peers = peer.params;
+        let takes = match peers.max_datagram {
+            0 => USUAL_DATAGRAM,
+            other => other,
+        };
+        let takes = takes.clamp(u64::from(LEAST_DATAGRAM), u64::from(u16::MAX)) as u16;
+        let most = config.max_datagram.max(LEAST_DATAGRAM).min(takes);
+        let first = config.first_datagram.max(LEAST_DATAGRAM).min(most);
+        let mut mtu = Mtu::new(first, most);
+        if let Some(rate) = config.profile.rate.filter(|_| config.profile_from != HintSource::Peer)
+        {
+            mtu.on_rate(rate);
+        }
+        let told = u32::from(most) + UDP_OVERHEAD;
+        let luck = Luck::seed(seed.iter().take(8).fold(0, |s, b| s << 8 | u64::from(*b)));
+
+        // What the peer told is bounded by what is measured, below.
+        let peer_told = config.profile_from == HintSource::Peer;
+        let believed = if peer_told { Profile::default() } else { config.told() };
+        let endpoint = config.protocol.datagram();
+        let carrying = CarrierConfig {
+            credit: endpoint.credit.max(LATENESS),
+            max_ack_delay: crate::answers::MAX_ACK_DELAY,
+            rto: endpoint.rto,
+            packet: u32::from(first) + UDP_OVERHEAD,
+            told: (believed, config.profile_from),
+        };
+        let mut streams = Streams::new(side, config.limits, config.send_buffer);
+        streams.peer_permits(Limits {
+            data: peers.max_data,
+            stream: peers.max_stream,
+            both: peers.max_streams_both,
+            one_way: peers.max_streams_one,
+        });
+        let cargo = Multiplex::new(streams, Outbox::default(), first);
+        let environment = config.protocol.environment(told, luck, believed);
+        let controller = config.protocol.controller(&environment);
+        let mut carrier = Carrier::new(&carrying, controller, cargo);
+        carrier.limit_rate(config.rate_limit);
+        let mut draws = Prf::new(&seed, "rrtp skipped numbers");
+        carrier.skip_numbers(move || draws.bits());
+        if let Some(rtt) = rtt {
+            carrier.know_rtt(now, rtt);
+        }
+        let label = config.protocol.label();
+        let announced = config.protocol.announced();
+        let announce =
+            (announced != hello.controller && is_sayable(announced)).then(|| announced.into());
+        let receiving =
+            receiving(&peers.controller, &config.protocol, &config.custom, &environment);
+        let unknown = receiving.is_none().then(|| peers.controller.as_str().into());
+        let (half, rule) = receiving.unwrap_or_default();
+        let mut connection = Connection {
+            carrier,
+            sealer,
+            opener,
+            arrivals: Arrivals::new(half, rule),
+            nonces: SentNonces::new(&seed),
+            unproved: 0,
+            inbox: Inbox::new(config.messages_held),
+            path: Path::new(remote, &seed),
+            mtu,
+            learned: Learned::default(),
+            phase: Phase::Open,
+            unheard: side == Side::Server,
+            closed: None,
+            moved: None,
+            ended: false,
+            rto: endpoint.rto,
+            told,
+            ecn: endpoint.ecn,
+            max_message: config.max_message.min(hello.max_message.min(65_535) as u16),
+            peers_message: peers.max_message,
+            reset_token: peers.reset_token,
+            label: label.into(),
+            announce,
+            kit: Box::new(Kit {
+                protocol: config.protocol.clone(),
+                custom: config.custom.clone(),
+                environment,
+                peers: peers.controller.as_str().into(),
+                may_say: side == Side::Client,
+            }),
+            changes: Changes::default(),
+            unknown,
+            idle_timeout: shorter(config.idle_timeout, peers.idle_timeout_ms),
+            keep_alive: config.keep_alive,
+            last_heard: now,
+            last_sent: now,
+            last_asked: now,
+            last_due: now,
+            held_until: None,
+            is_data_held: false,
+            suspects_size: false,
+            advised: Advice::NONE,
+            advised_at: Time::ZERO,
+            bytes_sent: 0,
+            bytes_received: 0,
+            refused: 0,
+            rtts: (Duration::ZERO, 0),
+        };
+        connection.set_scale();
+        if connection.carrier.is_scaled() {
+            connection.carrier.on_profile(now, &believed, config.profile_from);
+        }
+        if peer_told {
+            connection.reconfigure(now, &config.told(), HintSource::Peer);
+        }
+        if let Some(spacing) = spacing {
+            connection.carrier.on_spacing(&spacing);
+        }
+        connection
+    }
+
+    /// Tells the carrier what a full packet is, once that is to last.
+    fn set_scale(&mut self) {
+        let full = if self.mtu.is_settled() {
+            u32::from(self.mtu.size()) + UDP_OVERHEAD
+        } else {
+            self.told
+        };
+        self.carrier.scale_bytes(full, self.told);
+    }
+}
+
+/// The shorter of two timeouts, of which zero is none.
+fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
+    // 2^53 ms is longer than any clock of ours.
+    let theirs = Duration::from_millis(theirs_ms.min(1 << 43));
+    match (ours, theirs) {
+        (Duration::ZERO, other) | (other, Duration::ZERO) => other,
+        (a, b) => a.min(b),
+    }
+}
+
+// A label that can be told is one that the format has room for.
+const _: () = assert!(crate::protocol::LABEL_MOST == narrows_wire::params::CONTROLLER_MOST);
+
+/// A wake-up of a busy machine is so late one time in a hundred: it costs no rate.
+const LATENESS: Duration = Duration::from_millis(5);
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Connection({}, {:?}, {:?})", self.path.remote(), self.carrier, self.phase)
+    }
+}
+
+#[cfg(test)]
+mod chaos_tests;
+#[cfg(test)]
+mod forgery_tests;
+#[cfg(test)]
+mod liar_tests;
+#[cfg(test)]
+mod many_tests;
+#[cfg(test)]
+mod pair_tests;
+#[cfg(test)]
+mod renewal_tests;
+#[cfg(test)]
+mod skips_tests;
+#[cfg(test)]
+mod story_tests;

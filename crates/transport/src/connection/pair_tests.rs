@@ -1,0 +1,380 @@
+//! Two connections and a little network between them, in virtual time: sealed bytes, seeded loss,
+//! duplicates, reordering, a rate, a queue, an MTU, outages, a change of address.
+
+use super::{Connection, ConnectionConfig, Event};
+use crate::port::Beginning;
+use crate::streams::{Limits, Read, Side, StreamEvent};
+use crate::{Preset, Protocol};
+use narrows_base::{Duration, Luck, Rate, Spec, Time, luck::Stream};
+use narrows_congestion::Profile;
+use narrows_wire::packet::{self, Packet};
+use narrows_wire::{
+    ClientHandshake, ConnectionId, CookieSecrets, Established, Hello, Params, ServerHandshake,
+    StaticKey, Suite, VERSION,
+};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// What the network does to packets, the same both ways.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Net {
+    /// One way.
+    pub delay: Duration,
+    pub rate: Rate,
+    /// Bytes that wait at most.
+    pub queue: u64,
+    pub loss: f64,
+    pub twice: f64,
+    /// Late by up to a delay more.
+    pub late: f64,
+    /// Overtaken by the next two of its direction, or 3 ms late if they do not leave in time.
+    pub swapped: f64,
+    /// Changed or cut off.
+    pub damaged: f64,
+    /// UDP payload that passes.
+    pub mtu: usize,
+}
+
+impl Net {
+    pub fn good() -> Net {
+        Net {
+            delay: Duration::from_millis(20),
+            rate: Rate::from_bps(20_000_000),
+            queue: 100_000,
+            loss: 0.0,
+            twice: 0.0,
+            late: 0.0,
+            swapped: 0.0,
+            damaged: 0.0,
+            mtu: 1500,
+        }
+    }
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Flying {
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+    pub ecn: u8,
+    pub bytes: Vec<u8>,
+}
+
+pub(crate) struct Pair {
+    pub now: Time,
+    pub client: Connection,
+    pub server: Connection,
+    pub net: Net,
+    pub client_at: SocketAddr,
+    pub server_at: SocketAddr,
+    /// Where the client still receives after it has moved.
+    pub old_at: Option<SocketAddr>,
+    /// Nothing passes before.
+    pub outage_until: Time,
+    pub events: Vec<(Side, Event)>,
+    /// What left: time, side, UDP payload, datagrams in the call.
+    pub log: Vec<(Time, Side, usize, usize)>,
+    /// Copies of what left, to be replayed.
+    pub keep: Option<Vec<Flying>>,
+    pub segments: usize,
+    /// Packets of that end with fewer bytes do not arrive.
+    pub drop_short: Option<(Side, usize)>,
+    flying: BTreeMap<(Time, u64), Flying>,
+    order: u64,
+    /// In either direction, the packet that the next ones overtake, and how many have.
+    overtaken: [Option<((Time, u64), u32)>; 2],
+    /// When either direction's link is free.
+    free: [Time; 2],
+    dice: Stream,
+}
+
+pub(crate) fn config(protocol: &str) -> ConnectionConfig {
+    let spec = Spec::parse(protocol).unwrap();
+    ConnectionConfig {
+        protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
+        profile: Profile::default(),
+        profile_from: Default::default(),
+        rate_limit: None,
+        max_datagram: 1472,
+        first_datagram: 1200,
+        idle_timeout: Duration::from_secs(60),
+        keep_alive: Duration::ZERO,
+        limits: Limits { data: 1 << 22, stream: 1 << 21, both: 16, one_way: 16 },
+        send_buffer: 1 << 20,
+        max_message: 1400,
+        messages_held: 16,
+        sounds: true,
+        custom: Default::default(),
+    }
+}
+
+pub(crate) fn params(config: &ConnectionConfig) -> Params {
+    Params {
+        idle_timeout_ms: config.idle_timeout.as_nanos() / 1_000_000,
+        max_datagram: u64::from(config.max_datagram),
+        max_data: config.limits.data,
+        max_stream: config.limits.stream,
+        max_streams_both: config.limits.both,
+        max_streams_one: config.limits.one_way,
+        max_message: u64::from(config.max_message),
+        reset_token: Some([9; 16]),
+        controller: config.protocol.label().into(),
+        ..Params::default()
+    }
+}
+
+/// Both ends of a finished handshake.
+pub(crate) fn keys(
+    client: &ConnectionConfig,
+    server: &ConnectionConfig,
+) -> (Established, Established) {
+    let hello = |id, c| Hello { connection: ConnectionId(id), params: params(c) };
+    let (nonce, at) = ([7; 16], Time::from_secs_f64(50.0));
+    let address: SocketAddr = "192.0.2.1:5000".parse().unwrap();
+    let cookie = CookieSecrets::new(&[7; 32]).bake(at, address, &nonce, VERSION);
+    let key = |n| StaticKey::new([n; 32]).unwrap();
+    let mut c = ClientHandshake::new(Suite::Aes256Gcm, nonce, &cookie, &key(1), [3; 32]).unwrap();
+    let Ok(Packet::Start(start)) = Packet::read(c.start()) else { panic!("no START") };
+    let mut s = ServerHandshake::new(&start, &key(2), [4; 32], &hello(2, server)).unwrap();
+    let Ok(Packet::StartEcho(echo)) = Packet::read(s.start_echo()) else { panic!("no echo") };
+    let (ours, finish) = c.on_start_echo(&echo, &hello(1, client), |_| true).unwrap();
+    let Ok(Packet::Finish(finish)) = Packet::read(&finish) else { panic!("no FINISH") };
+    let _: packet::Finish<'_> = finish;
+    (ours, s.on_finish(&finish).unwrap())
+}
+
+pub(crate) fn beginning<'a>(
+    side: Side,
+    config: &'a ConnectionConfig,
+    hello: &'a Params,
+    established: Established,
+    remote: SocketAddr,
+    rtt: Option<Duration>,
+) -> Beginning<'a> {
+    let seed = if side == Side::Client { [5; 32] } else { [6; 32] };
+    Beginning { side, config, hello, established, remote, rtt, spacing: None, seed }
+}
+
+impl Pair {
+    pub fn new(config: &ConnectionConfig, net: Net, seed: u64) -> Pair {
+        Pair::of(config, config, net, seed)
+    }
+    pub fn of(ours: &ConnectionConfig, theirs: &ConnectionConfig, net: Net, seed: u64) -> Pair {
+        let (client_at, server_at) =
+            ("192.0.2.1:5000".parse().unwrap(), "198.51.100.2:443".parse().unwrap());
+        let (c, s) = keys(ours, theirs);
+        let now = Time::from_secs_f64(50.0);
+        let rtt = Some(net.delay + net.delay);
+        let client =
+            Connection::new(now, beginning(Side::Client, ours, &params(ours), c, server_at, rtt));
+        let server = Connection::new(
+            now,
+            beginning(Side::Server, theirs, &params(theirs), s, client_at, rtt),
+        );
+        Pair {
+            now,
+            client,
+            server,
+            net,
+            client_at,
+            server_at,
+            old_at: None,
+            outage_until: Time::ZERO,
+            events: Vec::new(),
+            log: Vec::new(),
+            keep: None,
+            segments: 40,
+            drop_short: None,
+            flying: BTreeMap::new(),
+            order: 0,
+            overtaken: [None; 2],
+            free: [now; 2],
+            dice: Luck::seed(seed).stream(),
+        }
+    }
+    pub fn end(&mut self, side: Side) -> &mut Connection {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    /// Takes what an end sends now.
+    fn flush(&mut self, side: Side) {
+        let mut buffer = vec![0; 64 * 1024];
+        for _ in 0..10_000 {
+            let (now, segments) = (self.now, self.segments);
+            let Some(t) = self.end(side).transmit(now, &mut buffer, segments) else { return };
+            assert!(t.size > 0 && t.segment <= t.size);
+            let count = t.size.div_ceil(t.segment);
+            for datagram in buffer[..t.size].chunks(t.segment) {
+                self.log.push((now, side, datagram.len(), count));
+                let from = if side == Side::Client { self.client_at } else { self.server_at };
+                let flying = Flying { from, to: t.to, ecn: t.ecn, bytes: datagram.to_vec() };
+                if let Some(keep) = &mut self.keep {
+                    keep.push(flying.clone());
+                }
+                self.launch(side, flying);
+            }
+        }
+        panic!("{side:?} sends without end at {:?}", self.now);
+    }
+
+    /// Puts a packet on the way, or not.
+    fn launch(&mut self, side: Side, mut flying: Flying) {
+        let net = self.net;
+        let free = &mut self.free[usize::from(side == Side::Server)];
+        let waits = free.since(self.now).as_secs_f64() * net.rate.as_bps() as f64 / 8.0;
+        let size = flying.bytes.len() as u64 + 28;
+        let is_short = self.drop_short.is_some_and(|(s, n)| s == side && flying.bytes.len() < n);
+        if is_short || flying.bytes.len() > net.mtu || waits as u64 + size > net.queue {
+            return;
+        }
+        let start = (*free).max(self.now);
+        *free = start + Duration::from_secs_f64(size as f64 * 8.0 / net.rate.as_bps() as f64);
+        let mut at = *free + net.delay;
+        if self.dice.chance(net.loss) || self.now < self.outage_until {
+            return;
+        }
+        if self.dice.chance(net.damaged) {
+            let (place, bit) =
+                (self.dice.bits() as usize % flying.bytes.len(), self.dice.bits() % 8);
+            flying.bytes[place] ^= 1 << bit;
+            if self.dice.chance(0.3) {
+                flying.bytes.truncate(place);
+            }
+        }
+        if self.dice.chance(net.late) {
+            at += net.delay.mul_f64(self.dice.unit());
+        }
+        let waits = &mut self.overtaken[usize::from(side == Side::Server)];
+        if let Some((key, overtakes)) = waits.take() {
+            if overtakes == 1 {
+                // It comes directly behind the second.
+                if key.0 > at
+                    && let Some(flying) = self.flying.remove(&key)
+                {
+                    self.order += 1;
+                    self.flying.insert((at + Duration::from_nanos(1), self.order), flying);
+                }
+            } else {
+                *waits = Some((key, overtakes + 1));
+            }
+        } else if net.swapped > 0.0 && self.dice.chance(net.swapped) {
+            at += Duration::from_millis(3);
+            *waits = Some(((at, self.order + 1), 0));
+        }
+        let copies = if self.dice.chance(net.twice) { 2 } else { 1 };
+        for _ in 0..copies {
+            self.order += 1;
+            self.flying.insert((at, self.order), flying.clone());
+            at += net.delay.mul_f64(0.5);
+        }
+    }
+
+    /// Hands a packet over.
+    pub fn hand(&mut self, mut flying: Flying) -> bool {
+        let now = self.now;
+        let side = match flying.to {
+            to if to == self.server_at => Side::Server,
+            to if to == self.client_at || Some(to) == self.old_at => Side::Client,
+            _ => return false,
+        };
+        self.end(side).receive(now, flying.from, flying.ecn, &mut flying.bytes)
+    }
+
+    /// Runs until a time, or until told to stop; whether it was told.
+    pub fn run(&mut self, until: Time, mut stop: impl FnMut(&mut Pair) -> bool) -> bool {
+        loop {
+            for side in [Side::Client, Side::Server] {
+                self.flush(side);
+            }
+            for side in [Side::Client, Side::Server] {
+                while let Some(event) = self.end(side).event() {
+                    self.events.push((side, event));
+                }
+            }
+            if stop(self) {
+                return true;
+            }
+            // What the application did.
+            for side in [Side::Client, Side::Server] {
+                self.flush(side);
+            }
+            let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
+            let due = self.client.next_due().min(self.server.next_due()).min(arrival);
+            if due > until {
+                self.now = until;
+                return false;
+            }
+            self.now = self.now.max(due);
+            while let Some((key, _)) =
+                self.flying.first_key_value().filter(|(k, _)| k.0 <= self.now)
+            {
+                let key = *key;
+                let flying = self.flying.remove(&key).unwrap();
+                self.hand(flying);
+            }
+            for side in [Side::Client, Side::Server] {
+                let now = self.now;
+                if self.end(side).next_due() <= now {
+                    self.end(side).on_due(now);
+                }
+            }
+        }
+    }
+    pub fn run_for(&mut self, seconds: f64) {
+        let until = self.now + Duration::from_secs_f64(seconds);
+        self.run(until, |_| false);
+    }
+
+    /// Sends so many bytes over a new stream from one end; when the other has read them all, right.
+    /// None if that does not happen in so many seconds.
+    pub fn transfer(&mut self, from: Side, bytes: u64, seconds: f64) -> Option<Duration> {
+        let other = if from == Side::Client { Side::Server } else { Side::Client };
+        let (start, until) = (self.now, self.now + Duration::from_secs_f64(seconds));
+        let id = self.end(from).open(true).unwrap();
+        let byte = |at: u64| (at ^ (at >> 8) ^ (at >> 16)).wrapping_mul(31) as u8;
+        let (mut written, mut read, mut ended) = (0u64, 0u64, false);
+        let mut buffer = vec![0; 1 << 16];
+        self.run(until, |pair| {
+            while written < bytes {
+                let most = (bytes - written).min(4096);
+                let chunk: Vec<u8> = (written..written + most).map(byte).collect();
+                match pair.end(from).write(id, &chunk).unwrap() {
+                    0 => break,
+                    n => written += n as u64,
+                }
+                if written == bytes {
+                    pair.end(from).finish(id).unwrap();
+                }
+            }
+            let reader = pair.end(other);
+            while reader.accept().is_some() {}
+            loop {
+                match reader.read(id, &mut buffer) {
+                    Ok(Read::Bytes(n)) => {
+                        for (at, b) in (read..).zip(&buffer[..n]) {
+                            assert_eq!(*b, byte(at), "byte {at}");
+                        }
+                        read += n as u64;
+                    }
+                    Ok(Read::End) => break ended = true,
+                    _ => break,
+                }
+            }
+            ended
+        });
+        assert!(!ended || read == bytes);
+        ended.then(|| self.now.since(start))
+    }
+    pub fn closed(&self, side: Side) -> Option<&super::Closed> {
+        self.events.iter().rev().find_map(|(s, e)| match e {
+            Event::Closed(c) if *s == side => Some(c),
+            _ => None,
+        })
+    }
+    pub fn saw(&self, side: Side, wanted: StreamEvent) -> bool {
+        self.events.contains(&(side, Event::Stream(wanted)))
+    }
+}

@@ -1,0 +1,255 @@
+//! Packet numbers that are left out on purpose are no losses, to nobody.
+
+use super::pair_tests::{Net, Pair, config};
+use crate::protocol::STREAMS;
+use crate::streams::Side;
+use crate::verdict::{Rule, Seen};
+use narrows_base::{Duration, Rate, Time};
+use narrows_congestion::{Advice, Arrival, ReceiverHalf};
+use std::sync::{Arc, Mutex};
+
+/// Every controller over a connection.
+fn protocols() -> impl Iterator<Item = String> {
+    let names = STREAMS.iter().map(|e| e.name.to_string());
+    let fixed = |n| if n == "rrtp+fixed" { "rrtp+fixed(rate=15Mbit/s)".into() } else { n };
+    let own = ["rrtp", "rrtp-lasthop", "tear-reliable"].map(String::from);
+    own.into_iter().chain(names.map(fixed))
+}
+
+/// A link that loses nothing, whatever a controller does.
+fn clean(swapped: f64) -> Net {
+    Net { queue: u64::MAX, swapped, ..Net::good() }
+}
+
+/// No queue, which would make packets late by time.
+fn reordering() -> Net {
+    let rate = Rate::from_bps(1_000_000_000);
+    Net { rate, delay: Duration::from_millis(50), ..clean(0.2) }
+}
+
+/// Both ends leave out every fourth number or so.
+fn pair(protocol: &str, net: Net, seed: u64) -> Pair {
+    let mut pair = Pair::new(&config(protocol), net, seed);
+    for side in [Side::Client, Side::Server] {
+        pair.end(side).carrier.skip_often(3.0);
+    }
+    pair
+}
+
+/// What the receiver half at the server says, and the highest of each.
+fn note(pair: &Pair, most: &mut std::collections::BTreeMap<&'static str, f64>) {
+    pair.server.arrivals.watch(&mut |name, x| {
+        let entry = most.entry(name).or_insert(x);
+        *entry = entry.max(x);
+    });
+}
+
+/// The loss event rate that TFRC's receiver half saw at most.
+fn loss_events(protocol: &str, most: &std::collections::BTreeMap<&'static str, f64>) -> f64 {
+    if protocol.ends_with("tfrc") { most["receiver_loss_event_rate"] } else { 0.0 }
+}
+
+#[test]
+fn a_clean_path_has_no_losses_under_any_controller() {
+    for protocol in protocols() {
+        let mut pair = pair(&protocol, clean(0.0), 1);
+        let mut most = std::collections::BTreeMap::new();
+        for bytes in [200_000, 1_000_000] {
+            let until = pair.now + Duration::from_secs(120);
+            let id = pair.client.open(true).unwrap();
+            let (mut left, mut buffer) = (bytes, vec![0; 1 << 16]);
+            let done = pair.run(until, |p| {
+                while left > 0 {
+                    match p.client.write(id, &vec![1; left.min(4096)]).unwrap() {
+                        0 => break,
+                        n => left -= n,
+                    }
+                    if left == 0 {
+                        p.client.finish(id).unwrap();
+                    }
+                }
+                while p.server.accept().is_some() {}
+                note(p, &mut most);
+                // Nothing is ever missing, to the receiver that reports and judges.
+                assert_eq!(p.server.arrivals.holes(), 0, "{protocol}");
+                loop {
+                    match p.server.read(id, &mut buffer) {
+                        Ok(crate::streams::Read::Bytes(_)) => {}
+                        Ok(crate::streams::Read::End) => break true,
+                        _ => break false,
+                    }
+                }
+            });
+            assert!(done, "{protocol}: {:?}", pair.client.stats());
+        }
+        for side in [Side::Client, Side::Server] {
+            let stats = pair.end(side).stats();
+            assert_eq!((stats.counters.lost, stats.counters.episodes), (0, 0), "{protocol}");
+            assert_eq!(stats.radio_losses, 0, "{protocol}");
+        }
+        // They were left out, and are not counted as sent.
+        let stats = pair.client.stats();
+        let numbers = pair.client.carrier.next_number();
+        assert!(numbers > stats.counters.sent * 5 / 4, "{protocol}: {numbers}, {stats:?}");
+        assert_eq!(loss_events(&protocol, &most), 0.0, "{protocol}");
+        if protocol.contains("tear") && !protocol.contains("wireless") {
+            // 4 is a gap, 5 fast recovery.
+            assert!(most["tear_state"] < 4.0 || most["tear_state"] == 6.0, "{protocol} {most:?}");
+        }
+    }
+}
+
+/// Packets that change places by at most two are within the margin, however many numbers between them
+/// were left out.
+#[test]
+fn reordering_within_the_margin_is_no_loss_under_any_controller() {
+    for protocol in protocols() {
+        for seed in 0..2 {
+            let mut pair = pair(&protocol, reordering(), seed);
+            let mut p = std::collections::BTreeMap::new();
+            pair.transfer(Side::Client, 1_000_000, 120.0).unwrap_or_else(|| panic!("{protocol}"));
+            note(&pair, &mut p);
+            let stats = pair.client.stats();
+            assert_eq!((stats.counters.lost, stats.counters.episodes), (0, 0), "{protocol}");
+            assert_eq!(loss_events(&protocol, &p), 0.0, "{protocol} seed {seed}");
+        }
+    }
+}
+
+/// The search for the path's MTU loses packets on purpose. None is a loss to the receiver half.
+#[test]
+fn probes_that_get_lost_are_no_losses_to_a_receiver_half() {
+    for protocol in ["rrtp+tfrc", "tear-reliable"] {
+        let net = Net { mtu: 1300, ..clean(0.0) };
+        let mut pair = Pair::new(&config(protocol), net, 1);
+        let mut most = std::collections::BTreeMap::new();
+        for from in [Side::Client, Side::Server, Side::Client] {
+            pair.transfer(from, 500_000, 120.0).unwrap_or_else(|| panic!("{protocol}"));
+            note(&pair, &mut most);
+        }
+        assert!(pair.client.stats().datagram > 1270, "{protocol}: the search found the size");
+        assert_eq!(loss_events(protocol, &most), 0.0, "{protocol}");
+        if protocol == "tear-reliable" {
+            assert!(most["tear_state"] < 4.0 || most["tear_state"] == 6.0, "{most:?}");
+        }
+    }
+}
+
+/// Nor are they a hole to it, or to a rule.
+#[test]
+fn probes_that_get_lost_are_no_holes() {
+    let Told { numbers, missing } = told(Net { mtu: 1300, ..clean(0.0) }, 1);
+    assert!(numbers.len() > 700 && numbers.iter().copied().eq(0..numbers.len() as u64));
+    assert_eq!(missing, 0);
+}
+
+/// Reports that leave alone do not count for the other end's controller: if one is lost, its data has not met
+/// congestion.
+#[test]
+fn a_report_that_gets_lost_is_no_loss_to_the_receiver() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), clean(0.0), 1);
+    let spy = Spy::default();
+    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(Box::new(spy.clone())), 0);
+    pair.transfer(Side::Server, 100_000, 60.0).unwrap();
+    // The client sends nothing but reports now, and none arrives.
+    pair.drop_short = Some((Side::Client, 100));
+    let id = pair.server.open(true).unwrap();
+    pair.server.write(id, &[1; 50_000]).unwrap();
+    pair.run_for(1.0);
+    pair.drop_short = None;
+    pair.transfer(Side::Client, 100_000, 60.0).unwrap();
+    let Told { numbers, missing } = std::mem::take(&mut *spy.0.lock().unwrap());
+    assert!(numbers.len() > 70 && numbers.iter().copied().eq(0..numbers.len() as u64));
+    assert_eq!(missing, 0);
+}
+
+/// What a receiver half and a rule were told.
+#[derive(Default)]
+struct Told {
+    numbers: Vec<u64>,
+    missing: u64,
+}
+
+#[derive(Clone, Default)]
+struct Spy(Arc<Mutex<Told>>);
+
+impl ReceiverHalf for Spy {
+    fn on_arrival(&mut self, arrival: &Arrival) -> bool {
+        self.0.lock().unwrap().numbers.push(arrival.seq);
+        false
+    }
+    fn advice(&mut self, _now: Time) -> Advice {
+        Advice::NONE
+    }
+}
+
+impl Rule for Spy {
+    fn on_arrival(&mut self, seen: &Seen) -> bool {
+        self.0.lock().unwrap().missing += seen.missing;
+        false
+    }
+}
+
+/// What the server's receiver half and rule are told while either end sends.
+fn told(net: Net, seed: u64) -> Told {
+    let mut pair = pair("rrtp+cubic", net, seed);
+    let spy = Spy::default();
+    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(Box::new(spy.clone())), 0);
+    for from in [Side::Client, Side::Server, Side::Client] {
+        pair.transfer(from, 500_000, 60.0).unwrap();
+    }
+    std::mem::take(&mut spy.0.lock().unwrap())
+}
+
+#[test]
+fn a_receiver_half_and_a_rule_see_no_holes() {
+    let Told { numbers, missing } = told(clean(0.0), 1);
+    assert!(numbers.len() > 700 && numbers.iter().copied().eq(0..numbers.len() as u64));
+    assert_eq!(missing, 0);
+}
+
+#[test]
+fn a_receiver_half_sees_no_holes_that_last_where_packets_change_places() {
+    for seed in 0..20 {
+        let mut numbers = told(reordering(), seed).numbers;
+        assert!(!numbers.is_sorted());
+        // Each number comes within three arrivals of its place.
+        for (place, number) in numbers.iter().enumerate() {
+            assert!(number.abs_diff(place as u64) <= 3, "seed {seed}: {number} at {place}");
+        }
+        // None is left out; of packets behind a report that overtook them some come as no news.
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "seed {seed}");
+    }
+}
+
+/// Where the packet is lost that would have said so, the number is missing beside it: one loss event, which
+/// was one without it. The sender's own counts are right.
+#[test]
+fn losses_are_counted_as_they_are_by_the_sender() {
+    let net = Net { loss: 0.05, ..clean(0.0) };
+    let mut pair = pair("rrtp+cubic", net, 3);
+    pair.transfer(Side::Client, 3_000_000, 120.0).unwrap();
+    let stats = pair.client.stats();
+    let share = stats.counters.lost as f64 / stats.counters.sent as f64;
+    assert!((0.04..0.06).contains(&share), "{share}: {stats:?}");
+}
+
+/// In bytes they cost less than a thousandth, both directions together.
+#[test]
+fn the_cost_in_bytes_is_below_a_thousandth() {
+    let bytes = |often: Option<f64>| {
+        let net = Net { rate: Rate::from_bps(200_000_000), queue: 1_000_000, ..Net::good() };
+        let mut pair = Pair::new(&config("rrtp+bbr"), net, 1);
+        if let Some(mean) = often {
+            pair.client.carrier.skip_often(mean);
+        }
+        pair.transfer(Side::Client, 30_000_000, 60.0).unwrap();
+        let (c, s) = (pair.client.stats(), pair.server.stats());
+        (c.bytes_sent + s.bytes_sent) as f64
+    };
+    let (with, without) = (bytes(None), bytes(Some(1e12)));
+    println!("{with} bytes, {without} without");
+    assert!(with / without < 1.001, "{with} and {without}");
+}

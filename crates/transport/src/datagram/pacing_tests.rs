@@ -1,0 +1,188 @@
+//! When datagrams leave: the rate of now, bounded credit, windows, writes that are too late.
+
+use crate::datagram::{DatagramConfig, Receiver, Sender};
+use crate::endpoint::{Input, Output};
+use narrows_base::{Duration, Machine, Packet, Rate, Time};
+use narrows_congestion::{Ack, Allowance, Controller, Restart};
+use std::sync::{Arc, Mutex};
+
+/// Allows what the test says.
+struct Told(Arc<Mutex<(Allowance, u32)>>);
+
+impl Controller for Told {
+    fn on_ack(&mut self, _ack: &Ack) {}
+    fn on_restart(&mut self, _restart: &Restart) {
+        self.0.lock().unwrap().1 += 1;
+    }
+    fn allowance(&self) -> Allowance {
+        self.0.lock().unwrap().0
+    }
+}
+
+struct Stage {
+    sender: Sender,
+    told: Arc<Mutex<(Allowance, u32)>>,
+    config: DatagramConfig,
+}
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Duration::from_millis(n)
+}
+
+impl Stage {
+    /// Packets of 1000 bytes on the wire, headers not counted.
+    fn new(window: f64, bps: Option<u64>) -> Stage {
+        let mut config = DatagramConfig::preset(crate::Preset::Ns2);
+        config.credit = Duration::from_millis(2);
+        let told = Arc::new(Mutex::new((Allowance::window(1.0), 0)));
+        let mut sender = Sender::new(&config, Box::new(Told(told.clone())), 0, 1);
+        sender.handle(Time::ZERO, Input::Open);
+        let mut stage = Stage { sender, told, config };
+        stage.allow(window, bps);
+        stage
+    }
+    fn allow(&mut self, window: f64, bps: Option<u64>) {
+        self.told.lock().unwrap().0 = Allowance { window, rate: bps.map(Rate::from_bps) };
+    }
+    /// Sends all that may leave at `now`; the time that it waits for.
+    fn drain(&mut self, now: Time) -> (Vec<Packet>, Time) {
+        let mut sent = Vec::new();
+        loop {
+            match self.sender.poll(now) {
+                Output::Send(p) => sent.push(p),
+                Output::Wait(due) => return (sent, due),
+            }
+        }
+    }
+}
+
+#[test]
+fn packets_leave_at_the_rate_of_now() {
+    // 1000 bytes at 800 kbit/s: one in 10 ms.
+    let mut s = Stage::new(f64::INFINITY, Some(800_000));
+    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    let (sent, due) = s.drain(ms(0));
+    assert_eq!((sent.len(), due), (1, ms(10)));
+    assert!(s.drain(ms(9)).0.is_empty());
+    assert_eq!(s.drain(ms(10)).0.len(), 1);
+    // A raised rate counts at once, not after the gap of the old one.
+    s.allow(f64::INFINITY, Some(8_000_000));
+    let (sent, due) = s.drain(ms(11));
+    assert_eq!((sent.len(), due), (1, ms(12)));
+}
+
+#[test]
+fn lateness_is_made_up_for_and_idleness_earns_no_burst() {
+    let mut s = Stage::new(f64::INFINITY, Some(8_000_000));
+    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    s.drain(ms(0));
+    // One packet in a millisecond; two milliseconds late, credit 2 ms: the third is due now too.
+    assert_eq!(s.drain(ms(3)).0.len(), 3);
+    // A second of silence is worth no more than the credit.
+    assert_eq!(s.drain(ms(1003)).0.len(), 3);
+}
+
+#[test]
+fn a_window_counts_what_is_above_the_highest_report() {
+    let mut s = Stage::new(4.9, None);
+    let mut receiver = Receiver::new(&s.config, None, 0, 1);
+    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    let (sent, _) = s.drain(ms(0));
+    assert_eq!(sent.len(), 4);
+    // 0 and 1 are lost; 2 arrives: one is outstanding, so three more may leave.
+    let report = receiver.on_packet(ms(50), &sent[2]).unwrap();
+    s.sender.handle(ms(100), Input::Packet(report));
+    assert_eq!((s.sender.flight(), s.drain(ms(100)).0.len()), (1, 3));
+    assert_eq!(s.sender.srtt(), Duration::from_millis(100));
+    assert_eq!(s.sender.acknowledged(), 1);
+}
+
+#[test]
+fn silence_restarts_a_controller_without_a_timer_of_its_own() {
+    let mut s = Stage::new(2.0, None);
+    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    let (_, due) = s.drain(ms(0));
+    assert_eq!(due, ms(3000), "the first timeout of this preset is 3 s");
+    s.sender.handle(due, Input::Due);
+    assert_eq!(s.told.lock().unwrap().1, 1);
+    let (sent, again) = s.drain(due);
+    assert_eq!(sent.len(), 2, "nothing is outstanding any more");
+    assert_eq!(sent[0].seq, 2, "numbers are never used twice");
+    assert_eq!(again.since(due), Duration::from_secs(6), "and the timer backs off");
+}
+
+#[test]
+fn packets_are_as_large_as_what_was_written() {
+    let mut s = Stage::new(f64::INFINITY, None);
+    for bytes in [2500, 120] {
+        s.sender.handle(ms(0), Input::Data(bytes));
+    }
+    let sizes: Vec<u16> = s.drain(ms(0)).0.iter().map(|p| p.size).collect();
+    assert_eq!(sizes, [1000, 1000, 500, 120]);
+}
+
+#[test]
+fn writes_that_waited_too_long_are_never_sent() {
+    let mut s = Stage::new(f64::INFINITY, Some(8_000));
+    s.sender.handle(ms(0), Input::Data(1000));
+    s.sender.handle(ms(0), Input::Data(200));
+    s.sender.handle(ms(900), Input::Data(300));
+    assert_eq!(s.drain(ms(0)).0.len(), 1);
+    // A packet is due at 1 s; at 1.1 s the second write is too old, the third is not.
+    let (sent, _) = s.drain(ms(1100));
+    assert_eq!(sent.iter().map(|p| p.size).collect::<Vec<_>>(), [300]);
+    assert_eq!(s.sender.counters().expired, 1);
+}
+
+#[test]
+fn the_receivers_delay_is_not_in_the_round_trip() {
+    use narrows_congestion::{Advice, Arrival, ReceiverHalf};
+    struct Later(Time);
+    impl ReceiverHalf for Later {
+        fn on_arrival(&mut self, a: &Arrival) -> bool {
+            self.0 = a.now + Duration::from_millis(30);
+            false
+        }
+        fn on_tick(&mut self, _now: Time) -> bool {
+            self.0 = Time::NEVER;
+            true
+        }
+        fn next_tick(&self) -> Time {
+            self.0
+        }
+        fn advice(&mut self, _now: Time) -> Advice {
+            Advice::NONE
+        }
+    }
+    let mut s = Stage::new(1.0, None);
+    let mut receiver = Receiver::new(&s.config, Some(Box::new(Later(Time::NEVER))), 0, 1);
+    assert!(receiver.next_due().is_never(), "nothing to report before the first packet");
+    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    let sent = s.drain(ms(0)).0;
+    assert!(receiver.on_packet(ms(20), &sent[0]).is_none());
+    assert_eq!(receiver.next_due(), ms(50));
+    let report = receiver.on_due(ms(50)).unwrap();
+    s.sender.handle(ms(70), Input::Packet(report));
+    assert_eq!(s.sender.srtt(), Duration::from_millis(40));
+}
+
+#[test]
+fn nonsense_from_a_peer_changes_nothing() {
+    let mut s = Stage::new(3.0, None);
+    s.sender.handle(ms(0), Input::Data(u64::MAX));
+    let sent = s.drain(ms(0)).0;
+    for seq in [0, 4, u64::MAX] {
+        let report = Packet { seq, flags: Packet::ACK, ..sent[0] };
+        s.sender.handle(ms(10), Input::Packet(report));
+        assert_eq!((s.sender.flight(), s.sender.srtt()), (3, Duration::ZERO), "{seq}");
+    }
+    let mut receiver = Receiver::new(&s.config, None, 0, 1);
+    for seq in [u64::MAX, u64::MAX - 1] {
+        assert!(receiver.on_packet(ms(1), &Packet { seq, ..sent[0] }).is_none());
+    }
+    // A jump is a jump, and what is far below it is too late.
+    let far = Packet { seq: 1 << 60, ..sent[0] };
+    assert!(receiver.on_packet(ms(1), &far).is_some());
+    receiver.on_packet(ms(1), &sent[1]);
+    assert_eq!(receiver.delivered_packets(), 1);
+}

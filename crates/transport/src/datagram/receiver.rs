@@ -1,0 +1,292 @@
+//! The receiving side of datagrams: what came, the ACK vector, reports.
+
+use super::assembly::Assembly;
+use super::config::{DatagramConfig, StreamConfig};
+use super::header::{self, Runs};
+use super::opening;
+use crate::answers::{Answers, patience};
+use crate::ranges::Ranges;
+use crate::verdict::Judge;
+use narrows_base::{Duration, Packet, Time, luck};
+use narrows_congestion::{Advice, Arrival, ReceiverHalf};
+
+/// Numbers below the highest by more than this are too late to be told from duplicates.
+const MEMORY: u64 = 4096;
+/// Ranges kept at most, whatever a peer or a path does.
+const MOST_RANGES: usize = 256;
+
+/// What the receiver keeps of a stream.
+#[derive(Debug)]
+struct Incoming {
+    assembly: Assembly,
+    answers: Answers,
+    max_ack_delay: Duration,
+    /// The shortest way of a packet; zero before the first.
+    way: Duration,
+    judge: Option<Judge>,
+}
+
+impl Incoming {
+    fn new(config: &StreamConfig) -> Incoming {
+        Incoming {
+            assembly: Assembly::default(),
+            answers: Answers::new(config.ack_every),
+            max_ack_delay: config.max_ack_delay,
+            way: Duration::ZERO,
+            judge: config.verdict.judge(),
+        }
+    }
+    /// Packet `seq` came where `expected` was next. A connection knows the round trip from its handshake;
+    /// here clocks agree, and twice the shortest way is as good.
+    #[inline]
+    fn ask(&mut self, now: Time, sent: Time, seq: u64, expected: u64, marked: bool) {
+        let way = now.since(sent);
+        self.way = if self.way == Duration::ZERO { way } else { self.way.min(way) };
+        let patience = patience(self.way.saturating_mul(2), self.max_ack_delay);
+        self.answers.see(seq, expected);
+        self.answers.ask(now, seq, expected, marked, patience);
+    }
+}
+
+/// A datagram receiver. Every packet may be answered with one report.
+pub struct Receiver {
+    half: Option<Box<dyn ReceiverHalf>>,
+    flow: u32,
+    report_bytes: u16,
+    /// Whether the client has finished its opening, where there is one.
+    open: bool,
+    /// The cargo is a stream.
+    stream: Option<Box<Incoming>>,
+    /// What came, at most `MEMORY` below the highest.
+    seen: Ranges,
+    /// Below it everything is a duplicate or too late.
+    floor: u64,
+    /// One above the highest number that came.
+    next: u64,
+    /// Lowest number whose fate the sender does not know: ack of ack.
+    unresolved: u64,
+    /// Send time of the packet that the next report echoes, and when it came.
+    echo: (Time, Time),
+    delivered: u64,
+    packets: u64,
+    marks: u32,
+    reports: u32,
+    luck: u64,
+}
+
+impl Receiver {
+    /// For one flow; `luck` is the flow's key for losses on the way back. Without a receiver half
+    /// every packet is answered.
+    pub fn new(
+        config: &DatagramConfig,
+        half: Option<Box<dyn ReceiverHalf>>,
+        flow: u32,
+        luck: u64,
+    ) -> Receiver {
+        Receiver {
+            half,
+            flow,
+            report_bytes: config.report_bytes.min(65_535) as u16,
+            open: !config.handshake,
+            stream: config.stream.as_ref().map(|c| Box::new(Incoming::new(c))),
+            seen: Ranges::default(),
+            floor: 0,
+            next: 0,
+            unresolved: 0,
+            echo: (Time::ZERO, Time::ZERO),
+            delivered: 0,
+            packets: 0,
+            marks: 0,
+            reports: 0,
+            luck: luck ^ 0xAC0_AC0,
+        }
+    }
+
+    /// A data packet arrived; the report to send now, if any.
+    #[inline]
+    pub fn on_packet(&mut self, now: Time, p: &Packet) -> Option<Packet> {
+        if p.has(Packet::CORRUPT) || p.seq >= u64::MAX / 2 {
+            return None;
+        }
+        if p.has(Packet::SYN) {
+            return self.on_opening(p);
+        }
+        if !self.open {
+            return None;
+        }
+        let data = header::read_data(p);
+        if self.stream.as_ref().is_some_and(|s| !s.assembly.has_room(data.offset, p.payload())) {
+            return None;
+        }
+        let mut duplicate = true;
+        if p.seq >= self.floor {
+            self.seen.insert(p.seq, p.seq + 1, |_, _| duplicate = false);
+        }
+        match &mut self.stream {
+            // Late or not, a packet's bytes are news if no other brought them.
+            Some(s) => self.packets += u64::from(s.assembly.take(data.offset, p.payload()) > 0),
+            None if !duplicate => {
+                self.delivered += u64::from(p.payload());
+                self.packets += 1;
+            }
+            None => {}
+        }
+        let expected = self.next;
+        if p.seq >= self.next {
+            self.next = p.seq + 1;
+            self.floor = self.floor.max(self.next.saturating_sub(MEMORY));
+            while self.seen.len() > MOST_RANGES {
+                let Some((_, to)) = self.seen.iter().next() else { break };
+                self.floor = self.floor.max(to);
+                self.seen.trim_below(to);
+            }
+            self.seen.trim_below(self.floor);
+        }
+        let unresolved = p.seq.saturating_sub(u64::from(data.unresolved));
+        self.unresolved = self.unresolved.max(unresolved.min(self.next));
+        if let Some(judge) = self.judge_mut() {
+            judge.on_arrival(now, p.stamp, p.seq);
+        }
+        let marked = p.has(Packet::CE);
+        self.marks = self.marks.wrapping_add(u32::from(marked && !duplicate));
+        // A stream's report echoes the first packet that it answers (as RFC 7323 section 4.3): those
+        // that left just behind it waited for it, which is no queue.
+        if self.stream.as_ref().is_none_or(|s| s.answers.is_even()) {
+            self.echo = (p.stamp, now);
+        }
+        let wanted = match &mut self.half {
+            None => self.stream.is_none(),
+            Some(half) => half.on_arrival(&Arrival {
+                now,
+                seq: p.seq,
+                sent: p.stamp,
+                bytes: u32::from(p.size),
+                marked,
+                duplicate,
+                advice: data.advice,
+            }),
+        };
+        let at_once = match &mut self.stream {
+            Some(s) => {
+                s.ask(now, p.stamp, p.seq, expected, marked);
+                s.answers.due() <= now
+            }
+            None => false,
+        };
+        (wanted || at_once).then(|| self.report(now, wanted))
+    }
+
+    /// A packet of the opening: its answer.
+    #[cold]
+    fn on_opening(&mut self, p: &Packet) -> Option<Packet> {
+        self.open |= opening::is_finish(p);
+        let size = opening::answer(p)?;
+        self.reports = self.reports.wrapping_add(1);
+        Some(Packet {
+            stamp: p.stamp,
+            luck: luck::mix(self.luck.wrapping_add(u64::from(self.reports))) as u32,
+            size,
+            hop: 0,
+            flags: Packet::ACK | Packet::SYN,
+            ..*p
+        })
+    }
+
+    #[inline]
+    fn judge_mut(&mut self) -> Option<&mut Judge> {
+        self.stream.as_mut().and_then(|s| s.judge.as_mut())
+    }
+
+    /// Whether it tells radio losses from congestion.
+    pub fn judges(&self) -> bool {
+        self.stream.as_ref().is_some_and(|s| s.judge.is_some())
+    }
+    /// The newest verdict on what is missing, once, for whoever knows the truth: packets
+    /// `[from, to)`, and whether the radio link is believed to have lost them.
+    #[inline]
+    pub fn judged(&mut self) -> Option<(u64, u64, bool)> {
+        self.judge_mut().and_then(Judge::judged)
+    }
+
+    /// A report; `advised` with the receiver half's advice. In reports that only a stream's repair
+    /// wants it would be asked more often than its algorithm says.
+    #[inline]
+    fn report(&mut self, now: Time, advised: bool) -> Packet {
+        let half = self.half.as_mut().filter(|_| advised);
+        let advice = half.map_or(Advice::NONE, |h| h.advice(now));
+        if let Some(s) = &mut self.stream {
+            s.answers.answered();
+        }
+        self.reports = self.reports.wrapping_add(1);
+        let head = self.next - 1;
+        let floor = self.unresolved.max(self.floor).min(head);
+        if let Some(judge) = self.judge_mut() {
+            judge.trim_below(floor);
+        }
+        let judge = self.stream.as_ref().and_then(|s| s.judge.as_ref());
+        let radio = |n| judge.is_some_and(|j| j.is_radio(n));
+        let runs = Runs::over(floor, head, self.seen.iter().rev(), radio, header::room(&advice));
+        let mut packet = Packet {
+            seq: self.next,
+            // The receiver's delay is taken off at once.
+            stamp: self.echo.0 + now.since(self.echo.1),
+            number: 0,
+            luck: luck::mix(self.luck.wrapping_add(u64::from(self.reports))) as u32,
+            sack: [(0, 0); 3],
+            flow: self.flow,
+            size: self.report_bytes,
+            hop: 0,
+            flags: Packet::ACK,
+        };
+        header::write_report(&mut packet, &runs, &advice, self.marks);
+        packet
+    }
+
+    /// When [`on_due`](Receiver::on_due) is wanted.
+    #[inline]
+    pub fn next_due(&self) -> Time {
+        if self.next == 0 {
+            return Time::NEVER;
+        }
+        let half = self.half.as_ref().map_or(Time::NEVER, |h| h.next_tick());
+        self.stream.as_ref().map_or(half, |s| half.min(s.answers.due()))
+    }
+
+    /// The receiver half's tick, or packets of a stream that waited long enough for their report;
+    /// the report to send now, if any.
+    pub fn on_due(&mut self, now: Time) -> Option<Packet> {
+        if self.next == 0 {
+            return None;
+        }
+        let wanted = match &mut self.half {
+            Some(half) => now >= half.next_tick() && half.on_tick(now),
+            None => false,
+        };
+        let due = self.stream.as_ref().is_some_and(|s| now >= s.answers.due());
+        (wanted || due).then(|| self.report(now, wanted))
+    }
+
+    /// Application bytes so far: in order where they are a stream, otherwise without duplicates.
+    #[inline]
+    pub fn delivered(&self) -> u64 {
+        self.stream.as_ref().map_or(self.delivered, |s| s.assembly.in_order())
+    }
+    /// Distinct application bytes so far, in order or not.
+    pub fn received(&self) -> u64 {
+        self.stream.as_ref().map_or(self.delivered, |s| s.assembly.received())
+    }
+    /// Packets so far, duplicates not counted.
+    pub fn delivered_packets(&self) -> u64 {
+        self.packets
+    }
+    /// The receiver half, to be watched.
+    pub fn half(&self) -> Option<&dyn ReceiverHalf> {
+        self.half.as_deref()
+    }
+}
+
+impl std::fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Receiver(flow {}, next {}, {} came)", self.flow, self.next, self.packets)
+    }
+}

@@ -1,0 +1,277 @@
+//! The sending side: a face over the carrier where the cargo is a stream, and over `media_mode` where
+//! it is media.
+
+mod media_mode;
+
+use super::config::DatagramConfig;
+use super::header::{self, Data};
+use super::opening::Opening;
+use super::stream::{Load, Outgoing};
+use crate::carrier::{Carrier, CarrierConfig, Heard, Permission};
+use crate::endpoint::{Counters, Input, Output};
+use media_mode::Media;
+use narrows_base::{Duration, Machine, Packet, Time, luck};
+use narrows_congestion::{Advice, Controller, HintSource};
+
+/// What is carried, and how.
+#[allow(clippy::large_enum_variant)] // A sender is boxed.
+enum Mode {
+    Media(Media),
+    Stream(Carrier<Outgoing>),
+}
+
+/// A datagram sender.
+pub struct Sender {
+    mode: Mode,
+    flow: u32,
+    payload: u32,
+    header: u32,
+    ect: u8,
+    luck: u64,
+    open: bool,
+    /// Until the peer has the keys.
+    opening: Option<Opening>,
+    /// Packets that the opening sent: data draw their losses after them.
+    before: u64,
+}
+
+macro_rules! both {
+    ($sender:expr, $x:ident => $call:expr) => {
+        match &$sender.mode {
+            Mode::Media($x) => $call,
+            Mode::Stream($x) => $call,
+        }
+    };
+}
+
+impl Sender {
+    /// A sender for flow number `flow`; `luck` is the flow's key for losses.
+    pub fn new(
+        config: &DatagramConfig,
+        controller: Box<dyn Controller>,
+        flow: u32,
+        luck: u64,
+    ) -> Sender {
+        let mode = match &config.stream {
+            None => Mode::Media(Media::new(config, controller)),
+            Some(stream) => {
+                let carrier = CarrierConfig {
+                    credit: config.credit,
+                    max_ack_delay: stream.max_ack_delay,
+                    rto: config.rto,
+                    packet: config.packet_bytes,
+                    told: (config.profile, HintSource::User),
+                };
+                Mode::Stream(Carrier::new(&carrier, controller, Outgoing::default()))
+            }
+        };
+        Sender {
+            mode,
+            flow,
+            payload: config.payload(),
+            header: config.header_bytes,
+            ect: if config.ecn { Packet::ECT } else { 0 },
+            luck,
+            open: false,
+            opening: config.handshake.then(|| Opening::new(&config.profile)),
+            before: 0,
+        }
+    }
+
+    /// The controller, to be watched.
+    pub fn controller(&self) -> &dyn Controller {
+        both!(self, m => m.controller())
+    }
+    /// Counts since the start.
+    pub fn counters(&self) -> Counters {
+        both!(self, m => m.counters())
+    }
+    /// Packets sent above the highest number that a report named; with a stream, packets sent
+    /// that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
+    #[inline]
+    pub fn flight(&self) -> u64 {
+        both!(self, m => m.flight())
+    }
+    /// Packets known to have arrived.
+    pub fn acknowledged(&self) -> u64 {
+        both!(self, m => m.acknowledged())
+    }
+    /// Application bytes and bytes on the wire of a full packet.
+    pub(crate) fn sizes(&self) -> (u32, u32) {
+        (self.payload, self.payload + self.header)
+    }
+    /// Smoothed round-trip time; zero before the first sample.
+    pub fn srtt(&self) -> Duration {
+        both!(self, m => m.rtt().srtt())
+    }
+
+    /// Packet `seq`, while the fate of everything below `unresolved` is known.
+    fn packet(&self, now: Time, seq: u64, load: Load, unresolved: u64, advice: Advice) -> Packet {
+        let bytes = (load.length + self.header).min(65_535) as u16;
+        let mut packet = Packet {
+            seq,
+            stamp: now,
+            number: 0,
+            luck: luck::mix(self.luck.wrapping_add(self.before + seq)) as u32,
+            sack: [(0, 0); 3],
+            flow: self.flow,
+            size: bytes,
+            hop: 0,
+            flags: self.ect | if load.again { Packet::RETRANSMISSION } else { 0 },
+        };
+        let data = Data {
+            payload: load.length as u16,
+            // No more than `MOST_PENDING` are unresolved.
+            unresolved: (seq - unresolved) as u16,
+            offset: load.offset,
+            advice,
+        };
+        header::write_data(&mut packet, &data);
+        packet
+    }
+}
+
+impl Sender {
+    /// The opening's next packet, if one is due.
+    #[cold]
+    fn open_further(&mut self, now: Time) -> Option<Packet> {
+        let opening = self.opening.as_mut()?;
+        if now < opening.due() {
+            return None;
+        }
+        let luck = self.luck.wrapping_add(opening.sent());
+        let (seq, size) = opening.packet(now);
+        self.before = opening.sent();
+        Some(Packet {
+            seq,
+            stamp: now,
+            number: 0,
+            luck: luck::mix(luck) as u32,
+            sack: [(0, 0); 3],
+            flow: self.flow,
+            size,
+            hop: 0,
+            flags: Packet::SYN,
+        })
+    }
+
+    /// A packet of the server while the opening lasts; true if it is no report.
+    #[cold]
+    fn on_answer(&mut self, now: Time, packet: &Packet) -> bool {
+        let Some(opening) = &mut self.opening else { return packet.has(Packet::SYN) };
+        if !packet.has(Packet::SYN) {
+            opening.on_report();
+            self.opening = None;
+            return false;
+        }
+        if !packet.has(Packet::CORRUPT)
+            && let Some(rtt) = opening.on_answer(now, packet)
+            && let Mode::Stream(carrier) = &mut self.mode
+        {
+            carrier.know_rtt(now, rtt);
+            if let Some(spacing) = opening.spacing() {
+                carrier.on_spacing(&spacing);
+            }
+        }
+        true
+    }
+
+    fn opening_due(&self) -> Time {
+        self.opening.as_ref().map_or(Time::NEVER, Opening::due)
+    }
+}
+
+/// The next packet's load, if one may leave and there is one; else how long the pacer waits.
+#[inline]
+fn next_load(carrier: &mut Carrier<Outgoing>, now: Time, most: u32) -> Result<Load, Time> {
+    match carrier.permission(now) {
+        Permission::Paced(due) => Err(due),
+        Permission::WindowFull => Err(Time::NEVER),
+        Permission::Now => carrier.cargo_mut().take(most).ok_or_else(|| {
+            carrier.nothing_to_send();
+            Time::NEVER
+        }),
+    }
+}
+
+fn on_stream_report(carrier: &mut Carrier<Outgoing>, now: Time, p: &Packet) {
+    let Some(highest) = p.seq.checked_sub(1) else { return };
+    if p.has(Packet::CORRUPT) || !carrier.concerns(highest) {
+        return;
+    }
+    let (runs, advice, marks) = header::read_report(p);
+    let heard = Heard { highest, rtt: now.since(p.stamp), marks, advice };
+    carrier.on_report(now, &heard, runs.arrived(highest), runs.radio(highest));
+}
+
+impl Machine for Sender {
+    type Input = Input;
+    type Output = Output;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        if let Input::Packet(p) = &input
+            && (self.opening.is_some() || p.has(Packet::SYN))
+            && self.on_answer(now, p)
+        {
+            return;
+        }
+        match (input, &mut self.mode) {
+            (Input::Open, _) => {
+                self.open = true;
+                if let Some(opening) = &mut self.opening {
+                    opening.open(now);
+                }
+            }
+            (Input::Packet(p), Mode::Stream(s)) => on_stream_report(s, now, &p),
+            (Input::Packet(p), Mode::Media(m)) => m.on_report(now, &p),
+            (Input::Data(bytes), Mode::Stream(s)) => s.cargo_mut().push(bytes),
+            (Input::Data(bytes), Mode::Media(m)) => m.push(now, bytes),
+            (Input::Stop, Mode::Stream(s)) => s.cargo_mut().stop(),
+            (Input::Stop, Mode::Media(m)) => m.stop(),
+            (Input::Due, _) if !self.open => {}
+            (Input::Due, Mode::Stream(s)) => {
+                s.on_due(now);
+            }
+            (Input::Due, Mode::Media(m)) => m.on_due(now),
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Output {
+        if !self.open {
+            return Output::Wait(Time::NEVER);
+        }
+        if self.opening.is_some() {
+            if let Some(packet) = self.open_further(now) {
+                return Output::Send(packet);
+            }
+            if self.opening.as_ref().is_some_and(|o| !o.is_open()) {
+                return Output::Wait(self.opening_due());
+            }
+        }
+        // A tick that has come is handed over at the next input; never at this very moment again.
+        let later = now + Duration::from_nanos(1);
+        let again = self.opening_due();
+        let (seq, load, unresolved, advice) = match &mut self.mode {
+            Mode::Stream(s) => {
+                let load = match next_load(s, now, self.payload) {
+                    Ok(load) => load,
+                    Err(pace) => return Output::Wait(s.next_due(later).min(pace).min(again)),
+                };
+                let seq = s.next_number();
+                s.sent(now, load.length + self.header, load, load.again);
+                (seq, load, s.unresolved(), s.controller().advice())
+            }
+            Mode::Media(m) => match m.next_load(now, self.payload, self.header) {
+                Ok((seq, load)) => (seq, load, m.unresolved(), m.controller().advice()),
+                Err(pace) => return Output::Wait(m.next_due(later).min(pace).min(again)),
+            },
+        };
+        Output::Send(self.packet(now, seq, load, unresolved, advice))
+    }
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sender(flow {}, {} in flight)", self.flow, self.flight())
+    }
+}

@@ -1,0 +1,226 @@
+//! A stream over our endpoint, as timed stories: what is found lost when, what is sent again, and
+//! what the controller is told.
+
+use crate::datagram::{DatagramConfig, Receiver, Sender, StreamConfig};
+use crate::endpoint::{Input, Output};
+use narrows_base::{Duration, Machine, Packet, Time};
+use narrows_congestion::{Ack, Allowance, Controller, Fate, Loss, Repair, Restart};
+use std::sync::{Arc, Mutex};
+
+/// Writes down what it is told; its window is what the story says.
+struct Witness(Arc<Mutex<(f64, Vec<String>)>>);
+
+impl Witness {
+    fn note(&self, what: String) {
+        self.0.lock().unwrap().1.push(what);
+    }
+}
+
+impl Controller for Witness {
+    fn on_ack(&mut self, a: &Ack) {
+        self.note(format!(
+            "ack {} {}{}",
+            a.newly_acked,
+            a.outstanding,
+            if a.in_repair { " repairing" } else { "" }
+        ));
+    }
+    fn on_fate(&mut self, f: &Fate) {
+        if f.lost {
+            self.note(format!("lost {}", f.seq));
+        }
+    }
+    fn on_loss(&mut self, l: &Loss) {
+        self.note(format!("loss {} {:?} {}", l.segments, l.found_by, l.new_episode));
+    }
+    fn on_repair(&mut self, r: &Repair) {
+        self.note(format!("repair flight {}", r.flight));
+    }
+    fn on_repair_end(&mut self, _: &Repair) {
+        self.note("end".into());
+    }
+    fn on_restart(&mut self, _: &Restart) {
+        self.note("restart".into());
+    }
+    fn allowance(&self) -> Allowance {
+        Allowance::window(self.0.lock().unwrap().0)
+    }
+}
+
+const PAYLOAD: u64 = 936;
+
+struct Story {
+    sender: Sender,
+    receiver: Receiver,
+    told: Arc<Mutex<(f64, Vec<String>)>>,
+    now: Time,
+    wire: Vec<Packet>,
+    due: Time,
+}
+
+impl Story {
+    /// With so much to send, in a window of so many packets; every packet is answered.
+    fn new(window: f64, bytes: u64, ack_every: u32) -> Story {
+        let stream = Some(StreamConfig { ack_every, ..StreamConfig::default() });
+        let config = DatagramConfig { stream, ..DatagramConfig::preset(crate::Preset::Rfc) };
+        let told = Arc::new(Mutex::new((window, Vec::new())));
+        let sender = Sender::new(&config, Box::new(Witness(told.clone())), 0, 1);
+        let receiver = Receiver::new(&config, None, 0, 2);
+        let mut story =
+            Story { sender, receiver, told, now: Time::ZERO, wire: Vec::new(), due: Time::NEVER };
+        story.tell(Input::Open);
+        story.tell(Input::Data(bytes));
+        story
+    }
+    fn tell(&mut self, input: Input) {
+        self.sender.handle(self.now, input);
+        loop {
+            match self.sender.poll(self.now) {
+                Output::Send(p) => self.wire.push(p),
+                Output::Wait(due) => break self.due = due,
+            }
+        }
+    }
+    /// 50 ms later what is on the wire arrives, as far as it passes; answers come at once.
+    fn round(&mut self, mut passes: impl FnMut(&Packet) -> bool) {
+        self.now += Duration::from_millis(50);
+        for p in std::mem::take(&mut self.wire) {
+            if passes(&p) {
+                self.arrives(&p);
+            }
+        }
+    }
+    fn arrives(&mut self, p: &Packet) {
+        if let Some(report) = self.receiver.on_packet(self.now, p) {
+            self.tell(Input::Packet(report));
+        }
+    }
+    /// The timer that the sender waits for.
+    fn timer(&mut self) {
+        self.now = self.due;
+        self.tell(Input::Due);
+    }
+    /// What the pacer keeps back leaves.
+    fn pace(&mut self) {
+        let end = self.now + Duration::from_millis(40);
+        while self.due <= end {
+            self.timer();
+        }
+    }
+    fn heard(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.told.lock().unwrap().1)
+    }
+    fn numbers(&self) -> Vec<u64> {
+        self.wire.iter().map(|p| p.seq).collect()
+    }
+}
+
+#[test]
+fn a_lost_packets_bytes_leave_in_a_new_packet_and_one_repair_is_told() {
+    let mut s = Story::new(6.0, u64::MAX, 1);
+    s.round(|_| true);
+    s.heard();
+    assert_eq!(s.numbers(), [6, 7, 8, 9, 10, 11]);
+    s.round(|p| p.seq != 6 && p.seq != 8);
+    // 9 shows that 6 is lost, 11 that 8 is: one episode, both sent before it was known.
+    let heard = s.heard();
+    assert_eq!(heard[..3], ["ack 1 5", "lost 6", "ack 1 4"]);
+    assert_eq!(heard[3..5], ["loss 1 Sack true", "repair flight 7"]);
+    assert!(heard.contains(&"loss 1 Sack false".into()), "{heard:?}");
+    assert_eq!(heard.iter().filter(|h| h.starts_with("repair")).count(), 1);
+    s.pace();
+    let again: Vec<_> = s.wire.iter().filter(|p| p.has(Packet::RETRANSMISSION)).collect();
+    assert_eq!(again.len(), 2);
+    assert!(again.iter().all(|p| p.seq > 11), "numbers are never used twice");
+    assert_eq!(s.receiver.delivered(), 6 * PAYLOAD);
+    s.round(|_| true);
+    assert_eq!(s.receiver.delivered(), s.receiver.received());
+    assert!(s.heard().iter().any(|h| h == "end"));
+}
+
+#[test]
+fn a_late_packet_that_was_sent_again_breaks_nothing() {
+    let mut s = Story::new(6.0, 12 * PAYLOAD, 1);
+    s.round(|_| true);
+    let late = s.wire[0];
+    s.round(|p| p.seq != late.seq);
+    // The late one comes before its copy: the copy's bytes are counted once.
+    s.arrives(&late);
+    s.round(|_| true);
+    for _ in 0..4 {
+        s.round(|_| true);
+    }
+    assert_eq!((s.receiver.delivered(), s.receiver.received()), (12 * PAYLOAD, 12 * PAYLOAD));
+    assert_eq!(s.sender.flight(), 0);
+    assert!(s.due.is_never(), "nothing is waited for");
+}
+
+#[test]
+fn a_lost_tail_is_probed_for() {
+    let mut s = Story::new(4.0, 8 * PAYLOAD, 1);
+    s.round(|_| true);
+    s.heard();
+    // The last two are lost: nothing above them can show it.
+    s.round(|p| p.seq < 6);
+    assert!(s.wire.is_empty());
+    s.timer();
+    assert_eq!((s.numbers(), s.sender.counters().timeouts), (vec![8], 1), "one probe");
+    s.round(|_| true);
+    // The probe brought 6's bytes; 7 is late by the clock.
+    s.timer();
+    s.round(|_| true);
+    assert_eq!(s.receiver.delivered(), 8 * PAYLOAD);
+    assert!(!s.heard().contains(&"restart".into()));
+    assert!(s.due.is_never());
+}
+
+#[test]
+fn probes_double_and_persistent_congestion_starts_anew() {
+    let mut s = Story::new(4.0, u64::MAX, 1);
+    s.round(|_| true);
+    s.heard();
+    let mut pauses = Vec::new();
+    s.round(|_| false);
+    for _ in 0..4 {
+        let before = s.now;
+        while s.wire.is_empty() {
+            s.timer();
+        }
+        pauses.push(s.now.since(before).as_secs_f64());
+        s.wire.clear();
+    }
+    assert!(pauses.windows(2).skip(1).all(|w| (w[1] / w[0] - 2.0).abs() < 0.01), "{pauses:?}");
+    assert!(s.heard().is_empty(), "silence alone reduces nothing");
+    while s.wire.is_empty() {
+        s.timer();
+    }
+    s.round(|_| true);
+    let heard = s.heard();
+    assert!(heard.contains(&"restart".into()) && !heard.iter().any(|h| h.starts_with("repair")));
+    for _ in 0..4 {
+        s.round(|_| true);
+    }
+    assert_eq!(s.receiver.delivered(), s.receiver.received(), "all that was lost came again");
+}
+
+#[test]
+fn a_stream_is_answered_as_a_connection_answers() {
+    let mut s = Story::new(64.0, u64::MAX, 32);
+    s.round(|_| true);
+    s.pace();
+    s.heard();
+    let mut answers = Vec::new();
+    s.now += Duration::from_millis(50);
+    for (i, p) in std::mem::take(&mut s.wire).into_iter().take(24).enumerate() {
+        s.now += Duration::from_millis(1);
+        if i != 16 && s.receiver.on_packet(s.now, &p).is_some() {
+            answers.push(i);
+        }
+    }
+    // The first follows a pause; then pairs; the hole's upper edge and three more alone.
+    assert_eq!(answers, [0, 2, 4, 6, 8, 10, 12, 14, 17, 18, 19, 20, 22]);
+    // A 32nd of twice the shortest way.
+    let due = s.receiver.next_due();
+    assert_eq!(due.since(s.now), Duration::from_micros(3125));
+    assert!(s.receiver.on_due(due).is_some() && s.receiver.next_due().is_never());
+}

@@ -1,0 +1,230 @@
+//! The list of protocols: a line each.
+
+use narrows_base::list::{List, Listed};
+use narrows_base::{Card, Param, SpecError, Status};
+use narrows_congestion::CONTROLLERS;
+use std::sync::LazyLock;
+
+/// What a protocol is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// A reliable stream over the TCP endpoint.
+    Tcp,
+    /// A media rate over our endpoint: nothing is repaired.
+    Media,
+    /// A reliable stream over our endpoint.
+    Rrtp,
+}
+
+impl std::fmt::Display for Family {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Family::Tcp => "tcp",
+            Family::Media => "media",
+            Family::Rrtp => "rrtp",
+        })
+    }
+}
+
+/// A named combination of endpoint, controller and recovery.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// As the user writes it.
+    pub name: &'static str,
+    /// What it is for, and so which endpoint it speaks.
+    pub family: Family,
+    /// One line.
+    pub summary: &'static str,
+    /// The controller's name.
+    pub controller: &'static str,
+    /// How it repairs losses unless told otherwise; `none` where nothing is repaired.
+    pub recovery: &'static str,
+    /// Switches of its endpoint that are on unless told otherwise, whatever the preset.
+    pub turns_on: &'static [&'static str],
+    /// Who tells radio losses from congestion unless told otherwise.
+    pub verdict: &'static str,
+}
+
+impl Entry {
+    const fn of(
+        family: Family,
+        (name, controller): (&'static str, &'static str),
+        recovery: &'static str,
+        summary: &'static str,
+    ) -> Entry {
+        Entry { name, family, summary, controller, recovery, turns_on: &[], verdict: "none" }
+    }
+    /// A reliable stream over the TCP endpoint, with one of [`RECOVERIES`](super::RECOVERIES).
+    pub const fn tcp(
+        name: &'static str,
+        controller: &'static str,
+        recovery: &'static str,
+        summary: &'static str,
+    ) -> Entry {
+        Entry::of(Family::Tcp, (name, controller), recovery, summary)
+    }
+    /// A media rate over our endpoint: nothing is repaired.
+    pub const fn media(
+        name: &'static str,
+        controller: &'static str,
+        summary: &'static str,
+    ) -> Entry {
+        Entry::of(Family::Media, (name, controller), "none", summary)
+    }
+    /// A reliable stream over our endpoint. `rrtp+CONTROLLER` is there without an entry.
+    pub const fn stream(
+        name: &'static str,
+        controller: &'static str,
+        summary: &'static str,
+    ) -> Entry {
+        Entry::of(Family::Rrtp, (name, controller), "rfc9002", summary)
+    }
+    /// With these switches of its endpoint on unless the user says otherwise.
+    #[must_use]
+    pub const fn with(mut self, switches: &'static [&'static str]) -> Entry {
+        self.turns_on = switches;
+        self
+    }
+    /// With one of [`VERDICTS`](crate::verdict::VERDICTS), unless the user says otherwise.
+    #[must_use]
+    pub const fn with_verdict(mut self, verdict: &'static str) -> Entry {
+        self.verdict = verdict;
+        self
+    }
+
+    /// Its controller's card, as this protocol uses it: what was checked over TCP or under media
+    /// was not checked over a stream of ours.
+    ///
+    /// # Errors
+    /// A controller that is not listed.
+    pub fn card(&self) -> Result<Card, SpecError> {
+        let card = *narrows_congestion::find(self.controller)?.card;
+        Ok(match self.family {
+            Family::Rrtp => Card { status: Status::NotValidated, ..card },
+            _ => card,
+        })
+    }
+
+    /// Parameters of its endpoint, beside its controller's own.
+    pub fn endpoint_params(&self) -> &'static [Param] {
+        match self.family {
+            Family::Tcp => super::TCP_PARAMS,
+            Family::Media => super::DATAGRAM_PARAMS,
+            Family::Rrtp => super::STREAM_PARAMS,
+        }
+    }
+}
+
+impl Listed for Entry {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// How the protocols begin that combine a controller with our endpoint's stream.
+pub const STREAM_PREFIX: &str = "rrtp+";
+
+/// `rrtp+NAME` for every controller: a stream over our endpoint under that controller.
+pub static STREAMS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let entry = |e: &narrows_congestion::Entry| {
+        // Made once, for as long as the process lives.
+        let name = String::leak(format!("{STREAM_PREFIX}{}", e.card.name));
+        let tcp = PROTOCOLS.iter().find(|p| p.controller == e.card.name);
+        Entry::stream(name, e.card.name, e.card.summary).with(tcp.map_or(&[], |p| p.turns_on))
+    };
+    CONTROLLERS.iter().map(entry).collect()
+});
+
+/// Every protocol that can be named: the list, then `rrtp+NAME` for every controller.
+pub fn every() -> impl Iterator<Item = &'static Entry> {
+    PROTOCOLS.iter().chain(STREAMS.iter())
+}
+
+/// All protocols with a name of their own, in the order in which tables show them.
+pub static PROTOCOLS: List<Entry> = List::new(
+    "protocol",
+    &[
+        Entry::tcp("tahoe", "reno", "tahoe", "slow start anew at every loss (1988)"),
+        Entry::tcp("reno", "reno", "reno", "fast retransmit and fast recovery (1990)"),
+        Entry::tcp("newreno", "reno", "newreno", "repairs several losses in one window (RFC 6582)"),
+        Entry::tcp(
+            "sack",
+            "reno",
+            "sack",
+            "Reno's window with selective acknowledgements (RFC 6675)",
+        ),
+        Entry::tcp("vegas", "vegas", "vegas", "keeps one to three packets queued, senses delay"),
+        Entry::tcp("veno", "veno", "sack", "Reno that asks Vegas whether a loss was congestion"),
+        Entry::tcp(
+            "westwood",
+            "westwood",
+            "newreno",
+            "sets the window to the measured bandwidth at a loss",
+        ),
+        Entry::tcp(
+            "westwood+",
+            "westwood+",
+            "sack",
+            "Westwood with one bandwidth sample per round trip",
+        ),
+        Entry::tcp(
+            "jersey",
+            "jersey",
+            "newreno",
+            "a mark sets the measured rate, a loss alone nothing",
+        )
+        .with(&["ecn", "receiver-stamps"]),
+        Entry::tcp(
+            "stpd",
+            "stpd",
+            "sack",
+            "a self-tuning PD controller keeps one packet queued (S0)",
+        ),
+        Entry::tcp(
+            "cubic",
+            "cubic",
+            "sack",
+            "today's default: a cubic window between losses (RFC 9438)",
+        ),
+        Entry::tcp("bbr", "bbr", "sack", "models bandwidth and RTT, paces; version 1 as in Linux"),
+        Entry::media(
+            "rap",
+            "rap",
+            "TCP's additive increase and halving as a rate, without a window",
+        ),
+        Entry::media("fixed", "fixed", "a constant bit rate that listens to nothing: the baseline"),
+        Entry::media(
+            "tfrc",
+            "tfrc",
+            "the rate TCP would have, by equation: RFC 5348, or as in ns-2",
+        ),
+        Entry::media(
+            "tfwc",
+            "tfwc",
+            "a window from TCP's equation and average loss interval: smooth (S1)",
+        ),
+        Entry::media(
+            "tear",
+            "tear",
+            "the receiver emulates TCP; its averaged window sets the rate (S4)",
+        ),
+        Entry::media(
+            "tear-wireless",
+            "tear-wireless",
+            "TEAR by delay instead of loss, for radio links (S4)",
+        ),
+        Entry::stream(
+            "rrtp",
+            "rrtp",
+            "short queues where it is alone, a fair share where not (S3)",
+        )
+        .with_verdict("spike"),
+        Entry::stream(
+            "rrtp-lasthop",
+            "rrtp-lasthop",
+            "keeps to the rate of a radio channel of its own (S3)",
+        )
+        .with_verdict("biaz"),
+        Entry::stream("tear-reliable", "tear", "a reliable stream at TEAR's rate (S4 section 7.5)"),
+    ],
+);

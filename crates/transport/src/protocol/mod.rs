@@ -1,0 +1,308 @@
+//! The list of protocols, and how one is read from what a user wrote.
+
+mod check;
+mod datagram_params;
+mod list;
+mod recovery;
+mod tcp_params;
+
+pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
+pub use list::{Entry, Family, PROTOCOLS, STREAM_PREFIX, STREAMS, every};
+pub use recovery::RECOVERIES;
+pub use tcp_params::TCP_PARAMS;
+
+use crate::datagram::{self, DatagramConfig};
+use crate::endpoint::{ReceivingEnd, SendingEnd};
+use crate::tcp::{self, Preset, TcpConfig};
+use narrows_base::{FieldError, Luck, Settings, Spec, SpecError};
+use narrows_congestion::{Controller, Environment, Profile, ReceiverHalf};
+use std::sync::Arc;
+
+/// Makes a controller for one flow.
+pub type MakeController = dyn Fn(&Environment) -> Box<dyn Controller> + Send + Sync;
+/// Makes its receiver half.
+pub type MakeReceiverHalf = dyn Fn(&Environment) -> Box<dyn ReceiverHalf> + Send + Sync;
+
+/// The endpoint that a protocol speaks.
+#[derive(Clone, Debug)]
+enum Ends {
+    Tcp(TcpConfig),
+    Datagram(DatagramConfig),
+}
+
+/// A protocol that has been read and checked, ready to make endpoints.
+#[derive(Clone)]
+pub struct Protocol {
+    label: String,
+    /// It is in no list.
+    is_custom: bool,
+    ends: Ends,
+    preset: Preset,
+    make: Arc<MakeController>,
+    make_receiver: Option<Arc<MakeReceiverHalf>>,
+}
+
+impl std::fmt::Debug for Protocol {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Protocol({}, {:?})", self.label, self.ends)
+    }
+}
+
+/// The protocol of that name.
+///
+/// # Errors
+/// An unknown name, with a suggestion.
+pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
+    every().find(|p| p.name == name).ok_or_else(|| {
+        let all: Vec<&str> = every().map(|p| p.name).collect();
+        if narrows_base::spec::nearest(name, &all).is_some() {
+            return SpecError::unknown("protocol", name, &all);
+        }
+        let mut names: Vec<&str> = PROTOCOLS.iter().map(|p| p.name).collect();
+        names.push("rrtp+NAME for every controller");
+        SpecError::unknown("protocol", name, &names)
+    })
+}
+
+/// A label's bytes at most, so that a peer can be told of it.
+pub(crate) const LABEL_MOST: usize = 128;
+
+/// Whether a controller's label can be told to a peer.
+pub(crate) fn is_sayable(label: &str) -> bool {
+    label.len() <= LABEL_MOST && label.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
+}
+
+/// A label for what is in no list.
+fn unlisted(label: &str) -> Result<String, SpecError> {
+    let name = label.split('(').next().unwrap_or_default().trim();
+    if name.is_empty() || !is_sayable(label) {
+        return Err(SpecError::new(format!(
+            "a protocol cannot have the label '{}': give a name of at most 128 printable ASCII characters",
+            label.escape_debug()
+        )));
+    }
+    if every().any(|p| p.name == name) || narrows_congestion::find(name).is_ok() {
+        return Err(SpecError::new(format!(
+            "the label '{label}' is taken: '{name}' is a listed protocol or controller"
+        )));
+    }
+    Ok(label.to_string())
+}
+
+impl Protocol {
+    /// Reads `vegas(alpha=1,beta=3)` for packets of `packet_bytes` on the wire.
+    ///
+    /// # Errors
+    /// An unknown protocol or parameter, a value out of range, or a packet that does not fit
+    /// its own headers.
+    pub fn read(spec: &Spec, preset: Preset, packet_bytes: u32) -> Result<Protocol, SpecError> {
+        let entry = find(&spec.name)?;
+        let controller = narrows_congestion::find(entry.controller)?;
+        let endpoint_params = entry.endpoint_params();
+        let (mut own, mut endpoint) = (Spec::named(entry.name), Spec::named(entry.name));
+        for (key, value) in &spec.args {
+            let is_own =
+                key.as_ref().is_none_or(|k| controller.card.params.iter().any(|p| p.name == k));
+            let is_endpoint =
+                key.as_ref().is_some_and(|k| endpoint_params.iter().any(|p| p.name == k));
+            if !is_own && !is_endpoint {
+                let mut known: Vec<&str> = controller.card.params.iter().map(|p| p.name).collect();
+                known.extend(endpoint_params.iter().map(|p| p.name));
+                let key = key.as_deref().unwrap_or_default();
+                return Err(SpecError::unknown(
+                    &format!("parameter of {}", entry.name),
+                    key,
+                    &known,
+                ));
+            }
+            let side = if is_own { &mut own } else { &mut endpoint };
+            side.args.push((key.clone(), value.clone()));
+        }
+        let settings = Settings::read(&own, controller.card.params)?;
+        let given = Settings::read(&endpoint, endpoint_params)?;
+        let ends = match entry.family {
+            Family::Tcp => Ends::Tcp(tcp_params::configure(entry, preset, packet_bytes, &given)?),
+            Family::Media | Family::Rrtp => {
+                Ends::Datagram(datagram_params::configure(entry, preset, packet_bytes, &given)?)
+            }
+        };
+        let build = controller.build;
+        let make_receiver = controller.receiver.map(|build| {
+            let settings = settings.clone();
+            Arc::new(move |environment: &Environment| build(&settings, environment))
+                as Arc<MakeReceiverHalf>
+        });
+        let make = Arc::new(move |environment: &Environment| build(&settings, environment));
+        Ok(Protocol {
+            label: spec.to_string(),
+            is_custom: false,
+            ends,
+            preset,
+            make,
+            make_receiver,
+        })
+    }
+
+    /// A TCP endpoint with a controller that is in no list: somebody's idea, being tried.
+    ///
+    /// # Errors
+    /// A label that is a listed name or cannot be told to a peer: see
+    /// [`custom_media`](Protocol::custom_media).
+    pub fn custom(
+        label: &str,
+        config: TcpConfig,
+        make: impl Fn(&Environment) -> Box<dyn Controller> + Send + Sync + 'static,
+    ) -> Result<Protocol, SpecError> {
+        Ok(Protocol {
+            label: unlisted(label)?,
+            is_custom: true,
+            ends: Ends::Tcp(config),
+            preset: Preset::Rfc,
+            make: Arc::new(make),
+            make_receiver: None,
+        })
+    }
+
+    /// A datagram endpoint with a controller that is in no list, and its receiver half if it has
+    /// one. Over sockets a peer needs to know only one with a receiver half: by its label, in
+    /// [`ConnectionConfig::custom`](crate::connection::ConnectionConfig::custom). It refuses the
+    /// connection otherwise.
+    ///
+    /// # Errors
+    /// A label that begins with the name of a listed protocol or controller, which a peer would take
+    /// it for; or that cannot be told to a peer: empty, longer than 128 bytes, or not printable ASCII.
+    pub fn custom_media(
+        label: &str,
+        config: DatagramConfig,
+        make: impl Fn(&Environment) -> Box<dyn Controller> + Send + Sync + 'static,
+        make_receiver: Option<Arc<MakeReceiverHalf>>,
+    ) -> Result<Protocol, SpecError> {
+        Ok(Protocol {
+            label: unlisted(label)?,
+            is_custom: true,
+            ends: Ends::Datagram(config),
+            preset: Preset::Rfc,
+            make: Arc::new(make),
+            make_receiver,
+        })
+    }
+
+    /// Whether its endpoint can be made: what [`read`](Protocol::read) gives always can.
+    ///
+    /// # Errors
+    /// The field of a custom endpoint's configuration that has a value that it cannot have.
+    pub fn check(&self) -> Result<(), FieldError> {
+        match &self.ends {
+            Ends::Tcp(c) => check::tcp(c),
+            Ends::Datagram(c) => check::datagram(c),
+        }
+    }
+
+    /// As the user wrote it.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+    /// What a peer is told of it; nothing, if it is in no list and needs nothing of a peer.
+    pub(crate) fn announced(&self) -> &str {
+        if self.is_custom && self.make_receiver.is_none() { "" } else { &self.label }
+    }
+    /// Bytes of a full data packet on the wire.
+    pub fn packet_bytes(&self) -> u32 {
+        match &self.ends {
+            Ends::Tcp(c) => c.packet_bytes,
+            Ends::Datagram(c) => c.packet_bytes,
+        }
+    }
+
+    /// What the user said of the path.
+    pub fn profile(&self) -> Profile {
+        match &self.ends {
+            Ends::Tcp(_) => Profile::default(),
+            Ends::Datagram(c) => c.profile,
+        }
+    }
+    /// What its controller may know before the first packet; `luck` is the flow's key.
+    pub fn environment(&self, packet_bytes: u32, luck: Luck, profile: Profile) -> Environment {
+        let begin = match &self.ends {
+            Ends::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.halve),
+            Ends::Datagram(c) => (c.initial_window, c.initial_ssthresh, c.halve),
+        };
+        Environment {
+            initial_window: begin.0,
+            initial_ssthresh: begin.1,
+            packet_bytes,
+            halve: begin.2,
+            ns2: self.preset == Preset::Ns2,
+            luck: luck.named("controller"),
+            profile,
+        }
+    }
+    /// A controller alone, for an endpoint that is made elsewhere.
+    pub fn controller(&self, environment: &Environment) -> Box<dyn Controller> {
+        (self.make)(environment)
+    }
+    /// Its receiver half, where it has one.
+    pub fn receiver_half(&self, environment: &Environment) -> Option<Box<dyn ReceiverHalf>> {
+        self.make_receiver.as_ref().map(|make| make(environment))
+    }
+    /// Its datagram endpoint; for a protocol over TCP the usual one.
+    pub fn datagram(&self) -> DatagramConfig {
+        match &self.ends {
+            Ends::Datagram(c) => c.clone(),
+            Ends::Tcp(c) => DatagramConfig {
+                rto: c.rto,
+                initial_window: c.initial_window,
+                initial_ssthresh: c.initial_ssthresh,
+                halve: c.halve,
+                ..DatagramConfig::preset(self.preset)
+            },
+        }
+    }
+
+    /// A sender and a receiver for flow number `flow`, whose key is `luck`.
+    pub fn endpoints(&self, flow: u32, luck: Luck) -> (SendingEnd, ReceivingEnd) {
+        let (data, acks) = (luck.named("data").bits(), luck.named("acks").bits());
+        let environment = self.environment(self.packet_bytes(), luck, self.profile());
+        let controller = (self.make)(&environment);
+        match &self.ends {
+            Ends::Tcp(c) => (
+                SendingEnd::Tcp(tcp::Sender::new(c, controller, flow, data)),
+                ReceivingEnd::Tcp(tcp::Receiver::new(c, flow, acks)),
+            ),
+            Ends::Datagram(c) => {
+                let half = self.make_receiver.as_ref().map(|make| make(&environment));
+                let sender = datagram::Sender::new(c, controller, flow, data);
+                let receiver = datagram::Receiver::new(c, half, flow, acks);
+                (SendingEnd::Datagram(Box::new(sender)), ReceivingEnd::Datagram(Box::new(receiver)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::card::Kind;
+
+    fn words(params: &'static [narrows_base::Param], name: &str) -> &'static [&'static str] {
+        match params.iter().find(|p| p.name == name).map(|p| p.kind) {
+            Some(Kind::Choice(words)) => &words[1..],
+            _ => panic!("{name} is no choice"),
+        }
+    }
+
+    /// What a protocol's parameter offers is what its list has, so that no choice means another thing
+    /// and no entry of the list is out of reach.
+    #[test]
+    fn choices_offer_what_the_lists_have() {
+        let recoveries: Vec<&str> = RECOVERIES.iter().map(|r| r.0.name).collect();
+        assert_eq!(words(TCP_PARAMS, "recovery"), recoveries);
+        let rules: Vec<&str> = crate::verdict::VERDICTS.iter().map(|v| v.card.name).collect();
+        assert_eq!(words(STREAM_PARAMS, "verdict"), rules);
+        for p in every() {
+            let spec = Spec::named(p.name);
+            let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
+            assert_eq!(protocol.check(), Ok(()), "{}", p.name);
+        }
+    }
+}

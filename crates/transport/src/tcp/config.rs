@@ -1,0 +1,122 @@
+//! What a TCP endpoint is made of, and the two presets.
+
+use crate::rtt::RtoConfig;
+use narrows_base::{Duration, Packet};
+use narrows_congestion::Halve;
+
+/// Segments in flight at most, whatever a receive window says: the largest window that TCP can express
+/// (RFC 7323: 2^30 bytes) in segments of 1024 bytes. It bounds a sender's memory where neither the
+/// controller nor the link limits it.
+pub const MAX_WINDOW: u64 = 1 << 20;
+
+/// Which endpoint a run speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Preset {
+    /// As the RFCs: initial window 4, minimum RTO 1 s, an ACK for every packet, headers inside
+    /// the packet, timestamps.
+    #[default]
+    Rfc,
+    /// As ns-2.35: initial window 2, minimum RTO 0.2 s in ticks of 10 ms, whole packets counted,
+    /// one timed packet per round trip, the window halved rather than FlightSize.
+    Ns2,
+}
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecoveryKind {
+    /// The third duplicate starts the window anew.
+    Tahoe,
+    /// Fast retransmit and fast recovery, ended by any advance (RFC 5681).
+    Reno,
+    /// Fast recovery that repairs a hole per partial acknowledgement (RFC 6582).
+    NewReno,
+    /// Selective acknowledgements (RFC 2018, RFC 6675).
+    Sack,
+    /// Selective acknowledgements as ns-2's Sack1 uses them: only the third duplicate begins a
+    /// repair, and after a timeout none does until all that was sent before it is passed; every
+    /// ACK takes one off what is outstanding and a partial one two, whatever its blocks say; any
+    /// hole below a block is sent again; a timeout forgets the blocks.
+    Sack1,
+    /// Reno with per-segment send times checked at duplicates (Vegas).
+    Vegas,
+}
+
+/// Parameters of a TCP endpoint pair.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TcpConfig {
+    /// Loss repair.
+    pub recovery: RecoveryKind,
+    /// Bytes of a full data packet on the wire.
+    pub packet_bytes: u32,
+    /// Header bytes inside a data packet that are not application data.
+    pub header_bytes: u32,
+    /// Bytes of an acknowledgement, and of the SYN.
+    pub ack_bytes: u32,
+    /// Initial window in segments.
+    pub initial_window: f64,
+    /// Initial slow-start threshold in segments.
+    pub initial_ssthresh: f64,
+    /// The retransmission timeout.
+    pub rto: RtoConfig,
+    /// Whether every ACK gives an RTT sample (RFC 7323), rather than one timed packet per round.
+    pub timestamps: bool,
+    /// The receiver acknowledges every so many packets …
+    pub ack_every: u32,
+    /// … or after this time, whichever is first.
+    pub delayed_ack: Duration,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: bool,
+    /// At most one fast retransmit for each window of data (RFC 6582 section 3.2 step 2; ns-2's
+    /// `bugFix_`). Without SACK only; Reno of 1990 had no such rule.
+    pub once_per_window: bool,
+    /// What a loss halves.
+    pub halve: Halve,
+    /// Receive window in segments, at most [`MAX_WINDOW`].
+    pub receive_window: u64,
+    /// Explicit congestion notification at both ends (RFC 3168).
+    pub ecn: bool,
+    /// Whether acknowledgements carry the time at which the packet that triggered them arrived,
+    /// by the receiver's clock (RFC 7323 TSval). A simulated packet has no room of its own for it:
+    /// it takes the place of the third SACK block.
+    pub receiver_stamps: bool,
+}
+
+impl TcpConfig {
+    /// A preset with NewReno repair and 1000-byte packets.
+    pub fn preset(preset: Preset) -> TcpConfig {
+        let rfc = TcpConfig {
+            recovery: RecoveryKind::NewReno,
+            packet_bytes: 1000,
+            header_bytes: Packet::HEADER,
+            ack_bytes: Packet::HEADER,
+            initial_window: 4.0,
+            initial_ssthresh: f64::INFINITY,
+            rto: RtoConfig::RFC,
+            timestamps: true,
+            ack_every: 1,
+            delayed_ack: Duration::from_millis(100),
+            limited_transmit: true,
+            once_per_window: true,
+            halve: Halve::Flight,
+            receive_window: u64::MAX,
+            ecn: false,
+            receiver_stamps: false,
+        };
+        match preset {
+            Preset::Rfc => rfc,
+            Preset::Ns2 => TcpConfig {
+                header_bytes: 0,
+                initial_window: 2.0,
+                initial_ssthresh: 10_000.0,
+                rto: RtoConfig::NS2,
+                timestamps: false,
+                halve: Halve::Window,
+                ..rfc
+            },
+        }
+    }
+    /// Application bytes of a full data packet.
+    pub fn payload(&self) -> u32 {
+        self.packet_bytes.saturating_sub(self.header_bytes).max(1)
+    }
+}

@@ -1,0 +1,379 @@
+//! The sending side: opening, sending, acknowledgements, timers.
+//!
+//! One [`handle`](Sender::handle), then [`poll`](Sender::poll) until it waits. The order within an
+//! acknowledgement: the board, the RTT, recovery's verdict, the controller, the timer; then poll
+//! sends repair first and new data after it.
+
+mod acks;
+
+use super::board::{Board, Segment};
+use super::config::{MAX_WINDOW, TcpConfig};
+use super::ecn::SenderEcn;
+use super::repair::Recovery;
+use crate::endpoint::{Counters, Input, Output};
+use crate::rtt::RttEstimator;
+use narrows_base::{Duration, Machine, Packet, Time, luck};
+use narrows_congestion::{Controller, Loss, LossFoundBy, Restart, Sent};
+
+/// A TCP sender.
+pub struct Sender {
+    controller: Box<dyn Controller>,
+    board: Board,
+    recovery: Recovery,
+    rtt: RttEstimator,
+    counters: Counters,
+    flow: u32,
+    payload: u32,
+    header: u32,
+    syn_bytes: u32,
+    timestamps: bool,
+    receiver_stamps: bool,
+    receive_window: u64,
+    luck: u64,
+    open: bool,
+    established: bool,
+    /// Bytes that the application has handed over and that were not sent yet.
+    available: u64,
+    /// Where sending goes on; below `board.max` after a restart.
+    next: u64,
+    /// To be sent at once, whatever the window.
+    forced: Option<u64>,
+    window_limited: bool,
+    rto_due: Time,
+    backoffs: u32,
+    /// Without timestamps: the segment being timed and when it left (Karn: never a copy).
+    timed: Option<(u64, Time)>,
+    /// When pacing allows the next packet.
+    pace_free: Time,
+    round: u64,
+    /// Packets sent when the round began: its first echo ends it.
+    round_end: u64,
+    /// Delivery rate (draft-cheng-iccrg-delivery-rate-estimation).
+    delivered: u64,
+    delivered_time: Time,
+    first_sent: Time,
+    app_limited_until: u64,
+    /// Duplicates already counted as delivered, without SACK.
+    dup_credit: u64,
+    ecn: SenderEcn,
+}
+
+impl Sender {
+    /// A sender for flow number `flow`; `luck` is the flow's key for losses.
+    pub fn new(
+        config: &TcpConfig,
+        controller: Box<dyn Controller>,
+        flow: u32,
+        luck: u64,
+    ) -> Sender {
+        Sender {
+            controller,
+            board: Board::new(),
+            recovery: Recovery::new(config),
+            rtt: RttEstimator::new(&config.rto),
+            counters: Counters::default(),
+            flow,
+            payload: config.payload(),
+            header: config.header_bytes,
+            syn_bytes: config.ack_bytes,
+            timestamps: config.timestamps,
+            receiver_stamps: config.receiver_stamps,
+            receive_window: config.receive_window.min(MAX_WINDOW),
+            luck,
+            open: false,
+            established: false,
+            available: 0,
+            next: 0,
+            forced: None,
+            window_limited: false,
+            rto_due: Time::NEVER,
+            backoffs: 0,
+            timed: None,
+            pace_free: Time::ZERO,
+            round: 0,
+            round_end: 0,
+            delivered: 0,
+            delivered_time: Time::ZERO,
+            first_sent: Time::ZERO,
+            app_limited_until: 0,
+            dup_credit: 0,
+            ecn: SenderEcn::new(config.ecn),
+        }
+    }
+
+    /// The controller, to be watched.
+    pub fn controller(&self) -> &dyn Controller {
+        &*self.controller
+    }
+    /// Counts since the start.
+    pub fn counters(&self) -> Counters {
+        // What is sent again is what the sender holds for lost, rightly or not.
+        Counters { lost: self.counters.retransmissions, ..self.counters }
+    }
+    /// Segments sent and not cumulatively acknowledged (FlightSize).
+    #[inline]
+    pub fn flight(&self) -> u64 {
+        self.next - self.board.una
+    }
+    /// Segments cumulatively acknowledged, the SYN included.
+    pub fn acknowledged(&self) -> u64 {
+        self.board.una
+    }
+    /// Application bytes and bytes on the wire of a full packet.
+    pub(crate) fn sizes(&self) -> (u32, u32) {
+        (self.payload, self.payload + self.header)
+    }
+    /// Smoothed round-trip time.
+    pub fn srtt(&self) -> Duration {
+        self.rtt.srtt()
+    }
+    /// Whether everything handed over was sent and acknowledged.
+    pub fn is_idle(&self) -> bool {
+        self.available == 0 && self.board.una == self.board.max && self.established
+    }
+    /// When the retransmission timer would expire.
+    pub fn rto_due(&self) -> Time {
+        self.rto_due
+    }
+
+    #[inline]
+    fn outstanding(&self) -> u64 {
+        self.recovery.outstanding(&self.board, self.next)
+    }
+
+    fn restart(&mut self, now: Time, flight: u64, timeout: bool) {
+        self.next = self.board.una;
+        self.forced = None;
+        self.timed = None;
+        self.pace_free = now;
+        self.ecn.reduced(self.board.max);
+        self.controller.on_restart(&Restart {
+            now,
+            flight,
+            timeout,
+            backoffs: if timeout { self.backoffs } else { 1 },
+            min_rtt: self.rtt.min(),
+            srtt: self.rtt.srtt(),
+        });
+        self.arm_timer(now);
+    }
+
+    fn on_timeout(&mut self, now: Time) {
+        self.counters.timeouts += 1;
+        self.backoffs = self.backoffs.saturating_add(1);
+        if !self.established {
+            self.forced = Some(0);
+            self.arm_timer(now);
+            return;
+        }
+        let flight = self.board.max - self.board.una;
+        let oldest = self.board.get(self.board.una);
+        let loss = Loss {
+            now,
+            segments: flight.saturating_sub(self.recovery.sacked.iter().map(|r| r.1 - r.0).sum()),
+            sent: oldest.sent,
+            transmissions: u32::from(oldest.transmissions),
+            found_by: LossFoundBy::Timeout,
+            new_episode: true,
+            radio: 0,
+        };
+        self.recovery.restart(&mut self.board);
+        self.controller.on_loss(&loss);
+        self.restart(now, flight, true);
+    }
+
+    #[inline]
+    fn arm_timer(&mut self, now: Time) {
+        self.rto_due = now + self.rtt.rto(self.backoffs);
+    }
+
+    /// Sends segment `seq`, which is on the board or is the next new one.
+    #[inline]
+    fn transmit(&mut self, now: Time, seq: u64) -> Packet {
+        let copy = seq < self.board.max;
+        if self.board.una == self.board.max || self.outstanding() == 0 {
+            // A flight begins: the delivery-rate sample does too.
+            self.first_sent = now;
+            self.delivered_time = now;
+        }
+        if !copy {
+            let bytes = if seq == 0 { 0 } else { self.available.min(u64::from(self.payload)) };
+            if self.available != u64::MAX {
+                self.available -= bytes;
+            }
+            self.board.push(Segment { bytes: bytes as u16, ..Segment::default() });
+            if !self.timestamps && self.timed.is_none() {
+                self.timed = Some((seq, now));
+            }
+        }
+        let app_limited = self.delivered < self.app_limited_until;
+        let (delivered, delivered_time, first_sent) =
+            (self.delivered, self.delivered_time, self.first_sent);
+        let segment = self.board.get_mut(seq);
+        segment.sent = now;
+        segment.delivered = delivered;
+        segment.delivered_time = delivered_time;
+        segment.first_sent = first_sent;
+        segment.app_limited = app_limited;
+        segment.transmissions = segment.transmissions.saturating_add(1);
+        let bytes = u32::from(segment.bytes);
+        self.recovery.sent(&mut self.board, seq);
+        let number = self.counters.sent;
+        self.counters.sent += 1;
+        self.counters.retransmissions += u64::from(copy);
+        if self.rto_due.is_never() {
+            self.arm_timer(now);
+        }
+        let size = if seq == 0 { self.syn_bytes } else { bytes + self.header };
+        let mut flags = if copy { Packet::RETRANSMISSION } else { 0 };
+        if seq == 0 {
+            flags |= Packet::SYN; // No controller is told of the opening.
+        } else {
+            if !copy {
+                flags |= self.ecn.data_flags();
+            }
+            self.controller.on_sent(&Sent {
+                now,
+                bytes: size,
+                outstanding: self.recovery.outstanding(&self.board, self.next),
+                retransmission: copy,
+                last_waiting: self.available == 0,
+            });
+        }
+        Packet {
+            seq,
+            stamp: now,
+            number: number as u32,
+            luck: luck::mix(self.luck.wrapping_add(number)) as u32,
+            sack: [(bytes, 0), (0, 0), (0, 0)],
+            flow: self.flow,
+            size: size as u16,
+            hop: 0,
+            flags,
+        }
+    }
+
+    /// The segment that may be sent now, if any: repair, then what a restart sends again, then
+    /// new data.
+    #[inline]
+    fn choose(&mut self) -> Option<u64> {
+        if self.recovery.in_repair()
+            && let Some(seq) = self.recovery.next_hole(&self.board)
+        {
+            self.recovery.repaired(seq);
+            return Some(seq);
+        }
+        while self.next < self.board.max {
+            let seq = self.next;
+            self.next += 1;
+            if !self.board.get(seq).sacked {
+                return Some(seq);
+            }
+        }
+        if self.available > 0 && self.board.max - self.board.una < self.receive_window {
+            self.next += 1;
+            return Some(self.next - 1);
+        }
+        if self.recovery.in_repair() {
+            let seq = self.recovery.next_guess(&self.board)?;
+            self.recovery.repaired(seq);
+            return Some(seq);
+        }
+        None
+    }
+
+    fn wait(&self, pace: Time) -> Output {
+        Output::Wait(self.rto_due.min(pace).min(self.controller.next_tick()))
+    }
+}
+
+impl Machine for Sender {
+    type Input = Input;
+    type Output = Output;
+
+    #[inline]
+    fn handle(&mut self, now: Time, input: Input) {
+        match input {
+            Input::Packet(p) => self.on_ack(now, &p),
+            Input::Open => {
+                if !self.open {
+                    self.open = true;
+                    self.forced = Some(0);
+                }
+            }
+            Input::Data(bytes) => self.available = self.available.saturating_add(bytes),
+            Input::Stop => self.available = 0,
+            Input::Due => {
+                if now >= self.rto_due {
+                    self.on_timeout(now);
+                }
+                if now >= self.controller.next_tick() {
+                    self.controller.on_tick(now);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, now: Time) -> Output {
+        if let Some(seq) = self.forced.take()
+            && seq >= self.board.una
+        {
+            if self.timed.is_some_and(|(timed, _)| timed == seq) {
+                self.timed = None; // Karn: a copy's round trip is ambiguous.
+            }
+            self.recovery.repaired(seq);
+            self.next = self.next.max(seq + 1);
+            return Output::Send(self.transmit(now, seq));
+        }
+        if !self.established {
+            return Output::Wait(self.rto_due);
+        }
+        if now < self.ecn.pause {
+            return self.wait(self.ecn.pause);
+        }
+        let allowance = self.controller.allowance();
+        if allowance.rate.is_some() && now < self.pace_free {
+            return self.wait(self.pace_free);
+        }
+        // A float's cast saturates: an infinite window is u64::MAX, and the receive window limits.
+        let window = (allowance.window as u64).saturating_add_signed(self.recovery.bonus());
+        let outstanding = self.outstanding();
+        if outstanding >= window {
+            self.window_limited = true;
+            return self.wait(Time::NEVER);
+        }
+        match self.choose() {
+            Some(seq) => {
+                let packet = self.transmit(now, seq);
+                if let Some(rate) = allowance.rate {
+                    let bits = f64::from(packet.size) * 8.0;
+                    let gap = Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
+                    // Time must move on at any rate.
+                    let gap = gap.max(Duration::from_nanos(1));
+                    self.pace_free = self.pace_free.max(now) + gap;
+                }
+                Output::Send(packet)
+            }
+            None => {
+                self.window_limited = false;
+                self.app_limited_until = self.delivered + outstanding.max(1);
+                self.wait(Time::NEVER)
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Sender(flow {}, {}..{}, {:?})",
+            self.flow, self.board.una, self.board.max, self.recovery.phase
+        )
+    }
+}
+
+#[cfg(test)]
+#[path = "sender_tests.rs"]
+mod tests;

@@ -1,0 +1,297 @@
+//! What an acknowledgement does: the board, round-trip times, recovery's verdict, and what the
+//! controller is told.
+
+use super::Sender;
+use crate::tcp::board::Segment;
+use crate::tcp::repair::Outcome;
+use narrows_base::{Duration, Packet, Time};
+use narrows_congestion::{Ack, Loss, RateSample, Repair};
+
+impl Sender {
+    #[inline]
+    pub(super) fn on_ack(&mut self, now: Time, p: &Packet) {
+        if p.has(Packet::CORRUPT) || p.seq > self.board.max || p.seq < self.board.una {
+            return; // Damaged, never sent, or older than what is known.
+        }
+        if !self.established {
+            self.on_opened(now, p);
+            return;
+        }
+        let rtt = now.since(p.stamp);
+        self.rtt.observe(rtt);
+        let prior_outstanding = self.outstanding();
+        let prior_delivered = self.delivered;
+        let mut sample: Option<Segment> = None;
+        let newly_acked = p.seq - self.board.una;
+        let unambiguous = self.take_acked(now, p.seq, &mut sample);
+        let newly_sacked = self.take_sacked(now, p, &mut sample);
+        let duplicate = newly_acked == 0 && self.board.una < self.board.max;
+        let newly_delivered = self.count_delivered(prior_delivered, newly_acked, duplicate);
+        self.take_rtt_sample(now, rtt, p, newly_acked);
+        let fine = self.fine_timeout();
+        let was_in_repair = self.recovery.in_repair();
+        let outcome = self.recovery.on_ack(&mut self.board, now, newly_acked, duplicate, fine);
+        self.next = self.next.max(self.board.una);
+
+        let total = self.counters.sent;
+        let sent_since = u64::from((total as u32).wrapping_sub(1).wrapping_sub(p.number));
+        let round_start = total.saturating_sub(sent_since) > self.round_end;
+        if round_start {
+            self.round += 1;
+            self.round_end = total;
+        }
+        let ack = Ack {
+            now,
+            rtt,
+            rtt_unambiguous: unambiguous,
+            srtt: self.rtt.srtt(),
+            rttvar: self.rtt.rttvar(),
+            min_rtt: self.rtt.min(),
+            arrived: self.arrived(p),
+            newly_acked,
+            newly_sacked,
+            newly_delivered,
+            duplicate,
+            sent_since,
+            flight: self.flight(),
+            outstanding: self.outstanding(),
+            prior_outstanding,
+            window_limited: self.window_limited,
+            in_repair: was_in_repair,
+            round: self.round,
+            round_start,
+            marks: u32::from(self.ecn.echoed(p)),
+            rate: self.rate_sample(now, sample),
+        };
+        self.controller.on_ack(&ack);
+        if newly_acked > 0 {
+            if self.board.una == self.board.max {
+                self.rto_due = Time::NEVER;
+            } else if !outcome.keep_timer {
+                self.arm_timer(now);
+            }
+        }
+        if outcome.lost.is_some() || outcome.begins || outcome.ends || outcome.restarts {
+            self.tell_outcome(now, &outcome);
+        }
+        if self.ecn.echoed(p) {
+            self.on_marked(now);
+        }
+    }
+
+    /// When the packet that triggered this ACK arrived, where the receiver tells.
+    #[inline]
+    fn arrived(&self, p: &Packet) -> Option<Time> {
+        self.receiver_stamps.then(|| p.arrived())
+    }
+
+    /// The SYN is answered: the first RTT sample, and data may flow.
+    fn on_opened(&mut self, now: Time, p: &Packet) {
+        if p.seq == 0 {
+            return;
+        }
+        let rtt = now.since(p.stamp);
+        let transmissions = self.board.get(0).transmissions;
+        self.rtt.observe(rtt);
+        if transmissions == 1 {
+            self.rtt.sample(rtt, p.stamp);
+        } else {
+            self.rtt.opening_was_lost();
+        }
+        // The opening's 40 bytes travel faster than data do: controllers that compare RTTs with
+        // the smallest must not see it.
+        self.rtt.forget_min();
+        self.recovery.acked(self.board.get(0).copies);
+        self.board.una = 1;
+        self.next = 1;
+        self.established = true;
+        self.backoffs = 0;
+        self.rto_due = Time::NEVER;
+        self.timed = None;
+        self.round_end = self.counters.sent;
+        self.delivered_time = now;
+        self.first_sent = now;
+    }
+
+    /// Takes cumulatively acknowledged segments off the board; false if one had been sent twice.
+    #[inline]
+    fn take_acked(&mut self, now: Time, to: u64, sample: &mut Option<Segment>) -> bool {
+        let mut unambiguous = true;
+        for seq in self.board.una..to {
+            let segment = *self.board.get(seq);
+            unambiguous &= segment.transmissions == 1;
+            self.recovery.acked(segment.copies);
+            if !segment.sacked {
+                self.deliver(now, &segment, sample);
+            }
+        }
+        self.board.una = to;
+        unambiguous
+    }
+
+    #[inline]
+    fn take_sacked(&mut self, now: Time, p: &Packet, sample: &mut Option<Segment>) -> u64 {
+        if p.sack[0].1 == 0 || !self.recovery.uses_sack() {
+            return 0;
+        }
+        let mut fresh: u64 = 0;
+        // Delivery is counted after the board is updated: collect the newest.
+        let mut newest: Option<Segment> = None;
+        let blocks = if self.receiver_stamps { &p.sack[..2] } else { &p.sack[..] };
+        for &(from, to) in blocks {
+            if to == 0 {
+                break;
+            }
+            let (from, to) = (p.seq + u64::from(from), p.seq + u64::from(to));
+            self.recovery.sack(&mut self.board, from, to, |board, seq| {
+                fresh += 1;
+                let segment = board.get(seq);
+                if newest.is_none_or(|n| segment.sent >= n.sent) {
+                    newest = Some(*segment);
+                }
+            });
+        }
+        if let Some(segment) = newest {
+            self.delivered += fresh - 1;
+            self.deliver(now, &segment, sample);
+        }
+        fresh
+    }
+
+    #[inline]
+    fn deliver(&mut self, now: Time, segment: &Segment, sample: &mut Option<Segment>) {
+        self.delivered += 1;
+        self.delivered_time = now;
+        if sample.is_none_or(|s| segment.sent >= s.sent) {
+            *sample = Some(*segment);
+            self.first_sent = segment.sent;
+        }
+    }
+
+    /// Segments that this ACK shows delivered; without SACK a duplicate is one, and an advance
+    /// is reduced by the duplicates counted before it.
+    #[inline]
+    fn count_delivered(&mut self, before: u64, newly_acked: u64, duplicate: bool) -> u64 {
+        if self.recovery.uses_sack() {
+            return self.delivered - before;
+        }
+        if duplicate {
+            self.dup_credit += 1;
+            return 1;
+        }
+        let counted = self.dup_credit.min(newly_acked.saturating_sub(1));
+        self.dup_credit -= counted;
+        if self.board.una == self.board.max {
+            self.dup_credit = 0;
+        }
+        newly_acked - counted
+    }
+
+    #[inline]
+    fn take_rtt_sample(&mut self, now: Time, rtt: Duration, p: &Packet, acked: u64) {
+        if acked == 0 {
+            return;
+        }
+        if self.timestamps {
+            self.rtt.sample(rtt, p.stamp);
+            self.backoffs = 0;
+        } else if let Some((seq, sent)) = self.timed
+            && self.board.una > seq
+        {
+            self.timed = None;
+            self.rtt.sample(now.since(sent), sent);
+            self.backoffs = 0;
+        }
+    }
+
+    /// Vegas's fine-grained timeout, as in ns-2.35: srtt + 2 rttvar and a sixteenth more.
+    fn fine_timeout(&self) -> Duration {
+        let fine = self.rtt.srtt().as_secs_f64() + 2.0 * self.rtt.rttvar().as_secs_f64();
+        Duration::from_secs_f64(fine * 17.0 / 16.0)
+    }
+
+    #[inline]
+    fn rate_sample(&self, now: Time, sample: Option<Segment>) -> Option<RateSample> {
+        let s = sample?;
+        let send = s.sent.since(s.first_sent);
+        let ack = now.since(s.delivered_time);
+        let interval = send.max(ack);
+        // Shorter than a round trip: the sample is not to be trusted (ACK compression).
+        if interval < self.rtt.min() || interval == Duration::ZERO {
+            return None;
+        }
+        Some(RateSample {
+            delivered: self.delivered - s.delivered,
+            interval,
+            prior_delivered: s.delivered,
+            total_delivered: self.delivered,
+            app_limited: s.app_limited,
+        })
+    }
+
+    fn episode(&self, now: Time) -> Repair {
+        Repair {
+            now,
+            flight: self.board.max - self.board.una,
+            outstanding: self.outstanding(),
+            min_rtt: self.rtt.min(),
+            srtt: self.rtt.srtt(),
+        }
+    }
+
+    /// An acknowledgement echoes a router's mark (RFC 3168 section 6.1.2).
+    #[cold]
+    fn on_marked(&mut self, now: Time) {
+        if !self.ecn.may_react(self.board.una) {
+            return;
+        }
+        if self.controller.allowance().window < 2.0 {
+            // Nothing to reduce: the next packet waits as long as the retransmission timer.
+            self.ecn.pause = now + self.rtt.rto(self.backoffs);
+            if self.board.una < self.board.max {
+                self.arm_timer(now);
+            }
+        } else {
+            let episode = self.episode(now);
+            self.controller.on_marks(&episode);
+        }
+        self.counters.marks += 1;
+        self.ecn.reduced(self.board.max);
+    }
+
+    #[cold]
+    fn tell_outcome(&mut self, now: Time, outcome: &Outcome) {
+        let repair = self.episode(now);
+        if outcome.ends {
+            self.controller.on_repair_end(&repair);
+        }
+        let window = self.controller.allowance().window;
+        if let Some((segments, sent, transmissions, found_by)) = outcome.lost {
+            let new_episode = outcome.begins || outcome.restarts;
+            self.controller.on_loss(&Loss {
+                now,
+                segments,
+                sent,
+                transmissions,
+                found_by,
+                new_episode,
+                radio: 0,
+            });
+        }
+        if outcome.restarts {
+            self.restart(now, repair.flight, false);
+        }
+        if outcome.begins {
+            self.counters.episodes += 1;
+            self.controller.on_repair(&repair);
+            self.timed = None;
+            self.arm_timer(now);
+        }
+        if self.controller.allowance().window < window && !outcome.restarts {
+            self.ecn.reduced(self.board.max);
+        }
+        if outcome.force.is_some() {
+            self.forced = outcome.force;
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Schedules with a crowd: several honest clients at one server, some behind one address, and in most of them
+//! hostile ones beside. The honest get identical bytes, the hostile no more than was promised.
+
+use super::app::{HEAD, Half, Work};
+use super::hostile::{Hostile, Kind};
+use super::schedule::{PROTOCOLS, link};
+use super::world::{Link, Who, World, config, entropy};
+use narrows_base::{Duration, Luck, Rate, Spec, Time, luck::Stream};
+use narrows_transport::connection::{Closed, Connection, ConnectionConfig, Event};
+use narrows_transport::port::{Clients, Connect, Handle, Permit, Port, PortLimits, ServerKey};
+use narrows_transport::streams::{Limits, Read, StreamEvent};
+use narrows_transport::{Preset, Protocol};
+use narrows_wire::{StaticKey, Suite};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// An honest client.
+#[derive(Debug)]
+struct Member {
+    at: SocketAddr,
+    protocol: &'static str,
+    /// Its key, and what its bytes are made of.
+    key: u8,
+    begins: Time,
+    wanted: Vec<(u64, u64)>,
+    attempts: usize,
+    now: Option<(Handle, BTreeMap<u64, Work>)>,
+    is_whole: bool,
+    refusals: Vec<Closed>,
+}
+
+/// Everything that one seed decides.
+#[derive(Debug)]
+pub struct Crowd {
+    seed: u64,
+    link: Link,
+    server: &'static str,
+    idle: Duration,
+    segments: usize,
+    members: Vec<Member>,
+    hostile: Vec<(SocketAddr, Kind)>,
+    /// When the hostile stop.
+    over: Time,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct CrowdEnding {
+    pub kinds: Vec<Kind>,
+    pub clients: usize,
+    pub attempts: usize,
+    pub seconds: f64,
+    pub held: usize,
+    /// Bytes sent to hostile clients, and came from them.
+    pub sent_to: u64,
+    pub came_from: u64,
+    /// Handshakes of hostile clients.
+    pub opened: u64,
+}
+
+/// A client that was cut off or found no room comes again so often.
+const ATTEMPTS: usize = 8;
+/// Bytes of an honest answer at most.
+const MOST: f64 = 100_000.0;
+/// After the last client has begun and the hostile have stopped, all is over in so long, s: see the schedules of
+/// one client.
+const BOUND: f64 = 2400.0;
+/// Places of the server, and of one network there.
+const PLACES: usize = 24;
+/// What one connection may hold at the server, whoever is at the other end: windows and send buffers, books of
+/// packets and pieces, and what grows by doubling.
+const HELD: usize = 4 << 20;
+/// Bytes that a hostile client is answered on a stream.
+const ANSWER: u64 = 1 << 20;
+
+impl Crowd {
+    pub fn new(seed: u64) -> Crowd {
+        let mut dice = Luck::seed(seed).named("crowd").stream();
+        let link = link(&mut dice);
+        let protocol =
+            |dice: &mut Stream| PROTOCOLS[(dice.bits() % PROTOCOLS.len() as u64) as usize];
+        let server = protocol(&mut dice);
+        // Half of them come from the attackers' address.
+        let shared = |dice: &mut Stream, n: usize, port: u16| -> SocketAddr {
+            let last = if dice.chance(0.5) { 1 } else { 10 + n as u8 };
+            ([192, 0, 2, last], port + n as u16).into()
+        };
+        let member = |n: usize, dice: &mut Stream| {
+            let bytes = |dice: &mut Stream| (dice.pareto(0.3, 1.0) - 1.0).min(MOST) as u64;
+            Member {
+                at: shared(dice, n, 5000),
+                protocol: protocol(dice),
+                key: 10 + n as u8,
+                begins: Time::from_secs_f64(3.0 * dice.unit()),
+                wanted: (0..1 + dice.bits() % 3).map(|_| (bytes(dice), bytes(dice))).collect(),
+                attempts: 0,
+                now: None,
+                is_whole: false,
+                refusals: Vec::new(),
+            }
+        };
+        let members = (0..2 + dice.bits() as usize % 5).map(|n| member(n, &mut dice)).collect();
+        let hostile = (0..dice.bits() as usize % 5)
+            .map(|n| {
+                let kind = Kind::ALL[dice.bits() as usize % Kind::ALL.len()];
+                (shared(&mut dice, n, 7000), kind)
+            })
+            .collect();
+        Crowd {
+            seed,
+            link,
+            server,
+            idle: Duration::from_secs(8 + dice.bits() % 30),
+            segments: 1 + (dice.bits() % 40) as usize,
+            members,
+            hostile,
+            over: Time::from_secs_f64(2.0 + 8.0 * dice.unit()),
+        }
+    }
+
+    fn connection(&self, protocol: &str) -> ConnectionConfig {
+        ConnectionConfig {
+            protocol: Protocol::read(&Spec::named(protocol), Preset::Rfc, 1500).unwrap(),
+            profile: Default::default(),
+            profile_from: Default::default(),
+            rate_limit: None,
+            max_datagram: 1472,
+            first_datagram: 1200,
+            idle_timeout: self.idle,
+            keep_alive: Duration::ZERO,
+            limits: Limits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
+            // Not this is to limit what leaves.
+            send_buffer: 1 << 20,
+            max_message: 1000,
+            messages_held: 16,
+            sounds: true,
+            custom: Default::default(),
+        }
+    }
+
+    /// Runs it.
+    pub fn run(mut self) -> CrowdEnding {
+        let mut servers = config(2, Clients::Any, self.connection(self.server));
+        // Also what is as fast as the peer says.
+        servers.permit = Permit::Any(Rate::from_bps(50_000_000));
+        servers.limits =
+            PortLimits { connections_of_source: PLACES, handshakes: 16, ..PortLimits::new(PLACES) };
+        let mut members = std::mem::take(&mut self.members);
+        let clients = |m: &Member| config(m.key, Clients::None, self.connection(m.protocol));
+        let mut world = World::new(self.seed, self.link, clients(&members[0]), servers);
+        world.end(Who::CLIENT).at = members[0].at;
+        world.segments = self.segments;
+        let mut who = vec![Who::CLIENT];
+        for m in &members[1..] {
+            let port = Port::new(clients(m), entropy(self.seed, &format!("client {}", m.key)));
+            who.push(world.add_client(port, m.at));
+        }
+        for (n, (at, kind)) in self.hostile.iter().enumerate() {
+            let seed = self.seed.wrapping_mul(31).wrapping_add(n as u64);
+            world.hostile.push(Hostile::new(seed, *at, *kind, &self.link, self.over));
+        }
+        let mut server = Server { keys: keys(&members), served: BTreeMap::new() };
+        let mut looked = 0;
+        let last = self.over.max(Time::from_secs_f64(3.0));
+        let mut beginnings: Vec<Time> = members.iter().map(|m| m.begins).collect();
+        beginnings.push(last);
+        beginnings.sort_unstable();
+        let mut beginnings = beginnings.into_iter();
+        let end = last + Duration::from_secs_f64(BOUND);
+        loop {
+            let until = beginnings.next().unwrap_or(end);
+            let is_done = world.run(until, &mut |world| {
+                for (at, handle, event) in world.events.split_off(looked) {
+                    match who.iter().position(|w| *w == at) {
+                        Some(n) => members[n].on_event(world, at, handle, event),
+                        None => server.on_event(world, handle, event),
+                    }
+                }
+                looked = world.events.len();
+                for (n, m) in members.iter_mut().enumerate() {
+                    if !m.is_whole && m.now.is_none() && world.now >= m.begins {
+                        m.connect(world, who[n], self.connection(m.protocol));
+                    }
+                }
+                let held = world.port(Who::SERVER).map_or(0, |(_, port)| port.memory());
+                assert!(held <= PLACES * HELD, "{held} bytes held by the server");
+                world.now >= last
+                    && members.iter().all(|m| m.is_whole)
+                    && world.ends.iter().all(|e| e.port.as_ref().is_none_or(Port::is_empty))
+            });
+            if is_done {
+                break;
+            }
+            let waiting: Vec<&Member> = members.iter().filter(|m| !m.is_whole).collect();
+            assert!(
+                world.now < end,
+                "no end: {waiting:?} {:?}",
+                world.port(Who::SERVER).map(|p| p.1.len())
+            );
+        }
+        world.hostile.iter().for_each(Hostile::check);
+        let held = world.end(Who::SERVER).port.as_ref().map_or(0, Port::memory);
+        assert!(held < 8192, "{held} bytes held after the end");
+        let traffic = world.hostile.iter().map(|h| h.traffic);
+        CrowdEnding {
+            kinds: world.hostile.iter().map(|h| h.kind).collect(),
+            clients: members.len(),
+            attempts: members.iter().map(|m| m.attempts).sum(),
+            seconds: world.now.as_secs_f64(),
+            held: world.held,
+            sent_to: traffic.clone().map(|t| t.sent_to).sum(),
+            came_from: traffic.clone().map(|t| t.came_from).sum(),
+            opened: traffic.map(|t| t.opened).sum(),
+        }
+    }
+}
+
+/// Whose bytes a key's are.
+fn keys(members: &[Member]) -> BTreeMap<[u8; 32], u64> {
+    let key = |m: &Member| *StaticKey::new([m.key; 32]).unwrap().public();
+    members.iter().map(|m| (key(m), u64::from(m.key))).collect()
+}
+
+impl Member {
+    fn connect(&mut self, world: &mut World, who: Who, connection: ConnectionConfig) {
+        let (refusals, at) = (&self.refusals, world.now);
+        assert!(self.attempts < ATTEMPTS, "{at:?}: not served: {refusals:?}");
+        let remote = world.end(Who::SERVER).at;
+        let Some((now, port)) = world.port(who) else { return };
+        let wish = Connect {
+            remote,
+            server_key: ServerKey::Is(*StaticKey::new([2; 32]).unwrap().public()),
+            suite: Suite::Aes256Gcm,
+            connection,
+            patience: Duration::from_secs(20),
+        };
+        let handle = port.connect(now, wish).expect("one connection at a time");
+        (self.attempts, self.now) = (self.attempts + 1, Some((handle, BTreeMap::new())));
+    }
+
+    fn on_event(&mut self, world: &mut World, who: Who, handle: Handle, event: Event) {
+        let Some((now, port)) = world.port(who) else { return };
+        let Some((_, work)) = self.now.as_mut().filter(|n| n.0 == handle) else { return };
+        let seed = u64::from(self.key);
+        match event {
+            Event::Closed(why) => {
+                if !self.is_whole {
+                    self.refusals.push(why);
+                }
+                self.now = None;
+                return;
+            }
+            Event::Connected(_) => {
+                let Some(c) = port.connection(handle) else { return };
+                for (up, down) in &self.wanted {
+                    let id = c.open(false).expect("as many as are permitted");
+                    let send = Half { wanted: HEAD + up, ..Half::default() };
+                    let one = work.entry(id).or_insert(Work { send, ..Work::default() });
+                    one.write(seed, false, id, *down, c);
+                }
+            }
+            Event::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => {
+                let Some(c) = port.connection(handle) else { return };
+                let down = work.keys().position(|k| *k == id).map_or(0, |n| self.wanted[n].1);
+                if let Some(one) = work.get_mut(&id) {
+                    one.write(seed, false, id, down, c);
+                    one.read(seed, true, id, c);
+                }
+            }
+            _ => {}
+        }
+        if !self.is_whole && !work.is_empty() && work.values().all(|w| w.receive.ended) {
+            let got: Vec<u64> = work.values().map(|w| w.receive.done).collect();
+            let wanted: Vec<u64> = self.wanted.iter().map(|w| w.1).collect();
+            assert_eq!(got, wanted, "all ended, not all whole");
+            self.is_whole = true;
+            port.close(now, handle, 256, "done");
+        }
+    }
+}
+
+/// The server's application.
+struct Server {
+    keys: BTreeMap<[u8; 32], u64>,
+    /// Whose connection it is (of none of the honest: `None`), and its streams.
+    served: BTreeMap<Handle, (Option<u64>, BTreeMap<u64, Work>)>,
+}
+
+impl Server {
+    fn on_event(&mut self, world: &mut World, handle: Handle, event: Event) {
+        if let Event::Connected(key) = event {
+            self.served.insert(handle, (self.keys.get(&key).copied(), BTreeMap::new()));
+            return;
+        }
+        if let Event::Closed(_) = event {
+            self.served.remove(&handle);
+            return;
+        }
+        let Some((_, port)) = world.port(Who::SERVER) else { return };
+        let Some((seed, work)) = self.served.get_mut(&handle) else { return };
+        let Some(c) = port.connection(handle) else { return };
+        let mut ready = Vec::new();
+        match event {
+            Event::Stream(StreamEvent::Opened) => {
+                while let Some(id) = c.accept() {
+                    work.insert(id, Work::default());
+                    ready.push(id);
+                }
+            }
+            Event::Stream(StreamEvent::Readable(id) | StreamEvent::Writable(id)) => ready.push(id),
+            Event::Message => while c.receive_message().is_some() {},
+            _ => {}
+        }
+        for id in ready {
+            let Some(one) = work.get_mut(&id) else { continue };
+            match *seed {
+                Some(seed) => {
+                    one.read(seed, false, id, c);
+                    if one.receive.ended {
+                        let head = one.head.as_slice().try_into().expect("a beginning");
+                        one.send.wanted = u64::from_be_bytes(head);
+                        one.write(seed, true, id, 0, c);
+                    }
+                }
+                None => answer_anything(one, id, c),
+            }
+        }
+    }
+}
+
+/// Whatever a hostile client asks for is answered by as much as a stream may have.
+fn answer_anything(work: &mut Work, id: u64, c: &mut Connection) {
+    let mut buffer = [0; 8192];
+    while let Ok(Read::Bytes(_)) = c.read(id, &mut buffer) {}
+    work.send.wanted = ANSWER;
+    work.write(0, true, id, 0, c);
+}

@@ -1,0 +1,388 @@
+//! A schedule of faults, all of it from one seed.
+
+use super::app::App;
+use super::world::{Link, Who, World, config, entropy};
+use narrows_base::{Duration, Luck, Rate, Spec, Time, luck::Stream};
+use narrows_congestion::Profile;
+use narrows_transport::connection::{Closed, ConnectionConfig};
+use narrows_transport::port::{Clients, Connect, Port, ServerKey};
+use narrows_transport::streams::Limits;
+use narrows_transport::{Preset, Protocol};
+use narrows_wire::{StaticKey, Suite};
+
+/// What happens.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// Nothing passes, one way or both.
+    Outage { to_server: bool, to_client: bool, seconds: f64 },
+    /// The client's address is another one: its port, or all of it.
+    Move { all: bool },
+    /// A clock leaps forward.
+    Leap { who: Who, seconds: f64 },
+    /// A process stands still (a lid is closed); its clock counts the time, or not.
+    Sleep { who: Who, seconds: f64, counted: bool },
+    /// The server dies, and after a while another with the same key is there, or never.
+    ServerDies { back_after: Option<f64> },
+    /// The client dies for good.
+    ClientDies,
+    /// The path carries datagrams of this size at most.
+    Mtu(usize),
+}
+
+/// Everything that one seed decides.
+#[derive(Debug)]
+pub struct Schedule {
+    seed: u64,
+    protocols: [&'static str; 2],
+    link: Link,
+    idle: Duration,
+    keep_alive: Duration,
+    patience: Duration,
+    suite: Suite,
+    profile: Profile,
+    segments: usize,
+    /// Bytes of each request and its answer.
+    wanted: Vec<(u64, u64)>,
+    /// Both ends turn to new keys whenever they may.
+    updates: bool,
+    /// By time, s.
+    faults: Vec<(f64, Fault)>,
+}
+
+/// How a schedule ended.
+#[derive(Debug)]
+pub struct Ending {
+    pub is_whole: bool,
+    pub attempts: usize,
+    pub reasons: Vec<(&'static str, Closed)>,
+    pub seconds: f64,
+    pub held: usize,
+    /// Key updates of both ends.
+    pub updates: u64,
+}
+
+pub const PROTOCOLS: [&str; 9] = [
+    "rrtp",
+    "rrtp",
+    "rrtp-lasthop",
+    "tear-reliable",
+    "rrtp+cubic",
+    "rrtp+bbr",
+    "rrtp+stpd",
+    "rrtp+tfrc",
+    "rrtp+westwood+",
+];
+/// Attempts of a client that is cut off although nothing happens any more.
+const ATTEMPTS: usize = 3;
+/// After the last fault everything is over in so long, s: attempts with their patience, idle
+/// timeouts, and a transfer over the slowest and worst path. By TFRC's equation a path of 300 ms that
+/// loses a quarter of the packets (all kinds of damage together) carries 11 kbit/s.
+const BOUND: f64 = 2400.0;
+/// Bytes that a port with one or two connections may hold: what flow control and send buffers permit
+/// at both ends, books of packets, and as much again for what grows by doubling.
+const HELD: usize = 6 << 20;
+
+/// The share of long transfers among those over good links.
+const LONG: f64 = 0.02;
+
+fn fault(dice: &mut Stream) -> Fault {
+    let who = if dice.chance(0.5) { Who::CLIENT } else { Who::SERVER };
+    match dice.bits() % 16 {
+        0..=3 => {
+            let way = dice.bits() % 4;
+            let seconds = dice.pareto(1.0, 0.2).min(60.0);
+            Fault::Outage { to_server: way != 0, to_client: way != 1, seconds }
+        }
+        4..=7 => Fault::Move { all: dice.chance(0.5) },
+        8 | 9 => Fault::Leap { who, seconds: dice.pareto(0.4, 1.0).min(3600.0) },
+        10 | 11 => {
+            let seconds = dice.pareto(0.4, 0.5).min(3600.0);
+            Fault::Sleep { who, seconds, counted: dice.chance(0.5) }
+        }
+        12 | 13 => {
+            let is_back = dice.chance(0.7);
+            Fault::ServerDies { back_after: is_back.then(|| dice.pareto(0.6, 0.1).min(100.0)) }
+        }
+        14 if dice.chance(0.3) => Fault::ClientDies,
+        _ => Fault::Mtu(1200 + (dice.bits() % 300) as usize),
+    }
+}
+
+/// A link that is good or bad in any way.
+pub fn link(dice: &mut Stream) -> Link {
+    let mut some = |share: f64, most: f64| {
+        if dice.chance(share) { dice.unit() * most } else { 0.0 }
+    };
+    let (loss, twice, late) = (some(0.7, 0.15), some(0.5, 0.2), some(0.5, 0.3));
+    let (changed, cut) = (some(0.5, 0.05), some(0.5, 0.05));
+    let marked = some(0.3, 0.3);
+    Link {
+        delay: Duration::from_micros(500 + dice.bits() % 150_000),
+        rate: Rate::from_bps(200_000 << (dice.bits() % 8)),
+        queue: 5_000 << (dice.bits() % 6),
+        loss,
+        twice,
+        late,
+        changed,
+        cut,
+        marked,
+        mtu: 1200 + (dice.bits() % 300) as usize,
+    }
+}
+
+impl Schedule {
+    pub fn new(seed: u64) -> Schedule {
+        let mut dice = Luck::seed(seed).named("schedule").stream();
+        let link = link(&mut dice);
+        let mut protocol = || PROTOCOLS[(dice.bits() % PROTOCOLS.len() as u64) as usize];
+        let protocols = [protocol(), protocol()];
+        // What is told is about right, or wrong by up to a thousand times; too little by thirty at most: at the
+        // few hundred bit/s which its own user asked for, a transfer takes longer than any bound.
+        let told = |right: f64, dice: &mut Stream| {
+            let about = dice.uniform(0.5, 2.0);
+            let wrong = match dice.bits() % 8 {
+                0 => 1.0 + 999.0 * dice.unit(),
+                1 => 1.0 / (1.0 + 29.0 * dice.unit()),
+                _ => 1.0,
+            };
+            dice.chance(0.2).then_some(right * about * wrong)
+        };
+        let profile = Profile {
+            rate: told(link.rate.as_bps() as f64, &mut dice).map(Rate::from_bps_f64),
+            rtt: told(2.0 * link.delay.as_secs_f64(), &mut dice).map(Duration::from_secs_f64),
+            loss: told(link.loss.min(0.4), &mut dice).map(|loss| loss.min(0.99)),
+        };
+        let streams = 1 + dice.bits() % 4;
+        // From nothing to some three times what flow control permits at once.
+        let mut bytes = || (dice.pareto(0.25, 1.0) - 1.0).min(200_000.0) as u64;
+        let mut wanted: Vec<_> = (0..streams).map(|_| (bytes(), bytes())).collect();
+        // Few are long, over paths that carry so much within the bound, and these change keys.
+        let is_good = link.rate >= Rate::from_bps(10_000_000)
+            && link.loss + link.changed + link.cut < 0.02
+            && link.queue >= 40_000;
+        let is_long = is_good && dice.chance(LONG);
+        if is_long {
+            wanted[0].1 = 20_000_000;
+        }
+        let mut faults: Vec<_> = (0..dice.bits() % 6)
+            .map(|_| {
+                // As often in the opening as later.
+                let most = if dice.chance(0.5) { 0.6 } else { 15.0 };
+                (dice.unit() * most, fault(&mut dice))
+            })
+            .collect();
+        faults.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Schedule {
+            seed,
+            protocols,
+            link,
+            idle: Duration::from_secs(5 + dice.bits() % 40),
+            keep_alive: Duration::from_secs(if dice.chance(0.5) { 0 } else { 4 }),
+            patience: Duration::from_secs(5 + dice.bits() % 20),
+            suite: if dice.chance(0.5) { Suite::Aes256Gcm } else { Suite::ChaCha20Poly1305 },
+            profile,
+            segments: 1 + (dice.bits() % 40) as usize,
+            wanted,
+            updates: is_long || dice.chance(0.2),
+            faults,
+        }
+    }
+
+    fn connection(&self, who: Who) -> ConnectionConfig {
+        let spec = Spec::named(self.protocols[who.0]);
+        ConnectionConfig {
+            protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
+            profile: if who == Who::CLIENT { self.profile } else { Profile::default() },
+            profile_from: Default::default(),
+            rate_limit: None,
+            max_datagram: 1472,
+            first_datagram: 1200,
+            idle_timeout: self.idle,
+            keep_alive: self.keep_alive,
+            limits: Limits { data: 1 << 18, stream: 1 << 16, both: 8, one_way: 8 },
+            send_buffer: 1 << 16,
+            max_message: 1000,
+            messages_held: 16,
+            sounds: true,
+            custom: Default::default(),
+        }
+    }
+    fn wish(&self, world: &World) -> Connect {
+        Connect {
+            remote: world.ends[1].at,
+            server_key: ServerKey::Is(*StaticKey::new([2; 32]).unwrap().public()),
+            suite: self.suite,
+            connection: self.connection(Who::CLIENT),
+            patience: self.patience,
+        }
+    }
+    fn server(&self, life: u32) -> Port {
+        let config = config(2, Clients::Any, self.connection(Who::SERVER));
+        Port::new(config, entropy(self.seed, &format!("server {life}")))
+    }
+
+    /// Runs it.
+    pub fn run(&self) -> Ending {
+        let clients = config(1, Clients::None, self.connection(Who::CLIENT));
+        let servers = config(2, Clients::Any, self.connection(Who::SERVER));
+        let mut world = World::new(self.seed, self.link, clients, servers);
+        world.segments = self.segments;
+        let mut app = App::new(self.seed, self.wanted.clone(), self.updates);
+        let (mut lives, mut is_back_at, mut calm_attempts) = (1, None, 0);
+        let mut faults = self.faults.iter().peekable();
+        let mut calm = Time::ZERO;
+        let wish = self.wish(&world);
+        app.connect(&mut world, wish);
+        loop {
+            let fault_at = faults.peek().map_or(Time::NEVER, |f| Time::from_secs_f64(f.0));
+            let back_at = is_back_at.unwrap_or(Time::NEVER);
+            let end = calm + Duration::from_secs_f64(BOUND);
+            let until = fault_at.min(back_at).min(end);
+            let is_done = world.run(until, &mut |world| {
+                app.look(world);
+                let is_calm = faults.peek().is_none() && world.now >= calm && is_back_at.is_none();
+                if !is_calm {
+                    calm_attempts = 0;
+                }
+                self.go_on(world, &mut app, is_back_at.is_some(), &mut calm_attempts)
+            });
+            if is_done && fault_at.is_never() {
+                break;
+            }
+            if is_done {
+                // Faults that come after the end meet nobody.
+                faults.next();
+                continue;
+            }
+            assert!(world.now < end, "no end:\n{}", app.state(&mut world));
+            calm = calm.max(world.now);
+            if back_at <= world.now {
+                lives += 1;
+                world.end(Who::SERVER).port = Some(self.server(lives));
+                is_back_at = None;
+            } else if let Some((_, fault)) = faults.next() {
+                calm = calm.max(self.apply(*fault, &mut world, &mut app, &mut is_back_at));
+            }
+        }
+        self.end(&mut world, &mut app)
+    }
+
+    /// Lets it happen; until when it lasts.
+    fn apply(
+        &self,
+        fault: Fault,
+        world: &mut World,
+        app: &mut App,
+        back: &mut Option<Time>,
+    ) -> Time {
+        let now = world.now;
+        let after = |seconds| now + Duration::from_secs_f64(seconds);
+        match fault {
+            Fault::Outage { to_server, to_client, seconds } => {
+                for (way, is_out) in [to_server, to_client].into_iter().enumerate() {
+                    if is_out {
+                        world.outage[way] = world.outage[way].max(after(seconds));
+                    }
+                }
+                after(seconds)
+            }
+            Fault::Move { all } => {
+                let at = world.end(Who::CLIENT).at;
+                let port = at.port() + 1;
+                world.end(Who::CLIENT).at = match (all, at.ip()) {
+                    (true, std::net::IpAddr::V4(ip)) => {
+                        (std::net::Ipv4Addr::from_bits(ip.to_bits() + 1), port).into()
+                    }
+                    _ => (at.ip(), port).into(),
+                };
+                now
+            }
+            Fault::Leap { who, seconds } => {
+                world.end(who).leap(Duration::from_secs_f64(seconds));
+                now
+            }
+            Fault::Sleep { who, seconds, counted } => {
+                world.end(who).sleep(now, Duration::from_secs_f64(seconds), counted);
+                world.end(who).asleep
+            }
+            Fault::ServerDies { back_after } => {
+                if world.end(Who::SERVER).port.take().is_some() {
+                    *back = back_after.map(after);
+                    app.forget_server();
+                }
+                back.unwrap_or(now)
+            }
+            Fault::ClientDies => {
+                world.end(Who::CLIENT).port = None;
+                now
+            }
+            Fault::Mtu(mtu) => {
+                world.link.mtu = mtu;
+                now
+            }
+        }
+    }
+
+    /// Begins anew where a connection ended too soon; whether all is over.
+    fn go_on(
+        &self,
+        world: &mut World,
+        app: &mut App,
+        is_back_soon: bool,
+        attempts: &mut usize,
+    ) -> bool {
+        let lives = [Who::CLIENT, Who::SERVER].map(|w| world.end(w).port.is_some());
+        let last = app.attempts.last();
+        let is_cut = last.is_none_or(|a| a.closed.is_some() && !a.is_whole);
+        let may_come = lives[1] || is_back_soon;
+        if lives[0] && is_cut && may_come && *attempts < ATTEMPTS {
+            *attempts += 1;
+            let wish = self.wish(world);
+            app.connect(world, wish);
+            return false;
+        }
+        let client_is_done = !lives[0] || app.attempts.last().is_some_and(|a| a.closed.is_some());
+        client_is_done
+            && app.served.is_empty()
+            && world.ends.iter().all(|e| e.port.as_ref().is_none_or(Port::is_empty))
+    }
+
+    /// What was promised, and how it came.
+    fn end(&self, world: &mut World, app: &mut App) -> Ending {
+        let seconds = world.now.as_secs_f64();
+        // What is over is silent.
+        let awake = world.ends.iter().map(|e| e.asleep).fold(world.now, Time::max);
+        let until = awake + Duration::from_secs(60);
+        world.run(until, &mut |_| false);
+        let sent = world.sent;
+        world.run(until + Duration::from_secs(60), &mut |_| false);
+        assert_eq!(world.sent, sent, "packets after the end");
+        assert!(world.held <= HELD, "{} bytes held", world.held);
+        for end in &world.ends {
+            let held = end.port.as_ref().map_or(0, Port::memory);
+            assert!(held < 4096, "{held} bytes held after the end");
+        }
+        let lives = world.end(Who::CLIENT).port.is_some();
+        let mut reasons: Vec<(&'static str, Closed)> =
+            app.ends.iter().map(|why| ("server", why.clone())).collect();
+        for attempt in &app.attempts {
+            match &attempt.closed {
+                Some(Closed::Locally) => assert!(attempt.is_whole, "closed by nobody"),
+                Some(why) => reasons.push(("client", why.clone())),
+                None => assert!(!lives, "an attempt without an end"),
+            }
+        }
+        let both_live = world.ends.iter().all(|e| e.port.is_some());
+        let is_whole = app.attempts.last().is_some_and(|a| a.is_whole);
+        assert!(is_whole || !both_live, "in vain though both live: {}", app.state(world));
+        let updates = app.updates;
+        Ending {
+            is_whole,
+            attempts: app.attempts.len(),
+            reasons,
+            seconds,
+            held: world.held,
+            updates,
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! A server's port, clients' ports and hostile clients, and the network between them, in virtual time. Each end
+//! has a clock of its own, each client a link.
+
+use super::hostile::Hostile;
+use narrows_base::{Duration, Luck, Rate, Time, luck::Stream};
+use narrows_transport::connection::Event;
+use narrows_transport::port::{Clients, Entropy, Handle, Permit, Port, PortConfig, PortLimits};
+use narrows_wire::StaticKey;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// What the network does to packets, the same both ways.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// One way.
+    pub delay: Duration,
+    pub rate: Rate,
+    /// Bytes that wait at most.
+    pub queue: u64,
+    pub loss: f64,
+    pub twice: f64,
+    /// Late by up to two delays more.
+    pub late: f64,
+    /// A bit is changed.
+    pub changed: f64,
+    /// The end is missing.
+    pub cut: f64,
+    /// A packet that routers may mark is marked (CE).
+    pub marked: f64,
+    /// UDP payload that passes.
+    pub mtu: usize,
+}
+
+/// Random bytes that repeat themselves.
+struct Dice(Stream);
+
+impl Entropy for Dice {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let bits = self.0.bits().to_be_bytes();
+            chunk.copy_from_slice(&bits[..chunk.len()]);
+        }
+    }
+}
+
+/// A datagram on its way: from, to, ECN bits, bytes.
+type Flying = (SocketAddr, SocketAddr, u8, Vec<u8>);
+
+/// A port with its clock; the port is gone if its process is dead.
+pub struct End {
+    pub port: Option<Port>,
+    pub at: SocketAddr,
+    /// What its clock shows when the world's shows zero.
+    ahead: Duration,
+    /// Time that its clock did not count.
+    missed: Duration,
+    /// Its process does not run before.
+    pub asleep: Time,
+    /// Datagrams that wait in its socket, while it sleeps.
+    socket: Vec<(SocketAddr, u8, Vec<u8>)>,
+}
+
+impl End {
+    fn new(port: Port, at: SocketAddr, clock: u64) -> End {
+        End {
+            port: Some(port),
+            at,
+            // Far enough that the time that was missed never leads below zero.
+            ahead: Duration::from_secs(100_000 + clock % 100_000),
+            missed: Duration::ZERO,
+            asleep: Time::ZERO,
+            socket: Vec::new(),
+        }
+    }
+    /// What its clock shows.
+    pub fn clock(&self, now: Time) -> Time {
+        Time::from_nanos((now + self.ahead).as_nanos() - self.missed.as_nanos())
+    }
+    /// When its clock shows that.
+    fn world(&self, local: Time) -> Time {
+        if local.is_never() {
+            return local;
+        }
+        let shown = local.as_nanos().saturating_add(self.missed.as_nanos());
+        Time::from_nanos(shown.saturating_sub(self.ahead.as_nanos()))
+    }
+    /// The clock leaps.
+    pub fn leap(&mut self, by: Duration) {
+        self.ahead += by;
+    }
+    /// The process stands still, and its clock too unless it counts.
+    pub fn sleep(&mut self, now: Time, so_long: Duration, counted: bool) {
+        let from = self.asleep.max(now);
+        self.asleep = from + so_long;
+        if !counted {
+            self.missed += so_long;
+        }
+    }
+    fn is_awake(&self, now: Time) -> bool {
+        self.port.is_some() && now >= self.asleep
+    }
+    fn due(&self, now: Time) -> Time {
+        match &self.port {
+            Some(_) if now < self.asleep => self.asleep,
+            Some(port) => self.world(port.next_due()),
+            None => Time::NEVER,
+        }
+    }
+}
+
+/// Which end: its place in [`World::ends`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Who(pub usize);
+
+impl Who {
+    /// The first client, and in many schedules the only one.
+    pub const CLIENT: Who = Who(0);
+    pub const SERVER: Who = Who(1);
+}
+
+pub struct World {
+    pub now: Time,
+    /// The first client, the server, further clients.
+    pub ends: Vec<End>,
+    /// Clients that keep to nothing.
+    pub hostile: Vec<Hostile>,
+    pub link: Link,
+    /// Nothing passes before, towards the server and from it.
+    pub outage: [Time; 2],
+    /// Datagrams of one call.
+    pub segments: usize,
+    pub events: Vec<(Who, Handle, Event)>,
+    /// Most bytes that a port held.
+    pub held: usize,
+    pub sent: u64,
+    flying: BTreeMap<(Time, u64), Flying>,
+    /// When each client's link is free, towards the server and from it.
+    free: BTreeMap<usize, [Time; 2]>,
+    order: u64,
+    dice: Stream,
+}
+
+/// A socket keeps so many datagrams.
+const SOCKET: usize = 64;
+/// Events of one moment at most: more, and an end never rests.
+const RESTLESS: u32 = 20_000;
+
+impl World {
+    pub fn new(seed: u64, link: Link, client: PortConfig, server: PortConfig) -> World {
+        let luck = Luck::seed(seed).named("world");
+        let mut dice = luck.stream();
+        let mut end = |config, at: &str, name| {
+            End::new(Port::new(config, entropy(seed, name)), at.parse().unwrap(), dice.bits())
+        };
+        let ends = vec![
+            end(client, "192.0.2.1:5000", "client"),
+            end(server, "198.51.100.2:443", "server"),
+        ];
+        World {
+            now: Time::ZERO,
+            ends,
+            hostile: Vec::new(),
+            link,
+            outage: [Time::ZERO; 2],
+            segments: 1,
+            events: Vec::new(),
+            held: 0,
+            sent: 0,
+            flying: BTreeMap::new(),
+            free: BTreeMap::new(),
+            order: 0,
+            dice,
+        }
+    }
+    /// One client more.
+    pub fn add_client(&mut self, port: Port, at: SocketAddr) -> Who {
+        let clock = self.dice.bits();
+        self.ends.push(End::new(port, at, clock));
+        Who(self.ends.len() - 1)
+    }
+    pub fn end(&mut self, who: Who) -> &mut End {
+        &mut self.ends[who.0]
+    }
+    /// The port of an end that runs, and what its clock shows.
+    pub fn port(&mut self, who: Who) -> Option<(Time, &mut Port)> {
+        let now = self.now;
+        let end = self.end(who);
+        if !end.is_awake(now) {
+            return None;
+        }
+        let local = end.clock(now);
+        Some((local, end.port.as_mut()?))
+    }
+
+    /// Takes what an end sends now.
+    fn flush(&mut self, who: Who) {
+        let mut buffer = vec![0; 64 * 1024];
+        let segments = self.segments;
+        for _ in 0..RESTLESS {
+            let Some((local, port)) = self.port(who) else { return };
+            let Some(t) = port.transmit(local, &mut buffer, segments) else {
+                let held = port.memory();
+                self.held = self.held.max(held);
+                return;
+            };
+            assert!(t.size > 0 && t.segment > 0 && t.segment <= t.size);
+            for datagram in buffer[..t.size].chunks(t.segment) {
+                let from = self.ends[who.0].at;
+                self.launch(from, t.to, t.ecn, datagram.to_vec());
+            }
+        }
+        panic!("{who:?} sends without end");
+    }
+
+    /// Whose link it is. What goes where nobody is any more goes over the first client's.
+    fn lane(&self, client: SocketAddr) -> usize {
+        let hostile = self.hostile.iter().position(|h| h.at == client);
+        let end = self.ends.iter().position(|e| e.at == client);
+        hostile.map(|n| n + self.ends.len()).or(end).unwrap_or(0)
+    }
+
+    /// Puts a datagram on its way, or not. Each client has a link of its own.
+    fn launch(&mut self, from: SocketAddr, to: SocketAddr, mut ecn: u8, mut bytes: Vec<u8>) {
+        self.sent += 1;
+        let link = self.link;
+        let way = usize::from(from == self.ends[Who::SERVER.0].at);
+        if let Some(hostile) = self.hostile.iter_mut().find(|h| h.at == to) {
+            hostile.traffic.sent_to += bytes.len() as u64;
+        }
+        let lane = self.lane(if way == 0 { from } else { to });
+        let free = &mut self.free.entry(lane).or_insert([Time::ZERO; 2])[way];
+        let waits = free.since(self.now).as_secs_f64() * link.rate.as_bps() as f64 / 8.0;
+        let size = bytes.len() as u64 + 28;
+        if bytes.len() > link.mtu || waits as u64 + size > link.queue {
+            return;
+        }
+        let takes = Duration::from_secs_f64(size as f64 * 8.0 / link.rate.as_bps() as f64);
+        *free = (*free).max(self.now) + takes;
+        let mut at = *free + link.delay;
+        if self.dice.chance(link.loss) || self.now < self.outage[way] {
+            return;
+        }
+        let place = self.dice.bits() as usize % bytes.len();
+        if self.dice.chance(link.changed) {
+            bytes[place] ^= 1 << (self.dice.bits() % 8);
+        }
+        if self.dice.chance(link.cut) {
+            bytes.truncate(place);
+        }
+        if ecn == 2 && self.dice.chance(link.marked) {
+            ecn = 3;
+        }
+        if self.dice.chance(link.late) {
+            at += link.delay.mul_f64(2.0 * self.dice.unit());
+        }
+        let copies = if self.dice.chance(link.twice) { 2 } else { 1 };
+        for _ in 0..copies {
+            self.order += 1;
+            self.flying.insert((at, self.order), (from, to, ecn, bytes.clone()));
+            at += link.delay.mul_f64(0.5 + self.dice.unit());
+        }
+    }
+
+    fn arrive(&mut self, from: SocketAddr, to: SocketAddr, ecn: u8, mut bytes: Vec<u8>) {
+        let now = self.now;
+        if let Some(hostile) = self.hostile.iter_mut().find(|h| h.at == to) {
+            return hostile.receive(now, &mut bytes);
+        }
+        if let Some(hostile) = self.hostile.iter_mut().find(|h| h.at == from) {
+            hostile.traffic.came_from += bytes.len() as u64;
+        }
+        // Nobody is where the client was before.
+        let Some(end) = self.ends.iter_mut().find(|e| e.at == to) else { return };
+        if !end.is_awake(now) {
+            if end.port.is_some() && end.socket.len() < SOCKET {
+                end.socket.push((from, ecn, bytes));
+            }
+            return;
+        }
+        let local = end.clock(now);
+        if let Some(port) = &mut end.port {
+            port.receive(local, from, ecn, &mut bytes);
+        }
+    }
+
+    /// Everything that can happen without time passing; then `look` at the events.
+    fn settle(&mut self, look: &mut dyn FnMut(&mut World)) {
+        for hostile in 0..self.hostile.len() {
+            let (from, server) = (self.hostile[hostile].at, self.ends[Who::SERVER.0].at);
+            for bytes in self.hostile[hostile].act(self.now) {
+                self.launch(from, server, 0, bytes);
+            }
+        }
+        for who in (0..self.ends.len()).map(Who) {
+            let waiting = match self.port(who) {
+                Some(_) => std::mem::take(&mut self.end(who).socket),
+                None => continue,
+            };
+            for (from, ecn, mut bytes) in waiting {
+                if let Some((local, port)) = self.port(who) {
+                    port.receive(local, from, ecn, &mut bytes);
+                }
+            }
+            if let Some((local, port)) = self.port(who)
+                && port.next_due() <= local
+            {
+                port.on_due(local);
+            }
+            self.flush(who);
+            let mut events = Vec::new();
+            if let Some((_, port)) = self.port(who) {
+                while let Some((handle, event)) = port.event() {
+                    events.push((who, handle, event));
+                }
+            }
+            self.events.extend(events);
+        }
+        look(self);
+        for who in (0..self.ends.len()).map(Who) {
+            self.flush(who);
+        }
+    }
+
+    /// Runs until a time, or until `look` says that it is enough; whether it did.
+    pub fn run(&mut self, until: Time, look: &mut dyn FnMut(&mut World) -> bool) -> bool {
+        let (mut moment, mut steps) = (self.now, 0);
+        loop {
+            let mut enough = false;
+            self.settle(&mut |world| enough |= look(world));
+            if enough {
+                return true;
+            }
+            let due = self.ends.iter().map(|e| e.due(self.now)).min().unwrap_or(Time::NEVER);
+            let due = self.hostile.iter().map(|h| h.due).fold(due, Time::min);
+            let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
+            let next = due.min(arrival);
+            if next > until {
+                self.now = until;
+                return false;
+            }
+            self.now = self.now.max(next);
+            steps = if self.now > moment { 0 } else { steps + 1 };
+            moment = self.now;
+            assert!(steps < RESTLESS, "an end never rests");
+            while let Some(entry) = self.flying.first_entry() {
+                if entry.key().0 > self.now {
+                    break;
+                }
+                let (from, to, ecn, bytes) = entry.remove();
+                self.arrive(from, to, ecn, bytes);
+            }
+        }
+    }
+}
+
+/// Randomness for a port.
+pub fn entropy(seed: u64, name: &str) -> Box<dyn Entropy> {
+    Box::new(Dice(Luck::seed(seed).named(name).stream()))
+}
+
+/// A port's configuration.
+pub fn config(
+    key: u8,
+    clients: Clients,
+    connection: narrows_transport::connection::ConnectionConfig,
+) -> PortConfig {
+    PortConfig {
+        key: StaticKey::new([key; 32]).unwrap(),
+        clients,
+        connection,
+        permit: Permit::Listed,
+        limits: PortLimits { connections_of_source: 16, handshakes: 8, ..PortLimits::new(16) },
+        local_port: 443,
+    }
+}
