@@ -3,22 +3,22 @@
 //! A pure crate: no clock, socket, thread, file or unordered map. It uses no other crate of
 //! Narrows, so everything here may be used everywhere.
 
-pub mod card;
+pub mod descriptor;
 pub mod field;
 pub mod list;
-pub mod luck;
 pub mod math;
 pub mod packet;
+pub mod random;
 pub mod rate;
 pub mod spec;
 pub mod text;
 pub mod time;
 pub mod units;
 
-pub use card::{Card, Param, Settings, Status, Variable};
+pub use descriptor::{Descriptor, Param, Settings, Status, Variable};
 pub use field::FieldError;
-pub use luck::{Luck, Stream};
 pub use packet::Packet;
+pub use random::{RandomKey, RandomStream};
 pub use rate::Rate;
 pub use spec::{Spec, SpecError};
 pub use time::{Duration, Time};

@@ -15,7 +15,7 @@ pub struct Packet {
     /// Data: packet number within the flow, from 0, modulo 2^32. ACK: its echo.
     pub number: u32,
     /// Random bits made of the flow and the packet's number, for losses drawn per packet.
-    pub luck: u32,
+    pub random_key: u32,
     /// ACK: up to three SACK blocks `[from, to)` as offsets from `seq`; `(0, 0)` is no block.
     /// The first holds the segment that triggered this ACK (RFC 2018 section 4). Data: the low 16
     /// bits of the first number are the count of application bytes, see [`Packet::payload`].

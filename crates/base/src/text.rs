@@ -52,7 +52,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
 }
 
 /// The text with its lines, everything else hidden written out.
-pub fn lines_shown(text: &str) -> Cow<'_, str> {
+pub fn escaped_lines(text: &str) -> Cow<'_, str> {
     written_out(text, |c| c != '\n' && is_hidden(c))
 }
 
@@ -72,7 +72,7 @@ fn written_out(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// JSON text for a terminal: the same values, with everything hidden in its strings as `\uXXXX`.
-pub fn json_shown(text: &str) -> Cow<'_, str> {
+pub fn escaped_json(text: &str) -> Cow<'_, str> {
     let hidden = |c| c != '\n' && is_hidden(c);
     if !text.contains(hidden) {
         return Cow::Borrowed(text);
@@ -126,14 +126,14 @@ mod tests {
 
     #[test]
     fn lines_stay_where_they_are_wanted() {
-        assert_eq!(lines_shown("a\nb\r"), "a\nb\\r");
+        assert_eq!(escaped_lines("a\nb\r"), "a\nb\\r");
         assert_eq!(shown("a\nb"), "a\\nb");
     }
 
     #[test]
     fn json_keeps_its_values() {
         assert_eq!(
-            json_shown("{\n\"a\": \"\u{200b}\u{e0041}\"}"),
+            escaped_json("{\n\"a\": \"\u{200b}\u{e0041}\"}"),
             "{\n\"a\": \"\\u200b\\udb40\\udc41\"}"
         );
     }

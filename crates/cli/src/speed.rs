@@ -138,7 +138,7 @@ fn measure(
     };
     let speed = Speed {
         protocol,
-        profile: a.transport.hints.profile(),
+        hints: a.transport.hints.to_path_hints(),
         rate_limit: a.transport.hints.limit,
         suite: a.cipher,
         connections: usize::from(a.connections),

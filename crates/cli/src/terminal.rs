@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use narrows_base::text::{json_shown, lines_shown, shown};
+use narrows_base::text::{escaped_json, escaped_lines, shown};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -29,13 +29,13 @@ pub fn text_width() -> usize {
 /// To the standard output, with what strangers wrote made visible; a reader that has gone away is no
 /// failure.
 pub fn print(text: &str) -> Result<(), Failure> {
-    out(&lines_shown(text))
+    out(&escaped_lines(text))
 }
 
 /// A JSON value to the standard output.
 pub fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    out(&json_shown(&(text + "\n")))
+    out(&escaped_json(&(text + "\n")))
 }
 
 fn out(text: &str) -> Result<(), Failure> {

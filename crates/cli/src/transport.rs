@@ -5,7 +5,7 @@ use crate::args::time;
 use clap::Args;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::{Preset, Protocol};
@@ -33,8 +33,8 @@ pub struct Hints {
 
 impl Hints {
     /// As controllers are told it.
-    pub fn profile(&self) -> Profile {
-        Profile { rate: self.rate, rtt: self.rtt, loss: self.loss }
+    pub fn to_path_hints(&self) -> PathHints {
+        PathHints { rate: self.rate, rtt: self.rtt, loss: self.loss }
     }
 }
 
@@ -61,7 +61,7 @@ impl Transport {
     /// As [`protocol`](Transport::protocol).
     pub fn connection(&self) -> Result<ConnectionConfig, Failure> {
         Ok(ConnectionConfig {
-            profile: self.hints.profile(),
+            hints: self.hints.to_path_hints(),
             rate_limit: self.hints.limit,
             ..connection(self.protocol()?)
         })

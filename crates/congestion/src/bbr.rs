@@ -24,16 +24,18 @@ mod limits;
 mod model;
 mod policer;
 
-use crate::{Ack, Allowance, Controller, Environment, Loss, LossFoundBy, variables};
-use crate::{Repair, Restart, Sent, bounded};
+use crate::{Ack, Controller, Environment, Loss, LossFoundBy, SendLimits, variables};
+use crate::{RecoveryEvent, Sent, SlowStartRestart, bounded};
 use aggregation::Aggregation;
 use filter::WindowedMax;
-use narrows_base::card::Kind;
-use narrows_base::{Card, Duration, Param, Rate, Settings, Status, Stream, Time, Variable};
+use narrows_base::descriptor::ParamKind;
+use narrows_base::{
+    Descriptor, Duration, Param, RandomStream, Rate, Settings, Status, Time, Variable,
+};
 use policer::Policer;
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "bbr",
     summary: "paces at the bandwidth that it measured, with two bandwidth-delay products in flight",
     source: "Cardwell et al. 2016 (version 1), as in Linux",
@@ -43,13 +45,13 @@ pub const CARD: Card = Card {
         Param {
             name: "policer",
             help: "whether to look for a token-bucket policer",
-            kind: Kind::Choice(&["on", "off"]),
+            kind: ParamKind::Choice(&["on", "off"]),
             origin: "Linux tcp_bbr.c",
         },
         Param {
             name: "aggregation",
             help: "whether to widen the window where ACKs come in bursts",
-            kind: Kind::Choice(&["on", "off"]),
+            kind: ParamKind::Choice(&["on", "off"]),
             origin: "Linux tcp_bbr.c since 5.1",
         },
     ],
@@ -89,7 +91,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     let cwnd = bounded(environment.initial_window, 1.0);
     let mut bbr = Bbr {
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
-        luck: environment.luck.named("bbr").stream(),
+        random_key: environment.random_key.named("bbr").stream(),
         state: State::Startup,
         cycle: 0,
         phase_began: Time::ZERO,
@@ -106,7 +108,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         aggregation: (settings.choice("aggregation") == "on").then(Aggregation::default),
         cwnd,
         prior_cwnd: 0.0,
-        repair: Repairing::No,
+        recovery: Repairing::No,
         conserving: false,
         losses: 0,
         lost: 0,
@@ -131,7 +133,7 @@ enum State {
 enum Repairing {
     No,
     /// Fast repair.
-    Repair,
+    RecoveryEvent,
     /// After a timeout.
     Loss,
 }
@@ -159,7 +161,7 @@ struct ProbeRtt {
 #[derive(Debug)]
 struct Bbr {
     packet_bits: f64,
-    luck: Stream,
+    random_key: RandomStream,
     state: State,
     /// Phase of the gain cycle.
     cycle: usize,
@@ -180,7 +182,7 @@ struct Bbr {
     cwnd: f64,
     /// Window before a repair or PROBE_RTT.
     prior_cwnd: f64,
-    repair: Repairing,
+    recovery: Repairing,
     /// Packet conservation: one in for one out, in the first round of a repair.
     conserving: bool,
     /// Segments found lost since the last ACK, and in all.
@@ -239,31 +241,31 @@ impl Controller for Bbr {
         }
     }
 
-    fn on_repair(&mut self, repair: &Repair) {
+    fn on_recovery_start(&mut self, recovery: &RecoveryEvent) {
         self.save_cwnd();
-        self.repair = Repairing::Repair;
+        self.recovery = Repairing::RecoveryEvent;
         self.conserving = true;
         self.rounds.end = self.rounds.delivered;
-        self.cwnd = bounded(repair.outstanding.saturating_add(self.acked) as f64, 1.0);
+        self.cwnd = bounded(recovery.outstanding.saturating_add(self.acked) as f64, 1.0);
     }
 
-    fn on_repair_end(&mut self, _repair: &Repair) {
-        if self.repair != Repairing::No && self.state != State::ProbeRtt {
+    fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {
+        if self.recovery != Repairing::No && self.state != State::ProbeRtt {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
         }
-        self.repair = Repairing::No;
+        self.recovery = Repairing::No;
         self.conserving = false;
     }
 
-    fn on_marks(&mut self, _repair: &Repair) {
+    fn on_ecn_ce(&mut self, _recovery: &RecoveryEvent) {
         // Version 1 does not listen to marks.
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
-        if self.repair != Repairing::Loss {
+    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
+        if self.recovery != Repairing::Loss {
             self.save_cwnd();
         }
-        self.repair = Repairing::Loss;
+        self.recovery = Repairing::Loss;
         self.conserving = false;
         self.cwnd = 1.0;
         self.full_bandwidth = 0.0;
@@ -274,8 +276,8 @@ impl Controller for Bbr {
         self.losses = 0;
     }
 
-    fn allowance(&self) -> Allowance {
-        Allowance { window: self.cwnd, rate: Some(Rate::from_bps_f64(self.pacing)) }
+    fn send_limits(&self) -> SendLimits {
+        SendLimits { cwnd: self.cwnd, pacing_rate: Some(Rate::from_bps_f64(self.pacing)) }
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -15,14 +15,16 @@
 //! be more than the window. Preset `ns2` takes the window, see [`Halve`]. Left out: undoing a
 //! spurious cut (section 4.9), which the recovery kinds do not detect, and the reaction to ECN.
 
-use crate::hystart::{Advice, Hystart};
-use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart, Sent, bounded};
-use narrows_base::card::Kind;
+use crate::hystart::{Feedback, Hystart};
+use crate::{
+    Ack, Controller, Environment, Halve, RecoveryEvent, SendLimits, Sent, SlowStartRestart, bounded,
+};
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Param, Settings, Status, Time, Variable, math};
+use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable, math};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "cubic",
     summary: "window as a cubic function of the time since the last loss: the Internet's default",
     source: "RFC 9438; slow start RFC 9406",
@@ -32,25 +34,25 @@ pub const CARD: Card = Card {
         Param {
             name: "c",
             help: "how steep the cubic is, in segments per second cubed",
-            kind: Kind::Number { unit: Unit::None, min: 1e-3, max: 1000.0, default: 0.4 },
+            kind: ParamKind::Number { unit: Unit::None, min: 1e-3, max: 1000.0, default: 0.4 },
             origin: "RFC 9438 section 5",
         },
         Param {
             name: "beta",
             help: "factor applied to the window at a loss",
-            kind: Kind::Number { unit: Unit::Fraction, min: 0.1, max: 0.95, default: 0.7 },
+            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.1, max: 0.95, default: 0.7 },
             origin: "RFC 9438 section 4.6",
         },
         Param {
             name: "fast-convergence",
             help: "whether a flow whose window shrinks leaves room for new ones",
-            kind: Kind::Choice(&["on", "off"]),
+            kind: ParamKind::Choice(&["on", "off"]),
             origin: "RFC 9438 section 4.7",
         },
         Param {
             name: "hystart",
             help: "whether a rise in delay ends the first slow start",
-            kind: Kind::Choice(&["on", "off"]),
+            kind: ParamKind::Choice(&["on", "off"]),
             origin: "RFC 9438 section 4.10, RFC 9406",
         },
     ],
@@ -200,22 +202,22 @@ impl Controller for Cubic {
             self.avoid_congestion(ack);
             return;
         }
-        match self.hystart.as_mut().map_or(Advice::Grow(1.0), |h| h.on_ack(ack)) {
-            Advice::Grow(segments) => self.cwnd = bounded(self.cwnd + segments, 1.0),
-            Advice::Leave => {
+        match self.hystart.as_mut().map_or(Feedback::Grow(1.0), |h| h.on_ack(ack)) {
+            Feedback::Grow(segments) => self.cwnd = bounded(self.cwnd + segments, 1.0),
+            Feedback::Leave => {
                 self.ssthresh = self.cwnd;
                 self.hystart = None;
             }
         }
     }
 
-    fn on_repair(&mut self, repair: &Repair) {
-        self.cut(repair.flight, self.cwnd);
+    fn on_recovery_start(&mut self, recovery: &RecoveryEvent) {
+        self.cut(recovery.flight, self.cwnd);
         self.cwnd = self.ssthresh;
         self.after_loss = true;
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
+    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
         // Section 4.8; RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh.
         if restart.backoffs <= 1 {
             // In the slow start after another timeout, ssthresh is the window last in force.
@@ -226,8 +228,8 @@ impl Controller for Cubic {
         self.epoch = None;
     }
 
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.cwnd)
     }
 
     fn ssthresh(&self) -> Option<f64> {

@@ -1,5 +1,5 @@
-use crate::story::{Story, build, build_in};
-use crate::story_path::Path;
+use crate::scenario::{Scenario, build, build_in};
+use crate::scenario_path::SimplePath;
 use crate::{Controller, Environment};
 use narrows_base::{Duration, Time};
 
@@ -10,7 +10,7 @@ fn with_window(spec: &str, window: f64) -> Box<dyn Controller> {
 }
 
 /// A window of `n` ACKs per RTT, for `seconds`.
-fn ride(s: &mut Story, seconds: f64) {
+fn ride(s: &mut Scenario, seconds: f64) {
     let end = s.now + Duration::from_secs_f64(seconds);
     while s.now < end {
         s.gap = Duration::from_secs_f64(s.rtt.as_secs_f64() / s.window());
@@ -21,8 +21,8 @@ fn ride(s: &mut Story, seconds: f64) {
 /// Equation 1 against the walk: after a loss at 1000 segments, K = cbrt(300/0.4) = 9.09 s.
 #[test]
 fn the_window_follows_the_cubic_from_a_loss_and_back() {
-    let mut s = Story::new(with_window("cubic", 1000.0));
-    s.repair();
+    let mut s = Scenario::new(with_window("cubic", 1000.0));
+    s.recovery();
     assert_eq!((s.window(), s.ssthresh()), (700.0, Some(700.0)));
     let k = narrows_base::math::cbrt(300.0 / 0.4);
     for seconds in [2.0, 5.0, 9.0, 12.0, 15.0] {
@@ -37,9 +37,9 @@ fn the_window_follows_the_cubic_from_a_loss_and_back() {
 #[test]
 fn on_short_paths_it_grows_like_reno() {
     // alpha = 0.529 segments per RTT until the old window is reached again.
-    let mut s = Story::new(with_window("cubic", 20.0));
+    let mut s = Scenario::new(with_window("cubic", 20.0));
     s.rtt = Duration::from_millis(10);
-    s.repair();
+    s.recovery();
     assert_eq!(s.window(), 14.0);
     ride(&mut s, 0.1);
     assert!((s.window() - (14.0 + 10.0 * 0.529)).abs() < 0.5, "{}", s.window());
@@ -50,9 +50,9 @@ fn on_short_paths_it_grows_like_reno() {
 #[test]
 fn a_shrinking_flow_lowers_its_plateau() {
     for (spec, plateau) in [("cubic", 700.0 * 0.85), ("cubic(fast-convergence=off)", 700.0)] {
-        let mut s = Story::new(with_window(spec, 1000.0));
-        s.repair();
-        s.repair();
+        let mut s = Scenario::new(with_window(spec, 1000.0));
+        s.recovery();
+        s.recovery();
         assert!((s.window() - 490.0).abs() < 1e-9);
         let mut w_max = 0.0;
         s.controller.watch(&mut |name, value| {
@@ -66,7 +66,7 @@ fn a_shrinking_flow_lowers_its_plateau() {
 
 #[test]
 fn a_timeout_begins_at_one_and_then_avoids_congestion_from_there() {
-    let mut s = Story::new(with_window("cubic", 100.0));
+    let mut s = Scenario::new(with_window("cubic", 100.0));
     s.timeout();
     assert_eq!((s.window(), s.ssthresh()), (1.0, Some(70.0)));
     s.timeout();
@@ -83,9 +83,9 @@ fn a_timeout_begins_at_one_and_then_avoids_congestion_from_there() {
 /// times what the path holds.
 #[test]
 fn a_cut_is_of_the_window_however_much_arrived_behind_a_hole() {
-    let mut s = Story::new(with_window("cubic", 100.0));
+    let mut s = Scenario::new(with_window("cubic", 100.0));
     s.extra_flight = 1500;
-    s.repair();
+    s.recovery();
     assert_eq!((s.window(), s.ssthresh()), (70.0, Some(70.0)));
     s.timeout();
     assert!((s.ssthresh().unwrap() - 49.0).abs() < 1e-9, "{:?}", s.ssthresh());
@@ -93,8 +93,8 @@ fn a_cut_is_of_the_window_however_much_arrived_behind_a_hole() {
 
 #[test]
 fn idle_time_earns_nothing() {
-    let mut s = Story::new(with_window("cubic", 1000.0));
-    s.repair();
+    let mut s = Scenario::new(with_window("cubic", 1000.0));
+    s.recovery();
     ride(&mut s, 3.0);
     let before = s.window();
     s.now += Duration::from_secs(60);
@@ -116,9 +116,9 @@ fn idle_time_earns_nothing() {
 }
 
 /// 10 Mbit/s, 40 ms: 51 segments fill the path, 400 more fit the queue.
-fn deep_buffer(spec: &str) -> Path {
-    let mut path = Path::new(build(spec));
-    path.waiting_room = 400;
+fn deep_buffer(spec: &str) -> SimplePath {
+    let mut path = SimplePath::new(build(spec));
+    path.queue_limit = 400;
     path.run(Time::from_secs_f64(2.5));
     path
 }
@@ -133,7 +133,7 @@ fn hystart_leaves_slow_start_before_the_queue_overflows() {
 
 #[test]
 fn hystart_takes_back_a_false_alarm() {
-    let mut s = Story::new(build("cubic"));
+    let mut s = Scenario::new(build("cubic"));
     ride(&mut s, 0.35);
     s.rtt = Duration::from_millis(120);
     ride(&mut s, 0.2); // the round that was under way, and eight samples of the next

@@ -1,6 +1,6 @@
 //! The events that a controller is told.
 
-use crate::advice::Advice;
+use crate::feedback::Feedback;
 use narrows_base::{Duration, Time};
 
 /// A packet left.
@@ -59,7 +59,7 @@ pub struct Ack {
     /// Whether the window was the limit when this ACK came (RFC 7661): growth is earned.
     pub window_limited: bool,
     /// Whether recovery is repairing (the ACK that ends the repair included).
-    pub in_repair: bool,
+    pub in_recovery: bool,
     /// Round number: advances when the first packet sent in the previous round is acknowledged.
     pub round: u64,
     /// Whether this ACK starts a new round.
@@ -75,7 +75,7 @@ impl Ack {
     /// being repaired, the window was what limited the sender, and it tells of no mark (RFC 3168
     /// section 6.1.2).
     pub fn may_grow(&self) -> bool {
-        self.newly_acked > 0 && !self.in_repair && self.window_limited && self.marks == 0
+        self.newly_acked > 0 && !self.in_recovery && self.window_limited && self.marks == 0
     }
 }
 
@@ -136,7 +136,7 @@ pub struct Loss {
 
 /// Recovery begins or ends a repair.
 #[derive(Clone, Copy, Debug)]
-pub struct Repair {
+pub struct RecoveryEvent {
     /// When.
     pub now: Time,
     /// Segments in flight (FlightSize).
@@ -152,7 +152,7 @@ pub struct Repair {
 /// Packet-pair dispersion: how far apart the answers to back-to-back handshake packets arrived, before
 /// the first data packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Spacing {
+pub struct Dispersion {
     /// Round-trip time of a small packet.
     pub rtt: Duration,
     /// Bits, headers included, of those behind the first.
@@ -163,7 +163,7 @@ pub struct Spacing {
 
 /// The window begins anew.
 #[derive(Clone, Copy, Debug)]
-pub struct Restart {
+pub struct SlowStartRestart {
     /// When.
     pub now: Time,
     /// Segments in flight before the restart (FlightSize).
@@ -180,7 +180,7 @@ pub struct Restart {
 
 /// What became of one packet whose number is never used again.
 #[derive(Clone, Copy, Debug)]
-pub struct Fate {
+pub struct PacketOutcome {
     /// When it was known.
     pub now: Time,
     /// The packet's number.
@@ -198,13 +198,13 @@ pub struct Fate {
     pub radio: bool,
 }
 
-/// What the receiver half says in a report.
+/// What the receiver side says in a report.
 #[derive(Clone, Copy, Debug)]
-pub struct Advised {
+pub struct FeedbackReceived {
     /// When the report came.
     pub now: Time,
     /// What it says.
-    pub advice: Advice,
+    pub feedback: Feedback,
     /// Round-trip time of the packet that the report echoes, the receiver's delay taken off.
     pub rtt: Duration,
     /// Smoothed RTT (RFC 6298), this sample included.

@@ -3,13 +3,13 @@
 //! Senses nothing. What a constant-bit-rate application over UDP does to a network: no loss and no
 //! mark changes it.
 
-use crate::{Ack, Allowance, Controller, Environment};
-use narrows_base::card::Kind;
+use crate::{Ack, Controller, Environment, SendLimits};
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Rate, Settings, Status};
+use narrows_base::{Descriptor, Param, Rate, Settings, Status};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "fixed",
     summary: "a fixed rate that listens to nothing: constant bit rate over UDP",
     source: "ns-2 Application/Traffic/CBR over Agent/UDP",
@@ -18,7 +18,12 @@ pub const CARD: Card = Card {
     params: &[Param {
         name: "rate",
         help: "bits on the wire per second",
-        kind: Kind::Number { unit: Unit::BitsPerSecond, min: 1.0, max: 1e13, default: 448_000.0 },
+        kind: ParamKind::Number {
+            unit: Unit::BitsPerSecond,
+            min: 1.0,
+            max: 1e13,
+            default: 448_000.0,
+        },
         origin: "ns-2 CBR rate_ 448 kbit/s",
     }],
     status: Status::Validated("its rate is the one given, by test"),
@@ -36,8 +41,8 @@ struct Fixed {
 
 impl Controller for Fixed {
     fn on_ack(&mut self, _ack: &Ack) {}
-    fn allowance(&self) -> Allowance {
-        Allowance { window: f64::INFINITY, rate: Some(self.rate) }
+    fn send_limits(&self) -> SendLimits {
+        SendLimits { cwnd: f64::INFINITY, pacing_rate: Some(self.rate) }
     }
     fn keeps_own_timer(&self) -> bool {
         true

@@ -30,7 +30,7 @@ pub struct Hystart {
 
 /// What to do with this ACK.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Advice {
+pub enum Feedback {
     /// Add this to the window.
     Grow(f64),
     /// Slow start is over.
@@ -48,14 +48,14 @@ impl Hystart {
     }
 
     /// RFC 9406 section 4.2, for an ACK in slow start.
-    pub fn on_ack(&mut self, ack: &Ack) -> Advice {
+    pub fn on_ack(&mut self, ack: &Ack) -> Feedback {
         if ack.round_start {
             (self.last_round, self.this_round) = (self.this_round, Duration::MAX);
             self.samples = 0;
             if let Some((_, rounds)) = &mut self.conservative {
                 *rounds += 1;
                 if *rounds >= CSS_ROUNDS {
-                    return Advice::Leave;
+                    return Feedback::Leave;
                 }
             }
         }
@@ -76,6 +76,6 @@ impl Hystart {
             }
         }
         let acked = ack.newly_acked.min(L) as f64;
-        Advice::Grow(if self.conservative.is_some() { acked / CSS_GROWTH_DIVISOR } else { acked })
+        Feedback::Grow(if self.conservative.is_some() { acked / CSS_GROWTH_DIVISOR } else { acked })
     }
 }

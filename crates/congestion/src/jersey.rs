@@ -18,14 +18,15 @@
 
 use crate::westwood::AckedCount;
 use crate::{
-    Ack, Allowance, Controller, Environment, Repair, Restart, bounded, positive, variables,
+    Ack, Controller, Environment, RecoveryEvent, SendLimits, SlowStartRestart, bounded, positive,
+    variables,
 };
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Param, Settings, Status, Time, Variable};
+use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "jersey",
     summary: "takes unmarked losses for the radio's; a mark sets the window to the measured rate",
     source: "Xu, Tian and Ansari 2004; S2 section III",
@@ -35,25 +36,25 @@ pub const CARD: Card = Card {
         Param {
             name: "estimator",
             help: "whose times: the ACKs', or the arrivals' by the receiver's clock (receiver-stamps=on; without them the ACKs')",
-            kind: Kind::Choice(&["jersey", "new-jersey"]),
+            kind: ParamKind::Choice(&["jersey", "new-jersey"]),
             origin: "Xu, Tian and Ansari 2004; 2005",
         },
         Param {
             name: "k",
             help: "round trips over which the rate is averaged",
-            kind: Kind::Number { unit: Unit::None, min: 0.01, max: 1000.0, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::None, min: 0.01, max: 1000.0, default: 1.0 },
             origin: "Xu, Tian and Ansari 2004",
         },
         Param {
             name: "assign",
             help: "whether a mark may also widen the window",
-            kind: Kind::Choice(&["min", "always"]),
+            kind: ParamKind::Choice(&["min", "always"]),
             origin: "as Westwood's cut; always in the paper's pseudo-code and in ns-3",
         },
         Param {
             name: "latch",
             help: "when the optimum window is taken from the estimate",
-            kind: Kind::Choice(&["round", "ack"]),
+            kind: ParamKind::Choice(&["round", "ack"]),
             origin: "S2 section III: once per round trip",
         },
     ],
@@ -132,28 +133,28 @@ impl Controller for Jersey {
             self.optimum = bounded(self.rate.per_second * positive(ack.srtt), 0.0);
         }
         // Marked ACKs widen, too: the reaction is all that a mark does.
-        if ack.newly_acked > 0 && !ack.in_repair && ack.window_limited {
+        if ack.newly_acked > 0 && !ack.in_recovery && ack.window_limited {
             let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
             self.cwnd = bounded(self.cwnd + growth, 1.0);
         }
     }
 
-    fn on_repair(&mut self, _repair: &Repair) {
-        // Explicit retransmit: a loss alone is no congestion. With a mark, `on_marks` follows.
+    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {
+        // Explicit retransmit: a loss alone is no congestion. With a mark, `on_ecn_ce` follows.
     }
 
-    fn on_marks(&mut self, _repair: &Repair) {
+    fn on_ecn_ce(&mut self, _recovery: &RecoveryEvent) {
         self.ssthresh = self.optimum.max(2.0);
         self.cwnd = if self.may_widen { self.ssthresh } else { self.cwnd.min(self.ssthresh) };
     }
 
-    fn on_restart(&mut self, _restart: &Restart) {
+    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
         self.ssthresh = self.optimum.max(2.0);
         self.cwnd = 1.0;
     }
 
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.cwnd)
     }
 
     fn ssthresh(&self) -> Option<f64> {

@@ -1,6 +1,6 @@
 use super::RateEstimate;
-use crate::story::{Story, build};
-use crate::story_path::Path;
+use crate::scenario::{Scenario, build};
+use crate::scenario_path::SimplePath;
 use narrows_base::{Duration, Time};
 
 fn estimate() -> RateEstimate {
@@ -9,15 +9,20 @@ fn estimate() -> RateEstimate {
 const RTT: Duration = Duration::from_millis(100);
 
 /// ACKs every 5 ms in an RTT of 100 ms: 200 segments/s, 20 in a round trip.
-fn steady(spec: &str) -> Story {
-    let mut s = Story::new(build(spec));
+fn steady(spec: &str) -> Scenario {
+    let mut s = Scenario::new(build(spec));
     s.acks(4000);
     s
 }
-fn mark(s: &mut Story) {
-    let repair =
-        crate::Repair { now: s.now, flight: 10, outstanding: 10, min_rtt: s.min_rtt, srtt: s.rtt };
-    s.controller.on_marks(&repair);
+fn mark(s: &mut Scenario) {
+    let recovery = crate::RecoveryEvent {
+        now: s.now,
+        flight: 10,
+        outstanding: 10,
+        min_rtt: s.min_rtt,
+        srtt: s.rtt,
+    };
+    s.controller.on_ecn_ce(&recovery);
 }
 
 /// Gain T/(T + RTT), fixed point L/T.
@@ -57,7 +62,7 @@ fn more_round_trips_in_the_average_make_it_slower() {
 #[test]
 fn duplicates_count_as_arrivals_once() {
     let rate = |advances: &[u64]| {
-        let mut s = Story::new(build("jersey"));
+        let mut s = Scenario::new(build("jersey"));
         s.acks(1);
         for advance in advances {
             let ack = s.ack(*advance, *advance == 0);
@@ -89,7 +94,7 @@ fn a_mark_sets_the_window_to_what_the_rate_carries() {
 
 #[test]
 fn a_mark_in_slow_start_ends_it() {
-    let mut s = Story::new(build("jersey"));
+    let mut s = Scenario::new(build("jersey"));
     s.acks(60);
     assert_eq!(s.window(), 64.0, "still in slow start");
     mark(&mut s);
@@ -113,7 +118,7 @@ fn a_mark_widens_the_window_only_where_it_is_assigned() {
 fn a_loss_without_a_mark_leaves_the_window() {
     let mut s = steady("jersey");
     let before = (s.window(), s.ssthresh());
-    s.repair();
+    s.recovery();
     assert_eq!((s.window(), s.ssthresh()), before);
 }
 
@@ -123,7 +128,7 @@ fn a_timeout_starts_anew_below_the_optimum() {
     s.timeout();
     assert_eq!(s.window(), 1.0);
     assert!((s.ssthresh().unwrap() - 20.0).abs() < 0.01);
-    let mut s = Story::new(build("jersey"));
+    let mut s = Scenario::new(build("jersey"));
     s.timeout();
     assert_eq!(s.ssthresh(), Some(2.0), "nothing is known: two segments");
 }
@@ -132,7 +137,7 @@ fn a_timeout_starts_anew_below_the_optimum() {
 #[test]
 fn arrival_times_are_immune_to_bunched_acks() {
     let optimum = |spec: &str| {
-        let mut s = Story::new(build(spec));
+        let mut s = Scenario::new(build(spec));
         let (mut least, mut most) = (f64::MAX, 0.0_f64);
         for n in 0..4000_u64 {
             s.gap = Duration::ZERO;
@@ -166,8 +171,8 @@ fn without_receiver_stamps_new_jersey_is_jersey() {
 /// the window grows whatever is lost.
 #[test]
 fn behind_a_queue_that_does_not_mark_the_window_is_never_reduced_by_losses() {
-    let mut path = Path::new(build("jersey"));
-    path.waiting_room = 50;
+    let mut path = SimplePath::new(build("jersey"));
+    path.queue_limit = 50;
     path.run(Time::from_secs_f64(20.0));
     assert!(path.dropped > 100, "{}", path.dropped);
     assert_eq!(

@@ -1,18 +1,18 @@
 //! Congestion controllers: one file each, and the list.
 //!
 //! A controller is told what happened (sent, acknowledged, lost, repair and restart begin and
-//! end, ticks) and asked for its [`Allowance`]. It never names a segment and never repairs:
+//! end, ticks) and asked for its [`SendLimits`]. It never names a segment and never repairs:
 //! that is recovery's work, in the crate `flow`. Inside, controllers count windows in segments as
 //! real numbers, as every paper does.
 //!
 //! To add one: a file here, its `mod` line and its entry in [`list`]. See
 //! `docs/adding-a-controller.md`.
 
-pub mod advice;
 pub mod event;
+pub mod feedback;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod list;
-#[cfg(any(test, feature = "trial"))]
-pub mod trial;
 
 mod bbr;
 mod cubic;
@@ -50,39 +50,40 @@ mod gentle;
 extern crate self as narrows_congestion;
 
 #[cfg(test)]
-mod story;
+mod scenario;
 #[cfg(test)]
-mod story_path;
+mod scenario_path;
 
-pub use advice::{Advice, Arrival, ReceiverHalf};
 pub use event::{
-    Ack, Advised, Fate, Loss, LossFoundBy, RateSample, Repair, Restart, Sent, Spacing,
+    Ack, Dispersion, FeedbackReceived, Loss, LossFoundBy, PacketOutcome, RateSample, RecoveryEvent,
+    Sent, SlowStartRestart,
 };
-pub use list::{CONTROLLERS, Entry, find};
+pub use feedback::{Arrival, Feedback, ReceiverSide};
+pub use list::{CONTROLLERS, ControllerEntry, find};
 
 use narrows_base::{Duration, Rate, Time};
 
 /// How much may be in flight, and how fast it may be sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Allowance {
+pub struct SendLimits {
     /// Window in segments; the endpoint sends while what is outstanding is below its whole part.
     /// [`f64::INFINITY`] is no limit.
-    pub window: f64,
+    pub cwnd: f64,
     /// Pacing rate in bit/s on the wire; `None` sends as acknowledgements come.
-    pub rate: Option<Rate>,
+    pub pacing_rate: Option<Rate>,
 }
 
-impl Allowance {
+impl SendLimits {
     /// A window without pacing.
-    pub const fn window(segments: f64) -> Allowance {
-        Allowance { window: segments, rate: None }
+    pub const fn unpaced(cwnd: f64) -> SendLimits {
+        SendLimits { cwnd, pacing_rate: None }
     }
 }
 
 /// What is known of a path beforehand: initial estimates, replaced by measurements (S3 section 3.2,
 /// "network characteristics").
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Profile {
+pub struct PathHints {
     /// Bit/s on the wire that the path carries (S3's SendRate_char).
     pub rate: Option<Rate>,
     /// Round-trip time with empty queues (S3's RoundTripTime_char).
@@ -119,9 +120,9 @@ pub struct Environment {
     /// their RFC follow ns-2, unless a parameter says which.
     pub ns2: bool,
     /// Seed for controllers that draw (BBR's probing phase).
-    pub luck: narrows_base::Luck,
+    pub random_key: narrows_base::RandomKey,
     /// What is known of the path.
-    pub profile: Profile,
+    pub hints: PathHints,
 }
 
 impl Default for Environment {
@@ -133,8 +134,8 @@ impl Default for Environment {
             packet_bytes: 1000,
             halve: Halve::Flight,
             ns2: false,
-            luck: narrows_base::Luck::seed(1),
-            profile: Profile::default(),
+            random_key: narrows_base::RandomKey::from_seed(1),
+            hints: PathHints::default(),
         }
     }
 }
@@ -164,12 +165,12 @@ impl Halve {
     }
 }
 
-/// The sender half of a controller.
+/// The sender side of a controller.
 ///
-/// Everything but [`on_ack`](Controller::on_ack) and [`allowance`](Controller::allowance) has an
+/// Everything but [`on_ack`](Controller::on_ack) and [`send_limits`](Controller::send_limits) has an
 /// empty default. The order within one acknowledgement: `on_ack`, then `on_loss` for what it
-/// revealed, then `on_repair` or `on_restart` or `on_repair_end`. `on_ack` during repair has
-/// `Ack::in_repair` set, the acknowledgement that ends the repair included.
+/// revealed, then `on_recovery_start` or `on_slow_start_restart` or `on_recovery_end`. `on_ack` during repair has
+/// `Ack::in_recovery` set, the acknowledgement that ends the repair included.
 pub trait Controller: Send {
     /// A packet left.
     fn on_sent(&mut self, _sent: &Sent) {}
@@ -178,48 +179,48 @@ pub trait Controller: Send {
     /// Segments were found lost.
     fn on_loss(&mut self, _loss: &Loss) {}
     /// Recovery begins to repair: a new loss episode (Reno, NewReno, SACK).
-    fn on_repair(&mut self, _repair: &Repair) {}
+    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {}
     /// The repair is over: everything sent before it began is acknowledged.
-    fn on_repair_end(&mut self, _repair: &Repair) {}
+    fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {}
     /// The window begins anew: a retransmission timeout, or Tahoe's third duplicate.
-    fn on_restart(&mut self, _restart: &Restart) {}
+    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {}
     /// Routers marked packets (ECN): at most once per window, the last thing within an
     /// acknowledgement; during a repair only if the repair left the window as it was. As a loss that
     /// needs no repair (RFC 3168 section 6.1.2), unless the controller knows better.
-    fn on_marks(&mut self, repair: &Repair) {
-        self.on_repair(repair);
-        self.on_repair_end(repair);
+    fn on_ecn_ce(&mut self, recovery: &RecoveryEvent) {
+        self.on_recovery_start(recovery);
+        self.on_recovery_end(recovery);
     }
     /// One packet arrived or was lost (rrtp only, where packet numbers are never reused): called once for
     /// each, in the order of their numbers, before the [`on_ack`](Controller::on_ack) of the same report.
-    fn on_fate(&mut self, _fate: &Fate) {}
-    /// The receiver half's advice came, after [`on_ack`](Controller::on_ack) of the same report.
-    fn on_advice(&mut self, _advised: &Advised) {}
+    fn on_packet_outcome(&mut self, _outcome: &PacketOutcome) {}
+    /// The receiver side's advice came, after [`on_ack`](Controller::on_ack) of the same report.
+    fn on_feedback(&mut self, _feedback: &FeedbackReceived) {}
     /// The path has changed, or more is known of it: values in the profile replace estimates; absent
     /// ones leave them.
-    fn on_profile(&mut self, _now: Time, _profile: &Profile) {}
+    fn on_path_hints(&mut self, _now: Time, _hints: &PathHints) {}
     /// What a connection's opening told of the path, once, before the first packet leaves.
-    fn on_spacing(&mut self, _spacing: &Spacing) {}
+    fn on_dispersion(&mut self, _dispersion: &Dispersion) {}
     /// The time asked for by [`next_tick`](Controller::next_tick) has come.
     fn on_tick(&mut self, _now: Time) {}
 
     /// How much may be in flight, how fast.
-    fn allowance(&self) -> Allowance;
+    fn send_limits(&self) -> SendLimits;
     /// When [`on_tick`](Controller::on_tick) is wanted; [`Time::NEVER`] if not.
     fn next_tick(&self) -> Time {
         Time::NEVER
     }
-    /// What the next packet says to the receiver half.
-    fn advice(&self) -> Advice {
-        Advice::NONE
+    /// What the next packet says to the receiver side.
+    fn feedback_to_receiver(&self) -> Feedback {
+        Feedback::NONE
     }
     /// Whether its own ticks detect that no feedback comes. Otherwise a datagram endpoint
-    /// keeps a retransmission timer (RFC 6298) and calls `on_restart`.
+    /// keeps a retransmission timer (RFC 6298) and calls `on_slow_start_restart`.
     fn keeps_own_timer(&self) -> bool {
         false
     }
-    /// Whether it needs rrtp and cannot run over TCP: it learns of losses by [`on_fate`](Controller::on_fate)
-    /// or from its receiver half, neither of which TCP has.
+    /// Whether it needs rrtp and cannot run over TCP: it learns of losses by [`on_packet_outcome`](Controller::on_packet_outcome)
+    /// or from its receiver side, neither of which TCP has.
     fn for_datagrams(&self) -> bool {
         self.keeps_own_timer()
     }
@@ -228,7 +229,7 @@ pub trait Controller: Send {
         None
     }
     /// Passes its estimates and its state to `put`, for time series. Each name is that of one of its
-    /// entry's [`variables`](Entry::variables).
+    /// entry's [`variables`](ControllerEntry::variables).
     fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -245,10 +246,10 @@ pub fn positive(d: Duration) -> f64 {
 }
 
 /// Widest window in segments, and fastest rate: far beyond any path, and still exact in a float.
-const MOST: f64 = 1e15;
+const MAX_CWND: f64 = 1e15;
 
 /// `value` within `[least, 10^15]`; NaN becomes `least`. Every window passes through here, so that
 /// no chain of legal events makes one infinite.
 fn bounded(value: f64, least: f64) -> f64 {
-    value.max(least).min(MOST)
+    value.max(least).min(MAX_CWND)
 }

@@ -1,43 +1,44 @@
 //! What every controller on the list must keep, whatever happens to it.
 
+use crate::fuzz::{FuzzCase, variants};
 use crate::list::CONTROLLERS;
-use crate::trial::{Trial, variants};
-use narrows_base::card::Kind;
-use narrows_base::{Luck, Time, Variable};
+use narrows_base::descriptor::ParamKind;
+use narrows_base::{RandomKey, Time, Variable};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every file that defines a card is on the list: compare the sources with it.
+/// Every file that defines a descriptor is on the list: compare the sources with it.
 #[test]
 fn every_card_is_listed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
-    let mut cards = Vec::new();
+    let mut descriptors = Vec::new();
     for file in std::fs::read_dir(folder).expect("the crate has sources") {
         let path = file.expect("the folder can be read").path();
         if path.extension().is_some_and(|e| e == "rs") {
             let text = std::fs::read_to_string(&path).expect("sources are text");
-            if let Some((_, card)) = text.split_once("\npub const CARD: Card") {
-                let name = card.split("name: \"").nth(1).and_then(|rest| rest.split('"').next());
-                cards.push(name.expect("a card has a name").to_owned());
+            if let Some((_, descriptor)) = text.split_once("\npub const DESCRIPTOR: Descriptor") {
+                let name =
+                    descriptor.split("name: \"").nth(1).and_then(|rest| rest.split('"').next());
+                descriptors.push(name.expect("a card has a name").to_owned());
             }
         }
     }
-    let mut listed: Vec<_> = CONTROLLERS.iter().map(|e| e.card.name.to_owned()).collect();
-    cards.sort();
+    let mut listed: Vec<_> = CONTROLLERS.iter().map(|e| e.descriptor.name.to_owned()).collect();
+    descriptors.sort();
     listed.sort();
-    assert_eq!(cards, listed, "left: cards in src/, right: the list");
+    assert_eq!(descriptors, listed, "left: cards in src/, right: the list");
 }
 
 #[test]
 fn cards_are_complete() {
-    for card in CONTROLLERS.iter().map(|e| e.card) {
-        for text in [card.summary, card.source, card.senses, card.sets] {
-            assert!(!text.is_empty(), "{}", card.name);
+    for descriptor in CONTROLLERS.iter().map(|e| e.descriptor) {
+        for text in [descriptor.summary, descriptor.source, descriptor.senses, descriptor.sets] {
+            assert!(!text.is_empty(), "{}", descriptor.name);
         }
-        for p in card.params {
-            assert!(!p.origin.is_empty() && !p.help.is_empty(), "{}({})", card.name, p.name);
-            if let Kind::Number { min, max, default, .. } = p.kind {
-                assert!((min..=max).contains(&default), "{}({})", card.name, p.name);
+        for p in descriptor.params {
+            assert!(!p.origin.is_empty() && !p.help.is_empty(), "{}({})", descriptor.name, p.name);
+            if let ParamKind::Number { min, max, default, .. } = p.kind {
+                assert!((min..=max).contains(&default), "{}({})", descriptor.name, p.name);
             }
         }
     }
@@ -51,15 +52,15 @@ fn what_controllers_show_is_explained() {
     for entry in CONTROLLERS.iter() {
         let mut shown = BTreeSet::new();
         for seed in 0..40 {
-            let mut dice = Luck::seed(seed).stream();
-            let bytes: Vec<u8> = (0..3000).map(|_| dice.bits() as u8).collect();
+            let mut random = RandomKey::from_seed(seed).stream();
+            let bytes: Vec<u8> = (0..3000).map(|_| random.bits() as u8).collect();
             for settings in variants(entry) {
-                shown.extend(Trial::from_bytes(&bytes).put(entry, &settings));
+                shown.extend(FuzzCase::from_bytes(&bytes).put(entry, &settings));
             }
         }
         let listed: BTreeSet<&str> = entry.variables.iter().map(|v| v.name).collect();
-        assert_eq!(listed.len(), entry.variables.len(), "{}: a name twice", entry.card.name);
-        assert_eq!(listed, shown, "{}: left: listed, right: shown", entry.card.name);
+        assert_eq!(listed.len(), entry.variables.len(), "{}: a name twice", entry.descriptor.name);
+        assert_eq!(listed, shown, "{}: left: listed, right: shown", entry.descriptor.name);
         for v in entry.variables {
             assert!(!v.meaning.is_empty() && !v.meaning.ends_with('.'), "{}", v.name);
             assert_eq!(v.unit == "s", v.name.ends_with("_s"), "{}", v.name);
@@ -75,22 +76,23 @@ fn what_controllers_show_is_explained() {
 #[test]
 fn the_worked_example_can_be_listed() {
     use crate::gentle;
-    use crate::list::Entry;
+    use crate::list::ControllerEntry;
     macro_rules! shown {
         ($entry:expr) => {
             ($entry, stringify!($entry))
         };
     }
-    let (entry, line) =
-        shown!(Entry::new(&gentle::CARD, gentle::build).with_variables(gentle::VARIABLES));
+    let (entry, line) = shown!(
+        ControllerEntry::new(&gentle::DESCRIPTOR, gentle::build).with_variables(gentle::VARIABLES)
+    );
     let dense = |text: &str| text.replace(char::is_whitespace, "");
     let page = include_str!("../../../docs/adding-a-controller.md");
     assert!(dense(page).contains(&(dense(line) + ",")), "the page should say {line}");
     for seed in 0..40 {
-        let mut dice = Luck::seed(seed).stream();
-        let bytes: Vec<u8> = (0..3000).map(|_| dice.bits() as u8).collect();
+        let mut random = RandomKey::from_seed(seed).stream();
+        let bytes: Vec<u8> = (0..3000).map(|_| random.bits() as u8).collect();
         for settings in variants(&entry) {
-            Trial::from_bytes(&bytes).put(&entry, &settings);
+            FuzzCase::from_bytes(&bytes).put(&entry, &settings);
         }
     }
 }
@@ -104,11 +106,11 @@ proptest! {
 
     #[test]
     fn no_legal_events_break_any_controller(
-        trial in proptest::collection::vec(any::<u8>(), 0..3000).prop_map(|b| Trial::from_bytes(&b)),
+        case in proptest::collection::vec(any::<u8>(), 0..3000).prop_map(|b| FuzzCase::from_bytes(&b)),
     ) {
         for entry in CONTROLLERS.iter() {
             for settings in variants(entry) {
-                trial.put(entry, &settings);
+                case.put(entry, &settings);
             }
         }
     }
@@ -117,21 +119,21 @@ proptest! {
 /// Equal events give equal windows, to the bit: no hidden state, no unordered map, no clock.
 #[test]
 fn controllers_repeat_to_the_bit() {
-    use crate::story::build;
-    use crate::story_path::Path;
+    use crate::scenario::build;
+    use crate::scenario_path::SimplePath;
     for entry in CONTROLLERS.iter() {
-        if build(entry.card.name).for_datagrams() {
+        if build(entry.descriptor.name).for_datagrams() {
             continue; // This path repairs. The engine's tests run them.
         }
         let run = || {
-            let mut path = Path::new(build(entry.card.name));
-            path.waiting_room = 20;
-            path.lose = |number| narrows_base::Luck::seed(1).draw(number) < 0.003;
+            let mut path = SimplePath::new(build(entry.descriptor.name));
+            path.queue_limit = 20;
+            path.lose = |number| narrows_base::RandomKey::from_seed(1).draw(number) < 0.003;
             path.run(Time::from_secs_f64(20.0));
             (path.window().to_bits(), path.delivered, path.dropped, path.goodput().to_bits())
         };
-        assert_eq!(run(), run(), "{}", entry.card.name);
+        assert_eq!(run(), run(), "{}", entry.descriptor.name);
         let (_, delivered, ..) = run();
-        assert!(delivered > 5_000, "{} delivers only {delivered} of 25000", entry.card.name);
+        assert!(delivered > 5_000, "{} delivers only {delivered} of 25000", entry.descriptor.name);
     }
 }

@@ -13,14 +13,15 @@
 //! section 4.3).
 
 use crate::{
-    Ack, Allowance, Controller, Environment, Fate, Sent, bounded, positive, smooth, variables,
+    Ack, Controller, Environment, PacketOutcome, SendLimits, Sent, bounded, positive, smooth,
+    variables,
 };
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Param, Rate, Settings, Status, Time, Variable};
+use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rap",
     summary: "a rate that adds a packet per round trip and halves at a loss",
     source: "Rejaie, Handley and Estrin 1999; ns-2 Agent/RAP",
@@ -30,19 +31,19 @@ pub const CARD: Card = Card {
         Param {
             name: "increase",
             help: "packets per round trip that a round trip adds",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1000.0, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1000.0, default: 1.0 },
             origin: "Rejaie et al. 1999; ns-2 alpha_",
         },
         Param {
             name: "decrease",
             help: "factor applied to the rate at a loss",
-            kind: Kind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.5 },
+            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.5 },
             origin: "Rejaie et al. 1999; ns-2 beta_",
         },
         Param {
             name: "fine-grain",
             help: "whether a round trip longer than usual slows down at once",
-            kind: Kind::Choice(&["off", "on"]),
+            kind: ParamKind::Choice(&["off", "on"]),
             origin: "ns-2 useFineGrain_; averages of gain 0.9 and 0.01, kfrtt_ and kxrtt_",
         },
     ],
@@ -53,11 +54,11 @@ pub const CARD: Card = Card {
 pub const VARIABLES: &[Variable] = &[variables::RATE];
 
 /// Packets per second at least: one every 64 s.
-const LEAST: f64 = 1.0 / 64.0;
+const MIN_RATE: f64 = 1.0 / 64.0;
 /// Packets per second at most: beyond any link.
-const MOST: f64 = 1e9;
+const MAX_RATE: f64 = 1e9;
 /// Steps are at least this far apart.
-const SHORTEST: Duration = Duration::from_millis(1);
+const MIN_RTT: Duration = Duration::from_millis(1);
 
 /// Builds it.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
@@ -105,14 +106,14 @@ struct Rap {
 
 impl Rap {
     fn period(&self) -> Duration {
-        self.srtt.unwrap_or(Duration::from_secs(2)).max(SHORTEST)
+        self.srtt.unwrap_or(Duration::from_secs(2)).max(MIN_RTT)
     }
     fn begin_step(&mut self, now: Time) {
         self.step = now + self.period();
         (self.sent, self.acked) = (0, false);
     }
     fn set(&mut self, rate: f64) {
-        self.rate = bounded(rate, LEAST).min(MOST);
+        self.rate = bounded(rate, MIN_RATE).min(MAX_RATE);
     }
     fn cut(&mut self, now: Time) {
         self.set(self.rate * self.decrease);
@@ -131,9 +132,9 @@ impl Controller for Rap {
         }
     }
 
-    fn on_fate(&mut self, fate: &Fate) {
-        if (fate.lost || fate.marked) && self.cut_at.is_none_or(|cut| fate.sent > cut) {
-            self.cut(fate.now);
+    fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
+        if (outcome.lost || outcome.marked) && self.cut_at.is_none_or(|cut| outcome.sent > cut) {
+            self.cut(outcome.now);
         }
     }
 
@@ -142,7 +143,7 @@ impl Controller for Rap {
         let first = self.srtt.is_none();
         self.srtt = Some(ack.srtt);
         let deviation = ack.rttvar.saturating_mul(4);
-        self.timeout = (ack.srtt.mul_f64(1.2) + deviation).max(SHORTEST);
+        self.timeout = (ack.srtt.mul_f64(1.2) + deviation).max(MIN_RTT);
         let sample = positive(ack.rtt);
         smooth(&mut self.short, sample, 0.9);
         smooth(&mut self.long, sample, 0.01);
@@ -173,13 +174,13 @@ impl Controller for Rap {
         self.step.min(self.timer)
     }
 
-    fn allowance(&self) -> Allowance {
+    fn send_limits(&self) -> SendLimits {
         let mut rate = self.rate;
         if let (true, Some(short), Some(long)) = (self.fine_grain, self.short, self.long) {
-            rate = bounded(rate * long / short, LEAST);
+            rate = bounded(rate * long / short, MIN_RATE);
         }
         let rate = Rate::from_bps_f64((rate * self.packet_bits).max(1.0));
-        Allowance { window: f64::INFINITY, rate: Some(rate) }
+        SendLimits { cwnd: f64::INFINITY, pacing_rate: Some(rate) }
     }
 
     fn keeps_own_timer(&self) -> bool {

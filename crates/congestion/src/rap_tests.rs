@@ -1,25 +1,25 @@
-use crate::story::{Story, build};
-use crate::{Fate, Sent};
+use crate::scenario::{Scenario, build};
+use crate::{PacketOutcome, Sent};
 use narrows_base::{Duration, Time};
 
 /// RTT 100 ms, packets of 1000 bytes.
 struct Ride {
-    story: Story,
+    scenario: Scenario,
     seq: u64,
 }
 impl Ride {
     fn new(spec: &str) -> Ride {
-        let mut story = Story::new(build(spec));
-        story.gap = Duration::ZERO;
-        Ride { story, seq: 0 }
+        let mut scenario = Scenario::new(build(spec));
+        scenario.gap = Duration::ZERO;
+        Ride { scenario, seq: 0 }
     }
     fn packets_per_s(&self) -> f64 {
-        self.story.controller.allowance().rate.unwrap().as_bps() as f64 / 8000.0
+        self.scenario.controller.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
     }
     fn send(&mut self, packets: u64) {
         for _ in 0..packets {
-            let now = self.story.now;
-            self.story.controller.on_sent(&Sent {
+            let now = self.scenario.now;
+            self.scenario.controller.on_sent(&Sent {
                 now,
                 bytes: 1000,
                 outstanding: 5,
@@ -29,13 +29,13 @@ impl Ride {
         }
     }
     fn ack(&mut self) {
-        let ack = self.story.ack(1, false);
-        self.story.controller.on_ack(&ack);
+        let ack = self.scenario.ack(1, false);
+        self.scenario.controller.on_ack(&ack);
     }
-    fn fate(&mut self, sent: Time, lost: bool, marked: bool) {
-        let (now, seq) = (self.story.now, self.seq);
+    fn outcome(&mut self, sent: Time, lost: bool, marked: bool) {
+        let (now, seq) = (self.scenario.now, self.seq);
         self.seq += 1;
-        self.story.controller.on_fate(&Fate {
+        self.scenario.controller.on_packet_outcome(&PacketOutcome {
             now,
             seq,
             sent,
@@ -47,8 +47,8 @@ impl Ride {
     }
     /// To the next tick, and over it.
     fn tick(&mut self) {
-        self.story.now = self.story.controller.next_tick();
-        self.story.controller.on_tick(self.story.now);
+        self.scenario.now = self.scenario.controller.next_tick();
+        self.scenario.controller.on_tick(self.scenario.now);
     }
     /// A round trip with packets as the rate wants them, and their ACKs.
     fn round(&mut self) {
@@ -73,9 +73,9 @@ fn each_round_trip_adds_a_packet_per_round_trip() {
     let mut r = Ride::new("rap");
     r.ack();
     for n in 2..40 {
-        let before = r.story.now;
+        let before = r.scenario.now;
         r.round();
-        assert_eq!(r.story.now.since(before), Duration::from_millis(100));
+        assert_eq!(r.scenario.now.since(before), Duration::from_millis(100));
         assert_eq!(r.packets_per_s(), 10.0 * f64::from(n));
     }
 }
@@ -104,20 +104,20 @@ fn a_loss_halves_and_the_rest_of_its_flight_is_not_paid_again() {
         for _ in 0..9 {
             r.round();
         }
-        let flight = r.story.now;
-        r.story.now += Duration::from_millis(100);
-        r.fate(flight, lost, marked);
+        let flight = r.scenario.now;
+        r.scenario.now += Duration::from_millis(100);
+        r.outcome(flight, lost, marked);
         assert_eq!(r.packets_per_s(), 50.0);
-        r.story.now += Duration::from_millis(10);
-        r.fate(flight + Duration::from_millis(20), lost, marked);
-        r.fate(flight + Duration::from_millis(100), lost, marked);
+        r.scenario.now += Duration::from_millis(10);
+        r.outcome(flight + Duration::from_millis(20), lost, marked);
+        r.outcome(flight + Duration::from_millis(100), lost, marked);
         assert_eq!(r.packets_per_s(), 50.0, "left before the rate was halved");
-        r.fate(flight + Duration::from_millis(101), lost, marked);
+        r.outcome(flight + Duration::from_millis(101), lost, marked);
         assert_eq!(r.packets_per_s(), 25.0);
         // And the next step is a round trip after that.
-        let cut = r.story.now;
+        let cut = r.scenario.now;
         r.ack();
-        assert_eq!(r.story.controller.next_tick().since(cut), Duration::from_millis(100));
+        assert_eq!(r.scenario.controller.next_tick().since(cut), Duration::from_millis(100));
     }
 }
 
@@ -130,17 +130,17 @@ fn a_silence_halves_once_for_each_packet_that_waits_in_vain() {
     }
     r.ack();
     // 1.2 SRTT after the last ACK; the step between earns nothing.
-    let last = r.story.now;
+    let last = r.scenario.now;
     r.tick();
     r.tick();
-    assert_eq!(r.story.now.since(last), Duration::from_millis(120));
+    assert_eq!(r.scenario.now.since(last), Duration::from_millis(120));
     assert_eq!(r.packets_per_s(), 50.0);
     r.tick();
     assert_eq!(r.packets_per_s(), 50.0, "a step; nothing new is out");
     for _ in 0..30 {
         r.send(1);
-        let sent = r.story.now;
-        while r.story.now.since(sent) < Duration::from_millis(120) {
+        let sent = r.scenario.now;
+        while r.scenario.now.since(sent) < Duration::from_millis(120) {
             r.tick();
         }
     }
@@ -160,7 +160,7 @@ fn fine_grain_follows_a_long_round_trip_at_once() {
             r.round();
         }
         let before = r.packets_per_s();
-        r.story.rtt = Duration::from_millis(200);
+        r.scenario.rtt = Duration::from_millis(200);
         r.ack();
         assert_eq!(r.packets_per_s() < 0.6 * before, slower, "{spec}");
     }

@@ -6,13 +6,13 @@
 //!
 //! Preset `ns2` halves the window rather than FlightSize, see [`Halve`].
 
-use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart};
-use narrows_base::card::Kind;
+use crate::{Ack, Controller, Environment, Halve, RecoveryEvent, SendLimits, SlowStartRestart};
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status};
+use narrows_base::{Descriptor, Param, Settings, Status};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "reno",
     summary: "additive increase, multiplicative decrease: TCP's standard since 1988",
     source: "RFC 5681",
@@ -22,13 +22,13 @@ pub const CARD: Card = Card {
         Param {
             name: "increase",
             help: "segments added per round trip in congestion avoidance",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1000.0, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1000.0, default: 1.0 },
             origin: "RFC 5681 section 3.1",
         },
         Param {
             name: "decrease",
             help: "factor applied to the window at a loss",
-            kind: Kind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.5 },
+            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.5 },
             origin: "RFC 5681 equation 4",
         },
     ],
@@ -79,11 +79,11 @@ impl Controller for Reno {
         }
     }
 
-    fn on_repair(&mut self, repair: &Repair) {
-        (self.cwnd, self.ssthresh) = self.cut(repair.flight, self.cwnd);
+    fn on_recovery_start(&mut self, recovery: &RecoveryEvent) {
+        (self.cwnd, self.ssthresh) = self.cut(recovery.flight, self.cwnd);
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
+    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
         // RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh; ns-2 halves
         // it at each.
         if restart.backoffs <= 1 || self.halve == Halve::Window {
@@ -93,8 +93,8 @@ impl Controller for Reno {
         self.cwnd = 1.0;
     }
 
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.cwnd)
     }
 
     fn ssthresh(&self) -> Option<f64> {
@@ -104,15 +104,15 @@ impl Controller for Reno {
 
 #[cfg(test)]
 mod tests {
-    use crate::story::{Story, build};
+    use crate::scenario::{Scenario, build};
 
     #[test]
     fn slow_start_doubles_then_a_loss_halves() {
-        let mut s = Story::new(build("reno"));
+        let mut s = Scenario::new(build("reno"));
         assert_eq!(s.window(), 4.0);
         s.acks(4);
         assert_eq!(s.window(), 8.0);
-        s.repair();
+        s.recovery();
         assert_eq!((s.window(), s.ssthresh()), (4.0, Some(4.0)));
         s.acks(4);
         assert!((s.window() - 5.0).abs() < 0.1, "one segment per round: {}", s.window());
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_timeout_starts_anew_and_its_repetition_keeps_ssthresh() {
-        let mut s = Story::new(build("reno"));
+        let mut s = Scenario::new(build("reno"));
         s.acks(28);
         s.timeout();
         assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)));
@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn a_loss_never_raises_the_window_however_much_arrived_behind_a_hole() {
         for spec in ["reno", "reno(decrease=0.9)"] {
-            let mut s = Story::new(build(spec));
+            let mut s = Scenario::new(build(spec));
             s.acks(12);
             s.extra_flight = 1000;
-            s.repair();
+            s.recovery();
             assert_eq!((s.window(), s.ssthresh()), (16.0, Some(16.0)), "{spec}");
             s.timeout();
             assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)), "{spec}");
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn an_idle_sender_earns_no_growth() {
-        let mut s = Story::new(build("reno"));
+        let mut s = Scenario::new(build("reno"));
         s.window_limited = false;
         s.acks(100);
         assert_eq!(s.window(), 4.0);

@@ -19,18 +19,18 @@
 //! - beta from 0.05 doubling to 0.5 reduces within six epochs by ten times, whatever the excess was.
 //!   Ours returns to the product of bandwidth and smallest round trip at once.
 //!
-//! *Opening.* What the packets that open a connection tell (`on_spacing`; ten packets leave by it until the first
+//! *Opening.* What the packets that open a connection tell (`on_dispersion`; ten packets leave by it until the first
 //! acknowledgement, since it can be forged), or else four packets; the spacing of their acknowledgements is
 //! a first rate (in S3, section 3.2, two probe packets). The next
 //! flight is the product of that rate and the round trip, at
 //! most 64 packets; if it is 64, its own spacing must confirm the rate. Then a quarter more per round
 //! trip until a queue shows, or a round loses more than a tenth.
 //!
-//! *Alone* (`rrtp/alone.rs`): the window is the product and a room of 4 ms, the rate 5 % above what
+//! *Alone* (`rrtp/default_mode.rs`): the window is the product and a room of 4 ms, the rate 5 % above what
 //! arrives, so that the window rules and a queue never grows beyond the room. Losses mean nothing, since
 //! the queue that would have dropped them is not there.
 //!
-//! *Contested* (`rrtp/contested.rs`): a window that grows by a packet per round trip and leaves half
+//! *Contested* (`rrtp/competitive.rs`): a window that grows by a packet per round trip and leaves half
 //! of itself at congestion, as Reno's.
 //! Congestion is a loss that the receiver did not take for the radio's and that came while the
 //! round trip was high. Two things depend on the queue. Behind a deep one a round trip is long, and the
@@ -65,22 +65,23 @@
 //!   for a competitor's and let the buffer fill: 7 and 18 packets in the mean, where others keep one.
 //! - In a queue of a fiftieth of the product (S3's long fat pipe) every probe overflows: 0.74 of the link.
 
-mod alone;
-mod contested;
+mod competitive;
+mod default_mode;
 mod flight;
-mod opening;
-mod path;
+mod path_model;
+mod startup;
 
 use crate::{
-    Ack, Allowance, Controller, Environment, Fate, Profile, Restart, Spacing, bounded, variables,
+    Ack, Controller, Dispersion, Environment, PacketOutcome, PathHints, SendLimits,
+    SlowStartRestart, bounded, variables,
 };
-use contested::Contest;
+use competitive::Competitive;
 pub(crate) use flight::Flight;
-use narrows_base::{Card, Rate, Settings, Status, Time, Variable};
-pub(crate) use path::Path;
+use narrows_base::{Descriptor, Rate, Settings, Status, Time, Variable};
+pub(crate) use path_model::PathModel;
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp",
     summary: "short queues where it is alone, a fair share where it is not (after S3)",
     source: "S3 section 3.4.1, by other means: see its file",
@@ -118,27 +119,27 @@ const FIRST_FLIGHT: f64 = 4.0;
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let mut rrtp = Rrtp {
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
-        path: Path::default(),
-        mood: Mood::Opening,
+        path: PathModel::default(),
+        mode: Mode::Startup,
         window: bounded(environment.initial_window.min(FIRST_FLIGHT), 1.0),
-        opening: opening::Opening::default(),
-        alone: alone::Alone::default(),
-        contest: Contest::default(),
+        startup: startup::Startup::default(),
+        default_mode: default_mode::DefaultMode::default(),
+        competitive: Competitive::default(),
         first_flight: 0.0,
     };
     rrtp.first_flight = rrtp.window;
-    rrtp.learn(&environment.profile);
+    rrtp.learn(&environment.hints);
     Box::new(rrtp)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mood {
+enum Mode {
     /// Looks for the rate.
-    Opening,
+    Startup,
     /// Holds the queue short.
-    Alone,
+    Default,
     /// Takes its part.
-    Contested,
+    Competitive,
 }
 
 #[derive(Debug)]
@@ -146,27 +147,27 @@ struct Rrtp {
     packet_bits: f64,
     /// Packets of the first flight.
     first_flight: f64,
-    path: Path,
-    mood: Mood,
+    path: PathModel,
+    mode: Mode,
     /// Packets: the opening's, or the contest's; *alone* has none of its own.
     window: f64,
-    opening: opening::Opening,
-    alone: alone::Alone,
-    contest: Contest,
+    startup: startup::Startup,
+    default_mode: default_mode::DefaultMode,
+    competitive: Competitive,
 }
 
 impl Rrtp {
-    fn learn(&mut self, profile: &Profile) {
-        if let Some(rtt) = profile.rtt {
+    fn learn(&mut self, hints: &PathHints) {
+        if let Some(rtt) = hints.rtt {
             self.path.set_base(crate::positive(rtt));
         }
-        if let Some(loss) = profile.loss {
+        if let Some(loss) = hints.loss {
             self.path.radio_loss = loss.clamp(0.0, 1.0);
         }
-        if let Some(rate) = profile.rate {
+        if let Some(rate) = hints.rate {
             let told = bounded(rate.as_bps() as f64 / self.packet_bits, 1e-3);
             self.path.set_bandwidth(told);
-            self.begin_alone();
+            self.begin_default();
         }
     }
 }
@@ -174,51 +175,51 @@ impl Rrtp {
 impl Controller for Rrtp {
     fn on_ack(&mut self, ack: &Ack) {
         let round = self.path.on_ack(ack);
-        match self.mood {
-            Mood::Opening => self.opening_ack(ack, round),
-            Mood::Alone => self.alone_ack(ack, round),
-            Mood::Contested => self.contested_ack(ack, round),
+        match self.mode {
+            Mode::Startup => self.startup_ack(ack, round),
+            Mode::Default => self.default_ack(ack, round),
+            Mode::Competitive => self.competitive_ack(ack, round),
         }
     }
 
-    fn on_fate(&mut self, fate: &Fate) {
-        if self.mood == Mood::Opening {
-            self.opening_fate(fate);
+    fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
+        if self.mode == Mode::Startup {
+            self.startup_outcome(outcome);
         }
-        if fate.lost {
+        if outcome.lost {
             self.path.on_loss();
             // No radio link loses as much as a flooded queue, whatever the trip times say.
-            if self.path.is_flooded() || (!fate.radio && self.path.is_queueing()) {
-                self.congestion_loss(fate);
+            if self.path.is_flooded() || (!outcome.radio && self.path.is_queueing()) {
+                self.congestion_loss(outcome);
             }
         }
     }
 
-    fn on_restart(&mut self, _restart: &Restart) {
+    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
         self.path.forget_rates();
-        self.mood = Mood::Opening;
-        self.opening = opening::Opening::again();
+        self.mode = Mode::Startup;
+        self.startup = startup::Startup::again();
         self.window = FIRST_FLIGHT.min(self.window.max(1.0));
     }
 
-    fn on_profile(&mut self, _now: Time, profile: &Profile) {
-        self.learn(profile);
+    fn on_path_hints(&mut self, _now: Time, hints: &PathHints) {
+        self.learn(hints);
     }
 
-    fn on_spacing(&mut self, spacing: &Spacing) {
-        if self.mood == Mood::Opening {
-            self.opening_spacing(spacing);
+    fn on_dispersion(&mut self, dispersion: &Dispersion) {
+        if self.mode == Mode::Startup {
+            self.startup_dispersion(dispersion);
         }
     }
 
-    fn allowance(&self) -> Allowance {
-        let (window, rate) = match self.mood {
-            Mood::Opening => self.opening_allowance(),
-            Mood::Alone => self.alone_allowance(),
-            Mood::Contested => self.contested_allowance(),
+    fn send_limits(&self) -> SendLimits {
+        let (window, rate) = match self.mode {
+            Mode::Startup => self.startup_limits(),
+            Mode::Default => self.default_limits(),
+            Mode::Competitive => self.competitive_limits(),
         };
         let bps = rate.map(|r| Rate::from_bps_f64(bounded(r * self.packet_bits, 1.0)));
-        Allowance { window: bounded(window, 1.0), rate: bps }
+        SendLimits { cwnd: bounded(window, 1.0), pacing_rate: bps }
     }
 
     fn for_datagrams(&self) -> bool {
@@ -226,7 +227,7 @@ impl Controller for Rrtp {
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
-        put("rrtp_state", f64::from(self.mood as u8));
+        put("rrtp_state", f64::from(self.mode as u8));
         put("bandwidth_bps", self.path.bandwidth() * self.packet_bits);
         if let Some(base) = self.path.base() {
             put("min_rtt_s", base);

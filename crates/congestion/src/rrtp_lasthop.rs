@@ -2,8 +2,8 @@
 //!
 //! The radio channel is the bottleneck and belongs to this connection alone, so nobody has to be fair:
 //! the sender keeps to the channel's rate, told or measured, and changes it only when the channel's
-//! rate changes. The receiver half averages the gaps at which packets left and came
-//! (`rrtp_lasthop/half.rs`) and reports each epoch of ten; r is the ratio of the two.
+//! rate changes. The receiver side averages the gaps at which packets left and came
+//! (`rrtp_lasthop/receiver.rs`) and reports each epoch of ten; r is the ratio of the two.
 //!
 //! - S3: where r leaves 0.95 to 1.05, the new rate is the recent one over r, in the direction of the
 //!   receive rate. The gaps are those of the same packets, so that this *is* the receive rate and applying
@@ -26,19 +26,19 @@
 //!   back for a fraction of a gap.
 //! - A rate is told (`rate=`), or taken from the spacing of the first packets that left together.
 
-mod half;
+mod receiver;
 
-use crate::rrtp::{Flight, Path};
+use crate::rrtp::{Flight, PathModel};
 use crate::{
-    Ack, Advised, Allowance, Controller, Environment, Fate, Profile, ReceiverHalf, Restart,
-    variables,
+    Ack, Controller, Environment, FeedbackReceived, PacketOutcome, PathHints, ReceiverSide,
+    SendLimits, SlowStartRestart, variables,
 };
 use crate::{bounded, positive};
-use half::Half;
-use narrows_base::{Card, Rate, Settings, Status, Time, Variable};
+use narrows_base::{Descriptor, Rate, Settings, Status, Time, Variable};
+use receiver::Receiver;
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp-lasthop",
     summary: "keeps to the rate of a radio channel of its own (S3)",
     source: "S3 section 3.4.2; window and probe are ours",
@@ -74,7 +74,7 @@ const DEAD: f64 = 0.05;
 /// Epochs between two probes, what the first adds, and the most that one after successes adds.
 const PROBE_EPOCHS: u32 = 16;
 const PROBE: f64 = 0.25;
-const MOST_PROBE: f64 = 1.0;
+const MAX_PROBE: f64 = 1.0;
 /// The window over the product, and packets more.
 const WINDOW: f64 = 1.25;
 const MORE: f64 = 4.0;
@@ -98,12 +98,12 @@ const DRAIN_ROUNDS: u32 = 2;
 /// What comes back of the rate a round trip after congestion halved it.
 const BACK: f64 = 0.95;
 
-/// Builds the sender half.
+/// Builds the sender side.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let mut lasthop = LastHop {
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
         rate: None,
-        path: Path::default(),
+        path: PathModel::default(),
         flight: Flight::default(),
         out: 0,
         epochs: 0,
@@ -116,13 +116,13 @@ pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Control
         before: None,
         ratio: 1.0,
     };
-    lasthop.learn(&environment.profile);
+    lasthop.learn(&environment.hints);
     Box::new(lasthop)
 }
 
-/// Builds the receiver half.
-pub fn receiver(_settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverHalf> {
-    Box::new(Half::default())
+/// Builds the receiver side.
+pub fn receiver(_settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
+    Box::new(Receiver::default())
 }
 
 /// A probe lasts a round trip, and an epoch, and is seen in the next, and an epoch longer.
@@ -148,7 +148,7 @@ struct LastHop {
     packet_bits: f64,
     /// Packets per second.
     rate: Option<f64>,
-    path: Path,
+    path: PathModel,
     /// Smallest RTT, seconds.
     base: Option<f64>,
     /// The first flights, and how many packets of one are out.
@@ -170,18 +170,18 @@ struct LastHop {
 }
 
 impl LastHop {
-    fn learn(&mut self, profile: &Profile) {
-        if let Some(rate) = profile.rate {
+    fn learn(&mut self, hints: &PathHints) {
+        if let Some(rate) = hints.rate {
             self.before = None;
             self.rate = Some(bounded(rate.as_bps() as f64 / self.packet_bits, 1e-3));
             self.epochs = 0;
             self.probe = Probe::No;
         }
-        if let Some(rtt) = profile.rtt {
+        if let Some(rtt) = hints.rtt {
             self.path.set_base(positive(rtt));
             self.base = Some(positive(rtt));
         }
-        if let Some(loss) = profile.loss {
+        if let Some(loss) = hints.loss {
             self.path.radio_loss = loss.clamp(0.0, 1.0);
         }
     }
@@ -192,11 +192,11 @@ impl LastHop {
         if let Some(rate) = self.flight.rate(FIRST as usize - 1) {
             let rate = rate / self.packet_bits;
             if rate * base > JUMP {
-                self.gain = MOST_PROBE;
+                self.gain = MAX_PROBE;
             }
             self.set(rate.min(JUMP / base));
         } else if self.path.rounds >= FIRST_ROUNDS {
-            self.gain = MOST_PROBE;
+            self.gain = MAX_PROBE;
             self.set(FIRST / base);
         } else {
             return;
@@ -244,7 +244,7 @@ impl LastHop {
             Probe::Sent => {}
             // What the probe found may be all that it sent: one twice as far.
             Probe::Found => {
-                self.gain = (2.0 * self.gain).min(MOST_PROBE);
+                self.gain = (2.0 * self.gain).min(MAX_PROBE);
                 self.probe = Probe::Sent;
                 self.epochs = 0;
             }
@@ -280,8 +280,8 @@ impl Controller for LastHop {
         }
     }
 
-    fn on_advice(&mut self, advised: &Advised) {
-        let (came, left) = (advised.advice.number(0), advised.advice.number(1));
+    fn on_feedback(&mut self, received: &FeedbackReceived) {
+        let (came, left) = (received.feedback.number(0), received.feedback.number(1));
         let Some(rate) = self.rate.filter(|_| came > 0.0 && left > 0.0) else { return };
         self.ratio = came / left;
         self.epochs += 1;
@@ -307,19 +307,19 @@ impl Controller for LastHop {
         }
     }
 
-    fn on_fate(&mut self, fate: &Fate) {
+    fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
         if self.rate.is_none() {
-            self.flight.on_fate(fate);
+            self.flight.on_packet_outcome(outcome);
         }
-        if !fate.lost {
+        if !outcome.lost {
             return;
         }
         self.path.on_loss();
-        let guilty = self.path.is_flooded() || (!fate.radio && self.path.shows_queue());
-        if !guilty || self.cut_at.is_some_and(|at| fate.sent <= at) {
+        let guilty = self.path.is_flooded() || (!outcome.radio && self.path.shows_queue());
+        if !guilty || self.cut_at.is_some_and(|at| outcome.sent <= at) {
             return;
         }
-        self.cut_at = Some(fate.now);
+        self.cut_at = Some(outcome.now);
         (self.probe, self.gain, self.epochs) = (Probe::No, PROBE, 0);
         if let Some(rate) = self.rate {
             let before = self.before.get_or_insert(rate);
@@ -332,23 +332,23 @@ impl Controller for LastHop {
         }
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
+    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
         self.before = None;
         if let Some(rate) = self.rate {
             self.set((rate / 2.0).min(FIRST / positive(restart.srtt)));
             // The channel was away and may be what it was: looked for at once, by doubling.
-            (self.probe, self.gain, self.epochs) = (Probe::No, MOST_PROBE, PROBE_EPOCHS);
+            (self.probe, self.gain, self.epochs) = (Probe::No, MAX_PROBE, PROBE_EPOCHS);
         }
     }
 
-    fn on_profile(&mut self, _now: Time, profile: &Profile) {
-        self.learn(profile);
+    fn on_path_hints(&mut self, _now: Time, hints: &PathHints) {
+        self.learn(hints);
     }
 
-    fn allowance(&self) -> Allowance {
+    fn send_limits(&self) -> SendLimits {
         // A second flight waits until the first is heard of, or it would not leave together.
         let first = if self.out > 1 { 1.0 } else { FIRST };
-        let Some(rate) = self.rate else { return Allowance::window(first) };
+        let Some(rate) = self.rate else { return SendLimits::unpaced(first) };
         let gain = if self.probe == Probe::Sent { 1.0 + self.gain } else { 1.0 };
         let window = match self.base {
             Some(base) if self.draining.is_some() => DRAIN * rate * base,
@@ -357,7 +357,7 @@ impl Controller for LastHop {
             None => rate + MORE,
         };
         let bps = bounded(rate * gain * self.packet_bits, 1.0);
-        Allowance { window: bounded(window, 1.0), rate: Some(Rate::from_bps_f64(bps)) }
+        SendLimits { cwnd: bounded(window, 1.0), pacing_rate: Some(Rate::from_bps_f64(bps)) }
     }
 
     fn for_datagrams(&self) -> bool {

@@ -21,14 +21,14 @@
 //! the rule base: no logarithm per ACK.
 
 use crate::fuzzy::{Rules, Term, centre_of_maximum, fuzzify};
-use crate::{Ack, Allowance, Controller, Environment, Loss, Restart, bounded, variables};
-use narrows_base::card::Kind;
+use crate::{Ack, Controller, Environment, Loss, SendLimits, SlowStartRestart, bounded, variables};
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Variable};
+use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 use std::sync::OnceLock;
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "stpd",
     summary: "steers its own queue to one packet; a fuzzy supervisor tunes the gains",
     source: "S0 chapters 3 to 5",
@@ -38,43 +38,43 @@ pub const CARD: Card = Card {
         Param {
             name: "reference",
             help: "packets of its own to keep in the queue",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 1.0 },
             origin: "S0 section 3.4.3.1",
         },
         Param {
             name: "supervisor",
             help: "whether the gains follow the bandwidth-delay product",
-            kind: Kind::Choice(&["fuzzy", "fixed"]),
+            kind: ParamKind::Choice(&["fuzzy", "fixed"]),
             origin: "S0 section 3.4.3.2",
         },
         Param {
             name: "kp",
             help: "proportional gain of supervisor=fixed",
-            kind: Kind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.368 },
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.368 },
             origin: "S0 section 4.3.3",
         },
         Param {
             name: "kd",
             help: "derivative gain of supervisor=fixed",
-            kind: Kind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.033 },
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.033 },
             origin: "S0 section 4.3.3",
         },
         Param {
             name: "startup",
             help: "slow start until a queue forms, or PD control from the first packet",
-            kind: Kind::Choice(&["slow", "pd"]),
+            kind: ParamKind::Choice(&["slow", "pd"]),
             origin: "ours (S0 does not describe it)",
         },
         Param {
             name: "max-rise",
             help: "most that one ACK may add to the window under PD control",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.01, max: 1000.0, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.01, max: 1000.0, default: 1.0 },
             origin: "ours",
         },
         Param {
             name: "max-fall",
             help: "most that one ACK may take from the window under PD control",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.01, max: 1000.0, default: 0.5 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.01, max: 1000.0, default: 0.5 },
             origin: "ours",
         },
     ],
@@ -199,7 +199,7 @@ impl Controller for Stpd {
             (ack.rtt - ack.min_rtt).as_nanos() as f64 * self.product as f64 / rtt as f64
         };
         let error = self.reference - self.buffered;
-        let may_rise = ack.window_limited || ack.in_repair;
+        let may_rise = ack.window_limited || ack.in_recovery;
         if self.starting {
             // A queue of a quarter of the window shows that the pipe is full.
             if self.buffered < (self.product as f64 / 4.0).max(1.0) {
@@ -225,7 +225,7 @@ impl Controller for Stpd {
         }
     }
 
-    fn on_restart(&mut self, _restart: &Restart) {
+    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
         // S0 section 4.2: a timeout is the safety net and begins anew.
         self.cwnd = 1.0;
         self.starting = self.slow;
@@ -233,8 +233,8 @@ impl Controller for Stpd {
         self.buffered = 0.0;
     }
 
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.cwnd)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

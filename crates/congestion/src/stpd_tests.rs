@@ -1,6 +1,6 @@
 use super::{Gains, PRODUCT, Supervisor, table};
-use crate::story::{Story, build};
-use crate::story_path::Path;
+use crate::scenario::{Scenario, build};
+use crate::scenario_path::SimplePath;
 use narrows_base::{Duration, Time};
 
 #[test]
@@ -34,7 +34,7 @@ fn kp_stays_below_the_limit_of_stability() {
 
 #[test]
 fn an_error_moves_the_window_in_proportion_and_by_its_change() {
-    let mut s = Story::new(build("stpd(supervisor=fixed,kp=0.1,kd=0.2,startup=pd)"));
+    let mut s = Scenario::new(build("stpd(supervisor=fixed,kp=0.1,kd=0.2,startup=pd)"));
     s.acks(1); // no queue: err = 1, no derivative yet
     assert!((s.window() - 4.1).abs() < 1e-12);
     s.rtt = Duration::from_millis(200); // 4 packets, half of them queued: err = -1
@@ -44,9 +44,9 @@ fn an_error_moves_the_window_in_proportion_and_by_its_change() {
 
 #[test]
 fn loss_leaves_the_window_and_a_timeout_begins_anew() {
-    let mut s = Story::new(build("stpd"));
+    let mut s = Scenario::new(build("stpd"));
     s.acks(16);
-    s.repair();
+    s.recovery();
     assert_eq!(s.window(), 20.0);
     s.timeout();
     assert_eq!(s.window(), 1.0);
@@ -56,7 +56,7 @@ fn loss_leaves_the_window_and_a_timeout_begins_anew() {
 
 #[test]
 fn a_sender_that_does_not_fill_its_window_does_not_widen_it() {
-    let mut s = Story::new(build("stpd"));
+    let mut s = Scenario::new(build("stpd"));
     s.window_limited = false;
     s.acks(100);
     assert_eq!(s.window(), 4.0);
@@ -67,10 +67,10 @@ fn a_sender_that_does_not_fill_its_window_does_not_widen_it() {
 #[test]
 fn one_flow_keeps_about_a_packet_queued() {
     for room in [14, 4] {
-        let mut path = Path::new(build("stpd"));
+        let mut path = SimplePath::new(build("stpd"));
         path.rate_bps = 1.5e6;
         path.delay = Duration::from_micros(40_800);
-        path.waiting_room = room;
+        path.queue_limit = room;
         path.run(Time::from_secs_f64(10.0));
         let dropped = path.dropped;
         (path.least_window, path.most_waiting) = (f64::INFINITY, 0);
@@ -86,10 +86,10 @@ fn one_flow_keeps_about_a_packet_queued() {
 /// F4.21: GEO link; packets 2000 and 2001 are lost and the window does not care.
 #[test]
 fn a_long_path_fills_and_two_losses_do_not_empty_it() {
-    let mut path = Path::new(build("stpd"));
+    let mut path = SimplePath::new(build("stpd"));
     path.rate_bps = 1.5e6;
     path.delay = Duration::from_millis(501);
-    path.waiting_room = 100;
+    path.queue_limit = 100;
     path.lose = |number| number == 2000 || number == 2001;
     path.run(Time::from_secs_f64(30.0));
     let utilisation = path.utilisation(Time::from_secs_f64(60.0));
@@ -105,16 +105,16 @@ fn a_long_path_fills_and_two_losses_do_not_empty_it() {
 fn random_loss_costs_little() {
     type Lose = fn(u64) -> bool;
     let lose: [(Lose, f64); 4] = [
-        (|n| narrows_base::Luck::seed(7).draw(n) < 1e-3, 0.990),
-        (|n| narrows_base::Luck::seed(7).draw(n) < 1e-2, 0.978),
-        (|n| narrows_base::Luck::seed(7).draw(n) < 3e-2, 0.951),
-        (|n| narrows_base::Luck::seed(7).draw(n) < 1e-1, 0.845),
+        (|n| narrows_base::RandomKey::from_seed(7).draw(n) < 1e-3, 0.990),
+        (|n| narrows_base::RandomKey::from_seed(7).draw(n) < 1e-2, 0.978),
+        (|n| narrows_base::RandomKey::from_seed(7).draw(n) < 3e-2, 0.951),
+        (|n| narrows_base::RandomKey::from_seed(7).draw(n) < 1e-1, 0.845),
     ];
     for (lose, want) in lose {
-        let mut path = Path::new(build("stpd"));
+        let mut path = SimplePath::new(build("stpd"));
         path.rate_bps = 1.5e6;
         path.delay = Duration::from_millis(161);
-        path.waiting_room = 30;
+        path.queue_limit = 30;
         path.lose = lose;
         let utilisation = path.utilisation(Time::from_secs_f64(200.0));
         assert!((utilisation - want).abs() < 0.02, "{want}: {utilisation}");

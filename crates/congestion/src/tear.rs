@@ -1,6 +1,6 @@
 //! TEAR, TCP emulation at receivers (S4 chapters 3 and 4; Rhee, Ozdemir and Yi 2000).
 //!
-//! The receiver runs TCP's window from what arrives, as if it were the sender: `tear/machine.rs`.
+//! The receiver runs TCP's window from what arrives, as if it were the sender: `tear/emulation.rs`.
 //! The rate is that window over the RTT, averaged over the last epochs (`tear/smoothing.rs`); the
 //! sender paces at it. So the share is about TCP's, without TCP's saw. Every packet tells the
 //! receiver the sender's SRTT and deviation; reports come about once per RTT.
@@ -27,7 +27,7 @@
 //!   an RTT: otherwise a bad time would leave no trace.
 //! - Before the first round the rate is the window over the RTT; before the first RTT the sender
 //!   has one packet a second under way, then one per RTT.
-//! - Epochs, weights: see `tear/smoothing.rs`. Reports: see `tear/half.rs`.
+//! - Epochs, weights: see `tear/smoothing.rs`. Reports: see `tear/receiver.rs`.
 //!
 //! Ours, S4 having none: discounting, in `tear/smoothing.rs`; an ECN mark is a loss event without the gap. A report raises the rate at
 //! most twofold. The sender halves its rate when nothing came back for four RTTs (or two packets,
@@ -35,21 +35,21 @@
 //! A packet behind which the application has nothing more to send says so: it does not widen the
 //! window, and silence after it is no timeout.
 
-mod half;
-mod held;
-mod machine;
-mod path;
+mod emulation;
+mod path_delay;
+mod reassembly;
+mod receiver;
 mod sender;
+mod sender_state;
 mod smoothing;
-mod told;
 mod wireless;
 
-use crate::{Controller, Environment, ReceiverHalf, variables};
-use half::Half;
-use machine::Machine;
-use narrows_base::card::Kind;
+use crate::{Controller, Environment, ReceiverSide, variables};
+use emulation::TcpEmulation;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Variable};
+use narrows_base::{Descriptor, Param, Settings, Status, Variable};
+use receiver::Receiver;
 use sender::Sender;
 use smoothing::History;
 use wireless::Hysteresis;
@@ -58,7 +58,7 @@ use wireless::Hysteresis;
 pub(crate) const SSTHRESH: Param = Param {
     name: "ssthresh",
     help: "first slow-start threshold",
-    kind: Kind::Number { unit: Unit::Packets, min: 2.0, max: 1e9, default: 64.0 },
+    kind: ParamKind::Number { unit: Unit::Packets, min: 2.0, max: 1e9, default: 64.0 },
     origin: "S4 section 3.6.1: larger than 2",
 };
 
@@ -66,12 +66,12 @@ pub(crate) const SSTHRESH: Param = Param {
 pub(crate) const DISCOUNT: Param = Param {
     name: "discount",
     help: "whether an open epoch that lasts long makes the past weigh less; off is S4's letter",
-    kind: Kind::Choice(&["on", "off"]),
+    kind: ParamKind::Choice(&["on", "off"]),
     origin: "RFC 5348 section 5.5; S4 has none",
 };
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tear",
     summary: "the receiver emulates TCP's window; the sender paces at its average over epochs",
     source: "S4 chapter 3; Rhee, Ozdemir and Yi 2000",
@@ -82,7 +82,7 @@ pub const CARD: Card = Card {
         Param {
             name: "weights",
             help: "of the last eight epochs: tear (1/6 … 1/30) or shifts (1/2, 1/4 …)",
-            kind: Kind::Choice(&["tear", "shifts"]),
+            kind: ParamKind::Choice(&["tear", "shifts"]),
             origin: "S4 tables 3.1 and 6.1",
         },
         DISCOUNT,
@@ -98,7 +98,7 @@ pub const WINDOW: Variable =
 /// The emulated threshold.
 pub const THRESHOLD: Variable =
     Variable::new("tear_ssthresh", "packets", "slow-start threshold that the receiver emulates");
-/// The machine's state, in the order in which `half.rs` numbers them.
+/// The machine's state, in the order in which `receiver.rs` numbers them.
 pub const STATE: Variable = Variable::state(
     "tear_state",
     "state of the TCP that the receiver emulates",
@@ -115,22 +115,22 @@ pub const STATE: Variable = Variable::state(
 /// What it shows over time.
 pub const VARIABLES: &[Variable] = &[variables::RATE, WINDOW, THRESHOLD, STATE];
 
-/// Builds the sender half.
+/// Builds the sender side.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Sender::new(environment.packet_bytes))
 }
 
-/// Builds the receiver half.
-pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverHalf> {
-    Box::new(Half::new(Machine::new(settings.number("ssthresh"), history(settings), None)))
+/// Builds the receiver side.
+pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
+    Box::new(Receiver::new(TcpEmulation::new(settings.number("ssthresh"), history(settings), None)))
 }
 
-/// Builds the receiver half that goes by delay: with these thresholds of the RTT in seconds, or
+/// Builds the receiver side that goes by delay: with these thresholds of the RTT in seconds, or
 /// with adaptive ones.
-pub(crate) fn by_delay(settings: &Settings, fixed: Option<(f64, f64)>) -> Box<dyn ReceiverHalf> {
+pub(crate) fn by_delay(settings: &Settings, fixed: Option<(f64, f64)>) -> Box<dyn ReceiverSide> {
     let delay = fixed.map_or_else(Hysteresis::adaptive, |(r1, r2)| Hysteresis::fixed(r1, r2));
-    let machine = Machine::new(settings.number("ssthresh"), history(settings), Some(delay));
-    Box::new(Half::new(machine))
+    let emulation = TcpEmulation::new(settings.number("ssthresh"), history(settings), Some(delay));
+    Box::new(Receiver::new(emulation))
 }
 
 fn history(settings: &Settings) -> History {

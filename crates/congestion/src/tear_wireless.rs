@@ -11,13 +11,13 @@
 //! cuts. The RTT judged by fixed thresholds is the last sample, not the smoothed one.
 
 use crate::tear;
-use crate::{Controller, Environment, ReceiverHalf, variables};
-use narrows_base::card::Kind;
+use crate::{Controller, Environment, ReceiverSide, variables};
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Variable};
+use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tear-wireless",
     summary: "TEAR that goes by delay with hysteresis and ignores losses, for radio links",
     source: "S4 chapters 6 and 7",
@@ -27,26 +27,26 @@ pub const CARD: Card = Card {
         Param {
             name: "thresholds",
             help: "adaptive: above the path's own delay; fixed: r1 and r2 of RTT",
-            kind: Kind::Choice(&["adaptive", "fixed"]),
+            kind: ParamKind::Choice(&["adaptive", "fixed"]),
             origin: "S4 section 6.5 has fixed ones, and adaptive ones as future work",
         },
         Param {
             name: "r1",
             help: "fixed thresholds: the window grows below this RTT",
-            kind: Kind::Number { unit: Unit::Seconds, min: 1e-6, max: 60.0, default: 0.8 },
+            kind: ParamKind::Number { unit: Unit::Seconds, min: 1e-6, max: 60.0, default: 0.8 },
             origin: "S4 section 6.5",
         },
         Param {
             name: "r2",
             help: "fixed thresholds: the window is cut above this RTT; at least r1",
-            kind: Kind::Number { unit: Unit::Seconds, min: 1e-6, max: 60.0, default: 1.2 },
+            kind: ParamKind::Number { unit: Unit::Seconds, min: 1e-6, max: 60.0, default: 1.2 },
             origin: "S4 section 6.5",
         },
         tear::SSTHRESH,
         Param {
             name: "weights",
             help: "of the last eight epochs: shifts (1/2, 1/4 …) or tear (1/6 … 1/30)",
-            kind: Kind::Choice(&["shifts", "tear"]),
+            kind: ParamKind::Choice(&["shifts", "tear"]),
             origin: "S4 tables 6.1 and 3.1",
         },
         tear::DISCOUNT,
@@ -72,13 +72,13 @@ pub const VARIABLES: &[Variable] = &[
     Variable::state("tear_down", "whether the window is being cut", &["no", "yes"]),
 ];
 
-/// Builds the sender half: TEAR's.
+/// Builds the sender side: TEAR's.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     tear::build(settings, environment)
 }
 
-/// Builds the receiver half.
-pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverHalf> {
+/// Builds the receiver side.
+pub fn receiver(settings: &Settings, _environment: &Environment) -> Box<dyn ReceiverSide> {
     let fixed = settings.choice("thresholds") == "fixed";
     let thresholds = (settings.number("r1"), settings.number("r2"));
     tear::by_delay(settings, fixed.then_some(thresholds))

@@ -26,13 +26,13 @@ mod receiver;
 mod sender;
 
 use crate::equation::Equation;
-use crate::{Allowance, Controller, Environment, ReceiverHalf, bounded, variables};
-use narrows_base::card::Kind;
+use crate::{Controller, Environment, ReceiverSide, SendLimits, bounded, variables};
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Rate, Settings, Status, Variable};
+use narrows_base::{Descriptor, Param, Rate, Settings, Status, Variable};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tfrc",
     summary: "the rate that TCP would have at the loss event rate that the receiver measures",
     source: "RFC 5348; preset ns2 as in ns-2.35 Agent/TFRC",
@@ -42,55 +42,55 @@ pub const CARD: Card = Card {
         Param {
             name: "preset",
             help: "which TFRC: the RFC's or ns-2's; auto follows the run's preset",
-            kind: Kind::Choice(&["auto", "rfc", "ns2"]),
+            kind: ParamKind::Choice(&["auto", "rfc", "ns2"]),
             origin: "RFC 5348; ns-2.35",
         },
         Param {
             name: "intervals",
             help: "loss intervals n that are averaged",
-            kind: Kind::Number { unit: Unit::None, min: 2.0, max: 64.0, default: 8.0 },
+            kind: ParamKind::Number { unit: Unit::None, min: 2.0, max: 64.0, default: 8.0 },
             origin: "RFC 5348 section 5.4; ns-2 NumSamples_",
         },
         Param {
             name: "discount",
             help: "a long loss-free interval discounts the older ones",
-            kind: Kind::Choice(&["on", "off"]),
+            kind: ParamKind::Choice(&["on", "off"]),
             origin: "RFC 5348 section 5.5; ns-2 discount_",
         },
         Param {
             name: "oscillation",
             help: "the rate falls while the RTT is above its mean",
-            kind: Kind::Choice(&["on", "off"]),
+            kind: ParamKind::Choice(&["on", "off"]),
             origin: "RFC 5348 section 4.5, optional there; ns-2 ca_ 1",
         },
         Param {
             name: "min-rto",
             help: "t_RTO of the equation is at least this",
-            kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 60.0, default: 0.0 },
+            kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 60.0, default: 0.0 },
             origin: "RFC 5348 section 4.3: 0, or max(4R, 1 s); ns-2 minrto_ 0",
         },
         Param {
             name: "b",
             help: "packets that one ACK of the imagined TCP acknowledges",
-            kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 2.0, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 2.0, default: 1.0 },
             origin: "RFC 5348 section 3.1; ns-2 bval_",
         },
         Param {
             name: "q",
             help: "share of the old RTT kept at a new sample",
-            kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 0.999, default: 0.9 },
+            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 0.999, default: 0.9 },
             origin: "RFC 5348 section 4.3; 0.95 in preset ns2 (df_)",
         },
         Param {
             name: "reorder",
             help: "later packets that must come before a missing one is lost (NDUPACK)",
-            kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 64.0, default: 3.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 64.0, default: 3.0 },
             origin: "RFC 5348 section 5.1; 1 in preset ns2 (numPkts_)",
         },
         Param {
             name: "conservative",
             help: "the limit is the receive rate after a loss, 1.5 times it otherwise (ns2 only)",
-            kind: Kind::Choice(&["off", "on"]),
+            kind: ParamKind::Choice(&["off", "on"]),
             origin: "ns-2 conservative_, scmult_ 1.5",
         },
     ],
@@ -172,9 +172,9 @@ impl Options {
 }
 
 /// Packets leave at so many bytes per second, and no window holds them.
-fn paced(bytes_per_s: f64) -> Allowance {
+fn paced(bytes_per_s: f64) -> SendLimits {
     let rate = Rate::from_bps_f64(bounded(bytes_per_s * 8.0, 1.0));
-    Allowance { window: f64::INFINITY, rate: Some(rate) }
+    SendLimits { cwnd: f64::INFINITY, pacing_rate: Some(rate) }
 }
 /// What either sender shows: its rate and receive rate in bytes per second, p, the mean RTT.
 fn show(put: &mut dyn FnMut(&'static str, f64), rate: f64, p: f64, rtt: f64, recv: f64) {
@@ -194,7 +194,7 @@ fn rounds_later(a: u16, b: u16) -> bool {
     ahead != 0 && ahead < 1 << 15
 }
 
-/// Builds the sender half.
+/// Builds the sender side.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let options = Options::read(settings, environment);
     if options.ns2 {
@@ -204,8 +204,8 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     }
 }
 
-/// Builds the receiver half.
-pub fn build_receiver(settings: &Settings, environment: &Environment) -> Box<dyn ReceiverHalf> {
+/// Builds the receiver side.
+pub fn build_receiver(settings: &Settings, environment: &Environment) -> Box<dyn ReceiverSide> {
     Box::new(receiver::Receiver::new(&Options::read(settings, environment)))
 }
 

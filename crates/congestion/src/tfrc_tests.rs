@@ -3,7 +3,7 @@ use narrows_base::Spec;
 
 fn options(text: &str, ns2: bool) -> Options {
     let spec = Spec::parse(text).unwrap();
-    let settings = Settings::read(&spec, CARD.params).unwrap();
+    let settings = Settings::read(&spec, DESCRIPTOR.params).unwrap();
     Options::read(&settings, &Environment { ns2, ..Environment::default() })
 }
 
@@ -22,7 +22,7 @@ fn the_preset_follows_the_run_unless_told() {
 #[test]
 fn the_initial_window_depends_on_the_packet() {
     let window = |packet_bytes, ns2| {
-        let settings = Settings::defaults(CARD.params);
+        let settings = Settings::defaults(DESCRIPTOR.params);
         let e = Environment { packet_bytes, ns2, ..Environment::default() };
         Options::read(&settings, &e).initial_window()
     };

@@ -34,16 +34,16 @@ mod clock;
 mod equation;
 mod intervals;
 
-use crate::{Ack, Allowance, Controller, Environment, Fate, Sent, bounded, variables};
+use crate::{Ack, Controller, Environment, PacketOutcome, SendLimits, Sent, bounded, variables};
 use clock::{Backoff, Clock, RateStyle, T0};
 use intervals::Intervals;
-use narrows_base::card::Kind;
-use narrows_base::luck::Stream;
+use narrows_base::descriptor::ParamKind;
+use narrows_base::random::RandomStream;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Rate, Settings, Status, Time, Variable};
+use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time, Variable};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tfwc",
     summary: "a window from TCP's equation and the average loss interval, for media",
     source: "S1 chapters 4 and 5",
@@ -53,61 +53,61 @@ pub const CARD: Card = Card {
         Param {
             name: "history",
             help: "loss intervals that are averaged: 8, or 16 with hyperbolic weights",
-            kind: Kind::Choice(&["8", "ewma16"]),
+            kind: ParamKind::Choice(&["8", "ewma16"]),
             origin: "S1 section 5.3.1; ewma16: the author's later code",
         },
         Param {
             name: "rounding",
             help: "the window is the nearest whole number, or the one below",
-            kind: Kind::Choice(&["nearest", "down"]),
+            kind: ParamKind::Choice(&["nearest", "down"]),
             origin: "S1 algorithm 3; down: the author's later code",
         },
         Param {
             name: "rate-mode",
             help: "whether a small window is replaced by a rate",
-            kind: Kind::Choice(&["on", "off"]),
+            kind: ParamKind::Choice(&["on", "off"]),
             origin: "S1 section 5.4.1",
         },
         Param {
             name: "rate-threshold",
             help: "the window below which rate mode is on",
-            kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 100.0, default: 2.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 100.0, default: 2.0 },
             origin: "S1 algorithm 3; 2.5 in the author's later code",
         },
         Param {
             name: "rate-style",
             help: "spacing in rate mode: the equation's, or 0.8 of it times sqrt(RTT)/mean",
-            kind: Kind::Choice(&["s1", "later"]),
+            kind: ParamKind::Choice(&["s1", "later"]),
             origin: "S1 equation 5.5; later: the author's later code",
         },
         Param {
             name: "t0",
             help: "timeout in rate mode's equation: RTO by 0.1 s ticks, SRTT + 4 RTTVAR, or 4 RTT",
-            kind: Kind::Choice(&["ticks", "variance", "4rtt"]),
+            kind: ParamKind::Choice(&["ticks", "variance", "4rtt"]),
             origin: "the author's code; variance: S1 equation 5.6; 4rtt: equation 4.1",
         },
         Param {
             name: "backoff",
             help: "what an expired timer becomes",
-            kind: Kind::Choice(&["double", "2srtt"]),
+            kind: ParamKind::Choice(&["double", "2srtt"]),
             origin: "S1 section 5.5; 2srtt: the author's later code",
         },
         Param {
             name: "rtt-gain",
             help: "weight of a sample in the smoothed RTT",
-            kind: Kind::Number { unit: Unit::None, min: 0.001, max: 1.0, default: 0.125 },
+            kind: ParamKind::Number { unit: Unit::None, min: 0.001, max: 1.0, default: 0.125 },
             origin: "S1 equation 5.7; 0.1 in the author's later code",
         },
         Param {
             name: "spread",
             help: "probability that a send opportunity is left to the next, against phase effects",
-            kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 0.9, default: 0.0 },
+            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 0.9, default: 0.0 },
             origin: "S1 appendix C.1.2; .03 to .51 in the author's later code",
         },
         Param {
             name: "initial-window",
             help: "window at the start",
-            kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 1e6, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 1e6, default: 1.0 },
             origin: "S1 section 4.2.1: TCP's slow start, then from one packet",
         },
     ],
@@ -150,7 +150,7 @@ struct Tfwc {
     threshold: f64,
     style: RateStyle,
     spread: f64,
-    luck: Stream,
+    random_key: RandomStream,
     packet_bits: f64,
 
     phase: Phase,
@@ -165,7 +165,7 @@ struct Tfwc {
     event: Time,
     clock: Clock,
     /// Seconds between packets, in rate mode.
-    spacing: Option<f64>,
+    dispersion: Option<f64>,
     /// Packets that expired timers allow over the window.
     credit: f64,
     /// This send opportunity is left unused.
@@ -192,7 +192,7 @@ impl Tfwc {
                 _ => RateStyle::Later,
             },
             spread: settings.number("spread"),
-            luck: environment.luck.named("spread").stream(),
+            random_key: environment.random_key.named("spread").stream(),
             packet_bits: f64::from(environment.packet_bytes) * 8.0,
             phase: Phase::SlowStart,
             cwnd: settings.number("initial-window"),
@@ -205,7 +205,7 @@ impl Tfwc {
             },
             event: Time::ZERO,
             clock: Clock::new(settings.number("rtt-gain"), backoff, t0),
-            spacing: None,
+            dispersion: None,
             credit: 0.0,
             deferred: false,
             flight: 0,
@@ -230,7 +230,7 @@ impl Tfwc {
             return; // Between events the mean rests most of the time.
         }
         self.average = average;
-        self.loss_rate = (1.0 / average).clamp(equation::LEAST, 1.0);
+        self.loss_rate = (1.0 / average).clamp(equation::MIN_LOSS_RATE, 1.0);
         self.equation_window = equation::window(self.loss_rate);
         let half = if self.nearest { 0.5 } else { 0.0 };
         self.cwnd = bounded((self.equation_window + half).floor(), 1.0);
@@ -247,7 +247,7 @@ impl Tfwc {
 
     /// The timer runs from every send and every acknowledgement, while something is in flight.
     fn arm(&mut self, now: Time) {
-        self.due = if self.spacing.is_some() || self.flight == 0 {
+        self.due = if self.dispersion.is_some() || self.flight == 0 {
             Time::NEVER
         } else {
             now + self.clock.timeout()
@@ -261,18 +261,18 @@ impl Controller for Tfwc {
         self.arm(sent.now);
     }
 
-    fn on_fate(&mut self, fate: &Fate) {
-        let struck = fate.lost || fate.marked;
+    fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
+        let struck = outcome.lost || outcome.marked;
         match self.phase {
             Phase::SlowStart | Phase::FirstLoss(_) if struck => {
-                self.phase = Phase::FirstLoss(fate.sent);
+                self.phase = Phase::FirstLoss(outcome.sent);
             }
             Phase::SlowStart | Phase::FirstLoss(_) => {}
             // S1 algorithm 2: a loss within a round trip of the event's first is a packet like any.
             Phase::Equation => {
-                if struck && fate.sent.since(self.event) > self.clock.srtt() {
+                if struck && outcome.sent.since(self.event) > self.clock.srtt() {
                     self.intervals.event();
-                    self.event = fate.sent;
+                    self.event = outcome.sent;
                 } else {
                     self.intervals.packet();
                 }
@@ -291,10 +291,11 @@ impl Controller for Tfwc {
             Phase::Equation => self.window_from_intervals(),
         }
         self.clock.sample(ack.rtt);
-        self.spacing = self.rate_mode().then(|| self.clock.spacing(self.loss_rate, self.style));
+        self.dispersion =
+            self.rate_mode().then(|| self.clock.dispersion(self.loss_rate, self.style));
         self.credit = 0.0;
         self.flight = ack.flight;
-        self.deferred = self.spread > 0.0 && self.luck.chance(self.spread);
+        self.deferred = self.spread > 0.0 && self.random_key.chance(self.spread);
         self.arm(ack.now);
     }
 
@@ -308,12 +309,12 @@ impl Controller for Tfwc {
         self.arm(now);
     }
 
-    fn allowance(&self) -> Allowance {
-        match self.spacing {
-            None => Allowance::window(bounded(self.window(), 1.0)),
+    fn send_limits(&self) -> SendLimits {
+        match self.dispersion {
+            None => SendLimits::unpaced(bounded(self.window(), 1.0)),
             Some(seconds) => {
                 let rate = Rate::from_bps_f64((self.packet_bits / seconds).clamp(1.0, 1e15));
-                Allowance { window: f64::INFINITY, rate: Some(rate) }
+                SendLimits { cwnd: f64::INFINITY, pacing_rate: Some(rate) }
             }
         }
     }
@@ -332,7 +333,7 @@ impl Controller for Tfwc {
             put("loss_event_rate", self.loss_rate);
             put("equation_window", self.equation_window);
         }
-        put("rate_mode", f64::from(u8::from(self.spacing.is_some())));
+        put("rate_mode", f64::from(u8::from(self.dispersion.is_some())));
         put("rto_s", self.clock.timeout().as_secs_f64());
     }
 }

@@ -1,7 +1,7 @@
 //! TFWC on an ideal line: S1 section 6.1 and appendix C, and what S1 leaves open.
 
 use super::*;
-use crate::story::build_in;
+use crate::scenario::build_in;
 use narrows_base::{Duration, Spec};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// A `Tfwc` from what a user would write.
 fn tfwc(spec: &str) -> Tfwc {
     let spec = Spec::parse(spec).unwrap();
-    let settings = Settings::read(&spec, CARD.params).unwrap();
+    let settings = Settings::read(&spec, DESCRIPTOR.params).unwrap();
     Tfwc::new(&settings, &Environment::default())
 }
 
@@ -21,7 +21,7 @@ struct Line {
     rtt: Duration,
     next: u64,
     head: u64,
-    unresolved: u64,
+    least_unacked: u64,
     /// Number, send time, arrived.
     pending: VecDeque<(u64, Time, bool)>,
     wire: VecDeque<(u64, Time)>,
@@ -40,7 +40,7 @@ impl Line {
             rtt: Duration::from_millis(100),
             next: 0,
             head: 0,
-            unresolved: 0,
+            least_unacked: 0,
             pending: VecDeque::new(),
             wire: VecDeque::new(),
             lost: Box::new(lost),
@@ -54,11 +54,11 @@ impl Line {
     }
     fn send(&mut self) {
         loop {
-            let allowance = self.t.allowance();
-            if self.flight() >= allowance.window as u64 {
+            let send_limits = self.t.send_limits();
+            if self.flight() >= send_limits.cwnd as u64 {
                 return;
             }
-            if let Some(rate) = allowance.rate {
+            if let Some(rate) = send_limits.pacing_rate {
                 if self.now < self.paced {
                     return;
                 }
@@ -84,7 +84,7 @@ impl Line {
     fn step(&mut self) {
         self.send();
         let report = self.wire.front().map_or(Time::NEVER, |w| w.1);
-        let paced = if self.t.spacing.is_some() { self.paced } else { Time::NEVER };
+        let paced = if self.t.dispersion.is_some() { self.paced } else { Time::NEVER };
         let due = report.min(self.t.next_tick()).min(paced);
         assert!(!due.is_never(), "nothing will ever happen again");
         self.now = self.now.max(due);
@@ -97,18 +97,18 @@ impl Line {
         self.send();
     }
     fn report(&mut self, number: u64) {
-        let at = (number - self.unresolved) as usize;
+        let at = (number - self.least_unacked) as usize;
         self.pending[at].2 = true;
         let sent = self.pending[at].1;
         let prior_outstanding = self.flight();
         let head = self.head.max(number + 1);
         let newly_acked = head - self.head;
         self.head = head;
-        while self.unresolved + 4 < self.head {
+        while self.least_unacked + 4 < self.head {
             let (seq, sent, arrived) = self.pending.pop_front().unwrap();
-            self.unresolved += 1;
+            self.least_unacked += 1;
             let lost = !arrived;
-            self.t.on_fate(&Fate {
+            self.t.on_packet_outcome(&PacketOutcome {
                 now: self.now,
                 seq,
                 sent,
@@ -136,7 +136,7 @@ impl Line {
             outstanding: self.flight(),
             prior_outstanding,
             window_limited: true,
-            in_repair: false,
+            in_recovery: false,
             round: 0,
             round_start: false,
             marks: 0,
@@ -144,7 +144,7 @@ impl Line {
         });
     }
     fn until(&mut self, packets: u64) -> &mut Line {
-        while self.unresolved < packets {
+        while self.least_unacked < packets {
             self.step();
         }
         self
@@ -175,8 +175,8 @@ fn periodic_losses_fill_the_history() {
 #[test]
 fn one_random_loss_per_block_averages_the_block() {
     for (block, least, most) in [(100, 100.0, 103.0), (20, 20.0, 21.5), (10, 10.0, 11.0)] {
-        let luck = narrows_base::Luck::seed(3).named("block");
-        let place = move |n| (luck.draw(n / block) * block as f64) as u64;
+        let random_key = narrows_base::RandomKey::from_seed(3).named("block");
+        let place = move |n| (random_key.draw(n / block) * block as f64) as u64;
         let mut line = Line::new("tfwc", move |n| n % block == place(n));
         line.until(20 * block);
         let mut sum = 0.0;
@@ -223,12 +223,12 @@ fn every_other_packet_lost_ends_in_rate_mode() {
     assert_eq!((line.ali(), line.closed()), (2.0, vec![2.0; 8]));
     assert!((line.t.equation_window - 0.0417).abs() < 1e-4);
     assert_eq!(line.t.cwnd, 1.0);
-    let spacing = line.t.spacing.expect("rate mode");
-    assert!((spacing - 1.811).abs() < 0.001, "at an RTT of .1 s: {spacing}");
+    let dispersion = line.t.dispersion.expect("rate mode");
+    assert!((dispersion - 1.811).abs() < 0.001, "at an RTT of .1 s: {dispersion}");
     // Without rate mode, one packet per round trip or timer: the interval is 2 all the same.
     let mut line = Line::new("tfwc(rate-mode=off)", |n| n >= 64 && n % 2 == 0);
     line.until(1000);
-    assert_eq!((line.ali(), line.t.allowance().window), (2.0, 1.0));
+    assert_eq!((line.ali(), line.t.send_limits().cwnd), (2.0, 1.0));
 }
 
 /// S1 figure 6.6: the window is 1/f(1/N). S1 expects 1/sqrt p, which is 3.2 at p = .1, and tolerates
@@ -241,22 +241,22 @@ fn windows_at_periodic_losses() {
         for packet in 20 * period..22 * period {
             line.until(packet);
             assert!((line.t.equation_window - equation).abs() < 0.001);
-            assert_eq!(line.t.allowance(), Allowance::window(window));
+            assert_eq!(line.t.send_limits(), SendLimits::unpaced(window));
         }
     }
     let mut line = Line::new("tfwc", |n| n > 0 && n % 10 == 0);
     line.until(400);
     assert!((line.t.equation_window - 1.770).abs() < 0.001);
-    let allowance = line.t.allowance();
+    let send_limits = line.t.send_limits();
     // One packet of 8000 bits every R sqrt(2p/3) + t0 3 sqrt(3p/8) p (1 + 32 p^2): t0 is 3 ticks.
     let seconds = 0.1 * (0.1f64 / 1.5).sqrt() + 0.3 * 3.0 * 0.0375f64.sqrt() * 0.1 * 1.32;
-    assert!(allowance.window.is_infinite());
-    let bps = allowance.rate.unwrap().as_bps() as f64;
+    assert!(send_limits.cwnd.is_infinite());
+    let bps = send_limits.pacing_rate.unwrap().as_bps() as f64;
     assert!((bps * seconds / 8000.0 - 1.0).abs() < 1e-3, "{bps}");
     // The later code rounds down.
     let mut line = Line::new("tfwc(rounding=down)", |n| n > 0 && n % 20 == 0);
     line.until(400);
-    assert_eq!(line.t.allowance(), Allowance::window(3.0));
+    assert_eq!(line.t.send_limits(), SendLimits::unpaced(3.0));
 }
 
 /// S1 appendix C.1.2, item 3, and equation 4.4's slope.
@@ -266,7 +266,7 @@ fn the_window_doubles_before_the_first_loss_and_creeps_after_it() {
     line.send();
     let mut windows = Vec::new();
     for _ in 0..6 {
-        windows.push(line.t.allowance().window);
+        windows.push(line.t.send_limits().cwnd);
         // A round: until all that is in flight now has been reported.
         let all = line.next;
         while line.head < all {
@@ -310,7 +310,7 @@ fn an_event_lasts_a_round_trip_from_its_first_loss() {
     t.clock.sample(Duration::from_millis(100));
     t.event = at(1000);
     let mut told = |ms: u64, lost: bool, marked: bool| {
-        t.on_fate(&Fate {
+        t.on_packet_outcome(&PacketOutcome {
             now: at(2000),
             seq: 0,
             sent: at(ms),
@@ -358,10 +358,10 @@ fn an_expiry_sends_even_if_the_window_shrank_below_the_flight() {
     t.arm(now);
     let due = t.next_tick();
     t.on_tick(due);
-    assert_eq!(t.allowance().window, 31.0);
+    assert_eq!(t.send_limits().cwnd, 31.0);
     // Nothing was sent (no data): the next expiry asks for no second packet.
     t.on_tick(t.next_tick());
-    assert_eq!(t.allowance().window, 31.0);
+    assert_eq!(t.send_limits().cwnd, 31.0);
     assert!(t.next_tick() > due);
 }
 
@@ -371,11 +371,11 @@ fn rate_mode_is_entered_and_left_at_the_threshold() {
     for (spec, threshold) in [("tfwc", 2.0), ("tfwc(rate-threshold=2.5)", 2.5)] {
         let mut line = Line::new(spec, |n| n > 0 && n < 400 && n % 10 == 0);
         let (mut in_mode, mut turns) = (false, 0);
-        while line.unresolved < 500 {
+        while line.least_unacked < 500 {
             line.step();
-            let allowance = line.t.allowance();
-            let mode = allowance.rate.is_some();
-            assert_eq!(allowance.window.is_infinite(), mode);
+            let send_limits = line.t.send_limits();
+            let mode = send_limits.pacing_rate.is_some();
+            assert_eq!(send_limits.cwnd.is_infinite(), mode);
             if line.t.phase == Phase::Equation && line.t.average > 0.0 {
                 assert_eq!(mode, line.t.equation_window < threshold, "{}", line.t.equation_window);
             }
@@ -404,13 +404,13 @@ fn deferral_delays_packets_and_loses_none() {
 /// An application that sends less than the window does not make slow start grow it.
 #[test]
 fn an_idle_application_earns_no_window() {
-    let mut story = crate::story::Story::new(build_in("tfwc", &Environment::default()));
-    story.window_limited = false;
-    story.acks(50);
-    assert_eq!(story.window(), 1.0);
-    story.window_limited = true;
-    story.acks(50);
-    assert_eq!(story.window(), 51.0);
+    let mut scenario = crate::scenario::Scenario::new(build_in("tfwc", &Environment::default()));
+    scenario.window_limited = false;
+    scenario.acks(50);
+    assert_eq!(scenario.window(), 1.0);
+    scenario.window_limited = true;
+    scenario.acks(50);
+    assert_eq!(scenario.window(), 51.0);
 }
 
 proptest! {
@@ -435,15 +435,15 @@ proptest! {
         let phases = keys.clone();
         let mut line = Line::new(spec, move |n| {
             let (key, p, _) = phases[(n / 300) as usize % phases.len()];
-            narrows_base::Luck::seed(key).draw(n) < p
+            narrows_base::RandomKey::from_seed(key).draw(n) < p
         });
         line.rtt = Duration::from_nanos(rtt);
         for _ in 0..2000 {
             line.step();
-            let allowance = line.t.allowance();
-            prop_assert!(allowance.window >= 1.0);
-            prop_assert_eq!(allowance.window.is_infinite(), allowance.rate.is_some());
-            prop_assert!(allowance.rate.is_none_or(|r| r.as_bps() > 0));
+            let send_limits = line.t.send_limits();
+            prop_assert!(send_limits.cwnd >= 1.0);
+            prop_assert_eq!(send_limits.cwnd.is_infinite(), send_limits.pacing_rate.is_some());
+            prop_assert!(send_limits.pacing_rate.is_none_or(|r| r.as_bps() > 0));
             prop_assert!(line.ali() >= 1.0 && line.ali() <= 2e8, "{}", line.ali());
             line.t.watch(&mut |name, x| assert!(x.is_finite(), "{name} is {x}"));
         }

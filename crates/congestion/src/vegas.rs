@@ -5,7 +5,7 @@
 //! segment.
 //!
 //! All cuts happen in `on_loss`, because the rule asks about the lost segment ("was the window
-//! already cut since it was sent?"), not about an episode; `on_repair` does nothing. The
+//! already cut since it was sent?"), not about an episode; `on_recovery_start` does nothing. The
 //! fine-grained retransmission timer is recovery `vegas`, in the room `flow`.
 //!
 //! Kept from ns-2 because the reference numbers contain it: the backlog is rounded to a whole
@@ -20,14 +20,16 @@
 //! the window never falls below 1 (there, duplicates after a timeout may set it to 0); a cut leaves
 //! slow start at once (there, only if a fourth duplicate follows).
 
-use crate::{Ack, Allowance, Controller, Environment, Halve, Loss, LossFoundBy, Repair, variables};
-use crate::{Restart, Sent, bounded};
-use narrows_base::card::Kind;
+use crate::{
+    Ack, Controller, Environment, Halve, Loss, LossFoundBy, RecoveryEvent, SendLimits, variables,
+};
+use crate::{Sent, SlowStartRestart, bounded};
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Time, Variable};
+use narrows_base::{Descriptor, Param, Settings, Status, Time, Variable};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "vegas",
     summary: "keeps one to three of its packets queued, measured by delay",
     source: "Brakmo and Peterson 1995, as in ns-2.35",
@@ -37,25 +39,25 @@ pub const CARD: Card = Card {
         Param {
             name: "alpha",
             help: "grow while fewer packets than this are queued",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 1.0 },
             origin: "ns-2 v_alpha_; Linux has 2",
         },
         Param {
             name: "beta",
             help: "shrink while more packets than this are queued",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 3.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 3.0 },
             origin: "ns-2 v_beta_; Linux has 4",
         },
         Param {
             name: "gamma",
             help: "leave slow start once more packets than this are queued",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 10_000.0, default: 1.0 },
             origin: "ns-2 v_gamma_",
         },
         Param {
             name: "cut",
             help: "share of the window given up at the first loss of a segment",
-            kind: Kind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.25 },
+            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.25 },
             origin: "ns-2 (1/4); S0 chapter 4 tells of 1/2",
         },
     ],
@@ -245,15 +247,15 @@ impl Controller for Vegas {
         self.changed = Some(loss.now);
     }
 
-    fn on_marks(&mut self, repair: &Repair) {
+    fn on_ecn_ce(&mut self, recovery: &RecoveryEvent) {
         // As the loss of a first copy (RFC 3168): Brakmo and Peterson knew no marks.
         let window = self.cwnd.floor();
         self.cwnd = (window - (window * self.cut).floor()).max(2.0);
         self.ssthresh = 2.0;
-        self.changed = Some(repair.now);
+        self.changed = Some(recovery.now);
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
+    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
         // `slowdown` halves ssthresh at every timeout, the repeated ones too; the window begins
         // at `v_slowstart_` = 2.
         self.ssthresh = (self.cwnd / 2.0).floor().max(2.0);
@@ -262,8 +264,8 @@ impl Controller for Vegas {
         self.sequence.next = self.sequence.acked;
     }
 
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.cwnd)
     }
 
     fn ssthresh(&self) -> Option<f64> {
@@ -280,19 +282,19 @@ impl Controller for Vegas {
 
 #[cfg(test)]
 mod tests {
-    use crate::story::{build, build_in, lost};
-    use crate::story_path::Path;
+    use crate::scenario::{build, build_in, lost};
+    use crate::scenario_path::SimplePath;
     use crate::{Environment, Halve, LossFoundBy};
     use narrows_base::{Duration, Time};
 
     /// N1 of ns-2.35 (docs/validation.md): 10 Mbit/s and 0.2 ms, then 1.5 Mbit/s and 20 ms.
-    fn n1(limit: usize) -> Path {
+    fn n1(limit: usize) -> SimplePath {
         let ns2 =
             Environment { initial_window: 2.0, halve: Halve::Window, ..Environment::default() };
-        let mut path = Path::new(build_in("vegas", &ns2));
+        let mut path = SimplePath::new(build_in("vegas", &ns2));
         path.rate_bps = 1.5e6;
         path.delay = Duration::from_micros(41_445);
-        path.waiting_room = limit - 1;
+        path.queue_limit = limit - 1;
         path
     }
 
@@ -311,7 +313,7 @@ mod tests {
 
     #[test]
     fn slow_start_doubles_in_every_other_round() {
-        let mut path = Path::new(build("vegas"));
+        let mut path = SimplePath::new(build("vegas"));
         path.rate_bps = 1e9;
         path.delay = Duration::from_millis(100);
         let mut windows = Vec::new();
@@ -328,16 +330,16 @@ mod tests {
         let environment = Environment { initial_window: 21.7, ..Environment::default() };
         let mut vegas = build_in("vegas", &environment);
         vegas.on_loss(&lost(ms(500), ms(400), 1, LossFoundBy::Clock));
-        assert_eq!(vegas.allowance().window, 16.0, "21 - 21/4");
+        assert_eq!(vegas.send_limits().cwnd, 16.0, "21 - 21/4");
         vegas.on_loss(&lost(ms(510), ms(410), 1, LossFoundBy::Duplicates));
-        assert_eq!(vegas.allowance().window, 16.0, "sent before the cut");
+        assert_eq!(vegas.send_limits().cwnd, 16.0, "sent before the cut");
         vegas.on_loss(&lost(ms(700), ms(505), 2, LossFoundBy::Clock));
-        assert_eq!(vegas.allowance().window, 8.0, "the repair was lost too");
+        assert_eq!(vegas.send_limits().cwnd, 8.0, "the repair was lost too");
     }
 
     #[test]
     fn a_timeout_begins_at_two() {
-        let mut path = Path::new(build("vegas"));
+        let mut path = SimplePath::new(build("vegas"));
         path.lose = |number| (40..60).contains(&number);
         path.run(Time::from_secs_f64(20.0));
         assert!(path.timeouts > 0);

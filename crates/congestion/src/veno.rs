@@ -11,13 +11,15 @@
 //! everything is repaired; slow start rules the window there.
 
 use crate::linux::WholeWindow;
-use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart, variables};
-use narrows_base::card::Kind;
+use crate::{
+    Ack, Controller, Environment, Halve, RecoveryEvent, SendLimits, SlowStartRestart, variables,
+};
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Variable};
+use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "veno",
     summary: "Reno that gives up a fifth instead of half when delay says the loss was random",
     source: "Fu and Liew 2003, as in Linux 2.6",
@@ -27,13 +29,13 @@ pub const CARD: Card = Card {
         Param {
             name: "beta",
             help: "packets queued from which a loss means congestion",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.5, max: 10_000.0, default: 3.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.5, max: 10_000.0, default: 3.0 },
             origin: "Fu and Liew section II; Linux",
         },
         Param {
             name: "base",
             help: "whether the smallest RTT is kept over a loss or measured anew",
-            kind: Kind::Choice(&["keep", "reset"]),
+            kind: ParamKind::Choice(&["keep", "reset"]),
             origin: "Linux; Fu and Liew reset it",
         },
     ],
@@ -126,16 +128,16 @@ impl Controller for Veno {
         self.rtt_us = u64::MAX;
     }
 
-    fn on_repair(&mut self, _repair: &Repair) {
+    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {
         let cut = self.cut();
         self.window.set(cut);
     }
 
-    fn on_repair_end(&mut self, _repair: &Repair) {
+    fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {
         self.rtt_us = u64::MAX; // the RTTs of the repair say nothing about the new window
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
+    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
         if restart.backoffs <= 1 || self.cut_again {
             self.cut();
         }
@@ -143,8 +145,8 @@ impl Controller for Veno {
         self.rtt_us = u64::MAX;
     }
 
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.window.cwnd as f64)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.window.cwnd as f64)
     }
 
     fn ssthresh(&self) -> Option<f64> {
@@ -159,17 +161,17 @@ impl Controller for Veno {
 #[cfg(test)]
 mod tests {
     use crate::Environment;
-    use crate::story::{Story, build, build_in};
-    use crate::story_path::Path;
+    use crate::scenario::{Scenario, build, build_in};
+    use crate::scenario_path::SimplePath;
     use narrows_base::{Duration, Time};
 
     /// In congestion avoidance with a window of 20.
-    fn avoiding(spec: &str) -> Story {
-        let mut s = Story::new(build(spec));
+    fn avoiding(spec: &str) -> Scenario {
+        let mut s = Scenario::new(build(spec));
         s.acks(36);
         s.rtt = Duration::from_millis(200);
         s.acks(1); // the window is 41 and half of it queued: congestion
-        s.repair();
+        s.recovery();
         assert_eq!(s.window(), 20.0);
         s
     }
@@ -179,7 +181,7 @@ mod tests {
         let mut s = avoiding("veno");
         s.rtt = Duration::from_millis(110); // 20 (1 - 100/110) = 1.8 packets
         s.acks(10);
-        s.repair();
+        s.recovery();
         assert_eq!(s.window(), 16.0);
     }
 
@@ -195,7 +197,7 @@ mod tests {
         assert_eq!(s.window(), 22.0, "every other round only");
         s.acks(23);
         assert_eq!(s.window(), 23.0);
-        s.repair();
+        s.recovery();
         assert_eq!(s.window(), 11.0);
     }
 
@@ -215,7 +217,7 @@ mod tests {
         for (spec, after) in [("veno", 10.0), ("veno(base=reset)", 16.0)] {
             let mut s = avoiding(spec);
             s.acks(10); // still at 200 ms: a new base, or ten packets queued
-            s.repair();
+            s.recovery();
             assert_eq!(s.window(), after, "{spec}");
         }
     }
@@ -226,10 +228,10 @@ mod tests {
     #[test]
     fn rounding_decides_at_a_small_buffer() {
         for (limit, least, most) in [(14, 11.0, 22.0), (4, 9.0, 12.0)] {
-            let mut path = Path::new(build_in("veno", &Environment::default()));
+            let mut path = SimplePath::new(build_in("veno", &Environment::default()));
             path.rate_bps = 1.5e6;
             path.delay = Duration::from_micros(41_445);
-            path.waiting_room = limit - 1;
+            path.queue_limit = limit - 1;
             path.run(Time::from_secs_f64(10.0));
             (path.least_window, path.most_window) = (f64::INFINITY, 0.0);
             path.run(Time::from_secs_f64(30.0));

@@ -10,14 +10,15 @@
 //! rule that takes an idle remainder below 10 ms for a whole tau/2.
 
 use crate::{
-    Ack, Allowance, Controller, Environment, Repair, Restart, bounded, positive, variables,
+    Ack, Controller, Environment, RecoveryEvent, SendLimits, SlowStartRestart, bounded, positive,
+    variables,
 };
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Time, Variable};
+use narrows_base::{Descriptor, Param, Settings, Status, Time, Variable};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "westwood",
     summary: "Reno whose cut follows an estimate of the bandwidth, one sample per ACK",
     source: "Casetti et al. 2001; S2 section III",
@@ -27,25 +28,25 @@ pub const CARD: Card = Card {
         Param {
             name: "filter",
             help: "how bandwidth samples are averaged",
-            kind: Kind::Choice(&["tustin10", "ewma", "tustin15", "tustin"]),
+            kind: ParamKind::Choice(&["tustin10", "ewma", "tustin15", "tustin"]),
             origin: "ns-2 module of 2002; S2 lists the first three, and the fourth as equation 5",
         },
         Param {
             name: "keep",
             help: "share of the old estimate that filter ewma keeps",
-            kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 0.999, default: 0.9 },
+            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 0.999, default: 0.9 },
             origin: "S2 section III",
         },
         Param {
             name: "tau",
             help: "time constant of filter tustin",
-            kind: Kind::Number { unit: Unit::Seconds, min: 1e-3, max: 1000.0, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::Seconds, min: 1e-3, max: 1000.0, default: 1.0 },
             origin: "ns-2 module of 2002; 500ms in the paper",
         },
         Param {
             name: "cap",
             help: "whether one ACK counts for at most two segments",
-            kind: Kind::Choice(&["off", "on"]),
+            kind: ParamKind::Choice(&["off", "on"]),
             origin: "S2 has no cap; the ns-2 module has",
         },
     ],
@@ -189,18 +190,18 @@ impl Controller for Westwood {
         self.cwnd = bounded(self.cwnd + growth, 1.0);
     }
 
-    fn on_repair(&mut self, repair: &Repair) {
-        self.set_ssthresh(repair.min_rtt);
+    fn on_recovery_start(&mut self, recovery: &RecoveryEvent) {
+        self.set_ssthresh(recovery.min_rtt);
         self.cwnd = self.cwnd.min(self.ssthresh);
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
+    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
         self.set_ssthresh(restart.min_rtt);
         self.cwnd = 1.0;
     }
 
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.cwnd)
     }
 
     fn ssthresh(&self) -> Option<f64> {
@@ -215,17 +216,17 @@ impl Controller for Westwood {
 #[cfg(test)]
 mod tests {
     use super::{AckedCount, Bandwidth, Filter};
-    use crate::story::{Story, build};
+    use crate::scenario::{Scenario, build};
     use narrows_base::{Duration, Time};
 
     /// ACKs every 10 ms, then the window after a loss with a smallest RTT of 100 ms.
     #[test]
     fn a_loss_leaves_bandwidth_times_smallest_rtt() {
         for filter in ["ewma", "tustin10", "tustin15", "tustin"] {
-            let mut s = Story::new(build(&format!("westwood(filter={filter})")));
+            let mut s = Scenario::new(build(&format!("westwood(filter={filter})")));
             s.gap = Duration::from_millis(10);
             s.acks(1500);
-            s.repair();
+            s.recovery();
             assert!((s.window() - 10.0).abs() < 0.05, "{filter}: {}", s.window());
             s.timeout();
             assert_eq!(s.window(), 1.0);
@@ -235,18 +236,18 @@ mod tests {
 
     #[test]
     fn a_loss_never_widens_the_window() {
-        let mut s = Story::new(build("westwood"));
+        let mut s = Scenario::new(build("westwood"));
         s.gap = Duration::from_micros(100);
         s.acks(100);
         let before = s.window();
-        s.repair();
+        s.recovery();
         assert_eq!(s.window(), before);
     }
 
     #[test]
     fn duplicates_are_not_counted_twice() {
         // Four duplicates, then an ACK for 6: four of them are already counted.
-        let mut s = Story::new(build("westwood"));
+        let mut s = Scenario::new(build("westwood"));
         let mut counter = AckedCount::default();
         let mut total = 0;
         for advance in [0, 0, 0, 0, 6, 1, 2] {

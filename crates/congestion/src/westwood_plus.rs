@@ -19,12 +19,15 @@
 
 use crate::linux::WholeWindow;
 use crate::westwood::AckedCount;
-use crate::{Ack, Allowance, Controller, Environment, Halve, Repair, Restart, bounded, variables};
-use narrows_base::card::Kind;
-use narrows_base::{Card, Duration, Param, Settings, Status, Time, Variable};
+use crate::{
+    Ack, Controller, Environment, Halve, RecoveryEvent, SendLimits, SlowStartRestart, bounded,
+    variables,
+};
+use narrows_base::descriptor::ParamKind;
+use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "westwood+",
     summary: "Westwood with one bandwidth sample per round trip",
     source: "Mascolo et al. 2004, as in Linux",
@@ -34,19 +37,19 @@ pub const CARD: Card = Card {
         Param {
             name: "filter",
             help: "how samples are averaged: two cascaded 7/8-1/8 averages, or 0.9-0.1 of two",
-            kind: Kind::Choice(&["linux", "ns3"]),
+            kind: ParamKind::Choice(&["linux", "ns3"]),
             origin: "Linux tcp_westwood.c; ns-3 TcpWestwoodPlus",
         },
         Param {
             name: "cut",
             help: "when a loss sets the window to bandwidth times smallest RTT",
-            kind: Kind::Choice(&["linux", "ns2", "ns3"]),
+            kind: ParamKind::Choice(&["linux", "ns2", "ns3"]),
             origin: "Linux tcp_westwood.c; ns-2.35 tcp-linux.cc; ns-3 TcpWestwoodPlus",
         },
         Param {
             name: "arithmetic",
             help: "real numbers, or whole bytes per millisecond and smoothed RTTs",
-            kind: Kind::Choice(&["real", "jiffies"]),
+            kind: ParamKind::Choice(&["real", "jiffies"]),
             origin: "ours; jiffies: Linux 2.6.22 at 1000 Hz",
         },
     ],
@@ -59,7 +62,7 @@ pub const CARD: Card = Card {
 pub const VARIABLES: &[Variable] = &[variables::BANDWIDTH];
 
 /// Linux `TCP_WESTWOOD_RTT_MIN`: no sample over less than this.
-const SHORTEST: Duration = Duration::from_millis(50);
+const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Builds it.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
@@ -149,7 +152,7 @@ impl Controller for WestwoodPlus {
             None => self.since = Some(ack.now),
             Some(since) => {
                 let passed = ack.now.since(since);
-                if passed > rtt.max(SHORTEST) {
+                if passed > rtt.max(MIN_SAMPLE_INTERVAL) {
                     let milliseconds = passed.as_secs_f64() * 1e3;
                     self.sample(self.whole(milliseconds).max(1.0));
                     (self.acked, self.since) = (0, Some(ack.now));
@@ -164,7 +167,7 @@ impl Controller for WestwoodPlus {
         }
     }
 
-    fn on_repair(&mut self, _repair: &Repair) {
+    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {
         let (half, carried) = (self.half(), self.carried());
         let (ssthresh, cwnd) = match self.cut {
             Cut::Linux => (half, half),
@@ -175,7 +178,7 @@ impl Controller for WestwoodPlus {
         self.window.set(cwnd.min(self.window.cwnd));
     }
 
-    fn on_repair_end(&mut self, repair: &Repair) {
+    fn on_recovery_end(&mut self, recovery: &RecoveryEvent) {
         match self.cut {
             Cut::Linux => {
                 let carried = self.carried();
@@ -185,13 +188,13 @@ impl Controller for WestwoodPlus {
             // Raised to ssthresh, but at most three packets leave at once.
             Cut::Ns2 if (self.window.cwnd as f64) < self.window.ssthresh => {
                 let half = self.window.ssthresh as u64;
-                self.window.cwnd = half.min(repair.outstanding.saturating_add(3)).max(1);
+                self.window.cwnd = half.min(recovery.outstanding.saturating_add(3)).max(1);
             }
             Cut::Ns2 | Cut::Ns3 => {}
         }
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
+    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
         match self.cut {
             Cut::Ns2 if restart.backoffs <= 1 || self.cut_again => {
                 self.window.ssthresh = self.half() as f64;
@@ -205,8 +208,8 @@ impl Controller for WestwoodPlus {
         self.window.set(1);
     }
 
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.window.cwnd as f64)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.window.cwnd as f64)
     }
 
     fn ssthresh(&self) -> Option<f64> {
@@ -220,12 +223,12 @@ impl Controller for WestwoodPlus {
 
 #[cfg(test)]
 mod tests {
-    use crate::story::{Story, build};
+    use crate::scenario::{Scenario, build};
     use narrows_base::Duration;
 
     /// One ACK per 10 ms over a smallest RTT of 100 ms: 10 segments.
-    fn steady(spec: &str) -> Story {
-        let mut s = Story::new(build(spec));
+    fn steady(spec: &str) -> Scenario {
+        let mut s = Scenario::new(build(spec));
         s.gap = Duration::from_millis(10);
         s.acks(1);
         s.rtt = Duration::from_millis(300);
@@ -238,7 +241,7 @@ mod tests {
         for filter in ["linux", "ns3"] {
             let mut s = steady(&format!("westwood+(filter={filter})"));
             assert_eq!(s.window(), 1505.0);
-            s.repair();
+            s.recovery();
             assert!((9.0..=10.0).contains(&s.window()), "{filter}: {}", s.window());
             assert_eq!(s.ssthresh(), Some(s.window()));
         }
@@ -255,7 +258,7 @@ mod tests {
     #[test]
     fn ns2_ends_the_repair_at_half_if_that_is_more() {
         let mut s = steady("westwood+(cut=ns2)");
-        s.repair();
+        s.recovery();
         assert_eq!(s.ssthresh(), Some(752.0));
         assert!(s.window() <= 13.0, "at most three more than the path carries: {}", s.window());
     }
@@ -281,7 +284,7 @@ mod tests {
             s.gap = Duration::from_millis(400);
             s.acks(1);
         }
-        s.repair();
+        s.recovery();
         assert!(s.window() <= 11.0, "{}", s.window());
     }
 }

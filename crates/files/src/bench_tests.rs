@@ -200,7 +200,7 @@ pub fn bytes(seed: u64, n: usize) -> Vec<u8> {
 }
 
 /// A number below `n` of a seed.
-pub fn luck(seed: u64, what: u64, n: u64) -> u64 {
+pub fn random_key(seed: u64, what: u64, n: u64) -> u64 {
     let hash = blake3::hash(&[seed.to_be_bytes(), what.to_be_bytes()].concat());
     u64::from_be_bytes(hash.as_bytes()[..8].try_into().unwrap()) % n
 }

@@ -1,7 +1,7 @@
 //! Connections that are cut anywhere: who asks again goes on, and ends with the same bytes.
 
 use crate::Error;
-use crate::bench_tests::{Memory, bytes, go, is_cut, luck, open};
+use crate::bench_tests::{Memory, bytes, go, is_cut, open, random_key};
 use crate::client::{Summary, get, put};
 use crate::path::{CleanPath, part_name};
 use crate::service::Permits;
@@ -14,8 +14,8 @@ fn size(path: &Path) -> u64 {
 
 /// Where the next attempt is cut: anywhere, at small and large budgets alike.
 fn cut_at(seed: u64, attempt: u64) -> i64 {
-    let most = 1 << luck(seed, 2 * attempt, 19);
-    luck(seed, 2 * attempt + 1, most) as i64
+    let most = 1 << random_key(seed, 2 * attempt, 19);
+    random_key(seed, 2 * attempt + 1, most) as i64
 }
 
 /// `transfer` moves `f` between the served folder and the client's, again and again, until it is not
@@ -29,7 +29,7 @@ fn resumed(
     for seed in 0..200 {
         let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (from, to) = if to_client { (&root, &here) } else { (&here, &root) };
-        let content = bytes(seed, luck(seed, 1000, 400_000) as usize);
+        let content = bytes(seed, random_key(seed, 1000, 400_000) as usize);
         std::fs::write(from.path().join("f"), &content).unwrap();
         let memory = Memory::new(root.path(), permits());
         let (target, part) = (to.path().join("f"), to.path().join(part_name("f")));
@@ -84,7 +84,7 @@ fn a_source_that_changes_between_two_attempts_never_gives_a_mixture() {
         let mut versions = vec![bytes(seed, 200_000)];
         // The same size; a changed byte in what is held; a shorter one; a longer one.
         let mut second = versions[0].clone();
-        second[luck(seed, 1, 100_000) as usize] ^= 1;
+        second[random_key(seed, 1, 100_000) as usize] ^= 1;
         versions.push(second);
         versions.push(versions[0][..150_000].to_vec());
         versions.push([&versions[0][..], b"more"].concat());
@@ -93,8 +93,11 @@ fn a_source_that_changes_between_two_attempts_never_gives_a_mixture() {
         for (i, version) in versions.iter().enumerate() {
             std::fs::write(root.path().join("f"), version).unwrap();
             let last = i + 1 == versions.len();
-            let budget =
-                if last { i64::MAX } else { 60_000 + luck(seed, 9 + i as u64, 80_000) as i64 };
+            let budget = if last {
+                i64::MAX
+            } else {
+                60_000 + random_key(seed, 9 + i as u64, 80_000) as i64
+            };
             memory.budget.store(budget, Ordering::SeqCst);
             let result = get(&memory, &path, &open(here.path()), "f", &go());
             memory.settle();

@@ -5,7 +5,7 @@
 use crate::access::replace;
 use crate::error::{Error, Kind};
 use narrows_base::{Duration, Rate};
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 use narrows_wire::noise::PublicKey;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -54,8 +54,8 @@ impl Characteristics {
     }
 
     /// For a controller.
-    pub fn profile(&self) -> Profile {
-        Profile {
+    pub fn hints(&self) -> PathHints {
+        PathHints {
             rate: self.rate_bps.map(Rate::from_bps_f64),
             rtt: self.rtt_s.map(Duration::from_secs_f64),
             loss: self.loss,
@@ -66,7 +66,7 @@ impl Characteristics {
 impl Characteristics {
     /// What a connection has found, no faster than what was delivered; `None` where that is too little
     /// to say something. What a peer acknowledges or tells may be a lie.
-    pub fn verified(found: &Profile, delivered: &Delivered) -> Option<Characteristics> {
+    pub fn verified(found: &PathHints, delivered: &Delivered) -> Option<Characteristics> {
         let found = Characteristics::from(found);
         if !delivered.says_something() {
             return None;
@@ -77,8 +77,8 @@ impl Characteristics {
     }
 }
 
-impl From<&Profile> for Characteristics {
-    fn from(found: &Profile) -> Characteristics {
+impl From<&PathHints> for Characteristics {
+    fn from(found: &PathHints) -> Characteristics {
         Characteristics {
             rate_bps: found.rate.map(|r| r.as_bps() as f64),
             rtt_s: found.rtt.map(Duration::as_secs_f64),

@@ -16,7 +16,7 @@ fn what_was_learned_is_found_again_and_nonsense_is_named() {
     assert_eq!(learned.get("a:1").unwrap(), None);
     learned.keep("a:1", path(1.5)).unwrap();
     learned.keep("[::1]:2", Characteristics::default()).unwrap();
-    assert_eq!(learned.get("a:1").unwrap().unwrap().profile(), path(1.5).profile());
+    assert_eq!(learned.get("a:1").unwrap().unwrap().hints(), path(1.5).hints());
     assert!(learned.keep("a:1", Characteristics { loss: Some(2.0), ..path(1.0) }).is_err());
     for text in ["x", "['a:1']\nloss = 7.0\n", "['a:1']\nspeed = 1\n"] {
         std::fs::write(learned.path(), text).unwrap();
@@ -81,7 +81,7 @@ fn one_address_has_few_places_whatever_its_keys() {
 /// tell any.
 #[test]
 fn no_rate_is_kept_that_was_not_delivered() {
-    let found = Profile { rate: Some(Rate::from_bps(2_170_000_000)), rtt: None, loss: None };
+    let found = PathHints { rate: Some(Rate::from_bps(2_170_000_000)), rtt: None, loss: None };
     let begin = Instant::now();
     let at = |ms: u64| begin + std::time::Duration::from_millis(ms);
     let delivered = |total: u64, ms: u64| {
@@ -99,7 +99,7 @@ fn no_rate_is_kept_that_was_not_delivered() {
     burst.seen(at(1), 2_000_000);
     assert_eq!(rate(&burst), Some(64e6));
     // And what was measured is not raised.
-    let slow = Profile { rate: Some(Rate::from_bps(500_000)), ..found };
+    let slow = PathHints { rate: Some(Rate::from_bps(500_000)), ..found };
     let kept = Characteristics::verified(&slow, &delivered(1_250_000, 10_000)).unwrap();
     assert_eq!(kept.rate_bps, Some(500_000.0));
 }

@@ -11,7 +11,7 @@ use crate::message::Wishes;
 use crate::stream::{Output, Stream};
 use crate::until::Until;
 use narrows_base::{Duration, Rate};
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 use narrows_net::{ReceiveStream, SendStream, block_on_for};
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
@@ -125,18 +125,18 @@ impl Output for Half<SendStream> {
 }
 
 /// What a profile is on the wire.
-pub fn wishes(profile: &Profile, controller: &str) -> Wishes {
+pub fn wishes(hints: &PathHints, controller: &str) -> Wishes {
     Wishes {
-        rate_bps: profile.rate.map(Rate::as_bps),
-        rtt_ns: profile.rtt.map(Duration::as_nanos),
-        loss_ppb: profile.loss.map(|x| (x * 1e9) as u64),
+        rate_bps: hints.rate.map(Rate::as_bps),
+        rtt_ns: hints.rtt.map(Duration::as_nanos),
+        loss_ppb: hints.loss.map(|x| (x * 1e9) as u64),
         controller: controller.to_string(),
     }
 }
 
 /// And back.
-pub fn profile(wishes: &Wishes) -> Profile {
-    Profile {
+pub fn hints(wishes: &Wishes) -> PathHints {
+    PathHints {
         rate: wishes.rate_bps.filter(|r| *r > 0).map(Rate::from_bps),
         rtt: wishes.rtt_ns.map(Duration::from_nanos),
         loss: wishes.loss_ppb.map(|n| n as f64 * 1e-9),

@@ -71,7 +71,7 @@ fn files_go_both_ways_and_the_server_says_what_it_sends_with() {
 }
 
 /// The client's choice reaches the server's sending, and its own end understands what comes: a
-/// controller whose receiver half does most of the work carries a file.
+/// controller whose receiver side does most of the work carries a file.
 #[test]
 fn a_server_that_permits_it_sends_with_what_the_client_says() {
     let any = Permit::Any(narrows_base::Rate::from_bps(100_000_000));

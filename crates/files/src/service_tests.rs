@@ -1,7 +1,7 @@
 //! What the service gives, and what it refuses.
 
 use crate::access::AllowList;
-use crate::bench_tests::{Memory, bytes, go, luck, open, pair, replacing};
+use crate::bench_tests::{Memory, bytes, go, open, pair, random_key, replacing};
 use crate::client::{get, get_tree, list, make_folder, put, put_tree};
 use crate::error::{Error, Kind};
 use crate::message::{EntryKind, Frame, Held, Request};
@@ -250,13 +250,13 @@ fn whatever_a_client_sends_the_service_ends_and_stays_inside() {
     let memory = Memory::new(root.path(), puts());
     for seed in 0..300 {
         let Stream { mut input, mut output } = memory.open().unwrap();
-        let mut noise = match luck(seed, 0, 4) {
+        let mut noise = match random_key(seed, 0, 4) {
             0 => Vec::new(),
-            1 => Request::Put { path: "p".into(), size: luck(seed, 1, 100) }.bytes(),
+            1 => Request::Put { path: "p".into(), size: random_key(seed, 1, 100) }.bytes(),
             2 => Request::Get { path: "f".into(), held: None }.bytes(),
             _ => vec![b'N', b'F', 1],
         };
-        noise.extend(bytes(seed, luck(seed, 2, 300) as usize));
+        noise.extend(bytes(seed, random_key(seed, 2, 300) as usize));
         // The service may have hung up by now.
         let _ = output.write_all(&noise);
         let _ = output.finish();
@@ -309,7 +309,7 @@ fn a_server_that_lies_leaves_nothing_under_the_final_name() {
         Vec::new(),
     ]
     .into_iter()
-    .chain((0..200).map(|seed| bytes(seed, luck(seed, 0, 200) as usize)))
+    .chain((0..200).map(|seed| bytes(seed, random_key(seed, 0, 200) as usize)))
     .enumerate()
     {
         let here = tempfile::tempdir().unwrap();

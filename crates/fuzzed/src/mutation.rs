@@ -16,11 +16,11 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
 }
 
 /// Numbers of a seed (splitmix64).
-pub struct Dice(u64);
+pub struct RandomBytes(u64);
 
-impl Dice {
-    pub fn new(seed: u64) -> Dice {
-        Dice(seed)
+impl RandomBytes {
+    pub fn new(seed: u64) -> RandomBytes {
+        RandomBytes(seed)
     }
     /// Below `n`.
     pub fn below(&mut self, n: usize) -> usize {
@@ -33,25 +33,25 @@ impl Dice {
 
 /// A seed with a few changes, as a fuzzer makes them: bytes changed, cut out, put in, doubled, and
 /// another seed's end.
-pub fn mutated(seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
+pub fn mutated(seeds: &[Vec<u8>], random: &mut RandomBytes) -> Vec<u8> {
     const ODD: [u8; 8] = [0, 1, 0x3f, 0x7f, 0x80, 0xfe, 0xff, b'/'];
-    let mut bytes = seeds[dice.below(seeds.len())].clone();
-    for _ in 0..=dice.below(4) {
-        let at = dice.below(bytes.len());
-        match dice.below(6) {
-            0 if !bytes.is_empty() => bytes[at] ^= 1 << dice.below(8),
-            1 if !bytes.is_empty() => bytes[at] = ODD[dice.below(ODD.len())],
+    let mut bytes = seeds[random.below(seeds.len())].clone();
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len());
+        match random.below(6) {
+            0 if !bytes.is_empty() => bytes[at] ^= 1 << random.below(8),
+            1 if !bytes.is_empty() => bytes[at] = ODD[random.below(ODD.len())],
             2 => bytes.truncate(at),
-            3 => bytes.insert(at, dice.below(256) as u8),
+            3 => bytes.insert(at, random.below(256) as u8),
             4 => {
-                let end = (at + dice.below(40)).min(bytes.len());
+                let end = (at + random.below(40)).min(bytes.len());
                 let piece = bytes[at..end].to_vec();
                 bytes.splice(at..at, piece);
             }
             _ => {
-                let other = &seeds[dice.below(seeds.len())];
+                let other = &seeds[random.below(seeds.len())];
                 bytes.truncate(at);
-                bytes.extend(&other[dice.below(other.len())..]);
+                bytes.extend(&other[random.below(other.len())..]);
             }
         }
     }

@@ -41,8 +41,8 @@ thread_local! {
 fn connection() -> ConnectionConfig {
     ConnectionConfig {
         protocol: PROTOCOL.with(Clone::clone),
-        profile: Default::default(),
-        profile_from: Default::default(),
+        hints: Default::default(),
+        hint_source: Default::default(),
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,

@@ -34,8 +34,8 @@ thread_local! {
 fn config(which: usize) -> ConnectionConfig {
     ConnectionConfig {
         protocol: READ.with(|all| all[which % all.len()].clone()),
-        profile: Default::default(),
-        profile_from: Default::default(),
+        hints: Default::default(),
+        hint_source: Default::default(),
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,

@@ -22,7 +22,7 @@ pub fn run(bytes: &[u8]) {
     one_line(known(text, "host:1").map(|_| ()));
     one_line(learned::read(text).map(|all| {
         for path in all.values() {
-            let _ = path.profile();
+            let _ = path.hints();
         }
     }));
 }

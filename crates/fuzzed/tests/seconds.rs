@@ -2,7 +2,7 @@
 //! `NARROWS_INPUTS=N` tries so many of each.
 
 use narrows_fuzzed::TARGETS;
-use narrows_fuzzed::mutation::{Dice, mutated, seeds, try_input};
+use narrows_fuzzed::mutation::{RandomBytes, mutated, seeds, try_input};
 use std::path::Path;
 
 /// Inputs that are made for each target. Those that open connections or files cost more.
@@ -23,9 +23,9 @@ fn try_target(name: &str) {
     for seed in &seeds {
         try_input(name, target, seed);
     }
-    let mut dice = Dice::new(1);
+    let mut random = RandomBytes::new(1);
     for _ in 0..count(name) {
-        try_input(name, target, &mutated(&seeds, &mut dice));
+        try_input(name, target, &mutated(&seeds, &mut random));
     }
 }
 

@@ -321,7 +321,9 @@ fn cause(all: &[Candidate<'_>], chosen: Candidate<'_>) -> Option<String> {
 
 /// What the protocol's controller senses.
 fn senses(r: &ProtocolOutcome) -> &'static str {
-    obtain::entry(&r.protocol).and_then(|e| e.card().ok()).map_or("", |card| card.senses)
+    obtain::entry(&r.protocol)
+        .and_then(|e| e.descriptor().ok())
+        .map_or("", |descriptor| descriptor.senses)
 }
 
 fn measured(r: &ProtocolOutcome, name: &str) -> Estimate {

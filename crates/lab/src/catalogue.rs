@@ -2,9 +2,9 @@
 
 use crate::links::LINKS;
 use crate::measure::{Better, MEASURES, Measure};
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::spec::nearest;
-use narrows_base::{Card, Param, SpecError, Status, Variable};
+use narrows_base::{Descriptor, Param, SpecError, Status, Variable};
 use narrows_congestion::CONTROLLERS;
 use narrows_link::{LOSSES, QUEUES};
 use narrows_sim::SOURCES;
@@ -36,10 +36,10 @@ pub struct Item {
     /// One line.
     pub summary: &'static str,
     /// Its card; a protocol shows its controller's.
-    pub card: Card,
-    /// Facts beside the card.
+    pub descriptor: Descriptor,
+    /// Facts beside the descriptor.
     pub facts: Vec<(&'static str, &'static str)>,
-    /// Parameters that it takes beside its card's.
+    /// Parameters that it takes beside its descriptor's.
     pub also: &'static [Param],
     /// What a controller shows over time: columns of `series.parquet`.
     pub variables: &'static [Variable],
@@ -47,11 +47,11 @@ pub struct Item {
 
 /// All entries of a kind.
 pub fn items(kind: &str) -> Vec<Item> {
-    let plain = |kind, card: &Card| Item {
+    let plain = |kind, descriptor: &Descriptor| Item {
         kind,
-        name: card.name,
-        summary: card.summary,
-        card: *card,
+        name: descriptor.name,
+        summary: descriptor.summary,
+        descriptor: *descriptor,
         facts: Vec::new(),
         also: &[],
         variables: &[],
@@ -67,16 +67,19 @@ pub fn items(kind: &str) -> Vec<Item> {
         }
         "controllers" => CONTROLLERS
             .iter()
-            .map(|e| Item { variables: e.variables, ..plain("controllers", e.card) })
+            .map(|e| Item { variables: e.variables, ..plain("controllers", e.descriptor) })
             .collect(),
         "recoveries" => RECOVERIES.iter().map(|r| plain("recoveries", r.0)).collect(),
-        "verdicts" => VERDICTS.iter().map(|v| plain("verdicts", v.card)).collect(),
-        "queues" => QUEUES.iter().map(|e| plain("queues", e.card)).collect(),
-        "losses" => LOSSES.iter().map(|e| plain("losses", e.card)).collect(),
-        "sources" => SOURCES.iter().map(|e| plain("sources", e.card)).collect(),
+        "verdicts" => VERDICTS.iter().map(|v| plain("verdicts", v.descriptor)).collect(),
+        "queues" => QUEUES.iter().map(|e| plain("queues", e.descriptor)).collect(),
+        "losses" => LOSSES.iter().map(|e| plain("losses", e.descriptor)).collect(),
+        "sources" => SOURCES.iter().map(|e| plain("sources", e.descriptor)).collect(),
         "links" => LINKS
             .iter()
-            .map(|e| Item { facts: vec![("specification", e.spec)], ..plain("links", &e.card) })
+            .map(|e| Item {
+                facts: vec![("specification", e.spec)],
+                ..plain("links", &e.descriptor)
+            })
             .collect(),
         "measures" => MEASURES.iter().map(measure).collect(),
         _ => Vec::new(),
@@ -84,7 +87,7 @@ pub fn items(kind: &str) -> Vec<Item> {
 }
 
 /// What `rrtp+NAME` is, in one line for all.
-const ANY: Card = Card {
+const ANY: Descriptor = Descriptor {
     name: "rrtp+NAME",
     summary: "a reliable stream over our endpoint under any controller NAME, as in rrtp+bbr",
     source: "RFC 9002",
@@ -101,9 +104,9 @@ fn protocol(p: &Entry) -> Option<Item> {
         Family::Rrtp => "rrtp",
     };
     let facts = vec![("family", family), ("controller", p.controller), ("recovery", p.recovery)];
-    let (name, summary, card) = (p.name, p.summary, p.card().ok()?);
+    let (name, summary, descriptor) = (p.name, p.summary, p.descriptor().ok()?);
     let also = p.endpoint_params();
-    Some(Item { kind: "protocols", name, summary, card, facts, also, variables: &[] })
+    Some(Item { kind: "protocols", name, summary, descriptor, facts, also, variables: &[] })
 }
 
 /// Entries of a list by name, those included that it shows in one line for many.
@@ -113,7 +116,7 @@ fn named(kind: &str, name: &str) -> Vec<Item> {
 }
 
 fn measure(m: &'static Measure) -> Item {
-    let card = Card {
+    let descriptor = Descriptor {
         name: m.name,
         summary: m.doc,
         source: "-",
@@ -130,7 +133,7 @@ fn measure(m: &'static Measure) -> Item {
     let of = if m.per_flow.is_some() { "a group and each flow" } else { "a group" };
     let facts = vec![("title", m.title), ("unit", unit(m)), ("better", better), ("of", of)];
     let (name, summary) = (m.name, m.doc);
-    Item { kind: "measures", name, summary, card, facts, also: &[], variables: &[] }
+    Item { kind: "measures", name, summary, descriptor, facts, also: &[], variables: &[] }
 }
 
 /// A count has no unit.
@@ -200,7 +203,8 @@ pub fn text(items: &[Item], detailed: bool) -> String {
             let _ = writeln!(out, "{gap}{}:", item.kind);
             kind = item.kind;
         }
-        let mark = if item.card.status == Status::NotValidated { " [not validated]" } else { "" };
+        let mark =
+            if item.descriptor.status == Status::NotValidated { " [not validated]" } else { "" };
         let indent = if mixed { "  " } else { "" };
         let _ = writeln!(out, "{indent}{:<width$}  {}{mark}", item.name, item.summary);
     }
@@ -208,7 +212,7 @@ pub fn text(items: &[Item], detailed: bool) -> String {
 }
 
 fn detail(out: &mut String, item: &Item) {
-    let card = &item.card;
+    let descriptor = &item.descriptor;
     let gap = if out.is_empty() { "" } else { "\n" };
     let kind = item.kind.strip_suffix("ies").map_or_else(
         || {
@@ -229,11 +233,11 @@ fn detail(out: &mut String, item: &Item) {
     for (name, value) in &item.facts {
         row(name, value);
     }
-    row("source", card.source);
-    row("senses", card.senses);
-    row("sets", card.sets);
-    row("status", &card.status.to_string());
-    params(out, "parameters", card.params);
+    row("source", descriptor.source);
+    row("senses", descriptor.senses);
+    row("sets", descriptor.sets);
+    row("status", &descriptor.status.to_string());
+    params(out, "parameters", descriptor.params);
     params(out, "parameters of the endpoint", item.also);
     if !item.variables.is_empty() {
         let _ = writeln!(out, "  shows over time:");
@@ -253,11 +257,11 @@ fn params(out: &mut String, title: &str, list: &[Param]) {
     let width = list.iter().map(|p| p.name.len()).max().unwrap_or(0);
     for p in list {
         let values = match p.kind {
-            Kind::Number { unit, min, max, default } => {
+            ParamKind::Number { unit, min, max, default } => {
                 format!("{} in {}..{}", unit.show(default), unit.show(min), unit.show(max))
             }
-            Kind::Choice(words) => format!("{}, of {}", words[0], words.join("|")),
-            Kind::Integers => "whole numbers".into(),
+            ParamKind::Choice(words) => format!("{}, of {}", words[0], words.join("|")),
+            ParamKind::Integers => "whole numbers".into(),
         };
         let _ = writeln!(out, "    {:<width$}  {}", p.name, p.help);
         let _ = writeln!(out, "    {:<width$}  default {values} [{}]", "", p.origin);
@@ -273,12 +277,12 @@ pub fn json(items: &[Item]) -> Value {
                 "kind": i.kind,
                 "name": i.name,
                 "summary": i.summary,
-                "source": i.card.source,
-                "senses": i.card.senses,
-                "sets": i.card.sets,
-                "status": i.card.status.to_string(),
-                "validated": matches!(i.card.status, Status::Validated(_)),
-                "params": i.card.params.iter().chain(i.also).map(param).collect::<Vec<_>>(),
+                "source": i.descriptor.source,
+                "senses": i.descriptor.senses,
+                "sets": i.descriptor.sets,
+                "status": i.descriptor.status.to_string(),
+                "validated": matches!(i.descriptor.status, Status::Validated(_)),
+                "params": i.descriptor.params.iter().chain(i.also).map(param).collect::<Vec<_>>(),
             });
             for (name, value) in &i.facts {
                 v[*name] = json!(value);
@@ -298,15 +302,15 @@ fn variable(v: &Variable) -> Value {
 fn param(p: &Param) -> Value {
     let mut v = json!({ "name": p.name, "help": p.help, "origin": p.origin });
     match p.kind {
-        Kind::Number { unit, min, max, default } => {
+        ParamKind::Number { unit, min, max, default } => {
             v["unit"] = json!(unit.name());
             (v["min"], v["max"], v["default"]) = (json!(min), json!(max), json!(default));
         }
-        Kind::Choice(words) => {
+        ParamKind::Choice(words) => {
             v["unit"] = json!("");
             (v["choices"], v["default"]) = (json!(words), json!(words[0]));
         }
-        Kind::Integers => {
+        ParamKind::Integers => {
             v["unit"] = json!("");
             (v["list"], v["default"]) = (json!(true), json!([]));
         }

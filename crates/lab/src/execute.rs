@@ -7,7 +7,7 @@
 use crate::measure::{MEASURES, OneFlow, View};
 use crate::plan::Plan;
 use crate::response::{self, Response};
-use narrows_base::luck::mix;
+use narrows_base::random::mix;
 use narrows_sim::{FlowResult, RunResult, SimError, Table};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

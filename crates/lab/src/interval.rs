@@ -14,7 +14,7 @@
 
 use crate::outcome::Estimate;
 use crate::stats::estimate;
-use narrows_base::Luck;
+use narrows_base::RandomKey;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// Resamples; 95% of one more than these is a whole number.
@@ -60,7 +60,7 @@ impl Resamples {
     /// For `n` values; the same every time.
     pub fn of(n: usize) -> Resamples {
         let used = if (MIN_VALUES..=MAX_VALUES).contains(&n) { n * RESAMPLES } else { 0 };
-        let mut stream = Luck::seed(0).named("bootstrap").numbered(n as u64).stream();
+        let mut stream = RandomKey::from_seed(0).named("bootstrap").numbered(n as u64).stream();
         let picks = (0..used).map(|_| (stream.unit() * n as f64) as u8).collect();
         Resamples { n, picks, student: false }
     }
@@ -187,7 +187,7 @@ mod tests {
     /// How often the intervals of `samples` samples of `n` draws hold the true mean.
     fn coverage(n: usize, mean: f64, draw: impl Fn(f64) -> f64) -> (f64, f64) {
         let resamples = Resamples::of(n);
-        let mut stream = Luck::seed(3).named("coverage").stream();
+        let mut stream = RandomKey::from_seed(3).named("coverage").stream();
         let (mut student, mut ours) = (0, 0);
         const SAMPLES: usize = 1000;
         for _ in 0..SAMPLES {

@@ -1,12 +1,12 @@
 //! Named links: what paths of each kind are like, and where the numbers come from.
 
-use narrows_base::{Card, SpecError, Status};
+use narrows_base::{Descriptor, SpecError, Status};
 
 /// A named link.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// What it says of itself.
-    pub card: Card,
+    pub descriptor: Descriptor,
     /// Its specification in full.
     pub spec: &'static str,
 }
@@ -21,8 +21,9 @@ const fn entry(
     summary: &'static str,
     status: Status,
 ) -> Entry {
-    let card = Card { name, summary, source, senses: "-", sets: "-", params: &[], status };
-    Entry { card, spec }
+    let descriptor =
+        Descriptor { name, summary, source, senses: "-", sets: "-", params: &[], status };
+    Entry { descriptor, spec }
 }
 
 /// The numbers are a paper's own.
@@ -124,8 +125,8 @@ pub const LINKS: &[Entry] = &[
 /// # Errors
 /// An unknown name, with a suggestion, and how a link is written.
 pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
-    LINKS.iter().find(|e| e.card.name == name).ok_or_else(|| {
-        let names: Vec<&str> = LINKS.iter().map(|e| e.card.name).collect();
+    LINKS.iter().find(|e| e.descriptor.name == name).ok_or_else(|| {
+        let names: Vec<&str> = LINKS.iter().map(|e| e.descriptor.name).collect();
         let e = SpecError::unknown("link", name, &names).to_string();
         SpecError::new(format!("{e} (or write RATE,DELAY, such as 1.5Mbit/s,80ms)"))
     })

@@ -8,7 +8,7 @@ use crate::route::Map;
 use crate::scenario::{Flows, Own, Scenario, Speaks};
 use crate::way::{LONGEST, Room, TraceStart, Way, loss_text, rate_text, room_text};
 use narrows_base::rate::MAX_RATE;
-use narrows_base::{Duration, Luck, SpecError, Time};
+use narrows_base::{Duration, RandomKey, SpecError, Time};
 use narrows_link::{Change, Impairments, LinkConfig};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec};
 use narrows_transport::Protocol;
@@ -107,7 +107,11 @@ impl Plan {
                 let index = 2 * w + side;
                 let mut config = way.config(rtt, s.packet, changing.contains(&index));
                 if let Some(start) = way.trace_start {
-                    enter(&mut config, start, Luck::seed(seed).named("trace-start").named(&name));
+                    enter(
+                        &mut config,
+                        start,
+                        RandomKey::from_seed(seed).named("trace-start").named(&name),
+                    );
                 }
                 let metered = self.metered.binary_search(&(index as u32)).is_ok();
                 links.push(LinkSpec { name, config: config.into(), metered });
@@ -371,11 +375,11 @@ fn host(delay: Duration) -> Option<Arc<LinkConfig>> {
 }
 
 /// Turns a link's trace so that the run enters it where it is to.
-fn enter(config: &mut LinkConfig, start: TraceStart, luck: Luck) {
+fn enter(config: &mut LinkConfig, start: TraceStart, random_key: RandomKey) {
     let Some(trace) = &config.trace else { return };
     let offset = match start {
         TraceStart::At(offset) => offset,
-        TraceStart::Random => trace.period().mul_f64(luck.draw(0)),
+        TraceStart::Random => trace.period().mul_f64(random_key.draw(0)),
     };
     config.trace = Some(Arc::new(trace.entered_at(offset)));
 }
@@ -418,7 +422,7 @@ fn flow(
     back.extend(egress.map(|l| l + 1));
     back.extend(&group.back);
     back.extend(access.map(|l| l + 1));
-    let late = Luck::seed(seed).named("start").named(&name).draw(0);
+    let late = RandomKey::from_seed(seed).named("start").named(&name).draw(0);
     let start = time(flows.start + flows.stagger.mul_f64(late));
     FlowSpec { start, stop: flows.stop.map_or(Time::NEVER, time), forward, back }
 }

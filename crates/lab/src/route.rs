@@ -147,7 +147,7 @@ impl Search {
 mod tests {
     use super::*;
     use crate::way::{Room, Way};
-    use narrows_base::{Luck, Rate};
+    use narrows_base::{RandomKey, Rate};
     use narrows_link::Limit;
     use std::collections::BTreeSet;
 
@@ -190,7 +190,7 @@ mod tests {
     /// and unreachable nodes included.
     #[test]
     fn routes_are_those_of_the_definition() {
-        let mut stream = Luck::seed(3).named("networks").stream();
+        let mut stream = RandomKey::from_seed(3).named("networks").stream();
         let mut below = |n: u64| (stream.bits() % n) as usize;
         let (mut found, mut missing) = (0, 0);
         for _ in 0..300 {

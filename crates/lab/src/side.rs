@@ -1,7 +1,7 @@
 //! A flow's own links before and after the bottleneck: `RATE/DELAY`, ranges drawn per flow.
 
 use crate::way::{LONGEST, rate_text, time_text};
-use narrows_base::{Duration, Luck, Rate, SpecError, units};
+use narrows_base::{Duration, RandomKey, Rate, SpecError, units};
 use std::fmt;
 
 /// A duplex lossless link that belongs to one flow.
@@ -34,7 +34,7 @@ impl Side {
 
     /// This flow's link: drawn from a stream named after `side` and `flow`.
     pub fn draw(&self, seed: u64, side: &str, flow: &str) -> (Rate, Duration) {
-        let mut stream = Luck::seed(seed).named(side).named(flow).stream();
+        let mut stream = RandomKey::from_seed(seed).named(side).named(flow).stream();
         // Both are always drawn, so that a range in one does not change the other.
         let (a, b) = (stream.unit(), stream.unit());
         let within = |low: u64, high: u64, u: f64| low + ((high - low) as f64 * u) as u64;

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::config::Impairments;
     use crate::{Limit, Link, QueueConfig};
-    use narrows_base::{Luck, Packet, Spec};
+    use narrows_base::{Packet, RandomKey, Spec};
 
     #[test]
     fn a_value_that_a_link_cannot_have_is_refused_with_its_field() {
@@ -87,7 +87,8 @@ mod tests {
             ),
         ] {
             assert_eq!(config.check().unwrap_err().field, field);
-            let refused = Link::<Packet>::new(&config, Luck::seed(1)).unwrap_err().to_string();
+            let refused =
+                Link::<Packet>::new(&config, RandomKey::from_seed(1)).unwrap_err().to_string();
             assert!(refused.starts_with(field), "{refused}");
         }
         assert!(good().check().is_ok());

@@ -31,7 +31,7 @@ pub trait Parcel {
     fn size(&self) -> u32;
     /// Random bits of this packet for losses drawn per packet: a function of its flow and its
     /// number, so that no flow's losses depend on the others.
-    fn luck(&self) -> u64;
+    fn random_key(&self) -> u64;
     /// Whether listed and periodic losses count it: data, not acknowledgements.
     fn is_data(&self) -> bool;
     /// Corrupts it.
@@ -58,8 +58,8 @@ impl Parcel for Packet {
         u32::from(self.size)
     }
     #[inline]
-    fn luck(&self) -> u64 {
-        u64::from(self.luck)
+    fn random_key(&self) -> u64 {
+        u64::from(self.random_key)
     }
     #[inline]
     fn is_data(&self) -> bool {

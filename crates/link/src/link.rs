@@ -14,7 +14,7 @@ use crate::queue;
 use crate::trace::Cursor;
 use crate::{Meter, Parcel};
 use narrows_base::rate::Pacer;
-use narrows_base::{Duration, Luck, SpecError, Stream, Time};
+use narrows_base::{Duration, RandomKey, RandomStream, SpecError, Time};
 use std::collections::VecDeque;
 
 /// A packet on the wire and when it arrives: one cache line for a simulated packet.
@@ -69,22 +69,22 @@ impl Room {
 struct Extra<P> {
     loss: Vec<Box<dyn LossProcess>>,
     impairments: Impairments,
-    stream: Stream,
+    stream: RandomStream,
     last_due: Time,
-    luck: Luck,
+    random_key: RandomKey,
     served: Option<Served<P>>,
 }
 
 impl<P: Parcel + Copy + Send + 'static> Link<P> {
-    /// Builds a link; `luck` is the key from which its losses and its queue's draws are made.
+    /// Builds a link; `random_key` is the key from which its losses and its queue's draws are made.
     ///
     /// # Errors
     /// As [`LinkConfig::check`].
-    pub fn new(config: &LinkConfig, luck: Luck) -> Result<Link<P>, SpecError> {
+    pub fn new(config: &LinkConfig, random_key: RandomKey) -> Result<Link<P>, SpecError> {
         config.check()?;
         let managed = queue::is_managed(&config.queue);
         let served = if managed || config.trace.is_some() || config.changes {
-            let queue = queue::build(config, luck)?;
+            let queue = queue::build(config, random_key)?;
             Some(Served::new(queue, config.trace.clone().map(|t| (t, Cursor::default()))))
         } else {
             None
@@ -94,11 +94,11 @@ impl<P: Parcel + Copy + Send + 'static> Link<P> {
             && served.is_none();
         let extra = (!plain).then(|| {
             Box::new(Extra {
-                loss: build_losses(config, luck),
+                loss: build_losses(config, random_key),
                 impairments: config.impairments,
-                stream: luck.named("impairments").stream(),
+                stream: random_key.named("impairments").stream(),
                 last_due: Time::ZERO,
-                luck,
+                random_key,
                 served,
             })
         });
@@ -265,8 +265,8 @@ impl<P: Parcel + Copy + Send + 'static> Link<P> {
             Change::Delay(delay) => self.delay = *delay,
             Change::Loss(specs) => {
                 if let Some(extra) = &mut self.extra {
-                    let luck = extra.luck;
-                    extra.loss = specs.iter().map(|s| s.build(luck)).collect();
+                    let random_key = extra.random_key;
+                    extra.loss = specs.iter().map(|s| s.build(random_key)).collect();
                 }
             }
         }
@@ -325,8 +325,8 @@ impl<P: Parcel + Copy> Extra<P> {
     }
 }
 
-fn build_losses(config: &LinkConfig, luck: Luck) -> Vec<Box<dyn LossProcess>> {
-    config.loss.iter().map(|s| s.build(luck)).collect()
+fn build_losses(config: &LinkConfig, random_key: RandomKey) -> Vec<Box<dyn LossProcess>> {
+    config.loss.iter().map(|s| s.build(random_key)).collect()
 }
 
 impl<P> std::fmt::Debug for Link<P> {

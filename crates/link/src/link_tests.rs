@@ -11,7 +11,7 @@ pub(crate) fn packet(n: u32, size: u16) -> Packet {
         seq: u64::from(n),
         stamp: Time::ZERO,
         number: n,
-        luck: n.wrapping_mul(0x9E37_79B9),
+        random_key: n.wrapping_mul(0x9E37_79B9),
         sack: [(0, 0); 3],
         flow: 0,
         size,
@@ -48,7 +48,7 @@ fn config() -> LinkConfig {
 
 /// Feeds arrivals and collects deliveries in order of time.
 fn run(config: &LinkConfig, arrivals: &[(u64, u16)]) -> (Vec<(Time, u64)>, Log) {
-    let mut link = Link::new(config, Luck::seed(1)).unwrap();
+    let mut link = Link::new(config, RandomKey::from_seed(1)).unwrap();
     let (mut out, mut log) = (Vec::new(), Log::default());
     let mut drain = |link: &mut Link<Packet>, until: Time, log: &mut Log| {
         while link.next_due() <= until && !link.next_due().is_never() {
@@ -118,7 +118,7 @@ fn rate_and_delay_change_while_it_runs() {
     let mut c = config();
     c.changes = true;
     c.queue.limit = Limit::Unlimited;
-    let mut link = Link::new(&c, Luck::seed(1)).unwrap();
+    let mut link = Link::new(&c, RandomKey::from_seed(1)).unwrap();
     link.accept(Time::ZERO, packet(0, 1000), &mut ());
     link.accept(Time::ZERO, packet(1, 1000), &mut ());
     link.change(Time::ZERO, &Change::Rate(Rate::from_bps(800_000)));
@@ -150,7 +150,7 @@ fn one_flows_losses_do_not_depend_on_another_flow() {
     c.loss = LossSpec::parse_all("30%").unwrap();
     c.queue.limit = Limit::Unlimited;
     let lost = |others: bool| {
-        let mut link = Link::new(&c, Luck::seed(9)).unwrap();
+        let mut link = Link::new(&c, RandomKey::from_seed(9)).unwrap();
         let mut log = Log::default();
         for i in 0..100 {
             link.accept(Time::from_nanos(i * 2_000_000), packet(i as u32, 1000), &mut log);

@@ -4,10 +4,10 @@
 //! have files of their own. `docs/sources.md` has the definitions.
 
 use crate::{Parcel, loss_burst, loss_outage};
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::units::{self, Unit};
-use narrows_base::{Card, Luck, Param, Settings, Spec, SpecError, Status, Time, luck};
+use narrows_base::{Descriptor, Param, RandomKey, Settings, Spec, SpecError, Status, Time, random};
 
 /// Decides packet by packet. Packets come in the order in which they leave the link.
 pub trait LossProcess: Send {
@@ -15,30 +15,30 @@ pub trait LossProcess: Send {
     fn strikes(&mut self, at: Time, packet: &dyn Parcel) -> bool;
 }
 
-/// A loss process: its card, and how it is built.
+/// A loss process: its descriptor, and how it is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// What it says of itself.
-    pub card: &'static Card,
+    pub descriptor: &'static Descriptor,
     /// Builds it for the link whose key is given.
-    pub build: fn(&Settings, Luck) -> Box<dyn LossProcess>,
-    /// Whether these parameters go together; each alone is in the range that the card gives.
+    pub build: fn(&Settings, RandomKey) -> Box<dyn LossProcess>,
+    /// Whether these parameters go together; each alone is in the range that the descriptor gives.
     pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
 impl Entry {
     /// One whose parameters always go together.
     pub const fn new(
-        card: &'static Card,
-        build: fn(&Settings, Luck) -> Box<dyn LossProcess>,
+        descriptor: &'static Descriptor,
+        build: fn(&Settings, RandomKey) -> Box<dyn LossProcess>,
     ) -> Entry {
-        Entry { card, build, check: |_| Ok(()) }
+        Entry { descriptor, build, check: |_| Ok(()) }
     }
 }
 
 impl Listed for Entry {
     fn name(&self) -> &'static str {
-        self.card.name
+        self.descriptor.name
     }
 }
 
@@ -47,8 +47,10 @@ pub static LOSSES: List<Entry> = List::new(
     "loss process",
     &[
         Entry::new(&NONE, |_, _| Box::new(Nothing)),
-        Entry::new(&UNIFORM, |s, luck| Box::new(Uniform { key: luck.bits(), p: s.number("p") })),
-        Entry::new(&PERIODIC, |s, luck| Box::new(Periodic::new(s, luck))),
+        Entry::new(&UNIFORM, |s, random_key| {
+            Box::new(Uniform { key: random_key.bits(), p: s.number("p") })
+        }),
+        Entry::new(&PERIODIC, |s, random_key| Box::new(Periodic::new(s, random_key))),
         Entry { check: Numbers::check, ..Entry::new(&LIST, |s, _| Box::new(Numbers::new(s))) },
         loss_burst::GILBERT_ELLIOTT,
         loss_burst::BURST,
@@ -57,7 +59,7 @@ pub static LOSSES: List<Entry> = List::new(
     ],
 );
 
-const NONE: Card = Card {
+const NONE: Descriptor = Descriptor {
     name: "none",
     summary: "no loss",
     source: "-",
@@ -67,7 +69,7 @@ const NONE: Card = Card {
     status: Status::Validated("loses nothing, by test"),
 };
 
-const UNIFORM: Card = Card {
+const UNIFORM: Descriptor = Descriptor {
     name: "uniform",
     summary: "each packet independently with probability p; also written 1% or 0.01",
     source: "S0 section 4.4; ns-2 ErrorModel",
@@ -76,13 +78,13 @@ const UNIFORM: Card = Card {
     params: &[Param {
         name: "p",
         help: "probability of loss",
-        kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.01 },
+        kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.01 },
         origin: "S0 section 4.4",
     }],
     status: Status::Validated("binomial in its mean and runs, by test"),
 };
 
-const PERIODIC: Card = Card {
+const PERIODIC: Descriptor = Descriptor {
     name: "periodic",
     summary: "every N-th data packet",
     source: "S1 section 6.1",
@@ -92,26 +94,26 @@ const PERIODIC: Card = Card {
         Param {
             name: "period",
             help: "N: one loss in so many packets",
-            kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 1e15, default: 100.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 1e15, default: 100.0 },
             origin: "S1 section 6.1",
         },
         Param {
             name: "offset",
             help: "packet k is lost when k mod N is this",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default: 0.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default: 0.0 },
             origin: "the N-th, 2N-th, … data packet after the SYN",
         },
         Param {
             name: "place",
             help: "in each block of N: at the offset, or drawn anew",
-            kind: Kind::Choice(&["fixed", "random"]),
+            kind: ParamKind::Choice(&["fixed", "random"]),
             origin: "S1 figure 6.2; random: figure 6.5",
         },
     ],
     status: Status::Validated("exact, by test"),
 };
 
-const LIST: Card = Card {
+const LIST: Descriptor = Descriptor {
     name: "list",
     summary: "the listed data packets, as in list(2000,2001)",
     source: "S0 section 4.6",
@@ -120,7 +122,7 @@ const LIST: Card = Card {
     params: &[Param {
         name: "packets",
         help: "numbers of the packets to lose",
-        kind: Kind::Integers,
+        kind: ParamKind::Integers,
         origin: "S0 figure 4.18",
     }],
     status: Status::Validated("exact, by test"),
@@ -170,7 +172,7 @@ impl LossSpec {
             Spec::parse(text)?
         };
         let entry = LOSSES.find(&spec.name)?;
-        let settings = Settings::read(&spec, entry.card.params)?;
+        let settings = Settings::read(&spec, entry.descriptor.params)?;
         (entry.check)(&settings)?;
         Ok(LossSpec { spec, entry, settings })
     }
@@ -180,9 +182,9 @@ impl LossSpec {
         self.spec.to_string()
     }
 
-    /// Builds the process for the link whose key is `luck`.
-    pub fn build(&self, luck: Luck) -> Box<dyn LossProcess> {
-        (self.entry.build)(&self.settings, luck)
+    /// Builds the process for the link whose key is `random_key`.
+    pub fn build(&self, random_key: RandomKey) -> Box<dyn LossProcess> {
+        (self.entry.build)(&self.settings, random_key)
     }
 }
 
@@ -224,7 +226,7 @@ struct Uniform {
 }
 impl LossProcess for Uniform {
     fn strikes(&mut self, _at: Time, packet: &dyn Parcel) -> bool {
-        luck::unit(luck::mix(self.key ^ luck::mix(packet.luck()))) < self.p
+        random::unit(random::mix(self.key ^ random::mix(packet.random_key()))) < self.p
     }
 }
 
@@ -232,15 +234,15 @@ struct Periodic {
     period: u64,
     offset: u64,
     /// Where the place in a block is drawn from, if it is.
-    random: Option<Luck>,
+    random: Option<RandomKey>,
     count: u64,
 }
 impl Periodic {
-    fn new(s: &Settings, luck: Luck) -> Periodic {
+    fn new(s: &Settings, random_key: RandomKey) -> Periodic {
         Periodic {
             period: s.number("period") as u64,
             offset: s.number("offset") as u64,
-            random: (s.choice("place") == "random").then(|| luck.named("periodic")),
+            random: (s.choice("place") == "random").then(|| random_key.named("periodic")),
             count: 0,
         }
     }
@@ -253,7 +255,7 @@ impl LossProcess for Periodic {
         // The very first packet opens the connection: number 0 is spared.
         let (block, place) = (self.count / self.period, self.count % self.period);
         let offset = match self.random {
-            Some(luck) => (luck.draw(block) * self.period as f64) as u64,
+            Some(random_key) => (random_key.draw(block) * self.period as f64) as u64,
             None => self.offset % self.period,
         };
         let hit = self.count > 0 && place == offset;
@@ -303,7 +305,8 @@ mod tests {
     use crate::link::tests::packet;
 
     fn run(spec: &str, n: u32) -> Vec<u32> {
-        let mut p = LossSpec::parse_all(spec).unwrap()[0].build(Luck::seed(5).named("loss"));
+        let mut p =
+            LossSpec::parse_all(spec).unwrap()[0].build(RandomKey::from_seed(5).named("loss"));
         (0..n)
             .filter(|i| p.strikes(Time::from_nanos(u64::from(*i) * 1_000_000), &packet(*i, 1000)))
             .collect()
@@ -364,14 +367,14 @@ mod tests {
     fn all() -> Vec<String> {
         let mut out = Vec::new();
         for entry in LOSSES.iter() {
-            let name = entry.card.name;
-            if entry.card.params.iter().any(|p| matches!(p.kind, Kind::Integers)) {
+            let name = entry.descriptor.name;
+            if entry.descriptor.params.iter().any(|p| matches!(p.kind, ParamKind::Integers)) {
                 out.push(format!("{name}(0,3,17)"));
                 continue;
             }
             out.push(name.to_string());
-            for p in entry.card.params {
-                if let Kind::Choice(words) = p.kind {
+            for p in entry.descriptor.params {
+                if let ParamKind::Choice(words) = p.kind {
                     out.extend(words.iter().map(|w| format!("{name}({}={w})", p.name)));
                 }
             }
@@ -385,10 +388,15 @@ mod tests {
     fn every_process_repeats_and_survives_its_own_limits() {
         let mut specs = all();
         for entry in LOSSES.iter() {
-            for p in entry.card.params {
-                if let Kind::Number { unit, min, max, .. } = p.kind {
+            for p in entry.descriptor.params {
+                if let ParamKind::Number { unit, min, max, .. } = p.kind {
                     for x in [min, max] {
-                        specs.push(format!("{}({}={})", entry.card.name, p.name, unit.show(x)));
+                        specs.push(format!(
+                            "{}({}={})",
+                            entry.descriptor.name,
+                            p.name,
+                            unit.show(x)
+                        ));
                     }
                 }
             }
@@ -397,7 +405,7 @@ mod tests {
         for text in specs {
             let run = || -> Vec<bool> {
                 let spec = LossSpec::parse(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
-                let mut process = spec.build(Luck::seed(3).named("loss"));
+                let mut process = spec.build(RandomKey::from_seed(3).named("loss"));
                 let mut at = Time::ZERO;
                 (0..2000u32)
                     .map(|i| {
@@ -415,7 +423,7 @@ mod tests {
     fn every_process_but_none_loses_something_and_not_all() {
         for text in all() {
             let lost = {
-                let mut process = LossSpec::parse(&text).unwrap().build(Luck::seed(9));
+                let mut process = LossSpec::parse(&text).unwrap().build(RandomKey::from_seed(9));
                 (0..60_000u32)
                     .filter(|i| {
                         let at = Time::from_nanos(u64::from(*i) * 1_000_000);

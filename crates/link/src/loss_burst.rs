@@ -7,14 +7,14 @@
 
 use crate::Parcel;
 use crate::loss::{Entry, LossProcess};
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Luck, Param, Settings, Status, Stream, Time};
+use narrows_base::{Descriptor, Param, RandomKey, RandomStream, Settings, Status, Time};
 
 pub(crate) const GILBERT_ELLIOTT: Entry =
-    Entry::new(&GILBERT_ELLIOTT_CARD, |s, luck| Box::new(GilbertElliott::new(s, luck)));
+    Entry::new(&GILBERT_ELLIOTT_CARD, |s, random_key| Box::new(GilbertElliott::new(s, random_key)));
 
-const GILBERT_ELLIOTT_CARD: Card = Card {
+const GILBERT_ELLIOTT_CARD: Descriptor = Descriptor {
     name: "ge",
     summary: "Gilbert-Elliott: a good and a bad state, changed packet by packet",
     source: "Gilbert 1960, Elliott 1963; S2 section 2",
@@ -38,15 +38,15 @@ const fn probability(
     Param {
         name,
         help,
-        kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default },
+        kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default },
         origin,
     }
 }
 
 pub(crate) const BURST: Entry =
-    Entry::new(&BURST_CARD, |s, luck| Box::new(TwoState::in_packets(s, luck)));
+    Entry::new(&BURST_CARD, |s, random_key| Box::new(TwoState::in_packets(s, random_key)));
 
-const BURST_CARD: Card = Card {
+const BURST_CARD: Descriptor = Descriptor {
     name: "burst",
     summary: "two states with exponential lengths counted in packets",
     source: "S0 section 4.5, figure 4.13",
@@ -60,9 +60,9 @@ const BURST_CARD: Card = Card {
 };
 
 pub(crate) const FADE: Entry =
-    Entry::new(&FADE_CARD, |s, luck| Box::new(TwoState::in_time(s, luck)));
+    Entry::new(&FADE_CARD, |s, random_key| Box::new(TwoState::in_time(s, random_key)));
 
-const FADE_CARD: Card = Card {
+const FADE_CARD: Descriptor = Descriptor {
     name: "fade",
     summary: "two states with exponential lengths in time",
     source: "ns-2 TwoState error model, unit time",
@@ -88,7 +88,7 @@ const fn length(
     default: f64,
     origin: &'static str,
 ) -> Param {
-    Param { name, help, kind: Kind::Number { unit, min: 1e-9, max: 1e12, default }, origin }
+    Param { name, help, kind: ParamKind::Number { unit, min: 1e-9, max: 1e12, default }, origin }
 }
 
 struct GilbertElliott {
@@ -96,17 +96,17 @@ struct GilbertElliott {
     into_good: f64,
     lost: [f64; 2],
     bad: bool,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 impl GilbertElliott {
-    fn new(s: &Settings, luck: Luck) -> GilbertElliott {
+    fn new(s: &Settings, random_key: RandomKey) -> GilbertElliott {
         GilbertElliott {
             into_bad: s.number("g"),
             into_good: s.number("h"),
             lost: [s.number("good"), s.number("bad")],
             bad: false,
-            stream: luck.named("ge").stream(),
+            stream: random_key.named("ge").stream(),
         }
     }
 }
@@ -132,18 +132,22 @@ struct TwoState {
     /// Where the present state ends: a packet count, or nanoseconds.
     ends: u64,
     count: u64,
-    stream: Stream,
+    stream: RandomStream,
 }
 
 impl TwoState {
-    fn in_packets(s: &Settings, luck: Luck) -> TwoState {
-        TwoState::new([s.number("good"), s.number("bad")], false, luck.named("burst").stream())
+    fn in_packets(s: &Settings, random_key: RandomKey) -> TwoState {
+        TwoState::new(
+            [s.number("good"), s.number("bad")],
+            false,
+            random_key.named("burst").stream(),
+        )
     }
-    fn in_time(s: &Settings, luck: Luck) -> TwoState {
+    fn in_time(s: &Settings, random_key: RandomKey) -> TwoState {
         let mean = [s.number("good") * 1e9, s.number("bad") * 1e9];
-        TwoState::new(mean, true, luck.named("fade").stream())
+        TwoState::new(mean, true, random_key.named("fade").stream())
     }
-    fn new(mean: [f64; 2], in_time: bool, stream: Stream) -> TwoState {
+    fn new(mean: [f64; 2], in_time: bool, stream: RandomStream) -> TwoState {
         let mut t = TwoState { mean, in_time, bad: false, ends: 0, count: 0, stream };
         t.ends = t.length();
         t

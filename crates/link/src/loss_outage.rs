@@ -2,13 +2,14 @@
 
 use crate::Parcel;
 use crate::loss::{Entry, LossProcess};
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Luck, Param, Settings, Status, Stream, Time};
+use narrows_base::{Descriptor, Duration, Param, RandomKey, RandomStream, Settings, Status, Time};
 
-pub(crate) const OUTAGE: Entry = Entry::new(&OUTAGE_CARD, |s, luck| Box::new(Outage::new(s, luck)));
+pub(crate) const OUTAGE: Entry =
+    Entry::new(&OUTAGE_CARD, |s, random_key| Box::new(Outage::new(s, random_key)));
 
-const OUTAGE_CARD: Card = Card {
+const OUTAGE_CARD: Descriptor = Descriptor {
     name: "outage",
     summary: "everything is lost for a while: once, at fixed intervals or at random",
     source: "S3 section 4.4 (handoffs); S4 figure 6.7",
@@ -21,7 +22,7 @@ const OUTAGE_CARD: Card = Card {
         Param {
             name: "spacing",
             help: "fixed intervals, or exponential ones with that mean",
-            kind: Kind::Choice(&["fixed", "random"]),
+            kind: ParamKind::Choice(&["fixed", "random"]),
             origin: "handoffs of a bus line, or of a walker",
         },
     ],
@@ -32,7 +33,7 @@ const fn time(name: &'static str, help: &'static str, default: f64, origin: &'st
     Param {
         name,
         help,
-        kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 1e9, default },
+        kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 1e9, default },
         origin,
     }
 }
@@ -41,7 +42,7 @@ struct Outage {
     start: Time,
     length: Duration,
     every: Duration,
-    random: Option<Stream>,
+    random: Option<RandomStream>,
 }
 
 /// Outages between two packets that are gone through one by one. Beyond, what was before tells nothing
@@ -49,13 +50,13 @@ struct Outage {
 const MAX_TURNS: u32 = 1_000;
 
 impl Outage {
-    fn new(s: &Settings, luck: Luck) -> Outage {
+    fn new(s: &Settings, random_key: RandomKey) -> Outage {
         let random = s.choice("spacing") == "random";
         Outage {
             start: Time::from_secs_f64(s.number("at")),
             length: Duration::from_secs_f64(s.number("for")),
             every: Duration::from_secs_f64(s.number("every")),
-            random: random.then(|| luck.named("outage").stream()),
+            random: random.then(|| random_key.named("outage").stream()),
         }
     }
     /// Whether it is out at `at`, by the outages' share of the time; the next begins later.

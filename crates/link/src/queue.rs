@@ -12,13 +12,13 @@ mod fq_codel;
 mod packet;
 mod pie;
 mod red;
-mod red_card;
+mod red_descriptor;
 
 use crate::config::{Limit, LinkConfig, QueueConfig};
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::units::Unit;
-use narrows_base::{Card, Luck, Param, Rate, Settings, Spec, SpecError, Time};
+use narrows_base::{Descriptor, Param, RandomKey, Rate, Settings, Spec, SpecError, Time};
 
 pub use fifo::{DROP_TAIL, has_room};
 pub use packet::QueuedPacket;
@@ -65,27 +65,30 @@ impl Fate for () {
     fn marked(&mut self, _packet: &QueuedPacket) {}
 }
 
-/// A discipline: its card, and how it is built.
+/// A discipline: its descriptor, and how it is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// What it says of itself.
-    pub card: &'static Card,
+    pub descriptor: &'static Descriptor,
     /// Builds it for a link.
     pub build: fn(&Setup<'_>) -> Box<dyn Discipline>,
-    /// Whether these parameters go together; each alone is in the range that the card gives.
+    /// Whether these parameters go together; each alone is in the range that the descriptor gives.
     pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
 impl Entry {
     /// One whose parameters always go together.
-    pub const fn new(card: &'static Card, build: fn(&Setup<'_>) -> Box<dyn Discipline>) -> Entry {
-        Entry { card, build, check: |_| Ok(()) }
+    pub const fn new(
+        descriptor: &'static Descriptor,
+        build: fn(&Setup<'_>) -> Box<dyn Discipline>,
+    ) -> Entry {
+        Entry { descriptor, build, check: |_| Ok(()) }
     }
 }
 
 impl Listed for Entry {
     fn name(&self) -> &'static str {
-        self.card.name
+        self.descriptor.name
     }
 }
 
@@ -99,7 +102,7 @@ pub struct Setup<'a> {
     /// The link.
     pub link: LinkAhead,
     /// The key of whatever it draws.
-    pub luck: Luck,
+    pub random_key: RandomKey,
 }
 
 /// All queues.
@@ -112,7 +115,7 @@ pub static QUEUES: List<Entry> = List::new(
 const ECN: Param = Param {
     name: "ecn",
     help: "on: marks packets of ECN-capable senders where it would drop; others are dropped",
-    kind: Kind::Choice(&["on", "off"]),
+    kind: ParamKind::Choice(&["on", "off"]),
     origin: "RFC 3168; without ECN-capable senders both are the same",
 };
 
@@ -142,18 +145,18 @@ impl LinkAhead {
     }
 }
 
-/// The discipline that a link's configuration names; `luck` is the link's key.
+/// The discipline that a link's configuration names; `random_key` is the link's key.
 ///
 /// # Errors
 /// An unknown discipline, or parameters that it does not have.
-pub fn build(config: &LinkConfig, luck: Luck) -> Result<Box<dyn Discipline>, SpecError> {
+pub fn build(config: &LinkConfig, random_key: RandomKey) -> Result<Box<dyn Discipline>, SpecError> {
     let limit = limit(&config.queue)?;
     let (entry, settings) = match &config.queue.aqm {
         Some(spec) => read(spec)?,
         None => (&fifo::ENTRY, Settings::defaults(DROP_TAIL.params)),
     };
-    let (link, luck) = (LinkAhead::of(config), luck.named("queue"));
-    Ok((entry.build)(&Setup { settings: &settings, limit, link, luck }))
+    let (link, random_key) = (LinkAhead::of(config), random_key.named("queue"));
+    Ok((entry.build)(&Setup { settings: &settings, limit, link, random_key }))
 }
 
 /// Whether a queue is anything but drop-tail: then its link serves packet by packet.
@@ -169,7 +172,7 @@ pub fn is_managed(config: &QueueConfig) -> bool {
 pub fn limit(config: &QueueConfig) -> Result<Limit, SpecError> {
     let Some(spec) = &config.aqm else { return Ok(config.limit) };
     let (entry, settings) = read(spec)?;
-    let own = entry.card.params.iter().any(|p| p.name == "limit");
+    let own = entry.descriptor.params.iter().any(|p| p.name == "limit");
     let managed = is_managed(config);
     let says = own && (settings.given("limit") || (managed && config.limit == Limit::Unlimited));
     Ok(if says { Limit::Packets(settings.number("limit") as u64) } else { config.limit })
@@ -177,7 +180,7 @@ pub fn limit(config: &QueueConfig) -> Result<Limit, SpecError> {
 
 fn read(spec: &Spec) -> Result<(&'static Entry, Settings), SpecError> {
     let entry = QUEUES.find(&spec.name)?;
-    let settings = Settings::read(spec, entry.card.params)?;
+    let settings = Settings::read(spec, entry.descriptor.params)?;
     (entry.check)(&settings)?;
     Ok((entry, settings))
 }
@@ -187,7 +190,7 @@ const fn limit_param(default: f64, origin: &'static str) -> Param {
     Param {
         name: "limit",
         help: "packets that may wait, the one in transmission not counted (also queue=30p, 45kB or 1bdp)",
-        kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default },
+        kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default },
         origin,
     }
 }

@@ -2,7 +2,7 @@
 //! are timed by `cargo xtask bench`.
 
 use divan::{Bencher, counter::ItemsCount};
-use narrows_base::{Duration, Luck, Machine, Packet, Rate, Spec, Time};
+use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Spec, Time};
 use narrows_link::{Limit, Link, LinkConfig, QueueConfig};
 use narrows_sim::calendar::{Calendar, Event, Kind};
 use narrows_transport::{Input, Output};
@@ -16,17 +16,17 @@ fn main() {
 /// A pop and a push with so many events pending, due up to 30 ms ahead.
 #[divan::bench(args = [4, 400, 4_000])]
 fn calendar(bencher: Bencher, pending: u32) {
-    let mut dice = Luck::seed(1).named("bench").stream();
+    let mut random = RandomKey::from_seed(1).named("bench").stream();
     let mut calendar = Calendar::new();
     let ahead = |now: Time, bits: u64| now + Duration::from_nanos(bits % 30_000_000);
     for i in 0..pending {
-        calendar.push(Event::new(ahead(Time::ZERO, dice.bits()), Kind::Link, i));
+        calendar.push(Event::new(ahead(Time::ZERO, random.bits()), Kind::Link, i));
     }
     const N: u32 = 100_000;
     bencher.counter(ItemsCount::new(N)).bench_local(|| {
         for _ in 0..N {
             let event = calendar.pop(Time::NEVER).expect("as many pushes as pops");
-            calendar.push(Event::new(ahead(event.time, dice.bits()), Kind::Link, event.number()));
+            calendar.push(Event::new(ahead(event.time, random.bits()), Kind::Link, event.number()));
         }
     });
 }
@@ -37,7 +37,7 @@ fn data() -> Packet {
         seq: 0,
         stamp: Time::ZERO,
         number: 0,
-        luck: 0,
+        random_key: 0,
         sack: [(0, 0); 3],
         flow: 0,
         size: 1000,
@@ -51,7 +51,7 @@ fn data() -> Packet {
 fn link(bencher: Bencher) {
     let mut config = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
     config.queue = QueueConfig { limit: Limit::Packets(100), aqm: None };
-    let mut link = Link::new(&config, Luck::seed(1)).expect("a legal link");
+    let mut link = Link::new(&config, RandomKey::from_seed(1)).expect("a legal link");
     let mut packet = data();
     let mut now = Time::ZERO;
     const N: u32 = 100_000;
@@ -73,7 +73,7 @@ fn served(bencher: Bencher, queue: &str) {
     let mut config = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
     config.queue = QueueConfig { limit: Limit::Packets(100), aqm: Some(Spec::named(queue)) };
     config.changes = true;
-    let mut link = Link::new(&config, Luck::seed(1)).expect("a legal link");
+    let mut link = Link::new(&config, RandomKey::from_seed(1)).expect("a legal link");
     let mut packet = data();
     let mut now = Time::ZERO;
     const N: u32 = 100_000;
@@ -96,7 +96,7 @@ fn endpoints(bencher: Bencher, name: &str) {
     let spec =
         Spec { args: vec![(Some("receive-window".into()), "64".into())], ..Spec::named(name) };
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).expect("a listed protocol");
-    let (mut sender, mut receiver) = protocol.endpoints(0, Luck::seed(1));
+    let (mut sender, mut receiver) = protocol.endpoints(0, RandomKey::from_seed(1));
     let mut now = Time::ZERO;
     let mut wire: VecDeque<Packet> = VecDeque::new();
     sender.handle(now, Input::Open);

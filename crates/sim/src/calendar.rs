@@ -357,19 +357,19 @@ impl std::fmt::Debug for Calendar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_base::Luck;
+    use narrows_base::RandomKey;
 
     /// Random pushes and pops against a heap, over time scales from nanoseconds to minutes.
     #[test]
     fn events_come_in_the_written_order_whatever_their_spacing() {
         for scale in [1u64, 100, 10_000, 1_000_000, 1_000_000_000, 60_000_000_000] {
-            let mut dice = Luck::seed(scale).named("calendar").stream();
+            let mut random = RandomKey::from_seed(scale).named("calendar").stream();
             let (mut calendar, mut heap) = (Calendar::new(), BinaryHeap::new());
             let mut now = 0;
             for i in 0..60_000u32 {
-                for _ in 0..dice.bits() % 3 {
-                    let mut at = now + dice.bits() % scale.max(2);
-                    if dice.chance(0.02) {
+                for _ in 0..random.bits() % 3 {
+                    let mut at = now + random.bits() % scale.max(2);
+                    if random.chance(0.02) {
                         at += scale * 5_000;
                     }
                     let event = Event::new(Time::from_nanos(at), KINDS[i as usize % 7], i % 50);

@@ -2,7 +2,7 @@
 
 use crate::spec::{FlowSpec, GroupSpec, NetworkSpec, SeriesSpec};
 use narrows_base::field::{at_most, whole};
-use narrows_base::{Duration, FieldError, Luck, Time};
+use narrows_base::{Duration, FieldError, RandomKey, Time};
 use narrows_link::MAX_TIME;
 
 /// Most flows in one run; a million need about 2 GB.
@@ -74,7 +74,7 @@ fn alike(list: &str, a: usize, b: usize, name: &str) -> FieldError {
 
 /// Two of these names that are equal, if any: millions are compared by a key of eight bytes each.
 fn twice<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<(usize, usize)> {
-    let key = |name: &str| Luck::seed(0).named(name).bits();
+    let key = |name: &str| RandomKey::from_seed(0).named(name).bits();
     let mut keys: Vec<u64> = names.clone().map(key).collect();
     keys.sort_unstable();
     let same = keys.windows(2).find(|w| w[0] == w[1])?[0];

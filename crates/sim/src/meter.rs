@@ -288,7 +288,7 @@ mod tests {
             seq: 1,
             stamp: Time::ZERO,
             number: 1,
-            luck: 0,
+            random_key: 0,
             sack: [(0, 0); 3],
             flow: 0,
             size: 1000,

@@ -1,8 +1,8 @@
 //! What a program adds to the lists: controllers, protocols, queues, loss processes, sources of its own.
 
 use crate::source::{self, SOURCES};
-use narrows_base::card::Kind;
-use narrows_base::{Card, Settings, SpecError};
+use narrows_base::descriptor::ParamKind;
+use narrows_base::{Descriptor, Settings, SpecError};
 use narrows_congestion::{CONTROLLERS, Environment};
 use narrows_link::{LOSSES, QUEUES, loss, queue};
 use narrows_transport::protocol::{self, Family, STREAM_PREFIX};
@@ -17,17 +17,17 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 /// ```
 /// use narrows_sim::Registry;
 /// # use narrows_base::{Card, Status};
-/// # const CARD: Card = Card { name: "mine", summary: "as Reno", source: "-", senses: "-", sets: "-",
+/// # const DESCRIPTOR: Card = Card { name: "mine", summary: "as Reno", source: "-", senses: "-", sets: "-",
 /// #     params: &[], status: Status::NotValidated };
 /// # fn build(s: &narrows_base::Settings, e: &narrows_congestion::Environment)
 /// #     -> Box<dyn narrows_congestion::Controller> {
 /// #     (narrows_congestion::find("reno").unwrap().build)(s, e)
 /// # }
-/// use narrows_congestion::Entry as Controller;
+/// use narrows_congestion::ControllerEntry as Controller;
 /// use narrows_transport::protocol::Entry as Protocol;
 ///
 /// Registry::new()
-///     .controller(Controller::new(&CARD, build))
+///     .controller(Controller::new(&DESCRIPTOR, build))
 ///     .protocol(Protocol::tcp("mine", "mine", "sack", "my controller over TCP with SACK"))
 ///     .install()?;
 /// assert!(narrows_transport::protocol::find("mine").is_ok());
@@ -37,7 +37,7 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Registry {
-    controllers: Vec<narrows_congestion::Entry>,
+    controllers: Vec<narrows_congestion::ControllerEntry>,
     protocols: Vec<protocol::Entry>,
     queues: Vec<queue::Entry>,
     losses: Vec<loss::Entry>,
@@ -50,7 +50,7 @@ impl Registry {
         Registry::default()
     }
     /// A controller NAME, and with it the protocol `rrtp+NAME`.
-    pub fn controller(mut self, entry: narrows_congestion::Entry) -> Registry {
+    pub fn controller(mut self, entry: narrows_congestion::ControllerEntry) -> Registry {
         self.controllers.push(entry);
         self
     }
@@ -88,11 +88,11 @@ impl Registry {
         QUEUES.check(&self.queues)?;
         LOSSES.check(&self.losses)?;
         SOURCES.check(&self.sources)?;
-        let cards = (self.controllers.iter().map(|e| e.card))
-            .chain(self.queues.iter().map(|e| e.card))
-            .chain(self.losses.iter().map(|e| e.card))
-            .chain(self.sources.iter().map(|e| e.card));
-        cards.map(check_card).collect::<Result<(), SpecError>>()?;
+        let descriptors = (self.controllers.iter().map(|e| e.descriptor))
+            .chain(self.queues.iter().map(|e| e.descriptor))
+            .chain(self.losses.iter().map(|e| e.descriptor))
+            .chain(self.sources.iter().map(|e| e.descriptor));
+        descriptors.map(check_card).collect::<Result<(), SpecError>>()?;
         for p in &self.protocols {
             self.check_protocol(p)?;
         }
@@ -113,7 +113,7 @@ impl Registry {
                 FAMILIES.join(", ")
             )));
         }
-        let known = |e: &&narrows_congestion::Entry| e.card.name == p.controller;
+        let known = |e: &&narrows_congestion::ControllerEntry| e.descriptor.name == p.controller;
         let controller = self
             .controllers
             .iter()
@@ -127,7 +127,7 @@ impl Registry {
                 let recovery = p.recovery;
                 return Err(wrong(format!("recovery '{recovery}'; expected one of: {names}")));
             }
-            let settings = Settings::defaults(controller.card.params);
+            let settings = Settings::defaults(controller.descriptor.params);
             let one = (controller.build)(&settings, &Environment::default());
             if controller.receiver.is_some() || one.for_datagrams() {
                 let why = "its controller is for datagrams: it learns from each packet's fate or from its \
@@ -135,7 +135,7 @@ impl Registry {
                 return Err(wrong(why.into()));
             }
         }
-        if VERDICTS.iter().all(|v| v.card.name != p.verdict) {
+        if VERDICTS.iter().all(|v| v.descriptor.name != p.verdict) {
             return Err(wrong(format!("there is no verdict '{}'", p.verdict)));
         }
         Ok(())
@@ -143,19 +143,19 @@ impl Registry {
 }
 
 /// A card from whose defaults a part can be built.
-fn check_card(card: &Card) -> Result<(), SpecError> {
-    for p in card.params {
+fn check_card(descriptor: &Descriptor) -> Result<(), SpecError> {
+    for p in descriptor.params {
         let (ok, why) = match p.kind {
-            Kind::Number { min, max, default, .. } => {
+            ParamKind::Number { min, max, default, .. } => {
                 ((min..=max).contains(&default), "its default is outside its range")
             }
-            Kind::Choice(words) => (!words.is_empty(), "a choice has at least one word"),
-            Kind::Integers => (true, ""),
+            ParamKind::Choice(words) => (!words.is_empty(), "a choice has at least one word"),
+            ParamKind::Integers => (true, ""),
         };
         if !ok {
             return Err(SpecError::new(format!(
                 "'{}' cannot be registered: parameter '{}': {why}",
-                card.name, p.name
+                descriptor.name, p.name
             )));
         }
     }

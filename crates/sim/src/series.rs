@@ -39,7 +39,7 @@ impl FlowSeries {
 
     pub fn sample(&mut self, flow: &Flow, interval_s: f64, n: usize) {
         let sender = &flow.sender;
-        let window = sender.controller().allowance().window;
+        let window = sender.controller().send_limits().cwnd;
         let finite = |x: f64| if x.is_finite() && x < 1e14 { x } else { f64::NAN };
         let retransmissions = sender.counters().retransmissions;
         let rtt = if self.rtt == Duration::ZERO { f64::NAN } else { self.rtt.as_secs_f64() };

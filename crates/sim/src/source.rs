@@ -8,10 +8,10 @@ pub(crate) mod transfer;
 mod video;
 mod web;
 
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Spec, SpecError, Stream, Time};
+use narrows_base::{Descriptor, Param, RandomStream, Settings, Spec, SpecError, Time};
 
 /// An application that writes into one connection.
 pub trait Source: std::fmt::Debug + Send {
@@ -21,9 +21,10 @@ pub trait Source: std::fmt::Debug + Send {
 }
 
 /// Starts a source for one flow, with a random stream of its own.
-pub type StartSource = fn(&Settings, Stream) -> Box<dyn Source>;
+pub type StartSource = fn(&Settings, RandomStream) -> Box<dyn Source>;
 /// Transfers from a time on, in the order of their starts: when, and how many bytes.
-pub type StartTransfers = fn(&Settings, Time, Stream) -> Box<dyn Iterator<Item = (Time, u64)>>;
+pub type StartTransfers =
+    fn(&Settings, Time, RandomStream) -> Box<dyn Iterator<Item = (Time, u64)>>;
 
 /// How a source uses connections, and how it is started.
 #[derive(Clone, Copy, Debug)]
@@ -38,30 +39,30 @@ pub enum Pattern {
     Transfers(StartTransfers),
 }
 
-/// A source: its card, and how it is started.
+/// A source: its descriptor, and how it is started.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// What it says of itself.
-    pub card: &'static Card,
+    pub descriptor: &'static Descriptor,
     /// How it uses connections.
     pub pattern: Pattern,
     /// Application bit/s that it would send if nothing held it back: infinite where it always has
     /// something to send, `None` where that is not constant.
     pub demand_bps: fn(&Settings) -> Option<f64>,
-    /// Whether these parameters go together; each alone is in the range that the card gives.
+    /// Whether these parameters go together; each alone is in the range that the descriptor gives.
     pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
 impl Entry {
     /// One without a constant rate, whose parameters always go together.
-    pub const fn new(card: &'static Card, pattern: Pattern) -> Entry {
-        Entry { card, pattern, demand_bps: |_| None, check: |_| Ok(()) }
+    pub const fn new(descriptor: &'static Descriptor, pattern: Pattern) -> Entry {
+        Entry { descriptor, pattern, demand_bps: |_| None, check: |_| Ok(()) }
     }
 }
 
 impl Listed for Entry {
     fn name(&self) -> &'static str {
-        self.card.name
+        self.descriptor.name
     }
 }
 
@@ -80,7 +81,7 @@ const fn number(
     default: f64,
     origin: &'static str,
 ) -> Param {
-    Param { name, help, kind: Kind::Number { unit, min, max, default }, origin }
+    Param { name, help, kind: ParamKind::Number { unit, min, max, default }, origin }
 }
 
 /// A source that has been read and checked.
@@ -115,9 +116,9 @@ impl SourceSpec {
     pub fn bulk() -> SourceSpec {
         let entry = &bulk::ENTRY;
         SourceSpec {
-            text: entry.card.name.into(),
+            text: entry.descriptor.name.into(),
             entry,
-            settings: Settings::defaults(entry.card.params),
+            settings: Settings::defaults(entry.descriptor.params),
         }
     }
     /// Reads `bulk`, `transfer(size=1MB)`, `cbr(rate=100kbit/s,size=200B,on=1s,off=2s)`, ….
@@ -126,7 +127,7 @@ impl SourceSpec {
     /// An unknown source, or a parameter that is unknown or out of range.
     pub fn read(spec: &Spec) -> Result<SourceSpec, SpecError> {
         let entry = SOURCES.find(&spec.name)?;
-        let settings = Settings::read(spec, entry.card.params)?;
+        let settings = Settings::read(spec, entry.descriptor.params)?;
         (entry.check)(&settings)?;
         Ok(SourceSpec { text: spec.to_string(), entry, settings })
     }
@@ -145,7 +146,7 @@ impl SourceSpec {
     pub(crate) fn transfers(
         &self,
         from: Time,
-        stream: Stream,
+        stream: RandomStream,
     ) -> Option<Box<dyn Iterator<Item = (Time, u64)>>> {
         match self.entry.pattern {
             Pattern::Transfers(start) => Some(start(&self.settings, from, stream)),
@@ -154,7 +155,7 @@ impl SourceSpec {
     }
 
     /// A running source for one flow; `stream` is its own. `None` for one that opens connections.
-    pub(crate) fn start(&self, stream: Stream) -> Option<Box<dyn Source>> {
+    pub(crate) fn start(&self, stream: RandomStream) -> Option<Box<dyn Source>> {
         match self.entry.pattern {
             Pattern::Endless(start) | Pattern::Transfer(start) | Pattern::Ongoing(start) => {
                 Some(start(&self.settings, stream))
@@ -167,10 +168,10 @@ impl SourceSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_base::{Duration, Luck};
+    use narrows_base::{Duration, RandomKey};
 
-    fn stream() -> Stream {
-        Luck::seed(4).named("source").stream()
+    fn stream() -> RandomStream {
+        RandomKey::from_seed(4).named("source").stream()
     }
     fn read(text: &str) -> SourceSpec {
         SourceSpec::read(&Spec::parse(text).unwrap()).unwrap()
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn video_follows_the_allowance_between_its_bounds() {
+    fn video_follows_the_send_limits_between_its_bounds() {
         let text = "video(fps=20,min=80kbit/s,max=800kbit/s,key=10,key-size=5)";
         for (allowed, expected) in [(1e3, 80e3), (400e3, 400e3), (1e9, 800e3)] {
             let mut s = read(text).start(stream()).unwrap();

@@ -3,7 +3,7 @@
 
 use crate::{datagram, tcp};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
-use narrows_congestion::{Controller, ReceiverHalf};
+use narrows_congestion::{Controller, ReceiverSide};
 
 /// What can happen to a sender.
 #[derive(Clone, Copy, Debug)]
@@ -105,13 +105,13 @@ impl SendingEnd {
     /// round trip, the smaller; before the first round trip a second is assumed for it.
     pub fn allowed(&self) -> Rate {
         let (payload, packet) = both!(self, s => s.sizes());
-        let allowance = self.controller().allowance();
+        let send_limits = self.controller().send_limits();
         let srtt = self.srtt();
         let srtt = if srtt == Duration::ZERO { 1.0 } else { srtt.as_secs_f64() };
-        let packets = allowance
-            .rate
+        let packets = send_limits
+            .pacing_rate
             .map_or(f64::INFINITY, |r| r.as_bps() as f64 / (f64::from(packet.max(1)) * 8.0));
-        let packets = packets.min(allowance.window / srtt);
+        let packets = packets.min(send_limits.cwnd / srtt);
         Rate::from_bps_f64((packets * f64::from(payload) * 8.0).min(1e15))
     }
 }
@@ -174,8 +174,8 @@ impl ReceivingEnd {
             ReceivingEnd::Datagram(r) => r.judged(),
         }
     }
-    /// The controller's receiver half, to be watched, where it has one.
-    pub fn half(&self) -> Option<&dyn ReceiverHalf> {
+    /// The controller's receiver side, to be watched, where it has one.
+    pub fn half(&self) -> Option<&dyn ReceiverSide> {
         match self {
             ReceivingEnd::Tcp(_) => None,
             ReceivingEnd::Datagram(r) => r.half(),

@@ -6,7 +6,7 @@
 //! same.
 
 use narrows_base::{Duration, Time};
-use narrows_congestion::Spacing;
+use narrows_congestion::Dispersion;
 
 /// SYNs that follow the first, and their UDP payload: all of them fit into a queue of two full packets.
 const SOUNDS: u32 = 3;
@@ -57,9 +57,9 @@ impl Sounding {
         self.last = now;
     }
     /// What they tell, if all were answered once. Where one is missing it is not known which.
-    pub(crate) fn spacing(&self, rtt: Duration) -> Option<Spacing> {
+    pub(crate) fn spacing(&self, rtt: Duration) -> Option<Dispersion> {
         let bits = f64::from(SOUNDS) * f64::from(SOUND_BYTES + HEADERS) * 8.0;
-        (self.wanted && self.came == 1 + SOUNDS).then(|| Spacing {
+        (self.wanted && self.came == 1 + SOUNDS).then(|| Dispersion {
             rtt,
             bits,
             took: self.last.since(self.first),

@@ -11,7 +11,7 @@ mod spike;
 mod zigzag;
 
 use crate::ranges::Ranges;
-use narrows_base::{Card, Settings, Spec, SpecError, Status, Time};
+use narrows_base::{Descriptor, Settings, Spec, SpecError, Status, Time};
 
 /// Ranges of radio losses kept at most; of older ones the verdict is forgotten, which is congestion.
 const MOST_RANGES: usize = 256;
@@ -43,17 +43,17 @@ pub trait Rule: Send {
     fn on_arrival(&mut self, seen: &Seen) -> bool;
 }
 
-/// A rule: its card, and how to build it.
+/// A rule: its descriptor, and how to build it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// What it says of itself.
-    pub card: &'static Card,
+    pub descriptor: &'static Descriptor,
     /// Builds it.
     pub build: fn(&Settings) -> Box<dyn Rule>,
 }
 
 /// Nobody judges.
-const NONE: Card = Card {
+const NONE: Descriptor = Descriptor {
     name: "none",
     summary: "judges nothing: every loss may be congestion",
     source: "TCP",
@@ -73,10 +73,10 @@ impl Rule for Nobody {
 
 /// All rules.
 pub const VERDICTS: &[Entry] = &[
-    Entry { card: &NONE, build: |_| Box::new(Nobody) },
-    Entry { card: &biaz::CARD, build: biaz::build },
-    Entry { card: &spike::CARD, build: spike::build },
-    Entry { card: &zigzag::CARD, build: zigzag::build },
+    Entry { descriptor: &NONE, build: |_| Box::new(Nobody) },
+    Entry { descriptor: &biaz::DESCRIPTOR, build: biaz::build },
+    Entry { descriptor: &spike::DESCRIPTOR, build: spike::build },
+    Entry { descriptor: &zigzag::DESCRIPTOR, build: zigzag::build },
 ];
 
 /// The rule of that name, with its defaults or what was given: `spike`, `biaz(sigma=0.75)`.
@@ -84,11 +84,11 @@ pub const VERDICTS: &[Entry] = &[
 /// # Errors
 /// An unknown rule or parameter.
 pub fn read(spec: &Spec) -> Result<Box<dyn Rule>, SpecError> {
-    let entry = VERDICTS.iter().find(|e| e.card.name == spec.name).ok_or_else(|| {
-        let names: Vec<&str> = VERDICTS.iter().map(|e| e.card.name).collect();
+    let entry = VERDICTS.iter().find(|e| e.descriptor.name == spec.name).ok_or_else(|| {
+        let names: Vec<&str> = VERDICTS.iter().map(|e| e.descriptor.name).collect();
         SpecError::unknown("verdict", &spec.name, &names)
     })?;
-    Ok((entry.build)(&Settings::read(spec, entry.card.params)?))
+    Ok((entry.build)(&Settings::read(spec, entry.descriptor.params)?))
 }
 
 /// A rule as a configuration names it.

@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// Largest value of a variable-length integer: 2^62 - 1.
-pub const VARINT_MAX: u64 = (1 << 62) - 1;
+pub const MAX_VARINT: u64 = (1 << 62) - 1;
 
 /// What a peer sent is not in the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,15 +29,15 @@ impl std::error::Error for Malformed {}
 
 /// There is no room left in the buffer; nothing of the refused item was kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Full;
+pub struct BufferFull;
 
-impl fmt::Display for Full {
+impl fmt::Display for BufferFull {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no room left in the packet")
     }
 }
 
-impl std::error::Error for Full {}
+impl std::error::Error for BufferFull {}
 
 /// Bytes that [`Sink::varint`] writes for this value: 1, 2, 4 or 8.
 pub const fn varint_len(value: u64) -> usize {
@@ -115,7 +115,7 @@ impl<'a> Source<'a> {
     pub fn number(&mut self, n: usize) -> Result<u64, Malformed> {
         Ok(self.take(n)?.iter().fold(0, |x, b| (x << 8) | u64::from(*b)))
     }
-    /// A variable-length integer, at most [`VARINT_MAX`]. A longer form than needed is accepted.
+    /// A variable-length integer, at most [`MAX_VARINT`]. A longer form than needed is accepted.
     ///
     /// # Errors
     /// If it is cut off.
@@ -159,9 +159,9 @@ impl<'b> Sink<'b> {
     ///
     /// # Errors
     /// If they do not fit; then nothing is written. So for all that follow.
-    pub fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let end = self.used.checked_add(bytes.len()).ok_or(Full)?;
-        self.buffer.get_mut(self.used..end).ok_or(Full)?.copy_from_slice(bytes);
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), BufferFull> {
+        let end = self.used.checked_add(bytes.len()).ok_or(BufferFull)?;
+        self.buffer.get_mut(self.used..end).ok_or(BufferFull)?.copy_from_slice(bytes);
         self.used = end;
         Ok(())
     }
@@ -169,23 +169,23 @@ impl<'b> Sink<'b> {
     ///
     /// # Errors
     /// If it does not fit.
-    pub fn byte(&mut self, byte: u8) -> Result<(), Full> {
+    pub fn byte(&mut self, byte: u8) -> Result<(), BufferFull> {
         self.put(&[byte])
     }
     /// Appends a number in `n` bytes (at most 8), the highest first; what is above is cut off.
     ///
     /// # Errors
     /// If it does not fit.
-    pub fn number(&mut self, value: u64, n: usize) -> Result<(), Full> {
+    pub fn number(&mut self, value: u64, n: usize) -> Result<(), BufferFull> {
         self.put(value.to_be_bytes().get(8 - n.min(8)..).unwrap_or_default())
     }
     /// Appends a variable-length integer in its shortest form.
     ///
     /// # Errors
-    /// If it does not fit, or is above [`VARINT_MAX`].
-    pub fn varint(&mut self, value: u64) -> Result<(), Full> {
-        if value > VARINT_MAX {
-            return Err(Full);
+    /// If it does not fit, or is above [`MAX_VARINT`].
+    pub fn varint(&mut self, value: u64) -> Result<(), BufferFull> {
+        if value > MAX_VARINT {
+            return Err(BufferFull);
         }
         let length = varint_len(value);
         let code = length.trailing_zeros() as u64;
@@ -195,7 +195,7 @@ impl<'b> Sink<'b> {
     ///
     /// # Errors
     /// If they do not fit; the count may have been written.
-    pub fn put_counted(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    pub fn put_counted(&mut self, bytes: &[u8]) -> Result<(), BufferFull> {
         self.varint(bytes.len() as u64)?;
         self.put(bytes)
     }
@@ -220,12 +220,12 @@ mod tests {
             assert_eq!(Source::new(bytes).varint(), Ok(value));
         }
         let mut buffer = [0; 8];
-        assert_eq!(Sink::new(&mut buffer).varint(VARINT_MAX + 1), Err(Full));
+        assert_eq!(Sink::new(&mut buffer).varint(MAX_VARINT + 1), Err(BufferFull));
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(value in 0..=VARINT_MAX, shift in 0u32..62, room in 0usize..9) {
+        fn what_is_written_is_read(value in 0..=MAX_VARINT, shift in 0u32..62, room in 0usize..9) {
             let value = value >> shift;
             let mut buffer = [0; 8];
             let mut sink = Sink::new(&mut buffer[..room.min(8)]);

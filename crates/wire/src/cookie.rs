@@ -44,7 +44,7 @@ impl CookieSecrets {
     }
 
     /// The cookie for a SYN; `now` by any clock that only this server reads.
-    pub fn bake(&self, now: Time, from: SocketAddr, nonce: &[u8; 16], version: u32) -> Cookie {
+    pub fn create(&self, now: Time, from: SocketAddr, nonce: &[u8; 16], version: u32) -> Cookie {
         let bucket = bucket(now);
         let tag = hmac::sign(&self.current, &bound(bucket, from, nonce, version));
         let mut cookie = [0; COOKIE_BYTES];
@@ -131,7 +131,7 @@ mod tests {
     fn a_cookie_is_good_for_its_address_nonce_version_and_time_only() {
         let secrets = CookieSecrets::new(&[1; 32]);
         let client = from("192.0.2.7:40000");
-        let cookie = secrets.bake(at(105), client, &NONCE, VERSION);
+        let cookie = secrets.create(at(105), client, &NONCE, VERSION);
         let good = |now, address, nonce: &[u8; 16], version, cookie: &Cookie| {
             secrets.is_valid(now, address, nonce, version, cookie)
         };
@@ -159,10 +159,10 @@ mod tests {
     fn the_previous_secret_holds_and_the_one_before_does_not() {
         let mut secrets = CookieSecrets::new(&[1; 32]);
         let client = from("[2001:db8::1]:9");
-        let cookie = secrets.bake(at(1), client, &NONCE, VERSION);
+        let cookie = secrets.create(at(1), client, &NONCE, VERSION);
         secrets.rotate(&[2; 32]);
         assert!(secrets.is_valid(at(2), client, &NONCE, VERSION, &cookie));
-        assert_ne!(secrets.bake(at(1), client, &NONCE, VERSION), cookie);
+        assert_ne!(secrets.create(at(1), client, &NONCE, VERSION), cookie);
         secrets.rotate(&[3; 32]);
         assert!(!secrets.is_valid(at(2), client, &NONCE, VERSION, &cookie));
     }
@@ -171,7 +171,7 @@ mod tests {
     fn a_clock_at_its_end_panics_nowhere() {
         let secrets = CookieSecrets::new(&[1; 32]);
         let client = from("192.0.2.7:40000");
-        let cookie = secrets.bake(Time::NEVER, client, &NONCE, VERSION);
+        let cookie = secrets.create(Time::NEVER, client, &NONCE, VERSION);
         assert!(secrets.is_valid(Time::NEVER, client, &NONCE, VERSION, &cookie));
         assert!(!secrets.is_valid(at(0), client, &NONCE, VERSION, &cookie));
     }

@@ -3,9 +3,9 @@
 //! The first byte is the type. 0x80 to 0xff is STREAM; 0x40 to 0x7f are extensions, which begin
 //! with a length: unknown ones are skipped. Any other unknown type ends the connection.
 
-use crate::bytes::{Malformed, Sink, Source, VARINT_MAX};
+use crate::bytes::{MAX_VARINT, Malformed, Sink, Source};
 use crate::prelude::Prelude;
-use crate::report::{Report, read_advice};
+use crate::report::{Report, read_feedback};
 
 /// The extension by which a server says what it sends with, where that is not what its parameters
 /// said: the label of a controller, as parameter 10 has it.
@@ -36,13 +36,13 @@ pub const NEW_PATH: u8 = 0x44;
 pub const ASIDE: u8 = 0x45;
 
 /// Longest reason of a CLOSE, bytes.
-pub const REASON_MOST: usize = 255;
+pub const MAX_REASON_BYTES: usize = 255;
 
 pub(crate) mod kind {
     pub const PADDING: u8 = 0x00;
     pub const PING: u8 = 0x01;
     pub const REPORT: u8 = 0x02;
-    pub const ADVICE: u8 = 0x03;
+    pub const FEEDBACK: u8 = 0x03;
     pub const DATAGRAM_LAST: u8 = 0x04;
     pub const DATAGRAM: u8 = 0x05;
     pub const MAX_DATA: u8 = 0x06;
@@ -79,8 +79,8 @@ pub enum Frame<'a> {
     Ping,
     /// What arrived.
     Report(Report<'a>),
-    /// From the sender half of a controller to its receiver half: 1 to 16 bytes.
-    Advice(&'a [u8]),
+    /// From the sender side of a controller to its receiver side: 1 to 16 bytes.
+    Feedback(&'a [u8]),
     /// An unreliable message.
     Datagram(&'a [u8]),
     /// Data of a stream.
@@ -211,7 +211,7 @@ fn read<'a>(source: &mut Source<'a>) -> Result<Frame<'a>, Malformed> {
         }
         kind::PING => Frame::Ping,
         kind::REPORT => Frame::Report(Report::read(source)?),
-        kind::ADVICE => Frame::Advice(read_advice(source)?),
+        kind::FEEDBACK => Frame::Feedback(read_feedback(source)?),
         kind::DATAGRAM_LAST => Frame::Datagram(source.take(source.rest().len())?),
         kind::DATAGRAM => Frame::Datagram(source.take_counted()?),
         kind::MAX_DATA => Frame::MaxData(source.varint()?),
@@ -254,7 +254,7 @@ fn stream<'a>(first: u8, source: &mut Source<'a>) -> Result<Frame<'a>, Malformed
     } else {
         source.take(source.rest().len())?
     };
-    if offset.saturating_add(data.len() as u64) > VARINT_MAX {
+    if offset.saturating_add(data.len() as u64) > MAX_VARINT {
         return Err(Malformed::new("a stream longer than 2^62 - 1 bytes"));
     }
     Ok(Frame::Stream { id, offset, fin: first & kind::FIN != 0, data })

@@ -1,5 +1,5 @@
 use super::*;
-use crate::bytes::{Full, Sink};
+use crate::bytes::{BufferFull, Sink};
 use crate::header::{ConnectionId, Header};
 use crate::packet::TAG_BYTES;
 use crate::report::{self, Reason, Run};
@@ -11,7 +11,7 @@ const PRELUDE: Prelude = Prelude { stamp: 123_456, distance: 300 };
 
 /// A number of any size that a varint holds.
 fn number() -> impl Strategy<Value = u64> {
-    (0..=VARINT_MAX, 0u32..62).prop_map(|(n, shift)| n >> shift)
+    (0..=MAX_VARINT, 0u32..62).prop_map(|(n, shift)| n >> shift)
 }
 
 #[derive(Clone, Debug)]
@@ -71,13 +71,13 @@ impl Draw {
                     echo: b as u32 >> 2,
                     delay: c,
                     marks: flag.then_some(b),
-                    advice: most(16),
+                    feedback: most(16),
                     nonce_sum: a as u8,
                     runs,
                 })
             }
             3 if self.bytes.is_empty() => Frame::Ping,
-            3 => Frame::Advice(most(16)),
+            3 => Frame::Feedback(most(16)),
             4 => Frame::Datagram(&self.bytes),
             5 | 6 => {
                 Frame::Stream { id: a >> (c % 62), offset: b >> 1, fin: flag, data: &self.bytes }
@@ -92,7 +92,7 @@ impl Draw {
             13 => Frame::PathResponse(block),
             14 => Frame::ResetStream { id: a, code: b, size: c },
             15 if flag => Frame::Stop { id: a, code: b },
-            15 => Frame::Close { code: a, reason: most(REASON_MOST) },
+            15 => Frame::Close { code: a, reason: most(MAX_REASON_BYTES) },
             _ => Frame::Extension { kind: 0x40 + (a % 64) as u8, body: &self.bytes },
         }
     }
@@ -120,7 +120,7 @@ proptest! {
                     (Some(Frame::Padding(n)), Frame::Padding(more)) => *n += more,
                     _ => expected.push(*frame),
                 },
-                Err(Full) => prop_assert_eq!(writer.len(), before),
+                Err(BufferFull) => prop_assert_eq!(writer.len(), before),
             }
         }
         let tail = [9u8; 40];
@@ -131,7 +131,7 @@ proptest! {
                 prop_assert_eq!(writer.apart(), fitting.len());
                 apart = Some(fitting);
                 expected.push(Frame::Stream { id: 9, offset: 1 << 24, fin: true, data: fitting });
-                prop_assert_eq!(writer.frame(&Frame::Ping), Err(Full));
+                prop_assert_eq!(writer.frame(&Frame::Ping), Err(BufferFull));
             }
             Some(false) if writer.last_datagram(&tail).is_ok() => {
                 expected.push(Frame::Datagram(&tail));
@@ -178,7 +178,7 @@ proptest! {
         if let Some(Ok(Frame::Report(report))) = frames(&payload).first() {
             let mut below = report.highest + 1;
             let mut all: Vec<(u64, u64)> = report.arrived().collect();
-            prop_assert!(all.len() <= report::RUNS_MOST && report.advice.len() <= 16);
+            prop_assert!(all.len() <= report::MAX_RUNS && report.feedback.len() <= 16);
             all.extend(report.missing().map(|(from, to, _)| (from, to)));
             all.sort_by(|a, b| b.cmp(a));
             for (from, to) in all {
@@ -201,7 +201,7 @@ fn a_vector_is_runs_from_the_top() {
         echo: 5,
         delay: 0,
         marks: None,
-        advice: &[],
+        feedback: &[],
         nonce_sum: 77,
         runs: report::runs(&mut space, list),
     };
@@ -219,14 +219,15 @@ fn a_vector_is_runs_from_the_top() {
 fn header_and_seal_take_at_most_36_bytes() {
     // The first streams of either side, below 1 TiB, with fewer than 65,536 packets of unknown
     // fate (which is 94 MB in flight).
-    for (id, offset, number, unresolved) in [
+    for (id, offset, number, least_unacked) in [
         (0, 0, 0, 0),
         (0, 1_000_000_000, 700_000, 690_000),
         (6, (1 << 40) - 1, u64::from(u32::MAX), u64::from(u32::MAX) - 65_535),
     ] {
-        let header = Header::new(ConnectionId(u32::MAX), false, number, unresolved.checked_sub(1));
+        let header =
+            Header::new(ConnectionId(u32::MAX), false, number, least_unacked.checked_sub(1));
         let mut datagram = [0; 1472];
-        let prelude = Prelude::new(narrows_base::Time::from_secs_f64(1e5), number, unresolved);
+        let prelude = Prelude::new(narrows_base::Time::from_secs_f64(1e5), number, least_unacked);
         let mut writer =
             FrameWriter::new(&mut datagram[header.len()..1472 - TAG_BYTES], prelude).unwrap();
         let room = writer.stream_room(id, offset);
@@ -260,17 +261,17 @@ fn what_no_reader_accepts_is_not_written() {
     let mut buffer = [0; 2000];
     let mut writer = FrameWriter::new(&mut buffer, PRELUDE).unwrap();
     for frame in [
-        Frame::Advice(&[]),
-        Frame::Advice(&[0; 17]),
+        Frame::Feedback(&[]),
+        Frame::Feedback(&[0; 17]),
         Frame::Close { code: 1, reason: &[b'x'; 256] },
         Frame::Extension { kind: 0x3f, body: &[] },
         Frame::Extension { kind: 0x80, body: &[] },
-        Frame::MaxData(VARINT_MAX + 1),
-        Frame::Stream { id: 0, offset: VARINT_MAX, fin: false, data: &[1] },
+        Frame::MaxData(MAX_VARINT + 1),
+        Frame::Stream { id: 0, offset: MAX_VARINT, fin: false, data: &[1] },
     ] {
-        assert_eq!(writer.frame(&frame), Err(Full), "{frame:?}");
+        assert_eq!(writer.frame(&frame), Err(BufferFull), "{frame:?}");
         assert_eq!(writer.len(), PRELUDE.len());
     }
     let mut none: [u8; 3] = [0; 3];
-    assert_eq!(PRELUDE.write(&mut Sink::new(&mut none)), Err(Full));
+    assert_eq!(PRELUDE.write(&mut Sink::new(&mut none)), Err(BufferFull));
 }

@@ -27,7 +27,7 @@ fn opened(suite: Suite) -> ClientHandshake {
     let now = Time::from_secs_f64(50.0);
     let syn = packet::syn(VERSION, &NONCE);
     let Ok(Packet::Syn { version, nonce }) = Packet::read(&syn) else { panic!("no SYN") };
-    let echo = packet::syn_echo(&nonce, &secrets.bake(now, client, &nonce, version));
+    let echo = packet::syn_echo(&nonce, &secrets.create(now, client, &nonce, version));
     let Ok(Packet::SynEcho { nonce, cookie }) = Packet::read(&echo) else { panic!("no echo") };
     let handshake = ClientHandshake::new(suite, nonce, &cookie, &key(1), [3; 32]).unwrap();
     let Ok(Packet::Start(start)) = Packet::read(handshake.start()) else { panic!("no START") };

@@ -9,7 +9,7 @@
 //!
 //! Numbers are truncated and completed as in RFC 9000 appendix A.2 and A.3.
 
-use crate::bytes::{Malformed, Source, VARINT_MAX};
+use crate::bytes::{MAX_VARINT, Malformed, Source};
 
 /// Bit of the first byte that tells a long packet.
 pub const LONG: u8 = 0x80;
@@ -19,7 +19,7 @@ const WIDE: u8 = 0x20;
 pub const RANDOM: u8 = 0x1f;
 
 /// Largest packet number: what a sequence number may be, and more than a connection can use.
-pub const NUMBER_MAX: u64 = VARINT_MAX;
+pub const MAX_PACKET_NUMBER: u64 = MAX_VARINT;
 
 /// Connection id, chosen by the end that receives packets with it. Big-endian on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -94,7 +94,7 @@ impl Header {
         let window = if self.wide { 1u64 << 32 } else { 1 << 24 };
         let half = window / 2;
         let near = (expected & !(window - 1)) | u64::from(self.number);
-        if near.saturating_add(half) <= expected && near + window <= NUMBER_MAX {
+        if near.saturating_add(half) <= expected && near + window <= MAX_PACKET_NUMBER {
             near + window
         } else if near > expected.saturating_add(half) && near >= window {
             near - window
@@ -129,7 +129,7 @@ mod tests {
         /// packet or above it by less than half a window: the number is found.
         #[test]
         fn numbers_are_completed(
-            number in 0..=NUMBER_MAX, shift in 0u32..62, back in 0u64..(1 << 31),
+            number in 0..=MAX_PACKET_NUMBER, shift in 0u32..62, back in 0u64..(1 << 31),
             seen in 0.0..1.0f64, above in 0u64..(1 << 22), random in 0..=RANDOM,
         ) {
             let number = number >> shift;
@@ -142,7 +142,7 @@ mod tests {
             if number - lowest < 1 << 31 {
                 prop_assert_eq!(header.complete(highest.checked_sub(1)), number);
             }
-            prop_assert_eq!(header.complete(Some((number + above).min(NUMBER_MAX))), number);
+            prop_assert_eq!(header.complete(Some((number + above).min(MAX_PACKET_NUMBER))), number);
         }
 
         #[test]

@@ -1,9 +1,9 @@
 //! A peer that has the keys and keeps to nothing: for tests and fuzzing of what must withstand it. It seals
 //! properly whatever it is told to say, true or not, and opens what comes.
 
-use crate::bytes::VARINT_MAX;
+use crate::bytes::MAX_VARINT;
 use crate::packet::TAG_BYTES;
-use crate::report::{RUNS_MOST, runs};
+use crate::report::{MAX_RUNS, runs};
 use crate::seal::receipt_nonce;
 use crate::{
     Established, Frame, FrameWriter, Frames, Opener, Prelude, Reason, Report, Run, Sealer,
@@ -58,7 +58,7 @@ impl Peer {
         }
         let (prelude, frames) = Frames::read(opened.payload).expect("a prelude");
         self.stamp = prelude.stamp;
-        self.floor = self.floor.max(prelude.unresolved(opened.number));
+        self.floor = self.floor.max(prelude.least_unacked(opened.number));
         for frame in frames {
             if let Frame::PathChallenge(data) = frame.expect("what it writes can be read") {
                 self.challenge = Some(data);
@@ -70,7 +70,7 @@ impl Peer {
     /// Seals what is written.
     fn seal(&mut self, now: Time, write: impl FnOnce(&mut [u8], Prelude) -> usize) -> Vec<u8> {
         let number = self.next;
-        self.next = (self.next + 1).min(VARINT_MAX);
+        self.next = (self.next + 1).min(MAX_VARINT);
         let head = Sealer::header_len(number, None);
         let mut datagram = vec![0; 1472];
         let prelude = Prelude::new(now, number, number.saturating_sub(9));
@@ -113,7 +113,7 @@ impl Peer {
                 (Some(last), Some(run)) if number + 1 == last => run.arrived += 1,
                 (Some(last), Some(run)) => {
                     run.missing = last - number - 1;
-                    if list.len() == RUNS_MOST {
+                    if list.len() == MAX_RUNS {
                         break;
                     }
                     list.push(Run { arrived: 1, missing: 0, radio: false });
@@ -151,8 +151,8 @@ impl Peer {
             nonce_sum = told.fold(nonce_sum, |sum, (_, nonce)| sum ^ nonce);
             to = to.saturating_sub(run.arrived + run.missing);
         }
-        let mut bytes = [0; 16 * RUNS_MOST + 4];
-        let advice = [lie; 16];
+        let mut bytes = [0; 16 * MAX_RUNS + 4];
+        let feedback = [lie; 16];
         let frame = Frame::Report(Report {
             reason: Reason::Regular,
             highest,
@@ -160,7 +160,7 @@ impl Peer {
             delay: report_delay,
             marks: (lie >> 4 == 8).then_some(u64::from(lie & 15)),
             nonce_sum: nonce_sum ^ if lie >> 4 == 10 { lie & 15 } else { 0 },
-            advice: if lie >> 4 == 9 { &advice[..4 * usize::from(1 + lie % 4)] } else { &[] },
+            feedback: if lie >> 4 == 9 { &feedback[..4 * usize::from(1 + lie % 4)] } else { &[] },
             runs: runs(&mut bytes, list),
         });
         self.frame(now, &frame)
@@ -191,7 +191,7 @@ impl Peer {
             9 => Frame::ResetStream { id, code: 1, size: self.offset },
             10 => Frame::Stop { id, code: lie },
             11 => Frame::Datagram(&data),
-            12 => Frame::Advice(&data[..1 + usize::from(arg >> 4)]),
+            12 => Frame::Feedback(&data[..1 + usize::from(arg >> 4)]),
             13 => Frame::PathChallenge([arg; 8]),
             14 => Frame::Stream { id: lie & 31, offset: lie >> 5, fin: false, data: &data },
             _ => Frame::Extension { kind: 0x40 + (arg >> 4), body: &data[..usize::from(arg >> 4)] },
@@ -205,7 +205,7 @@ impl Peer {
     }
     /// Leaves out so many packet numbers.
     pub fn skip(&mut self, n: u64) {
-        self.next = (self.next + n).min(VARINT_MAX);
+        self.next = (self.next + n).min(MAX_VARINT);
     }
     /// The answer to a challenge, or another.
     pub fn challenged(&mut self, now: Time, arg: u8) -> Vec<u8> {

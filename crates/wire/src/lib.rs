@@ -30,7 +30,7 @@ pub mod reset;
 pub mod seal;
 pub mod writer;
 
-pub use bytes::{Full, Malformed};
+pub use bytes::{BufferFull, Malformed};
 pub use cookie::{Cookie, CookieSecrets};
 pub use frame::{Frame, Frames};
 pub use header::ConnectionId;

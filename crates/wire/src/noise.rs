@@ -15,8 +15,8 @@ use crate::bytes::{Malformed, Sink};
 use crate::cookie::Cookie;
 use crate::header::ConnectionId;
 use crate::keys::{Secret, Suite};
-use crate::packet::{self, Finish, LONG_MOST, Nonce, Start, StartEcho};
-use crate::params::{HELLO_MOST, Hello};
+use crate::packet::{self, Finish, MAX_LONG_BYTES, Nonce, Start, StartEcho};
+use crate::params::{Hello, MAX_HELLO_BYTES};
 use crate::seal::{Opener, Sealer};
 use snow::HandshakeState;
 use std::fmt;
@@ -78,20 +78,20 @@ pub struct Established {
 }
 
 fn hello_bytes(hello: &Hello) -> Result<Vec<u8>, HandshakeError> {
-    let mut buffer = [0; HELLO_MOST];
+    let mut buffer = [0; MAX_HELLO_BYTES];
     let mut sink = Sink::new(&mut buffer);
     hello.write(&mut sink).map_err(|_| HandshakeError::OwnParams)?;
     Ok(sink.written().to_vec())
 }
 
 fn write(state: &mut HandshakeState, payload: &[u8]) -> Result<Vec<u8>, HandshakeError> {
-    let mut buffer = [0; LONG_MOST];
+    let mut buffer = [0; MAX_LONG_BYTES];
     let length = state.write_message(payload, &mut buffer).map_err(library)?;
     Ok(buffer.get(..length).unwrap_or_default().to_vec())
 }
 
 fn read(state: &mut HandshakeState, message: &[u8]) -> Result<Hello, HandshakeError> {
-    let mut buffer = [0; LONG_MOST];
+    let mut buffer = [0; MAX_LONG_BYTES];
     let length = state.read_message(message, &mut buffer).map_err(|_| HandshakeError::Forged)?;
     Hello::read(buffer.get(..length).unwrap_or_default()).map_err(HandshakeError::Malformed)
 }

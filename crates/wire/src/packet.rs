@@ -18,9 +18,9 @@ pub const START_CLEAR_BYTES: usize = 5 + 1 + 16 + COOKIE_BYTES;
 /// A START: the clear part and an ephemeral key.
 pub const START_BYTES: usize = START_CLEAR_BYTES + 32;
 /// Most bytes of any long packet but a SYN. Longer ones are malformed.
-pub const LONG_MOST: usize = 1200;
+pub const MAX_LONG_BYTES: usize = 1200;
 /// Most versions that a VERSION lists.
-pub const VERSIONS_MOST: usize = 8;
+pub const MAX_VERSIONS: usize = 8;
 /// A RESET.
 pub const RESET_BYTES: usize = 5 + 16;
 /// A BUSY.
@@ -152,13 +152,13 @@ impl<'a> Packet<'a> {
             }
             return Ok(Packet::Syn { version, nonce: source.array()? });
         }
-        if datagram.len() > LONG_MOST {
+        if datagram.len() > MAX_LONG_BYTES {
             return Err(Malformed::new("a handshake packet above 1200 bytes"));
         }
         if first == VERSIONS {
             let nonce = source.array()?;
             let count = usize::from(source.byte()?);
-            if count == 0 || count > VERSIONS_MOST {
+            if count == 0 || count > MAX_VERSIONS {
                 return Err(Malformed::new("a VERSION lists 1 to 8 versions"));
             }
             let spoken = Versions(source.take(4 * count)?);
@@ -242,7 +242,7 @@ pub fn syn_echo(nonce: &Nonce, cookie: &Cookie) -> Vec<u8> {
 
 /// The answer to a SYN of another version; of `spoken` the first eight are listed.
 pub fn version(refused: u32, nonce: &Nonce, spoken: &[u32]) -> Vec<u8> {
-    let listed: Vec<u8> = spoken.iter().take(VERSIONS_MOST).flat_map(|v| v.to_be_bytes()).collect();
+    let listed: Vec<u8> = spoken.iter().take(MAX_VERSIONS).flat_map(|v| v.to_be_bytes()).collect();
     long(VERSIONS, refused, &[nonce, &[(listed.len() / 4) as u8], &listed])
 }
 

@@ -61,7 +61,7 @@ fn every_prefix_and_every_corrupt_byte_is_something_or_an_error() {
                 let mut corrupt = packet.clone();
                 corrupt[at] = byte;
                 if let Ok(Packet::Version { spoken, .. }) = Packet::read(&corrupt) {
-                    assert!(spoken.iter().count() <= VERSIONS_MOST);
+                    assert!(spoken.iter().count() <= MAX_VERSIONS);
                 }
             }
         }

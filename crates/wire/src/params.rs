@@ -7,13 +7,13 @@
 //! Kinds in rising order, each at most once. Integers are variable-length and fill their value.
 //! Unknown kinds are skipped; a kind that is absent means 0, or nothing.
 
-use crate::bytes::{Full, Malformed, Sink, Source};
+use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use crate::header::ConnectionId;
 
 /// Most bytes of a hello.
-pub const HELLO_MOST: usize = 512;
+pub const MAX_HELLO_BYTES: usize = 512;
 /// Most bytes of a controller's name with its parameters.
-pub const CONTROLLER_MOST: usize = 128;
+pub const MAX_CONTROLLER_BYTES: usize = 128;
 
 /// One end's name for the connection, and its parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ pub struct Params {
     /// What a RESET of this end will carry.
     pub reset_token: Option<[u8; 16]>,
     /// The controller of what this end sends, as in a specification (`tfrc`,
-    /// `cubic:beta=0.7`), so that the peer runs the receiver half that belongs to it. Printable
+    /// `cubic:beta=0.7`), so that the peer runs the receiver side that belongs to it. Printable
     /// ASCII.
     pub controller: String,
 }
@@ -61,7 +61,7 @@ impl Hello {
     /// # Errors
     /// If it does not fit, a number is above 2^62 - 1, or the controller's name cannot be read
     /// back.
-    pub fn write(&self, sink: &mut Sink<'_>) -> Result<(), Full> {
+    pub fn write(&self, sink: &mut Sink<'_>) -> Result<(), BufferFull> {
         let p = &self.params;
         sink.number(u64::from(self.connection.0), 4)?;
         let numbers = [
@@ -91,7 +91,7 @@ impl Hello {
         if !p.controller.is_empty() {
             let name = p.controller.as_bytes();
             if !is_name(name) {
-                return Err(Full);
+                return Err(BufferFull);
             }
             sink.put(&[CONTROLLER, name.len() as u8])?;
             sink.put(name)?;
@@ -104,7 +104,7 @@ impl Hello {
     /// # Errors
     /// If it is cut off, too long, out of order, or a value is none of its kind.
     pub fn read(bytes: &[u8]) -> Result<Hello, Malformed> {
-        if bytes.len() > HELLO_MOST {
+        if bytes.len() > MAX_HELLO_BYTES {
             return Err(Malformed::new("parameters above 512 bytes"));
         }
         let mut source = Source::new(bytes);
@@ -155,7 +155,7 @@ fn exact<const N: usize>(value: &[u8]) -> Result<[u8; N], Malformed> {
 const WRONG: Malformed = Malformed::new("a parameter of the wrong length");
 
 fn is_name(bytes: &[u8]) -> bool {
-    bytes.len() <= CONTROLLER_MOST && bytes.iter().all(|b| (0x20..0x7f).contains(b))
+    bytes.len() <= MAX_CONTROLLER_BYTES && bytes.iter().all(|b| (0x20..0x7f).contains(b))
 }
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
                 idle_timeout_ms: a, max_datagram: b, max_data: c, max_stream: d,
                 max_streams_both: e, max_streams_one: f, max_message: g, offered, reset_token, controller,
             } };
-            let mut buffer = [0; HELLO_MOST];
+            let mut buffer = [0; MAX_HELLO_BYTES];
             let mut sink = Sink::new(&mut buffer);
             hello.write(&mut sink).unwrap();
             let mut bytes = sink.written().to_vec();

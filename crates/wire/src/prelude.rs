@@ -8,11 +8,11 @@
 //! mean something. The distance, subtracted from the packet's own number, gives the lowest number
 //! whose fate the sender does not know.
 
-use crate::bytes::{Full, Malformed, Sink, Source};
+use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use narrows_base::Time;
 
 /// Fewest bytes of a prelude, so of a payload.
-pub const LEAST: usize = 4;
+pub const MIN_PRELUDE_BYTES: usize = 4;
 /// Stamps are modulo this.
 pub const STAMPS: u32 = 1 << 30;
 
@@ -40,14 +40,14 @@ impl Prelude {
         false
     }
 
-    /// For a packet sent now, with this number, while `unresolved` is the lowest of unknown fate.
-    pub fn new(now: Time, number: u64, unresolved: u64) -> Prelude {
-        let distance = number.saturating_sub(unresolved);
+    /// For a packet sent now, with this number, while `least_unacked` is the lowest of unknown fate.
+    pub fn new(now: Time, number: u64, least_unacked: u64) -> Prelude {
+        let distance = number.saturating_sub(least_unacked);
         Prelude { stamp: stamp(now), distance: u32::try_from(distance).unwrap_or(u32::MAX) }
     }
 
     /// The lowest number whose fate the sender of packet `number` does not know.
-    pub fn unresolved(&self, number: u64) -> u64 {
+    pub fn least_unacked(&self, number: u64) -> u64 {
         number.saturating_sub(u64::from(self.distance))
     }
 
@@ -57,9 +57,9 @@ impl Prelude {
         Ok(Prelude { stamp: word % STAMPS, distance })
     }
 
-    pub(crate) fn write(&self, sink: &mut Sink<'_>) -> Result<(), Full> {
+    pub(crate) fn write(&self, sink: &mut Sink<'_>) -> Result<(), BufferFull> {
         if sink.room() < self.len() {
-            return Err(Full);
+            return Err(BufferFull);
         }
         let bytes = self.len() - 4;
         let code = match bytes {
@@ -107,8 +107,8 @@ mod tests {
             let mut source = Source::new(sink.written());
             prop_assert_eq!(Prelude::read(&mut source), Ok(prelude));
             prop_assert!(source.is_empty());
-            prop_assert_eq!(prelude.unresolved(number), 1 << 40);
-            prop_assert_eq!(prelude.write(&mut Sink::new(&mut [0; 8][..prelude.len() - 1])), Err(Full));
+            prop_assert_eq!(prelude.least_unacked(number), 1 << 40);
+            prop_assert_eq!(prelude.write(&mut Sink::new(&mut [0; 8][..prelude.len() - 1])), Err(BufferFull));
             // Half the stamps' range to either side is unambiguous.
             let about = if later { us + about } else { us.saturating_sub(about) };
             prop_assert_eq!(nearest(prelude.stamp, about), us);

@@ -1,6 +1,6 @@
 //! The replay window: every packet number is accepted once.
 
-use crate::header::NUMBER_MAX;
+use crate::header::MAX_PACKET_NUMBER;
 
 /// How far below the highest number a packet may be and still be accepted.
 pub const WINDOW: u64 = 1024;
@@ -31,7 +31,7 @@ impl Replay {
     #[inline]
     pub fn is_new(&self, number: u64) -> bool {
         if number >= self.next {
-            return number <= NUMBER_MAX;
+            return number <= MAX_PACKET_NUMBER;
         }
         if number.saturating_add(WINDOW) < self.next {
             return false;
@@ -118,9 +118,9 @@ mod tests {
     fn the_far_end_of_numbers_is_refused() {
         let mut window = Replay::default();
         assert!(!window.mark(u64::MAX));
-        assert!(window.mark(NUMBER_MAX));
-        assert!(!window.mark(NUMBER_MAX));
-        assert!(window.is_new(NUMBER_MAX - WINDOW + 1));
-        assert!(!window.is_new(NUMBER_MAX - WINDOW));
+        assert!(window.mark(MAX_PACKET_NUMBER));
+        assert!(!window.mark(MAX_PACKET_NUMBER));
+        assert!(window.is_new(MAX_PACKET_NUMBER - WINDOW + 1));
+        assert!(!window.is_new(MAX_PACKET_NUMBER - WINDOW));
     }
 }

@@ -8,21 +8,21 @@
 //! Runs go from the highest number downwards: so many arrived, so many below them are missing. Only
 //! the last run may have 0 missing. Nothing is said about numbers below the last run.
 
-use crate::bytes::{Full, Malformed, Sink, Source};
+use crate::bytes::{BufferFull, Malformed, Sink, Source};
 
 /// Most runs of a report.
-pub const RUNS_MOST: usize = 32;
+pub const MAX_RUNS: usize = 32;
 /// Most bytes of a controller's advice, in a report or beside data.
-pub const ADVICE_MOST: usize = 16;
+pub const MAX_FEEDBACK_BYTES: usize = 16;
 
 const MARKS: u8 = 4;
-const ADVICE: u8 = 8;
+const FEEDBACK: u8 = 8;
 const KNOWN: u8 = 0x0f;
 
 /// Why a report was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// The receiver half of the controller asked for it, or a timer expired.
+    /// The receiver side of the controller asked for it, or a timer expired.
     Regular = 0,
     /// CACK: cumulative, no gap since the last report.
     Cumulative = 1,
@@ -46,8 +46,8 @@ pub struct Report<'a> {
     /// Packets that came with an ECN mark (CE), since the connection began; absent if this end
     /// cannot read marks.
     pub marks: Option<u64>,
-    /// For the sender half of the controller: at most 16 bytes; empty for none.
-    pub advice: &'a [u8],
+    /// For the sender side of the controller: at most 16 bytes; empty for none.
+    pub feedback: &'a [u8],
     /// The XOR of the last bytes of the tags of all packets that the runs say arrived: only who received
     /// them knows it.
     pub nonce_sum: u8,
@@ -76,7 +76,7 @@ pub struct Runs<'a> {
 impl<'a> Runs<'a> {
     fn read(source: &mut Source<'a>, highest: u64) -> Result<Runs<'a>, Malformed> {
         let count = source.byte()?;
-        if count == 0 || usize::from(count) > RUNS_MOST {
+        if count == 0 || usize::from(count) > MAX_RUNS {
             return Err(Malformed::new("a report has 1 to 32 runs"));
         }
         let all = source.rest();
@@ -114,7 +114,7 @@ fn run(source: &mut Source<'_>) -> Result<Run, Malformed> {
 pub fn runs<'b>(buffer: &'b mut [u8], list: impl IntoIterator<Item = Run>) -> Runs<'b> {
     let mut sink = Sink::new(buffer);
     let mut count = 0;
-    for run in list.into_iter().take(RUNS_MOST) {
+    for run in list.into_iter().take(MAX_RUNS) {
         let before = sink.used();
         let Some(arrived) = run.arrived.checked_sub(1) else { break };
         let missing = run.missing.saturating_mul(2).saturating_add(u64::from(run.radio));
@@ -172,16 +172,16 @@ impl<'a> Report<'a> {
         }
         let delay = source.varint()?;
         let marks = if flags & MARKS != 0 { Some(source.varint()?) } else { None };
-        let advice = if flags & ADVICE != 0 { read_advice(source)? } else { &[] };
+        let feedback = if flags & FEEDBACK != 0 { read_feedback(source)? } else { &[] };
         let nonce_sum = source.byte()?;
         let runs = Runs::read(source, highest)?;
-        Ok(Report { reason, highest, echo, delay, marks, advice, nonce_sum, runs })
+        Ok(Report { reason, highest, echo, delay, marks, feedback, nonce_sum, runs })
     }
 
-    pub(crate) fn write(&self, sink: &mut Sink<'_>) -> Result<(), Full> {
+    pub(crate) fn write(&self, sink: &mut Sink<'_>) -> Result<(), BufferFull> {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let advised = !self.advice.is_empty();
-        sink.byte(self.reason as u8 | flag(self.marks.is_some(), MARKS) | flag(advised, ADVICE))?;
+        let advised = !self.feedback.is_empty();
+        sink.byte(self.reason as u8 | flag(self.marks.is_some(), MARKS) | flag(advised, FEEDBACK))?;
         sink.varint(self.highest)?;
         sink.number(u64::from(self.echo % crate::prelude::STAMPS), 4)?;
         sink.varint(self.delay)?;
@@ -189,7 +189,7 @@ impl<'a> Report<'a> {
             sink.varint(marks)?;
         }
         if advised {
-            write_advice(self.advice, sink)?;
+            write_feedback(self.feedback, sink)?;
         }
         sink.byte(self.nonce_sum)?;
         sink.byte(self.runs.count)?;
@@ -198,18 +198,18 @@ impl<'a> Report<'a> {
 }
 
 /// A length of 1 to 16 and as many bytes.
-pub(crate) fn read_advice<'a>(source: &mut Source<'a>) -> Result<&'a [u8], Malformed> {
+pub(crate) fn read_feedback<'a>(source: &mut Source<'a>) -> Result<&'a [u8], Malformed> {
     let length = usize::from(source.byte()?);
-    if length == 0 || length > ADVICE_MOST {
+    if length == 0 || length > MAX_FEEDBACK_BYTES {
         return Err(Malformed::new("advice has 1 to 16 bytes"));
     }
     source.take(length)
 }
 
-pub(crate) fn write_advice(advice: &[u8], sink: &mut Sink<'_>) -> Result<(), Full> {
-    if advice.is_empty() || advice.len() > ADVICE_MOST {
-        return Err(Full);
+pub(crate) fn write_feedback(feedback: &[u8], sink: &mut Sink<'_>) -> Result<(), BufferFull> {
+    if feedback.is_empty() || feedback.len() > MAX_FEEDBACK_BYTES {
+        return Err(BufferFull);
     }
-    sink.byte(advice.len() as u8)?;
-    sink.put(advice)
+    sink.byte(feedback.len() as u8)?;
+    sink.put(feedback)
 }

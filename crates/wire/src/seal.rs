@@ -6,7 +6,7 @@
 //! turns to its next key by itself, an opener follows when a packet under it proves true.
 
 use crate::bytes::Malformed;
-use crate::header::{ConnectionId, Header, NUMBER_MAX};
+use crate::header::{ConnectionId, Header, MAX_PACKET_NUMBER};
 use crate::keys::Secret;
 #[cfg(test)]
 use crate::keys::Suite;
@@ -19,10 +19,10 @@ use std::fmt;
 pub const UPDATE_AFTER: u64 = 1 << 22;
 /// Packets under one key at most: AES-GCM's confidentiality limit of RFC 9001 section 6.6, which
 /// packets of up to 2^11 bytes keep with room to spare; for the other cipher it is merely strict.
-pub const KEY_MOST: u64 = 1 << 23;
+pub const MAX_KEY_PACKETS: u64 = 1 << 23;
 /// Refused packets of a connection at most: the integrity limit of ChaCha20-Poly1305 in RFC 9001
 /// section 6.6; AES-GCM's is higher.
-pub const FORGED_MOST: u64 = 1 << 36;
+pub const MAX_FORGED: u64 = 1 << 36;
 
 /// Why a packet was not sealed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,12 +162,12 @@ impl Sealer {
         datagram: &mut [u8],
         tail: &[u8],
     ) -> Result<(), SealError> {
-        if number < self.from || number > NUMBER_MAX {
+        if number < self.from || number > MAX_PACKET_NUMBER {
             return Err(SealError::Number);
         }
         if self.sealed >= UPDATE_AFTER {
             self.update();
-            if self.sealed >= KEY_MOST {
+            if self.sealed >= MAX_KEY_PACKETS {
                 return Err(SealError::KeyUsedUp);
             }
         }
@@ -291,7 +291,7 @@ impl Opener {
         if !self.replay.is_new(number) {
             return Err(OpenError::Replayed);
         }
-        if self.forged >= FORGED_MOST {
+        if self.forged >= MAX_FORGED {
             return Err(OpenError::TooManyForged);
         }
         let phase = if header.phase == self.phase {

@@ -62,7 +62,7 @@ fn a_number_is_never_sealed_twice() {
     let (mut sealer, _) = pair(Suite::Aes256Gcm, 1);
     sealed(&mut sealer, 7, None, PAYLOAD);
     let mut datagram = [0; 60];
-    for number in [0, 6, 7, NUMBER_MAX + 1, u64::MAX] {
+    for number in [0, 6, 7, MAX_PACKET_NUMBER + 1, u64::MAX] {
         assert_eq!(sealer.seal(number, None, &mut datagram), Err(SealError::Number));
     }
     for length in 0..8 + TAG_BYTES {
@@ -131,7 +131,7 @@ fn a_key_seals_no_more_than_it_may() {
     let (mut sealer, mut opener) = pair(Suite::Aes256Gcm, 1);
     let datagram = sealed(&mut sealer, 0, None, PAYLOAD);
     open(&mut opener, &datagram).unwrap();
-    sealer.sealed = KEY_MOST - 1;
+    sealer.sealed = MAX_KEY_PACKETS - 1;
     let last = sealed(&mut sealer, 1, None, PAYLOAD);
     let mut refused = [0; 60];
     assert_eq!(sealer.seal(2, None, &mut refused), Err(SealError::KeyUsedUp));
@@ -142,7 +142,7 @@ fn a_key_seals_no_more_than_it_may() {
     let next = sealed(&mut sealer, WINDOW, Some(1), PAYLOAD);
     assert_eq!(next[0] & 0x40, 0x40);
     open(&mut opener, &next).unwrap();
-    opener.forged = FORGED_MOST;
+    opener.forged = MAX_FORGED;
     let after = sealed(&mut sealer, WINDOW + 1, Some(1), PAYLOAD);
     assert_eq!(open(&mut opener, &after), Err(OpenError::TooManyForged));
 }

@@ -10,7 +10,7 @@ use crate::header::ConnectionId;
 use crate::keys::Secret;
 use crate::noise::{ClientHandshake, ServerHandshake, StaticKey};
 use crate::packet::{self, Packet};
-use crate::params::{HELLO_MOST, Hello, Params};
+use crate::params::{Hello, MAX_HELLO_BYTES, Params};
 use crate::report::{self, Reason, Report, Run};
 use crate::reset::ResetKey;
 use crate::{Frame, FrameWriter, Prelude, Sealer, Suite, VERSION};
@@ -36,7 +36,7 @@ impl Vectors {
 }
 
 fn hello_bytes(hello: &Hello) -> Vec<u8> {
-    let mut buffer = [0; HELLO_MOST];
+    let mut buffer = [0; MAX_HELLO_BYTES];
     let mut sink = Sink::new(&mut buffer);
     hello.write(&mut sink).unwrap();
     sink.written().to_vec()
@@ -49,7 +49,7 @@ fn handshake(v: &mut Vectors, suite: Suite) {
         (StaticKey::new([0xc1; 32]).unwrap(), StaticKey::new([0x51; 32]).unwrap());
     let client: SocketAddr = "192.0.2.1:40000".parse().unwrap();
     let secrets = CookieSecrets::new(&[0xcc; 32]);
-    let cookie = secrets.bake(Time::from_secs_f64(1234.0), client, &nonce, VERSION);
+    let cookie = secrets.create(Time::from_secs_f64(1234.0), client, &nonce, VERSION);
     let token = ResetKey::new(&[0x99; 32]).token(ConnectionId(0x5e5e_0001), client);
     let server_hello = Hello {
         connection: ConnectionId(0x5e5e_0001),
@@ -171,7 +171,7 @@ fn frames(v: &mut Vectors) {
         echo: 999_000,
         delay: 250,
         marks: Some(3),
-        advice: &[1, 2, 3, 4],
+        feedback: &[1, 2, 3, 4],
         nonce_sum: 0xa5,
         runs,
     };
@@ -179,7 +179,7 @@ fn frames(v: &mut Vectors) {
         ("PADDING", Frame::Padding(3)),
         ("PING", Frame::Ping),
         ("REPORT", Frame::Report(report)),
-        ("ADVICE", Frame::Advice(&[1, 2, 3, 4])),
+        ("ADVICE", Frame::Feedback(&[1, 2, 3, 4])),
         ("DATAGRAM", Frame::Datagram(b"hello")),
         ("STREAM.small", Frame::Stream { id: 2, offset: 0, fin: false, data: b"hello" }),
         ("STREAM.large", Frame::Stream { id: 300, offset: 1 << 30, fin: true, data: b"hello" }),

@@ -1,9 +1,9 @@
 //! Writing a payload: prelude and frames into the caller's buffer, frame by frame until it is full.
 
-use crate::bytes::{Full, Sink, VARINT_MAX, varint_len};
-use crate::frame::{Frame, OFFSETS, REASON_MOST, kind};
+use crate::bytes::{BufferFull, MAX_VARINT, Sink, varint_len};
+use crate::frame::{Frame, MAX_REASON_BYTES, OFFSETS, kind};
 use crate::prelude::Prelude;
-use crate::report::write_advice;
+use crate::report::write_feedback;
 
 /// Writes one payload. A frame that does not fit, or that no reader would accept, is refused and
 /// leaves nothing behind.
@@ -21,7 +21,7 @@ impl<'b> FrameWriter<'b> {
     ///
     /// # Errors
     /// If not even the prelude fits.
-    pub fn new(buffer: &'b mut [u8], prelude: Prelude) -> Result<FrameWriter<'b>, Full> {
+    pub fn new(buffer: &'b mut [u8], prelude: Prelude) -> Result<FrameWriter<'b>, BufferFull> {
         let mut sink = Sink::new(buffer);
         prelude.write(&mut sink)?;
         Ok(FrameWriter { sink, ended: false, apart: 0 })
@@ -53,7 +53,7 @@ impl<'b> FrameWriter<'b> {
     ///
     /// # Errors
     /// If it does not fit.
-    pub fn frame(&mut self, frame: &Frame<'_>) -> Result<(), Full> {
+    pub fn frame(&mut self, frame: &Frame<'_>) -> Result<(), BufferFull> {
         self.whole(|sink| write(frame, sink))
     }
 
@@ -67,7 +67,7 @@ impl<'b> FrameWriter<'b> {
         offset: u64,
         fin: bool,
         data: &[u8],
-    ) -> Result<(), Full> {
+    ) -> Result<(), BufferFull> {
         self.last_stream_apart(id, offset, fin, data.len())?;
         self.apart = 0;
         self.sink.put(data)
@@ -84,10 +84,10 @@ impl<'b> FrameWriter<'b> {
         offset: u64,
         fin: bool,
         data: usize,
-    ) -> Result<(), Full> {
+    ) -> Result<(), BufferFull> {
         self.whole(|sink| {
             stream(id, offset, fin, data, true, sink)?;
-            if data <= sink.room() { Ok(()) } else { Err(Full) }
+            if data <= sink.room() { Ok(()) } else { Err(BufferFull) }
         })?;
         (self.ended, self.apart) = (true, data);
         Ok(())
@@ -97,7 +97,7 @@ impl<'b> FrameWriter<'b> {
     ///
     /// # Errors
     /// If it does not fit.
-    pub fn last_datagram(&mut self, data: &[u8]) -> Result<(), Full> {
+    pub fn last_datagram(&mut self, data: &[u8]) -> Result<(), BufferFull> {
         self.whole(|sink| {
             sink.byte(kind::DATAGRAM_LAST)?;
             sink.put(data)
@@ -106,9 +106,12 @@ impl<'b> FrameWriter<'b> {
         Ok(())
     }
 
-    fn whole(&mut self, f: impl FnOnce(&mut Sink<'b>) -> Result<(), Full>) -> Result<(), Full> {
+    fn whole(
+        &mut self,
+        f: impl FnOnce(&mut Sink<'b>) -> Result<(), BufferFull>,
+    ) -> Result<(), BufferFull> {
         if self.ended {
-            return Err(Full);
+            return Err(BufferFull);
         }
         let before = self.sink.used();
         f(&mut self.sink).inspect_err(|_| self.sink.back_to(before))
@@ -138,9 +141,9 @@ fn stream(
     data: usize,
     last: bool,
     sink: &mut Sink<'_>,
-) -> Result<(), Full> {
-    if offset.saturating_add(data as u64) > VARINT_MAX {
-        return Err(Full);
+) -> Result<(), BufferFull> {
+    if offset.saturating_add(data as u64) > MAX_VARINT {
+        return Err(BufferFull);
     }
     let code = offset_code(offset);
     let small = id < u64::from(kind::ID);
@@ -154,17 +157,17 @@ fn stream(
     sink.number(offset, OFFSETS[code])
 }
 
-fn numbers(kind: u8, values: &[u64], sink: &mut Sink<'_>) -> Result<(), Full> {
+fn numbers(kind: u8, values: &[u64], sink: &mut Sink<'_>) -> Result<(), BufferFull> {
     sink.byte(kind)?;
     values.iter().try_for_each(|v| sink.varint(*v))
 }
 
-fn write(frame: &Frame<'_>, sink: &mut Sink<'_>) -> Result<(), Full> {
+fn write(frame: &Frame<'_>, sink: &mut Sink<'_>) -> Result<(), BufferFull> {
     match *frame {
         Frame::Padding(bytes) => {
             // Zeros, without asking how many there are room for one by one.
             if bytes > sink.room() {
-                return Err(Full);
+                return Err(BufferFull);
             }
             (0..bytes).try_for_each(|_| sink.byte(kind::PADDING))
         }
@@ -173,9 +176,9 @@ fn write(frame: &Frame<'_>, sink: &mut Sink<'_>) -> Result<(), Full> {
             sink.byte(kind::REPORT)?;
             report.write(sink)
         }
-        Frame::Advice(advice) => {
-            sink.byte(kind::ADVICE)?;
-            write_advice(advice, sink)
+        Frame::Feedback(feedback) => {
+            sink.byte(kind::FEEDBACK)?;
+            write_feedback(feedback, sink)
         }
         Frame::Datagram(data) => {
             sink.byte(kind::DATAGRAM)?;
@@ -212,8 +215,8 @@ fn write(frame: &Frame<'_>, sink: &mut Sink<'_>) -> Result<(), Full> {
         }
         Frame::Stop { id, code } => numbers(kind::STOP, &[id, code], sink),
         Frame::Close { code, reason } => {
-            if reason.len() > REASON_MOST {
-                return Err(Full);
+            if reason.len() > MAX_REASON_BYTES {
+                return Err(BufferFull);
             }
             numbers(kind::CLOSE, &[code], sink)?;
             sink.byte(reason.len() as u8)?;
@@ -221,7 +224,7 @@ fn write(frame: &Frame<'_>, sink: &mut Sink<'_>) -> Result<(), Full> {
         }
         Frame::Extension { kind, body } => {
             if !(kind::EXTENSION..kind::STREAM).contains(&kind) {
-                return Err(Full);
+                return Err(BufferFull);
             }
             sink.byte(kind)?;
             sink.put_counted(body)

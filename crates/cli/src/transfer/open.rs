@@ -131,8 +131,8 @@ fn over_rrtp(
     };
     let sounds = direction == Direction::Put;
     let said = way.hints.rate.is_some() || before.rate_bps.is_none();
-    let profile_from = if said { HintSource::User } else { HintSource::Stored };
-    let config = ConnectionConfig { sounds, profile_from, ..transport.connection()? };
+    let hint_source = if said { HintSource::User } else { HintSource::Stored };
+    let config = ConnectionConfig { sounds, hint_source, ..transport.connection()? };
     let server = url.server();
     let expect = match (url.key, known.get(&server)?) {
         (Some(key), _) | (None, Some(key)) => Expect::Key(key),
@@ -156,11 +156,11 @@ fn over_rrtp(
             .ok_or_else(|| Failure::Outside(format!("{server}: the connection was cut")))?;
         pin(known, &server, &found)?;
     }
-    let profile = transport.hints.profile();
+    let hints = transport.hints.to_path_hints();
     Ok(Opened {
         over: Over::Rrtp(Box::new(session)),
         direction,
-        wishes: rrtp::wishes(&profile, way.protocol.as_deref().unwrap_or_default()),
+        wishes: rrtp::wishes(&hints, way.protocol.as_deref().unwrap_or_default()),
         asked: way.protocol.is_some(),
         theirs: Mutex::new(None),
         learned: learned.map(|(file, name, _)| (file, name)),
@@ -289,7 +289,7 @@ impl Opened {
         let found = match self.direction {
             Direction::Put => Some(session.learned()),
             Direction::Get => {
-                client::tune(session.as_ref(), Wishes::default()).ok().map(|w| rrtp::profile(&w))
+                client::tune(session.as_ref(), Wishes::default()).ok().map(|w| rrtp::hints(&w))
             }
         };
         match found.and_then(|found| Characteristics::verified(&found, delivered)) {

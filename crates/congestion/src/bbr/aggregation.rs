@@ -9,7 +9,7 @@ const WINDOW_ROUNDS: u32 = 5;
 /// An epoch with so many packets begins anew.
 const EPOCH_LIMIT: u64 = 1 << 20;
 /// The excess counts up to what the bandwidth carries in this time, in seconds.
-const LONGEST: f64 = 0.1;
+const MAX_EXTRA_ACKED_S: f64 = 0.1;
 
 #[derive(Debug, Default)]
 pub struct Aggregation {
@@ -46,8 +46,8 @@ impl Aggregation {
     }
 
     /// Segments to add to the window.
-    pub fn allowance(&self, bandwidth: f64) -> f64 {
-        let most = (bandwidth * LONGEST).floor();
+    pub fn extra_acked(&self, bandwidth: f64) -> f64 {
+        let most = (bandwidth * MAX_EXTRA_ACKED_S).floor();
         self.excess[0].max(self.excess[1]).min(most)
     }
 }

@@ -70,7 +70,7 @@ impl Bbr {
 
     /// The window to come back to.
     pub(super) fn save_cwnd(&mut self) {
-        let undisturbed = self.repair == Repairing::No && self.state != State::ProbeRtt;
+        let undisturbed = self.recovery == Repairing::No && self.state != State::ProbeRtt;
         self.prior_cwnd = if undisturbed { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 
@@ -106,7 +106,7 @@ impl Bbr {
     pub(super) fn grow(&mut self, acked: f64) {
         let bandwidth = self.believed();
         let bursts = match &self.aggregation {
-            Some(aggregation) if self.full => aggregation.allowance(bandwidth),
+            Some(aggregation) if self.full => aggregation.extra_acked(bandwidth),
             _ => 0.0,
         };
         let target = self.with_budget(self.product(bandwidth, self.cwnd_gain()) + bursts);

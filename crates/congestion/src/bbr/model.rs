@@ -51,7 +51,7 @@ impl Bbr {
     pub(super) fn probe_bandwidth(&mut self, now: Time) {
         self.state = State::ProbeBandwidth;
         // Linux draws 0..7 from 7 and advances: phases 0 and 2 to 7.
-        self.cycle = (CYCLE.len() - (self.luck.bits() % 7) as usize) % CYCLE.len();
+        self.cycle = (CYCLE.len() - (self.random_key.bits() % 7) as usize) % CYCLE.len();
         self.phase_began = now;
     }
 

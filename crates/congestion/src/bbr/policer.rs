@@ -16,7 +16,7 @@ const SAME: f64 = 1.0 / 8.0;
 const SAME_BPS: f64 = 4000.0;
 const MAX_ROUNDS: u32 = 48;
 /// Stretches shorter than 1 ms say nothing.
-const SHORTEST: f64 = 1e-3;
+const MIN_INTERVAL_S: f64 = 1e-3;
 
 #[derive(Debug, Default)]
 pub struct Policer {
@@ -97,7 +97,7 @@ impl Policer {
         let lost = seen.lost.saturating_sub(self.lost) as f64;
         let delivered = seen.delivered.saturating_sub(self.delivered) as f64;
         let seconds = seen.now.since(self.began).as_secs_f64();
-        if delivered == 0.0 || lost < LOSSY * delivered || seconds < SHORTEST {
+        if delivered == 0.0 || lost < LOSSY * delivered || seconds < MIN_INTERVAL_S {
             return;
         }
         let rate = delivered / seconds;

@@ -1,13 +1,13 @@
-use crate::story::{Story, build};
-use crate::story_path::Path;
-use narrows_base::{Duration, Luck, Time};
+use crate::scenario::{Scenario, build};
+use crate::scenario_path::SimplePath;
+use narrows_base::{Duration, RandomKey, Time};
 
 /// 10 Mbit/s, 40 ms: the path holds 51 packets.
-fn path(spec: &str) -> Path {
-    Path::new(build(spec))
+fn path(spec: &str) -> SimplePath {
+    SimplePath::new(build(spec))
 }
 
-fn watched(path: &Path, wanted: &str) -> f64 {
+fn watched(path: &SimplePath, wanted: &str) -> f64 {
     let mut found = f64::NAN;
     path.controller.watch(&mut |name, value| {
         if name == wanted {
@@ -67,7 +67,7 @@ fn every_ten_seconds_it_drains_the_queue_to_see_the_smallest_rtt() {
 #[test]
 fn random_loss_hardly_matters() {
     let mut path = path("bbr");
-    path.lose = |number| Luck::seed(3).draw(number) < 0.01;
+    path.lose = |number| RandomKey::from_seed(3).draw(number) < 0.01;
     path.run(seconds(1.0));
     let utilisation = path.utilisation(seconds(9.0));
     assert!(utilisation > 0.95, "{utilisation}");
@@ -75,10 +75,10 @@ fn random_loss_hardly_matters() {
 
 #[test]
 fn a_repair_conserves_packets_and_gives_the_window_back() {
-    let mut s = Story::new(build("bbr"));
+    let mut s = Scenario::new(build("bbr"));
     s.acks(200);
     let before = s.window();
-    s.repair();
+    s.recovery();
     assert!((before..=before + 1.0).contains(&s.window()), "{before} {}", s.window());
     s.timeout();
     assert_eq!(s.window(), 1.0);
@@ -108,9 +108,11 @@ fn a_policer_is_found_out() {
 fn the_phase_of_probing_is_drawn_from_the_environment() {
     let phases: std::collections::BTreeSet<u64> = (0..64)
         .map(|seed| {
-            let environment =
-                crate::Environment { luck: Luck::seed(seed), ..crate::Environment::default() };
-            let mut path = Path::new(crate::story::build_in("bbr", &environment));
+            let environment = crate::Environment {
+                random_key: RandomKey::from_seed(seed),
+                ..crate::Environment::default()
+            };
+            let mut path = SimplePath::new(crate::scenario::build_in("bbr", &environment));
             path.run(seconds(0.9));
             (watched(&path, "pacing_gain") * 100.0) as u64
         })

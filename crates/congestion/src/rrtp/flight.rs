@@ -7,11 +7,11 @@
 //! in several turns, so packets count by their bytes, and of a flight that did not leave together the
 //! longest end that nearly did is taken.
 
-use crate::Fate;
+use crate::PacketOutcome;
 use narrows_base::{Duration, Time};
 
 /// Packets that are remembered: a train, and what was left of the flights before it.
-const MOST: usize = 80;
+const MAX_PACKETS: usize = 80;
 /// Within so much time packets left at one moment.
 const TOGETHER: Duration = Duration::from_micros(100);
 /// Hosts that take turns say in so much time that packets came, however close they were.
@@ -33,15 +33,15 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub fn on_fate(&mut self, fate: &Fate) {
-        if fate.lost {
+    pub fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
+        if outcome.lost {
             return;
         }
-        if self.came.last().is_some_and(|c| fate.sent.since(c.sent) > APART) {
+        if self.came.last().is_some_and(|c| outcome.sent.since(c.sent) > APART) {
             self.came.clear();
         }
-        if self.came.len() < MOST {
-            self.came.push(Came { sent: fate.sent, told: fate.now, bytes: fate.bytes });
+        if self.came.len() < MAX_PACKETS {
+            self.came.push(Came { sent: outcome.sent, told: outcome.now, bytes: outcome.bytes });
         }
     }
 
@@ -82,7 +82,7 @@ mod tests {
         for (seq, &(sent, now, bytes)) in packets.iter().enumerate() {
             let [sent, now] = [sent, now].map(|us| Time::ZERO + Duration::from_micros(us));
             let (seq, lost, marked, radio) = (seq as u64, false, false, false);
-            flight.on_fate(&Fate { now, seq, sent, bytes, lost, marked, radio });
+            flight.on_packet_outcome(&PacketOutcome { now, seq, sent, bytes, lost, marked, radio });
         }
         flight.rate(3)
     }
@@ -123,7 +123,15 @@ mod tests {
             for (seq, &(sent, now)) in packets.iter().enumerate() {
                 let [sent, now] = [sent, now].map(|us| Time::ZERO + Duration::from_micros(us));
                 let (seq, lost, marked, radio) = (seq as u64, false, false, false);
-                flight.on_fate(&Fate { now, seq, sent, bytes: 1000, lost, marked, radio });
+                flight.on_packet_outcome(&PacketOutcome {
+                    now,
+                    seq,
+                    sent,
+                    bytes: 1000,
+                    lost,
+                    marked,
+                    radio,
+                });
             }
             flight.came_at_once(3, 2000.0)
         };

@@ -1,7 +1,7 @@
 //! The two moods on a bottleneck of this file: a queue, a fixed delay, and somebody else's window.
 
-use crate::story::{Story, build, build_in};
-use crate::{Ack, Controller, Environment, Fate, Profile, RateSample, Spacing};
+use crate::scenario::{Scenario, build, build_in};
+use crate::{Ack, Controller, Dispersion, Environment, PacketOutcome, PathHints, RateSample};
 use narrows_base::{Duration, Rate, Time};
 use std::collections::VecDeque;
 
@@ -45,8 +45,8 @@ enum What {
 }
 
 impl Bottleneck {
-    fn new(profile: Profile) -> Bottleneck {
-        let environment = Environment { packet_bytes: PACKET, profile, ..Environment::default() };
+    fn new(hints: PathHints) -> Bottleneck {
+        let environment = Environment { packet_bytes: PACKET, hints, ..Environment::default() };
         Bottleneck {
             controller: build_in("rrtp", &environment),
             per_second: 1000.0,
@@ -90,17 +90,17 @@ impl Bottleneck {
         });
         value
     }
-    fn alone(&self) -> bool {
+    fn default_mode(&self) -> bool {
         self.watch("rrtp_state") == 1.0
     }
-    fn contested(&self) -> bool {
+    fn competitive(&self) -> bool {
         self.watch("rrtp_state") == 2.0
     }
     fn send_what_may_leave(&mut self) {
         loop {
-            let a = self.controller.allowance();
-            let gap = a.rate.map_or(0.0, |r| f64::from(PACKET) * 8.0 / r.as_bps() as f64);
-            if (self.flying.len() as f64) >= a.window.floor() || self.now < self.last_sent + gap {
+            let a = self.controller.send_limits();
+            let gap = a.pacing_rate.map_or(0.0, |r| f64::from(PACKET) * 8.0 / r.as_bps() as f64);
+            if (self.flying.len() as f64) >= a.cwnd.floor() || self.now < self.last_sent + gap {
                 return;
             }
             // A step late costs no rate.
@@ -123,7 +123,7 @@ impl Bottleneck {
                 return;
             };
             let lost = what != What::Arrives;
-            self.controller.on_fate(&Fate {
+            self.controller.on_packet_outcome(&PacketOutcome {
                 now: Self::at(self.now),
                 seq,
                 sent: Self::at(sent),
@@ -162,7 +162,7 @@ impl Bottleneck {
                 outstanding: flight,
                 prior_outstanding: flight + 1,
                 window_limited: true,
-                in_repair: false,
+                in_recovery: false,
                 round: self.round,
                 round_start,
                 marks: 0,
@@ -202,17 +202,17 @@ impl Bottleneck {
     }
 }
 
-fn told(bps: u64) -> Profile {
+fn told(bps: u64) -> PathHints {
     let rtt = Some(Duration::from_millis(50));
-    Profile { rate: Some(Rate::from_bps(bps)), rtt, loss: None }
+    PathHints { rate: Some(Rate::from_bps(bps)), rtt, loss: None }
 }
 
 #[test]
 fn alone_it_fills_the_link_and_not_the_queue_whatever_the_radio_loses() {
     for radio in [0, 100, 20] {
-        let mut b = Bottleneck { radio, ..Bottleneck::new(Profile::default()) };
+        let mut b = Bottleneck { radio, ..Bottleneck::new(PathHints::default()) };
         b.run(3.0);
-        assert!(b.alone(), "1/{radio}");
+        assert!(b.default_mode(), "1/{radio}");
         let rate = b.run(10.0);
         let share = if radio == 0 { 1.0 } else { 1.0 - 1.0 / radio as f64 };
         assert!(rate > 0.98 * share * 1000.0, "1/{radio}: {rate}");
@@ -222,7 +222,7 @@ fn alone_it_fills_the_link_and_not_the_queue_whatever_the_radio_loses() {
 
 #[test]
 fn the_first_flights_spacing_saves_the_search() {
-    let mut b = Bottleneck::new(Profile::default());
+    let mut b = Bottleneck::new(PathHints::default());
     // A round trip for four packets; the next one carries what the link holds.
     b.run(0.05);
     assert_eq!((b.next, b.delivered), (4, 0));
@@ -242,31 +242,31 @@ fn what_was_told_is_sent_from_the_first_packet_on() {
         let mut b = Bottleneck::new(told(bps));
         b.run(5.0);
         assert!(b.run(10.0) > 970.0, "{bps}");
-        assert!(b.alone() && b.mean_delay() < 0.008, "{bps}: {}", b.mean_delay());
+        assert!(b.default_mode() && b.mean_delay() < 0.008, "{bps}: {}", b.mean_delay());
     }
 }
 
 #[test]
 fn who_stays_although_we_hold_back_is_met_with_a_window_until_it_leaves() {
-    let mut b = Bottleneck::new(Profile::default());
+    let mut b = Bottleneck::new(PathHints::default());
     b.run(5.0);
-    assert!(b.alone());
+    assert!(b.default_mode());
     // Somebody fills the queue and does not yield.
     b.other = 70;
     b.run(7.0);
-    assert!(b.contested());
+    assert!(b.competitive());
     let rate = b.run(20.0);
     assert!(rate > 200.0, "its part of what is left: {rate}");
     b.other = 0;
     // The question is asked each 24 rounds at the latest.
     b.run(24.0);
-    assert!(b.alone(), "nobody is there any more");
+    assert!(b.default_mode(), "nobody is there any more");
     assert!(b.run(26.0) > 980.0);
 }
 
 #[test]
 fn a_slower_link_is_followed_and_a_faster_one_found() {
-    let mut b = Bottleneck::new(Profile::default());
+    let mut b = Bottleneck::new(PathHints::default());
     b.run(5.0);
     b.per_second = 400.0;
     b.run(9.0);
@@ -280,11 +280,11 @@ fn a_slower_link_is_followed_and_a_faster_one_found() {
 
 #[test]
 fn a_profile_at_run_time_replaces_what_was_known() {
-    let mut b = Bottleneck::new(Profile::default());
+    let mut b = Bottleneck::new(PathHints::default());
     b.run(5.0);
     b.per_second = 3000.0;
     let now = Bottleneck::at(b.now);
-    b.controller.on_profile(now, &told(24_000_000));
+    b.controller.on_path_hints(now, &told(24_000_000));
     b.run(5.2);
     let rate = b.run(5.5);
     assert!(rate > 2850.0, "{rate}");
@@ -294,7 +294,7 @@ fn a_profile_at_run_time_replaces_what_was_known() {
 /// Taken for a queue they leave windows of a few packets, each sent and answered by itself.
 #[test]
 fn on_a_path_of_microseconds_the_turns_of_hosts_are_no_queue() {
-    let mut b = Bottleneck::new(Profile::default());
+    let mut b = Bottleneck::new(PathHints::default());
     (b.rtt, b.per_second) = (20e-6, 1e6);
     b.run(0.2);
     assert_eq!(b.watch("min_rtt_s"), 1e-3);
@@ -304,7 +304,7 @@ fn on_a_path_of_microseconds_the_turns_of_hosts_are_no_queue() {
 #[test]
 fn a_train_finds_the_rate_where_a_flight_comes_at_once() {
     for rtt in [50.0e-3, 50.05e-3, 50.1e-3] {
-        let mut b = Bottleneck::new(Profile::default());
+        let mut b = Bottleneck::new(PathHints::default());
         (b.per_second, b.room, b.turns, b.rtt) = (20_000.0, 1000, 0.2e-3, rtt);
         // The flight, the train, the train that verifies it, and a little more: doubling from four
         // reaches 256.
@@ -321,15 +321,23 @@ fn a_train_finds_the_rate_where_a_flight_comes_at_once() {
 #[test]
 fn a_flight_that_comes_at_once_is_followed_by_a_train() {
     let mut rrtp = build("rrtp");
-    let mut story = Story::new(build("reno"));
+    let mut scenario = Scenario::new(build("reno"));
     for (seq, now) in [(0, 50.0e-3), (1, 50.0e-3), (2, 50.0e-3), (3, 50.1e-3)] {
         let now = Bottleneck::at(now);
         let (bytes, lost, marked, radio) = (PACKET, false, false, false);
-        rrtp.on_fate(&Fate { now, seq, sent: Time::ZERO, bytes, lost, marked, radio });
-        rrtp.on_ack(&Ack { outstanding: 3 - seq, ..story.ack(1, false) });
+        rrtp.on_packet_outcome(&PacketOutcome {
+            now,
+            seq,
+            sent: Time::ZERO,
+            bytes,
+            lost,
+            marked,
+            radio,
+        });
+        rrtp.on_ack(&Ack { outstanding: 3 - seq, ..scenario.ack(1, false) });
     }
-    let a = rrtp.allowance();
-    assert!(a.window == 64.0 && a.rate.is_some_and(|r| r.as_bps() > 1_000_000_000), "{a:?}");
+    let a = rrtp.send_limits();
+    assert!(a.cwnd == 64.0 && a.pacing_rate.is_some_and(|r| r.as_bps() > 1_000_000_000), "{a:?}");
 }
 
 /// A climb by quarters ends with a queue of a tenth of the product, and the question needs a little
@@ -338,10 +346,10 @@ fn a_flight_that_comes_at_once_is_followed_by_a_train() {
 fn a_queue_too_short_to_ask_with_grows_until_it_suffices() {
     for radio in [0, 300, 1000] {
         for per_second in [9_000.0, 10_000.0, 11_000.0, 12_500.0] {
-            let mut b = Bottleneck::new(Profile::default());
+            let mut b = Bottleneck::new(PathHints::default());
             (b.per_second, b.room, b.turns, b.radio) = (per_second, 1000, 0.2e-3, radio);
             b.run(2.0);
-            assert!(b.alone(), "{radio} {per_second}");
+            assert!(b.default_mode(), "{radio} {per_second}");
         }
     }
 }
@@ -351,12 +359,12 @@ fn a_queue_too_short_to_ask_with_grows_until_it_suffices() {
 #[test]
 fn a_flight_that_tells_nothing_is_followed_by_one_that_leaves_together() {
     let mut rrtp = build("rrtp");
-    let mut story = Story::new(build("reno"));
+    let mut scenario = Scenario::new(build("reno"));
     let mut windows = Vec::new();
     for outstanding in [3, 2, 1, 0] {
-        let ack = Ack { outstanding, ..story.ack(1, false) };
+        let ack = Ack { outstanding, ..scenario.ack(1, false) };
         rrtp.on_ack(&ack);
-        windows.push(rrtp.allowance().window);
+        windows.push(rrtp.send_limits().cwnd);
     }
     assert_eq!(windows, [1.0, 1.0, 4.0, 4.0]);
 }
@@ -370,8 +378,8 @@ fn what_a_connections_opening_tells_counts_from_the_first_acknowledgement_on() {
     let spaced = |rtt_ms, took_us| {
         let environment = Environment { packet_bytes: PACKET, ..Environment::default() };
         let mut controller = build_in("rrtp", &environment);
-        assert_eq!(controller.allowance().window, 4.0);
-        controller.on_spacing(&Spacing {
+        assert_eq!(controller.send_limits().cwnd, 4.0);
+        controller.on_dispersion(&Dispersion {
             rtt: Duration::from_millis(rtt_ms),
             bits: 12_000.0,
             took: Duration::from_micros(took_us),
@@ -379,14 +387,14 @@ fn what_a_connections_opening_tells_counts_from_the_first_acknowledgement_on() {
         controller
     };
     let allowed = |controller: &dyn Controller| {
-        let a = controller.allowance();
-        (a.window, a.rate.map_or(0, |r| r.as_bps()))
+        let a = controller.send_limits();
+        (a.cwnd, a.pacing_rate.map_or(0, |r| r.as_bps()))
     };
     let after = |rtt_ms, took_us| {
         let mut controller = spaced(rtt_ms, took_us);
-        let mut story = Story::new(build("reno"));
+        let mut scenario = Scenario::new(build("reno"));
         let rtt = Duration::from_millis(rtt_ms);
-        controller.on_ack(&Ack { rtt, ..story.ack(1, false) });
+        controller.on_ack(&Ack { rtt, ..scenario.ack(1, false) });
         allowed(&*controller)
     };
     assert_eq!(allowed(&*spaced(500, 12_000)), (10.0, 1_000_000));

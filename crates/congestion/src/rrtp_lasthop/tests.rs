@@ -1,7 +1,7 @@
 //! S3's dedicated channel as timed stories.
 
 use super::*;
-use crate::{Advice, Arrival};
+use crate::{Arrival, Feedback};
 use narrows_base::Duration;
 
 fn at(ms: u64) -> Time {
@@ -10,27 +10,41 @@ fn at(ms: u64) -> Time {
 
 /// Told 800 kbit/s: a hundred packets per second.
 fn told() -> Box<dyn Controller> {
-    let profile = Profile {
+    let hints = PathHints {
         rate: Some(Rate::from_bps(800_000)),
         rtt: Some(Duration::from_millis(100)),
         loss: None,
     };
-    let environment = Environment { profile, ..Environment::default() };
+    let environment = Environment { hints, ..Environment::default() };
     let settings = Settings::read(&narrows_base::Spec::named("rrtp-lasthop"), &[]).unwrap();
     build(&settings, &environment)
 }
 
 fn advise(c: &mut dyn Controller, ms: u64, came: f64, left: f64) -> f64 {
     let rtt = Duration::from_millis(100);
-    let advice = Advice::of(&[came, left]);
-    c.on_advice(&Advised { now: at(ms), advice, rtt, srtt: rtt, rttvar: Duration::ZERO });
-    c.allowance().rate.unwrap().as_bps() as f64 / 8000.0
+    let feedback = Feedback::of(&[came, left]);
+    c.on_feedback(&FeedbackReceived {
+        now: at(ms),
+        feedback,
+        rtt,
+        srtt: rtt,
+        rttvar: Duration::ZERO,
+    });
+    c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
 }
 
 fn lose(c: &mut dyn Controller, sent: u64, now: u64, radio: bool) -> f64 {
     let (sent, now) = (at(sent), at(now));
-    c.on_fate(&Fate { now, seq: 1, sent, bytes: 1000, lost: true, marked: false, radio });
-    c.allowance().rate.unwrap().as_bps() as f64 / 8000.0
+    c.on_packet_outcome(&PacketOutcome {
+        now,
+        seq: 1,
+        sent,
+        bytes: 1000,
+        lost: true,
+        marked: false,
+        radio,
+    });
+    c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
 }
 
 /// A round trip of so many milliseconds ends.
@@ -53,7 +67,7 @@ fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
         outstanding: 10,
         prior_outstanding: 20,
         window_limited: false,
-        in_repair: false,
+        in_recovery: false,
         round: ms,
         round_start: true,
         marks: 0,
@@ -79,7 +93,7 @@ fn a_probe_finds_that_the_channel_became_faster() {
     let mut c = told();
     let mut rates = Vec::new();
     for epoch in 0..40 {
-        let rate = c.allowance().rate.unwrap().as_bps() as f64 / 8000.0;
+        let rate = c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0;
         // Everything arrives as it leaves.
         hear(&mut *c, 100 * epoch, 100);
         rates.push(advise(&mut *c, 100 * epoch, 1.0 / rate, 1.0 / rate));
@@ -94,10 +108,17 @@ fn after_an_outage_the_rate_comes_back_by_doubling() {
     hear(&mut *c, 100, 100);
     let [min_rtt, srtt] = [Duration::from_millis(100), Duration::from_secs(1)];
     let (flight, timeout, backoffs) = (1, true, 3);
-    c.on_restart(&Restart { now: at(9000), flight, timeout, backoffs, min_rtt, srtt });
+    c.on_slow_start_restart(&SlowStartRestart {
+        now: at(9000),
+        flight,
+        timeout,
+        backoffs,
+        min_rtt,
+        srtt,
+    });
     let mut rates = Vec::new();
     for epoch in 0..15 {
-        let rate = c.allowance().rate.unwrap().as_bps() as f64 / 8000.0;
+        let rate = c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0;
         hear(&mut *c, 10_000 + 100 * epoch, 100);
         // The channel still carries a hundred packets per second.
         let carried = rate.min(100.0);
@@ -139,7 +160,7 @@ fn a_flood_of_losses_is_congestion_whatever_the_trip_times_say() {
 fn a_path_that_became_longer_is_believed_after_a_look_at_it_without_a_queue() {
     let mut c = told();
     hear(&mut *c, 0, 100);
-    let window = |c: &dyn Controller| c.allowance().window;
+    let window = |c: &dyn Controller| c.send_limits().cwnd;
     assert!((window(&*c) - 16.5).abs() < 0.1, "5/4 of 10 packets, and 4: {}", window(&*c));
     let mut least = f64::INFINITY;
     for second in 0..70 {
@@ -154,16 +175,19 @@ fn a_path_that_became_longer_is_believed_after_a_look_at_it_without_a_queue() {
 #[test]
 fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
     let mut c = told();
-    c.on_profile(at(0), &Profile { rate: Some(Rate::from_bps(16_000_000)), ..Profile::default() });
+    c.on_path_hints(
+        at(0),
+        &PathHints { rate: Some(Rate::from_bps(16_000_000)), ..PathHints::default() },
+    );
     hear(&mut *c, 0, 100);
-    let mut half = Half::default();
+    let mut half = Receiver::default();
     for seq in 0..4000_u64 {
         // Two thousand packets per second that leave in fives and come in sevens.
         let sent = Time::ZERO + Duration::from_micros(500 * (seq / 5 * 5));
         let now = Time::ZERO + Duration::from_micros(50_000 + 500 * (seq / 7 * 7 + 6));
-        let (bytes, marked, duplicate, advice) = (1000, false, false, Advice::NONE);
-        if half.on_arrival(&Arrival { now, seq, sent, bytes, marked, duplicate, advice }) {
-            let told = half.advice(now);
+        let (bytes, marked, duplicate, feedback) = (1000, false, false, Feedback::NONE);
+        if half.on_arrival(&Arrival { now, seq, sent, bytes, marked, duplicate, feedback }) {
+            let told = half.feedback(now);
             for gap in [told.number(0), told.number(1)] {
                 assert!((gap / 500e-6 - 1.0).abs() < 0.15, "{seq}: {gap}");
             }
@@ -175,7 +199,7 @@ fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
 
 #[test]
 fn the_receiver_tells_short_gaps_when_they_differ_and_the_long_follow() {
-    let mut half = Half::default();
+    let mut half = Receiver::default();
     let mut told = Vec::new();
     let mut now = 0;
     for seq in 0..240_u64 {
@@ -187,15 +211,15 @@ fn the_receiver_tells_short_gaps_when_they_differ_and_the_long_follow() {
             bytes: 1000,
             marked: false,
             duplicate: false,
-            advice: Advice::NONE,
+            feedback: Feedback::NONE,
         };
         // Every twelfth is lost: the time that it took is shared.
         if seq % 12 != 7 && half.on_arrival(&arrival) {
-            told.push((seq, half.advice(arrival.now).number(0)));
+            told.push((seq, half.feedback(arrival.now).number(0)));
         }
     }
-    let tell = |n: u64| told.iter().rfind(|t| t.0 <= n).unwrap().1;
-    assert!((tell(119) - 0.010).abs() < 1e-4, "{told:?}");
-    assert!(tell(145) > 0.019, "the short average is there within two epochs: {told:?}");
-    assert!((tell(239) - 0.020).abs() < 5e-4, "{told:?}");
+    let apply = |n: u64| told.iter().rfind(|t| t.0 <= n).unwrap().1;
+    assert!((apply(119) - 0.010).abs() < 1e-4, "{told:?}");
+    assert!(apply(145) > 0.019, "the short average is there within two epochs: {told:?}");
+    assert!((apply(239) - 0.020).abs() < 5e-4, "{told:?}");
 }

@@ -1,12 +1,12 @@
-//! The sender half: paces at the rate told, and slows down when nothing is told.
+//! The sender side: paces at the rate told, and slows down when nothing is told.
 
-use crate::{Ack, Advice, Advised, Allowance, Controller, Sent};
+use crate::{Ack, Controller, Feedback, FeedbackReceived, SendLimits, Sent};
 use narrows_base::{Duration, Rate, Time};
 
 /// Slowest: packets per second.
-const LEAST: f64 = 1.0 / 8.0;
+const MIN_RATE: f64 = 1.0 / 8.0;
 /// Fastest.
-const MOST: f64 = 1e11;
+const MAX_RATE: f64 = 1e11;
 /// Packets per second before the first RTT.
 const FIRST: f64 = 1.0;
 
@@ -50,12 +50,12 @@ impl Controller for Sender {
         }
     }
 
-    fn on_advice(&mut self, advised: &Advised) {
+    fn on_feedback(&mut self, received: &FeedbackReceived) {
         let first = self.srtt <= 0.0;
-        self.srtt = advised.srtt.as_secs_f64().max(1e-6);
-        self.deviation = advised.rttvar.as_secs_f64();
-        self.rtt = advised.rtt.as_secs_f64().max(1e-6);
-        let told = advised.advice.number(0);
+        self.srtt = received.srtt.as_secs_f64().max(1e-6);
+        self.deviation = received.rttvar.as_secs_f64();
+        self.rtt = received.rtt.as_secs_f64().max(1e-6);
+        let told = received.feedback.number(0);
         let rate = if told > 0.0 {
             told.min(2.0 * self.rate)
         } else if first {
@@ -63,13 +63,13 @@ impl Controller for Sender {
         } else {
             self.rate
         };
-        self.rate = rate.clamp(LEAST, MOST);
+        self.rate = rate.clamp(MIN_RATE, MAX_RATE);
         self.due = Time::NEVER;
     }
 
     fn on_tick(&mut self, now: Time) {
         if now >= self.due {
-            self.rate = (self.rate / 2.0).max(LEAST);
+            self.rate = (self.rate / 2.0).max(MIN_RATE);
             self.due = Time::NEVER;
         }
     }
@@ -77,13 +77,13 @@ impl Controller for Sender {
         self.due
     }
 
-    fn allowance(&self) -> Allowance {
+    fn send_limits(&self) -> SendLimits {
         let bps = (self.rate * self.packet_bits).max(1.0);
-        Allowance { window: f64::INFINITY, rate: Some(Rate::from_bps_f64(bps)) }
+        SendLimits { cwnd: f64::INFINITY, pacing_rate: Some(Rate::from_bps_f64(bps)) }
     }
-    fn advice(&self) -> Advice {
+    fn feedback_to_receiver(&self) -> Feedback {
         let idle = f64::from(u8::from(self.idle));
-        Advice::of(&[self.srtt, self.deviation, self.rtt, idle])
+        Feedback::of(&[self.srtt, self.deviation, self.rtt, idle])
     }
     fn keeps_own_timer(&self) -> bool {
         true

@@ -1,16 +1,16 @@
 use super::*;
 
 fn rate(s: &Sender) -> f64 {
-    s.allowance().rate.map_or(0.0, |r| r.as_bps() as f64 / 8000.0)
+    s.send_limits().pacing_rate.map_or(0.0, |r| r.as_bps() as f64 / 8000.0)
 }
 fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
 fn told(s: &mut Sender, ms: u64, packets_per_second: f64) {
     let rtt = Duration::from_millis(100);
-    let advice = Advice::of(&[packets_per_second]);
+    let feedback = Feedback::of(&[packets_per_second]);
     let rttvar = Duration::from_millis(5);
-    s.on_advice(&Advised { now: at(ms), advice, rtt, srtt: rtt, rttvar });
+    s.on_feedback(&FeedbackReceived { now: at(ms), feedback, rtt, srtt: rtt, rttvar });
 }
 fn sent(s: &mut Sender, ms: u64) {
     let now = at(ms);

@@ -28,7 +28,7 @@ pub(super) const SHIFTS: Weights =
     [1.0 / 2.0, 1.0 / 4.0, 1.0 / 8.0, 1.0 / 16.0, 1.0 / 32.0, 1.0 / 64.0, 1.0 / 128.0, 1.0 / 128.0];
 
 /// Closed epochs weigh this much at least.
-const LEAST_DISCOUNT: f64 = 0.25;
+const MIN_DISCOUNT: f64 = 0.25;
 
 /// The open epoch and the samples of the last eight closed ones.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl History {
         }
         let rounds = self.lengths[..self.filled].iter().map(|n| *n as f64).sum::<f64>();
         let mean = rounds / self.filled as f64;
-        (2.0 * mean / self.rounds.max(1) as f64).clamp(LEAST_DISCOUNT, 1.0)
+        (2.0 * mean / self.rounds.max(1) as f64).clamp(MIN_DISCOUNT, 1.0)
     }
 
     /// The mean of samples (weight factor, packets per second), newest first.

@@ -1,7 +1,7 @@
 //! Both halves of both variants: reports, and whatever a peer sends.
 
 use super::*;
-use crate::{Advice, Advised, Arrival, find};
+use crate::{Arrival, Feedback, FeedbackReceived, find};
 use narrows_base::{Duration, Spec, Time};
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ const SPECS: [&str; 6] = [
     "tear-wireless(thresholds=fixed,r1=60s,r2=1ms,weights=tear)",
 ];
 
-fn receiver(spec: &str) -> Box<dyn ReceiverHalf> {
+fn receiver(spec: &str) -> Box<dyn ReceiverSide> {
     let spec = Spec::parse(spec).unwrap();
     let entry = find(&spec.name).unwrap();
     (entry.receiver.unwrap())(&entry.read(&spec).unwrap(), &Environment::default())
@@ -33,7 +33,7 @@ fn arrival(ms: u64, seq: u64, rtt: f64) -> Arrival {
         bytes: 1000,
         marked: false,
         duplicate: false,
-        advice: Advice::of(&[rtt, rtt / 8.0, rtt]),
+        feedback: Feedback::of(&[rtt, rtt / 8.0, rtt]),
     }
 }
 
@@ -43,11 +43,11 @@ fn every_packet_is_reported_until_a_rate_is_known() {
     for seq in 0..3 {
         let a = arrival(seq * 10, seq, 0.0);
         assert!(half.on_arrival(&a));
-        assert_eq!(half.advice(a.now).number(0), 0.0, "no RTT, no rate");
+        assert_eq!(half.feedback(a.now).number(0), 0.0, "no RTT, no rate");
     }
     let a = arrival(30, 3, 0.1);
     assert!(half.on_arrival(&a));
-    assert!(half.advice(a.now).number(0) > 10.0);
+    assert!(half.feedback(a.now).number(0) > 10.0);
 }
 
 /// A growing window is told once per RTT, a falling rate at once.
@@ -59,7 +59,7 @@ fn reports_are_rare_and_bad_news_travels_at_once() {
         let a = arrival(seq * 5, seq, 0.125);
         // Every 310th is lost.
         if seq % 310 != 309 && half.on_arrival(&a) {
-            reports.push((seq * 5, half.advice(a.now).number(0)));
+            reports.push((seq * 5, half.feedback(a.now).number(0)));
         }
     }
     let early = reports.windows(2).filter(|w| w[1].0 - w[0].0 < 125);
@@ -76,7 +76,7 @@ fn four_holes_are_reported() {
     for seq in 0..50 {
         let a = arrival(seq, seq, 0.5);
         if half.on_arrival(&a) {
-            half.advice(a.now);
+            half.feedback(a.now);
         }
     }
     let wants: Vec<bool> =
@@ -90,14 +90,20 @@ fn the_halves_understand_each_other() {
     let mut s = sender("tear");
     let rtt = Duration::from_millis(250);
     let now = Time::ZERO + rtt;
-    let advice = Advice::of(&[12.0]);
-    s.on_advice(&Advised { now, advice, rtt, srtt: rtt, rttvar: Duration::from_millis(125) });
-    let mut machine = Machine::new(64.0, History::new(smoothing::TEAR, false), None);
+    let feedback = Feedback::of(&[12.0]);
+    s.on_feedback(&FeedbackReceived {
+        now,
+        feedback,
+        rtt,
+        srtt: rtt,
+        rttvar: Duration::from_millis(125),
+    });
+    let mut emulation = TcpEmulation::new(64.0, History::new(smoothing::TEAR, false), None);
     let mut a = arrival(0, 0, 0.0);
-    a.advice = s.advice();
-    machine.on_arrival(&a);
-    assert_eq!(machine.rtt(), Some(0.25));
-    assert!((machine.timeout() - 0.75 - 0.25).abs() < 1e-9, "3 RTTs and 2 DEV");
+    a.feedback = s.feedback_to_receiver();
+    emulation.on_arrival(&a);
+    assert_eq!(emulation.rtt(), Some(0.25));
+    assert!((emulation.timeout() - 0.75 - 0.25).abs() < 1e-9, "3 RTTs and 2 DEV");
 }
 
 #[derive(Clone, Debug)]
@@ -159,22 +165,22 @@ proptest! {
                             bytes: 1000,
                             marked: *marked,
                             duplicate,
-                            advice: Advice::from_words(words),
+                            feedback: Feedback::from_words(words),
                         })
                     }
                 };
                 half.watch(&mut |name, value| assert!(value.is_finite(), "{spec}: {name} {value}"));
                 if report {
-                    let advice = half.advice(now);
-                    let told = f64::from(f32::from_bits(advice.words()[0]));
+                    let feedback = half.feedback(now);
+                    let told = f64::from(f32::from_bits(feedback.words()[0]));
                     prop_assert!(told.is_finite() && told >= 0.0, "{spec}: {told}");
                     let rtt = Duration::from_nanos(*gap);
-                    sender.on_advice(&Advised { now, advice, rtt, srtt: rtt, rttvar: rtt });
+                    sender.on_feedback(&FeedbackReceived { now, feedback, rtt, srtt: rtt, rttvar: rtt });
                     prop_assert!(half.next_tick() > now, "{spec}: a tick that never goes away");
                 }
-                let rate = sender.allowance().rate.map_or(0, |r| r.as_bps());
+                let rate = sender.send_limits().pacing_rate.map_or(0, |r| r.as_bps());
                 prop_assert!(rate >= 1000, "{spec}: {rate} bit/s is less than a packet in 8 s");
-                prop_assert!(sender.advice().words().iter().all(|w| f32::from_bits(*w).is_finite()));
+                prop_assert!(sender.feedback_to_receiver().words().iter().all(|w| f32::from_bits(*w).is_finite()));
             }
         }
     }

@@ -40,8 +40,8 @@
 //! where no buffer is as long as R2: at 10 Mbit/s and 40 ms five sixths of what it sent were dropped.
 //! Fixed thresholds are for the networks that they were measured on.
 
-use super::path::Path;
-use super::told::Told;
+use super::path_delay::PathDelay;
+use super::sender_state::SenderState;
 use crate::Arrival;
 use narrows_base::Time;
 
@@ -55,7 +55,7 @@ const REORDERED: u64 = 3;
 /// Round trips for which a queue has stood above R1 when losses are its overflow.
 const STANDS: f64 = 10.0;
 /// The rate is at most this times the rate of arrivals.
-const MOST_RATE: f64 = 1.5;
+const MAX_RATE: f64 = 1.5;
 
 /// The loop.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ enum Thresholds {
         r2: f64,
         rtt: f64,
     },
-    Adaptive(Box<Path>),
+    Adaptive(Box<PathDelay>),
 }
 
 impl Hysteresis {
@@ -151,7 +151,7 @@ impl Hysteresis {
     pub fn most(&self, between: f64, opening: bool) -> f64 {
         match opening && !self.is_adaptive() {
             true => f64::INFINITY,
-            false => MOST_RATE / between.max(1e-9),
+            false => MAX_RATE / between.max(1e-9),
         }
     }
     /// Most packets per second for now: while DOWN, half of what arrived before.
@@ -160,7 +160,7 @@ impl Hysteresis {
     }
 
     /// A packet arrived; arrivals are `between` seconds apart.
-    pub fn observe(&mut self, arrival: &Arrival, told: &Told, between: Option<f64>) {
+    pub fn observe(&mut self, arrival: &Arrival, told: &SenderState, between: Option<f64>) {
         self.now = 1.0 / between.unwrap_or(told.srtt).max(1e-9);
         match &mut self.thresholds {
             Thresholds::Fixed { rtt, .. } => *rtt = told.rtt,

@@ -1,14 +1,14 @@
 //! The loop, and thresholds that fit the path.
 
-use super::super::machine::{Machine, State};
+use super::super::emulation::{State, TcpEmulation};
+use super::super::sender_state::SenderState;
 use super::super::smoothing::{History, SHIFTS};
-use super::super::told::Told;
 use super::*;
-use crate::Advice;
+use crate::Feedback;
 use narrows_base::{Duration, Time};
 
 /// A path whose one-way delay the test sets; times in milliseconds.
-struct Story {
+struct Scenario {
     h: Hysteresis,
     now: f64,
     seq: u64,
@@ -20,9 +20,9 @@ struct Story {
     clock: f64,
 }
 
-impl Story {
-    fn new(rtt: f64, gap: f64) -> Story {
-        let mut s = Story { h: Hysteresis::adaptive(), now: 5e6, seq: 0, gap, rtt, clock: -4e6 };
+impl Scenario {
+    fn new(rtt: f64, gap: f64) -> Scenario {
+        let mut s = Scenario { h: Hysteresis::adaptive(), now: 5e6, seq: 0, gap, rtt, clock: -4e6 };
         s.run(4.0, 0.0);
         s
     }
@@ -36,11 +36,11 @@ impl Story {
             bytes: 1000,
             marked: false,
             duplicate: false,
-            advice: Advice::NONE,
+            feedback: Feedback::NONE,
         };
         self.seq += 1;
         let rtt = (self.rtt + queued) * 1e-3;
-        let told = Told { srtt: rtt, deviation: 0.0, rtt, idle: false };
+        let told = SenderState { srtt: rtt, deviation: 0.0, rtt, idle: false };
         self.h.observe(&arrival, &told, Some(self.gap * 1e-3));
     }
     /// So many RTTs (four packets at least) at this queueing delay.
@@ -59,7 +59,7 @@ impl Story {
 
 #[test]
 fn fixed_thresholds_keep_the_mode_between_them() {
-    let mut s = Story::new(1.0, 10.0);
+    let mut s = Scenario::new(1.0, 10.0);
     s.h = Hysteresis::fixed(0.8, 1.2);
     for (rtt, down) in
         [(500.0, false), (1100.0, false), (1201.0, true), (900.0, true), (799.0, false)]
@@ -73,10 +73,11 @@ fn fixed_thresholds_keep_the_mode_between_them() {
 /// RTT 125 ms told smoothed, the last sample above R2, then between, then below R1.
 #[test]
 fn down_cuts_once_per_rtt_until_below_r1() {
-    let mut m = Machine::new(2.0, History::new(SHIFTS, false), Some(Hysteresis::fixed(0.8, 1.2)));
+    let mut m =
+        TcpEmulation::new(2.0, History::new(SHIFTS, false), Some(Hysteresis::fixed(0.8, 1.2)));
     let mut now = Time::ZERO;
     let mut seq = 0;
-    let mut run = |m: &mut Machine, ms: u64, rtt: f64| {
+    let mut run = |m: &mut TcpEmulation, ms: u64, rtt: f64| {
         let mut least = m.cwnd;
         let mut cuts = 0;
         for _ in 0..ms {
@@ -88,7 +89,7 @@ fn down_cuts_once_per_rtt_until_below_r1() {
                 bytes: 1000,
                 marked: false,
                 duplicate: false,
-                advice: Advice::of(&[0.125, 0.0, rtt]),
+                feedback: Feedback::of(&[0.125, 0.0, rtt]),
             });
             seq += 1;
             cuts += u32::from(m.cwnd < 0.6 * least);
@@ -114,7 +115,7 @@ fn down_cuts_once_per_rtt_until_below_r1() {
 #[test]
 fn thresholds_fit_the_path() {
     for (rtt, gap, r1) in [(20.0, 1.0, 3.0), (600.0, 20.0, 72.0)] {
-        let mut s = Story::new(rtt, gap);
+        let mut s = Scenario::new(rtt, gap);
         assert_eq!(s.ms(), (0.0, r1, 2.0 * r1));
         assert!(!s.run(3.0, 1.9 * r1), "{rtt} ms: between, from below");
         assert!(s.run(3.0, 2.1 * r1), "{rtt} ms: above R2");
@@ -126,7 +127,7 @@ fn thresholds_fit_the_path() {
 /// Delays drawn anew for every packet, up to the path's own, move nothing.
 #[test]
 fn a_jittery_path_is_not_a_queue() {
-    let mut s = Story::new(20.0, 1.0);
+    let mut s = Scenario::new(20.0, 1.0);
     for i in 0..20_000_u64 {
         s.packet(((i * 7919) % 20) as f64);
         assert!(!s.h.is_down(), "packet {i}: {:?}", s.ms());
@@ -136,7 +137,7 @@ fn a_jittery_path_is_not_a_queue() {
 /// A queue of ours: the cut halves what arrives, and it is gone before the wait is over.
 #[test]
 fn a_delay_that_yields_is_ours() {
-    let mut s = Story::new(100.0, 2.0);
+    let mut s = Scenario::new(100.0, 2.0);
     assert!(s.run(2.0, 60.0));
     assert!((s.h.drain() - 250.0).abs() < 1.0, "half of 500 per second, at once");
     let wait = s.h.begin_cut(0.16);
@@ -153,7 +154,7 @@ fn a_delay_that_yields_is_ours() {
 
 #[test]
 fn a_delay_that_does_not_yield_is_allowed_and_forgotten() {
-    let mut s = Story::new(100.0, 2.0);
+    let mut s = Scenario::new(100.0, 2.0);
     assert!(s.run(2.0, 60.0));
     s.h.begin_cut(0.16);
     s.gap = 4.0;
@@ -172,7 +173,7 @@ fn a_delay_that_does_not_yield_is_allowed_and_forgotten() {
 
 #[test]
 fn beside_anothers_queue_a_loss_counts_once() {
-    let mut s = Story::new(100.0, 2.0);
+    let mut s = Scenario::new(100.0, 2.0);
     s.seq += 1;
     s.run(1.0, 0.0);
     assert!(!s.h.wants_cut(), "without an allowance losses change nothing");
@@ -197,7 +198,7 @@ fn beside_anothers_queue_a_loss_counts_once() {
 #[test]
 fn a_fifth_missing_is_congestion_and_a_tenth_is_not() {
     for (every, cut) in [(10, false), (3, true)] {
-        let mut s = Story::new(20.0, 1.0);
+        let mut s = Scenario::new(20.0, 1.0);
         let mut wanted = false;
         for i in 0..4000 {
             s.seq += u64::from(i % every == 0);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Older intervals are never discounted below this (RFC 5348 section 5.5, THRESHOLD).
-const LEAST_DISCOUNT: f64 = 0.5;
+const MIN_DISCOUNT: f64 = 0.5;
 
 /// A loss interval that the next loss event closed.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ impl History {
         // The discount of now is common to all of these and cancels.
         let without = sum / weight;
         if self.discounting && open > 2.0 * without {
-            self.discount = (2.0 * without / open).max(LEAST_DISCOUNT);
+            self.discount = (2.0 * without / open).max(MIN_DISCOUNT);
         }
         let mut older = self.closed.iter();
         if !self.ns2 && self.closed.len() < self.weights.len() {

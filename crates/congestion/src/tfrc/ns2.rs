@@ -1,4 +1,4 @@
-//! The sender half as ns-2.35's `Agent/TFRC` has it, at that version's defaults.
+//! The sender side as ns-2.35's `Agent/TFRC` has it, at that version's defaults.
 //!
 //! It differs from RFC 5348 in: 300 B/s before the first report, then W_init/R until the third;
 //! R with a gain of 1/20 (`df_` 0.95); t_RTO from TCP's integer estimator with ticks of 0.1 s; in
@@ -10,14 +10,14 @@
 //! leaves, so that a new rate counts from the next packet on; a rate cap of 25 MB/s.
 
 use super::Options;
-use crate::advice::Advice;
-use crate::{Ack, Advised, Allowance, Controller, Sent, bounded, positive};
+use crate::feedback::Feedback;
+use crate::{Ack, Controller, FeedbackReceived, SendLimits, Sent, bounded, positive};
 use narrows_base::{Duration, Time};
 
 /// `InitRate_`, bytes per second.
 const FIRST_RATE: f64 = 300.0;
 /// MAXRATE of the equation, bytes per second.
-const MOST_RATE: f64 = 25_000_000.0;
+const MAX_RATE: f64 = 25_000_000.0;
 /// `tcp_tick_`, seconds.
 const TICK: f64 = 0.1;
 /// `ssmult_`.
@@ -25,7 +25,7 @@ const SLOW_START: f64 = 2.0;
 /// `scmult_`: what a conservative sender without losses may send of X_recv.
 const WITHOUT_LOSS: f64 = 1.5;
 /// Bytes per second at least: there is no floor in ns-2.
-const LEAST: f64 = 0.125;
+const MIN_RATE: f64 = 0.125;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -33,7 +33,7 @@ enum Phase {
     Later,
 }
 
-/// ns-2's sender half. Rates are in bytes per second, times in seconds.
+/// ns-2's sender side. Rates are in bytes per second, times in seconds.
 #[derive(Debug)]
 pub(super) struct Sender {
     options: Options,
@@ -122,7 +122,7 @@ impl Sender {
     fn fair(&self) -> f64 {
         let e = &self.options.equation;
         let rate = e.packets_per_second(self.p, self.rtt, self.rto) * self.options.packet;
-        rate.min(MOST_RATE)
+        rate.min(MAX_RATE)
     }
     fn recently_limited(&self, now: f64) -> bool {
         self.limited || self.limited_until > now - 1.5 * self.rtt
@@ -181,15 +181,15 @@ impl Controller for Sender {
     }
     fn on_ack(&mut self, _ack: &Ack) {}
 
-    fn on_advice(&mut self, a: &Advised) {
+    fn on_feedback(&mut self, a: &FeedbackReceived) {
         let now = a.now.as_secs_f64();
         self.round += 1;
         self.urgent = false;
-        (self.p, self.recv) = (a.advice.number(0).min(1.0), a.advice.number(1));
+        (self.p, self.recv) = (a.feedback.number(0).min(1.0), a.feedback.number(1));
         let known = self.round > 1 && self.recv > 0.0;
         self.slow_limit = if known { 2.0 * self.recv } else { 0.0 };
         self.limit = match self.options.conservative {
-            true if known && a.advice.number(2) > 0.0 => self.recv,
+            true if known && a.feedback.number(2) > 0.0 => self.recv,
             true if known => WITHOUT_LOSS * self.recv,
             _ => self.slow_limit,
         };
@@ -220,7 +220,7 @@ impl Controller for Sender {
             self.changed = now;
         }
         self.heard = true;
-        self.rate = bounded(self.rate, LEAST);
+        self.rate = bounded(self.rate, MIN_RATE);
     }
 
     fn on_tick(&mut self, now: Time) {
@@ -229,11 +229,11 @@ impl Controller for Sender {
         }
         let initial = self.options.initial_window() / self.rtt.max(1e-9);
         if !self.limited && !self.all_idle {
-            self.rate = (self.rate / 2.0).max(LEAST);
+            self.rate = (self.rate / 2.0).max(MIN_RATE);
         } else if self.rate > 2.0 * initial {
             self.rate /= 2.0;
         } else {
-            self.rate = self.rate.min(initial.max(LEAST));
+            self.rate = self.rate.min(initial.max(MIN_RATE));
         }
         self.urgent = true;
         self.round += 1;
@@ -245,12 +245,12 @@ impl Controller for Sender {
         self.timer
     }
 
-    fn allowance(&self) -> Allowance {
+    fn send_limits(&self) -> SendLimits {
         super::paced(self.gap)
     }
-    fn advice(&self) -> Advice {
+    fn feedback_to_receiver(&self) -> Feedback {
         let urgent = f64::from(u8::from(self.urgent));
-        Advice::of(&[self.rtt, self.rto, f64::from(self.round as u16), urgent])
+        Feedback::of(&[self.rtt, self.rto, f64::from(self.round as u16), urgent])
     }
     fn keeps_own_timer(&self) -> bool {
         true

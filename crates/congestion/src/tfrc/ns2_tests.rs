@@ -1,24 +1,24 @@
-//! Timed stories of ns-2's sender half: RTT 100 ms, packets of 1000 bytes.
+//! Timed stories of ns-2's sender side: RTT 100 ms, packets of 1000 bytes.
 
 use super::*;
 use narrows_base::{Settings, Spec};
 
-struct Story {
+struct Scenario {
     half: Sender,
     now: Time,
 }
 
-fn story(text: &str) -> Story {
+fn scenario(text: &str) -> Scenario {
     let spec = Spec::parse(text).unwrap();
-    let settings = Settings::read(&spec, crate::tfrc::CARD.params).unwrap();
+    let settings = Settings::read(&spec, crate::tfrc::DESCRIPTOR.params).unwrap();
     let options = Options::read(&settings, &crate::Environment::default());
     assert!(options.ns2);
-    let mut s = Story { half: Sender::new(&options), now: Time::ZERO };
+    let mut s = Scenario { half: Sender::new(&options), now: Time::ZERO };
     s.send();
     s
 }
 
-impl Story {
+impl Scenario {
     fn send(&mut self) {
         self.half.on_sent(&Sent {
             now: self.now,
@@ -30,16 +30,16 @@ impl Story {
     }
     fn report(&mut self, p: f64, recv: f64, lost: f64, rtt_ms: u64) {
         self.now += Duration::from_millis(101);
-        self.half.on_advice(&Advised {
+        self.half.on_feedback(&FeedbackReceived {
             now: self.now,
-            advice: Advice::of(&[p, recv, lost]),
+            feedback: Feedback::of(&[p, recv, lost]),
             rtt: Duration::from_millis(rtt_ms),
             srtt: Duration::ZERO,
             rttvar: Duration::ZERO,
         });
     }
     fn packets_per_second(&self) -> f64 {
-        self.half.allowance().rate.unwrap().as_bps() as f64 / 8000.0
+        self.half.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
     }
 }
 
@@ -49,22 +49,25 @@ fn close(a: f64, b: f64) -> bool {
 
 #[test]
 fn it_begins_at_300_bytes_per_second_then_at_the_initial_window() {
-    let mut s = story("tfrc(preset=ns2)");
+    let mut s = scenario("tfrc(preset=ns2)");
     assert!(close(s.packets_per_second(), 0.3));
     assert_eq!(s.half.next_tick(), Time::from_secs_f64(20.0 / 3.0));
-    assert_eq!(s.half.advice().number(3), 1.0, "every packet is to be reported");
+    assert_eq!(s.half.feedback_to_receiver().number(3), 1.0, "every packet is to be reported");
     s.report(0.0, 1000.0, 0.0, 100);
     assert!(s.packets_per_second() > 1e9, "a report in slow start releases a packet at once");
     s.send();
     assert!(close(s.half.rate, 40_000.0) && close(s.packets_per_second(), 40.0));
-    assert_eq!((s.half.advice().number(2), s.half.advice().number(3)), (1.0, 0.0));
+    assert_eq!(
+        (s.half.feedback_to_receiver().number(2), s.half.feedback_to_receiver().number(3)),
+        (1.0, 0.0)
+    );
 }
 
 /// The third report doubles to 80 packets per second; 8 packets make an RTT at that rate, so each
 /// one speeds the pacing up by 40/8.
 #[test]
 fn slow_start_rises_packet_by_packet() {
-    let mut s = story("tfrc(preset=ns2)");
+    let mut s = scenario("tfrc(preset=ns2)");
     s.report(0.0, 1000.0, 0.0, 100);
     s.report(0.0, 40_000.0, 0.0, 100);
     s.report(0.0, 40_000.0, 0.0, 100);
@@ -82,7 +85,7 @@ fn slow_start_rises_packet_by_packet() {
 
 #[test]
 fn below_the_equation_the_rate_rises_by_a_packet_per_round_trip() {
-    let mut s = story("tfrc(preset=ns2)");
+    let mut s = scenario("tfrc(preset=ns2)");
     for _ in 0..3 {
         s.report(0.0, 40_000.0, 0.0, 100);
     }
@@ -108,7 +111,7 @@ fn below_the_equation_the_rate_rises_by_a_packet_per_round_trip() {
 
 #[test]
 fn conservative_keeps_to_what_arrives_after_a_loss() {
-    let mut s = story("tfrc(preset=ns2,conservative=on)");
+    let mut s = scenario("tfrc(preset=ns2,conservative=on)");
     for _ in 0..3 {
         s.report(0.0, 40_000.0, 0.0, 100);
     }
@@ -122,7 +125,7 @@ fn conservative_keeps_to_what_arrives_after_a_loss() {
 
 #[test]
 fn silence_halves_and_a_gap_once_begun_is_kept() {
-    let mut s = story("tfrc(preset=ns2)");
+    let mut s = scenario("tfrc(preset=ns2)");
     for _ in 0..3 {
         s.report(0.0, 40_000.0, 0.0, 100);
     }
@@ -140,7 +143,7 @@ fn silence_halves_and_a_gap_once_begun_is_kept() {
     s.half.on_tick(s.now);
     assert!(close(s.half.rate, before / 2.0));
     assert!(s.packets_per_second() > 1e9, "and a packet leaves at once");
-    assert_eq!(s.half.advice().number(3), 1.0);
+    assert_eq!(s.half.feedback_to_receiver().number(3), 1.0);
 }
 
 /// The gap is (s/X) sqrt(RTT) / mean sqrt(RTT), both means with a gain of 1/20.
@@ -149,7 +152,7 @@ fn spacing_follows_the_root_of_the_round_trip_time() {
     for (text, factor) in
         [("tfrc(preset=ns2)", 1.05 / 2.0), ("tfrc(preset=ns2,oscillation=off)", 1.0)]
     {
-        let mut s = story(text);
+        let mut s = scenario(text);
         for _ in 0..3 {
             s.report(0.0, 40_000.0, 0.0, 100);
         }
@@ -163,14 +166,14 @@ fn spacing_follows_the_root_of_the_round_trip_time() {
 
 #[test]
 fn rates_are_bounded_whatever_is_reported() {
-    let mut s = story("tfrc(preset=ns2)");
-    let mut stream = narrows_base::Luck::seed(4).stream();
+    let mut s = scenario("tfrc(preset=ns2)");
+    let mut stream = narrows_base::RandomKey::from_seed(4).stream();
     for _ in 0..5000 {
         let (a, b) = (stream.bits(), stream.bits());
         s.now += Duration::from_nanos(stream.bits() >> 40);
-        s.half.on_advice(&Advised {
+        s.half.on_feedback(&FeedbackReceived {
             now: s.now,
-            advice: Advice::from_words(&[a as u32, b as u32, (a >> 32) as u32]),
+            feedback: Feedback::from_words(&[a as u32, b as u32, (a >> 32) as u32]),
             rtt: Duration::from_nanos(stream.bits() >> (stream.bits() % 64)),
             srtt: Duration::ZERO,
             rttvar: Duration::ZERO,
@@ -183,6 +186,6 @@ fn rates_are_bounded_whatever_is_reported() {
             s.half.on_tick(s.now);
         }
         assert!(s.half.rate.is_finite() && s.half.rate > 0.0);
-        assert!(s.half.allowance().rate.unwrap().as_bps() > 0);
+        assert!(s.half.send_limits().pacing_rate.unwrap().as_bps() > 0);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Arrivals remembered at most: beyond, the rate is taken over as many as these.
-const MOST: usize = 8192;
+const MAX_ARRIVALS: usize = 8192;
 
 /// What came, for as long as a round-trip time, and since the last report. Times in seconds.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Received {
         self.recent.push_back((now, bytes));
         self.recent_bytes += u64::from(bytes);
         while let Some((at, bytes)) = self.recent.front() {
-            if at + rtt > now && self.recent.len() <= MOST {
+            if at + rtt > now && self.recent.len() <= MAX_ARRIVALS {
                 break;
             }
             self.recent_bytes -= u64::from(*bytes);
@@ -64,7 +64,7 @@ impl Received {
             return self.since as f64 / since;
         }
         let mut span = rtt;
-        if self.recent.len() == MOST {
+        if self.recent.len() == MAX_ARRIVALS {
             span = self.recent.front().map_or(rtt, |f| now - f.0).max(rtt * 1e-6);
         }
         self.recent_bytes as f64 / span

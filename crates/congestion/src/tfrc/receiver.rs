@@ -1,4 +1,4 @@
-//! The receiver half: loss event rate, receive rate, and when to report (RFC 5348 section 6).
+//! The receiver side: loss event rate, receive rate, and when to report (RFC 5348 section 6).
 //!
 //! A report says p, X_recv in bytes per second, and news: with preset `rfc` the loss events since
 //! the last report, with `ns2` the packets lost since.
@@ -13,10 +13,10 @@ use super::history::History;
 use super::losses::{Detector, Gap};
 use super::received::Received;
 use super::{Options, from_round, rounds_later};
-use crate::advice::{Advice, Arrival, ReceiverHalf};
+use crate::feedback::{Arrival, Feedback, ReceiverSide};
 use narrows_base::{Duration, Time};
 
-/// TFRC's receiver half.
+/// TFRC's receiver side.
 #[derive(Debug)]
 pub(super) struct Receiver {
     options: Options,
@@ -123,7 +123,7 @@ impl Receiver {
         }
     }
 
-    fn heed(&mut self, said: &Advice) -> bool {
+    fn heed(&mut self, said: &Feedback) -> bool {
         self.rtt = said.number(0);
         self.rto = said.number(1);
         self.round = from_round(said.number(2));
@@ -135,14 +135,14 @@ impl Receiver {
     }
 }
 
-impl ReceiverHalf for Receiver {
+impl ReceiverSide for Receiver {
     fn on_arrival(&mut self, a: &Arrival) -> bool {
         let now = a.now.as_secs_f64();
         if a.duplicate {
             return false;
         }
         let overdue = self.owed || a.now >= self.timer;
-        let urgent = self.heed(&a.advice);
+        let urgent = self.heed(&a.feedback);
         let first = self.received.is_empty();
         self.received.take(now, a.seq, a.bytes, self.rtt);
         let top = self.detector.top();
@@ -184,7 +184,7 @@ impl ReceiverHalf for Receiver {
         self.timer
     }
 
-    fn advice(&mut self, now: Time) -> Advice {
+    fn feedback(&mut self, now: Time) -> Feedback {
         let at = now.as_secs_f64();
         let top = self.detector.top();
         self.p = match self.first_p.take() {
@@ -196,7 +196,7 @@ impl ReceiverHalf for Receiver {
         (self.events, self.lost, self.reported) = (0, 0, top);
         self.owed = self.rtt <= 0.0; // No timer yet: the next packet that tells R is reported.
         self.timer = if self.rtt > 0.0 { now + self.period() } else { Time::NEVER };
-        Advice::of(&[self.p, rate, news])
+        Feedback::of(&[self.p, rate, news])
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

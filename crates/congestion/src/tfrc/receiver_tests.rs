@@ -1,4 +1,4 @@
-//! Timed stories of the receiver half: packets every 10 ms, RTT 100 ms, 1000 bytes.
+//! Timed stories of the receiver side: packets every 10 ms, RTT 100 ms, 1000 bytes.
 
 use super::*;
 use narrows_base::{Settings, Spec};
@@ -6,35 +6,35 @@ use proptest::prelude::*;
 
 const RTT: f64 = 0.1;
 
-struct Story {
+struct Scenario {
     half: Receiver,
     now: Time,
     sent: u64,
-    reports: Vec<(f64, Advice)>,
-    says: Advice,
+    reports: Vec<(f64, Feedback)>,
+    says: Feedback,
     gap: Duration,
 }
 
 fn options(text: &str) -> Options {
     let spec = Spec::parse(text).unwrap();
-    let settings = Settings::read(&spec, crate::tfrc::CARD.params).unwrap();
+    let settings = Settings::read(&spec, crate::tfrc::DESCRIPTOR.params).unwrap();
     Options::read(&settings, &crate::Environment::default())
 }
 
-impl Story {
-    fn new(text: &str) -> Story {
-        Story {
+impl Scenario {
+    fn new(text: &str) -> Scenario {
+        Scenario {
             half: Receiver::new(&options(text)),
             now: Time::ZERO,
             sent: 0,
             reports: Vec::new(),
-            says: Advice::of(&[RTT, 4.0 * RTT]),
+            says: Feedback::of(&[RTT, 4.0 * RTT]),
             gap: Duration::from_millis(10),
         }
     }
     fn report(&mut self) {
-        let advice = self.half.advice(self.now);
-        self.reports.push((self.now.as_secs_f64(), advice));
+        let feedback = self.half.feedback(self.now);
+        self.reports.push((self.now.as_secs_f64(), feedback));
     }
     fn wait(&mut self, until: Time) {
         while self.half.next_tick() <= until {
@@ -53,7 +53,7 @@ impl Story {
             bytes: 1000,
             marked,
             duplicate: false,
-            advice: self.says,
+            feedback: self.says,
         };
         if self.half.on_arrival(&arrival) {
             self.report();
@@ -77,11 +77,11 @@ impl Story {
 
 #[test]
 fn every_packet_is_reported_until_the_rtt_is_known_then_one_per_rtt() {
-    let mut s = Story::new("tfrc");
-    s.says = Advice::of(&[0.0]);
+    let mut s = Scenario::new("tfrc");
+    s.says = Feedback::of(&[0.0]);
     s.packets(5, |_| false);
     assert_eq!(s.reports.len(), 5);
-    s.says = Advice::of(&[RTT]);
+    s.says = Feedback::of(&[RTT]);
     s.packets(100, |_| false);
     let reports = &s.reports[5..];
     assert!((9..=11).contains(&reports.len()), "{}", reports.len());
@@ -93,7 +93,7 @@ fn every_packet_is_reported_until_the_rtt_is_known_then_one_per_rtt() {
 
 #[test]
 fn a_report_that_is_owed_leaves_with_the_next_packet() {
-    let mut s = Story::new("tfrc");
+    let mut s = Scenario::new("tfrc");
     s.packets(30, |_| false);
     s.wait(s.now + Duration::from_millis(150));
     let before = s.reports.len();
@@ -111,7 +111,7 @@ fn a_report_that_is_owed_leaves_with_the_next_packet() {
 #[test]
 fn the_first_loss_gives_the_rate_that_was_received() {
     for preset in ["tfrc", "tfrc(preset=ns2)"] {
-        let mut s = Story::new(preset);
+        let mut s = Scenario::new(preset);
         s.packets(200, |_| false);
         let reports = s.reports.len();
         s.packets(4, |seq| seq == 200);
@@ -128,11 +128,11 @@ fn periodic_losses_converge_to_the_period() {
     for preset in ["tfrc", "tfrc(preset=ns2)"] {
         for period in [100, 20, 10] {
             for run in 1..=2 {
-                let mut s = Story::new(preset);
+                let mut s = Scenario::new(preset);
                 // An RTT is shorter than every period, and a round passes with each report.
                 s.gap = Duration::from_millis(15);
                 for round in 0..period * 12 {
-                    s.says = Advice::of(&[RTT, 4.0 * RTT, round as f64]);
+                    s.says = Feedback::of(&[RTT, 4.0 * RTT, round as f64]);
                     s.packets(1, |seq| seq % period < run && seq >= period);
                 }
                 let p = s.p();
@@ -146,7 +146,7 @@ fn periodic_losses_converge_to_the_period() {
 /// at once: with three later packets to wait for, I_0 would be 6 long and count.
 #[test]
 fn alternate_losses_are_intervals_of_two() {
-    let mut s = Story::new("tfrc(reorder=1)");
+    let mut s = Scenario::new("tfrc(reorder=1)");
     s.gap = Duration::from_millis(120);
     s.packets(60, |seq| seq % 2 == 1);
     let p = s.p();
@@ -155,7 +155,7 @@ fn alternate_losses_are_intervals_of_two() {
 
 #[test]
 fn losses_within_a_round_trip_are_one_event() {
-    let mut s = Story::new("tfrc");
+    let mut s = Scenario::new("tfrc");
     s.packets(100, |_| false);
     s.packets(9, |seq| seq % 2 == 0);
     // 100, 102, 104 and 106 did not come; 107 is the highest that did.
@@ -166,7 +166,7 @@ fn losses_within_a_round_trip_are_one_event() {
 
 #[test]
 fn a_mark_counts_as_a_loss_at_once() {
-    let mut s = Story::new("tfrc");
+    let mut s = Scenario::new("tfrc");
     s.packets(100, |_| false);
     let before = s.reports.len();
     s.wait(s.now + Duration::from_millis(1));
@@ -183,7 +183,7 @@ fn a_mark_counts_as_a_loss_at_once() {
 #[test]
 fn huge_gaps_cost_nothing() {
     for preset in ["tfrc", "tfrc(preset=ns2)"] {
-        let mut s = Story::new(preset);
+        let mut s = Scenario::new(preset);
         s.packets(20, |_| false);
         for jump in [1 << 40, 1 << 62, u64::MAX / 2 - 10] {
             s.wait(s.now + Duration::from_secs(1));
@@ -200,7 +200,7 @@ fn huge_gaps_cost_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..Default::default() })]
 
-    /// Whatever arrives, whatever the sender half says: finite words, no time spent.
+    /// Whatever arrives, whatever the sender side says: finite words, no time spent.
     #[test]
     fn no_arrivals_break_it(
         arrivals in prop::collection::vec(
@@ -215,15 +215,15 @@ proptest! {
         for (gap, seq, words, flags) in arrivals {
             now += Duration::from_nanos(gap);
             if half.next_tick() <= now && half.on_tick(now) {
-                half.advice(now);
+                half.feedback(now);
             }
-            let advice = if sane { Advice::of(&[RTT, 0.4, f64::from(flags)]) } else { Advice::from_words(&words) };
+            let feedback = if sane { Feedback::of(&[RTT, 0.4, f64::from(flags)]) } else { Feedback::from_words(&words) };
             let told = half.on_arrival(&Arrival {
                 now, seq, sent: Time::from_nanos(u64::from(words[0])), bytes: words[1] % 65_536,
-                marked: flags & 1 == 1, duplicate: flags & 2 == 2, advice,
+                marked: flags & 1 == 1, duplicate: flags & 2 == 2, feedback,
             });
             if told {
-                let said = half.advice(now);
+                let said = half.feedback(now);
                 for w in said.words() {
                     let x = f32::from_bits(*w);
                     prop_assert!(x.is_finite() && x >= 0.0, "{said:?}");

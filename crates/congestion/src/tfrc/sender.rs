@@ -1,19 +1,19 @@
-//! The sender half as RFC 5348 section 4 has it.
+//! The sender side as RFC 5348 section 4 has it.
 
 use super::Options;
 use super::limited::Limited;
-use crate::advice::Advice;
-use crate::{Ack, Advised, Allowance, Controller, Sent, bounded, positive};
+use crate::feedback::Feedback;
+use crate::{Ack, Controller, FeedbackReceived, SendLimits, Sent, bounded, positive};
 use narrows_base::{Duration, Time};
 
 /// t_mbi: the longest time between packets, in seconds (RFC 5348 section 4.3).
-const MOST_BETWEEN: f64 = 64.0;
+const MAX_BETWEEN: f64 = 64.0;
 /// The nofeedback timer before the first report (section 4.2).
 const FIRST_TIMER: Duration = Duration::from_secs(2);
 /// What a data-limited sender at a loss makes of X_recv (section 4.3 step 4).
 const LIMITED_LOSS: f64 = 0.85;
 
-/// TFRC's sender half. Rates are in bytes per second, times in seconds.
+/// TFRC's sender side. Rates are in bytes per second, times in seconds.
 #[derive(Debug)]
 pub(super) struct Sender {
     options: Options,
@@ -39,7 +39,7 @@ pub(super) struct Sender {
 }
 
 /// Values of X_recv_set at most: two round trips of reports, one more for each loss event.
-const MOST_RATES: usize = 16;
+const MAX_RATES: usize = 16;
 
 impl Sender {
     pub fn new(options: &Options) -> Sender {
@@ -67,7 +67,7 @@ impl Sender {
     }
     /// s/t_mbi.
     fn least(&self) -> f64 {
-        self.options.packet / MOST_BETWEEN
+        self.options.packet / MAX_BETWEEN
     }
     /// The initial rate, and the recover rate of section 4.4: W_init/R.
     fn initial_rate(&self) -> f64 {
@@ -87,7 +87,7 @@ impl Sender {
     fn update(&mut self, now: Time, recv: f64) {
         let two = Duration::from_secs_f64(2.0 * self.rtt);
         self.recv_set.retain(|r| now.since(r.0) <= two);
-        if self.recv_set.len() >= MOST_RATES {
+        if self.recv_set.len() >= MAX_RATES {
             self.recv_set.remove(0);
         }
         self.recv_set.push((now, recv));
@@ -148,10 +148,10 @@ impl Controller for Sender {
     }
     fn on_ack(&mut self, _ack: &Ack) {}
 
-    fn on_advice(&mut self, a: &Advised) {
+    fn on_feedback(&mut self, a: &FeedbackReceived) {
         let sample = positive(a.rtt);
-        let (p, mut recv) = (a.advice.number(0).min(1.0), a.advice.number(1));
-        let news = a.advice.number(2) > 0.0 || p > self.p;
+        let (p, mut recv) = (a.feedback.number(0).min(1.0), a.feedback.number(1));
+        let news = a.feedback.number(2) > 0.0 || p > self.p;
         let root = crate::smooth(&mut self.root_mean, sample.sqrt(), 0.1);
         let echoed = Time::from_nanos(a.now.as_nanos().saturating_sub(a.rtt.as_nanos()));
         let limited = self.limited.report(a.now, echoed);
@@ -200,11 +200,11 @@ impl Controller for Sender {
         self.timer
     }
 
-    fn allowance(&self) -> Allowance {
+    fn send_limits(&self) -> SendLimits {
         super::paced(self.paced)
     }
-    fn advice(&self) -> Advice {
-        Advice::of(&[self.rtt])
+    fn feedback_to_receiver(&self) -> Feedback {
+        Feedback::of(&[self.rtt])
     }
     fn keeps_own_timer(&self) -> bool {
         true

@@ -1,25 +1,25 @@
-//! Timed stories of the RFC's sender half: reports every RTT of 100 ms, packets of 1000 bytes.
+//! Timed stories of the RFC's sender side: reports every RTT of 100 ms, packets of 1000 bytes.
 
 use super::*;
 use narrows_base::{Settings, Spec};
 
-struct Story {
+struct Scenario {
     half: Sender,
     now: Time,
     rtt: Duration,
 }
 
-fn story(text: &str) -> Story {
+fn scenario(text: &str) -> Scenario {
     let spec = Spec::parse(text).unwrap();
-    let settings = Settings::read(&spec, crate::tfrc::CARD.params).unwrap();
+    let settings = Settings::read(&spec, crate::tfrc::DESCRIPTOR.params).unwrap();
     let options = Options::read(&settings, &crate::Environment::default());
     let mut s =
-        Story { half: Sender::new(&options), now: Time::ZERO, rtt: Duration::from_millis(100) };
+        Scenario { half: Sender::new(&options), now: Time::ZERO, rtt: Duration::from_millis(100) };
     s.send(false);
     s
 }
 
-impl Story {
+impl Scenario {
     fn send(&mut self, last_waiting: bool) {
         self.half.on_sent(&Sent {
             now: self.now,
@@ -37,9 +37,9 @@ impl Story {
         self.send(limited);
         self.now += self.rtt;
         self.send(limited);
-        self.half.on_advice(&Advised {
+        self.half.on_feedback(&FeedbackReceived {
             now: self.now,
-            advice: Advice::of(&[p, recv]),
+            feedback: Feedback::of(&[p, recv]),
             rtt: self.rtt,
             srtt: self.rtt,
             rttvar: Duration::ZERO,
@@ -61,12 +61,12 @@ fn close(a: f64, b: f64) -> bool {
 
 #[test]
 fn one_packet_per_second_and_two_seconds_of_patience_before_the_first_report() {
-    let mut s = story("tfrc");
+    let mut s = scenario("tfrc");
     assert!(close(s.x(), 1000.0));
     assert_eq!(s.half.next_tick(), Time::from_secs_f64(2.0));
     s.silence();
     assert!(close(s.x(), 500.0), "nothing came back of what was sent: half");
-    let mut s = story("tfrc");
+    let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     // W_init of 1000-byte packets is 4000 bytes (RFC 5348 section 4.2).
     assert!(close(s.x(), 4000.0 / 0.1), "{}", s.x());
@@ -74,7 +74,7 @@ fn one_packet_per_second_and_two_seconds_of_patience_before_the_first_report() {
 
 #[test]
 fn slow_start_doubles_each_round_trip_up_to_twice_what_arrives() {
-    let mut s = story("tfrc");
+    let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     let mut expected = s.x();
     for _ in 0..5 {
@@ -93,7 +93,7 @@ fn slow_start_doubles_each_round_trip_up_to_twice_what_arrives() {
 /// The limit is the largest receive rate of two round trips, not only the last.
 #[test]
 fn one_low_receive_rate_is_forgiven() {
-    let mut s = story("tfrc");
+    let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     for _ in 0..8 {
         s.report(1e-6, 1e5);
@@ -109,7 +109,7 @@ fn one_low_receive_rate_is_forgiven() {
 
 #[test]
 fn after_a_loss_the_rate_is_the_equations() {
-    let mut s = story("tfrc");
+    let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     for _ in 0..5 {
         let sent = s.x();
@@ -121,7 +121,7 @@ fn after_a_loss_the_rate_is_the_equations() {
     // And up again at once when p falls, unlike ns-2: 10^6 B/s arrive.
     s.report(0.0025, 1e6);
     assert!(s.x() > 230_000.0, "{}", s.x());
-    let mut s = story("tfrc(min-rto=1s)");
+    let mut s = scenario("tfrc(min-rto=1s)");
     s.report(0.0, 0.0);
     s.report(0.01, 1e6);
     // t_RTO of 1 s rather than 0.4: 1 / (0.0081650 + 0.0018430).
@@ -130,7 +130,7 @@ fn after_a_loss_the_rate_is_the_equations() {
 
 #[test]
 fn silence_halves_the_rate() {
-    let mut s = story("tfrc");
+    let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     for _ in 0..4 {
         let sent = s.x();
@@ -144,7 +144,7 @@ fn silence_halves_the_rate() {
         assert!(close(s.x(), before / 2.0));
     }
     // After it what may be received: twice X_recv was allowed, now X_recv is.
-    let mut s = story("tfrc");
+    let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     for _ in 0..4 {
         s.report(0.0001, 1e5);
@@ -169,7 +169,7 @@ fn silence_halves_the_rate() {
 #[test]
 fn idleness_keeps_the_recover_rate() {
     for p in [0.0, 0.0001] {
-        let mut s = story("tfrc");
+        let mut s = scenario("tfrc");
         s.report(0.0, 0.0);
         for _ in 0..6 {
             let sent = s.x();
@@ -187,7 +187,7 @@ fn idleness_keeps_the_recover_rate() {
 /// Section 8.2: a sender that its application limits keeps its rate, though little arrives.
 #[test]
 fn a_data_limited_sender_keeps_its_rate() {
-    let mut s = story("tfrc");
+    let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     for _ in 0..6 {
         s.report(0.001, 2e5);
@@ -207,7 +207,7 @@ fn a_data_limited_sender_keeps_its_rate() {
 /// Section 4.3 step 4: a loss while data-limited halves what was known, and 0.85 of X_recv counts.
 #[test]
 fn a_loss_while_data_limited_is_heeded() {
-    let mut s = story("tfrc");
+    let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     for _ in 0..6 {
         s.report(0.0001, 1e5);
@@ -223,7 +223,7 @@ fn a_loss_while_data_limited_is_heeded() {
 /// Section 4.5: X_inst = X R_sqmean / sqrt(R_sample).
 #[test]
 fn a_longer_round_trip_slows_the_pacing_at_once() {
-    let mut s = story("tfrc");
+    let mut s = scenario("tfrc");
     s.report(0.0, 0.0);
     for _ in 0..20 {
         s.report(0.001, 1e6);
@@ -233,7 +233,7 @@ fn a_longer_round_trip_slows_the_pacing_at_once() {
     s.report(0.001, 1e6);
     // R_sqmean moves a tenth of the way from sqrt(0.1) to sqrt(0.4): a factor of 1.1 over 2.
     assert!(close(s.half.paced, s.x() * 0.55), "{} {}", s.half.paced, s.x());
-    let mut s = story("tfrc(oscillation=off)");
+    let mut s = scenario("tfrc(oscillation=off)");
     s.report(0.0, 0.0);
     s.rtt = Duration::from_millis(400);
     s.report(0.001, 1e6);
@@ -243,15 +243,15 @@ fn a_longer_round_trip_slows_the_pacing_at_once() {
 #[test]
 fn memory_and_rates_are_bounded_whatever_is_reported() {
     for text in ["tfrc", "tfrc(oscillation=off)", "tfrc(min-rto=1s)"] {
-        let mut s = story(text);
-        let mut stream = narrows_base::Luck::seed(3).stream();
+        let mut s = scenario(text);
+        let mut stream = narrows_base::RandomKey::from_seed(3).stream();
         for _ in 0..5000 {
             let (a, b) = (stream.bits(), stream.bits());
             s.rtt = Duration::from_nanos(stream.bits() >> (stream.bits() % 64));
             s.now += Duration::from_nanos(stream.bits() >> 40);
-            s.half.on_advice(&Advised {
+            s.half.on_feedback(&FeedbackReceived {
                 now: s.now,
-                advice: Advice::from_words(&[a as u32, b as u32, (a >> 32) as u32]),
+                feedback: Feedback::from_words(&[a as u32, b as u32, (a >> 32) as u32]),
                 rtt: s.rtt,
                 srtt: s.rtt,
                 rttvar: Duration::ZERO,
@@ -262,9 +262,9 @@ fn memory_and_rates_are_bounded_whatever_is_reported() {
             if stream.chance(0.1) && s.half.next_tick() < Time::from_secs_f64(1e9) {
                 s.silence();
             }
-            assert!(s.half.recv_set.len() <= MOST_RATES);
+            assert!(s.half.recv_set.len() <= MAX_RATES);
             assert!(s.x() >= 1000.0 / 64.0 - 1e-9 && s.x().is_finite(), "{}", s.x());
-            assert!(s.half.allowance().rate.unwrap().as_bps() > 0);
+            assert!(s.half.send_limits().pacing_rate.unwrap().as_bps() > 0);
         }
     }
 }

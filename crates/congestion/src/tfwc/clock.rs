@@ -13,7 +13,7 @@ use narrows_base::Duration;
 /// Before the first sample, in seconds (S1 ran ns-2, whose timers begin so).
 const FIRST: f64 = 3.0;
 /// Longest back-off, in seconds.
-const LONGEST: f64 = 60.0;
+const MAX_RTT_S: f64 = 60.0;
 /// Least margin of the timer over SRTT, in seconds.
 const MARGIN: f64 = 0.010;
 /// Clock of the tick estimator, in seconds.
@@ -105,7 +105,7 @@ impl Clock {
         if self.t0 == T0::Ticks {
             self.tick(r);
         }
-        self.timeout = (srtt + (4.0 * self.rttvar).max(MARGIN)).min(LONGEST);
+        self.timeout = (srtt + (4.0 * self.rttvar).max(MARGIN)).min(MAX_RTT_S);
     }
 
     /// ns-2's integer estimator.
@@ -145,22 +145,22 @@ impl Clock {
             (Backoff::TwoSrtt, Some(srtt)) => 2.0 * srtt,
             _ => 2.0 * self.timeout,
         }
-        .min(LONGEST);
+        .min(MAX_RTT_S);
     }
 
     /// Seconds between packets at loss event rate `p`.
-    pub fn spacing(&self, p: f64, style: RateStyle) -> f64 {
+    pub fn dispersion(&self, p: f64, style: RateStyle) -> f64 {
         let srtt = self.srtt();
         let t0 = self.t0();
         let seconds = match style {
-            RateStyle::S1 => equation::spacing(p, srtt, t0, false),
+            RateStyle::S1 => equation::dispersion(p, srtt, t0, false),
             RateStyle::Later => {
                 let last = Duration::from_secs_f64(self.last);
                 let root = if self.root > 0.0 { self.last.sqrt() / self.root } else { 1.0 };
-                equation::spacing(p, last, t0, true) * root * LATER_PACE
+                equation::dispersion(p, last, t0, true) * root * LATER_PACE
             }
         };
-        seconds.clamp(1e-9, LONGEST)
+        seconds.clamp(1e-9, MAX_RTT_S)
     }
 }
 
@@ -239,10 +239,10 @@ mod tests {
     fn the_later_style_spaces_by_the_square_root_and_faster() {
         let mut c = clock();
         (0..400).for_each(|_| c.sample(ms(100)));
-        let (s1, later) = (c.spacing(0.1, RateStyle::S1), c.spacing(0.1, RateStyle::Later));
+        let (s1, later) = (c.dispersion(0.1, RateStyle::S1), c.dispersion(0.1, RateStyle::Later));
         assert!((later / s1 - 0.8).abs() < 1e-6);
         // A longer sample spaces the next packet out by more than its share in the mean.
         c.sample(ms(400));
-        assert!(c.spacing(0.1, RateStyle::Later) > 4.0 * later);
+        assert!(c.dispersion(0.1, RateStyle::Later) > 4.0 * later);
     }
 }

@@ -4,13 +4,13 @@ use crate::positive;
 use narrows_base::Duration;
 
 /// Least loss event rate: intervals are at most 10^8 packets.
-pub const LEAST: f64 = 1e-8;
+pub const MIN_LOSS_RATE: f64 = 1e-8;
 /// The grid of S1's algorithm 1.
 const GRID: f64 = 1e-5;
 
 /// f(p): round trips per packet at loss event rate `p` (S1 equation 4.2).
 pub fn f(p: f64) -> f64 {
-    let p = p.clamp(LEAST, 1.0);
+    let p = p.clamp(MIN_LOSS_RATE, 1.0);
     (2.0 * p / 3.0).sqrt() + 12.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p)
 }
 
@@ -23,7 +23,7 @@ pub fn window(p: f64) -> f64 {
 /// The smallest `p` whose window is below `cwnd`, on a grid of 10^-5 (S1 algorithm 1). The grid
 /// ends at windows of 387; beyond, the exact root, or a fast path would begin too slowly.
 pub fn rate_for(cwnd: f64) -> f64 {
-    let (mut low, mut high) = (LEAST, 1.0);
+    let (mut low, mut high) = (MIN_LOSS_RATE, 1.0);
     // f rises with p. Halving 60 times leaves less than a float's precision.
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
@@ -42,8 +42,8 @@ pub fn rate_for(cwnd: f64) -> f64 {
 
 /// The interval between packets in rate mode, in seconds (S1 equation 5.5): the denominator of
 /// TCP's equation. `capped` bounds `3 sqrt(3p/8)` at 1, as the author's later code does.
-pub fn spacing(p: f64, rtt: Duration, t0: f64, capped: bool) -> f64 {
-    let p = p.clamp(LEAST, 1.0);
+pub fn dispersion(p: f64, rtt: Duration, t0: f64, capped: bool) -> f64 {
+    let p = p.clamp(MIN_LOSS_RATE, 1.0);
     let timeouts = 3.0 * (3.0 * p / 8.0).sqrt();
     let timeouts = if capped { timeouts.min(1.0) } else { timeouts };
     positive(rtt) * (2.0 * p / 3.0).sqrt() + t0 * timeouts * p * (1.0 + 32.0 * p * p)
@@ -89,17 +89,17 @@ mod tests {
         // Beyond the grid: S1 would take p = 10^-5, a window of 387, whatever the window was.
         let p = rate_for(1000.0);
         assert!((window(p) / 1000.0 - 1.0).abs() < 1e-6, "{p}");
-        assert!((rate_for(1e12) / LEAST - 1.0).abs() < 1e-6);
+        assert!((rate_for(1e12) / MIN_LOSS_RATE - 1.0).abs() < 1e-6);
     }
 
     #[test]
     fn spacing_is_the_window_per_round_trip_when_the_timeout_is_four_of_them() {
         let rtt = Duration::from_millis(100);
         for p in [0.01, 0.1, 0.3] {
-            assert!((spacing(p, rtt, 0.4, false) - 0.1 * f(p)).abs() < 1e-12);
+            assert!((dispersion(p, rtt, 0.4, false) - 0.1 * f(p)).abs() < 1e-12);
         }
         // The cap bites above p = 0.296.
-        assert!(spacing(0.5, rtt, 0.4, true) < spacing(0.5, rtt, 0.4, false));
-        assert_eq!(spacing(0.29, rtt, 0.4, true), spacing(0.29, rtt, 0.4, false));
+        assert!(dispersion(0.5, rtt, 0.4, true) < dispersion(0.5, rtt, 0.4, false));
+        assert_eq!(dispersion(0.29, rtt, 0.4, true), dispersion(0.29, rtt, 0.4, false));
     }
 }

@@ -6,18 +6,18 @@
 //! means and in the divisor.
 
 /// Most closed intervals.
-const MOST: usize = 16;
+const MAX_INTERVALS: usize = 16;
 
 /// The open interval, the closed ones, and the sums that their mean needs: a packet costs an
 /// addition, an event a few dozen operations.
 #[derive(Clone, Debug)]
 pub struct Intervals {
-    weights: [f64; MOST],
+    weights: [f64; MAX_INTERVALS],
     depth: usize,
     /// Packets since the current loss event began, its first lost packet included (l_0).
     open: f64,
     /// l_1, l_2, … : the newest first.
-    closed: [f64; MOST],
+    closed: [f64; MAX_INTERVALS],
     known: usize,
     /// Weighted sum over the closed intervals.
     closed_sum: f64,
@@ -38,11 +38,11 @@ impl Intervals {
     /// Sixteen intervals, falling as 2/(i - 1) from the fifth on (i from 0): the author's later
     /// code.
     pub fn sixteen() -> Intervals {
-        Intervals::with(MOST, |i| if i < 4 { 1.0 } else { 2.0 / (i as f64 - 1.0) })
+        Intervals::with(MAX_INTERVALS, |i| if i < 4 { 1.0 } else { 2.0 / (i as f64 - 1.0) })
     }
 
     fn with(depth: usize, weight: impl Fn(usize) -> f64) -> Intervals {
-        let mut weights = [0.0; MOST];
+        let mut weights = [0.0; MAX_INTERVALS];
         for (i, w) in weights.iter_mut().enumerate().take(depth) {
             *w = weight(i);
         }
@@ -50,7 +50,7 @@ impl Intervals {
             weights,
             depth,
             open: 0.0,
-            closed: [0.0; MOST],
+            closed: [0.0; MAX_INTERVALS],
             known: 0,
             closed_sum: 0.0,
             shifted_sum: 0.0,

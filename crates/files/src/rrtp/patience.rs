@@ -28,10 +28,10 @@ impl Patience {
     }
 
     /// How long to wait before the next attempt, if there may be one: between half of a time that doubles
-    /// and three halves (`luck`: 0 to 1), so that those who were turned away together do not come again
+    /// and three halves (`random_key`: 0 to 1), so that those who were turned away together do not come again
     /// together.
-    pub fn next(&mut self, now: Instant, luck: f64) -> Option<Duration> {
-        let wait = self.wait.mul_f64(0.5 + luck);
+    pub fn next(&mut self, now: Instant, random_key: f64) -> Option<Duration> {
+        let wait = self.wait.mul_f64(0.5 + random_key);
         self.wait = (self.wait * 2).min(LAST_WAIT);
         (wait < self.left(now)).then_some(wait)
     }
@@ -49,10 +49,10 @@ mod tests {
 
     #[test]
     fn attempts_become_rarer_and_end_with_the_patience() {
-        for luck in [0.0, 0.5, 1.0] {
+        for random_key in [0.0, 0.5, 1.0] {
             let began = Instant::now();
             let (mut patience, mut now, mut waits) = (Patience::new(began), began, Vec::new());
-            while let Some(wait) = patience.next(now, luck) {
+            while let Some(wait) = patience.next(now, random_key) {
                 waits.push(wait);
                 now += wait;
             }

@@ -15,7 +15,7 @@ use crate::until::Until;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
-use narrows_congestion::{HintSource, Profile};
+use narrows_congestion::{HintSource, PathHints};
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Endpoint, Options, ReceiveStream, SendStream, block_on_for};
 use narrows_transport::connection::ConnectionConfig;
@@ -295,7 +295,7 @@ pub(crate) fn remember(connection: &Connection, learned: &Learned, place: &str) 
     // A file that is broken was complained of when the server started.
     let Ok(Some(known)) = learned.get(place) else { return };
     if known.may_be(connection.stats().srtt) {
-        let _ = connection.reconfigure(&known.profile(), HintSource::Stored);
+        let _ = connection.reconfigure(&known.hints(), HintSource::Stored);
     }
 }
 
@@ -321,10 +321,10 @@ struct Remote {
 
 impl Link for Remote {
     fn tune(&self, wishes: &Wishes) -> Wishes {
-        let profile = super::profile(wishes);
-        if profile != Profile::default() {
+        let hints = super::hints(wishes);
+        if hints != PathHints::default() {
             // A connection that is over has nothing to tune.
-            let _ = self.connection.reconfigure(&profile, HintSource::Peer);
+            let _ = self.connection.reconfigure(&hints, HintSource::Peer);
         }
         let learned = self.connection.learned();
         let label = self.connection.protocol().unwrap_or_else(|_| self.label.clone());

@@ -7,7 +7,7 @@ use crate::key::Identity;
 use crate::stream::{Session, Stream};
 use crate::until::Until;
 use narrows_base::Duration;
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 use narrows_net::tap::Tap;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Error as E, Options};
 use narrows_transport::connection::ConnectionConfig;
@@ -142,7 +142,7 @@ impl RrtpSession {
     }
 
     /// What this end has learned of the path.
-    pub fn learned(&self) -> Profile {
+    pub fn learned(&self) -> PathHints {
         self.current().connection.learned()
     }
 
@@ -173,11 +173,11 @@ fn open(
 
 /// Waits before the next attempt; false if there may be none.
 fn pause(address: SocketAddr, how: &Connect, patience: &mut Patience) -> Result<bool, Error> {
-    let mut luck = [0; 2];
+    let mut random_key = [0; 2];
     // Without randomness this client comes again when others do.
-    let _ = getrandom::fill(&mut luck);
-    let luck = f64::from(u16::from_be_bytes(luck)) / f64::from(u16::MAX);
-    let Some(mut left) = patience.next(Instant::now(), luck) else { return Ok(false) };
+    let _ = getrandom::fill(&mut random_key);
+    let random_key = f64::from(u16::from_be_bytes(random_key)) / f64::from(u16::MAX);
+    let Some(mut left) = patience.next(Instant::now(), random_key) else { return Ok(false) };
     if patience.tells(Instant::now()) {
         let seconds = patience.left(Instant::now()).as_secs_f64();
         (how.busy)(&format!("{address} is busy: it is asked again for {seconds:.0} s more"));

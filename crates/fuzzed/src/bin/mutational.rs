@@ -2,7 +2,7 @@
 //! of its seeds for so long. The same seed makes the same inputs in the same order. An input that breaks
 //! something is printed, to join `fuzz/seeds`.
 
-use narrows_fuzzed::mutation::{Dice, mutated, seeds, try_input};
+use narrows_fuzzed::mutation::{RandomBytes, mutated, seeds, try_input};
 use narrows_fuzzed::{TARGETS, Target};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -37,19 +37,19 @@ fn main() -> ExitCode {
         }
     };
     for (name, target) in targets {
-        let (seeds, mut dice) = (seeds(name), Dice::new(seed));
+        let (seeds, mut random) = (seeds(name), RandomBytes::new(seed));
         let (begun, mut count) = (Instant::now(), 0u64);
         // Found inputs are kept for a while, as seeds of others: changes add up.
         let mut pool = seeds.clone();
         while begun.elapsed() < Duration::from_secs(seconds) {
-            let bytes = mutated(&pool, &mut dice);
+            let bytes = mutated(&pool, &mut random);
             try_input(name, target, &bytes);
             count += 1;
             if count.is_multiple_of(16) && bytes.len() < 2000 {
                 if pool.len() < seeds.len() + 256 {
                     pool.push(bytes);
                 } else {
-                    let at = seeds.len() + dice.below(256);
+                    let at = seeds.len() + random.below(256);
                     pool[at] = bytes;
                 }
             }

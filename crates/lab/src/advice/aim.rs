@@ -81,7 +81,7 @@ impl Aim {
     /// Whether a protocol does what is wanted at all. Files and pages must be whole; a call does not
     /// wait for what was lost.
     pub fn suits(self, r: &ProtocolOutcome) -> bool {
-        let senses = entry(&r.protocol).and_then(|e| e.card().ok()).map_or("", |c| c.senses);
+        let senses = entry(&r.protocol).and_then(|e| e.descriptor().ok()).map_or("", |c| c.senses);
         senses != "nothing"
             && match self {
                 Aim::Bulk | Aim::Web => !is_media(r),

@@ -8,7 +8,7 @@ use crate::outcome::Estimate;
 use crate::plan::Plan;
 use crate::response::{self, Response};
 use crate::stats::estimate;
-use narrows_base::luck::mix;
+use narrows_base::random::mix;
 use narrows_sim::Table;
 use std::collections::BTreeMap;
 use std::sync::Mutex;

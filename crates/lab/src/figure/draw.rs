@@ -117,7 +117,7 @@ fn shown(drawing: &str, figure: &Figure, (width, height): (i32, i32)) -> String 
     );
     out.push_str(body);
     // Names in it may be those of a file.
-    narrows_base::text::lines_shown(&out).into_owned()
+    narrows_base::text::escaped_lines(&out).into_owned()
 }
 
 /// Colours for readers whose system is dark; programs that know no style sheets draw it light.

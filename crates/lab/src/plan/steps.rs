@@ -7,7 +7,7 @@
 
 use super::{Plan, time, way};
 use crate::scenario::Flows;
-use narrows_base::{Luck, Time};
+use narrows_base::{RandomKey, Time};
 use narrows_link::Change;
 use narrows_transport::{Protocol, protocol};
 
@@ -114,12 +114,12 @@ impl Plan {
 fn constant_rate(protocol: &Protocol) -> Option<f64> {
     let name = protocol.label().split('(').next()?;
     let entry = protocol::find(name).ok()?;
-    let card = narrows_congestion::find(entry.controller).ok()?.card;
-    if card.senses != "nothing" {
+    let descriptor = narrows_congestion::find(entry.controller).ok()?.descriptor;
+    if descriptor.senses != "nothing" {
         return None;
     }
-    let (sender, _) = protocol.endpoints(0, Luck::seed(0));
-    sender.controller().allowance().rate.map(|r| r.as_bps() as f64)
+    let (sender, _) = protocol.endpoints(0, RandomKey::from_seed(0));
+    sender.controller().send_limits().pacing_rate.map(|r| r.as_bps() as f64)
 }
 
 fn stop(flows: &Flows) -> Time {

@@ -17,7 +17,7 @@ pub use server::Server;
 
 use super::record::Recorder;
 use narrows_base::Duration;
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 use narrows_net::clock::processor_seconds;
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{Clock, ConnectOptions, Endpoint, Error, Options, ReceiveStream, SendStream};
@@ -81,7 +81,7 @@ pub struct Speed {
     /// What paces the sender. The server's own is what it was started with.
     pub protocol: Protocol,
     /// What the sender is told of the path.
-    pub profile: Profile,
+    pub hints: PathHints,
     /// Never faster than this.
     pub rate_limit: Option<narrows_base::Rate>,
     /// The cipher.
@@ -101,7 +101,7 @@ pub struct Speed {
 impl Speed {
     fn config(&self) -> ConnectionConfig {
         ConnectionConfig {
-            profile: self.profile,
+            hints: self.hints,
             rate_limit: self.rate_limit,
             sounds: self.direction == Direction::Up,
             ..connection(self.protocol.clone())

@@ -8,7 +8,7 @@
 use super::{Amount, Cargo, Direction, Speed};
 use crate::Link;
 use narrows_base::{Duration, Spec, Time};
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 use narrows_net::relay::{Lateness, Relay};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
@@ -131,7 +131,7 @@ impl Twin {
             recorder: None,
             // A real endpoint finds the path's packets itself.
             protocol: self.protocol(1500)?,
-            profile: Profile::default(),
+            hints: PathHints::default(),
             rate_limit: None,
             suite: Suite::Aes256Gcm,
             connections: 1,

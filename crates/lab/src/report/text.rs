@@ -1,12 +1,12 @@
 //! Text that is safe where it stands: HTML, and JSON inside a script element.
 
-use narrows_base::text::lines_shown;
+use narrows_base::text::escaped_lines;
 use std::fmt::Write;
 
 /// Text for HTML, in an element or in a quoted attribute; everything hidden is written out.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in lines_shown(text).chars() {
+    for c in escaped_lines(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -23,7 +23,7 @@ pub(crate) fn escape(text: &str) -> String {
 /// element or open a comment in it.
 pub(crate) fn string(out: &mut String, text: impl AsRef<str>) {
     out.push('"');
-    for c in lines_shown(text.as_ref()).chars() {
+    for c in escaped_lines(text.as_ref()).chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),

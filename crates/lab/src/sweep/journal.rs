@@ -9,7 +9,7 @@
 use super::found::Found;
 use super::key::Key;
 use crate::way::plain;
-use narrows_base::luck::mix;
+use narrows_base::random::mix;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read as _, Write as _};

@@ -5,7 +5,7 @@ use crate::measure::MEASURES;
 use crate::plan::Plan;
 use crate::scenario::{Probe, Scenario};
 use crate::scenario_file;
-use narrows_base::luck::mix;
+use narrows_base::random::mix;
 
 /// 128 bits over the version, the measures, the whole scenario and the seed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

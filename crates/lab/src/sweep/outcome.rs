@@ -6,7 +6,7 @@ use crate::columns::{Columns, Values};
 use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
 use crate::outcome::Estimate;
-use narrows_base::luck::mix;
+use narrows_base::random::mix;
 
 /// Everything that a sweep found.
 pub struct Outcome<'a> {

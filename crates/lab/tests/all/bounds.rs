@@ -1,7 +1,7 @@
 //! Measures that are fractions, and goodput, stay within what they can be: over all protocols, bad links,
 //! and rates that change.
 
-use narrows_base::Luck;
+use narrows_base::RandomKey;
 use narrows_lab::measure::{MEASURES, OneFlow, View};
 use narrows_lab::response::Response;
 use narrows_lab::{Plan, scenario_file};
@@ -62,8 +62,8 @@ fn a_constant_rate_is_the_limit_itself() {
 /// Every protocol of the list on links drawn at random: slow, lossy, with outages, with a rate that falls.
 #[test]
 fn fractions_are_fractions_whatever_the_link_and_the_protocol() {
-    let mut luck = Luck::seed(13).named("bounds").stream();
-    let mut draw = |of: &[&'static str]| of[(luck.unit() * of.len() as f64) as usize];
+    let mut random_key = RandomKey::from_seed(13).named("bounds").stream();
+    let mut draw = |of: &[&'static str]| of[(random_key.unit() * of.len() as f64) as usize];
     for entry in protocol::PROTOCOLS.iter() {
         for seed in 1..=3 {
             let text = format!(

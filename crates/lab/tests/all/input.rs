@@ -45,9 +45,9 @@ fn the_other_direction_differs_where_told() {
 #[test]
 fn queues_are_named_with_their_parameters_and_written_as_they_were_read() {
     for entry in narrows_link::QUEUES.iter() {
-        let card = entry.card;
-        let l = link(&format!("10Mbit/s,20ms,queue=50p,aqm={}", card.name));
-        assert!(l.to_string().contains(&format!("aqm={}", card.name)), "{l}");
+        let descriptor = entry.descriptor;
+        let l = link(&format!("10Mbit/s,20ms,queue=50p,aqm={}", descriptor.name));
+        assert!(l.to_string().contains(&format!("aqm={}", descriptor.name)), "{l}");
         assert_eq!(link(&l.to_string()).to_string(), l.to_string());
         assert_eq!(l.back.aqm, l.forward.aqm, "both directions, unless told otherwise");
     }
@@ -82,16 +82,17 @@ fn a_product_is_rate_times_base_rtt_rounded_up() {
 #[test]
 fn every_named_link_is_read_and_shown_in_full() {
     for entry in links::LINKS {
-        let l = link(entry.card.name);
+        let l = link(entry.descriptor.name);
         let again = link(&l.to_string());
-        assert_eq!(again.to_string(), l.to_string(), "{}", entry.card.name);
+        assert_eq!(again.to_string(), l.to_string(), "{}", entry.descriptor.name);
         assert_eq!(again.base_rtt(), l.base_rtt());
     }
     // A relay has one link each way: the others' delays are in it.
     for entry in links::LINKS {
-        let (l, folded) = (link(entry.card.name), link(entry.card.name).folded().unwrap());
+        let (l, folded) =
+            (link(entry.descriptor.name), link(entry.descriptor.name).folded().unwrap());
         assert!(folded.access.is_none() && folded.egress.is_none());
-        assert_eq!(folded.base_rtt(), l.base_rtt(), "{}", entry.card.name);
+        assert_eq!(folded.base_rtt(), l.base_rtt(), "{}", entry.descriptor.name);
     }
     let narrow = link("2Mbit/s,10ms,egress=1Mbit/s/1ms").folded();
     assert!(narrow.unwrap_err().to_string().contains("egress= must be faster"));

@@ -62,12 +62,12 @@ fn no_column_is_defined_twice() {
 fn the_list_of_controllers_explains_what_they_show() {
     for entry in CONTROLLERS.iter() {
         let (items, detailed) =
-            catalogue::chosen(Some("controllers"), Some(entry.card.name)).unwrap();
+            catalogue::chosen(Some("controllers"), Some(entry.descriptor.name)).unwrap();
         let text = catalogue::text(&items, detailed);
         let json = catalogue::json(&items);
         for (i, v) in entry.variables.iter().enumerate() {
             let line = text.lines().find(|l| l.trim_start().starts_with(v.name));
-            let line = line.unwrap_or_else(|| panic!("{}: no {}", entry.card.name, v.name));
+            let line = line.unwrap_or_else(|| panic!("{}: no {}", entry.descriptor.name, v.name));
             assert!(line.contains(v.meaning) && line.contains(v.unit), "{line}");
             assert!(v.states.iter().all(|s| line.contains(s)), "{line}");
             assert_eq!(json[0]["variables"][i]["meaning"], v.meaning);

@@ -3,15 +3,15 @@
 use super::fifo::Fifo;
 use super::{Discipline, ECN, Entry, Fate, QueuedPacket, limit_param};
 use crate::config::Limit;
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Param, Settings, Status, Time};
+use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time};
 
 /// The waiting time that CoDel tolerates.
 pub(super) const TARGET: Param = Param {
     name: "target",
     help: "waiting time that may stand",
-    kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.005 },
+    kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.005 },
     origin: "RFC 8289 section 4.4",
 };
 
@@ -19,12 +19,12 @@ pub(super) const TARGET: Param = Param {
 pub(super) const INTERVAL: Param = Param {
     name: "interval",
     help: "how long the wait may stay above the target; about the longest usual RTT",
-    kind: Kind::Number { unit: Unit::Seconds, min: 1e-6, max: 100.0, default: 0.1 },
+    kind: ParamKind::Number { unit: Unit::Seconds, min: 1e-6, max: 100.0, default: 0.1 },
     origin: "RFC 8289 section 4.3",
 };
 
-/// CoDel's card.
-const CODEL: Card = Card {
+/// CoDel's descriptor.
+const CODEL: Descriptor = Descriptor {
     name: "codel",
     summary: "drops at the head once packets have waited above a target for a whole interval",
     source: "RFC 8289",

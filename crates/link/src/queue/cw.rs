@@ -9,15 +9,15 @@ use super::average::Averaged;
 use super::fifo::Fifo;
 use super::{Discipline, Entry, Fate, LinkAhead, QueuedPacket};
 use crate::config::Limit;
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Rate, Settings, Status, Time};
+use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time};
 
 /// The room of which the threshold is a share where a link has none.
 const USUAL_ROOM: f64 = 200.0;
 
-/// The congestion-warning router's card.
-const CW: Card = Card {
+/// The congestion-warning router's descriptor.
+const CW: Descriptor = Descriptor {
     name: "cw",
     summary: "marks every ECN-capable arrival while the average queue is above a threshold",
     source: "S2; Xu, Tian, Ansari, TCP-Jersey, IEEE JSAC 22(4), 2004",
@@ -27,25 +27,25 @@ const CW: Card = Card {
         Param {
             name: "threshold",
             help: "share of the room above which all are marked; of 200 packets without a limit",
-            kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.25 },
+            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.25 },
             origin: "ns-3 port of TCP Jersey: 50 of 200 packets; S2 leaves it open",
         },
         Param {
             name: "packets",
             help: "the threshold in packets, instead of the share; 0 is the share",
-            kind: Kind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default: 0.0 },
+            kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1e15, default: 0.0 },
             origin: "ours",
         },
         Param {
             name: "weight",
             help: "of the newest queue in the average",
-            kind: Kind::Number { unit: Unit::None, min: 1e-6, max: 1.0, default: 0.2 },
+            kind: ParamKind::Number { unit: Unit::None, min: 1e-6, max: 1.0, default: 0.2 },
             origin: "ns-3 port of TCP Jersey",
         },
         Param {
             name: "mean-packet",
             help: "size that counts as one packet where the room is in bytes, and when idle",
-            kind: Kind::Number { unit: Unit::Bytes, min: 1.0, max: 65_535.0, default: 1000.0 },
+            kind: ParamKind::Number { unit: Unit::Bytes, min: 1.0, max: 65_535.0, default: 1000.0 },
             origin: "ours",
         },
     ],

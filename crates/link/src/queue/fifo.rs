@@ -2,11 +2,11 @@
 
 use super::{Discipline, Entry, Fate, QueuedPacket, limit_param};
 use crate::config::Limit;
-use narrows_base::{Card, Status, Time};
+use narrows_base::{Descriptor, Status, Time};
 use std::collections::VecDeque;
 
-/// Drop-tail's card.
-pub const DROP_TAIL: Card = Card {
+/// Drop-tail's descriptor.
+pub const DROP_TAIL: Descriptor = Descriptor {
     name: "droptail",
     summary: "first in, first out; an arrival that finds no room is dropped",
     source: "RFC 2309 section 2",

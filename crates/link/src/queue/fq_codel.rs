@@ -4,16 +4,16 @@ use super::codel::{INTERVAL, Law, State, TARGET};
 use super::fifo::Fifo;
 use super::{Discipline, ECN, Entry, Fate, QueuedPacket, limit_param};
 use crate::config::Limit;
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Luck, Param, Settings, Status, Time, luck};
+use narrows_base::{Descriptor, Param, RandomKey, Settings, Status, Time, random};
 use std::collections::VecDeque;
 
 /// Most packets that one overload drops (RFC 8290 section 4.1).
 const BATCH: u32 = 64;
 
-/// FQ-CoDel's card.
-const FQ_CODEL: Card = Card {
+/// FQ-CoDel's descriptor.
+const FQ_CODEL: Descriptor = Descriptor {
     name: "fq-codel",
     summary: "a CoDel queue per flow, served in turn; flows that just began go first",
     source: "RFC 8290",
@@ -26,13 +26,13 @@ const FQ_CODEL: Card = Card {
         Param {
             name: "flows",
             help: "queues into which flows are hashed",
-            kind: Kind::Number { unit: Unit::None, min: 1.0, max: 65_536.0, default: 1024.0 },
+            kind: ParamKind::Number { unit: Unit::None, min: 1.0, max: 65_536.0, default: 1024.0 },
             origin: "RFC 8290 section 5.2.4",
         },
         Param {
             name: "quantum",
             help: "bytes that a flow may send in its turn",
-            kind: Kind::Number { unit: Unit::Bytes, min: 64.0, max: 1e9, default: 1514.0 },
+            kind: ParamKind::Number { unit: Unit::Bytes, min: 64.0, max: 1e9, default: 1514.0 },
             origin: "RFC 8290 section 5.2.3: the MTU with its Ethernet header",
         },
         limit_param(10_240.0, "RFC 8290 section 5.2.5"),
@@ -42,7 +42,7 @@ const FQ_CODEL: Card = Card {
 
 /// FQ-CoDel's entry.
 pub(super) const ENTRY: Entry =
-    Entry::new(&FQ_CODEL, |s| Box::new(FqCoDel::new(s.settings, s.limit, s.luck)));
+    Entry::new(&FQ_CODEL, |s| Box::new(FqCoDel::new(s.settings, s.limit, s.random_key)));
 
 /// One of the hashed queues.
 struct Flow {
@@ -70,7 +70,7 @@ pub(super) struct FqCoDel {
 }
 
 impl FqCoDel {
-    pub fn new(s: &Settings, limit: Limit, luck: Luck) -> FqCoDel {
+    pub fn new(s: &Settings, limit: Limit, random_key: RandomKey) -> FqCoDel {
         let flow = || Flow {
             fifo: Fifo::new(Limit::Unlimited),
             state: State::default(),
@@ -81,7 +81,7 @@ impl FqCoDel {
             law: Law::new(s),
             limit,
             quantum: s.number("quantum") as i64,
-            key: luck.bits(),
+            key: random_key.bits(),
             mtu: 0,
             packets: 0,
             bytes: 0,
@@ -92,7 +92,7 @@ impl FqCoDel {
     }
 
     fn place(&self, packet: &QueuedPacket) -> usize {
-        (luck::mix(self.key ^ luck::mix(packet.flow)) % self.flows.len() as u64) as usize
+        (random::mix(self.key ^ random::mix(packet.flow)) % self.flows.len() as u64) as usize
     }
 
     fn is_over(&self) -> bool {

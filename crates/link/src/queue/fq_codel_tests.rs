@@ -6,7 +6,7 @@ const MS: u64 = 1_000_000;
 
 fn queue(text: &str, limit: Limit) -> FqCoDel {
     let settings = Settings::read(&Spec::parse(text).unwrap(), FQ_CODEL.params).unwrap();
-    FqCoDel::new(&settings, limit, Luck::seed(4))
+    FqCoDel::new(&settings, limit, RandomKey::from_seed(4))
 }
 
 fn of(flow: u64, n: u32, size: u16) -> QueuedPacket {

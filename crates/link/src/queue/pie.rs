@@ -8,12 +8,12 @@
 use super::fifo::Fifo;
 use super::{Discipline, ECN, Entry, Fate, LinkAhead, QueuedPacket};
 use crate::config::Limit;
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Param, Rate, Settings, Status, Stream, Time};
+use narrows_base::{Descriptor, Duration, Param, RandomStream, Rate, Settings, Status, Time};
 
-/// PIE's card.
-const PIE: Card = Card {
+/// PIE's descriptor.
+const PIE: Descriptor = Descriptor {
     name: "pie",
     summary: "drops arrivals with a probability that holds the waiting time at a target",
     source: "RFC 8033",
@@ -26,20 +26,20 @@ const PIE: Card = Card {
         Param {
             name: "alpha",
             help: "probability added per update for each second of delay beyond the target",
-            kind: Kind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 0.125 },
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 0.125 },
             origin: "RFC 8033 section 4.2",
         },
         Param {
             name: "beta",
             help: "probability added per update for each second by which the delay grew",
-            kind: Kind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.25 },
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.25 },
             origin: "RFC 8033 section 4.2",
         },
         ECN,
         Param {
             name: "mark-p",
             help: "beyond this probability even ECN-capable packets are dropped",
-            kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.1 },
+            kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.1 },
             origin: "RFC 8033 section 5.1: mark_ecnth",
         },
     ],
@@ -54,13 +54,13 @@ const fn seconds(
     default: f64,
     origin: &'static str,
 ) -> Param {
-    let kind = Kind::Number { unit: Unit::Seconds, min: 1e-4, max: 100.0, default };
+    let kind = ParamKind::Number { unit: Unit::Seconds, min: 1e-4, max: 100.0, default };
     Param { name, help, kind, origin }
 }
 
 /// PIE's entry.
 pub(super) const ENTRY: Entry =
-    Entry::new(&PIE, |s| Box::new(Pie::new(s.settings, s.limit, s.link, s.luck.stream())));
+    Entry::new(&PIE, |s| Box::new(Pie::new(s.settings, s.limit, s.link, s.random_key.stream())));
 
 /// How much of an adjustment is applied while the probability is below so much: small
 /// probabilities must move in small steps (RFC 8033 section 4.2).
@@ -80,7 +80,7 @@ pub(super) struct Pie {
     beta: f64,
     ecn: bool,
     mark_p: f64,
-    stream: Stream,
+    stream: RandomStream,
     fifo: Fifo,
     /// Seconds per byte, where that is known.
     byte_s: Option<f64>,
@@ -97,7 +97,7 @@ pub(super) struct Pie {
 }
 
 impl Pie {
-    pub fn new(s: &Settings, limit: Limit, ahead: LinkAhead, stream: Stream) -> Pie {
+    pub fn new(s: &Settings, limit: Limit, ahead: LinkAhead, stream: RandomStream) -> Pie {
         let update = Duration::from_secs_f64(s.number("update"));
         Pie {
             target_s: s.number("target"),

@@ -3,7 +3,7 @@ use crate::config::{LinkConfig, QueueConfig};
 use crate::link::tests::packet;
 use crate::queue::tests::{Count, ect, queued};
 use crate::{Change, Link, Meter, Trace};
-use narrows_base::{Luck, Packet, Spec};
+use narrows_base::{Packet, RandomKey, Spec};
 use std::sync::Arc;
 
 const MS: u64 = 1_000_000;
@@ -16,7 +16,7 @@ fn link() -> LinkConfig {
 
 fn pie(text: &str) -> Pie {
     let settings = Settings::read(&Spec::parse(text).unwrap(), PIE.params).unwrap();
-    Pie::new(&settings, Limit::Unlimited, LinkAhead::of(&link()), Luck::seed(2).stream())
+    Pie::new(&settings, Limit::Unlimited, LinkAhead::of(&link()), RandomKey::from_seed(2).stream())
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_burst_passes_and_idle_time_gives_the_allowance_back() {
 /// Mean and largest wait in seconds, and the share dropped, in the second half of a run with
 /// 1.25 packets for every one that the link can send.
 fn overload(config: &LinkConfig, ms: u64, flags: u8, change: Option<Rate>) -> Tally {
-    let mut link = Link::new(config, Luck::seed(1)).unwrap();
+    let mut link = Link::new(config, RandomKey::from_seed(1)).unwrap();
     let mut tally = Tally { from: Time::from_nanos(ms / 2 * MS), ..Tally::default() };
     if let Some(rate) = change {
         link.change(Time::ZERO, &Change::Rate(rate));

@@ -8,17 +8,17 @@
 
 use super::average::Averaged;
 use super::fifo::Fifo;
-use super::red_card::EPISODE_S;
+use super::red_descriptor::EPISODE_S;
 use super::{Discipline, Entry, Fate, LinkAhead, QueuedPacket};
 use crate::config::Limit;
-use narrows_base::{Rate, Settings, Stream, Time, math};
+use narrows_base::{RandomStream, Rate, Settings, Time, math};
 
-use super::red_card::{RED, check};
+use super::red_descriptor::{RED, check};
 
 /// RED's entry.
 pub(super) const ENTRY: Entry = Entry {
     check,
-    ..Entry::new(&RED, |s| Box::new(Red::new(s.settings, s.limit, s.link, s.luck.stream())))
+    ..Entry::new(&RED, |s| Box::new(Red::new(s.settings, s.limit, s.link, s.random_key.stream())))
 };
 
 /// What the parameters come to on a link.
@@ -131,12 +131,12 @@ pub(super) struct Red {
     count: f64,
     /// Whether the average was already above the lower threshold at the arrival before.
     above: bool,
-    stream: Stream,
+    stream: RandomStream,
     line: Averaged,
 }
 
 impl Red {
-    pub fn new(s: &Settings, limit: Limit, ahead: LinkAhead, stream: Stream) -> Red {
+    pub fn new(s: &Settings, limit: Limit, ahead: LinkAhead, stream: RandomStream) -> Red {
         let law = Law::new(s, ahead);
         let per_packet = law.in_bytes.then_some(law.mean_packet);
         Red {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::config::LinkConfig;
 use crate::queue::tests::{Count, ect, queued};
-use narrows_base::{Duration, Luck, Spec};
+use narrows_base::{Duration, RandomKey, Spec};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -15,7 +15,7 @@ fn red(text: &str, limit: Limit, mbps: f64) -> Red {
     let spec = Spec::parse(text).unwrap();
     let settings = Settings::read(&spec, RED.params).unwrap();
     check(&settings).unwrap();
-    Red::new(&settings, limit, ahead(mbps), Luck::seed(3).stream())
+    Red::new(&settings, limit, ahead(mbps), RandomKey::from_seed(3).stream())
 }
 
 /// Holds `hold` packets waiting under arrivals of `size` bytes for `n` arrivals, the average

@@ -60,7 +60,7 @@ impl Fate for Story {
 type Step = (u64, u16, u32, bool, u8);
 
 fn tell(aqm: &str, limit: Limit, steps: &[Step]) -> Story {
-    let mut queue = build(&config(aqm, limit), Luck::seed(5)).unwrap();
+    let mut queue = build(&config(aqm, limit), RandomKey::from_seed(5)).unwrap();
     let (mut story, mut now, mut inside, mut idle) = (Story::default(), Time::ZERO, 0, true);
     for (i, (gap, size, flow, ect, taken)) in steps.iter().enumerate() {
         now += Duration::from_nanos(*gap);
@@ -110,7 +110,7 @@ fn tell(aqm: &str, limit: Limit, steps: &[Step]) -> Story {
 
 /// Every queue as listed, and some with other parameters.
 fn all() -> Vec<String> {
-    let mut out: Vec<String> = QUEUES.iter().map(|e| e.card.name.to_string()).collect();
+    let mut out: Vec<String> = QUEUES.iter().map(|e| e.descriptor.name.to_string()).collect();
     for more in [
         "red(min=2,max=6,victim=random,wait=off,weight=0.3)",
         "red(mode=bytes,min=2,adaptive=on,cautious=on,gentle=off,ecn=off)",
@@ -176,7 +176,8 @@ fn without_ecn_no_queue_marks() {
 fn a_link_counts_no_more_packets_than_it_was_given() {
     // Through the whole link: offered is dropped, lost or arrives, for every queue.
     for aqm in all() {
-        let mut link = crate::Link::new(&config(&aqm, Limit::Packets(30)), Luck::seed(1)).unwrap();
+        let mut link =
+            crate::Link::new(&config(&aqm, Limit::Packets(30)), RandomKey::from_seed(1)).unwrap();
         let (mut out, mut marked, mut count) = (0, 0, Told::default());
         for i in 0..5000u32 {
             let now = Time::from_nanos(u64::from(i) * 950_000);
@@ -228,9 +229,14 @@ impl crate::Meter<Packet> for Told {
 #[test]
 fn the_room_is_the_links_unless_the_queue_has_its_own() {
     let room = |aqm: &str, limit| super::limit(&config(aqm, limit).queue).unwrap();
-    for card in QUEUES.iter().map(|e| e.card) {
-        assert_eq!(room(card.name, Limit::Packets(7)), Limit::Packets(7), "{}", card.name);
-        assert_eq!(room(card.name, Limit::Bytes(7)), Limit::Bytes(7), "{}", card.name);
+    for descriptor in QUEUES.iter().map(|e| e.descriptor) {
+        assert_eq!(
+            room(descriptor.name, Limit::Packets(7)),
+            Limit::Packets(7),
+            "{}",
+            descriptor.name
+        );
+        assert_eq!(room(descriptor.name, Limit::Bytes(7)), Limit::Bytes(7), "{}", descriptor.name);
     }
     assert_eq!(room("droptail", Limit::Unlimited), Limit::Unlimited);
     assert_eq!(room("red", Limit::Unlimited), Limit::Unlimited);

@@ -2,13 +2,15 @@
 //! share, a seventh of the window less; half at a loss. The worked example of
 //! `docs/adding-a-controller.md`, which quotes this file.
 
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Variable};
-use narrows_congestion::{Ack, Allowance, Controller, Environment, Repair, Restart};
+use narrows_base::{Descriptor, Param, Settings, Status, Variable};
+use narrows_congestion::{
+    Ack, Controller, Environment, RecoveryEvent, SendLimits, SlowStartRestart,
+};
 
 /// What it says of itself.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "gentle",
     summary: "leaves a seventh of the window when the round trip stretches",
     source: "docs/adding-a-controller.md",
@@ -17,7 +19,7 @@ pub const CARD: Card = Card {
     params: &[Param {
         name: "limit",
         help: "round-trip time over its minimum at which the window shrinks",
-        kind: Kind::Number { unit: Unit::None, min: 1.0, max: 100.0, default: 1.25 },
+        kind: ParamKind::Number { unit: Unit::None, min: 1.0, max: 100.0, default: 1.25 },
         origin: "chosen for this example",
     }],
     status: Status::NotValidated,
@@ -45,7 +47,7 @@ struct Gentle {
 impl Controller for Gentle {
     fn on_ack(&mut self, ack: &Ack) {
         // Repairs are recovery's time; a sender without data has earned no growth.
-        if ack.in_repair || !ack.window_limited {
+        if ack.in_recovery || !ack.window_limited {
             return;
         }
         let stretch = ack.rtt.as_secs_f64() / ack.min_rtt.as_secs_f64().max(1e-9);
@@ -59,18 +61,18 @@ impl Controller for Gentle {
         }
     }
 
-    fn on_repair(&mut self, repair: &Repair) {
+    fn on_recovery_start(&mut self, repair: &RecoveryEvent) {
         self.ssthresh = (repair.flight as f64 / 2.0).max(2.0);
         self.cwnd = self.ssthresh;
     }
 
-    fn on_restart(&mut self, restart: &Restart) {
+    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
         self.ssthresh = (restart.flight as f64 / 2.0).max(2.0);
         self.cwnd = 1.0;
     }
 
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.cwnd)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.cwnd)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -4,13 +4,13 @@
 mod gentle;
 
 use narrows::Registry;
-use narrows::congestion::Entry as Controller;
+use narrows::congestion::ControllerEntry as Controller;
 use narrows::transport::protocol::Entry as Protocol;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let controller =
-        Controller::new(&gentle::CARD, gentle::build).with_variables(gentle::VARIABLES);
+        Controller::new(&gentle::DESCRIPTOR, gentle::build).with_variables(gentle::VARIABLES);
     let summary = "leaves a seventh when the round trip stretches";
     let over_tcp = Protocol::tcp("gentle", "gentle", "sack", summary);
     narrows::run(Registry::new().controller(controller).protocol(over_tcp))

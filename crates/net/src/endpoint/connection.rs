@@ -6,7 +6,7 @@ use super::shared::{Core, Shared};
 use super::stream::{ReceiveStream, SendStream};
 use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
-use narrows_congestion::{HintSource, Profile};
+use narrows_congestion::{HintSource, PathHints};
 use narrows_transport::connection::{Connection as Machine, Stats};
 use narrows_transport::port::{Facts, Handle};
 use std::future::poll_fn;
@@ -217,8 +217,8 @@ impl Connection {
     ///
     /// # Errors
     /// The connection is over.
-    pub fn reconfigure(&self, profile: &Profile, source: HintSource) -> Result<(), Error> {
-        self.hold.with(|m, _, now| m.reconfigure(now, profile, source))
+    pub fn reconfigure(&self, hints: &PathHints, source: HintSource) -> Result<(), Error> {
+        self.hold.with(|m, _, now| m.reconfigure(now, hints, source))
     }
 
     /// Never sends faster than this, whatever the controller says.
@@ -231,7 +231,7 @@ impl Connection {
 
     /// What it has learned of the path, for the next connection to the same place; also after its
     /// end.
-    pub fn learned(&self) -> Profile {
+    pub fn learned(&self) -> PathHints {
         self.hold.look(|m, _| m.learned()).unwrap_or_else(|_| {
             let mut core = self.hold.shared().lock();
             core.any_life(self.hold.handle).map(|l| l.learned).unwrap_or_default()

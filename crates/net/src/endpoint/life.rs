@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use narrows_base::Time;
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 use narrows_transport::connection::{Closed, Connection, Stats};
 use narrows_transport::port::ServerKey;
 use narrows_transport::streams::Read;
@@ -46,7 +46,7 @@ pub(super) struct Life {
     pub came: [VecDeque<u64>; 2],
     pub stats: Stats,
     /// What it had learned of the path at its end.
-    pub learned: Profile,
+    pub learned: PathHints,
     /// For being connected, and for the end.
     pub stages: Waiting,
     /// For streams of the peer, and for leave to open one.
@@ -88,7 +88,7 @@ impl Life {
             key: None,
             came: [VecDeque::new(), VecDeque::new()],
             stats: Stats::default(),
-            learned: Profile::default(),
+            learned: PathHints::default(),
             stages: Waiting::default(),
             streams: Waiting::default(),
             messages: Waiting::default(),

@@ -2,7 +2,7 @@
 
 use crate::tap::Tap;
 use narrows_base::Duration;
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::port::{Clients, Entropy, Permit, PortConfig, PortLimits, ServerKey};
@@ -86,8 +86,8 @@ impl ConnectOptions {
 pub fn connection(protocol: Protocol) -> ConnectionConfig {
     ConnectionConfig {
         protocol,
-        profile: Profile::default(),
-        profile_from: Default::default(),
+        hints: PathHints::default(),
+        hint_source: Default::default(),
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,

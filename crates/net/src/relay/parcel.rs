@@ -1,7 +1,7 @@
 //! What travels on a relay's link: real datagrams, kept aside while the link carries their tickets.
 
-use narrows_base::Luck;
-use narrows_base::luck::mix;
+use narrows_base::RandomKey;
+use narrows_base::random::mix;
 use narrows_link::Parcel;
 
 /// Bytes of IP and UDP headers that each datagram has on the link.
@@ -14,7 +14,7 @@ pub(super) struct Ticket {
     pub slot: u32,
     /// Whose it is.
     pub client: u32,
-    pub luck: u32,
+    pub random_key: u32,
     /// On the link, headers included.
     pub size: u32,
     /// The two bits of its IP header.
@@ -26,8 +26,8 @@ impl Parcel for Ticket {
     fn size(&self) -> u32 {
         self.size
     }
-    fn luck(&self) -> u64 {
-        u64::from(self.luck)
+    fn random_key(&self) -> u64 {
+        u64::from(self.random_key)
     }
     // What a datagram is, only its ends know: listed and periodic losses count all.
     fn is_data(&self) -> bool {
@@ -68,8 +68,8 @@ impl Draws {
     pub fn back(seed: u64, client: u32) -> Draws {
         Draws { key: Draws::flow(seed, client).named("acks").bits() ^ 0xAC0_AC0, count: 0 }
     }
-    fn flow(seed: u64, client: u32) -> Luck {
-        Luck::seed(seed).named("flow").named("main").numbered(u64::from(client))
+    fn flow(seed: u64, client: u32) -> RandomKey {
+        RandomKey::from_seed(seed).named("flow").named("main").numbered(u64::from(client))
     }
     /// The next datagram's.
     pub fn next(&mut self) -> u32 {
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn datagrams_draw_the_luck_of_a_simulated_flows_packets() {
         // As transport/src/datagram makes them for flow 2 of `main`: the definition, written out.
-        let key = Luck::seed(9).named("flow").named("main").numbered(2);
+        let key = RandomKey::from_seed(9).named("flow").named("main").numbered(2);
         let mut there = Draws::there(9, 2);
         let mut back = Draws::back(9, 2);
         for n in 0..4 {

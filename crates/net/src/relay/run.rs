@@ -88,8 +88,8 @@ impl Runner {
                             if let Some(watch) = watch {
                                 watch.passed(&arrived(&came, Side::Server, local));
                             }
-                            let luck = client.back.next();
-                            back.accept(came.at, number, luck, came.bytes, came.ecn);
+                            let random_key = client.back.next();
+                            back.accept(came.at, number, random_key, came.bytes, came.ecn);
                         }
                     });
                     client.hear(now);

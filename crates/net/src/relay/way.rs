@@ -2,8 +2,8 @@
 
 use super::parcel::{HEADERS, Slab, Ticket};
 use super::stats::WayStats;
-use narrows_base::luck::mix;
-use narrows_base::{Luck, SpecError, Time};
+use narrows_base::random::mix;
+use narrows_base::{RandomKey, SpecError, Time};
 use narrows_link::{Link, LinkConfig, Meter};
 
 /// Bytes of datagrams that one direction keeps at most, whatever the link's queue would hold.
@@ -62,7 +62,7 @@ pub(super) struct Out<'a> {
 impl Way {
     /// `name` is the link's in a simulation with the same seed.
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Result<Way, SpecError> {
-        let mut link = Link::new(config, Luck::seed(seed).named("link").named(name))?;
+        let mut link = Link::new(config, RandomKey::from_seed(seed).named("link").named(name))?;
         link.count_waiting();
         let (slab, stats) = (Slab::default(), WayStats::default());
         Ok(Way { link, slab, stats, told: Time::ZERO, most: 0 })
@@ -74,7 +74,7 @@ impl Way {
     }
 
     /// A datagram came to the link at `at`, of which the link hears in order only.
-    pub fn accept(&mut self, at: Time, client: u32, luck: u32, bytes: &[u8], ecn: u8) {
+    pub fn accept(&mut self, at: Time, client: u32, random_key: u32, bytes: &[u8], ecn: u8) {
         let Some(slot) = self.slab.put(bytes, MOST_HELD) else {
             self.stats.overflowed += 1;
             return;
@@ -82,7 +82,7 @@ impl Way {
         self.told = self.told.max(at);
         // A datagram's length fits: UDP's does.
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX - HEADERS) + HEADERS;
-        let ticket = Ticket { slot, client, luck, size, ecn: ecn & 3, corrupt: false };
+        let ticket = Ticket { slot, client, random_key, size, ecn: ecn & 3, corrupt: false };
         let mut tally =
             Tally { slab: &mut self.slab, stats: &mut self.stats, most: &mut self.most };
         self.link.accept(self.told, ticket, &mut tally);
@@ -120,7 +120,7 @@ impl Way {
             last = Some(ticket.slot);
             let bytes = self.slab.get(ticket.slot);
             if ticket.corrupt && !again {
-                damage(bytes, ticket.luck);
+                damage(bytes, ticket.random_key);
             }
             self.stats.delivered_packets += 1;
             self.stats.delivered_bytes += u64::from(ticket.size);
@@ -138,8 +138,8 @@ impl Way {
 }
 
 /// Turns one bit round, which one is the packet's luck.
-fn damage(bytes: &mut [u8], luck: u32) {
-    let draw = mix(u64::from(luck) ^ 0xBAD);
+fn damage(bytes: &mut [u8], random_key: u32) {
+    let draw = mix(u64::from(random_key) ^ 0xBAD);
     let place = draw % (bytes.len() as u64).max(1);
     if let Some(byte) = bytes.get_mut(usize::try_from(place).unwrap_or(0)) {
         *byte ^= 1 << (draw >> 61);

@@ -48,7 +48,7 @@ fn places_are_freed_whatever_becomes_of_a_datagram() {
     let mut out = 0;
     for n in 0..2000u32 {
         let at = Time::from_nanos(u64::from(n) * 800_000);
-        way.accept(at, 0, narrows_base::luck::mix(u64::from(n)) as u32, &n.to_le_bytes(), 0);
+        way.accept(at, 0, narrows_base::random::mix(u64::from(n)) as u32, &n.to_le_bytes(), 0);
         for _ in 0..2 {
             way.accept(at, 0, n, &[7; 972], 0);
         }

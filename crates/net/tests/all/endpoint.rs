@@ -58,7 +58,7 @@ fn pair() -> (Endpoint, Connection, Endpoint, Connection) {
 /// Bytes that show where they belong.
 fn bytes(seed: u64, count: usize) -> Vec<u8> {
     (0..count as u64)
-        .map(|i| narrows_base::luck::mix(seed ^ (i / 8)).to_le_bytes()[i as usize % 8])
+        .map(|i| narrows_base::random::mix(seed ^ (i / 8)).to_le_bytes()[i as usize % 8])
         .collect()
 }
 

@@ -1,7 +1,7 @@
 //! A server's places over real sockets: floods, refusals, and a controller that panics.
 
 use narrows_base::{Duration, Spec};
-use narrows_congestion::{Ack, Allowance, Controller, Sent};
+use narrows_congestion::{Ack, Controller, SendLimits, Sent};
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{ConnectOptions, Connection, Endpoint, Error, Options, block_on_for};
 use narrows_transport::connection::ConnectionConfig;
@@ -106,8 +106,8 @@ impl Controller for Faulty {
         assert!(self.0 < 20, "a mistake");
     }
     fn on_ack(&mut self, _: &Ack) {}
-    fn allowance(&self) -> Allowance {
-        Allowance::window(10.0)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(10.0)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::series::FlowSeries;
 use crate::source::transfer;
 
 use crate::spec::{FlowSpec, GroupSpec, MAX_FLOWS, NetworkSpec, SimError};
-use narrows_base::{FieldError, Luck, Time};
+use narrows_base::{FieldError, RandomKey, Time};
 use narrows_link::Link;
 
 /// Which flow of which group.
@@ -25,16 +25,16 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// The flow's luck: it follows the group's name and the flow's number.
-    fn key(&self, luck: Luck) -> Luck {
-        luck.named("flow").named(&self.group.name).numbered(self.n as u64)
+    fn key(&self, random_key: RandomKey) -> RandomKey {
+        random_key.named("flow").named(&self.group.name).numbered(self.n as u64)
     }
 }
 
 impl Network {
     pub(super) fn build(spec: &NetworkSpec) -> Result<Network, SimError> {
         check::network(spec).map_err(SimError::Spec)?;
-        let luck = Luck::seed(spec.seed);
-        let transfers = transfers(spec, luck)?;
+        let random_key = RandomKey::from_seed(spec.seed);
+        let transfers = transfers(spec, random_key)?;
         let made = spec.groups.iter().zip(&transfers);
         let total: usize = made.map(|(g, t)| t.as_ref().map_or(g.flows.len(), Vec::len)).sum();
         let seconds = spec.end.since(spec.measure_from).as_nanos() / 1_000_000_000;
@@ -59,14 +59,14 @@ impl Network {
             until_count: COUNT,
             overfull: false,
         };
-        network.build_links(spec, luck)?;
+        network.build_links(spec, random_key)?;
         let mut users = vec![0u32; spec.links.len()];
         for (index, (group, transfers)) in spec.groups.iter().zip(&transfers).enumerate() {
             let place = |n| Place { spec, index, group, n };
             match transfers {
                 None => {
                     for (n, flow) in group.flows.iter().enumerate() {
-                        let stream = place(n).key(luck).named("source").stream();
+                        let stream = place(n).key(random_key).named("source").stream();
                         let Some(source) = group.source.start(stream) else { continue };
                         let one_file = group.source.is_transfer();
                         let times = (flow.start, flow.stop);
@@ -94,9 +94,9 @@ impl Network {
         Ok(network)
     }
 
-    fn build_links(&mut self, spec: &NetworkSpec, luck: Luck) -> Result<(), SimError> {
+    fn build_links(&mut self, spec: &NetworkSpec, random_key: RandomKey) -> Result<(), SimError> {
         for (i, link) in spec.links.iter().enumerate() {
-            let key = luck.named("link").named(&link.name);
+            let key = random_key.named("link").named(&link.name);
             let mut built = Link::new(&link.config, key).map_err(|e| {
                 SimError::Spec(FieldError::new(format!("links[{i}].config"), e.to_string()))
             })?;
@@ -136,7 +136,7 @@ impl Network {
             self.flow_series.push(FlowSeries::new(number, name, group.name.clone()));
         }
         self.routes.push(Route { forward, back, group: index as u32, series });
-        let key = place.key(Luck::seed(spec.seed));
+        let key = place.key(RandomKey::from_seed(spec.seed));
         let (sender, receiver) = group.protocol.endpoints(number, key);
         self.flows.push(Flow {
             sender,
@@ -162,13 +162,16 @@ impl Network {
 type Transfer = (usize, Time, u64);
 
 /// For groups with a `web` source, the transfers that they make.
-fn transfers(spec: &NetworkSpec, luck: Luck) -> Result<Vec<Option<Vec<Transfer>>>, SimError> {
+fn transfers(
+    spec: &NetworkSpec,
+    random_key: RandomKey,
+) -> Result<Vec<Option<Vec<Transfer>>>, SimError> {
     let mut out = Vec::with_capacity(spec.groups.len());
     let mut total: usize = spec.groups.iter().map(|g| g.flows.len()).sum();
     for (i, group) in spec.groups.iter().enumerate() {
         let mut list = None;
         for (n, flow) in group.flows.iter().enumerate() {
-            let stream = luck.named("web").named(&group.name).numbered(n as u64).stream();
+            let stream = random_key.named("web").named(&group.name).numbered(n as u64).stream();
             let until = flow.stop.min(spec.end);
             let Some(made) = group.source.transfers(flow.start, stream) else { break };
             let made: Vec<(Time, u64)> =

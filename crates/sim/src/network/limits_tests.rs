@@ -4,7 +4,7 @@ use super::run;
 use crate::dumbbell;
 use crate::spec::{NetworkSpec, SimError};
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_congestion::{Ack, Allowance, Controller};
+use narrows_congestion::{Ack, Controller, SendLimits};
 use narrows_transport::tcp::{Preset, TcpConfig};
 use narrows_transport::{DatagramConfig, Protocol};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ struct Unlimited;
 
 impl Controller for Unlimited {
     fn on_ack(&mut self, _ack: &Ack) {}
-    fn allowance(&self) -> Allowance {
-        Allowance::window(f64::INFINITY)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(f64::INFINITY)
     }
 }
 
@@ -26,8 +26,8 @@ impl Controller for Impatient {
     fn on_ack(&mut self, ack: &Ack) {
         self.0 = ack.now;
     }
-    fn allowance(&self) -> Allowance {
-        Allowance::window(1.0)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(1.0)
     }
     fn next_tick(&self) -> Time {
         self.0

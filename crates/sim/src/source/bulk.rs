@@ -1,12 +1,14 @@
 //! Data without end.
 
 use super::{Entry, Pattern, Source};
-use narrows_base::{Card, Settings, Status, Stream, Time};
+use narrows_base::{Descriptor, RandomStream, Settings, Status, Time};
 
-pub(super) const ENTRY: Entry =
-    Entry { demand_bps: |_| Some(f64::INFINITY), ..Entry::new(&CARD, Pattern::Endless(start)) };
+pub(super) const ENTRY: Entry = Entry {
+    demand_bps: |_| Some(f64::INFINITY),
+    ..Entry::new(&DESCRIPTOR, Pattern::Endless(start))
+};
 
-const CARD: Card = Card {
+const DESCRIPTOR: Descriptor = Descriptor {
     name: "bulk",
     summary: "data without end, as FTP in ns-2",
     source: "ns-2 Application/FTP",
@@ -16,7 +18,7 @@ const CARD: Card = Card {
     status: Status::Validated("ns-2.35 one-flow and dumbbell runs (docs/validation.md)"),
 };
 
-fn start(_: &Settings, _: Stream) -> Box<dyn Source> {
+fn start(_: &Settings, _: RandomStream) -> Box<dyn Source> {
     Box::new(Bulk)
 }
 

@@ -2,11 +2,12 @@
 
 use super::{Entry, Pattern, Source, number};
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Settings, Status, Stream, Time};
+use narrows_base::{Descriptor, Duration, RandomStream, Settings, Status, Time};
 
-pub(super) const ENTRY: Entry = Entry { demand_bps, ..Entry::new(&CARD, Pattern::Ongoing(start)) };
+pub(super) const ENTRY: Entry =
+    Entry { demand_bps, ..Entry::new(&DESCRIPTOR, Pattern::Ongoing(start)) };
 
-const CARD: Card = Card {
+const DESCRIPTOR: Descriptor = Descriptor {
     name: "cbr",
     summary: "a constant rate, with exponential on and off times if wanted",
     source: "ns-2 Application/Traffic/CBR and Exponential",
@@ -45,10 +46,10 @@ struct Cbr {
     on_s: f64,
     off_s: f64,
     on_until: Time,
-    stream: Stream,
+    stream: RandomStream,
 }
 
-fn start(s: &Settings, stream: Stream) -> Box<dyn Source> {
+fn start(s: &Settings, stream: RandomStream) -> Box<dyn Source> {
     Box::new(Cbr {
         gap: gap(s),
         bytes: s.number("size") as u64,

@@ -2,11 +2,11 @@
 
 use super::{Entry, Pattern, Source, number};
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Settings, Status, Stream, Time};
+use narrows_base::{Descriptor, Duration, RandomStream, Settings, Status, Time};
 
-pub(super) const ENTRY: Entry = Entry::new(&CARD, Pattern::Ongoing(start));
+pub(super) const ENTRY: Entry = Entry::new(&DESCRIPTOR, Pattern::Ongoing(start));
 
-const CARD: Card = Card {
+const DESCRIPTOR: Descriptor = Descriptor {
     name: "telnet",
     summary: "a person typing: small writes at random times",
     source: "ns-2 Application/Telnet; S0 section 3.6",
@@ -35,7 +35,7 @@ const CARD: Card = Card {
     status: Status::NotValidated,
 };
 
-fn start(s: &Settings, stream: Stream) -> Box<dyn Source> {
+fn start(s: &Settings, stream: RandomStream) -> Box<dyn Source> {
     let (bytes, interval_s) = (s.number("size") as u64, s.number("interval"));
     Box::new(Telnet { bytes, interval_s, stream })
 }
@@ -44,7 +44,7 @@ fn start(s: &Settings, stream: Stream) -> Box<dyn Source> {
 struct Telnet {
     bytes: u64,
     interval_s: f64,
-    stream: Stream,
+    stream: RandomStream,
 }
 impl Source for Telnet {
     fn write(&mut self, now: Time, _allowed_bps: &dyn Fn() -> f64) -> (u64, Time) {

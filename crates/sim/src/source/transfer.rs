@@ -2,11 +2,11 @@
 
 use super::{Entry, Pattern, Source, number};
 use narrows_base::units::Unit;
-use narrows_base::{Card, Settings, Status, Stream, Time};
+use narrows_base::{Descriptor, RandomStream, Settings, Status, Time};
 
-pub(super) const ENTRY: Entry = Entry::new(&CARD, Pattern::Transfer(start));
+pub(super) const ENTRY: Entry = Entry::new(&DESCRIPTOR, Pattern::Transfer(start));
 
-const CARD: Card = Card {
+const DESCRIPTOR: Descriptor = Descriptor {
     name: "transfer",
     summary: "one file of a given size",
     source: "-",
@@ -24,7 +24,7 @@ const CARD: Card = Card {
     status: Status::Validated("arrives exactly, by test"),
 };
 
-fn start(s: &Settings, _: Stream) -> Box<dyn Source> {
+fn start(s: &Settings, _: RandomStream) -> Box<dyn Source> {
     Box::new(Transfer { bytes: s.number("size") as u64 })
 }
 

@@ -2,11 +2,11 @@
 
 use super::{Entry, Pattern, Source, number};
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Settings, SpecError, Status, Stream, Time};
+use narrows_base::{Descriptor, Duration, RandomStream, Settings, SpecError, Status, Time};
 
-pub(super) const ENTRY: Entry = Entry { check, ..Entry::new(&CARD, Pattern::Ongoing(start)) };
+pub(super) const ENTRY: Entry = Entry { check, ..Entry::new(&DESCRIPTOR, Pattern::Ongoing(start)) };
 
-const CARD: Card = Card {
+const DESCRIPTOR: Descriptor = Descriptor {
     name: "video",
     summary: "frames at a steady pace whose size follows what the transport allows",
     source: "-",
@@ -50,7 +50,7 @@ fn check(s: &Settings) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn start(s: &Settings, _: Stream) -> Box<dyn Source> {
+fn start(s: &Settings, _: RandomStream) -> Box<dyn Source> {
     Box::new(Video {
         fps: s.number("fps"),
         bps: (s.number("min"), s.number("max")),

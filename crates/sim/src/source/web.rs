@@ -2,11 +2,11 @@
 
 use super::{Entry, Pattern, number};
 use narrows_base::units::Unit;
-use narrows_base::{Card, Duration, Settings, Status, Stream, Time};
+use narrows_base::{Descriptor, Duration, RandomStream, Settings, Status, Time};
 
-pub(super) const ENTRY: Entry = Entry::new(&CARD, Pattern::Transfers(transfers));
+pub(super) const ENTRY: Entry = Entry::new(&DESCRIPTOR, Pattern::Transfers(transfers));
 
-const CARD: Card = Card {
+const DESCRIPTOR: Descriptor = Descriptor {
     name: "web",
     summary: "short transfers: Poisson arrivals, heavy-tailed sizes, a connection each",
     source: "Crovella and Bestavros 1997",
@@ -47,7 +47,7 @@ const CARD: Card = Card {
 fn transfers(
     s: &Settings,
     from: Time,
-    mut stream: Stream,
+    mut stream: RandomStream,
 ) -> Box<dyn Iterator<Item = (Time, u64)>> {
     let (rate, mean, shape) = (s.number("rate"), s.number("mean"), s.number("shape"));
     let smallest = mean * (shape - 1.0) / shape;

@@ -1,7 +1,7 @@
 //! TFWC through the simulator: S1's validation (section 6.1, appendix C) and a first look at its
 //! fairness (section 6.2).
 
-use narrows_base::{Duration, Luck, Rate, Spec, Time};
+use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
 use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SourceSpec, Table, run,
@@ -118,7 +118,7 @@ fn losses_anywhere_in_their_blocks_average_the_block() {
 /// n TCP and n others on S1's DSL line, half as many TCP flows the other way; access links of 0.5
 /// to 2 ms. Theta: TCP's share of the bottleneck (S1 equation 6.1).
 fn dsl(protocol: &str, n: u32, mbps: f64, room: u64, seed: u64, seconds: f64) -> NetworkSpec {
-    let mut dice = Luck::seed(seed).named("s1").stream();
+    let mut random = RandomKey::from_seed(seed).named("s1").stream();
     let mut links = vec![
         link("there", mbps, ms(10.0), room, "none"),
         link("back", mbps, ms(10.0), room, "none"),
@@ -130,11 +130,11 @@ fn dsl(protocol: &str, n: u32, mbps: f64, room: u64, seed: u64, seconds: f64) ->
                 links.push(link(
                     &format!("access.{access}"),
                     15.0,
-                    ms(dice.uniform(0.5, 2.0)),
+                    ms(random.uniform(0.5, 2.0)),
                     1000,
                     "none",
                 ));
-                let start = dice.uniform(1.0, 5.0);
+                let start = random.uniform(1.0, 5.0);
                 flow(start, &[access, bottleneck], &[back])
             })
             .collect::<Vec<_>>()

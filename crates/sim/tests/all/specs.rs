@@ -156,8 +156,8 @@ fn the_field_is_named() {
         ("groups[0].protocol.packet_bytes", media(|c| c.packet_bytes = 64)),
         ("groups[0].protocol.report_bytes", media(|c| c.report_bytes = 0)),
         ("groups[0].protocol.credit", media(|c| c.credit = Duration::MAX)),
-        ("groups[0].protocol.profile.loss", media(|c| c.profile.loss = Some(f64::NAN))),
-        ("groups[0].protocol.profile.rtt", media(|c| c.profile.rtt = Some(Duration::MAX))),
+        ("groups[0].protocol.hints.loss", media(|c| c.hints.loss = Some(f64::NAN))),
+        ("groups[0].protocol.hints.rtt", media(|c| c.hints.rtt = Some(Duration::MAX))),
         ("groups[0].protocol.rto.granularity", media(|c| c.rto.granularity = Duration::ZERO)),
         (
             "groups[0].protocol.stream.ack_every",

@@ -1,16 +1,16 @@
-//! What the controller is told, in which order: `on_fate` for each packet, `on_ack` for each that arrived,
-//! then `on_loss`, then a repair's end or begin or a restart, then marks, then its receiver half's advice.
+//! What the controller is told, in which order: `on_packet_outcome` for each packet, `on_ack` for each that arrived,
+//! then `on_loss`, then a repair's end or begin or a restart, then marks, then its receiver side's advice.
 
 use super::delivery::{Delivery, Stamp};
-use super::ledger::{PacketLedger, PacketOutcome};
+use super::ledger::{PacketLedger, ResolvedPacket};
 use super::losses::Found;
 use super::reports::MARKS;
 use super::round_trip::RoundTrip;
 use crate::endpoint::Counters;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
-    Ack, Advice, Advised, Allowance, Controller, Fate, Loss, LossFoundBy, Profile, Repair, Restart,
-    Sent, Spacing,
+    Ack, Controller, Dispersion, Feedback, FeedbackReceived, Loss, LossFoundBy, PacketOutcome,
+    PathHints, RecoveryEvent, SendLimits, Sent, SlowStartRestart,
 };
 
 /// What losses ask for beside what the controller is told.
@@ -18,9 +18,9 @@ use narrows_congestion::{
 pub(super) enum Reaction {
     Nothing,
     /// A packet leaves at once: a repair's first.
-    Repair,
+    RecoveryEvent,
     /// The window begins anew.
-    Restart,
+    SlowStartRestart,
 }
 
 /// The feed to the controller.
@@ -110,16 +110,16 @@ impl CcFeed {
     }
     /// What it allows, as it counts.
     #[inline]
-    pub fn allowance(&self) -> Allowance {
-        self.controller.allowance()
+    pub fn send_limits(&self) -> SendLimits {
+        self.controller.send_limits()
     }
 
-    pub fn on_profile(&mut self, now: Time, profile: &Profile) {
-        let rate = profile.rate.map(|r| Rate::from_bps_f64(r.as_bps() as f64 * self.scale));
-        self.controller.on_profile(now, &Profile { rate, ..*profile });
+    pub fn on_path_hints(&mut self, now: Time, hints: &PathHints) {
+        let rate = hints.rate.map(|r| Rate::from_bps_f64(r.as_bps() as f64 * self.scale));
+        self.controller.on_path_hints(now, &PathHints { rate, ..*hints });
     }
-    pub fn on_spacing(&mut self, spacing: &Spacing) {
-        self.controller.on_spacing(&Spacing { bits: spacing.bits * self.scale, ..*spacing });
+    pub fn on_dispersion(&mut self, spacing: &Dispersion) {
+        self.controller.on_dispersion(&Dispersion { bits: spacing.bits * self.scale, ..*spacing });
     }
     pub fn on_due(&mut self, now: Time) {
         if now >= self.controller.next_tick() {
@@ -190,7 +190,7 @@ impl CcFeed {
 
     /// Books a loss, where a counted packet's fate is one.
     #[inline]
-    pub fn book_loss<L>(&self, outcome: &PacketOutcome<L>, found: &mut Found) {
+    pub fn book_loss<L>(&self, outcome: &ResolvedPacket<L>, found: &mut Found) {
         let (seq, p) = (outcome.seq, &outcome.packet);
         found.count += 1;
         found.radio += u64::from(p.radio);
@@ -202,9 +202,9 @@ impl CcFeed {
     }
     /// A counted packet's fate.
     #[inline]
-    pub fn tell_fate<L>(&mut self, now: Time, outcome: &PacketOutcome<L>) {
+    pub fn tell_outcome<L>(&mut self, now: Time, outcome: &ResolvedPacket<L>) {
         let p = &outcome.packet;
-        self.controller.on_fate(&Fate {
+        self.controller.on_packet_outcome(&PacketOutcome {
             now,
             seq: outcome.seq,
             sent: p.sent,
@@ -244,7 +244,7 @@ impl CcFeed {
             outstanding: ledger.in_flight(),
             prior_outstanding,
             window_limited: self.window_limited,
-            in_repair: self.repairing,
+            in_recovery: self.repairing,
             round: self.round,
             round_start,
             marks,
@@ -273,14 +273,19 @@ impl CcFeed {
         }
     }
     #[inline]
-    pub fn tell_advice(&mut self, ack: &Ack, advice: Advice) {
+    pub fn tell_feedback(&mut self, ack: &Ack, feedback: Feedback) {
         let (now, rtt, srtt, rttvar) = (ack.now, ack.rtt, ack.srtt, ack.rttvar);
-        self.controller.on_advice(&Advised { now, advice, rtt, srtt, rttvar });
+        self.controller.on_feedback(&FeedbackReceived { now, feedback, rtt, srtt, rttvar });
     }
 
-    fn repair<L>(now: Time, flight: u64, ledger: &PacketLedger<L>, path: &RoundTrip) -> Repair {
+    fn repair<L>(
+        now: Time,
+        flight: u64,
+        ledger: &PacketLedger<L>,
+        path: &RoundTrip,
+    ) -> RecoveryEvent {
         let outstanding = ledger.in_flight();
-        Repair { now, flight, outstanding, min_rtt: path.min(), srtt: path.srtt() }
+        RecoveryEvent { now, flight, outstanding, min_rtt: path.min(), srtt: path.srtt() }
     }
 
     /// A repair's end, losses, and what they begin.
@@ -293,10 +298,10 @@ impl CcFeed {
         path: &RoundTrip,
         counters: &mut Counters,
     ) -> Reaction {
-        if self.repairing && ledger.unresolved() >= self.cut_at {
+        if self.repairing && ledger.least_unacked() >= self.cut_at {
             self.repairing = false;
             let repair = CcFeed::repair(now, ledger.in_flight(), ledger, path);
-            self.controller.on_repair_end(&repair);
+            self.controller.on_recovery_end(&repair);
         }
         let Some(sent) = found.first else { return Reaction::Nothing };
         self.radio += found.radio;
@@ -315,13 +320,13 @@ impl CcFeed {
             new_episode: persistent || found.new.is_some(),
             radio: found.radio,
         });
-        let window = self.controller.allowance().window;
+        let window = self.controller.send_limits().cwnd;
         let mut reaction = Reaction::Nothing;
         if persistent {
-            reaction = Reaction::Restart;
+            reaction = Reaction::SlowStartRestart;
             self.repairing = false;
             self.cut_at = ledger.next();
-            self.controller.on_restart(&Restart {
+            self.controller.on_slow_start_restart(&SlowStartRestart {
                 now,
                 flight: ledger.in_flight() + found.count,
                 timeout: true,
@@ -330,18 +335,18 @@ impl CcFeed {
                 srtt: path.srtt(),
             });
         } else if let Some(first) = found.new {
-            reaction = Reaction::Repair;
+            reaction = Reaction::RecoveryEvent;
             counters.episodes += 1;
             self.repairing = true;
             // With the packet that leaves at once: a packet sent at the time of the reduction is in
             // recovery by 7.3.2's comparison, too.
             self.cut_at = ledger.next() + u64::from(!self.own_timer);
             let flight = (ledger.next() - first).saturating_sub(ledger.aside());
-            self.controller.on_repair(&CcFeed::repair(now, flight, ledger, path));
+            self.controller.on_recovery_start(&CcFeed::repair(now, flight, ledger, path));
         } else if found.repair {
-            reaction = Reaction::Repair;
+            reaction = Reaction::RecoveryEvent;
         }
-        if self.controller.allowance().window < window {
+        if self.controller.send_limits().cwnd < window {
             self.marks_cut_at = ledger.next();
         }
         reaction
@@ -359,7 +364,7 @@ impl CcFeed {
     ) {
         if marks > 0 && ledger.reported() > self.marks_cut_at {
             let repair = CcFeed::repair(now, ledger.in_flight(), ledger, path);
-            self.controller.on_marks(&repair);
+            self.controller.on_ecn_ce(&repair);
             counters.marks += 1;
             self.marks_cut_at = ledger.next();
         }

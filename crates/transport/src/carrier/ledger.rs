@@ -52,7 +52,7 @@ pub(super) struct SentPacket<L> {
 }
 
 /// What became of the lowest packet of unknown fate: it arrived, or counts as lost.
-pub(super) struct PacketOutcome<L> {
+pub(super) struct ResolvedPacket<L> {
     pub seq: u64,
     pub packet: SentPacket<L>,
 }
@@ -63,7 +63,7 @@ pub(super) struct PacketLedger<L> {
     /// Next number.
     next: u64,
     /// Lowest number whose fate is not known; `packets` begins there.
-    unresolved: u64,
+    least_unacked: u64,
     packets: VecDeque<SentPacket<L>>,
     /// Of these, the ones aside.
     aside: u64,
@@ -93,7 +93,7 @@ impl<L> PacketLedger<L> {
     pub fn new() -> PacketLedger<L> {
         PacketLedger {
             next: 0,
-            unresolved: 0,
+            least_unacked: 0,
             packets: VecDeque::new(),
             aside: 0,
             in_flight: 0,
@@ -116,8 +116,8 @@ impl<L> PacketLedger<L> {
         self.next
     }
     #[inline]
-    pub fn unresolved(&self) -> u64 {
-        self.unresolved
+    pub fn least_unacked(&self) -> u64 {
+        self.least_unacked
     }
     /// One above the highest number that a report named.
     #[inline]
@@ -172,13 +172,13 @@ impl<L> PacketLedger<L> {
     /// Packet `n`, if its fate is not known.
     #[inline]
     pub fn get(&self, n: u64) -> Option<&SentPacket<L>> {
-        let place = n.checked_sub(self.unresolved).and_then(|n| usize::try_from(n).ok());
+        let place = n.checked_sub(self.least_unacked).and_then(|n| usize::try_from(n).ok());
         place.and_then(|n| self.packets.get(n))
     }
     /// Whether a packet above the lowest one of unknown fate was reported.
     #[inline]
     pub fn waits_for_late(&self) -> bool {
-        !self.packets.is_empty() && self.unresolved + 1 < self.reported
+        !self.packets.is_empty() && self.least_unacked + 1 < self.reported
     }
     /// Packets that did not arrive and whose loss somebody wants to know of, from the oldest on.
     pub fn missing(&self) -> impl Iterator<Item = &SentPacket<L>> {
@@ -203,7 +203,7 @@ impl<L> PacketLedger<L> {
     /// Whether the next number is left out, now that a packet has left.
     #[inline]
     pub fn is_next_skipped(&mut self) -> bool {
-        self.skips.as_mut().is_some_and(|s| s.is_next_skipped(self.next, self.unresolved))
+        self.skips.as_mut().is_some_and(|s| s.is_next_skipped(self.next, self.least_unacked))
     }
 
     /// A packet leaves.
@@ -232,17 +232,17 @@ impl<L> PacketLedger<L> {
     pub fn drop_mute(&mut self) {
         while self.packets.front().is_some_and(|p| p.standing.is_mute()) {
             self.packets.pop_front();
-            self.unresolved += 1;
+            self.least_unacked += 1;
             self.aside -= 1;
         }
     }
 
     /// The fate of the lowest packet is known: it is lost unless it arrived.
     #[inline]
-    pub fn resolve(&mut self) -> Option<PacketOutcome<L>> {
+    pub fn resolve(&mut self) -> Option<ResolvedPacket<L>> {
         let packet = self.packets.pop_front()?;
-        let seq = self.unresolved;
-        self.unresolved += 1;
+        let seq = self.least_unacked;
+        self.least_unacked += 1;
         match packet.standing {
             Standing::Counted => {
                 // What was before it is no choice among what became of it.
@@ -259,7 +259,7 @@ impl<L> PacketLedger<L> {
                 self.former -= u64::from(standing == Standing::Former && !packet.arrived);
             }
         }
-        Some(PacketOutcome { seq, packet })
+        Some(ResolvedPacket { seq, packet })
     }
 
     /// A report names numbers below `end`.
@@ -270,8 +270,8 @@ impl<L> PacketLedger<L> {
     /// Where `[from, to)` is among the packets.
     #[inline]
     fn places(&self, from: u64, to: u64) -> Range<usize> {
-        let to = ((to.saturating_sub(self.unresolved)) as usize).min(self.packets.len());
-        let from = (from.max(self.unresolved) - self.unresolved) as usize;
+        let to = ((to.saturating_sub(self.least_unacked)) as usize).min(self.packets.len());
+        let from = (from.max(self.least_unacked) - self.least_unacked) as usize;
         from.min(to)..to
     }
     /// `[from, to)` arrived: `news` for each of which that was not known; how many of them are counted.

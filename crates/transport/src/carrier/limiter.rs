@@ -29,7 +29,7 @@ mod history;
 
 use history::{History, SCALES};
 use narrows_base::{Duration, Rate, Time};
-use narrows_congestion::{HintSource, Profile};
+use narrows_congestion::{HintSource, PathHints};
 
 /// RFC 6928.
 const INITIAL_PACKETS: u64 = 10;
@@ -115,15 +115,15 @@ impl Limiter {
     }
 
     /// Somebody says what the path's rate is.
-    pub fn on_told(&mut self, profile: &Profile, source: HintSource) {
-        let Some(rate) = profile.rate else { return };
+    pub fn on_told(&mut self, hints: &PathHints, source: HintSource) {
+        let Some(rate) = hints.rate else { return };
         let share = match source {
             HintSource::User => 1.0,
             HintSource::Stored => 0.5,
             HintSource::Peer => return,
         };
         self.told = share * rate.as_bps() as f64 / 8.0;
-        self.told_rtt = profile.rtt;
+        self.told_rtt = hints.rtt;
         self.told_until = Time::NEVER;
         self.open_as_told();
     }

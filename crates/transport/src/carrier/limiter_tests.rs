@@ -73,7 +73,7 @@ fn nothing_is_permitted_by_a_silence() {
 #[test]
 fn what_is_known_beforehand_is_sent_at_once_as_far_as_it_is_believed() {
     // 100 packets in a round trip of 100 ms.
-    let told = Profile { rate: Some(Rate::from_bps(8_000_000)), ..Profile::default() };
+    let told = PathHints { rate: Some(Rate::from_bps(8_000_000)), ..PathHints::default() };
     for (source, least, most) in
         [(HintSource::User, 92, 100), (HintSource::Stored, 45, 52), (HintSource::Peer, 10, 10)]
     {

@@ -147,7 +147,7 @@ impl LossDetector {
             return Some(Front::Known);
         }
         let head = ledger.reported().saturating_sub(1);
-        let lowest = ledger.unresolved();
+        let lowest = ledger.least_unacked();
         let above = head.saturating_sub(lowest);
         if above >= PACKET_THRESHOLD && above - ledger.skipped(lowest, head) >= PACKET_THRESHOLD {
             return Some(Front::LostByCount);

@@ -39,7 +39,7 @@ use ledger::{PacketLedger, Standing};
 use limiter::Limiter;
 use losses::LossDetector;
 use narrows_base::{Duration, Rate, Time};
-use narrows_congestion::{Controller, HintSource, Profile, Sent, Spacing};
+use narrows_congestion::{Controller, Dispersion, HintSource, PathHints, Sent};
 use pacer::Pacer;
 use round_trip::RoundTrip;
 
@@ -77,7 +77,7 @@ pub struct CarrierConfig {
     /// Bytes of a full packet on the wire at first.
     pub packet: u32,
     /// What the controller was told of the path when it was built, and who says so.
-    pub told: (Profile, HintSource),
+    pub told: (PathHints, HintSource),
 }
 
 /// A window that is none.
@@ -106,8 +106,8 @@ impl<C: Cargo> Carrier<C> {
         let mut limiter = Limiter::new(config.packet);
         let (mut told, source) = config.told;
         // A rate that is a controller's own parameter is told, too.
-        let allowance = controller.allowance();
-        told.rate = told.rate.or(allowance.rate.filter(|_| allowance.window >= NO_WINDOW));
+        let send_limits = controller.send_limits();
+        told.rate = told.rate.or(send_limits.pacing_rate.filter(|_| send_limits.cwnd >= NO_WINDOW));
         limiter.on_told(&told, source);
         Carrier {
             cargo,
@@ -201,8 +201,8 @@ impl<C: Cargo> Carrier<C> {
     }
     /// The lowest number whose fate is not known: the ack of ack.
     #[inline]
-    pub fn unresolved(&self) -> u64 {
-        self.ledger.unresolved()
+    pub fn least_unacked(&self) -> u64 {
+        self.ledger.least_unacked()
     }
     /// The highest number that a report named.
     #[inline]
@@ -255,13 +255,13 @@ impl<C: Cargo> Carrier<C> {
         }
     }
     /// The path is another one, or better known.
-    pub fn on_profile(&mut self, now: Time, profile: &Profile, source: HintSource) {
-        self.limiter.on_told(profile, source);
-        self.feed.on_profile(now, profile);
+    pub fn on_path_hints(&mut self, now: Time, hints: &PathHints, source: HintSource) {
+        self.limiter.on_told(hints, source);
+        self.feed.on_path_hints(now, hints);
     }
     /// What the opening told of the path.
-    pub fn on_spacing(&mut self, spacing: &Spacing) {
-        self.feed.on_spacing(spacing);
+    pub fn on_dispersion(&mut self, spacing: &Dispersion) {
+        self.feed.on_dispersion(spacing);
     }
     /// A packet of so many bytes on the wire leaves now; `again` if it repeats what was lost.
     #[inline]
@@ -326,7 +326,7 @@ impl<C: Cargo> std::fmt::Debug for Carrier<C> {
         write!(
             f,
             "Carrier({}..{}, {} in flight)",
-            self.unresolved(),
+            self.least_unacked(),
             self.next_number(),
             self.flight()
         )

@@ -3,7 +3,7 @@
 
 use super::feed::CcFeed;
 use narrows_base::{Duration, Rate, Time};
-use narrows_congestion::Allowance;
+use narrows_congestion::SendLimits;
 
 /// Packets so far apart leave one by one: full ones below 5 Mbit/s.
 const APART: Duration = Duration::from_micros(2400);
@@ -59,17 +59,17 @@ impl Pacer {
     /// The controller's rate and window, with a rate for a window without one (RFC 9002 section 7.7),
     /// so that a report that answers many packets does not set as many free at once.
     #[inline]
-    pub fn allowance(&self, feed: &CcFeed, progress: Progress) -> Allowance {
-        let a = feed.allowance();
+    pub fn send_limits(&self, feed: &CcFeed, progress: Progress) -> SendLimits {
+        let a = feed.send_limits();
         // The first flight leaves at once: its spacing at the far end tells the path's rate.
-        if a.rate.is_some() || progress.arrived < FIRST_FLIGHT {
+        if a.pacing_rate.is_some() || progress.arrived < FIRST_FLIGHT {
             return a;
         }
-        Allowance { rate: self.window_rate(a.window, feed, progress.srtt), ..a }
+        SendLimits { pacing_rate: self.window_rate(a.cwnd, feed, progress.srtt), ..a }
     }
     /// The rate at which packets leave, if any is set.
     pub fn rate(&self, feed: &CcFeed, progress: Progress) -> Option<Rate> {
-        match (self.allowance(feed, progress).rate.map(|r| feed.real(r)), self.limit) {
+        match (self.send_limits(feed, progress).pacing_rate.map(|r| feed.real(r)), self.limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }

@@ -4,7 +4,7 @@ use super::limiter::Verdict;
 use super::pacer::Progress;
 use super::{Cargo, Carrier, MOST_PENDING};
 use narrows_base::{Rate, Time};
-use narrows_congestion::Allowance;
+use narrows_congestion::SendLimits;
 
 /// Whether a packet may leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,9 +24,9 @@ impl<C: Cargo> Carrier<C> {
         self.pacer.limit_rate(most);
     }
     /// What the controller allows, in real bytes; its own limit on the rate is not in it.
-    pub fn allowance(&self) -> Allowance {
-        let a = self.feed.allowance();
-        Allowance { rate: a.rate.map(|r| self.feed.real(r)), ..a }
+    pub fn send_limits(&self) -> SendLimits {
+        let a = self.feed.send_limits();
+        SendLimits { pacing_rate: a.pacing_rate.map(|r| self.feed.real(r)), ..a }
     }
     #[inline]
     pub(super) fn progress(&self) -> Progress {
@@ -39,16 +39,16 @@ impl<C: Cargo> Carrier<C> {
     /// When the pacer lets the next packet go, if there is one.
     #[inline]
     pub fn next_pace(&self) -> Option<Time> {
-        let allowance = self.pacer.allowance(&self.feed, self.progress());
-        self.pacer.until(allowance.rate, self.feed.scale()).map(|p| p.0)
+        let send_limits = self.pacer.send_limits(&self.feed, self.progress());
+        self.pacer.until(send_limits.pacing_rate, self.feed.scale()).map(|p| p.0)
     }
 
     /// Whether the next packet may leave now.
     #[inline]
     pub fn permission(&mut self, now: Time) -> Permission {
         let in_flight = self.ledger.in_flight();
-        let allowance = self.pacer.allowance(&self.feed, self.progress());
-        let paced = self.pacer.until(allowance.rate, self.feed.scale());
+        let send_limits = self.pacer.send_limits(&self.feed, self.progress());
+        let paced = self.pacer.until(send_limits.pacing_rate, self.feed.scale());
         let (due, ours) = paced.unwrap_or((now, false));
         if due > now {
             if ours {
@@ -61,7 +61,7 @@ impl<C: Cargo> Carrier<C> {
         }
         // A float's cast saturates: an infinite window is u64::MAX, and what is remembered of packets on
         // their way limits.
-        if in_flight >= (allowance.window as u64).min(MOST_PENDING as u64) && !self.force {
+        if in_flight >= (send_limits.cwnd as u64).min(MOST_PENDING as u64) && !self.force {
             self.feed.on_window_full();
             self.pacer.stall();
             return Permission::WindowFull;

@@ -49,7 +49,7 @@ impl<C: Cargo> Carrier<C> {
             self.feed.book_loss(&outcome, found);
             found.persistent |= self.loss.on_lost(p.sent, &self.path);
         }
-        self.feed.tell_fate(now, &outcome);
+        self.feed.tell_outcome(now, &outcome);
     }
 
     /// More packets are of unknown fate than are remembered.
@@ -69,8 +69,8 @@ impl<C: Cargo> Carrier<C> {
         let (ledger, path) = (&self.ledger, &self.path);
         match self.feed.tell_losses(now, found, ledger, path, &mut self.counters) {
             Reaction::Nothing => {}
-            Reaction::Repair => self.force = !self.feed.keeps_own_timer(),
-            Reaction::Restart => self.loss.end_run(),
+            Reaction::RecoveryEvent => self.force = !self.feed.keeps_own_timer(),
+            Reaction::SlowStartRestart => self.loss.end_run(),
         }
     }
 

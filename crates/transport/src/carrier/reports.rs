@@ -3,7 +3,7 @@
 use super::ledger::Standing;
 use super::{Cargo, Carrier};
 use narrows_base::{Duration, Time};
-use narrows_congestion::{Advice, RateSample};
+use narrows_congestion::{Feedback, RateSample};
 
 /// Marks are counted modulo this.
 pub const MARKS: u32 = 1 << 29;
@@ -17,8 +17,8 @@ pub struct Heard {
     pub rtt: Duration,
     /// Packets so far that came with a router's mark, modulo [`MARKS`].
     pub marks: u32,
-    /// What the controller's receiver half says.
-    pub advice: Advice,
+    /// What the controller's receiver side says.
+    pub feedback: Feedback,
 }
 
 impl<C: Cargo> Carrier<C> {
@@ -36,14 +36,14 @@ impl<C: Cargo> Carrier<C> {
         // Packets that stand aside are resolved without a report.
         let end = highest.saturating_add(1);
         highest < self.ledger.next()
-            && (end >= self.ledger.unresolved() || end >= self.ledger.reported())
+            && (end >= self.ledger.least_unacked() || end >= self.ledger.reported())
     }
 
     /// Reports whose highest number is below say nothing that [`concerns`](Carrier::concerns) this end, nor does one
     /// of the number below.
     #[inline]
     pub fn lowest_concern(&self) -> u64 {
-        self.ledger.unresolved().min(self.ledger.reported())
+        self.ledger.least_unacked().min(self.ledger.reported())
     }
 
     /// A report: what arrived, as ranges `[from, to)` in falling order from the highest number, and
@@ -67,13 +67,13 @@ impl<C: Cargo> Carrier<C> {
             self.limiter.on_rtt(now, heard.rtt);
         }
         for (from, to) in arrived {
-            if to <= self.ledger.unresolved() {
+            if to <= self.ledger.least_unacked() {
                 break;
             }
             fresh += self.take_arrived(now, from, to);
         }
         for (from, to) in radio {
-            if to <= self.ledger.unresolved() {
+            if to <= self.ledger.least_unacked() {
                 break;
             }
             self.ledger.take_radio(from, to);
@@ -106,8 +106,8 @@ impl<C: Cargo> Carrier<C> {
         self.feed.tell_acks(&ack, fresh);
         self.tell_losses(now, &found);
         self.feed.tell_marks(now, marks, &self.ledger, &self.path, &mut self.counters);
-        if !heard.advice.is_empty() {
-            self.feed.tell_advice(&ack, heard.advice);
+        if !heard.feedback.is_empty() {
+            self.feed.tell_feedback(&ack, heard.feedback);
         }
         self.arm(now);
         ack.rate

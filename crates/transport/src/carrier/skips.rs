@@ -6,7 +6,7 @@
 //! beside it, so whoever acknowledges these blindly is caught. Gaps are geometric: however many numbers
 //! were left out before, the next is left out with the same probability, and no stretch is safe to lie about.
 
-use narrows_base::{luck::unit, math};
+use narrows_base::{math, random::unit};
 use std::collections::VecDeque;
 
 /// Packets between two numbers left out, on average. The announcements and the longer reports cost less
@@ -50,14 +50,14 @@ impl Skips {
 
     /// A packet left whose number is below `next`: whether that one is left out.
     #[inline]
-    pub fn is_next_skipped(&mut self, next: u64, unresolved: u64) -> bool {
+    pub fn is_next_skipped(&mut self, next: u64, least_unacked: u64) -> bool {
         self.left -= 1;
         if self.left > 0 {
             return false;
         }
         self.left = self.gap();
         while self.numbers.len() >= REMEMBERED
-            && self.numbers.front().is_some_and(|n| *n < unresolved)
+            && self.numbers.front().is_some_and(|n| *n < least_unacked)
         {
             self.numbers.pop_front();
         }
@@ -90,10 +90,10 @@ impl std::fmt::Debug for Skips {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_base::luck::Luck;
+    use narrows_base::random::RandomKey;
 
     fn skips(seed: u64) -> Skips {
-        let mut draws = Luck::seed(seed).stream();
+        let mut draws = RandomKey::from_seed(seed).stream();
         Skips::new(move || draws.bits())
     }
 

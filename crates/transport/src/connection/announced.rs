@@ -1,10 +1,10 @@
-//! What a peer says that it sends with: known by its label, since this end runs the receiver half.
+//! What a peer says that it sends with: known by its label, since this end runs the receiver side.
 
 use super::{Closed, Connection};
 use crate::verdict::Rule;
 use crate::{Preset, Protocol};
 use narrows_base::{Settings, Spec, Time};
-use narrows_congestion::{Environment, ReceiverHalf};
+use narrows_congestion::{Environment, ReceiverSide};
 
 /// CLOSE's code for a peer that sends with a protocol that this end does not know.
 pub(crate) const UNKNOWN_PROTOCOL: u64 = 9;
@@ -13,7 +13,7 @@ pub(crate) const UNKNOWN_PROTOCOL: u64 = 9;
 pub(super) enum Announced {
     Protocol(Box<Protocol>),
     /// A controller that no protocol over our endpoint has the name of.
-    Controller(&'static narrows_congestion::Entry, Settings),
+    Controller(&'static narrows_congestion::ControllerEntry, Settings),
 }
 
 /// What has that label: ours, one that is in no list, or one of the lists.
@@ -30,9 +30,9 @@ pub(super) fn find(label: &str, ours: &Protocol, custom: &[Protocol]) -> Option<
     Some(Announced::Controller(entry, entry.read(&spec).ok()?))
 }
 
-/// What the peer's sending needs at this end: the receiver half of its controller, and who tells
+/// What the peer's sending needs at this end: the receiver side of its controller, and who tells
 /// radio losses from congestion.
-type Receiving = (Option<Box<dyn ReceiverHalf>>, Option<Box<dyn Rule>>);
+type Receiving = (Option<Box<dyn ReceiverSide>>, Option<Box<dyn Rule>>);
 
 /// For what the peer announced; `None` if this end does not know it. Verdicts are as the peer's
 /// protocol says, else as ours does.
@@ -48,7 +48,7 @@ pub(super) fn receiving(
     }
     Some(match find(label, ours, custom)? {
         Announced::Protocol(peers) => {
-            (peers.receiver_half(environment), rule(&peers).or_else(|| rule(ours)))
+            (peers.receiver_side(environment), rule(&peers).or_else(|| rule(ours)))
         }
         Announced::Controller(entry, settings) => {
             (entry.receiver.map(|build| build(&settings, environment)), rule(ours))
@@ -57,7 +57,7 @@ pub(super) fn receiving(
 }
 
 impl Connection {
-    /// The peer sends with something that this end does not know: without a receiver half it may
+    /// The peer sends with something that this end does not know: without a receiver side it may
     /// never learn what it needs, and nobody would know why.
     pub(super) fn on_unknown(&mut self, now: Time) {
         let Some(label) = self.unknown.take() else { return };

@@ -7,17 +7,17 @@ use crate::answers::{Answers, MAX_ACK_DELAY, MOST_FOR_ONE, patience};
 use crate::ranges::Ranges;
 use crate::verdict::{Rule, Seen};
 use narrows_base::{Duration, Time};
-use narrows_congestion::{Advice, Arrival, ReceiverHalf};
+use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 use narrows_wire::frame::Frame;
-use narrows_wire::report::{self, RUNS_MOST};
+use narrows_wire::report::{self, MAX_RUNS};
 use narrows_wire::{FrameWriter, Reason, Report, Run, prelude};
 
 /// Ranges kept at most, whatever a peer or a path does.
 const MOST_RANGES: usize = 256;
-/// A number that turns out not to count is told to the receiver half only if it is so near: no
+/// A number that turns out not to count is told to the receiver side only if it is so near: no
 /// half waits longer for what comes out of order.
 const NEAR: u64 = 64;
-/// So long after the last packet that asked for a report, the receiver half may still report.
+/// So long after the last packet that asked for a report, the receiver side may still report.
 const ATTENTION: Duration = Duration::from_secs(2);
 
 /// A data packet that came.
@@ -28,7 +28,7 @@ pub(super) struct Came {
     pub nonce: u8,
     /// The prelude's stamp, and its lowest number of unknown fate.
     pub stamp: u32,
-    pub unresolved: u64,
+    pub least_unacked: u64,
     /// As links count it.
     pub bytes: u32,
     pub marked: bool,
@@ -40,15 +40,15 @@ pub(super) struct Came {
 
 /// The receiver's books.
 pub(super) struct Arrivals {
-    /// The receiver half of the peer's controller, as far as it is concerned: packets that are paced
+    /// The receiver side of the peer's controller, as far as it is concerned: packets that are paced
     /// and counted, which are those that ask for a report. It has its own numbers for them.
-    half: Option<Box<dyn ReceiverHalf>>,
+    half: Option<Box<dyn ReceiverSide>>,
     /// Without the others, gaps that the others revealed, and what was left out.
     numbering: Numbering,
     /// Bytes of the last packet that counted for it.
     counted_bytes: u32,
-    /// What the peer's sender half said last.
-    advice: Advice,
+    /// What the peer's sender side said last.
+    feedback: Feedback,
     /// Who tells radio losses from congestion.
     rule: Option<Box<dyn Rule>>,
     /// None below the floor.
@@ -70,18 +70,18 @@ pub(super) struct Arrivals {
     answers: Answers,
     /// When the last packet that asked for a report came.
     last: Time,
-    /// The receiver half wants its advice told.
+    /// The receiver side wants its advice told.
     advised: bool,
 }
 
 impl Arrivals {
-    pub fn new(half: Option<Box<dyn ReceiverHalf>>, rule: Option<Box<dyn Rule>>) -> Arrivals {
+    pub fn new(half: Option<Box<dyn ReceiverSide>>, rule: Option<Box<dyn Rule>>) -> Arrivals {
         Arrivals {
             half,
             rule,
             numbering: Numbering::default(),
             counted_bytes: 0,
-            advice: Advice::NONE,
+            feedback: Feedback::NONE,
             seen: Received::default(),
             radio: Ranges::default(),
             uncounted: Ranges::default(),
@@ -103,18 +103,18 @@ impl Arrivals {
     /// The peer sends with something else than was believed, from the packet `first` on.
     pub fn believe(
         &mut self,
-        half: Option<Box<dyn ReceiverHalf>>,
+        half: Option<Box<dyn ReceiverSide>>,
         rule: Option<Box<dyn Rule>>,
         first: u64,
     ) {
         (self.half, self.rule, self.advised) = (half, rule, false);
-        self.advice = Advice::NONE;
+        self.feedback = Feedback::NONE;
         self.numbering = Numbering::default();
         self.numbering.leave_out(0, first.max(self.next));
     }
-    /// The peer's sender half says this, until it says otherwise.
-    pub fn on_advice(&mut self, bytes: &[u8]) {
-        self.advice = advice_of(bytes);
+    /// The peer's sender side says this, until it says otherwise.
+    pub fn on_feedback(&mut self, bytes: &[u8]) {
+        self.feedback = feedback_of(bytes);
     }
 
     /// A packet was opened; each number comes once.
@@ -135,8 +135,8 @@ impl Arrivals {
             self.uncounted.insert(number - uncounted, number, |_, _| ());
         }
         self.next = self.next.max(number + 1);
-        if came.unresolved > self.floor {
-            self.forget_below(came.unresolved.min(self.next));
+        if came.least_unacked > self.floor {
+            self.forget_below(came.least_unacked.min(self.next));
         }
         while self.seen.ranges() > MOST_RANGES {
             let Some((_, to)) = self.seen.iter().next() else { break };
@@ -208,7 +208,7 @@ impl Arrivals {
     }
 
     /// Numbers `[from, to)` were taken for missing, and do not count: what told so came out of order. To
-    /// the receiver half it is as if they had come, so that it sees no loss where there was none.
+    /// the receiver side it is as if they had come, so that it sees no loss where there was none.
     #[cold]
     fn fill(&mut self, now: Time, from: u64, to: u64) {
         // What is further away was lost in its eyes.
@@ -231,7 +231,7 @@ impl Arrivals {
             bytes,
             marked,
             duplicate: false,
-            advice: self.advice,
+            feedback: self.feedback,
         });
     }
 
@@ -256,7 +256,7 @@ impl Arrivals {
     /// Writes a report, if there is room for it.
     pub fn write(&mut self, now: Time, writer: &mut FrameWriter<'_>) -> bool {
         let Some(highest) = self.next.checked_sub(1) else { return false };
-        let mut bytes = [0; 16 * RUNS_MOST + 4];
+        let mut bytes = [0; 16 * MAX_RUNS + 4];
         let runs = report::runs(&mut bytes, self.runs());
         let reason = match self.holes() {
             0 if self.answers.is_full() && !self.advised => Reason::Cumulative,
@@ -265,7 +265,7 @@ impl Arrivals {
             _ => Reason::Selective,
         };
         let half = self.half.as_mut().filter(|_| self.advised);
-        let advice = half.map_or(Advice::NONE, |h| h.advice(now));
+        let feedback = half.map_or(Feedback::NONE, |h| h.feedback(now));
         let mut words = [0; 16];
         let frame = Frame::Report(Report {
             reason,
@@ -273,7 +273,7 @@ impl Arrivals {
             echo: self.echo.0,
             delay: now.since(self.echo.1).as_nanos() / 1000,
             marks: (self.marks > 0).then_some(self.marks),
-            advice: advice_bytes(&advice, &mut words),
+            feedback: feedback_bytes(&feedback, &mut words),
             nonce_sum: self.seen.sum_of_highest(runs.iter().map(|r| r.arrived).sum()),
             runs,
         });
@@ -290,7 +290,7 @@ impl Arrivals {
         self.seen.memory() + (self.radio.len() + self.uncounted.len()) * 16
     }
 
-    /// The receiver half's named numbers.
+    /// The receiver side's named numbers.
     #[cfg(test)]
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         if let Some(half) = &self.half {
@@ -302,7 +302,7 @@ impl Arrivals {
     pub fn holes(&self) -> u64 {
         let mut missing = 0;
         let mut ranges = self.seen.iter().rev().peekable();
-        for _ in 0..RUNS_MOST {
+        for _ in 0..MAX_RUNS {
             let Some((from, _)) = ranges.next().filter(|_| missing < 2) else { break };
             let below = ranges.peek().map_or(self.floor.min(from), |r| r.1);
             // What does not count lies directly below what told so.
@@ -331,7 +331,7 @@ impl Arrivals {
     pub fn next_due(&self) -> Time {
         self.answers.due().min(self.tick_due())
     }
-    /// The receiver half's tick; none while nothing has come for long, or an idle connection would
+    /// The receiver side's tick; none while nothing has come for long, or an idle connection would
     /// never be silent.
     fn tick_due(&self) -> Time {
         let tick = self.half.as_ref().map_or(Time::NEVER, |h| h.next_tick());
@@ -347,22 +347,22 @@ impl Arrivals {
 }
 
 /// Advice in wire form: words, the highest byte first.
-pub(super) fn advice_bytes<'b>(advice: &Advice, bytes: &'b mut [u8; 16]) -> &'b [u8] {
-    for (chunk, word) in bytes.chunks_exact_mut(4).zip(advice.words()) {
+pub(super) fn feedback_bytes<'b>(feedback: &Feedback, bytes: &'b mut [u8; 16]) -> &'b [u8] {
+    for (chunk, word) in bytes.chunks_exact_mut(4).zip(feedback.words()) {
         chunk.copy_from_slice(&word.to_be_bytes());
     }
-    bytes.get(..4 * advice.words().len()).unwrap_or_default()
+    bytes.get(..4 * feedback.words().len()).unwrap_or_default()
 }
 
 /// Advice from its wire form; bytes that make no whole word are ignored.
-pub(super) fn advice_of(bytes: &[u8]) -> Advice {
+pub(super) fn feedback_of(bytes: &[u8]) -> Feedback {
     let mut words = [0; 4];
     let mut used = 0;
     for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(4)) {
         *word = chunk.iter().fold(0, |w, b| w << 8 | u32::from(*b));
         used += 1;
     }
-    Advice::from_words(words.get(..used).unwrap_or_default())
+    Feedback::from_words(words.get(..used).unwrap_or_default())
 }
 
 impl std::fmt::Debug for Arrivals {

@@ -2,7 +2,7 @@
 
 use super::{Closed, Connection, Event};
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::REASON_MOST;
+use narrows_wire::frame::MAX_REASON_BYTES;
 use narrows_wire::reset::is_token;
 use narrows_wire::{Frame, OpenError};
 
@@ -162,7 +162,7 @@ impl Connection {
 
 /// As much of a reason as CLOSE holds.
 fn bounded(reason: &str) -> &str {
-    let mut most = reason.len().min(REASON_MOST);
+    let mut most = reason.len().min(MAX_REASON_BYTES);
     while !reason.is_char_boundary(most) {
         most -= 1;
     }

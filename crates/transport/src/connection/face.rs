@@ -4,7 +4,7 @@ use super::{Closed, Connection, Stats};
 use crate::Counters;
 use crate::streams::{Read, StreamError};
 use narrows_base::{Duration, Rate, Time};
-use narrows_congestion::{HintSource, Profile};
+use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::ConnectionId;
 use std::net::SocketAddr;
 
@@ -78,7 +78,7 @@ impl Connection {
 
     /// Closes; what was not delivered is dropped. A code from 256 on is the application's.
     pub fn close(&mut self, now: Time, code: u64, reason: &str) {
-        let code = code.min(narrows_wire::bytes::VARINT_MAX);
+        let code = code.min(narrows_wire::bytes::MAX_VARINT);
         self.begin_closing(now, code, reason, Closed::Locally);
     }
     /// Seals with the next key from now on, if the present one has served long enough; whether it does.
@@ -87,23 +87,27 @@ impl Connection {
         self.is_open() && self.sealer.update()
     }
     /// The path is another one, or better known: so says `source`.
-    pub fn reconfigure(&mut self, now: Time, profile: &Profile, source: HintSource) {
-        let mut profile = *profile;
+    pub fn reconfigure(&mut self, now: Time, hints: &PathHints, source: HintSource) {
+        let mut hints = *hints;
         if source == HintSource::Peer {
-            profile = self.bounded(&profile);
-        } else if let Some(rate) = profile.rate {
+            hints = self.bounded(&hints);
+        } else if let Some(rate) = hints.rate {
             self.mtu.on_rate(rate);
             self.set_scale();
         }
-        self.carrier.on_profile(now, &profile, source);
+        self.carrier.on_path_hints(now, &hints, source);
     }
     /// What may be believed of what the peer says. Its rate is tried, as the carrier bounds it; its
     /// round-trip time is no longer than ours, of which there is one since the handshake.
-    fn bounded(&self, told: &Profile) -> Profile {
+    fn bounded(&self, told: &PathHints) -> PathHints {
         let rtt = self.carrier.rtt();
         let measured = if rtt.min() < Duration::MAX { rtt.min() } else { rtt.srtt() };
         let rtt = told.rtt.filter(|_| measured > Duration::ZERO).map(|rtt| rtt.min(measured));
-        Profile { rate: told.rate, rtt, loss: told.loss.map(|loss| loss.clamp(0.0, MAX_PEER_LOSS)) }
+        PathHints {
+            rate: told.rate,
+            rtt,
+            loss: told.loss.map(|loss| loss.clamp(0.0, MAX_PEER_LOSS)),
+        }
     }
     /// Never faster than this.
     pub fn limit_rate(&mut self, most: Option<Rate>) {
@@ -114,10 +118,10 @@ impl Connection {
     /// highest delivery rate of the last ten round trips (no more than arrived in a third of a second or a round
     /// trip, whatever the reports' times pretend), the smallest round-trip time, and the share that was lost of
     /// the packets that left behind one that saw no long queue; none where these were too few.
-    pub fn learned(&self) -> Profile {
+    pub fn learned(&self) -> PathHints {
         let min = self.carrier.rtt().min();
         let (lost, told) = self.carrier.losses_at_short_queue();
-        Profile {
+        PathHints {
             rate: self.learned.rate().map(|r| r.min(self.carrier.most_delivered())),
             rtt: (min < Duration::MAX).then_some(min),
             loss: (told >= ENOUGH).then(|| lost as f64 / told as f64),
@@ -125,7 +129,7 @@ impl Connection {
     }
     /// Figures.
     pub fn stats(&self) -> Stats {
-        let allowance = self.carrier.allowance();
+        let send_limits = self.carrier.send_limits();
         let min = self.carrier.rtt().min();
         let (arrived, taken) = self.carrier.cargo().streams.carried();
         let expired = self.carrier.cargo().messages.expired;
@@ -139,8 +143,8 @@ impl Connection {
             min_rtt: if min < Duration::MAX { min } else { Duration::ZERO },
             rtt_sum: self.rtts.0,
             rtt_samples: self.rtts.1,
-            window: allowance.window,
-            rate: allowance.rate,
+            window: send_limits.cwnd,
+            rate: send_limits.pacing_rate,
             flight: self.carrier.flight(),
             datagram: self.datagram() as u16,
             refused: self.refused,

@@ -5,8 +5,8 @@ use super::pair_tests::{beginning, config, keys, params};
 use super::{Connection, ConnectionConfig};
 use crate::protocol;
 use crate::streams::{Limits, Side};
-use narrows_base::{Duration, Luck, Rate, Time, luck::Stream};
-use narrows_congestion::{HintSource, Profile, Spacing};
+use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
+use narrows_congestion::{Dispersion, HintSource, PathHints};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::report::{Reason, Report, Run, runs};
 use narrows_wire::seal::receipt_nonce;
@@ -25,7 +25,7 @@ struct Lies {
     /// It acknowledges nothing at all.
     silent: bool,
     /// Advice: every number as high as can be.
-    advice: bool,
+    feedback: bool,
     /// It says that it held packets back for as long as they were under way, so that round trips are none.
     delays: bool,
     /// All that is missing was lost by the radio.
@@ -42,7 +42,7 @@ struct Lies {
 
 const NO_LIES: Lies = Lies {
     silent: false,
-    advice: false,
+    feedback: false,
     delays: false,
     radio: false,
     conceals: false,
@@ -86,7 +86,7 @@ struct World {
     delivered: Vec<(Time, u64)>,
     /// UDP payload of what came to the sender.
     came: u64,
-    dice: Stream,
+    random: RandomStream,
 }
 
 /// The sender sends all that it can; either side may be it.
@@ -105,7 +105,7 @@ fn world(side: Side, config: &ConnectionConfig, victim: Victim, lies: Lies) -> W
     let from: SocketAddr = from.parse().unwrap();
     let hello = params(&open);
     let rtt = Duration::from_secs_f64(victim.rtt);
-    let forged = Spacing { rtt, bits: 12e3, took: Duration::from_micros(10) };
+    let forged = Dispersion { rtt, bits: 12e3, took: Duration::from_micros(10) };
     let beginning = super::Beginning {
         spacing: (side == Side::Client).then_some(forged),
         ..beginning(side, config, &hello, ours, from, Some(rtt))
@@ -133,7 +133,7 @@ fn world(side: Side, config: &ConnectionConfig, victim: Victim, lies: Lies) -> W
         sent: Vec::new(),
         delivered: Vec::new(),
         came: 0,
-        dice: Luck::seed(1).stream(),
+        random: RandomKey::from_seed(1).stream(),
     }
 }
 
@@ -199,7 +199,7 @@ impl World {
         let Ok(opened) = self.opener.open(&mut datagram) else { return };
         let Ok((prelude, _)) = Frames::read(opened.payload) else { return };
         self.got.insert(opened.number, nonce);
-        self.floor = self.floor.max(prelude.unresolved(opened.number));
+        self.floor = self.floor.max(prelude.least_unacked(opened.number));
         self.echo = (prelude.stamp, self.now);
         self.unsaid = !self.lies.silent;
     }
@@ -245,13 +245,13 @@ impl World {
             return;
         }
         self.unsaid = false;
-        self.next_report = self.now + self.lies.holds.mul_f64(0.5 + self.dice.unit());
+        self.next_report = self.now + self.lies.holds.mul_f64(0.5 + self.random.unit());
         let mut bytes = [0; 600];
         let told = self.told();
         let nonce_sum = self.nonce_sum(&told);
         // Twice to `f32::MAX`, then small: whatever a controller takes for a rate, a loss, or a ratio.
-        let mut advice = [0; 16];
-        for (word, number) in advice.chunks_exact_mut(4).zip([1e12f32, 1e12, 1e-9, 1e12]) {
+        let mut feedback = [0; 16];
+        for (word, number) in feedback.chunks_exact_mut(4).zip([1e12f32, 1e12, 1e-9, 1e12]) {
             word.copy_from_slice(&number.to_be_bytes());
         }
         let us = |d: Duration| d.as_nanos() / 1000;
@@ -266,7 +266,7 @@ impl World {
                 us(self.now.since(self.echo.1))
             },
             marks: self.lies.marks.then_some(self.got.len() as u64),
-            advice: if self.lies.advice { &advice } else { &[] },
+            feedback: if self.lies.feedback { &feedback } else { &[] },
             nonce_sum,
             runs: runs(&mut bytes, told),
         };
@@ -348,7 +348,7 @@ fn protocols() -> Vec<String> {
 }
 
 /// A terabit per second: nothing that a peer says is too much to be tried.
-const ABSURD: Profile = Profile {
+const ABSURD: PathHints = PathHints {
     rate: Some(Rate::from_bps(1_000_000_000_000)),
     rtt: Some(Duration::from_secs(60)),
     loss: Some(0.999),
@@ -381,7 +381,7 @@ fn is_bounded(side: Side, protocol: &str, victim: Victim, lies: Lies) {
     assert!(!world.delivered.is_empty(), "{what}: nothing came");
 }
 
-const EVERYTHING: Lies = Lies { advice: true, delays: true, radio: true, ..NO_LIES };
+const EVERYTHING: Lies = Lies { feedback: true, delays: true, radio: true, ..NO_LIES };
 
 fn lies(rtt: f64) -> [Lies; 4] {
     let held = |seconds| Duration::from_secs_f64(seconds);
@@ -390,7 +390,7 @@ fn lies(rtt: f64) -> [Lies; 4] {
         Lies { pauses: true, ..EVERYTHING },
         // Acknowledgements that come together pretend a rate; those that come late, a long path.
         Lies { delays: false, holds: held(0.3 + rtt), ..EVERYTHING },
-        Lies { advice: true, marks: true, holds: held(0.05), ..NO_LIES },
+        Lies { feedback: true, marks: true, holds: held(0.05), ..NO_LIES },
     ]
 }
 

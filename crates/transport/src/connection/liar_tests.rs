@@ -6,7 +6,7 @@ use super::{Closed, Connection, Event};
 use crate::protocol::STREAMS;
 use crate::streams::{Limits, Side};
 use narrows_base::{Duration, Time};
-use narrows_congestion::Advice;
+use narrows_congestion::Feedback;
 use narrows_wire::frame::{SKIPPED, number};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::report::{Run, runs};
@@ -45,7 +45,7 @@ struct World {
     liar: Established,
     lie: Lie,
     /// What the liar's advice says, for the controllers that listen to it.
-    advice: Advice,
+    feedback: Feedback,
     number: u64,
     /// What came, with its nonce.
     came: BTreeMap<u64, u8>,
@@ -98,7 +98,7 @@ impl World {
             server,
             liar,
             lie,
-            advice: forged(protocol),
+            feedback: forged(protocol),
             number: 0,
             came: BTreeMap::new(),
             guessed: BTreeMap::new(),
@@ -163,7 +163,7 @@ impl World {
         self.came.insert(opened.number, nonce);
         let (prelude, frames) = Frames::read(opened.payload).unwrap();
         self.echo = prelude.stamp;
-        self.floor = self.floor.max(prelude.unresolved(opened.number));
+        self.floor = self.floor.max(prelude.least_unacked(opened.number));
         for frame in frames {
             if let Frame::Extension { kind: SKIPPED, body } = frame.unwrap() {
                 let left_out = number(body).unwrap();
@@ -235,7 +235,8 @@ impl World {
             self.sent_before = self.sent;
         }
         self.lies += u64::from(lies);
-        let advice: Vec<u8> = self.advice.words().iter().flat_map(|w| w.to_be_bytes()).collect();
+        let feedback: Vec<u8> =
+            self.feedback.words().iter().flat_map(|w| w.to_be_bytes()).collect();
         let mut space = [0; 600];
         let report = Report {
             reason: Reason::Regular,
@@ -243,7 +244,7 @@ impl World {
             echo: self.echo,
             delay: 0,
             marks: None,
-            advice: &advice,
+            feedback: &feedback,
             nonce_sum,
             runs: runs(&mut space, list),
         };
@@ -313,13 +314,13 @@ impl World {
 }
 
 /// Advice that asks for 10 Mbit/s, in the words of those who listen to any.
-fn forged(protocol: &str) -> Advice {
+fn forged(protocol: &str) -> Feedback {
     let per_second = 10e6 / 8.0 / 1500.0;
     match protocol.trim_start_matches("rrtp+") {
-        "tfrc" => Advice::of(&[0.0, 10e6 / 8.0, 0.0]),
-        "tear" | "tear-reliable" | "tear-wireless" => Advice::of(&[per_second]),
-        "rrtp-lasthop" => Advice::of(&[1.0 / per_second, 1.0 / per_second]),
-        _ => Advice::NONE,
+        "tfrc" => Feedback::of(&[0.0, 10e6 / 8.0, 0.0]),
+        "tear" | "tear-reliable" | "tear-wireless" => Feedback::of(&[per_second]),
+        "rrtp-lasthop" => Feedback::of(&[1.0 / per_second, 1.0 / per_second]),
+        _ => Feedback::NONE,
     }
 }
 
@@ -424,7 +425,7 @@ fn numbers_that_were_never_sent_end_the_connection() {
 fn who_tells_the_truth_is_never_caught() {
     for protocol in protocols() {
         let mut world = World::new(&protocol, Lie::None, 1);
-        world.advice = Advice::NONE;
+        world.feedback = Feedback::NONE;
         world.run(SECONDS);
         assert_eq!(world.fault, None, "{protocol}");
         assert!(!world.known.is_empty() || world.sent < 500, "{protocol}: {}", world.sent);

@@ -42,8 +42,8 @@ use close::Phase;
 use learned::Learned;
 use messages::{Inbox, Outbox};
 use mtu::Mtu;
-use narrows_base::{Duration, Luck, Rate, Time};
-use narrows_congestion::{Advice, HintSource, Profile};
+use narrows_base::{Duration, RandomKey, Rate, Time};
+use narrows_congestion::{Feedback, HintSource, PathHints};
 use narrows_wire::prf::Prf;
 use narrows_wire::{Established, Opener, Sealer};
 use nonces::SentNonces;
@@ -65,9 +65,9 @@ pub struct ConnectionConfig {
     /// Whose controller paces what this end sends: any of `rrtp`'s family or of media.
     pub protocol: Protocol,
     /// What is known of the path.
-    pub profile: Profile,
+    pub hints: PathHints,
     /// Who says so: how much of it may be sent before anything was acknowledged.
-    pub profile_from: HintSource,
+    pub hint_source: HintSource,
     /// Never faster than this, whatever the controller says.
     pub rate_limit: Option<Rate>,
     /// Largest UDP payload, bytes: what path MTU discovery tries to reach.
@@ -96,14 +96,14 @@ pub struct ConnectionConfig {
 }
 
 impl ConnectionConfig {
-    /// Whether this end knows what a peer announces: it can run its receiver half, if it has one.
+    /// Whether this end knows what a peer announces: it can run its receiver side, if it has one.
     pub(crate) fn knows(&self, label: &str) -> bool {
         label.is_empty() || announced::find(label, &self.protocol, &self.custom).is_some()
     }
     /// What is known of the path, by itself or by the protocol's parameters.
-    pub fn told(&self) -> Profile {
-        let (here, by_name) = (self.profile, self.protocol.profile());
-        Profile {
+    pub fn told(&self) -> PathHints {
+        let (here, by_name) = (self.hints, self.protocol.hints());
+        PathHints {
             rate: here.rate.or(by_name.rate),
             rtt: here.rtt.or(by_name.rtt),
             loss: here.loss.or(by_name.loss),
@@ -276,8 +276,8 @@ pub struct Connection {
     is_data_held: bool,
     /// A probe timeout has passed since a large packet arrived.
     suspects_size: bool,
-    /// What the controller's sender half said last, and when.
-    advised: Advice,
+    /// What the controller's sender side said last, and when.
+    advised: Feedback,
     advised_at: Time,
     bytes_sent: u64,
     bytes_received: u64,
@@ -300,23 +300,23 @@ impl Connection {
         let most = config.max_datagram.max(LEAST_DATAGRAM).min(takes);
         let first = config.first_datagram.max(LEAST_DATAGRAM).min(most);
         let mut mtu = Mtu::new(first, most);
-        if let Some(rate) = config.profile.rate.filter(|_| config.profile_from != HintSource::Peer)
-        {
+        if let Some(rate) = config.hints.rate.filter(|_| config.hint_source != HintSource::Peer) {
             mtu.on_rate(rate);
         }
         let told = u32::from(most) + UDP_OVERHEAD;
-        let luck = Luck::seed(seed.iter().take(8).fold(0, |s, b| s << 8 | u64::from(*b)));
+        let random_key =
+            RandomKey::from_seed(seed.iter().take(8).fold(0, |s, b| s << 8 | u64::from(*b)));
 
         // What the peer told is bounded by what is measured, below.
-        let peer_told = config.profile_from == HintSource::Peer;
-        let believed = if peer_told { Profile::default() } else { config.told() };
+        let peer_told = config.hint_source == HintSource::Peer;
+        let believed = if peer_told { PathHints::default() } else { config.told() };
         let endpoint = config.protocol.datagram();
         let carrying = CarrierConfig {
             credit: endpoint.credit.max(LATENESS),
             max_ack_delay: crate::answers::MAX_ACK_DELAY,
             rto: endpoint.rto,
             packet: u32::from(first) + UDP_OVERHEAD,
-            told: (believed, config.profile_from),
+            told: (believed, config.hint_source),
         };
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
         streams.peer_permits(Limits {
@@ -326,7 +326,7 @@ impl Connection {
             one_way: peers.max_streams_one,
         });
         let cargo = Multiplex::new(streams, Outbox::default(), first);
-        let environment = config.protocol.environment(told, luck, believed);
+        let environment = config.protocol.environment(told, random_key, believed);
         let controller = config.protocol.controller(&environment);
         let mut carrier = Carrier::new(&carrying, controller, cargo);
         carrier.limit_rate(config.rate_limit);
@@ -385,7 +385,7 @@ impl Connection {
             held_until: None,
             is_data_held: false,
             suspects_size: false,
-            advised: Advice::NONE,
+            advised: Feedback::NONE,
             advised_at: Time::ZERO,
             bytes_sent: 0,
             bytes_received: 0,
@@ -394,13 +394,13 @@ impl Connection {
         };
         connection.set_scale();
         if connection.carrier.is_scaled() {
-            connection.carrier.on_profile(now, &believed, config.profile_from);
+            connection.carrier.on_path_hints(now, &believed, config.hint_source);
         }
         if peer_told {
             connection.reconfigure(now, &config.told(), HintSource::Peer);
         }
         if let Some(spacing) = spacing {
-            connection.carrier.on_spacing(&spacing);
+            connection.carrier.on_dispersion(&spacing);
         }
         connection
     }
@@ -427,7 +427,7 @@ fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
 }
 
 // A label that can be told is one that the format has room for.
-const _: () = assert!(crate::protocol::LABEL_MOST == narrows_wire::params::CONTROLLER_MOST);
+const _: () = assert!(crate::protocol::LABEL_MOST == narrows_wire::params::MAX_CONTROLLER_BYTES);
 
 /// A wake-up of a busy machine is so late one time in a hundred: it costs no rate.
 const LATENESS: Duration = Duration::from_millis(5);

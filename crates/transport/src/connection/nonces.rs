@@ -91,13 +91,13 @@ impl SentNonces {
     }
 
     /// Forgets what no report can speak of that concerns this end: one that names no packet from `concern` on.
-    /// Every packet from `next` on will say that `unresolved` or a higher number is the lowest of unknown fate.
+    /// Every packet from `next` on will say that `least_unacked` or a higher number is the lowest of unknown fate.
     #[inline]
-    pub fn forget(&mut self, concern: u64, next: u64, unresolved: u64) {
-        let concern = unresolved.min(concern.max(unresolved.saturating_sub(MAX_MUTE)));
+    pub fn forget(&mut self, concern: u64, next: u64, least_unacked: u64) {
+        let concern = least_unacked.min(concern.max(least_unacked.saturating_sub(MAX_MUTE)));
         if concern > self.checkpoint.0 {
             self.forget_below(self.checkpoint.1);
-            self.checkpoint = (next, unresolved);
+            self.checkpoint = (next, least_unacked);
         } else if self.sums.len() > MAX_SENT {
             self.forget_below(self.end() + 1 - MAX_SENT as u64);
         }

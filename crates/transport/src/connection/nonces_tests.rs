@@ -136,13 +136,14 @@ fn an_idle_connection_keeps_little() {
 fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_fate() {
     let now = Time::from_secs_f64(1.0);
     let mut arrivals = Arrivals::new(None, None);
-    for (number, unresolved, nonce) in [(0, 0, 1), (10, 10, 2), (12, 10, 4), (3, 0, 8), (11, 0, 16)]
+    for (number, least_unacked, nonce) in
+        [(0, 0, 1), (10, 10, 2), (12, 10, 4), (3, 0, 8), (11, 0, 16)]
     {
         let came = Came {
             number,
             nonce,
             stamp: 0,
-            unresolved,
+            least_unacked,
             bytes: 1228,
             marked: false,
             asks: true,

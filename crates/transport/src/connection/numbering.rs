@@ -1,4 +1,4 @@
-//! The numbers by which a receiver half knows packets: those that count for it, without a hole where
+//! The numbers by which a receiver side knows packets: those that count for it, without a hole where
 //! others were, or where nothing was.
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ struct Step {
     offset: u64,
 }
 
-/// From packet numbers to the receiver half's.
+/// From packet numbers to the receiver side's.
 #[derive(Debug, Default)]
 pub(super) struct Numbering(VecDeque<Step>);
 

@@ -1,6 +1,6 @@
 //! Packets that leave: filled, told to the carrier, sealed in place.
 
-use super::arrivals::advice_bytes;
+use super::arrivals::feedback_bytes;
 use super::cargo::Load;
 use super::messages::MESSAGE_OVERHEAD;
 use super::path::Errand;
@@ -24,7 +24,7 @@ const MOST_HELD: u64 = 40;
 const BURST_RATE: u64 = 5_000_000;
 /// After so many probe timeouts in a row it may be the size: packets are small.
 const SUSPICIOUS: u32 = 2;
-/// Packets that repeat the sender half's advice: the first, and one of so many.
+/// Packets that repeat the sender side's advice: the first, and one of so many.
 const FIRST_ADVISED: u64 = 10;
 const ADVISED_EVERY: u64 = 16;
 /// Bytes that a server sends for each that came, until something is acknowledged. With reports and
@@ -188,7 +188,7 @@ impl Connection {
     #[inline]
     fn begin<'b>(&self, now: Time, area: &'b mut [u8]) -> Option<FrameWriter<'b>> {
         let number = self.carrier.next_number();
-        let prelude = Prelude::new(now, number, self.carrier.unresolved());
+        let prelude = Prelude::new(now, number, self.carrier.least_unacked());
         let mut writer = FrameWriter::new(area, prelude).ok()?;
         let skipped = self.carrier.skipped_below();
         if skipped > 0 {
@@ -249,20 +249,20 @@ impl Connection {
         }
     }
 
-    /// What the sender half of the controller says: when it changed, eight times a round trip, and
+    /// What the sender side of the controller says: when it changed, eight times a round trip, and
     /// now and then again, since packets get lost.
     fn advise(&mut self, now: Time, writer: &mut FrameWriter<'_>) {
-        let advice = self.carrier.controller().advice();
-        if advice.is_empty() {
+        let feedback = self.carrier.controller().feedback_to_receiver();
+        if feedback.is_empty() {
             return;
         }
         let number = self.carrier.next_number();
         let old = now.since(self.advised_at) >= self.carrier.rtt().srtt().mul_f64(0.125);
         let again = number < FIRST_ADVISED || number.is_multiple_of(ADVISED_EVERY);
-        if again || old && advice != self.advised {
+        if again || old && feedback != self.advised {
             let mut words = [0; 16];
-            if writer.frame(&Frame::Advice(advice_bytes(&advice, &mut words))).is_ok() {
-                (self.advised, self.advised_at) = (advice, now);
+            if writer.frame(&Frame::Feedback(feedback_bytes(&feedback, &mut words))).is_ok() {
+                (self.advised, self.advised_at) = (feedback, now);
             }
         }
     }
@@ -287,7 +287,7 @@ impl Connection {
         let size = self.mtu.wanted(now)?;
         let number = self.carrier.next_number();
         let head = Sealer::header_len(number, self.carrier.highest_reported());
-        let prelude = Prelude::new(now, number, self.carrier.unresolved()).len();
+        let prelude = Prelude::new(now, number, self.carrier.least_unacked()).len();
         let padding = usize::from(size).checked_sub(head + prelude + 1 + TAG_BYTES)?;
         let frames = [&Frame::Ping, &Frame::Padding(padding)];
         let sealed = self.seal_frames(now, buffer, &frames, Some(size), false)?;
@@ -343,8 +343,8 @@ impl Connection {
         }
         if sealed.is_ok() {
             self.nonces.on_sealed(number, receipt_nonce(datagram));
-            let (next, unresolved) = (self.carrier.next_number(), self.carrier.unresolved());
-            self.nonces.forget(self.carrier.lowest_concern(), next, unresolved);
+            let (next, least_unacked) = (self.carrier.next_number(), self.carrier.least_unacked());
+            self.nonces.forget(self.carrier.lowest_concern(), next, least_unacked);
         }
         sealed.is_ok()
     }

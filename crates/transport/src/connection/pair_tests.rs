@@ -5,8 +5,8 @@ use super::{Connection, ConnectionConfig, Event};
 use crate::port::Beginning;
 use crate::streams::{Limits, Read, Side, StreamEvent};
 use crate::{Preset, Protocol};
-use narrows_base::{Duration, Luck, Rate, Spec, Time, luck::Stream};
-use narrows_congestion::Profile;
+use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
+use narrows_congestion::PathHints;
 use narrows_wire::packet::{self, Packet};
 use narrows_wire::{
     ClientHandshake, ConnectionId, CookieSecrets, Established, Hello, Params, ServerHandshake,
@@ -85,15 +85,15 @@ pub(crate) struct Pair {
     overtaken: [Option<((Time, u64), u32)>; 2],
     /// When either direction's link is free.
     free: [Time; 2],
-    dice: Stream,
+    random: RandomStream,
 }
 
 pub(crate) fn config(protocol: &str) -> ConnectionConfig {
     let spec = Spec::parse(protocol).unwrap();
     ConnectionConfig {
         protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
-        profile: Profile::default(),
-        profile_from: Default::default(),
+        hints: PathHints::default(),
+        hint_source: Default::default(),
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,
@@ -131,7 +131,7 @@ pub(crate) fn keys(
     let hello = |id, c| Hello { connection: ConnectionId(id), params: params(c) };
     let (nonce, at) = ([7; 16], Time::from_secs_f64(50.0));
     let address: SocketAddr = "192.0.2.1:5000".parse().unwrap();
-    let cookie = CookieSecrets::new(&[7; 32]).bake(at, address, &nonce, VERSION);
+    let cookie = CookieSecrets::new(&[7; 32]).create(at, address, &nonce, VERSION);
     let key = |n| StaticKey::new([n; 32]).unwrap();
     let mut c = ClientHandshake::new(Suite::Aes256Gcm, nonce, &cookie, &key(1), [3; 32]).unwrap();
     let Ok(Packet::Start(start)) = Packet::read(c.start()) else { panic!("no START") };
@@ -189,7 +189,7 @@ impl Pair {
             order: 0,
             overtaken: [None; 2],
             free: [now; 2],
-            dice: Luck::seed(seed).stream(),
+            random: RandomKey::from_seed(seed).stream(),
         }
     }
     pub fn end(&mut self, side: Side) -> &mut Connection {
@@ -233,19 +233,19 @@ impl Pair {
         let start = (*free).max(self.now);
         *free = start + Duration::from_secs_f64(size as f64 * 8.0 / net.rate.as_bps() as f64);
         let mut at = *free + net.delay;
-        if self.dice.chance(net.loss) || self.now < self.outage_until {
+        if self.random.chance(net.loss) || self.now < self.outage_until {
             return;
         }
-        if self.dice.chance(net.damaged) {
+        if self.random.chance(net.damaged) {
             let (place, bit) =
-                (self.dice.bits() as usize % flying.bytes.len(), self.dice.bits() % 8);
+                (self.random.bits() as usize % flying.bytes.len(), self.random.bits() % 8);
             flying.bytes[place] ^= 1 << bit;
-            if self.dice.chance(0.3) {
+            if self.random.chance(0.3) {
                 flying.bytes.truncate(place);
             }
         }
-        if self.dice.chance(net.late) {
-            at += net.delay.mul_f64(self.dice.unit());
+        if self.random.chance(net.late) {
+            at += net.delay.mul_f64(self.random.unit());
         }
         let waits = &mut self.overtaken[usize::from(side == Side::Server)];
         if let Some((key, overtakes)) = waits.take() {
@@ -260,11 +260,11 @@ impl Pair {
             } else {
                 *waits = Some((key, overtakes + 1));
             }
-        } else if net.swapped > 0.0 && self.dice.chance(net.swapped) {
+        } else if net.swapped > 0.0 && self.random.chance(net.swapped) {
             at += Duration::from_millis(3);
             *waits = Some(((at, self.order + 1), 0));
         }
-        let copies = if self.dice.chance(net.twice) { 2 } else { 1 };
+        let copies = if self.random.chance(net.twice) { 2 } else { 1 };
         for _ in 0..copies {
             self.order += 1;
             self.flying.insert((at, self.order), flying.clone());

@@ -1,6 +1,6 @@
 //! Packets that come: opened in place, checked, taken apart.
 
-use super::arrivals::{Came, advice_of};
+use super::arrivals::{Came, feedback_of};
 use super::nonces::Proof;
 use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
 use crate::carrier::{Heard, MARKS};
@@ -70,7 +70,7 @@ impl Connection {
                 number: opened.number,
                 nonce,
                 stamp: prelude.stamp,
-                unresolved: prelude.unresolved(opened.number),
+                least_unacked: prelude.least_unacked(opened.number),
                 bytes: size as u32 + UDP_OVERHEAD,
                 marked: ecn == CE,
                 asks,
@@ -91,7 +91,7 @@ impl Connection {
         }
         match *frame {
             Frame::Report(ref report) => self.on_report(now, report),
-            Frame::Advice(bytes) => self.arrivals.on_advice(bytes),
+            Frame::Feedback(bytes) => self.arrivals.on_feedback(bytes),
             Frame::Datagram(message) if message.len() > usize::from(self.max_message) => {
                 self.fault(now, 1, "a message longer than permitted");
             }
@@ -144,7 +144,7 @@ impl Connection {
             highest: report.highest,
             rtt,
             marks: (report.marks.unwrap_or(0) % u64::from(MARKS)) as u32,
-            advice: advice_of(report.advice),
+            feedback: feedback_of(report.feedback),
         };
         self.sealer.acknowledged(report.highest);
         let radio = report.missing().filter(|m| m.2).map(|(from, to, _)| (from, to));

@@ -11,7 +11,7 @@ use crate::Protocol;
 use crate::carrier::Carrier;
 use crate::protocol::is_sayable;
 use narrows_base::{Duration, Time};
-use narrows_congestion::{Advice, Controller, Environment, Profile};
+use narrows_congestion::{Controller, Environment, Feedback, PathHints};
 use narrows_wire::frame::{NEW_PATH, number_bytes};
 use narrows_wire::{Frame, FrameWriter};
 use std::net::SocketAddr;
@@ -52,7 +52,7 @@ pub(super) struct Changes {
 }
 
 impl Connection {
-    /// The server says what it sends with: its receiver half and verdicts are to fit.
+    /// The server says what it sends with: its receiver side and verdicts are to fit.
     pub(super) fn on_controller(&mut self, now: Time, label: &[u8]) {
         if !std::mem::take(&mut self.kit.may_say) {
             return;
@@ -69,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// A receiver half and a verdict that know nothing yet; numbers below `first` are none of theirs.
+    /// A receiver side and a verdict that know nothing yet; numbers below `first` are none of theirs.
     /// False if this end does not know what the peer sends with.
     fn renew_receiver(&mut self, first: u64) -> bool {
         let Kit { peers, protocol, custom, environment, .. } = &*self.kit;
@@ -117,10 +117,10 @@ impl Connection {
         }
         self.changes.last = Some(now);
         // What was told was told of the old path.
-        self.kit.environment.profile = Profile::default();
+        self.kit.environment.hints = PathHints::default();
         self.carrier.renew(now, self.kit.controller(), &self.rto);
         self.learned = Learned::default();
-        (self.advised, self.held_until, self.suspects_size) = (Advice::NONE, None, false);
+        (self.advised, self.held_until, self.suspects_size) = (Feedback::NONE, None, false);
         let cargo = self.carrier.cargo_mut();
         cargo.large_lost = 0;
         // Its round-trip time is to be known soon, also where this end has nothing else to send.

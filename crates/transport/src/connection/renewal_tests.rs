@@ -173,7 +173,7 @@ fn reports_from_the_old_path_tell_no_round_trip_of_the_new_one() {
     }
 }
 
-/// The peer of the one that moved has its receiver half anew, too: it is told.
+/// The peer of the one that moved has its receiver side anew, too: it is told.
 #[test]
 fn the_receiver_half_begins_anew_at_the_end_that_moved() {
     let mut d = Download::new("rrtp+tfrc", Net { loss: 0.03, ..Net::good() });

@@ -5,7 +5,7 @@ use crate::protocol::STREAMS;
 use crate::streams::Side;
 use crate::verdict::{Rule, Seen};
 use narrows_base::{Duration, Rate, Time};
-use narrows_congestion::{Advice, Arrival, ReceiverHalf};
+use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 use std::sync::{Arc, Mutex};
 
 /// Every controller over a connection.
@@ -36,7 +36,7 @@ fn pair(protocol: &str, net: Net, seed: u64) -> Pair {
     pair
 }
 
-/// What the receiver half at the server says, and the highest of each.
+/// What the receiver side at the server says, and the highest of each.
 fn note(pair: &Pair, most: &mut std::collections::BTreeMap<&'static str, f64>) {
     pair.server.arrivals.watch(&mut |name, x| {
         let entry = most.entry(name).or_insert(x);
@@ -44,7 +44,7 @@ fn note(pair: &Pair, most: &mut std::collections::BTreeMap<&'static str, f64>) {
     });
 }
 
-/// The loss event rate that TFRC's receiver half saw at most.
+/// The loss event rate that TFRC's receiver side saw at most.
 fn loss_events(protocol: &str, most: &std::collections::BTreeMap<&'static str, f64>) -> f64 {
     if protocol.ends_with("tfrc") { most["receiver_loss_event_rate"] } else { 0.0 }
 }
@@ -116,7 +116,7 @@ fn reordering_within_the_margin_is_no_loss_under_any_controller() {
     }
 }
 
-/// The search for the path's MTU loses packets on purpose. None is a loss to the receiver half.
+/// The search for the path's MTU loses packets on purpose. None is a loss to the receiver side.
 #[test]
 fn probes_that_get_lost_are_no_losses_to_a_receiver_half() {
     for protocol in ["rrtp+tfrc", "tear-reliable"] {
@@ -163,7 +163,7 @@ fn a_report_that_gets_lost_is_no_loss_to_the_receiver() {
     assert_eq!(missing, 0);
 }
 
-/// What a receiver half and a rule were told.
+/// What a receiver side and a rule were told.
 #[derive(Default)]
 struct Told {
     numbers: Vec<u64>,
@@ -173,13 +173,13 @@ struct Told {
 #[derive(Clone, Default)]
 struct Spy(Arc<Mutex<Told>>);
 
-impl ReceiverHalf for Spy {
+impl ReceiverSide for Spy {
     fn on_arrival(&mut self, arrival: &Arrival) -> bool {
         self.0.lock().unwrap().numbers.push(arrival.seq);
         false
     }
-    fn advice(&mut self, _now: Time) -> Advice {
-        Advice::NONE
+    fn feedback(&mut self, _now: Time) -> Feedback {
+        Feedback::NONE
     }
 }
 
@@ -190,7 +190,7 @@ impl Rule for Spy {
     }
 }
 
-/// What the server's receiver half and rule are told while either end sends.
+/// What the server's receiver side and rule are told while either end sends.
 fn told(net: Net, seed: u64) -> Told {
     let mut pair = pair("rrtp+cubic", net, seed);
     let spy = Spy::default();

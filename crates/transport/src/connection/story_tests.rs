@@ -4,7 +4,7 @@ use super::pair_tests::{Net, Pair, config};
 use super::{Closed, Connection, Event, MessageError};
 use crate::streams::{Read, Side, StreamEvent};
 use narrows_base::{Duration, Rate};
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 
 #[test]
 fn bytes_arrive_as_they_were_whatever_the_network_does() {
@@ -307,7 +307,7 @@ fn an_address_that_does_not_answer_is_not_followed_nor_flooded() {
 
 #[test]
 fn an_outage_of_half_a_minute_is_survived_and_soon_forgotten() {
-    // TEAR's receiver half has lowered the rate by then and raises it as slowly as ever.
+    // TEAR's receiver side has lowered the rate by then and raises it as slowly as ever.
     let protocols =
         [("rrtp+cubic", 34), ("rrtp+bbr", 34), ("rrtp+stpd", 34), ("tear-reliable", 60)];
     for (protocol, patience) in protocols {
@@ -365,8 +365,8 @@ fn messages_keep_their_bounds_expire_and_are_not_repeated() {
 fn a_message_that_the_path_carries_is_refused_for_a_round_trip_only() {
     for (told, mtu) in [(None, 1500), (Some(200_000), 1500), (None, 1400)] {
         let net = Net { mtu, ..Net::good() };
-        let profile = Profile { rate: told.map(Rate::from_bps), ..Profile::default() };
-        let config = super::ConnectionConfig { profile, ..config("rrtp") };
+        let hints = PathHints { rate: told.map(Rate::from_bps), ..PathHints::default() };
+        let config = super::ConnectionConfig { hints, ..config("rrtp") };
         let mut pair = Pair::new(&config, net, 1);
         pair.run_for(2.0);
         let begun = pair.now;
@@ -404,21 +404,21 @@ fn a_message_that_the_path_carries_is_refused_for_a_round_trip_only() {
 
 #[test]
 fn datagrams_are_as_large_as_the_path_and_its_rate_permit() {
-    let sizes = |net: Net, profile: Profile| {
-        let config = super::ConnectionConfig { profile, ..config("rrtp+bbr") };
+    let sizes = |net: Net, hints: PathHints| {
+        let config = super::ConnectionConfig { hints, ..config("rrtp+bbr") };
         let mut pair = Pair::new(&config, net, 1);
         let bytes = net.rate.as_bps() / 8 * 5;
         pair.transfer(Side::Client, bytes, 60.0).unwrap();
         pair.client.stats()
     };
     let net = |mtu| Net { mtu, queue: 1_000_000, ..Net::good() };
-    assert_eq!(sizes(net(1200), Profile::default()).datagram, 1200);
-    let between = sizes(net(1350), Profile::default());
+    assert_eq!(sizes(net(1200), PathHints::default()).datagram, 1200);
+    let between = sizes(net(1350), PathHints::default());
     assert!((1334..=1350).contains(&between.datagram), "{}", between.datagram);
     assert_eq!(between.counters.lost, 0, "a probe is no loss");
     let slow = Net { rate: Rate::from_bps(144_000), queue: 8000, ..Net::good() };
-    assert_eq!(sizes(slow, Profile::default()).datagram, 1200);
-    let told = Profile { rate: Some(Rate::from_bps(144_000)), ..Profile::default() };
+    assert_eq!(sizes(slow, PathHints::default()).datagram, 1200);
+    let told = PathHints { rate: Some(Rate::from_bps(144_000)), ..PathHints::default() };
     assert_eq!(sizes(slow, told).datagram, 1200);
 }
 
@@ -451,8 +451,8 @@ fn a_path_that_carries_more_than_before_is_used_so_within_ten_minutes() {
 #[test]
 fn a_slow_link_sees_single_packets_and_a_fast_one_is_served_in_batches() {
     let batch = |bps: u64| {
-        let profile = Profile { rate: Some(Rate::from_bps(bps)), rtt: None, loss: None };
-        let config = super::ConnectionConfig { profile, ..config("rrtp+bbr") };
+        let hints = PathHints { rate: Some(Rate::from_bps(bps)), rtt: None, loss: None };
+        let config = super::ConnectionConfig { hints, ..config("rrtp+bbr") };
         let net = Net {
             rate: Rate::from_bps(bps),
             delay: Duration::from_millis(5),

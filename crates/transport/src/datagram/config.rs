@@ -5,7 +5,7 @@ use crate::rtt::RtoConfig;
 use crate::tcp::{Preset, TcpConfig};
 use crate::verdict::Choice;
 use narrows_base::Duration;
-use narrows_congestion::{Halve, Profile};
+use narrows_congestion::{Halve, PathHints};
 
 /// What the reliable mode adds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,7 +49,7 @@ pub struct DatagramConfig {
     /// Whether a connection is opened by a handshake before data.
     pub handshake: bool,
     /// What is known of the path.
-    pub profile: Profile,
+    pub hints: PathHints,
     /// Initial window in packets.
     pub initial_window: f64,
     /// Initial slow-start threshold in packets.
@@ -75,7 +75,7 @@ impl DatagramConfig {
             expiry: Duration::from_secs(1),
             stream: None,
             handshake: false,
-            profile: Profile::default(),
+            hints: PathHints::default(),
             initial_window: tcp.initial_window,
             initial_ssthresh: tcp.initial_ssthresh,
             halve: tcp.halve,

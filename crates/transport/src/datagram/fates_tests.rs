@@ -5,8 +5,8 @@ use super::header::read_report;
 use super::{DatagramConfig, Receiver, Sender};
 use crate::endpoint::{Input, Output};
 use crate::tcp::Preset;
-use narrows_base::{Duration, Luck, Machine, Packet, Time};
-use narrows_congestion::{Ack, Allowance, Controller, Fate};
+use narrows_base::{Duration, Machine, Packet, RandomKey, Time};
+use narrows_congestion::{Ack, Controller, PacketOutcome, SendLimits};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 /// What a controller was told.
 #[derive(Clone, Debug)]
 enum Told {
-    Fate(Fate),
+    PacketOutcome(PacketOutcome),
     Ack(Ack),
 }
 
@@ -30,11 +30,11 @@ impl Controller for Recorder {
     fn on_ack(&mut self, ack: &Ack) {
         self.diary.lock().unwrap().push(Told::Ack(*ack));
     }
-    fn on_fate(&mut self, fate: &Fate) {
-        self.diary.lock().unwrap().push(Told::Fate(*fate));
+    fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
+        self.diary.lock().unwrap().push(Told::PacketOutcome(*outcome));
     }
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.window)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.window)
     }
 }
 
@@ -75,11 +75,11 @@ impl Pair {
         let diary = self.diary.lock().unwrap();
         let news = &diary[self.read..];
         self.read = diary.len();
-        let fates = news.iter().filter_map(|t| match t {
-            Told::Fate(f) => Some((f.seq, f.lost)),
+        let outcomes = news.iter().filter_map(|t| match t {
+            Told::PacketOutcome(f) => Some((f.seq, f.lost)),
             Told::Ack(_) => None,
         });
-        (fates.collect(), news.iter().filter(|t| matches!(t, Told::Ack(_))).count())
+        (outcomes.collect(), news.iter().filter(|t| matches!(t, Told::Ack(_))).count())
     }
 }
 
@@ -103,8 +103,8 @@ fn the_worked_example() {
 
     // One by one: the fate of n comes with the report of n + 4, not of n + 3.
     assert_eq!(pair.take(&named(3)), (vec![], 1));
-    let (fates, _) = pair.take(&named(7));
-    assert_eq!(fates, [(0, false), (1, false), (2, false), (3, false)]);
+    let (outcomes, _) = pair.take(&named(7));
+    assert_eq!(outcomes, [(0, false), (1, false), (2, false), (3, false)]);
     // Reports 8 and 9 are lost; that of 10 says it all.
     assert_eq!(pair.take(&named(10)), (vec![(4, true), (5, false), (6, false)], 1));
     // Duplicates and what was overtaken tell nothing new; what is wholly known is not even an
@@ -124,17 +124,17 @@ fn the_worked_example() {
 #[test]
 fn a_series_of_losses_is_told_one_by_one() {
     let mut pair = Pair::new(20.0);
-    let mut fates = Vec::new();
+    let mut outcomes = Vec::new();
     for p in pair.send() {
         if (5..12).contains(&p.seq) || p.seq == 13 {
             continue;
         }
         let report = pair.report(&p);
-        fates.extend(pair.take(&report).0);
+        outcomes.extend(pair.take(&report).0);
     }
-    let lost: Vec<u64> = fates.iter().filter(|f| f.1).map(|f| f.0).collect();
+    let lost: Vec<u64> = outcomes.iter().filter(|f| f.1).map(|f| f.0).collect();
     assert_eq!(lost, [5, 6, 7, 8, 9, 10, 11, 13]);
-    assert_eq!(fates.iter().map(|f| f.0).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
+    assert_eq!(outcomes.iter().map(|f| f.0).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
 }
 
 /// Within the margin a packet may be late.
@@ -145,13 +145,13 @@ fn reordering_by_three_is_no_loss_and_by_four_is() {
         let mut packets = pair.send();
         let late = packets.remove(2);
         packets.insert(2 + late_by, late);
-        let mut fates = Vec::new();
+        let mut outcomes = Vec::new();
         for p in packets {
             let report = pair.report(&p);
-            fates.extend(pair.take(&report).0);
+            outcomes.extend(pair.take(&report).0);
         }
-        assert_eq!(fates[2], (2, lost), "late by {late_by}");
-        assert!(fates.iter().all(|f| f.0 == 2 || !f.1));
+        assert_eq!(outcomes[2], (2, lost), "late by {late_by}");
+        assert!(outcomes.iter().all(|f| f.0 == 2 || !f.1));
     }
 }
 
@@ -180,12 +180,12 @@ fn a_window_beyond_the_senders_memory_ends() {
     let mut pair = Pair::new(100_000.0);
     let packets = pair.send();
     assert_eq!(packets.len(), 100_000);
-    let mut fates = Vec::new();
+    let mut outcomes = Vec::new();
     for p in packets.iter().step_by(64) {
         let report = pair.report(p);
-        fates.extend(pair.take(&report).0);
+        outcomes.extend(pair.take(&report).0);
     }
-    assert!(fates.iter().map(|f| f.0).eq(0..fates.len() as u64));
+    assert!(outcomes.iter().map(|f| f.0).eq(0..outcomes.len() as u64));
     assert!(pair.sender.flight() < 64, "{}", pair.sender.flight());
     assert!(pair.send().len() > 99_000);
 }
@@ -203,7 +203,7 @@ fn marks_are_told_with_fates() {
     }
     let diary = pair.diary.lock().unwrap();
     let marked = diary.iter().filter_map(|t| match t {
-        Told::Fate(f) if f.marked => Some(f.seq),
+        Told::PacketOutcome(f) if f.marked => Some(f.seq),
         _ => None,
     });
     assert_eq!(marked.collect::<Vec<_>>(), [3, 9]);
@@ -237,7 +237,7 @@ struct Run {
 
 fn run(data: Way, back: Way, window: f64, seed: u64) -> Run {
     let mut pair = Pair::new(window);
-    let mut dice = Luck::seed(seed).stream();
+    let mut random = RandomKey::from_seed(seed).stream();
     let mut events: BTreeMap<(Time, u64), (bool, Packet)> = BTreeMap::new();
     let mut count = 0;
     let mut arrived = BTreeMap::new();
@@ -246,11 +246,11 @@ fn run(data: Way, back: Way, window: f64, seed: u64) -> Run {
     let end = Time::from_secs_f64(20.0);
     loop {
         let mut forward = |now: Time, p: Packet, w: Way, events: &mut BTreeMap<_, _>| {
-            if dice.chance(w.loss) {
+            if random.chance(w.loss) {
                 return false;
             }
-            for _ in 0..1 + u32::from(dice.chance(w.copy)) {
-                let jitter = if w.jitter_ms > 0 { dice.bits() % (w.jitter_ms + 1) } else { 0 };
+            for _ in 0..1 + u32::from(random.chance(w.copy)) {
+                let jitter = if w.jitter_ms > 0 { random.bits() % (w.jitter_ms + 1) } else { 0 };
                 count += 1;
                 let to = now + Duration::from_millis(20 + jitter);
                 events.insert((to, count), (p.has(Packet::ACK), p));
@@ -312,7 +312,7 @@ proptest! {
         let mut waiting = None;
         for told in &run.diary {
             match told {
-                Told::Fate(f) => {
+                Told::PacketOutcome(f) => {
                     prop_assert_eq!(f.seq, next);
                     next += 1;
                     prop_assert!(waiting.is_none_or(|at| at == f.now));
@@ -347,11 +347,11 @@ fn a_lossy_path_is_reported_exactly() {
         .diary
         .iter()
         .filter_map(|t| match t {
-            Told::Fate(f) if f.lost => Some(f.seq),
+            Told::PacketOutcome(f) if f.lost => Some(f.seq),
             _ => None,
         })
         .collect();
-    let resolved = run.diary.iter().filter(|t| matches!(t, Told::Fate(_))).count() as u64;
+    let resolved = run.diary.iter().filter(|t| matches!(t, Told::PacketOutcome(_))).count() as u64;
     let missing: BTreeSet<u64> = (0..resolved).filter(|n| !run.arrived.contains_key(n)).collect();
     assert!(run.sent > 1000 && lost.len() > 100, "{} {}", run.sent, lost.len());
     assert!(run.silence > 5, "{}: at this rate of losses a vector reaches further", run.silence);

@@ -5,7 +5,7 @@
 //! of a missing run's length is the receiver's verdict that the radio link lost it.
 
 use narrows_base::Packet;
-use narrows_congestion::Advice;
+use narrows_congestion::Feedback;
 
 /// Most run lengths in a report without advice.
 pub const MOST_RUNS: usize = 12;
@@ -112,13 +112,13 @@ const WORDS: u32 = 29;
 pub const MARKS: u32 = 1 << WORDS;
 
 /// Run lengths that fit beside this advice.
-pub fn room(advice: &Advice) -> usize {
-    MOST_RUNS - 2 * advice.words().len()
+pub fn room(feedback: &Feedback) -> usize {
+    MOST_RUNS - 2 * feedback.words().len()
 }
 
 /// Writes a report's vector, advice and count of marks into a packet.
-pub fn write_report(packet: &mut Packet, runs: &Runs, advice: &Advice, marks: u32) {
-    let words = advice.words();
+pub fn write_report(packet: &mut Packet, runs: &Runs, feedback: &Feedback, marks: u32) {
+    let words = feedback.words();
     let mut body = [0u32; 6];
     body[..words.len()].copy_from_slice(words);
     for (word, pair) in body[words.len()..].iter_mut().zip(runs.lengths.chunks(2)) {
@@ -129,17 +129,17 @@ pub fn write_report(packet: &mut Packet, runs: &Runs, advice: &Advice, marks: u3
 }
 
 /// Reads what [`write_report`] wrote; nonsense reads as something harmless.
-pub fn read_report(packet: &Packet) -> (Runs, Advice, u32) {
+pub fn read_report(packet: &Packet) -> (Runs, Feedback, u32) {
     let [a, b, c] = packet.sack;
     let body = [a.0, a.1, b.0, b.1, c.0, c.1];
     let words = (packet.number >> WORDS).min(4) as usize;
-    let advice = Advice::from_words(&body[..words]);
-    let mut runs = Runs { lengths: [0; MOST_RUNS], used: room(&advice) as u8 };
+    let feedback = Feedback::from_words(&body[..words]);
+    let mut runs = Runs { lengths: [0; MOST_RUNS], used: room(&feedback) as u8 };
     for (pair, word) in runs.lengths.chunks_mut(2).zip(&body[words..]) {
         pair[0] = *word as u16;
         pair[1] = (*word >> 16) as u16;
     }
-    (runs, advice, packet.number % MARKS)
+    (runs, feedback, packet.number % MARKS)
 }
 
 /// What a data packet says beside its number and send time.
@@ -148,20 +148,20 @@ pub struct Data {
     /// Application bytes.
     pub payload: u16,
     /// Ack of ack, as the distance of the lowest number whose fate the sender does not know.
-    pub unresolved: u16,
+    pub least_unacked: u16,
     /// Where in the stream the bytes belong; 0 where there is no stream.
     pub offset: u64,
-    /// What the sender half says.
-    pub advice: Advice,
+    /// What the sender side says.
+    pub feedback: Feedback,
 }
 
 /// Writes what a data packet says: in the 24 bytes, and in the place of TCP's packet count.
 pub fn write_data(packet: &mut Packet, data: &Data) {
     let mut words = [0u32; 4];
-    for (word, x) in words.iter_mut().zip(data.advice.words()) {
+    for (word, x) in words.iter_mut().zip(data.feedback.words()) {
         *word = *x;
     }
-    let lengths = u32::from(data.payload) | u32::from(data.unresolved) << 16;
+    let lengths = u32::from(data.payload) | u32::from(data.least_unacked) << 16;
     packet.sack = [(lengths, data.offset as u32), (words[0], words[1]), (words[2], words[3])];
     packet.number = (data.offset >> 32) as u32;
 }
@@ -171,9 +171,9 @@ pub fn read_data(packet: &Packet) -> Data {
     let [(lengths, low), (a, b), (c, d)] = packet.sack;
     Data {
         payload: lengths as u16,
-        unresolved: (lengths >> 16) as u16,
+        least_unacked: (lengths >> 16) as u16,
         offset: u64::from(packet.number) << 32 | u64::from(low),
-        advice: Advice::from_words(&[a, b, c, d]),
+        feedback: Feedback::from_words(&[a, b, c, d]),
     }
 }
 
@@ -221,15 +221,15 @@ mod tests {
             }
             let head = seen.iter().next_back().unwrap().1 - 1;
             let floor = floor.min(head);
-            let advice = Advice::of(&[1.0, 2.0, 3.0, 4.0][..words]);
-            let runs = Runs::over(floor, head, seen.iter().rev(), |n| n % 3 == 0, room(&advice));
+            let feedback = Feedback::of(&[1.0, 2.0, 3.0, 4.0][..words]);
+            let runs = Runs::over(floor, head, seen.iter().rev(), |n| n % 3 == 0, room(&feedback));
             let mut packet = Packet {
-                seq: head + 1, stamp: narrows_base::Time::ZERO, number: 0, luck: 0,
+                seq: head + 1, stamp: narrows_base::Time::ZERO, number: 0, random_key: 0,
                 sack: [(0, 0); 3], flow: 0, size: 40, hop: 0, flags: Packet::ACK,
             };
-            write_report(&mut packet, &runs, &advice, 77);
+            write_report(&mut packet, &runs, &feedback, 77);
             let (read, said, marks) = read_report(&packet);
-            prop_assert_eq!((said, marks), (advice, 77));
+            prop_assert_eq!((said, marks), (feedback, 77));
             let mut told = Ranges::default();
             for (from, to) in read.arrived(head) {
                 told.insert(from, to, |_, _| ());
@@ -245,7 +245,7 @@ mod tests {
                     expected.insert(from.max(floor), to, |_, _| ());
                 }
             }
-            if !far && 2 * expected.len() <= room(&advice) {
+            if !far && 2 * expected.len() <= room(&feedback) {
                 prop_assert_eq!(told, expected);
             }
         }
@@ -254,7 +254,7 @@ mod tests {
         #[test]
         fn nonsense_reads_harmlessly(body in any::<[(u32, u32); 3]>(), number in any::<u32>(), seq in any::<u64>()) {
             let packet = Packet {
-                seq, stamp: narrows_base::Time::ZERO, number, luck: 0,
+                seq, stamp: narrows_base::Time::ZERO, number, random_key: 0,
                 sack: body, flow: 0, size: 40, hop: 0, flags: Packet::ACK,
             };
             let (runs, ..) = read_report(&packet);

@@ -3,12 +3,12 @@
 //! lost packet carried is sent again in a new packet, as in QUIC, by the [carrier](crate::carrier)
 //! that real connections run on, too.
 //!
-//! Numbers start at 0. Every data packet carries its send time, the sender half's advice, the
+//! Numbers start at 0. Every data packet carries its send time, the sender side's advice, the
 //! stream offset of its bytes, and the *ack of ack*: below it, the sender knows every packet's fate.
 //! A report carries the echoed send time (moved forward by the receiver's delay, so that now minus
 //! it is the round-trip time of the path alone), the *ACK vector*, which says what arrived between
 //! the ack of ack and the highest number (S1 section 5.1.2), the count of ECN marks, and the
-//! receiver half's advice. All fit in what a simulated packet carries, so a vector is at most twelve
+//! receiver side's advice. All fit in what a simulated packet carries, so a vector is at most twelve
 //! run lengths from the top: what an older part of it would say was said by earlier reports. At
 //! worst, every other packet lost, six reports lost in a row make a packet that came count as lost;
 //! so may reports that overtake each other by a window. Then a stream's bytes are sent once more.

@@ -7,7 +7,7 @@
 use crate::repeat::{FIRST_REPEAT, Repeat};
 use crate::sounding::{SOUND_BYTES, Sounding};
 use narrows_base::{Duration, Packet, Time};
-use narrows_congestion::{Profile, Spacing};
+use narrows_congestion::{Dispersion, PathHints};
 
 /// IP and UDP headers.
 const HEADERS: u16 = 28;
@@ -32,7 +32,7 @@ pub(super) struct Opening {
 
 impl Opening {
     /// `told` is what is known of the path.
-    pub fn new(told: &Profile) -> Opening {
+    pub fn new(told: &PathHints) -> Opening {
         let wait = told.rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5)).max(FIRST_REPEAT);
         let (repeat, sounding) =
             (Repeat::new(Time::ZERO, wait), Sounding::new(told.rate.is_none()));
@@ -90,7 +90,7 @@ impl Opening {
         self.rtt.filter(|_| self.stage == 2)
     }
     /// What the answers' spacing tells, once the keys are there.
-    pub fn spacing(&self) -> Option<Spacing> {
+    pub fn spacing(&self) -> Option<Dispersion> {
         self.sounding.spacing(self.rtt?)
     }
     /// A report came: the server has the keys.

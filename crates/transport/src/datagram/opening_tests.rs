@@ -9,7 +9,7 @@ fn echo(stage: u64) -> Packet {
         seq: stage,
         stamp: Time::ZERO,
         number: 0,
-        luck: 0,
+        random_key: 0,
         sack: [(0, 0); 3],
         flow: 0,
         size: 0,
@@ -19,15 +19,15 @@ fn echo(stage: u64) -> Packet {
 }
 
 /// A path of which the rate is known, and no more.
-fn told() -> Profile {
-    Profile { rate: Some(narrows_base::Rate::from_bps(1_000_000)), ..Profile::default() }
+fn told() -> PathHints {
+    PathHints { rate: Some(narrows_base::Rate::from_bps(1_000_000)), ..PathHints::default() }
 }
 
 /// Where the rate is not known, three larger SYNs ask for it, and one of them serves if the first is
 /// lost.
 #[test]
 fn larger_syns_ask_for_the_rate() {
-    let mut o = Opening::new(&Profile::default());
+    let mut o = Opening::new(&PathHints::default());
     o.open(at(0));
     assert_eq!(o.packet(at(0)), (0, 92));
     for _ in 0..3 {
@@ -43,7 +43,7 @@ fn larger_syns_ask_for_the_rate() {
     let spacing = o.spacing().unwrap();
     assert_eq!((spacing.bits, spacing.took), (3.0 * 528.0 * 8.0, Duration::from_millis(24)));
 
-    let mut o = Opening::new(&Profile::default());
+    let mut o = Opening::new(&PathHints::default());
     o.open(at(0));
     for _ in 0..4 {
         o.packet(at(0));

@@ -3,25 +3,25 @@
 use crate::datagram::{DatagramConfig, Receiver, Sender};
 use crate::endpoint::{Input, Output};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
-use narrows_congestion::{Ack, Allowance, Controller, Restart};
+use narrows_congestion::{Ack, Controller, SendLimits, SlowStartRestart};
 use std::sync::{Arc, Mutex};
 
 /// Allows what the test says.
-struct Told(Arc<Mutex<(Allowance, u32)>>);
+struct Told(Arc<Mutex<(SendLimits, u32)>>);
 
 impl Controller for Told {
     fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_restart(&mut self, _restart: &Restart) {
+    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
         self.0.lock().unwrap().1 += 1;
     }
-    fn allowance(&self) -> Allowance {
+    fn send_limits(&self) -> SendLimits {
         self.0.lock().unwrap().0
     }
 }
 
 struct Stage {
     sender: Sender,
-    told: Arc<Mutex<(Allowance, u32)>>,
+    told: Arc<Mutex<(SendLimits, u32)>>,
     config: DatagramConfig,
 }
 
@@ -34,7 +34,7 @@ impl Stage {
     fn new(window: f64, bps: Option<u64>) -> Stage {
         let mut config = DatagramConfig::preset(crate::Preset::Ns2);
         config.credit = Duration::from_millis(2);
-        let told = Arc::new(Mutex::new((Allowance::window(1.0), 0)));
+        let told = Arc::new(Mutex::new((SendLimits::unpaced(1.0), 0)));
         let mut sender = Sender::new(&config, Box::new(Told(told.clone())), 0, 1);
         sender.handle(Time::ZERO, Input::Open);
         let mut stage = Stage { sender, told, config };
@@ -42,7 +42,8 @@ impl Stage {
         stage
     }
     fn allow(&mut self, window: f64, bps: Option<u64>) {
-        self.told.lock().unwrap().0 = Allowance { window, rate: bps.map(Rate::from_bps) };
+        self.told.lock().unwrap().0 =
+            SendLimits { cwnd: window, pacing_rate: bps.map(Rate::from_bps) };
     }
     /// Sends all that may leave at `now`; the time that it waits for.
     fn drain(&mut self, now: Time) -> (Vec<Packet>, Time) {
@@ -136,9 +137,9 @@ fn writes_that_waited_too_long_are_never_sent() {
 
 #[test]
 fn the_receivers_delay_is_not_in_the_round_trip() {
-    use narrows_congestion::{Advice, Arrival, ReceiverHalf};
+    use narrows_congestion::{Arrival, Feedback, ReceiverSide};
     struct Later(Time);
-    impl ReceiverHalf for Later {
+    impl ReceiverSide for Later {
         fn on_arrival(&mut self, a: &Arrival) -> bool {
             self.0 = a.now + Duration::from_millis(30);
             false
@@ -150,8 +151,8 @@ fn the_receivers_delay_is_not_in_the_round_trip() {
         fn next_tick(&self) -> Time {
             self.0
         }
-        fn advice(&mut self, _now: Time) -> Advice {
-            Advice::NONE
+        fn feedback(&mut self, _now: Time) -> Feedback {
+            Feedback::NONE
         }
     }
     let mut s = Stage::new(1.0, None);

@@ -7,8 +7,8 @@ use super::opening;
 use crate::answers::{Answers, patience};
 use crate::ranges::Ranges;
 use crate::verdict::Judge;
-use narrows_base::{Duration, Packet, Time, luck};
-use narrows_congestion::{Advice, Arrival, ReceiverHalf};
+use narrows_base::{Duration, Packet, Time, random};
+use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 
 /// Numbers below the highest by more than this are too late to be told from duplicates.
 const MEMORY: u64 = 4096;
@@ -50,7 +50,7 @@ impl Incoming {
 
 /// A datagram receiver. Every packet may be answered with one report.
 pub struct Receiver {
-    half: Option<Box<dyn ReceiverHalf>>,
+    half: Option<Box<dyn ReceiverSide>>,
     flow: u32,
     report_bytes: u16,
     /// Whether the client has finished its opening, where there is one.
@@ -64,24 +64,24 @@ pub struct Receiver {
     /// One above the highest number that came.
     next: u64,
     /// Lowest number whose fate the sender does not know: ack of ack.
-    unresolved: u64,
+    least_unacked: u64,
     /// Send time of the packet that the next report echoes, and when it came.
     echo: (Time, Time),
     delivered: u64,
     packets: u64,
     marks: u32,
     reports: u32,
-    luck: u64,
+    random_key: u64,
 }
 
 impl Receiver {
-    /// For one flow; `luck` is the flow's key for losses on the way back. Without a receiver half
+    /// For one flow; `random_key` is the flow's key for losses on the way back. Without a receiver side
     /// every packet is answered.
     pub fn new(
         config: &DatagramConfig,
-        half: Option<Box<dyn ReceiverHalf>>,
+        half: Option<Box<dyn ReceiverSide>>,
         flow: u32,
-        luck: u64,
+        random_key: u64,
     ) -> Receiver {
         Receiver {
             half,
@@ -92,13 +92,13 @@ impl Receiver {
             seen: Ranges::default(),
             floor: 0,
             next: 0,
-            unresolved: 0,
+            least_unacked: 0,
             echo: (Time::ZERO, Time::ZERO),
             delivered: 0,
             packets: 0,
             marks: 0,
             reports: 0,
-            luck: luck ^ 0xAC0_AC0,
+            random_key: random_key ^ 0xAC0_AC0,
         }
     }
 
@@ -142,8 +142,8 @@ impl Receiver {
             }
             self.seen.trim_below(self.floor);
         }
-        let unresolved = p.seq.saturating_sub(u64::from(data.unresolved));
-        self.unresolved = self.unresolved.max(unresolved.min(self.next));
+        let least_unacked = p.seq.saturating_sub(u64::from(data.least_unacked));
+        self.least_unacked = self.least_unacked.max(least_unacked.min(self.next));
         if let Some(judge) = self.judge_mut() {
             judge.on_arrival(now, p.stamp, p.seq);
         }
@@ -163,7 +163,7 @@ impl Receiver {
                 bytes: u32::from(p.size),
                 marked,
                 duplicate,
-                advice: data.advice,
+                feedback: data.feedback,
             }),
         };
         let at_once = match &mut self.stream {
@@ -184,7 +184,7 @@ impl Receiver {
         self.reports = self.reports.wrapping_add(1);
         Some(Packet {
             stamp: p.stamp,
-            luck: luck::mix(self.luck.wrapping_add(u64::from(self.reports))) as u32,
+            random_key: random::mix(self.random_key.wrapping_add(u64::from(self.reports))) as u32,
             size,
             hop: 0,
             flags: Packet::ACK | Packet::SYN,
@@ -208,37 +208,37 @@ impl Receiver {
         self.judge_mut().and_then(Judge::judged)
     }
 
-    /// A report; `advised` with the receiver half's advice. In reports that only a stream's repair
+    /// A report; `advised` with the receiver side's advice. In reports that only a stream's repair
     /// wants it would be asked more often than its algorithm says.
     #[inline]
     fn report(&mut self, now: Time, advised: bool) -> Packet {
         let half = self.half.as_mut().filter(|_| advised);
-        let advice = half.map_or(Advice::NONE, |h| h.advice(now));
+        let feedback = half.map_or(Feedback::NONE, |h| h.feedback(now));
         if let Some(s) = &mut self.stream {
             s.answers.answered();
         }
         self.reports = self.reports.wrapping_add(1);
         let head = self.next - 1;
-        let floor = self.unresolved.max(self.floor).min(head);
+        let floor = self.least_unacked.max(self.floor).min(head);
         if let Some(judge) = self.judge_mut() {
             judge.trim_below(floor);
         }
         let judge = self.stream.as_ref().and_then(|s| s.judge.as_ref());
         let radio = |n| judge.is_some_and(|j| j.is_radio(n));
-        let runs = Runs::over(floor, head, self.seen.iter().rev(), radio, header::room(&advice));
+        let runs = Runs::over(floor, head, self.seen.iter().rev(), radio, header::room(&feedback));
         let mut packet = Packet {
             seq: self.next,
             // The receiver's delay is taken off at once.
             stamp: self.echo.0 + now.since(self.echo.1),
             number: 0,
-            luck: luck::mix(self.luck.wrapping_add(u64::from(self.reports))) as u32,
+            random_key: random::mix(self.random_key.wrapping_add(u64::from(self.reports))) as u32,
             sack: [(0, 0); 3],
             flow: self.flow,
             size: self.report_bytes,
             hop: 0,
             flags: Packet::ACK,
         };
-        header::write_report(&mut packet, &runs, &advice, self.marks);
+        header::write_report(&mut packet, &runs, &feedback, self.marks);
         packet
     }
 
@@ -252,7 +252,7 @@ impl Receiver {
         self.stream.as_ref().map_or(half, |s| half.min(s.answers.due()))
     }
 
-    /// The receiver half's tick, or packets of a stream that waited long enough for their report;
+    /// The receiver side's tick, or packets of a stream that waited long enough for their report;
     /// the report to send now, if any.
     pub fn on_due(&mut self, now: Time) -> Option<Packet> {
         if self.next == 0 {
@@ -279,8 +279,8 @@ impl Receiver {
     pub fn delivered_packets(&self) -> u64 {
         self.packets
     }
-    /// The receiver half, to be watched.
-    pub fn half(&self) -> Option<&dyn ReceiverHalf> {
+    /// The receiver side, to be watched.
+    pub fn half(&self) -> Option<&dyn ReceiverSide> {
         self.half.as_deref()
     }
 }

@@ -10,8 +10,8 @@ use super::stream::{Load, Outgoing};
 use crate::carrier::{Carrier, CarrierConfig, Heard, Permission};
 use crate::endpoint::{Counters, Input, Output};
 use media_mode::Media;
-use narrows_base::{Duration, Machine, Packet, Time, luck};
-use narrows_congestion::{Advice, Controller, HintSource};
+use narrows_base::{Duration, Machine, Packet, Time, random};
+use narrows_congestion::{Controller, Feedback, HintSource};
 
 /// What is carried, and how.
 #[allow(clippy::large_enum_variant)] // A sender is boxed.
@@ -27,7 +27,7 @@ pub struct Sender {
     payload: u32,
     header: u32,
     ect: u8,
-    luck: u64,
+    random_key: u64,
     open: bool,
     /// Until the peer has the keys.
     opening: Option<Opening>,
@@ -45,12 +45,12 @@ macro_rules! both {
 }
 
 impl Sender {
-    /// A sender for flow number `flow`; `luck` is the flow's key for losses.
+    /// A sender for flow number `flow`; `random_key` is the flow's key for losses.
     pub fn new(
         config: &DatagramConfig,
         controller: Box<dyn Controller>,
         flow: u32,
-        luck: u64,
+        random_key: u64,
     ) -> Sender {
         let mode = match &config.stream {
             None => Mode::Media(Media::new(config, controller)),
@@ -60,7 +60,7 @@ impl Sender {
                     max_ack_delay: stream.max_ack_delay,
                     rto: config.rto,
                     packet: config.packet_bytes,
-                    told: (config.profile, HintSource::User),
+                    told: (config.hints, HintSource::User),
                 };
                 Mode::Stream(Carrier::new(&carrier, controller, Outgoing::default()))
             }
@@ -71,9 +71,9 @@ impl Sender {
             payload: config.payload(),
             header: config.header_bytes,
             ect: if config.ecn { Packet::ECT } else { 0 },
-            luck,
+            random_key,
             open: false,
-            opening: config.handshake.then(|| Opening::new(&config.profile)),
+            opening: config.handshake.then(|| Opening::new(&config.hints)),
             before: 0,
         }
     }
@@ -105,14 +105,21 @@ impl Sender {
         both!(self, m => m.rtt().srtt())
     }
 
-    /// Packet `seq`, while the fate of everything below `unresolved` is known.
-    fn packet(&self, now: Time, seq: u64, load: Load, unresolved: u64, advice: Advice) -> Packet {
+    /// Packet `seq`, while the fate of everything below `least_unacked` is known.
+    fn packet(
+        &self,
+        now: Time,
+        seq: u64,
+        load: Load,
+        least_unacked: u64,
+        feedback: Feedback,
+    ) -> Packet {
         let bytes = (load.length + self.header).min(65_535) as u16;
         let mut packet = Packet {
             seq,
             stamp: now,
             number: 0,
-            luck: luck::mix(self.luck.wrapping_add(self.before + seq)) as u32,
+            random_key: random::mix(self.random_key.wrapping_add(self.before + seq)) as u32,
             sack: [(0, 0); 3],
             flow: self.flow,
             size: bytes,
@@ -122,9 +129,9 @@ impl Sender {
         let data = Data {
             payload: load.length as u16,
             // No more than `MOST_PENDING` are unresolved.
-            unresolved: (seq - unresolved) as u16,
+            least_unacked: (seq - least_unacked) as u16,
             offset: load.offset,
-            advice,
+            feedback,
         };
         header::write_data(&mut packet, &data);
         packet
@@ -139,14 +146,14 @@ impl Sender {
         if now < opening.due() {
             return None;
         }
-        let luck = self.luck.wrapping_add(opening.sent());
+        let random_key = self.random_key.wrapping_add(opening.sent());
         let (seq, size) = opening.packet(now);
         self.before = opening.sent();
         Some(Packet {
             seq,
             stamp: now,
             number: 0,
-            luck: luck::mix(luck) as u32,
+            random_key: random::mix(random_key) as u32,
             sack: [(0, 0); 3],
             flow: self.flow,
             size,
@@ -170,7 +177,7 @@ impl Sender {
         {
             carrier.know_rtt(now, rtt);
             if let Some(spacing) = opening.spacing() {
-                carrier.on_spacing(&spacing);
+                carrier.on_dispersion(&spacing);
             }
         }
         true
@@ -199,8 +206,8 @@ fn on_stream_report(carrier: &mut Carrier<Outgoing>, now: Time, p: &Packet) {
     if p.has(Packet::CORRUPT) || !carrier.concerns(highest) {
         return;
     }
-    let (runs, advice, marks) = header::read_report(p);
-    let heard = Heard { highest, rtt: now.since(p.stamp), marks, advice };
+    let (runs, feedback, marks) = header::read_report(p);
+    let heard = Heard { highest, rtt: now.since(p.stamp), marks, feedback };
     carrier.on_report(now, &heard, runs.arrived(highest), runs.radio(highest));
 }
 
@@ -251,7 +258,7 @@ impl Machine for Sender {
         // A tick that has come is handed over at the next input; never at this very moment again.
         let later = now + Duration::from_nanos(1);
         let again = self.opening_due();
-        let (seq, load, unresolved, advice) = match &mut self.mode {
+        let (seq, load, least_unacked, feedback) = match &mut self.mode {
             Mode::Stream(s) => {
                 let load = match next_load(s, now, self.payload) {
                     Ok(load) => load,
@@ -259,14 +266,16 @@ impl Machine for Sender {
                 };
                 let seq = s.next_number();
                 s.sent(now, load.length + self.header, load, load.again);
-                (seq, load, s.unresolved(), s.controller().advice())
+                (seq, load, s.least_unacked(), s.controller().feedback_to_receiver())
             }
             Mode::Media(m) => match m.next_load(now, self.payload, self.header) {
-                Ok((seq, load)) => (seq, load, m.unresolved(), m.controller().advice()),
+                Ok((seq, load)) => {
+                    (seq, load, m.least_unacked(), m.controller().feedback_to_receiver())
+                }
                 Err(pace) => return Output::Wait(m.next_due(later).min(pace).min(again)),
             },
         };
-        Output::Send(self.packet(now, seq, load, unresolved, advice))
+        Output::Send(self.packet(now, seq, load, least_unacked, feedback))
     }
 }
 

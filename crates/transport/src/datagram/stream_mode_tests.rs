@@ -4,7 +4,9 @@
 use crate::datagram::{DatagramConfig, Receiver, Sender, StreamConfig};
 use crate::endpoint::{Input, Output};
 use narrows_base::{Duration, Machine, Packet, Time};
-use narrows_congestion::{Ack, Allowance, Controller, Fate, Loss, Repair, Restart};
+use narrows_congestion::{
+    Ack, Controller, Loss, PacketOutcome, RecoveryEvent, SendLimits, SlowStartRestart,
+};
 use std::sync::{Arc, Mutex};
 
 /// Writes down what it is told; its window is what the story says.
@@ -22,10 +24,10 @@ impl Controller for Witness {
             "ack {} {}{}",
             a.newly_acked,
             a.outstanding,
-            if a.in_repair { " repairing" } else { "" }
+            if a.in_recovery { " repairing" } else { "" }
         ));
     }
-    fn on_fate(&mut self, f: &Fate) {
+    fn on_packet_outcome(&mut self, f: &PacketOutcome) {
         if f.lost {
             self.note(format!("lost {}", f.seq));
         }
@@ -33,17 +35,17 @@ impl Controller for Witness {
     fn on_loss(&mut self, l: &Loss) {
         self.note(format!("loss {} {:?} {}", l.segments, l.found_by, l.new_episode));
     }
-    fn on_repair(&mut self, r: &Repair) {
+    fn on_recovery_start(&mut self, r: &RecoveryEvent) {
         self.note(format!("repair flight {}", r.flight));
     }
-    fn on_repair_end(&mut self, _: &Repair) {
+    fn on_recovery_end(&mut self, _: &RecoveryEvent) {
         self.note("end".into());
     }
-    fn on_restart(&mut self, _: &Restart) {
+    fn on_slow_start_restart(&mut self, _: &SlowStartRestart) {
         self.note("restart".into());
     }
-    fn allowance(&self) -> Allowance {
-        Allowance::window(self.0.lock().unwrap().0)
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.0.lock().unwrap().0)
     }
 }
 

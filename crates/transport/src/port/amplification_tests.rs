@@ -1,10 +1,10 @@
 //! Nobody can make a server send much to an address that has not shown that it wants it.
 
 use super::hostile_tests::{drain, place};
-use super::stand_in::{SERVER, config, connection, dice, key};
+use super::stand_in::{SERVER, config, connection, key, random};
 use super::{Clients, Port, PortConfig, Ports};
 use crate::connection::ConnectionConfig;
-use crate::protocol::MakeReceiverHalf;
+use crate::protocol::MakeReceiverSide;
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, Spec, Time};
 use narrows_wire::packet::{self, Packet};
@@ -17,13 +17,13 @@ fn server(label: usize) -> Port {
     let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let copy = like.clone();
     let label = "x".repeat(label);
-    // With a receiver half, so that the client must be told.
+    // With a receiver side, so that the client must be told.
     let tfrc = Protocol::read(&Spec::named("rrtp+tfrc"), Preset::Rfc, 1500).unwrap();
-    let half: Arc<MakeReceiverHalf> = Arc::new(move |e| tfrc.receiver_half(e).unwrap());
+    let half: Arc<MakeReceiverSide> = Arc::new(move |e| tfrc.receiver_side(e).unwrap());
     let make = move |e: &_| copy.controller(e);
     let protocol = Protocol::custom_media(&label, like.datagram(), make, Some(half)).unwrap();
     let connection = ConnectionConfig { protocol, ..connection() };
-    Ports::new(PortConfig { connection, ..config(2, Clients::Any) }, dice(3))
+    Ports::new(PortConfig { connection, ..config(2, Clients::Any) }, random(3))
 }
 
 /// What a server sends for what came: bytes.
@@ -100,7 +100,7 @@ fn longest_answer_to_start(label: usize) -> usize {
 #[test]
 fn a_refusal_is_not_repeated_to_every_packet() {
     let only = [*key(7).public()].into();
-    let mut port = Ports::new(config(2, Clients::Listed(only)), dice(3));
+    let mut port = Ports::new(config(2, Clients::Listed(only)), random(3));
     let (now, from) = (Time::from_secs_f64(50.0), SERVER.parse().unwrap());
     let mut client = super::hostile_tests::start_of(&mut port, now, from, 1);
     port.receive(now, from, 0, &mut client.start().to_vec());

@@ -1,6 +1,6 @@
 //! For tests: clients of an attacker, and honest ones that are there at the same time.
 
-use super::stand_in::{Net, SERVER, StandIn, config, dice, key, wish};
+use super::stand_in::{Net, SERVER, StandIn, config, key, random, wish};
 use super::{Clients, Handle, PortConfig, PortLimits, Ports, ServerKey};
 use crate::connection::Event;
 use narrows_base::Duration;
@@ -18,8 +18,8 @@ pub(super) fn net(seed: u64, clients: Clients) -> Net<StandIn> {
     let mut net = Net::pair(seed);
     let limits = PortLimits { handshakes: 64, ..PortLimits::new(32) };
     let server = PortConfig { limits, ..config(2, clients) };
-    *net.at(SERVER) = Ports::new(server, dice(99));
-    let neighbour = Ports::new(config(8, Clients::None), dice(98));
+    *net.at(SERVER) = Ports::new(server, random(99));
+    let neighbour = Ports::new(config(8, Clients::None), random(98));
     net.ports.insert(NEIGHBOUR.parse().unwrap(), neighbour);
     net
 }

@@ -1,7 +1,7 @@
 //! What is bounded, and what many connections cost one another.
 
 use super::hostile_tests::{drain, place, server, start_of};
-use super::stand_in::{CLIENT, Net, SERVER, StandIn, Test, config, dice};
+use super::stand_in::{CLIENT, Net, SERVER, StandIn, Test, config, random};
 use super::{Clients, Handle, PortConfig, PortLimits, Ports, ServerKey};
 use crate::connection::{Closed, Event};
 use narrows_base::{Duration, Time};
@@ -82,7 +82,7 @@ fn crowd(count: usize) -> (Test, Handle, Net<StandIn>) {
             },
             ..config(n, clients)
         };
-        *net.at(address) = Ports::new(config, dice(n.into()));
+        *net.at(address) = Ports::new(config, random(n.into()));
     }
     for n in 1..=count {
         net.connect(ServerKey::Any);

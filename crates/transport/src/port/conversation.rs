@@ -4,7 +4,7 @@
 use crate::connection::{Connection, ConnectionConfig, Event, Transmit};
 use crate::streams::Side;
 use narrows_base::{Duration, Time};
-use narrows_congestion::Spacing;
+use narrows_congestion::Dispersion;
 use narrows_wire::{Established, Params};
 use std::net::SocketAddr;
 
@@ -23,7 +23,7 @@ pub struct Beginning<'a> {
     /// What the handshake measured, if its packets were sent once only.
     pub rtt: Option<Duration>,
     /// What the spacing of the answers to its packets tells.
-    pub spacing: Option<Spacing>,
+    pub spacing: Option<Dispersion>,
     /// Randomness, never used again.
     pub seed: [u8; 32],
 }

@@ -64,7 +64,7 @@ impl Door {
             self.secrets.rotate(&secret);
             self.since = Some(now);
         }
-        packet::syn_echo(nonce, &self.secrets.bake(now, from, nonce, VERSION))
+        packet::syn_echo(nonce, &self.secrets.create(now, from, nonce, VERSION))
     }
 
     /// Whether a START has a good cookie.

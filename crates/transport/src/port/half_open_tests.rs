@@ -1,7 +1,7 @@
 //! Floods of handshakes that are never finished, and what honest clients notice of them.
 
 use super::attackers::{ATTACKER, Attackers, NEIGHBOUR, connect, is_alive, net};
-use super::stand_in::{CLIENT, SERVER, config, dice};
+use super::stand_in::{CLIENT, SERVER, config, random};
 use super::{Clients, PortConfig, PortLimits, Ports};
 use narrows_wire::packet::{self, Packet};
 
@@ -46,7 +46,7 @@ fn handshakes_of_a_second_are_bounded() {
     let config = config(2, Clients::Any);
     let limits =
         PortLimits { handshake_rate: 40, handshake_rate_of_source: 20, ..PortLimits::new(32) };
-    *net.at(SERVER) = Ports::new(PortConfig { limits, ..config }, dice(5));
+    *net.at(SERVER) = Ports::new(PortConfig { limits, ..config }, random(5));
     let mut attackers = Attackers::new();
     let mut begun = 0;
     for n in 0..300u32 {

@@ -3,7 +3,7 @@
 use crate::connection::ConnectionConfig;
 use crate::protocol::is_sayable;
 use narrows_wire::Params;
-use narrows_wire::bytes::VARINT_MAX;
+use narrows_wire::bytes::MAX_VARINT;
 
 /// The longest name of a controller in a START-ECHO, which must not be more than three times as long as
 /// a START. A client is told a longer one by CONTROLLER.
@@ -21,7 +21,7 @@ pub(super) fn server_params(config: &ConnectionConfig, reset_token: [u8; 16]) ->
 /// The parameters for the peer, without ids and tokens.
 pub(super) fn params(config: &ConnectionConfig) -> Params {
     let label = config.protocol.announced();
-    let most = |n: u64| n.min(VARINT_MAX);
+    let most = |n: u64| n.min(MAX_VARINT);
     Params {
         idle_timeout_ms: most(config.idle_timeout.as_nanos() / 1_000_000),
         max_datagram: u64::from(config.max_datagram),

@@ -1,9 +1,9 @@
 //! What strangers and hostile peers can do to a port: nothing that lasts.
 
-use super::stand_in::{CLIENT, Dice, Net, SERVER, StandIn, Test, config, dice, key};
+use super::stand_in::{CLIENT, Net, SERVER, SeededEntropy, StandIn, Test, config, key, random};
 use super::{Clients, PortConfig, PortLimits, Ports, ServerKey};
 use crate::connection::Event;
-use narrows_base::{Duration, Luck, Time};
+use narrows_base::{Duration, RandomKey, Time};
 use narrows_wire::packet::{self, Packet};
 use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ pub(super) fn sizes(port: &Test) -> Vec<usize> {
 pub(super) fn server(handshakes: usize) -> Test {
     let config = config(2, Clients::Any);
     let limits = PortLimits { handshakes, ..config.limits };
-    Ports::new(PortConfig { limits, ..config }, dice(2))
+    Ports::new(PortConfig { limits, ..config }, random(2))
 }
 
 /// Everything that it has to send now.
@@ -58,12 +58,17 @@ pub(super) fn start_of(port: &mut Test, now: Time, from: SocketAddr, n: u8) -> C
 
 /// So many SYNs from everywhere; bytes that came and left. The driver sends only after every 400th:
 /// what does not fit in between is dropped.
-fn flood(port: &mut Test, now: Time, luck: &mut narrows_base::Stream, syns: u32) -> (usize, usize) {
+fn flood(
+    port: &mut Test,
+    now: Time,
+    random_key: &mut narrows_base::RandomStream,
+    syns: u32,
+) -> (usize, usize) {
     let (mut came, mut left) = (0, 0);
     for n in 1..=syns {
         let mut syn = packet::syn(VERSION + u32::from(n % 10 == 0), &[0; 16]);
-        syn[5..13].copy_from_slice(&luck.bits().to_be_bytes());
-        port.receive(now, place(luck.bits() as u32 & 0xff_ffff), 0, &mut syn);
+        syn[5..13].copy_from_slice(&random_key.bits().to_be_bytes());
+        port.receive(now, place(random_key.bits() as u32 & 0xff_ffff), 0, &mut syn);
         came += syn.len();
         assert!(port.answers.len() <= 256);
         if n % 400 == 0 {
@@ -76,7 +81,7 @@ fn flood(port: &mut Test, now: Time, luck: &mut narrows_base::Stream, syns: u32)
 #[test]
 fn spoofed_syns_leave_nothing_behind_and_clients_are_served_meanwhile() {
     let mut net = Net::pair(1);
-    let mut luck = Luck::seed(1).stream();
+    let mut random_key = RandomKey::from_seed(1).stream();
     net.connect(ServerKey::Any);
     net.run_for(1.0);
     let mut after_flood = |net: &mut Net<StandIn>| {
@@ -84,7 +89,7 @@ fn spoofed_syns_leave_nothing_behind_and_clients_are_served_meanwhile() {
         let before = sizes(port);
         // A million in all, if optimised.
         let syns = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
-        let (came, left) = flood(port, now, &mut luck, syns);
+        let (came, left) = flood(port, now, &mut random_key, syns);
         assert!(left > 0 && left < came, "{left} bytes for {came}");
         assert_eq!(sizes(port), before);
     };
@@ -192,21 +197,22 @@ fn forged_and_broken_datagrams_change_nothing() {
     // A second opening, stopped at each of its stages.
     net.connect(ServerKey::Is(*key(2).public()));
     net.run_for(0.0);
-    let mut luck = Luck::seed(5).stream();
+    let mut random_key = RandomKey::from_seed(5).stream();
     for stage in 0..5 {
         for n in 0..4000 {
-            let (from, to, bytes) = &seen[luck.bits() as usize % seen.len()];
+            let (from, to, bytes) = &seen[random_key.bits() as usize % seen.len()];
             let mut bytes = bytes.clone();
             match n % 3 {
-                0 => bytes.truncate(luck.bits() as usize % bytes.len()),
+                0 => bytes.truncate(random_key.bits() as usize % bytes.len()),
                 1 => {
                     // Not the last bytes of a SYN: they mean nothing.
-                    let bit = luck.bits() as usize % (8 * bytes.len().min(21));
+                    let bit = random_key.bits() as usize % (8 * bytes.len().min(21));
                     bytes[bit / 8] ^= 1 << (bit % 8);
                 }
                 _ => {
-                    let mut dice = Dice(Luck::seed(luck.bits()).stream());
-                    super::Entropy::fill(&mut dice, &mut bytes[1..]);
+                    let mut random =
+                        SeededEntropy(RandomKey::from_seed(random_key.bits()).stream());
+                    super::Entropy::fill(&mut random, &mut bytes[1..]);
                 }
             }
             let (now, port) = (net.now, net.ports.get_mut(to).unwrap());
@@ -232,7 +238,7 @@ fn forged_and_broken_datagrams_change_nothing() {
 /// A port that only connects tells strangers nothing.
 #[test]
 fn a_client_answers_no_syn() {
-    let mut port: Test = Ports::new(config(1, Clients::None), dice(1));
+    let mut port: Test = Ports::new(config(1, Clients::None), random(1));
     let now = Time::from_secs_f64(1.0);
     port.receive(now, place(1), 0, &mut packet::syn(VERSION, &[0; 16]));
     assert_eq!(drain(&mut port, now), []);

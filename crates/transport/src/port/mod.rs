@@ -150,9 +150,9 @@ impl Permit {
         };
         let protocol = Protocol::read(&spec, Preset::Rfc, own.protocol.packet_bytes()).ok()?;
         // What the announced protocol's parameters tell of the path, the peer tells.
-        let told_here = own.profile.rate.is_some();
-        let profile_from = if told_here { own.profile_from } else { HintSource::Peer };
-        Some(ConnectionConfig { protocol, rate_limit, profile_from, ..own.clone() })
+        let told_here = own.hints.rate.is_some();
+        let hint_source = if told_here { own.hint_source } else { HintSource::Peer };
+        Some(ConnectionConfig { protocol, rate_limit, hint_source, ..own.clone() })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::connection::{Closed, ConnectionConfig};
 use crate::repeat::{FIRST_REPEAT, Repeat};
 use crate::sounding::{SOUND_BYTES, Sounding};
 use narrows_base::{Duration, Time};
-use narrows_congestion::Spacing;
+use narrows_congestion::Dispersion;
 use narrows_wire::cookie::MIN_COOKIE_LIFE;
 use narrows_wire::packet::{self, Nonce, StartEcho, Versions};
 use narrows_wire::{
@@ -60,7 +60,7 @@ pub(super) struct Opened {
     /// First sample.
     pub(super) rtt: Option<Duration>,
     /// What the answers' spacing tells.
-    pub(super) spacing: Option<Spacing>,
+    pub(super) spacing: Option<Dispersion>,
     /// What FINISH may take to be answered: the exchange before it, repetitions included.
     pub(super) took: Duration,
     /// The attempt's end.
@@ -76,7 +76,7 @@ impl Opening {
         nonce: Nonce,
     ) -> Opening {
         // Where the path is known to be long, an early repetition only spoils the sample.
-        let wait = wish.connection.profile.rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5));
+        let wait = wish.connection.hints.rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5));
         let until = now + wish.patience;
         let known = wish.connection.told().rate.is_some();
         let sounding = Sounding::new(wish.connection.sounds && !known);

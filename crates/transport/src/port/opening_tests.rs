@@ -1,9 +1,9 @@
 //! Openings between two ports: what both ends come to, over good paths and bad.
 
-use super::stand_in::{CLIENT, Net, SERVER, StandIn, config, connection, dice, key, wish};
+use super::stand_in::{CLIENT, Net, SERVER, StandIn, config, connection, key, random, wish};
 use super::{Clients, Connect, Ports, ServerKey};
 use crate::connection::{Closed, Event};
-use narrows_base::{Duration, Luck, Rate, Time};
+use narrows_base::{Duration, RandomKey, Rate, Time};
 use narrows_wire::packet::{self, Packet};
 use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ fn larger_syns_tell_the_rate_before_data_do() {
         let mut net = Net::pair(1);
         let mut config = connection();
         config.sounds = sounds;
-        config.profile.rate = told.map(Rate::from_bps);
+        config.hints.rate = told.map(Rate::from_bps);
         let now = net.now;
         let wish = Connect { connection: config, ..wish(SERVER, right()) };
         let handle = net.at(CLIENT).connect(now, wish).unwrap();
@@ -84,15 +84,15 @@ fn over_a_bad_path_an_opening_ends_in_a_connection_or_a_clear_no() {
     let (mut connected, mut failed) = (0, 0);
     for seed in 0..200 {
         let mut net = Net::pair(seed);
-        let mut luck = Luck::seed(seed).named("path").stream();
+        let mut random_key = RandomKey::from_seed(seed).named("path").stream();
         let loss = [0.0, 0.2, 0.5, 0.8][seed as usize % 4];
         let handle = net.connect(right());
         let until = net.now + Duration::from_secs(29);
         net.run(until, &mut |now, _| {
             let mut copies = Vec::new();
-            for _ in 0..=u32::from(luck.chance(0.3)) {
-                if !luck.chance(loss) {
-                    copies.push(now + Duration::from_secs_f64(luck.uniform(0.005, 0.4)));
+            for _ in 0..=u32::from(random_key.chance(0.3)) {
+                if !random_key.chance(loss) {
+                    copies.push(now + Duration::from_secs_f64(random_key.uniform(0.005, 0.4)));
                 }
             }
             copies
@@ -208,7 +208,7 @@ fn only_clients_on_the_list_are_let_in_and_others_are_told() {
     for (listed, is_in) in [(1, true), (3, false)] {
         let mut net = Net::pair(7);
         let clients = Clients::Listed([*key(listed).public()].into());
-        *net.at(SERVER) = Ports::new(config(2, clients), dice(7));
+        *net.at(SERVER) = Ports::new(config(2, clients), random(7));
         net.connect(right());
         // The first CLOSE is lost.
         let mut lost = 0;
@@ -265,7 +265,7 @@ fn a_forged_version_does_not_stop_a_server_that_answers() {
 
 #[test]
 fn another_version_is_answered_with_ours() {
-    let mut server: Ports<StandIn> = Ports::new(config(2, Clients::Any), dice(10));
+    let mut server: Ports<StandIn> = Ports::new(config(2, Clients::Any), random(10));
     let now = Time::from_secs_f64(5.0);
     let mut syn = packet::syn(VERSION + 1, &[3; 16]);
     server.receive(now, CLIENT.parse().unwrap(), 0, &mut syn);
@@ -279,7 +279,7 @@ fn another_version_is_answered_with_ours() {
 /// Whoever was talked out of a version that both speak is told so (CLOSE 5).
 #[test]
 fn a_downgrade_is_noticed() {
-    let mut server: Ports<StandIn> = Ports::new(config(2, Clients::Any), dice(11));
+    let mut server: Ports<StandIn> = Ports::new(config(2, Clients::Any), random(11));
     server.speaks = &[VERSION + 1, VERSION];
     let now = Time::from_secs_f64(5.0);
     let client = CLIENT.parse().unwrap();
@@ -338,7 +338,7 @@ fn a_server_that_lost_its_memory_resets_and_others_cannot() {
     net.fly(soon, server, client, &packet::reset(&[0; 16]));
     net.run_for(0.1);
     assert_eq!(net.closed(CLIENT), None);
-    *net.at(SERVER) = Ports::new(config(2, Clients::Any), dice(99));
+    *net.at(SERVER) = Ports::new(config(2, Clients::Any), random(99));
     net.at(CLIENT).connection(handle).unwrap().to_say.push_back(b"still there?".to_vec());
     net.run_for(0.1);
     assert_eq!(net.closed(CLIENT), Some(Closed::Reset));
@@ -347,7 +347,7 @@ fn a_server_that_lost_its_memory_resets_and_others_cannot() {
 
 #[test]
 fn connections_are_bounded_and_handles_never_come_again() {
-    let mut port: Ports<StandIn> = Ports::new(config(1, Clients::None), dice(14));
+    let mut port: Ports<StandIn> = Ports::new(config(1, Clients::None), random(14));
     let mut seen = BTreeSet::new();
     let mut now = Time::from_secs_f64(1.0);
     for _ in 0..3 {
@@ -368,7 +368,7 @@ fn connections_are_bounded_and_handles_never_come_again() {
 fn a_long_path_that_is_known_is_asked_once() {
     let mut net = Net::pair(15);
     let mut config = connection();
-    config.profile.rtt = Some(Duration::from_millis(600));
+    config.hints.rtt = Some(Duration::from_millis(600));
     let wish = Connect { connection: config, ..wish(SERVER, right()) };
     let now = net.now;
     let handle = net.at(CLIENT).connect(now, wish).unwrap();

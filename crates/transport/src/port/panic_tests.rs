@@ -1,12 +1,12 @@
 //! A congestion controller that panics ends its own connection and no other.
 
-use super::stand_in::{CLIENT, Net, SERVER, config, connection, dice, wish};
+use super::stand_in::{CLIENT, Net, SERVER, config, connection, random, wish};
 use super::{Clients, Connect, Handle, PortConfig, Ports, ServerKey};
 use crate::connection::{Closed, Connection, ConnectionConfig, Event};
 use crate::streams::{Read, StreamEvent};
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, Spec, Time};
-use narrows_congestion::{Ack, Advice, Allowance, Controller, Profile, Sent};
+use narrows_congestion::{Ack, Controller, Feedback, PathHints, SendLimits, Sent};
 
 /// The call that panics.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -16,9 +16,9 @@ enum Call {
     Ack,
     Tick,
     NextTick,
-    Allowance,
-    Advice,
-    Profile,
+    SendLimits,
+    Feedback,
+    PathHints,
 }
 
 const CALLS: [Call; 8] = [
@@ -27,9 +27,9 @@ const CALLS: [Call; 8] = [
     Call::Ack,
     Call::Tick,
     Call::NextTick,
-    Call::Allowance,
-    Call::Advice,
-    Call::Profile,
+    Call::SendLimits,
+    Call::Feedback,
+    Call::PathHints,
 ];
 
 /// A window of ten packets, and a panic once 20 packets have left.
@@ -59,16 +59,16 @@ impl Controller for Faulty {
         self.pass(Call::NextTick);
         if self.sent < 20 { Time::NEVER } else { Time::ZERO }
     }
-    fn allowance(&self) -> Allowance {
-        self.pass(Call::Allowance);
-        Allowance::window(10.0)
+    fn send_limits(&self) -> SendLimits {
+        self.pass(Call::SendLimits);
+        SendLimits::unpaced(10.0)
     }
-    fn advice(&self) -> Advice {
-        self.pass(Call::Advice);
-        Advice::NONE
+    fn feedback_to_receiver(&self) -> Feedback {
+        self.pass(Call::Feedback);
+        Feedback::NONE
     }
-    fn on_profile(&mut self, _: Time, _: &Profile) {
-        self.pass(Call::Profile);
+    fn on_path_hints(&mut self, _: Time, _: &PathHints) {
+        self.pass(Call::PathHints);
     }
 }
 
@@ -127,10 +127,10 @@ fn a_controller_that_panics_ends_its_own_connection() {
         let (mut looked, mut got, mut written) = (net.events.len(), 0, 0);
         for _ in 0..100 {
             for (handle, id) in &streams {
-                let profile = Profile::default();
+                let hints = PathHints::default();
                 let now = net.now;
                 let write = net.at(CLIENT).with(*handle, |c| {
-                    c.reconfigure(now, &profile, Default::default());
+                    c.reconfigure(now, &hints, Default::default());
                     c.write(*id, &[7; 3000]).unwrap_or(0)
                 });
                 if let Some(Ok(count)) = write
@@ -162,7 +162,7 @@ fn a_controller_that_panics_ends_its_own_connection() {
 fn a_server_whose_controller_panics_serves_others() {
     let mut net = Net::<Connection>::new(2);
     let server = PortConfig { connection: faulty(Call::New), ..config(2, Clients::Any) };
-    *net.at(SERVER) = Ports::new(server, dice(5));
+    *net.at(SERVER) = Ports::new(server, random(5));
     net.connect(ServerKey::Any);
     net.run_for(5.0);
     // Nothing is kept of it, and its client is told by RESET.

@@ -6,7 +6,7 @@ use super::{Clients, Connect, Entropy, Handle, Permit, PortConfig, PortLimits, P
 use crate::connection::{Closed, ConnectionConfig, Event, Transmit};
 use crate::streams::Limits;
 use crate::{Preset, Protocol};
-use narrows_base::{Duration, Luck, Spec, Time};
+use narrows_base::{Duration, RandomKey, Spec, Time};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::{Established, Frame, FrameWriter, Frames, Prelude, Sealer, StaticKey, Suite};
 use std::collections::{BTreeMap, VecDeque};
@@ -17,7 +17,7 @@ pub(super) struct StandIn {
     keys: Established,
     pub(super) remote: SocketAddr,
     pub(super) rtt: Option<Duration>,
-    pub(super) spacing: Option<narrows_congestion::Spacing>,
+    pub(super) spacing: Option<narrows_congestion::Dispersion>,
     number: u64,
     asks_at: Time,
     has_heard: bool,
@@ -152,9 +152,9 @@ impl Conversation for StandIn {
     }
 }
 
-pub(super) struct Dice(pub(super) narrows_base::Stream);
+pub(super) struct SeededEntropy(pub(super) narrows_base::RandomStream);
 
-impl Entropy for Dice {
+impl Entropy for SeededEntropy {
     fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             let bits = self.0.bits().to_be_bytes();
@@ -163,8 +163,8 @@ impl Entropy for Dice {
     }
 }
 
-pub(super) fn dice(seed: u64) -> Box<dyn Entropy> {
-    Box::new(Dice(Luck::seed(seed).stream()))
+pub(super) fn random(seed: u64) -> Box<dyn Entropy> {
+    Box::new(SeededEntropy(RandomKey::from_seed(seed).stream()))
 }
 
 pub(super) fn key(n: u8) -> StaticKey {
@@ -174,8 +174,8 @@ pub(super) fn key(n: u8) -> StaticKey {
 pub(super) fn connection() -> ConnectionConfig {
     ConnectionConfig {
         protocol: Protocol::read(&Spec::named("tfrc"), Preset::Rfc, 1500).unwrap(),
-        profile: Default::default(),
-        profile_from: Default::default(),
+        hints: Default::default(),
+        hint_source: Default::default(),
         rate_limit: None,
         max_datagram: 1472,
         first_datagram: 1200,
@@ -248,8 +248,8 @@ impl<C: Conversation> Net<C> {
     /// A server with key 2 that takes everybody, and a client with key 1.
     pub(super) fn new(seed: u64) -> Net<C> {
         let ports = [
-            (SERVER, Ports::new(config(2, Clients::Any), dice(2 * seed))),
-            (CLIENT, Ports::new(config(1, Clients::None), dice(2 * seed + 1))),
+            (SERVER, Ports::new(config(2, Clients::Any), random(2 * seed))),
+            (CLIENT, Ports::new(config(1, Clients::None), random(2 * seed + 1))),
         ];
         Net {
             now: Time::from_secs_f64(100.0),

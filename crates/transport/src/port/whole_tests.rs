@@ -1,13 +1,13 @@
 //! Two ports with real connections: what the application asks for arrives.
 
-use super::stand_in::{CLIENT, Net, SERVER, config, connection, dice, wish};
+use super::stand_in::{CLIENT, Net, SERVER, config, connection, random, wish};
 use super::{Clients, Connect, Permit, PortConfig, Ports, ServerKey};
 use crate::connection::{Closed, Connection, ConnectionConfig, Event};
-use crate::protocol::MakeReceiverHalf;
+use crate::protocol::MakeReceiverSide;
 use crate::streams::{Read, StreamEvent};
 use crate::{Preset, Protocol};
-use narrows_base::{Duration, Luck, Rate, Spec, SpecError, Time};
-use narrows_congestion::{Advice, Arrival, ReceiverHalf};
+use narrows_base::{Duration, RandomKey, Rate, Spec, SpecError, Time};
+use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,7 +34,7 @@ fn a_silent_connection_is_a_connection() {
 fn a_stream_arrives_whole_over_a_bad_path() {
     for seed in 0..8 {
         let mut net = Whole::new(seed);
-        let mut luck = Luck::seed(seed).named("path").stream();
+        let mut random_key = RandomKey::from_seed(seed).named("path").stream();
         let handle = net.connect(ServerKey::Any);
         let text: Vec<u8> = (0..60_000u32).map(|n| (n.wrapping_mul(n) >> 8) as u8).collect();
         let (mut written, mut id, mut got, mut is_whole) = (0, None, Vec::new(), false);
@@ -46,9 +46,9 @@ fn a_stream_arrives_whole_over_a_bad_path() {
             let until = net.now + Duration::from_millis(50);
             net.run(until, &mut |now, _| {
                 let mut copies = Vec::new();
-                for _ in 0..=u32::from(luck.chance(0.05)) {
-                    if !luck.chance(0.1) {
-                        copies.push(now + Duration::from_secs_f64(luck.uniform(0.02, 0.03)));
+                for _ in 0..=u32::from(random_key.chance(0.05)) {
+                    if !random_key.chance(0.1) {
+                        copies.push(now + Duration::from_secs_f64(random_key.uniform(0.02, 0.03)));
                     }
                 }
                 copies
@@ -97,7 +97,7 @@ fn a_server_that_was_started_again_says_so() {
     net.run_for(1.0);
     *net.at(SERVER) = super::Ports::new(
         super::stand_in::config(2, super::Clients::Any),
-        super::stand_in::dice(77),
+        super::stand_in::random(77),
     );
     let now = net.now;
     let client = net.at(CLIENT).connection(handle).unwrap();
@@ -131,7 +131,7 @@ fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
             |label: &str| Protocol::read(&Spec::parse(label).unwrap(), Preset::Rfc, 1500).unwrap();
         let own = ConnectionConfig { protocol: read("rrtp+cubic"), ..connection() };
         let server = PortConfig { permit, connection: own, ..config(2, Clients::Any) };
-        *net.at(SERVER) = Ports::new(server, dice(5));
+        *net.at(SERVER) = Ports::new(server, random(5));
         let protocol = match announced {
             "gentle(" => Protocol::custom_media(
                 announced,
@@ -168,24 +168,24 @@ fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
     }
 }
 
-/// Counts what its receiver half is told.
+/// Counts what its receiver side is told.
 struct Witness(Arc<AtomicU64>);
 
-impl ReceiverHalf for Witness {
+impl ReceiverSide for Witness {
     fn on_arrival(&mut self, _: &Arrival) -> bool {
         self.0.fetch_add(1, Ordering::Relaxed);
         false
     }
-    fn advice(&mut self, _: Time) -> Advice {
-        Advice::NONE
+    fn feedback(&mut self, _: Time) -> Feedback {
+        Feedback::NONE
     }
 }
 
-/// A protocol that is in no list, with a receiver half that counts its calls.
+/// A protocol that is in no list, with a receiver side that counts its calls.
 fn witness(label: &str, calls: &Arc<AtomicU64>) -> Result<Protocol, SpecError> {
     let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let (config, calls) = (like.datagram(), calls.clone());
-    let half: Arc<MakeReceiverHalf> = Arc::new(move |_| Box::new(Witness(calls.clone())));
+    let half: Arc<MakeReceiverSide> = Arc::new(move |_| Box::new(Witness(calls.clone())));
     Protocol::custom_media(label, config, move |e| like.controller(e), Some(half))
 }
 
@@ -195,7 +195,7 @@ fn with_witness(protocol: &Protocol, known: &[Protocol]) -> (Whole, super::Handl
     let server = ConnectionConfig { custom: known.into(), ..connection() };
     let permit = Permit::Listed;
     let server = PortConfig { connection: server, permit, ..config(2, Clients::Any) };
-    *net.at(SERVER) = Ports::new(server, dice(5));
+    *net.at(SERVER) = Ports::new(server, random(5));
     let wanted = Connect {
         connection: ConnectionConfig { protocol: protocol.clone(), ..connection() },
         ..wish(SERVER, ServerKey::Any)
@@ -242,7 +242,7 @@ fn a_protocol_that_the_peer_does_not_know_is_refused_and_said() {
     let mut net = Whole::new(7);
     let server = ConnectionConfig { protocol: protocol.clone(), ..connection() };
     let server = PortConfig { connection: server, permit: Permit::Own, ..config(2, Clients::Any) };
-    *net.at(SERVER) = Ports::new(server, dice(5));
+    *net.at(SERVER) = Ports::new(server, random(5));
     net.connect(ServerKey::Any);
     net.run_for(2.0);
     let label = "mine".to_string();
@@ -253,7 +253,7 @@ fn a_protocol_that_the_peer_does_not_know_is_refused_and_said() {
     let server = ConnectionConfig { protocol, ..connection() };
     let permit = Permit::Listed;
     let server = PortConfig { connection: server, permit, ..config(2, Clients::Any) };
-    *net.at(SERVER) = Ports::new(server, dice(5));
+    *net.at(SERVER) = Ports::new(server, random(5));
     let listed = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let wanted = ConnectionConfig { protocol: listed, ..connection() };
     let now = net.now;

@@ -1,5 +1,5 @@
 //! Whether an endpoint can be made of a configuration that a program filled in field by field. What
-//! users write is within these bounds already: the cards' ranges are narrower.
+//! users write is within these bounds already: the descriptors' ranges are narrower.
 
 use crate::datagram::DatagramConfig;
 use crate::rtt::RtoConfig;
@@ -62,11 +62,11 @@ pub(super) fn tcp(c: &TcpConfig) -> Result<(), FieldError> {
 pub(super) fn datagram(c: &DatagramConfig) -> Result<(), FieldError> {
     sizes(c.packet_bytes, c.header_bytes, ("report_bytes", c.report_bytes))?;
     at_most("credit", c.credit, MAX_CREDIT)?;
-    if let Some(rtt) = c.profile.rtt {
-        at_most("profile.rtt", rtt, MAX_TIMER)?;
+    if let Some(rtt) = c.hints.rtt {
+        at_most("hints.rtt", rtt, MAX_TIMER)?;
     }
-    if let Some(p) = c.profile.loss {
-        probability("profile.loss", p)?;
+    if let Some(p) = c.hints.loss {
+        probability("hints.loss", p)?;
     }
     if let Some(s) = &c.stream {
         whole("stream.ack_every", u64::from(s.ack_every), 1, u64::from(u32::MAX))?;

@@ -4,10 +4,10 @@ use super::{Entry, Family};
 use crate::datagram::{DatagramConfig, StreamConfig};
 use crate::tcp::Preset;
 use crate::verdict::{Choice, VERDICTS};
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Settings, SpecError};
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 
 /// Parameters of the datagram endpoint: every media protocol takes them beside its controller's
 /// own.
@@ -16,10 +16,10 @@ pub const DATAGRAM_PARAMS: &[Param] = &[
     Param {
         name: "expiry",
         help: "writes that waited longer are dropped, not sent; 0 keeps them",
-        kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 3600.0, default: 1.0 },
+        kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 3600.0, default: 1.0 },
         origin: "late media are no use",
     },
-    Param { kind: Kind::Choice(&["off", "on"]), origin: "off, as most paths", ..ECN },
+    Param { kind: ParamKind::Choice(&["off", "on"]), origin: "off, as most paths", ..ECN },
 ];
 
 /// Parameters of a stream over our endpoint: every `rrtp+NAME` takes them beside its controller's
@@ -28,67 +28,67 @@ pub const STREAM_PARAMS: &[Param] = &[
     Param {
         name: "ack-every",
         help: "packets that one report answers at most, the longer they come in order the more",
-        kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 1000.0, default: 32.0 },
+        kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 1000.0, default: 32.0 },
         origin: "S3's CACK; at first and after a hole 2 (RFC 9000 section 13.2.2)",
     },
     Param {
         name: "max-ack-delay",
         help: "... or after this time, or a 32nd of the round trip",
-        kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.025 },
+        kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.025 },
         origin: "RFC 9000 section 18.2",
     },
     Param {
         name: "initial-window",
         help: "packets sent at once at the start",
-        kind: Kind::Number { unit: Unit::Packets, min: 1.0, max: 1e6, default: 4.0 },
+        kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 1e6, default: 4.0 },
         origin: "as the TCP endpoint",
     },
     Param {
         name: "initial-ssthresh",
         help: "slow start ends here",
-        kind: Kind::Number { unit: Unit::Packets, min: 2.0, max: 1e15, default: 1e15 },
+        kind: ParamKind::Number { unit: Unit::Packets, min: 2.0, max: 1e15, default: 1e15 },
         origin: "as the TCP endpoint",
     },
     Param {
         name: "handshake",
         help: "data wait for the opening's two round trips",
-        kind: Kind::Choice(&["on", "off"]),
+        kind: ParamKind::Choice(&["on", "off"]),
         origin: "as over UDP",
     },
     Param {
         name: "verdict",
         help: "who tells radio losses from congestion at the receiver",
-        kind: Kind::Choice(&["own", "none", "biaz", "spike", "zigzag"]),
+        kind: ParamKind::Choice(&["own", "none", "biaz", "spike", "zigzag"]),
         origin: "none, unless the protocol is made with one; S3 section 3.6",
     },
     Param {
         name: "biaz-sigma",
         help: "verdict=biaz: shortest gap of a radio loss, in spacings above the number missing",
-        kind: Kind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.0 },
+        kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.0 },
         origin: "S3 table 3.2",
     },
     Param {
         name: "biaz-phi",
         help: "verdict=biaz: longest gap of a radio loss, likewise",
-        kind: Kind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 2.0 },
+        kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 2.0 },
         origin: "S3 table 3.2",
     },
     Param {
         name: "rate",
         help: "what the path is known to carry, for controllers that listen; 0 is not told",
-        kind: Kind::Number { unit: Unit::BitsPerSecond, min: 0.0, max: 1e13, default: 0.0 },
+        kind: ParamKind::Number { unit: Unit::BitsPerSecond, min: 0.0, max: 1e13, default: 0.0 },
         origin: "S3 section 3.3",
     },
     Param {
         name: "rtt",
         help: "its round-trip time, likewise",
-        kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 3600.0, default: 0.0 },
+        kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 3600.0, default: 0.0 },
         origin: "S3 section 3.3",
     },
     Param {
         name: "loss",
         help: "the share of packets that it loses without congestion, likewise",
-        kind: Kind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.0 },
+        kind: ParamKind::Number { unit: Unit::Fraction, min: 0.0, max: 1.0, default: 0.0 },
         origin: "S3 section 3.3",
     },
     CREDIT,
@@ -98,13 +98,13 @@ pub const STREAM_PARAMS: &[Param] = &[
 const CREDIT: Param = Param {
     name: "credit",
     help: "how far a paced sender that was late may catch up at once",
-    kind: Kind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.001 },
+    kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.001 },
     origin: "RFC 5348 section 4.6; 0 in preset ns2",
 };
 const ECN: Param = Param {
     name: "ecn",
     help: "packets are ECN-capable: routers mark instead of dropping (RFC 3168)",
-    kind: Kind::Choice(&["preset", "on", "off"]),
+    kind: ParamKind::Choice(&["preset", "on", "off"]),
     origin: "off, unless the controller is made for it",
 };
 
@@ -144,14 +144,14 @@ pub(super) fn configure(
         verdict.rule = given.choice("verdict");
     }
     verdict.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
-    if VERDICTS.iter().all(|v| v.card.name != verdict.rule) {
-        let names: Vec<&str> = VERDICTS.iter().map(|v| v.card.name).collect();
+    if VERDICTS.iter().all(|v| v.descriptor.name != verdict.rule) {
+        let names: Vec<&str> = VERDICTS.iter().map(|v| v.descriptor.name).collect();
         return Err(SpecError::unknown("verdict", verdict.rule, &names));
     }
     c.stream = Some(StreamConfig { ack_every, max_ack_delay, verdict });
     let told = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
     c.handshake = given.choice("handshake") == "on";
-    c.profile = Profile {
+    c.hints = PathHints {
         rate: told("rate").map(Rate::from_bps_f64),
         rtt: told("rtt").map(Duration::from_secs_f64),
         loss: told("loss"),

@@ -1,7 +1,7 @@
 //! The list of protocols: a line each.
 
 use narrows_base::list::{List, Listed};
-use narrows_base::{Card, Param, SpecError, Status};
+use narrows_base::{Descriptor, Param, SpecError, Status};
 use narrows_congestion::CONTROLLERS;
 use std::sync::LazyLock;
 
@@ -92,16 +92,16 @@ impl Entry {
         self
     }
 
-    /// Its controller's card, as this protocol uses it: what was checked over TCP or under media
+    /// Its controller's descriptor, as this protocol uses it: what was checked over TCP or under media
     /// was not checked over a stream of ours.
     ///
     /// # Errors
     /// A controller that is not listed.
-    pub fn card(&self) -> Result<Card, SpecError> {
-        let card = *narrows_congestion::find(self.controller)?.card;
+    pub fn descriptor(&self) -> Result<Descriptor, SpecError> {
+        let descriptor = *narrows_congestion::find(self.controller)?.descriptor;
         Ok(match self.family {
-            Family::Rrtp => Card { status: Status::NotValidated, ..card },
-            _ => card,
+            Family::Rrtp => Descriptor { status: Status::NotValidated, ..descriptor },
+            _ => descriptor,
         })
     }
 
@@ -126,11 +126,12 @@ pub const STREAM_PREFIX: &str = "rrtp+";
 
 /// `rrtp+NAME` for every controller: a stream over our endpoint under that controller.
 pub static STREAMS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let entry = |e: &narrows_congestion::Entry| {
+    let entry = |e: &narrows_congestion::ControllerEntry| {
         // Made once, for as long as the process lives.
-        let name = String::leak(format!("{STREAM_PREFIX}{}", e.card.name));
-        let tcp = PROTOCOLS.iter().find(|p| p.controller == e.card.name);
-        Entry::stream(name, e.card.name, e.card.summary).with(tcp.map_or(&[], |p| p.turns_on))
+        let name = String::leak(format!("{STREAM_PREFIX}{}", e.descriptor.name));
+        let tcp = PROTOCOLS.iter().find(|p| p.controller == e.descriptor.name);
+        Entry::stream(name, e.descriptor.name, e.descriptor.summary)
+            .with(tcp.map_or(&[], |p| p.turns_on))
     };
     CONTROLLERS.iter().map(entry).collect()
 });

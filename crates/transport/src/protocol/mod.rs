@@ -14,14 +14,14 @@ pub use tcp_params::TCP_PARAMS;
 use crate::datagram::{self, DatagramConfig};
 use crate::endpoint::{ReceivingEnd, SendingEnd};
 use crate::tcp::{self, Preset, TcpConfig};
-use narrows_base::{FieldError, Luck, Settings, Spec, SpecError};
-use narrows_congestion::{Controller, Environment, Profile, ReceiverHalf};
+use narrows_base::{FieldError, RandomKey, Settings, Spec, SpecError};
+use narrows_congestion::{Controller, Environment, PathHints, ReceiverSide};
 use std::sync::Arc;
 
 /// Makes a controller for one flow.
 pub type MakeController = dyn Fn(&Environment) -> Box<dyn Controller> + Send + Sync;
-/// Makes its receiver half.
-pub type MakeReceiverHalf = dyn Fn(&Environment) -> Box<dyn ReceiverHalf> + Send + Sync;
+/// Makes its receiver side.
+pub type MakeReceiverSide = dyn Fn(&Environment) -> Box<dyn ReceiverSide> + Send + Sync;
 
 /// The endpoint that a protocol speaks.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct Protocol {
     ends: Ends,
     preset: Preset,
     make: Arc<MakeController>,
-    make_receiver: Option<Arc<MakeReceiverHalf>>,
+    make_receiver: Option<Arc<MakeReceiverSide>>,
 }
 
 impl std::fmt::Debug for Protocol {
@@ -101,12 +101,14 @@ impl Protocol {
         let endpoint_params = entry.endpoint_params();
         let (mut own, mut endpoint) = (Spec::named(entry.name), Spec::named(entry.name));
         for (key, value) in &spec.args {
-            let is_own =
-                key.as_ref().is_none_or(|k| controller.card.params.iter().any(|p| p.name == k));
+            let is_own = key
+                .as_ref()
+                .is_none_or(|k| controller.descriptor.params.iter().any(|p| p.name == k));
             let is_endpoint =
                 key.as_ref().is_some_and(|k| endpoint_params.iter().any(|p| p.name == k));
             if !is_own && !is_endpoint {
-                let mut known: Vec<&str> = controller.card.params.iter().map(|p| p.name).collect();
+                let mut known: Vec<&str> =
+                    controller.descriptor.params.iter().map(|p| p.name).collect();
                 known.extend(endpoint_params.iter().map(|p| p.name));
                 let key = key.as_deref().unwrap_or_default();
                 return Err(SpecError::unknown(
@@ -118,7 +120,7 @@ impl Protocol {
             let side = if is_own { &mut own } else { &mut endpoint };
             side.args.push((key.clone(), value.clone()));
         }
-        let settings = Settings::read(&own, controller.card.params)?;
+        let settings = Settings::read(&own, controller.descriptor.params)?;
         let given = Settings::read(&endpoint, endpoint_params)?;
         let ends = match entry.family {
             Family::Tcp => Ends::Tcp(tcp_params::configure(entry, preset, packet_bytes, &given)?),
@@ -130,7 +132,7 @@ impl Protocol {
         let make_receiver = controller.receiver.map(|build| {
             let settings = settings.clone();
             Arc::new(move |environment: &Environment| build(&settings, environment))
-                as Arc<MakeReceiverHalf>
+                as Arc<MakeReceiverSide>
         });
         let make = Arc::new(move |environment: &Environment| build(&settings, environment));
         Ok(Protocol {
@@ -163,8 +165,8 @@ impl Protocol {
         })
     }
 
-    /// A datagram endpoint with a controller that is in no list, and its receiver half if it has
-    /// one. Over sockets a peer needs to know only one with a receiver half: by its label, in
+    /// A datagram endpoint with a controller that is in no list, and its receiver side if it has
+    /// one. Over sockets a peer needs to know only one with a receiver side: by its label, in
     /// [`ConnectionConfig::custom`](crate::connection::ConnectionConfig::custom). It refuses the
     /// connection otherwise.
     ///
@@ -175,7 +177,7 @@ impl Protocol {
         label: &str,
         config: DatagramConfig,
         make: impl Fn(&Environment) -> Box<dyn Controller> + Send + Sync + 'static,
-        make_receiver: Option<Arc<MakeReceiverHalf>>,
+        make_receiver: Option<Arc<MakeReceiverSide>>,
     ) -> Result<Protocol, SpecError> {
         Ok(Protocol {
             label: unlisted(label)?,
@@ -215,14 +217,19 @@ impl Protocol {
     }
 
     /// What the user said of the path.
-    pub fn profile(&self) -> Profile {
+    pub fn hints(&self) -> PathHints {
         match &self.ends {
-            Ends::Tcp(_) => Profile::default(),
-            Ends::Datagram(c) => c.profile,
+            Ends::Tcp(_) => PathHints::default(),
+            Ends::Datagram(c) => c.hints,
         }
     }
-    /// What its controller may know before the first packet; `luck` is the flow's key.
-    pub fn environment(&self, packet_bytes: u32, luck: Luck, profile: Profile) -> Environment {
+    /// What its controller may know before the first packet; `random_key` is the flow's key.
+    pub fn environment(
+        &self,
+        packet_bytes: u32,
+        random_key: RandomKey,
+        hints: PathHints,
+    ) -> Environment {
         let begin = match &self.ends {
             Ends::Tcp(c) => (c.initial_window, c.initial_ssthresh, c.halve),
             Ends::Datagram(c) => (c.initial_window, c.initial_ssthresh, c.halve),
@@ -233,16 +240,16 @@ impl Protocol {
             packet_bytes,
             halve: begin.2,
             ns2: self.preset == Preset::Ns2,
-            luck: luck.named("controller"),
-            profile,
+            random_key: random_key.named("controller"),
+            hints,
         }
     }
     /// A controller alone, for an endpoint that is made elsewhere.
     pub fn controller(&self, environment: &Environment) -> Box<dyn Controller> {
         (self.make)(environment)
     }
-    /// Its receiver half, where it has one.
-    pub fn receiver_half(&self, environment: &Environment) -> Option<Box<dyn ReceiverHalf>> {
+    /// Its receiver side, where it has one.
+    pub fn receiver_side(&self, environment: &Environment) -> Option<Box<dyn ReceiverSide>> {
         self.make_receiver.as_ref().map(|make| make(environment))
     }
     /// Its datagram endpoint; for a protocol over TCP the usual one.
@@ -259,10 +266,10 @@ impl Protocol {
         }
     }
 
-    /// A sender and a receiver for flow number `flow`, whose key is `luck`.
-    pub fn endpoints(&self, flow: u32, luck: Luck) -> (SendingEnd, ReceivingEnd) {
-        let (data, acks) = (luck.named("data").bits(), luck.named("acks").bits());
-        let environment = self.environment(self.packet_bytes(), luck, self.profile());
+    /// A sender and a receiver for flow number `flow`, whose key is `random_key`.
+    pub fn endpoints(&self, flow: u32, random_key: RandomKey) -> (SendingEnd, ReceivingEnd) {
+        let (data, acks) = (random_key.named("data").bits(), random_key.named("acks").bits());
+        let environment = self.environment(self.packet_bytes(), random_key, self.hints());
         let controller = (self.make)(&environment);
         match &self.ends {
             Ends::Tcp(c) => (
@@ -282,11 +289,11 @@ impl Protocol {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_base::card::Kind;
+    use narrows_base::descriptor::ParamKind;
 
     fn words(params: &'static [narrows_base::Param], name: &str) -> &'static [&'static str] {
         match params.iter().find(|p| p.name == name).map(|p| p.kind) {
-            Some(Kind::Choice(words)) => &words[1..],
+            Some(ParamKind::Choice(words)) => &words[1..],
             _ => panic!("{name} is no choice"),
         }
     }
@@ -297,7 +304,7 @@ mod tests {
     fn choices_offer_what_the_lists_have() {
         let recoveries: Vec<&str> = RECOVERIES.iter().map(|r| r.0.name).collect();
         assert_eq!(words(TCP_PARAMS, "recovery"), recoveries);
-        let rules: Vec<&str> = crate::verdict::VERDICTS.iter().map(|v| v.card.name).collect();
+        let rules: Vec<&str> = crate::verdict::VERDICTS.iter().map(|v| v.descriptor.name).collect();
         assert_eq!(words(STREAM_PARAMS, "verdict"), rules);
         for p in every() {
             let spec = Spec::named(p.name);

@@ -1,10 +1,10 @@
 //! The list of ways to repair losses.
 
 use crate::tcp::RecoveryKind;
-use narrows_base::{Card, Status};
+use narrows_base::{Descriptor, Status};
 
 /// All ways to repair losses.
-pub const RECOVERIES: &[(&Card, RecoveryKind)] = &[
+pub const RECOVERIES: &[(&Descriptor, RecoveryKind)] = &[
     (&TAHOE, RecoveryKind::Tahoe),
     (&RENO, RecoveryKind::Reno),
     (&NEWRENO, RecoveryKind::NewReno),
@@ -18,8 +18,8 @@ const fn recovery(
     summary: &'static str,
     source: &'static str,
     status: Status,
-) -> Card {
-    Card {
+) -> Descriptor {
+    Descriptor {
         name,
         summary,
         source,
@@ -31,33 +31,33 @@ const fn recovery(
 }
 
 const AGAINST_NS2: Status = Status::Validated("ns-2.35 (docs/validation.md)");
-const TAHOE: Card = recovery(
+const TAHOE: Descriptor = recovery(
     "tahoe",
     "the third duplicate starts the window anew and goes back to the hole",
     "Jacobson 1988; RFC 5681 section 3.1",
     AGAINST_NS2,
 );
-const RENO: Card = recovery(
+const RENO: Descriptor = recovery(
     "reno",
     "fast retransmit; any advance ends fast recovery",
     "RFC 5681 section 3.2",
     AGAINST_NS2,
 );
-const NEWRENO: Card =
+const NEWRENO: Descriptor =
     recovery("newreno", "one hole per partial acknowledgement", "RFC 6582", AGAINST_NS2);
-const SACK: Card = recovery(
+const SACK: Descriptor = recovery(
     "sack",
     "selective acknowledgements, pipe and scoreboard",
     "RFC 2018, RFC 6675",
     AGAINST_NS2,
 );
-const SACK1: Card = recovery(
+const SACK1: Descriptor = recovery(
     "sack1",
     "selective acknowledgements as in ns-2 Sack1: counts ACKs, forgets blocks at a timeout",
     "ns-2.35 tcp-sack1; Fall and Floyd 1996",
     AGAINST_NS2,
 );
-const VEGAS: Card = recovery(
+const VEGAS: Descriptor = recovery(
     "vegas",
     "Reno that also checks a segment's age at the first duplicates",
     "Brakmo and Peterson 1995; ns-2 Vegas",

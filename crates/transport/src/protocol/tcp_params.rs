@@ -2,7 +2,7 @@
 
 use super::{Entry, RECOVERIES};
 use crate::tcp::{Preset, TcpConfig};
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Settings, SpecError};
 
@@ -11,7 +11,7 @@ pub const TCP_PARAMS: &[Param] = &[
     Param {
         name: "recovery",
         help: "how losses are repaired",
-        kind: Kind::Choice(&["default", "tahoe", "reno", "newreno", "sack", "sack1", "vegas"]),
+        kind: ParamKind::Choice(&["default", "tahoe", "reno", "newreno", "sack", "sack1", "vegas"]),
         origin: "the protocol's own, see narrows list recoveries",
     },
     number("initial-window", "segments sent at once at the start", Unit::Packets, 1.0, 1e6, 4.0),
@@ -56,12 +56,12 @@ const fn number(
     max: f64,
     default: f64,
 ) -> Param {
-    Param { name, help, kind: Kind::Number { unit, min, max, default }, origin: "preset rfc" }
+    Param { name, help, kind: ParamKind::Number { unit, min, max, default }, origin: "preset rfc" }
 }
 const RFC: &str = "on in preset rfc";
 const OWN: &str = "off, unless the protocol is made for it";
 const fn switch(name: &'static str, help: &'static str, origin: &'static str) -> Param {
-    Param { name, help, kind: Kind::Choice(&["preset", "on", "off"]), origin }
+    Param { name, help, kind: ParamKind::Choice(&["preset", "on", "off"]), origin }
 }
 
 /// A TCP endpoint's configuration from what the user gave.
@@ -84,9 +84,9 @@ pub(super) fn configure(
         "default" => entry.recovery,
         other => other,
     };
-    let listed = RECOVERIES.iter().find(|(card, _)| card.name == wanted);
+    let listed = RECOVERIES.iter().find(|(descriptor, _)| descriptor.name == wanted);
     c.recovery = listed.map(|(_, kind)| *kind).ok_or_else(|| {
-        let names: Vec<&str> = RECOVERIES.iter().map(|(card, _)| card.name).collect();
+        let names: Vec<&str> = RECOVERIES.iter().map(|(descriptor, _)| descriptor.name).collect();
         SpecError::unknown("recovery", wanted, &names)
     })?;
     let set = |name: &str, f: &mut dyn FnMut(f64)| {

@@ -1,7 +1,7 @@
 //! Who may send how much: bytes of a stream, bytes of all, streams (RFC 9000 section 4). All three
 //! count from the beginning and only rise.
 
-use narrows_wire::bytes::VARINT_MAX;
+use narrows_wire::bytes::MAX_VARINT;
 
 /// What this end permits the peer: `size` beyond what was used up here.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Window {
 
 impl Window {
     pub fn new(size: u64) -> Window {
-        let size = size.min(VARINT_MAX);
+        let size = size.min(MAX_VARINT);
         Window { size, granted: size, came: 0, taken: 0, waits: false, pending: false }
     }
     #[inline]
@@ -62,7 +62,7 @@ impl Window {
         more > 0 && (self.waits || more >= self.size / 2)
     }
     fn next(&self) -> u64 {
-        self.taken.saturating_add(self.size).min(VARINT_MAX).max(self.granted)
+        self.taken.saturating_add(self.size).min(MAX_VARINT).max(self.granted)
     }
     /// The peer waits at this limit.
     pub fn waits_at(&mut self, at: u64) {
@@ -109,7 +109,7 @@ pub(super) struct Credit {
 
 impl Credit {
     pub fn new(most: u64) -> Credit {
-        Credit { most: most.min(VARINT_MAX), used: 0, said: None }
+        Credit { most: most.min(MAX_VARINT), used: 0, said: None }
     }
     #[inline]
     pub fn used(&self) -> u64 {
@@ -130,7 +130,7 @@ impl Credit {
     }
     /// The peer permits so much; limits never fall. Whether this one rose.
     pub fn raise(&mut self, most: u64) -> bool {
-        let most = most.min(VARINT_MAX);
+        let most = most.min(MAX_VARINT);
         let more = most > self.most;
         self.most = self.most.max(most);
         more

@@ -205,7 +205,7 @@ impl Streams {
     /// # Errors
     /// If the stream is not there or not in this direction, or was reset.
     pub fn reset(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
-        let code = code.min(narrows_wire::bytes::VARINT_MAX);
+        let code = code.min(narrows_wire::bytes::MAX_VARINT);
         self.sending(id, |half| half.reset(code))
     }
     /// Wants no more: what waits to be read is dropped, and the peer asked to stop.
@@ -213,7 +213,7 @@ impl Streams {
     /// # Errors
     /// If the stream is not there or not in this direction, or if its end was read.
     pub fn stop(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
-        let code = code.min(narrows_wire::bytes::VARINT_MAX);
+        let code = code.min(narrows_wire::bytes::MAX_VARINT);
         let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
         let half = stream.receive.as_mut().ok_or(StreamError::Unknown)?;
         half.stop(code, &mut self.all)?;

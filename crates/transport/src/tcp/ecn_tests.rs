@@ -16,7 +16,7 @@ fn round(p: &mut Pair, mut marks: impl FnMut(&Packet) -> bool) {
     });
 }
 fn window(p: &Pair) -> f64 {
-    p.sender.controller().allowance().window
+    p.sender.controller().send_limits().cwnd
 }
 
 #[test]
@@ -169,8 +169,8 @@ impl narrows_congestion::Controller for Witness {
     fn on_ack(&mut self, ack: &narrows_congestion::Ack) {
         self.0 = ack.arrived.map(narrows_base::Time::as_secs_f64);
     }
-    fn allowance(&self) -> narrows_congestion::Allowance {
-        narrows_congestion::Allowance::window(4.0)
+    fn send_limits(&self) -> narrows_congestion::SendLimits {
+        narrows_congestion::SendLimits::unpaced(4.0)
     }
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("arrived", self.0.unwrap_or(-1.0));

@@ -3,11 +3,15 @@
 use crate::protocol::Protocol;
 use crate::tcp::{Preset, Receiver, Sender};
 use crate::{Input, Output, ReceivingEnd, SendingEnd};
-use narrows_base::{Duration, Luck, Machine, Packet, Spec, Time};
+use narrows_base::{Duration, Machine, Packet, RandomKey, Spec, Time};
 
 /// The two ends of a protocol that speaks TCP.
-pub(crate) fn tcp_ends(protocol: &Protocol, flow: u32, luck: Luck) -> (Sender, Receiver) {
-    match protocol.endpoints(flow, luck) {
+pub(crate) fn tcp_ends(
+    protocol: &Protocol,
+    flow: u32,
+    random_key: RandomKey,
+) -> (Sender, Receiver) {
+    match protocol.endpoints(flow, random_key) {
         (SendingEnd::Tcp(sender), ReceivingEnd::Tcp(receiver)) => (sender, receiver),
         _ => panic!("{} speaks TCP", protocol.label()),
     }
@@ -29,7 +33,7 @@ impl Pair {
     }
     /// Opened, with data without end, and the first window on the wire at 50 ms.
     pub fn of(protocol: &Protocol) -> Pair {
-        let (sender, receiver) = tcp_ends(protocol, 0, Luck::seed(1));
+        let (sender, receiver) = tcp_ends(protocol, 0, RandomKey::from_seed(1));
         let mut pair = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
         pair.tell(Input::Open);
         pair.tell(Input::Data(u64::MAX));

@@ -33,12 +33,12 @@ pub struct Receiver {
     arrived: Time,
     /// ACK packets sent: their number for losses.
     acks: u32,
-    luck: u64,
+    random_key: u64,
 }
 
 impl Receiver {
-    /// For one flow; `luck` is the flow's key for losses on the way back.
-    pub fn new(config: &TcpConfig, flow: u32, luck: u64) -> Receiver {
+    /// For one flow; `random_key` is the flow's key for losses on the way back.
+    pub fn new(config: &TcpConfig, flow: u32, random_key: u64) -> Receiver {
         Receiver {
             flow,
             ack_bytes: config.ack_bytes.min(65_535) as u16,
@@ -57,7 +57,7 @@ impl Receiver {
             stamps: config.receiver_stamps,
             arrived: Time::ZERO,
             acks: 0,
-            luck: luck ^ 0xAC0_AC0,
+            random_key: random_key ^ 0xAC0_AC0,
         }
     }
 
@@ -163,7 +163,9 @@ impl Receiver {
             seq: self.next,
             stamp: self.echo.0,
             number: self.echo.1,
-            luck: narrows_base::luck::mix(self.luck.wrapping_add(u64::from(self.acks))) as u32,
+            random_key: narrows_base::random::mix(
+                self.random_key.wrapping_add(u64::from(self.acks)),
+            ) as u32,
             sack,
             flow: self.flow,
             size: self.ack_bytes,
@@ -222,7 +224,7 @@ mod tests {
             seq,
             stamp: Time::from_nanos(seq * 10),
             number: seq as u32,
-            luck: 0,
+            random_key: 0,
             sack: [(if seq == 0 { 0 } else { 960 }, 0), (0, 0), (0, 0)],
             flow: 0,
             size: 1000,

@@ -24,8 +24,8 @@ const DUP_THRESH: u64 = 3;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     Open,
-    Repair,
-    Restart,
+    RecoveryEvent,
+    SlowStartRestart,
 }
 
 /// What an acknowledgement did.
@@ -104,7 +104,7 @@ impl Recovery {
     pub fn outstanding(&self, board: &Board, next: u64) -> u64 {
         match self.kind {
             RecoveryKind::Sack => self.pipe,
-            RecoveryKind::Sack1 if self.phase == Phase::Repair => self.crude.max(0) as u64,
+            RecoveryKind::Sack1 if self.phase == Phase::RecoveryEvent => self.crude.max(0) as u64,
             _ => next - board.una,
         }
     }
@@ -116,8 +116,8 @@ impl Recovery {
     }
 
     #[inline]
-    pub fn in_repair(&self) -> bool {
-        self.phase == Phase::Repair
+    pub fn in_recovery(&self) -> bool {
+        self.phase == Phase::RecoveryEvent
     }
 
     /// A copy of `seq` left.
@@ -143,7 +143,7 @@ impl Recovery {
         to: u64,
         mut fresh: impl FnMut(&mut Board, u64),
     ) {
-        if self.kind == RecoveryKind::Sack1 && self.phase == Phase::Restart {
+        if self.kind == RecoveryKind::Sack1 && self.phase == Phase::SlowStartRestart {
             return; // After a timeout ns-2 does not listen.
         }
         let (from, to) = (from.max(board.una), to.min(board.max));
@@ -183,7 +183,7 @@ impl Recovery {
             if !self.sacked.is_empty() {
                 self.find_lost(board, &mut out);
             }
-            if self.kind == RecoveryKind::Sack1 && self.phase != Phase::Repair {
+            if self.kind == RecoveryKind::Sack1 && self.phase != Phase::RecoveryEvent {
                 let lent = if self.limited_transmit { self.dupacks.min(DUP_THRESH - 1) } else { 0 };
                 self.bonus = lent as i64;
             }
@@ -206,13 +206,13 @@ impl Recovery {
         let full = board.una >= self.recover;
         match self.phase {
             Phase::Open => self.bonus = 0,
-            Phase::Restart => {
+            Phase::SlowStartRestart => {
                 self.bonus = 0;
                 if full {
                     self.phase = Phase::Open;
                 }
             }
-            Phase::Repair => match self.kind {
+            Phase::RecoveryEvent => match self.kind {
                 RecoveryKind::NewReno if !full => {
                     // RFC 6582 section 3.2: repair the next hole, deflate by what was
                     // acknowledged, add back one.
@@ -249,18 +249,18 @@ impl Recovery {
         let vegas = self.kind == RecoveryKind::Vegas;
         let late = vegas && now.since(board.get(board.una).sent) >= fine;
         match self.phase {
-            Phase::Repair if late => {
+            Phase::RecoveryEvent if late => {
                 // The repair itself was lost.
                 out.lost = Some(loss(board, board.una, LossFoundBy::Clock));
                 out.force = Some(board.una);
             }
-            Phase::Repair => self.bonus += 1,
+            Phase::RecoveryEvent => self.bonus += 1,
             // Duplicates keep what is sent again flowing, too, as in ns-2; but not those of the
             // flight that Tahoe gave up.
-            Phase::Restart if self.limited_transmit && self.dupacks < DUP_THRESH => {
+            Phase::SlowStartRestart if self.limited_transmit && self.dupacks < DUP_THRESH => {
                 self.bonus = self.dupacks as i64;
             }
-            Phase::Restart => {}
+            Phase::SlowStartRestart => {}
             Phase::Open => {
                 // Not twice for one window: RFC 6582 section 3.2 step 2; ns-2's bugFix_.
                 let enough = match vegas {
@@ -294,7 +294,7 @@ impl Recovery {
     }
 
     fn begin(&mut self, board: &Board, out: &mut Outcome) {
-        self.phase = Phase::Repair;
+        self.phase = Phase::RecoveryEvent;
         self.after_timeout = false;
         // The first repair, to be sent at once, is not counted.
         self.crude = (board.max - board.una) as i64 - DUP_THRESH as i64 - 1;
@@ -362,7 +362,7 @@ impl Recovery {
 
     /// The window begins anew: what follows `una` is sent again, except what SACK reported.
     pub fn restart(&mut self, board: &mut Board) {
-        self.phase = Phase::Restart;
+        self.phase = Phase::SlowStartRestart;
         self.after_timeout = true;
         self.recover = board.max;
         self.bonus = 0;
@@ -384,7 +384,7 @@ impl Recovery {
 
     /// The segment to send again next, during a repair with SACK: RFC 6675 NextSeg rule 1.
     pub fn next_hole(&mut self, board: &Board) -> Option<u64> {
-        if self.phase != Phase::Repair || !self.uses_sack() {
+        if self.phase != Phase::RecoveryEvent || !self.uses_sack() {
             return None;
         }
         if self.kind == RecoveryKind::Sack1 {
@@ -396,7 +396,7 @@ impl Recovery {
 
     /// When there is no new data: NextSeg rules 3 and 4.
     pub fn next_guess(&mut self, board: &Board) -> Option<u64> {
-        if self.phase != Phase::Repair || !self.uses_sack() {
+        if self.phase != Phase::RecoveryEvent || !self.uses_sack() {
             return None;
         }
         let highest = self.sacked.iter().next_back().map_or(board.una, |r| r.1);

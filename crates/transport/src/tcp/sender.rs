@@ -12,8 +12,8 @@ use super::ecn::SenderEcn;
 use super::repair::Recovery;
 use crate::endpoint::{Counters, Input, Output};
 use crate::rtt::RttEstimator;
-use narrows_base::{Duration, Machine, Packet, Time, luck};
-use narrows_congestion::{Controller, Loss, LossFoundBy, Restart, Sent};
+use narrows_base::{Duration, Machine, Packet, Time, random};
+use narrows_congestion::{Controller, Loss, LossFoundBy, Sent, SlowStartRestart};
 
 /// A TCP sender.
 pub struct Sender {
@@ -29,7 +29,7 @@ pub struct Sender {
     timestamps: bool,
     receiver_stamps: bool,
     receive_window: u64,
-    luck: u64,
+    random_key: u64,
     open: bool,
     established: bool,
     /// Bytes that the application has handed over and that were not sent yet.
@@ -59,12 +59,12 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender for flow number `flow`; `luck` is the flow's key for losses.
+    /// A sender for flow number `flow`; `random_key` is the flow's key for losses.
     pub fn new(
         config: &TcpConfig,
         controller: Box<dyn Controller>,
         flow: u32,
-        luck: u64,
+        random_key: u64,
     ) -> Sender {
         Sender {
             controller,
@@ -79,7 +79,7 @@ impl Sender {
             timestamps: config.timestamps,
             receiver_stamps: config.receiver_stamps,
             receive_window: config.receive_window.min(MAX_WINDOW),
-            luck,
+            random_key,
             open: false,
             established: false,
             available: 0,
@@ -147,7 +147,7 @@ impl Sender {
         self.timed = None;
         self.pace_free = now;
         self.ecn.reduced(self.board.max);
-        self.controller.on_restart(&Restart {
+        self.controller.on_slow_start_restart(&SlowStartRestart {
             now,
             flight,
             timeout,
@@ -244,7 +244,7 @@ impl Sender {
             seq,
             stamp: now,
             number: number as u32,
-            luck: luck::mix(self.luck.wrapping_add(number)) as u32,
+            random_key: random::mix(self.random_key.wrapping_add(number)) as u32,
             sack: [(bytes, 0), (0, 0), (0, 0)],
             flow: self.flow,
             size: size as u16,
@@ -257,7 +257,7 @@ impl Sender {
     /// new data.
     #[inline]
     fn choose(&mut self) -> Option<u64> {
-        if self.recovery.in_repair()
+        if self.recovery.in_recovery()
             && let Some(seq) = self.recovery.next_hole(&self.board)
         {
             self.recovery.repaired(seq);
@@ -274,7 +274,7 @@ impl Sender {
             self.next += 1;
             return Some(self.next - 1);
         }
-        if self.recovery.in_repair() {
+        if self.recovery.in_recovery() {
             let seq = self.recovery.next_guess(&self.board)?;
             self.recovery.repaired(seq);
             return Some(seq);
@@ -332,12 +332,12 @@ impl Machine for Sender {
         if now < self.ecn.pause {
             return self.wait(self.ecn.pause);
         }
-        let allowance = self.controller.allowance();
-        if allowance.rate.is_some() && now < self.pace_free {
+        let send_limits = self.controller.send_limits();
+        if send_limits.pacing_rate.is_some() && now < self.pace_free {
             return self.wait(self.pace_free);
         }
         // A float's cast saturates: an infinite window is u64::MAX, and the receive window limits.
-        let window = (allowance.window as u64).saturating_add_signed(self.recovery.bonus());
+        let window = (send_limits.cwnd as u64).saturating_add_signed(self.recovery.bonus());
         let outstanding = self.outstanding();
         if outstanding >= window {
             self.window_limited = true;
@@ -346,7 +346,7 @@ impl Machine for Sender {
         match self.choose() {
             Some(seq) => {
                 let packet = self.transmit(now, seq);
-                if let Some(rate) = allowance.rate {
+                if let Some(rate) = send_limits.pacing_rate {
                     let bits = f64::from(packet.size) * 8.0;
                     let gap = Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
                     // Time must move on at any rate.

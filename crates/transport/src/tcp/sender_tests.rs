@@ -4,7 +4,7 @@ use super::*;
 use crate::protocol::Protocol;
 use crate::tcp::Preset;
 use crate::tcp::pair::{Pair, tcp_ends};
-use narrows_base::{Luck, Spec};
+use narrows_base::{RandomKey, Spec};
 
 #[test]
 fn data_follow_the_opening_by_one_round_trip() {
@@ -36,7 +36,7 @@ fn the_third_duplicate_repairs_and_an_advance_ends_it() {
         p.round(|_| true);
         assert!(p.receiver.next_expected() > 28, "{kind}");
         assert_eq!(p.sender.counters().timeouts, 0, "{kind}");
-        assert!(!p.sender.recovery.in_repair(), "{kind}");
+        assert!(!p.sender.recovery.in_recovery(), "{kind}");
     }
 }
 
@@ -109,7 +109,7 @@ fn tahoe_goes_back_to_the_hole_and_starts_anew() {
     p.round(|_| true);
     let lost = p.wire[0].seq;
     p.round(|p| p.seq != lost);
-    assert_eq!(p.sender.controller().allowance().window, 1.0);
+    assert_eq!(p.sender.controller().send_limits().cwnd, 1.0);
     let again: Vec<u64> = p.seqs().into_iter().filter(|s| *s == lost).collect();
     assert_eq!(again.len(), 1);
 }
@@ -135,7 +135,7 @@ fn timeouts_back_off_exponentially_and_stop_at_the_ceiling() {
 fn a_lost_opening_is_sent_again_and_raises_the_timeout() {
     let spec = Spec::parse("reno").unwrap();
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
-    let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(1));
+    let (sender, receiver) = tcp_ends(&protocol, 0, RandomKey::from_seed(1));
     let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
     p.tell(Input::Data(u64::MAX));
     p.tell(Input::Open);
@@ -151,7 +151,7 @@ fn a_lost_opening_is_sent_again_and_raises_the_timeout() {
 fn a_finite_transfer_ends_with_a_short_segment_and_stops() {
     let spec = Spec::parse("sack").unwrap();
     let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
-    let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(1));
+    let (sender, receiver) = tcp_ends(&protocol, 0, RandomKey::from_seed(1));
     let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
     p.tell(Input::Open);
     p.tell(Input::Data(2000));
@@ -192,16 +192,16 @@ proptest::proptest! {
         let name = if kind == 11 { "sack(recovery=sack1)" } else { crate::PROTOCOLS.names()[kind] };
         let spec = Spec::parse(name).unwrap();
         let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();
-        let (sender, receiver) = tcp_ends(&protocol, 0, Luck::seed(seed));
+        let (sender, receiver) = tcp_ends(&protocol, 0, RandomKey::from_seed(seed));
         let mut p = Pair { sender, receiver, now: Time::ZERO, wire: Vec::new() };
-        let mut dice = Luck::seed(seed).named("path").stream();
+        let mut random = RandomKey::from_seed(seed).named("path").stream();
         p.tell(Input::Open);
         p.tell(Input::Data(200_000));
         let mut turns = 0;
         while !p.sender.is_idle() {
             turns += 1;
             proptest::prop_assert!(turns < 200_000, "{name} is stuck at {:?}", p.sender);
-            p.now += Duration::from_micros(1 + dice.bits() % 3000);
+            p.now += Duration::from_micros(1 + random.bits() % 3000);
             if p.wire.is_empty() {
                 p.sender.handle(p.now, Input::Due);
                 match p.sender.poll(p.now) {
@@ -214,13 +214,13 @@ proptest::proptest! {
                 }
                 continue;
             }
-            let i = (dice.bits() % p.wire.len().min(4) as u64) as usize;
+            let i = (random.bits() % p.wire.len().min(4) as u64) as usize;
             let packet = p.wire.remove(i);
-            if dice.chance(loss) { continue; }
-            if dice.chance(0.05) { p.wire.push(packet); }
+            if random.chance(loss) { continue; }
+            if random.chance(0.05) { p.wire.push(packet); }
             if let Some(ack) = p.receiver.on_packet(p.now, &packet) {
-                if !dice.chance(loss) { p.tell(Input::Packet(ack)); }
-                if dice.chance(0.05) { p.tell(Input::Packet(ack)); }
+                if !random.chance(loss) { p.tell(Input::Packet(ack)); }
+                if random.chance(0.05) { p.tell(Input::Packet(ack)); }
             }
             let board = &p.sender.board;
             let copies: u64 = (board.una..board.max).map(|s| u64::from(board.get(s).copies)).sum();
@@ -248,7 +248,7 @@ fn duplicates_after_a_timeout_keep_what_is_sent_again_flowing() {
         let ack = p.receiver.on_packet(p.now, &late).unwrap();
         p.tell(Input::Packet(ack));
         assert_eq!(p.wire.len(), sent, "{kind}");
-        assert!(!p.sender.recovery.in_repair(), "{kind}: one duplicate is no loss");
+        assert!(!p.sender.recovery.in_recovery(), "{kind}: one duplicate is no loss");
     }
 }
 

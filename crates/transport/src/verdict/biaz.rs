@@ -9,12 +9,12 @@
 //! bound, and the original includes it; so do we, less a thousandth for clocks.
 
 use super::{Rule, Seen};
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status, Time};
+use narrows_base::{Descriptor, Param, Settings, Status, Time};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "biaz",
     summary: "radio, if the gap lasts as long as the missing packets would have taken",
     source: "Biaz and Vaidya 1999; S3 section 3.6.1",
@@ -24,13 +24,13 @@ pub const CARD: Card = Card {
         Param {
             name: "sigma",
             help: "shortest gap of a radio loss, in spacings above the number missing",
-            kind: Kind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.0 },
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.0 },
             origin: "S3 table 3.2",
         },
         Param {
             name: "phi",
             help: "longest gap of a radio loss, in spacings above the number missing",
-            kind: Kind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 2.0 },
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 2.0 },
             origin: "S3 table 3.2",
         },
     ],

@@ -7,12 +7,12 @@
 //! not print its thresholds.
 
 use super::{Rule, Seen};
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, Status};
+use narrows_base::{Descriptor, Param, Settings, Status};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "spike",
     summary: "congestion, while the one-way trip time is high",
     source: "Tobe et al. 2000; Cen, Cosman and Voelker 2003; S3 section 3.6.2",
@@ -22,13 +22,13 @@ pub const CARD: Card = Card {
         Param {
             name: "begin",
             help: "a spike begins at this part of the way from the least to the most seen",
-            kind: Kind::Number { unit: Unit::None, min: 0.0, max: 1.0, default: 0.5 },
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 1.0, default: 0.5 },
             origin: "Cen, Cosman and Voelker 2003",
         },
         Param {
             name: "end",
             help: "… and ends below this part",
-            kind: Kind::Number { unit: Unit::None, min: 0.0, max: 1.0, default: 1.0 / 3.0 },
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 1.0, default: 1.0 / 3.0 },
             origin: "Cen, Cosman and Voelker 2003",
         },
     ],

@@ -7,10 +7,10 @@
 //! 1/32 and 1/16. S3 does not use it.
 
 use super::{Rule, Seen};
-use narrows_base::{Card, Settings, Status};
+use narrows_base::{Descriptor, Settings, Status};
 
 /// The index card.
-pub const CARD: Card = Card {
+pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "zigzag",
     summary: "radio, if the trip time is low for the number of packets missing",
     source: "Cen, Cosman and Voelker 2003",

@@ -5,7 +5,7 @@ use super::app::{HEAD, Half, Work};
 use super::hostile::{Hostile, Kind};
 use super::schedule::{PROTOCOLS, link};
 use super::world::{Link, Who, World, config, entropy};
-use narrows_base::{Duration, Luck, Rate, Spec, Time, luck::Stream};
+use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_transport::connection::{Closed, Connection, ConnectionConfig, Event};
 use narrows_transport::port::{Clients, Connect, Handle, Permit, Port, PortLimits, ServerKey};
 use narrows_transport::streams::{Limits, Read, StreamEvent};
@@ -75,54 +75,58 @@ const ANSWER: u64 = 1 << 20;
 
 impl Crowd {
     pub fn new(seed: u64) -> Crowd {
-        let mut dice = Luck::seed(seed).named("crowd").stream();
-        let link = link(&mut dice);
-        let protocol =
-            |dice: &mut Stream| PROTOCOLS[(dice.bits() % PROTOCOLS.len() as u64) as usize];
-        let server = protocol(&mut dice);
+        let mut random = RandomKey::from_seed(seed).named("crowd").stream();
+        let link = link(&mut random);
+        let protocol = |random: &mut RandomStream| {
+            PROTOCOLS[(random.bits() % PROTOCOLS.len() as u64) as usize]
+        };
+        let server = protocol(&mut random);
         // Half of them come from the attackers' address.
-        let shared = |dice: &mut Stream, n: usize, port: u16| -> SocketAddr {
-            let last = if dice.chance(0.5) { 1 } else { 10 + n as u8 };
+        let shared = |random: &mut RandomStream, n: usize, port: u16| -> SocketAddr {
+            let last = if random.chance(0.5) { 1 } else { 10 + n as u8 };
             ([192, 0, 2, last], port + n as u16).into()
         };
-        let member = |n: usize, dice: &mut Stream| {
-            let bytes = |dice: &mut Stream| (dice.pareto(0.3, 1.0) - 1.0).min(MOST) as u64;
+        let member = |n: usize, random: &mut RandomStream| {
+            let bytes =
+                |random: &mut RandomStream| (random.pareto(0.3, 1.0) - 1.0).min(MOST) as u64;
             Member {
-                at: shared(dice, n, 5000),
-                protocol: protocol(dice),
+                at: shared(random, n, 5000),
+                protocol: protocol(random),
                 key: 10 + n as u8,
-                begins: Time::from_secs_f64(3.0 * dice.unit()),
-                wanted: (0..1 + dice.bits() % 3).map(|_| (bytes(dice), bytes(dice))).collect(),
+                begins: Time::from_secs_f64(3.0 * random.unit()),
+                wanted: (0..1 + random.bits() % 3)
+                    .map(|_| (bytes(random), bytes(random)))
+                    .collect(),
                 attempts: 0,
                 now: None,
                 is_whole: false,
                 refusals: Vec::new(),
             }
         };
-        let members = (0..2 + dice.bits() as usize % 5).map(|n| member(n, &mut dice)).collect();
-        let hostile = (0..dice.bits() as usize % 5)
+        let members = (0..2 + random.bits() as usize % 5).map(|n| member(n, &mut random)).collect();
+        let hostile = (0..random.bits() as usize % 5)
             .map(|n| {
-                let kind = Kind::ALL[dice.bits() as usize % Kind::ALL.len()];
-                (shared(&mut dice, n, 7000), kind)
+                let kind = Kind::ALL[random.bits() as usize % Kind::ALL.len()];
+                (shared(&mut random, n, 7000), kind)
             })
             .collect();
         Crowd {
             seed,
             link,
             server,
-            idle: Duration::from_secs(8 + dice.bits() % 30),
-            segments: 1 + (dice.bits() % 40) as usize,
+            idle: Duration::from_secs(8 + random.bits() % 30),
+            segments: 1 + (random.bits() % 40) as usize,
             members,
             hostile,
-            over: Time::from_secs_f64(2.0 + 8.0 * dice.unit()),
+            over: Time::from_secs_f64(2.0 + 8.0 * random.unit()),
         }
     }
 
     fn connection(&self, protocol: &str) -> ConnectionConfig {
         ConnectionConfig {
             protocol: Protocol::read(&Spec::named(protocol), Preset::Rfc, 1500).unwrap(),
-            profile: Default::default(),
-            profile_from: Default::default(),
+            hints: Default::default(),
+            hint_source: Default::default(),
             rate_limit: None,
             max_datagram: 1472,
             first_datagram: 1200,

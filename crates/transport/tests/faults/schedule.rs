@@ -2,8 +2,8 @@
 
 use super::app::App;
 use super::world::{Link, Who, World, config, entropy};
-use narrows_base::{Duration, Luck, Rate, Spec, Time, luck::Stream};
-use narrows_congestion::Profile;
+use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
+use narrows_congestion::PathHints;
 use narrows_transport::connection::{Closed, ConnectionConfig};
 use narrows_transport::port::{Clients, Connect, Port, ServerKey};
 use narrows_transport::streams::Limits;
@@ -39,7 +39,7 @@ pub struct Schedule {
     keep_alive: Duration,
     patience: Duration,
     suite: Suite,
-    profile: Profile,
+    hints: PathHints,
     segments: usize,
     /// Bytes of each request and its answer.
     wanted: Vec<(u64, u64)>,
@@ -85,90 +85,90 @@ const HELD: usize = 6 << 20;
 /// The share of long transfers among those over good links.
 const LONG: f64 = 0.02;
 
-fn fault(dice: &mut Stream) -> Fault {
-    let who = if dice.chance(0.5) { Who::CLIENT } else { Who::SERVER };
-    match dice.bits() % 16 {
+fn fault(random: &mut RandomStream) -> Fault {
+    let who = if random.chance(0.5) { Who::CLIENT } else { Who::SERVER };
+    match random.bits() % 16 {
         0..=3 => {
-            let way = dice.bits() % 4;
-            let seconds = dice.pareto(1.0, 0.2).min(60.0);
+            let way = random.bits() % 4;
+            let seconds = random.pareto(1.0, 0.2).min(60.0);
             Fault::Outage { to_server: way != 0, to_client: way != 1, seconds }
         }
-        4..=7 => Fault::Move { all: dice.chance(0.5) },
-        8 | 9 => Fault::Leap { who, seconds: dice.pareto(0.4, 1.0).min(3600.0) },
+        4..=7 => Fault::Move { all: random.chance(0.5) },
+        8 | 9 => Fault::Leap { who, seconds: random.pareto(0.4, 1.0).min(3600.0) },
         10 | 11 => {
-            let seconds = dice.pareto(0.4, 0.5).min(3600.0);
-            Fault::Sleep { who, seconds, counted: dice.chance(0.5) }
+            let seconds = random.pareto(0.4, 0.5).min(3600.0);
+            Fault::Sleep { who, seconds, counted: random.chance(0.5) }
         }
         12 | 13 => {
-            let is_back = dice.chance(0.7);
-            Fault::ServerDies { back_after: is_back.then(|| dice.pareto(0.6, 0.1).min(100.0)) }
+            let is_back = random.chance(0.7);
+            Fault::ServerDies { back_after: is_back.then(|| random.pareto(0.6, 0.1).min(100.0)) }
         }
-        14 if dice.chance(0.3) => Fault::ClientDies,
-        _ => Fault::Mtu(1200 + (dice.bits() % 300) as usize),
+        14 if random.chance(0.3) => Fault::ClientDies,
+        _ => Fault::Mtu(1200 + (random.bits() % 300) as usize),
     }
 }
 
 /// A link that is good or bad in any way.
-pub fn link(dice: &mut Stream) -> Link {
+pub fn link(random: &mut RandomStream) -> Link {
     let mut some = |share: f64, most: f64| {
-        if dice.chance(share) { dice.unit() * most } else { 0.0 }
+        if random.chance(share) { random.unit() * most } else { 0.0 }
     };
     let (loss, twice, late) = (some(0.7, 0.15), some(0.5, 0.2), some(0.5, 0.3));
     let (changed, cut) = (some(0.5, 0.05), some(0.5, 0.05));
     let marked = some(0.3, 0.3);
     Link {
-        delay: Duration::from_micros(500 + dice.bits() % 150_000),
-        rate: Rate::from_bps(200_000 << (dice.bits() % 8)),
-        queue: 5_000 << (dice.bits() % 6),
+        delay: Duration::from_micros(500 + random.bits() % 150_000),
+        rate: Rate::from_bps(200_000 << (random.bits() % 8)),
+        queue: 5_000 << (random.bits() % 6),
         loss,
         twice,
         late,
         changed,
         cut,
         marked,
-        mtu: 1200 + (dice.bits() % 300) as usize,
+        mtu: 1200 + (random.bits() % 300) as usize,
     }
 }
 
 impl Schedule {
     pub fn new(seed: u64) -> Schedule {
-        let mut dice = Luck::seed(seed).named("schedule").stream();
-        let link = link(&mut dice);
-        let mut protocol = || PROTOCOLS[(dice.bits() % PROTOCOLS.len() as u64) as usize];
+        let mut random = RandomKey::from_seed(seed).named("schedule").stream();
+        let link = link(&mut random);
+        let mut protocol = || PROTOCOLS[(random.bits() % PROTOCOLS.len() as u64) as usize];
         let protocols = [protocol(), protocol()];
         // What is told is about right, or wrong by up to a thousand times; too little by thirty at most: at the
         // few hundred bit/s which its own user asked for, a transfer takes longer than any bound.
-        let told = |right: f64, dice: &mut Stream| {
-            let about = dice.uniform(0.5, 2.0);
-            let wrong = match dice.bits() % 8 {
-                0 => 1.0 + 999.0 * dice.unit(),
-                1 => 1.0 / (1.0 + 29.0 * dice.unit()),
+        let told = |right: f64, random: &mut RandomStream| {
+            let about = random.uniform(0.5, 2.0);
+            let wrong = match random.bits() % 8 {
+                0 => 1.0 + 999.0 * random.unit(),
+                1 => 1.0 / (1.0 + 29.0 * random.unit()),
                 _ => 1.0,
             };
-            dice.chance(0.2).then_some(right * about * wrong)
+            random.chance(0.2).then_some(right * about * wrong)
         };
-        let profile = Profile {
-            rate: told(link.rate.as_bps() as f64, &mut dice).map(Rate::from_bps_f64),
-            rtt: told(2.0 * link.delay.as_secs_f64(), &mut dice).map(Duration::from_secs_f64),
-            loss: told(link.loss.min(0.4), &mut dice).map(|loss| loss.min(0.99)),
+        let hints = PathHints {
+            rate: told(link.rate.as_bps() as f64, &mut random).map(Rate::from_bps_f64),
+            rtt: told(2.0 * link.delay.as_secs_f64(), &mut random).map(Duration::from_secs_f64),
+            loss: told(link.loss.min(0.4), &mut random).map(|loss| loss.min(0.99)),
         };
-        let streams = 1 + dice.bits() % 4;
+        let streams = 1 + random.bits() % 4;
         // From nothing to some three times what flow control permits at once.
-        let mut bytes = || (dice.pareto(0.25, 1.0) - 1.0).min(200_000.0) as u64;
+        let mut bytes = || (random.pareto(0.25, 1.0) - 1.0).min(200_000.0) as u64;
         let mut wanted: Vec<_> = (0..streams).map(|_| (bytes(), bytes())).collect();
         // Few are long, over paths that carry so much within the bound, and these change keys.
         let is_good = link.rate >= Rate::from_bps(10_000_000)
             && link.loss + link.changed + link.cut < 0.02
             && link.queue >= 40_000;
-        let is_long = is_good && dice.chance(LONG);
+        let is_long = is_good && random.chance(LONG);
         if is_long {
             wanted[0].1 = 20_000_000;
         }
-        let mut faults: Vec<_> = (0..dice.bits() % 6)
+        let mut faults: Vec<_> = (0..random.bits() % 6)
             .map(|_| {
                 // As often in the opening as later.
-                let most = if dice.chance(0.5) { 0.6 } else { 15.0 };
-                (dice.unit() * most, fault(&mut dice))
+                let most = if random.chance(0.5) { 0.6 } else { 15.0 };
+                (random.unit() * most, fault(&mut random))
             })
             .collect();
         faults.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -176,14 +176,14 @@ impl Schedule {
             seed,
             protocols,
             link,
-            idle: Duration::from_secs(5 + dice.bits() % 40),
-            keep_alive: Duration::from_secs(if dice.chance(0.5) { 0 } else { 4 }),
-            patience: Duration::from_secs(5 + dice.bits() % 20),
-            suite: if dice.chance(0.5) { Suite::Aes256Gcm } else { Suite::ChaCha20Poly1305 },
-            profile,
-            segments: 1 + (dice.bits() % 40) as usize,
+            idle: Duration::from_secs(5 + random.bits() % 40),
+            keep_alive: Duration::from_secs(if random.chance(0.5) { 0 } else { 4 }),
+            patience: Duration::from_secs(5 + random.bits() % 20),
+            suite: if random.chance(0.5) { Suite::Aes256Gcm } else { Suite::ChaCha20Poly1305 },
+            hints,
+            segments: 1 + (random.bits() % 40) as usize,
             wanted,
-            updates: is_long || dice.chance(0.2),
+            updates: is_long || random.chance(0.2),
             faults,
         }
     }
@@ -192,8 +192,8 @@ impl Schedule {
         let spec = Spec::named(self.protocols[who.0]);
         ConnectionConfig {
             protocol: Protocol::read(&spec, Preset::Rfc, 1500).unwrap(),
-            profile: if who == Who::CLIENT { self.profile } else { Profile::default() },
-            profile_from: Default::default(),
+            hints: if who == Who::CLIENT { self.hints } else { PathHints::default() },
+            hint_source: Default::default(),
             rate_limit: None,
             max_datagram: 1472,
             first_datagram: 1200,

@@ -2,7 +2,7 @@
 //! has a clock of its own, each client a link.
 
 use super::hostile::Hostile;
-use narrows_base::{Duration, Luck, Rate, Time, luck::Stream};
+use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
 use narrows_transport::connection::Event;
 use narrows_transport::port::{Clients, Entropy, Handle, Permit, Port, PortConfig, PortLimits};
 use narrows_wire::StaticKey;
@@ -32,9 +32,9 @@ pub struct Link {
 }
 
 /// Random bytes that repeat themselves.
-struct Dice(Stream);
+struct SeededEntropy(RandomStream);
 
-impl Entropy for Dice {
+impl Entropy for SeededEntropy {
     fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             let bits = self.0.bits().to_be_bytes();
@@ -137,7 +137,7 @@ pub struct World {
     /// When each client's link is free, towards the server and from it.
     free: BTreeMap<usize, [Time; 2]>,
     order: u64,
-    dice: Stream,
+    random: RandomStream,
 }
 
 /// A socket keeps so many datagrams.
@@ -147,10 +147,10 @@ const RESTLESS: u32 = 20_000;
 
 impl World {
     pub fn new(seed: u64, link: Link, client: PortConfig, server: PortConfig) -> World {
-        let luck = Luck::seed(seed).named("world");
-        let mut dice = luck.stream();
+        let random_key = RandomKey::from_seed(seed).named("world");
+        let mut random = random_key.stream();
         let mut end = |config, at: &str, name| {
-            End::new(Port::new(config, entropy(seed, name)), at.parse().unwrap(), dice.bits())
+            End::new(Port::new(config, entropy(seed, name)), at.parse().unwrap(), random.bits())
         };
         let ends = vec![
             end(client, "192.0.2.1:5000", "client"),
@@ -169,12 +169,12 @@ impl World {
             flying: BTreeMap::new(),
             free: BTreeMap::new(),
             order: 0,
-            dice,
+            random,
         }
     }
     /// One client more.
     pub fn add_client(&mut self, port: Port, at: SocketAddr) -> Who {
-        let clock = self.dice.bits();
+        let clock = self.random.bits();
         self.ends.push(End::new(port, at, clock));
         Who(self.ends.len() - 1)
     }
@@ -237,27 +237,27 @@ impl World {
         let takes = Duration::from_secs_f64(size as f64 * 8.0 / link.rate.as_bps() as f64);
         *free = (*free).max(self.now) + takes;
         let mut at = *free + link.delay;
-        if self.dice.chance(link.loss) || self.now < self.outage[way] {
+        if self.random.chance(link.loss) || self.now < self.outage[way] {
             return;
         }
-        let place = self.dice.bits() as usize % bytes.len();
-        if self.dice.chance(link.changed) {
-            bytes[place] ^= 1 << (self.dice.bits() % 8);
+        let place = self.random.bits() as usize % bytes.len();
+        if self.random.chance(link.changed) {
+            bytes[place] ^= 1 << (self.random.bits() % 8);
         }
-        if self.dice.chance(link.cut) {
+        if self.random.chance(link.cut) {
             bytes.truncate(place);
         }
-        if ecn == 2 && self.dice.chance(link.marked) {
+        if ecn == 2 && self.random.chance(link.marked) {
             ecn = 3;
         }
-        if self.dice.chance(link.late) {
-            at += link.delay.mul_f64(2.0 * self.dice.unit());
+        if self.random.chance(link.late) {
+            at += link.delay.mul_f64(2.0 * self.random.unit());
         }
-        let copies = if self.dice.chance(link.twice) { 2 } else { 1 };
+        let copies = if self.random.chance(link.twice) { 2 } else { 1 };
         for _ in 0..copies {
             self.order += 1;
             self.flying.insert((at, self.order), (from, to, ecn, bytes.clone()));
-            at += link.delay.mul_f64(0.5 + self.dice.unit());
+            at += link.delay.mul_f64(0.5 + self.random.unit());
         }
     }
 
@@ -355,7 +355,7 @@ impl World {
 
 /// Randomness for a port.
 pub fn entropy(seed: u64, name: &str) -> Box<dyn Entropy> {
-    Box::new(Dice(Luck::seed(seed).named(name).stream()))
+    Box::new(SeededEntropy(RandomKey::from_seed(seed).named(name).stream()))
 }
 
 /// A port's configuration.

@@ -158,7 +158,7 @@ pub fn commit() -> Result<String, String> {
     if changes.is_empty() {
         return Ok(head);
     }
-    let mark = changes.iter().fold(0u64, |h, b| narrows_base::luck::mix(h ^ u64::from(*b)));
+    let mark = changes.iter().fold(0u64, |h, b| narrows_base::random::mix(h ^ u64::from(*b)));
     Ok(format!("{head}+{:08x}", mark >> 32))
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::real::speed::{Amount, Cargo, Direction, Speed};
 use narrows_base::Spec;
-use narrows_congestion::Profile;
+use narrows_congestion::PathHints;
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
 use serde_json::Value;
@@ -42,7 +42,7 @@ fn named<'a>(events: &'a [Value], name: &'a str) -> impl Iterator<Item = &'a Val
 pub fn speed(bytes: u64, connections: usize, recorder: Arc<Recorder>) -> Speed {
     Speed {
         protocol: Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap(),
-        profile: Profile::default(),
+        hints: PathHints::default(),
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections,

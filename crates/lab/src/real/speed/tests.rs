@@ -19,7 +19,7 @@ fn measured_with(
     let protocol = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
     let speed = Speed {
         protocol,
-        profile: Profile::default(),
+        hints: PathHints::default(),
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections,
@@ -49,7 +49,7 @@ fn all_messages_leave_before_the_end() {
     let protocol = Protocol::read(&Spec::parse("rrtp").unwrap(), Preset::Rfc, 1500).unwrap();
     let speed = Speed {
         protocol,
-        profile: Profile::default(),
+        hints: PathHints::default(),
         rate_limit: None,
         suite: Suite::Aes256Gcm,
         connections: 1,

@@ -2,7 +2,7 @@
 //! sent again.
 //!
 //! The order within a report: fates in the order of numbers, the round-trip time, the
-//! controller's acknowledgement, its receiver half's advice; then poll sends.
+//! controller's acknowledgement, its receiver side's advice; then poll sends.
 
 use crate::carrier::MOST_PENDING;
 use crate::datagram::config::DatagramConfig;
@@ -13,7 +13,9 @@ use crate::endpoint::Counters;
 use crate::rtt::RttEstimator;
 use crate::tcp::MAX_WINDOW;
 use narrows_base::{Duration, Packet, Time};
-use narrows_congestion::{Ack, Advised, Controller, Fate, Restart, Sent};
+use narrows_congestion::{
+    Ack, Controller, FeedbackReceived, PacketOutcome, Sent, SlowStartRestart,
+};
 use std::collections::VecDeque;
 
 /// A packet is given up when this many above it are passed: absent, with `head - MARGIN` still
@@ -39,7 +41,7 @@ pub(super) struct Media {
     /// Next number.
     next: u64,
     /// Lowest number whose fate is not known; `pending` begins there.
-    unresolved: u64,
+    least_unacked: u64,
     pending: VecDeque<Pending>,
     /// One above the highest number that a report named, or where a restart put it.
     acked: u64,
@@ -70,7 +72,7 @@ impl Media {
             expiry: config.expiry,
             waiting: Waiting::default(),
             next: 0,
-            unresolved: 0,
+            least_unacked: 0,
             pending: VecDeque::new(),
             acked: 0,
             reported: 0,
@@ -102,8 +104,8 @@ impl Media {
     pub fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
-    pub fn unresolved(&self) -> u64 {
-        self.unresolved
+    pub fn least_unacked(&self) -> u64 {
+        self.least_unacked
     }
     pub fn push(&mut self, now: Time, bytes: u64) {
         self.waiting.push(now, bytes);
@@ -127,9 +129,9 @@ impl Media {
     /// The next packet's number and load, which leaves now with `header` bytes more; else how long
     /// the pacer waits.
     pub fn next_load(&mut self, now: Time, payload: u32, header: u32) -> Result<(u64, Load), Time> {
-        let allowance = self.controller.allowance();
+        let send_limits = self.controller.send_limits();
         let mut due = now;
-        if let (Some(rate), Some((last, bits))) = (allowance.rate, self.paced) {
+        if let (Some(rate), Some((last, bits))) = (send_limits.pacing_rate, self.paced) {
             // At the rate of now, not of when the last packet left: a raised rate counts at once.
             let gap = Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
             // Time must move on at any rate.
@@ -140,8 +142,8 @@ impl Media {
         }
         // A float's cast saturates: an infinite window is u64::MAX. Where no rate limits either, a flight
         // must still end.
-        let most = if allowance.rate.is_some() { u64::MAX } else { MAX_WINDOW };
-        if self.flight() >= (allowance.window as u64).min(most) {
+        let most = if send_limits.pacing_rate.is_some() { u64::MAX } else { MAX_WINDOW };
+        if self.flight() >= (send_limits.cwnd as u64).min(most) {
             self.window_limited = true;
             return Err(Time::NEVER);
         }
@@ -156,7 +158,7 @@ impl Media {
         let bytes = (length + header).min(65_535) as u16;
         self.pending.push_back(Pending { sent: now, bytes, arrived: false, marked: false });
         if self.pending.len() > MOST_PENDING {
-            self.resolve_below(now, self.unresolved + 1);
+            self.resolve_below(now, self.least_unacked + 1);
         }
         if self.rto_due.is_never() && !self.own_timer {
             self.arm_timer(now);
@@ -176,14 +178,14 @@ impl Media {
 
     pub fn on_report(&mut self, now: Time, p: &Packet) {
         // Damaged, about packets never sent, or older than everything that is known.
-        if p.has(Packet::CORRUPT) || p.seq > self.next || p.seq <= self.unresolved {
+        if p.has(Packet::CORRUPT) || p.seq > self.next || p.seq <= self.least_unacked {
             return;
         }
-        let (runs, advice, marks) = header::read_report(p);
+        let (runs, feedback, marks) = header::read_report(p);
         let head = p.seq - 1;
         let mut fresh = 0;
         for (from, to) in runs.arrived(head) {
-            if to <= self.unresolved {
+            if to <= self.least_unacked {
                 break;
             }
             fresh += self.take_arrived(from, to);
@@ -223,16 +225,16 @@ impl Media {
             outstanding: self.flight(),
             prior_outstanding,
             window_limited: self.window_limited,
-            in_repair: false,
+            in_recovery: false,
             round: self.round,
             round_start,
             marks: new_marks,
             rate: None,
         });
-        if !advice.is_empty() {
-            self.controller.on_advice(&Advised {
+        if !feedback.is_empty() {
+            self.controller.on_feedback(&FeedbackReceived {
                 now,
-                advice,
+                feedback,
                 rtt,
                 srtt: self.rtt.srtt(),
                 rttvar: self.rtt.rttvar(),
@@ -243,8 +245,8 @@ impl Media {
     /// Books `[from, to)` as arrived; how many are news.
     #[inline]
     fn take_arrived(&mut self, from: u64, to: u64) -> u64 {
-        let from = from.max(self.unresolved) - self.unresolved;
-        let to = to - self.unresolved;
+        let from = from.max(self.least_unacked) - self.least_unacked;
+        let to = to - self.least_unacked;
         let mut fresh = 0;
         for p in self.pending.range_mut(from as usize..to as usize) {
             fresh += u64::from(!p.arrived);
@@ -263,7 +265,7 @@ impl Media {
         }
         self.marks = marks;
         let new = new.min(u32::try_from(fresh).unwrap_or(u32::MAX));
-        let top = (head + 1 - self.unresolved) as usize;
+        let top = (head + 1 - self.least_unacked) as usize;
         let arrived = self.pending.range_mut(..top).rev().filter(|p| p.arrived);
         arrived.take(new as usize).for_each(|p| p.marked = true);
         new
@@ -272,10 +274,10 @@ impl Media {
     /// Tells the fate of every packet below `end`, in order.
     #[inline]
     fn resolve_below(&mut self, now: Time, end: u64) {
-        while self.unresolved < end {
+        while self.least_unacked < end {
             let Some(p) = self.pending.pop_front() else { return };
-            let seq = self.unresolved;
-            self.unresolved += 1;
+            let seq = self.least_unacked;
+            self.least_unacked += 1;
             let lost = !p.arrived;
             if lost {
                 self.counters.lost += 1;
@@ -285,7 +287,15 @@ impl Media {
                 }
             }
             let (sent, bytes, marked) = (p.sent, u32::from(p.bytes), p.marked);
-            self.controller.on_fate(&Fate { now, seq, sent, bytes, lost, marked, radio: false });
+            self.controller.on_packet_outcome(&PacketOutcome {
+                now,
+                seq,
+                sent,
+                bytes,
+                lost,
+                marked,
+                radio: false,
+            });
         }
     }
 
@@ -303,7 +313,7 @@ impl Media {
         let flight = self.flight();
         self.acked = self.next;
         self.rto_due = Time::NEVER;
-        self.controller.on_restart(&Restart {
+        self.controller.on_slow_start_restart(&SlowStartRestart {
             now,
             flight,
             timeout: true,

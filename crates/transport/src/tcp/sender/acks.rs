@@ -5,7 +5,7 @@ use super::Sender;
 use crate::tcp::board::Segment;
 use crate::tcp::repair::Outcome;
 use narrows_base::{Duration, Packet, Time};
-use narrows_congestion::{Ack, Loss, RateSample, Repair};
+use narrows_congestion::{Ack, Loss, RateSample, RecoveryEvent};
 
 impl Sender {
     #[inline]
@@ -29,7 +29,7 @@ impl Sender {
         let newly_delivered = self.count_delivered(prior_delivered, newly_acked, duplicate);
         self.take_rtt_sample(now, rtt, p, newly_acked);
         let fine = self.fine_timeout();
-        let was_in_repair = self.recovery.in_repair();
+        let was_in_repair = self.recovery.in_recovery();
         let outcome = self.recovery.on_ack(&mut self.board, now, newly_acked, duplicate, fine);
         self.next = self.next.max(self.board.una);
 
@@ -57,7 +57,7 @@ impl Sender {
             outstanding: self.outstanding(),
             prior_outstanding,
             window_limited: self.window_limited,
-            in_repair: was_in_repair,
+            in_recovery: was_in_repair,
             round: self.round,
             round_start,
             marks: u32::from(self.ecn.echoed(p)),
@@ -229,8 +229,8 @@ impl Sender {
         })
     }
 
-    fn episode(&self, now: Time) -> Repair {
-        Repair {
+    fn episode(&self, now: Time) -> RecoveryEvent {
+        RecoveryEvent {
             now,
             flight: self.board.max - self.board.una,
             outstanding: self.outstanding(),
@@ -245,7 +245,7 @@ impl Sender {
         if !self.ecn.may_react(self.board.una) {
             return;
         }
-        if self.controller.allowance().window < 2.0 {
+        if self.controller.send_limits().cwnd < 2.0 {
             // Nothing to reduce: the next packet waits as long as the retransmission timer.
             self.ecn.pause = now + self.rtt.rto(self.backoffs);
             if self.board.una < self.board.max {
@@ -253,7 +253,7 @@ impl Sender {
             }
         } else {
             let episode = self.episode(now);
-            self.controller.on_marks(&episode);
+            self.controller.on_ecn_ce(&episode);
         }
         self.counters.marks += 1;
         self.ecn.reduced(self.board.max);
@@ -263,9 +263,9 @@ impl Sender {
     fn tell_outcome(&mut self, now: Time, outcome: &Outcome) {
         let repair = self.episode(now);
         if outcome.ends {
-            self.controller.on_repair_end(&repair);
+            self.controller.on_recovery_end(&repair);
         }
-        let window = self.controller.allowance().window;
+        let window = self.controller.send_limits().cwnd;
         if let Some((segments, sent, transmissions, found_by)) = outcome.lost {
             let new_episode = outcome.begins || outcome.restarts;
             self.controller.on_loss(&Loss {
@@ -283,11 +283,11 @@ impl Sender {
         }
         if outcome.begins {
             self.counters.episodes += 1;
-            self.controller.on_repair(&repair);
+            self.controller.on_recovery_start(&repair);
             self.timed = None;
             self.arm_timer(now);
         }
-        if self.controller.allowance().window < window && !outcome.restarts {
+        if self.controller.send_limits().cwnd < window && !outcome.restarts {
             self.ecn.reduced(self.board.max);
         }
         if outcome.force.is_some() {

@@ -1,7 +1,7 @@
 //! It opens streams and resets them at once, as many as it may, and stops the answers.
 
 use super::{Behaviour, MUCH, Said, Traffic, bound_of_a_receiver};
-use narrows_base::{Time, luck::Stream};
+use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
 use narrows_wire::hostile::Peer;
 
@@ -12,19 +12,19 @@ pub struct Churner {
 }
 
 impl Behaviour for Churner {
-    fn opened(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut Stream) -> Said {
+    fn opened(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
         self.id = 0;
         Said::new()
     }
-    fn heard(&mut self, now: Time, peer: &mut Peer, _dice: &mut Stream) -> Said {
+    fn heard(&mut self, now: Time, peer: &mut Peer, _dice: &mut RandomStream) -> Said {
         vec![peer.report(now, 0)]
     }
-    fn turn(&mut self, now: Time, peer: &mut Peer, dice: &mut Stream) -> Said {
+    fn turn(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
         let mut said = Said::new();
-        for _ in 0..1 + dice.bits() % 8 {
+        for _ in 0..1 + random.bits() % 8 {
             let (id, data) = (self.id, MUCH.to_be_bytes());
             self.id += 4;
-            if dice.chance(0.5) {
+            if random.chance(0.5) {
                 said.push(
                     peer.frame(now, &Frame::Stream { id, offset: 0, fin: false, data: &data }),
                 );

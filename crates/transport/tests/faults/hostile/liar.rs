@@ -1,7 +1,7 @@
 //! A receiver that lies to the sender about what came, when, and what it means.
 
 use super::{Behaviour, Said, Traffic, bound_of_a_receiver, requests};
-use narrows_base::{Time, luck::Stream};
+use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
 use narrows_wire::hostile::Peer;
 
@@ -9,21 +9,21 @@ use narrows_wire::hostile::Peer;
 pub struct Liar(u8);
 
 impl Liar {
-    pub fn new(dice: &mut Stream) -> Liar {
-        Liar((dice.bits() % 12) as u8)
+    pub fn new(random: &mut RandomStream) -> Liar {
+        Liar((random.bits() % 12) as u8)
     }
 }
 
 impl Behaviour for Liar {
-    fn opened(&mut self, now: Time, peer: &mut Peer, dice: &mut Stream) -> Said {
-        self.0 = (dice.bits() % 12) as u8;
+    fn opened(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
+        self.0 = (random.bits() % 12) as u8;
         requests(now, peer)
     }
-    fn heard(&mut self, now: Time, peer: &mut Peer, dice: &mut Stream) -> Said {
-        vec![peer.report(now, self.0 << 4 | (dice.bits() & 15) as u8)]
+    fn heard(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
+        vec![peer.report(now, self.0 << 4 | (random.bits() & 15) as u8)]
     }
-    fn turn(&mut self, now: Time, peer: &mut Peer, dice: &mut Stream) -> Said {
-        let lie = peer.report(now, self.0 << 4 | (dice.bits() & 15) as u8);
+    fn turn(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
+        let lie = peer.report(now, self.0 << 4 | (random.bits() & 15) as u8);
         vec![lie, peer.frame(now, &Frame::Ping)]
     }
     fn bound(&self, traffic: &Traffic) -> u64 {

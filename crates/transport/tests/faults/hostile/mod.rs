@@ -8,7 +8,7 @@ mod silent;
 mod stranger;
 
 use super::world::Link;
-use narrows_base::{Duration, Luck, Time, luck::Stream};
+use narrows_base::{Duration, RandomKey, Time, random::RandomStream};
 use narrows_wire::hostile::Peer;
 use narrows_wire::packet::{self, Packet};
 use narrows_wire::{
@@ -36,15 +36,15 @@ pub type Said = Vec<Vec<u8>>;
 /// What a kind does with a connection. `peer` seals and opens for it.
 pub trait Behaviour {
     /// The connection is open.
-    fn opened(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut Stream) -> Said {
+    fn opened(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
         Said::new()
     }
     /// A packet was opened.
-    fn heard(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut Stream) -> Said {
+    fn heard(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
         Said::new()
     }
     /// Every so often.
-    fn turn(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut Stream) -> Said {
+    fn turn(&mut self, _now: Time, _peer: &mut Peer, _dice: &mut RandomStream) -> Said {
         Said::new()
     }
     /// What it sends instead of FINISH, if it does not want to be open.
@@ -52,7 +52,7 @@ pub trait Behaviour {
         &mut self,
         _start: &[u8],
         _finish: &[u8],
-        _dice: &mut Stream,
+        _dice: &mut RandomStream,
     ) -> Option<Said> {
         None
     }
@@ -79,9 +79,9 @@ impl Kind {
     pub const ALL: [Kind; 5] =
         [Kind::Liar, Kind::Silent, Kind::Nonsense, Kind::Churner, Kind::Stranger];
 
-    fn behaviour(self, dice: &mut Stream) -> Box<dyn Behaviour> {
+    fn behaviour(self, random: &mut RandomStream) -> Box<dyn Behaviour> {
         match self {
-            Kind::Liar => Box::new(liar::Liar::new(dice)),
+            Kind::Liar => Box::new(liar::Liar::new(random)),
             Kind::Silent => Box::new(silent::Silent),
             Kind::Nonsense => Box::new(nonsense::Nonsense),
             Kind::Churner => Box::new(churner::Churner::default()),
@@ -111,7 +111,7 @@ pub struct Hostile {
     until: Time,
     over: Time,
     said: Said,
-    dice: Stream,
+    random: RandomStream,
 }
 
 /// A connection is given up after so long at most, s.
@@ -122,19 +122,19 @@ const MUCH: u64 = 1 << 40;
 impl Hostile {
     /// Does what its kind does until `over`.
     pub fn new(seed: u64, at: SocketAddr, kind: Kind, link: &Link, over: Time) -> Hostile {
-        let mut dice = Luck::seed(seed).named("hostile").stream();
-        let behaviour = kind.behaviour(&mut dice);
+        let mut random = RandomKey::from_seed(seed).named("hostile").stream();
+        let behaviour = kind.behaviour(&mut random);
         Hostile {
             at,
             kind,
-            due: Time::from_secs_f64(dice.unit()),
+            due: Time::from_secs_f64(random.unit()),
             traffic: Traffic { tried: tried(link), ..Traffic::default() },
             behaviour,
             stage: Stage::Closed,
             until: Time::ZERO,
             over,
             said: Said::new(),
-            dice,
+            random,
         }
     }
 
@@ -159,8 +159,8 @@ impl Hostile {
         }
         match &mut self.stage {
             Stage::Open(peer) if now < self.until => {
-                self.said.extend(self.behaviour.turn(now, peer, &mut self.dice));
-                self.due = now + Duration::from_secs_f64(0.02 + 0.2 * self.dice.unit());
+                self.said.extend(self.behaviour.turn(now, peer, &mut self.random));
+                self.due = now + Duration::from_secs_f64(0.02 + 0.2 * self.random.unit());
             }
             // What was asked got lost, or it has had enough of this connection.
             _ => self.ask(now),
@@ -169,7 +169,7 @@ impl Hostile {
 
     fn ask(&mut self, now: Time) {
         let mut nonce = [0; 16];
-        nonce.fill_with(|| self.dice.bits() as u8);
+        nonce.fill_with(|| self.random.bits() as u8);
         self.said.push(packet::syn(VERSION, &nonce).to_vec());
         self.stage = Stage::Asking(nonce);
         self.due = now + Duration::from_secs(2);
@@ -180,7 +180,7 @@ impl Hostile {
         self.traffic.came_to += bytes.len() as u64;
         if let Stage::Open(peer) = &mut self.stage {
             if peer.came(bytes) {
-                self.said.extend(self.behaviour.heard(now, peer, &mut self.dice));
+                self.said.extend(self.behaviour.heard(now, peer, &mut self.random));
             }
             return;
         }
@@ -189,8 +189,8 @@ impl Hostile {
                 if theirs == *nonce =>
             {
                 // Keys cost nothing.
-                let key = StaticKey::new([200 + (self.dice.bits() % 50) as u8; 32]).unwrap();
-                let seed = [self.dice.bits() as u8; 32];
+                let key = StaticKey::new([200 + (self.random.bits() % 50) as u8; 32]).unwrap();
+                let seed = [self.random.bits() as u8; 32];
                 let client = ClientHandshake::new(Suite::Aes256Gcm, *nonce, &cookie, &key, seed);
                 let client = client.unwrap();
                 self.said.push(client.start().to_vec());
@@ -200,22 +200,22 @@ impl Hostile {
                 let start = client.start().to_vec();
                 let Ok((keys, finish)) = client.on_start_echo(
                     &echo,
-                    &hello(PROTOCOLS[self.dice.bits() as usize % PROTOCOLS.len()]),
+                    &hello(PROTOCOLS[self.random.bits() as usize % PROTOCOLS.len()]),
                     |_| true,
                 ) else {
                     return;
                 };
-                let other = self.behaviour.instead_of_finish(&start, &finish, &mut self.dice);
+                let other = self.behaviour.instead_of_finish(&start, &finish, &mut self.random);
                 if let Some(other) = other {
                     self.said.extend(other);
                     return;
                 }
                 self.said.push(finish);
                 let mut peer = Box::new(Peer::new(keys, true));
-                self.said.extend(self.behaviour.opened(now, &mut peer, &mut self.dice));
+                self.said.extend(self.behaviour.opened(now, &mut peer, &mut self.random));
                 self.stage = Stage::Open(peer);
                 self.traffic.opened += 1;
-                self.until = now + Duration::from_secs_f64(LIFE * self.dice.unit());
+                self.until = now + Duration::from_secs_f64(LIFE * self.random.unit());
                 self.due = now;
             }
             _ => {}

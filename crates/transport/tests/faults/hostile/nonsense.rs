@@ -2,32 +2,32 @@
 //! behind it.
 
 use super::{Behaviour, Said, Traffic, bound_of_a_receiver, requests};
-use narrows_base::{Time, luck::Stream};
+use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
 use narrows_wire::hostile::Peer;
 
 pub struct Nonsense;
 
 impl Behaviour for Nonsense {
-    fn opened(&mut self, now: Time, peer: &mut Peer, _dice: &mut Stream) -> Said {
+    fn opened(&mut self, now: Time, peer: &mut Peer, _dice: &mut RandomStream) -> Said {
         requests(now, peer)
     }
-    fn heard(&mut self, now: Time, peer: &mut Peer, _dice: &mut Stream) -> Said {
+    fn heard(&mut self, now: Time, peer: &mut Peer, _dice: &mut RandomStream) -> Said {
         vec![peer.report(now, 0)]
     }
-    fn turn(&mut self, now: Time, peer: &mut Peer, dice: &mut Stream) -> Said {
+    fn turn(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
         let mut said = Said::new();
-        for _ in 0..dice.bits() % 8 {
-            let arg = dice.bits() as u8;
-            let lie = match dice.bits() % 4 {
-                0 => u64::from(dice.bits() as u8),
+        for _ in 0..random.bits() % 8 {
+            let arg = random.bits() as u8;
+            let lie = match random.bits() % 4 {
+                0 => u64::from(random.bits() as u8),
                 1 => (1 << 62) - 1,
-                2 => dice.bits() >> 40,
-                _ => dice.bits() >> 2,
+                2 => random.bits() >> 40,
+                _ => random.bits() >> 2,
             };
-            said.push(match dice.bits() % 32 {
+            said.push(match random.bits() % 32 {
                 0 => {
-                    let payload: Vec<u8> = (0..arg).map(|_| dice.bits() as u8).collect();
+                    let payload: Vec<u8> = (0..arg).map(|_| random.bits() as u8).collect();
                     peer.raw(now, &payload)
                 }
                 1 => peer.frame(now, &Frame::Close { code: lie, reason: b"enough" }),

@@ -1,7 +1,7 @@
 //! It asks for much, and acknowledges nothing: what it gets follows its own bytes.
 
 use super::{Behaviour, Said, Traffic, requests};
-use narrows_base::{Time, luck::Stream};
+use narrows_base::{Time, random::RandomStream};
 use narrows_wire::Frame;
 use narrows_wire::hostile::Peer;
 
@@ -11,11 +11,11 @@ const MOST: u64 = 40;
 pub struct Silent;
 
 impl Behaviour for Silent {
-    fn opened(&mut self, now: Time, peer: &mut Peer, _dice: &mut Stream) -> Said {
+    fn opened(&mut self, now: Time, peer: &mut Peer, _dice: &mut RandomStream) -> Said {
         requests(now, peer)
     }
-    fn turn(&mut self, now: Time, peer: &mut Peer, dice: &mut Stream) -> Said {
-        match dice.bits() % 20 {
+    fn turn(&mut self, now: Time, peer: &mut Peer, random: &mut RandomStream) -> Said {
+        match random.bits() % 20 {
             0 => vec![peer.frame(now, &Frame::Ping)],
             1 => vec![peer.frame(now, &Frame::MaxData(1 << 41))],
             _ => Said::new(),

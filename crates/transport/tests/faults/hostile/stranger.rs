@@ -1,7 +1,7 @@
 //! It never finishes a handshake: false FINISHes, copies of START and of what it sent before, and noise.
 
 use super::{Behaviour, Said, Traffic};
-use narrows_base::luck::Stream;
+use narrows_base::random::RandomStream;
 
 /// Bytes for each of its own (docs/security.md).
 const MOST: u64 = 3;
@@ -17,17 +17,18 @@ impl Behaviour for Stranger {
         &mut self,
         start: &[u8],
         finish: &[u8],
-        dice: &mut Stream,
+        random: &mut RandomStream,
     ) -> Option<Said> {
         let mut said = self.old.clone();
-        for _ in 0..dice.bits() % 6 {
+        for _ in 0..random.bits() % 6 {
             let mut forged = finish.to_vec();
-            let place = dice.bits() as usize % forged.len();
-            forged[place] ^= 1 << (dice.bits() % 8);
+            let place = random.bits() as usize % forged.len();
+            forged[place] ^= 1 << (random.bits() % 8);
             said.extend([start.to_vec(), forged]);
         }
         // Noise behind the head of a data packet.
-        let mut noise: Vec<u8> = (0..40 + dice.bits() % 1000).map(|_| dice.bits() as u8).collect();
+        let mut noise: Vec<u8> =
+            (0..40 + random.bits() % 1000).map(|_| random.bits() as u8).collect();
         noise[0] &= 0x60;
         said.push(noise);
         self.old.push(start.to_vec());

@@ -8,7 +8,7 @@
 
 /// A key from which draws are made: a seed and the names mixed into it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Luck(u64);
+pub struct RandomKey(u64);
 
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -26,24 +26,24 @@ pub fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-impl Luck {
+impl RandomKey {
     /// The root key of a run.
-    pub const fn seed(seed: u64) -> Luck {
-        Luck(mix(seed.wrapping_add(STEP)))
+    pub const fn from_seed(seed: u64) -> RandomKey {
+        RandomKey(mix(seed.wrapping_add(STEP)))
     }
     /// The key of a named part.
-    pub fn named(self, name: &str) -> Luck {
+    pub fn named(self, name: &str) -> RandomKey {
         // FNV-1a, then mixed: names are short and few.
         let mut h: u64 = 0xCBF2_9CE4_8422_2325;
         for b in name.bytes() {
             h = (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01B3);
         }
-        Luck(mix(self.0 ^ mix(h)))
+        RandomKey(mix(self.0 ^ mix(h)))
     }
     /// The key of a numbered part.
     #[inline]
-    pub const fn numbered(self, n: u64) -> Luck {
-        Luck(mix(self.0.wrapping_add(n.wrapping_mul(STEP))))
+    pub const fn numbered(self, n: u64) -> RandomKey {
+        RandomKey(mix(self.0.wrapping_add(n.wrapping_mul(STEP))))
     }
     /// This key's bits.
     #[inline]
@@ -56,19 +56,19 @@ impl Luck {
         unit(self.numbered(n).0)
     }
     /// A stream of draws.
-    pub const fn stream(self) -> Stream {
-        Stream { key: self.0, count: 0 }
+    pub const fn stream(self) -> RandomStream {
+        RandomStream { key: self.0, count: 0 }
     }
 }
 
 /// A sequence of draws.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct RandomStream {
     key: u64,
     count: u64,
 }
 
-impl Stream {
+impl RandomStream {
     /// The next 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn streams_are_told_apart_by_name_and_repeat() {
-        let root = Luck::seed(1);
+        let root = RandomKey::from_seed(1);
         let a: Vec<u64> = {
             let mut s = root.named("loss").stream();
             (0..4).map(|_| s.bits()).collect()
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn draws_have_the_right_mean_and_spread() {
-        let key = Luck::seed(7).named("uniform");
+        let key = RandomKey::from_seed(7).named("uniform");
         let n = 200_000u64;
         let (mut sum, mut square) = (0.0, 0.0);
         for i in 0..n {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn exponential_and_pareto_have_their_means() {
-        let mut s = Luck::seed(3).named("e").stream();
+        let mut s = RandomKey::from_seed(3).named("e").stream();
         let n = 200_000;
         let e: f64 = (0..n).map(|_| s.exponential(2.0)).sum::<f64>() / f64::from(n);
         assert!((e - 2.0).abs() < 0.03, "{e}");

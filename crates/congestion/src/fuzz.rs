@@ -1,7 +1,7 @@
 //! A trial: any controller of the list, halves included, under whatever may legally happen to it.
 //!
 //! Property tests and the fuzz target share it: bytes become an environment and a list of events
-//! ([`Trial::from_bytes`]), [`Trial::put`] tells a controller of them and panics where it breaks
+//! ([`FuzzCase::from_bytes`]), [`FuzzCase::put`] tells a controller of them and panics where it breaks
 //! what every controller must keep. After each event:
 //!
 //! - the allowance is a window that is not negative, and finite unless a rate is given; a rate
@@ -13,27 +13,27 @@
 //! And whatever happened: if nothing comes back any more, only time passes, another packet may
 //! leave within the hour. (ns-2's rates have no floor: where its dialect is spoken, any will do.)
 
+mod apply;
 mod decode;
-mod tell;
 #[cfg(test)]
 mod tests;
 
-use crate::{Controller, Entry, Environment, ReceiverHalf};
-use narrows_base::card::Kind;
+use crate::{Controller, ControllerEntry, Environment, ReceiverSide};
+use apply::Connection;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::{Duration, Param, Settings, Spec, Time};
 use std::collections::BTreeSet;
-use tell::Connection;
 
 /// Calls after which a tick that has come must have moved on, at one instant.
-const MOST_CALLS: u32 = 1000;
+const MAX_CALLS: u32 = 1000;
 /// Ticks that are tried in the silent hour.
-const MOST_TICKS: u32 = 200_000;
+const MAX_TICKS: u32 = 200_000;
 /// The silence after which another packet must have left.
 const SILENCE: Duration = Duration::from_secs(3600);
 
 /// What a controller is put through.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct FuzzCase {
     /// What it knows at the start.
     pub environment: Environment,
     /// What happens, each after a pause in nanoseconds.
@@ -47,12 +47,12 @@ pub enum Event {
     Sent { retransmission: bool, last_waiting: bool },
     Ack { advance: u64, sacked: u64, rtt: u64, flags: u8, sampled: u64, arrived: u64 },
     Loss { segments: u64, age: u64, transmissions: u32, how: u8 },
-    Repair,
-    RepairEnd,
-    Restart { timeout: bool, backoffs: u32 },
-    Marks,
-    Fate { lost: bool, marked: bool },
-    Advised { words: Vec<u32>, rtt: u64 },
+    RecoveryStart,
+    RecoveryEnd,
+    SlowStartRestart { timeout: bool, backoffs: u32 },
+    EcnCe,
+    PacketOutcome { lost: bool, marked: bool },
+    Feedback { words: Vec<u32>, rtt: u64 },
     Tick,
     Arrival { step: Step, marked: bool, sent_ago: u64, words: Vec<u32> },
     ReceiverTick,
@@ -72,41 +72,41 @@ pub enum Step {
 }
 
 /// An entry with every choice taken once, and every number at its default, least and most.
-pub fn variants(entry: &Entry) -> Vec<Settings> {
-    let name = entry.card.name;
+pub fn variants(entry: &ControllerEntry) -> Vec<Settings> {
+    let name = entry.descriptor.name;
     let mut specs = vec![name.to_owned()];
-    for p in entry.card.params {
+    for p in entry.descriptor.params {
         match p.kind {
-            Kind::Choice(words) => {
+            ParamKind::Choice(words) => {
                 specs.extend(words.iter().map(|w| format!("{name}({}={w})", p.name)));
             }
-            Kind::Number { unit, min, max, .. } => {
+            ParamKind::Number { unit, min, max, .. } => {
                 for x in [min, max] {
                     specs.push(format!("{name}({}={})", p.name, unit.show(x)));
                 }
             }
-            Kind::Integers => {}
+            ParamKind::Integers => {}
         }
     }
     let read = |s: &String| entry.read(&Spec::parse(s).expect("well formed")).expect("legal");
     specs.iter().map(read).collect()
 }
 
-impl Trial {
+impl FuzzCase {
     /// Puts a controller through it, and says which variables it showed.
     ///
     /// # Panics
     /// Where the controller does not keep what every controller must.
-    pub fn put(&self, entry: &Entry, settings: &Settings) -> BTreeSet<&'static str> {
+    pub fn put(&self, entry: &ControllerEntry, settings: &Settings) -> BTreeSet<&'static str> {
         let mut shown = BTreeSet::new();
-        let name = entry.card.name;
+        let name = entry.descriptor.name;
         let mut sender = (entry.build)(settings, &self.environment);
         let mut receiver = entry.receiver.map(|build| build(settings, &self.environment));
         let strict = self.permits(&*sender, 0) && !self.speaks_ns2(entry, settings);
         let mut connection = Connection::new(name, self.environment.packet_bytes);
         check(&*sender, entry, &mut shown);
         for (pause, event) in &self.events {
-            connection.tell(&mut *sender, &mut receiver, *pause, event);
+            connection.apply(&mut *sender, &mut receiver, *pause, event);
             check(&*sender, entry, &mut shown);
             if let Some(half) = &mut receiver {
                 check_receiver(&mut **half, connection.now, entry, &mut shown);
@@ -119,29 +119,36 @@ impl Trial {
         shown
     }
 
-    fn speaks_ns2(&self, entry: &Entry, settings: &Settings) -> bool {
-        let is_choice = |p: &&Param| matches!(p.kind, Kind::Choice(_));
-        let mut choices = entry.card.params.iter().filter(is_choice);
+    fn speaks_ns2(&self, entry: &ControllerEntry, settings: &Settings) -> bool {
+        let is_choice = |p: &&Param| matches!(p.kind, ParamKind::Choice(_));
+        let mut choices = entry.descriptor.params.iter().filter(is_choice);
         self.environment.ns2 || choices.any(|p| settings.choice(p.name) == "ns2")
     }
 
     /// Whether, with `flight` packets out, another may leave within the hour.
     fn permits(&self, sender: &dyn Controller, flight: u64) -> bool {
-        let allowance = sender.allowance();
+        let send_limits = sender.send_limits();
         let bits = f64::from(self.environment.packet_bytes) * 8.0;
-        let soon = allowance.rate.is_none_or(|r| bits / r.as_bps() as f64 <= SILENCE.as_secs_f64());
-        allowance.window as u64 > flight && soon
+        let soon = send_limits
+            .pacing_rate
+            .is_none_or(|r| bits / r.as_bps() as f64 <= SILENCE.as_secs_f64());
+        send_limits.cwnd as u64 > flight && soon
     }
 
     /// Nothing comes back any more: ticks, and the endpoint's timer where the controller has none.
-    fn silence(&self, sender: &mut dyn Controller, connection: &Connection, entry: &Entry) {
-        let name = entry.card.name;
+    fn silence(
+        &self,
+        sender: &mut dyn Controller,
+        connection: &Connection,
+        entry: &ControllerEntry,
+    ) {
+        let name = entry.descriptor.name;
         let end = connection.now + SILENCE;
         let (mut now, mut flight) = (connection.now, connection.outstanding);
         let own = sender.keeps_own_timer();
         let mut timer = if own { Time::NEVER } else { now + Duration::from_secs(1) };
         let mut backoffs = 0;
-        for _ in 0..MOST_TICKS {
+        for _ in 0..MAX_TICKS {
             if self.permits(sender, flight) {
                 return;
             }
@@ -152,7 +159,7 @@ impl Trial {
             now = next;
             if timer <= now {
                 backoffs += 1;
-                sender.on_restart(&connection.restart(now, flight, backoffs));
+                sender.on_slow_start_restart(&connection.restart(now, flight, backoffs));
                 flight = 0;
                 timer = now + Duration::from_secs(1 << backoffs.min(6));
             } else {
@@ -160,8 +167,8 @@ impl Trial {
             }
             check(sender, entry, &mut BTreeSet::new());
         }
-        let allowance = sender.allowance();
-        panic!("{name}: silent for ever at {now:?}, {flight} in flight, {allowance:?}");
+        let send_limits = sender.send_limits();
+        panic!("{name}: silent for ever at {now:?}, {flight} in flight, {send_limits:?}");
     }
 }
 
@@ -171,39 +178,42 @@ fn due(sender: &mut dyn Controller, now: Time, name: &str) {
     while sender.next_tick() <= now {
         sender.on_tick(now);
         calls += 1;
-        assert!(calls < MOST_CALLS, "{name}: stuck at a tick of {:?}", sender.next_tick());
+        assert!(calls < MAX_CALLS, "{name}: stuck at a tick of {:?}", sender.next_tick());
     }
 }
 
-fn check(sender: &dyn Controller, entry: &Entry, shown: &mut BTreeSet<&'static str>) {
-    let name = entry.card.name;
-    let allowance = sender.allowance();
+fn check(sender: &dyn Controller, entry: &ControllerEntry, shown: &mut BTreeSet<&'static str>) {
+    let name = entry.descriptor.name;
+    let send_limits = sender.send_limits();
     let least = if sender.for_datagrams() { 0.0 } else { 1.0 };
-    assert!(allowance.window >= least, "{name}: {allowance:?}");
-    assert!(allowance.window.is_finite() || allowance.rate.is_some(), "{name}: {allowance:?}");
-    assert!(allowance.rate.is_none_or(|r| r.as_bps() > 0), "{name}: {allowance:?}");
+    assert!(send_limits.cwnd >= least, "{name}: {send_limits:?}");
+    assert!(
+        send_limits.cwnd.is_finite() || send_limits.pacing_rate.is_some(),
+        "{name}: {send_limits:?}"
+    );
+    assert!(send_limits.pacing_rate.is_none_or(|r| r.as_bps() > 0), "{name}: {send_limits:?}");
     assert!(sender.ssthresh().is_none_or(|s| s >= 1.0), "{name}: {:?}", sender.ssthresh());
     sender.watch(&mut |variable, value| check_variable(entry, variable, value, shown));
-    check_words(sender.advice().words(), name);
+    check_words(sender.feedback_to_receiver().words(), name);
 }
 
 fn check_receiver(
-    half: &mut dyn ReceiverHalf,
+    half: &mut dyn ReceiverSide,
     now: Time,
-    entry: &Entry,
+    entry: &ControllerEntry,
     shown: &mut BTreeSet<&'static str>,
 ) {
-    check_words(half.advice(now).words(), entry.card.name);
+    check_words(half.feedback(now).words(), entry.descriptor.name);
     half.watch(&mut |variable, value| check_variable(entry, variable, value, shown));
 }
 
 fn check_variable(
-    entry: &Entry,
+    entry: &ControllerEntry,
     variable: &'static str,
     value: f64,
     shown: &mut BTreeSet<&'static str>,
 ) {
-    let name = entry.card.name;
+    let name = entry.descriptor.name;
     let listed = entry.variables.iter().find(|v| v.name == variable);
     let Some(listed) = listed else { panic!("{name}: {variable} is not among its variables") };
     let states = listed.states.len() as f64;

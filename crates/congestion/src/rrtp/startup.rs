@@ -1,7 +1,7 @@
 //! The opening: a rate from the spacing of a few packets, a train that verifies it, and a climb until a
 //! queue shows.
 //!
-//! The few packets are those that opened the connection, where they tell it ([`Spacing`]), else a
+//! The few packets are those that opened the connection, where they tell it ([`Dispersion`]), else a
 //! first flight of four.
 //!
 //! On fast links four packets arrive within the time that hosts need to say so, and tell a rate that is
@@ -10,8 +10,8 @@
 //! train tells that leaves at this rate.
 
 use super::flight::{AT_ONCE, Flight};
-use super::{Mood, Rrtp};
-use crate::{Ack, Fate, Spacing};
+use super::{Mode, Rrtp};
+use crate::{Ack, Dispersion, PacketOutcome};
 use narrows_base::Time;
 
 /// A first flight's rate may lead to so many packets in the second.
@@ -50,7 +50,7 @@ enum Stage {
 }
 
 #[derive(Debug, Default)]
-pub struct Opening {
+pub struct Startup {
     stage: Stage,
     flight: Flight,
     /// Packets that are still out of a flight that told nothing so far.
@@ -73,17 +73,17 @@ pub struct Opening {
     high: u32,
 }
 
-impl Opening {
+impl Startup {
     /// After a restart: no train.
-    pub fn again() -> Opening {
-        Opening { stage: Stage::Climb, climb: BLIND_CLIMB, ..Opening::default() }
+    pub fn again() -> Startup {
+        Startup { stage: Stage::Climb, climb: BLIND_CLIMB, ..Startup::default() }
     }
 }
 
 impl Rrtp {
-    pub(super) fn opening_fate(&mut self, fate: &Fate) {
-        if self.opening.stage != Stage::Climb && self.opening.trains < 2 {
-            self.opening.flight.on_fate(fate);
+    pub(super) fn startup_outcome(&mut self, outcome: &PacketOutcome) {
+        if self.startup.stage != Stage::Climb && self.startup.trains < 2 {
+            self.startup.flight.on_packet_outcome(outcome);
         }
     }
 
@@ -94,7 +94,7 @@ impl Rrtp {
 
     /// Sends a train at `rate` (packets per second).
     fn send_train(&mut self, rate: f64) {
-        let o = &mut self.opening;
+        let o = &mut self.startup;
         (o.stage, o.trains, o.estimate) = (Stage::Train, o.trains + 1, rate);
         (o.first, o.since, o.flight) = (None, 0.0, Flight::default());
         self.window = JUMP;
@@ -102,7 +102,7 @@ impl Rrtp {
 
     /// The rate at which what follows the first acknowledgement came, once `enough` did.
     fn dispersion(&mut self, ack: &Ack, enough: f64) -> Option<f64> {
-        let o = &mut self.opening;
+        let o = &mut self.startup;
         let Some(first) = o.first else {
             (o.first, o.with_first) = (Some(ack.now), ack.newly_delivered as f64);
             return None;
@@ -115,15 +115,15 @@ impl Rrtp {
     }
 
     /// The opening's packets told what the first flight would have.
-    pub(super) fn opening_spacing(&mut self, spacing: &Spacing) {
-        let base = crate::positive(spacing.rtt);
+    pub(super) fn startup_dispersion(&mut self, dispersion: &Dispersion) {
+        let base = crate::positive(dispersion.rtt);
         self.path.set_base(base);
         self.path.rtt = base;
-        let rate = spacing.bits / crate::positive(spacing.took) / self.packet_bits;
-        let rate = if spacing.took < AT_ONCE { VERY_FAST } else { rate };
+        let rate = dispersion.bits / crate::positive(dispersion.took) / self.packet_bits;
+        let rate = if dispersion.took < AT_ONCE { VERY_FAST } else { rate };
         if rate * base > UNPROVEN {
             self.window = UNPROVEN;
-            self.opening.claimed = Some(rate);
+            self.startup.claimed = Some(rate);
         } else {
             self.first_rate(rate, base);
         }
@@ -140,74 +140,74 @@ impl Rrtp {
     }
 
     fn climb(&mut self, factor: f64) {
-        self.opening.stage = Stage::Climb;
-        self.opening.climb = factor;
+        self.startup.stage = Stage::Climb;
+        self.startup.climb = factor;
     }
 
-    pub(super) fn opening_ack(&mut self, ack: &Ack, round: bool) {
+    pub(super) fn startup_ack(&mut self, ack: &Ack, round: bool) {
         let base = self.path.base().unwrap_or(0.0);
-        match self.opening.stage {
+        match self.startup.stage {
             Stage::First => {
                 if ack.newly_delivered > 0
-                    && let Some(rate) = self.opening.claimed.take()
+                    && let Some(rate) = self.startup.claimed.take()
                 {
                     self.first_rate(rate, base);
                     return;
                 }
-                self.opening.out = ack.outstanding;
-                self.opening.limited += u32::from(round && ack.window_limited);
+                self.startup.out = ack.outstanding;
+                self.startup.limited += u32::from(round && ack.window_limited);
                 // Of the first four one may be lost, or be the packet that opens a connection.
                 let enough = self.first_flight as usize - 1;
-                if let Some(rate) = self.opening.flight.rate(enough) {
+                if let Some(rate) = self.startup.flight.rate(enough) {
                     self.first_rate(rate / self.packet_bits, base);
-                } else if self.opening.flight.came_at_once(enough, self.full(enough)) {
+                } else if self.startup.flight.came_at_once(enough, self.full(enough)) {
                     self.send_train(VERY_FAST);
-                } else if self.opening.limited >= ENOUGH_ROUNDS {
+                } else if self.startup.limited >= ENOUGH_ROUNDS {
                     // Too few came to tell.
                     self.climb(BLIND_CLIMB);
                 }
             }
             Stage::Train => {
                 // A train's first acknowledgement begins a round.
-                if self.opening.first.is_none() && !round {
+                if self.startup.first.is_none() && !round {
                     return;
                 }
                 let enough = ENOUGH * JUMP;
                 if let Some(rate) = self.dispersion(ack, enough) {
-                    if rate > TRAIN * self.opening.estimate {
-                        self.window = self.window.max(rate.min(self.opening.estimate) * base);
+                    if rate > TRAIN * self.startup.estimate {
+                        self.window = self.window.max(rate.min(self.startup.estimate) * base);
                         self.climb(CLIMB);
-                    } else if let Some(rate) = self.opening.flight.rate((0.5 * JUMP) as usize) {
+                    } else if let Some(rate) = self.startup.flight.rate((0.5 * JUMP) as usize) {
                         // An application that has just learnt of its connection writes a little
                         // later: what left behind its first words left together.
                         self.send_train(rate / self.packet_bits);
                     } else {
                         self.climb(BLIND_CLIMB);
                     }
-                } else if round && self.opening.first.is_some_and(|f| f < ack.now) {
+                } else if round && self.startup.first.is_some_and(|f| f < ack.now) {
                     self.climb(BLIND_CLIMB);
                 }
             }
             Stage::Climb => {
                 let high = self.path.rtt > base + (RISEN * base).max(NOISE);
-                self.opening.high = if high { self.opening.high + 1 } else { 0 };
-                if self.opening.high >= RISEN_ACKS || (round && self.path.is_flooded()) {
-                    self.begin_contest(ack, true);
+                self.startup.high = if high { self.startup.high + 1 } else { 0 };
+                if self.startup.high >= RISEN_ACKS || (round && self.path.is_flooded()) {
+                    self.begin_competitive(ack, true);
                     return;
                 }
                 // While a queue may be ours there is nothing to look for: on slow links eight
                 // acknowledgements take seconds, and as many packets would join it.
                 if ack.window_limited && !high {
                     let share = ack.newly_delivered as f64 / self.window.max(1.0);
-                    self.window += (self.opening.climb - 1.0) * share * self.window;
+                    self.window += (self.startup.climb - 1.0) * share * self.window;
                 }
             }
         }
     }
 
-    pub(super) fn opening_allowance(&self) -> (f64, Option<f64>) {
-        debug_assert!(self.mood == Mood::Opening);
-        let o = &self.opening;
+    pub(super) fn startup_limits(&self) -> (f64, Option<f64>) {
+        debug_assert!(self.mode == Mode::Startup);
+        let o = &self.startup;
         let rate = match o.stage {
             Stage::First => o.claimed,
             Stage::Train => Some(o.estimate),

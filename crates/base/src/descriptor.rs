@@ -1,6 +1,6 @@
-//! Index cards: name, parameters, source and status of a controller, recovery, queue, loss process, source or link.
+//! Descriptors: name, parameters, source and status of a controller, recovery, queue, loss process, source or link.
 //!
-//! One list of cards per kind drives the parser, help, documentation, Python, fuzzing and sweeps.
+//! One list of descriptors per kind drives the parser, help, documentation, Python, fuzzing and sweeps.
 
 use crate::spec::{Spec, SpecError};
 use crate::units::{self, Unit};
@@ -34,7 +34,7 @@ pub struct Param {
     /// What it does, in one line.
     pub help: &'static str,
     /// What values it takes.
-    pub kind: Kind,
+    pub kind: ParamKind,
     /// Where the default comes from: RFC section, paper section, source.
     pub origin: &'static str,
 }
@@ -42,7 +42,7 @@ pub struct Param {
 /// What values a parameter takes. Numbers are held in the unit's base: seconds, bytes, bit/s,
 /// fractions.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ParamKind {
     /// A number in `[min, max]`.
     Number {
         /// Its unit; values are held in the unit's base.
@@ -62,7 +62,7 @@ pub enum Kind {
 
 /// Describes one part that can be chosen by name.
 #[derive(Clone, Copy, Debug)]
-pub struct Card {
+pub struct Descriptor {
     /// The name that users write.
     pub name: &'static str,
     /// What it is, in one line, for tables and help.
@@ -135,9 +135,9 @@ impl Settings {
         let params = params
             .iter()
             .filter_map(|p| match p.kind {
-                Kind::Number { default, .. } => Some((p.name, Value::Number(default, false))),
-                Kind::Choice(words) => Some((p.name, Value::Choice(words[0], false))),
-                Kind::Integers => None,
+                ParamKind::Number { default, .. } => Some((p.name, Value::Number(default, false))),
+                ParamKind::Choice(words) => Some((p.name, Value::Choice(words[0], false))),
+                ParamKind::Integers => None,
             })
             .collect();
         Settings { params, integers: Vec::new() }
@@ -150,7 +150,7 @@ impl Settings {
     /// which, and what would be right.
     pub fn read(spec: &Spec, params: &[Param]) -> Result<Settings, SpecError> {
         let mut settings = Settings::defaults(params);
-        let takes_integers = params.iter().any(|p| matches!(p.kind, Kind::Integers));
+        let takes_integers = params.iter().any(|p| matches!(p.kind, ParamKind::Integers));
         let mut unnamed = 0;
         for (key, text) in &spec.args {
             let param = match key {
@@ -178,7 +178,7 @@ impl Settings {
                 }
             };
             let value = match param.kind {
-                Kind::Number { unit, min, max, .. } => {
+                ParamKind::Number { unit, min, max, .. } => {
                     let x = units::number(text, unit).map_err(|e| {
                         SpecError::new(format!("{}({}=…): {e}", spec.name, param.name))
                     })?;
@@ -193,7 +193,7 @@ impl Settings {
                     }
                     Value::Number(x, true)
                 }
-                Kind::Choice(words) => {
+                ParamKind::Choice(words) => {
                     let word = words.iter().find(|w| *w == text).ok_or_else(|| {
                         SpecError::unknown(
                             &format!("value of {}({}=…)", spec.name, param.name),
@@ -203,7 +203,7 @@ impl Settings {
                     })?;
                     Value::Choice(word, true)
                 }
-                Kind::Integers => {
+                ParamKind::Integers => {
                     return Err(SpecError::new(format!(
                         "{}: write the numbers without a name, as in {}(2000,2001)",
                         spec.name, spec.name

@@ -10,9 +10,9 @@
 //!
 //! Where S4 is open or misprinted, see the list in [`super`].
 
-use super::held::Held;
+use super::reassembly::Reassembly;
+use super::sender_state::SenderState;
 use super::smoothing::History;
-use super::told::Told;
 use super::wireless::Hysteresis;
 use crate::{Arrival, bounded, smooth};
 use narrows_base::{Duration, Time};
@@ -20,11 +20,11 @@ use narrows_base::{Duration, Time};
 /// Packets above a gap that make it a loss: TCP's third duplicate.
 const OUT_OF_ORDER: u64 = 3;
 /// T_timeout is doubled at most this often in a row.
-const MOST_BACKOFF: f64 = 64.0;
+const MAX_BACKOFF: f64 = 64.0;
 /// Gain of the smoothed time between arrivals.
 const GAIN: f64 = 0.125;
 /// Least RTO of the emulated TCP (RFC 6298).
-const LEAST_RTO: f64 = 1.0;
+const MIN_RTO: f64 = 1.0;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
@@ -46,7 +46,7 @@ enum Growth {
 
 /// The receiver's machine.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(super) struct TcpEmulation {
     pub state: State,
     /// How it grew before GAP or FAST-RECOVERY.
     growth: Growth,
@@ -58,10 +58,10 @@ pub(super) struct Machine {
     expected: u64,
     /// Arrivals of this round.
     arrived: u64,
-    held: Held,
+    ahead: Reassembly,
     /// When the state's timer fires.
     due: Time,
-    told: Told,
+    told: SenderState,
     between: Option<f64>,
     last_arrival: Option<Time>,
     backoff: f64,
@@ -72,9 +72,9 @@ pub(super) struct Machine {
     rate: f64,
 }
 
-impl Machine {
-    pub fn new(ssthresh: f64, history: History, delay: Option<Hysteresis>) -> Machine {
-        Machine {
+impl TcpEmulation {
+    pub fn new(ssthresh: f64, history: History, delay: Option<Hysteresis>) -> TcpEmulation {
+        TcpEmulation {
             state: State::SlowStartReady,
             growth: Growth::SlowStart,
             cwnd: 1.0,
@@ -82,9 +82,9 @@ impl Machine {
             ssthresh,
             expected: 0,
             arrived: 0,
-            held: Held::default(),
+            ahead: Reassembly::default(),
             due: Time::NEVER,
-            told: Told::default(),
+            told: SenderState::default(),
             between: None,
             last_arrival: None,
             backoff: 1.0,
@@ -94,7 +94,7 @@ impl Machine {
         }
     }
 
-    /// When [`on_time`](Machine::on_time) is wanted.
+    /// When [`on_time`](TcpEmulation::on_time) is wanted.
     pub fn due(&self) -> Time {
         self.due
     }
@@ -119,7 +119,7 @@ impl Machine {
     }
     /// RTO of the emulated TCP, in seconds.
     fn rto(&self) -> f64 {
-        (self.told.srtt + 4.0 * self.told.deviation).max(LEAST_RTO) * self.backoff
+        (self.told.srtt + 4.0 * self.told.deviation).max(MIN_RTO) * self.backoff
     }
     /// The longest silence that is not a timeout, in seconds.
     pub fn timeout(&self) -> f64 {
@@ -149,7 +149,7 @@ impl Machine {
         if a.duplicate {
             return;
         }
-        let idle = std::mem::replace(&mut self.told, Told::read(&a.advice)).idle;
+        let idle = std::mem::replace(&mut self.told, SenderState::read(&a.feedback)).idle;
         self.time_between(a.now, idle);
         if let Some(delay) = &mut self.delay {
             delay.observe(a, &self.told, self.between);
@@ -169,7 +169,7 @@ impl Machine {
                     self.in_order(a);
                 } else if a.seq > self.expected {
                     self.state = State::Gap;
-                    self.held.clear();
+                    self.ahead.clear();
                     if self.due.is_never() {
                         // The application was silent before: the wait begins here.
                         self.due = a.now + Duration::from_secs_f64(self.timeout());
@@ -281,7 +281,7 @@ impl Machine {
 
     /// A packet above the gap.
     fn hold(&mut self, a: &Arrival) {
-        self.held.insert(a.seq);
+        self.ahead.insert(a.seq);
         if a.marked {
             self.begin_fast_recovery(a.now);
         } else {
@@ -290,7 +290,7 @@ impl Machine {
     }
     fn judge_gap(&mut self, now: Time) {
         let window = self.expected.saturating_add(self.last_cwnd);
-        if self.held.count(self.expected, window) >= OUT_OF_ORDER {
+        if self.ahead.count(self.expected, window) >= OUT_OF_ORDER {
             self.begin_fast_recovery(now);
         }
     }
@@ -301,7 +301,7 @@ impl Machine {
             Growth::SlowStart => State::SlowStart,
             Growth::Avoidance => State::Avoidance,
         };
-        let end = self.held.take_run(self.expected.saturating_add(1));
+        let end = self.ahead.take_run(self.expected.saturating_add(1));
         // As many turns as packets came.
         for _ in self.expected..end {
             self.grow();
@@ -310,15 +310,15 @@ impl Machine {
         self.arm_silence(a.now);
         if a.marked {
             self.begin_fast_recovery(a.now);
-        } else if !self.held.is_empty() {
+        } else if !self.ahead.is_empty() {
             self.state = State::Gap;
             self.judge_gap(a.now);
         }
     }
 
     fn leave(&mut self) {
-        self.expected = self.held.end(self.expected);
-        self.held.clear();
+        self.expected = self.ahead.end(self.expected);
+        self.ahead.clear();
     }
 
     fn begin_fast_recovery(&mut self, now: Time) {
@@ -360,7 +360,7 @@ impl Machine {
         self.ssthresh = (self.cwnd / 2.0).max(2.0);
         self.cwnd = 1.0;
         self.begin_round();
-        self.backoff = (self.backoff * 2.0).min(MOST_BACKOFF);
+        self.backoff = (self.backoff * 2.0).min(MAX_BACKOFF);
         self.growth = Growth::SlowStart;
         self.state = State::SlowStartReady;
         self.due = Time::NEVER;
@@ -368,5 +368,5 @@ impl Machine {
 }
 
 #[cfg(test)]
-#[path = "machine_tests.rs"]
+#[path = "emulation_tests.rs"]
 mod tests;

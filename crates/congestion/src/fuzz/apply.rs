@@ -1,12 +1,15 @@
 //! Telling halves of an event as a flow would: legal, whatever was drawn.
 
-use super::{Event, MOST_CALLS, Step, due};
-use crate::{Ack, Advice, Advised, Arrival, Controller, Fate, Loss, LossFoundBy, RateSample};
-use crate::{ReceiverHalf, Repair, Restart, Sent};
+use super::{Event, MAX_CALLS, Step, due};
+use crate::{
+    Ack, Arrival, Controller, Feedback, FeedbackReceived, Loss, LossFoundBy, PacketOutcome,
+    RateSample,
+};
+use crate::{ReceiverSide, RecoveryEvent, Sent, SlowStartRestart};
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 
-/// Numbers from here up never reach a receiver half.
+/// Numbers from here up never reach a receiver side.
 const END_OF_NUMBERS: u64 = u64::MAX / 2;
 
 /// What the flow keeps of a connection, so that the events are legal.
@@ -46,8 +49,8 @@ impl Connection {
     fn srtt(&self) -> Duration {
         self.rtt.unwrap_or(Duration::ZERO)
     }
-    fn episode(&self) -> Repair {
-        Repair {
+    fn episode(&self) -> RecoveryEvent {
+        RecoveryEvent {
             now: self.now,
             flight: self.outstanding,
             outstanding: self.outstanding,
@@ -55,9 +58,9 @@ impl Connection {
             srtt: self.srtt(),
         }
     }
-    pub fn restart(&self, now: Time, flight: u64, backoffs: u32) -> Restart {
+    pub fn restart(&self, now: Time, flight: u64, backoffs: u32) -> SlowStartRestart {
         let (min_rtt, srtt) = (self.min_rtt, self.srtt());
-        Restart { now, flight, timeout: true, backoffs, min_rtt, srtt }
+        SlowStartRestart { now, flight, timeout: true, backoffs, min_rtt, srtt }
     }
     fn take_rtt(&mut self, rtt: u64) -> Duration {
         let rtt = Duration::from_nanos(rtt);
@@ -66,10 +69,10 @@ impl Connection {
         rtt
     }
 
-    pub fn tell(
+    pub fn apply(
         &mut self,
         sender: &mut dyn Controller,
-        receiver: &mut Option<Box<dyn ReceiverHalf>>,
+        receiver: &mut Option<Box<dyn ReceiverSide>>,
         pause: u64,
         event: &Event,
     ) {
@@ -103,14 +106,14 @@ impl Connection {
                     radio: 0,
                 });
             }
-            Event::Repair => sender.on_repair(&self.episode()),
-            Event::RepairEnd => sender.on_repair_end(&self.episode()),
-            Event::Marks => sender.on_marks(&self.episode()),
-            Event::Restart { timeout, backoffs } => {
+            Event::RecoveryStart => sender.on_recovery_start(&self.episode()),
+            Event::RecoveryEnd => sender.on_recovery_end(&self.episode()),
+            Event::EcnCe => sender.on_ecn_ce(&self.episode()),
+            Event::SlowStartRestart { timeout, backoffs } => {
                 let restart = self.restart(now, self.outstanding, *backoffs);
-                sender.on_restart(&Restart { timeout: *timeout, ..restart });
+                sender.on_slow_start_restart(&SlowStartRestart { timeout: *timeout, ..restart });
             }
-            Event::Fate { lost, marked } => {
+            Event::PacketOutcome { lost, marked } => {
                 if self.fateless.is_empty() {
                     self.send(sender, false, false);
                 }
@@ -118,7 +121,7 @@ impl Connection {
                     let (seq, bytes) = (self.resolved, self.bytes);
                     self.resolved += 1;
                     let marked = *marked && !lost;
-                    sender.on_fate(&Fate {
+                    sender.on_packet_outcome(&PacketOutcome {
                         now,
                         seq,
                         sent,
@@ -129,8 +132,8 @@ impl Connection {
                     });
                 }
             }
-            Event::Advised { words, rtt } => {
-                self.advise(sender, Advice::from_words(words), *rtt);
+            Event::Feedback { words, rtt } => {
+                self.advise(sender, Feedback::from_words(words), *rtt);
             }
             Event::Tick => due(sender, now, self.name),
         }
@@ -184,7 +187,7 @@ impl Connection {
             outstanding: self.outstanding,
             prior_outstanding,
             window_limited: flag(3),
-            in_repair: flag(4),
+            in_recovery: flag(4),
             round: self.round,
             round_start: flag(0),
             marks: u32::from(flag(5)),
@@ -192,19 +195,25 @@ impl Connection {
         });
     }
 
-    fn advise(&mut self, sender: &mut dyn Controller, advice: Advice, rtt: u64) {
-        if advice.is_empty() {
+    fn advise(&mut self, sender: &mut dyn Controller, feedback: Feedback, rtt: u64) {
+        if feedback.is_empty() {
             return;
         }
         let rtt = self.take_rtt(rtt);
         let now = self.now;
-        sender.on_advice(&Advised { now, advice, rtt, srtt: rtt, rttvar: Duration::ZERO });
+        sender.on_feedback(&FeedbackReceived {
+            now,
+            feedback,
+            rtt,
+            srtt: rtt,
+            rttvar: Duration::ZERO,
+        });
     }
 
     fn tell_receiver(
         &mut self,
         sender: &mut dyn Controller,
-        receiver: &mut dyn ReceiverHalf,
+        receiver: &mut dyn ReceiverSide,
         event: &Event,
     ) {
         let now = self.now;
@@ -220,9 +229,12 @@ impl Connection {
                 let duplicate =
                     duplicate && self.next > 0 || seq < self.next && self.next > 1 << 62;
                 self.next = self.next.max(seq + 1);
-                // A packet says what its sender half says, or anything.
-                let advice =
-                    if words.is_empty() { sender.advice() } else { Advice::from_words(words) };
+                // A packet says what its sender side says, or anything.
+                let feedback = if words.is_empty() {
+                    sender.feedback_to_receiver()
+                } else {
+                    Feedback::from_words(words)
+                };
                 receiver.on_arrival(&Arrival {
                     now,
                     seq,
@@ -230,14 +242,14 @@ impl Connection {
                     bytes: self.bytes,
                     marked: *marked,
                     duplicate,
-                    advice,
+                    feedback,
                 });
             }
             // Nothing has come: the endpoint does not ask.
             _ if self.next == 0 => {}
             Event::Report { rtt } => {
-                let advice = receiver.advice(now);
-                self.advise(sender, advice, *rtt);
+                let feedback = receiver.feedback(now);
+                self.advise(sender, feedback, *rtt);
             }
             _ => {
                 let mut calls = 0;
@@ -245,7 +257,7 @@ impl Connection {
                     receiver.on_tick(now);
                     calls += 1;
                     let tick = receiver.next_tick();
-                    assert!(calls < MOST_CALLS, "{}: stuck at a tick of {tick:?}", self.name);
+                    assert!(calls < MAX_CALLS, "{}: stuck at a tick of {tick:?}", self.name);
                 }
             }
         }

@@ -2,14 +2,14 @@
 //! probes for more, one in which that is seen, one that begins with an empty queue, to see the smallest
 //! round trip, and five that hold.
 
-use super::{Mood, Rrtp};
+use super::{Mode, Rrtp};
 use crate::Ack;
 
 /// Rounds of a cycle: one probes, the others hold.
 const CYCLE: u32 = 8;
 /// How much more a probe sends; each that finds more doubles it.
 const PROBE: f64 = 0.15;
-const MOST_PROBE: f64 = 1.0;
+const MAX_PROBE: f64 = 1.0;
 /// Acknowledgements after which a queue that was let run empty has been seen so.
 const SEEN: u32 = 2;
 /// Room that the window leaves above the product.
@@ -31,7 +31,7 @@ const FOREIGN: f64 = 0.125;
 const NOISE: f64 = 0.002;
 
 #[derive(Debug, Default)]
-pub struct Alone {
+pub struct DefaultMode {
     /// Round of the cycle.
     phase: u32,
     /// What this cycle's probe adds, and the bandwidth before it.
@@ -48,9 +48,9 @@ pub struct Alone {
 }
 
 impl Rrtp {
-    pub(super) fn begin_alone(&mut self) {
-        self.mood = Mood::Alone;
-        self.alone = Alone {
+    pub(super) fn begin_default(&mut self) {
+        self.mode = Mode::Default;
+        self.default_mode = DefaultMode {
             phase: 0,
             probe: PROBE,
             before: self.path.bandwidth(),
@@ -67,26 +67,26 @@ impl Rrtp {
         room.min((ROOM_SHARE * self.path.product()).max(1.0))
     }
 
-    pub(super) fn alone_ack(&mut self, ack: &Ack, round: bool) {
+    pub(super) fn default_ack(&mut self, ack: &Ack, round: bool) {
         if ack.outstanding as f64 <= self.path.product() + 1.0 {
-            self.alone.seen += 1;
+            self.default_mode.seen += 1;
         }
         if !round {
             return;
         }
-        self.alone.seen = 0;
+        self.default_mode.seen = 0;
         let bandwidth = self.path.bandwidth();
         let Some(base) = self.path.base() else { return };
         let room = self.room();
         let flooded = self.path.is_flooded();
-        let a = &mut self.alone;
+        let a = &mut self.default_mode;
         let measured = a.phase;
         a.entered = a.entered.max(bandwidth);
         if flooded && a.rounds >= 1 {
             // Somebody's, or more than there is: what was delivered counts.
             self.path.set_bandwidth(bandwidth.min(self.path.round_rate.max(1e-3)));
             self.window = self.path.product();
-            self.begin_contest(ack, false);
+            self.begin_competitive(ack, false);
             return;
         }
         a.rounds += 1;
@@ -94,7 +94,7 @@ impl Rrtp {
         if a.phase == 2 {
             // What the probe found is known a round later.
             if bandwidth > a.before * (1.0 + 0.5 * a.probe) {
-                a.probe = (2.0 * a.probe).min(MOST_PROBE);
+                a.probe = (2.0 * a.probe).min(MAX_PROBE);
                 a.phase = 0;
             } else {
                 a.probe = PROBE;
@@ -115,7 +115,7 @@ impl Rrtp {
             if a.foreign >= FOREIGN_ROUNDS || bandwidth < YIELDED * a.entered {
                 // Soon after the answers that began this mood they were wrong: not asked again at once.
                 let proven = a.rounds >= PROVEN;
-                self.begin_contest(ack, proven);
+                self.begin_competitive(ack, proven);
                 if !proven {
                     self.doubt();
                 }
@@ -123,19 +123,19 @@ impl Rrtp {
         }
     }
 
-    pub(super) fn alone_allowance(&self) -> (f64, Option<f64>) {
+    pub(super) fn default_limits(&self) -> (f64, Option<f64>) {
         let bandwidth = self.path.bandwidth();
         let Some(_) = self.path.base() else {
             return (f64::MAX, Some(bandwidth));
         };
         let product = self.path.product();
-        match self.alone.phase {
+        match self.default_mode.phase {
             0 => {
-                let gain = 1.0 + self.alone.probe;
+                let gain = 1.0 + self.default_mode.probe;
                 (product * gain + self.room(), Some(bandwidth * gain))
             }
             // What leaves then meets no queue of ours; longer would only leave the link idle.
-            2 if self.alone.seen < SEEN => (product + 1.0, Some(bandwidth * 1.05)),
+            2 if self.default_mode.seen < SEEN => (product + 1.0, Some(bandwidth * 1.05)),
             _ => (product + self.room(), Some(bandwidth * 1.05)),
         }
     }

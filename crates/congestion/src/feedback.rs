@@ -1,38 +1,38 @@
-//! The receiver half of a controller, and the advice that the two halves exchange.
+//! The receiver side of a controller, and the advice that the two sides exchange.
 
 use narrows_base::Time;
 
-/// At most 16 bytes that only the two halves of one controller read: no header knows them.
+/// At most 16 bytes that only the two sides of one controller read: no header knows them.
 ///
 /// Numbers travel as 32-bit floats, seven digits: enough for rates and times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Advice {
+pub struct Feedback {
     words: [u32; 4],
     used: u8,
 }
 
-impl Advice {
+impl Feedback {
     /// Nothing to say.
-    pub const NONE: Advice = Advice { words: [0; 4], used: 0 };
+    pub const NONE: Feedback = Feedback { words: [0; 4], used: 0 };
 
     /// Up to four numbers; more are left out. What is too large for a word becomes the largest.
-    pub fn of(numbers: &[f64]) -> Advice {
-        let mut advice = Advice::NONE;
-        for (word, x) in advice.words.iter_mut().zip(numbers) {
+    pub fn of(numbers: &[f64]) -> Feedback {
+        let mut feedback = Feedback::NONE;
+        for (word, x) in feedback.words.iter_mut().zip(numbers) {
             let most = f64::from(f32::MAX);
             *word = (x.clamp(-most, most) as f32).to_bits();
-            advice.used += 1;
+            feedback.used += 1;
         }
-        advice
+        feedback
     }
     /// From the words of a packet.
-    pub fn from_words(words: &[u32]) -> Advice {
-        let mut advice = Advice::NONE;
-        for (word, x) in advice.words.iter_mut().zip(words) {
+    pub fn from_words(words: &[u32]) -> Feedback {
+        let mut feedback = Feedback::NONE;
+        for (word, x) in feedback.words.iter_mut().zip(words) {
             *word = *x;
-            advice.used += 1;
+            feedback.used += 1;
         }
-        advice
+        feedback
     }
     /// The words for a packet.
     pub fn words(&self) -> &[u32] {
@@ -65,28 +65,28 @@ pub struct Arrival {
     pub marked: bool,
     /// Whether it came before.
     pub duplicate: bool,
-    /// What the sender half says in it.
-    pub advice: Advice,
+    /// What the sender side says in it.
+    pub feedback: Feedback,
 }
 
-/// The receiver half of a controller.
+/// The receiver side of a controller.
 ///
 /// Asked after every arrival and tick whether to report at once; the endpoint adds what arrived
 /// (the ACK vector) and the echoed time by itself. A controller without one is served by the
 /// endpoint: an ACK for every packet, without advice.
-pub trait ReceiverHalf: Send {
+pub trait ReceiverSide: Send {
     /// A packet arrived; true to report now.
     fn on_arrival(&mut self, arrival: &Arrival) -> bool;
-    /// The time asked for by [`next_tick`](ReceiverHalf::next_tick) has come; true to report now.
+    /// The time asked for by [`next_tick`](ReceiverSide::next_tick) has come; true to report now.
     fn on_tick(&mut self, _now: Time) -> bool {
         false
     }
-    /// When [`on_tick`](ReceiverHalf::on_tick) is wanted; [`Time::NEVER`] if not.
+    /// When [`on_tick`](ReceiverSide::on_tick) is wanted; [`Time::NEVER`] if not.
     fn next_tick(&self) -> Time {
         Time::NEVER
     }
-    /// A report leaves now, whatever caused it: what it says to the sender half.
-    fn advice(&mut self, now: Time) -> Advice;
+    /// A report leaves now, whatever caused it: what it says to the sender side.
+    fn feedback(&mut self, now: Time) -> Feedback;
     /// As [`Controller::watch`](crate::Controller::watch); both halves' names are in one entry.
     fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
@@ -98,13 +98,13 @@ mod tests {
     #[test]
     fn numbers_of_a_hostile_peer_become_zero() {
         let words = [f32::NAN, f32::INFINITY, -1.0].map(f32::to_bits);
-        let advice = Advice::from_words(&words);
+        let feedback = Feedback::from_words(&words);
         for i in 0..9 {
-            assert_eq!(advice.number(i), 0.0);
+            assert_eq!(feedback.number(i), 0.0);
         }
-        assert_eq!(Advice::of(&[1e300]).number(0), f64::from(f32::MAX));
-        let advice = Advice::of(&[0.25, 1e6, 1.0, 2.0, 3.0]);
-        assert_eq!((advice.number(1), advice.number(3), advice.number(4)), (1e6, 2.0, 0.0));
-        assert_eq!(Advice::from_words(advice.words()), advice);
+        assert_eq!(Feedback::of(&[1e300]).number(0), f64::from(f32::MAX));
+        let feedback = Feedback::of(&[0.25, 1e6, 1.0, 2.0, 3.0]);
+        assert_eq!((feedback.number(1), feedback.number(3), feedback.number(4)), (1e6, 2.0, 0.0));
+        assert_eq!(Feedback::from_words(feedback.words()), feedback);
     }
 }

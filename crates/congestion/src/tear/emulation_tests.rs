@@ -3,10 +3,10 @@
 
 use super::super::smoothing::{SHIFTS, TEAR};
 use super::*;
-use crate::Advice;
+use crate::Feedback;
 
-struct Story {
-    m: Machine,
+struct Scenario {
+    m: TcpEmulation,
     now: Time,
     /// What the next packet tells: the application has nothing behind it.
     idle: bool,
@@ -15,14 +15,14 @@ struct Story {
 
 const GAP: Duration = Duration::from_millis(10);
 
-impl Story {
-    fn new(ssthresh: f64) -> Story {
-        let m = Machine::new(ssthresh, History::new(TEAR, false), None);
-        Story { m, now: Time::ZERO, idle: false, marked: false }
+impl Scenario {
+    fn new(ssthresh: f64) -> Scenario {
+        let m = TcpEmulation::new(ssthresh, History::new(TEAR, false), None);
+        Scenario { m, now: Time::ZERO, idle: false, marked: false }
     }
     /// In CONGESTION-AVOIDANCE with a window of `cwnd` at the begin of a round; `expected` next.
-    fn avoiding(cwnd: f64) -> Story {
-        let mut s = Story::new(2.0);
+    fn avoiding(cwnd: f64) -> Scenario {
+        let mut s = Scenario::new(2.0);
         s.packets(0..3);
         assert_eq!(s.m.state, State::Avoidance);
         s.m.cwnd = cwnd;
@@ -39,7 +39,7 @@ impl Story {
             bytes: 1000,
             marked: self.marked,
             duplicate: false,
-            advice: Advice::of(&[0.125, 0.015_625, 0.125, idle]),
+            feedback: Feedback::of(&[0.125, 0.015_625, 0.125, idle]),
         });
     }
     fn packets(&mut self, seqs: impl IntoIterator<Item = u64>) {
@@ -60,7 +60,7 @@ fn near(a: f64, b: f64) {
 
 #[test]
 fn the_first_packet_starts_slow_start() {
-    let mut s = Story::new(64.0);
+    let mut s = Scenario::new(64.0);
     assert_eq!(s.state(), State::SlowStartReady);
     s.arrive(0);
     assert_eq!(s.state(), State::SlowStart);
@@ -70,7 +70,7 @@ fn the_first_packet_starts_slow_start() {
 /// Rounds of 1, 2, 4 and 8 arrivals.
 #[test]
 fn slow_start_doubles_per_round() {
-    let mut s = Story::new(64.0);
+    let mut s = Scenario::new(64.0);
     let mut seq = 0;
     for window in [2.0, 4.0, 8.0, 16.0] {
         for _ in 0..s.m.last_cwnd {
@@ -84,7 +84,7 @@ fn slow_start_doubles_per_round() {
 
 #[test]
 fn beyond_ssthresh_congestion_avoidance_begins_an_epoch() {
-    let mut s = Story::new(8.0);
+    let mut s = Scenario::new(8.0);
     s.packets(0..7);
     assert_eq!((s.state(), s.m.history.rounds()), (State::SlowStart, 3));
     s.arrive(7);
@@ -93,7 +93,7 @@ fn beyond_ssthresh_congestion_avoidance_begins_an_epoch() {
 
 #[test]
 fn congestion_avoidance_adds_one_per_round() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.packets(3..12);
     near(s.m.cwnd, 10.9);
     assert_eq!(s.m.last_cwnd, 10);
@@ -106,10 +106,10 @@ fn congestion_avoidance_adds_one_per_round() {
 
 #[test]
 fn a_missing_number_opens_a_gap_from_either_state() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.arrive(4);
     assert_eq!(s.state(), State::Gap);
-    let mut s = Story::new(64.0);
+    let mut s = Scenario::new(64.0);
     s.packets([0, 2]);
     assert_eq!(s.state(), State::Gap);
     near(s.m.cwnd, 2.0);
@@ -118,7 +118,7 @@ fn a_missing_number_opens_a_gap_from_either_state() {
 /// The late packet and the two held behind it count as three arrivals.
 #[test]
 fn a_late_packet_fills_the_gap() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.packets([4, 5]);
     assert_eq!(s.state(), State::Gap);
     near(s.m.cwnd, 10.0);
@@ -130,7 +130,7 @@ fn a_late_packet_fills_the_gap() {
 /// As many rounds as the held packets fill, each with its own divisor.
 #[test]
 fn rounds_complete_within_a_filled_gap() {
-    let mut s = Story::avoiding(2.0);
+    let mut s = Scenario::avoiding(2.0);
     s.packets([4, 5, 6]);
     s.arrive(3);
     // Two arrivals at 1/2, then two at 1/3.
@@ -140,7 +140,7 @@ fn rounds_complete_within_a_filled_gap() {
 
 #[test]
 fn a_second_hole_stays_a_gap() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.packets([4, 6, 3]);
     assert_eq!((s.state(), s.m.expected), (State::Gap, 5));
     near(s.m.cwnd, 10.2);
@@ -150,7 +150,7 @@ fn a_second_hole_stays_a_gap() {
 
 #[test]
 fn three_above_the_gap_are_a_loss_and_halve_after_an_rtt() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.packets([4, 5]);
     assert_eq!(s.state(), State::Gap, "two may be reordering");
     s.arrive(6);
@@ -171,14 +171,14 @@ fn three_above_the_gap_are_a_loss_and_halve_after_an_rtt() {
 
 #[test]
 fn a_duplicate_above_the_gap_counts_once() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.packets([4, 4, 4, 5]);
     assert_eq!(s.state(), State::Gap);
 }
 
 #[test]
 fn fast_recovery_from_slow_start_sets_ssthresh() {
-    let mut s = Story::new(64.0);
+    let mut s = Scenario::new(64.0);
     s.packets(0..15);
     near(s.m.cwnd, 16.0);
     s.packets([16, 17, 18]);
@@ -193,7 +193,7 @@ fn fast_recovery_from_slow_start_sets_ssthresh() {
 #[test]
 fn a_window_below_four_can_only_time_out() {
     for (window, after) in [(3.0, State::Gap), (4.0, State::FastRecovery)] {
-        let mut s = Story::avoiding(window);
+        let mut s = Scenario::avoiding(window);
         s.packets([4, 5, 6]);
         assert_eq!(s.state(), after, "{window}");
     }
@@ -201,7 +201,7 @@ fn a_window_below_four_can_only_time_out() {
 
 #[test]
 fn packets_far_above_the_gap_do_not_make_it_a_loss() {
-    let mut s = Story::avoiding(5.0);
+    let mut s = Scenario::avoiding(5.0);
     s.packets([8, 9, 10, 1 << 40, u64::MAX / 2]);
     assert_eq!(s.state(), State::Gap);
     // T_timeout from the last packet in order, not from those in the gap.
@@ -216,15 +216,15 @@ fn packets_far_above_the_gap_do_not_make_it_a_loss() {
 /// RTT + 4 DEV where packets are frequent, T_ia lastCwnd + 2 DEV where they are not.
 #[test]
 fn the_silence_allowed_follows_the_arrivals() {
-    let s = Story::avoiding(5.0);
+    let s = Scenario::avoiding(5.0);
     near(s.m.timeout(), 0.1875);
-    let s = Story::avoiding(20.0);
+    let s = Scenario::avoiding(20.0);
     near(s.m.timeout(), 0.01 * 20.0 + 0.031_25);
 }
 
 #[test]
 fn silence_times_out_in_both_growing_states() {
-    for mut s in [Story::avoiding(10.0), Story::new(64.0)] {
+    for mut s in [Scenario::avoiding(10.0), Scenario::new(64.0)] {
         s.packets(3..5);
         s.wait(187);
         assert!(matches!(s.state(), State::Avoidance | State::SlowStart));
@@ -235,7 +235,7 @@ fn silence_times_out_in_both_growing_states() {
 
 #[test]
 fn a_timeout_waits_an_rtt_and_begins_anew() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.wait(188);
     assert_eq!(s.state(), State::Timeout);
     s.arrive(3);
@@ -251,7 +251,7 @@ fn a_timeout_waits_an_rtt_and_begins_anew() {
 
 #[test]
 fn ssthresh_is_two_at_least() {
-    let mut s = Story::avoiding(1.0);
+    let mut s = Scenario::avoiding(1.0);
     s.wait(1000);
     near(s.m.ssthresh, 2.0);
 }
@@ -259,7 +259,7 @@ fn ssthresh_is_two_at_least() {
 /// T_timeout doubles with every timeout until a round completes.
 #[test]
 fn timeouts_back_off_until_a_clean_round() {
-    let mut s = Story::avoiding(4.0);
+    let mut s = Scenario::avoiding(4.0);
     s.wait(188);
     s.wait(125);
     near(s.m.timeout(), 0.375);
@@ -274,13 +274,13 @@ fn timeouts_back_off_until_a_clean_round() {
     for _ in 0..20 {
         s.m.end_timeout();
     }
-    near(s.m.backoff, MOST_BACKOFF);
+    near(s.m.backoff, MAX_BACKOFF);
 }
 
 /// Time alone fires a timeout and the end of its wait, in their own time, however late it is told.
 #[test]
 fn late_ticks_change_nothing() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.wait(10_000);
     assert_eq!(s.state(), State::SlowStartReady);
     assert_eq!(s.m.due(), Time::NEVER);
@@ -289,7 +289,7 @@ fn late_ticks_change_nothing() {
 /// A round ends with window 11 and an RTT; the timeout adds 11 in an RTO of 1 s.
 #[test]
 fn a_timeout_counts_its_window_over_an_rto() {
-    let mut s = Story::new(2.0);
+    let mut s = Scenario::new(2.0);
     s.packets(0..3);
     s.m.history = History::new(SHIFTS, false);
     s.m.cwnd = 10.0;
@@ -302,7 +302,7 @@ fn a_timeout_counts_its_window_over_an_rto() {
 
 #[test]
 fn an_epoch_that_loss_ends_before_its_first_round_leaves_a_trace() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.m.history = History::new(TEAR, false);
     s.m.history.round(40.0, 0.125);
     s.m.history.next_epoch();
@@ -315,7 +315,7 @@ fn an_epoch_that_loss_ends_before_its_first_round_leaves_a_trace() {
 
 #[test]
 fn the_rate_before_the_first_round_is_window_over_rtt() {
-    let mut s = Story::new(64.0);
+    let mut s = Scenario::new(64.0);
     assert_eq!(s.m.rate(), 0.0);
     s.m.last_cwnd = 8;
     s.m.state = State::SlowStart;
@@ -325,11 +325,11 @@ fn the_rate_before_the_first_round_is_window_over_rtt() {
 
 #[test]
 fn a_mark_is_a_loss_without_a_gap() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.marked = true;
     s.arrive(3);
     assert_eq!(s.state(), State::FastRecovery);
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.arrive(4);
     s.marked = true;
     s.arrive(5);
@@ -339,7 +339,7 @@ fn a_mark_is_a_loss_without_a_gap() {
 /// The application's silence is no congestion, and its want of data no reason to grow.
 #[test]
 fn an_idle_application_neither_grows_nor_times_out() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.idle = true;
     s.packets(3..30);
     near(s.m.cwnd, 10.0);
@@ -355,7 +355,7 @@ fn an_idle_application_neither_grows_nor_times_out() {
 
 #[test]
 fn old_packets_and_duplicates_change_nothing() {
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.packets([0, 1, 2, 2, 0]);
     near(s.m.cwnd, 10.0);
     assert_eq!((s.m.expected, s.m.arrived), (3, 0));
@@ -365,7 +365,7 @@ fn old_packets_and_duplicates_change_nothing() {
 #[test]
 fn by_delay_losses_change_nothing() {
     let delay = Some(Hysteresis::fixed(0.8, 1.2));
-    let mut s = Story::avoiding(10.0);
+    let mut s = Scenario::avoiding(10.0);
     s.m.delay = delay;
     s.packets([4, 6, 8, 10, 12, 400]);
     assert_eq!(s.state(), State::Avoidance);

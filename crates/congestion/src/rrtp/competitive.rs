@@ -1,24 +1,24 @@
 //! Somebody else fills the queue: a window that grows and halves as TCP's does, and the question whether
 //! it is still so.
 
-use super::{Mood, Rrtp};
-use crate::{Ack, Fate};
+use super::{Mode, Rrtp};
+use crate::{Ack, PacketOutcome};
 use narrows_base::{Time, math};
 
 /// What congestion leaves of the window: Reno's half. 0.6 took 0.63 of a link that four share with four
 /// Renos, whose timeouts, and bursts that full queues drop, pacing and probes spare us.
 const BACKOFF: f64 = 0.5;
 /// … but a shallow queue is empty before that: what the path itself holds may stay, up to this.
-const MOST_LEFT: f64 = 0.9;
+const MAX_LEFT: f64 = 0.9;
 /// Packets per cubic second: RFC 9438's C.
 const CUBIC: f64 = 0.4;
 /// What the question cuts off the window at most and at least, and of the queue at most.
 const CUT: f64 = 0.2;
-const LEAST_CUT: f64 = 0.08;
+const MIN_CUT: f64 = 0.08;
 const QUEUE_CUT: f64 = 0.8;
 /// Rounds between questions; doubles with each answer that there are others.
 const FIRST_WAIT: u32 = 6;
-const LONGEST_WAIT: u32 = 24;
+const MAX_WAIT: u32 = 24;
 /// … and after a wrong one that there are none.
 const DOUBTS: u32 = 48;
 /// A rate of which a cut leaves so much is nobody else's.
@@ -44,7 +44,7 @@ const NEAR: f64 = 0.95;
 /// A cut after which the queue was gone within so many rounds emptied it.
 const EMPTIES: u32 = 4;
 /// In a smaller window a packet more or less is all there is.
-const SMALLEST: f64 = 3.0;
+const MIN_WINDOW: f64 = 3.0;
 /// Where pipe and shallow queue hold fewer there is no queue to ask with: cuts that left all of the rate
 /// are answers. The window is the product and a packet then.
 const FEW: f64 = 5.0;
@@ -54,7 +54,7 @@ const ONE: f64 = 1.5;
 const PASSES: u32 = 2;
 
 #[derive(Debug, Default)]
-pub struct Contest {
+pub struct Competitive {
     /// When the window was last reduced: what left before was lost to the same congestion.
     cut_at: Option<Time>,
     /// Rounds since the last question, and until the next.
@@ -88,11 +88,11 @@ pub struct Contest {
     /// Rounds without a queue, in a row.
     empty: u32,
     /// The first question is not answered yet.
-    asking: bool,
+    tentative: bool,
     /// … and nobody was met yet: the opening found a queue.
     unmet: bool,
     /// … which suffices to ask.
-    can_ask: bool,
+    can_retry: bool,
 }
 
 /// Whether a round trip of so long met no queue.
@@ -102,59 +102,65 @@ fn meets_none(rtt: f64, base: f64) -> bool {
 
 impl Rrtp {
     /// From now on somebody else may be there; with `ask` it is found out at once.
-    pub(super) fn begin_contest(&mut self, ack: &Ack, ask: bool) {
+    pub(super) fn begin_competitive(&mut self, ack: &Ack, ask: bool) {
         let now_window = (ack.outstanding as f64).max(2.0);
-        let unmet = self.mood == Mood::Opening;
-        if self.mood == Mood::Alone {
+        let unmet = self.mode == Mode::Startup;
+        if self.mode == Mode::Default {
             self.window = self.window.clamp(now_window, 2.0 * now_window);
         }
         self.path.most_rate = 1e12;
-        self.mood = Mood::Contested;
-        let wait = self.contest.wait.clamp(FIRST_WAIT, LONGEST_WAIT);
-        self.contest =
-            Contest { wait, cut_at: self.contest.cut_at, growth: 1.0, ..Contest::default() };
+        self.mode = Mode::Competitive;
+        let wait = self.competitive.wait.clamp(FIRST_WAIT, MAX_WAIT);
+        self.competitive = Competitive {
+            wait,
+            cut_at: self.competitive.cut_at,
+            growth: 1.0,
+            ..Competitive::default()
+        };
         if ask {
-            (self.contest.rounds, self.contest.since_cut) = (wait, SETTLED);
-            (self.contest.asking, self.contest.unmet) = (true, unmet);
-            self.contest.last_rate = self.path.round_rate;
+            (self.competitive.rounds, self.competitive.since_cut) = (wait, SETTLED);
+            (self.competitive.tentative, self.competitive.unmet) = (true, unmet);
+            self.competitive.last_rate = self.path.round_rate;
         }
     }
 
     /// An answer was wrong: questions become rare.
     pub(super) fn doubt(&mut self) {
-        self.contest.wait = DOUBTS;
+        self.competitive.wait = DOUBTS;
     }
 
     /// A loss that may be congestion.
-    pub(super) fn congestion_loss(&mut self, fate: &Fate) {
-        if self.mood != Mood::Contested || self.contest.cut_at.is_some_and(|at| fate.sent <= at) {
+    pub(super) fn congestion_loss(&mut self, outcome: &PacketOutcome) {
+        if self.mode != Mode::Competitive
+            || self.competitive.cut_at.is_some_and(|at| outcome.sent <= at)
+        {
             return;
         }
         // The queue is our own, as far as is known: a single loss may be the radio's.
         let several = SEVERAL + SEVERAL_SHARE * self.window;
-        if self.contest.asking && (self.path.lost_now() as f64) < several {
+        if self.competitive.tentative && (self.path.lost_now() as f64) < several {
             return;
         }
-        (self.contest.asking, self.contest.can_ask) = (false, false);
-        self.contest.cut_at = Some(fate.now);
-        let held = self.path.held().clamp(BACKOFF, MOST_LEFT);
-        let left = if self.contest.emptied { held } else { BACKOFF };
+        (self.competitive.tentative, self.competitive.can_retry) = (false, false);
+        self.competitive.cut_at = Some(outcome.now);
+        let held = self.path.held().clamp(BACKOFF, MAX_LEFT);
+        let left = if self.competitive.emptied { held } else { BACKOFF };
         // CUBIC's curve is for queues that a cut does not empty.
-        let deep = !self.contest.emptied && self.contest.kept == 0;
-        self.contest.before = if deep { self.window } else { 0.0 };
-        self.contest.clock = 0.0;
-        self.contest.emptied = false;
+        let deep = !self.competitive.emptied && self.competitive.kept == 0;
+        self.competitive.before = if deep { self.window } else { 0.0 };
+        self.competitive.clock = 0.0;
+        self.competitive.emptied = false;
         self.window = (self.window * left).max(1.0);
-        self.contest.growth = 3.0 * (1.0 - left) / (1.0 + left);
-        self.contest.probing = 0;
-        self.contest.since_cut = 0;
+        self.competitive.growth = 3.0 * (1.0 - left) / (1.0 + left);
+        self.competitive.probing = 0;
+        self.competitive.since_cut = 0;
     }
 
     /// Packets per round trip by which CUBIC's curve would grow (RFC 9438 equations 1 and 2 and section 4.4,
     /// with our backoff): behind a deep queue a round trip is long, and a packet for each is too little
     /// beside who counts seconds.
     fn cubic_step(&self) -> f64 {
-        let c = &self.contest;
+        let c = &self.competitive;
         if c.before <= 0.0 {
             return 0.0;
         }
@@ -164,19 +170,20 @@ impl Rrtp {
         (target - self.window).min(0.5 * self.window)
     }
 
-    pub(super) fn contested_ack(&mut self, ack: &Ack, round: bool) {
+    pub(super) fn competitive_ack(&mut self, ack: &Ack, round: bool) {
         // Until the first answer the queue is our own, as far as is known: it need not grow.
-        if ack.window_limited && ack.newly_delivered > 0 && !self.contest.can_ask {
+        if ack.window_limited && ack.newly_delivered > 0 && !self.competitive.can_retry {
             let fresh = ack.newly_delivered as f64;
-            let step = self.contest.growth.max(self.cubic_step());
+            let step = self.competitive.growth.max(self.cubic_step());
             let slow = step * fresh / self.window.max(1.0);
             let near = self.window > NEAR * self.path.product();
             let base = self.path.base().unwrap_or(0.0);
-            let empty = self.contest.empty >= EMPTY_ROUNDS;
-            let short = base * (1.0 + 1.5 * LEAST_CUT / QUEUE_CUT);
+            let empty = self.competitive.empty >= EMPTY_ROUNDS;
+            let short = base * (1.0 + 1.5 * MIN_CUT / QUEUE_CUT);
             let refill = if empty && meets_none(self.path.rtt, base) {
                 if near { NEAR_REFILL } else { REFILL }
-            } else if self.contest.unmet && self.contest.asking && self.path.rtt < short {
+            } else if self.competitive.unmet && self.competitive.tentative && self.path.rtt < short
+            {
                 // It is too short to ask with.
                 NEAR_REFILL
             } else {
@@ -186,15 +193,15 @@ impl Rrtp {
         }
         let few = self.path.product() + 1.0;
         if few >= FEW || self.path.held_at_most() < BACKOFF {
-            self.contest.kept = 0;
-        } else if self.contest.kept >= PASSES {
-            self.window = self.window.min(few.max(SMALLEST));
+            self.competitive.kept = 0;
+        } else if self.competitive.kept >= PASSES {
+            self.window = self.window.min(few.max(MIN_WINDOW));
         }
         if !round {
             return;
         }
         let Some(base) = self.path.base() else { return };
-        let c = &mut self.contest;
+        let c = &mut self.competitive;
         if ack.window_limited {
             c.clock += self.path.rtt;
         }
@@ -217,10 +224,10 @@ impl Rrtp {
                 let most = QUEUE_CUT * ours * whole;
                 let packets = (CUT * whole).max(1.0).min(most).floor();
                 let cut = packets / whole.max(1.0);
-                c.can_ask = c.asking && c.unmet && packets >= 1.0 && cut >= LEAST_CUT;
-                let settled = c.since_cut >= SETTLED && cut >= LEAST_CUT;
+                c.can_retry = c.tentative && c.unmet && packets >= 1.0 && cut >= MIN_CUT;
+                let settled = c.since_cut >= SETTLED && cut >= MIN_CUT;
                 let can = settled && packets >= 1.0 && ack.window_limited;
-                if c.rounds >= c.wait && can && self.window >= SMALLEST {
+                if c.rounds >= c.wait && can && self.window >= MIN_WINDOW {
                     c.probing = 1;
                     c.rate = 0.5 * (rate + c.last_rate);
                     c.cut = cut;
@@ -253,14 +260,14 @@ impl Rrtp {
                 if kept <= ALONE || gone {
                     // A queue that the cut emptied says nothing of others.
                     if kept <= ALONE {
-                        c.wait = (c.wait * 2).min(LONGEST_WAIT);
+                        c.wait = (c.wait * 2).min(MAX_WAIT);
                     }
                     c.passed = 0;
-                    (c.asking, c.can_ask) = (false, false);
+                    (c.tentative, c.can_retry) = (false, false);
                     return;
                 }
                 c.passed += 1;
-                if c.asking && c.unmet {
+                if c.tentative && c.unmet {
                     // As much from a shorter queue: so it stays.
                     self.window -= (c.cut * self.window).round();
                 }
@@ -269,14 +276,14 @@ impl Rrtp {
                 if c.passed >= PASSES {
                     c.wait = FIRST_WAIT;
                     self.path.set_bandwidth(rate.max(c.rate));
-                    self.begin_alone();
+                    self.begin_default();
                 }
             }
         }
     }
 
-    pub(super) fn contested_allowance(&self) -> (f64, Option<f64>) {
-        let c = &self.contest;
+    pub(super) fn competitive_limits(&self) -> (f64, Option<f64>) {
+        let c = &self.competitive;
         let cut = if c.probing > 0 { (c.cut * self.window).round() } else { 0.0 };
         let window = self.window.floor() - cut;
         (window, Some(1.25 * self.window.max(2.0) / self.path.rtt.max(1e-6)))

@@ -1,11 +1,11 @@
 //! What every packet tells the receiver: word 0 the SRTT, word 1 the deviation, word 2 the last
 //! RTT, all in seconds; word 3 is above zero where the application has nothing more to send.
 
-use crate::Advice;
+use crate::Feedback;
 
 /// What the sender told in the last packet, made sane.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct SenderState {
     /// Smoothed RTT and its deviation in seconds; 0 is unknown.
     pub srtt: f64,
     pub deviation: f64,
@@ -15,22 +15,22 @@ pub(super) struct Told {
     pub idle: bool,
 }
 
-impl Told {
+impl SenderState {
     /// Longest believed: beyond, a peer writes nonsense.
-    const MOST: f64 = 60.0;
-    const LEAST: f64 = 1e-6;
+    const MAX_RTT_S: f64 = 60.0;
+    const MIN_RTT_S: f64 = 1e-6;
 
     /// Reads a packet's advice.
-    pub fn read(advice: &Advice) -> Told {
-        let seconds = |i| match advice.number(i) {
-            x if x > 0.0 => x.clamp(Told::LEAST, Told::MOST),
+    pub fn read(feedback: &Feedback) -> SenderState {
+        let seconds = |i| match feedback.number(i) {
+            x if x > 0.0 => x.clamp(SenderState::MIN_RTT_S, SenderState::MAX_RTT_S),
             _ => 0.0,
         };
-        Told {
+        SenderState {
             srtt: seconds(0),
             deviation: seconds(1),
             rtt: seconds(2),
-            idle: advice.number(3) > 0.0,
+            idle: feedback.number(3) > 0.0,
         }
     }
 }

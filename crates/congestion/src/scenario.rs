@@ -1,6 +1,6 @@
 //! Timed stories for controller tests: at t this happens, then the window must be that.
 
-use crate::{Ack, Controller, Environment, Loss, LossFoundBy, Repair, Restart};
+use crate::{Ack, Controller, Environment, Loss, LossFoundBy, RecoveryEvent, SlowStartRestart};
 use narrows_base::{Duration, Settings, Spec, Time};
 
 /// Builds a controller from what a user would write, in preset `rfc`.
@@ -9,7 +9,7 @@ pub fn build(spec: &str) -> Box<dyn Controller> {
 }
 
 /// A controller on an ideal path: constant RTT, one ACK per segment, window always full.
-pub struct Story {
+pub struct Scenario {
     pub controller: Box<dyn Controller>,
     pub now: Time,
     pub rtt: Duration,
@@ -25,9 +25,9 @@ pub struct Story {
     delivered: u64,
 }
 
-impl Story {
-    pub fn new(controller: Box<dyn Controller>) -> Story {
-        Story {
+impl Scenario {
+    pub fn new(controller: Box<dyn Controller>) -> Scenario {
+        Scenario {
             controller,
             now: Time::ZERO,
             rtt: Duration::from_millis(100),
@@ -42,7 +42,7 @@ impl Story {
         }
     }
     pub fn window(&self) -> f64 {
-        self.controller.allowance().window
+        self.controller.send_limits().cwnd
     }
     pub fn ssthresh(&self) -> Option<f64> {
         self.controller.ssthresh()
@@ -52,7 +52,7 @@ impl Story {
         if w.is_finite() { w as u64 } else { 10 }
     }
     /// The next ACK as the endpoint would tell it.
-    pub fn ack(&mut self, newly_acked: u64, in_repair: bool) -> Ack {
+    pub fn ack(&mut self, newly_acked: u64, in_recovery: bool) -> Ack {
         self.now += self.gap;
         self.min_rtt = self.min_rtt.min(self.rtt);
         let round_start = self.round_left == 0;
@@ -81,7 +81,7 @@ impl Story {
             outstanding: flight,
             prior_outstanding: flight + newly_acked,
             window_limited: self.window_limited,
-            in_repair,
+            in_recovery,
             round: self.round,
             round_start,
             marks: 0,
@@ -101,8 +101,8 @@ impl Story {
             self.controller.on_ack(&ack);
         }
     }
-    fn episode(&self) -> Repair {
-        Repair {
+    fn episode(&self) -> RecoveryEvent {
+        RecoveryEvent {
             now: self.now,
             flight: self.flight() + self.extra_flight,
             outstanding: self.flight(),
@@ -111,16 +111,16 @@ impl Story {
         }
     }
     /// A repair begins and ends.
-    pub fn repair(&mut self) {
+    pub fn recovery(&mut self) {
         let episode = self.episode();
-        self.controller.on_repair(&episode);
+        self.controller.on_recovery_start(&episode);
         let episode = self.episode();
-        self.controller.on_repair_end(&episode);
+        self.controller.on_recovery_end(&episode);
     }
     /// The retransmission timer expires.
     pub fn timeout(&mut self) {
         self.repeat_timeouts += 1;
-        let restart = Restart {
+        let restart = SlowStartRestart {
             now: self.now,
             flight: self.flight() + self.extra_flight,
             timeout: true,
@@ -128,7 +128,7 @@ impl Story {
             min_rtt: self.min_rtt,
             srtt: self.rtt,
         };
-        self.controller.on_restart(&restart);
+        self.controller.on_slow_start_restart(&restart);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Bytes to events. Every byte string is a trial; a missing byte is 0.
 
-use super::{Event, Step, Trial};
+use super::{Event, FuzzCase, Step};
 use crate::{Environment, Halve};
 
 /// Events of one trial at most.
-const MOST_EVENTS: usize = 300;
+const MAX_EVENTS: usize = 300;
 
 struct Bytes<'a>(&'a [u8]);
 
@@ -77,17 +77,18 @@ impl Bytes<'_> {
                 transmissions: 1 + u32::from(self.next() % 4),
                 how: self.next(),
             },
-            14 => Event::Repair,
-            15 => Event::RepairEnd,
-            16 => {
-                Event::Restart { timeout: self.flag(), backoffs: 1 + u32::from(self.next() % 10) }
-            }
-            17 => Event::Marks,
+            14 => Event::RecoveryStart,
+            15 => Event::RecoveryEnd,
+            16 => Event::SlowStartRestart {
+                timeout: self.flag(),
+                backoffs: 1 + u32::from(self.next() % 10),
+            },
+            17 => Event::EcnCe,
             18..=20 => {
                 let drawn = self.next();
-                Event::Fate { lost: drawn & 3 == 0, marked: drawn & 4 != 0 }
+                Event::PacketOutcome { lost: drawn & 3 == 0, marked: drawn & 4 != 0 }
             }
-            21 => Event::Advised { words: self.words(), rtt: self.rtt() },
+            21 => Event::Feedback { words: self.words(), rtt: self.rtt() },
             22 => Event::Tick,
             23 => Event::ReceiverTick,
             24 => Event::Report { rtt: self.rtt() },
@@ -110,9 +111,9 @@ impl Bytes<'_> {
     }
 }
 
-impl Trial {
+impl FuzzCase {
     /// The trial that the bytes describe.
-    pub fn from_bytes(bytes: &[u8]) -> Trial {
+    pub fn from_bytes(bytes: &[u8]) -> FuzzCase {
         let mut bytes = Bytes(bytes);
         let environment = Environment {
             initial_window: match bytes.next() {
@@ -127,9 +128,9 @@ impl Trial {
             ..Environment::default()
         };
         let mut events = Vec::new();
-        while !bytes.0.is_empty() && events.len() < MOST_EVENTS {
+        while !bytes.0.is_empty() && events.len() < MAX_EVENTS {
             events.push((bytes.nanos(), bytes.event()));
         }
-        Trial { environment, events }
+        FuzzCase { environment, events }
     }
 }

@@ -2,16 +2,16 @@
 
 /// Ranges kept at most: a gap is over after three packets near it, and those far above it matter
 /// only if it is filled.
-const MOST: usize = 16;
+const MAX_RANGES: usize = 16;
 
 /// Packet numbers above a gap, as few ranges `[from, to)` in rising order. What does not fit is
 /// forgotten, as if it had not come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct Reassembly {
     ranges: Vec<(u64, u64)>,
 }
 
-impl Held {
+impl Reassembly {
     pub fn clear(&mut self) {
         self.ranges.clear();
     }
@@ -22,7 +22,7 @@ impl Held {
     pub fn insert(&mut self, seq: u64) -> bool {
         let at = self.ranges.partition_point(|r| r.1 < seq);
         let end = seq.saturating_add(1);
-        let full = self.ranges.len() >= MOST;
+        let full = self.ranges.len() >= MAX_RANGES;
         match self.ranges.get_mut(at) {
             Some(r) if (r.0..r.1).contains(&seq) => return false,
             Some(r) if r.1 == seq => {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn runs_join_and_nothing_counts_twice() {
-        let mut h = Held::default();
+        let mut h = Reassembly::default();
         for (seq, new) in [(5, true), (7, true), (5, false), (6, true), (4, true), (9, true)] {
             assert_eq!(h.insert(seq), new, "{seq}");
         }
@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn it_stays_small() {
-        let mut h = Held::default();
+        let mut h = Reassembly::default();
         for i in 0..1000 {
             h.insert(i << 32);
         }
-        assert_eq!(h.ranges.len(), MOST);
+        assert_eq!(h.ranges.len(), MAX_RANGES);
         assert!(!h.insert(u64::MAX));
     }
 }

@@ -9,7 +9,9 @@
 //! once three sent after it have arrived; if nothing is on its way any more, the timer expires 1 s
 //! later.
 
-use crate::{Ack, Controller, Loss, LossFoundBy, RateSample, Repair, Restart, Sent};
+use crate::{
+    Ack, Controller, Loss, LossFoundBy, RateSample, RecoveryEvent, Sent, SlowStartRestart,
+};
 use narrows_base::{Duration, Rate, Time};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -29,12 +31,12 @@ struct Copy {
 }
 
 /// The path, the sender and its controller.
-pub struct Path {
+pub struct SimplePath {
     pub controller: Box<dyn Controller>,
     pub rate_bps: f64,
     /// Two-way, without service.
     pub delay: Duration,
-    pub waiting_room: usize,
+    pub queue_limit: usize,
     /// Packets, by number, that the path loses after the queue.
     pub lose: fn(u64) -> bool,
     pub now: Time,
@@ -46,7 +48,7 @@ pub struct Path {
     pub most_waiting: usize,
     segments: Vec<Copy>,
     acked: u64,
-    repairs: BTreeSet<u64>,
+    retransmissions: BTreeSet<u64>,
     outstanding: u64,
     sent: u64,
     busy_until: Time,
@@ -63,13 +65,13 @@ pub struct Path {
     backoffs: u32,
 }
 
-impl Path {
-    pub fn new(controller: Box<dyn Controller>) -> Path {
-        Path {
+impl SimplePath {
+    pub fn new(controller: Box<dyn Controller>) -> SimplePath {
+        SimplePath {
             controller,
             rate_bps: 10e6,
             delay: Duration::from_millis(40),
-            waiting_room: 1_000_000,
+            queue_limit: 1_000_000,
             lose: |_| false,
             now: Time::ZERO,
             dropped: 0,
@@ -80,7 +82,7 @@ impl Path {
             most_waiting: 0,
             segments: Vec::new(),
             acked: 0,
-            repairs: BTreeSet::new(),
+            retransmissions: BTreeSet::new(),
             outstanding: 0,
             sent: 0,
             busy_until: Time::ZERO,
@@ -98,7 +100,7 @@ impl Path {
     }
 
     pub fn window(&self) -> f64 {
-        self.controller.allowance().window
+        self.controller.send_limits().cwnd
     }
 
     /// Goodput since the start in bit/s.
@@ -148,9 +150,9 @@ impl Path {
 
     fn send(&mut self) {
         while self.may_send() && self.now >= self.next_send {
-            let repair = self.repairs.pop_first();
-            let segment = repair.unwrap_or(self.segments.len() as u64);
-            let before = repair.map_or(0, |s| self.segments[s as usize].transmissions);
+            let recovery = self.retransmissions.pop_first();
+            let segment = recovery.unwrap_or(self.segments.len() as u64);
+            let before = recovery.map_or(0, |s| self.segments[s as usize].transmissions);
             if self.outstanding == 0 {
                 self.delivered_at = self.now;
             }
@@ -163,7 +165,7 @@ impl Path {
                 arrived: false,
                 lost: false,
             };
-            match repair {
+            match recovery {
                 Some(s) => self.segments[s as usize] = copy,
                 None => self.segments.push(copy),
             }
@@ -174,10 +176,10 @@ impl Path {
                 now: self.now,
                 bytes: PACKET,
                 outstanding: self.outstanding,
-                retransmission: repair.is_some(),
+                retransmission: recovery.is_some(),
                 last_waiting: false,
             });
-            if let Some(rate) = self.controller.allowance().rate {
+            if let Some(rate) = self.controller.send_limits().pacing_rate {
                 let gap = rate.max(Rate::from_bps(1)).transmission(u64::from(PACKET)).0;
                 self.next_send = self.now + gap;
             }
@@ -189,7 +191,7 @@ impl Path {
             self.departures.pop_front();
         }
         let waiting = self.departures.len().saturating_sub(1);
-        if !self.departures.is_empty() && waiting >= self.waiting_room {
+        if !self.departures.is_empty() && waiting >= self.queue_limit {
             self.dropped += 1;
             return;
         }
@@ -253,7 +255,7 @@ impl Path {
             outstanding: self.outstanding,
             prior_outstanding,
             window_limited: true,
-            in_repair: self.recover.is_some(),
+            in_recovery: self.recover.is_some(),
             round: self.round,
             round_start,
             marks: 0,
@@ -268,7 +270,7 @@ impl Path {
         self.find_losses(number);
         if self.recover.is_some_and(|r| self.acked >= r) {
             self.recover = None;
-            self.controller.on_repair_end(&self.episode());
+            self.controller.on_recovery_end(&self.episode());
         }
     }
 
@@ -282,7 +284,7 @@ impl Path {
                 copy.lost = true;
                 first.get_or_insert(*copy);
                 count += 1;
-                self.repairs.insert(s);
+                self.retransmissions.insert(s);
                 self.outstanding -= 1;
             }
         }
@@ -299,12 +301,12 @@ impl Path {
         });
         if new_episode {
             self.recover = Some(self.segments.len() as u64);
-            self.controller.on_repair(&self.episode());
+            self.controller.on_recovery_start(&self.episode());
         }
     }
 
-    fn episode(&self) -> Repair {
-        Repair {
+    fn episode(&self) -> RecoveryEvent {
+        RecoveryEvent {
             now: self.now,
             flight: self.segments.len() as u64 - self.acked,
             outstanding: self.outstanding,
@@ -321,11 +323,11 @@ impl Path {
             let copy = &mut self.segments[s as usize];
             if !copy.arrived {
                 copy.lost = true;
-                self.repairs.insert(s);
+                self.retransmissions.insert(s);
             }
         }
         self.outstanding = 0;
-        self.controller.on_restart(&Restart {
+        self.controller.on_slow_start_restart(&SlowStartRestart {
             now: self.now,
             flight: self.segments.len() as u64 - self.acked,
             timeout: true,

@@ -1,11 +1,11 @@
-//! The receiver half: S3 section 3.4.1, figure 3.4, gaps averaged over 50 and over 10 packets.
+//! The receiver side: S3 section 3.4.1, figure 3.4, gaps averaged over 50 and over 10 packets.
 //!
 //! Ten packets of a fast link pass while a host decides to hand them over. So an epoch is ten packets
 //! *and* a time that makes such delays small beside it, and the averages are those of one epoch and
 //! of the last five; below 400 packets per second that is S3's. When the two differ for five epochs, S3
 //! makes the short one the long one; a mean of the last five is the short one by then.
 
-use crate::{Advice, Arrival, ReceiverHalf};
+use crate::{Arrival, Feedback, ReceiverSide};
 use narrows_base::{Duration, Time};
 
 /// Packets of an epoch at least, and its time.
@@ -25,7 +25,7 @@ struct Gaps {
 
 /// Gaps of departures and arrivals.
 #[derive(Debug, Default)]
-pub struct Half {
+pub struct Receiver {
     /// The packet with which the epoch began: number, departure, arrival.
     began: Option<(u64, Time, Time)>,
     highest: u64,
@@ -35,7 +35,7 @@ pub struct Half {
     count: usize,
 }
 
-impl Half {
+impl Receiver {
     fn long(&self) -> Gaps {
         let mean = |of: fn(&Gaps) -> f64| {
             self.epochs.iter().take(self.count).map(of).sum::<f64>() / self.count.max(1) as f64
@@ -44,7 +44,7 @@ impl Half {
     }
 }
 
-impl ReceiverHalf for Half {
+impl ReceiverSide for Receiver {
     fn on_arrival(&mut self, arrival: &Arrival) -> bool {
         let here = (arrival.seq, arrival.sent, arrival.now);
         let Some((seq, sent, now)) = self.began else {
@@ -72,11 +72,11 @@ impl ReceiverHalf for Half {
         true
     }
 
-    fn advice(&mut self, _now: Time) -> Advice {
+    fn feedback(&mut self, _now: Time) -> Feedback {
         let (short, long) = (self.epochs[0], self.long());
         let differ = (short.came - long.came).abs() > SIGNIFICANT * long.came;
         let gaps = if differ { short } else { long };
-        Advice::of(&[gaps.came, gaps.left])
+        Feedback::of(&[gaps.came, gaps.left])
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

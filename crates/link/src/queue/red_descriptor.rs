@@ -1,9 +1,9 @@
 //! RED's parameters.
 
 use super::ECN;
-use narrows_base::card::Kind;
+use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
-use narrows_base::{Card, Param, Settings, SpecError, Status};
+use narrows_base::{Descriptor, Param, Settings, SpecError, Status};
 
 /// Adaptation moves max-p at most once in so many seconds.
 pub(super) const EPISODE_S: f64 = 0.5;
@@ -14,7 +14,7 @@ const fn choice(
     words: &'static [&'static str],
     origin: &'static str,
 ) -> Param {
-    Param { name, help, kind: Kind::Choice(words), origin }
+    Param { name, help, kind: ParamKind::Choice(words), origin }
 }
 
 const fn number(
@@ -24,11 +24,11 @@ const fn number(
     (min, max, default): (f64, f64, f64),
     origin: &'static str,
 ) -> Param {
-    Param { name, help, kind: Kind::Number { unit, min, max, default }, origin }
+    Param { name, help, kind: ParamKind::Number { unit, min, max, default }, origin }
 }
 
-/// RED's card.
-pub(super) const RED: Card = Card {
+/// RED's descriptor.
+pub(super) const RED: Descriptor = Descriptor {
     name: "red",
     summary: "drops arrivals at random, the likelier the longer the average queue",
     source: "Floyd and Jacobson 1993; ns-2.35 RED; S1 section 6.2.2",

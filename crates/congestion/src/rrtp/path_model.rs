@@ -18,7 +18,7 @@ const SPIKE: f64 = 0.4;
 
 /// Estimates; a round is the time in which what is in flight is answered.
 #[derive(Debug)]
-pub struct Path {
+pub struct PathModel {
     /// Largest rate sample of each of the last rounds, packets per second; the first is of now.
     best: [f64; RATE_ROUNDS],
     /// The first has a sample of the path, not of the application.
@@ -52,9 +52,9 @@ pub struct Path {
     pub round_delivered: f64,
 }
 
-impl Default for Path {
-    fn default() -> Path {
-        Path {
+impl Default for PathModel {
+    fn default() -> PathModel {
+        PathModel {
             best: [0.0; RATE_ROUNDS],
             sampled: false,
             base: [f64::INFINITY; 2],
@@ -80,7 +80,7 @@ impl Default for Path {
     }
 }
 
-impl Path {
+impl PathModel {
     /// Somebody says what the smallest RTT is: it counts until one is measured, as the time of
     /// transmission is not in it.
     pub fn set_base(&mut self, base: f64) {

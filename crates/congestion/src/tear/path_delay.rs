@@ -1,6 +1,6 @@
 //! What a receiver learns of its path's own delay, for [`super::wireless`].
 
-use super::told::Told;
+use super::sender_state::SenderState;
 use crate::Arrival;
 
 /// Share of the least RTT by which R1 lies above it.
@@ -8,7 +8,7 @@ const SHARE: f64 = 0.12;
 /// Or so many packets' transmission times.
 const PACKETS: f64 = 3.0;
 /// Or so many seconds.
-const LEAST: f64 = 0.002;
+const MIN_HALF_RTT_S: f64 = 0.002;
 /// Or so many times the noise; and the gain of its mean.
 const NOISE: f64 = 2.0;
 const NOISE_GAIN: f64 = 1.0 / 16.0;
@@ -23,7 +23,7 @@ const FEW: u32 = 2;
 
 /// What is known of the path's own delay.
 #[derive(Debug, Default)]
-pub(super) struct Path {
+pub(super) struct PathDelay {
     /// Receiver's clock minus sender's, in seconds: only differences mean something.
     base: Least,
     rtt: Least,
@@ -45,9 +45,9 @@ pub(super) struct Path {
     pub foreign: f64,
 }
 
-impl Path {
+impl PathDelay {
     /// A packet arrived.
-    pub fn observe(&mut self, a: &Arrival, told: &Told) {
+    pub fn observe(&mut self, a: &Arrival, told: &SenderState) {
         let now = a.now.as_secs_f64();
         let way = (i128::from(a.now.as_nanos()) - i128::from(a.sent.as_nanos())) as f64 * 1e-9;
         if !self.begun {
@@ -90,7 +90,7 @@ impl Path {
         let noise = NOISE * self.noise;
         // A slow flow's packets may never stand in one queue, and a queue that comes and goes is no
         // noise: not more than an RTT is believed.
-        path.max(packets.max(noise).min(self.least_rtt())).max(LEAST)
+        path.max(packets.max(noise).min(self.least_rtt())).max(MIN_HALF_RTT_S)
     }
 }
 

@@ -1,15 +1,17 @@
 //! The trial finds what it is there to find.
 
-use super::{Event, Step, Trial, variants};
-use crate::reno::CARD;
-use crate::{Ack, Advice, Allowance, Arrival, Controller, Entry, Environment, ReceiverHalf};
-use narrows_base::{Luck, Rate, Settings, Time, Variable};
+use super::{Event, FuzzCase, Step, variants};
+use crate::reno::DESCRIPTOR;
+use crate::{
+    Ack, Arrival, Controller, ControllerEntry, Environment, Feedback, ReceiverSide, SendLimits,
+};
+use narrows_base::{RandomKey, Rate, Settings, Time, Variable};
 
 /// Bytes as good as any.
-fn drawn(seed: u64) -> Trial {
-    let mut dice = Luck::seed(seed).stream();
-    let bytes: Vec<u8> = (0..3000).map(|_| dice.bits() as u8).collect();
-    Trial::from_bytes(&bytes)
+fn drawn(seed: u64) -> FuzzCase {
+    let mut random = RandomKey::from_seed(seed).stream();
+    let bytes: Vec<u8> = (0..3000).map(|_| random.bits() as u8).collect();
+    FuzzCase::from_bytes(&bytes)
 }
 
 /// A half with one fault, which shows after a hundred calls.
@@ -36,17 +38,17 @@ impl Controller for Faulty {
     fn next_tick(&self) -> Time {
         self.tick.unwrap_or(Time::NEVER)
     }
-    fn allowance(&self) -> Allowance {
+    fn send_limits(&self) -> SendLimits {
         let bps = if self.has("rate") { 0 } else { 1_000_000 };
         let window = match self.fault {
             "window" if self.has("window") => f64::NAN,
             "silence" if self.has("silence") => 0.0,
             _ => f64::INFINITY,
         };
-        Allowance { window, rate: Some(Rate::from_bps(bps)) }
+        SendLimits { cwnd: window, pacing_rate: Some(Rate::from_bps(bps)) }
     }
-    fn advice(&self) -> Advice {
-        Advice::of(&[if self.has("words") { f64::NAN } else { 1.0 }])
+    fn feedback_to_receiver(&self) -> Feedback {
+        Feedback::of(&[if self.has("words") { f64::NAN } else { 1.0 }])
     }
     fn keeps_own_timer(&self) -> bool {
         true
@@ -59,7 +61,7 @@ impl Controller for Faulty {
         }
     }
 }
-impl ReceiverHalf for Faulty {
+impl ReceiverSide for Faulty {
     fn on_arrival(&mut self, arrival: &Arrival) -> bool {
         self.calls += 10;
         self.tick = Some(arrival.now);
@@ -73,8 +75,8 @@ impl ReceiverHalf for Faulty {
     fn next_tick(&self) -> Time {
         Controller::next_tick(self)
     }
-    fn advice(&mut self, _now: Time) -> Advice {
-        Controller::advice(self)
+    fn feedback(&mut self, _now: Time) -> Feedback {
+        Controller::feedback_to_receiver(self)
     }
 }
 
@@ -90,20 +92,22 @@ macro_rules! faulty {
     ($fault:literal) => {
         (
             $fault,
-            Entry::new(&CARD, |_, _| Box::new(Faulty { fault: $fault, ..Faulty::default() }))
-                .with_variables(VARIABLES),
-            Entry::new(&CARD, sound)
+            ControllerEntry::new(&DESCRIPTOR, |_, _| {
+                Box::new(Faulty { fault: $fault, ..Faulty::default() })
+            })
+            .with_variables(VARIABLES),
+            ControllerEntry::new(&DESCRIPTOR, sound)
                 .with_variables(VARIABLES)
                 .with_receiver(|_, _| Box::new(Faulty { fault: $fault, ..Faulty::default() })),
         )
     };
 }
 
-fn breaks(entry: &Entry) -> bool {
+fn breaks(entry: &ControllerEntry) -> bool {
     let settings = variants(entry).remove(0);
     (0..20).any(|seed| {
-        let trial = drawn(seed);
-        std::panic::catch_unwind(|| trial.put(entry, &settings)).is_err()
+        let case = drawn(seed);
+        std::panic::catch_unwind(|| case.put(entry, &settings)).is_err()
     })
 }
 
@@ -142,5 +146,5 @@ fn bytes_become_every_kind_of_event() {
         }
     }
     assert_eq!((kinds.len(), duplicates > 20), (13, true), "{kinds:?}");
-    assert!(Trial::from_bytes(&[]).events.is_empty());
+    assert!(FuzzCase::from_bytes(&[]).events.is_empty());
 }
