@@ -15,7 +15,7 @@ use narrows_net::endpoint::new_key;
 use narrows_net::relay::{Relay, RelayStats};
 use narrows_net::tap::Tap;
 use narrows_transport::Protocol;
-use narrows_transport::port::{Clients, ServerKey};
+use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_wire::Suite;
 use serde_json::json;
 use std::net::SocketAddr;

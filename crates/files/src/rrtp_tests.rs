@@ -14,7 +14,7 @@ use narrows_base::Spec;
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Endpoint, Options, block_on};
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::port::{Clients, ServerKey};
+use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
 use std::io::{Read, Write};

@@ -5,12 +5,12 @@
 mod bytes;
 pub mod client;
 pub mod controllers;
+pub mod endpoint;
 pub mod frames;
 pub mod messages;
 pub mod mutation;
 mod network;
 pub mod packets;
-pub mod port;
 pub mod scenario;
 pub mod sealed;
 pub mod service;
@@ -28,7 +28,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("frames", frames::run),
     ("messages", messages::run),
     ("packets", packets::run),
-    ("port", port::run),
+    ("endpoint", endpoint::run),
     ("scenario", scenario::run),
     ("sealed", sealed::run),
     ("service", service::run),

@@ -7,7 +7,7 @@ mod keys;
 use crate::bytes::Bytes;
 use narrows_base::{Duration, Spec, Time};
 use narrows_transport::connection::{Connection, ConnectionConfig, Event, MessageError};
-use narrows_transport::port::Beginning;
+use narrows_transport::endpoint::NewConnection;
 use narrows_transport::streams::{Limits, Read, Side};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::hostile::Peer;
@@ -68,7 +68,7 @@ impl Tried {
         let hello = Params { max_datagram: 1472, ..keys::permits() };
         let (established, peer) = keys::handshake(side, &hello, config.protocol.label());
         let peer_at = SocketAddr::from(([192, 0, 2, 1], 5000));
-        let beginning = Beginning {
+        let beginning = NewConnection {
             side,
             config: &config,
             hello: &hello,
@@ -85,8 +85,8 @@ impl Tried {
 
     /// Everything that can happen without time passing.
     fn settle(&mut self) {
-        if self.connection.next_due() <= self.now {
-            self.connection.on_due(self.now);
+        if self.connection.next_timeout() <= self.now {
+            self.connection.on_timeout(self.now);
         }
         let mut buffer = [0; 3000];
         let mut count = 0;
@@ -240,7 +240,7 @@ pub fn run(bytes: &[u8]) {
     let mut wakes = 0;
     while !tried.connection.is_drained() {
         wakes += 1;
-        let due = tried.connection.next_due();
+        let due = tried.connection.next_timeout();
         assert!(!due.is_never() && wakes < 100_000, "it does not end");
         tried.now = tried.now.max(due);
         tried.settle();

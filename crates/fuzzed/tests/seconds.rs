@@ -11,7 +11,7 @@ fn count(target: &str) -> u64 {
     told.unwrap_or(match target {
         "tcp" => 60,
         "scenario" | "controllers" => 100,
-        "service" | "client" | "port" | "sealed" | "specs" => 400,
+        "service" | "client" | "endpoint" | "sealed" | "specs" => 400,
         _ => 5000,
     })
 }

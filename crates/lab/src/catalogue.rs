@@ -8,8 +8,8 @@ use narrows_base::{Descriptor, Param, SpecError, Status, Variable};
 use narrows_congestion::CONTROLLERS;
 use narrows_link::{LOSSES, QUEUES};
 use narrows_sim::SOURCES;
-use narrows_transport::protocol::{Entry, Family, STREAM_PARAMS, STREAMS};
-use narrows_transport::verdict::VERDICTS;
+use narrows_transport::loss_classifier::LOSS_CLASSIFIERS;
+use narrows_transport::protocol::{Family, ProtocolEntry, STREAM_PARAMS, STREAMS};
 use narrows_transport::{PROTOCOLS, RECOVERIES};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -70,7 +70,7 @@ pub fn items(kind: &str) -> Vec<Item> {
             .map(|e| Item { variables: e.variables, ..plain("controllers", e.descriptor) })
             .collect(),
         "recoveries" => RECOVERIES.iter().map(|r| plain("recoveries", r.0)).collect(),
-        "verdicts" => VERDICTS.iter().map(|v| plain("verdicts", v.descriptor)).collect(),
+        "verdicts" => LOSS_CLASSIFIERS.iter().map(|v| plain("verdicts", v.descriptor)).collect(),
         "queues" => QUEUES.iter().map(|e| plain("queues", e.descriptor)).collect(),
         "losses" => LOSSES.iter().map(|e| plain("losses", e.descriptor)).collect(),
         "sources" => SOURCES.iter().map(|e| plain("sources", e.descriptor)).collect(),
@@ -97,7 +97,7 @@ const ANY: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-fn protocol(p: &Entry) -> Option<Item> {
+fn protocol(p: &ProtocolEntry) -> Option<Item> {
     let family = match p.family {
         Family::Tcp => "tcp",
         Family::Media => "media",

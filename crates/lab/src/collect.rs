@@ -199,6 +199,6 @@ fn series(plan: &Plan, at: usize, run: &Run) -> Vec<narrows_sim::Table> {
 /// The validation status of the protocol's controller.
 pub fn status(label: &str) -> String {
     let name = label.split('(').next().unwrap_or(label);
-    let descriptor = protocol::find(name).and_then(protocol::Entry::descriptor);
+    let descriptor = protocol::find(name).and_then(protocol::ProtocolEntry::descriptor);
     descriptor.map_or_else(|_| String::new(), |c| c.status.to_string())
 }

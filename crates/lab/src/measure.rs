@@ -146,7 +146,7 @@ pub const MEASURES: &[Measure] = &[
         better: Better::Less,
         competition: false,
         of: |v| {
-            let judged = |f: &FlowResult| f.verdicts.unwrap_or_default();
+            let judged = |f: &FlowResult| f.classifier_counts.unwrap_or_default();
             let wrong = v.flows().map(|f| judged(f).congestion_judged_radio as f64).sum();
             ratio(wrong, v.flows().map(|f| judged(f).congestion as f64).sum())
         },
@@ -160,7 +160,7 @@ pub const MEASURES: &[Measure] = &[
         better: Better::Less,
         competition: false,
         of: |v| {
-            let judged = |f: &FlowResult| f.verdicts.unwrap_or_default();
+            let judged = |f: &FlowResult| f.classifier_counts.unwrap_or_default();
             let wrong = v.flows().map(|f| judged(f).radio_judged_congestion as f64).sum();
             ratio(wrong, v.flows().map(|f| judged(f).radio as f64).sum())
         },

@@ -204,7 +204,7 @@ impl<P: Parcel + Copy + Send + 'static> Link<P> {
 
     /// When [`poll`](Link::poll) has something to do.
     #[inline]
-    pub fn next_due(&self) -> Time {
+    pub fn next_timeout(&self) -> Time {
         let first = self.flying.front().map_or(Time::NEVER, |f| f.due);
         match &self.extra {
             None => first,

@@ -51,8 +51,8 @@ fn run(config: &LinkConfig, arrivals: &[(u64, u16)]) -> (Vec<(Time, u64)>, Log) 
     let mut link = Link::new(config, RandomKey::from_seed(1)).unwrap();
     let (mut out, mut log) = (Vec::new(), Log::default());
     let mut drain = |link: &mut Link<Packet>, until: Time, log: &mut Log| {
-        while link.next_due() <= until && !link.next_due().is_never() {
-            let t = link.next_due();
+        while link.next_timeout() <= until && !link.next_timeout().is_never() {
+            let t = link.next_timeout();
             while let Some(p) = link.poll(t, log) {
                 out.push((t, p.seq));
             }
@@ -124,8 +124,8 @@ fn rate_and_delay_change_while_it_runs() {
     link.change(Time::ZERO, &Change::Rate(Rate::from_bps(800_000)));
     link.change(Time::ZERO, &Change::Delay(Duration::from_millis(1)));
     let mut out = Vec::new();
-    while !link.next_due().is_never() {
-        let t = link.next_due();
+    while !link.next_timeout().is_never() {
+        let t = link.next_timeout();
         while let Some(p) = link.poll(t, &mut ()) {
             out.push((t.as_nanos() / 1_000_000, p.seq));
         }

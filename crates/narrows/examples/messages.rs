@@ -4,7 +4,7 @@
 use narrows::base::{Duration, Spec};
 use narrows::net::endpoint::{connection, new_key};
 use narrows::net::{ConnectOptions, Endpoint, Options, block_on};
-use narrows::transport::port::{Clients, ServerKey};
+use narrows::transport::endpoint::{Clients, ServerKey};
 use narrows::transport::{Preset, Protocol};
 use std::error::Error;
 

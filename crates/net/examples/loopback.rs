@@ -5,7 +5,7 @@
 use narrows_base::Spec;
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{ConnectOptions, Endpoint, Options, block_on};
-use narrows_transport::port::{Clients, ServerKey};
+use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use std::error::Error;
 use std::time::Instant;

@@ -2,7 +2,7 @@
 
 use narrows_base::SpecError;
 use narrows_transport::connection::{Closed, MessageError};
-use narrows_transport::port::ServerKey;
+use narrows_transport::endpoint::ServerKey;
 use narrows_transport::streams::StreamError;
 use std::fmt;
 use std::io;

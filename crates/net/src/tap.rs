@@ -7,7 +7,7 @@ use crate::endpoint::Observer;
 use crate::socket::Arrival;
 use narrows_base::Time;
 use narrows_transport::connection::{Closed, Stats, Transmit};
-use narrows_transport::port::Handle;
+use narrows_transport::endpoint::Handle;
 use narrows_wire::ConnectionId;
 use std::fmt;
 use std::net::SocketAddr;

@@ -111,7 +111,7 @@ fn endpoints(bencher: Bencher, name: &str) {
                     Output::Wait(due) => {
                         if wire.is_empty() {
                             now = due;
-                            sender.handle(now, Input::Due);
+                            sender.handle(now, Input::Timeout);
                             continue;
                         }
                         break;

@@ -1,18 +1,18 @@
 //! A flow in the engine: its two endpoints, its application, what is counted of it.
 
-use crate::result::{FlowResult, Verdicts};
+use crate::result::{ClassifierCounts, FlowResult};
 use crate::smooth::Smoothness;
 use crate::source::Source;
 use narrows_base::Time;
 use narrows_transport::ranges::Ranges;
-use narrows_transport::{Counters, ReceivingEnd, SendingEnd};
+use narrows_transport::{Counters, SimulatedReceiver, SimulatedSender};
 use std::ops::Range;
 
 /// A flow: endpoints side by side, so that a flow is few cache lines and no pointers.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    pub sender: SendingEnd,
-    pub receiver: ReceivingEnd,
+    pub sender: SimulatedSender,
+    pub receiver: SimulatedReceiver,
     pub timer: Timer,
     /// When the receiver's pending timer event fires; `NEVER` if there is none.
     pub receiver_event: Time,
@@ -102,7 +102,7 @@ pub(crate) struct FlowStats {
 #[derive(Debug, Default)]
 struct Truth {
     dropped: Ranges,
-    verdicts: Verdicts,
+    classifier_counts: ClassifierCounts,
 }
 
 impl FlowStats {
@@ -112,7 +112,7 @@ impl FlowStats {
         truth.dropped.insert(seq, seq.saturating_add(1), |_, _| ());
     }
     /// The receiver's verdict on missing packets; it counts in the measured span.
-    pub fn judged(&mut self, missing: Range<u64>, radio: bool, counts: bool) {
+    pub fn classified(&mut self, missing: Range<u64>, radio: bool, counts: bool) {
         let truth = self.truth.get_or_insert_default();
         let length = missing.end.saturating_sub(missing.start);
         let dropped: u64 = truth
@@ -122,7 +122,7 @@ impl FlowStats {
             .sum();
         truth.dropped.trim_below(missing.end);
         if counts {
-            let v = &mut truth.verdicts;
+            let v = &mut truth.classifier_counts;
             v.congestion += dropped;
             v.radio += length - dropped;
             match radio {
@@ -139,7 +139,7 @@ impl FlowStats {
         }
     }
     /// Measuring begins. What has come out of order is not goodput of the span to come.
-    pub fn begin(&mut self, sender: &SendingEnd, receiver: &ReceivingEnd) {
+    pub fn begin(&mut self, sender: &SimulatedSender, receiver: &SimulatedReceiver) {
         self.base_counters = sender.counters();
         self.base_delivered = receiver.received();
         self.base_sent_bytes = self.sent_bytes;
@@ -166,7 +166,7 @@ impl FlowStats {
             bins_1s,
             detail,
             acknowledged: flow.sender.acknowledged(),
-            verdicts: self.truth.as_ref().map(|t| t.verdicts),
+            classifier_counts: self.truth.as_ref().map(|t| t.classifier_counts),
         }
     }
 }

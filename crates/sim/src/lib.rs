@@ -24,7 +24,7 @@ pub use dumbbell::dumbbell;
 pub use histogram::Histogram;
 pub use network::run;
 pub use registry::Registry;
+pub use result::{ClassifierCounts, QueueAverage, RunResult, Table};
 pub use result::{FlowDetail, FlowResult, GroupResult, LinkGroup, LinkResult, LinkTicks};
-pub use result::{QueueAverage, RunResult, Table, Verdicts};
 pub use source::{SOURCES, SourceSpec};
 pub use spec::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError};

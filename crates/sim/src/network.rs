@@ -205,7 +205,7 @@ impl Network {
     #[inline]
     fn arm_link(&mut self, number: u32) {
         let node = &mut self.nodes[number as usize];
-        let due = node.link.next_due();
+        let due = node.link.next_timeout();
         if due < node.event {
             node.event = due;
             self.calendar.push(Event::new(due.max(self.now), Kind::Link, number));
@@ -265,8 +265,8 @@ impl Network {
                 flow.stats.done = Some(now);
             }
         }
-        if let Some((from, to, radio)) = flow.receiver.judged() {
-            self.judged(packet.flow, from..to, radio);
+        if let Some((from, to, radio)) = flow.receiver.classified() {
+            self.classified(packet.flow, from..to, radio);
         }
         if let Some(ack) = ack {
             self.travel(route.back.0, route.back.1, ack, route.group);
@@ -276,14 +276,14 @@ impl Network {
 
     /// A receiver has judged what is missing; what queues dropped is known here.
     #[cold]
-    fn judged(&mut self, number: u32, missing: std::ops::Range<u64>, radio: bool) {
+    fn classified(&mut self, number: u32, missing: std::ops::Range<u64>, radio: bool) {
         for drops in self.meters.iter_mut().filter_map(|m| m.drops.as_mut()) {
             for (flow, seq) in drops.drain(..) {
                 self.flows[flow as usize].stats.dropped(seq);
             }
         }
         let counts = self.now >= self.from;
-        self.flows[number as usize].stats.judged(missing, radio, counts);
+        self.flows[number as usize].stats.classified(missing, radio, counts);
     }
 
     /// Polls a sender until it waits.
@@ -313,13 +313,13 @@ impl Network {
             return; // An earlier event took its place.
         }
         // Lazily re-armed: the deadline may have moved on, and then nothing happens here.
-        flow.sender.handle(self.now, Input::Due);
+        flow.sender.handle(self.now, Input::Timeout);
         self.pump(number);
     }
 
     fn arm_receiver(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
-        let due = flow.receiver.next_due();
+        let due = flow.receiver.next_timeout();
         if due < flow.receiver_event {
             flow.receiver_event = due;
             self.calendar.push(Event::new(due, Kind::Receiver, number));
@@ -332,7 +332,7 @@ impl Network {
             return;
         }
         flow.receiver_event = Time::NEVER;
-        let ack = flow.receiver.on_due(self.now);
+        let ack = flow.receiver.on_timeout(self.now);
         if let Some(ack) = ack {
             let route = self.routes[number as usize];
             self.travel(route.back.0, route.back.1, ack, route.group);

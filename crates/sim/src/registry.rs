@@ -6,7 +6,7 @@ use narrows_base::{Descriptor, Settings, SpecError};
 use narrows_congestion::{CONTROLLERS, Environment};
 use narrows_link::{LOSSES, QUEUES, loss, queue};
 use narrows_transport::protocol::{self, Family, STREAM_PREFIX};
-use narrows_transport::{PROTOCOLS, RECOVERIES, verdict::VERDICTS};
+use narrows_transport::{PROTOCOLS, RECOVERIES, loss_classifier::LOSS_CLASSIFIERS};
 
 /// Names that stand for families of protocols.
 const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
@@ -24,7 +24,7 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 /// #     (narrows_congestion::find("reno").unwrap().build)(s, e)
 /// # }
 /// use narrows_congestion::ControllerEntry as Controller;
-/// use narrows_transport::protocol::Entry as Protocol;
+/// use narrows_transport::protocol::ProtocolEntry as Protocol;
 ///
 /// Registry::new()
 ///     .controller(Controller::new(&DESCRIPTOR, build))
@@ -38,7 +38,7 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 #[must_use]
 pub struct Registry {
     controllers: Vec<narrows_congestion::ControllerEntry>,
-    protocols: Vec<protocol::Entry>,
+    protocols: Vec<protocol::ProtocolEntry>,
     queues: Vec<queue::Entry>,
     losses: Vec<loss::Entry>,
     sources: Vec<source::Entry>,
@@ -55,7 +55,7 @@ impl Registry {
         self
     }
     /// A protocol: a controller, built in or added, with an endpoint and a recovery.
-    pub fn protocol(mut self, entry: protocol::Entry) -> Registry {
+    pub fn protocol(mut self, entry: protocol::ProtocolEntry) -> Registry {
         self.protocols.push(entry);
         self
     }
@@ -103,7 +103,7 @@ impl Registry {
         SOURCES.add(self.sources)
     }
 
-    fn check_protocol(&self, p: &protocol::Entry) -> Result<(), SpecError> {
+    fn check_protocol(&self, p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
         let wrong = |why: String| {
             SpecError::new(format!("protocol '{}' cannot be registered: {why}", p.name))
         };
@@ -135,8 +135,8 @@ impl Registry {
                 return Err(wrong(why.into()));
             }
         }
-        if VERDICTS.iter().all(|v| v.descriptor.name != p.verdict) {
-            return Err(wrong(format!("there is no verdict '{}'", p.verdict)));
+        if LOSS_CLASSIFIERS.iter().all(|v| v.descriptor.name != p.classifier) {
+            return Err(wrong(format!("there is no verdict '{}'", p.classifier)));
         }
         Ok(())
     }

@@ -103,14 +103,14 @@ pub struct FlowResult {
     /// Segments cumulatively acknowledged since the start, the SYN included.
     pub acknowledged: u64,
     /// How its receiver judged its losses; `None` if it judged none.
-    pub verdicts: Option<Verdicts>,
+    pub classifier_counts: Option<ClassifierCounts>,
 }
 
 /// Missing packets by what became of them, in truth and by the receiver's verdict (`flow::verdict`). What
 /// a metered link's queue dropped is congestion; everything else that was missing when a later packet
 /// came was the radio's, late packets and drops on unmetered links included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Verdicts {
+pub struct ClassifierCounts {
     /// Dropped by a queue.
     pub congestion: u64,
     /// Of these, judged to be the radio's.

@@ -1,8 +1,8 @@
 //! What streams cost between two applications, without sealing, sockets or pacing: run with
-//! `cargo bench -p narrows-transport`. 1 GB/s is 1 CPU s/GB, both ends together.
+//! `payload_source bench -p narrows-transport`. 1 GB/s is 1 CPU s/GB, both ends together.
 
 use divan::{Bencher, counter::BytesCount};
-use narrows_transport::streams::{Limits, Piece, Read, Side, Streams};
+use narrows_transport::streams::{Limits, Read, SentFrame, Side, Streams};
 use narrows_wire::{FrameWriter, Frames, Prelude};
 
 fn main() {
@@ -31,7 +31,7 @@ struct Wire {
     buffer: Vec<u8>,
     /// Where each packet of the batch ends.
     ends: Vec<usize>,
-    flight: Vec<Piece>,
+    flight: Vec<SentFrame>,
 }
 
 impl Wire {
@@ -47,8 +47,8 @@ impl Wire {
             let lost = count.is_multiple_of(loss);
             let mut writer = FrameWriter::new(room, Prelude { stamp: 0, distance: 9 }).unwrap();
             let mut gone = Vec::new();
-            let pieces = if lost { &mut gone } else { &mut *flight };
-            from.fill(&mut writer, &mut |piece| pieces.push(piece));
+            let sent_frames = if lost { &mut gone } else { &mut *flight };
+            from.fill(&mut writer, &mut |piece| sent_frames.push(piece));
             ends.push(if lost { 0 } else { writer.len() });
             gone.iter().for_each(|piece| _ = from.lost(piece));
         }

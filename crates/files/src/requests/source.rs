@@ -1,7 +1,7 @@
 //! Whom a request counts against.
 
-use narrows_transport::port::share::Client;
-use narrows_transport::port::source::{Prefix, Source as Network};
+use narrows_transport::endpoint::share::Client;
+use narrows_transport::endpoint::source::{Prefix, Source as Network};
 use narrows_wire::noise::PublicKey;
 use std::net::{IpAddr, Ipv4Addr};
 

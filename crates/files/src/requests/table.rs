@@ -7,7 +7,7 @@
 
 use super::source::{Scope, Source};
 use narrows_base::Time;
-use narrows_transport::port::share::{Holder, gives_way};
+use narrows_transport::endpoint::share::{Holder, gives_way};
 use std::collections::BTreeMap;
 
 /// Requests within one scope.

@@ -19,8 +19,8 @@ use narrows_congestion::{HintSource, PathHints};
 use narrows_net::tap::Tap;
 use narrows_net::{Connection, Endpoint, Options, ReceiveStream, SendStream, block_on_for};
 use narrows_transport::connection::ConnectionConfig;
-pub use narrows_transport::port::Permit;
-use narrows_transport::port::{Clients, PortLimits};
+pub use narrows_transport::endpoint::Permit;
+use narrows_transport::endpoint::{Clients, EndpointLimits};
 use narrows_wire::noise::PublicKey;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -65,7 +65,7 @@ impl Server {
             .map_or(Clients::Any, |list| Clients::Listed(list.keys().copied().collect()));
         let mut options = Options::server(static_key(identity)?, clients, config).tapped(tap);
         options.permit = permit;
-        options.limits = PortLimits::new(CONNECTIONS_MOST);
+        options.limits = EndpointLimits::new(CONNECTIONS_MOST);
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;
         Ok(Server { endpoint, service, label, ours, learned: None })

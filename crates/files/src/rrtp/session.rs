@@ -11,7 +11,7 @@ use narrows_congestion::PathHints;
 use narrows_net::tap::Tap;
 use narrows_net::{ConnectOptions, Connection, Endpoint, Error as E, Options};
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::port::ServerKey;
+use narrows_transport::endpoint::ServerKey;
 use narrows_wire::noise::PublicKey;
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};

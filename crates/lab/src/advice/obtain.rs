@@ -29,7 +29,7 @@ const LINUX: [(&str, &str, bool); 7] = [
 ];
 
 /// The protocol's entry in the list, whatever its parameters.
-pub fn entry(label: &str) -> Option<&'static protocol::Entry> {
+pub fn entry(label: &str) -> Option<&'static protocol::ProtocolEntry> {
     let name = label.split('(').next().unwrap_or(label);
     protocol::find(name).ok()
 }

@@ -23,7 +23,7 @@ use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{Clock, ConnectOptions, Endpoint, Error, Options, ReceiveStream, SendStream};
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::port::{Clients, ServerKey};
+use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_wire::Suite;
 use std::cell::RefCell;
 use std::future::poll_fn;

@@ -4,7 +4,7 @@
 //! What comes out does not depend on the number of jobs.
 
 use super::found::{Found, SUMMED, interval};
-use super::grid::{Grid, MOST_RUNS};
+use super::grid::{Grid, MAX_RUNS};
 use super::journal::Journal;
 use super::key::Key;
 use crate::measure::MEASURES;
@@ -69,9 +69,9 @@ impl Sweep {
     /// The first point that cannot be run, and why; too many runs.
     pub fn new(grid: Grid, seed: u64, seeds: u32) -> Result<Sweep, SpecError> {
         let runs = grid.points().saturating_mul(seeds as usize);
-        if runs > MOST_RUNS {
+        if runs > MAX_RUNS {
             return Err(SpecError::new(format!(
-                "{runs} runs are too many; a sweep has at most {MOST_RUNS}, points times seeds"
+                "{runs} runs are too many; a sweep has at most {MAX_RUNS}, points times seeds"
             )));
         }
         let mut points = Vec::with_capacity(grid.points());

@@ -9,7 +9,7 @@ use narrows_base::SpecError;
 /// Most points of a sweep.
 pub const MOST_POINTS: usize = 100_000;
 /// Most runs of a sweep: points times seeds.
-pub const MOST_RUNS: usize = 1_000_000;
+pub const MAX_RUNS: usize = 1_000_000;
 
 /// What is varied, and over which values.
 #[derive(Clone, Debug)]

@@ -90,8 +90,8 @@ fn overload(config: &LinkConfig, ms: u64, flags: u8, change: Option<Rate>) -> Ta
     }
     for i in 0..ms * 5 / 4 {
         let now = Time::from_nanos(i * MS * 4 / 5);
-        while link.next_due() <= now {
-            let at = link.next_due();
+        while link.next_timeout() <= now {
+            let at = link.next_timeout();
             while link.poll(at, &mut tally).is_some() {}
         }
         link.accept(now, Packet { flags, ..packet(i as u32, 1000) }, &mut tally);

@@ -181,8 +181,8 @@ fn a_link_counts_no_more_packets_than_it_was_given() {
         let (mut out, mut marked, mut count) = (0, 0, Told::default());
         for i in 0..5000u32 {
             let now = Time::from_nanos(u64::from(i) * 950_000);
-            while link.next_due() <= now {
-                let at = link.next_due();
+            while link.next_timeout() <= now {
+                let at = link.next_timeout();
                 while let Some(p) = link.poll(at, &mut count) {
                     (out, marked) = (out + 1, marked + u32::from(p.is_marked()));
                 }
@@ -191,8 +191,8 @@ fn a_link_counts_no_more_packets_than_it_was_given() {
             link.accept(now, p, &mut count);
             assert!(link.waiting(now) <= 30, "{aqm}");
         }
-        while !link.next_due().is_never() {
-            let at = link.next_due();
+        while !link.next_timeout().is_never() {
+            let at = link.next_timeout();
             while let Some(p) = link.poll(at, &mut count) {
                 (out, marked) = (out + 1, marked + u32::from(p.is_marked()));
             }

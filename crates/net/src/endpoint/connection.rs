@@ -8,7 +8,7 @@ use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_transport::connection::{Connection as Machine, Stats};
-use narrows_transport::port::{Facts, Handle};
+use narrows_transport::endpoint::{Facts, Handle};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -49,8 +49,8 @@ fn on_open<R>(
     handle: Handle,
     act: impl FnOnce(&mut Machine, &mut Life) -> R,
 ) -> Result<R, Error> {
-    let (port, life) = core.parts(handle)?;
-    let result = port.with(handle, |machine| act(machine, life)).ok_or(Error::Closed)?;
+    let (endpoint, life) = core.parts(handle)?;
+    let result = endpoint.with(handle, |machine| act(machine, life)).ok_or(Error::Closed)?;
     result.map_err(|why| Error::closed(&why, life.remote, life.wanted))
 }
 
@@ -268,7 +268,7 @@ impl Connection {
     pub fn facts(&self) -> Option<Facts> {
         let shared = self.hold.shared();
         let now = shared.clock.now();
-        shared.lock().port.facts(now, self.hold.handle)
+        shared.lock().endpoint.facts(now, self.hold.handle)
     }
 
     /// Where the peer is.
@@ -282,7 +282,7 @@ impl Connection {
         let handle = self.hold.handle;
         self.hold.shared().with(|core, now| {
             if core.life(handle).is_ok() {
-                core.port.close(now, handle, code, reason);
+                core.endpoint.close(now, handle, code, reason);
             }
         });
     }

@@ -89,18 +89,18 @@ pub(super) fn run(shared: Arc<Shared>) {
                 if let Some(tap) = &shared.tap {
                     tap.received(&came);
                 }
-                core.port.receive(told, came.from, came.ecn, came.bytes);
+                core.endpoint.receive(told, came.from, came.ecn, came.bytes);
             });
             let now = shared.clock.now().max(told);
             told = now;
-            if core.port.next_due() <= now {
-                core.port.on_due(now);
+            if core.endpoint.next_timeout() <= now {
+                core.endpoint.on_timeout(now);
             }
             core.dispatch(now);
             let segments = shared.socket.segments().min(SEGMENTS);
             while let Some(index) = outbox.free.pop() {
                 let Some(buffer) = outbox.buffers.get_mut(index) else { continue };
-                match core.port.transmit(now, buffer, segments) {
+                match core.endpoint.transmit(now, buffer, segments) {
                     Some(transmit) => outbox.ready.push_back((index, transmit)),
                     None => {
                         outbox.free.push(index);
@@ -118,7 +118,7 @@ pub(super) fn run(shared: Arc<Shared>) {
                 break;
             }
             if quiet {
-                due = core.next_due();
+                due = core.next_timeout();
                 shared.will_sleep();
             }
         }
@@ -126,7 +126,7 @@ pub(super) fn run(shared: Arc<Shared>) {
         let flushed = outbox.flush(shared);
         if quiet || !flushed {
             if !quiet {
-                due = shared.lock().next_due();
+                due = shared.lock().next_timeout();
             }
             shared.sleep(due, !flushed);
         }

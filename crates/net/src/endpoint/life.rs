@@ -4,7 +4,7 @@ use crate::error::Error;
 use narrows_base::Time;
 use narrows_congestion::PathHints;
 use narrows_transport::connection::{Closed, Connection, Stats};
-use narrows_transport::port::ServerKey;
+use narrows_transport::endpoint::ServerKey;
 use narrows_transport::streams::Read;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;

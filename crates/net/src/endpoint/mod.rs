@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
 use crate::wait::Waker;
-use narrows_transport::port::{Connect, Port};
+use narrows_transport::endpoint::{Connect, Endpoint as TransportEndpoint};
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -89,8 +89,9 @@ impl Endpoint {
         let waker = Waker::new().map_err(|e| Error::system(&e))?;
         getrandom::fill(&mut [0; 1]).map_err(|e| Error::System(e.to_string()))?;
         let tap = options.tap.clone();
-        let port = Port::new(options.port(socket.local().port()), Box::new(System));
-        let shared = Arc::new(Shared::new(Core::new(port, tap), socket, Clock::new(), waker));
+        let endpoint =
+            TransportEndpoint::new(options.port(socket.local().port()), Box::new(System));
+        let shared = Arc::new(Shared::new(Core::new(endpoint, tap), socket, Clock::new(), waker));
         if let Some(tap) = &shared.tap {
             tap.bound(Observer::new(&shared));
         }
@@ -132,7 +133,7 @@ impl Endpoint {
                 return Err(Error::EndpointClosed);
             }
             let connect = Connect { remote, server_key, suite, connection, patience };
-            let handle = core.port.connect(now, connect).ok_or(Error::TooMany)?;
+            let handle = core.endpoint.connect(now, connect).ok_or(Error::TooMany)?;
             core.begin(handle, Life::new(remote, server_key));
             Ok(handle)
         })?;
@@ -188,7 +189,7 @@ impl Endpoint {
         for _ in 0..50 {
             let said = {
                 let core = self.shared().lock();
-                core.ended || core.port.is_quiet()
+                core.ended || core.endpoint.is_quiet()
             };
             // What the port gave away is at the socket a moment later.
             std::thread::sleep(std::time::Duration::from_millis(2));

@@ -4,7 +4,7 @@ use super::shared::Shared;
 use crate::clock::Clock;
 use narrows_base::Time;
 use narrows_transport::connection::{Connection as Machine, Stats};
-use narrows_transport::port::Handle;
+use narrows_transport::endpoint::Handle;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};

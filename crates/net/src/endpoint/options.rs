@@ -5,7 +5,9 @@ use narrows_base::Duration;
 use narrows_congestion::PathHints;
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::port::{Clients, Entropy, Permit, PortConfig, PortLimits, ServerKey};
+use narrows_transport::endpoint::{
+    Clients, EndpointConfig, EndpointLimits, Entropy, Permit, ServerKey,
+};
 use narrows_transport::streams::Limits;
 use narrows_wire::{StaticKey, Suite};
 use std::sync::Arc;
@@ -26,7 +28,7 @@ pub struct Options {
     pub permit: Permit,
     /// How many connections and handshakes there may be, in all and from one network. When places run
     /// out, idle connections give theirs up ([`share`](narrows_transport::port::share)).
-    pub limits: PortLimits,
+    pub limits: EndpointLimits,
     /// Who watches all that happens; usually nobody.
     pub tap: Option<Arc<dyn Tap>>,
 }
@@ -35,7 +37,7 @@ impl Options {
     /// An endpoint that only connects.
     pub fn client(key: StaticKey, connection: ConnectionConfig) -> Options {
         let clients = Clients::None;
-        let (limits, permit) = (PortLimits::new(CONNECTIONS), Permit::Listed);
+        let (limits, permit) = (EndpointLimits::new(CONNECTIONS), Permit::Listed);
         Options { key, clients, connection, permit, limits, tap: None }
     }
     /// An endpoint that whoever is in `clients` may connect to.
@@ -47,8 +49,8 @@ impl Options {
     pub fn tapped(self, tap: Option<Arc<dyn Tap>>) -> Options {
         Options { tap, ..self }
     }
-    pub(super) fn port(self, local_port: u16) -> PortConfig {
-        PortConfig {
+    pub(super) fn port(self, local_port: u16) -> EndpointConfig {
+        EndpointConfig {
             key: self.key,
             clients: self.clients,
             connection: self.connection,

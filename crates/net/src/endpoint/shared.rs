@@ -8,7 +8,7 @@ use crate::tap::{Opened, Tap};
 use crate::wait;
 use narrows_base::{Duration, Time};
 use narrows_transport::connection::{Closed, Connection as Machine, Event};
-use narrows_transport::port::{Handle, Port, ServerKey};
+use narrows_transport::endpoint::{Endpoint as TransportEndpoint, Handle, ServerKey};
 use narrows_transport::streams::StreamEvent;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,7 +82,7 @@ impl Shared {
 
 /// The port and who waits for what in it.
 pub(super) struct Core {
-    pub port: Port,
+    pub endpoint: TransportEndpoint,
     pub tap: Option<Arc<dyn Tap>>,
     lives: BTreeMap<Handle, Life>,
     /// Connected by others and not yet accepted.
@@ -101,9 +101,9 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub fn new(port: Port, tap: Option<Arc<dyn Tap>>) -> Core {
+    pub fn new(endpoint: TransportEndpoint, tap: Option<Arc<dyn Tap>>) -> Core {
         Core {
-            port,
+            endpoint,
             tap,
             lives: BTreeMap::new(),
             incoming: VecDeque::new(),
@@ -126,12 +126,12 @@ impl Core {
     }
 
     /// The port and a connection in it that is not over.
-    pub fn parts(&mut self, handle: Handle) -> Result<(&mut Port, &mut Life), Error> {
+    pub fn parts(&mut self, handle: Handle) -> Result<(&mut TransportEndpoint, &mut Life), Error> {
         if self.ended {
             return Err(Error::EndpointClosed);
         }
         let life = self.lives.get_mut(&handle).ok_or(Error::Closed)?;
-        life.over().map_or(Ok((&mut self.port, life)), Err)
+        life.over().map_or(Ok((&mut self.endpoint, life)), Err)
     }
 
     /// A connection, over or not.
@@ -140,11 +140,11 @@ impl Core {
     }
 
     /// The next thing that the driver must see to by itself.
-    pub fn next_due(&self) -> Time {
+    pub fn next_timeout(&self) -> Time {
         let lingering = self.lingering.first().map_or(Time::NEVER, |l| l.0);
         // A port that leaves is looked at again even if nothing comes.
         let leaving = self.leaving.map_or(Time::NEVER, |t| t + self.patience());
-        self.port.next_due().min(lingering).min(leaving)
+        self.endpoint.next_timeout().min(lingering).min(leaving)
     }
 
     /// How long a closed endpoint waits for its connections' ends to be heard.
@@ -154,7 +154,7 @@ impl Core {
 
     /// Whether an endpoint closed at `since` is done.
     pub fn has_left(&self, now: Time, since: Time) -> bool {
-        self.port.is_empty() || now >= since + self.patience()
+        self.endpoint.is_empty() || now >= since + self.patience()
     }
 
     /// Tells the waiting tasks what happened in the port. The wakers are to be woken when the core
@@ -165,9 +165,9 @@ impl Core {
                 break;
             }
             self.lingering.pop_first();
-            self.port.close(now, handle, 0, "");
+            self.endpoint.close(now, handle, 0, "");
         }
-        while let Some((handle, event)) = self.port.event() {
+        while let Some((handle, event)) = self.endpoint.event() {
             self.on_event(now, handle, event);
         }
     }
@@ -183,10 +183,10 @@ impl Core {
                     return;
                 }
                 if self.deaf || self.leaving.is_some() {
-                    self.port.close(now, handle, 0, "nobody accepts here");
+                    self.endpoint.close(now, handle, 0, "nobody accepts here");
                     return;
                 }
-                let Some(remote) = self.port.inspect(handle, |c| c.remote()) else { return };
+                let Some(remote) = self.endpoint.inspect(handle, |c| c.remote()) else { return };
                 let mut life = Life::new(remote, ServerKey::Any);
                 (life.stage, life.key) = (Stage::Open, Some(key));
                 self.lives.insert(handle, life);
@@ -213,7 +213,7 @@ impl Core {
         let woken = &mut self.woken;
         match event {
             StreamEvent::Opened => {
-                self.port.inspect(handle, |connection| {
+                self.endpoint.inspect(handle, |connection| {
                     while let Some(id) = connection.accept() {
                         // Bit 1 of an id: only its opener sends.
                         life.came[usize::from(id & 2 != 0)].push_back(id);
@@ -239,7 +239,7 @@ impl Core {
                     writer.waiting.release(woken);
                 }
                 if life.abandoned && life.under_way.is_empty() {
-                    self.port.close(now, handle, 0, "");
+                    self.endpoint.close(now, handle, 0, "");
                 }
             }
         }
@@ -247,8 +247,8 @@ impl Core {
 
     fn tell_opened(&mut self, now: Time, handle: Handle) {
         let Some(tap) = &self.tap else { return };
-        let (dialled, id) = (self.lives.contains_key(&handle), self.port.id(handle));
-        let peer = self.port.inspect(handle, |machine| (machine.remote(), machine.peer_id()));
+        let (dialled, id) = (self.lives.contains_key(&handle), self.endpoint.id(handle));
+        let peer = self.endpoint.inspect(handle, |machine| (machine.remote(), machine.peer_id()));
         if let (Some(id), Some((remote, peer_id))) = (id, peer) {
             tap.opened(now, &Opened { handle, remote, dialled, id, peer_id });
         }
@@ -256,11 +256,11 @@ impl Core {
 
     fn on_closed(&mut self, now: Time, handle: Handle, why: Closed) {
         if let Some(tap) = &self.tap {
-            let stats = self.port.inspect(handle, |c| c.stats());
+            let stats = self.endpoint.inspect(handle, |c| c.stats());
             tap.closed(now, handle, stats.as_ref(), &why);
         }
         let Some(life) = self.lives.get_mut(&handle) else { return };
-        self.port.inspect(handle, |connection| life.keep(connection));
+        self.endpoint.inspect(handle, |connection| life.keep(connection));
         life.stage = Stage::Over(why);
         life.wake_all(&mut self.woken);
         let waits = self.incoming.len();
@@ -288,14 +288,14 @@ impl Core {
                 life.until = Some(now + patience);
                 self.lingering.insert((now + patience, handle));
             }
-            Stage::Opening | Stage::Over(_) => self.port.close(now, handle, 0, ""),
+            Stage::Opening | Stage::Over(_) => self.endpoint.close(now, handle, 0, ""),
         }
     }
 
     /// Closes every connection.
     pub fn close_all(&mut self, now: Time, code: u64, reason: &str) {
         for handle in self.lives.keys() {
-            self.port.close(now, *handle, code, reason);
+            self.endpoint.close(now, *handle, code, reason);
         }
     }
 
@@ -303,7 +303,7 @@ impl Core {
     pub fn each_open(&mut self, mut look: impl FnMut(Handle, &Machine)) {
         for (handle, life) in &self.lives {
             if life.stage == Stage::Open {
-                self.port.inspect(*handle, |machine| look(*handle, machine));
+                self.endpoint.inspect(*handle, |machine| look(*handle, machine));
             }
         }
     }

@@ -204,8 +204,8 @@ impl ReceiveStream {
             if let Some(count) = core.any_life(self.hold.handle).and_then(|l| left(l, id, into)) {
                 return Poll::Ready(Ok(count));
             }
-            let (port, life) = core.parts(self.hold.handle)?;
-            let read = port.inspect(self.hold.handle, |machine| machine.read(id, into));
+            let (endpoint, life) = core.parts(self.hold.handle)?;
+            let read = endpoint.inspect(self.hold.handle, |machine| machine.read(id, into));
             let read = read.ok_or(Error::Closed)??;
             if read == Read::Blocked {
                 life.readers.entry(id).or_default().add(context.waker());

@@ -191,7 +191,7 @@ impl Runner {
     }
 
     fn wait(&self, stuck_there: &Stuck, stuck_back: &Stuck) {
-        let due = self.there.next_due().min(self.back.next_due());
+        let due = self.there.next_timeout().min(self.back.next_timeout());
         let front = Wish { socket: &self.front, room: !stuck_back.is_empty() };
         let room = !stuck_there.is_empty();
         let clients = self.clients.iter().map(|c| Wish { socket: &c.socket, room });

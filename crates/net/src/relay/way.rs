@@ -7,7 +7,7 @@ use narrows_base::{RandomKey, SpecError, Time};
 use narrows_link::{Link, LinkConfig, Meter};
 
 /// Bytes of datagrams that one direction keeps at most, whatever the link's queue would hold.
-pub(super) const MOST_HELD: usize = 256 << 20;
+pub(super) const MAX_HELD: usize = 256 << 20;
 
 pub(super) struct Way {
     link: Link<Ticket>,
@@ -75,7 +75,7 @@ impl Way {
 
     /// A datagram came to the link at `at`, of which the link hears in order only.
     pub fn accept(&mut self, at: Time, client: u32, random_key: u32, bytes: &[u8], ecn: u8) {
-        let Some(slot) = self.slab.put(bytes, MOST_HELD) else {
+        let Some(slot) = self.slab.put(bytes, MAX_HELD) else {
             self.stats.overflowed += 1;
             return;
         };
@@ -89,8 +89,8 @@ impl Way {
     }
 
     /// When something leaves the link.
-    pub fn next_due(&self) -> Time {
-        self.link.next_due()
+    pub fn next_timeout(&self) -> Time {
+        self.link.next_timeout()
     }
 
     /// Datagrams that wait at `now`, and the most since this was asked.
@@ -104,7 +104,7 @@ impl Way {
     pub fn deliver(&mut self, until: Time, mut out: impl FnMut(Out<'_>)) {
         let mut last: Option<u32> = None;
         loop {
-            let due = self.link.next_due();
+            let due = self.link.next_timeout();
             if due > until {
                 break;
             }

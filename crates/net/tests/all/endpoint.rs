@@ -7,7 +7,7 @@ use narrows_net::{
     ConnectOptions, Connection, Endpoint, Error, Options, Relay, block_on, block_on_for,
 };
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::port::{Clients, ServerKey};
+use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use std::collections::BTreeSet;
 use std::future::Future;

@@ -5,7 +5,7 @@ use narrows_congestion::{Ack, Controller, SendLimits, Sent};
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{ConnectOptions, Connection, Endpoint, Error, Options, block_on_for};
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::port::{Clients, PortLimits, ServerKey};
+use narrows_transport::endpoint::{Clients, EndpointLimits, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use std::future::Future;
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ fn echo() -> (Endpoint, SocketAddr, ConnectOptions) {
     let key = new_key().unwrap();
     let public = *key.public();
     let mut options = Options::server(key, Clients::Any, config());
-    options.limits = PortLimits::new(PLACES);
+    options.limits = EndpointLimits::new(PLACES);
     let server = Endpoint::bind(local(), options).unwrap();
     let (address, accepting) = (server.local_addr(), server.clone());
     std::thread::spawn(move || {

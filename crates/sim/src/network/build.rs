@@ -84,7 +84,7 @@ impl Network {
                 }
             }
         }
-        if network.flows.iter().any(|f| f.receiver.judges()) {
+        if network.flows.iter().any(|f| f.receiver.classifies()) {
             network.meters.iter_mut().for_each(|m| m.drops = Some(Vec::new()));
         }
         let sampled = spec.series.as_ref().map_or(&[][..], |s| &s.links);

@@ -249,15 +249,15 @@ fn thirty_share_alike_whatever_the_radio_loses() {
 /// The verdict where the truth is known: a queue of our own making overflows, a radio link loses.
 #[test]
 fn spike_is_right_about_most_losses() {
-    let verdicts = |protocol, net: &Net| {
+    let classifier_counts = |protocol, net: &Net| {
         let r = go(net, &[(protocol, 1)], (0.0, 30.0), (0.0, 0.0), 1);
-        r.groups[0].flows[0].verdicts.unwrap()
+        r.groups[0].flows[0].classifier_counts.unwrap()
     };
     // Reno's window under a stream: every loss of a clean link is the queue's.
-    let clean = verdicts("rrtp+reno(verdict=spike)", &Net { loss: "none", ..I });
+    let clean = classifier_counts("rrtp+reno(verdict=spike)", &Net { loss: "none", ..I });
     assert!(clean.congestion > 50 && clean.radio == 0, "{clean:?}");
     assert!(clean.congestion_judged_radio * 20 < clean.congestion, "{clean:?}");
-    let lossy = verdicts("rrtp", &I);
+    let lossy = classifier_counts("rrtp", &I);
     assert!(lossy.radio > 300 && lossy.congestion == 0, "{lossy:?}");
     assert!(lossy.radio_judged_congestion * 10 < lossy.radio, "{lossy:?}");
 }

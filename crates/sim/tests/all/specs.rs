@@ -168,8 +168,8 @@ fn the_field_is_named() {
             media(|c| c.stream.as_mut().unwrap().max_ack_delay = Duration::MAX),
         ),
         (
-            "groups[0].protocol.stream.verdict",
-            media(|c| c.stream.as_mut().unwrap().verdict.rule = "gut feeling"),
+            "groups[0].protocol.stream.classifier",
+            media(|c| c.stream.as_mut().unwrap().classifier.name = "gut feeling"),
         ),
     ] {
         match run(&spec, &mut |_| true) {

@@ -1,7 +1,7 @@
 //! What a peer says that it sends with: known by its label, since this end runs the receiver side.
 
 use super::{Closed, Connection};
-use crate::verdict::Rule;
+use crate::loss_classifier::LossClassifier;
 use crate::{Preset, Protocol};
 use narrows_base::{Settings, Spec, Time};
 use narrows_congestion::{Environment, ReceiverSide};
@@ -32,7 +32,7 @@ pub(super) fn find(label: &str, ours: &Protocol, custom: &[Protocol]) -> Option<
 
 /// What the peer's sending needs at this end: the receiver side of its controller, and who tells
 /// radio losses from congestion.
-type Receiving = (Option<Box<dyn ReceiverSide>>, Option<Box<dyn Rule>>);
+type Receiving = (Option<Box<dyn ReceiverSide>>, Option<Box<dyn LossClassifier>>);
 
 /// For what the peer announced; `None` if this end does not know it. Verdicts are as the peer's
 /// protocol says, else as ours does.
@@ -42,16 +42,16 @@ pub(super) fn receiving(
     custom: &[Protocol],
     environment: &Environment,
 ) -> Option<Receiving> {
-    let rule = |p: &Protocol| p.datagram().stream.and_then(|s| s.verdict.rule());
+    let classifier = |p: &Protocol| p.datagram().stream.and_then(|s| s.classifier.build());
     if label.is_empty() {
-        return Some((None, rule(ours)));
+        return Some((None, classifier(ours)));
     }
     Some(match find(label, ours, custom)? {
         Announced::Protocol(peers) => {
-            (peers.receiver_side(environment), rule(&peers).or_else(|| rule(ours)))
+            (peers.receiver_side(environment), classifier(&peers).or_else(|| classifier(ours)))
         }
         Announced::Controller(entry, settings) => {
-            (entry.receiver.map(|build| build(&settings, environment)), rule(ours))
+            (entry.receiver.map(|build| build(&settings, environment)), classifier(ours))
         }
     })
 }

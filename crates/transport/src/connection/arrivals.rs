@@ -1,11 +1,11 @@
 //! What came and what is missing, and when to say so: the reports of this end, at the times
-//! that [`Answers`] tells. Packets that ask for no report get none of their own.
+//! that [`AckPolicy`] tells. Packets that ask for no report get none of their own.
 
 use super::nonces::Received;
 use super::numbering::Numbering;
-use crate::answers::{Answers, MAX_ACK_DELAY, MOST_FOR_ONE, patience};
+use crate::ack_policy::{AckPolicy, MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, max_wait};
+use crate::loss_classifier::{ArrivalWithGap, LossClassifier};
 use crate::ranges::Ranges;
-use crate::verdict::{Rule, Seen};
 use narrows_base::{Duration, Time};
 use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 use narrows_wire::frame::Frame;
@@ -13,7 +13,7 @@ use narrows_wire::report::{self, MAX_RUNS};
 use narrows_wire::{FrameWriter, Reason, Report, Run, prelude};
 
 /// Ranges kept at most, whatever a peer or a path does.
-const MOST_RANGES: usize = 256;
+const MAX_RANGES: usize = 256;
 /// A number that turns out not to count is told to the receiver side only if it is so near: no
 /// half waits longer for what comes out of order.
 const NEAR: u64 = 64;
@@ -22,7 +22,7 @@ const ATTENTION: Duration = Duration::from_secs(2);
 
 /// A data packet that came.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Came {
+pub(super) struct ReceivedPacket {
     pub number: u64,
     /// By which reports show that it came.
     pub nonce: u8,
@@ -50,7 +50,7 @@ pub(super) struct Arrivals {
     /// What the peer's sender side said last.
     feedback: Feedback,
     /// Who tells radio losses from congestion.
-    rule: Option<Box<dyn Rule>>,
+    classifier: Option<Box<dyn LossClassifier>>,
     /// None below the floor.
     seen: Received,
     /// Of the missing, those that the radio link lost, by verdict, and those that are no losses: packets that
@@ -67,7 +67,7 @@ pub(super) struct Arrivals {
     sent_us: u64,
     newest_us: u64,
     marks: u64,
-    answers: Answers,
+    policy: AckPolicy,
     /// When the last packet that asked for a report came.
     last: Time,
     /// The receiver side wants its advice told.
@@ -75,10 +75,13 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub fn new(half: Option<Box<dyn ReceiverSide>>, rule: Option<Box<dyn Rule>>) -> Arrivals {
+    pub fn new(
+        half: Option<Box<dyn ReceiverSide>>,
+        classifier: Option<Box<dyn LossClassifier>>,
+    ) -> Arrivals {
         Arrivals {
             half,
-            rule,
+            classifier,
             numbering: Numbering::default(),
             counted_bytes: 0,
             feedback: Feedback::NONE,
@@ -91,7 +94,7 @@ impl Arrivals {
             sent_us: 0,
             newest_us: 0,
             marks: 0,
-            answers: Answers::new(MOST_FOR_ONE),
+            policy: AckPolicy::new(MAX_PACKETS_PER_ACK),
             last: Time::ZERO,
             advised: false,
         }
@@ -104,10 +107,10 @@ impl Arrivals {
     pub fn believe(
         &mut self,
         half: Option<Box<dyn ReceiverSide>>,
-        rule: Option<Box<dyn Rule>>,
+        classifier: Option<Box<dyn LossClassifier>>,
         first: u64,
     ) {
-        (self.half, self.rule, self.advised) = (half, rule, false);
+        (self.half, self.classifier, self.advised) = (half, classifier, false);
         self.feedback = Feedback::NONE;
         self.numbering = Numbering::default();
         self.numbering.leave_out(0, first.max(self.next));
@@ -119,7 +122,7 @@ impl Arrivals {
 
     /// A packet was opened; each number comes once.
     #[inline]
-    pub fn on_packet(&mut self, now: Time, came: &Came, srtt: Duration) {
+    pub fn on_packet(&mut self, now: Time, came: &ReceivedPacket, srtt: Duration) {
         let (number, next) = (came.number, self.next);
         // Nothing is missing where nothing was: the lowest number that was is the one expected.
         let uncounted = came.uncounted.min(number.saturating_sub(self.floor));
@@ -138,16 +141,16 @@ impl Arrivals {
         if came.least_unacked > self.floor {
             self.forget_below(came.least_unacked.min(self.next));
         }
-        while self.seen.ranges() > MOST_RANGES {
+        while self.seen.ranges() > MAX_RANGES {
             let Some((_, to)) = self.seen.iter().next() else { break };
             self.forget_below(to);
         }
         self.extend_stamp(came.stamp);
-        if self.judge(now, came, number.saturating_sub(expected)) {
+        if self.tracker(now, came, number.saturating_sub(expected)) {
             self.radio.insert(next, number - uncounted, |_, _| ());
         }
         for ranges in [&mut self.radio, &mut self.uncounted] {
-            while ranges.len() > MOST_RANGES {
+            while ranges.len() > MAX_RANGES {
                 let Some((_, to)) = ranges.iter().next() else { break };
                 ranges.trim_below(to);
             }
@@ -155,15 +158,15 @@ impl Arrivals {
         self.marks += u64::from(came.marked);
         // The first packet that a report answers is echoed (as RFC 7323 section 4.3): those that
         // left just behind it waited for it, which is no queue.
-        if self.answers.is_even() {
+        if self.policy.is_all_answered() {
             self.echo = (came.stamp, now);
         }
         self.tell_half(now, came, next, number - uncounted);
-        self.answers.see(number, expected);
+        self.policy.on_number(number, expected);
         if came.asks {
             self.last = now;
-            let patience = patience(srtt, MAX_ACK_DELAY);
-            self.answers.ask(now, number, expected, came.marked, patience);
+            let patience = max_wait(srtt, MAX_ACK_DELAY);
+            self.policy.on_ack_eliciting(now, number, expected, came.marked, patience);
         }
     }
 
@@ -177,19 +180,19 @@ impl Arrivals {
 
     /// Whether the `missing` numbers just below this packet were lost by the radio link.
     #[inline]
-    fn judge(&mut self, now: Time, came: &Came, missing: u64) -> bool {
-        let Some(rule) = &mut self.rule else { return false };
+    fn tracker(&mut self, now: Time, came: &ReceivedPacket, missing: u64) -> bool {
+        let Some(classifier) = &mut self.classifier else { return false };
         // Reports leave when they must, not when the pacer says: their spacing means nothing.
         if !came.asks && missing == 0 {
             return false;
         }
         let sent = Time::from_nanos(self.sent_us.saturating_mul(1000));
-        rule.on_arrival(&Seen { now, sent, missing }) && missing > 0
+        classifier.on_arrival(&ArrivalWithGap { now, sent, missing }) && missing > 0
     }
 
     /// `next` was expected before it came; the numbers from `sent_to` up to its own do not count.
     #[inline]
-    fn tell_half(&mut self, now: Time, came: &Came, next: u64, sent_to: u64) {
+    fn tell_half(&mut self, now: Time, came: &ReceivedPacket, next: u64, sent_to: u64) {
         if self.half.is_none() {
             return;
         }
@@ -245,12 +248,12 @@ impl Arrivals {
     /// Whether a report must leave, alone if need be.
     #[inline]
     pub fn must_report(&self, now: Time) -> bool {
-        self.next > 0 && (self.advised || self.answers.due() <= now)
+        self.next > 0 && (self.advised || self.policy.due() <= now)
     }
     /// Whether a packet that leaves anyhow takes a report along.
     #[inline]
     pub fn would_report(&self, now: Time) -> bool {
-        self.must_report(now) || self.answers.is_half_due()
+        self.must_report(now) || self.policy.should_piggyback()
     }
 
     /// Writes a report, if there is room for it.
@@ -259,7 +262,7 @@ impl Arrivals {
         let mut bytes = [0; 16 * MAX_RUNS + 4];
         let runs = report::runs(&mut bytes, self.runs());
         let reason = match self.holes() {
-            0 if self.answers.is_full() && !self.advised => Reason::Cumulative,
+            0 if self.policy.is_full() && !self.advised => Reason::Cumulative,
             0 => Reason::Regular,
             1 => Reason::Missing,
             _ => Reason::Selective,
@@ -280,7 +283,7 @@ impl Arrivals {
         if writer.frame(&frame).is_err() {
             return false;
         }
-        self.answers.answered();
+        self.policy.on_report_sent();
         self.advised = false;
         true
     }
@@ -326,10 +329,10 @@ impl Arrivals {
         })
     }
 
-    /// When [`on_due`](Arrivals::on_due) is wanted.
+    /// When [`on_rto`](Arrivals::on_rto) is wanted.
     #[inline]
-    pub fn next_due(&self) -> Time {
-        self.answers.due().min(self.tick_due())
+    pub fn next_timeout(&self) -> Time {
+        self.policy.due().min(self.tick_due())
     }
     /// The receiver side's tick; none while nothing has come for long, or an idle connection would
     /// never be silent.
@@ -337,7 +340,7 @@ impl Arrivals {
         let tick = self.half.as_ref().map_or(Time::NEVER, |h| h.next_tick());
         if tick <= self.last + ATTENTION { tick } else { Time::NEVER }
     }
-    pub fn on_due(&mut self, now: Time) {
+    pub fn on_timeout(&mut self, now: Time) {
         if now >= self.tick_due()
             && let Some(half) = &mut self.half
         {

@@ -101,8 +101,8 @@ fn an_authentic_peer_that_talks_nonsense_breaks_nothing() {
                 }
             }
             while server.event().is_some() {}
-            if server.next_due() <= pair.now {
-                server.on_due(pair.now);
+            if server.next_timeout() <= pair.now {
+                server.on_timeout(pair.now);
             }
         }
         if server.is_open() { lasted += 1 } else { ended += 1 }

@@ -42,7 +42,7 @@ impl Connection {
         if !self.is_open() {
             return;
         }
-        let pause = self.carrier.probe_timeout();
+        let pause = self.sender.probe_timeout();
         let until = self.drained_at(now);
         let reason = bounded(reason).into();
         self.phase = Phase::Closing { code, reason, say: true, next: now, pause, until };
@@ -70,7 +70,7 @@ impl Connection {
 
     /// When an end that begins now is over.
     fn drained_at(&self, now: Time) -> Time {
-        now + self.carrier.probe_timeout().saturating_mul(DRAIN).min(MAX_DRAIN)
+        now + self.sender.probe_timeout().saturating_mul(DRAIN).min(MAX_DRAIN)
     }
 
     /// Ends at once, without a word.
@@ -120,14 +120,14 @@ impl Connection {
             .or_else(|| self.seal_frames(now, buffer, &close, None, false))
     }
 
-    pub(super) fn next_close_due(&self) -> Time {
+    pub(super) fn next_close_timeout(&self) -> Time {
         match &self.phase {
             Phase::Closing { say: true, next, until, .. } => *next.min(until),
             Phase::Closing { until, .. } | Phase::Draining { until } => *until,
             Phase::Open | Phase::Over => Time::NEVER,
         }
     }
-    pub(super) fn on_close_due(&mut self, now: Time) {
+    pub(super) fn on_close_timeout(&mut self, now: Time) {
         if let Phase::Closing { until, .. } | Phase::Draining { until } = self.phase
             && now >= until
         {
@@ -146,7 +146,7 @@ impl Connection {
         if std::mem::take(&mut self.inbox.news) {
             return Some(Event::Message);
         }
-        if let Some(event) = self.carrier.cargo_mut().streams.event() {
+        if let Some(event) = self.sender.payload_source_mut().streams.event() {
             return Some(Event::Stream(event));
         }
         let closed = self.closed.take()?;

@@ -106,7 +106,7 @@ fn world(side: Side, config: &ConnectionConfig, victim: Victim, lies: Lies) -> W
     let hello = params(&open);
     let rtt = Duration::from_secs_f64(victim.rtt);
     let forged = Dispersion { rtt, bits: 12e3, took: Duration::from_micros(10) };
-    let beginning = super::Beginning {
+    let beginning = super::NewConnection {
         spacing: (side == Side::Client).then_some(forged),
         ..beginning(side, config, &hello, ours, from, Some(rtt))
     };
@@ -158,7 +158,7 @@ impl World {
             let arrives = self.flying.front().map_or(Time::NEVER, |f| f.0);
             let answered = self.answers.front().map_or(Time::NEVER, |a| a.0);
             let says = if self.unsaid { self.next_report } else { Time::NEVER };
-            let due = self.sender.next_due();
+            let due = self.sender.next_timeout();
             // An application that pauses is not waited for longer than this.
             let turn = self.now + Duration::from_millis(100);
             let next = arrives.min(answered).min(says).min(due).min(turn);
@@ -172,8 +172,8 @@ impl World {
                 self.came += datagram.len() as u64;
                 self.sender.receive(self.now, self.from, 0, &mut datagram);
             }
-            if self.sender.next_due() <= self.now {
-                self.sender.on_due(self.now);
+            if self.sender.next_timeout() <= self.now {
+                self.sender.on_timeout(self.now);
             }
         }
     }

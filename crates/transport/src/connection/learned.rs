@@ -6,7 +6,7 @@ use narrows_congestion::RateSample;
 /// The delivery rate of the last so many round trips counts.
 const ROUND_TRIPS: u64 = 10;
 /// ... but of this time at least.
-const LEAST: Duration = Duration::from_secs(1);
+const MIN_SPAN: Duration = Duration::from_secs(1);
 
 /// The highest delivery rate of late: of the stretch of time that runs and of the one before.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Learned {
         if sample.app_limited && bps <= self.bps() {
             return false;
         }
-        if now.since(self.since) > srtt.saturating_mul(ROUND_TRIPS).max(LEAST) {
+        if now.since(self.since) > srtt.saturating_mul(ROUND_TRIPS).max(MIN_SPAN) {
             (self.before, self.now, self.since) = (self.now, 0.0, now);
         }
         self.now = self.now.max(bps);

@@ -125,8 +125,7 @@ impl World {
         let mut buffer = vec![0; 1500];
         while let Some(t) = self.server.transmit(self.now, &mut buffer, 1) {
             let bytes = t.size as u64 + 28;
-            let number =
-                self.server.carrier.next_number() - self.server.carrier.skipped_below() - 1;
+            let number = self.server.sender.next_number() - self.server.sender.skipped_below() - 1;
             self.next = number + 1;
             (self.sent, self.sent_bytes) = (self.sent + 1, self.sent_bytes + bytes);
             let waits = self.free.since(self.now).as_secs_f64() * BPS / 8.0;
@@ -275,7 +274,7 @@ impl World {
                 }
             }
             let first = |k: Option<&(Time, u64)>| k.map_or(Time::NEVER, |k| k.0);
-            let mut due = self.server.next_due();
+            let mut due = self.server.next_timeout();
             due = due.min(first(self.to_liar.keys().next()));
             due = due.min(first(self.to_server.keys().next()));
             if self.lie == Lie::Ahead && !self.came.is_empty() {
@@ -302,8 +301,8 @@ impl World {
                 let mut datagram = self.to_server.remove(&k).unwrap();
                 self.server.receive(self.now, client_at(), 0, &mut datagram);
             }
-            if self.server.next_due() <= self.now {
-                self.server.on_due(self.now);
+            if self.server.next_timeout() <= self.now {
+                self.server.on_timeout(self.now);
             }
         }
     }
@@ -336,7 +335,7 @@ const SECONDS: u64 = 30;
 
 /// Every controller meets this liar: packets that left before it was caught, and bytes beyond twice what the
 /// link delivered. Seen with `--nocapture`.
-fn meet(lie: Lie, mut judge: impl FnMut(&str, &World)) {
+fn meet(lie: Lie, mut tracker: impl FnMut(&str, &World)) {
     println!(
         "{lie:?}: caught, lies told, packets sent before the first, and in all, bytes delivered, bytes beyond twice \
          of them"
@@ -354,7 +353,7 @@ fn meet(lie: Lie, mut judge: impl FnMut(&str, &World)) {
                 world.excess()
             );
             assert_eq!(world.server.stats().unproved, 0, "{protocol}");
-            judge(&protocol, &world);
+            tracker(&protocol, &world);
         }
     }
 }

@@ -28,7 +28,7 @@ struct Asked {
     id: u64,
     /// Bytes of a piece, how many there are, how many may be sent ahead.
     piece: usize,
-    pieces: usize,
+    sent_frames: usize,
     ahead: usize,
     written: usize,
     /// At the server.
@@ -38,14 +38,14 @@ struct Asked {
 }
 
 impl Asked {
-    fn open(pair: &mut Pair, piece: usize, pieces: usize, ahead: usize) -> Asked {
+    fn open(pair: &mut Pair, piece: usize, sent_frames: usize, ahead: usize) -> Asked {
         let id = pair.client.open(false).unwrap();
-        Asked { id, piece, pieces, ahead, written: 0, read: 0, answers: 0, heard: 0 }
+        Asked { id, piece, sent_frames, ahead, written: 0, read: 0, answers: 0, heard: 0 }
     }
 
     /// What both ends can do now; whether all is answered.
     fn step(&mut self, pair: &mut Pair) -> bool {
-        let allowed = (self.heard / ANSWER + self.ahead).min(self.pieces) * self.piece;
+        let allowed = (self.heard / ANSWER + self.ahead).min(self.sent_frames) * self.piece;
         while self.written < allowed {
             let zeros = vec![0; (allowed - self.written).min(4096)];
             match pair.client.write(self.id, &zeros).unwrap() {
@@ -66,7 +66,7 @@ impl Asked {
         while let Ok(Read::Bytes(n)) = pair.client.read(self.id, &mut buffer) {
             self.heard += n;
         }
-        self.heard == self.pieces * ANSWER
+        self.heard == self.sent_frames * ANSWER
     }
 }
 

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 pub(super) const MESSAGE_OVERHEAD: usize = 9 + 8 + TAG_BYTES + 18 + 3;
 
 /// Messages that wait to leave at most, and their bytes.
-const MOST: usize = 1024;
-const MOST_BYTES: usize = 1 << 20;
+const MAX_MESSAGES: usize = 1024;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,7 +56,7 @@ impl Connection {
             self.seek_larger(now);
             return Err(MessageError::TooLongForPath { most });
         }
-        let taken = self.carrier.cargo_mut().messages.push(now, message, expiry);
+        let taken = self.sender.payload_source_mut().messages.push(now, message, expiry);
         if taken { Ok(()) } else { Err(MessageError::QueueFull) }
     }
 
@@ -68,7 +68,7 @@ impl Connection {
 
     /// Messages that wait to leave.
     pub fn messages_waiting(&self) -> usize {
-        self.carrier.cargo().messages.waiting.len()
+        self.sender.payload_source().messages.waiting.len()
     }
 
     fn message_bound(&self, datagram: u16) -> usize {
@@ -79,8 +79,8 @@ impl Connection {
     /// While larger datagrams are sought, something is in flight: a probe's fate is known by what
     /// comes after it.
     pub(super) fn seek_larger(&mut self, now: Time) {
-        if self.mtu.is_sought(now) && self.carrier.flight() == 0 {
-            self.carrier.cargo_mut().ping = true;
+        if self.mtu.is_sought(now) && self.sender.flight() == 0 {
+            self.sender.payload_source_mut().ping = true;
         }
     }
 }
@@ -109,7 +109,7 @@ impl Outbox {
     /// Takes a message; false if too many wait.
     pub fn push(&mut self, now: Time, message: &[u8], expiry: Duration) -> bool {
         self.expire(now);
-        if self.waiting.len() >= MOST || self.bytes + message.len() > MOST_BYTES {
+        if self.waiting.len() >= MAX_MESSAGES || self.bytes + message.len() > MAX_BYTES {
             return false;
         }
         let expires = if expiry == Duration::ZERO { Time::NEVER } else { now + expiry };
@@ -204,8 +204,9 @@ mod tests {
         out.pop();
         out.pop();
         assert!(out.is_empty() && out.bytes == 0);
-        let full = (0..2 * MOST).filter(|_| out.push(at(0), &[0; 10], Duration::ZERO)).count();
-        assert_eq!(full, MOST);
+        let full =
+            (0..2 * MAX_MESSAGES).filter(|_| out.push(at(0), &[0; 10], Duration::ZERO)).count();
+        assert_eq!(full, MAX_MESSAGES);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One connection of `rrtp`, from the keys on: packets sealed and opened, reports, streams, messages,
 //! timers. Pure: time and randomness are arguments.
 //!
-//! Sending is the [carrier](crate::carrier)'s, under streams and messages (`cargo`, `packets`);
+//! Sending is the [carrier](crate::packet_sender)'s, under streams and messages (`payload_source`, `packets`);
 //! `receive` takes packets apart, `arrivals` says what came, `path` follows the peer's address,
 //! `mtu` finds how large datagrams may be, `close` ends it. Either end begins with a PING, so that
 //! the peer knows that its handshake arrived.
@@ -11,10 +11,9 @@
 //! the carrier tells it all bytes in proportion.
 
 mod announced;
+mod api;
 mod arrivals;
-mod cargo;
 mod close;
-mod face;
 mod learned;
 mod messages;
 mod mtu;
@@ -22,22 +21,22 @@ mod nonces;
 mod numbering;
 mod packets;
 mod path;
+mod path_change;
+mod payload;
 mod receive;
-mod renewal;
 mod timers;
 
 pub(crate) use announced::UNKNOWN_PROTOCOL;
 pub use messages::MessageError;
 
-use crate::carrier::{Carrier, CarrierConfig};
-use crate::port::Beginning;
+use crate::endpoint::NewConnection;
+use crate::packet_sender::{PacketSender, PacketSenderConfig};
 use crate::protocol::is_sayable;
 use crate::rtt::RtoConfig;
 use crate::streams::{Limits, Side, StreamEvent, Streams};
 use crate::{Counters, Protocol};
 use announced::receiving;
 use arrivals::Arrivals;
-use cargo::Multiplex;
 use close::Phase;
 use learned::Learned;
 use messages::{Inbox, Outbox};
@@ -47,15 +46,16 @@ use narrows_congestion::{Feedback, HintSource, PathHints};
 use narrows_wire::prf::Prf;
 use narrows_wire::{Established, Opener, Sealer};
 use nonces::SentNonces;
-use path::Path;
-use renewal::{Changes, Kit};
+use path::PeerPath;
+use path_change::{ControllerSetup, PathChanges};
+use payload::ConnectionPayload;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Bytes of UDP's and IPv4's headers.
 const UDP_OVERHEAD: u32 = 28;
 /// Fewest bytes that a datagram may have, whatever a peer says that it takes.
-const LEAST_DATAGRAM: u16 = 512;
+const MIN_DATAGRAM: u16 = 512;
 /// What a peer takes that says nothing.
 const USUAL_DATAGRAM: u64 = 1200;
 
@@ -231,14 +231,14 @@ pub struct Stats {
 
 /// A connection whose keys are known.
 pub struct Connection {
-    carrier: Carrier<Multiplex>,
+    sender: PacketSender<ConnectionPayload>,
     sealer: Sealer,
     opener: Opener,
     arrivals: Arrivals,
     nonces: SentNonces,
     unproved: u64,
     inbox: Inbox,
-    path: Path,
+    path: PeerPath,
     mtu: Mtu,
     learned: Learned,
     phase: Phase,
@@ -259,8 +259,8 @@ pub struct Connection {
     /// What this end sends with, and the same as long as the peer must be told.
     label: Box<str>,
     announce: Option<Box<str>>,
-    kit: Box<Kit>,
-    changes: Changes,
+    setup: Box<ControllerSetup>,
+    changes: PathChanges,
     /// What the peer announced and this end does not know. A server may yet say that it sends with
     /// something else.
     unknown: Option<Box<str>>,
@@ -288,17 +288,18 @@ pub struct Connection {
 
 impl Connection {
     /// `hello` is what this end told the peer; `rtt` what the handshake measured.
-    pub fn new(now: Time, beginning: Beginning<'_>) -> Connection {
-        let Beginning { side, config, hello, established, remote, rtt, spacing, seed } = beginning;
+    pub fn new(now: Time, beginning: NewConnection<'_>) -> Connection {
+        let NewConnection { side, config, hello, established, remote, rtt, spacing, seed } =
+            beginning;
         let Established { peer, sealer, opener, .. } = established;
         let peers = peer.params;
         let takes = match peers.max_datagram {
             0 => USUAL_DATAGRAM,
             other => other,
         };
-        let takes = takes.clamp(u64::from(LEAST_DATAGRAM), u64::from(u16::MAX)) as u16;
-        let most = config.max_datagram.max(LEAST_DATAGRAM).min(takes);
-        let first = config.first_datagram.max(LEAST_DATAGRAM).min(most);
+        let takes = takes.clamp(u64::from(MIN_DATAGRAM), u64::from(u16::MAX)) as u16;
+        let most = config.max_datagram.max(MIN_DATAGRAM).min(takes);
+        let first = config.first_datagram.max(MIN_DATAGRAM).min(most);
         let mut mtu = Mtu::new(first, most);
         if let Some(rate) = config.hints.rate.filter(|_| config.hint_source != HintSource::Peer) {
             mtu.on_rate(rate);
@@ -311,9 +312,9 @@ impl Connection {
         let peer_told = config.hint_source == HintSource::Peer;
         let believed = if peer_told { PathHints::default() } else { config.told() };
         let endpoint = config.protocol.datagram();
-        let carrying = CarrierConfig {
+        let carrying = PacketSenderConfig {
             credit: endpoint.credit.max(LATENESS),
-            max_ack_delay: crate::answers::MAX_ACK_DELAY,
+            max_ack_delay: crate::ack_policy::MAX_ACK_DELAY,
             rto: endpoint.rto,
             packet: u32::from(first) + UDP_OVERHEAD,
             told: (believed, config.hint_source),
@@ -325,15 +326,15 @@ impl Connection {
             both: peers.max_streams_both,
             one_way: peers.max_streams_one,
         });
-        let cargo = Multiplex::new(streams, Outbox::default(), first);
+        let payload_source = ConnectionPayload::new(streams, Outbox::default(), first);
         let environment = config.protocol.environment(told, random_key, believed);
         let controller = config.protocol.controller(&environment);
-        let mut carrier = Carrier::new(&carrying, controller, cargo);
-        carrier.limit_rate(config.rate_limit);
+        let mut sender = PacketSender::new(&carrying, controller, payload_source);
+        sender.limit_rate(config.rate_limit);
         let mut draws = Prf::new(&seed, "rrtp skipped numbers");
-        carrier.skip_numbers(move || draws.bits());
+        sender.skip_numbers(move || draws.bits());
         if let Some(rtt) = rtt {
-            carrier.know_rtt(now, rtt);
+            sender.seed_rtt(now, rtt);
         }
         let label = config.protocol.label();
         let announced = config.protocol.announced();
@@ -344,14 +345,14 @@ impl Connection {
         let unknown = receiving.is_none().then(|| peers.controller.as_str().into());
         let (half, rule) = receiving.unwrap_or_default();
         let mut connection = Connection {
-            carrier,
+            sender,
             sealer,
             opener,
             arrivals: Arrivals::new(half, rule),
             nonces: SentNonces::new(&seed),
             unproved: 0,
             inbox: Inbox::new(config.messages_held),
-            path: Path::new(remote, &seed),
+            path: PeerPath::new(remote, &seed),
             mtu,
             learned: Learned::default(),
             phase: Phase::Open,
@@ -367,14 +368,14 @@ impl Connection {
             reset_token: peers.reset_token,
             label: label.into(),
             announce,
-            kit: Box::new(Kit {
+            setup: Box::new(ControllerSetup {
                 protocol: config.protocol.clone(),
                 custom: config.custom.clone(),
                 environment,
                 peers: peers.controller.as_str().into(),
                 may_say: side == Side::Client,
             }),
-            changes: Changes::default(),
+            changes: PathChanges::default(),
             unknown,
             idle_timeout: shorter(config.idle_timeout, peers.idle_timeout_ms),
             keep_alive: config.keep_alive,
@@ -393,14 +394,14 @@ impl Connection {
             rtts: (Duration::ZERO, 0),
         };
         connection.set_scale();
-        if connection.carrier.is_scaled() {
-            connection.carrier.on_path_hints(now, &believed, config.hint_source);
+        if connection.sender.is_scaled() {
+            connection.sender.on_path_hints(now, &believed, config.hint_source);
         }
         if peer_told {
             connection.reconfigure(now, &config.told(), HintSource::Peer);
         }
         if let Some(spacing) = spacing {
-            connection.carrier.on_dispersion(&spacing);
+            connection.sender.on_dispersion(&spacing);
         }
         connection
     }
@@ -412,7 +413,7 @@ impl Connection {
         } else {
             self.told
         };
-        self.carrier.scale_bytes(full, self.told);
+        self.sender.scale_bytes(full, self.told);
     }
 }
 
@@ -427,14 +428,14 @@ fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
 }
 
 // A label that can be told is one that the format has room for.
-const _: () = assert!(crate::protocol::LABEL_MOST == narrows_wire::params::MAX_CONTROLLER_BYTES);
+const _: () = assert!(crate::protocol::MAX_LABEL == narrows_wire::params::MAX_CONTROLLER_BYTES);
 
 /// A wake-up of a busy machine is so late one time in a hundred: it costs no rate.
 const LATENESS: Duration = Duration::from_millis(5);
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Connection({}, {:?}, {:?})", self.path.remote(), self.carrier, self.phase)
+        write!(f, "Connection({}, {:?}, {:?})", self.path.remote(), self.sender, self.phase)
     }
 }
 
@@ -449,8 +450,8 @@ mod many_tests;
 #[cfg(test)]
 mod pair_tests;
 #[cfg(test)]
-mod renewal_tests;
+mod path_change_tests;
+#[cfg(test)]
+mod scenario_tests;
 #[cfg(test)]
 mod skips_tests;
-#[cfg(test)]
-mod story_tests;

@@ -9,7 +9,7 @@
 //! A report speaks of no number below what the newest packet that its sender had opened called the lowest of
 //! unknown fate. From that follows how far back the nonces of sent packets are remembered.
 
-use crate::carrier::MOST_PENDING;
+use crate::packet_sender::MAX_SENT_PACKETS;
 use crate::ranges::Ranges;
 use narrows_wire::prf::Prf;
 use std::collections::VecDeque;
@@ -17,10 +17,10 @@ use std::collections::VecDeque;
 /// Packets of which nobody asks what became of them do not make the memory longer than this many numbers.
 const MAX_MUTE: u64 = 1024;
 /// Numbers whose nonces a sender remembers at most. Of packets whose fate is not known there are no more than
-/// [`MOST_PENDING`] and one; a report of one of these reaches as far below it.
-const MAX_SENT: usize = 2 * (MOST_PENDING + 2);
+/// [`MAX_SENT_PACKETS`] and one; a report of one of these reaches as far below it.
+const MAX_SENT: usize = 2 * (MAX_SENT_PACKETS + 2);
 /// Packets whose nonces a receiver remembers at most: more than any sender of ours leaves open.
-const MAX_RECEIVED: usize = MOST_PENDING + 2;
+const MAX_RECEIVED: usize = MAX_SENT_PACKETS + 2;
 /// Memory that is used by less than an eighth is given back, but for so many bytes.
 const MIN_CAPACITY: usize = 256;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::connection::arrivals::{Arrivals, Came};
+use crate::connection::arrivals::{Arrivals, ReceivedPacket};
 use crate::connection::pair_tests::{Net, Pair, config, keys};
 use crate::streams::Side;
 use narrows_base::{Duration, Rate, Time};
@@ -79,16 +79,20 @@ fn memory_follows_what_came_and_is_bounded() {
         received.insert((1 << 61) + number, number as u8);
     }
     assert!(received.memory() <= 1 << 18, "{}", received.memory());
-    assert!(received.nonces.len() > MOST_PENDING);
+    assert!(received.nonces.len() > MAX_SENT_PACKETS);
     received.forget_below((1 << 61) + 199_999);
     assert!(received.memory() <= MIN_CAPACITY + 16, "{}", received.memory());
 
     let mut sent = SentNonces::new(&[1; 32]);
     for number in 0..1_000_000 {
         sent.on_sealed(number, 1);
-        sent.forget(0, number + 1, number.saturating_sub(MOST_PENDING as u64));
+        sent.forget(0, number + 1, number.saturating_sub(MAX_SENT_PACKETS as u64));
     }
-    assert!(sent.sums.len() > 2 * MOST_PENDING && sent.memory() <= 1 << 18, "{}", sent.memory());
+    assert!(
+        sent.sums.len() > 2 * MAX_SENT_PACKETS && sent.memory() <= 1 << 18,
+        "{}",
+        sent.memory()
+    );
 }
 
 /// Who only answers is told nothing of its packets, and remembers few.
@@ -123,7 +127,7 @@ fn an_idle_connection_keeps_little() {
     }
     for side in [Side::Client, Side::Server] {
         let end = pair.end(side);
-        assert!(end.carrier.next_number() > 3000);
+        assert!(end.sender.next_number() > 3000);
         let kept = end.nonces.memory();
         assert!(kept <= 2 * MIN_CAPACITY, "{side:?}: {kept}");
         let kept = end.arrivals.memory();
@@ -139,7 +143,7 @@ fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_fate() {
     for (number, least_unacked, nonce) in
         [(0, 0, 1), (10, 10, 2), (12, 10, 4), (3, 0, 8), (11, 0, 16)]
     {
-        let came = Came {
+        let came = ReceivedPacket {
             number,
             nonce,
             stamp: 0,

@@ -1,12 +1,12 @@
 //! Packets that leave: filled, told to the carrier, sealed in place.
 
 use super::arrivals::feedback_bytes;
-use super::cargo::Load;
 use super::messages::MESSAGE_OVERHEAD;
-use super::path::Errand;
+use super::path::PathFrame;
+use super::payload::SentFrames;
 use super::{Connection, Transmit, UDP_OVERHEAD};
-use crate::carrier::{Cargo, Permission};
-use crate::streams::Piece;
+use crate::packet_sender::{PayloadSource, Permission};
+use crate::streams::SentFrame;
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{ASIDE, CONTROLLER, SKIPPED, number_bytes};
 use narrows_wire::packet::TAG_BYTES;
@@ -17,9 +17,9 @@ use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
 const ECT0: u8 = 2;
 /// A connection that is paced waits for so much to send at most, so that one call sends several
 /// packets; only above [`BURST_RATE`].
-const LONGEST_HOLD: Duration = Duration::from_micros(500);
+const MAX_HOLD: Duration = Duration::from_micros(500);
 /// Packets of one call at most that are waited for.
-const MOST_HELD: u64 = 40;
+const MAX_HELD: u64 = 40;
 /// Below it (bit/s) packets leave one by one.
 const BURST_RATE: u64 = 5_000_000;
 /// After so many probe timeouts in a row it may be the size: packets are small.
@@ -34,7 +34,7 @@ const MAX_UNHEARD: u64 = 34;
 const CLIENTS_HANDSHAKE: u64 = 64 + 90 + 73;
 const SERVERS_HANDSHAKE: u64 = 57 + 240;
 /// A packet with a challenge or its response.
-const ERRAND_BYTES: usize = 9 + 8 + 9 + TAG_BYTES;
+const PATH_FRAME_BYTES: usize = 9 + 8 + 9 + TAG_BYTES;
 
 impl Connection {
     /// The next datagram, or up to `segments` of equal size in a row.
@@ -43,13 +43,13 @@ impl Connection {
             let size = self.transmit_close(now, buffer)?;
             return Some(self.one(self.path.remote(), size, false));
         }
-        let timeout = self.carrier.probe_timeout();
-        if let Some((to, errand)) = self.path.errand(now, ERRAND_BYTES, timeout) {
-            let frame = match errand {
-                Errand::Challenge(data) => Frame::PathChallenge(data),
-                Errand::Response(data) => Frame::PathResponse(data),
+        let timeout = self.sender.probe_timeout();
+        if let Some((to, path_frame)) = self.path.path_frame(now, PATH_FRAME_BYTES, timeout) {
+            let frame = match path_frame {
+                PathFrame::Challenge(data) => Frame::PathChallenge(data),
+                PathFrame::Response(data) => Frame::PathResponse(data),
             };
-            let size = self.seal_aside(now, buffer, &frame)?;
+            let size = self.seal_not_in_flight(now, buffer, &frame)?;
             return Some(self.one(to, size, false));
         }
         if let Some(size) = self.mtu_probe(now, buffer) {
@@ -65,7 +65,7 @@ impl Connection {
     }
 
     fn transmit_data(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
-        self.carrier.cargo_mut().messages.expire(now);
+        self.sender.payload_source_mut().messages.expire(now);
         let (full, mut used, mut segment) = (self.datagram(), 0, 0);
         for _ in 0..segments.max(1) {
             let end = (used + full).min(buffer.len());
@@ -91,41 +91,42 @@ impl Connection {
 
     /// Bytes of a full datagram now.
     pub(super) fn datagram(&self) -> usize {
-        let suspicious = self.carrier.backoffs() >= SUSPICIOUS;
+        let suspicious = self.sender.backoffs() >= SUSPICIOUS;
         usize::from(if suspicious { self.mtu.small() } else { self.mtu.size() })
     }
     /// Whether a packet of data may leave.
     #[inline]
     fn may_send(&mut self, now: Time) -> bool {
-        if let Some(held) = self.held_until.filter(|_| !self.carrier.is_forced()) {
+        if let Some(held) = self.held_until.filter(|_| !self.sender.is_forced()) {
             // A rate that rose meanwhile counts at once.
-            let due = self.carrier.next_pace().map_or(held, |due| held.min(due + self.hold()));
+            let due = self.sender.next_pace().map_or(held, |due| held.min(due + self.hold()));
             self.held_until = Some(due);
             if now < due {
-                self.is_data_held = !self.carrier.cargo_mut().is_empty();
+                self.is_data_held = !self.sender.payload_source_mut().is_empty();
                 return false;
             }
         }
-        let permission = self.carrier.permission(now);
+        let permission = self.sender.permission(now);
         self.held_until = match permission {
             Permission::Paced(due) => Some(due + self.hold()),
             Permission::WindowFull | Permission::Now => None,
         };
-        self.is_data_held = self.held_until.is_some() && !self.carrier.cargo_mut().is_empty();
+        self.is_data_held =
+            self.held_until.is_some() && !self.sender.payload_source_mut().is_empty();
         permission == Permission::Now
     }
 
     /// How long a packet that could leave waits for others, so that they leave in one call. The
     /// pacer's credit gives the time back.
     fn hold(&self) -> Duration {
-        let rate = self.carrier.pacing_rate().map_or(0, |r| r.as_bps());
+        let rate = self.sender.pacing_rate().map_or(0, |r| r.as_bps());
         if rate < BURST_RATE {
             return Duration::ZERO;
         }
         let bits = (self.datagram() as u64 + u64::from(UDP_OVERHEAD)) * 8;
         let packet = Duration::from_secs_f64(bits as f64 / rate as f64);
-        let most = self.carrier.rtt().srtt().mul_f64(0.25).min(LONGEST_HOLD);
-        let hold = packet.saturating_mul(MOST_HELD).min(most);
+        let most = self.sender.rtt().srtt().mul_f64(0.25).min(MAX_HOLD);
+        let hold = packet.saturating_mul(MAX_HELD).min(most);
         Duration::from_nanos(hold.as_nanos().saturating_sub(packet.as_nanos()))
     }
 
@@ -140,46 +141,46 @@ impl Connection {
     #[inline]
     fn next_packet(&mut self, now: Time, space: &mut [u8]) -> usize {
         let mut data = self.may_send(now) && !self.is_unheard(space.len());
-        if data && self.carrier.cargo_mut().is_empty() {
-            self.carrier.nothing_to_send();
+        if data && self.sender.payload_source_mut().is_empty() {
+            self.sender.nothing_to_send();
             data = false;
         }
         if !data && !self.arrivals.must_report(now) {
             return 0;
         }
-        let number = self.carrier.next_number();
-        let acked = self.carrier.highest_reported();
+        let number = self.sender.next_number();
+        let acked = self.sender.highest_reported();
         let head = Sealer::header_len(number, acked);
         let Some(end) = space.len().checked_sub(TAG_BYTES) else { return 0 };
         let Some(area) = space.get_mut(head..end) else { return 0 };
         let Some(mut writer) = self.begin(now, area) else { return 0 };
-        if data && self.carrier.aside_below() > self.carrier.skipped_below() {
+        if data && self.sender.not_in_flight_below() > self.sender.skipped_below() {
             let mut bytes = [0; 8];
-            let body = number_bytes(self.carrier.aside_below(), &mut bytes);
+            let body = number_bytes(self.sender.not_in_flight_below(), &mut bytes);
             // At the beginning of a packet there is room.
             let _ = writer.frame(&Frame::Extension { kind: ASIDE, body });
         }
         let reported = self.arrivals.would_report(now) && self.arrivals.write(now, &mut writer);
         let before = writer.len();
-        let mut load = Load::default();
+        let mut frames = SentFrames::default();
         if data {
-            self.fill(now, &mut writer, &mut load);
+            self.fill(now, &mut writer, &mut frames);
         }
         let (asks, length) = (writer.len() > before, writer.len());
         if !asks && !reported {
             // Something waits that fits into no packet.
-            self.carrier.nothing_to_send();
+            self.sender.nothing_to_send();
             return 0;
         }
-        let apart = load.last().filter(|_| writer.apart() > 0);
+        let apart = frames.last().filter(|_| writer.apart() > 0);
         let size = head + length + TAG_BYTES;
-        load.size = size as u16;
+        frames.size = size as u16;
         let bytes = size as u32 + UDP_OVERHEAD;
         if asks {
-            let again = self.carrier.cargo_mut().repays(&load);
-            self.carrier.sent(now, bytes, load, again);
+            let again = self.sender.payload_source_mut().repays(&frames);
+            self.sender.sent(now, bytes, frames, again);
         } else {
-            self.carrier.sent_aside(now, bytes, load, false);
+            self.sender.sent_not_in_flight(now, bytes, frames, false);
         }
         if self.seal(number, acked, space.get_mut(..size), apart) { size } else { 0 }
     }
@@ -187,10 +188,10 @@ impl Connection {
     /// What begins every payload: the prelude, and which numbers below were left out.
     #[inline]
     fn begin<'b>(&self, now: Time, area: &'b mut [u8]) -> Option<FrameWriter<'b>> {
-        let number = self.carrier.next_number();
-        let prelude = Prelude::new(now, number, self.carrier.least_unacked());
+        let number = self.sender.next_number();
+        let prelude = Prelude::new(now, number, self.sender.least_unacked());
         let mut writer = FrameWriter::new(area, prelude).ok()?;
-        let skipped = self.carrier.skipped_below();
+        let skipped = self.sender.skipped_below();
         if skipped > 0 {
             let mut bytes = [0; 8];
             let body = number_bytes(skipped, &mut bytes);
@@ -200,15 +201,15 @@ impl Connection {
     }
 
     /// Writes what waits.
-    fn fill(&mut self, now: Time, writer: &mut FrameWriter<'_>, load: &mut Load) {
+    fn fill(&mut self, now: Time, writer: &mut FrameWriter<'_>, frames: &mut SentFrames) {
         self.announce(writer);
         self.say_new_path(writer);
         self.advise(now, writer);
-        let cargo = self.carrier.cargo_mut();
-        if cargo.ping && writer.frame(&Frame::Ping).is_ok() {
-            cargo.ping = false;
+        let payload_source = self.sender.payload_source_mut();
+        if payload_source.ping && writer.frame(&Frame::Ping).is_ok() {
+            payload_source.ping = false;
         }
-        while let Some(message) = cargo.messages.peek() {
+        while let Some(message) = payload_source.messages.peek() {
             let message_bytes = message.len() as u16;
             if writer.room() == message.len() + 1 {
                 if writer.last_datagram(message).is_err() {
@@ -221,15 +222,15 @@ impl Connection {
                     break;
                 }
             }
-            load.messages += message_bytes;
-            cargo.messages.pop();
+            frames.messages += message_bytes;
+            payload_source.messages.pop();
         }
         if writer.room() > 0 {
-            cargo.streams.fill(writer, &mut |piece| load.push(piece));
+            payload_source.streams.fill(writer, &mut |piece| frames.push(piece));
         }
         // The first packet is a full one whatever it carries: its round-trip time is the path's, and
         // it shows that such packets pass.
-        if self.carrier.next_number() == 0 && writer.room() > 0 {
+        if self.sender.next_number() == 0 && writer.room() > 0 {
             let padding = writer.room();
             let _ = writer.frame(&Frame::Padding(padding));
         }
@@ -240,7 +241,7 @@ impl Connection {
     #[inline]
     fn announce(&mut self, writer: &mut FrameWriter<'_>) {
         let Some(label) = &self.announce else { return };
-        if self.carrier.has_arrived() {
+        if self.sender.has_arrived() {
             self.announce = None;
         } else {
             let body = label.as_bytes();
@@ -252,12 +253,12 @@ impl Connection {
     /// What the sender side of the controller says: when it changed, eight times a round trip, and
     /// now and then again, since packets get lost.
     fn advise(&mut self, now: Time, writer: &mut FrameWriter<'_>) {
-        let feedback = self.carrier.controller().feedback_to_receiver();
+        let feedback = self.sender.controller().feedback_to_receiver();
         if feedback.is_empty() {
             return;
         }
-        let number = self.carrier.next_number();
-        let old = now.since(self.advised_at) >= self.carrier.rtt().srtt().mul_f64(0.125);
+        let number = self.sender.next_number();
+        let old = now.since(self.advised_at) >= self.sender.rtt().srtt().mul_f64(0.125);
         let again = number < FIRST_ADVISED || number.is_multiple_of(ADVISED_EVERY);
         if again || old && feedback != self.advised {
             let mut words = [0; 16];
@@ -268,7 +269,7 @@ impl Connection {
     }
 
     /// A packet with one frame, beside the window and the pacer.
-    pub(super) fn seal_aside(
+    pub(super) fn seal_not_in_flight(
         &mut self,
         now: Time,
         buffer: &mut [u8],
@@ -279,15 +280,15 @@ impl Connection {
 
     /// Asks whether larger packets pass, if that is to be known now.
     fn mtu_probe(&mut self, now: Time, buffer: &mut [u8]) -> Option<usize> {
-        let soon = self.carrier.flight() > 0 && self.carrier.has_arrived();
-        if !soon || self.carrier.skipped_below() > 0 {
+        let soon = self.sender.flight() > 0 && self.sender.has_arrived();
+        if !soon || self.sender.skipped_below() > 0 {
             // Its fate would not be known soon, or ever; or it would have to say which number was left out, and be lost.
             return None;
         }
         let size = self.mtu.wanted(now)?;
-        let number = self.carrier.next_number();
-        let head = Sealer::header_len(number, self.carrier.highest_reported());
-        let prelude = Prelude::new(now, number, self.carrier.least_unacked()).len();
+        let number = self.sender.next_number();
+        let head = Sealer::header_len(number, self.sender.highest_reported());
+        let prelude = Prelude::new(now, number, self.sender.least_unacked()).len();
         let padding = usize::from(size).checked_sub(head + prelude + 1 + TAG_BYTES)?;
         let frames = [&Frame::Ping, &Frame::Padding(padding)];
         let sealed = self.seal_frames(now, buffer, &frames, Some(size), false)?;
@@ -305,8 +306,8 @@ impl Connection {
         probe: Option<u16>,
         report: bool,
     ) -> Option<usize> {
-        let number = self.carrier.next_number();
-        let acked = self.carrier.highest_reported();
+        let number = self.sender.next_number();
+        let acked = self.sender.highest_reported();
         let head = Sealer::header_len(number, acked);
         let most = usize::from(probe.unwrap_or(self.mtu.small())).min(buffer.len());
         let area = buffer.get_mut(head..most.checked_sub(TAG_BYTES)?)?;
@@ -318,8 +319,8 @@ impl Connection {
             writer.frame(frame).ok()?;
         }
         let size = head + writer.len() + TAG_BYTES;
-        let load = Load::bare(size as u16, probe.is_some());
-        self.carrier.sent_aside(now, size as u32 + UDP_OVERHEAD, load, probe.is_some());
+        let frames = SentFrames::bare(size as u16, probe.is_some());
+        self.sender.sent_not_in_flight(now, size as u32 + UDP_OVERHEAD, frames, probe.is_some());
         self.seal(number, acked, buffer.get_mut(..size), None).then_some(size)
     }
 
@@ -330,10 +331,10 @@ impl Connection {
         number: u64,
         acked: Option<u64>,
         datagram: Option<&mut [u8]>,
-        apart: Option<Piece>,
+        apart: Option<SentFrame>,
     ) -> bool {
         let Some(datagram) = datagram else { return false };
-        let streams = &self.carrier.cargo().streams;
+        let streams = &self.sender.payload_source().streams;
         let tail = apart.as_ref().map_or(&[][..], |piece| streams.bytes(piece));
         self.sealer.set_random(self.nonces.header_bits());
         let sealed = self.sealer.seal_with(number, acked, datagram, tail);
@@ -343,8 +344,8 @@ impl Connection {
         }
         if sealed.is_ok() {
             self.nonces.on_sealed(number, receipt_nonce(datagram));
-            let (next, least_unacked) = (self.carrier.next_number(), self.carrier.least_unacked());
-            self.nonces.forget(self.carrier.lowest_concern(), next, least_unacked);
+            let (next, least_unacked) = (self.sender.next_number(), self.sender.least_unacked());
+            self.nonces.forget(self.sender.lowest_concern(), next, least_unacked);
         }
         sealed.is_ok()
     }

@@ -2,7 +2,7 @@
 //! duplicates, reordering, a rate, a queue, an MTU, outages, a change of address.
 
 use super::{Connection, ConnectionConfig, Event};
-use crate::port::Beginning;
+use crate::endpoint::NewConnection;
 use crate::streams::{Limits, Read, Side, StreamEvent};
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
@@ -150,9 +150,9 @@ pub(crate) fn beginning<'a>(
     established: Established,
     remote: SocketAddr,
     rtt: Option<Duration>,
-) -> Beginning<'a> {
+) -> NewConnection<'a> {
     let seed = if side == Side::Client { [5; 32] } else { [6; 32] };
-    Beginning { side, config, hello, established, remote, rtt, spacing: None, seed }
+    NewConnection { side, config, hello, established, remote, rtt, spacing: None, seed }
 }
 
 impl Pair {
@@ -302,7 +302,7 @@ impl Pair {
                 self.flush(side);
             }
             let arrival = self.flying.keys().next().map_or(Time::NEVER, |k| k.0);
-            let due = self.client.next_due().min(self.server.next_due()).min(arrival);
+            let due = self.client.next_timeout().min(self.server.next_timeout()).min(arrival);
             if due > until {
                 self.now = until;
                 return false;
@@ -317,8 +317,8 @@ impl Pair {
             }
             for side in [Side::Client, Side::Server] {
                 let now = self.now;
-                if self.end(side).next_due() <= now {
-                    self.end(side).on_due(now);
+                if self.end(side).next_timeout() <= now {
+                    self.end(side).on_timeout(now);
                 }
             }
         }

@@ -25,7 +25,7 @@ struct Candidate {
 
 /// The path, and the one that it may become.
 #[derive(Debug)]
-pub(super) struct Path {
+pub(super) struct PeerPath {
     remote: SocketAddr,
     candidate: Option<Candidate>,
     /// A challenge came: to be returned where it came from.
@@ -37,14 +37,20 @@ pub(super) struct Path {
 
 /// What must leave for a path, alone in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Errand {
+pub(super) enum PathFrame {
     Challenge([u8; 8]),
     Response([u8; 8]),
 }
 
-impl Path {
-    pub fn new(remote: SocketAddr, seed: &[u8; 32]) -> Path {
-        Path { remote, candidate: None, response: None, secret: ResetKey::new(seed), challenges: 0 }
+impl PeerPath {
+    pub fn new(remote: SocketAddr, seed: &[u8; 32]) -> PeerPath {
+        PeerPath {
+            remote,
+            candidate: None,
+            response: None,
+            secret: ResetKey::new(seed),
+            challenges: 0,
+        }
     }
     #[inline]
     pub fn remote(&self) -> SocketAddr {
@@ -106,12 +112,12 @@ impl Path {
     }
 
     /// What must leave now in a packet of `size` bytes, and where to.
-    pub fn errand(
+    pub fn path_frame(
         &mut self,
         now: Time,
         size: usize,
         timeout: Duration,
-    ) -> Option<(SocketAddr, Errand)> {
+    ) -> Option<(SocketAddr, PathFrame)> {
         let size = size as u64;
         let (remote, candidate) = (self.remote, &mut self.candidate);
         let mut may_go = |to: SocketAddr| match candidate {
@@ -125,7 +131,7 @@ impl Path {
         if let Some((to, data)) = self.response.take()
             && may_go(to)
         {
-            return Some((to, Errand::Response(data)));
+            return Some((to, PathFrame::Response(data)));
         }
         let c = self.candidate.as_mut()?;
         if now < c.next {
@@ -138,10 +144,10 @@ impl Path {
         c.tries += 1;
         c.went += size;
         (c.asked, c.next) = (now, now + timeout);
-        Some((c.address, Errand::Challenge(c.challenge)))
+        Some((c.address, PathFrame::Challenge(c.challenge)))
     }
 
-    pub fn next_due(&self) -> Time {
+    pub fn next_timeout(&self) -> Time {
         self.candidate.as_ref().map_or(Time::NEVER, |c| c.next)
     }
 }

@@ -1,9 +1,9 @@
 //! Packets that come: opened in place, checked, taken apart.
 
-use super::arrivals::{Came, feedback_of};
+use super::arrivals::{ReceivedPacket, feedback_of};
 use super::nonces::Proof;
 use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
-use crate::carrier::{Heard, MARKS};
+use crate::packet_sender::{AckReport, MARKS};
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{ASIDE, CONTROLLER, NEW_PATH, SKIPPED, number};
 use narrows_wire::seal::receipt_nonce;
@@ -31,7 +31,7 @@ impl Connection {
             self.on_late_packet();
         } else {
             self.last_heard = now;
-            self.carrier.on_sign_of_life(now);
+            self.sender.on_peer_alive(now);
             self.path.on_packet(now, from, size, highest.is_none_or(|h| opened.number > h));
         }
         let Ok((prelude, frames)) = Frames::read(opened.payload) else {
@@ -66,7 +66,7 @@ impl Connection {
             self.on_unknown(now);
         }
         if self.is_open() {
-            let came = Came {
+            let came = ReceivedPacket {
                 number: opened.number,
                 nonce,
                 stamp: prelude.stamp,
@@ -76,7 +76,7 @@ impl Connection {
                 asks,
                 uncounted,
             };
-            self.arrivals.on_packet(now, &came, self.carrier.rtt().srtt());
+            self.arrivals.on_packet(now, &came, self.sender.rtt().srtt());
         }
         true
     }
@@ -106,7 +106,7 @@ impl Connection {
             Frame::Extension { kind: CONTROLLER, body } => self.on_controller(now, body),
             Frame::Padding(_) | Frame::Ping | Frame::Extension { .. } | Frame::Close { .. } => {}
             _ => {
-                let taken = self.carrier.cargo_mut().streams.on_frame(frame);
+                let taken = self.sender.payload_source_mut().streams.on_frame(frame);
                 if let Err(violation) = taken {
                     self.fault(now, violation.code, violation.why);
                 }
@@ -115,14 +115,14 @@ impl Connection {
     }
 
     fn on_report(&mut self, now: Time, report: &Report<'_>) {
-        if !self.carrier.is_possible(report.highest, report.arrived()) {
+        if !self.sender.is_possible(report.highest, report.arrived()) {
             return self.fault(now, 1, "a report of a packet that was never sent");
         }
         let proof = self.nonces.check(report.arrived(), report.nonce_sum);
         if proof == Proof::Wrong {
             return self.fault(now, 1, "a report of packets that did not arrive");
         }
-        if !self.carrier.concerns(report.highest) {
+        if !self.sender.concerns(report.highest) {
             return;
         }
         if proof == Proof::Forgotten {
@@ -140,7 +140,7 @@ impl Connection {
             elapsed.max(Duration::from_micros(1))
         };
         self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
-        let heard = Heard {
+        let heard = AckReport {
             highest: report.highest,
             rtt,
             marks: (report.marks.unwrap_or(0) % u64::from(MARKS)) as u32,
@@ -148,27 +148,27 @@ impl Connection {
         };
         self.sealer.acknowledged(report.highest);
         let radio = report.missing().filter(|m| m.2).map(|(from, to, _)| (from, to));
-        let sample = self.carrier.on_report(now, &heard, report.arrived(), radio);
-        self.unheard &= !self.carrier.has_arrived();
+        let sample = self.sender.on_report(now, &heard, report.arrived(), radio);
+        self.unheard &= !self.sender.has_arrived();
         if let Some(sample) = sample {
             let bytes = u32::from(self.mtu.size()) + UDP_OVERHEAD;
-            let srtt = self.carrier.rtt().srtt();
+            let srtt = self.sender.rtt().srtt();
             if self.learned.on_sample(now, &sample, bytes, srtt)
                 && let Some(rate) = self.learned.rate()
             {
                 self.mtu.on_rate(rate);
             }
         }
-        if let Some((size, arrived)) = self.carrier.cargo_mut().probed.take() {
+        if let Some((size, arrived)) = self.sender.payload_source_mut().probed.take() {
             self.mtu.on_probe(now, size, arrived);
         }
         self.seek_larger(now);
-        if self.carrier.cargo().large_lost >= super::mtu::BLACK_HOLE && self.suspects_size {
+        if self.sender.payload_source().large_lost >= super::mtu::BLACK_HOLE && self.suspects_size {
             self.suspects_size = false;
-            self.carrier.cargo_mut().large_lost = 0;
+            self.sender.payload_source_mut().large_lost = 0;
             self.mtu.on_black_hole(now);
         }
-        self.suspects_size &= self.carrier.cargo().large_lost > 0;
+        self.suspects_size &= self.sender.payload_source().large_lost > 0;
         self.set_scale();
     }
 }

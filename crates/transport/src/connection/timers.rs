@@ -1,7 +1,7 @@
 //! What time brings.
 
 use super::{Closed, Connection};
-use crate::carrier::Cargo;
+use crate::packet_sender::PayloadSource;
 use narrows_base::{Duration, Time};
 
 /// Who has data to send, and hears nothing since the pacer lets nothing leave, asks the peer for a sign of
@@ -9,17 +9,17 @@ use narrows_base::{Duration, Time};
 const ASKS_AFTER: f64 = 0.25;
 
 impl Connection {
-    /// When [`on_due`](Connection::on_due) is wanted. Ask after every other call.
-    pub fn next_due(&self) -> Time {
+    /// When [`on_rto`](Connection::on_rto) is wanted. Ask after every other call.
+    pub fn next_timeout(&self) -> Time {
         if !self.is_open() {
-            return self.next_close_due();
+            return self.next_close_timeout();
         }
         let held = self.held_until.unwrap_or(Time::NEVER);
-        self.carrier
-            .next_due(self.last_due + self.tick_pause())
+        self.sender
+            .next_timeout(self.last_due + self.tick_pause())
             .min(held)
-            .min(self.arrivals.next_due())
-            .min(self.path.next_due())
+            .min(self.arrivals.next_timeout())
+            .min(self.path.next_timeout())
             .min(self.idle_due())
             .min(self.keep_alive_due())
     }
@@ -54,18 +54,18 @@ impl Connection {
         let is_wanted = self.keep_alive != Duration::ZERO
             && now >= self.last_heard.max(self.last_asked) + self.keep_alive;
         self.last_asked = now;
-        let cargo = self.carrier.cargo_mut();
-        cargo.ping |= is_wanted;
-        if !cargo.is_empty() {
-            self.carrier.force();
+        let payload_source = self.sender.payload_source_mut();
+        payload_source.ping |= is_wanted;
+        if !payload_source.is_empty() {
+            self.sender.force();
         }
     }
 
     /// A due time has come.
-    pub fn on_due(&mut self, now: Time) {
+    pub fn on_timeout(&mut self, now: Time) {
         self.last_due = now;
         if !self.is_open() {
-            return self.on_close_due(now);
+            return self.on_close_timeout(now);
         }
         if now >= self.idle_due() {
             return self.vanish(Closed::TimedOut);
@@ -73,16 +73,16 @@ impl Connection {
         if now >= self.keep_alive_due() {
             self.keep_alive(now);
         }
-        if self.carrier.on_due(now) {
+        if self.sender.on_timeout(now) {
             // Nothing is heard: something must leave, and perhaps packets are too large.
-            let cargo = self.carrier.cargo_mut();
-            cargo.ping |= cargo.is_empty();
+            let payload_source = self.sender.payload_source_mut();
+            payload_source.ping |= payload_source.is_empty();
             self.suspects_size = true;
             // A rate that fell in an outage may forbid packets for a minute. What leaves is data if
             // there is any: receiver halves measure what comes, and a few bytes every two seconds
             // would keep a rate that follows that measure (RFC 5348: twice of it) down for good.
-            self.carrier.force();
+            self.sender.force();
         }
-        self.arrivals.on_due(now);
+        self.arrivals.on_timeout(now);
     }
 }

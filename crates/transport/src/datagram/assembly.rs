@@ -4,7 +4,7 @@ use crate::ranges::Ranges;
 
 /// Ranges held at most; a packet that would open one more is refused as if it had been lost, so
 /// that memory is bounded whatever a peer sends.
-const MOST: usize = 1 << 14;
+const MAX_RANGES: usize = 1 << 14;
 
 /// Bytes of a stream as they came.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl Assembly {
     #[inline]
     pub fn has_room(&self, offset: u64, length: u32) -> bool {
         offset.checked_add(u64::from(length)).is_some()
-            && (self.held.len() < MOST || offset <= self.next)
+            && (self.held.len() < MAX_RANGES || offset <= self.next)
     }
     /// Takes bytes in; how many of them had not come before.
     #[inline]
@@ -61,9 +61,9 @@ mod tests {
     proptest! {
         /// Whatever comes in whatever order and however often: in order and distinct are right.
         #[test]
-        fn bytes_are_counted_once(pieces in prop::collection::vec((0u64..60, 0u32..12), 1..60)) {
+        fn bytes_are_counted_once(sent_frames in prop::collection::vec((0u64..60, 0u32..12), 1..60)) {
             let (mut a, mut set) = (Assembly::default(), BTreeSet::new());
-            for (offset, length) in pieces {
+            for (offset, length) in sent_frames {
                 let fresh = (offset..offset + u64::from(length)).filter(|b| set.insert(*b)).count();
                 prop_assert_eq!(a.take(offset, length), fresh as u64);
                 let in_order = (0..).find(|b| !set.contains(b)).unwrap();
@@ -76,7 +76,7 @@ mod tests {
     fn a_peer_that_sends_holes_only_is_bounded() {
         let mut a = Assembly::default();
         let mut refused = 0u64;
-        for i in 0..2 * MOST as u64 {
+        for i in 0..2 * MAX_RANGES as u64 {
             let offset = 1 + 3 * i;
             if a.has_room(offset, 1) {
                 a.take(offset, 1);
@@ -84,7 +84,7 @@ mod tests {
                 refused += 1;
             }
         }
-        assert_eq!((a.held.len(), refused), (MOST, MOST as u64));
+        assert_eq!((a.held.len(), refused), (MAX_RANGES, MAX_RANGES as u64));
         assert!(a.has_room(0, 1) && !a.has_room(u64::MAX, 2));
     }
 }

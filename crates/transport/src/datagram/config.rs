@@ -1,9 +1,9 @@
 //! What a datagram endpoint is made of.
 
-use crate::answers::{MAX_ACK_DELAY, MOST_FOR_ONE};
+use crate::ack_policy::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
+use crate::loss_classifier::ClassifierConfig;
 use crate::rtt::RtoConfig;
 use crate::tcp::{Preset, TcpConfig};
-use crate::verdict::Choice;
 use narrows_base::Duration;
 use narrows_congestion::{Halve, PathHints};
 
@@ -15,15 +15,15 @@ pub struct StreamConfig {
     /// How long a packet waits for its report at most (RFC 9000 max_ack_delay).
     pub max_ack_delay: Duration,
     /// Who tells radio losses from congestion at the receiver.
-    pub verdict: Choice,
+    pub classifier: ClassifierConfig,
 }
 
 impl Default for StreamConfig {
     fn default() -> StreamConfig {
         StreamConfig {
-            ack_every: MOST_FOR_ONE,
+            ack_every: MAX_PACKETS_PER_ACK,
             max_ack_delay: MAX_ACK_DELAY,
-            verdict: Choice::default(),
+            classifier: ClassifierConfig::default(),
         }
     }
 }

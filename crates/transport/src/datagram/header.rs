@@ -8,7 +8,7 @@ use narrows_base::Packet;
 use narrows_congestion::Feedback;
 
 /// Most run lengths in a report without advice.
-pub const MOST_RUNS: usize = 12;
+pub const MAX_RUNS: usize = 12;
 
 /// The verdict in a missing run's length, which has the bits below.
 const RADIO: u16 = 1 << 15;
@@ -16,14 +16,14 @@ const RADIO: u16 = 1 << 15;
 /// The ACK vector of one report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Runs {
-    lengths: [u16; MOST_RUNS],
+    lengths: [u16; MAX_RUNS],
     used: u8,
 }
 
 impl Runs {
     /// The vector over `[floor, head]` of which exactly `arrived` (ranges `[from, to)` in falling
     /// order, the first ending above `head`) came; `radio` says of a missing number what is believed of
-    /// its run; at most `room` run lengths.
+    /// its run; at most `send_buffer` run lengths.
     pub fn over(
         floor: u64,
         head: u64,
@@ -32,7 +32,7 @@ impl Runs {
         room: usize,
     ) -> Runs {
         let mut runs = Runs::default();
-        let room = room.min(MOST_RUNS);
+        let room = room.min(MAX_RUNS);
         let mut at = head + 1;
         for (from, to) in arrived {
             let (from, to) = (from.max(floor), to.min(head + 1));
@@ -113,7 +113,7 @@ pub const MARKS: u32 = 1 << WORDS;
 
 /// Run lengths that fit beside this advice.
 pub fn room(feedback: &Feedback) -> usize {
-    MOST_RUNS - 2 * feedback.words().len()
+    MAX_RUNS - 2 * feedback.words().len()
 }
 
 /// Writes a report's vector, advice and count of marks into a packet.
@@ -134,7 +134,7 @@ pub fn read_report(packet: &Packet) -> (Runs, Feedback, u32) {
     let body = [a.0, a.1, b.0, b.1, c.0, c.1];
     let words = (packet.number >> WORDS).min(4) as usize;
     let feedback = Feedback::from_words(&body[..words]);
-    let mut runs = Runs { lengths: [0; MOST_RUNS], used: room(&feedback) as u8 };
+    let mut runs = Runs { lengths: [0; MAX_RUNS], used: room(&feedback) as u8 };
     for (pair, word) in runs.lengths.chunks_mut(2).zip(&body[words..]) {
         pair[0] = *word as u16;
         pair[1] = (*word >> 16) as u16;
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_vector_is_run_lengths_from_the_top() {
         let ranges = [(5u64, 11u64), (3, 4)];
-        let runs = Runs::over(4, 10, ranges.into_iter(), |_| false, MOST_RUNS);
+        let runs = Runs::over(4, 10, ranges.into_iter(), |_| false, MAX_RUNS);
         assert_eq!(&runs.lengths[..2], &[6, 1]);
         assert_eq!(runs.arrived(10).collect::<Vec<_>>(), [(5, 11)]);
     }
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_missing_run_carries_its_verdict() {
         let ranges = [(90_000u64, 90_001u64), (10, 20), (5, 6)];
-        let runs = Runs::over(2, 90_000, ranges.into_iter(), |n| n > 10, MOST_RUNS);
+        let runs = Runs::over(2, 90_000, ranges.into_iter(), |n| n > 10, MAX_RUNS);
         let mut radio = Ranges::default();
         for (from, to) in runs.radio(90_000) {
             radio.insert(from, to, |_, _| ());

@@ -1,6 +1,6 @@
 //! Our endpoint: packets whose numbers are never reused, and two kinds of cargo. *Media* (writes
 //! that expire, `waiting`): nothing is sent twice. A reliable *stream* (`stream`, `assembly`): what a
-//! lost packet carried is sent again in a new packet, as in QUIC, by the [carrier](crate::carrier)
+//! lost packet carried is sent again in a new packet, as in QUIC, by the [carrier](crate::packet_sender)
 //! that real connections run on, too.
 //!
 //! Numbers start at 0. Every data packet carries its send time, the sender side's advice, the
@@ -15,14 +15,14 @@
 //!
 //! Media: a packet is lost when it is absent and the packet four numbers above it, or a later one,
 //! has arrived: a margin of three (S1 section 5.1.3). A stream's loss detection is RFC 9002's: see
-//! `carrier/losses.rs`; S4 asks for "selective acknowledgments and timeouts" and no more.
+//! `packet_sender/losses.rs`; S4 asks for "selective acknowledgments and timeouts" and no more.
 //!
-//! A simulated stream is opened as a real connection is (`opening`), and its packets have the bytes of
+//! A simulated stream is opened as a real connection is (`handshake`), and its packets have the bytes of
 //! sealed ones. Encryption itself, several streams and flow control are the real connection's
 //! (`crate::connection`); media begin at once, as in ns-2.
 
 mod assembly;
-mod opening;
+mod handshake;
 mod stream;
 
 pub mod config;
@@ -37,7 +37,7 @@ pub use receiver::Receiver;
 pub use sender::Sender;
 
 #[cfg(test)]
-mod fates_tests;
+mod outcomes_tests;
 #[cfg(test)]
 mod pacing_tests;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! When datagrams leave: the rate of now, bounded credit, windows, writes that are too late.
 
 use crate::datagram::{DatagramConfig, Receiver, Sender};
-use crate::endpoint::{Input, Output};
+use crate::simulated::{Input, Output};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
 use narrows_congestion::{Ack, Controller, SendLimits, SlowStartRestart};
 use std::sync::{Arc, Mutex};
@@ -104,7 +104,7 @@ fn silence_restarts_a_controller_without_a_timer_of_its_own() {
     s.sender.handle(ms(0), Input::Data(u64::MAX));
     let (_, due) = s.drain(ms(0));
     assert_eq!(due, ms(3000), "the first timeout of this preset is 3 s");
-    s.sender.handle(due, Input::Due);
+    s.sender.handle(due, Input::Timeout);
     assert_eq!(s.told.lock().unwrap().1, 1);
     let (sent, again) = s.drain(due);
     assert_eq!(sent.len(), 2, "nothing is outstanding any more");
@@ -157,12 +157,12 @@ fn the_receivers_delay_is_not_in_the_round_trip() {
     }
     let mut s = Stage::new(1.0, None);
     let mut receiver = Receiver::new(&s.config, Some(Box::new(Later(Time::NEVER))), 0, 1);
-    assert!(receiver.next_due().is_never(), "nothing to report before the first packet");
+    assert!(receiver.next_timeout().is_never(), "nothing to report before the first packet");
     s.sender.handle(ms(0), Input::Data(u64::MAX));
     let sent = s.drain(ms(0)).0;
     assert!(receiver.on_packet(ms(20), &sent[0]).is_none());
-    assert_eq!(receiver.next_due(), ms(50));
-    let report = receiver.on_due(ms(50)).unwrap();
+    assert_eq!(receiver.next_timeout(), ms(50));
+    let report = receiver.on_timeout(ms(50)).unwrap();
     s.sender.handle(ms(70), Input::Packet(report));
     assert_eq!(s.sender.srtt(), Duration::from_millis(40));
 }

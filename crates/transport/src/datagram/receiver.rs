@@ -2,38 +2,38 @@
 
 use super::assembly::Assembly;
 use super::config::{DatagramConfig, StreamConfig};
+use super::handshake;
 use super::header::{self, Runs};
-use super::opening;
-use crate::answers::{Answers, patience};
+use crate::ack_policy::{AckPolicy, max_wait};
+use crate::loss_classifier::LossTracker;
 use crate::ranges::Ranges;
-use crate::verdict::Judge;
 use narrows_base::{Duration, Packet, Time, random};
 use narrows_congestion::{Arrival, Feedback, ReceiverSide};
 
 /// Numbers below the highest by more than this are too late to be told from duplicates.
 const MEMORY: u64 = 4096;
 /// Ranges kept at most, whatever a peer or a path does.
-const MOST_RANGES: usize = 256;
+const MAX_RANGES: usize = 256;
 
 /// What the receiver keeps of a stream.
 #[derive(Debug)]
 struct Incoming {
     assembly: Assembly,
-    answers: Answers,
+    policy: AckPolicy,
     max_ack_delay: Duration,
     /// The shortest way of a packet; zero before the first.
     way: Duration,
-    judge: Option<Judge>,
+    tracker: Option<LossTracker>,
 }
 
 impl Incoming {
     fn new(config: &StreamConfig) -> Incoming {
         Incoming {
             assembly: Assembly::default(),
-            answers: Answers::new(config.ack_every),
+            policy: AckPolicy::new(config.ack_every),
             max_ack_delay: config.max_ack_delay,
             way: Duration::ZERO,
-            judge: config.verdict.judge(),
+            tracker: config.classifier.tracker(),
         }
     }
     /// Packet `seq` came where `expected` was next. A connection knows the round trip from its handshake;
@@ -42,9 +42,9 @@ impl Incoming {
     fn ask(&mut self, now: Time, sent: Time, seq: u64, expected: u64, marked: bool) {
         let way = now.since(sent);
         self.way = if self.way == Duration::ZERO { way } else { self.way.min(way) };
-        let patience = patience(self.way.saturating_mul(2), self.max_ack_delay);
-        self.answers.see(seq, expected);
-        self.answers.ask(now, seq, expected, marked, patience);
+        let patience = max_wait(self.way.saturating_mul(2), self.max_ack_delay);
+        self.policy.on_number(seq, expected);
+        self.policy.on_ack_eliciting(now, seq, expected, marked, patience);
     }
 }
 
@@ -135,7 +135,7 @@ impl Receiver {
         if p.seq >= self.next {
             self.next = p.seq + 1;
             self.floor = self.floor.max(self.next.saturating_sub(MEMORY));
-            while self.seen.len() > MOST_RANGES {
+            while self.seen.len() > MAX_RANGES {
                 let Some((_, to)) = self.seen.iter().next() else { break };
                 self.floor = self.floor.max(to);
                 self.seen.trim_below(to);
@@ -144,14 +144,14 @@ impl Receiver {
         }
         let least_unacked = p.seq.saturating_sub(u64::from(data.least_unacked));
         self.least_unacked = self.least_unacked.max(least_unacked.min(self.next));
-        if let Some(judge) = self.judge_mut() {
-            judge.on_arrival(now, p.stamp, p.seq);
+        if let Some(tracker) = self.judge_mut() {
+            tracker.on_arrival(now, p.stamp, p.seq);
         }
         let marked = p.has(Packet::CE);
         self.marks = self.marks.wrapping_add(u32::from(marked && !duplicate));
         // A stream's report echoes the first packet that it answers (as RFC 7323 section 4.3): those
         // that left just behind it waited for it, which is no queue.
-        if self.stream.as_ref().is_none_or(|s| s.answers.is_even()) {
+        if self.stream.as_ref().is_none_or(|s| s.policy.is_all_answered()) {
             self.echo = (p.stamp, now);
         }
         let wanted = match &mut self.half {
@@ -169,7 +169,7 @@ impl Receiver {
         let at_once = match &mut self.stream {
             Some(s) => {
                 s.ask(now, p.stamp, p.seq, expected, marked);
-                s.answers.due() <= now
+                s.policy.due() <= now
             }
             None => false,
         };
@@ -179,8 +179,8 @@ impl Receiver {
     /// A packet of the opening: its answer.
     #[cold]
     fn on_opening(&mut self, p: &Packet) -> Option<Packet> {
-        self.open |= opening::is_finish(p);
-        let size = opening::answer(p)?;
+        self.open |= handshake::is_finish(p);
+        let size = handshake::answer(p)?;
         self.reports = self.reports.wrapping_add(1);
         Some(Packet {
             stamp: p.stamp,
@@ -193,19 +193,19 @@ impl Receiver {
     }
 
     #[inline]
-    fn judge_mut(&mut self) -> Option<&mut Judge> {
-        self.stream.as_mut().and_then(|s| s.judge.as_mut())
+    fn judge_mut(&mut self) -> Option<&mut LossTracker> {
+        self.stream.as_mut().and_then(|s| s.tracker.as_mut())
     }
 
     /// Whether it tells radio losses from congestion.
-    pub fn judges(&self) -> bool {
-        self.stream.as_ref().is_some_and(|s| s.judge.is_some())
+    pub fn classifies(&self) -> bool {
+        self.stream.as_ref().is_some_and(|s| s.tracker.is_some())
     }
     /// The newest verdict on what is missing, once, for whoever knows the truth: packets
     /// `[from, to)`, and whether the radio link is believed to have lost them.
     #[inline]
-    pub fn judged(&mut self) -> Option<(u64, u64, bool)> {
-        self.judge_mut().and_then(Judge::judged)
+    pub fn classified(&mut self) -> Option<(u64, u64, bool)> {
+        self.judge_mut().and_then(LossTracker::classified)
     }
 
     /// A report; `advised` with the receiver side's advice. In reports that only a stream's repair
@@ -215,16 +215,16 @@ impl Receiver {
         let half = self.half.as_mut().filter(|_| advised);
         let feedback = half.map_or(Feedback::NONE, |h| h.feedback(now));
         if let Some(s) = &mut self.stream {
-            s.answers.answered();
+            s.policy.on_report_sent();
         }
         self.reports = self.reports.wrapping_add(1);
         let head = self.next - 1;
         let floor = self.least_unacked.max(self.floor).min(head);
-        if let Some(judge) = self.judge_mut() {
-            judge.trim_below(floor);
+        if let Some(tracker) = self.judge_mut() {
+            tracker.trim_below(floor);
         }
-        let judge = self.stream.as_ref().and_then(|s| s.judge.as_ref());
-        let radio = |n| judge.is_some_and(|j| j.is_radio(n));
+        let tracker = self.stream.as_ref().and_then(|s| s.tracker.as_ref());
+        let radio = |n| tracker.is_some_and(|j| j.is_radio(n));
         let runs = Runs::over(floor, head, self.seen.iter().rev(), radio, header::room(&feedback));
         let mut packet = Packet {
             seq: self.next,
@@ -242,19 +242,19 @@ impl Receiver {
         packet
     }
 
-    /// When [`on_due`](Receiver::on_due) is wanted.
+    /// When [`on_rto`](Receiver::on_rto) is wanted.
     #[inline]
-    pub fn next_due(&self) -> Time {
+    pub fn next_timeout(&self) -> Time {
         if self.next == 0 {
             return Time::NEVER;
         }
         let half = self.half.as_ref().map_or(Time::NEVER, |h| h.next_tick());
-        self.stream.as_ref().map_or(half, |s| half.min(s.answers.due()))
+        self.stream.as_ref().map_or(half, |s| half.min(s.policy.due()))
     }
 
     /// The receiver side's tick, or packets of a stream that waited long enough for their report;
     /// the report to send now, if any.
-    pub fn on_due(&mut self, now: Time) -> Option<Packet> {
+    pub fn on_timeout(&mut self, now: Time) -> Option<Packet> {
         if self.next == 0 {
             return None;
         }
@@ -262,7 +262,7 @@ impl Receiver {
             Some(half) => now >= half.next_tick() && half.on_tick(now),
             None => false,
         };
-        let due = self.stream.as_ref().is_some_and(|s| now >= s.answers.due());
+        let due = self.stream.as_ref().is_some_and(|s| now >= s.policy.due());
         (wanted || due).then(|| self.report(now, wanted))
     }
 

@@ -4,11 +4,11 @@
 mod media_mode;
 
 use super::config::DatagramConfig;
+use super::handshake::Handshake;
 use super::header::{self, Data};
-use super::opening::Opening;
-use super::stream::{Load, Outgoing};
-use crate::carrier::{Carrier, CarrierConfig, Heard, Permission};
-use crate::endpoint::{Counters, Input, Output};
+use super::stream::{Outgoing, SentRange};
+use crate::packet_sender::{AckReport, PacketSender, PacketSenderConfig, Permission};
+use crate::simulated::{Counters, Input, Output};
 use media_mode::Media;
 use narrows_base::{Duration, Machine, Packet, Time, random};
 use narrows_congestion::{Controller, Feedback, HintSource};
@@ -17,7 +17,7 @@ use narrows_congestion::{Controller, Feedback, HintSource};
 #[allow(clippy::large_enum_variant)] // A sender is boxed.
 enum Mode {
     Media(Media),
-    Stream(Carrier<Outgoing>),
+    Stream(PacketSender<Outgoing>),
 }
 
 /// A datagram sender.
@@ -30,7 +30,7 @@ pub struct Sender {
     random_key: u64,
     open: bool,
     /// Until the peer has the keys.
-    opening: Option<Opening>,
+    handshake: Option<Handshake>,
     /// Packets that the opening sent: data draw their losses after them.
     before: u64,
 }
@@ -55,14 +55,14 @@ impl Sender {
         let mode = match &config.stream {
             None => Mode::Media(Media::new(config, controller)),
             Some(stream) => {
-                let carrier = CarrierConfig {
+                let sender = PacketSenderConfig {
                     credit: config.credit,
                     max_ack_delay: stream.max_ack_delay,
                     rto: config.rto,
                     packet: config.packet_bytes,
                     told: (config.hints, HintSource::User),
                 };
-                Mode::Stream(Carrier::new(&carrier, controller, Outgoing::default()))
+                Mode::Stream(PacketSender::new(&sender, controller, Outgoing::default()))
             }
         };
         Sender {
@@ -73,7 +73,7 @@ impl Sender {
             ect: if config.ecn { Packet::ECT } else { 0 },
             random_key,
             open: false,
-            opening: config.handshake.then(|| Opening::new(&config.hints)),
+            handshake: config.handshake.then(|| Handshake::new(&config.hints)),
             before: 0,
         }
     }
@@ -110,11 +110,11 @@ impl Sender {
         &self,
         now: Time,
         seq: u64,
-        load: Load,
+        range: SentRange,
         least_unacked: u64,
         feedback: Feedback,
     ) -> Packet {
-        let bytes = (load.length + self.header).min(65_535) as u16;
+        let bytes = (range.length + self.header).min(65_535) as u16;
         let mut packet = Packet {
             seq,
             stamp: now,
@@ -124,13 +124,13 @@ impl Sender {
             flow: self.flow,
             size: bytes,
             hop: 0,
-            flags: self.ect | if load.again { Packet::RETRANSMISSION } else { 0 },
+            flags: self.ect | if range.again { Packet::RETRANSMISSION } else { 0 },
         };
         let data = Data {
-            payload: load.length as u16,
-            // No more than `MOST_PENDING` are unresolved.
+            payload: range.length as u16,
+            // No more than `MAX_SENT_PACKETS` are unresolved.
             least_unacked: (seq - least_unacked) as u16,
-            offset: load.offset,
+            offset: range.offset,
             feedback,
         };
         header::write_data(&mut packet, &data);
@@ -142,13 +142,13 @@ impl Sender {
     /// The opening's next packet, if one is due.
     #[cold]
     fn open_further(&mut self, now: Time) -> Option<Packet> {
-        let opening = self.opening.as_mut()?;
-        if now < opening.due() {
+        let handshake = self.handshake.as_mut()?;
+        if now < handshake.due() {
             return None;
         }
-        let random_key = self.random_key.wrapping_add(opening.sent());
-        let (seq, size) = opening.packet(now);
-        self.before = opening.sent();
+        let random_key = self.random_key.wrapping_add(handshake.sent());
+        let (seq, size) = handshake.packet(now);
+        self.before = handshake.sent();
         Some(Packet {
             seq,
             stamp: now,
@@ -165,50 +165,54 @@ impl Sender {
     /// A packet of the server while the opening lasts; true if it is no report.
     #[cold]
     fn on_answer(&mut self, now: Time, packet: &Packet) -> bool {
-        let Some(opening) = &mut self.opening else { return packet.has(Packet::SYN) };
+        let Some(handshake) = &mut self.handshake else { return packet.has(Packet::SYN) };
         if !packet.has(Packet::SYN) {
-            opening.on_report();
-            self.opening = None;
+            handshake.on_report();
+            self.handshake = None;
             return false;
         }
         if !packet.has(Packet::CORRUPT)
-            && let Some(rtt) = opening.on_answer(now, packet)
-            && let Mode::Stream(carrier) = &mut self.mode
+            && let Some(rtt) = handshake.on_answer(now, packet)
+            && let Mode::Stream(sender) = &mut self.mode
         {
-            carrier.know_rtt(now, rtt);
-            if let Some(spacing) = opening.spacing() {
-                carrier.on_dispersion(&spacing);
+            sender.seed_rtt(now, rtt);
+            if let Some(spacing) = handshake.spacing() {
+                sender.on_dispersion(&spacing);
             }
         }
         true
     }
 
     fn opening_due(&self) -> Time {
-        self.opening.as_ref().map_or(Time::NEVER, Opening::due)
+        self.handshake.as_ref().map_or(Time::NEVER, Handshake::due)
     }
 }
 
 /// The next packet's load, if one may leave and there is one; else how long the pacer waits.
 #[inline]
-fn next_load(carrier: &mut Carrier<Outgoing>, now: Time, most: u32) -> Result<Load, Time> {
-    match carrier.permission(now) {
+fn next_range(
+    sender: &mut PacketSender<Outgoing>,
+    now: Time,
+    most: u32,
+) -> Result<SentRange, Time> {
+    match sender.permission(now) {
         Permission::Paced(due) => Err(due),
         Permission::WindowFull => Err(Time::NEVER),
-        Permission::Now => carrier.cargo_mut().take(most).ok_or_else(|| {
-            carrier.nothing_to_send();
+        Permission::Now => sender.payload_source_mut().take(most).ok_or_else(|| {
+            sender.nothing_to_send();
             Time::NEVER
         }),
     }
 }
 
-fn on_stream_report(carrier: &mut Carrier<Outgoing>, now: Time, p: &Packet) {
+fn on_stream_report(sender: &mut PacketSender<Outgoing>, now: Time, p: &Packet) {
     let Some(highest) = p.seq.checked_sub(1) else { return };
-    if p.has(Packet::CORRUPT) || !carrier.concerns(highest) {
+    if p.has(Packet::CORRUPT) || !sender.concerns(highest) {
         return;
     }
     let (runs, feedback, marks) = header::read_report(p);
-    let heard = Heard { highest, rtt: now.since(p.stamp), marks, feedback };
-    carrier.on_report(now, &heard, runs.arrived(highest), runs.radio(highest));
+    let heard = AckReport { highest, rtt: now.since(p.stamp), marks, feedback };
+    sender.on_report(now, &heard, runs.arrived(highest), runs.radio(highest));
 }
 
 impl Machine for Sender {
@@ -217,7 +221,7 @@ impl Machine for Sender {
 
     fn handle(&mut self, now: Time, input: Input) {
         if let Input::Packet(p) = &input
-            && (self.opening.is_some() || p.has(Packet::SYN))
+            && (self.handshake.is_some() || p.has(Packet::SYN))
             && self.on_answer(now, p)
         {
             return;
@@ -225,21 +229,21 @@ impl Machine for Sender {
         match (input, &mut self.mode) {
             (Input::Open, _) => {
                 self.open = true;
-                if let Some(opening) = &mut self.opening {
-                    opening.open(now);
+                if let Some(handshake) = &mut self.handshake {
+                    handshake.open(now);
                 }
             }
             (Input::Packet(p), Mode::Stream(s)) => on_stream_report(s, now, &p),
             (Input::Packet(p), Mode::Media(m)) => m.on_report(now, &p),
-            (Input::Data(bytes), Mode::Stream(s)) => s.cargo_mut().push(bytes),
+            (Input::Data(bytes), Mode::Stream(s)) => s.payload_source_mut().push(bytes),
             (Input::Data(bytes), Mode::Media(m)) => m.push(now, bytes),
-            (Input::Stop, Mode::Stream(s)) => s.cargo_mut().stop(),
+            (Input::Stop, Mode::Stream(s)) => s.payload_source_mut().stop(),
             (Input::Stop, Mode::Media(m)) => m.stop(),
-            (Input::Due, _) if !self.open => {}
-            (Input::Due, Mode::Stream(s)) => {
-                s.on_due(now);
+            (Input::Timeout, _) if !self.open => {}
+            (Input::Timeout, Mode::Stream(s)) => {
+                s.on_timeout(now);
             }
-            (Input::Due, Mode::Media(m)) => m.on_due(now),
+            (Input::Timeout, Mode::Media(m)) => m.on_timeout(now),
         }
     }
 
@@ -247,35 +251,35 @@ impl Machine for Sender {
         if !self.open {
             return Output::Wait(Time::NEVER);
         }
-        if self.opening.is_some() {
+        if self.handshake.is_some() {
             if let Some(packet) = self.open_further(now) {
                 return Output::Send(packet);
             }
-            if self.opening.as_ref().is_some_and(|o| !o.is_open()) {
+            if self.handshake.as_ref().is_some_and(|o| !o.is_open()) {
                 return Output::Wait(self.opening_due());
             }
         }
         // A tick that has come is handed over at the next input; never at this very moment again.
         let later = now + Duration::from_nanos(1);
         let again = self.opening_due();
-        let (seq, load, least_unacked, feedback) = match &mut self.mode {
+        let (seq, range, least_unacked, feedback) = match &mut self.mode {
             Mode::Stream(s) => {
-                let load = match next_load(s, now, self.payload) {
-                    Ok(load) => load,
-                    Err(pace) => return Output::Wait(s.next_due(later).min(pace).min(again)),
+                let range = match next_range(s, now, self.payload) {
+                    Ok(range) => range,
+                    Err(pace) => return Output::Wait(s.next_timeout(later).min(pace).min(again)),
                 };
                 let seq = s.next_number();
-                s.sent(now, load.length + self.header, load, load.again);
-                (seq, load, s.least_unacked(), s.controller().feedback_to_receiver())
+                s.sent(now, range.length + self.header, range, range.again);
+                (seq, range, s.least_unacked(), s.controller().feedback_to_receiver())
             }
-            Mode::Media(m) => match m.next_load(now, self.payload, self.header) {
-                Ok((seq, load)) => {
-                    (seq, load, m.least_unacked(), m.controller().feedback_to_receiver())
+            Mode::Media(m) => match m.next_range(now, self.payload, self.header) {
+                Ok((seq, range)) => {
+                    (seq, range, m.least_unacked(), m.controller().feedback_to_receiver())
                 }
-                Err(pace) => return Output::Wait(m.next_due(later).min(pace).min(again)),
+                Err(pace) => return Output::Wait(m.next_timeout(later).min(pace).min(again)),
             },
         };
-        Output::Send(self.packet(now, seq, load, least_unacked, feedback))
+        Output::Send(self.packet(now, seq, range, least_unacked, feedback))
     }
 }
 

@@ -4,12 +4,12 @@
 //! ranges of bytes only, so that what a lost packet carried may leave in any later packet (RFC 9002
 //! section 2; RFC 9000 section 13.3).
 
-use crate::carrier::Cargo;
+use crate::packet_sender::PayloadSource;
 use crate::ranges::Ranges;
 
 /// What a packet carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Load {
+pub(super) struct SentRange {
     pub offset: u64,
     pub length: u32,
     /// Whether these bytes left before.
@@ -72,13 +72,13 @@ impl Outgoing {
     }
     /// The next packet's load of at most `most` bytes: what must be sent again first.
     #[inline]
-    pub fn take(&mut self, most: u32) -> Option<Load> {
+    pub fn take(&mut self, most: u32) -> Option<SentRange> {
         if !self.again.is_empty()
             && let Some((from, to)) = self.first_again()
         {
             let to = to.min(from + u64::from(most));
             self.again.trim_below(to);
-            return Some(Load { offset: from, length: (to - from) as u32, again: true });
+            return Some(SentRange { offset: from, length: (to - from) as u32, again: true });
         }
         let length = self.available.min(u64::from(most)) as u32;
         if length == 0 {
@@ -89,7 +89,7 @@ impl Outgoing {
         }
         let offset = self.next;
         self.next += u64::from(length);
-        Some(Load { offset, length, again: false })
+        Some(SentRange { offset, length, again: false })
     }
     /// A packet with these bytes arrived.
     #[inline]
@@ -116,8 +116,8 @@ impl Outgoing {
     }
 }
 
-impl Cargo for Outgoing {
-    type Load = Load;
+impl PayloadSource for Outgoing {
+    type Payload = SentRange;
 
     #[inline]
     fn is_empty(&mut self) -> bool {
@@ -128,12 +128,12 @@ impl Cargo for Outgoing {
         Outgoing::all_arrived(self)
     }
     #[inline]
-    fn arrived(&mut self, load: &Load) {
-        Outgoing::arrived(self, load.offset, load.length);
+    fn arrived(&mut self, range: &SentRange) {
+        Outgoing::arrived(self, range.offset, range.length);
     }
     #[inline]
-    fn lost(&mut self, load: &Load) -> bool {
-        self.send_again(load.offset, load.length)
+    fn lost(&mut self, range: &SentRange) -> bool {
+        self.send_again(range.offset, range.length)
     }
 }
 

@@ -2,7 +2,7 @@
 //! what the controller is told.
 
 use crate::datagram::{DatagramConfig, Receiver, Sender, StreamConfig};
-use crate::endpoint::{Input, Output};
+use crate::simulated::{Input, Output};
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_congestion::{
     Ack, Controller, Loss, PacketOutcome, RecoveryEvent, SendLimits, SlowStartRestart,
@@ -100,7 +100,7 @@ impl Story {
     /// The timer that the sender waits for.
     fn timer(&mut self) {
         self.now = self.due;
-        self.tell(Input::Due);
+        self.tell(Input::Timeout);
     }
     /// What the pacer keeps back leaves.
     fn pace(&mut self) {
@@ -222,7 +222,7 @@ fn a_stream_is_answered_as_a_connection_answers() {
     // The first follows a pause; then pairs; the hole's upper edge and three more alone.
     assert_eq!(answers, [0, 2, 4, 6, 8, 10, 12, 14, 17, 18, 19, 20, 22]);
     // A 32nd of twice the shortest way.
-    let due = s.receiver.next_due();
+    let due = s.receiver.next_timeout();
     assert_eq!(due.since(s.now), Duration::from_micros(3125));
-    assert!(s.receiver.on_due(due).is_some() && s.receiver.next_due().is_never());
+    assert!(s.receiver.on_timeout(due).is_some() && s.receiver.next_timeout().is_never());
 }

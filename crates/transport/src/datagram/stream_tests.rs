@@ -7,17 +7,17 @@ use proptest::prelude::*;
 fn what_was_lost_goes_first_and_what_arrived_does_not_go_again() {
     let mut s = Outgoing::default();
     s.push(5000);
-    let new = |offset| Some(Load { offset, length: 1000, again: false });
+    let new = |offset| Some(SentRange { offset, length: 1000, again: false });
     assert_eq!((s.take(1000), s.take(1000), s.take(1000)), (new(0), new(1000), new(2000)));
     s.arrived(1000, 1000);
     assert!(s.send_again(0, 1000) && !s.send_again(1000, 1000));
     assert!(s.send_again(0, 3000), "a range with a hole in it");
-    let again = |offset| Some(Load { offset, length: 1000, again: true });
+    let again = |offset| Some(SentRange { offset, length: 1000, again: true });
     assert_eq!((s.take(1000), s.take(1000), s.take(1000)), (again(0), again(2000), new(3000)));
     // A copy that was thought lost arrives before it leaves again.
     s.send_again(2000, 1000);
     s.arrived(2000, 1000);
-    assert_eq!(s.take(4000), Some(Load { offset: 4000, length: 1000, again: false }));
+    assert_eq!(s.take(4000), Some(SentRange { offset: 4000, length: 1000, again: false }));
     s.arrived(0, 1000);
     s.arrived(3000, 2000);
     assert!(s.is_empty() && s.all_arrived());
@@ -32,9 +32,9 @@ proptest! {
     ) {
         let mut s = Outgoing::default();
         s.push(bytes);
-        let mut out: Vec<Load> = Vec::new();
+        let mut out: Vec<SentRange> = Vec::new();
         let mut came = vec![false; bytes as usize];
-        let mut deliver = |s: &mut Outgoing, l: &Load| {
+        let mut deliver = |s: &mut Outgoing, l: &SentRange| {
             s.arrived(l.offset, l.length);
             came[l.offset as usize..][..l.length as usize].fill(true);
         };

@@ -4,7 +4,7 @@ use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 
 /// Writes that wait at most: beyond, the oldest is dropped, so that memory is bounded.
-const MOST: usize = 1024;
+const MAX_WAITING: usize = 1024;
 
 /// Writes in the order in which they came. A write is cut into packets and its last packet may be
 /// short: packets never hold parts of two writes.
@@ -24,7 +24,7 @@ impl Waiting {
             self.endless = true;
         } else if bytes > 0 {
             self.writes.push_back((now, bytes));
-            if self.writes.len() > MOST {
+            if self.writes.len() > MAX_WAITING {
                 self.writes.remove(usize::from(self.begun));
                 self.expired += 1;
             }
@@ -88,6 +88,6 @@ mod tests {
         for i in 0..3000 {
             w.push(at(i), 1);
         }
-        assert_eq!(w.writes.len(), MOST);
+        assert_eq!(w.writes.len(), MAX_WAITING);
     }
 }

@@ -71,9 +71,9 @@ pub(super) fn datagram(c: &DatagramConfig) -> Result<(), FieldError> {
     if let Some(s) = &c.stream {
         whole("stream.ack_every", u64::from(s.ack_every), 1, u64::from(u32::MAX))?;
         at_most("stream.max_ack_delay", s.max_ack_delay, MAX_TIMER)?;
-        if s.verdict.rule != "none" && s.verdict.rule().is_none() {
-            let why = format!("no rule is {:?}", s.verdict);
-            return Err(FieldError::new("stream.verdict", why));
+        if s.classifier.name != "none" && s.classifier.build().is_none() {
+            let why = format!("no rule is {:?}", s.classifier);
+            return Err(FieldError::new("stream.classifier", why));
         }
     }
     window(c.initial_window, c.initial_ssthresh)?;

@@ -1,9 +1,9 @@
 //! Parameters of our endpoint: under media, and under a stream.
 
-use super::{Entry, Family};
+use super::{Family, ProtocolEntry};
 use crate::datagram::{DatagramConfig, StreamConfig};
+use crate::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
 use crate::tcp::Preset;
-use crate::verdict::{Choice, VERDICTS};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Duration, Param, Rate, Settings, SpecError};
@@ -110,7 +110,7 @@ const ECN: Param = Param {
 
 /// A datagram endpoint's configuration from what the user gave.
 pub(super) fn configure(
-    entry: &Entry,
+    entry: &ProtocolEntry,
     preset: Preset,
     packet_bytes: u32,
     given: &Settings,
@@ -139,16 +139,16 @@ pub(super) fn configure(
     }
     let ack_every = given.number("ack-every") as u32;
     let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
-    let mut verdict = Choice { rule: entry.verdict, ..Choice::default() };
+    let mut classifier = ClassifierConfig { name: entry.classifier, ..ClassifierConfig::default() };
     if given.choice("verdict") != "own" {
-        verdict.rule = given.choice("verdict");
+        classifier.name = given.choice("verdict");
     }
-    verdict.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
-    if VERDICTS.iter().all(|v| v.descriptor.name != verdict.rule) {
-        let names: Vec<&str> = VERDICTS.iter().map(|v| v.descriptor.name).collect();
-        return Err(SpecError::unknown("verdict", verdict.rule, &names));
+    classifier.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
+    if LOSS_CLASSIFIERS.iter().all(|v| v.descriptor.name != classifier.name) {
+        let names: Vec<&str> = LOSS_CLASSIFIERS.iter().map(|v| v.descriptor.name).collect();
+        return Err(SpecError::unknown("verdict", classifier.name, &names));
     }
-    c.stream = Some(StreamConfig { ack_every, max_ack_delay, verdict });
+    c.stream = Some(StreamConfig { ack_every, max_ack_delay, classifier });
     let told = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
     c.handshake = given.choice("handshake") == "on";
     c.hints = PathHints {

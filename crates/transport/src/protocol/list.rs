@@ -28,7 +28,7 @@ impl std::fmt::Display for Family {
 
 /// A named combination of endpoint, controller and recovery.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct ProtocolEntry {
     /// As the user writes it.
     pub name: &'static str,
     /// What it is for, and so which endpoint it speaks.
@@ -42,17 +42,25 @@ pub struct Entry {
     /// Switches of its endpoint that are on unless told otherwise, whatever the preset.
     pub turns_on: &'static [&'static str],
     /// Who tells radio losses from congestion unless told otherwise.
-    pub verdict: &'static str,
+    pub classifier: &'static str,
 }
 
-impl Entry {
+impl ProtocolEntry {
     const fn of(
         family: Family,
         (name, controller): (&'static str, &'static str),
         recovery: &'static str,
         summary: &'static str,
-    ) -> Entry {
-        Entry { name, family, summary, controller, recovery, turns_on: &[], verdict: "none" }
+    ) -> ProtocolEntry {
+        ProtocolEntry {
+            name,
+            family,
+            summary,
+            controller,
+            recovery,
+            turns_on: &[],
+            classifier: "none",
+        }
     }
     /// A reliable stream over the TCP endpoint, with one of [`RECOVERIES`](super::RECOVERIES).
     pub const fn tcp(
@@ -60,35 +68,35 @@ impl Entry {
         controller: &'static str,
         recovery: &'static str,
         summary: &'static str,
-    ) -> Entry {
-        Entry::of(Family::Tcp, (name, controller), recovery, summary)
+    ) -> ProtocolEntry {
+        ProtocolEntry::of(Family::Tcp, (name, controller), recovery, summary)
     }
     /// A media rate over our endpoint: nothing is repaired.
     pub const fn media(
         name: &'static str,
         controller: &'static str,
         summary: &'static str,
-    ) -> Entry {
-        Entry::of(Family::Media, (name, controller), "none", summary)
+    ) -> ProtocolEntry {
+        ProtocolEntry::of(Family::Media, (name, controller), "none", summary)
     }
     /// A reliable stream over our endpoint. `rrtp+CONTROLLER` is there without an entry.
     pub const fn stream(
         name: &'static str,
         controller: &'static str,
         summary: &'static str,
-    ) -> Entry {
-        Entry::of(Family::Rrtp, (name, controller), "rfc9002", summary)
+    ) -> ProtocolEntry {
+        ProtocolEntry::of(Family::Rrtp, (name, controller), "rfc9002", summary)
     }
     /// With these switches of its endpoint on unless the user says otherwise.
     #[must_use]
-    pub const fn with(mut self, switches: &'static [&'static str]) -> Entry {
+    pub const fn with(mut self, switches: &'static [&'static str]) -> ProtocolEntry {
         self.turns_on = switches;
         self
     }
-    /// With one of [`VERDICTS`](crate::verdict::VERDICTS), unless the user says otherwise.
+    /// With one of [`VERDICTS`](crate::loss_classifier::VERDICTS), unless the user says otherwise.
     #[must_use]
-    pub const fn with_verdict(mut self, verdict: &'static str) -> Entry {
-        self.verdict = verdict;
+    pub const fn with_verdict(mut self, classifier: &'static str) -> ProtocolEntry {
+        self.classifier = classifier;
         self
     }
 
@@ -115,7 +123,7 @@ impl Entry {
     }
 }
 
-impl Listed for Entry {
+impl Listed for ProtocolEntry {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -125,107 +133,135 @@ impl Listed for Entry {
 pub const STREAM_PREFIX: &str = "rrtp+";
 
 /// `rrtp+NAME` for every controller: a stream over our endpoint under that controller.
-pub static STREAMS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+pub static STREAMS: LazyLock<Vec<ProtocolEntry>> = LazyLock::new(|| {
     let entry = |e: &narrows_congestion::ControllerEntry| {
         // Made once, for as long as the process lives.
         let name = String::leak(format!("{STREAM_PREFIX}{}", e.descriptor.name));
         let tcp = PROTOCOLS.iter().find(|p| p.controller == e.descriptor.name);
-        Entry::stream(name, e.descriptor.name, e.descriptor.summary)
+        ProtocolEntry::stream(name, e.descriptor.name, e.descriptor.summary)
             .with(tcp.map_or(&[], |p| p.turns_on))
     };
     CONTROLLERS.iter().map(entry).collect()
 });
 
 /// Every protocol that can be named: the list, then `rrtp+NAME` for every controller.
-pub fn every() -> impl Iterator<Item = &'static Entry> {
+pub fn every() -> impl Iterator<Item = &'static ProtocolEntry> {
     PROTOCOLS.iter().chain(STREAMS.iter())
 }
 
 /// All protocols with a name of their own, in the order in which tables show them.
-pub static PROTOCOLS: List<Entry> = List::new(
+pub static PROTOCOLS: List<ProtocolEntry> = List::new(
     "protocol",
     &[
-        Entry::tcp("tahoe", "reno", "tahoe", "slow start anew at every loss (1988)"),
-        Entry::tcp("reno", "reno", "reno", "fast retransmit and fast recovery (1990)"),
-        Entry::tcp("newreno", "reno", "newreno", "repairs several losses in one window (RFC 6582)"),
-        Entry::tcp(
+        ProtocolEntry::tcp("tahoe", "reno", "tahoe", "slow start anew at every loss (1988)"),
+        ProtocolEntry::tcp("reno", "reno", "reno", "fast retransmit and fast recovery (1990)"),
+        ProtocolEntry::tcp(
+            "newreno",
+            "reno",
+            "newreno",
+            "repairs several losses in one window (RFC 6582)",
+        ),
+        ProtocolEntry::tcp(
             "sack",
             "reno",
             "sack",
             "Reno's window with selective acknowledgements (RFC 6675)",
         ),
-        Entry::tcp("vegas", "vegas", "vegas", "keeps one to three packets queued, senses delay"),
-        Entry::tcp("veno", "veno", "sack", "Reno that asks Vegas whether a loss was congestion"),
-        Entry::tcp(
+        ProtocolEntry::tcp(
+            "vegas",
+            "vegas",
+            "vegas",
+            "keeps one to three packets queued, senses delay",
+        ),
+        ProtocolEntry::tcp(
+            "veno",
+            "veno",
+            "sack",
+            "Reno that asks Vegas whether a loss was congestion",
+        ),
+        ProtocolEntry::tcp(
             "westwood",
             "westwood",
             "newreno",
             "sets the window to the measured bandwidth at a loss",
         ),
-        Entry::tcp(
+        ProtocolEntry::tcp(
             "westwood+",
             "westwood+",
             "sack",
             "Westwood with one bandwidth sample per round trip",
         ),
-        Entry::tcp(
+        ProtocolEntry::tcp(
             "jersey",
             "jersey",
             "newreno",
             "a mark sets the measured rate, a loss alone nothing",
         )
         .with(&["ecn", "receiver-stamps"]),
-        Entry::tcp(
+        ProtocolEntry::tcp(
             "stpd",
             "stpd",
             "sack",
             "a self-tuning PD controller keeps one packet queued (S0)",
         ),
-        Entry::tcp(
+        ProtocolEntry::tcp(
             "cubic",
             "cubic",
             "sack",
             "today's default: a cubic window between losses (RFC 9438)",
         ),
-        Entry::tcp("bbr", "bbr", "sack", "models bandwidth and RTT, paces; version 1 as in Linux"),
-        Entry::media(
+        ProtocolEntry::tcp(
+            "bbr",
+            "bbr",
+            "sack",
+            "models bandwidth and RTT, paces; version 1 as in Linux",
+        ),
+        ProtocolEntry::media(
             "rap",
             "rap",
             "TCP's additive increase and halving as a rate, without a window",
         ),
-        Entry::media("fixed", "fixed", "a constant bit rate that listens to nothing: the baseline"),
-        Entry::media(
+        ProtocolEntry::media(
+            "fixed",
+            "fixed",
+            "a constant bit rate that listens to nothing: the baseline",
+        ),
+        ProtocolEntry::media(
             "tfrc",
             "tfrc",
             "the rate TCP would have, by equation: RFC 5348, or as in ns-2",
         ),
-        Entry::media(
+        ProtocolEntry::media(
             "tfwc",
             "tfwc",
             "a window from TCP's equation and average loss interval: smooth (S1)",
         ),
-        Entry::media(
+        ProtocolEntry::media(
             "tear",
             "tear",
             "the receiver emulates TCP; its averaged window sets the rate (S4)",
         ),
-        Entry::media(
+        ProtocolEntry::media(
             "tear-wireless",
             "tear-wireless",
             "TEAR by delay instead of loss, for radio links (S4)",
         ),
-        Entry::stream(
+        ProtocolEntry::stream(
             "rrtp",
             "rrtp",
             "short queues where it is alone, a fair share where not (S3)",
         )
         .with_verdict("spike"),
-        Entry::stream(
+        ProtocolEntry::stream(
             "rrtp-lasthop",
             "rrtp-lasthop",
             "keeps to the rate of a radio channel of its own (S3)",
         )
         .with_verdict("biaz"),
-        Entry::stream("tear-reliable", "tear", "a reliable stream at TEAR's rate (S4 section 7.5)"),
+        ProtocolEntry::stream(
+            "tear-reliable",
+            "tear",
+            "a reliable stream at TEAR's rate (S4 section 7.5)",
+        ),
     ],
 );

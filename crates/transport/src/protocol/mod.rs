@@ -7,12 +7,12 @@ mod recovery;
 mod tcp_params;
 
 pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
-pub use list::{Entry, Family, PROTOCOLS, STREAM_PREFIX, STREAMS, every};
+pub use list::{Family, PROTOCOLS, ProtocolEntry, STREAM_PREFIX, STREAMS, every};
 pub use recovery::RECOVERIES;
 pub use tcp_params::TCP_PARAMS;
 
 use crate::datagram::{self, DatagramConfig};
-use crate::endpoint::{ReceivingEnd, SendingEnd};
+use crate::simulated::{SimulatedReceiver, SimulatedSender};
 use crate::tcp::{self, Preset, TcpConfig};
 use narrows_base::{FieldError, RandomKey, Settings, Spec, SpecError};
 use narrows_congestion::{Controller, Environment, PathHints, ReceiverSide};
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Protocol {
 ///
 /// # Errors
 /// An unknown name, with a suggestion.
-pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
+pub fn find(name: &str) -> Result<&'static ProtocolEntry, SpecError> {
     every().find(|p| p.name == name).ok_or_else(|| {
         let all: Vec<&str> = every().map(|p| p.name).collect();
         if narrows_base::spec::nearest(name, &all).is_some() {
@@ -65,11 +65,11 @@ pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
 }
 
 /// A label's bytes at most, so that a peer can be told of it.
-pub(crate) const LABEL_MOST: usize = 128;
+pub(crate) const MAX_LABEL: usize = 128;
 
 /// Whether a controller's label can be told to a peer.
 pub(crate) fn is_sayable(label: &str) -> bool {
-    label.len() <= LABEL_MOST && label.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
+    label.len() <= MAX_LABEL && label.bytes().all(|b| b.is_ascii_graphic() || b == b' ')
 }
 
 /// A label for what is in no list.
@@ -267,20 +267,27 @@ impl Protocol {
     }
 
     /// A sender and a receiver for flow number `flow`, whose key is `random_key`.
-    pub fn endpoints(&self, flow: u32, random_key: RandomKey) -> (SendingEnd, ReceivingEnd) {
+    pub fn endpoints(
+        &self,
+        flow: u32,
+        random_key: RandomKey,
+    ) -> (SimulatedSender, SimulatedReceiver) {
         let (data, acks) = (random_key.named("data").bits(), random_key.named("acks").bits());
         let environment = self.environment(self.packet_bytes(), random_key, self.hints());
         let controller = (self.make)(&environment);
         match &self.ends {
             Ends::Tcp(c) => (
-                SendingEnd::Tcp(tcp::Sender::new(c, controller, flow, data)),
-                ReceivingEnd::Tcp(tcp::Receiver::new(c, flow, acks)),
+                SimulatedSender::Tcp(tcp::Sender::new(c, controller, flow, data)),
+                SimulatedReceiver::Tcp(tcp::Receiver::new(c, flow, acks)),
             ),
             Ends::Datagram(c) => {
                 let half = self.make_receiver.as_ref().map(|make| make(&environment));
                 let sender = datagram::Sender::new(c, controller, flow, data);
                 let receiver = datagram::Receiver::new(c, half, flow, acks);
-                (SendingEnd::Datagram(Box::new(sender)), ReceivingEnd::Datagram(Box::new(receiver)))
+                (
+                    SimulatedSender::Datagram(Box::new(sender)),
+                    SimulatedReceiver::Datagram(Box::new(receiver)),
+                )
             }
         }
     }
@@ -304,7 +311,8 @@ mod tests {
     fn choices_offer_what_the_lists_have() {
         let recoveries: Vec<&str> = RECOVERIES.iter().map(|r| r.0.name).collect();
         assert_eq!(words(TCP_PARAMS, "recovery"), recoveries);
-        let rules: Vec<&str> = crate::verdict::VERDICTS.iter().map(|v| v.descriptor.name).collect();
+        let rules: Vec<&str> =
+            crate::loss_classifier::LOSS_CLASSIFIERS.iter().map(|v| v.descriptor.name).collect();
         assert_eq!(words(STREAM_PARAMS, "verdict"), rules);
         for p in every() {
             let spec = Spec::named(p.name);

@@ -1,6 +1,6 @@
 //! Parameters of the TCP endpoint.
 
-use super::{Entry, RECOVERIES};
+use super::{ProtocolEntry, RECOVERIES};
 use crate::tcp::{Preset, TcpConfig};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -66,7 +66,7 @@ const fn switch(name: &'static str, help: &'static str, origin: &'static str) ->
 
 /// A TCP endpoint's configuration from what the user gave.
 pub(super) fn configure(
-    entry: &Entry,
+    entry: &ProtocolEntry,
     preset: Preset,
     packet_bytes: u32,
     given: &Settings,

@@ -3,20 +3,20 @@
 
 use super::open::Stream;
 use super::queues::Queues;
-use super::{Frame, Piece, Streams};
+use super::{Frame, SentFrame, Streams};
 use narrows_wire::FrameWriter;
 use std::collections::VecDeque;
 
 /// With less room than this for its data, a piece that is longer waits for the next packet, unless
 /// this one is empty.
-const LEAST: usize = 32;
+const MIN_FRAME_BYTES: usize = 32;
 
 impl Streams {
     /// Whether [`fill`](Streams::fill) would write something.
     pub fn has_something(&mut self) -> bool {
         if self.all.window.is_pending()
             || self.theirs.iter().any(|t| t.is_pending())
-            || (0..2).any(|way| self.must_say_streams_blocked(way))
+            || (0..2).any(|direction_index| self.must_say_streams_blocked(direction_index))
         {
             return true;
         }
@@ -28,7 +28,7 @@ impl Streams {
             stream.in_control.then_some(())
         }) || settle_front(again, |id| {
             let stream = map.get_mut(id)?;
-            stream.in_again = stream.send.as_mut()?.next_again().is_some();
+            stream.in_again = stream.send.as_mut()?.next_retransmission().is_some();
             stream.in_again.then_some(())
         }) || (credit.room() > 0 || credit.must_say())
             && settle_front(fresh, |id| {
@@ -41,10 +41,10 @@ impl Streams {
     /// Writes frames while there is room, what must be sent again first; says what it wrote. Stream
     /// data that would fill the packet goes last, without a length, and stays where it is:
     /// [`bytes`](Streams::bytes) has it.
-    pub fn fill(&mut self, writer: &mut FrameWriter<'_>, wrote: &mut dyn FnMut(Piece)) {
+    pub fn fill(&mut self, writer: &mut FrameWriter<'_>, wrote: &mut dyn FnMut(SentFrame)) {
         let mut said = 0;
         let _ = self.fill_all(writer, &mut |piece| {
-            said += usize::from(!matches!(piece, Piece::Stream { .. } | Piece::Reset(_)));
+            said += usize::from(!matches!(piece, SentFrame::Stream { .. } | SentFrame::Reset(_)));
             wrote(piece);
         });
         self.queues.said += said;
@@ -52,8 +52,8 @@ impl Streams {
 
     /// The bytes of a stream's piece that was written just now.
     #[inline]
-    pub fn bytes(&self, piece: &Piece) -> &[u8] {
-        let Piece::Stream { id, offset, length, .. } = *piece else { return &[] };
+    pub fn bytes(&self, piece: &SentFrame) -> &[u8] {
+        let SentFrame::Stream { id, offset, length, .. } = *piece else { return &[] };
         let half = self.map.get(&id).and_then(|stream| stream.send.as_ref());
         half.map_or(&[], |half| half.bytes(offset, offset + u64::from(length)))
     }
@@ -62,7 +62,7 @@ impl Streams {
     fn fill_all(
         &mut self,
         writer: &mut FrameWriter<'_>,
-        wrote: &mut dyn FnMut(Piece),
+        wrote: &mut dyn FnMut(SentFrame),
     ) -> Option<()> {
         let before = writer.len();
         self.fill_limits(writer, wrote)?;
@@ -73,39 +73,39 @@ impl Streams {
         if self.credit.must_say() && !self.queues.fresh.is_empty() {
             writer.frame(&Frame::Blocked { at: self.credit.most() }).ok()?;
             self.credit.said();
-            wrote(Piece::Blocked);
+            wrote(SentFrame::Blocked);
         }
         Some(())
     }
 
-    fn must_say_streams_blocked(&self, way: usize) -> bool {
-        self.wants_open[way] && self.ours[way].must_say()
+    fn must_say_streams_blocked(&self, direction_index: usize) -> bool {
+        self.wants_open[direction_index] && self.ours[direction_index].must_say()
     }
 
     fn fill_limits(
         &mut self,
         writer: &mut FrameWriter<'_>,
-        wrote: &mut dyn FnMut(Piece),
+        wrote: &mut dyn FnMut(SentFrame),
     ) -> Option<()> {
         if self.all.window.is_pending() {
             let most = self.all.window.offer();
             writer.frame(&Frame::MaxData(most)).ok()?;
             self.all.window.told(most);
-            wrote(Piece::MaxData);
+            wrote(SentFrame::MaxData);
         }
-        for way in 0..2 {
-            let one_way = way == 1;
-            if self.theirs[way].is_pending() {
-                let most = self.theirs[way].offer().min(super::open::MOST);
+        for direction_index in 0..2 {
+            let one_way = direction_index == 1;
+            if self.theirs[direction_index].is_pending() {
+                let most = self.theirs[direction_index].offer().min(super::open::MAX_STREAMS);
                 writer.frame(&Frame::MaxStreams { one_way, most }).ok()?;
-                self.theirs[way].told(most);
-                wrote(Piece::MaxStreams(one_way));
+                self.theirs[direction_index].told(most);
+                wrote(SentFrame::MaxStreams(one_way));
             }
-            if self.must_say_streams_blocked(way) {
-                let at = self.ours[way].most();
+            if self.must_say_streams_blocked(direction_index) {
+                let at = self.ours[direction_index].most();
                 writer.frame(&Frame::StreamsBlocked { one_way, at }).ok()?;
-                self.ours[way].said();
-                wrote(Piece::Blocked);
+                self.ours[direction_index].said();
+                wrote(SentFrame::Blocked);
             }
         }
         Some(())
@@ -114,7 +114,7 @@ impl Streams {
     fn fill_control(
         &mut self,
         writer: &mut FrameWriter<'_>,
-        wrote: &mut dyn FnMut(Piece),
+        wrote: &mut dyn FnMut(SentFrame),
     ) -> Option<()> {
         while let Some(id) = self.queues.control.front() {
             if let Some(stream) = self.map.get_mut(id) {
@@ -133,21 +133,23 @@ impl Streams {
     fn fill_again(
         &mut self,
         writer: &mut FrameWriter<'_>,
-        wrote: &mut dyn FnMut(Piece),
+        wrote: &mut dyn FnMut(SentFrame),
         before: usize,
     ) -> Option<()> {
         let Streams { map, queues, .. } = self;
         while let Some(id) = queues.again.front() {
             if let Some(stream) = map.get_mut(id) {
                 let (mut any, mut full) = (false, false);
-                while let Some((from, to)) = stream.send.as_mut().and_then(|s| s.next_again()) {
+                while let Some((from, to)) =
+                    stream.send.as_mut().and_then(|s| s.next_retransmission())
+                {
                     let Some(end) = put(stream, from, to, writer, wrote, before) else {
                         full = true;
                         break;
                     };
                     any = true;
                     if let Some(half) = &mut stream.send {
-                        half.left_again(end);
+                        half.on_retransmitted(end);
                     }
                 }
                 stream.in_again = full;
@@ -164,7 +166,7 @@ impl Streams {
     fn fill_fresh(
         &mut self,
         writer: &mut FrameWriter<'_>,
-        wrote: &mut dyn FnMut(Piece),
+        wrote: &mut dyn FnMut(SentFrame),
         before: usize,
     ) -> Option<()> {
         let Streams { map, queues, credit, held, .. } = self;
@@ -185,7 +187,7 @@ impl Streams {
                     any = true;
                     credit.spend(end - from);
                     let Some(half) = &mut stream.send else { break };
-                    half.left_new(end - from);
+                    half.on_sent(end - from);
                     if half.has_room_again(held) {
                         queues.writable(stream);
                     }
@@ -225,7 +227,7 @@ fn settle_front(list: &mut VecDeque<u64>, mut valid: impl FnMut(&u64) -> Option<
 fn control(
     stream: &mut Stream,
     writer: &mut FrameWriter<'_>,
-    wrote: &mut dyn FnMut(Piece),
+    wrote: &mut dyn FnMut(SentFrame),
 ) -> Option<()> {
     let id = stream.id;
     if let Some(half) = &mut stream.receive {
@@ -234,26 +236,26 @@ fn control(
         {
             writer.frame(&Frame::Stop { id, code }).ok()?;
             half.stop = None;
-            wrote(Piece::Stop(id));
+            wrote(SentFrame::Stop(id));
         }
         if half.must_grant() {
             let most = half.window.offer();
             writer.frame(&Frame::MaxStream { id, most }).ok()?;
             half.window.told(most);
-            wrote(Piece::MaxStream(id));
+            wrote(SentFrame::MaxStream(id));
         }
     }
     if let Some(half) = &mut stream.send {
         if let Some((code, size)) = half.must_reset() {
             writer.frame(&Frame::ResetStream { id, code, size }).ok()?;
             half.reset_left();
-            wrote(Piece::Reset(id));
+            wrote(SentFrame::Reset(id));
         }
         if half.must_say_blocked() {
             let at = half.credit.most();
             writer.frame(&Frame::StreamBlocked { id, at }).ok()?;
             half.credit.said();
-            wrote(Piece::Blocked);
+            wrote(SentFrame::Blocked);
         }
     }
     Some(())
@@ -266,14 +268,14 @@ fn put(
     from: u64,
     to: u64,
     writer: &mut FrameWriter<'_>,
-    wrote: &mut dyn FnMut(Piece),
+    wrote: &mut dyn FnMut(SentFrame),
     before: usize,
 ) -> Option<u64> {
     let Some(half) = &stream.send else { return None };
     let id = stream.id;
     let room = writer.stream_room(id, from);
     let bytes = half.bytes(from, to);
-    let crowded = room < bytes.len().min(LEAST) && writer.len() > before;
+    let crowded = room < bytes.len().min(MIN_FRAME_BYTES) && writer.len() > before;
     if crowded || room == 0 && !bytes.is_empty() {
         return None;
     }
@@ -290,6 +292,6 @@ fn put(
     if done.is_err() {
         return None;
     }
-    wrote(Piece::Stream { id, offset: from, length: data.len() as u32, fin });
+    wrote(SentFrame::Stream { id, offset: from, length: data.len() as u32, fin });
     Some(end)
 }

@@ -45,7 +45,7 @@ impl Window {
     pub fn room(&self) -> u64 {
         self.granted - self.came
     }
-    /// So much came, at most [`room`](Window::room).
+    /// So much came, at most [`send_buffer`](Window::send_buffer).
     #[inline]
     pub fn come(&mut self, more: u64) {
         self.came += more;
@@ -95,7 +95,7 @@ impl Window {
 pub(super) struct Total {
     pub window: Window,
     /// Pieces that wait behind gaps.
-    pub pieces: usize,
+    pub sent_frames: usize,
 }
 
 /// What the peer permits this end.
@@ -123,7 +123,7 @@ impl Credit {
     pub fn room(&self) -> u64 {
         self.most - self.used
     }
-    /// Uses so much of it, at most [`room`](Credit::room).
+    /// Uses so much of it, at most [`send_buffer`](Credit::send_buffer).
     #[inline]
     pub fn spend(&mut self, n: u64) {
         self.used += n;

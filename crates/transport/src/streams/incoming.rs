@@ -86,7 +86,7 @@ impl Streams {
 
     /// Whether the application has it: it opened it, or `accept` gave it.
     fn is_accepted(&self, id: u64) -> bool {
-        open::is_ours(self.side, id) || id >> 2 < self.accepted[open::way(id)]
+        open::is_ours(self.side, id) || id >> 2 < self.accepted[open::direction_index(id)]
     }
 
     /// Of a stream that the peer gave up before it was accepted, the other direction ends too.

@@ -14,9 +14,9 @@ fn held(end: &Streams) -> usize {
 /// All packets there arrive but every `loss`-th, and what is lost leaves again.
 fn carry(from: &mut Streams, to: &mut Streams, loss: u64) {
     let mut count = 0u64;
-    while let Some((bytes, pieces)) = packet(from, 1400) {
+    while let Some((bytes, sent_frames)) = packet(from, 1400) {
         count += 1;
-        for piece in &pieces {
+        for piece in &sent_frames {
             if count.is_multiple_of(loss) {
                 from.lost(piece);
             } else {
@@ -38,17 +38,17 @@ fn read_all(end: &mut Streams, id: u64) -> usize {
 }
 
 /// Writes so much on a stream, and all of it leaves; nothing arrives yet.
-fn all_under_way(from: &mut Streams, id: u64, bytes: usize) -> Vec<Piece> {
-    let (mut left, mut pieces) = (bytes, Vec::new());
+fn all_under_way(from: &mut Streams, id: u64, bytes: usize) -> Vec<SentFrame> {
+    let (mut left, mut sent_frames) = (bytes, Vec::new());
     while left > 0 {
         let taken = from.write(id, &vec![1; left]).unwrap();
         assert!(taken > 0, "the writer is asked for more as what it wrote leaves");
         left -= taken;
         while let Some((_, some)) = packet(from, 1400) {
-            pieces.extend(some);
+            sent_frames.extend(some);
         }
     }
-    pieces
+    sent_frames
 }
 
 /// Of a path nothing is known at first: when all of the buffer was filled at once, five hundred
@@ -93,15 +93,15 @@ fn a_full_buffer_is_left_alone_until_it_has_drained() {
     assert_eq!(client.write(id, &vec![1; 1 << 20]), Ok(1 << 20));
     let full = held(&client);
     for _ in 0..8 {
-        let (_, pieces) = packet(&mut client, 1400).unwrap();
-        pieces.iter().for_each(|piece| client.arrived(piece));
+        let (_, sent_frames) = packet(&mut client, 1400).unwrap();
+        sent_frames.iter().for_each(|piece| client.arrived(piece));
         // The first finds room for a packet; then the bound has fallen.
         assert!(client.write(id, &[1; 4000]).unwrap() < 1400);
         assert_eq!(held(&client), full);
     }
     for _ in 0..600 {
-        let (_, pieces) = packet(&mut client, 1400).unwrap();
-        pieces.iter().for_each(|piece| client.arrived(piece));
+        let (_, sent_frames) = packet(&mut client, 1400).unwrap();
+        sent_frames.iter().for_each(|piece| client.arrived(piece));
     }
     assert!(client.write(id, &[1; 1000]).unwrap() > 0);
     assert!(held(&client) < full / 2, "{} of {full}", held(&client));
@@ -111,9 +111,9 @@ fn a_full_buffer_is_left_alone_until_it_has_drained() {
 fn an_idle_stream_gives_back_what_a_burst_took() {
     let (mut client, mut server) = pair(MANY, 1 << 20);
     let id = client.open(false).unwrap();
-    let pieces = all_under_way(&mut client, id, 1 << 20);
+    let sent_frames = all_under_way(&mut client, id, 1 << 20);
     assert!(held(&client) >= 1 << 20);
-    for piece in &pieces {
+    for piece in &sent_frames {
         client.lost(piece);
     }
     carry(&mut client, &mut server, 7);
@@ -173,15 +173,19 @@ fn many_pieces_cost_no_more_than_the_window_allows() {
     let limits = Limits { data: 1 << 20, stream: 1 << 20, both: 1, one_way: 0 };
     let (_, mut server) = pair(limits, 1_000);
     let piece = |offset| Frame::Stream { id: 0, offset, fin: false, data: b"x" };
-    let mut pieces = 0;
+    let mut sent_frames = 0;
     let refused = loop {
-        if let Err(violation) = server.on_frame(&piece(pieces * 2 + 1)) {
+        if let Err(violation) = server.on_frame(&piece(sent_frames * 2 + 1)) {
             break violation;
         }
-        pieces += 1;
-        assert!(held(&server) as u64 <= 3_000 + 100 * pieces, "{} of {pieces}", held(&server));
+        sent_frames += 1;
+        assert!(
+            held(&server) as u64 <= 3_000 + 100 * sent_frames,
+            "{} of {sent_frames}",
+            held(&server)
+        );
     };
-    assert_eq!((refused.code, pieces), (2, 1024 + (1 << 20) / 128));
+    assert_eq!((refused.code, sent_frames), (2, 1024 + (1 << 20) / 128));
 }
 
 /// And with many streams: what all of them may leave in pieces follows the connection's window.
@@ -245,8 +249,8 @@ fn what_is_written_ahead_is_bounded_for_all_streams_together() {
 fn what_is_left_of_a_burst_keeps_little() {
     let (mut client, _) = pair(Limits { stream: 1 << 22, ..MANY }, 1 << 20);
     let id = client.open(false).unwrap();
-    let pieces = all_under_way(&mut client, id, 1 << 20);
-    let (last, most) = pieces.split_last().unwrap();
+    let sent_frames = all_under_way(&mut client, id, 1 << 20);
+    let (last, most) = sent_frames.split_last().unwrap();
     most.iter().for_each(|piece| client.arrived(piece));
     assert!(held(&client) <= 20_000, "{}", held(&client));
     client.arrived(last);

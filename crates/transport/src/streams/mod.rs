@@ -5,23 +5,23 @@
 //! send stand in lists, so thousands of idle ones cost nothing. Memory is bounded by what this
 //! end's limits grant to the peer and by `send_buffer` for each stream.
 
-mod ahead;
 mod events;
-mod fates;
 mod fill;
 mod flow_control;
 mod incoming;
 mod open;
+mod outcomes;
 mod queues;
+mod reassembly;
 mod receive;
-mod room;
 mod send;
+mod send_buffer;
 
 use flow_control::{Credit, Total, Window};
 use narrows_wire::Frame;
 use open::Stream;
 use queues::Queues;
-use room::Held;
+use send_buffer::SendBuffers;
 use std::collections::BTreeMap;
 
 /// A stream keeps a buffer of so many bytes while nothing is in it; greater ones are given back.
@@ -90,7 +90,7 @@ pub enum StreamEvent {
 
 /// A piece of a packet, to be told what became of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Piece {
+pub enum SentFrame {
     /// Bytes of a stream.
     Stream {
         /// Which.
@@ -129,7 +129,7 @@ pub struct Violation {
 #[derive(Debug)]
 pub struct Streams {
     side: Side,
-    held: Held,
+    held: SendBuffers,
     /// Bytes of a stream that this end permits at first.
     stream_window: u64,
     /// Bytes of a stream that the peer permits at first.
@@ -152,15 +152,15 @@ pub struct Streams {
 
 impl Streams {
     /// None yet; `send_buffer` bounds what is written and not yet arrived, in bytes of all streams
-    /// together: see `room.rs`.
+    /// together: see `send_buffer.rs`.
     pub fn new(side: Side, ours: Limits, send_buffer: usize) -> Streams {
-        let streams = |most: u64| Window::new(most.min(open::MOST));
+        let streams = |most: u64| Window::new(most.min(open::MAX_STREAMS));
         Streams {
             side,
-            held: Held::new(send_buffer),
+            held: SendBuffers::new(send_buffer),
             stream_window: ours.stream,
             stream_credit: 0,
-            all: Total { window: Window::new(ours.data), pieces: 0 },
+            all: Total { window: Window::new(ours.data), sent_frames: 0 },
             credit: Credit::default(),
             theirs: [streams(ours.both), streams(ours.one_way)],
             ours: [Credit::default(), Credit::default()],
@@ -269,7 +269,7 @@ impl Streams {
                 self.queues.release();
             }
             if !open::is_ours(self.side, id) {
-                self.theirs[open::way(id)].take(1);
+                self.theirs[open::direction_index(id)].take(1);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::send::Sending;
 use super::{Side, StreamEvent, Streams, Violation};
 
 /// Most streams of a kind: ids are at most 2^62 - 1, and two bits of them tell the kind.
-pub(super) const MOST: u64 = 1 << 60;
+pub(super) const MAX_STREAMS: u64 = 1 << 60;
 
 /// A stream at this end; a direction that it has not is `None`.
 #[derive(Debug)]
@@ -56,21 +56,21 @@ pub(super) fn is_ours(side: Side, id: u64) -> bool {
 }
 /// 0 both directions, 1 one.
 #[inline]
-pub(super) fn way(id: u64) -> usize {
+pub(super) fn direction_index(id: u64) -> usize {
     (id >> 1 & 1) as usize
 }
 
 impl Streams {
     /// A new stream, if the peer permits one more. Otherwise an event tells when it does.
     pub fn open(&mut self, one_way: bool) -> Option<u64> {
-        let way = usize::from(one_way);
-        let ours = &mut self.ours[way];
+        let direction_index = usize::from(one_way);
+        let ours = &mut self.ours[direction_index];
         if ours.room() == 0 {
-            self.wants_open[way] = true;
+            self.wants_open[direction_index] = true;
             return None;
         }
         let side = u64::from(self.side == Side::Server);
-        let id = ours.used() << 2 | (way as u64) << 1 | side;
+        let id = ours.used() << 2 | (direction_index as u64) << 1 | side;
         ours.spend(1);
         self.insert(id);
         Some(id)
@@ -78,10 +78,10 @@ impl Streams {
     /// The next stream that the peer opened.
     pub fn accept(&mut self) -> Option<u64> {
         let peer = u64::from(self.side == Side::Client);
-        for way in 0..2 {
-            while self.accepted[way] < self.theirs[way].came() {
-                let id = self.accepted[way] << 2 | (way as u64) << 1 | peer;
-                self.accepted[way] += 1;
+        for direction_index in 0..2 {
+            while self.accepted[direction_index] < self.theirs[direction_index].came() {
+                let id = self.accepted[direction_index] << 2 | (direction_index as u64) << 1 | peer;
+                self.accepted[direction_index] += 1;
                 // It may be over already, known by its events or to nobody.
                 if self.map.get(&id).is_some_and(|stream| !stream.is_unseen) {
                     return Some(id);
@@ -92,7 +92,7 @@ impl Streams {
     }
 
     fn insert(&mut self, id: u64) {
-        let (ours, one_way) = (is_ours(self.side, id), way(id) == 1);
+        let (ours, one_way) = (is_ours(self.side, id), direction_index(id) == 1);
         let stream = Stream {
             id,
             send: (ours || !one_way).then(|| Sending::new(self.stream_credit)),
@@ -111,17 +111,17 @@ impl Streams {
     /// Makes sure that a frame may be about this stream: opens it if that is the peer's to do.
     pub(super) fn admit(&mut self, id: u64, direction: Direction) -> Result<(), Violation> {
         let ours = is_ours(self.side, id);
-        if way(id) == 1 && ours == (direction == Direction::In) {
+        if direction_index(id) == 1 && ours == (direction == Direction::In) {
             return Err(Violation { code: 3, why: "a frame about a direction that is not there" });
         }
-        let (n, way) = (id >> 2, way(id));
+        let (n, direction_index) = (id >> 2, direction_index(id));
         if ours {
-            if n >= self.ours[way].used() {
+            if n >= self.ours[direction_index].used() {
                 return Err(Violation { code: 3, why: "a frame about a stream not opened yet" });
             }
             return Ok(());
         }
-        let theirs = &mut self.theirs[way];
+        let theirs = &mut self.theirs[direction_index];
         if n >= theirs.granted() {
             return Err(Violation { code: 2, why: "more streams than the limits permit" });
         }
@@ -139,10 +139,10 @@ impl Streams {
 
     /// The peer permits so many streams.
     pub(super) fn on_max_streams(&mut self, one_way: bool, most: u64) {
-        let way = usize::from(one_way);
-        let more = self.ours[way].raise(most.min(MOST));
-        if more && self.wants_open[way] {
-            self.wants_open[way] = false;
+        let direction_index = usize::from(one_way);
+        let more = self.ours[direction_index].raise(most.min(MAX_STREAMS));
+        if more && self.wants_open[direction_index] {
+            self.wants_open[direction_index] = false;
             if !self.queues.events.contains(&StreamEvent::MayOpen) {
                 self.queues.events.push_back(StreamEvent::MayOpen);
             }

@@ -31,7 +31,8 @@ impl Queues {
         let must = stream.must_control();
         enter(&mut self.control, &mut stream.in_control, stream.id, must);
         let Some(half) = &stream.send else { return };
-        let (again, fresh, busy) = (half.may_again(), half.next_new().is_some(), half.is_busy());
+        let (again, fresh, busy) =
+            (half.may_retransmit(), half.next_new().is_some(), half.is_busy());
         enter(&mut self.again, &mut stream.in_again, stream.id, again);
         enter(&mut self.fresh, &mut stream.in_fresh, stream.id, fresh);
         if busy != stream.is_counted {

@@ -4,8 +4,8 @@
 //! in pieces, from which it is read once the gap has closed. So a gap costs nothing, and memory follows
 //! what came; flow control bounds that.
 
-use super::ahead::Ahead;
 use super::flow_control::{Total, Window};
+use super::reassembly::Reassembly;
 use super::{KEPT, Read, StreamError, Violation};
 use std::collections::VecDeque;
 
@@ -39,7 +39,7 @@ pub(super) struct Receiving {
     /// All below came: what is not in the buffer, in pieces.
     ready: u64,
     /// What came behind a gap, though it may have closed meanwhile.
-    ahead: Ahead,
+    ahead: Reassembly,
     size: Option<u64>,
     state: State,
     /// Most bytes that waited since the buffer was last empty.
@@ -61,7 +61,7 @@ impl Receiving {
             window: Window::new(window),
             buffer: VecDeque::new(),
             ready: 0,
-            ahead: Ahead::default(),
+            ahead: Reassembly::default(),
             size: None,
             state: State::Open,
             peak: 0,
@@ -144,7 +144,7 @@ impl Receiving {
 
     /// Keeps data behind a gap, or in one.
     fn keep(&mut self, from: u64, data: &[u8], all: &mut Total) -> Result<(), Violation> {
-        let pieces = self.ahead.len();
+        let sent_frames = self.ahead.len();
         let buffered = self.window.taken() + self.buffer.len() as u64;
         let mut rest = data;
         if from == self.ready && from == buffered {
@@ -159,11 +159,11 @@ impl Receiving {
         while let Some(end) = self.ahead.end_around(self.ready) {
             self.ready = end;
         }
-        all.pieces = all.pieces + self.ahead.len() - pieces;
-        let is_torn = |pieces: usize, window: &Window| {
-            pieces as u64 > MAX_PIECES + window.size() / BYTES_PER_PIECE
+        all.sent_frames = all.sent_frames + self.ahead.len() - sent_frames;
+        let is_torn = |sent_frames: usize, window: &Window| {
+            sent_frames as u64 > MAX_PIECES + window.size() / BYTES_PER_PIECE
         };
-        if is_torn(self.ahead.len(), &self.window) || is_torn(all.pieces, &all.window) {
+        if is_torn(self.ahead.len(), &self.window) || is_torn(all.sent_frames, &all.window) {
             return Err(TORN);
         }
         Ok(())
@@ -220,7 +220,7 @@ impl Receiving {
         let more = self.window.came() - self.window.taken();
         self.window.take(more);
         all.window.take(more);
-        all.pieces -= self.ahead.len();
+        all.sent_frames -= self.ahead.len();
         self.buffer = VecDeque::new();
         self.ahead.clear();
         self.ready = self.window.came();
@@ -249,7 +249,7 @@ impl Receiving {
         while let Some(place) = into.get_mut(n..most).filter(|place| !place.is_empty()) {
             if self.buffer.is_empty() {
                 let Some(piece) = self.ahead.take(self.window.taken()) else { break };
-                all.pieces -= 1;
+                all.sent_frames -= 1;
                 self.buffer = VecDeque::from(piece);
             }
             n += self.take(place, all);

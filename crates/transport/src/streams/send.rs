@@ -2,7 +2,7 @@
 //! again, in whatever packet comes next.
 
 use super::flow_control::Credit;
-use super::room::{Held, Room};
+use super::send_buffer::{SendBuffers, StreamBuffer};
 use super::{KEPT, StreamError};
 use crate::ranges::Ranges;
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ pub(super) struct Sending {
     told: bool,
     /// A write took less than all.
     wants_room: bool,
-    room: Room,
+    room: StreamBuffer,
 }
 
 impl Sending {
@@ -52,7 +52,7 @@ impl Sending {
             stopped: None,
             told: false,
             wants_room: false,
-            room: Room::default(),
+            room: StreamBuffer::default(),
         }
     }
 
@@ -74,7 +74,7 @@ impl Sending {
 
     /// Takes what there is room for.
     #[inline]
-    pub fn write(&mut self, data: &[u8], held: &Held) -> Result<usize, StreamError> {
+    pub fn write(&mut self, data: &[u8], held: &SendBuffers) -> Result<usize, StreamError> {
         self.check()?;
         let bound = held.bound(&self.room, self.buffer.len());
         let n = bound.saturating_sub(self.buffer.len()).min(data.len());
@@ -140,7 +140,7 @@ impl Sending {
     }
     /// Whether there may be something to send again, or the end alone.
     #[inline]
-    pub fn may_again(&self) -> bool {
+    pub fn may_retransmit(&self) -> bool {
         !self.lost.is_empty() || self.is_end_due()
     }
     #[inline]
@@ -151,7 +151,7 @@ impl Sending {
             && self.credit.used() == self.written()
     }
     /// The next piece that needs no credit: lost bytes, or the end alone (an empty piece).
-    pub fn next_again(&mut self) -> Option<(u64, u64)> {
+    pub fn next_retransmission(&mut self) -> Option<(u64, u64)> {
         loop {
             let Some((from, to)) = self.lost.iter().next() else { break };
             let piece = self.missing(from, to);
@@ -185,14 +185,14 @@ impl Sending {
     pub fn ends_at(&self, to: u64) -> bool {
         self.finished && to == self.written()
     }
-    /// The bytes up to `to`, of what [`next_again`](Sending::next_again) gave, left.
-    pub fn left_again(&mut self, to: u64) {
+    /// The bytes up to `to`, of what [`next_retransmission`](Sending::next_retransmission) gave, left.
+    pub fn on_retransmitted(&mut self, to: u64) {
         self.lost.trim_below(to);
         self.fin_sent |= self.ends_at(to);
     }
     /// So many new bytes left.
     #[inline]
-    pub fn left_new(&mut self, n: u64) {
+    pub fn on_sent(&mut self, n: u64) {
         self.credit.spend(n);
         self.room.under_way(self.under_way());
         self.fin_sent |= self.ends_at(self.credit.used());
@@ -282,7 +282,7 @@ impl Sending {
     }
     /// Whether a writer that waits can go on: a quarter is free, so that it writes in bulk.
     #[inline]
-    pub fn has_room_again(&mut self, held: &Held) -> bool {
+    pub fn has_room_again(&mut self, held: &SendBuffers) -> bool {
         let bound = held.bound(&self.room, self.buffer.len());
         let room = bound.saturating_sub(self.buffer.len());
         let yes = self.wants_room && room > 0 && room >= bound / 4;

@@ -21,7 +21,7 @@ struct End {
     /// Whether it gives streams up now and then.
     quits: bool,
     /// In flight.
-    wire: Vec<(Vec<u8>, Vec<Piece>)>,
+    wire: Vec<(Vec<u8>, Vec<SentFrame>)>,
 }
 
 impl End {
@@ -107,7 +107,7 @@ impl End {
     }
     fn is_done(&self, peer: &End) -> bool {
         // One that was reset before it was accepted is never seen there.
-        let passed = |id: &u64| id >> 2 < peer.streams.accepted[open::way(*id)];
+        let passed = |id: &u64| id >> 2 < peer.streams.accepted[open::direction_index(*id)];
         let read = |id| peer.reads.get(id).map_or_else(|| self.quits && passed(id), |r| r.1);
         self.writes.iter().all(|(id, _, _, finished)| *finished && read(id))
     }
@@ -120,15 +120,15 @@ impl End {
         match (bits >> 32) % 16 {
             0..=2 if !calm => {
                 // Counts as lost: sometimes wrongly, and then it is delivered, unknown to us.
-                let (bytes, pieces) = self.wire.remove(at);
+                let (bytes, sent_frames) = self.wire.remove(at);
                 if (bits >> 36).is_multiple_of(4) {
                     deliver(&mut peer.streams, &bytes).unwrap();
                 }
-                for piece in &pieces {
+                for piece in &sent_frames {
                     self.streams.lost(piece);
                 }
                 if (bits >> 40).is_multiple_of(4) && (bits >> 36).is_multiple_of(4) {
-                    pieces.iter().for_each(|p| self.streams.arrived(p));
+                    sent_frames.iter().for_each(|p| self.streams.arrived(p));
                 }
             }
             3..=4 if !calm => {
@@ -136,9 +136,9 @@ impl End {
                 deliver(&mut peer.streams, &self.wire[at].0).unwrap();
             }
             _ => {
-                let (bytes, pieces) = self.wire.remove(at);
+                let (bytes, sent_frames) = self.wire.remove(at);
                 deliver(&mut peer.streams, &bytes).unwrap();
-                pieces.iter().for_each(|p| self.streams.arrived(p));
+                sent_frames.iter().for_each(|p| self.streams.arrived(p));
             }
         }
     }
@@ -181,9 +181,9 @@ proptest! {
             server.work(bits >> 5);
             for end in [&mut client, &mut server] {
                 if end.wire.len() < 40
-                    && let Some((bytes, pieces)) = packet(&mut end.streams, room)
+                    && let Some((bytes, sent_frames)) = packet(&mut end.streams, room)
                 {
-                    end.wire.push((bytes, pieces));
+                    end.wire.push((bytes, sent_frames));
                 }
             }
             let calm = turns > 60_000;

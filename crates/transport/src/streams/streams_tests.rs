@@ -14,20 +14,20 @@ pub(super) fn pair(limits: Limits, send_buffer: usize) -> (Streams, Streams) {
 }
 
 /// One packet of at most so many bytes; `None` if there is nothing to send.
-pub(super) fn packet(from: &mut Streams, room: usize) -> Option<(Vec<u8>, Vec<Piece>)> {
+pub(super) fn packet(from: &mut Streams, room: usize) -> Option<(Vec<u8>, Vec<SentFrame>)> {
     let something = from.has_something();
     let mut buffer = vec![0; room];
-    let mut pieces = Vec::new();
+    let mut sent_frames = Vec::new();
     let prelude = Prelude { stamp: 0, distance: 0 };
     let mut writer = FrameWriter::new(&mut buffer, prelude).unwrap();
-    from.fill(&mut writer, &mut |piece| pieces.push(piece));
+    from.fill(&mut writer, &mut |piece| sent_frames.push(piece));
     let (length, apart) = (writer.len(), writer.apart());
     if apart > 0 {
-        buffer[length - apart..length].copy_from_slice(from.bytes(pieces.last().unwrap()));
+        buffer[length - apart..length].copy_from_slice(from.bytes(sent_frames.last().unwrap()));
     }
-    assert_eq!(something, !pieces.is_empty(), "what has_something says, fill does");
+    assert_eq!(something, !sent_frames.is_empty(), "what has_something says, fill does");
     buffer.truncate(length);
-    (!pieces.is_empty()).then_some((buffer, pieces))
+    (!sent_frames.is_empty()).then_some((buffer, sent_frames))
 }
 
 pub(super) fn deliver(to: &mut Streams, packet: &[u8]) -> Result<(), Violation> {
@@ -40,9 +40,9 @@ pub(super) fn deliver(to: &mut Streams, packet: &[u8]) -> Result<(), Violation> 
 
 /// Everything that `from` has to say arrives and is known to.
 fn talk(from: &mut Streams, to: &mut Streams) {
-    while let Some((bytes, pieces)) = packet(from, 1200) {
+    while let Some((bytes, sent_frames)) = packet(from, 1200) {
         deliver(to, &bytes).unwrap();
-        pieces.iter().for_each(|p| from.arrived(p));
+        sent_frames.iter().for_each(|p| from.arrived(p));
     }
 }
 
@@ -153,17 +153,17 @@ fn a_lost_stop_reset_or_end_is_said_again() {
     let (_, first) = packet(&mut client, 1200).unwrap();
     client.finish(id).unwrap();
     let (_, end) = packet(&mut client, 1200).unwrap();
-    assert_eq!(end, [Piece::Stream { id, offset: 3, length: 0, fin: true }]);
+    assert_eq!(end, [SentFrame::Stream { id, offset: 3, length: 0, fin: true }]);
     assert!(client.lost(&end[0]) && !client.all_arrived());
     assert_eq!(packet(&mut client, 1200).unwrap().1, end, "the end alone");
     assert!(client.lost(&end[0]) && client.lost(&first[0]));
     let (bytes, both) = packet(&mut client, 1200).unwrap();
-    assert_eq!(both, [Piece::Stream { id, offset: 0, length: 3, fin: true }]);
+    assert_eq!(both, [SentFrame::Stream { id, offset: 0, length: 3, fin: true }]);
     deliver(&mut server, &bytes).unwrap();
     assert_eq!(read_all(&mut server, id), (b"abc".to_vec(), Ok(Read::End)));
     client.reset(id, 7).unwrap();
     let (_, reset) = packet(&mut client, 1200).unwrap();
-    assert_eq!(reset, [Piece::Reset(id)]);
+    assert_eq!(reset, [SentFrame::Reset(id)]);
     assert!(client.lost(&reset[0]));
     assert_eq!(packet(&mut client, 1200).unwrap().1, reset);
     client.arrived(&reset[0]);
@@ -172,7 +172,7 @@ fn a_lost_stop_reset_or_end_is_said_again() {
     let id = client.open(false).unwrap();
     client.stop(id, 5).unwrap();
     let (_, stop) = packet(&mut client, 1200).unwrap();
-    assert_eq!(stop, [Piece::Stop(id)]);
+    assert_eq!(stop, [SentFrame::Stop(id)]);
     assert!(client.lost(&stop[0]));
     assert_eq!(packet(&mut client, 1200).unwrap().1, stop);
 }
@@ -182,26 +182,28 @@ fn a_stream_waits_at_its_limit_says_so_once_and_goes_on_when_half_was_read() {
     let (mut client, mut server) = pair(LIMITS, 20_000);
     let id = client.open(false).unwrap();
     assert_eq!(client.write(id, &[7; 30_000]), Ok(20_000));
-    let mut pieces = Vec::new();
+    let mut sent_frames = Vec::new();
     while let Some((bytes, said)) = packet(&mut client, 1200) {
         deliver(&mut server, &bytes).unwrap();
-        pieces.extend(said);
+        sent_frames.extend(said);
     }
-    assert_eq!(pieces.iter().filter(|p| **p == Piece::Blocked).count(), 1);
-    let sent: u32 =
-        pieces.iter().map(|p| if let Piece::Stream { length, .. } = p { *length } else { 0 }).sum();
+    assert_eq!(sent_frames.iter().filter(|p| **p == SentFrame::Blocked).count(), 1);
+    let sent: u32 = sent_frames
+        .iter()
+        .map(|p| if let SentFrame::Stream { length, .. } = p { *length } else { 0 })
+        .sum();
     assert_eq!(sent, 10_000);
     // It said that it waits, so whatever is read is told.
     assert_eq!(server.read(id, &mut [0; 100]), Ok(Read::Bytes(100)));
     let (bytes, said) = packet(&mut server, 1200).unwrap();
-    assert_eq!(said, [Piece::MaxStream(id)]);
+    assert_eq!(said, [SentFrame::MaxStream(id)]);
     deliver(&mut client, &bytes).unwrap();
     assert_eq!(client.map[&id].send.as_ref().unwrap().credit.most(), 10_100);
     // Now it does not wait: not before half of the window.
     assert_eq!(server.read(id, &mut [0; 4_000]), Ok(Read::Bytes(4_000)));
     assert!(packet(&mut server, 1200).is_none());
     assert_eq!(server.read(id, &mut [0; 1_000]), Ok(Read::Bytes(1_000)));
-    assert_eq!(packet(&mut server, 1200).unwrap().1, [Piece::MaxStream(id)]);
+    assert_eq!(packet(&mut server, 1200).unwrap().1, [SentFrame::MaxStream(id)]);
 }
 
 /// A stream that nobody reads must not hold up the others for ever.
@@ -231,11 +233,11 @@ fn a_writer_that_waits_hears_of_room_when_a_quarter_is_free() {
     assert_eq!(client.write(id, &[0; 5_000]), Ok(0));
     let mut freed = 0;
     let mut told = 0;
-    while let Some((_, pieces)) = packet(&mut client, 500) {
-        pieces.iter().for_each(|p| client.arrived(p));
-        freed += pieces
+    while let Some((_, sent_frames)) = packet(&mut client, 500) {
+        sent_frames.iter().for_each(|p| client.arrived(p));
+        freed += sent_frames
             .iter()
-            .map(|p| if let Piece::Stream { length, .. } = p { *length } else { 0 })
+            .map(|p| if let SentFrame::Stream { length, .. } = p { *length } else { 0 })
             .sum::<u32>();
         let now = events(&mut client);
         assert!(now.is_empty() || freed >= 1_000);
@@ -272,7 +274,7 @@ fn streams_take_turns_packet_by_packet() {
     let order: Vec<Vec<u64>> = (0..6)
         .map(|_| packet(&mut client, 1000).unwrap().1)
         .map(|p| {
-            p.iter().map(|p| if let Piece::Stream { id, .. } = p { *id } else { 99 }).collect()
+            p.iter().map(|p| if let SentFrame::Stream { id, .. } = p { *id } else { 99 }).collect()
         })
         .collect();
     assert_eq!(order, [[0], [4], [8], [0], [4], [8]]);

@@ -134,7 +134,7 @@ fn a_mark_at_a_window_of_one_waits_for_the_timer() {
     assert!(p.wire.is_empty(), "the next packet waits");
     let due = p.now + Duration::from_secs(1);
     p.now = due;
-    p.tell(crate::Input::Due);
+    p.tell(crate::Input::Timeout);
     assert_eq!(p.wire.len(), 1, "for the minimum of the timer, 1 s");
     assert!(p.wire[0].has(Packet::CWR | Packet::ECT));
     assert_eq!(p.sender.counters().timeouts, 0, "nothing was lost");
@@ -202,8 +202,8 @@ fn a_delayed_acknowledgement_tells_of_the_last_arrival() {
     p.after_ms(10);
     assert!(p.receiver.on_packet(p.now, &Packet { seq: 1, ..p.wire[0] }).is_none());
     let arrived = p.now;
-    let due = p.receiver.next_due();
-    let ack = p.receiver.on_due(due).unwrap();
+    let due = p.receiver.next_timeout();
+    let ack = p.receiver.on_timeout(due).unwrap();
     assert_eq!(ack.arrived(), arrived, "when the packet came, not when the timer did");
 }
 

@@ -10,9 +10,9 @@ pub mod config;
 pub mod receiver;
 pub mod sender;
 
-mod board;
 mod ecn;
-mod repair;
+mod recovery;
+mod scoreboard;
 
 #[cfg(test)]
 mod ecn_tests;

@@ -2,7 +2,7 @@
 
 use crate::protocol::Protocol;
 use crate::tcp::{Preset, Receiver, Sender};
-use crate::{Input, Output, ReceivingEnd, SendingEnd};
+use crate::{Input, Output, SimulatedReceiver, SimulatedSender};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Spec, Time};
 
 /// The two ends of a protocol that speaks TCP.
@@ -12,7 +12,7 @@ pub(crate) fn tcp_ends(
     random_key: RandomKey,
 ) -> (Sender, Receiver) {
     match protocol.endpoints(flow, random_key) {
-        (SendingEnd::Tcp(sender), ReceivingEnd::Tcp(receiver)) => (sender, receiver),
+        (SimulatedSender::Tcp(sender), SimulatedReceiver::Tcp(receiver)) => (sender, receiver),
         _ => panic!("{} speaks TCP", protocol.label()),
     }
 }
@@ -75,6 +75,6 @@ impl Pair {
     }
     pub fn timeout(&mut self) {
         self.now = self.sender.rto_due();
-        self.tell(Input::Due);
+        self.tell(Input::Timeout);
     }
 }

@@ -136,12 +136,12 @@ impl Receiver {
 
     /// The delayed acknowledgement's time.
     #[inline]
-    pub fn next_due(&self) -> Time {
+    pub fn next_timeout(&self) -> Time {
         self.ack_due
     }
 
     /// The delayed acknowledgement, if it is due.
-    pub fn on_due(&mut self, now: Time) -> Option<Packet> {
+    pub fn on_timeout(&mut self, now: Time) -> Option<Packet> {
         if now < self.ack_due {
             return None;
         }
@@ -282,9 +282,9 @@ mod tests {
         assert_eq!((ack.seq, ack.number), (3, 1), "the first of the two is echoed");
         assert!(r.on_packet(Time::from_nanos(5), &data(3)).is_none());
         let due = Time::from_nanos(5) + Duration::from_millis(100);
-        assert_eq!(r.next_due(), due);
-        assert_eq!(r.on_due(due).unwrap().seq, 4);
-        assert!(r.next_due().is_never());
+        assert_eq!(r.next_timeout(), due);
+        assert_eq!(r.on_timeout(due).unwrap().seq, 4);
+        assert!(r.next_timeout().is_never());
         assert!(r.on_packet(due, &data(9)).is_some(), "out of order: at once");
     }
 

@@ -6,19 +6,19 @@
 
 mod acks;
 
-use super::board::{Board, Segment};
 use super::config::{MAX_WINDOW, TcpConfig};
 use super::ecn::SenderEcn;
-use super::repair::Recovery;
-use crate::endpoint::{Counters, Input, Output};
+use super::recovery::Recovery;
+use super::scoreboard::{Scoreboard, Segment};
 use crate::rtt::RttEstimator;
+use crate::simulated::{Counters, Input, Output};
 use narrows_base::{Duration, Machine, Packet, Time, random};
 use narrows_congestion::{Controller, Loss, LossFoundBy, Sent, SlowStartRestart};
 
 /// A TCP sender.
 pub struct Sender {
     controller: Box<dyn Controller>,
-    board: Board,
+    scoreboard: Scoreboard,
     recovery: Recovery,
     rtt: RttEstimator,
     counters: Counters,
@@ -34,7 +34,7 @@ pub struct Sender {
     established: bool,
     /// Bytes that the application has handed over and that were not sent yet.
     available: u64,
-    /// Where sending goes on; below `board.max` after a restart.
+    /// Where sending goes on; below `scoreboard.max` after a restart.
     next: u64,
     /// To be sent at once, whatever the window.
     forced: Option<u64>,
@@ -68,7 +68,7 @@ impl Sender {
     ) -> Sender {
         Sender {
             controller,
-            board: Board::new(),
+            scoreboard: Scoreboard::new(),
             recovery: Recovery::new(config),
             rtt: RttEstimator::new(&config.rto),
             counters: Counters::default(),
@@ -113,11 +113,11 @@ impl Sender {
     /// Segments sent and not cumulatively acknowledged (FlightSize).
     #[inline]
     pub fn flight(&self) -> u64 {
-        self.next - self.board.una
+        self.next - self.scoreboard.una
     }
     /// Segments cumulatively acknowledged, the SYN included.
     pub fn acknowledged(&self) -> u64 {
-        self.board.una
+        self.scoreboard.una
     }
     /// Application bytes and bytes on the wire of a full packet.
     pub(crate) fn sizes(&self) -> (u32, u32) {
@@ -129,7 +129,7 @@ impl Sender {
     }
     /// Whether everything handed over was sent and acknowledged.
     pub fn is_idle(&self) -> bool {
-        self.available == 0 && self.board.una == self.board.max && self.established
+        self.available == 0 && self.scoreboard.una == self.scoreboard.max && self.established
     }
     /// When the retransmission timer would expire.
     pub fn rto_due(&self) -> Time {
@@ -138,15 +138,15 @@ impl Sender {
 
     #[inline]
     fn outstanding(&self) -> u64 {
-        self.recovery.outstanding(&self.board, self.next)
+        self.recovery.outstanding(&self.scoreboard, self.next)
     }
 
     fn restart(&mut self, now: Time, flight: u64, timeout: bool) {
-        self.next = self.board.una;
+        self.next = self.scoreboard.una;
         self.forced = None;
         self.timed = None;
         self.pace_free = now;
-        self.ecn.reduced(self.board.max);
+        self.ecn.reduced(self.scoreboard.max);
         self.controller.on_slow_start_restart(&SlowStartRestart {
             now,
             flight,
@@ -158,7 +158,7 @@ impl Sender {
         self.arm_timer(now);
     }
 
-    fn on_timeout(&mut self, now: Time) {
+    fn on_rto(&mut self, now: Time) {
         self.counters.timeouts += 1;
         self.backoffs = self.backoffs.saturating_add(1);
         if !self.established {
@@ -166,8 +166,8 @@ impl Sender {
             self.arm_timer(now);
             return;
         }
-        let flight = self.board.max - self.board.una;
-        let oldest = self.board.get(self.board.una);
+        let flight = self.scoreboard.max - self.scoreboard.una;
+        let oldest = self.scoreboard.get(self.scoreboard.una);
         let loss = Loss {
             now,
             segments: flight.saturating_sub(self.recovery.sacked.iter().map(|r| r.1 - r.0).sum()),
@@ -177,7 +177,7 @@ impl Sender {
             new_episode: true,
             radio: 0,
         };
-        self.recovery.restart(&mut self.board);
+        self.recovery.restart(&mut self.scoreboard);
         self.controller.on_loss(&loss);
         self.restart(now, flight, true);
     }
@@ -190,8 +190,8 @@ impl Sender {
     /// Sends segment `seq`, which is on the board or is the next new one.
     #[inline]
     fn transmit(&mut self, now: Time, seq: u64) -> Packet {
-        let copy = seq < self.board.max;
-        if self.board.una == self.board.max || self.outstanding() == 0 {
+        let copy = seq < self.scoreboard.max;
+        if self.scoreboard.una == self.scoreboard.max || self.outstanding() == 0 {
             // A flight begins: the delivery-rate sample does too.
             self.first_sent = now;
             self.delivered_time = now;
@@ -201,7 +201,7 @@ impl Sender {
             if self.available != u64::MAX {
                 self.available -= bytes;
             }
-            self.board.push(Segment { bytes: bytes as u16, ..Segment::default() });
+            self.scoreboard.push(Segment { bytes: bytes as u16, ..Segment::default() });
             if !self.timestamps && self.timed.is_none() {
                 self.timed = Some((seq, now));
             }
@@ -209,7 +209,7 @@ impl Sender {
         let app_limited = self.delivered < self.app_limited_until;
         let (delivered, delivered_time, first_sent) =
             (self.delivered, self.delivered_time, self.first_sent);
-        let segment = self.board.get_mut(seq);
+        let segment = self.scoreboard.get_mut(seq);
         segment.sent = now;
         segment.delivered = delivered;
         segment.delivered_time = delivered_time;
@@ -217,7 +217,7 @@ impl Sender {
         segment.app_limited = app_limited;
         segment.transmissions = segment.transmissions.saturating_add(1);
         let bytes = u32::from(segment.bytes);
-        self.recovery.sent(&mut self.board, seq);
+        self.recovery.sent(&mut self.scoreboard, seq);
         let number = self.counters.sent;
         self.counters.sent += 1;
         self.counters.retransmissions += u64::from(copy);
@@ -235,7 +235,7 @@ impl Sender {
             self.controller.on_sent(&Sent {
                 now,
                 bytes: size,
-                outstanding: self.recovery.outstanding(&self.board, self.next),
+                outstanding: self.recovery.outstanding(&self.scoreboard, self.next),
                 retransmission: copy,
                 last_waiting: self.available == 0,
             });
@@ -258,25 +258,25 @@ impl Sender {
     #[inline]
     fn choose(&mut self) -> Option<u64> {
         if self.recovery.in_recovery()
-            && let Some(seq) = self.recovery.next_hole(&self.board)
+            && let Some(seq) = self.recovery.next_hole(&self.scoreboard)
         {
-            self.recovery.repaired(seq);
+            self.recovery.retransmitted(seq);
             return Some(seq);
         }
-        while self.next < self.board.max {
+        while self.next < self.scoreboard.max {
             let seq = self.next;
             self.next += 1;
-            if !self.board.get(seq).sacked {
+            if !self.scoreboard.get(seq).sacked {
                 return Some(seq);
             }
         }
-        if self.available > 0 && self.board.max - self.board.una < self.receive_window {
+        if self.available > 0 && self.scoreboard.max - self.scoreboard.una < self.receive_window {
             self.next += 1;
             return Some(self.next - 1);
         }
         if self.recovery.in_recovery() {
-            let seq = self.recovery.next_guess(&self.board)?;
-            self.recovery.repaired(seq);
+            let seq = self.recovery.next_guess(&self.scoreboard)?;
+            self.recovery.retransmitted(seq);
             return Some(seq);
         }
         None
@@ -303,9 +303,9 @@ impl Machine for Sender {
             }
             Input::Data(bytes) => self.available = self.available.saturating_add(bytes),
             Input::Stop => self.available = 0,
-            Input::Due => {
+            Input::Timeout => {
                 if now >= self.rto_due {
-                    self.on_timeout(now);
+                    self.on_rto(now);
                 }
                 if now >= self.controller.next_tick() {
                     self.controller.on_tick(now);
@@ -317,12 +317,12 @@ impl Machine for Sender {
     #[inline]
     fn poll(&mut self, now: Time) -> Output {
         if let Some(seq) = self.forced.take()
-            && seq >= self.board.una
+            && seq >= self.scoreboard.una
         {
             if self.timed.is_some_and(|(timed, _)| timed == seq) {
                 self.timed = None; // Karn: a copy's round trip is ambiguous.
             }
-            self.recovery.repaired(seq);
+            self.recovery.retransmitted(seq);
             self.next = self.next.max(seq + 1);
             return Output::Send(self.transmit(now, seq));
         }
@@ -337,7 +337,7 @@ impl Machine for Sender {
             return self.wait(self.pace_free);
         }
         // A float's cast saturates: an infinite window is u64::MAX, and the receive window limits.
-        let window = (send_limits.cwnd as u64).saturating_add_signed(self.recovery.bonus());
+        let window = (send_limits.cwnd as u64).saturating_add_signed(self.recovery.inflation());
         let outstanding = self.outstanding();
         if outstanding >= window {
             self.window_limited = true;
@@ -369,7 +369,7 @@ impl std::fmt::Debug for Sender {
         write!(
             f,
             "Sender(flow {}, {}..{}, {:?})",
-            self.flow, self.board.una, self.board.max, self.recovery.phase
+            self.flow, self.scoreboard.una, self.scoreboard.max, self.recovery.phase
         )
     }
 }

@@ -44,7 +44,7 @@ fn the_third_duplicate_repairs_and_an_advance_ends_it() {
 /// duplicates tell of the second. Since RFC 2582 the timer has to find it; Reno of 1990 did not wait.
 #[test]
 fn a_second_fast_retransmit_in_a_window_is_for_those_who_ask() {
-    for (kind, repaired) in [("reno", 1), ("reno(once-per-window=off)", 2)] {
+    for (kind, retransmitted) in [("reno", 1), ("reno(once-per-window=off)", 2)] {
         let mut p = Pair::new(kind);
         p.round(|_| true);
         p.round(|_| true);
@@ -53,8 +53,8 @@ fn a_second_fast_retransmit_in_a_window_is_for_those_who_ask() {
         for _ in 0..3 {
             p.round(|_| true);
         }
-        assert_eq!(p.sender.counters().retransmissions, repaired, "{kind}");
-        assert_eq!(p.receiver.next_expected() > lost + 1, repaired == 2, "{kind}");
+        assert_eq!(p.sender.counters().retransmissions, retransmitted, "{kind}");
+        assert_eq!(p.receiver.next_expected() > lost + 1, retransmitted == 2, "{kind}");
         assert_eq!(p.sender.counters().timeouts, 0, "{kind}");
     }
 }
@@ -203,13 +203,13 @@ proptest::proptest! {
             proptest::prop_assert!(turns < 200_000, "{name} is stuck at {:?}", p.sender);
             p.now += Duration::from_micros(1 + random.bits() % 3000);
             if p.wire.is_empty() {
-                p.sender.handle(p.now, Input::Due);
+                p.sender.handle(p.now, Input::Timeout);
                 match p.sender.poll(p.now) {
-                    Output::Send(s) => { p.wire.push(s); p.tell(Input::Due); }
+                    Output::Send(s) => { p.wire.push(s); p.tell(Input::Timeout); }
                     Output::Wait(t) => {
                         proptest::prop_assert!(!t.is_never(), "{name} waits for ever: {:?}", p.sender);
                         p.now = p.now.max(t);
-                        p.tell(Input::Due);
+                        p.tell(Input::Timeout);
                     }
                 }
                 continue;
@@ -222,8 +222,8 @@ proptest::proptest! {
                 if !random.chance(loss) { p.tell(Input::Packet(ack)); }
                 if random.chance(0.05) { p.tell(Input::Packet(ack)); }
             }
-            let board = &p.sender.board;
-            let copies: u64 = (board.una..board.max).map(|s| u64::from(board.get(s).copies)).sum();
+            let scoreboard = &p.sender.scoreboard;
+            let copies: u64 = (scoreboard.una..scoreboard.max).map(|s| u64::from(scoreboard.get(s).copies)).sum();
             proptest::prop_assert_eq!(copies, pipe(&p.sender), "the pipe is the sum of copies");
         }
         proptest::prop_assert_eq!(p.receiver.delivered(), 200_000);

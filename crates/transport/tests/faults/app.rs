@@ -4,7 +4,7 @@
 use super::world::{Who, World};
 use narrows_base::{Duration, Time};
 use narrows_transport::connection::{Closed, Connection, Event};
-use narrows_transport::port::{Connect, Handle, Port};
+use narrows_transport::endpoint::{Connect, Endpoint, Handle};
 use narrows_transport::streams::{Read, StreamEvent};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -170,7 +170,7 @@ impl App {
         self.looked = world.events.len();
     }
 
-    fn at_client(&mut self, now: Time, port: &mut Port, handle: Handle, event: Event) {
+    fn at_client(&mut self, now: Time, port: &mut Endpoint, handle: Handle, event: Event) {
         let Some(attempt) = self.attempts.iter_mut().find(|a| a.handle == handle) else {
             panic!("an event of nobody: {event:?}");
         };
@@ -216,7 +216,7 @@ impl App {
         }
     }
 
-    fn at_server(&mut self, port: &mut Port, handle: Handle, event: Event) {
+    fn at_server(&mut self, port: &mut Endpoint, handle: Handle, event: Event) {
         if let Event::Connected(_) = event {
             let before = self.served.insert(handle, BTreeMap::new());
             assert!(before.is_none(), "connected twice");

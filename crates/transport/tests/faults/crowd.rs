@@ -7,7 +7,9 @@ use super::schedule::{PROTOCOLS, link};
 use super::world::{Link, Who, World, config, entropy};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_transport::connection::{Closed, Connection, ConnectionConfig, Event};
-use narrows_transport::port::{Clients, Connect, Handle, Permit, Port, PortLimits, ServerKey};
+use narrows_transport::endpoint::{
+    Clients, Connect, Endpoint, EndpointLimits, Handle, Permit, ServerKey,
+};
 use narrows_transport::streams::{Limits, Read, StreamEvent};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
@@ -61,7 +63,7 @@ pub struct CrowdEnding {
 /// A client that was cut off or found no room comes again so often.
 const ATTEMPTS: usize = 8;
 /// Bytes of an honest answer at most.
-const MOST: f64 = 100_000.0;
+const MAX_ANSWER_BYTES: f64 = 100_000.0;
 /// After the last client has begun and the hostile have stopped, all is over in so long, s: see the schedules of
 /// one client.
 const BOUND: f64 = 2400.0;
@@ -87,8 +89,9 @@ impl Crowd {
             ([192, 0, 2, last], port + n as u16).into()
         };
         let member = |n: usize, random: &mut RandomStream| {
-            let bytes =
-                |random: &mut RandomStream| (random.pareto(0.3, 1.0) - 1.0).min(MOST) as u64;
+            let bytes = |random: &mut RandomStream| {
+                (random.pareto(0.3, 1.0) - 1.0).min(MAX_ANSWER_BYTES) as u64
+            };
             Member {
                 at: shared(random, n, 5000),
                 protocol: protocol(random),
@@ -147,8 +150,11 @@ impl Crowd {
         let mut servers = config(2, Clients::Any, self.connection(self.server));
         // Also what is as fast as the peer says.
         servers.permit = Permit::Any(Rate::from_bps(50_000_000));
-        servers.limits =
-            PortLimits { connections_of_source: PLACES, handshakes: 16, ..PortLimits::new(PLACES) };
+        servers.limits = EndpointLimits {
+            connections_of_source: PLACES,
+            handshakes: 16,
+            ..EndpointLimits::new(PLACES)
+        };
         let mut members = std::mem::take(&mut self.members);
         let clients = |m: &Member| config(m.key, Clients::None, self.connection(m.protocol));
         let mut world = World::new(self.seed, self.link, clients(&members[0]), servers);
@@ -156,7 +162,7 @@ impl Crowd {
         world.segments = self.segments;
         let mut who = vec![Who::CLIENT];
         for m in &members[1..] {
-            let port = Port::new(clients(m), entropy(self.seed, &format!("client {}", m.key)));
+            let port = Endpoint::new(clients(m), entropy(self.seed, &format!("client {}", m.key)));
             who.push(world.add_client(port, m.at));
         }
         for (n, (at, kind)) in self.hostile.iter().enumerate() {
@@ -190,7 +196,7 @@ impl Crowd {
                 assert!(held <= PLACES * HELD, "{held} bytes held by the server");
                 world.now >= last
                     && members.iter().all(|m| m.is_whole)
-                    && world.ends.iter().all(|e| e.port.as_ref().is_none_or(Port::is_empty))
+                    && world.ends.iter().all(|e| e.port.as_ref().is_none_or(Endpoint::is_empty))
             });
             if is_done {
                 break;
@@ -203,7 +209,7 @@ impl Crowd {
             );
         }
         world.hostile.iter().for_each(Hostile::check);
-        let held = world.end(Who::SERVER).port.as_ref().map_or(0, Port::memory);
+        let held = world.end(Who::SERVER).port.as_ref().map_or(0, Endpoint::memory);
         assert!(held < 8192, "{held} bytes held after the end");
         let traffic = world.hostile.iter().map(|h| h.traffic);
         CrowdEnding {

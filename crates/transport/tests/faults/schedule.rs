@@ -5,7 +5,7 @@ use super::world::{Link, Who, World, config, entropy};
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time, random::RandomStream};
 use narrows_congestion::PathHints;
 use narrows_transport::connection::{Closed, ConnectionConfig};
-use narrows_transport::port::{Clients, Connect, Port, ServerKey};
+use narrows_transport::endpoint::{Clients, Connect, Endpoint, ServerKey};
 use narrows_transport::streams::Limits;
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::{StaticKey, Suite};
@@ -216,9 +216,9 @@ impl Schedule {
             patience: self.patience,
         }
     }
-    fn server(&self, life: u32) -> Port {
+    fn server(&self, life: u32) -> Endpoint {
         let config = config(2, Clients::Any, self.connection(Who::SERVER));
-        Port::new(config, entropy(self.seed, &format!("server {life}")))
+        Endpoint::new(config, entropy(self.seed, &format!("server {life}")))
     }
 
     /// Runs it.
@@ -344,7 +344,7 @@ impl Schedule {
         let client_is_done = !lives[0] || app.attempts.last().is_some_and(|a| a.closed.is_some());
         client_is_done
             && app.served.is_empty()
-            && world.ends.iter().all(|e| e.port.as_ref().is_none_or(Port::is_empty))
+            && world.ends.iter().all(|e| e.port.as_ref().is_none_or(Endpoint::is_empty))
     }
 
     /// What was promised, and how it came.
@@ -359,7 +359,7 @@ impl Schedule {
         assert_eq!(world.sent, sent, "packets after the end");
         assert!(world.held <= HELD, "{} bytes held", world.held);
         for end in &world.ends {
-            let held = end.port.as_ref().map_or(0, Port::memory);
+            let held = end.port.as_ref().map_or(0, Endpoint::memory);
             assert!(held < 4096, "{held} bytes held after the end");
         }
         let lives = world.end(Who::CLIENT).port.is_some();

@@ -4,7 +4,9 @@
 use super::hostile::Hostile;
 use narrows_base::{Duration, RandomKey, Rate, Time, random::RandomStream};
 use narrows_transport::connection::Event;
-use narrows_transport::port::{Clients, Entropy, Handle, Permit, Port, PortConfig, PortLimits};
+use narrows_transport::endpoint::{
+    Clients, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
+};
 use narrows_wire::StaticKey;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -48,7 +50,7 @@ type Flying = (SocketAddr, SocketAddr, u8, Vec<u8>);
 
 /// A port with its clock; the port is gone if its process is dead.
 pub struct End {
-    pub port: Option<Port>,
+    pub port: Option<Endpoint>,
     pub at: SocketAddr,
     /// What its clock shows when the world's shows zero.
     ahead: Duration,
@@ -61,7 +63,7 @@ pub struct End {
 }
 
 impl End {
-    fn new(port: Port, at: SocketAddr, clock: u64) -> End {
+    fn new(port: Endpoint, at: SocketAddr, clock: u64) -> End {
         End {
             port: Some(port),
             at,
@@ -102,7 +104,7 @@ impl End {
     fn due(&self, now: Time) -> Time {
         match &self.port {
             Some(_) if now < self.asleep => self.asleep,
-            Some(port) => self.world(port.next_due()),
+            Some(port) => self.world(port.next_timeout()),
             None => Time::NEVER,
         }
     }
@@ -146,11 +148,11 @@ const SOCKET: usize = 64;
 const RESTLESS: u32 = 20_000;
 
 impl World {
-    pub fn new(seed: u64, link: Link, client: PortConfig, server: PortConfig) -> World {
+    pub fn new(seed: u64, link: Link, client: EndpointConfig, server: EndpointConfig) -> World {
         let random_key = RandomKey::from_seed(seed).named("world");
         let mut random = random_key.stream();
         let mut end = |config, at: &str, name| {
-            End::new(Port::new(config, entropy(seed, name)), at.parse().unwrap(), random.bits())
+            End::new(Endpoint::new(config, entropy(seed, name)), at.parse().unwrap(), random.bits())
         };
         let ends = vec![
             end(client, "192.0.2.1:5000", "client"),
@@ -173,7 +175,7 @@ impl World {
         }
     }
     /// One client more.
-    pub fn add_client(&mut self, port: Port, at: SocketAddr) -> Who {
+    pub fn add_client(&mut self, port: Endpoint, at: SocketAddr) -> Who {
         let clock = self.random.bits();
         self.ends.push(End::new(port, at, clock));
         Who(self.ends.len() - 1)
@@ -182,7 +184,7 @@ impl World {
         &mut self.ends[who.0]
     }
     /// The port of an end that runs, and what its clock shows.
-    pub fn port(&mut self, who: Who) -> Option<(Time, &mut Port)> {
+    pub fn port(&mut self, who: Who) -> Option<(Time, &mut Endpoint)> {
         let now = self.now;
         let end = self.end(who);
         if !end.is_awake(now) {
@@ -302,9 +304,9 @@ impl World {
                 }
             }
             if let Some((local, port)) = self.port(who)
-                && port.next_due() <= local
+                && port.next_timeout() <= local
             {
-                port.on_due(local);
+                port.on_timeout(local);
             }
             self.flush(who);
             let mut events = Vec::new();
@@ -363,13 +365,17 @@ pub fn config(
     key: u8,
     clients: Clients,
     connection: narrows_transport::connection::ConnectionConfig,
-) -> PortConfig {
-    PortConfig {
+) -> EndpointConfig {
+    EndpointConfig {
         key: StaticKey::new([key; 32]).unwrap(),
         clients,
         connection,
         permit: Permit::Listed,
-        limits: PortLimits { connections_of_source: 16, handshakes: 8, ..PortLimits::new(16) },
+        limits: EndpointLimits {
+            connections_of_source: 16,
+            handshakes: 8,
+            ..EndpointLimits::new(16)
+        },
         local_port: 443,
     }
 }

@@ -8,7 +8,7 @@ use narrows_net::relay::{Look, Looker};
 use narrows_net::socket::Arrival;
 use narrows_net::tap::{Opened, Tap};
 use narrows_transport::connection::{Closed, Stats, Transmit};
-use narrows_transport::port::Handle;
+use narrows_transport::endpoint::Handle;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -11,7 +11,7 @@ use narrows_base::Time;
 use narrows_net::relay::Look;
 use narrows_net::tap::Opened;
 use narrows_transport::connection::{Closed, Stats};
-use narrows_transport::port::Handle;
+use narrows_transport::endpoint::Handle;
 use narrows_wire::header::{Header, LONG};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;

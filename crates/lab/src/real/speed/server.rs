@@ -7,7 +7,7 @@ use narrows_base::Time;
 use narrows_net::tap::Tap;
 use narrows_net::{Clock, Connection, Endpoint, Error, Options, ReceiveStream, SendStream};
 use narrows_transport::connection::ConnectionConfig;
-use narrows_transport::port::Clients;
+use narrows_transport::endpoint::Clients;
 use narrows_wire::StaticKey;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -4,13 +4,13 @@
 //! The order within a report: fates in the order of numbers, the round-trip time, the
 //! controller's acknowledgement, its receiver side's advice; then poll sends.
 
-use crate::carrier::MOST_PENDING;
 use crate::datagram::config::DatagramConfig;
 use crate::datagram::header;
-use crate::datagram::stream::Load;
+use crate::datagram::stream::SentRange;
 use crate::datagram::waiting::Waiting;
-use crate::endpoint::Counters;
+use crate::packet_sender::MAX_SENT_PACKETS;
 use crate::rtt::RttEstimator;
+use crate::simulated::Counters;
 use crate::tcp::MAX_WINDOW;
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{
@@ -114,12 +114,12 @@ impl Media {
         self.waiting.clear();
     }
     /// When a due time is wanted; a tick not before `earliest`.
-    pub fn next_due(&self, earliest: Time) -> Time {
+    pub fn next_timeout(&self, earliest: Time) -> Time {
         self.rto_due.min(self.controller.next_tick().max(earliest))
     }
-    pub fn on_due(&mut self, now: Time) {
+    pub fn on_timeout(&mut self, now: Time) {
         if now >= self.rto_due {
-            self.on_timeout(now);
+            self.on_rto(now);
         }
         if now >= self.controller.next_tick() {
             self.controller.on_tick(now);
@@ -128,7 +128,12 @@ impl Media {
 
     /// The next packet's number and load, which leaves now with `header` bytes more; else how long
     /// the pacer waits.
-    pub fn next_load(&mut self, now: Time, payload: u32, header: u32) -> Result<(u64, Load), Time> {
+    pub fn next_range(
+        &mut self,
+        now: Time,
+        payload: u32,
+        header: u32,
+    ) -> Result<(u64, SentRange), Time> {
         let send_limits = self.controller.send_limits();
         let mut due = now;
         if let (Some(rate), Some((last, bits))) = (send_limits.pacing_rate, self.paced) {
@@ -157,7 +162,7 @@ impl Media {
         self.next += 1;
         let bytes = (length + header).min(65_535) as u16;
         self.pending.push_back(Pending { sent: now, bytes, arrived: false, marked: false });
-        if self.pending.len() > MOST_PENDING {
+        if self.pending.len() > MAX_SENT_PACKETS {
             self.resolve_below(now, self.least_unacked + 1);
         }
         if self.rto_due.is_never() && !self.own_timer {
@@ -173,7 +178,7 @@ impl Media {
         });
         let earliest = Time::from_nanos(now.as_nanos().saturating_sub(self.credit.as_nanos()));
         self.paced = Some((due.max(earliest), f64::from(bytes) * 8.0));
-        Ok((seq, Load { offset: 0, length, again: false }))
+        Ok((seq, SentRange { offset: 0, length, again: false }))
     }
 
     pub fn on_report(&mut self, now: Time, p: &Packet) {
@@ -307,7 +312,7 @@ impl Media {
         };
     }
 
-    fn on_timeout(&mut self, now: Time) {
+    fn on_rto(&mut self, now: Time) {
         self.counters.timeouts += 1;
         self.backoffs = self.backoffs.saturating_add(1);
         let flight = self.flight();

@@ -2,15 +2,15 @@
 //! controller is told.
 
 use super::Sender;
-use crate::tcp::board::Segment;
-use crate::tcp::repair::Outcome;
+use crate::tcp::recovery::Outcome;
+use crate::tcp::scoreboard::Segment;
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{Ack, Loss, RateSample, RecoveryEvent};
 
 impl Sender {
     #[inline]
     pub(super) fn on_ack(&mut self, now: Time, p: &Packet) {
-        if p.has(Packet::CORRUPT) || p.seq > self.board.max || p.seq < self.board.una {
+        if p.has(Packet::CORRUPT) || p.seq > self.scoreboard.max || p.seq < self.scoreboard.una {
             return; // Damaged, never sent, or older than what is known.
         }
         if !self.established {
@@ -22,16 +22,16 @@ impl Sender {
         let prior_outstanding = self.outstanding();
         let prior_delivered = self.delivered;
         let mut sample: Option<Segment> = None;
-        let newly_acked = p.seq - self.board.una;
+        let newly_acked = p.seq - self.scoreboard.una;
         let unambiguous = self.take_acked(now, p.seq, &mut sample);
         let newly_sacked = self.take_sacked(now, p, &mut sample);
-        let duplicate = newly_acked == 0 && self.board.una < self.board.max;
+        let duplicate = newly_acked == 0 && self.scoreboard.una < self.scoreboard.max;
         let newly_delivered = self.count_delivered(prior_delivered, newly_acked, duplicate);
         self.take_rtt_sample(now, rtt, p, newly_acked);
         let fine = self.fine_timeout();
         let was_in_repair = self.recovery.in_recovery();
-        let outcome = self.recovery.on_ack(&mut self.board, now, newly_acked, duplicate, fine);
-        self.next = self.next.max(self.board.una);
+        let outcome = self.recovery.on_ack(&mut self.scoreboard, now, newly_acked, duplicate, fine);
+        self.next = self.next.max(self.scoreboard.una);
 
         let total = self.counters.sent;
         let sent_since = u64::from((total as u32).wrapping_sub(1).wrapping_sub(p.number));
@@ -65,7 +65,7 @@ impl Sender {
         };
         self.controller.on_ack(&ack);
         if newly_acked > 0 {
-            if self.board.una == self.board.max {
+            if self.scoreboard.una == self.scoreboard.max {
                 self.rto_due = Time::NEVER;
             } else if !outcome.keep_timer {
                 self.arm_timer(now);
@@ -91,7 +91,7 @@ impl Sender {
             return;
         }
         let rtt = now.since(p.stamp);
-        let transmissions = self.board.get(0).transmissions;
+        let transmissions = self.scoreboard.get(0).transmissions;
         self.rtt.observe(rtt);
         if transmissions == 1 {
             self.rtt.sample(rtt, p.stamp);
@@ -101,8 +101,8 @@ impl Sender {
         // The opening's 40 bytes travel faster than data do: controllers that compare RTTs with
         // the smallest must not see it.
         self.rtt.forget_min();
-        self.recovery.acked(self.board.get(0).copies);
-        self.board.una = 1;
+        self.recovery.acked(self.scoreboard.get(0).copies);
+        self.scoreboard.una = 1;
         self.next = 1;
         self.established = true;
         self.backoffs = 0;
@@ -117,15 +117,15 @@ impl Sender {
     #[inline]
     fn take_acked(&mut self, now: Time, to: u64, sample: &mut Option<Segment>) -> bool {
         let mut unambiguous = true;
-        for seq in self.board.una..to {
-            let segment = *self.board.get(seq);
+        for seq in self.scoreboard.una..to {
+            let segment = *self.scoreboard.get(seq);
             unambiguous &= segment.transmissions == 1;
             self.recovery.acked(segment.copies);
             if !segment.sacked {
                 self.deliver(now, &segment, sample);
             }
         }
-        self.board.una = to;
+        self.scoreboard.una = to;
         unambiguous
     }
 
@@ -143,9 +143,9 @@ impl Sender {
                 break;
             }
             let (from, to) = (p.seq + u64::from(from), p.seq + u64::from(to));
-            self.recovery.sack(&mut self.board, from, to, |board, seq| {
+            self.recovery.sack(&mut self.scoreboard, from, to, |scoreboard, seq| {
                 fresh += 1;
-                let segment = board.get(seq);
+                let segment = scoreboard.get(seq);
                 if newest.is_none_or(|n| segment.sent >= n.sent) {
                     newest = Some(*segment);
                 }
@@ -181,7 +181,7 @@ impl Sender {
         }
         let counted = self.dup_credit.min(newly_acked.saturating_sub(1));
         self.dup_credit -= counted;
-        if self.board.una == self.board.max {
+        if self.scoreboard.una == self.scoreboard.max {
             self.dup_credit = 0;
         }
         newly_acked - counted
@@ -196,7 +196,7 @@ impl Sender {
             self.rtt.sample(rtt, p.stamp);
             self.backoffs = 0;
         } else if let Some((seq, sent)) = self.timed
-            && self.board.una > seq
+            && self.scoreboard.una > seq
         {
             self.timed = None;
             self.rtt.sample(now.since(sent), sent);
@@ -232,7 +232,7 @@ impl Sender {
     fn episode(&self, now: Time) -> RecoveryEvent {
         RecoveryEvent {
             now,
-            flight: self.board.max - self.board.una,
+            flight: self.scoreboard.max - self.scoreboard.una,
             outstanding: self.outstanding(),
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
@@ -242,13 +242,13 @@ impl Sender {
     /// An acknowledgement echoes a router's mark (RFC 3168 section 6.1.2).
     #[cold]
     fn on_marked(&mut self, now: Time) {
-        if !self.ecn.may_react(self.board.una) {
+        if !self.ecn.may_react(self.scoreboard.una) {
             return;
         }
         if self.controller.send_limits().cwnd < 2.0 {
             // Nothing to reduce: the next packet waits as long as the retransmission timer.
             self.ecn.pause = now + self.rtt.rto(self.backoffs);
-            if self.board.una < self.board.max {
+            if self.scoreboard.una < self.scoreboard.max {
                 self.arm_timer(now);
             }
         } else {
@@ -256,7 +256,7 @@ impl Sender {
             self.controller.on_ecn_ce(&episode);
         }
         self.counters.marks += 1;
-        self.ecn.reduced(self.board.max);
+        self.ecn.reduced(self.scoreboard.max);
     }
 
     #[cold]
@@ -288,7 +288,7 @@ impl Sender {
             self.arm_timer(now);
         }
         if self.controller.send_limits().cwnd < window && !outcome.restarts {
-            self.ecn.reduced(self.board.max);
+            self.ecn.reduced(self.scoreboard.max);
         }
         if outcome.force.is_some() {
             self.forced = outcome.force;

@@ -6,7 +6,7 @@ use narrows_wire::Frame;
 use narrows_wire::hostile::Peer;
 
 /// Bytes for each of its own (docs/security.md).
-const MOST: u64 = 40;
+const MAX_AMPLIFICATION: u64 = 40;
 
 pub struct Silent;
 
@@ -22,6 +22,6 @@ impl Behaviour for Silent {
         }
     }
     fn bound(&self, traffic: &Traffic) -> u64 {
-        MOST * traffic.came_from
+        MAX_AMPLIFICATION * traffic.came_from
     }
 }

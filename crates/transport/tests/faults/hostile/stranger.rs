@@ -4,7 +4,7 @@ use super::{Behaviour, Said, Traffic};
 use narrows_base::random::RandomStream;
 
 /// Bytes for each of its own (docs/security.md).
-const MOST: u64 = 3;
+const MAX_AMPLIFICATION: u64 = 3;
 
 #[derive(Default)]
 pub struct Stranger {
@@ -36,6 +36,6 @@ impl Behaviour for Stranger {
         Some(said)
     }
     fn bound(&self, traffic: &Traffic) -> u64 {
-        MOST * traffic.came_from
+        MAX_AMPLIFICATION * traffic.came_from
     }
 }

@@ -1,0 +1,201 @@
+//! A server's port and a client's, and between them whoever decides what arrives: true datagrams in
+//! any order, twice, changed or not at all, inventions, and time. No panic; both stay within their
+//! bounds, rest when there is nothing to do, and tell of each connection a story that makes sense.
+
+use crate::bytes::Bytes;
+use narrows_base::{Duration, Spec, Time};
+use narrows_transport::connection::{ConnectionConfig, Event};
+use narrows_transport::endpoint::{
+    Clients, Connect, Endpoint, EndpointConfig, EndpointLimits, Entropy, Handle, Permit, ServerKey,
+};
+use narrows_transport::streams::Limits;
+use narrows_transport::{Preset, Protocol};
+use narrows_wire::{StaticKey, Suite};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+const CONNECTIONS: usize = 4;
+/// Datagrams under way at most: the rest is lost.
+const FLYING: usize = 64;
+
+/// From, to, bytes.
+type Flying = (SocketAddr, SocketAddr, Vec<u8>);
+
+struct Counting(u64);
+
+impl Entropy for Counting {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for byte in bytes {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            *byte = (self.0 >> 56) as u8;
+        }
+    }
+}
+
+thread_local! {
+    static KEYS: [StaticKey; 2] = [1, 2].map(|n| StaticKey::new([n; 32]).expect("a key"));
+    static PROTOCOL: Protocol =
+        Protocol::read(&Spec::named("tfrc"), Preset::Rfc, 1500).expect("a protocol");
+}
+
+fn connection() -> ConnectionConfig {
+    ConnectionConfig {
+        protocol: PROTOCOL.with(Clone::clone),
+        hints: Default::default(),
+        hint_source: Default::default(),
+        rate_limit: None,
+        max_datagram: 1472,
+        first_datagram: 1200,
+        idle_timeout: Duration::from_secs(30),
+        keep_alive: Duration::ZERO,
+        limits: Limits { data: 1 << 16, stream: 1 << 14, both: 4, one_way: 4 },
+        send_buffer: 1 << 14,
+        max_message: 1000,
+        messages_held: 4,
+        sounds: true,
+        custom: Default::default(),
+    }
+}
+
+struct End {
+    endpoint: Endpoint,
+    address: SocketAddr,
+    /// What was told of each connection: connected, closed.
+    told: BTreeMap<Handle, (bool, bool)>,
+}
+
+impl End {
+    fn new(n: u8, clients: Clients) -> End {
+        let config = EndpointConfig {
+            key: KEYS.with(|keys| keys[usize::from(n)].clone()),
+            clients,
+            connection: connection(),
+            permit: Permit::Listed,
+            limits: EndpointLimits { handshakes: 3, ..EndpointLimits::new(CONNECTIONS) },
+            local_port: 7,
+        };
+        End {
+            endpoint: Endpoint::new(config, Box::new(Counting(u64::from(n)))),
+            address: SocketAddr::from(([192, 0, 2, n], 7)),
+            told: BTreeMap::new(),
+        }
+    }
+
+    fn see_to(&mut self, now: Time, flying: &mut VecDeque<Flying>) {
+        self.endpoint.on_timeout(now);
+        let mut buffer = [0; 1500];
+        let mut sent = 0;
+        while let Some(transmit) = self.endpoint.transmit(now, &mut buffer, 1) {
+            sent += 1;
+            assert!(sent < 10_000, "there is no end to what it sends");
+            if flying.len() < FLYING {
+                flying.push_back((self.address, transmit.to, buffer[..transmit.size].to_vec()));
+            }
+        }
+        while let Some((handle, event)) = self.endpoint.event() {
+            let (connected, closed) = self.told.entry(handle).or_default();
+            assert!(!*closed, "{event:?} after the end");
+            match event {
+                Event::Connected(_) => assert!(!std::mem::replace(connected, true)),
+                Event::Closed(_) => *closed = true,
+                _ => assert!(*connected, "{event:?} before the beginning"),
+            }
+        }
+        assert!(self.endpoint.len() <= CONNECTIONS + 3);
+    }
+}
+
+/// Tries one input.
+pub fn run(bytes: &[u8]) {
+    let mut bytes = Bytes::new(bytes);
+    let mut now = Time::from_secs_f64(100.0);
+    let mut ends = [End::new(0, Clients::Any), End::new(1, Clients::None)];
+    let server = ends[0].address;
+    let mut flying: VecDeque<Flying> = VecDeque::new();
+    let mut steps = 0;
+    while let Some(op) = bytes.byte() {
+        steps += 1;
+        if steps > 400 {
+            break;
+        }
+        let arg = bytes.byte().unwrap_or(0);
+        match op % 9 {
+            0 => now += Duration::from_millis(u64::from(arg) * u64::from(arg)),
+            1 => {
+                let connect = Connect {
+                    remote: server,
+                    server_key: ServerKey::Any,
+                    suite: Suite::ALL[usize::from(arg % 2)],
+                    connection: connection(),
+                    patience: Duration::from_secs(15),
+                };
+                let handle = ends[1].endpoint.connect(now, connect);
+                handle.map(|h| ends[1].told.insert(h, (false, false)));
+            }
+            2 => {
+                let end = &mut ends[usize::from(op / 9 % 2)];
+                let handle = end.told.keys().nth(usize::from(arg)).copied();
+                if let Some(handle) = handle {
+                    end.endpoint.close(now, handle, 256, "enough");
+                }
+            }
+            3 => {
+                let end = &mut ends[usize::from(op / 9 % 2)];
+                let handle = end.told.iter().filter(|t| !t.1.1).nth(usize::from(arg % 4));
+                let connection = handle.and_then(|t| end.endpoint.connection(*t.0));
+                if let Some(connection) = connection
+                    && let Some(id) = connection.open(false)
+                {
+                    let _ = connection.write(id, &[arg; 3000]);
+                    let _ = connection.finish(id);
+                }
+            }
+            4 => {
+                let to = usize::from(arg % 2);
+                let from =
+                    if arg & 2 == 0 { ends[1 - to].address } else { ([10, 0, 0, arg], 9).into() };
+                let length = usize::from(bytes.byte().unwrap_or(0));
+                let mut datagram = bytes.take(length).to_vec();
+                ends[to].endpoint.receive(now, from, arg >> 6, &mut datagram);
+            }
+            // Of what is under way: the oldest, another, a copy, one changed, one lost.
+            choice => {
+                let which = if choice == 5 { 0 } else { usize::from(arg) % flying.len().max(1) };
+                let taken = match choice {
+                    7 => flying.get(which).cloned(),
+                    _ => flying.remove(which),
+                };
+                let Some((from, to, mut datagram)) = taken else { continue };
+                if choice == 8 {
+                    let at = usize::from(bytes.byte().unwrap_or(0)) % datagram.len();
+                    match bytes.byte() {
+                        None | Some(0) => continue,
+                        Some(255) => datagram.truncate(at),
+                        Some(change) => datagram[at] ^= change,
+                    }
+                }
+                if let Some(end) = ends.iter_mut().find(|e| e.address == to) {
+                    end.endpoint.receive(now, from, arg >> 6, &mut datagram);
+                }
+            }
+        }
+        for end in &mut ends {
+            end.see_to(now, &mut flying);
+        }
+    }
+    // Left alone, everything comes to its end.
+    flying.clear();
+    for end in &mut ends {
+        let mut quiet = now;
+        let mut wakes = 0;
+        while !end.endpoint.next_timeout().is_never() {
+            quiet = quiet.max(end.endpoint.next_timeout());
+            wakes += 1;
+            assert!(wakes < 10_000, "it does not rest");
+            flying.clear();
+            end.see_to(quiet, &mut flying);
+        }
+        assert!(end.endpoint.is_empty(), "something is kept for ever");
+        assert!(end.told.values().all(|told| told.1), "an end was not told");
+    }
+}

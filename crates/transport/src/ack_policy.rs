@@ -1,0 +1,207 @@
+//! When a receiver answers: the same rules over real sockets and in simulation, since a window that opens
+//! for thirty packets at once is another one than a window that opens for two.
+//!
+//! Two packets are answered by one report at the beginning and after a hole, up to 32 (S3's CACK)
+//! as the packets go on in order; none waits longer than the agreed delay, nor than a 32nd of a
+//! round trip, so that windows are not kept waiting. A hole is reported at once (NACK, SACK), and so
+//! are the packets just above it.
+
+use narrows_base::{Duration, Time};
+
+/// How long a packet waits for its report at most (RFC 9000 section 18.2).
+pub(crate) const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+/// S3's CACK.
+pub(crate) const MAX_PACKETS_PER_ACK: u32 = 32;
+/// The part of a round trip that a packet waits at most: whoever keeps no more in flight than the path
+/// holds would be short of so much.
+const RTT_SHARE: f64 = 1.0 / 32.0;
+/// No timer is set for less.
+const MIN_DELAY: Duration = Duration::from_micros(100);
+/// The first packets are answered one by one: the window is small then.
+const FIRST: u64 = 10;
+/// Packets above a hole that are answered one by one: the sender counts three above a loss.
+const ABOVE_HOLE: u64 = 3;
+/// Packets of one report where nothing is known better (RFC 9000 section 13.2.2).
+const FIRST_PACKETS_PER_ACK: u32 = 2;
+/// In order so long, reports become rarer: one more packet for each for every so many.
+const STEADY: u32 = 100;
+const STEP: u32 = 8;
+
+/// How long a packet waits for its report at most, where a round trip takes so long (zero: not known)
+/// and `most` is agreed.
+pub(crate) fn max_wait(rtt: Duration, most: Duration) -> Duration {
+    match rtt {
+        Duration::ZERO => most,
+        known => known.mul_f64(RTT_SHARE).max(MIN_DELAY).min(most),
+    }
+}
+
+/// What has come and is not answered.
+#[derive(Debug)]
+pub(crate) struct AckPolicy {
+    /// Packets for one report at most, ever.
+    most: u32,
+    /// Packets since the last report that ask for one.
+    unanswered: u32,
+    /// ... and for how many of them one is written now.
+    every: u32,
+    in_order: u32,
+    /// When they must be answered; at once, where it lies in the past.
+    due: Time,
+    /// When the last packet came.
+    last: Time,
+    /// The packet that revealed the last hole.
+    hole: Option<u64>,
+}
+
+impl AckPolicy {
+    /// Nothing came yet; one report answers at most so many packets.
+    pub fn new(most: u32) -> AckPolicy {
+        let most = most.max(1);
+        AckPolicy {
+            most,
+            unanswered: 0,
+            every: FIRST_PACKETS_PER_ACK.min(most),
+            in_order: 0,
+            due: Time::NEVER,
+            last: Time::ZERO,
+            hole: None,
+        }
+    }
+
+    /// Whether all that came is answered: the next packet is the first that a report echoes.
+    #[inline]
+    pub fn is_all_answered(&self) -> bool {
+        self.unanswered == 0
+    }
+
+    /// Packet `number` came where `expected` was next, whether it asks for a report or not.
+    #[inline]
+    pub fn on_number(&mut self, number: u64, expected: u64) {
+        if number > expected {
+            self.hole = Some(number);
+            self.hurry();
+        }
+    }
+
+    fn hurry(&mut self) {
+        (self.in_order, self.every) = (0, FIRST_PACKETS_PER_ACK.min(self.most));
+    }
+
+    /// … and asks for one, within `max_wait` (RFC 9000 section 13.2).
+    #[inline]
+    pub fn on_ack_eliciting(
+        &mut self,
+        now: Time,
+        number: u64,
+        expected: u64,
+        marked: bool,
+        max_wait: Duration,
+    ) {
+        self.unanswered += 1;
+        let gap = now.since(std::mem::replace(&mut self.last, now));
+        let disorder = number != expected || self.hole.is_some_and(|h| number <= h + ABOVE_HOLE);
+        if disorder {
+            self.hurry();
+        } else {
+            self.in_order = self.in_order.saturating_add(1);
+            if self.in_order > STEADY && self.in_order.is_multiple_of(STEP) {
+                self.every = (self.every + 1).min(self.most);
+            }
+        }
+        // Packets so far apart that a second one will not come in time do not wait for it.
+        let at_once = disorder
+            || marked
+            || gap >= max_wait
+            || self.unanswered >= self.every
+            || number < FIRST;
+        let due = if at_once { now } else { now + max_wait };
+        self.due = self.due.min(due);
+    }
+
+    /// When a report must leave, alone if need be.
+    #[inline]
+    pub fn due(&self) -> Time {
+        self.due
+    }
+    /// Whether there is enough to say that a packet which leaves anyhow takes a report along.
+    #[inline]
+    pub fn should_piggyback(&self) -> bool {
+        self.unanswered > 0 && 2 * self.unanswered >= self.every
+    }
+    /// Whether as many came as one report answers.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.unanswered >= self.every
+    }
+    /// A report left.
+    #[inline]
+    pub fn on_report_sent(&mut self) {
+        (self.unanswered, self.due) = (0, Time::NEVER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many packets each report answers, of `packets` that come `gap` microseconds apart, without
+    /// the numbers in `holes`.
+    fn reports(packets: u64, gap: u64, holes: &[u64], most: u32, rtt: Duration) -> Vec<u32> {
+        let mut policy = AckPolicy::new(most);
+        let (mut told, mut since, mut expected) = (Vec::new(), 0, 0);
+        for number in (0..packets).filter(|n| !holes.contains(n)) {
+            let now = Time::ZERO + Duration::from_micros(gap * number);
+            if policy.due() < now {
+                told.push(std::mem::take(&mut since));
+                policy.on_report_sent();
+            }
+            policy.on_number(number, expected);
+            policy.on_ack_eliciting(now, number, expected, false, max_wait(rtt, MAX_ACK_DELAY));
+            (expected, since) = (number + 1, since + 1);
+            if policy.due() <= now {
+                told.push(std::mem::take(&mut since));
+                policy.on_report_sent();
+            }
+        }
+        told
+    }
+
+    const LONG: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn reports_become_rarer_while_packets_come_in_order() {
+        let told = reports(3000, 10, &[], MAX_PACKETS_PER_ACK, LONG);
+        assert_eq!(told[..14], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2]);
+        assert!(told.is_sorted(), "{told:?}");
+        assert_eq!(told.last(), Some(&MAX_PACKETS_PER_ACK));
+    }
+
+    #[test]
+    fn a_hole_is_told_at_once_and_what_follows_it_often() {
+        let told = reports(2100, 10, &[2000], MAX_PACKETS_PER_ACK, LONG);
+        // The packet that revealed it and three above it alone, then pairs again.
+        assert!(told.windows(6).any(|w| w == [1, 1, 1, 1, 2, 2]), "{told:?}");
+    }
+
+    #[test]
+    fn none_waits_longer_than_a_part_of_the_round_trip() {
+        // 3.125 ms at 100 ms, and five packets in them.
+        let told = reports(3000, 600, &[], MAX_PACKETS_PER_ACK, Duration::from_millis(100));
+        assert_eq!(told.iter().max(), Some(&6));
+        assert_eq!(max_wait(Duration::ZERO, MAX_ACK_DELAY), MAX_ACK_DELAY);
+        assert_eq!(max_wait(Duration::from_micros(50), MAX_ACK_DELAY), MIN_DELAY);
+    }
+
+    #[test]
+    fn packets_far_apart_are_answered_one_by_one() {
+        let told = reports(200, 30_000, &[], MAX_PACKETS_PER_ACK, LONG);
+        assert!(told.iter().all(|n| *n == 1), "{told:?}");
+    }
+
+    #[test]
+    fn one_for_each_is_one_for_each() {
+        let told = reports(500, 10, &[], 1, LONG);
+        assert!(told.iter().all(|n| *n == 1));
+    }
+}

@@ -1,0 +1,209 @@
+//! Another path begins with another congestion state, at both ends.
+
+use super::pair_tests::{Net, Pair, config};
+use super::{Connection, ConnectionConfig, Event};
+use crate::streams::{Read, Side};
+use narrows_base::{Duration, Rate, Time};
+use std::collections::BTreeMap;
+
+/// The server sends to the client as fast as it may.
+struct Download {
+    pair: Pair,
+    id: u64,
+    came: u64,
+    /// The longest smoothed round-trip time of the server since it was set to zero.
+    srtt: Duration,
+}
+
+impl Download {
+    fn new(protocol: &str, net: Net) -> Download {
+        let mut pair = Pair::new(&config(protocol), net, 1);
+        let id = pair.server.open(true).unwrap();
+        Download { pair, id, came: 0, srtt: Duration::ZERO }
+    }
+
+    fn run(&mut self, until: Time, mut stop: impl FnMut(&mut Pair) -> bool) -> bool {
+        let (id, mut buffer) = (self.id, vec![0; 1 << 16]);
+        let (came, srtt) = (&mut self.came, &mut self.srtt);
+        self.pair.run(until, |pair| {
+            while pair.server.write(id, &[7; 4096]).unwrap() > 0 {}
+            while pair.client.accept().is_some() {}
+            while let Ok(Read::Bytes(n)) = pair.client.read(id, &mut buffer) {
+                *came += n as u64;
+            }
+            *srtt = (*srtt).max(pair.server.stats().srtt);
+            stop(pair)
+        })
+    }
+    fn run_for(&mut self, seconds: f64) {
+        let until = self.pair.now + Duration::from_secs_f64(seconds);
+        self.run(until, |_| false);
+    }
+
+    /// The client is elsewhere, says something, and the server has validated that it is.
+    fn moves(&mut self, to: &str) {
+        self.pair.client_at = to.parse().unwrap();
+        let id = self.pair.client.open(true).unwrap();
+        self.pair.client.write(id, b"here").unwrap();
+        self.pair.events.clear();
+        let until = self.pair.now + Duration::from_secs(20);
+        let there = self.pair.client_at;
+        let moved = self.run(until, |p| p.events.contains(&(Side::Server, Event::Moved(there))));
+        assert!(moved, "{to}");
+    }
+}
+
+fn watched(connection: &Connection) -> BTreeMap<&'static str, f64> {
+    let mut all = BTreeMap::new();
+    connection.arrivals.watch(&mut |name, x| {
+        all.insert(name, x);
+    });
+    all
+}
+
+const ELSEWHERE: &str = "203.0.113.9:5000";
+
+#[test]
+fn another_address_gets_an_initial_window_and_another_port_goes_on() {
+    for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr", "rrtp+tfrc", "rrtp+tfwc", "tear-reliable"] {
+        for (to, is_new) in [(ELSEWHERE, true), ("192.0.2.1:6000", false)] {
+            let mut d = Download::new(protocol, Net { queue: 50_000, ..Net::good() });
+            d.run_for(4.0);
+            let before = d.pair.server.stats();
+            assert!(before.flight > 30, "{protocol}: {before:?}");
+            // A longer and slower path.
+            d.pair.net = Net {
+                delay: Duration::from_millis(100),
+                rate: Rate::from_bps(1_000_000),
+                ..Net::good()
+            };
+            d.moves(to);
+            let (at, sent) = (d.pair.now, d.pair.server.stats().counters.sent);
+            let until = at + Duration::from_millis(150);
+            d.run(until, |_| false);
+            let after = d.pair.server.stats();
+            // Nothing that was sent since can have been reported.
+            let flight = after.counters.sent - sent;
+            if is_new {
+                assert!(after.flight <= 20 && flight <= 20, "{protocol}: {after:?}");
+                assert_eq!(after.datagram, 1200, "{protocol}");
+                // Not known where the challenge was sent twice.
+                let known = after.srtt > Duration::ZERO;
+                assert!(
+                    !known || after.srtt >= Duration::from_millis(200),
+                    "{protocol}: {after:?}"
+                );
+                assert_eq!(d.pair.server.learned().rate, None, "{protocol}");
+            } else {
+                assert!(after.min_rtt < Duration::from_millis(50), "{protocol}: {after:?}");
+            }
+        }
+    }
+}
+
+/// What was lost with the old path is sent again, and no congestion on the new one.
+#[test]
+fn what_is_lost_with_the_old_path_is_no_congestion_on_the_new_one() {
+    for protocol in ["rrtp", "rrtp+cubic", "rrtp+reno", "rrtp+bbr", "rrtp+tfwc", "rrtp+tfrc"] {
+        let net = Net { queue: 1_000_000, ..Net::good() };
+        let mut d = Download::new(protocol, net);
+        d.run_for(3.0);
+        let before = d.pair.server.stats().counters;
+        assert_eq!((before.lost, before.episodes), (0, 0), "{protocol}");
+        d.moves(ELSEWHERE);
+        let came = d.came;
+        d.run_for(3.0);
+        let after = d.pair.server.stats().counters;
+        assert!(after.lost > 20, "{protocol}: what was on its way to the old address: {after:?}");
+        assert_eq!(after.episodes, 0, "{protocol}: {after:?}");
+        // Bytes come in order, so the lost ones have come again.
+        assert!(d.came > came + 500_000, "{protocol}: {} then {}", came, d.came);
+    }
+}
+
+/// The last packets before the move, lost with the old path, leave again though nothing else waits.
+#[test]
+fn what_is_lost_with_the_old_path_leaves_again_without_news() {
+    // Without probes of the MTU, which would show by their arrival what was lost.
+    let small = ConnectionConfig { max_datagram: 1200, ..config("rrtp+cubic") };
+    let mut pair = Pair::new(&small, Net::good(), 1);
+    pair.transfer(Side::Server, 100_000, 10.0).unwrap();
+    pair.client_at = ELSEWHERE.parse().unwrap();
+    let hello = pair.client.open(true).unwrap();
+    pair.client.write(hello, b"here").unwrap();
+    // Just before the answer to the challenge comes: nobody is where these go to.
+    pair.run_for(0.059);
+    assert_ne!(pair.server.remote(), pair.client_at);
+    let id = pair.server.open(true).unwrap();
+    pair.server.write(id, &[1; 2000]).unwrap();
+    pair.server.finish(id).unwrap();
+    pair.run_for(0.005);
+    assert_eq!(pair.server.remote(), pair.client_at);
+    let until = pair.now + Duration::from_secs(10);
+    let mut buffer = [0; 4000];
+    let mut came = 0;
+    assert!(pair.run(until, |p| {
+        while p.client.accept().is_some() {}
+        while let Ok(Read::Bytes(n)) = p.client.read(id, &mut buffer) {
+            came += n;
+        }
+        came == 2000
+    }));
+}
+
+#[test]
+fn reports_from_the_old_path_tell_no_round_trip_of_the_new_one() {
+    for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr"] {
+        let slow = Net { delay: Duration::from_millis(200), ..Net::good() };
+        let mut d = Download::new(protocol, slow);
+        d.run_for(5.0);
+        d.pair.net.delay = Duration::from_millis(10);
+        // What is on the old path arrives, and the reports of it come over the new one.
+        d.pair.old_at = Some(d.pair.client_at);
+        d.moves(ELSEWHERE);
+        d.srtt = Duration::ZERO;
+        d.run_for(1.0);
+        let stats = d.pair.server.stats();
+        assert!(
+            d.srtt > Duration::ZERO && d.srtt < Duration::from_millis(100),
+            "{protocol}: {:?}",
+            d.srtt
+        );
+        assert!(stats.min_rtt >= Duration::from_millis(20), "{protocol}: {stats:?}");
+    }
+}
+
+/// The peer of the one that moved has its receiver side anew, too: it is told.
+#[test]
+fn the_receiver_half_begins_anew_at_the_end_that_moved() {
+    let mut d = Download::new("rrtp+tfrc", Net { loss: 0.03, ..Net::good() });
+    d.run_for(5.0);
+    assert!(watched(&d.pair.client)["receiver_loss_event_rate"] > 0.0);
+    d.pair.net.loss = 0.0;
+    d.moves(ELSEWHERE);
+    d.run_for(0.3);
+    assert_eq!(watched(&d.pair.client)["receiver_loss_event_rate"], 0.0);
+    // Another port is no other path.
+    let mut d = Download::new("rrtp+tfrc", Net { loss: 0.03, ..Net::good() });
+    d.run_for(5.0);
+    d.pair.net.loss = 0.0;
+    d.moves("192.0.2.1:6000");
+    d.run_for(0.3);
+    assert!(watched(&d.pair.client)["receiver_loss_event_rate"] > 0.0);
+}
+
+/// A peer that says at every moment that the path changed does not get an initial window for it each time.
+#[test]
+fn a_path_that_changes_all_the_time_is_no_new_one_each_time() {
+    let mut d = Download::new("rrtp+cubic", Net::good());
+    d.run_for(2.0);
+    let mut begun = 0;
+    for times in 1..=500 {
+        let before = d.pair.server.sender.flight();
+        let (now, next) = (d.pair.now, d.pair.server.arrivals.next_number());
+        d.pair.server.on_new_path(now, times, next);
+        begun += u32::from(before > 0 && d.pair.server.sender.flight() == 0);
+        d.run_for(0.01);
+    }
+    assert!((2..=5).contains(&begun), "{begun} in 5 s");
+}

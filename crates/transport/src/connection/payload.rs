@@ -1,0 +1,140 @@
+//! What a connection's packets carry, as the carrier sees it.
+
+use super::messages::Outbox;
+use crate::packet_sender::PayloadSource;
+use crate::streams::{SentFrame, Streams};
+
+/// What one packet carries of what must be known to have arrived. Nearly always one piece of a
+/// stream: nothing is allocated then.
+#[derive(Debug, Default)]
+pub(super) struct SentFrames {
+    first: Option<SentFrame>,
+    more: Vec<SentFrame>,
+    /// UDP payload.
+    pub size: u16,
+    /// Bytes of messages.
+    pub messages: u16,
+    /// It asks whether so large a packet passes, and nothing else.
+    pub is_probe: bool,
+}
+
+impl SentFrames {
+    /// A packet of so many bytes of which nothing must be known to have arrived.
+    pub fn bare(size: u16, is_probe: bool) -> SentFrames {
+        SentFrames { size, is_probe, ..SentFrames::default() }
+    }
+    pub fn push(&mut self, piece: SentFrame) {
+        if self.first.is_none() {
+            self.first = Some(piece);
+        } else {
+            self.more.push(piece);
+        }
+    }
+    fn sent_frames(&self) -> impl Iterator<Item = &SentFrame> {
+        self.first.iter().chain(&self.more)
+    }
+    /// What was pushed last.
+    pub fn last(&self) -> Option<SentFrame> {
+        self.more.last().or(self.first.as_ref()).copied()
+    }
+    /// Bytes of streams.
+    pub fn bytes(&self) -> u64 {
+        let length = |p: &SentFrame| match p {
+            SentFrame::Stream { length, .. } => u64::from(*length),
+            _ => 0,
+        };
+        self.sent_frames().map(length).sum()
+    }
+}
+
+/// Streams, messages, and the wish for a sign of life.
+#[derive(Debug)]
+pub(super) struct ConnectionPayload {
+    pub streams: Streams,
+    pub messages: Outbox,
+    /// A PING must leave.
+    pub ping: bool,
+    /// What became of the last MTU probe.
+    pub probed: Option<(u16, bool)>,
+    /// Bytes of streams and messages in packets that arrived.
+    pub bytes_arrived: u64,
+    /// Packets larger than this are *large*.
+    pub small: u16,
+    /// Large packets lost since one arrived.
+    pub large_lost: u32,
+    /// Bytes of streams that were lost and did not leave again: what leaves next repeats them.
+    owed: u64,
+}
+
+impl ConnectionPayload {
+    pub fn new(streams: Streams, messages: Outbox, small: u16) -> ConnectionPayload {
+        ConnectionPayload {
+            streams,
+            messages,
+            ping: true,
+            probed: None,
+            bytes_arrived: 0,
+            small,
+            large_lost: 0,
+            owed: 0,
+        }
+    }
+    /// Whether this load repeats what was lost: as far as counts can tell, since lost bytes that
+    /// arrived late are not sent again.
+    pub fn repays(&mut self, frames: &SentFrames) -> bool {
+        if self.owed == 0 {
+            return false;
+        }
+        self.owed = self.owed.saturating_sub(frames.bytes());
+        true
+    }
+}
+
+impl PayloadSource for ConnectionPayload {
+    type Payload = SentFrames;
+
+    #[inline]
+    fn is_empty(&mut self) -> bool {
+        !self.ping && self.messages.is_empty() && !self.streams.has_something()
+    }
+    #[inline]
+    fn all_arrived(&self, in_flight: u64) -> bool {
+        in_flight == 0
+    }
+    #[inline]
+    fn arrived(&mut self, frames: &SentFrames) {
+        if frames.is_probe {
+            self.probed = Some((frames.size, true));
+            return;
+        }
+        self.bytes_arrived += frames.bytes() + u64::from(frames.messages);
+        if frames.size > self.small {
+            self.large_lost = 0;
+        }
+        for piece in frames.sent_frames() {
+            self.streams.arrived(piece);
+        }
+        if self.owed > 0 && self.streams.all_arrived() {
+            self.owed = 0;
+        }
+    }
+    fn lost(&mut self, frames: &SentFrames) -> bool {
+        if frames.is_probe {
+            self.probed = Some((frames.size, false));
+            return false;
+        }
+        if frames.size > self.small {
+            self.large_lost = self.large_lost.saturating_add(1);
+        }
+        let mut again = false;
+        for piece in frames.sent_frames() {
+            if self.streams.lost(piece) {
+                again = true;
+                if let SentFrame::Stream { length, .. } = piece {
+                    self.owed += u64::from(*length);
+                }
+            }
+        }
+        again
+    }
+}

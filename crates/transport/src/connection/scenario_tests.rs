@@ -1,0 +1,622 @@
+//! What a connection promises, over the little network of `pair_tests`.
+
+use super::pair_tests::{Net, Pair, config};
+use super::{Closed, Connection, Event, MessageError};
+use crate::streams::{Read, Side, StreamEvent};
+use narrows_base::{Duration, Rate};
+use narrows_congestion::PathHints;
+
+#[test]
+fn bytes_arrive_as_they_were_whatever_the_network_does() {
+    for protocol in ["rrtp+cubic", "rrtp+bbr", "tear-reliable", "rrtp+stpd", "rrtp+tfrc"] {
+        for seed in 0..6 {
+            let net = Net { loss: 0.03, twice: 0.03, late: 0.05, ..Net::good() };
+            let mut pair = Pair::new(&config(protocol), net, seed);
+            for from in [Side::Client, Side::Server] {
+                let took = pair.transfer(from, 400_000, 120.0);
+                assert!(took.is_some(), "{protocol} seed {seed} from {from:?}");
+            }
+            let refused = pair.server.stats().refused;
+            assert!(refused > 0, "copies are refused");
+        }
+    }
+}
+
+#[test]
+fn a_clean_link_is_filled_with_large_packets_and_little_overhead() {
+    let net = Net { queue: 1_000_000, ..Net::good() };
+    let mut pair = Pair::new(&config("rrtp+bbr"), net, 1);
+    let bytes = 10_000_000u64;
+    let took = pair.transfer(Side::Client, bytes, 60.0).unwrap().as_secs_f64();
+    let goodput = bytes as f64 * 8.0 / took / 20e6;
+    assert!(goodput > 0.85, "{goodput}");
+    let stats = pair.client.stats();
+    assert_eq!((stats.datagram, stats.counters.lost), (1472, 0), "{stats:?}");
+    // A full packet has at most 36 bytes that are not data: little more for all of them.
+    let overhead = stats.bytes_sent as f64 / bytes as f64;
+    assert!(overhead < 1.0 + 36.0 / 1436.0 + 0.005, "{overhead}");
+    let learned = pair.client.learned();
+    let rate = learned.rate.unwrap().as_bps() as f64;
+    assert!((rate / 20e6 - 1.0).abs() < 0.1, "{rate}");
+    assert!(learned.rtt.unwrap() >= Duration::from_millis(40));
+    assert!(learned.rtt.unwrap() < Duration::from_millis(42), "{learned:?}");
+    // A report answers what comes in a 32nd of a round trip: two to three packets here.
+    let reports = pair.log.iter().filter(|l| l.1 == Side::Server).count();
+    assert!(reports < 7000 * 2 / 5, "{reports}");
+}
+
+/// The first packet is a full one, so that its round-trip time is the path's on a slow link too; a
+/// small packet's, transmitted sooner, never counts as a smaller one.
+#[test]
+fn small_packets_set_no_smallest_round_trip() {
+    let slow = Net { rate: Rate::from_bps(144_000), queue: 20_000, ..Net::good() };
+    let mut pair = Pair::new(&config("rrtp+cubic"), slow, 1);
+    for _ in 0..20 {
+        pair.transfer(Side::Client, 10, 5.0).unwrap();
+    }
+    let first = pair.log.iter().find(|l| l.1 == Side::Client).unwrap();
+    assert_eq!(first.2, 1200);
+    // 40 ms there and back, and 68 ms to transmit 1228 bytes.
+    let least = pair.client.stats().min_rtt.as_secs_f64();
+    assert!(least > 0.1, "{least}");
+}
+
+/// What four packets that leave together are spaced at tells the path's rate: no pacer before.
+#[test]
+fn the_first_flight_leaves_together() {
+    let mut pair = Pair::new(&config("rrtp"), Net::good(), 1);
+    pair.transfer(Side::Client, 3000, 5.0).unwrap();
+    let data: Vec<_> = pair.log.iter().filter(|l| l.1 == Side::Client && l.2 > 500).collect();
+    assert!(data.len() >= 4, "{data:?}");
+    assert_eq!(data[1].0, data[3].0, "{data:?}");
+}
+
+/// The receiver's verdicts reach the sender under the seal: without a queue every loss is the
+/// radio's.
+#[test]
+fn radio_losses_are_told_apart_over_the_wire() {
+    let net = Net { loss: 0.02, queue: 1_000_000, ..Net::good() };
+    let mut pair = Pair::new(&config("rrtp"), net, 1);
+    pair.transfer(Side::Client, 5_000_000, 60.0).unwrap();
+    let stats = pair.client.stats();
+    let share = stats.radio_losses as f64 / stats.counters.lost as f64;
+    assert!(stats.counters.lost > 30 && share > 0.5, "{share} of {}", stats.counters.lost);
+}
+
+/// What is remembered of a path is its own loss, within what so many packets can tell (four standard
+/// deviations): over fast and slow links, with room for a fifth of what the path holds and for five times
+/// that, whatever the controller makes of it. Where the queue is hardly ever short nothing is said.
+#[test]
+fn the_loss_that_is_remembered_is_the_paths() {
+    let cases = [("rrtp", 0.2), ("rrtp", 5.0), ("rrtp+cubic", 5.0), ("rrtp+bbr", 2.0)];
+    for (bps, ms) in [(20_000_000, 20), (20_000_000, 1), (8_000_000, 150)] {
+        for loss in [0.009, 0.04] {
+            for (protocol, products) in cases {
+                for seed in 1..=2 {
+                    let product = bps as f64 / 8.0 * 0.002 * ms as f64;
+                    let net = Net {
+                        loss,
+                        rate: Rate::from_bps(bps),
+                        delay: Duration::from_millis(ms),
+                        queue: (product * products) as u64 + 15_000,
+                        ..Net::good()
+                    };
+                    let mut pair = Pair::new(&config(protocol), net, seed);
+                    pair.transfer(Side::Client, 6_000_000, 600.0).unwrap();
+                    let what =
+                        format!("{protocol}, {bps} bit/s, {ms} ms, {products}, {loss}, {seed}");
+                    let told = pair.client.sender.losses_at_short_queue().1 as f64;
+                    let Some(known) = pair.client.learned().loss else {
+                        assert!(protocol != "rrtp" && told < 200.0, "{what}: nothing is said");
+                        continue;
+                    };
+                    let deviation = (loss * (1.0 - loss) / told).sqrt();
+                    assert!((known - loss).abs() < 4.0 * deviation, "{what}: {known} of {told}");
+                }
+            }
+        }
+    }
+}
+
+/// A queue that overflows is no loss of the path's.
+#[test]
+fn what_an_overflowing_queue_drops_is_not_remembered_as_the_paths_loss() {
+    for protocol in ["rrtp+cubic", "rrtp+reno"] {
+        let mut pair = Pair::new(&config(protocol), Net::good(), 1);
+        pair.transfer(Side::Client, 10_000_000, 120.0).unwrap();
+        let (lost, loss) = (pair.client.stats().counters.lost, pair.client.learned().loss);
+        assert!(lost > 20 && loss.is_none_or(|l| l < 0.0005), "{protocol}: {lost} lost: {loss:?}");
+    }
+}
+
+#[test]
+fn an_idle_connection_is_silent_and_reports_are_not_answered() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.transfer(Side::Client, 5000, 5.0).unwrap();
+    pair.run_for(2.0);
+    let sent = pair.log.len();
+    assert!(sent < 40, "{sent}");
+    pair.run_for(30.0);
+    assert_eq!(pair.log.len(), sent);
+    assert_eq!(pair.client.stats().flight, 0);
+}
+
+#[test]
+fn an_end_left_alone_wakes_seldom_however_short_the_round_trip_was() {
+    let protocols = ["rrtp+tfrc", "tear-reliable", "rrtp", "rrtp+bbr", "rrtp+cubic"];
+    for (protocol, unheard) in protocols.iter().flat_map(|p| [(*p, false), (*p, true)]) {
+        let near = Net {
+            delay: Duration::from_micros(1),
+            rate: Rate::from_bps(u64::MAX / 1000),
+            ..Net::good()
+        };
+        let mut pair = Pair::new(&config(protocol), near, 1);
+        pair.transfer(Side::Client, 3000, 5.0).unwrap();
+        pair.transfer(Side::Server, 3000, 5.0).unwrap();
+        // With nothing to do, or with what never arrives.
+        if unheard {
+            let id = pair.client.open(true).unwrap();
+            pair.client.write(id, &[1; 3000]).unwrap();
+        }
+        let (mut wakes, mut now, mut buffer) = (0, pair.now, [0; 1500]);
+        while !pair.client.next_timeout().is_never() {
+            now = now.max(pair.client.next_timeout());
+            pair.client.on_timeout(now);
+            while pair.client.transmit(now, &mut buffer, 1).is_some() {}
+            wakes += 1;
+            assert!(wakes < 5000, "{protocol}: {wakes} until {now:?}");
+        }
+    }
+}
+
+#[test]
+fn the_idle_timeout_ends_it_and_keep_alive_prevents_that() {
+    let mut quiet = config("rrtp+cubic");
+    quiet.idle_timeout = Duration::from_secs(10);
+    let mut pair = Pair::new(&quiet, Net::good(), 1);
+    pair.run_for(30.0);
+    assert_eq!(pair.closed(Side::Client), Some(&Closed::TimedOut));
+    assert!(pair.client.is_drained() && pair.server.is_drained());
+    let alive = super::ConnectionConfig { keep_alive: Duration::from_secs(3), ..quiet.clone() };
+    let mut pair = Pair::of(&alive, &quiet, Net::good(), 1);
+    pair.run_for(60.0);
+    assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
+    assert!(pair.log.len() < 100, "{}", pair.log.len());
+}
+
+#[test]
+fn a_close_tells_why_once_and_both_ends_forget() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let now = pair.now;
+    pair.client.close(now, 300, "enough\u{7}\u{202e}!");
+    pair.client.close(now, 301, "again");
+    pair.run_for(5.0);
+    let reason = r"enough\u{7}\u{202e}!".to_string();
+    assert_eq!(pair.closed(Side::Client), Some(&Closed::Locally));
+    assert_eq!(pair.closed(Side::Server), Some(&Closed::ByPeer { code: 300, reason }));
+    assert!(pair.client.is_drained() && pair.server.is_drained());
+    assert!(pair.client.open(false).is_none() && pair.client.event().is_none());
+}
+
+#[test]
+fn a_close_tells_everything_that_came_until_then() {
+    // Whenever it is said, also while packets wait for their report.
+    for step in 0..40 {
+        let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+        pair.run_for(1.0);
+        let id = pair.server.open(true).unwrap();
+        pair.server.write(id, &[1; 1_000_000]).unwrap();
+        pair.run_for(0.15 + f64::from(step) * 0.000_13);
+        let now = pair.now;
+        pair.client.close(now, 256, "");
+        let (mut came, mut piece) = (0, [0; 4096]);
+        while let Ok(Read::Bytes(count)) = pair.client.read(id, &mut piece) {
+            came += count as u64;
+        }
+        pair.run_for(5.0);
+        assert!(matches!(pair.closed(Side::Server), Some(Closed::ByPeer { code: 256, .. })));
+        assert!(came > 30_000 && came < 1_000_000, "{came}");
+        assert_eq!(pair.server.stats().bytes_arrived, came, "closed at {now:?}");
+    }
+}
+
+#[test]
+fn a_lost_close_is_said_again_while_the_peer_goes_on_sending() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let id = pair.server.open(true).unwrap();
+    let data = vec![1; 500_000];
+    pair.server.write(id, &data).unwrap();
+    pair.run_for(0.05);
+    let now = pair.now;
+    pair.outage_until = now + Duration::from_nanos(1);
+    pair.client.close(now, 256, "");
+    pair.run_for(5.0);
+    assert!(matches!(pair.closed(Side::Server), Some(Closed::ByPeer { code: 256, .. })));
+    let said = pair.log.iter().filter(|l| l.0 >= now && l.1 == Side::Client).count();
+    assert!((2..6).contains(&said), "{said}");
+}
+
+#[test]
+fn forged_replayed_and_tampered_packets_change_nothing() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.keep = Some(Vec::new());
+    pair.transfer(Side::Client, 50_000, 5.0).unwrap();
+    pair.run_for(1.0);
+    let before = (format!("{:?}", pair.server), pair.server.stats().bytes_received);
+    let due = pair.server.next_timeout();
+    for (i, mut flying) in pair.keep.take().unwrap().into_iter().enumerate() {
+        let now = pair.now;
+        let mut copy = flying.bytes.clone();
+        let elsewhere = "203.0.113.9:9".parse().unwrap();
+        assert!(!pair.server.receive(now, elsewhere, 3, &mut copy), "a replay");
+        let place = i * 7 % flying.bytes.len();
+        flying.bytes[place] ^= 1 << (i % 8);
+        assert!(!pair.server.receive(now, flying.from, 0, &mut flying.bytes), "changed");
+        flying.bytes.truncate(i % 40);
+        assert!(!pair.server.receive(now, flying.from, 0, &mut flying.bytes), "cut");
+    }
+    assert!(pair.server.stats().refused > 100);
+    assert_eq!((format!("{:?}", pair.server), pair.server.stats().bytes_received), before);
+    assert_eq!((pair.server.next_timeout(), pair.server.remote()), (due, pair.client_at));
+    pair.transfer(Side::Client, 50_000, 5.0).unwrap();
+}
+
+#[test]
+fn the_connection_follows_the_client_to_a_new_address() {
+    for there in ["192.0.2.1:6000", "203.0.113.7:80"] {
+        let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+        pair.transfer(Side::Server, 300_000, 10.0).unwrap();
+        let there = there.parse().unwrap();
+        pair.client_at = there;
+        // The client notices nothing but has something to say.
+        pair.transfer(Side::Client, 1000, 5.0).unwrap();
+        pair.run_for(0.2);
+        assert_eq!(pair.server.remote(), there);
+        assert!(pair.events.contains(&(Side::Server, Event::Moved(there))));
+        assert!(pair.transfer(Side::Server, 300_000, 10.0).unwrap() < Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn an_address_that_does_not_answer_is_not_followed_nor_flooded() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let here = pair.client_at;
+    // Somebody on the path sends a packet of the client on from elsewhere, and drops the client's.
+    let id = pair.client.open(true).unwrap();
+    pair.client.write(id, &[1; 100]).unwrap();
+    let mut buffer = [0; 1500];
+    let now = pair.now;
+    let t = pair.client.transmit(now, &mut buffer, 1).unwrap();
+    let elsewhere = "203.0.113.9:9".parse().unwrap();
+    assert!(pair.server.receive(now, elsewhere, 0, &mut buffer[..t.size]));
+    let mut sent = 0;
+    for _ in 0..100 {
+        while let Some(t) = pair.server.transmit(pair.now, &mut buffer, 1) {
+            sent += if t.to == elsewhere { t.size } else { 0 };
+        }
+        let due = pair.server.next_timeout();
+        pair.now = due;
+        pair.server.on_timeout(due);
+    }
+    assert!(sent > 0 && sent <= 3 * t.size, "{sent} for {}", t.size);
+    assert_eq!(pair.server.remote(), here);
+}
+
+#[test]
+fn an_outage_of_half_a_minute_is_survived_and_soon_forgotten() {
+    // TEAR's receiver side has lowered the rate by then and raises it as slowly as ever.
+    let protocols =
+        [("rrtp+cubic", 34), ("rrtp+bbr", 34), ("rrtp+stpd", 34), ("tear-reliable", 60)];
+    for (protocol, patience) in protocols {
+        let mut pair = Pair::new(&config(protocol), Net::good(), 1);
+        pair.transfer(Side::Client, 300_000, 10.0).unwrap();
+        let (now, sent) = (pair.now, pair.log.len());
+        pair.outage_until = now + Duration::from_secs(30);
+        let took = pair.transfer(Side::Client, 300_000, 120.0).unwrap();
+        assert!(took < Duration::from_secs(patience), "{protocol}: {took:?}");
+        let silent = |t| t > now + Duration::from_secs(2) && t < pair.outage_until;
+        let vain = pair.log[sent..].iter().filter(|l| silent(l.0)).count();
+        assert!((10..40).contains(&vain), "{protocol}: {vain} packets into the void");
+    }
+}
+
+#[test]
+fn messages_keep_their_bounds_expire_and_are_not_repeated() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let now = pair.now;
+    let refused = pair.client.send_message(now, &[0; 1401], Duration::ZERO);
+    assert_eq!(refused, Err(MessageError::TooLong { most: 1400 }));
+    for i in 0..3u8 {
+        let taken = pair.client.send_message(now, &[i; 1000], Duration::from_millis(500));
+        assert_eq!(taken, Ok(()));
+    }
+    pair.run_for(0.2);
+    assert_eq!(pair.server.receive_message().as_deref(), Some(&[0; 1000][..]));
+    assert!(pair.events.contains(&(Side::Server, Event::Message)));
+    // Into an outage: what left is gone, what waits expires, nothing comes late.
+    while pair.server.receive_message().is_some() {}
+    let now = pair.now;
+    pair.outage_until = now + Duration::from_secs(5);
+    for i in 0..200u8 {
+        let taken = pair.client.send_message(now, &[i; 1000], Duration::from_millis(500));
+        assert_eq!(taken, Ok(()));
+    }
+    pair.run_for(10.0);
+    assert_eq!(pair.server.receive_message(), None);
+    assert!(pair.client.stats().counters.expired > 100);
+    // The newest first, of many that wait.
+    pair.client.newest_first(true);
+    let now = pair.now;
+    for i in 0..100u8 {
+        pair.client.send_message(now, &[i; 1000], Duration::ZERO).unwrap();
+    }
+    pair.run_for(0.03);
+    assert_eq!(pair.server.receive_message().map(|m| m[0]), Some(99));
+}
+
+/// 7 times 188 bytes is what every sender of MPEG transport streams has. An idle connection, on
+/// which nothing large was ever sent, must find out that the path carries it; also where no
+/// rate is known, or a low one.
+#[test]
+fn a_message_that_the_path_carries_is_refused_for_a_round_trip_only() {
+    for (told, mtu) in [(None, 1500), (Some(200_000), 1500), (None, 1400)] {
+        let net = Net { mtu, ..Net::good() };
+        let hints = PathHints { rate: told.map(Rate::from_bps), ..PathHints::default() };
+        let config = super::ConnectionConfig { hints, ..config("rrtp") };
+        let mut pair = Pair::new(&config, net, 1);
+        pair.run_for(2.0);
+        let begun = pair.now;
+        assert_eq!(pair.client.max_message_len(), 1200 - 54);
+        let refused = pair.client.send_message(begun, &[7; 1316], Duration::ZERO);
+        assert_eq!(refused, Err(MessageError::TooLongForPath { most: 1200 - 54 }));
+        // It is asked once; nothing else is sent.
+        while pair.client.max_message_len() < 1316 {
+            pair.run_for(0.01);
+            assert!(pair.now < begun + Duration::from_secs(2), "for ever, on a path of {mtu}");
+        }
+        let took = pair.now.since(begun);
+        assert!(mtu < 1500 || took < Duration::from_millis(90), "{took:?}");
+        assert_eq!(pair.client.send_message(pair.now, &[7; 1316], Duration::ZERO), Ok(()));
+        pair.run_for(0.2);
+        assert_eq!(pair.server.receive_message().as_deref(), Some(&[7; 1316][..]));
+        let sent = pair.log.len();
+        pair.run_for(60.0);
+        assert!(pair.log.len() - sent < 40, "it is asked for ever");
+    }
+    // A path that does not carry it: it is said so, and the asking ends.
+    let mut pair = Pair::new(&config("rrtp"), Net { mtu: 1300, ..Net::good() }, 1);
+    pair.run_for(2.0);
+    for _ in 0..3000 {
+        let refused = pair.client.send_message(pair.now, &[7; 1316], Duration::ZERO);
+        assert!(matches!(refused, Err(MessageError::TooLongForPath { .. })), "{refused:?}");
+        pair.run_for(0.01);
+    }
+    assert!((1225..=1246).contains(&pair.client.max_message_len()));
+    assert!(pair.log.len() < 200, "{} packets", pair.log.len());
+    while pair.client.send_message(pair.now, &[7; 1000], Duration::ZERO).is_ok() {}
+    let full = pair.client.send_message(pair.now, &[7; 1000], Duration::ZERO);
+    assert_eq!(full, Err(MessageError::QueueFull));
+}
+
+#[test]
+fn datagrams_are_as_large_as_the_path_and_its_rate_permit() {
+    let sizes = |net: Net, hints: PathHints| {
+        let config = super::ConnectionConfig { hints, ..config("rrtp+bbr") };
+        let mut pair = Pair::new(&config, net, 1);
+        let bytes = net.rate.as_bps() / 8 * 5;
+        pair.transfer(Side::Client, bytes, 60.0).unwrap();
+        pair.client.stats()
+    };
+    let net = |mtu| Net { mtu, queue: 1_000_000, ..Net::good() };
+    assert_eq!(sizes(net(1200), PathHints::default()).datagram, 1200);
+    let between = sizes(net(1350), PathHints::default());
+    assert!((1334..=1350).contains(&between.datagram), "{}", between.datagram);
+    assert_eq!(between.counters.lost, 0, "a probe is no loss");
+    let slow = Net { rate: Rate::from_bps(144_000), queue: 8000, ..Net::good() };
+    assert_eq!(sizes(slow, PathHints::default()).datagram, 1200);
+    let told = PathHints { rate: Some(Rate::from_bps(144_000)), ..PathHints::default() };
+    assert_eq!(sizes(slow, told).datagram, 1200);
+}
+
+#[test]
+fn a_path_that_stops_carrying_large_packets_is_a_black_hole_not_the_end() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
+    assert_eq!(pair.client.stats().datagram, 1472);
+    pair.net.mtu = 1300;
+    pair.transfer(Side::Client, 2_000_000, 30.0).expect("it goes on with small packets");
+    assert!(pair.client.stats().datagram <= 1300);
+}
+
+#[test]
+fn a_path_that_carries_more_than_before_is_used_so_within_ten_minutes() {
+    let patient = super::ConnectionConfig { idle_timeout: Duration::ZERO, ..config("rrtp+cubic") };
+    let mut pair = Pair::new(&patient, Net { mtu: 1300, ..Net::good() }, 1);
+    pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
+    let before = pair.client.stats().datagram;
+    assert!((1285..=1300).contains(&before), "{before}");
+    pair.net.mtu = 1500;
+    pair.run_for(500.0);
+    pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
+    assert_eq!(pair.client.stats().datagram, before);
+    pair.run_for(100.0);
+    pair.transfer(Side::Client, 2_000_000, 20.0).unwrap();
+    assert_eq!(pair.client.stats().datagram, 1472);
+}
+
+#[test]
+fn a_slow_link_sees_single_packets_and_a_fast_one_is_served_in_batches() {
+    let batch = |bps: u64| {
+        let hints = PathHints { rate: Some(Rate::from_bps(bps)), rtt: None, loss: None };
+        let config = super::ConnectionConfig { hints, ..config("rrtp+bbr") };
+        let net = Net {
+            rate: Rate::from_bps(bps),
+            delay: Duration::from_millis(5),
+            queue: 4_000_000,
+            ..Net::good()
+        };
+        let mut pair = Pair::new(&config, net, 1);
+        pair.transfer(Side::Client, (bps / 16).min(30_000_000), 30.0).unwrap();
+        let late = &pair.log[pair.log.len() / 2..];
+        late.iter().filter(|l| l.1 == Side::Client).map(|l| l.3).max().unwrap()
+    };
+    assert_eq!(batch(3_000_000), 1);
+    assert!(batch(1_000_000_000) >= 20);
+}
+
+/// The pacer's wait was once set when a packet left and kept: TEAR, which begins with a packet a second,
+/// sat out that second although the first report had raised its rate twenty times.
+#[test]
+fn a_rate_that_rises_counts_at_once() {
+    let mut pair = Pair::new(&config("tear-reliable"), Net::good(), 1);
+    let begun = pair.now;
+    pair.transfer(Side::Client, 5000, 10.0).unwrap();
+    let data = pair.log.iter().filter(|l| l.1 == Side::Client && l.2 > 1000);
+    let left: Vec<f64> = data.map(|l| l.0.since(begun).as_secs_f64()).collect();
+    assert!(left.len() >= 4 && left[1] < 0.3, "{left:?}");
+}
+
+#[test]
+fn an_application_may_bound_the_rate() {
+    let mut bounded = config("rrtp+cubic");
+    bounded.rate_limit = Some(Rate::from_bps(2_000_000));
+    let mut pair = Pair::new(&bounded, Net::good(), 1);
+    let took = pair.transfer(Side::Client, 1_000_000, 30.0).unwrap().as_secs_f64();
+    assert!((4.0..4.6).contains(&took), "{took}");
+    pair.client.limit_rate(None);
+    let took = pair.transfer(Side::Client, 1_000_000, 30.0).unwrap().as_secs_f64();
+    assert!(took < 1.5, "{took}");
+}
+
+#[test]
+fn a_reset_with_the_right_token_ends_it() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.client.on_reset(&[8; 16]);
+    pair.run_for(1.0);
+    assert_eq!(pair.closed(Side::Client), None);
+    pair.client.on_reset(&[9; 16]);
+    pair.run_for(1.0);
+    assert_eq!(pair.closed(Side::Client), Some(&Closed::Reset));
+}
+
+#[test]
+fn streams_tell_what_happened() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.transfer(Side::Client, 1000, 5.0).unwrap();
+    pair.run_for(1.0);
+    assert!(pair.saw(Side::Server, StreamEvent::Opened));
+    assert!(pair.saw(Side::Client, StreamEvent::Arrived(2)));
+}
+
+/// Windows without a rate are spread, whatever a report sets free.
+#[test]
+fn a_window_leaves_no_bursts_on_a_slow_link() {
+    for protocol in ["rrtp+cubic", "rrtp+stpd"] {
+        let net = Net { rate: Rate::from_bps(3_000_000), queue: 30_000, ..Net::good() };
+        let mut pair = Pair::new(&config(protocol), net, 1);
+        pair.transfer(Side::Client, 2_000_000, 60.0).unwrap();
+        let data: Vec<_> =
+            pair.log.iter().filter(|l| l.1 == Side::Client && l.2 > 1000).map(|l| l.0).collect();
+        let late = &data[data.len() / 4..];
+        let most = late.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap();
+        assert!(most <= 3, "{protocol}: {most} packets at once");
+    }
+}
+
+/// Ten thousand idle connections are to be cheap.
+#[test]
+fn a_connection_is_small() {
+    let size = std::mem::size_of::<Connection>();
+    assert!(size < 6_000, "{size} bytes");
+}
+
+/// A rate of a packet in twenty seconds is the controller's affair. That both ends live is the connection's:
+/// with data to send it does not run into an idle timeout of eight.
+#[test]
+fn who_has_data_to_send_does_not_time_out_for_a_low_rate() {
+    let mut slow = config("rrtp+fixed(rate=500bit/s)");
+    slow.idle_timeout = Duration::from_secs(8);
+    let mut pair = Pair::new(&slow, Net::good(), 1);
+    pair.transfer(Side::Client, 20_000, 300.0).unwrap();
+    assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
+    // Then it rests, and times out as anybody.
+    pair.run_for(10.0);
+    assert_eq!(pair.closed(Side::Client), Some(&Closed::TimedOut));
+}
+
+/// A sign of life that the user wants leaves when it is due, not when the pacer says.
+#[test]
+fn keep_alive_leaves_whatever_the_rate_is() {
+    let mut slow = config("rrtp+fixed(rate=500bit/s)");
+    slow.idle_timeout = Duration::from_secs(8);
+    slow.keep_alive = Duration::from_secs(3);
+    let mut pair = Pair::new(&slow, Net::good(), 1);
+    pair.run_for(100.0);
+    assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
+}
+
+/// A round trip that contains a leap of the clock is not the path's: a loss behind it is repaired as soon as before.
+#[test]
+fn a_leap_of_the_clock_does_not_rule_the_timers() {
+    for (protocol, busy) in [("rrtp+cubic", true), ("rrtp+cubic", false), ("rrtp+tfrc", true)] {
+        let mut lasting = config(protocol);
+        lasting.idle_timeout = Duration::ZERO;
+        let mut pair = Pair::new(&lasting, Net::good(), 1);
+        pair.transfer(Side::Client, 200_000, 60.0).unwrap();
+        let id = pair.client.open(true).unwrap();
+        if busy {
+            pair.client.write(id, &[1; 100_000]).unwrap();
+            pair.run_for(0.02);
+        } else {
+            pair.run_for(5.0);
+        }
+        pair.now += Duration::from_secs(500);
+        pair.client.write(id, &[1; 100_000]).unwrap();
+        pair.run_for(0.5);
+        for side in [Side::Client, Side::Server] {
+            let timeout = pair.end(side).sender.probe_timeout();
+            assert!(timeout < Duration::from_secs(1), "{protocol}, {busy}, {side:?}: {timeout:?}");
+            let srtt = pair.end(side).stats().srtt;
+            assert!(srtt < Duration::from_millis(200), "{protocol}, {busy}, {side:?}: {srtt:?}");
+        }
+    }
+}
+
+/// A peer whose process stood still for a minute answers then. That is a round trip of a minute, but no reason to
+/// wait for minutes after the next loss.
+#[test]
+fn a_stall_of_the_path_does_not_make_timeouts_of_minutes() {
+    let mut lasting = config("rrtp+cubic");
+    lasting.idle_timeout = Duration::from_secs(300);
+    let mut pair = Pair::new(&lasting, Net::good(), 1);
+    pair.transfer(Side::Client, 200_000, 60.0).unwrap();
+    pair.net.delay = Duration::from_secs(60);
+    let id = pair.client.open(true).unwrap();
+    pair.client.write(id, &[1; 100_000]).unwrap();
+    pair.run_for(0.1);
+    pair.net.delay = Net::good().delay;
+    pair.run_for(60.3);
+    assert!(pair.client.stats().rtt_sum > Duration::from_secs(60), "reports came late");
+    let timeout = pair.client.sender.probe_timeout();
+    assert!(timeout <= Duration::from_secs(10), "{timeout:?}");
+}
+
+/// After a leap of its clock an end takes the round trip for minutes long. It must not linger for as
+/// long when it is over.
+#[test]
+fn a_leap_of_the_clock_does_not_make_the_end_long() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let now = pair.now;
+    for end in [&mut pair.client, &mut pair.server] {
+        end.sender.seed_rtt(now, Duration::from_secs(500));
+    }
+    pair.client.close(now, 256, "done");
+    pair.run_for(11.0);
+    assert!(pair.client.is_drained(), "the end that closes");
+    assert!(pair.server.is_drained(), "the end that is told");
+}

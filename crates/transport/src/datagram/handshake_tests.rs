@@ -1,0 +1,88 @@
+use super::*;
+
+fn at(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
+fn echo(stage: u64) -> Packet {
+    Packet {
+        seq: stage,
+        stamp: Time::ZERO,
+        number: 0,
+        random_key: 0,
+        sack: [(0, 0); 3],
+        flow: 0,
+        size: 0,
+        hop: 0,
+        flags: Packet::ACK | Packet::SYN,
+    }
+}
+
+/// A path of which the rate is known, and no more.
+fn told() -> PathHints {
+    PathHints { rate: Some(narrows_base::Rate::from_bps(1_000_000)), ..PathHints::default() }
+}
+
+/// Where the rate is not known, three larger SYNs ask for it, and one of them serves if the first is
+/// lost.
+#[test]
+fn larger_syns_ask_for_the_rate() {
+    let mut o = Handshake::new(&PathHints::default());
+    o.open(at(0));
+    assert_eq!(o.packet(at(0)), (0, 92));
+    for _ in 0..3 {
+        assert!(o.due() <= at(0));
+        assert_eq!(o.packet(at(0)), (0, 528));
+    }
+    assert_eq!(o.due(), at(300));
+    for ms in [40, 48, 56, 64] {
+        assert_eq!(o.on_answer(at(ms), &echo(0)), None);
+    }
+    assert_eq!(o.packet(at(64)).0, 1);
+    assert_eq!(o.on_answer(at(110), &echo(1)), Some(Duration::from_millis(40)));
+    let spacing = o.spacing().unwrap();
+    assert_eq!((spacing.bits, spacing.took), (3.0 * 528.0 * 8.0, Duration::from_millis(24)));
+
+    let mut o = Handshake::new(&PathHints::default());
+    o.open(at(0));
+    for _ in 0..4 {
+        o.packet(at(0));
+    }
+    // The answer to the second or a later one.
+    o.on_answer(at(48), &echo(0));
+    assert_eq!(o.packet(at(48)).0, 1);
+    o.on_answer(at(90), &echo(1));
+    assert!(o.spacing().is_none());
+}
+
+/// Two round trips, then data behind FINISH; the path's time is known by then.
+#[test]
+fn an_opening_takes_two_round_trips() {
+    let mut o = Handshake::new(&told());
+    o.open(at(5));
+    assert_eq!((o.due(), o.packet(at(5))), (at(5), (0, 92)));
+    assert_eq!(o.on_answer(at(45), &echo(0)), None);
+    assert_eq!((o.due(), o.packet(at(45)).0), (at(45), 1));
+    assert!(!o.is_open());
+    assert_eq!(o.on_answer(at(85), &echo(1)), Some(Duration::from_millis(40)));
+    assert_eq!(o.packet(at(85)).0, 2);
+    assert!(o.is_open());
+    o.on_report();
+    assert!(o.due().is_never());
+}
+
+/// What is not answered is sent again, and an answer to either says nothing of the time.
+#[test]
+fn a_lost_syn_costs_300_ms_and_the_sample() {
+    let mut o = Handshake::new(&told());
+    o.open(at(0));
+    o.packet(at(0));
+    assert_eq!(o.due(), at(300));
+    o.packet(at(300));
+    assert_eq!(o.on_answer(at(340), &echo(0)), None);
+    o.packet(at(340));
+    // An answer to SYN again, and then START's.
+    assert_eq!(o.on_answer(at(350), &echo(0)), None);
+    assert_eq!(o.on_answer(at(380), &echo(1)), Some(Duration::from_millis(40)));
+    assert_eq!(o.sent(), 3);
+}

@@ -1,0 +1,359 @@
+//! The ACK vector, the ack of ack and the margin of three between a real sender and a real
+//! receiver: S1 section 6.1.1, and what a path can do to it.
+
+use super::header::read_report;
+use super::{DatagramConfig, Receiver, Sender};
+use crate::simulated::{Input, Output};
+use crate::tcp::Preset;
+use narrows_base::{Duration, Machine, Packet, RandomKey, Time};
+use narrows_congestion::{Ack, Controller, PacketOutcome, SendLimits};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+/// What a controller was told.
+#[derive(Clone, Debug)]
+enum Told {
+    PacketOutcome(PacketOutcome),
+    Ack(Ack),
+}
+
+type Diary = Arc<Mutex<Vec<Told>>>;
+
+/// A window that never changes, and a diary.
+struct Recorder {
+    window: f64,
+    diary: Diary,
+}
+
+impl Controller for Recorder {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.diary.lock().unwrap().push(Told::Ack(*ack));
+    }
+    fn on_packet_outcome(&mut self, outcome: &PacketOutcome) {
+        self.diary.lock().unwrap().push(Told::PacketOutcome(*outcome));
+    }
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::unpaced(self.window)
+    }
+}
+
+struct Pair {
+    sender: Sender,
+    receiver: Receiver,
+    diary: Diary,
+    read: usize,
+    now: Time,
+}
+
+impl Pair {
+    fn new(window: f64) -> Pair {
+        let config = DatagramConfig::preset(Preset::Rfc);
+        let diary = Diary::default();
+        let recorder = Recorder { window, diary: diary.clone() };
+        let mut sender = Sender::new(&config, Box::new(recorder), 0, 1);
+        sender.handle(Time::ZERO, Input::Open);
+        sender.handle(Time::ZERO, Input::Data(u64::MAX));
+        let receiver = Receiver::new(&config, None, 0, 1);
+        Pair { sender, receiver, diary, read: 0, now: Time::ZERO }
+    }
+    /// What the sender sends now.
+    fn send(&mut self) -> Vec<Packet> {
+        let mut out = Vec::new();
+        while let Output::Send(p) = self.sender.poll(self.now) {
+            out.push(p);
+        }
+        out
+    }
+    fn report(&mut self, p: &Packet) -> Packet {
+        self.receiver.on_packet(self.now, p).expect("every packet is answered")
+    }
+    /// Hands a report over: the fates that it brought, and how many acknowledgements.
+    fn take(&mut self, report: &Packet) -> (Vec<(u64, bool)>, usize) {
+        self.now += Duration::from_millis(1);
+        self.sender.handle(self.now, Input::Packet(*report));
+        let diary = self.diary.lock().unwrap();
+        let news = &diary[self.read..];
+        self.read = diary.len();
+        let outcomes = news.iter().filter_map(|t| match t {
+            Told::PacketOutcome(f) => Some((f.seq, f.lost)),
+            Told::Ack(_) => None,
+        });
+        (outcomes.collect(), news.iter().filter(|t| matches!(t, Told::Ack(_))).count())
+    }
+}
+
+/// The numbers that a report names, the highest first.
+fn vector(report: &Packet) -> Vec<u64> {
+    let (runs, ..) = read_report(report);
+    runs.arrived(report.seq - 1).flat_map(|(from, to)| (from..to).rev()).collect()
+}
+
+/// S1 section 5.2: the vector is 10 9 8 7 6 5 3, all below 4 is resolved; the margin is 9 8 7, what
+/// is examined is 6 5 4, and 4 is lost.
+#[test]
+fn the_worked_example() {
+    let mut pair = Pair::new(11.0);
+    let packets = pair.send();
+    assert_eq!(packets.len(), 11);
+    let reports: Vec<Packet> =
+        packets.iter().filter(|p| p.seq != 4).map(|p| pair.report(p)).collect();
+    let named = |head: u64| *reports.iter().find(|r| r.seq == head + 1).unwrap();
+    assert_eq!(vector(&named(10)), [10, 9, 8, 7, 6, 5, 3, 2, 1, 0]);
+
+    // One by one: the fate of n comes with the report of n + 4, not of n + 3.
+    assert_eq!(pair.take(&named(3)), (vec![], 1));
+    let (outcomes, _) = pair.take(&named(7));
+    assert_eq!(outcomes, [(0, false), (1, false), (2, false), (3, false)]);
+    // Reports 8 and 9 are lost; that of 10 says it all.
+    assert_eq!(pair.take(&named(10)), (vec![(4, true), (5, false), (6, false)], 1));
+    // Duplicates and what was overtaken tell nothing new; what is wholly known is not even an
+    // acknowledgement.
+    assert_eq!(pair.take(&named(10)), (vec![], 1));
+    assert_eq!(pair.take(&named(8)), (vec![], 1));
+    assert_eq!(pair.take(&named(6)), (vec![], 0));
+
+    // The ack of ack rides on the next packet and prunes the receiver's vector.
+    let packets = pair.send();
+    assert_eq!(packets[0].seq, 11);
+    let report = pair.report(&packets[0]);
+    assert_eq!(vector(&report), [11, 10, 9, 8, 7]);
+}
+
+/// S1 section 6.1.1: a series of packets lost in one window.
+#[test]
+fn a_series_of_losses_is_told_one_by_one() {
+    let mut pair = Pair::new(20.0);
+    let mut outcomes = Vec::new();
+    for p in pair.send() {
+        if (5..12).contains(&p.seq) || p.seq == 13 {
+            continue;
+        }
+        let report = pair.report(&p);
+        outcomes.extend(pair.take(&report).0);
+    }
+    let lost: Vec<u64> = outcomes.iter().filter(|f| f.1).map(|f| f.0).collect();
+    assert_eq!(lost, [5, 6, 7, 8, 9, 10, 11, 13]);
+    assert_eq!(outcomes.iter().map(|f| f.0).collect::<Vec<_>>(), (0..16).collect::<Vec<_>>());
+}
+
+/// Within the margin a packet may be late.
+#[test]
+fn reordering_by_three_is_no_loss_and_by_four_is() {
+    for (late_by, lost) in [(3usize, false), (4, true)] {
+        let mut pair = Pair::new(12.0);
+        let mut packets = pair.send();
+        let late = packets.remove(2);
+        packets.insert(2 + late_by, late);
+        let mut outcomes = Vec::new();
+        for p in packets {
+            let report = pair.report(&p);
+            outcomes.extend(pair.take(&report).0);
+        }
+        assert_eq!(outcomes[2], (2, lost), "late by {late_by}");
+        assert!(outcomes.iter().all(|f| f.0 == 2 || !f.1));
+    }
+}
+
+/// The vector has twelve runs. Where every other packet is lost they reach only eleven numbers below
+/// the highest, and a sixth report lost in a row makes a packet that came count as lost. S1's
+/// vector has no end.
+#[test]
+fn the_shortest_vector_outlives_five_lost_reports() {
+    for (missing, believed_lost) in [(5, 0), (6, 1)] {
+        let mut pair = Pair::new(80.0);
+        let mut wrong = 0;
+        for p in pair.send().iter().filter(|p| p.seq % 2 == 0) {
+            let report = pair.report(p);
+            if !(30..30 + 2 * missing).contains(&p.seq) {
+                wrong += pair.take(&report).0.iter().filter(|f| f.1 && f.0 % 2 == 0).count();
+            }
+        }
+        assert_eq!(wrong, believed_lost, "{missing} reports in a row");
+    }
+}
+
+/// A window wider than the memory of the sender is still a window: it ends. What it forgot counts as
+/// lost, and the reports on the rest open it again.
+#[test]
+fn a_window_beyond_the_senders_memory_ends() {
+    let mut pair = Pair::new(100_000.0);
+    let packets = pair.send();
+    assert_eq!(packets.len(), 100_000);
+    let mut outcomes = Vec::new();
+    for p in packets.iter().step_by(64) {
+        let report = pair.report(p);
+        outcomes.extend(pair.take(&report).0);
+    }
+    assert!(outcomes.iter().map(|f| f.0).eq(0..outcomes.len() as u64));
+    assert!(pair.sender.flight() < 64, "{}", pair.sender.flight());
+    assert!(pair.send().len() > 99_000);
+}
+
+/// A mark lies on the packet that was marked, where every packet is reported.
+#[test]
+fn marks_are_told_with_fates() {
+    let mut pair = Pair::new(20.0);
+    for mut p in pair.send() {
+        if p.seq == 3 || p.seq == 9 {
+            p.flags |= Packet::CE;
+        }
+        let report = pair.report(&p);
+        pair.take(&report);
+    }
+    let diary = pair.diary.lock().unwrap();
+    let marked = diary.iter().filter_map(|t| match t {
+        Told::PacketOutcome(f) if f.marked => Some(f.seq),
+        _ => None,
+    });
+    assert_eq!(marked.collect::<Vec<_>>(), [3, 9]);
+}
+
+/// What a path does to each direction, in probabilities, and how far it delays at most.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    loss: f64,
+    copy: f64,
+    jitter_ms: u64,
+}
+
+fn way(most_jitter: u64) -> impl Strategy<Value = Way> {
+    (
+        prop_oneof![Just(0.0), 0.0..0.6f64],
+        prop_oneof![Just(0.0), 0.0..0.5f64],
+        prop_oneof![Just(0), 0..=most_jitter],
+    )
+        .prop_map(|(loss, copy, jitter_ms)| Way { loss, copy, jitter_ms })
+}
+
+/// What arrived and when, besides the diary.
+struct Run {
+    arrived: BTreeMap<u64, Time>,
+    sent: u64,
+    diary: Vec<Told>,
+    /// Most reports lost in a row.
+    silence: u64,
+}
+
+fn run(data: Way, back: Way, window: f64, seed: u64) -> Run {
+    let mut pair = Pair::new(window);
+    let mut random = RandomKey::from_seed(seed).stream();
+    let mut events: BTreeMap<(Time, u64), (bool, Packet)> = BTreeMap::new();
+    let mut count = 0;
+    let mut arrived = BTreeMap::new();
+    let mut sent = 0;
+    let (mut silence, mut silent) = (0, 0);
+    let end = Time::from_secs_f64(20.0);
+    loop {
+        let mut forward = |now: Time, p: Packet, w: Way, events: &mut BTreeMap<_, _>| {
+            if random.chance(w.loss) {
+                return false;
+            }
+            for _ in 0..1 + u32::from(random.chance(w.copy)) {
+                let jitter = if w.jitter_ms > 0 { random.bits() % (w.jitter_ms + 1) } else { 0 };
+                count += 1;
+                let to = now + Duration::from_millis(20 + jitter);
+                events.insert((to, count), (p.has(Packet::ACK), p));
+            }
+            true
+        };
+        let mut wake = end;
+        loop {
+            match pair.sender.poll(pair.now) {
+                Output::Send(p) => {
+                    sent += 1;
+                    forward(pair.now, p, data, &mut events);
+                }
+                Output::Wait(due) => {
+                    wake = wake.min(due);
+                    break;
+                }
+            }
+        }
+        match events.first_key_value().map(|(k, _)| k.0) {
+            Some(at) if at <= wake => {
+                let Some((_, (is_report, p))) = events.pop_first() else { continue };
+                pair.now = at;
+                if is_report {
+                    pair.sender.handle(at, Input::Packet(p));
+                } else {
+                    arrived.entry(p.seq).or_insert(at);
+                    let report = pair.report(&p);
+                    silent = if forward(at, report, back, &mut events) { 0 } else { silent + 1 };
+                    silence = silence.max(silent);
+                }
+            }
+            _ if wake >= end => break,
+            _ => {
+                pair.now = wake;
+                pair.sender.handle(wake, Input::Timeout);
+            }
+        }
+    }
+    let diary = std::mem::take(&mut *pair.diary.lock().unwrap());
+    Run { arrived, sent, diary, silence }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..Default::default() })]
+
+    /// Each fate is told once, in the order of numbers, before the acknowledgement of its report;
+    /// "arrived" is never said of a packet that had not; and where both ways keep their order and
+    /// at most five reports are lost in a row, "lost" never of one that had.
+    #[test]
+    fn each_fate_is_told_once_in_order_and_true(
+        data in way(12),
+        back in way(60),
+        window in 1u64..40,
+        seed in any::<u64>(),
+    ) {
+        let run = run(data, back, window as f64, seed);
+        let mut next = 0;
+        let mut waiting = None;
+        for told in &run.diary {
+            match told {
+                Told::PacketOutcome(f) => {
+                    prop_assert_eq!(f.seq, next);
+                    next += 1;
+                    prop_assert!(waiting.is_none_or(|at| at == f.now));
+                    waiting = Some(f.now);
+                    let came = run.arrived.get(&f.seq).is_some_and(|at| *at <= f.now);
+                    prop_assert!(f.lost || came, "{} is said to have come", f.seq);
+                    if data.jitter_ms == 0 && back.jitter_ms == 0 && run.silence <= 5 {
+                        prop_assert_eq!(f.lost, !came, "{}", f.seq);
+                    }
+                }
+                Told::Ack(a) => {
+                    prop_assert!(waiting.is_none_or(|at| at == a.now));
+                    waiting = None;
+                }
+            }
+        }
+        prop_assert!(waiting.is_none(), "fates without their acknowledgement");
+        prop_assert!(next <= run.sent);
+        if data.loss < 0.3 && back.loss < 0.3 {
+            prop_assert!(next + 120 > run.sent, "{next} of {} told", run.sent);
+        }
+    }
+}
+
+/// The property above has what it speaks of: enough packets, losses, and truth in the usual case.
+#[test]
+fn a_lossy_path_is_reported_exactly() {
+    let data = Way { loss: 0.1, copy: 0.1, jitter_ms: 0 };
+    let back = Way { loss: 0.3, copy: 0.1, jitter_ms: 0 };
+    let run = run(data, back, 10.0, 1);
+    let lost: BTreeSet<u64> = run
+        .diary
+        .iter()
+        .filter_map(|t| match t {
+            Told::PacketOutcome(f) if f.lost => Some(f.seq),
+            _ => None,
+        })
+        .collect();
+    let resolved = run.diary.iter().filter(|t| matches!(t, Told::PacketOutcome(_))).count() as u64;
+    let missing: BTreeSet<u64> = (0..resolved).filter(|n| !run.arrived.contains_key(n)).collect();
+    assert!(run.sent > 1000 && lost.len() > 100, "{} {}", run.sent, lost.len());
+    assert!(run.silence > 5, "{}: at this rate of losses a vector reaches further", run.silence);
+    assert_eq!(lost, missing);
+}

@@ -1,0 +1,126 @@
+//! Nobody can make a server send much to an address that has not shown that it wants it.
+
+use super::hostile_tests::{drain, place};
+use super::stub::{SERVER, config, connection, key, random};
+use super::{Clients, Connections, Endpoint, EndpointConfig};
+use crate::connection::ConnectionConfig;
+use crate::protocol::MakeReceiverSide;
+use crate::{Preset, Protocol};
+use narrows_base::{Duration, Spec, Time};
+use narrows_wire::packet::{self, Packet};
+use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A server with real connections whose controller's name is so long.
+fn server(label: usize) -> Endpoint {
+    let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let copy = like.clone();
+    let label = "x".repeat(label);
+    // With a receiver side, so that the client must be told.
+    let tfrc = Protocol::read(&Spec::named("rrtp+tfrc"), Preset::Rfc, 1500).unwrap();
+    let half: Arc<MakeReceiverSide> = Arc::new(move |e| tfrc.receiver_side(e).unwrap());
+    let make = move |e: &_| copy.controller(e);
+    let protocol = Protocol::custom_media(&label, like.datagram(), make, Some(half)).unwrap();
+    let connection = ConnectionConfig { protocol, ..connection() };
+    Connections::new(EndpointConfig { connection, ..config(2, Clients::Any) }, random(3))
+}
+
+/// What a server sends for what came: bytes.
+fn answered(
+    endpoint: &mut Endpoint,
+    now: Time,
+    from: SocketAddr,
+    bytes: &[u8],
+) -> (usize, Vec<Vec<u8>>) {
+    endpoint.receive(now, from, 0, &mut bytes.to_vec());
+    let mut buffer = [0; 2000];
+    let mut all = Vec::new();
+    while let Some(t) = endpoint.transmit(now, &mut buffer, 1) {
+        assert_eq!(t.to, from);
+        all.push(buffer[..t.size].to_vec());
+    }
+    (all.iter().map(Vec::len).sum(), all)
+}
+
+/// Every packet of a handshake, and each of them again and again: at most three bytes for one. A SYN,
+/// which can have a forged address, gets less than it brought, and so does whatever is not authentic.
+#[test]
+fn no_packet_before_the_handshake_is_over_is_answered_by_three_times_its_bytes() {
+    assert!(longest_answer_to_start(64) > 2 * packet::START_BYTES);
+    assert!(longest_answer_to_start(128) < 2 * packet::START_BYTES, "it is told later");
+}
+
+fn longest_answer_to_start(label: usize) -> usize {
+    let mut endpoint = server(label);
+    let (from, victim) = (place(1), place(2));
+    let mut now = Time::from_secs_f64(50.0);
+    let mut ask = |endpoint: &mut Endpoint, from: SocketAddr, bytes: &[u8], most: f64| {
+        let mut first = Vec::new();
+        // Every 10 ms, as a flood, and every 60 ms, when repetitions are answered.
+        for n in 0..20 {
+            let (count, said) = answered(endpoint, now, from, bytes);
+            assert!(count as f64 <= most * bytes.len() as f64, "{count} for {}", bytes.len());
+            if n == 0 {
+                first = said;
+            }
+            now += Duration::from_millis(if n < 10 { 10 } else { 60 });
+        }
+        first
+    };
+    for version in [VERSION, VERSION + 1] {
+        for bytes in [64, 500, 1200] {
+            ask(&mut endpoint, victim, &packet::syn_of(version, &[3; 16], bytes), 1.0);
+        }
+    }
+    let echo = ask(&mut endpoint, from, &packet::syn(VERSION, &[4; 16]), 1.0).remove(0);
+    let Ok(Packet::SynEcho { nonce, cookie }) = Packet::read(&echo) else { panic!("no echo") };
+    let mut client =
+        ClientHandshake::new(Suite::Aes256Gcm, nonce, &cookie, &key(1), [8; 32]).unwrap();
+    let start = client.start().to_vec();
+    ask(&mut endpoint, victim, &start, 0.0);
+    let echo = ask(&mut endpoint, from, &start, 3.0).remove(0);
+    let Ok(Packet::StartEcho(read)) = Packet::read(&echo) else { panic!("no START-ECHO") };
+    let params = Params::default();
+    let hello = Hello { connection: ConnectionId(5), params };
+    let (_, finish) = client.on_start_echo(&read, &hello, |_| true).unwrap();
+    ask(&mut endpoint, victim, &finish, 0.0);
+    let mut forged = finish.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    ask(&mut endpoint, from, &forged, 0.0);
+    // A short packet for a handshake, for nothing, and a RESET.
+    let mut short = vec![0; 24];
+    short[1..5].copy_from_slice(&finish[5..9]);
+    ask(&mut endpoint, victim, &short, 0.0);
+    ask(&mut endpoint, from, &short, 0.0);
+    short[1..5].copy_from_slice(&[0xff; 4]);
+    ask(&mut endpoint, victim, &short, 1.0);
+    ask(&mut endpoint, victim, &packet::reset(&[1; 16]), 0.0);
+    ask(&mut endpoint, victim, &packet::busy(&nonce), 0.0);
+    echo.len()
+}
+
+/// A refusal after FINISH, said again to whatever comes: to an address that showed itself to be the
+/// client's, and no oftener than 20 times a second.
+#[test]
+fn a_refusal_is_not_repeated_to_every_packet() {
+    let only = [*key(7).public()].into();
+    let mut endpoint = Connections::new(config(2, Clients::Listed(only)), random(3));
+    let (now, from) = (Time::from_secs_f64(50.0), SERVER.parse().unwrap());
+    let mut client = super::hostile_tests::start_of(&mut endpoint, now, from, 1);
+    endpoint.receive(now, from, 0, &mut client.start().to_vec());
+    let echo = drain(&mut endpoint, now).pop().unwrap().1;
+    let Ok(Packet::StartEcho(echo)) = Packet::read(&echo) else { panic!("no echo") };
+    let hello = Hello { connection: ConnectionId(5), params: Params::default() };
+    let (_, finish) = client.on_start_echo(&echo, &hello, |_| true).unwrap();
+    let mut said = 0;
+    for n in 0..1000u64 {
+        let now = now + Duration::from_millis(n);
+        endpoint.receive(now, from, 0, &mut finish.clone());
+        for (to, close) in drain(&mut endpoint, now) {
+            assert!(to == from && close.len() <= finish.len(), "{}", close.len());
+            said += 1;
+        }
+    }
+    assert!((2..=20).contains(&said), "{said}");
+}

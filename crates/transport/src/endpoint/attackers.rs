@@ -1,0 +1,132 @@
+//! For tests: clients of an attacker, and honest ones that are there at the same time.
+
+use super::stub::{Net, SERVER, StubConnection, config, key, random, wish};
+use super::{Clients, Connections, EndpointConfig, EndpointLimits, Handle, ServerKey};
+use crate::connection::Event;
+use narrows_base::Duration;
+use narrows_wire::packet::{self, Packet};
+use narrows_wire::{ClientHandshake, ConnectionId, Established, Hello, Params, Suite, VERSION};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Where attackers come from, and an honest client behind the same address.
+pub(super) const ATTACKER: &str = "203.0.113.66";
+pub(super) const NEIGHBOUR: &str = "203.0.113.66:9";
+
+/// A net whose server has 32 places, 16 for one network, and room for 64 handshakes.
+pub(super) fn net(seed: u64, clients: Clients) -> Net<StubConnection> {
+    let mut net = Net::pair(seed);
+    let limits = EndpointLimits { handshakes: 64, ..EndpointLimits::new(32) };
+    let server = EndpointConfig { limits, ..config(2, clients) };
+    *net.at(SERVER) = Connections::new(server, random(99));
+    let neighbour = Connections::new(config(8, Clients::None), random(98));
+    net.ports.insert(NEIGHBOUR.parse().unwrap(), neighbour);
+    net
+}
+
+/// Clients of an attacker: they answer at once and keep nothing that they do not need.
+pub(super) struct Attackers {
+    made: u32,
+    /// What came for them, by where they are.
+    pub(super) inboxes: BTreeMap<SocketAddr, Vec<Vec<u8>>>,
+}
+
+impl Attackers {
+    pub(super) fn new() -> Attackers {
+        Attackers { made: 0, inboxes: BTreeMap::new() }
+    }
+
+    /// The server's answers to a packet from there. What it sends to others is on its way to them.
+    pub(super) fn say(
+        &mut self,
+        net: &mut Net<StubConnection>,
+        from: SocketAddr,
+        bytes: &[u8],
+    ) -> Vec<Vec<u8>> {
+        let (now, server) = (net.now, SERVER.parse().unwrap());
+        net.at(SERVER).receive(now, from, 0, &mut bytes.to_vec());
+        let mut buffer = [0; 2000];
+        while let Some(t) = net.at(SERVER).transmit(now, &mut buffer, 1) {
+            let said = &buffer[..t.size];
+            if net.ports.contains_key(&t.to) {
+                net.fly(now + Duration::from_millis(20), server, t.to, said);
+            } else {
+                self.inboxes.entry(t.to).or_default().push(said.to_vec());
+            }
+        }
+        while let Some((handle, event)) = net.at(SERVER).event() {
+            net.events.push((server, handle, event));
+        }
+        self.inboxes.remove(&from).unwrap_or_default()
+    }
+
+    /// As far as START with a good cookie, and the answers to it.
+    pub(super) fn start(
+        &mut self,
+        net: &mut Net<StubConnection>,
+        from: SocketAddr,
+        key_seed: u8,
+    ) -> (ClientHandshake, Vec<Vec<u8>>) {
+        self.made += 1;
+        let mut nonce = [0xaa; 16];
+        nonce[..4].copy_from_slice(&self.made.to_be_bytes());
+        let echo = self.say(net, from, &packet::syn(VERSION, &nonce)).pop().expect("an answer");
+        let Ok(Packet::SynEcho { cookie, .. }) = Packet::read(&echo) else { panic!("no echo") };
+        let (suite, seed) = (Suite::Aes256Gcm, [self.made as u8; 32]);
+        let client = ClientHandshake::new(suite, nonce, &cookie, &key(key_seed), seed).unwrap();
+        let answers = self.say(net, from, client.start());
+        (client, answers)
+    }
+
+    /// A whole handshake, and what was answered to FINISH.
+    pub(super) fn connect(
+        &mut self,
+        net: &mut Net<StubConnection>,
+        from: SocketAddr,
+        key_seed: u8,
+    ) -> Option<(Established, Vec<Vec<u8>>)> {
+        let (mut client, answers) = self.start(net, from, key_seed);
+        let Ok(Packet::StartEcho(echo)) = Packet::read(answers.first()?) else { return None };
+        let hello = Hello { connection: ConnectionId(7), params: Params::default() };
+        let (keys, finish) = client.on_start_echo(&echo, &hello, |_| true).unwrap();
+        let answers = self.say(net, from, &finish);
+        Some((keys, answers))
+    }
+
+    /// One address, another port each time.
+    pub(super) fn place(&self, address: &str) -> SocketAddr {
+        SocketAddr::new(address.parse().unwrap(), 10_000 + self.made as u16)
+    }
+}
+
+/// The code of the CLOSE among these packets.
+pub(super) fn close_code(keys: &mut Established, packets: &[Vec<u8>]) -> Option<u64> {
+    packets.iter().find_map(|packet| {
+        let mut packet = packet.clone();
+        let opened = keys.opener.open(&mut packet).ok()?;
+        narrows_wire::Frames::read(opened.payload).unwrap().1.find_map(|frame| match frame {
+            Ok(narrows_wire::Frame::Close { code, .. }) => Some(code),
+            _ => None,
+        })
+    })
+}
+
+pub(super) fn connect(net: &mut Net<StubConnection>, from: &str) -> Handle {
+    let now = net.now;
+    net.at(from).connect(now, wish(SERVER, ServerKey::Any)).unwrap()
+}
+
+/// 1 kB for the server, if the connection lives.
+pub(super) fn speak(net: &mut Net<StubConnection>, from: &str, handle: Handle) {
+    if let Some(connection) = net.at(from).connection(handle) {
+        connection.to_say.push_back(vec![7; 1000]);
+    }
+}
+
+pub(super) fn is_alive(net: &mut Net<StubConnection>, from: &str, handle: Handle) -> bool {
+    let address: SocketAddr = from.parse().unwrap();
+    let told = |event: fn(&Event) -> bool| {
+        net.events.iter().any(|e| e.0 == address && e.1 == handle && event(&e.2))
+    };
+    told(|e| matches!(e, Event::Connected(_))) && !told(|e| matches!(e, Event::Closed(_)))
+}

@@ -1,0 +1,386 @@
+//! Openings between two ports: what both ends come to, over good paths and bad.
+
+use super::stub::{CLIENT, Net, SERVER, StubConnection, config, connection, key, random, wish};
+use super::{Clients, Connect, Connections, ServerKey};
+use crate::connection::{Closed, Event};
+use narrows_base::{Duration, RandomKey, Rate, Time};
+use narrows_wire::packet::{self, Packet};
+use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
+use std::collections::BTreeSet;
+
+fn right() -> ServerKey {
+    ServerKey::Is(*key(2).public())
+}
+
+#[test]
+fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
+    let mut net = Net::pair(1);
+    let handle = net.connect(right());
+    assert_eq!(net.at(CLIENT).len(), 1);
+    assert!(net.at(CLIENT).connection(handle).is_none(), "nothing to talk to yet");
+    net.run_for(0.1);
+    assert_eq!(net.at_of(CLIENT), [Event::Connected(*key(2).public())]);
+    assert_eq!(net.at_of(SERVER), [Event::Connected(*key(1).public())]);
+    let rtt = Some(Duration::from_millis(40));
+    assert_eq!(net.at(CLIENT).connection(handle).unwrap().rtt, rtt);
+    let at_server = net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
+    assert_eq!(net.at(SERVER).connection(at_server).unwrap().rtt, rtt);
+    // SYN, its echo, START, its echo, FINISH, the client's question and the answer to it.
+    let kinds: Vec<u8> = net.seen.iter().map(|s| s.2[0]).collect();
+    assert_eq!(kinds, [0x81, 0x82, 0x83, 0x84, 0x85, 0, 0]);
+}
+
+/// The path's rate is asked for with the first packets, where that is wanted and it is not told. The
+/// server keeps nothing of any of them and says no more than it heard.
+#[test]
+fn larger_syns_tell_the_rate_before_data_do() {
+    for (sounds, told, syns) in [(true, None, 4), (false, None, 1), (true, Some(1), 1)] {
+        let mut net = Net::pair(1);
+        let mut config = connection();
+        config.sounds = sounds;
+        config.hints.rate = told.map(Rate::from_bps);
+        let now = net.now;
+        let wish = Connect { connection: config, ..wish(SERVER, right()) };
+        let handle = net.at(CLIENT).connect(now, wish).unwrap();
+        // 1 Mbit/s: each packet waits for the one before it.
+        let mut free = now;
+        let until = now + Duration::from_secs(1);
+        net.run(until, &mut |now, packet| {
+            free = free.max(now) + Duration::from_micros((packet.len() as u64 + 28) * 8);
+            vec![free + Duration::from_millis(20)]
+        });
+        let sizes: Vec<usize> =
+            net.seen.iter().filter(|s| s.2[0] == 0x81).map(|s| s.2.len()).collect();
+        assert_eq!(sizes, [64, 500, 500, 500][..syns]);
+        let spacing = net.at(CLIENT).connection(handle).unwrap().spacing;
+        assert_eq!(spacing.is_some(), syns == 4);
+        if let Some(s) = spacing {
+            // Answers share the way.
+            let rate = s.bits / s.took.as_secs_f64();
+            assert!((0.8e6..1.05e6).contains(&rate), "{rate}");
+        }
+    }
+}
+
+#[test]
+fn data_follows_finish_at_once_and_arrives_both_ways() {
+    let mut net = Net::pair(2);
+    let handle = net.connect(right());
+    net.run_for(0.085);
+    // Two round trips after connect the client may speak.
+    net.at(CLIENT).connection(handle).unwrap().to_say.push_back(b"hello".to_vec());
+    net.run_for(0.03);
+    let at_server = net.events.iter().find(|e| e.2 == Event::Message).expect("heard").1;
+    assert_eq!(net.at(SERVER).connection(at_server).unwrap().heard, [b"hello"]);
+    net.at(SERVER).connection(at_server).unwrap().to_say.push_back(b"you too".to_vec());
+    net.run_for(0.03);
+    assert_eq!(net.at(CLIENT).connection(handle).unwrap().heard, [b"you too"]);
+}
+
+/// Whatever a path loses, doubles and reorders: both ends are connected and can talk, or the client
+/// says that nobody answered and the server keeps nothing.
+#[test]
+fn over_a_bad_path_an_opening_ends_in_a_connection_or_a_clear_no() {
+    let (mut connected, mut failed) = (0, 0);
+    for seed in 0..200 {
+        let mut net = Net::pair(seed);
+        let mut random_key = RandomKey::from_seed(seed).named("path").stream();
+        let loss = [0.0, 0.2, 0.5, 0.8][seed as usize % 4];
+        let handle = net.connect(right());
+        let until = net.now + Duration::from_secs(29);
+        net.run(until, &mut |now, _| {
+            let mut copies = Vec::new();
+            for _ in 0..=u32::from(random_key.chance(0.3)) {
+                if !random_key.chance(loss) {
+                    copies.push(now + Duration::from_secs_f64(random_key.uniform(0.005, 0.4)));
+                }
+            }
+            copies
+        });
+        match net.closed(CLIENT) {
+            None => {
+                connected += 1;
+                assert!(net.is_connected(CLIENT) && net.is_connected(SERVER), "seed {seed}");
+                net.at(CLIENT).connection(handle).unwrap().to_say.push_back(b"x".to_vec());
+                net.run_for(0.1);
+                assert!(net.at_of(SERVER).contains(&Event::Message), "seed {seed}");
+            }
+            Some(why) => {
+                failed += 1;
+                assert!(loss > 0.4, "seed {seed}: much patience, little loss");
+                // A server that waited in vain for FINISH has forgotten it, and says so to data.
+                assert!(matches!(why, Closed::NoAnswer | Closed::Reset), "seed {seed}: {why:?}");
+                assert!(net.at(CLIENT).is_empty(), "seed {seed}");
+            }
+        }
+        // Whatever the server believed to have ends by its own timeout.
+        net.ports.remove(&CLIENT.parse().unwrap());
+        net.run_for(60.0);
+        assert!(net.at(SERVER).is_empty(), "seed {seed}");
+        assert_eq!(net.at(SERVER).gate.half_open(), 0);
+    }
+    assert!(connected >= 100 && failed > 0, "{connected} connected, {failed} failed");
+}
+
+#[test]
+fn nobody_there_is_said_when_patience_ends() {
+    let mut net = Net::pair(3);
+    net.ports.remove(&SERVER.parse().unwrap());
+    net.connect(ServerKey::Any);
+    net.run_for(14.9);
+    assert_eq!(net.closed(CLIENT), None);
+    // 0.3, 0.6, 1.2 and then every 2 s.
+    assert_eq!(net.seen.len(), 10);
+    net.run_for(0.2);
+    assert_eq!(net.closed(CLIENT), Some(Closed::NoAnswer));
+    assert!(net.at(CLIENT).is_empty());
+    assert!(net.at(CLIENT).next_timeout().is_never());
+}
+
+/// The cookie has grown old, or something was damaged: a new attempt under a new name, as the server
+/// may remember the old one.
+#[test]
+fn a_start_that_is_not_answered_is_begun_again() {
+    let mut net = Net::pair(4);
+    net.connect(right());
+    let outage = net.now + Duration::from_secs(11);
+    let until = net.now + Duration::from_secs(14);
+    net.run(until, &mut |now, bytes| {
+        let is_lost = bytes[0] == 0x84 && now < outage;
+        if is_lost { vec![] } else { vec![now + Duration::from_millis(20)] }
+    });
+    assert!(net.is_connected(CLIENT) && net.is_connected(SERVER));
+    let nonces: BTreeSet<&[u8]> =
+        net.seen.iter().filter(|s| s.2[0] == 0x81).map(|s| &s.2[5..21]).collect();
+    // After some three seconds each.
+    assert_eq!(nonces.len(), 5);
+}
+
+/// One bit of the first START's key is changed on the way: the server keeps a handshake that leads
+/// nowhere, and repeats its answer. So with one bit of the first cookie, which leads to no answer.
+#[test]
+fn a_damaged_key_or_cookie_costs_seconds_and_not_the_attempt() {
+    for (kind, place) in [(0x83, 80), (0x82, 40)] {
+        let mut net = Net::pair(40);
+        net.connect(right());
+        for _ in 0..10 {
+            net.run_for(0.01);
+            for (_, _, bytes) in net.flying.values_mut().filter(|f| f.2[0] == kind) {
+                bytes[place] ^= 1;
+            }
+        }
+        net.run_for(5.0);
+        assert!(net.is_connected(CLIENT) && net.is_connected(SERVER), "{kind:x}");
+    }
+}
+
+#[test]
+fn a_server_with_another_key_is_told_nothing_and_named() {
+    let mut net = Net::pair(5);
+    net.connect(ServerKey::Is(*key(3).public()));
+    net.run_for(0.9);
+    assert_eq!(net.closed(CLIENT), None, "the right one may still come");
+    net.run_for(0.3);
+    assert_eq!(net.closed(CLIENT), Some(Closed::WrongKey { found: *key(2).public() }));
+    assert!(net.seen.iter().all(|s| s.2[0] != 0x85), "FINISH has the client's key");
+}
+
+/// An impostor who is faster than the server ends nothing.
+#[test]
+fn the_right_server_may_answer_after_a_wrong_one() {
+    let mut net = Net::pair(6);
+    let client = CLIENT.parse().unwrap();
+    let server = SERVER.parse().unwrap();
+    net.connect(right());
+    net.run_for(0.045);
+    let start = net.seen.iter().find(|s| s.2[0] == 0x83).unwrap().2.clone();
+    let Ok(Packet::Start(start)) = Packet::read(&start) else { panic!("no START") };
+    let hello = Hello { connection: ConnectionId(7), params: Params::default() };
+    let impostor = narrows_wire::ServerHandshake::new(&start, &key(9), [9; 32], &hello).unwrap();
+    let soon = net.now + Duration::from_millis(1);
+    net.fly(soon, server, client, impostor.start_echo());
+    net.run_for(2.0);
+    assert_eq!(net.at_of(CLIENT), [Event::Connected(*key(2).public())]);
+}
+
+#[test]
+fn only_clients_on_the_list_are_let_in_and_others_are_told() {
+    for (listed, is_in) in [(1, true), (3, false)] {
+        let mut net = Net::pair(7);
+        let clients = Clients::Listed([*key(listed).public()].into());
+        *net.at(SERVER) = Connections::new(config(2, clients), random(7));
+        net.connect(right());
+        // The first CLOSE is lost.
+        let mut lost = 0;
+        let until = net.now + Duration::from_secs(1);
+        net.run(until, &mut |now, bytes| {
+            lost += u32::from(bytes[0] < 0x80);
+            if lost == 2 { vec![] } else { vec![now + Duration::from_millis(20)] }
+        });
+        if is_in {
+            assert_eq!(net.closed(CLIENT), None);
+            assert!(net.is_connected(SERVER));
+            continue;
+        }
+        let closed = net.closed(CLIENT);
+        assert!(matches!(closed, Some(Closed::ByPeer { code: 4, .. })), "{closed:?}");
+        assert_eq!(net.at_of(SERVER), [], "the application hears nothing of it");
+        net.run_for(10.0);
+        assert!(net.at(SERVER).is_empty());
+        assert_eq!(net.at(SERVER).gate.half_open(), 0);
+    }
+}
+
+#[test]
+fn a_server_of_other_versions_only_is_a_clear_error() {
+    let mut net = Net::pair(8);
+    net.connect(right());
+    let (server, client) = (SERVER.parse().unwrap(), CLIENT.parse().unwrap());
+    net.ports.remove(&server);
+    net.run_for(0.01);
+    let Ok(Packet::Syn { nonce, .. }) = Packet::read(&net.seen[0].2) else { panic!("no SYN") };
+    let soon = net.now + Duration::from_millis(1);
+    let unlike = |list: &[u32]| packet::version(VERSION, &nonce, list);
+    net.fly(soon, server, client, &unlike(&[VERSION + 3, VERSION]));
+    net.run_for(2.0);
+    assert_eq!(net.closed(CLIENT), None, "a list that has our version is nonsense");
+    let soon = net.now + Duration::from_millis(1);
+    net.fly(soon, server, client, &unlike(&[VERSION + 3]));
+    net.run_for(1.2);
+    assert_eq!(net.closed(CLIENT), Some(Closed::Version));
+}
+
+#[test]
+fn a_forged_version_does_not_stop_a_server_that_answers() {
+    let mut net = Net::pair(9);
+    net.connect(right());
+    net.run_for(0.01);
+    let Ok(Packet::Syn { nonce, .. }) = Packet::read(&net.seen[0].2) else { panic!("no SYN") };
+    let forged = packet::version(VERSION, &nonce, &[VERSION + 3]);
+    let soon = net.now + Duration::from_millis(1);
+    net.fly(soon, SERVER.parse().unwrap(), CLIENT.parse().unwrap(), &forged);
+    net.run_for(3.0);
+    assert_eq!(net.at_of(CLIENT), [Event::Connected(*key(2).public())]);
+}
+
+#[test]
+fn another_version_is_answered_with_ours() {
+    let mut server: Connections<StubConnection> =
+        Connections::new(config(2, Clients::Any), random(10));
+    let now = Time::from_secs_f64(5.0);
+    let mut syn = packet::syn(VERSION + 1, &[3; 16]);
+    server.receive(now, CLIENT.parse().unwrap(), 0, &mut syn);
+    let mut buffer = [0; 100];
+    let sent = server.transmit(now, &mut buffer, 1).unwrap();
+    assert!(sent.size <= syn.len());
+    let answer = &buffer[..sent.size];
+    assert_eq!(answer, packet::version(VERSION + 1, &[3; 16], &[VERSION]));
+}
+
+/// Whoever was talked out of a version that both speak is told so (CLOSE 5).
+#[test]
+fn a_downgrade_is_noticed() {
+    let mut server: Connections<StubConnection> =
+        Connections::new(config(2, Clients::Any), random(11));
+    server.speaks = &[VERSION + 1, VERSION];
+    let now = Time::from_secs_f64(5.0);
+    let client = CLIENT.parse().unwrap();
+    let mut buffer = [0; 1500];
+    let mut exchange = |server: &mut Connections<StubConnection>, packet: &[u8]| {
+        server.receive(now, client, 0, &mut packet.to_vec());
+        server.transmit(now, &mut buffer, 1).map(|t| buffer[..t.size].to_vec())
+    };
+    let echo = exchange(&mut server, &packet::syn(VERSION, &[4; 16])).unwrap();
+    let Ok(Packet::SynEcho { nonce, cookie }) = Packet::read(&echo) else { panic!("no echo") };
+    let mut handshake =
+        ClientHandshake::new(Suite::ChaCha20Poly1305, nonce, &cookie, &key(1), [8; 32]).unwrap();
+    let echo = exchange(&mut server, handshake.start()).unwrap();
+    let Ok(Packet::StartEcho(echo)) = Packet::read(&echo) else { panic!("no echo") };
+    let params = Params { offered: Some(VERSION + 1), ..Params::default() };
+    let hello = Hello { connection: ConnectionId(1), params };
+    let (mut keys, finish) = handshake.on_start_echo(&echo, &hello, |_| true).unwrap();
+    let mut close = exchange(&mut server, &finish).unwrap();
+    let opened = keys.opener.open(&mut close).unwrap();
+    let (_, mut frames) = narrows_wire::Frames::read(opened.payload).unwrap();
+    let frame = frames.next().unwrap().unwrap();
+    assert!(matches!(frame, narrows_wire::Frame::Close { code: 5, .. }), "{frame:?}");
+    assert!(server.event().is_none());
+}
+
+#[test]
+fn closing_before_the_answer_and_after_it() {
+    let mut net = Net::pair(12);
+    let handle = net.connect(right());
+    let now = net.now;
+    net.at(CLIENT).close(now, handle, 300, "never mind");
+    net.run_for(0.2);
+    assert_eq!(net.at_of(CLIENT), [Event::Closed(Closed::Locally)]);
+    assert!(net.at(CLIENT).is_empty() && net.at(SERVER).is_empty());
+    assert!(net.seen.is_empty());
+
+    let handle = net.connect(right());
+    net.run_for(0.2);
+    let now = net.now;
+    net.at(CLIENT).close(now, handle, 300, "bye");
+    net.run_for(0.2);
+    let told = net.closed(SERVER);
+    assert!(matches!(told, Some(Closed::ByPeer { code: 300, .. })), "{told:?}");
+    assert!(net.at(CLIENT).is_empty() && net.at(SERVER).is_empty());
+    assert!(net.at(CLIENT).connection(handle).is_none());
+}
+
+/// A server that was started again says so, by a token that only it can make.
+#[test]
+fn a_server_that_lost_its_memory_resets_and_others_cannot() {
+    let mut net = Net::pair(13);
+    let handle = net.connect(right());
+    net.run_for(0.2);
+    let (server, client) = (SERVER.parse().unwrap(), CLIENT.parse().unwrap());
+    let soon = net.now + Duration::from_millis(1);
+    net.fly(soon, server, client, &packet::reset(&[0; 16]));
+    net.run_for(0.1);
+    assert_eq!(net.closed(CLIENT), None);
+    *net.at(SERVER) = Connections::new(config(2, Clients::Any), random(99));
+    net.at(CLIENT).connection(handle).unwrap().to_say.push_back(b"still there?".to_vec());
+    net.run_for(0.1);
+    assert_eq!(net.closed(CLIENT), Some(Closed::Reset));
+    assert!(net.at(CLIENT).is_empty());
+}
+
+#[test]
+fn connections_are_bounded_and_handles_never_come_again() {
+    let mut endpoint: Connections<StubConnection> =
+        Connections::new(config(1, Clients::None), random(14));
+    let mut seen = BTreeSet::new();
+    let mut now = Time::from_secs_f64(1.0);
+    for _ in 0..3 {
+        for _ in 0..64 {
+            assert!(seen.insert(endpoint.connect(now, wish(SERVER, ServerKey::Any)).unwrap()));
+        }
+        assert!(endpoint.connect(now, wish(SERVER, ServerKey::Any)).is_none());
+        now += Duration::from_secs(15);
+        endpoint.on_timeout(now);
+        assert_eq!(std::iter::from_fn(|| endpoint.event()).count(), 64);
+        assert!(endpoint.is_empty());
+        assert_eq!(
+            (endpoint.nonces.len(), endpoint.alarms.len(), endpoint.table.slots()),
+            (0, 0, 64)
+        );
+    }
+}
+
+/// A path known to be long is not asked twice before it can have answered.
+#[test]
+fn a_long_path_that_is_known_is_asked_once() {
+    let mut net = Net::pair(15);
+    let mut config = connection();
+    config.hints.rtt = Some(Duration::from_millis(600));
+    let wish = Connect { connection: config, ..wish(SERVER, right()) };
+    let now = net.now;
+    let handle = net.at(CLIENT).connect(now, wish).unwrap();
+    let until = net.now + Duration::from_secs(3);
+    net.run(until, &mut |now, _| vec![now + Duration::from_millis(300)]);
+    assert_eq!(net.seen.iter().filter(|s| s.2[0] > 0x80).count(), 5);
+    let rtt = net.at(CLIENT).connection(handle).unwrap().rtt;
+    assert_eq!(rtt, Some(Duration::from_millis(600)));
+}

@@ -1,0 +1,293 @@
+//! The connections of a port: whose turn it is to send, whose time has come, what happened.
+
+use super::alarms::Alarms;
+use super::client_counts::ClientCounts;
+use super::connection_state::{ConnectionState, due};
+use super::handshake_gate::HandshakeGate;
+use super::handshake_rate::Limiter;
+use super::managed::ManagedConnection;
+use super::table::Table;
+use super::{EndpointConfig, Entropy, Handle};
+use crate::connection::{Closed, Event};
+use narrows_base::Time;
+use narrows_wire::VERSION;
+use narrows_wire::packet::Nonce;
+use narrows_wire::reset::ResetKey;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+/// Answers to strangers that wait to be sent at most; more are dropped.
+pub(super) const MAX_REPLIES: usize = 256;
+/// RESETs sent, and RESETs believed or not, per second at most.
+const RESETS: u32 = 100;
+
+/// All connections of one socket; [`Endpoint`](super::Endpoint) with real ones.
+pub struct Connections<C> {
+    pub(super) config: EndpointConfig,
+    pub(super) entropy: Box<dyn Entropy>,
+    pub(super) reset_key: ResetKey,
+    /// Versions that a client could have had.
+    pub(super) speaks: &'static [u32],
+    pub(super) gate: HandshakeGate,
+    pub(super) counts: ClientCounts,
+    pub(super) table: Table<ConnectionState<C>>,
+    pub(super) alarms: Alarms,
+    /// Attempts to connect by their nonces.
+    pub(super) nonces: BTreeMap<Nonce, u32>,
+    /// Connections by where the peer is.
+    pub(super) remotes: BTreeSet<(SocketAddr, u32)>,
+    /// Answers to strangers.
+    pub(super) answers: VecDeque<(SocketAddr, Vec<u8>)>,
+    /// Slots with a packet of the handshake to send.
+    pub(super) urgent: VecDeque<u32>,
+    /// Slots that may have something to send, or a new due time.
+    pub(super) ready: VecDeque<u32>,
+    /// Slots that may have events.
+    pub(super) eventful: VecDeque<u32>,
+    pub(super) resets_sent: Limiter,
+    pub(super) resets_read: Limiter,
+    /// A stranger was answered last: now it is the connections' turn.
+    pub(super) answered_last: bool,
+}
+
+impl<C: ManagedConnection> Connections<C> {
+    /// A port.
+    pub fn new(config: EndpointConfig, mut entropy: Box<dyn Entropy>) -> Connections<C> {
+        let mut secret = [0; 32];
+        entropy.fill(&mut secret);
+        Connections {
+            gate: HandshakeGate::new(&secret, &config.limits),
+            counts: ClientCounts::default(),
+            reset_key: ResetKey::of(&config.key, config.local_port),
+            speaks: &[VERSION],
+            table: Table::new(config.limits.slots()),
+            alarms: Alarms::default(),
+            nonces: BTreeMap::new(),
+            remotes: BTreeSet::new(),
+            answers: VecDeque::new(),
+            urgent: VecDeque::new(),
+            ready: VecDeque::new(),
+            eventful: VecDeque::new(),
+            resets_sent: Limiter::new(RESETS),
+            resets_read: Limiter::new(RESETS),
+            answered_last: false,
+            config,
+            entropy,
+        }
+    }
+
+    pub(super) fn draw<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.entropy.fill(&mut bytes);
+        bytes
+    }
+
+    /// When [`on_rto`](Connections::on_rto) is wanted, if [`transmit`](Connections::transmit) has just given
+    /// nothing: that is where a connection that was changed says its new time. (If the socket is
+    /// full, this is still the time of the next thing to do but sending.)
+    pub fn next_timeout(&self) -> Time {
+        self.alarms.first()
+    }
+
+    /// Whether nothing waits to be asked for by [`transmit`](Connections::transmit).
+    pub fn is_quiet(&self) -> bool {
+        self.urgent.is_empty() && self.answers.is_empty() && self.ready.is_empty()
+    }
+
+    /// A due time has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        // Nothing is armed again for `now` or before in here, so this ends.
+        while let Some(slot) = self.alarms.take(now) {
+            let Some(s) = self.table.get(slot) else { continue };
+            s.armed = Time::NEVER;
+            if s.content.as_mut().is_some_and(|c| due(c) > now) {
+                self.rearm(slot);
+            } else {
+                self.fire(now, slot);
+            }
+        }
+    }
+
+    fn fire(&mut self, now: Time, slot: u32) {
+        let Some(content) = self.table.get(slot).and_then(|s| s.content.as_mut()) else { return };
+        match content {
+            ConnectionState::Connecting(connecting) if now >= connecting.until() => {
+                let outcome = connecting.outcome();
+                self.give_up(slot, outcome);
+            }
+            ConnectionState::Connecting(connecting) => {
+                // Whether or not the driver ever asks for the packet.
+                let until = connecting.until();
+                if connecting.is_stale(now) {
+                    let old = connecting.nonce();
+                    let mut nonce = [0; 16];
+                    self.entropy.fill(&mut nonce);
+                    connecting.restart(now, nonce);
+                    self.nonces.remove(&old);
+                    self.nonces.insert(nonce, slot);
+                }
+                self.urge(slot);
+                self.arm(slot, until);
+            }
+            ConnectionState::Accepting(_) => self.remove(slot),
+            ConnectionState::Live(live) => {
+                if let Some(finishing) = &live.finishing {
+                    if now >= finishing.until {
+                        live.over = Some(Closed::NoAnswer);
+                        live.finishing = None;
+                    } else if finishing.repeat.due <= now {
+                        self.urge(slot);
+                    }
+                }
+                self.wake(now, slot);
+            }
+            ConnectionState::Over(_) => {}
+        }
+    }
+
+    fn wake(&mut self, now: Time, slot: u32) {
+        let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+        if let Some(ConnectionState::Live(live)) = content {
+            live.guarded(|connection| {
+                if connection.next_timeout() <= now {
+                    connection.on_timeout(now);
+                }
+            });
+            self.touch(slot);
+        }
+    }
+
+    /// What happened since it was asked last. After [`Event::Closed`] the connection can still be
+    /// read until the next call.
+    pub fn event(&mut self) -> Option<(Handle, Event)> {
+        while let Some(&slot) = self.eventful.front() {
+            let Some(s) = self.table.get(slot) else {
+                self.eventful.pop_front();
+                continue;
+            };
+            let handle = s.handle;
+            let event = match s.content.as_mut() {
+                Some(ConnectionState::Live(live)) => live.next_event(),
+                Some(ConnectionState::Over(why)) => Some(Event::Closed(why.clone())),
+                _ => None,
+            };
+            let is_over = matches!(s.content, Some(ConnectionState::Over(_)));
+            if event.is_none() || is_over {
+                s.is_eventful = false;
+                self.eventful.pop_front();
+                if is_over {
+                    self.remove(slot);
+                } else {
+                    self.forget_told(slot);
+                }
+            }
+            if let Some(event) = event {
+                return Some((handle, event));
+            }
+        }
+        None
+    }
+
+    /// How many there are, those being opened included.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the heap that its connections hold, about, and what waits to be said to strangers.
+    pub fn memory(&self) -> usize {
+        let held = |content: &ConnectionState<C>| match content {
+            ConnectionState::Live(live) => live.connection.memory(),
+            ConnectionState::Accepting(accepting) => accepting.memory(),
+            ConnectionState::Connecting(_) | ConnectionState::Over(_) => size_of_val(content),
+        };
+        let answers: usize = self.answers.iter().map(|(_, packet)| packet.len()).sum();
+        self.table.iter().map(|(_, content)| held(content)).sum::<usize>()
+            + answers
+            + self.gate.memory()
+    }
+
+    /// An attempt has failed.
+    pub(super) fn give_up(&mut self, slot: u32, why: Closed) {
+        let Some(s) = self.table.get(slot) else { return };
+        self.alarms.disarm(slot, &mut s.armed);
+        if let Some(ConnectionState::Connecting(connecting)) =
+            s.content.replace(ConnectionState::Over(why))
+        {
+            self.nonces.remove(&connecting.nonce());
+        }
+        self.touch(slot);
+    }
+
+    /// There is a handshake packet to send.
+    pub(super) fn urge(&mut self, slot: u32) {
+        if let Some(s) = self.table.get(slot).filter(|s| !s.is_urgent) {
+            s.is_urgent = true;
+            self.urgent.push_back(slot);
+        }
+    }
+
+    /// It may have something to send, another due time, an event.
+    pub(super) fn touch(&mut self, slot: u32) {
+        let Some(s) = self.table.get(slot) else { return };
+        if !std::mem::replace(&mut s.is_ready, true) {
+            self.ready.push_back(slot);
+        }
+        if !std::mem::replace(&mut s.is_eventful, true) {
+            self.eventful.push_back(slot);
+        }
+    }
+
+    /// Wakes it when it wants to be.
+    pub(super) fn rearm(&mut self, slot: u32) {
+        let Some(s) = self.table.get(slot) else { return };
+        let due = s.content.as_mut().map_or(Time::NEVER, due);
+        self.alarms.arm(slot, &mut s.armed, due);
+        self.announce_end(slot);
+    }
+
+    /// A connection that the port has ended may have an event.
+    pub(super) fn announce_end(&mut self, slot: u32) {
+        let Some(s) = self.table.get(slot) else { return };
+        let is_over =
+            matches!(&s.content, Some(ConnectionState::Live(l)) if l.over.is_some() && !l.is_told);
+        if is_over && !std::mem::replace(&mut s.is_eventful, true) {
+            self.eventful.push_back(slot);
+        }
+    }
+    /// Wakes it then or before.
+    pub(super) fn arm(&mut self, slot: u32, due: Time) {
+        if let Some(s) = self.table.get(slot) {
+            self.alarms.arm(slot, &mut s.armed, due);
+        }
+    }
+
+    /// Forgets a connection of whose end everybody knows.
+    pub(super) fn forget_told(&mut self, slot: u32) {
+        let content = self.table.get(slot).and_then(|s| s.content.as_ref());
+        if matches!(content, Some(ConnectionState::Live(l)) if l.is_told && (l.over.is_some() || l.connection.is_drained()))
+        {
+            self.remove(slot);
+        }
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) {
+        if let Some(s) = self.table.get(slot) {
+            self.alarms.disarm(slot, &mut s.armed);
+        }
+        match self.table.remove(slot) {
+            Some(ConnectionState::Live(live)) => {
+                self.remotes.remove(&(live.remote, slot));
+                self.uncount_client(&live);
+            }
+            Some(ConnectionState::Accepting(_)) => self.gate.leave(),
+            Some(ConnectionState::Connecting(connecting)) => {
+                self.nonces.remove(&connecting.nonce());
+            }
+            Some(ConnectionState::Over(_)) | None => {}
+        }
+    }
+}

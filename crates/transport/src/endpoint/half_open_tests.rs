@@ -1,0 +1,68 @@
+//! Floods of handshakes that are never finished, and what honest clients notice of them.
+
+use super::attackers::{ATTACKER, Attackers, NEIGHBOUR, connect, is_alive, net};
+use super::stub::{CLIENT, SERVER, config, random};
+use super::{Clients, Connections, EndpointConfig, EndpointLimits};
+use narrows_wire::packet::{self, Packet};
+
+/// 150 STARTs a second from nine addresses, as in the attack that failed four of six transfers, with
+/// ten times smaller room. Handshakes elsewhere, and behind one of those addresses, take as long as ever.
+#[test]
+fn a_flood_of_half_open_handshakes_delays_nobody() {
+    let mut net = net(7, Clients::Any);
+    let mut attackers = Attackers::new();
+    let talker = connect(&mut net, CLIENT);
+    net.run_for(0.2);
+    let mut newcomers = Vec::new();
+    for n in 0..1500u32 {
+        let address = if n % 9 == 0 { ATTACKER.into() } else { format!("10.0.0.{}", n % 9) };
+        let from = attackers.place(&address);
+        attackers.start(&mut net, from, 100);
+        net.run_for(1.0 / 150.0);
+        if n % 150 == 75 {
+            newcomers.push((CLIENT, connect(&mut net, CLIENT)));
+            newcomers.push((NEIGHBOUR, connect(&mut net, NEIGHBOUR)));
+        }
+        if n % 150 == 90 {
+            for (from, handle) in newcomers.drain(..) {
+                assert!(is_alive(&mut net, from, handle), "{n}: {from}");
+                let now = net.now;
+                net.at(from).close(now, handle, 0, "");
+            }
+        }
+        assert!(net.at(SERVER).gate.half_open() <= 64);
+    }
+    assert!(net.at(SERVER).gate.half_open() == 64);
+    assert!(is_alive(&mut net, CLIENT, talker));
+    net.run_for(11.0);
+    assert_eq!(net.at(SERVER).gate.half_open(), 0, "they had their ten seconds");
+}
+
+/// Handshakes cost a processor: no more of them begin than may, in all and from one network, and the
+/// others are told. Somebody else's turn comes all the same.
+#[test]
+fn handshakes_of_a_second_are_bounded() {
+    let mut net = net(8, Clients::Any);
+    let config = config(2, Clients::Any);
+    let limits = EndpointLimits {
+        handshake_rate: 40,
+        handshake_rate_of_source: 20,
+        ..EndpointLimits::new(32)
+    };
+    *net.at(SERVER) = Connections::new(EndpointConfig { limits, ..config }, random(5));
+    let mut attackers = Attackers::new();
+    let mut begun = 0;
+    for n in 0..300u32 {
+        let from = attackers.place(&format!("10.0.0.{}", n % 3));
+        let (_, answers) = attackers.start(&mut net, from, 100);
+        match Packet::read(&answers[0]) {
+            Ok(Packet::StartEcho(_)) => begun += 1,
+            Ok(Packet::Busy { .. }) => assert!(answers[0].len() < packet::START_BYTES),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!((30..=40).contains(&begun), "{begun}");
+    let honest = connect(&mut net, CLIENT);
+    net.run_for(0.1);
+    assert!(is_alive(&mut net, CLIENT, honest));
+}

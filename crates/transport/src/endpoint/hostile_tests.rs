@@ -1,0 +1,268 @@
+//! What strangers and hostile peers can do to a port: nothing that lasts.
+
+use super::stub::{CLIENT, Net, SERVER, SeededEntropy, StubConnection, Test, config, key, random};
+use super::{Clients, Connections, EndpointConfig, EndpointLimits, ServerKey};
+use crate::connection::Event;
+use narrows_base::{Duration, RandomKey, Time};
+use narrows_wire::packet::{self, Packet};
+use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
+use std::net::SocketAddr;
+
+/// Sizes of everything that a port keeps.
+pub(super) fn sizes(endpoint: &Test) -> Vec<usize> {
+    let mut all = vec![
+        endpoint.len(),
+        endpoint.table.slots(),
+        endpoint.alarms.len(),
+        endpoint.nonces.len(),
+        endpoint.remotes.len(),
+        endpoint.answers.len(),
+        endpoint.urgent.len(),
+        endpoint.ready.len(),
+        endpoint.eventful.len(),
+        endpoint.counts.len(),
+        endpoint.counts.gone,
+    ];
+    all.extend(endpoint.gate.sizes());
+    all
+}
+
+/// A server that keeps so many handshakes.
+pub(super) fn server(handshakes: usize) -> Test {
+    let config = config(2, Clients::Any);
+    let limits = EndpointLimits { handshakes, ..config.limits };
+    Connections::new(EndpointConfig { limits, ..config }, random(2))
+}
+
+/// Everything that it has to send now.
+pub(super) fn drain(endpoint: &mut Test, now: Time) -> Vec<(SocketAddr, Vec<u8>)> {
+    let mut buffer = [0; 1500];
+    let mut all = Vec::new();
+    while let Some(t) = endpoint.transmit(now, &mut buffer, 1) {
+        all.push((t.to, buffer[..t.size].to_vec()));
+    }
+    all
+}
+
+pub(super) fn place(n: u32) -> SocketAddr {
+    SocketAddr::new(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n).into(), 1000)
+}
+
+/// As far as START, with a cookie for `from`.
+pub(super) fn start_of(endpoint: &mut Test, now: Time, from: SocketAddr, n: u8) -> ClientHandshake {
+    endpoint.receive(now, from, 0, &mut packet::syn(VERSION, &[n; 16]));
+    let echo = drain(endpoint, now).pop().expect("an answer").1;
+    let Ok(Packet::SynEcho { nonce, cookie }) = Packet::read(&echo) else { panic!("no echo") };
+    ClientHandshake::new(Suite::Aes256Gcm, nonce, &cookie, &key(n), [n; 32]).unwrap()
+}
+
+/// So many SYNs from everywhere; bytes that came and left. The driver sends only after every 400th:
+/// what does not fit in between is dropped.
+fn flood(
+    endpoint: &mut Test,
+    now: Time,
+    random_key: &mut narrows_base::RandomStream,
+    syns: u32,
+) -> (usize, usize) {
+    let (mut came, mut left) = (0, 0);
+    for n in 1..=syns {
+        let mut syn = packet::syn(VERSION + u32::from(n % 10 == 0), &[0; 16]);
+        syn[5..13].copy_from_slice(&random_key.bits().to_be_bytes());
+        endpoint.receive(now, place(random_key.bits() as u32 & 0xff_ffff), 0, &mut syn);
+        came += syn.len();
+        assert!(endpoint.answers.len() <= 256);
+        if n % 400 == 0 {
+            left += drain(endpoint, now).iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+        }
+    }
+    (came, left)
+}
+
+#[test]
+fn spoofed_syns_leave_nothing_behind_and_clients_are_served_meanwhile() {
+    let mut net = Net::pair(1);
+    let mut random_key = RandomKey::from_seed(1).stream();
+    net.connect(ServerKey::Any);
+    net.run_for(1.0);
+    let mut after_flood = |net: &mut Net<StubConnection>| {
+        let (now, endpoint) = (net.now, net.at(SERVER));
+        let before = sizes(endpoint);
+        // A million in all, if optimised.
+        let syns = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
+        let (came, left) = flood(endpoint, now, &mut random_key, syns);
+        assert!(left > 0 && left < came, "{left} bytes for {came}");
+        assert_eq!(sizes(endpoint), before);
+    };
+    after_flood(&mut net);
+    // A client connects while the flood goes on: after SYN, after START, after FINISH.
+    let second = net.connect(ServerKey::Any);
+    for _ in 0..4 {
+        after_flood(&mut net);
+        net.run_for(0.041);
+    }
+    assert!(net.at(CLIENT).connection(second).is_some());
+    assert_eq!(net.at(SERVER).len(), 2);
+}
+
+#[test]
+fn a_copied_start_opens_nothing() {
+    let now = Time::from_secs_f64(50.0);
+    let mut endpoint = server(16);
+    let start = start_of(&mut endpoint, now, place(1), 1).start().to_vec();
+    let mut send = |at: Time, from, bytes: &[u8]| {
+        endpoint.on_timeout(at);
+        endpoint.receive(at, from, 0, &mut bytes.to_vec());
+        (endpoint.len(), drain(&mut endpoint, at).len())
+    };
+    // From elsewhere, with another nonce, after 20 s: nothing, not even an answer.
+    assert_eq!(send(now, place(2), &start), (0, 0));
+    let mut other = start.clone();
+    other[6] ^= 1;
+    assert_eq!(send(now, place(1), &other), (0, 0));
+    assert_eq!(send(now + Duration::from_secs(20), place(1), &start), (0, 0));
+    // The true one has one handshake and the same answer again, but not at any rate.
+    assert_eq!(send(now, place(1), &start), (1, 1));
+    assert_eq!(send(now, place(1), &start), (1, 0));
+    assert_eq!(send(now + Duration::from_millis(60), place(1), &start), (1, 1));
+    // Its handshake is forgotten after 10 s, its nonce is not.
+    assert_eq!(send(now + Duration::from_millis(9_900), place(1), &start), (1, 1));
+    assert_eq!(send(now + Duration::from_secs(10), place(1), &start), (0, 0));
+    assert_eq!(send(now + Duration::from_millis(19_999), place(1), &start), (0, 0));
+}
+
+#[test]
+fn a_copied_start_or_finish_of_a_living_connection_does_nothing() {
+    let mut net = Net::pair(3);
+    net.connect(ServerKey::Any);
+    net.run_for(0.5);
+    let copies: Vec<Vec<u8>> =
+        net.seen.iter().filter(|s| s.2[0] == 0x83 || s.2[0] == 0x85).map(|s| s.2.clone()).collect();
+    assert_eq!(copies.len(), 2);
+    let (now, endpoint) = (net.now, net.at(SERVER));
+    let before = sizes(endpoint);
+    for copy in copies {
+        endpoint.receive(now, CLIENT.parse().unwrap(), 0, &mut copy.clone());
+        assert_eq!((sizes(endpoint), drain(endpoint, now)), (before.clone(), vec![]));
+    }
+}
+
+/// Secrets change, and what was baked under the one before is still good.
+#[test]
+fn secrets_rotate_without_refusing_anybody() {
+    let mut endpoint = server(16);
+    for second in [0.0, 19.9, 20.1, 40.2, 1000.0, 1001.0] {
+        let now = Time::from_secs_f64(100.0 + second);
+        let n = second as u8;
+        let start = start_of(&mut endpoint, now, place(7), n).start().to_vec();
+        // Another's SYN, in between, brings the next secret.
+        let later = now + Duration::from_millis(500);
+        endpoint.receive(later, place(8), 0, &mut packet::syn(VERSION, &[9; 16]));
+        endpoint.receive(later, place(7), 0, &mut start.clone());
+        assert_eq!(drain(&mut endpoint, later).len(), 2, "{second}");
+    }
+}
+
+/// What overtakes FINISH is kept, a little of it.
+#[test]
+fn data_that_overtakes_finish_is_not_lost() {
+    let mut net = Net::pair(4);
+    let handle = net.connect(ServerKey::Any);
+    let until = net.now + Duration::from_millis(90);
+    net.run(until, &mut |now, bytes| {
+        let late = if bytes[0] == 0x85 { 100 } else { 20 };
+        vec![now + Duration::from_millis(late)]
+    });
+    for n in 0..20 {
+        net.at(CLIENT).connection(handle).unwrap().to_say.push_back(vec![n]);
+    }
+    net.run_for(0.02);
+    let kept = net.at(SERVER).gate.sizes()[0];
+    assert_eq!(kept, 1, "still a handshake");
+    net.run_for(0.2);
+    let at_server = net.events.iter().find(|e| e.2 == Event::Message).expect("heard").1;
+    let connection = net.at(SERVER).connection(at_server).unwrap();
+    // The client's question was the first of four.
+    assert_eq!(connection.heard, [[0], [1], [2]]);
+    assert_eq!(connection.rtt, None, "this FINISH may be a repetition");
+}
+
+/// Bytes of every kind, whole, cut, changed, invented: nothing panics, and nothing changes at
+/// either end, in whatever state.
+#[test]
+fn forged_and_broken_datagrams_change_nothing() {
+    let mut net = Net::pair(5);
+    let alive = net.connect(ServerKey::Any);
+    net.run_for(0.5);
+    let seen = std::mem::take(&mut net.seen);
+    // A second opening, stopped at each of its stages.
+    net.connect(ServerKey::Is(*key(2).public()));
+    net.run_for(0.0);
+    let mut random_key = RandomKey::from_seed(5).stream();
+    for stage in 0..5 {
+        for n in 0..4000 {
+            let (from, to, bytes) = &seen[random_key.bits() as usize % seen.len()];
+            let mut bytes = bytes.clone();
+            match n % 3 {
+                0 => bytes.truncate(random_key.bits() as usize % bytes.len()),
+                1 => {
+                    // Not the last bytes of a SYN: they mean nothing.
+                    let bit = random_key.bits() as usize % (8 * bytes.len().min(21));
+                    bytes[bit / 8] ^= 1 << (bit % 8);
+                }
+                _ => {
+                    let mut random =
+                        SeededEntropy(RandomKey::from_seed(random_key.bits()).stream());
+                    super::Entropy::fill(&mut random, &mut bytes[1..]);
+                }
+            }
+            let (now, endpoint) = (net.now, net.ports.get_mut(to).unwrap());
+            let before = sizes(endpoint);
+            endpoint.receive(now, *from, 3, &mut bytes);
+            let answers = drain(endpoint, now);
+            // A stranger's SYN or an unknown id is answered, by less than came.
+            assert!(answers.iter().all(|(at, answer)| at == from && answer.len() <= 64));
+            assert_eq!(sizes(endpoint)[..5], before[..5]);
+            assert_eq!(sizes(endpoint)[9..], before[9..]);
+        }
+        let until = net.now + Duration::from_millis(20);
+        net.run(until, &mut |now, _| vec![now + Duration::from_millis(20)]);
+        assert!(net.at_of(CLIENT).len() == 1 + usize::from(stage >= 3), "stage {stage}");
+    }
+    net.run_for(0.5);
+    assert_eq!(net.closed(CLIENT), None);
+    net.at(CLIENT).connection(alive).unwrap().to_say.push_back(b"as ever".to_vec());
+    net.run_for(0.1);
+    assert!(net.at_of(SERVER).contains(&Event::Message));
+}
+
+/// A port that only connects tells strangers nothing.
+#[test]
+fn a_client_answers_no_syn() {
+    let mut endpoint: Test = Connections::new(config(1, Clients::None), random(1));
+    let now = Time::from_secs_f64(1.0);
+    endpoint.receive(now, place(1), 0, &mut packet::syn(VERSION, &[0; 16]));
+    assert_eq!(drain(&mut endpoint, now), []);
+}
+
+/// A stranger who has a valid cookie and forges the second half of a FINISH spoils nothing.
+#[test]
+fn a_forged_finish_leaves_the_handshake_open_for_the_true_one() {
+    let now = Time::from_secs_f64(50.0);
+    let mut endpoint = server(16);
+    let mut client = start_of(&mut endpoint, now, place(1), 1);
+    endpoint.receive(now, place(1), 0, &mut client.start().to_vec());
+    let echo = drain(&mut endpoint, now).pop().unwrap().1;
+    let Ok(Packet::StartEcho(echo)) = Packet::read(&echo) else { panic!("no echo") };
+    let hello = Hello { connection: ConnectionId(5), params: Params::default() };
+    let (_, finish) = client.on_start_echo(&echo, &hello, |_| true).unwrap();
+    for at in (9..finish.len()).step_by(3) {
+        let mut forged = finish.clone();
+        forged[at] ^= 0x10;
+        endpoint.receive(now, place(1), 0, &mut forged);
+        assert!(endpoint.event().is_none());
+    }
+    endpoint.receive(now, place(2), 0, &mut finish.clone());
+    assert!(endpoint.event().is_none(), "from elsewhere");
+    endpoint.receive(now, place(1), 0, &mut finish.clone());
+    assert_eq!(endpoint.event().map(|e| e.1), Some(Event::Connected(*key(1).public())));
+}

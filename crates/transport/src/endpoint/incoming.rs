@@ -1,0 +1,325 @@
+//! What comes to a port: whom a datagram is for, and the steps of an opening.
+
+use super::accepting::Accepting;
+use super::admission::BUSY;
+use super::connecting::HandshakeDone;
+use super::connection_state::{ConnectionState, Finishing, Live};
+use super::connections::{Connections, MAX_REPLIES};
+use super::managed::{ManagedConnection, NewConnection};
+use super::{Clients, hello};
+use crate::connection::UNKNOWN_PROTOCOL;
+use crate::repeat::Repeat;
+use crate::streams::Side;
+use narrows_base::Time;
+use narrows_wire::header::{Header, LONG};
+use narrows_wire::packet::{self, Finish, Nonce, Start};
+use narrows_wire::reset::is_token;
+use narrows_wire::{Established, Hello, Packet, ServerHandshake, VERSION};
+use std::net::SocketAddr;
+
+/// Whether two addresses mean one place: a socket of both families shows IPv4 as IPv6.
+fn is_same(a: SocketAddr, b: SocketAddr) -> bool {
+    a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
+}
+
+impl<C: ManagedConnection> Connections<C> {
+    /// A datagram came; it is opened in place.
+    pub fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
+        if datagram.first().is_some_and(|first| first & LONG == 0) {
+            return self.on_short(now, from, ecn, datagram);
+        }
+        let Ok(packet) = Packet::read(datagram) else { return };
+        let is_server = self.config.clients != Clients::None;
+        match packet {
+            Packet::Syn { version, nonce } if is_server && self.answers.len() < MAX_REPLIES => {
+                let answer = self.gate.on_syn(now, from, version, &nonce, &mut *self.entropy);
+                self.answers.push_back((from, answer));
+            }
+            Packet::Start(start) if is_server => self.on_start(now, from, &start),
+            Packet::Finish(finish) if is_server => self.on_finish(now, from, &finish),
+            Packet::SynEcho { nonce, cookie } => {
+                let Some(slot) = self.attempt(from, &nonce) else { return };
+                let seed = self.draw();
+                let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+                if let Some(ConnectionState::Connecting(connecting)) = content
+                    && connecting.on_syn_echo(now, &cookie, &self.config.key, seed)
+                {
+                    self.urge(slot);
+                }
+            }
+            Packet::StartEcho(echo) => {
+                let Some(slot) = self.attempt(from, &echo.nonce) else { return };
+                let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+                let Some(ConnectionState::Connecting(connecting)) = content else { return };
+                match connecting.on_start_echo(now, &echo) {
+                    Some(opened) => self.connected(now, slot, from, opened),
+                    None => self.rearm(slot),
+                }
+            }
+            Packet::Version { refused, nonce, spoken } => {
+                let Some(slot) = self.attempt(from, &nonce) else { return };
+                let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+                if let Some(ConnectionState::Connecting(connecting)) = content {
+                    connecting.on_version(now, refused, &spoken);
+                    self.rearm(slot);
+                }
+            }
+            Packet::Reset { token } => self.on_reset(now, from, &token),
+            Packet::Busy { nonce } => {
+                let Some(slot) = self.attempt(from, &nonce) else { return };
+                let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+                if let Some(ConnectionState::Connecting(connecting)) = content {
+                    connecting.on_busy();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Our attempt of that name, if it is the server there that says it.
+    fn attempt(&mut self, from: SocketAddr, nonce: &Nonce) -> Option<u32> {
+        let slot = *self.nonces.get(nonce)?;
+        match &self.table.get(slot)?.content {
+            Some(ConnectionState::Connecting(connecting)) if is_same(connecting.remote(), from) => {
+                Some(slot)
+            }
+            _ => None,
+        }
+    }
+
+    fn on_short(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
+        let Ok(header) = Header::read(datagram) else { return };
+        let Some(slot) = self.table.by_id(header.connection) else {
+            // Only what was a whole packet is answered, so the answer is shorter.
+            if datagram.len() >= header.len() + packet::TAG_BYTES
+                && self.answers.len() < MAX_REPLIES
+                && self.resets_sent.permits(now)
+            {
+                let token = self.reset_key.token(header.connection, from);
+                self.answers.push_back((from, packet::reset(&token)));
+            }
+            return;
+        };
+        match self.table.get(slot).and_then(|s| s.content.as_mut()) {
+            Some(ConnectionState::Live(live)) if live.over.is_none() => {
+                let news = live.guarded(|connection| {
+                    let is_authentic = connection.receive(now, from, ecn, datagram);
+                    is_authentic.then(|| (connection.remote(), connection.moved()))
+                });
+                if let Some(Some((remote, moved))) = news {
+                    // The server has the keys.
+                    live.finishing = None;
+                    live.activity.on_total(now, moved);
+                    if remote != live.remote {
+                        self.remotes.remove(&(live.remote, slot));
+                        self.remotes.insert((remote, slot));
+                        live.remote = remote;
+                        self.recount_client(slot, remote);
+                    }
+                }
+                self.touch(slot);
+            }
+            Some(ConnectionState::Accepting(accepting)) if accepting.from == from => {
+                accepting.keep(ecn, datagram);
+                if accepting.on_again(now) {
+                    self.urge(slot);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_reset(&mut self, now: Time, from: SocketAddr, token: &[u8; 16]) {
+        if !self.resets_read.permits(now) {
+            return;
+        }
+        let mut found = None;
+        for &(_, slot) in self.remotes.range((from, 0)..=(from, u32::MAX)) {
+            let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+            if let Some(ConnectionState::Live(live)) = content
+                && live.token.as_ref().is_some_and(|told| is_token(told, token))
+            {
+                live.guarded(|connection| connection.on_reset(token));
+                live.finishing = None;
+                found = Some(slot);
+                break;
+            }
+        }
+        if let Some(slot) = found {
+            self.touch(slot);
+        }
+    }
+
+    fn on_start(&mut self, now: Time, from: SocketAddr, start: &Start<'_>) {
+        if !self.gate.has_valid_cookie(now, from, start) {
+            return;
+        }
+        if let Some(slot) = self.gate.known(now, from, &start.nonce) {
+            let content = self.table.get(slot).and_then(|s| s.content.as_mut());
+            if let Some(ConnectionState::Accepting(accepting)) = content
+                && accepting.on_start(now, from, &start.nonce)
+            {
+                self.urge(slot);
+            }
+            return;
+        }
+        if !self.may_have_room(now, from) || !self.gate.permits(now, from) {
+            return self.say_busy(from, &start.nonce);
+        }
+        self.make_room_for_handshake(from);
+        if !self.table.has_room() {
+            return self.say_busy(from, &start.nonce);
+        }
+        let seed = self.draw();
+        let (config, reset_key) = (&self.config, &self.reset_key);
+        let made = self.table.add(&mut *self.entropy, |id| {
+            let token = reset_key.token(id, from);
+            let params = hello::server_params(&config.connection, token);
+            let hello = Hello { connection: id, params };
+            let handshake = ServerHandshake::new(start, &config.key, seed, &hello).ok()?;
+            let accepting = Accepting::new(now, from, start.nonce, handshake, hello.params);
+            Some(ConnectionState::Accepting(Box::new(accepting)))
+        });
+        let Some(slot) = made else { return };
+        self.gate.enter(now, from, start.nonce, slot);
+        self.urge(slot);
+        self.rearm(slot);
+    }
+
+    /// A client's START finds no room: it is told so, in fewer bytes than it sent and from an address
+    /// that it has shown to be its own. It will try again.
+    fn say_busy(&mut self, to: SocketAddr, nonce: &Nonce) {
+        if self.answers.len() < MAX_REPLIES {
+            self.answers.push_back((to, packet::busy(nonce)));
+        }
+    }
+
+    fn on_finish(&mut self, now: Time, from: SocketAddr, finish: &Finish<'_>) {
+        let Some(slot) = self.table.by_id(finish.connection) else { return };
+        match self.table.get(slot).and_then(|s| s.content.as_mut()) {
+            // Its packets were sealed for whoever answers at that address.
+            Some(ConnectionState::Accepting(accepting)) if accepting.from == from => {
+                if accepting.was_forged && !self.gate.permits_finish(now) {
+                    return;
+                }
+                match accepting.on_finish(finish) {
+                    Ok(established) => self.tracker(now, slot, established),
+                    Err(_) if accepting.on_again(now) => self.urge(slot),
+                    Err(_) => {}
+                }
+            }
+            // A repetition, and the keys are there: the connection has begun with a packet that it
+            // repeats until the client has it.
+            _ => {}
+        }
+    }
+
+    /// The client has proven who it is.
+    fn tracker(&mut self, now: Time, slot: u32, established: Established) {
+        let seed = self.draw();
+        let is_welcome = match &self.config.clients {
+            Clients::None => false,
+            Clients::Any | Clients::Preferring(_) => true,
+            Clients::Listed(keys) => keys.contains(&established.key),
+        };
+        // It was talked out of a version that both speak.
+        let offered = established.peer.params.offered;
+        let is_misled = offered.is_some_and(|v| v != VERSION && self.speaks.contains(&v));
+        let announced = &established.peer.params.controller;
+        let Some(mut accepting) = self.take_answering(slot) else { return };
+        let client = self.client(accepting.from, established.key);
+        let refusal = match (is_welcome, is_misled) {
+            (false, _) => Some((4, "this client's key is not on the list")),
+            (true, true) => Some((5, "both ends speak a better version")),
+            (true, false) if !self.config.connection.knows(announced) => {
+                Some((UNKNOWN_PROTOCOL, "the protocol that this client sends with is unknown here"))
+            }
+            (true, false) if !self.make_room(now, &client) => {
+                Some((BUSY, "busy: there is no room for another client now"))
+            }
+            (true, false) => None,
+        };
+        if let Some((code, why)) = refusal {
+            accepting.refuse(now, established, code, why);
+            self.put_back(slot, ConnectionState::Accepting(accepting));
+            return self.urge(slot);
+        }
+        let (remote, rtt) = (accepting.from, accepting.sample(now));
+        self.gate.leave();
+        let own = &self.config.connection;
+        let wanted = self.config.permit.config(&established.peer.params.controller, own);
+        let beginning = NewConnection {
+            side: Side::Server,
+            config: wanted.as_ref().unwrap_or(own),
+            hello: &accepting.hello,
+            established,
+            remote,
+            rtt,
+            spacing: None,
+            seed,
+        };
+        match Live::begin(now, beginning, None, Some(client)) {
+            Ok(live) => {
+                self.remotes.insert((remote, slot));
+                self.count_client(&live);
+                self.put_back(slot, ConnectionState::Live(Box::new(live)));
+            }
+            Err(why) => self.put_back(slot, ConnectionState::Over(why)),
+        }
+        self.touch(slot);
+        for (ecn, mut datagram) in accepting.early {
+            self.on_short(now, remote, ecn, &mut datagram);
+        }
+    }
+
+    fn take_answering(&mut self, slot: u32) -> Option<Box<Accepting>> {
+        let s = self.table.get(slot)?;
+        match s.content.take() {
+            Some(ConnectionState::Accepting(accepting)) => Some(accepting),
+            other => {
+                s.content = other;
+                None
+            }
+        }
+    }
+    fn put_back(&mut self, slot: u32, content: ConnectionState<C>) {
+        if let Some(s) = self.table.get(slot) {
+            s.content = Some(content);
+        }
+    }
+
+    /// The server has proven who it is, and we have the keys.
+    fn connected(&mut self, now: Time, slot: u32, from: SocketAddr, opened: HandshakeDone) {
+        let seed = self.draw();
+        let Some(s) = self.table.get(slot) else { return };
+        let Some(ConnectionState::Connecting(connecting)) = &s.content else { return };
+        let repeat = Repeat::after(now, opened.took);
+        let until = opened.until;
+        let finishing = Finishing { packet: opened.finish, repeat, until };
+        let beginning = NewConnection {
+            side: Side::Client,
+            config: connecting.config(),
+            hello: &opened.hello,
+            established: opened.established,
+            remote: from,
+            rtt: opened.rtt,
+            spacing: opened.spacing,
+            seed,
+        };
+        let begun = Live::begin(now, beginning, Some(Box::new(finishing)), None);
+        self.nonces.remove(&connecting.nonce());
+        let live = match begun {
+            Ok(live) => live,
+            Err(why) => {
+                self.alarms.disarm(slot, &mut s.armed);
+                s.content = Some(ConnectionState::Over(why));
+                return self.touch(slot);
+            }
+        };
+        s.content = Some(ConnectionState::Live(Box::new(live)));
+        self.remotes.insert((from, slot));
+        self.arm(slot, until);
+        self.urge(slot);
+        self.touch(slot);
+    }
+}

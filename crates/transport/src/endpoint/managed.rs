@@ -1,0 +1,104 @@
+//! What a port asks of the connections that it holds: a face of [`Connection`], so that the port's
+//! own work is tested without one.
+
+use crate::connection::{Connection, ConnectionConfig, Event, Transmit};
+use crate::streams::Side;
+use narrows_base::{Duration, Time};
+use narrows_congestion::Dispersion;
+use narrows_wire::{Established, Params};
+use std::net::SocketAddr;
+
+/// Everything that [`ManagedConnection::begin`] is told.
+pub struct NewConnection<'a> {
+    /// Which end this is.
+    pub side: Side,
+    /// How it behaves.
+    pub config: &'a ConnectionConfig,
+    /// What this end told the peer.
+    pub hello: &'a Params,
+    /// Keys, and who the peer is.
+    pub established: Established,
+    /// Where the peer is.
+    pub remote: SocketAddr,
+    /// What the handshake measured, if its packets were sent once only.
+    pub rtt: Option<Duration>,
+    /// What the spacing of the answers to its packets tells.
+    pub spacing: Option<Dispersion>,
+    /// Randomness, never used again.
+    pub seed: [u8; 32],
+}
+
+/// A connection as its port sees it. The methods that [`Connection`] has by the same name mean the same.
+pub trait ManagedConnection: Sized {
+    /// Keys are known. It begins with a packet that asks for a report (a PING, if there is nothing
+    /// better), sent again until one comes: so the client, which repeats FINISH until a packet of
+    /// the server opens, gets one, and so does a server whose application is silent.
+    fn begin(now: Time, beginning: NewConnection<'_>) -> Self;
+    /// A short packet came; whether it was authentic.
+    fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool;
+    /// The next datagrams.
+    fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit>;
+    /// When `on_rto` is wanted.
+    fn next_timeout(&self) -> Time;
+    /// A due time has come.
+    fn on_timeout(&mut self, now: Time);
+    /// What happened.
+    fn event(&mut self) -> Option<Event>;
+    /// Closes.
+    fn close(&mut self, now: Time, code: u64, reason: &str);
+    /// The peer's address said RESET with this token.
+    fn on_reset(&mut self, token: &[u8; 16]);
+    /// Where the peer is.
+    fn remote(&self) -> SocketAddr;
+    /// Whether it can be forgotten.
+    fn is_drained(&self) -> bool;
+    /// Bytes of the heap that it holds, about.
+    fn memory(&self) -> usize;
+    /// Bytes of streams and messages that it has moved, either way: what the peer is known to have,
+    /// and what the application took.
+    fn moved(&self) -> u64;
+    /// The congestion controller that it sends with.
+    fn protocol(&self) -> &str;
+}
+
+impl ManagedConnection for Connection {
+    fn begin(now: Time, b: NewConnection<'_>) -> Connection {
+        Connection::new(now, b)
+    }
+    fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
+        Connection::receive(self, now, from, ecn, datagram)
+    }
+    fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
+        Connection::transmit(self, now, buffer, segments)
+    }
+    fn next_timeout(&self) -> Time {
+        Connection::next_timeout(self)
+    }
+    fn on_timeout(&mut self, now: Time) {
+        Connection::on_timeout(self, now);
+    }
+    fn event(&mut self) -> Option<Event> {
+        Connection::event(self)
+    }
+    fn close(&mut self, now: Time, code: u64, reason: &str) {
+        Connection::close(self, now, code, reason);
+    }
+    fn on_reset(&mut self, token: &[u8; 16]) {
+        Connection::on_reset(self, token);
+    }
+    fn remote(&self) -> SocketAddr {
+        Connection::remote(self)
+    }
+    fn is_drained(&self) -> bool {
+        Connection::is_drained(self)
+    }
+    fn memory(&self) -> usize {
+        size_of::<Connection>() + Connection::memory(self)
+    }
+    fn moved(&self) -> u64 {
+        Connection::moved(self)
+    }
+    fn protocol(&self) -> &str {
+        Connection::protocol(self)
+    }
+}

@@ -1,0 +1,191 @@
+//! A port: all connections of one UDP socket, and their opening. Pure: the driver hands over
+//! datagrams, time and randomness, and sends what it is given.
+//!
+//! | to | see |
+//! |---|---|
+//! | hold connections, and wake each at its time | `connections`, with `table`, `connection_state` and `alarms` |
+//! | do what the application asks | `calls` |
+//! | give each its turn to send | `outgoing` |
+//! | sort what comes | `incoming` |
+//! | open one as the client | `connecting`, with `crate::packet_pair` |
+//! | be opened to: cookies, handshakes, their bounds | `gate`, `handshake_rate`, `accepting` |
+//! | share places among clients when all are taken | `admission`, with `activity`, `client_counts`, [`share`], [`source`] |
+//!
+//! What strangers can make it keep: nothing for a SYN but an answer in a queue of 256; for a START
+//! whose cookie is good a handshake, of which there are at most [`EndpointLimits::handshakes`], for
+//! 10 s at most. An idle connection is looked at only when its own time comes.
+//!
+//! A connection whose congestion controller (or whatever else of it) panics ends, alone: it is not
+//! called again, and the application is told which controller it was.
+
+use crate::connection::{Connection, ConnectionConfig};
+use crate::protocol::{self, Family};
+use crate::{Preset, Protocol};
+use narrows_base::{Rate, Spec};
+use narrows_congestion::HintSource;
+use narrows_wire::{StaticKey, Suite};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+mod accepting;
+mod activity;
+mod admission;
+mod alarms;
+mod calls;
+mod client_counts;
+mod connecting;
+mod connection_state;
+mod connections;
+mod handshake_gate;
+mod handshake_rate;
+mod hello;
+mod incoming;
+mod limits;
+mod managed;
+mod outgoing;
+pub mod share;
+pub mod source;
+mod table;
+
+#[cfg(test)]
+mod amplification_tests;
+#[cfg(test)]
+mod attackers;
+#[cfg(test)]
+mod bounds_tests;
+#[cfg(test)]
+mod connecting_tests;
+#[cfg(test)]
+mod half_open_tests;
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod panic_tests;
+#[cfg(test)]
+mod sharing_tests;
+#[cfg(test)]
+mod stub;
+#[cfg(test)]
+mod whole_tests;
+
+pub use calls::Facts;
+pub use connections::Connections;
+pub use limits::EndpointLimits;
+pub use managed::{ManagedConnection, NewConnection};
+
+/// A cryptographic random source.
+pub trait Entropy: Send {
+    /// Fills the bytes.
+    fn fill(&mut self, bytes: &mut [u8]);
+}
+
+/// Names a connection of a port; never used again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Handle(pub u64);
+
+/// Who may connect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Clients {
+    /// Nobody: the port only connects.
+    None,
+    /// Everybody.
+    Any,
+    /// Everybody. When places run out, whoever holds one of these static keys gives way last, and a
+    /// quarter of the places is kept for them.
+    Preferring(BTreeSet<[u8; 32]>),
+    /// Whoever holds one of these static keys. Others are refused at the handshake.
+    Listed(BTreeSet<[u8; 32]>),
+}
+
+/// Which key the server must have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ServerKey {
+    /// This one.
+    Is([u8; 32]),
+    /// Any: [`Event::Connected`](crate::connection::Event::Connected) tells which, to be pinned.
+    Any,
+}
+
+/// With what a port sends to those who connect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Permit {
+    /// With what its configuration says.
+    Own,
+    /// With what the client announced (hello parameter 10), if that is one of the protocols of
+    /// family `rrtp` whose controller goes by acknowledgements, or one of
+    /// [`ConnectionConfig::custom`]; else with its own. The client is told.
+    Listed,
+    /// With any protocol of family `rrtp` that the client announced: the others, which send as fast as
+    /// the receiver says (`tear-reliable`) or as somebody told them (`rrtp+fixed`), no faster than this.
+    Any(Rate),
+}
+
+impl Permit {
+    /// How a connection behaves to a client that announced this, where that is not as `own` says.
+    pub(super) fn config(
+        self,
+        announced: &str,
+        own: &ConnectionConfig,
+    ) -> Option<ConnectionConfig> {
+        if self == Permit::Own || announced.is_empty() || announced == own.protocol.label() {
+            return None;
+        }
+        // Whoever made the server said that it knows these.
+        if let Some(custom) = own.custom.iter().find(|p| p.label() == announced) {
+            return Some(ConnectionConfig { protocol: custom.clone(), ..own.clone() });
+        }
+        let spec = Spec::parse(announced).ok()?;
+        let entry = protocol::find(&spec.name).ok()?;
+        if entry.family != Family::Rrtp {
+            return None;
+        }
+        let is_ack_driven =
+            narrows_congestion::find(entry.controller).is_ok_and(|c| c.is_ack_driven());
+        let rate_limit = match self {
+            Permit::Any(most) if !is_ack_driven => {
+                Some(own.rate_limit.map_or(most, |limit| limit.min(most)))
+            }
+            _ if !is_ack_driven => return None,
+            _ => own.rate_limit,
+        };
+        let protocol = Protocol::read(&spec, Preset::Rfc, own.protocol.packet_bytes()).ok()?;
+        // What the announced protocol's parameters tell of the path, the peer tells.
+        let told_here = own.hints.rate.is_some();
+        let hint_source = if told_here { own.hint_source } else { HintSource::Peer };
+        Some(ConnectionConfig { protocol, rate_limit, hint_source, ..own.clone() })
+    }
+}
+
+/// What a port is.
+pub struct EndpointConfig {
+    /// This end's identity.
+    pub key: StaticKey,
+    /// Who may connect.
+    pub clients: Clients,
+    /// How connections that are accepted behave.
+    pub connection: ConnectionConfig,
+    /// Whether they send as the client would have it.
+    pub permit: Permit,
+    /// How many connections and handshakes there may be.
+    pub limits: EndpointLimits,
+    /// The UDP port that the socket is bound to: RESETs of another port of the same identity are not
+    /// this one's.
+    pub local_port: u16,
+}
+
+/// A wish to connect.
+pub struct Connect {
+    /// Where to.
+    pub remote: SocketAddr,
+    /// Who must be there.
+    pub server_key: ServerKey,
+    /// The cipher.
+    pub suite: Suite,
+    /// How it behaves.
+    pub connection: ConnectionConfig,
+    /// Gives up after so long without an answer.
+    pub patience: narrows_base::Duration,
+}
+
+/// All connections of one socket.
+pub type Endpoint = Connections<Connection>;

@@ -1,0 +1,81 @@
+//! What a port sends: packets of handshakes, answers to strangers, connections in turn.
+
+use super::connection_state::ConnectionState;
+use super::connections::Connections;
+use super::managed::ManagedConnection;
+use crate::connection::Transmit;
+use narrows_base::Time;
+use std::net::SocketAddr;
+
+impl<C: ManagedConnection> Connections<C> {
+    /// What to send next: up to `segments` datagrams of equal size to one place. Packets of
+    /// handshakes first, then connections in turn, each once.
+    pub fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
+        while let Some(slot) = self.urgent.pop_front() {
+            let made = self.handshake_packet(now, slot);
+            let content = self.table.get(slot).and_then(|s| s.content.as_ref());
+            if matches!(content, Some(ConnectionState::Connecting(connecting)) if connecting.has_more())
+            {
+                self.urge(slot);
+            }
+            self.rearm(slot);
+            if let Some(transmit) = made.and_then(|(to, packet)| put(buffer, to, &packet)) {
+                return Some(transmit);
+            }
+        }
+        // Strangers and connections take turns, so that neither can silence the other.
+        if !self.answered_last || self.ready.is_empty() {
+            while let Some((to, packet)) = self.answers.pop_front() {
+                if let Some(transmit) = put(buffer, to, &packet) {
+                    self.answered_last = true;
+                    return Some(transmit);
+                }
+            }
+        }
+        self.answered_last = false;
+        while let Some(slot) = self.ready.pop_front() {
+            let Some(s) = self.table.get(slot) else { continue };
+            s.is_ready = false;
+            let sent = match &mut s.content {
+                Some(ConnectionState::Live(live)) => {
+                    live.guarded(|c| c.transmit(now, buffer, segments)).flatten()
+                }
+                _ => None,
+            };
+            if sent.is_some() {
+                s.is_ready = true;
+                self.ready.push_back(slot);
+            }
+            self.rearm(slot);
+            if sent.is_some() {
+                return sent;
+            }
+            self.forget_told(slot);
+        }
+        // The last connection had nothing; strangers may.
+        let (to, packet) = self.answers.pop_front()?;
+        put(buffer, to, &packet)
+    }
+
+    fn handshake_packet(&mut self, now: Time, slot: u32) -> Option<(SocketAddr, Vec<u8>)> {
+        let s = self.table.get(slot)?;
+        s.is_urgent = false;
+        match s.content.as_mut()? {
+            ConnectionState::Connecting(o) => Some((o.remote(), o.transmit(now)?)),
+            ConnectionState::Accepting(a) => Some((a.from, a.transmit(now)?)),
+            ConnectionState::Live(live) => {
+                let finishing = live.finishing.as_mut().filter(|f| f.repeat.due <= now)?;
+                finishing.repeat.on_sent(now);
+                Some((live.remote, finishing.packet.clone()))
+            }
+            ConnectionState::Over(_) => None,
+        }
+    }
+}
+
+/// One packet, alone; it is dropped if the caller's buffer is too small.
+fn put(buffer: &mut [u8], to: SocketAddr, packet: &[u8]) -> Option<Transmit> {
+    let size = packet.len();
+    buffer.get_mut(..size)?.copy_from_slice(packet);
+    Some(Transmit { to, size, segment: size, ecn: 0 })
+}

@@ -1,0 +1,176 @@
+//! A congestion controller that panics ends its own connection and no other.
+
+use super::stub::{CLIENT, Net, SERVER, config, connection, random, wish};
+use super::{Clients, Connect, Connections, EndpointConfig, Handle, ServerKey};
+use crate::connection::{Closed, Connection, ConnectionConfig, Event};
+use crate::streams::{Read, StreamEvent};
+use crate::{Preset, Protocol};
+use narrows_base::{Duration, Spec, Time};
+use narrows_congestion::{Ack, Controller, Feedback, PathHints, SendLimits, Sent};
+
+/// The call that panics.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Call {
+    New,
+    Sent,
+    Ack,
+    Tick,
+    NextTick,
+    SendLimits,
+    Feedback,
+    PathHints,
+}
+
+const CALLS: [Call; 8] = [
+    Call::New,
+    Call::Sent,
+    Call::Ack,
+    Call::Tick,
+    Call::NextTick,
+    Call::SendLimits,
+    Call::Feedback,
+    Call::PathHints,
+];
+
+/// A window of ten packets, and a panic once 20 packets have left.
+struct Faulty {
+    call: Call,
+    sent: u64,
+}
+
+impl Faulty {
+    fn pass(&self, call: Call) {
+        assert!(self.call != call || self.sent < 20, "a mistake in {call:?}");
+    }
+}
+
+impl Controller for Faulty {
+    fn on_sent(&mut self, _: &Sent) {
+        self.sent += 1;
+        self.pass(Call::Sent);
+    }
+    fn on_ack(&mut self, _: &Ack) {
+        self.pass(Call::Ack);
+    }
+    fn on_tick(&mut self, _: Time) {
+        self.pass(Call::Tick);
+    }
+    fn next_tick(&self) -> Time {
+        self.pass(Call::NextTick);
+        if self.sent < 20 { Time::NEVER } else { Time::ZERO }
+    }
+    fn send_limits(&self) -> SendLimits {
+        self.pass(Call::SendLimits);
+        SendLimits::unpaced(10.0)
+    }
+    fn feedback_to_receiver(&self) -> Feedback {
+        self.pass(Call::Feedback);
+        Feedback::NONE
+    }
+    fn on_path_hints(&mut self, _: Time, _: &PathHints) {
+        self.pass(Call::PathHints);
+    }
+}
+
+fn faulty(call: Call) -> ConnectionConfig {
+    let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let make = move |_: &_| -> Box<dyn Controller> {
+        assert!(call != Call::New, "a mistake in New");
+        Box::new(Faulty { call, sent: 0 })
+    };
+    let protocol = Protocol::custom_media("mine(version=2)", like.datagram(), make, None);
+    ConnectionConfig { protocol: protocol.unwrap(), ..connection() }
+}
+
+/// Bytes of all streams that the server got.
+fn drain(net: &mut Net<Connection>, looked: &mut usize) -> usize {
+    let mut got = 0;
+    for (_, handle, event) in net.events.split_off(*looked) {
+        if let Event::Stream(StreamEvent::Readable(id)) = event
+            && let Some(connection) = net.at(SERVER).connection(handle)
+        {
+            let mut buffer = [0; 4096];
+            while let Ok(Read::Bytes(n)) = connection.read(id, &mut buffer) {
+                got += n;
+            }
+        } else {
+            net.events.push((SERVER.parse().unwrap(), handle, event));
+            *looked += 1;
+        }
+    }
+    got
+}
+
+fn closed(net: &Net<Connection>, handle: Handle) -> Option<Closed> {
+    net.events.iter().find_map(|e| match &e.2 {
+        Event::Closed(why) if e.1 == handle => Some(why.clone()),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_controller_that_panics_ends_its_own_connection() {
+    for call in CALLS {
+        let mut net = Net::<Connection>::new(1);
+        let good = net.connect(ServerKey::Any);
+        net.run_for(0.2);
+        let now = net.now;
+        let wanted = Connect { connection: faulty(call), ..wish(SERVER, ServerKey::Any) };
+        let bad = net.at(CLIENT).connect(now, wanted).unwrap();
+        net.run_for(0.2);
+        let mut streams = Vec::new();
+        for handle in [good, bad] {
+            let opened =
+                net.at(CLIENT).connection(handle).and_then(|c| Some((handle, c.open(true)?)));
+            streams.extend(opened);
+        }
+        let (mut looked, mut got, mut written) = (net.events.len(), 0, 0);
+        for _ in 0..100 {
+            for (handle, id) in &streams {
+                let hints = PathHints::default();
+                let now = net.now;
+                let write = net.at(CLIENT).with(*handle, |c| {
+                    c.reconfigure(now, &hints, Default::default());
+                    c.write(*id, &[7; 3000]).unwrap_or(0)
+                });
+                if let Some(Ok(count)) = write
+                    && *handle == good
+                {
+                    written += count;
+                }
+            }
+            net.run_for(0.05);
+            got += drain(&mut net, &mut looked);
+        }
+        let Some(Closed::Panicked { controller, message }) = closed(&net, bad) else {
+            panic!("{call:?}: {:?}", closed(&net, bad))
+        };
+        assert_eq!(controller, "mine(version=2)");
+        assert_eq!(message, format!("a mistake in {call:?}"));
+        assert!(closed(&net, good).is_none(), "{call:?}");
+        assert!(written > 100_000 && got >= written, "{call:?}: {got} of {written}");
+        assert_eq!(net.at(CLIENT).len(), 1, "{call:?}: the port has forgotten it");
+        assert!(net.at(CLIENT).connection(bad).is_none());
+        // The peer hears of it by RESET, as soon as it says something.
+        net.run_for(40.0);
+        assert_eq!(net.at(SERVER).len(), net.at(CLIENT).len(), "{call:?}");
+    }
+}
+
+/// So at a server, whose other clients go on.
+#[test]
+fn a_server_whose_controller_panics_serves_others() {
+    let mut net = Net::<Connection>::new(2);
+    let server = EndpointConfig { connection: faulty(Call::New), ..config(2, Clients::Any) };
+    *net.at(SERVER) = Connections::new(server, random(5));
+    net.connect(ServerKey::Any);
+    net.run_for(5.0);
+    // Nothing is kept of it, and its client is told by RESET.
+    assert_eq!((net.at(SERVER).len(), net.at(SERVER).counts.len()), (0, 0));
+    assert_eq!(net.closed(CLIENT), Some(Closed::Reset));
+    net.at(SERVER).config.connection = connection();
+    let good = net.connect(ServerKey::Any);
+    net.run_for(0.5);
+    assert!(closed(&net, good).is_none() && net.at(SERVER).len() == 1);
+    assert!(net.now < Time::ZERO + Duration::from_secs(200));
+}

@@ -1,0 +1,198 @@
+//! Loss differentiation at the receiver: was what is missing lost by the radio link, or dropped by a
+//! full queue (S3 section 3.6)? One file per rule, and the list.
+//!
+//! A rule is told of every arrival and, with it, of how many packets are missing just below it. A
+//! [`LossTracker`] keeps the books for a receiver, simulated or real: which numbers are missing, and which
+//! of them the rule takes for the radio's, so that reports can say it. A packet that comes late after
+//! all is neither; whoever reports leaves out what came.
+
+mod biaz;
+mod spike;
+mod zigzag;
+
+use crate::ranges::Ranges;
+use narrows_base::{Descriptor, Settings, Spec, SpecError, Status, Time};
+
+/// Ranges of radio losses kept at most; of older ones the verdict is forgotten, which is congestion.
+const MAX_RANGES: usize = 256;
+
+/// A packet that came, and what is missing below it.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrivalWithGap {
+    /// When, by the receiver's clock.
+    pub now: Time,
+    /// When it left, by the sender's clock: only differences mean something.
+    pub sent: Time,
+    /// Packets that are missing between it and the highest number that had come: 0 if it is the next,
+    /// or itself late.
+    pub missing: u64,
+}
+
+impl ArrivalWithGap {
+    /// Relative one-way trip time in seconds: the unknown difference of the clocks is in it.
+    pub fn rott(&self) -> f64 {
+        let (now, sent) = (self.now.as_nanos(), self.sent.as_nanos());
+        if now >= sent { (now - sent) as f64 * 1e-9 } else { (sent - now) as f64 * -1e-9 }
+    }
+}
+
+/// A rule that tells radio losses from congestion.
+pub trait LossClassifier: Send {
+    /// A packet came, in order of arrival. Whether the missing ones were lost by the radio link; of no
+    /// meaning where none are.
+    fn on_arrival(&mut self, arrival: &ArrivalWithGap) -> bool;
+}
+
+/// A rule: its descriptor, and how to build it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassifierEntry {
+    /// What it says of itself.
+    pub descriptor: &'static Descriptor,
+    /// Builds it.
+    pub build: fn(&Settings) -> Box<dyn LossClassifier>,
+}
+
+/// Nobody judges.
+const NONE: Descriptor = Descriptor {
+    name: "none",
+    summary: "judges nothing: every loss may be congestion",
+    source: "TCP",
+    senses: "nothing",
+    sets: "no verdict",
+    params: &[],
+    status: Status::NotValidated,
+};
+
+struct NoClassifier;
+
+impl LossClassifier for NoClassifier {
+    fn on_arrival(&mut self, _seen: &ArrivalWithGap) -> bool {
+        false
+    }
+}
+
+/// All rules.
+pub const LOSS_CLASSIFIERS: &[ClassifierEntry] = &[
+    ClassifierEntry { descriptor: &NONE, build: |_| Box::new(NoClassifier) },
+    ClassifierEntry { descriptor: &biaz::DESCRIPTOR, build: biaz::build },
+    ClassifierEntry { descriptor: &spike::DESCRIPTOR, build: spike::build },
+    ClassifierEntry { descriptor: &zigzag::DESCRIPTOR, build: zigzag::build },
+];
+
+/// The rule of that name, with its defaults or what was given: `spike`, `biaz(sigma=0.75)`.
+///
+/// # Errors
+/// An unknown rule or parameter.
+pub fn read(spec: &Spec) -> Result<Box<dyn LossClassifier>, SpecError> {
+    let entry =
+        LOSS_CLASSIFIERS.iter().find(|e| e.descriptor.name == spec.name).ok_or_else(|| {
+            let names: Vec<&str> = LOSS_CLASSIFIERS.iter().map(|e| e.descriptor.name).collect();
+            SpecError::unknown("verdict", &spec.name, &names)
+        })?;
+    Ok((entry.build)(&Settings::read(spec, entry.descriptor.params)?))
+}
+
+/// A rule as a configuration names it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ClassifierConfig {
+    /// One of [`LOSS_CLASSIFIERS`].
+    pub name: &'static str,
+    /// Biaz's sigma and phi; other rules take no notice.
+    pub biaz: (f64, f64),
+}
+
+impl Default for ClassifierConfig {
+    fn default() -> ClassifierConfig {
+        // S3 table 3.2.
+        ClassifierConfig { name: "none", biaz: (1.0, 2.0) }
+    }
+}
+
+impl ClassifierConfig {
+    /// The rule's books for a receiver; `None` where nobody judges.
+    pub fn tracker(&self) -> Option<LossTracker> {
+        self.build().map(LossTracker::new)
+    }
+
+    /// The rule alone.
+    pub fn build(&self) -> Option<Box<dyn LossClassifier>> {
+        let mut spec = Spec::named(self.name);
+        match self.name {
+            "none" => return None,
+            "biaz" => {
+                for (name, x) in [("sigma", self.biaz.0), ("phi", self.biaz.1)] {
+                    spec.args.push((Some(name.into()), x.to_string()));
+                }
+            }
+            _ => {}
+        }
+        read(&spec).ok()
+    }
+}
+
+/// What is missing at a receiver, and what became of it as far as the rule can tell.
+pub struct LossTracker {
+    classifier: Box<dyn LossClassifier>,
+    /// One above the highest number that came.
+    next: u64,
+    radio: Ranges,
+    /// The newest judgement: `[from, to)`, and whether it was the radio.
+    classified: Option<(u64, u64, bool)>,
+}
+
+impl LossTracker {
+    /// By that rule, before the first packet.
+    pub fn new(classifier: Box<dyn LossClassifier>) -> LossTracker {
+        LossTracker { classifier, next: 0, radio: Ranges::default(), classified: None }
+    }
+
+    /// Packet `seq` came at `now`; it left at `sent` by the sender's clock. Numbers below the first
+    /// packet that came count as missing, as numbers start at 0.
+    #[inline]
+    pub fn on_arrival(&mut self, now: Time, sent: Time, seq: u64) {
+        let missing = seq.saturating_sub(self.next);
+        let radio = self.classifier.on_arrival(&ArrivalWithGap { now, sent, missing });
+        if missing > 0 {
+            self.classified = Some((self.next, seq, radio));
+            if radio {
+                self.radio.insert(self.next, seq, |_, _| ());
+                while self.radio.len() > MAX_RANGES {
+                    let Some((_, to)) = self.radio.iter().next() else { break };
+                    self.radio.trim_below(to);
+                }
+            }
+        }
+        self.next = self.next.max(seq.saturating_add(1));
+    }
+
+    /// Whether a missing number is taken for the radio's.
+    #[inline]
+    pub fn is_radio(&self, number: u64) -> bool {
+        !self.radio.is_empty() && self.radio.find(number).is_some()
+    }
+
+    /// Nobody will ask for numbers below `n` any more.
+    #[inline]
+    pub fn trim_below(&mut self, n: u64) {
+        if !self.radio.is_empty() {
+            self.radio.trim_below(n);
+        }
+    }
+
+    /// The newest judgement, once: `[from, to)`, and whether it was the radio. For whoever knows the
+    /// truth.
+    #[inline]
+    pub fn classified(&mut self) -> Option<(u64, u64, bool)> {
+        self.classified.take()
+    }
+}
+
+impl std::fmt::Debug for LossTracker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Judge(next {}, {} radio ranges)", self.next, self.radio.len())
+    }
+}
+
+#[cfg(test)]
+#[path = "loss_classifier_tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+//! Biaz's rule: Biaz and Vaidya, ASSET 1999; S3 section 3.6.1.
+//!
+//! Where the radio link is the slowest and the last, packets come evenly spaced. If n packets were
+//! lost on it, their time on the link passed all the same: the packet behind them comes n + 1
+//! spacings after the one before. A queue's drop leaves no such gap, or a much longer one. Radio, if
+//! `(n + sigma) Tmin <= Tsep < (n + phi) Tmin`, with Tmin the smallest spacing seen.
+//!
+//! S3 prints both comparisons as strict. An exactly even arrival with sigma = 1 lies on the lower
+//! bound, and the original includes it; so do we, less a thousandth for clocks.
+
+use super::{ArrivalWithGap, LossClassifier};
+use narrows_base::descriptor::ParamKind;
+use narrows_base::units::Unit;
+use narrows_base::{Descriptor, Param, Settings, Status, Time};
+
+/// The index card.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "biaz",
+    summary: "radio, if the gap lasts as long as the missing packets would have taken",
+    source: "Biaz and Vaidya 1999; S3 section 3.6.1",
+    senses: "times between arrivals",
+    sets: "verdict on missing packets",
+    params: &[
+        Param {
+            name: "sigma",
+            help: "shortest gap of a radio loss, in spacings above the number missing",
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.0 },
+            origin: "S3 table 3.2",
+        },
+        Param {
+            name: "phi",
+            help: "longest gap of a radio loss, in spacings above the number missing",
+            kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 2.0 },
+            origin: "S3 table 3.2",
+        },
+    ],
+    status: Status::NotValidated,
+};
+
+/// What an exact lower bound forgives, as a share.
+const SLACK: f64 = 1e-3;
+
+/// Builds it.
+pub fn build(settings: &Settings) -> Box<dyn LossClassifier> {
+    let (sigma, phi) = (settings.number("sigma"), settings.number("phi"));
+    Box::new(Biaz { sigma, phi, last: None, least: f64::INFINITY })
+}
+
+struct Biaz {
+    sigma: f64,
+    phi: f64,
+    last: Option<Time>,
+    /// Smallest spacing, seconds.
+    least: f64,
+}
+
+impl LossClassifier for Biaz {
+    fn on_arrival(&mut self, arrival: &ArrivalWithGap) -> bool {
+        let Some(last) = self.last.replace(arrival.now) else { return false };
+        let gap = arrival.now.since(last).as_secs_f64();
+        if arrival.missing == 0 {
+            // Packets that come at one moment left some buffer together: no spacing of the link's.
+            if gap > 0.0 {
+                self.least = self.least.min(gap);
+            }
+            return false;
+        }
+        let n = arrival.missing as f64;
+        let low = (n + self.sigma) * self.least * (1.0 - SLACK);
+        (low..(n + self.phi) * self.least).contains(&gap)
+    }
+}

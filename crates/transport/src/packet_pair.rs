@@ -1,0 +1,99 @@
+//! What the packets of an opening tell of the path before the first data packet leaves.
+//!
+//! Three larger SYNs follow the first one at once. A server answers each, and keeps nothing of any;
+//! their answers come as far apart as the slowest link needs for them: S3's packet pair (section 3.2), a
+//! round trip earlier than data could tell it. If the first SYN is lost, the next one opens all the
+//! same.
+
+use narrows_base::{Duration, Time};
+use narrows_congestion::Dispersion;
+
+/// SYNs that follow the first, and their UDP payload: all of them fit into a queue of two full packets.
+const PROBES: u32 = 3;
+/// UDP payload of each.
+pub(crate) const PROBE_BYTES: u16 = 500;
+/// An answer so long after the first is that to a SYN that was repeated, 0.3 s later: on a path slower
+/// than 84 kbit/s nothing is learnt.
+const MAX_DISPERSION: Duration = Duration::from_millis(150);
+/// IP and UDP headers.
+const HEADERS: u16 = 28;
+
+/// The larger SYNs of an attempt and their answers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PacketPair {
+    wanted: bool,
+    left: u32,
+    came: u32,
+    first: Time,
+    last: Time,
+}
+
+impl PacketPair {
+    /// They are wanted where the rate is not known.
+    pub(crate) fn new(wanted: bool) -> PacketPair {
+        PacketPair { wanted, left: if wanted { PROBES } else { 0 }, ..PacketPair::default() }
+    }
+    /// Whether one is to leave now, the first SYN having left.
+    pub(crate) fn is_due(&self) -> bool {
+        self.left > 0
+    }
+    /// One leaves.
+    pub(crate) fn on_sent(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+    /// The attempt begins again.
+    pub(crate) fn spoil(&mut self) {
+        *self = PacketPair::default();
+    }
+    /// A SYN was answered.
+    pub(crate) fn on_answer(&mut self, now: Time) {
+        if self.came == 0 {
+            self.first = now;
+        }
+        if now.since(self.first) > MAX_DISPERSION {
+            return;
+        }
+        self.came += 1;
+        self.last = now;
+    }
+    /// What they tell, if all were answered once. Where one is missing it is not known which.
+    pub(crate) fn spacing(&self, rtt: Duration) -> Option<Dispersion> {
+        let bits = f64::from(PROBES) * f64::from(PROBE_BYTES + HEADERS) * 8.0;
+        (self.wanted && self.came == 1 + PROBES).then(|| Dispersion {
+            rtt,
+            bits,
+            took: self.last.since(self.first),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(packet_pair: &mut PacketPair, times: u64) -> Option<f64> {
+        (0..times)
+            .for_each(|i| packet_pair.on_answer(Time::from_nanos(70_000_000 + i * 5_280_000)));
+        let spacing = packet_pair.spacing(Duration::from_millis(60))?;
+        Some(spacing.bits / spacing.took.as_secs_f64())
+    }
+
+    #[test]
+    fn answers_to_all_tell_the_rate_and_others_nothing() {
+        let mut left = PacketPair::new(true);
+        let sent = std::iter::from_fn(|| left.is_due().then(|| left.on_sent())).count();
+        assert_eq!(sent, 3);
+        let rate = answered(&mut left.clone(), 4).unwrap();
+        assert!((rate / 800e3 - 1.0).abs() < 1e-9, "{rate}");
+        assert_eq!(answered(&mut left.clone(), 3), None, "one was lost");
+        assert_eq!(answered(&mut left.clone(), 5), None, "one was doubled");
+        let mut late = left;
+        assert_eq!(answered(&mut late, 3), None);
+        late.on_answer(Time::from_nanos(370_000_000));
+        assert!(late.spacing(Duration::ZERO).is_none(), "the answer to another SYN");
+        left.spoil();
+        assert_eq!(answered(&mut left, 4), None, "it began again");
+        assert!(!PacketPair::new(false).is_due());
+        assert_eq!(answered(&mut PacketPair::new(false), 1), None);
+    }
+}

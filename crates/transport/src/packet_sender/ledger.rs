@@ -1,0 +1,343 @@
+//! The ledger of packets: numbers, what is out, what arrived, and the packets whose fate is not told yet
+//! (RFC 9002 appendix A.1, `sent_packets`).
+
+use super::MAX_SENT_PACKETS;
+use super::delivery::Stamp;
+use super::skips::Skips;
+use narrows_base::{Duration, Time};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// How a packet stands to the controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PacketClass {
+    /// In flight.
+    InFlight,
+    /// Aside, its fate of interest to the cargo.
+    MtuProbe,
+    /// Aside since it took another path than the one of now; its fate of interest to the cargo.
+    OldPath,
+    /// Aside, its fate of interest to nobody.
+    AckOnly,
+    /// No packet: the number was left out.
+    Skipped,
+}
+
+impl PacketClass {
+    /// Whether its loss is one to the controller.
+    #[inline]
+    pub fn is_counted(self) -> bool {
+        self == PacketClass::InFlight
+    }
+    /// Whether nobody asks what became of it.
+    #[inline]
+    pub fn is_untracked(self) -> bool {
+        matches!(self, PacketClass::AckOnly | PacketClass::Skipped)
+    }
+}
+
+/// A packet whose fate is not told yet.
+#[derive(Clone, Debug)]
+pub(super) struct SentPacket<L> {
+    pub sent: Time,
+    pub stamp: Stamp,
+    pub payload: L,
+    pub bytes: u16,
+    pub class: PacketClass,
+    pub arrived: bool,
+    pub marked: bool,
+    pub radio: bool,
+    /// It arrived, and saw no long queue.
+    pub short_queue: bool,
+}
+
+/// What became of the lowest packet of unknown fate: it arrived, or counts as lost.
+pub(super) struct ResolvedPacket<L> {
+    pub seq: u64,
+    pub packet: SentPacket<L>,
+}
+
+/// Packets by number; numbers are never used again.
+#[derive(Debug)]
+pub(super) struct PacketLedger<L> {
+    /// Next number.
+    next: u64,
+    /// Lowest number whose fate is not known; `packets` begins there.
+    least_unacked: u64,
+    packets: VecDeque<SentPacket<L>>,
+    /// Of these, the ones aside.
+    not_in_flight: u64,
+    /// Packets that neither arrived nor count as lost; and as many that took another path.
+    in_flight: u64,
+    old_path: u64,
+    /// The first number on the path of now, and when that began.
+    path_start: u64,
+    path_since: Time,
+    /// One above the highest number that a report named.
+    reported: u64,
+    /// Counted packets that arrived, over the path of now.
+    arrived: u64,
+    /// Packets that left behind one that saw no long queue: those lost, and all. And whether the last
+    /// one that arrived was such a one.
+    short_queue: (u64, u64),
+    short_before: bool,
+    /// Numbers that are left out, where that is wanted; and how many directly below the next packet.
+    skips: Option<Box<Skips>>,
+    skipped_below: u64,
+    /// How many numbers directly below the next packet stand aside, those included.
+    not_in_flight_below: u64,
+}
+
+impl<L> PacketLedger<L> {
+    /// Before the first packet.
+    pub fn new() -> PacketLedger<L> {
+        PacketLedger {
+            next: 0,
+            least_unacked: 0,
+            packets: VecDeque::new(),
+            not_in_flight: 0,
+            in_flight: 0,
+            old_path: 0,
+            path_start: 0,
+            path_since: Time::ZERO,
+            reported: 0,
+            arrived: 0,
+            short_queue: (0, 0),
+            short_before: false,
+            skips: None,
+            skipped_below: 0,
+            not_in_flight_below: 0,
+        }
+    }
+
+    /// The next packet's number.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+    #[inline]
+    pub fn least_unacked(&self) -> u64 {
+        self.least_unacked
+    }
+    /// One above the highest number that a report named.
+    #[inline]
+    pub fn reported(&self) -> u64 {
+        self.reported
+    }
+    #[inline]
+    pub fn not_in_flight(&self) -> u64 {
+        self.not_in_flight
+    }
+    /// Packets that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
+    #[inline]
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+    /// Those over another path included.
+    #[inline]
+    pub fn in_flight_anywhere(&self) -> u64 {
+        self.in_flight + self.old_path
+    }
+    #[inline]
+    pub fn arrived(&self) -> u64 {
+        self.arrived
+    }
+    /// Packets lost directly behind one that saw no long queue, and all packets behind such a one.
+    pub fn losses_at_short_queue(&self) -> (u64, u64) {
+        self.short_queue
+    }
+    #[inline]
+    pub fn skipped_below(&self) -> u64 {
+        self.skipped_below
+    }
+    #[inline]
+    pub fn not_in_flight_below(&self) -> u64 {
+        self.not_in_flight_below
+    }
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.packets.len() > MAX_SENT_PACKETS
+    }
+    /// Bytes of the heap.
+    pub fn memory(&self) -> usize {
+        self.packets.capacity() * size_of::<SentPacket<L>>()
+            + self.skips.as_ref().map_or(0, |s| s.memory())
+    }
+
+    /// The lowest packet of unknown fate.
+    #[inline]
+    pub fn front(&self) -> Option<&SentPacket<L>> {
+        self.packets.front()
+    }
+    /// Packet `n`, if its fate is not known.
+    #[inline]
+    pub fn get(&self, n: u64) -> Option<&SentPacket<L>> {
+        let place = n.checked_sub(self.least_unacked).and_then(|n| usize::try_from(n).ok());
+        place.and_then(|n| self.packets.get(n))
+    }
+    /// Whether a packet above the lowest one of unknown fate was reported.
+    #[inline]
+    pub fn waits_for_late(&self) -> bool {
+        !self.packets.is_empty() && self.least_unacked + 1 < self.reported
+    }
+    /// Packets that did not arrive and whose loss somebody wants to know of, from the oldest on.
+    pub fn missing(&self) -> impl Iterator<Item = &SentPacket<L>> {
+        let told = |s| matches!(s, PacketClass::InFlight | PacketClass::OldPath);
+        self.packets.iter().filter(move |p| !p.arrived && told(p.class))
+    }
+
+    /// From now on some numbers are left out, drawn from random bits that the peer cannot guess.
+    pub fn skip_numbers(&mut self, draws: impl FnMut() -> u64 + Send + Sync + 'static) {
+        self.skips = Some(Box::new(Skips::new(draws)));
+    }
+    /// Leaves out one number of so many on average.
+    #[cfg(test)]
+    pub fn skip_often(&mut self, mean: f64) {
+        self.skips.iter_mut().for_each(|s| s.set_mean(mean));
+    }
+    /// How many of `[from, to)` were left out.
+    #[inline]
+    pub fn skipped(&self, from: u64, to: u64) -> u64 {
+        self.skips.as_ref().map_or(0, |s| s.count(from, to))
+    }
+    /// Whether the next number is left out, now that a packet has left.
+    #[inline]
+    pub fn is_next_skipped(&mut self) -> bool {
+        self.skips.as_mut().is_some_and(|s| s.is_next_skipped(self.next, self.least_unacked))
+    }
+
+    /// A packet leaves.
+    #[inline]
+    pub fn push(&mut self, now: Time, stamp: Stamp, payload: L, bytes: u32, class: PacketClass) {
+        let is_counted = class.is_counted();
+        self.next += 1;
+        self.in_flight += u64::from(is_counted);
+        self.not_in_flight += u64::from(!is_counted);
+        self.skipped_below = u64::from(class == PacketClass::Skipped);
+        self.not_in_flight_below = if is_counted { 0 } else { self.not_in_flight_below + 1 };
+        self.packets.push_back(SentPacket {
+            sent: now,
+            stamp,
+            payload,
+            bytes: bytes as u16,
+            class,
+            arrived: false,
+            marked: false,
+            radio: false,
+            short_queue: false,
+        });
+    }
+
+    /// Packets whose fate nobody asks for do not keep the others.
+    pub fn drop_untracked(&mut self) {
+        while self.packets.front().is_some_and(|p| p.class.is_untracked()) {
+            self.packets.pop_front();
+            self.least_unacked += 1;
+            self.not_in_flight -= 1;
+        }
+    }
+
+    /// The fate of the lowest packet is known: it is lost unless it arrived.
+    #[inline]
+    pub fn resolve(&mut self) -> Option<ResolvedPacket<L>> {
+        let packet = self.packets.pop_front()?;
+        let seq = self.least_unacked;
+        self.least_unacked += 1;
+        match packet.class {
+            PacketClass::InFlight => {
+                // What was before it is no choice among what became of it.
+                self.short_queue.1 += u64::from(self.short_before);
+                if packet.arrived {
+                    self.short_before = packet.short_queue;
+                } else {
+                    self.in_flight -= 1;
+                    self.short_queue.0 += u64::from(self.short_before);
+                }
+            }
+            class => {
+                self.not_in_flight -= 1;
+                self.old_path -= u64::from(class == PacketClass::OldPath && !packet.arrived);
+            }
+        }
+        Some(ResolvedPacket { seq, packet })
+    }
+
+    /// A report names numbers below `end`.
+    #[inline]
+    pub fn report(&mut self, end: u64) {
+        self.reported = self.reported.max(end);
+    }
+    /// Where `[from, to)` is among the packets.
+    #[inline]
+    fn places(&self, from: u64, to: u64) -> Range<usize> {
+        let to = ((to.saturating_sub(self.least_unacked)) as usize).min(self.packets.len());
+        let from = (from.max(self.least_unacked) - self.least_unacked) as usize;
+        from.min(to)..to
+    }
+    /// `[from, to)` arrived: `news` for each of which that was not known; how many of them are counted.
+    /// They stay in flight until [`leave_flight`](PacketLedger::leave_flight). Those that left less than
+    /// `short_queue` before now saw no long queue.
+    #[inline]
+    pub fn take_arrived(
+        &mut self,
+        (from, to): (u64, u64),
+        (now, short_queue): (Time, Duration),
+        mut news: impl FnMut(&SentPacket<L>),
+    ) -> u64 {
+        let mut fresh = 0;
+        let places = self.places(from, to);
+        for p in self.packets.range_mut(places) {
+            if p.arrived {
+                continue;
+            }
+            p.arrived = true;
+            p.short_queue = now.since(p.sent) < short_queue;
+            fresh += u64::from(p.class.is_counted());
+            self.old_path -= u64::from(p.class == PacketClass::OldPath);
+            news(p);
+        }
+        fresh
+    }
+    /// So many counted packets arrived.
+    #[inline]
+    pub fn leave_flight(&mut self, fresh: u64) {
+        self.in_flight -= fresh;
+        self.arrived += fresh;
+    }
+    /// The receiver takes `[from, to)` for lost by the radio link.
+    #[inline]
+    pub fn take_radio(&mut self, from: u64, to: u64) {
+        let places = self.places(from, to);
+        self.packets.range_mut(places).for_each(|p| p.radio = true);
+    }
+    /// Routers marked so many of the newest packets below `end` that arrived: exact where every packet is
+    /// reported, as good as any other order where not.
+    pub fn take_marks(&mut self, new: u32, end: u64) {
+        let places = self.places(0, end);
+        let arrived = self.packets.range_mut(places).rev().filter(|p| p.arrived);
+        arrived.take(new as usize).for_each(|p| p.marked = true);
+    }
+
+    /// Packets take another path from now on: those that are out stand aside.
+    pub fn renew(&mut self, now: Time) {
+        for p in &mut self.packets {
+            if p.class.is_counted() {
+                p.class = PacketClass::OldPath;
+                self.not_in_flight += 1;
+                self.old_path += u64::from(!p.arrived);
+            }
+        }
+        (self.in_flight, self.arrived) = (0, 0);
+        (self.path_start, self.path_since) = (self.next, now);
+    }
+    /// Whether packet `highest` took the path of now.
+    #[inline]
+    pub fn is_of_this_path(&self, highest: u64) -> bool {
+        highest >= self.path_start
+    }
+    /// Whether what left a round trip ago took it.
+    #[inline]
+    pub fn has_this_path_for(&self, now: Time, rtt: Duration) -> bool {
+        now.since(self.path_since) >= rtt
+    }
+}

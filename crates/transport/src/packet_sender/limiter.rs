@@ -1,0 +1,289 @@
+//! No controller sends more than twice what the path delivers.
+//!
+//! A controller goes by what it is told: rates and round trips from profiles, and from the peer its
+//! acknowledgements' timing, its marks, its verdicts and its advice. All of that can be forged. What
+//! cannot be is that a packet arrived. So here is what any controller may do at most:
+//!
+//! 1. *By acknowledgements.* Every byte that arrived permits two more, on top of an initial window of ten
+//!    packets (RFC 6928): slow start's growth. What was permitted and not used is kept, for applications
+//!    that pause (RFC 7661), but no more of it than what arrived of one round trip. A probe timeout takes it
+//!    back to the initial window: who hears nothing sends no more.
+//! 2. *By time.* In a window of time no more leaves than the initial window and twice the most that ever
+//!    arrived of such a window: by the times at which packets left, since a receiver that holds back its
+//!    acknowledgements and sends them together can pretend any rate by when they come; and by when they
+//!    come, since a long queue takes more than the link delivers. This holds for three lengths: the longer
+//!    of a second and three round trips, and a third and a twelfth of that. It is remembered for some
+//!    minutes (`limiter/history.rs`).
+//!
+//! Rates that are known beforehand:
+//! - This side's own user says it: the initial window is that rate's bandwidth-delay product.
+//! - A profile that was stored for this peer says it: half of that, at half the rate.
+//! - The peer says it, or the spacing of its answers: nothing before the first acknowledgement; then, once
+//!   on a path, whoever wants to try a rate may send [`PROBE_PACKETS`] in all, and their acknowledgements
+//!   permit more.
+//!
+//! Probe timeouts and MTU probes are no part of this, and a packet may always leave when nothing is in
+//! flight.
+
+mod history;
+
+use history::{History, SCALES};
+use narrows_base::{Duration, Rate, Time};
+use narrows_congestion::{HintSource, PathHints};
+
+/// RFC 6928.
+const INITIAL_PACKETS: u64 = 10;
+/// Packets of the flight that tries a rate which the peer told, the initial window included.
+const PROBE_PACKETS: u64 = 64;
+/// When so many of them arrived, the path has shown what it carries in a window of time: as much may be
+/// sent at once, but no more than this.
+const PROVEN_PACKETS: u64 = 48;
+const MAX_PROVEN_PACKETS: u64 = 512;
+/// What arrived permits so much more.
+const GROWTH: u64 = 2;
+/// The time over which sending is bounded: at least this, and so many round trips.
+const MIN_WINDOW: Duration = Duration::from_secs(1);
+const WINDOW_ROUND_TRIPS: u64 = 3;
+/// Round trips that differ by less do not change the window.
+const SIMILAR: f64 = 0.8;
+
+/// Whether another packet may leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LimiterDecision {
+    Free,
+    /// Not before something arrives.
+    Acknowledgement,
+    /// Not before this time.
+    Until(Time),
+}
+
+/// Bytes beyond what arrived permits, once on a path, for whoever tries a rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Probe {
+    /// Nothing was acknowledged.
+    Unheard,
+    /// A train may leave since then; so many bytes of what left since have arrived.
+    Train(Time, u64),
+    /// It arrived: so many bytes, until then.
+    Proven(u64, Time),
+    Over,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Limiter {
+    /// Bytes of a full packet.
+    full: u64,
+    /// Bytes that acknowledgements permit; below zero by no more than a packet.
+    credit: i64,
+    /// Initial window, bytes.
+    initial: u64,
+    probe: Probe,
+    /// Smallest round-trip time known.
+    rtt: Duration,
+    history: History,
+    /// Bytes per second that may leave by what was told, the round trip that was told with it, and until
+    /// when it counts in windows of time.
+    told: f64,
+    told_rtt: Option<Duration>,
+    told_until: Time,
+}
+
+impl Limiter {
+    /// `full` is a full packet's bytes on the wire.
+    pub fn new(full: u32) -> Limiter {
+        let full = u64::from(full.max(1));
+        Limiter {
+            full,
+            credit: (INITIAL_PACKETS * full) as i64,
+            initial: INITIAL_PACKETS * full,
+            probe: Probe::Unheard,
+            rtt: Duration::MAX,
+            history: History::new(slot_of(Duration::MAX)),
+            told: 0.0,
+            told_rtt: None,
+            told_until: Time::NEVER,
+        }
+    }
+
+    /// The path is another one, of which nothing is known.
+    pub fn restart(&mut self) {
+        *self = Limiter::new(self.full.try_into().unwrap_or(u32::MAX));
+    }
+
+    fn ten_packets(&self) -> u64 {
+        INITIAL_PACKETS * self.full
+    }
+
+    /// Somebody says what the path's rate is.
+    pub fn on_told(&mut self, hints: &PathHints, source: HintSource) {
+        let Some(rate) = hints.rate else { return };
+        let share = match source {
+            HintSource::User => 1.0,
+            HintSource::Stored => 0.5,
+            HintSource::Peer => return,
+        };
+        self.told = share * rate.as_bps() as f64 / 8.0;
+        self.told_rtt = hints.rtt;
+        self.told_until = Time::NEVER;
+        self.open_as_told();
+    }
+    /// The initial window is the bandwidth-delay product of what was told.
+    fn open_as_told(&mut self) {
+        let known = (self.rtt != Duration::MAX).then_some(self.rtt);
+        let Some(rtt) = self.told_rtt.or(known) else { return };
+        // A float's cast saturates.
+        let product = (self.told * rtt.as_secs_f64()) as u64;
+        if product > self.initial {
+            self.credit = self.credit.saturating_add_unsigned(product - self.initial);
+            self.initial = product;
+        }
+    }
+
+    /// Bytes of the flight that tries a rate, beyond the initial window, while it is permitted.
+    fn probe(&self) -> u64 {
+        match self.probe {
+            Probe::Train(..) => (PROBE_PACKETS - INITIAL_PACKETS) * self.full,
+            Probe::Proven(bytes, _) => bytes,
+            Probe::Unheard | Probe::Over => 0,
+        }
+    }
+    /// Something arrived: a train may leave, or has arrived, or its time is over.
+    fn probe_further(&mut self, now: Time) {
+        match self.probe {
+            Probe::Unheard => {
+                self.probe = Probe::Train(now, 0);
+                self.credit = self.credit.saturating_add_unsigned(self.probe());
+            }
+            Probe::Train(since, arrived) if arrived >= PROVEN_PACKETS * self.full => {
+                // So much arrived in this time, the round trip included: the path carries no less.
+                let windows =
+                    self.window().as_secs_f64() / narrows_congestion::positive(now.since(since));
+                let more = (arrived as f64 * windows) as u64;
+                let more = more.min(MAX_PROVEN_PACKETS * self.full);
+                self.probe = Probe::Proven(more, now + self.window());
+                self.credit = self.credit.saturating_add_unsigned(more);
+            }
+            Probe::Train(since, _) if now.since(since) > self.window() => self.probe = Probe::Over,
+            Probe::Proven(_, until) if now > until => self.probe = Probe::Over,
+            _ => {}
+        }
+    }
+
+    /// A round-trip time was measured.
+    #[inline]
+    pub fn on_rtt(&mut self, now: Time, rtt: Duration) {
+        if rtt < self.rtt {
+            self.on_shorter_rtt(now, rtt);
+        }
+    }
+    #[cold]
+    fn on_shorter_rtt(&mut self, now: Time, rtt: Duration) {
+        let first = self.rtt == Duration::MAX;
+        self.rtt = rtt;
+        if first {
+            self.open_as_told();
+        }
+        let slot = slot_of(rtt);
+        if slot.as_secs_f64() < SIMILAR * self.history.length().as_secs_f64() {
+            self.history.change(now, slot);
+        }
+    }
+
+    /// A packet leaves.
+    #[inline]
+    pub fn on_sent(&mut self, now: Time, bytes: u32) {
+        self.history.on_sent(now, bytes);
+        self.credit = (self.credit - i64::from(bytes)).max(-(self.full as i64));
+        if self.told > 0.0 && self.told_until.is_never() {
+            let rtt = if self.rtt == Duration::MAX { Duration::ZERO } else { self.rtt };
+            self.told_until = now + self.window() + rtt;
+        }
+    }
+    fn window(&self) -> Duration {
+        self.history.length().saturating_mul(history::WINDOW)
+    }
+
+    /// A packet that left at `sent` has arrived, as a report of now says.
+    #[inline]
+    pub fn on_arrived(&mut self, now: Time, sent: Time, bytes: u16) {
+        self.history.on_arrived(now, sent, u32::from(bytes));
+        let bytes = u64::from(bytes);
+        self.credit = self.credit.saturating_add_unsigned(GROWTH * bytes);
+        if let Probe::Train(since, arrived) = &mut self.probe
+            && sent >= *since
+        {
+            *arrived += bytes;
+        }
+    }
+
+    /// A report was read.
+    #[inline]
+    pub fn on_report(&mut self, now: Time) {
+        self.history.on_report();
+        if self.told > 0.0 && now >= self.told_until {
+            self.forget_told();
+        }
+        if self.probe != Probe::Over {
+            self.probe_further(now);
+        }
+        // Of a scale that is no shorter than a round trip.
+        let trip = usize::from(self.rtt > self.history.length());
+        let kept = self.history.most(trip).max(self.initial).saturating_add(self.probe());
+        self.credit = self.credit.min(i64::try_from(kept).unwrap_or(i64::MAX));
+    }
+    /// Of a third of the window: long enough that a queue that fills makes little difference.
+    pub fn max_delivered(&self) -> Rate {
+        Rate::from_bps_f64(
+            self.history.most(1) as f64 * 8.0
+                / (SCALES[1] as f64 * self.history.length().as_secs_f64()),
+        )
+    }
+    fn forget_told(&mut self) {
+        self.initial = self.ten_packets();
+        self.told = 0.0;
+    }
+
+    /// Nothing was heard for a probe timeout.
+    pub fn on_probe_timeout(&mut self) {
+        self.forget_told();
+        self.credit = self.credit.min(self.initial as i64);
+    }
+    /// Whether nothing may leave that is no probe.
+    pub fn is_spent(&self) -> bool {
+        self.credit <= 0
+    }
+
+    /// Whether the next packet may leave.
+    #[inline]
+    pub fn decision(&mut self, now: Time) -> LimiterDecision {
+        if self.credit <= 0 {
+            return LimiterDecision::Acknowledgement;
+        }
+        self.history.advance(now);
+        if (0..SCALES.len()).any(|n| self.history.recent(n) >= self.permitted(now, n)) {
+            return LimiterDecision::Until(self.history.next_slot());
+        }
+        LimiterDecision::Free
+    }
+    /// Bytes that may leave in so many slots.
+    #[inline]
+    fn permitted(&self, now: Time, scale: usize) -> u64 {
+        let told = if self.told > 0.0 && now < self.told_until {
+            (self.told * self.history.length().as_secs_f64() * SCALES[scale] as f64) as u64
+        } else {
+            0
+        };
+        let most = self.history.most(scale).saturating_mul(GROWTH).max(told);
+        (self.ten_packets() + self.probe()).saturating_add(most)
+    }
+}
+
+fn slot_of(rtt: Duration) -> Duration {
+    let rtt = rtt.min(Duration::from_secs(10));
+    let window = rtt.saturating_mul(WINDOW_ROUND_TRIPS).max(MIN_WINDOW);
+    Duration::from_nanos(window.as_nanos() / history::WINDOW)
+}
+
+#[cfg(test)]
+#[path = "limiter_tests.rs"]
+mod tests;

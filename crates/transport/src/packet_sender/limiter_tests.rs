@@ -1,0 +1,140 @@
+use super::*;
+use narrows_base::Rate;
+
+const FULL: u32 = 1000;
+const RTT: Duration = Duration::from_millis(100);
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Duration::from_millis(ms)
+}
+
+/// A limiter with a round trip of 100 ms: a window of 1 s, of twelve slots of 83 ms.
+fn limiter() -> Limiter {
+    let mut limiter = Limiter::new(FULL);
+    limiter.on_rtt(at(0), RTT);
+    limiter
+}
+
+/// Sends all that may leave now; how many packets.
+fn burst(limiter: &mut Limiter, now: Time) -> u64 {
+    let mut sent = 0;
+    while limiter.decision(now) == LimiterDecision::Free && sent < 100_000 {
+        limiter.on_sent(now, FULL);
+        sent += 1;
+    }
+    sent
+}
+
+fn arrive(limiter: &mut Limiter, now: Time, sent: Time, packets: u64) {
+    (0..packets).for_each(|_| limiter.on_arrived(now, sent, FULL as u16));
+    limiter.on_report(now);
+}
+
+/// Round trips in which all that left has arrived at once: how much left in each.
+fn rounds(limiter: &mut Limiter, n: u64) -> Vec<u64> {
+    let mut sizes = Vec::new();
+    for round in 0..n {
+        let now = at(100 * round);
+        sizes.push(burst(limiter, now));
+        arrive(limiter, at(100 * (round + 1)), now, sizes[round as usize]);
+    }
+    sizes
+}
+
+#[test]
+fn a_flight_is_ten_packets_then_a_train_then_what_the_train_has_shown() {
+    // 64 arrived in 100 ms: 640 in a second, of which 512 count, beyond what arrived of a round trip.
+    assert_eq!(rounds(&mut limiter(), 3), [10, 64, 10 + 64 + 512]);
+}
+
+#[test]
+fn a_train_that_arrives_slowly_permits_as_much_less() {
+    let mut limiter = limiter();
+    burst(&mut limiter, at(0));
+    arrive(&mut limiter, at(100), at(0), 10);
+    assert_eq!(burst(&mut limiter, at(100)), 64);
+    // 48 packets in 800 ms are 60 in a second.
+    arrive(&mut limiter, at(900), at(100), 48);
+    let more = burst(&mut limiter, at(900));
+    assert!((100..=125).contains(&more), "{more}");
+}
+
+#[test]
+fn nothing_is_permitted_by_a_silence() {
+    let mut limiter = limiter();
+    assert_eq!(burst(&mut limiter, at(0)), 10);
+    for ms in [500, 5_000, 500_000] {
+        limiter.on_probe_timeout();
+        assert_eq!(burst(&mut limiter, at(ms)), 0);
+    }
+}
+
+/// A user who knows the path is believed for one window, a stored profile for half of it, a peer not at all.
+#[test]
+fn what_is_known_beforehand_is_sent_at_once_as_far_as_it_is_believed() {
+    // 100 packets in a round trip of 100 ms.
+    let told = PathHints { rate: Some(Rate::from_bps(8_000_000)), ..PathHints::default() };
+    for (source, least, most) in
+        [(HintSource::User, 92, 100), (HintSource::Stored, 45, 52), (HintSource::Peer, 10, 10)]
+    {
+        let mut limiter = limiter();
+        limiter.on_told(&told, source);
+        let sent = burst(&mut limiter, at(0)) + burst(&mut limiter, at(84));
+        assert!((least..=most).contains(&sent), "{source:?}: {sent}");
+        // Nobody is believed who is contradicted by silence.
+        let mut limiter = self::limiter();
+        limiter.on_told(&told, source);
+        limiter.on_probe_timeout();
+        assert_eq!(burst(&mut limiter, at(0)), 10, "{source:?}");
+    }
+}
+
+/// An application that pauses goes on with what the path carried (RFC 7661); no more than that, however much
+/// was permitted before it paused, and for some minutes only.
+#[test]
+fn a_pause_keeps_what_arrived_of_a_round_trip() {
+    let steady = || {
+        let mut limiter = limiter();
+        // 40 packets each 100 ms for ten seconds.
+        for round in 0..100 {
+            let now = at(100 * round);
+            let mut sent = 0;
+            while sent < 40 && limiter.decision(now) == LimiterDecision::Free {
+                limiter.on_sent(now, FULL);
+                sent += 1;
+            }
+            arrive(&mut limiter, at(100 * round + 99), now, sent);
+        }
+        limiter
+    };
+    for pause in [500, 5_000, 100_000] {
+        let sent = burst(&mut steady(), at(10_000 + pause));
+        assert!((40..=170).contains(&sent), "{pause}: {sent}");
+    }
+}
+
+/// A receiver that holds acknowledgements back and lets them go together pretends a rate that the packets
+/// did not leave at.
+#[test]
+fn acknowledgements_that_come_together_are_no_rate() {
+    let mut limiter = limiter();
+    let mut sent_packets = Vec::new();
+    let mut last = 0;
+    // A path of 100 packets a second; each second what came is acknowledged at once.
+    for ms in (0..20_000u64).step_by(10) {
+        if limiter.decision(at(ms)) == LimiterDecision::Free {
+            limiter.on_sent(at(ms), FULL);
+            sent_packets.push(at(ms));
+        }
+        if ms % 1000 == 990 {
+            for sent in sent_packets.drain(..) {
+                limiter.on_arrived(at(ms), sent, FULL as u16);
+            }
+            limiter.on_report(at(ms));
+            last = ms;
+        }
+    }
+    // All of a second at once, and in the second that follows no more than twice of it, and ten.
+    let sent: u64 = (0..100).map(|i| burst(&mut limiter, at(last + 10 * i))).sum();
+    assert!(sent <= 2 * 100 + 10, "{sent}");
+}

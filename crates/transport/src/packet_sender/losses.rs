@@ -1,0 +1,211 @@
+//! Losses: how they are found, what they begin, and the timer. RFC 9002, counted in packets.
+//!
+//! - A packet is lost when it is absent and the packet three numbers above it has arrived (section
+//!   6.1.1), or when a later one has and it left 9/8 of a round trip ago (6.1.2). An arrival is told
+//!   as soon as everything below it is known, so the lowest unresolved packet is always one of which
+//!   nothing was heard.
+//! - Where nothing is heard for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
+//!   beyond the window: what was lost, or new bytes, or the oldest bytes in flight once more (6.2).
+//!   A controller with a timer of its own is not overruled: only the bytes are put forward.
+//! - Losses of packets that left after the last reduction begin a repair; it ends when the fate of
+//!   every packet sent before it is known (7.3.1, 7.3.2). One packet may leave at once, and again if it
+//!   is lost; that is no new repair, since it met the queue that made the loss.
+//! - Persistent congestion, every packet of three such timeouts lost: the window begins anew (7.6).
+//!
+//! A late packet that counted as lost changes nothing any more: its bytes were put forward, and
+//! the receiver counts bytes once.
+
+use super::MAX_BACKOFF_TIMEOUT;
+use super::ledger::PacketLedger;
+use super::round_trip::RoundTrip;
+use narrows_base::{Duration, Time};
+
+/// RFC 9002 section 6.1.1.
+const PACKET_THRESHOLD: u64 = 3;
+/// RFC 9002 section 7.6.1.
+const PERSISTENT: u32 = 3;
+/// A timer that is handled so much later than it was due has met a leap of the clock, or a process that
+/// stood still.
+const MAX_LATENESS: Duration = Duration::from_secs(1);
+
+/// Losses found at one moment.
+#[derive(Default)]
+pub(super) struct Found {
+    pub count: u64,
+    pub radio: u64,
+    /// When the first left.
+    pub first: Option<Time>,
+    /// The first that left after the last reduction.
+    pub new: Option<u64>,
+    /// What the repair under way sent at once.
+    pub repair: bool,
+    pub by_clock: bool,
+    pub persistent: bool,
+}
+
+/// What is known of the lowest packet whose fate was not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Front {
+    /// Nothing yet.
+    Open,
+    /// It arrived, or nobody asks.
+    Known,
+    /// It is lost: enough packets above it were reported.
+    LostByCount,
+    /// It is lost: one above it was, and it is late.
+    LostByClock,
+}
+
+/// Finds losses, and knows when to look for them: the one timer.
+#[derive(Debug)]
+pub(super) struct LossDetector {
+    max_ack_delay: Duration,
+    timer: Time,
+    backoffs: u32,
+    /// When the clock was last seen to have leapt.
+    leapt: Time,
+    last_sent: Time,
+    /// When the first of the packets lost without an arrival between them left.
+    run: Option<Time>,
+}
+
+impl LossDetector {
+    /// `max_ack_delay` is how long the receiver keeps a report back at most.
+    pub fn new(max_ack_delay: Duration) -> LossDetector {
+        LossDetector {
+            max_ack_delay,
+            timer: Time::NEVER,
+            backoffs: 0,
+            leapt: Time::ZERO,
+            last_sent: Time::ZERO,
+            run: None,
+        }
+    }
+    #[inline]
+    pub fn due(&self) -> Time {
+        self.timer
+    }
+    /// Probe timeouts since something was heard.
+    #[inline]
+    pub fn backoffs(&self) -> u32 {
+        self.backoffs
+    }
+    #[inline]
+    pub fn end_backoff(&mut self) {
+        self.backoffs = 0;
+    }
+    pub fn on_probe_timeout(&mut self) {
+        self.backoffs = self.backoffs.saturating_add(1);
+    }
+    #[inline]
+    pub fn on_sent(&mut self, now: Time) {
+        self.last_sent = now;
+    }
+    /// Another path: losses before it are no persistent congestion there.
+    pub fn renew(&mut self) {
+        (self.backoffs, self.run) = (0, None);
+    }
+
+    /// To be called before anything else that happens at `now`: notices that the clock leapt, or that nobody
+    /// was there to handle the timer. While packets are in flight it is always set.
+    #[inline]
+    pub fn notice_leap(&mut self, now: Time) {
+        if now.since(self.timer) > MAX_LATENESS {
+            self.leapt = now;
+        }
+    }
+    /// The round-trip time that a report of packets up to `highest` tells, but no more than is known if it
+    /// contains a leap of the clock: an end that takes an hour's sleep for its path's round trip waits for
+    /// minutes after every loss.
+    #[inline]
+    pub fn without_leap<L>(
+        &self,
+        now: Time,
+        highest: u64,
+        told: Duration,
+        ledger: &PacketLedger<L>,
+        path: &RoundTrip,
+    ) -> Duration {
+        if now.since(self.leapt) >= told && told <= MAX_BACKOFF_TIMEOUT {
+            return told;
+        }
+        // Where nothing was in flight no timer tells of a leap, but a report may echo a packet that left
+        // before: then what it answers is younger by far.
+        let age = ledger.get(highest).map_or(told, |p| now.since(p.sent));
+        if now.since(self.leapt) >= told && told <= age + MAX_BACKOFF_TIMEOUT {
+            return told;
+        }
+        let known = if path.first().is_never() { MAX_BACKOFF_TIMEOUT } else { path.latest() };
+        told.min(known)
+    }
+
+    /// What is known of the lowest packet; `None` if there is none.
+    #[inline]
+    pub fn front<L>(&self, now: Time, ledger: &PacketLedger<L>, path: &RoundTrip) -> Option<Front> {
+        let front = ledger.front()?;
+        if front.arrived || front.class.is_untracked() {
+            return Some(Front::Known);
+        }
+        let head = ledger.reported().saturating_sub(1);
+        let lowest = ledger.least_unacked();
+        let above = head.saturating_sub(lowest);
+        if above >= PACKET_THRESHOLD && above - ledger.skipped(lowest, head) >= PACKET_THRESHOLD {
+            return Some(Front::LostByCount);
+        }
+        let late = lowest < head && now.since(front.sent) >= path.patience();
+        Some(if late { Front::LostByClock } else { Front::Open })
+    }
+
+    /// A counted packet that left at `sent` is lost: whether with those before it that makes persistent
+    /// congestion.
+    #[inline]
+    pub fn on_lost(&mut self, sent: Time, path: &RoundTrip) -> bool {
+        if sent <= path.first() {
+            return false;
+        }
+        let since = *self.run.get_or_insert(sent);
+        let long = self.probe_timeout(path).saturating_mul(u64::from(PERSISTENT));
+        sent.since(since) >= long
+    }
+    /// One arrived, or the window begins anew.
+    #[inline]
+    pub fn end_run(&mut self) {
+        self.run = None;
+    }
+
+    pub fn probe_timeout(&self, path: &RoundTrip) -> Duration {
+        path.probe_timeout(self.max_ack_delay)
+    }
+    /// The probe timeout with back-off.
+    fn backed_off(&self, path: &RoundTrip) -> Duration {
+        if path.first().is_never() {
+            return path.estimator().rto(self.backoffs);
+        }
+        let doubled = 1u64 << self.backoffs.min(16);
+        let once = self.probe_timeout(path);
+        once.saturating_mul(doubled).min(MAX_BACKOFF_TIMEOUT.max(once))
+    }
+    /// When the timer is due by what is known now; `all_arrived` if nothing would have to be repaired.
+    pub fn timer_due<L>(
+        &self,
+        ledger: &PacketLedger<L>,
+        path: &RoundTrip,
+        all_arrived: bool,
+    ) -> Time {
+        match ledger.front() {
+            None => Time::NEVER,
+            Some(_) if all_arrived => Time::NEVER,
+            Some(front) if ledger.waits_for_late() => front.sent + path.patience(),
+            Some(_) => self.last_sent + self.backed_off(path),
+        }
+    }
+    /// Sets the timer, never for this very moment.
+    #[inline]
+    pub fn arm(&mut self, now: Time, due: Time) {
+        self.timer = due.max(now + Duration::from_nanos(1));
+    }
+    /// Nothing left for so long, by the controller's will: not this very moment again.
+    pub fn put_off(&mut self, now: Time, path: &RoundTrip) {
+        self.timer = now + self.backed_off(path);
+    }
+}

@@ -1,0 +1,339 @@
+//! The carrier: packets whose numbers are never used again, when each may leave, what became of it,
+//! and what the controller is told. What the packets carry is the cargo's affair, so that a
+//! simulated stream and a real connection run the same machine.
+//!
+//! Its parts, each with its own fields: the packets (`ledger`), losses and the timer (`losses`), round-trip
+//! times (`round_trip`), the pacer (`pacer`), what a peer's acknowledgements permit (`limiter`), and what the
+//! controller is told (`feed`). The carrier passes between them what happens: `permission`, `reports`,
+//! `recovery`, `path_change`.
+//!
+//! Loss detection, probes and repair are RFC 9002's, counted in packets: see `losses`.
+//! Controllers are told as TCP's sender tells them: `on_ack`, then `on_loss`, then a repair's end
+//! or begin, or a restart; fates come before. One `on_ack` is told for each packet that arrived,
+//! however many a report answers (RFC 9002 appendix B.5), so that a controller that counts
+//! acknowledgements grows alike with few reports; all of one report share its RTT and rate sample.
+//! FlightSize at a loss is what was sent from the lost packet on, as TCP's is.
+//!
+//! Two kinds of packets stand *aside*: they are neither paced nor in flight, and controllers do
+//! not learn of them. A *probe* (of the path's MTU) may be lost without meaning congestion; of a
+//! packet that carries reports only, nobody asks what became of it. Numbers that are left out on purpose
+//! (`skips`) stand aside, too.
+
+mod delivery;
+mod feed;
+mod ledger;
+mod limiter;
+mod losses;
+mod pacer;
+mod path_change;
+mod permission;
+mod recovery;
+mod reports;
+mod round_trip;
+mod skips;
+
+use crate::rtt::{RtoConfig, RttEstimator};
+use crate::simulated::Counters;
+use feed::CcFeed;
+use ledger::{PacketClass, PacketLedger};
+use limiter::Limiter;
+use losses::LossDetector;
+use narrows_base::{Duration, Rate, Time};
+use narrows_congestion::{Controller, Dispersion, HintSource, PathHints, Sent};
+use pacer::Pacer;
+use round_trip::RoundTrip;
+
+pub use permission::Permission;
+pub use reports::{AckReport, MARKS};
+
+/// Packets of unknown fate at most; beyond, the oldest count as lost, so that memory is bounded
+/// when nothing comes back.
+pub const MAX_SENT_PACKETS: usize = 1 << 16;
+
+/// What packets carry, to the carrier.
+pub trait PayloadSource {
+    /// What one packet carries, kept until the packet's fate is known.
+    type Payload: Default;
+    /// Whether nothing waits, new or to be sent again.
+    fn is_empty(&mut self) -> bool;
+    /// Whether nothing in flight (`in_flight` packets) would have to be repaired.
+    fn all_arrived(&self, in_flight: u64) -> bool;
+    /// A packet with this load arrived.
+    fn arrived(&mut self, payload: &Self::Payload);
+    /// A packet with this load counts as lost, or is put forward by a probe: what is still wanted of
+    /// it must leave again; whether anything is.
+    fn lost(&mut self, payload: &Self::Payload) -> bool;
+}
+
+/// How a carrier behaves.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PacketSenderConfig {
+    /// How far a paced sender that was late may catch up at once.
+    pub credit: Duration,
+    /// How long the receiver keeps a report back at most.
+    pub max_ack_delay: Duration,
+    /// The timeout before the first round-trip time is known; the longest is 2 s.
+    pub rto: RtoConfig,
+    /// Bytes of a full packet on the wire at first.
+    pub packet: u32,
+    /// What the controller was told of the path when it was built, and who says so.
+    pub told: (PathHints, HintSource),
+}
+
+/// A window that is none.
+const UNLIMITED_WINDOW: f64 = 1e15;
+
+/// The longest probe timeout: so soon after an outage something is heard.
+const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The sending machine under a cargo.
+pub struct PacketSender<C: PayloadSource> {
+    payload_source: C,
+    ledger: PacketLedger<C::Payload>,
+    path: RoundTrip,
+    loss: LossDetector,
+    pacer: Pacer,
+    limiter: Limiter,
+    feed: CcFeed,
+    counters: Counters,
+    /// One packet may leave whatever the window and the pacer say.
+    force: bool,
+}
+
+impl<C: PayloadSource> PacketSender<C> {
+    /// Before the first packet.
+    pub fn new(
+        config: &PacketSenderConfig,
+        controller: Box<dyn Controller>,
+        payload_source: C,
+    ) -> PacketSender<C> {
+        let mut limiter = Limiter::new(config.packet);
+        let (mut told, source) = config.told;
+        // A rate that is a controller's own parameter is told, too.
+        let send_limits = controller.send_limits();
+        told.rate =
+            told.rate.or(send_limits.pacing_rate.filter(|_| send_limits.cwnd >= UNLIMITED_WINDOW));
+        limiter.on_told(&told, source);
+        PacketSender {
+            payload_source,
+            ledger: PacketLedger::new(),
+            path: RoundTrip::new(&config.rto),
+            loss: LossDetector::new(config.max_ack_delay),
+            pacer: Pacer::new(config.credit),
+            limiter,
+            feed: CcFeed::new(controller),
+            counters: Counters::default(),
+            force: false,
+        }
+    }
+
+    /// From now on some numbers are left out, drawn from random bits that the peer cannot guess. The cargo's
+    /// packets must say so: [`skipped_below`](PacketSender::skipped_below).
+    pub fn skip_numbers(&mut self, draws: impl FnMut() -> u64 + Send + Sync + 'static) {
+        self.ledger.skip_numbers(draws);
+    }
+    /// Leaves out one number of so many on average.
+    #[cfg(test)]
+    pub fn skip_often(&mut self, mean: f64) {
+        self.ledger.skip_often(mean);
+    }
+    /// How many numbers directly below [`next_number`](PacketSender::next_number) were left out.
+    #[inline]
+    pub fn skipped_below(&self) -> u64 {
+        self.ledger.skipped_below()
+    }
+    /// How many numbers directly below [`next_number`](PacketSender::next_number) stand aside, or were left out.
+    #[inline]
+    pub fn not_in_flight_below(&self) -> u64 {
+        self.ledger.not_in_flight_below()
+    }
+    /// What it carries.
+    #[inline]
+    pub fn payload_source(&self) -> &C {
+        &self.payload_source
+    }
+    /// What it carries, to be filled.
+    #[inline]
+    pub fn payload_source_mut(&mut self) -> &mut C {
+        &mut self.payload_source
+    }
+    /// The controller, to be watched.
+    pub fn controller(&self) -> &dyn Controller {
+        self.feed.controller()
+    }
+    /// Counts since the start.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+    /// Bytes of the heap that its books of packets hold.
+    pub fn memory(&self) -> usize {
+        self.ledger.memory()
+    }
+    /// Packets sent that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
+    #[inline]
+    pub fn flight(&self) -> u64 {
+        self.ledger.in_flight()
+    }
+    /// The highest rate at which packets left that arrived, bit/s on the wire: whatever their
+    /// acknowledgements' times pretend.
+    pub fn max_delivered(&self) -> Rate {
+        self.limiter.max_delivered()
+    }
+    /// Packets known to have arrived.
+    pub fn acknowledged(&self) -> u64 {
+        self.ledger.arrived()
+    }
+    /// Lost packets that the receiver took for the radio link's.
+    pub fn radio_losses(&self) -> u64 {
+        self.feed.radio_losses()
+    }
+    /// Packets lost directly behind one that saw no long queue, and all packets behind such a one: a queue that
+    /// overflows is long, so their ratio is what the path itself loses, however seldom the queue is short.
+    /// The receiver's verdict is no part of it: Spike takes a queue that stays at a few milliseconds for
+    /// congestion, since it never saw a longer one.
+    pub fn losses_at_short_queue(&self) -> (u64, u64) {
+        self.ledger.losses_at_short_queue()
+    }
+    /// Round-trip times.
+    #[inline]
+    pub fn rtt(&self) -> &RttEstimator {
+        self.path.estimator()
+    }
+    /// The next packet's number.
+    #[inline]
+    pub fn next_number(&self) -> u64 {
+        self.ledger.next()
+    }
+    /// The lowest number whose fate is not known: the ack of ack.
+    #[inline]
+    pub fn least_unacked(&self) -> u64 {
+        self.ledger.least_unacked()
+    }
+    /// The highest number that a report named.
+    #[inline]
+    pub fn highest_reported(&self) -> Option<u64> {
+        self.ledger.reported().checked_sub(1)
+    }
+    /// Whether a packet that is counted is known to have arrived, over the path of now.
+    #[inline]
+    pub fn has_arrived(&self) -> bool {
+        self.ledger.arrived() > 0
+    }
+    /// The next packet leaves whatever the controller says.
+    pub fn force(&mut self) {
+        self.force = true;
+    }
+    /// Probe timeouts since something was heard.
+    pub fn backoffs(&self) -> u32 {
+        self.loss.backoffs()
+    }
+    /// Whether one packet may leave whatever the window and the pacer say.
+    #[inline]
+    pub fn is_forced(&self) -> bool {
+        self.force
+    }
+
+    /// A round-trip time from elsewhere (the handshake): timers know it, and it is no sample of
+    /// full packets. What asked for it would have left again after the longest timeout: more is a leap.
+    pub fn seed_rtt(&mut self, now: Time, rtt: Duration) {
+        let rtt = rtt.min(MAX_BACKOFF_TIMEOUT);
+        self.path.know(now, rtt);
+        self.limiter.on_rtt(now, rtt);
+    }
+    /// A full packet has so many bytes, while the controller was built for `told`: all that it
+    /// says and hears of bytes is in proportion, so that its packets per second are right.
+    pub fn scale_bytes(&mut self, full: u32, told: u32) {
+        self.feed.scale_bytes(full, told);
+    }
+    /// Whether bytes are told in proportion.
+    pub fn is_scaled(&self) -> bool {
+        self.feed.scale() != 1.0
+    }
+    /// Something was heard from the peer, if only that it lives: after an outage, what waits for
+    /// an answer asks again at once.
+    #[inline]
+    pub fn on_peer_alive(&mut self, now: Time) {
+        self.loss.notice_leap(now);
+        if self.loss.backoffs() > 0 {
+            self.loss.end_backoff();
+            self.arm(now);
+        }
+    }
+    /// The path is another one, or better known.
+    pub fn on_path_hints(&mut self, now: Time, hints: &PathHints, source: HintSource) {
+        self.limiter.on_told(hints, source);
+        self.feed.on_path_hints(now, hints);
+    }
+    /// What the opening told of the path.
+    pub fn on_dispersion(&mut self, spacing: &Dispersion) {
+        self.feed.on_dispersion(spacing);
+    }
+    /// A packet of so many bytes on the wire leaves now; `again` if it repeats what was lost.
+    #[inline]
+    pub fn sent(&mut self, now: Time, bytes: u32, payload: C::Payload, again: bool) {
+        let bytes = bytes.min(65_535);
+        let stamp = self.feed.stamp_sent(now, self.ledger.in_flight() == 0);
+        self.ledger.push(now, stamp, payload, bytes, PacketClass::InFlight);
+        self.limiter.on_sent(now, bytes);
+        self.path.on_sent(bytes as u16);
+        self.loss.on_sent(now);
+        self.force = false;
+        self.counters.retransmissions += u64::from(again);
+        if self.ledger.is_full() {
+            self.forget_oldest(now);
+        }
+        if self.loss.due().is_never() {
+            self.arm(now);
+        }
+        let last_waiting = self.payload_source.is_empty();
+        self.counters.sent += 1;
+        let told = self.feed.scaled(bytes);
+        self.feed.on_sent(&Sent {
+            now,
+            bytes: told,
+            outstanding: self.ledger.in_flight(),
+            retransmission: again,
+            last_waiting,
+        });
+        self.pacer.on_sent(now, told, &self.feed, self.progress());
+        if self.ledger.is_next_skipped() {
+            self.ledger.push(now, stamp, C::Payload::default(), 0, PacketClass::Skipped);
+        }
+    }
+
+    /// A packet leaves that stands aside; `probe` if the cargo wants to know what became of it.
+    pub fn sent_not_in_flight(&mut self, now: Time, bytes: u32, payload: C::Payload, probe: bool) {
+        let class = if probe { PacketClass::MtuProbe } else { PacketClass::AckOnly };
+        self.ledger.push(now, self.feed.stamp(), payload, bytes.min(65_535), class);
+        if self.ledger.is_full() {
+            self.forget_oldest(now);
+        }
+        self.ledger.drop_untracked();
+    }
+
+    /// When [`on_rto`](PacketSender::on_rto) is wanted; a tick of the controller not before `earliest`.
+    #[inline]
+    pub fn next_timeout(&self, earliest: Time) -> Time {
+        self.loss.due().min(self.feed.controller().next_tick().max(earliest))
+    }
+
+    /// A due time has come: whether a probe's, so that something ought to leave.
+    pub fn on_timeout(&mut self, now: Time) -> bool {
+        self.loss.notice_leap(now);
+        let probe = now >= self.loss.due() && self.on_timer(now);
+        self.feed.on_timeout(now);
+        probe
+    }
+}
+
+impl<C: PayloadSource> std::fmt::Debug for PacketSender<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Carrier({}..{}, {} in flight)",
+            self.least_unacked(),
+            self.next_number(),
+            self.flight()
+        )
+    }
+}

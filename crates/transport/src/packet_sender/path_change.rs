@@ -1,0 +1,22 @@
+//! Another path: what was measured of the old one does not count on it, and what is in flight there is not in
+//! flight here (RFC 9000 section 9.4).
+
+use super::round_trip::RoundTrip;
+use super::{PacketSender, PayloadSource};
+use crate::rtt::RtoConfig;
+use narrows_base::Time;
+use narrows_congestion::Controller;
+
+impl<C: PayloadSource> PacketSender<C> {
+    /// Packets take another path from now on, under a new controller. Those that are out stand aside: their
+    /// cargo is told what becomes of them, the controller is not.
+    pub fn renew(&mut self, now: Time, controller: Box<dyn Controller>, rto: &RtoConfig) {
+        self.ledger.renew(now);
+        self.feed.renew(controller, self.ledger.next());
+        self.path = RoundTrip::new(rto);
+        self.loss.renew();
+        self.limiter.restart();
+        self.pacer.renew();
+        self.arm(now);
+    }
+}

@@ -1,0 +1,114 @@
+//! What becomes of packets: the detector's findings for the ledger, the cargo and the controller.
+
+use super::feed::Reaction;
+use super::ledger::PacketClass;
+use super::losses::{Found, Front};
+use super::{PacketSender, PayloadSource};
+use narrows_base::{Duration, Time};
+
+impl<C: PayloadSource> PacketSender<C> {
+    /// The probe timeout without back-off (RFC 9002 section 6.2.1).
+    pub fn probe_timeout(&self) -> Duration {
+        self.loss.probe_timeout(&self.path)
+    }
+
+    /// Tells the fate of every packet from the lowest on, as far as it is known.
+    #[inline]
+    pub(super) fn find_losses(&mut self, now: Time) -> Found {
+        let mut found = Found::default();
+        while let Some(front) = self.loss.front(now, &self.ledger, &self.path) {
+            match front {
+                Front::Open => break,
+                Front::LostByClock => {
+                    let class = self.ledger.front().map(|p| p.class);
+                    found.by_clock |= class.is_some_and(PacketClass::is_counted);
+                }
+                Front::Known | Front::LostByCount => {}
+            }
+            self.resolve_front(now, &mut found);
+        }
+        found
+    }
+
+    #[inline]
+    fn resolve_front(&mut self, now: Time, found: &mut Found) {
+        let Some(outcome) = self.ledger.resolve() else { return };
+        let p = &outcome.packet;
+        if !p.class.is_counted() {
+            if matches!(p.class, PacketClass::MtuProbe | PacketClass::OldPath) && !p.arrived {
+                self.payload_source.lost(&p.payload);
+                self.counters.lost += u64::from(p.class == PacketClass::OldPath);
+            }
+            return;
+        }
+        if p.arrived {
+            self.loss.end_run();
+        } else {
+            self.counters.lost += 1;
+            self.payload_source.lost(&p.payload);
+            self.feed.book_loss(&outcome, found);
+            found.persistent |= self.loss.on_lost(p.sent, &self.path);
+        }
+        self.feed.tell_outcome(now, &outcome);
+    }
+
+    /// More packets are of unknown fate than are remembered.
+    #[cold]
+    pub(super) fn forget_oldest(&mut self, now: Time) {
+        let mut found = Found::default();
+        // More than one where a number was left out.
+        while self.ledger.is_full() {
+            self.resolve_front(now, &mut found);
+        }
+        self.tell_losses(now, &found);
+    }
+
+    /// A repair's end, losses, and what they begin.
+    #[inline]
+    pub(super) fn tell_losses(&mut self, now: Time, found: &Found) {
+        let (ledger, path) = (&self.ledger, &self.path);
+        match self.feed.tell_losses(now, found, ledger, path, &mut self.counters) {
+            Reaction::Nothing => {}
+            Reaction::RecoveryEvent => self.force = !self.feed.keeps_own_timer(),
+            Reaction::SlowStartRestart => self.loss.end_run(),
+        }
+    }
+
+    fn timer_due(&self) -> Time {
+        let all_arrived = self.payload_source.all_arrived(self.ledger.in_flight_anywhere());
+        self.loss.timer_due(&self.ledger, &self.path, all_arrived)
+    }
+    #[inline]
+    pub(super) fn arm(&mut self, now: Time) {
+        let due = self.timer_due();
+        self.loss.arm(now, due);
+    }
+
+    /// The lowest unresolved packet is late, or nothing is heard at all: whether the latter.
+    #[cold]
+    pub(super) fn on_timer(&mut self, now: Time) -> bool {
+        let mut probe = false;
+        if now < self.timer_due() {
+            // Packets left since it was set: it is armed anew below.
+        } else if self.ledger.waits_for_late() {
+            let found = self.find_losses(now);
+            self.tell_losses(now, &found);
+        } else {
+            probe = true;
+            self.counters.timeouts += 1;
+            self.loss.on_probe_timeout();
+            if self.payload_source.is_empty() {
+                let PacketSender { ledger, payload_source, .. } = self;
+                ledger.missing().any(|p| payload_source.lost(&p.payload));
+            }
+            self.limiter.on_probe_timeout();
+            // Not even a controller that sends on by its own timer may do so then.
+            self.force = !self.feed.keeps_own_timer() || self.limiter.is_spent();
+        }
+        self.arm(now);
+        if probe && self.timer_due() <= now {
+            self.loss.put_off(now, &self.path);
+        }
+        probe
+    }
+}

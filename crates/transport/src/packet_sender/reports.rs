@@ -1,0 +1,145 @@
+//! What a report brings.
+
+use super::ledger::PacketClass;
+use super::{PacketSender, PayloadSource};
+use narrows_base::{Duration, Time};
+use narrows_congestion::{Feedback, RateSample};
+
+/// Marks are counted modulo this.
+pub const MARKS: u32 = 1 << 29;
+
+/// A report, beside what arrived and what is missing.
+#[derive(Clone, Copy, Debug)]
+pub struct AckReport {
+    /// The highest number that it names.
+    pub highest: u64,
+    /// Round-trip time of the packet that it echoes, the receiver's delay taken off.
+    pub rtt: Duration,
+    /// Packets so far that came with a router's mark, modulo [`MARKS`].
+    pub marks: u32,
+    /// What the controller's receiver side says.
+    pub feedback: Feedback,
+}
+
+impl<C: PayloadSource> PacketSender<C> {
+    /// Whether a report can be true: it names no packet that was never sent, neither above all that
+    /// were nor among the numbers left out. No reordering or loss makes an honest one impossible.
+    #[inline]
+    pub fn is_possible(&self, highest: u64, mut arrived: impl Iterator<Item = (u64, u64)>) -> bool {
+        highest < self.ledger.next() && arrived.all(|(from, to)| self.ledger.skipped(from, to) == 0)
+    }
+
+    /// Whether a report about `highest` can say anything: not if it is older than everything that is
+    /// known. One about what is just known counts: it may bring advice.
+    #[inline]
+    pub fn concerns(&self, highest: u64) -> bool {
+        // Packets that stand aside are resolved without a report.
+        let end = highest.saturating_add(1);
+        highest < self.ledger.next()
+            && (end >= self.ledger.least_unacked() || end >= self.ledger.reported())
+    }
+
+    /// Reports whose highest number is below say nothing that [`concerns`](PacketSender::concerns) this end, nor does one
+    /// of the number below.
+    #[inline]
+    pub fn lowest_concern(&self) -> u64 {
+        self.ledger.least_unacked().min(self.ledger.reported())
+    }
+
+    /// A report: what arrived, as ranges `[from, to)` in falling order from the highest number, and
+    /// what the receiver takes for lost by the radio link. The delivery rate that it shows.
+    #[inline]
+    pub fn on_report(
+        &mut self,
+        now: Time,
+        heard: &AckReport,
+        arrived: impl Iterator<Item = (u64, u64)>,
+        radio: impl Iterator<Item = (u64, u64)>,
+    ) -> Option<RateSample> {
+        if !self.concerns(heard.highest) {
+            return None;
+        }
+        let end = heard.highest + 1;
+        let mut fresh = 0;
+        self.path.begin_report();
+        let is_of_this_path = self.ledger.is_of_this_path(heard.highest);
+        if is_of_this_path && self.ledger.has_this_path_for(now, heard.rtt) {
+            self.limiter.on_rtt(now, heard.rtt);
+        }
+        for (from, to) in arrived {
+            if to <= self.ledger.least_unacked() {
+                break;
+            }
+            fresh += self.take_arrived(now, from, to);
+        }
+        for (from, to) in radio {
+            if to <= self.ledger.least_unacked() {
+                break;
+            }
+            self.ledger.take_radio(from, to);
+        }
+        self.limiter.on_report(now);
+        let prior = self.ledger.in_flight();
+        self.ledger.leave_flight(fresh);
+        let marks = self.feed.new_marks(heard.marks, fresh);
+        if marks > 0 {
+            self.ledger.take_marks(marks, end);
+        }
+        self.ledger.report(end);
+        let Some(rtt) = self.rtt_of_this_path(now, is_of_this_path, heard.rtt) else {
+            // Nothing for the controller.
+            self.find_losses(now);
+            self.arm(now);
+            return None;
+        };
+        let rtt = self.loss.without_leap(now, heard.highest, rtt, &self.ledger, &self.path);
+        let rtt = self.path.sample(now, rtt);
+        let round_start = self.feed.begin_round(end, self.ledger.next());
+        if fresh > 0 {
+            self.loss.end_backoff();
+        }
+        let found = self.find_losses(now);
+        let next = self.ledger.next();
+        let sent_since = next - end - self.ledger.skipped(end, next);
+        let (ledger, path) = (&self.ledger, &self.path);
+        let ack = self.feed.ack(now, (rtt, round_start, marks), (prior, sent_since), ledger, path);
+        self.feed.tell_acks(&ack, fresh);
+        self.tell_losses(now, &found);
+        self.feed.tell_marks(now, marks, &self.ledger, &self.path, &mut self.counters);
+        if !heard.feedback.is_empty() {
+            self.feed.tell_feedback(&ack, heard.feedback);
+        }
+        self.arm(now);
+        ack.rate
+    }
+
+    /// The round-trip time that a report tells of this path: that of the packet that it echoes, if that one
+    /// took it, else of the newest of those that it shows arrived. None if it tells of another path.
+    #[inline]
+    fn rtt_of_this_path(&self, now: Time, is_of_this: bool, told: Duration) -> Option<Duration> {
+        if !is_of_this {
+            None
+        } else if self.ledger.has_this_path_for(now, told) {
+            Some(told)
+        } else {
+            self.feed.newest_sent().map(|sent| now.since(sent))
+        }
+    }
+
+    /// Books `[from, to)` as arrived; how many counted packets are news.
+    #[inline]
+    fn take_arrived(&mut self, now: Time, from: u64, to: u64) -> u64 {
+        let PacketSender { ledger, payload_source, path, limiter, feed, .. } = self;
+        let short_queue = path.short_queue();
+        ledger.take_arrived((from, to), (now, short_queue), |p| match p.class {
+            PacketClass::InFlight => {
+                path.on_arrived(p.bytes);
+                payload_source.arrived(&p.payload);
+                limiter.on_arrived(now, p.sent, p.bytes);
+                feed.on_arrived(now, p.sent, &p.stamp);
+            }
+            PacketClass::MtuProbe | PacketClass::OldPath => payload_source.arrived(&p.payload),
+            PacketClass::AckOnly | PacketClass::Skipped => {}
+        })
+    }
+}

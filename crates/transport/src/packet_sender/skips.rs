@@ -1,0 +1,142 @@
+//! Packet numbers that are left out on purpose (RFC 9000 section 21.4). A receiver that says that one of
+//! them arrived says more than it can know.
+//!
+//! The packet directly above says so under seal: a receiver to which that packet comes never takes the
+//! number for lost. One to which it does not come cannot tell the number from the packets that were lost
+//! beside it, so whoever acknowledges these blindly is caught. Gaps are geometric: however many numbers
+//! were left out before, the next is left out with the same probability, and no stretch is safe to lie about.
+
+use narrows_base::{math, random::unit};
+use std::collections::VecDeque;
+
+/// Packets between two numbers left out, on average. The announcements and the longer reports cost less
+/// than a thousandth of the bytes; who acknowledges all, while half is lost, is caught after twice as many.
+const MEAN: f64 = 128.0;
+/// ... and at most.
+const MAX_DISTANCE: f64 = 8.0 * MEAN;
+/// So many are remembered below the lowest number of unknown fate.
+const REMEMBERED: usize = 64;
+
+/// Numbers left out by a carrier.
+pub(super) struct Skips {
+    draws: Box<dyn FnMut() -> u64 + Send + Sync>,
+    mean: f64,
+    /// Packets until the next.
+    left: u64,
+    /// Rising: all that are above the lowest number of unknown fate, and some below.
+    numbers: VecDeque<u64>,
+}
+
+impl Skips {
+    /// Drawn from 64 random bits at a time that no peer can guess.
+    pub fn new(draws: impl FnMut() -> u64 + Send + Sync + 'static) -> Skips {
+        let draws = Box::new(draws);
+        let mut skips = Skips { draws, mean: MEAN, left: 0, numbers: VecDeque::new() };
+        skips.left = skips.gap();
+        skips
+    }
+    /// Leaves out one number of so many on average.
+    #[cfg(test)]
+    pub fn set_mean(&mut self, mean: f64) {
+        self.mean = mean;
+        self.left = self.gap();
+    }
+
+    fn gap(&mut self) -> u64 {
+        // 1 - unit is in (0, 1], so the logarithm is finite.
+        let drawn = -self.mean * math::ln(1.0 - unit((self.draws)()));
+        1 + drawn.min(MAX_DISTANCE) as u64
+    }
+
+    /// A packet left whose number is below `next`: whether that one is left out.
+    #[inline]
+    pub fn is_next_skipped(&mut self, next: u64, least_unacked: u64) -> bool {
+        self.left -= 1;
+        if self.left > 0 {
+            return false;
+        }
+        self.left = self.gap();
+        while self.numbers.len() >= REMEMBERED
+            && self.numbers.front().is_some_and(|n| *n < least_unacked)
+        {
+            self.numbers.pop_front();
+        }
+        self.numbers.push_back(next);
+        true
+    }
+
+    /// How many of `[from, to)` were left out.
+    #[inline]
+    pub fn count(&self, from: u64, to: u64) -> u64 {
+        if self.numbers.back().is_none_or(|last| *last < from) {
+            return 0;
+        }
+        let below = |n| self.numbers.partition_point(|skipped| *skipped < n);
+        below(to).saturating_sub(below(from)) as u64
+    }
+
+    /// Bytes of the heap.
+    pub fn memory(&self) -> usize {
+        size_of::<Skips>() + self.numbers.capacity() * size_of::<u64>()
+    }
+}
+
+impl std::fmt::Debug for Skips {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Skips({:?}, {} to the next)", self.numbers, self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::random::RandomKey;
+
+    fn skips(seed: u64) -> Skips {
+        let mut draws = RandomKey::from_seed(seed).stream();
+        Skips::new(move || draws.bits())
+    }
+
+    fn numbers(seed: u64, packets: u64) -> Vec<u64> {
+        let mut skips = skips(seed);
+        let (mut next, mut skipped) = (0, Vec::new());
+        for _ in 0..packets {
+            next += 1;
+            if skips.is_next_skipped(next, next) {
+                skipped.push(next);
+                next += 1;
+            }
+        }
+        skipped
+    }
+
+    #[test]
+    fn one_number_of_about_128_is_left_out_and_the_next_is_never_certain() {
+        let skipped = numbers(1, 200_000);
+        let share = skipped.len() as f64 / 200_000.0;
+        assert!((share * MEAN - 1.0).abs() < 0.1, "{share}");
+        assert_ne!(skipped, numbers(2, 200_000));
+        // Of the gaps that are longer than n, the same part ends within the next ten packets.
+        let gaps: Vec<u64> = skipped.windows(2).map(|w| w[1] - w[0]).collect();
+        for longer in [10, 50, 100, 200] {
+            let of = gaps.iter().filter(|g| **g > longer).count() as f64;
+            let soon =
+                gaps.iter().filter(|g| (longer + 1..=longer + 10).contains(g)).count() as f64;
+            assert!((soon / of - 0.075).abs() < 0.03, "{longer}: {soon} of {of}");
+        }
+    }
+
+    #[test]
+    fn what_is_of_unknown_fate_is_remembered() {
+        let mut skips = skips(3);
+        skips.set_mean(1.0);
+        let all: Vec<u64> = (1..10_000).filter(|n| skips.is_next_skipped(*n, 0)).collect();
+        assert!(all.len() > 4000);
+        assert_eq!(skips.count(0, 10_000), all.len() as u64);
+        assert_eq!(skips.count(all[7], all[9]), 2);
+        // Known fates are forgotten, but not the last.
+        let later = (10_000..20_000).filter(|n| skips.is_next_skipped(*n, *n)).last().unwrap();
+        assert!(skips.numbers.len() <= REMEMBERED);
+        assert_eq!(skips.count(later, later + 1), 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! What every endpoint is to its driver: one sending machine and one receiving machine, whatever
+//! they speak.
+
+use crate::{datagram, tcp};
+use narrows_base::{Duration, Machine, Packet, Rate, Time};
+use narrows_congestion::{Controller, ReceiverSide};
+
+/// What can happen to a sender.
+#[derive(Clone, Copy, Debug)]
+pub enum Input {
+    /// Open the connection.
+    Open,
+    /// The application hands over this many bytes; `u64::MAX` is data without end.
+    Data(u64),
+    /// The application hands over nothing more; what has not been sent yet is dropped.
+    Stop,
+    /// An acknowledgement or report arrived.
+    Packet(Packet),
+    /// A time that [`Output::Wait`] named has come.
+    Timeout,
+}
+
+/// What a sender wants.
+#[derive(Clone, Copy, Debug)]
+pub enum Output {
+    /// Send this packet.
+    Send(Packet),
+    /// Nothing until this time, or the next input.
+    Wait(Time),
+}
+
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Data packets sent, the SYN and copies included.
+    pub sent: u64,
+    /// Of these, retransmissions.
+    pub retransmissions: u64,
+    /// Retransmission timeouts; probe timeouts of our endpoint's streams.
+    pub timeouts: u64,
+    /// Loss episodes found without a timeout; where nothing is repaired, losses whose packet left
+    /// more than a round trip after the one that began the episode before.
+    pub episodes: u64,
+    /// Packets that the sender counts as lost: segments sent again (for TCP the same as
+    /// `retransmissions`), or our endpoint's packets that never came, rightly or not.
+    pub lost: u64,
+    /// Reactions to routers' marks, at most one per window (streams with ECN only).
+    pub marks: u64,
+    /// Writes of the application that waited too long and were never sent (media only).
+    pub expired: u64,
+}
+
+/// A sender of either kind. TCP stays inline: it is the usual case, and its flows are many.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum SimulatedSender {
+    /// A TCP sender.
+    Tcp(tcp::Sender),
+    /// A datagram sender.
+    Datagram(Box<datagram::Sender>),
+}
+
+/// A receiver of either kind.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum SimulatedReceiver {
+    /// A TCP receiver.
+    Tcp(tcp::Receiver),
+    /// A datagram receiver.
+    Datagram(Box<datagram::Receiver>),
+}
+
+macro_rules! both {
+    ($end:expr, $x:ident => $call:expr) => {
+        match $end {
+            Self::Tcp($x) => $call,
+            Self::Datagram($x) => $call,
+        }
+    };
+}
+
+impl SimulatedSender {
+    /// The controller, to be watched.
+    #[inline]
+    pub fn controller(&self) -> &dyn Controller {
+        both!(self, s => s.controller())
+    }
+    /// Counts since the start.
+    pub fn counters(&self) -> Counters {
+        both!(self, s => s.counters())
+    }
+    /// Packets sent whose fate is not known: for TCP, FlightSize.
+    pub fn flight(&self) -> u64 {
+        both!(self, s => s.flight())
+    }
+    /// Packets known to have arrived: for TCP the cumulative acknowledgement, the SYN included.
+    pub fn acknowledged(&self) -> u64 {
+        both!(self, s => s.acknowledged())
+    }
+    /// Smoothed round-trip time; zero before the first sample.
+    pub fn srtt(&self) -> Duration {
+        both!(self, s => s.srtt())
+    }
+    /// Application bits per second that may be sent for now: at the pacing rate or a window per
+    /// round trip, the smaller; before the first round trip a second is assumed for it.
+    pub fn allowed(&self) -> Rate {
+        let (payload, packet) = both!(self, s => s.sizes());
+        let send_limits = self.controller().send_limits();
+        let srtt = self.srtt();
+        let srtt = if srtt == Duration::ZERO { 1.0 } else { srtt.as_secs_f64() };
+        let packets = send_limits
+            .pacing_rate
+            .map_or(f64::INFINITY, |r| r.as_bps() as f64 / (f64::from(packet.max(1)) * 8.0));
+        let packets = packets.min(send_limits.cwnd / srtt);
+        Rate::from_bps_f64((packets * f64::from(payload) * 8.0).min(1e15))
+    }
+}
+
+impl Machine for SimulatedSender {
+    type Input = Input;
+    type Output = Output;
+
+    #[inline]
+    fn handle(&mut self, now: Time, input: Input) {
+        both!(self, s => s.handle(now, input));
+    }
+    #[inline]
+    fn poll(&mut self, now: Time) -> Output {
+        both!(self, s => s.poll(now))
+    }
+}
+
+impl SimulatedReceiver {
+    /// A data packet arrived; the acknowledgement or report to send now, if any.
+    #[inline]
+    pub fn on_packet(&mut self, now: Time, packet: &Packet) -> Option<Packet> {
+        both!(self, r => r.on_packet(now, packet))
+    }
+    /// When [`on_rto`](SimulatedReceiver::on_rto) is wanted.
+    #[inline]
+    pub fn next_timeout(&self) -> Time {
+        both!(self, r => r.next_timeout())
+    }
+    /// What is due now, if anything is.
+    pub fn on_timeout(&mut self, now: Time) -> Option<Packet> {
+        both!(self, r => r.on_timeout(now))
+    }
+    /// Application bytes so far: in order for streams, without duplicates for media.
+    #[inline]
+    pub fn delivered(&self) -> u64 {
+        both!(self, r => r.delivered())
+    }
+    /// Distinct application bytes that came, for streams those that wait for others included.
+    pub fn received(&self) -> u64 {
+        both!(self, r => r.received())
+    }
+    /// Packets so far, counted as [`delivered`](SimulatedReceiver::delivered).
+    pub fn delivered_packets(&self) -> u64 {
+        match self {
+            SimulatedReceiver::Tcp(r) => r.next_expected(),
+            SimulatedReceiver::Datagram(r) => r.delivered_packets(),
+        }
+    }
+    /// Whether it tells radio losses from congestion.
+    pub fn classifies(&self) -> bool {
+        matches!(self, SimulatedReceiver::Datagram(r) if r.classifies())
+    }
+    /// The newest verdict on missing packets, once: `[from, to)`, and whether the radio link is
+    /// believed to have lost them. None where nobody judges.
+    #[inline]
+    pub fn classified(&mut self) -> Option<(u64, u64, bool)> {
+        match self {
+            SimulatedReceiver::Tcp(_) => None,
+            SimulatedReceiver::Datagram(r) => r.classified(),
+        }
+    }
+    /// The controller's receiver side, to be watched, where it has one.
+    pub fn half(&self) -> Option<&dyn ReceiverSide> {
+        match self {
+            SimulatedReceiver::Tcp(_) => None,
+            SimulatedReceiver::Datagram(r) => r.half(),
+        }
+    }
+}

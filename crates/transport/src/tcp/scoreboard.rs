@@ -1,0 +1,75 @@
+//! The scoreboard: every segment that was sent and is not cumulatively acknowledged.
+
+use narrows_base::Time;
+
+/// What the sender remembers of a segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Segment {
+    /// When its last copy left.
+    pub sent: Time,
+    /// Delivery-rate state at that moment: segments delivered, when the last of them was, and
+    /// when the first packet of the sample was sent.
+    pub delivered: u64,
+    pub delivered_time: Time,
+    pub first_sent: Time,
+    /// Application bytes.
+    pub bytes: u16,
+    /// How often it was sent.
+    pub transmissions: u16,
+    /// Copies that count as outstanding (RFC 6675 pipe).
+    pub copies: u8,
+    pub sacked: bool,
+    pub lost: bool,
+    pub app_limited: bool,
+}
+
+/// Segments `una..max` in a ring whose size is a power of two.
+#[derive(Debug)]
+pub(crate) struct Scoreboard {
+    ring: Box<[Segment]>,
+    /// Oldest segment not cumulatively acknowledged.
+    pub una: u64,
+    /// One past the highest segment ever sent.
+    pub max: u64,
+}
+
+impl Scoreboard {
+    pub fn new() -> Scoreboard {
+        Scoreboard { ring: Box::default(), una: 0, max: 0 }
+    }
+    #[inline]
+    fn slot(&self, seq: u64) -> usize {
+        (seq as usize) & (self.ring.len() - 1)
+    }
+    /// A segment in `una..max`.
+    #[inline]
+    pub fn get(&self, seq: u64) -> &Segment {
+        debug_assert!((self.una..self.max).contains(&seq));
+        &self.ring[self.slot(seq)]
+    }
+    #[inline]
+    pub fn get_mut(&mut self, seq: u64) -> &mut Segment {
+        debug_assert!((self.una..self.max).contains(&seq));
+        let slot = self.slot(seq);
+        &mut self.ring[slot]
+    }
+    /// Appends segment `max`.
+    #[inline]
+    pub fn push(&mut self, segment: Segment) {
+        if (self.max - self.una) as usize == self.ring.len() {
+            self.grow();
+        }
+        let slot = self.slot(self.max);
+        self.ring[slot] = segment;
+        self.max += 1;
+    }
+    #[cold]
+    fn grow(&mut self) {
+        let size = (self.ring.len() * 2).max(8);
+        let mut bigger = vec![Segment::default(); size].into_boxed_slice();
+        for seq in self.una..self.max {
+            bigger[(seq as usize) & (size - 1)] = self.ring[self.slot(seq)];
+        }
+        self.ring = bigger;
+    }
+}
