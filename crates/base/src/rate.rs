@@ -65,7 +65,7 @@ impl fmt::Display for Rate {
 /// from packet to packet. Remembers the last size, because division is the costliest
 /// instruction per packet.
 #[derive(Clone, Copy, Debug)]
-pub struct Pacer {
+pub struct Serializer {
     rate: u64,
     carry: u64,
     size: u32,
@@ -73,10 +73,10 @@ pub struct Pacer {
     rest: u64,
 }
 
-impl Pacer {
+impl Serializer {
     /// For a link of `rate`.
-    pub fn new(rate: Rate) -> Pacer {
-        Pacer { rate: rate.0, carry: 0, size: u32::MAX, whole: 0, rest: 0 }
+    pub fn new(rate: Rate) -> Serializer {
+        Serializer { rate: rate.0, carry: 0, size: u32::MAX, whole: 0, rest: 0 }
     }
     /// The rate.
     pub fn rate(&self) -> Rate {
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn remainders_are_carried_not_dropped() {
         // 1500 packets of 1000 B at 1.5 Mbit/s take 8 s exactly, though 5 333 333.3 ns each.
-        let mut p = Pacer::new(Rate::from_bps(1_500_000));
+        let mut p = Serializer::new(Rate::from_bps(1_500_000));
         let total: u64 = (0..1500).map(|_| p.next(1000).as_nanos()).sum();
         assert_eq!(total, 8_000_000_000);
     }
@@ -118,7 +118,7 @@ mod tests {
     fn absurd_rates_do_not_overflow() {
         assert_eq!(Rate::from_bps(0).transmission(1000).0, Duration::MAX);
         assert_eq!(Rate::from_bps(1).transmission(65_535).0, Duration::from_secs(524_280));
-        let mut p = Pacer::new(Rate::from_bps(u64::MAX));
+        let mut p = Serializer::new(Rate::from_bps(u64::MAX));
         assert_eq!(p.next(1500).as_nanos(), 0);
     }
 }

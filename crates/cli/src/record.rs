@@ -6,7 +6,7 @@ use crate::work::command_line;
 use clap::Args;
 use narrows_lab::output;
 use narrows_lab::real::record::{About, Recorder};
-use narrows_net::relay::Watch;
+use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Recording {
     }
 
     /// For a relay.
-    pub fn watch(&self) -> Option<Arc<dyn Watch>> {
+    pub fn watch(&self) -> Option<Arc<dyn RelayTap>> {
         self.0.as_ref().map(|r| r.0.watch())
     }
 

@@ -11,7 +11,7 @@ use narrows_base::{Duration, SpecError};
 use narrows_lab::Link;
 use narrows_lab::way::Way;
 use narrows_link::LinkConfig;
-use narrows_net::relay::{Relay, RelayStats, WayStats};
+use narrows_net::relay::{DirectionStats, Relay, RelayStats};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -122,7 +122,7 @@ fn watch(relay: &Relay, duration: Option<Duration>) {
         let seconds = last.0.elapsed().as_secs_f64();
         if seconds >= 1.0 {
             let now = relay.stats();
-            let rate = |now: &WayStats, before: &WayStats| {
+            let rate = |now: &DirectionStats, before: &DirectionStats| {
                 (now.delivered_bytes - before.delivered_bytes) as f64 * 8e-6 / seconds
             };
             bar.set_message(format!(
@@ -166,7 +166,7 @@ fn table(s: &RelayStats) -> String {
 }
 
 pub fn json(s: &RelayStats) -> Value {
-    let way = |w: &WayStats| {
+    let way = |w: &DirectionStats| {
         json!({
             "offered_packets": w.offered_packets, "offered_bytes": w.offered_bytes,
             "delivered_packets": w.delivered_packets, "delivered_bytes": w.delivered_bytes,

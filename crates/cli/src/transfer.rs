@@ -13,7 +13,9 @@ use clap::Args;
 use narrows_files::access::KnownServers;
 use narrows_files::client::{self, Summary};
 use narrows_files::message::EntryKind;
-use narrows_files::{Error, Go, Identity, Kind, Replace, Scheme, Step, Url, error, key};
+use narrows_files::{
+    Error, Identity, Kind, ProgressEvent, Replace, Scheme, TransferControl, Url, error, key,
+};
 use narrows_net::tap::Tap;
 use open::Opened;
 use progress::Progress;
@@ -222,7 +224,7 @@ fn get_over(
 ) -> Result<(), Failure> {
     catch_interrupt();
     let opened = open::open(url, &a.way, open::Direction::Get, tap)?;
-    let (go, progress) = going(&a.way, target.shown(), url.folder);
+    let (control, progress) = going(&a.way, target.shown(), url.folder);
     let asking = Arc::clone(&progress);
     let replace = match (a.overwrite, terminal::is_there()) {
         (true, _) => Replace::Always,
@@ -236,7 +238,7 @@ fn get_over(
         })),
         (false, false) => Replace::Never,
     };
-    let go = go.replacing(replace).with_hidden(a.hidden);
+    let control = control.replacing(replace).with_hidden(a.hidden);
     let begun = Instant::now();
     let done = opened.watched(
         |silent, most| progress.silent(silent, most),
@@ -245,10 +247,10 @@ fn get_over(
                 progress.begin();
                 opened.told_beside(|session| match target {
                     local::Target::File(dir, name) => {
-                        client::get(session, &url.path, dir, name, &go)
+                        client::get(session, &url.path, dir, name, &control)
                     }
                     local::Target::Folder(path) => {
-                        client::get_tree(session, &url.path, || local::made(path), &go)
+                        client::get_tree(session, &url.path, || local::made(path), &control)
                     }
                 })
             })
@@ -280,7 +282,8 @@ fn put_over(
     catch_interrupt();
     let opened = open::open(url, &a.way, open::Direction::Put, tap)?;
     let shown = error::shown(&a.file.display().to_string());
-    let (go, progress) = going(&a.way, shown.clone(), matches!(source, local::Source::Folder(..)));
+    let (control, progress) =
+        going(&a.way, shown.clone(), matches!(source, local::Source::Folder(..)));
     let begun = Instant::now();
     let session = opened.session();
     let done = opened.watched(
@@ -290,9 +293,11 @@ fn put_over(
                 progress.begin();
                 match source {
                     local::Source::File(dir, name, path) => {
-                        client::put(session, dir, Path::new(name), path, &go)
+                        client::put(session, dir, Path::new(name), path, &control)
                     }
-                    local::Source::Folder(dir, path) => client::put_tree(session, dir, path, &go),
+                    local::Source::Folder(dir, path) => {
+                        client::put_tree(session, dir, path, &control)
+                    }
                 }
             })
         },
@@ -316,16 +321,16 @@ fn record(
     record.start(command, protocol, format!("the path to {}", url.server()))
 }
 
-fn going(way: &Way, what: String, folder: bool) -> (Go, Arc<Progress>) {
+fn going(way: &Way, what: String, folder: bool) -> (TransferControl, Arc<Progress>) {
     let progress = Arc::new(Progress::new(what, folder));
     let told = Arc::clone(&progress);
-    let go = Go::new(&STOP, way.hints.limit, move |step| {
-        if let Step::Moved(bytes) = step {
+    let control = TransferControl::new(&STOP, way.hints.limit, move |step| {
+        if let ProgressEvent::Moved(bytes) = step {
             told.moved(bytes);
         }
         told.tell(step);
     });
-    (go, progress)
+    (control, progress)
 }
 
 fn folder_hint(e: Error, url: &str) -> Error {

@@ -1,8 +1,8 @@
 //! What the tests stand on: a service over pipes in memory that break where they are told to.
 
-use crate::go::Go;
 use crate::service::{Permits, Service};
 use crate::stream::{Output, Session, Stream};
+use crate::transfer_control::TransferControl;
 use crate::{Error, Kind};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
@@ -172,9 +172,9 @@ impl Memory {
 
 struct Untuned;
 
-impl crate::service::Link for Untuned {
-    fn tune(&self, _: &crate::message::Wishes) -> crate::message::Wishes {
-        crate::message::Wishes::default()
+impl crate::service::RequestChannel for Untuned {
+    fn tune(&self, _: &crate::message::TransportHints) -> crate::message::TransportHints {
+        crate::message::TransportHints::default()
     }
 }
 
@@ -207,13 +207,13 @@ pub fn random_key(seed: u64, what: u64, n: u64) -> u64 {
 
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-pub fn go() -> Go {
-    Go::new(&NEVER, None, |_| ())
+pub fn control() -> TransferControl {
+    TransferControl::new(&NEVER, None, |_| ())
 }
 
 /// With leave to replace local files.
-pub fn replacing() -> Go {
-    go().replacing(crate::Replace::Always)
+pub fn replacing() -> TransferControl {
+    control().replacing(crate::Replace::Always)
 }
 
 pub fn open(path: &Path) -> Dir {

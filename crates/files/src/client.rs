@@ -1,9 +1,9 @@
 //! The client: lists, gets and puts, one request per stream.
 
-mod ahead;
 mod get;
 mod get_tree;
 mod list;
+mod pipeline;
 mod put;
 mod put_tree;
 mod tree;
@@ -16,7 +16,7 @@ pub use put_tree::put_tree;
 
 use crate::error::{Error, Kind};
 use crate::frames::Frames;
-use crate::message::{Frame, Request, Wishes};
+use crate::message::{Frame, Request, TransportHints};
 use crate::path::CleanPath;
 use crate::stream::{Output, Session, Stream};
 use std::io::Read;
@@ -92,8 +92,11 @@ pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error>
 ///
 /// # Errors
 /// The server's, or the connection's.
-pub fn tune(session: &dyn Session, wishes: Wishes) -> Result<Wishes, Error> {
-    let (mut frames, mut output) = ask(session, &Request::Tune(wishes))?;
+pub fn tune(
+    session: &dyn Session,
+    transport_hints: TransportHints,
+) -> Result<TransportHints, Error> {
+    let (mut frames, mut output) = ask(session, &Request::Tune(transport_hints))?;
     last_word(output.as_mut());
     match frames.frame()? {
         Frame::Tuned(mut answer) => {

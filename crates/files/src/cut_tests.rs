@@ -1,7 +1,7 @@
 //! Connections that are cut anywhere: who asks again goes on, and ends with the same bytes.
 
 use crate::Error;
-use crate::bench_tests::{Memory, bytes, go, is_cut, open, random_key};
+use crate::bench_tests::{Memory, bytes, control, is_cut, open, random_key};
 use crate::client::{Summary, get, put};
 use crate::path::{CleanPath, part_name};
 use crate::service::Permits;
@@ -64,7 +64,7 @@ fn resumed(
 #[test]
 fn a_download_cut_at_any_byte_is_resumed_to_identical_bytes() {
     resumed(Permits::default, true, |memory, here| {
-        get(memory, &CleanPath::read("f")?, &open(here), "f", &go())
+        get(memory, &CleanPath::read("f")?, &open(here), "f", &control())
     });
 }
 
@@ -73,7 +73,7 @@ fn an_upload_cut_at_any_byte_is_resumed_to_identical_bytes() {
     resumed(
         || Permits { put: true, overwrite: true, ..Permits::default() },
         false,
-        |memory, here| put(memory, &open(here), Path::new("f"), &CleanPath::read("f")?, &go()),
+        |memory, here| put(memory, &open(here), Path::new("f"), &CleanPath::read("f")?, &control()),
     );
 }
 
@@ -99,7 +99,7 @@ fn a_source_that_changes_between_two_attempts_never_gives_a_mixture() {
                 60_000 + random_key(seed, 9 + i as u64, 80_000) as i64
             };
             memory.budget.store(budget, Ordering::SeqCst);
-            let result = get(&memory, &path, &open(here.path()), "f", &go());
+            let result = get(&memory, &path, &open(here.path()), "f", &control());
             memory.settle();
             if result.is_ok() {
                 assert_eq!(&std::fs::read(here.path().join("f")).unwrap(), version, "seed {seed}");

@@ -1,7 +1,7 @@
 //! Frames on a stream: `| kind (1) | length (3) | payload |`.
 
 use crate::error::{Error, Kind};
-use crate::message::{FRAME_MOST, Frame, MAGIC, REQUEST_MOST, Request, VERSION};
+use crate::message::{Frame, MAGIC, MAX_FRAME, MAX_REQUEST, Request, VERSION};
 use crate::requests::View;
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -60,7 +60,7 @@ impl<R: Read> Frames<R> {
             exact(&mut self.input, &mut head)?;
             let [kind, a, b, c] = head;
             let length = u32::from_be_bytes([0, a, b, c]) as usize;
-            if length > FRAME_MOST {
+            if length > MAX_FRAME {
                 return Err(Error::protocol("a frame too long"));
             }
             self.fill(length)?;
@@ -162,7 +162,7 @@ pub fn request_head(head: [u8; REQUEST_HEAD]) -> Result<(u8, usize), Error> {
         ));
     }
     let length = usize::from(u16::from_be_bytes([l0, l1]));
-    if length > REQUEST_MOST {
+    if length > MAX_REQUEST {
         return Err(Error::protocol("a request too long"));
     }
     Ok((kind, length))

@@ -2,7 +2,7 @@
 //! it: so what was hashed once is remembered, and of those who wait everybody gets a turn.
 
 use crate::error::Error;
-use crate::hold::{CHUNK, read_some};
+use crate::partial_file::{CHUNK, read_some};
 use crate::requests::{Scope, Source, View};
 use blake3::Hasher;
 use cap_std::fs::{File, Metadata};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::hold::open_regular;
+use crate::partial_file::open_regular;
 use crate::requests::Slot;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;

@@ -1,11 +1,11 @@
 //! Clients that mean harm, each with an honest one beside it.
 
-use crate::bench_tests::{Memory, NEVER, bytes, go, open};
+use crate::bench_tests::{Memory, NEVER, bytes, control, open};
 use crate::client::{get, get_tree, list, put, put_tree};
 use crate::error::{Error, Kind};
 use crate::frames::{self, Frames};
 use crate::key::Identity;
-use crate::message::{Entry, EntryKind, Frame, Held, Request};
+use crate::message::{DirectoryEntry, EntryKind, Frame, HeldPrefix, Request};
 use crate::path::{CleanPath, is_upload, part_name, upload_name};
 use crate::requests::MAX_RUNNING;
 use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
@@ -104,7 +104,7 @@ fn answers_that_nobody_reads_give_way() {
         std::thread::yield_now();
     }
     let here = tempfile::tempdir().unwrap();
-    get(&over_udp(udp, 50), &path("small"), &open(here.path()), "small", &go()).unwrap();
+    get(&over_udp(udp, 50), &path("small"), &open(here.path()), "small", &control()).unwrap();
     assert!(service.requests().running() <= MAX_RUNNING.network);
 }
 
@@ -151,7 +151,7 @@ fn an_upload_is_not_disturbed_by_another_client() {
         std::thread::yield_now();
     }
     memory.client = [2; 32];
-    let e = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &go()).unwrap_err();
+    let e = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &control()).unwrap_err();
     assert!(e.kind == Kind::Busy && e.line.contains("another client"), "{e}");
     frames::send(mine.output.as_mut(), &Frame::Data(&content[60_000..])).unwrap();
     frames::send(mine.output.as_mut(), &Frame::End(*blake3::hash(&content).as_bytes())).unwrap();
@@ -160,9 +160,9 @@ fn an_upload_is_not_disturbed_by_another_client() {
     assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
     // What is there is not replaced, and what is the same not sent.
     std::fs::write(here.path().join("g"), bytes(2, 100_000)).unwrap();
-    let e = put(&memory, &open(here.path()), Path::new("g"), &path("f"), &go()).unwrap_err();
+    let e = put(&memory, &open(here.path()), Path::new("g"), &path("f"), &control()).unwrap_err();
     assert_eq!(e.kind, Kind::Exists);
-    let same = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &go()).unwrap();
+    let same = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &control()).unwrap();
     assert_eq!((same.moved, same.unchanged), (0, 1));
     assert_eq!(std::fs::read(root.path().join("f")).unwrap(), content);
 }
@@ -178,8 +178,9 @@ fn what_a_client_says_reserves_nothing_and_the_quota_counts_what_came() {
         (0..10).map(|n| begin_upload(&memory, &format!("u{n}"), 140_000, b"some")).collect();
     let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("f"), bytes(1, 100_000)).unwrap();
-    put(&memory, &open(here.path()), Path::new("f"), &path("honest"), &go()).unwrap();
-    let e = put(&memory, &open(here.path()), Path::new("f"), &path("more"), &go()).unwrap_err();
+    put(&memory, &open(here.path()), Path::new("f"), &path("honest"), &control()).unwrap();
+    let e =
+        put(&memory, &open(here.path()), Path::new("f"), &path("more"), &control()).unwrap_err();
     assert!(e.kind == Kind::Full && e.line.contains("quota"), "{e}");
     drop(uploads);
     // A frame that announces much and brings nothing.
@@ -224,7 +225,7 @@ fn a_stream_goes_on_behind_an_error() {
     for frame in [Frame::Start(0), Frame::Data(b"new"), Frame::End(hash)] {
         frames::write(output.as_mut(), &frame).unwrap();
     }
-    let held = Held { bytes: 1, hash: *blake3::hash(b"f").as_bytes() };
+    let held = HeldPrefix { bytes: 1, hash: *blake3::hash(b"f").as_bytes() };
     output.write_all(&Request::Get { path: "f".into(), held: Some(held) }.bytes()).unwrap();
     output.finish().unwrap();
     let mut frames = Frames::new(input);
@@ -255,15 +256,15 @@ fn many_small_files_share_a_few_streams_both_ways() {
     }
     let session = Counted(Memory::new(root.path(), puts()), 0.into());
     let streams = || session.1.swap(0, std::sync::atomic::Ordering::SeqCst);
-    let done = put_tree(&session, &open(here.path()), &path("d"), &go()).unwrap();
+    let done = put_tree(&session, &open(here.path()), &path("d"), &control()).unwrap();
     assert_eq!((done.files, done.moved, done.unchanged), (300, 900_000, 0));
     assert!(streams() <= 5, "one for the folders, four for the files");
-    let again = put_tree(&session, &open(here.path()), &path("d"), &go()).unwrap();
+    let again = put_tree(&session, &open(here.path()), &path("d"), &control()).unwrap();
     assert_eq!((again.files, again.moved, again.unchanged), (300, 0, 300));
     assert!(streams() <= 5);
     let back = tempfile::tempdir().unwrap();
     for moved in [900_000, 0] {
-        let done = get_tree(&session, &path("d"), || Ok(open(back.path())), &go()).unwrap();
+        let done = get_tree(&session, &path("d"), || Ok(open(back.path())), &control()).unwrap();
         assert_eq!((done.files, done.moved), (300, moved));
         assert!(streams() <= 5);
     }
@@ -273,12 +274,12 @@ fn many_small_files_share_a_few_streams_both_ways() {
     // One that differs is left, here and there, and the others come.
     std::fs::write(here.path().join("f7"), bytes(9999, 3000)).unwrap();
     std::fs::write(here.path().join("new"), b"new").unwrap();
-    let e = put_tree(&session, &open(here.path()), &path("d"), &go()).unwrap_err();
+    let e = put_tree(&session, &open(here.path()), &path("d"), &control()).unwrap_err();
     assert!(
         e.kind == Kind::Exists && e.line.contains("f7") && e.line.contains("300 of 301"),
         "{e}"
     );
-    let e = get_tree(&session, &path("d"), || Ok(open(here.path())), &go()).unwrap_err();
+    let e = get_tree(&session, &path("d"), || Ok(open(here.path())), &control()).unwrap_err();
     assert!(e.kind == Kind::Exists && e.line.contains("f7"), "{e}");
     assert_eq!(std::fs::read(here.path().join("f7")).unwrap(), bytes(9999, 3000));
 }
@@ -295,21 +296,26 @@ fn hidden_files_come_only_into_a_folder_of_their_own() {
     let memory = Memory::new(root.path(), puts());
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("mine"), b"mine").unwrap();
-    let done = get_tree(&memory, &path("d"), || Ok(open(home.path())), &go()).unwrap();
+    let done = get_tree(&memory, &path("d"), || Ok(open(home.path())), &control()).unwrap();
     assert_eq!((done.files, done.hidden), (1, 3));
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 2);
-    let all = go().with_hidden(true);
+    let all = control().with_hidden(true);
     assert_eq!(get_tree(&memory, &path("d"), || Ok(open(home.path())), &all).unwrap().files, 3);
     let own = tempfile::tempdir().unwrap();
     memory.budget.store(60_000, std::sync::atomic::Ordering::SeqCst);
-    assert!(get_tree(&memory, &path("d"), || Ok(open(own.path())), &go()).is_err());
+    assert!(get_tree(&memory, &path("d"), || Ok(open(own.path())), &control()).is_err());
     memory.budget.store(i64::MAX, std::sync::atomic::Ordering::SeqCst);
-    let done = get_tree(&memory, &path("d"), || Ok(open(own.path())), &go()).unwrap();
+    let done = get_tree(&memory, &path("d"), || Ok(open(own.path())), &control()).unwrap();
     assert_eq!((done.files, done.hidden), (3, 0));
     let names = std::fs::read_dir(own.path()).unwrap().count();
     assert_eq!(names, 3, "nothing is left that says it was incomplete");
     // An entry of a server that would be such a mark is none.
-    let entry = Entry { kind: EntryKind::File, size: 0, modified: 0, name: ".narrows-part".into() };
+    let entry = DirectoryEntry {
+        kind: EntryKind::File,
+        size: 0,
+        modified: 0,
+        name: ".narrows-part".into(),
+    };
     assert!(crate::path::check_name(&entry.name).is_err());
 }
 
@@ -321,8 +327,8 @@ fn a_file_that_appears_meanwhile_stays() {
     let memory = Memory::new(root.path(), Permits::default());
     let target = here.path().join("f");
     let late = target.clone();
-    let meddles = crate::Go::new(&NEVER, None, move |step| {
-        if matches!(step, crate::Step::Moved(_)) {
+    let meddles = crate::TransferControl::new(&NEVER, None, move |step| {
+        if matches!(step, crate::ProgressEvent::Moved(_)) {
             std::fs::write(&late, b"mine").unwrap();
         }
     });
@@ -335,7 +341,7 @@ fn a_file_that_appears_meanwhile_stays() {
         // Nor is a link that leads nowhere.
         std::fs::remove_file(&target).unwrap();
         std::os::unix::fs::symlink("/nowhere/at/all", &target).unwrap();
-        let e = get(&memory, &path("f"), &open(here.path()), "f", &go()).unwrap_err();
+        let e = get(&memory, &path("f"), &open(here.path()), "f", &control()).unwrap_err();
         assert_eq!(e.kind, Kind::Exists);
     }
 }

@@ -17,7 +17,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// A path as it was measured.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Characteristics {
+pub struct MeasuredPath {
     /// Rate that the path sustained, bit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<f64>,
@@ -32,7 +32,7 @@ pub struct Characteristics {
     pub measured: Option<u64>,
 }
 
-impl Characteristics {
+impl MeasuredPath {
     fn is_sane(&self) -> bool {
         let fits = |x: Option<f64>, low: f64, high: f64| {
             x.is_none_or(|x| x.is_finite() && x >= low && x <= high)
@@ -63,23 +63,23 @@ impl Characteristics {
     }
 }
 
-impl Characteristics {
+impl MeasuredPath {
     /// What a connection has found, no faster than what was delivered; `None` where that is too little
     /// to say something. What a peer acknowledges or tells may be a lie.
-    pub fn verified(found: &PathHints, delivered: &Delivered) -> Option<Characteristics> {
-        let found = Characteristics::from(found);
+    pub fn verified(found: &PathHints, delivered: &Delivered) -> Option<MeasuredPath> {
+        let found = MeasuredPath::from(found);
         if !delivered.says_something() {
             return None;
         }
         let rate = found.rate_bps?.min(delivered.rate_bps());
-        let verified = Characteristics { rate_bps: Some(rate), ..found };
+        let verified = MeasuredPath { rate_bps: Some(rate), ..found };
         (rate >= 1.0 && verified.is_sane()).then_some(verified)
     }
 }
 
-impl From<&PathHints> for Characteristics {
-    fn from(found: &PathHints) -> Characteristics {
-        Characteristics {
+impl From<&PathHints> for MeasuredPath {
+    fn from(found: &PathHints) -> MeasuredPath {
+        MeasuredPath {
             rate_bps: found.rate.map(|r| r.as_bps() as f64),
             rtt_s: found.rtt.map(Duration::as_secs_f64),
             loss: found.loss,
@@ -89,9 +89,9 @@ impl From<&PathHints> for Characteristics {
 }
 
 /// Bytes below which a transfer says little about the path.
-pub const LEARN_LEAST: u64 = 1_000_000;
+pub const MIN_LEARN: u64 = 1_000_000;
 /// Places that are remembered; the file stays small.
-const PLACES_MOST: usize = 1000;
+const MAX_PLACES: usize = 1000;
 /// Of these, clients of one address: keys cost nothing.
 const MAX_OF_ADDRESS: usize = 16;
 /// What was measured longer ago says nothing, s: 30 days.
@@ -135,7 +135,7 @@ impl Delivered {
 
     /// Whether it is enough to say something of a path.
     pub fn says_something(&self) -> bool {
-        self.bytes >= LEARN_LEAST
+        self.bytes >= MIN_LEARN
     }
 
     /// The highest rate that was delivered for a quarter of a second.
@@ -154,7 +154,7 @@ pub struct Learned {
 }
 
 type Stamp = (SystemTime, u64);
-type Places = BTreeMap<String, Characteristics>;
+type Places = BTreeMap<String, MeasuredPath>;
 
 impl Learned {
     /// In this file, which need not exist.
@@ -162,7 +162,7 @@ impl Learned {
         Learned { path, writing: Mutex::new(()), read: Mutex::new(None) }
     }
 
-    fn load(&self) -> Result<BTreeMap<String, Characteristics>, Error> {
+    fn load(&self) -> Result<BTreeMap<String, MeasuredPath>, Error> {
         // As long as nobody writes the file it is read once: a server asks for every client.
         let stamp =
             std::fs::metadata(&self.path).ok().and_then(|m| Some((m.modified().ok()?, m.len())));
@@ -178,7 +178,7 @@ impl Learned {
         Ok(all)
     }
 
-    fn load_now(&self) -> Result<BTreeMap<String, Characteristics>, Error> {
+    fn load_now(&self) -> Result<BTreeMap<String, MeasuredPath>, Error> {
         let what = self.path.display().to_string();
         let text = match std::fs::read_to_string(&self.path) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
@@ -191,7 +191,7 @@ impl Learned {
     ///
     /// # Errors
     /// The file cannot be read, or is not what it should be.
-    pub fn get(&self, place: &str) -> Result<Option<Characteristics>, Error> {
+    pub fn get(&self, place: &str) -> Result<Option<MeasuredPath>, Error> {
         Ok(self.load()?.remove(place).filter(|c| c.is_fresh(now())))
     }
 
@@ -200,23 +200,23 @@ impl Learned {
     ///
     /// # Errors
     /// As [`Learned::get`], or it cannot be written.
-    pub fn keep(&self, place: &str, found: Characteristics) -> Result<(), Error> {
+    pub fn keep(&self, place: &str, found: MeasuredPath) -> Result<(), Error> {
         self.keep_at(now(), place, found)
     }
 
-    fn keep_at(&self, now: u64, place: &str, found: Characteristics) -> Result<(), Error> {
+    fn keep_at(&self, now: u64, place: &str, found: MeasuredPath) -> Result<(), Error> {
         if !found.is_sane() {
             return Err(Error::new(Kind::Local, format!("{place}: what was measured is no path")));
         }
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = self.load()?;
         all.retain(|_, c| c.is_fresh(now));
-        all.insert(place.to_string(), Characteristics { measured: Some(now), ..found });
+        all.insert(place.to_string(), MeasuredPath { measured: Some(now), ..found });
         loop {
             let same =
                 |name: &String| address_of(name).is_some_and(|a| address_of(place) == Some(a));
             let crowded = all.keys().filter(|name| same(name)).count() > MAX_OF_ADDRESS;
-            if !crowded && all.len() <= PLACES_MOST {
+            if !crowded && all.len() <= MAX_PLACES {
                 break;
             }
             let others = all.iter().filter(|(name, _)| *name != place && (!crowded || same(name)));
@@ -249,12 +249,12 @@ fn now() -> u64 {
 ///
 /// # Errors
 /// It is none, or a value is out of range.
-pub fn read(text: &str) -> Result<BTreeMap<String, Characteristics>, Error> {
+pub fn read(text: &str) -> Result<BTreeMap<String, MeasuredPath>, Error> {
     let bad = |why: &str| {
         let why = why.lines().next().unwrap_or_default();
         Error::new(Kind::Input, crate::error::shown(why))
     };
-    let all: BTreeMap<String, Characteristics> =
+    let all: BTreeMap<String, MeasuredPath> =
         toml::from_str(text).map_err(|e| bad(&e.to_string()))?;
     match all.iter().find(|(_, c)| !c.is_sane()) {
         Some((place, _)) => Err(bad(&format!("{place}: a value is out of range"))),

@@ -1,7 +1,7 @@
 use super::*;
 
-fn path(mbit: f64) -> Characteristics {
-    Characteristics { rate_bps: Some(mbit * 1e6), rtt_s: Some(0.08), ..Default::default() }
+fn path(mbit: f64) -> MeasuredPath {
+    MeasuredPath { rate_bps: Some(mbit * 1e6), rtt_s: Some(0.08), ..Default::default() }
 }
 
 fn in_folder() -> (tempfile::TempDir, Learned) {
@@ -15,9 +15,9 @@ fn what_was_learned_is_found_again_and_nonsense_is_named() {
     let (_folder, learned) = in_folder();
     assert_eq!(learned.get("a:1").unwrap(), None);
     learned.keep("a:1", path(1.5)).unwrap();
-    learned.keep("[::1]:2", Characteristics::default()).unwrap();
+    learned.keep("[::1]:2", MeasuredPath::default()).unwrap();
     assert_eq!(learned.get("a:1").unwrap().unwrap().hints(), path(1.5).hints());
-    assert!(learned.keep("a:1", Characteristics { loss: Some(2.0), ..path(1.0) }).is_err());
+    assert!(learned.keep("a:1", MeasuredPath { loss: Some(2.0), ..path(1.0) }).is_err());
     for text in ["x", "['a:1']\nloss = 7.0\n", "['a:1']\nspeed = 1\n"] {
         std::fs::write(learned.path(), text).unwrap();
         assert!(learned.get("a:1").unwrap_err().line.contains("paths.toml"));
@@ -41,13 +41,13 @@ fn the_file_stays_small_and_the_oldest_goes() {
     let (_folder, learned) = in_folder();
     let first = now() - 10_000;
     let mut text = String::from("['by-hand:1']\nrate_bps = 5.0\n");
-    for i in 0..PLACES_MOST as u64 {
+    for i in 0..MAX_PLACES as u64 {
         text += &format!("['p:{i}']\nmeasured = {}\n", first + i);
     }
     std::fs::write(learned.path(), text).unwrap();
     learned.keep("new:1", path(1.0)).unwrap();
     let all = learned.load().unwrap();
-    assert_eq!(all.len(), PLACES_MOST);
+    assert_eq!(all.len(), MAX_PLACES);
     let there = |name: &str| all.contains_key(name);
     assert!(there("new:1") && there("by-hand:1") && there("p:2"));
     assert!(!there("p:0") && !there("p:1"));
@@ -89,7 +89,7 @@ fn no_rate_is_kept_that_was_not_delivered() {
         (0..=ms / 50).for_each(|i| delivered.seen(at(i * 50), total * i * 50 / ms));
         delivered
     };
-    let rate = |d: &Delivered| Characteristics::verified(&found, d).map(|c| c.rate_bps.unwrap());
+    let rate = |d: &Delivered| MeasuredPath::verified(&found, d).map(|c| c.rate_bps.unwrap());
     let slow = rate(&delivered(1_250_000, 10_000)).unwrap();
     assert!((0.9e6..1.01e6).contains(&slow), "{slow}");
     assert_eq!(rate(&delivered(999_999, 10_000)), None, "too little to say something");
@@ -100,7 +100,7 @@ fn no_rate_is_kept_that_was_not_delivered() {
     assert_eq!(rate(&burst), Some(64e6));
     // And what was measured is not raised.
     let slow = PathHints { rate: Some(Rate::from_bps(500_000)), ..found };
-    let kept = Characteristics::verified(&slow, &delivered(1_250_000, 10_000)).unwrap();
+    let kept = MeasuredPath::verified(&slow, &delivered(1_250_000, 10_000)).unwrap();
     assert_eq!(kept.rate_bps, Some(500_000.0));
 }
 
@@ -109,5 +109,5 @@ fn a_path_with_another_round_trip_time_is_another_path() {
     let known = path(1.0);
     assert!(known.may_be(Duration::from_millis(80)) && known.may_be(Duration::from_millis(500)));
     assert!(!known.may_be(Duration::from_millis(30)) && !known.may_be(Duration::from_secs(1)));
-    assert!(Characteristics::default().may_be(Duration::from_secs(1)));
+    assert!(MeasuredPath::default().may_be(Duration::from_secs(1)));
 }

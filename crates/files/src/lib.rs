@@ -9,7 +9,7 @@
 //! | serve | [`service`], over UDP with [`rrtp::Server`], over TCP with [`tcp::Server`] |
 //! | list, get, put | [`client`], over a [`stream::Session`] |
 //! | write a transport | [`stream`] |
-//! | know what a file on its way is | [`hold`] |
+//! | know what a file on its way is | [`partial_file`] |
 //! | bound what clients make a server do | [`requests`], [`hashing`] |
 //! | keys and who may come | [`key`], [`access`] |
 //! | read an address | [`url`] |
@@ -19,27 +19,27 @@ pub mod access;
 pub mod client;
 pub mod error;
 pub mod frames;
-pub mod go;
 pub mod hashing;
-pub mod hold;
 pub mod key;
 pub mod learned;
 pub mod message;
+pub mod partial_file;
 pub mod path;
 pub mod requests;
 pub mod rrtp;
 pub mod service;
 pub mod stream;
 pub mod tcp;
+pub mod transfer_control;
 mod until;
 pub mod url;
 pub mod wire;
 
 pub use error::{Error, Kind};
-pub use go::{Go, Replace, Step};
 pub use key::Identity;
 pub use path::CleanPath;
 pub use service::Service;
+pub use transfer_control::{ProgressEvent, Replace, TransferControl};
 pub use url::{Scheme, Url};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Requests and frames. `docs/files.md` has the layouts.
 
 use crate::error::{Error, Kind, shown};
-use crate::path::PATH_MOST;
+use crate::path::MAX_PATH;
 use crate::wire::{Fields, put_text};
 
 /// The version of requests and frames.
@@ -9,13 +9,13 @@ pub const VERSION: u8 = 2;
 /// How a request begins.
 pub const MAGIC: [u8; 2] = *b"NF";
 /// Bytes of a request's body: a path and what goes with it.
-pub const REQUEST_MOST: usize = PATH_MOST + 256;
+pub const MAX_REQUEST: usize = MAX_PATH + 256;
 /// Bytes of a frame's payload.
-pub const FRAME_MOST: usize = 256 * 1024;
+pub const MAX_FRAME: usize = 256 * 1024;
 
 /// Bytes that the asker holds already: how many, and their hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Held {
+pub struct HeldPrefix {
     /// How many bytes from the beginning of the file.
     pub bytes: u64,
     /// BLAKE3 of exactly these.
@@ -25,7 +25,7 @@ pub struct Held {
 /// What an end knows of the path, and the controller that it sends, or would have the other send,
 /// with.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wishes {
+pub struct TransportHints {
     /// Rate of the path, bit/s.
     pub rate_bps: Option<u64>,
     /// Round-trip time with empty queues, ns.
@@ -47,15 +47,15 @@ fn known(f: &mut Fields<'_>, most: u64) -> Result<Option<u64>, Error> {
     }
 }
 
-impl Wishes {
+impl TransportHints {
     fn put(&self, out: &mut Vec<u8>) {
         for n in [self.rate_bps, self.rtt_ns, self.loss_ppb] {
             out.extend(n.unwrap_or(UNKNOWN).to_be_bytes());
         }
         put_text(out, &self.controller);
     }
-    fn read(f: &mut Fields<'_>) -> Result<Wishes, Error> {
-        Ok(Wishes {
+    fn read(f: &mut Fields<'_>) -> Result<TransportHints, Error> {
+        Ok(TransportHints {
             rate_bps: known(f, 10_000_000_000_000)?,
             rtt_ns: known(f, 3_600_000_000_000)?,
             loss_ppb: known(f, 1_000_000_000)?,
@@ -77,7 +77,7 @@ pub enum Request {
         /// Which.
         path: String,
         /// What need not be sent if it is the file's beginning.
-        held: Option<Held>,
+        held: Option<HeldPrefix>,
     },
     /// I have a file for you.
     Put {
@@ -92,7 +92,7 @@ pub enum Request {
         path: String,
     },
     /// Send to me so; for all that follows on this connection.
-    Tune(Wishes),
+    Tune(TransportHints),
 }
 
 impl Request {
@@ -122,7 +122,7 @@ impl Request {
                 put_text(&mut body, path);
                 body.extend(size.to_be_bytes());
             }
-            Request::Tune(wishes) => wishes.put(&mut body),
+            Request::Tune(transport_hints) => transport_hints.put(&mut body),
         }
         let mut out = MAGIC.to_vec();
         out.extend([VERSION, self.kind()]);
@@ -138,15 +138,15 @@ impl Request {
     pub fn read(kind: u8, body: &[u8]) -> Result<Request, Error> {
         let mut f = Fields::new(body);
         if kind == 5 {
-            let wishes = Wishes::read(&mut f)?;
-            return f.end().map(|()| Request::Tune(wishes));
+            let transport_hints = TransportHints::read(&mut f)?;
+            return f.end().map(|()| Request::Tune(transport_hints));
         }
         let path = f.text()?.to_string();
         let request = match kind {
             1 => Request::List { path },
             2 if f.is_empty() => Request::Get { path, held: None },
             2 => {
-                let held = Held { bytes: f.u64()?, hash: f.hash()? };
+                let held = HeldPrefix { bytes: f.u64()?, hash: f.hash()? };
                 Request::Get { path, held: Some(held) }
             }
             3 => Request::Put { path, size: f.u64()? },
@@ -171,7 +171,7 @@ pub enum EntryKind {
 
 /// One entry of a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// What it is.
     pub kind: EntryKind,
     /// Size in bytes; 0 of folders.
@@ -182,7 +182,7 @@ pub struct Entry {
     pub name: String,
 }
 
-impl Entry {
+impl DirectoryEntry {
     /// Appends it to a LISTED frame.
     pub fn put(&self, out: &mut Vec<u8>) {
         out.push(match self.kind {
@@ -199,14 +199,14 @@ impl Entry {
     ///
     /// # Errors
     /// Malformed.
-    pub fn read(f: &mut Fields<'_>) -> Result<Entry, Error> {
+    pub fn read(f: &mut Fields<'_>) -> Result<DirectoryEntry, Error> {
         let kind = match f.u8()? {
             1 => EntryKind::File,
             2 => EntryKind::Folder,
             3 => EntryKind::FolderLink,
             _ => return Err(Error::protocol("an unknown entry")),
         };
-        Ok(Entry { kind, size: f.u64()?, modified: f.i64()?, name: f.text()?.to_string() })
+        Ok(DirectoryEntry { kind, size: f.u64()?, modified: f.i64()?, name: f.text()?.to_string() })
     }
 }
 
@@ -231,7 +231,7 @@ pub enum Frame<'b> {
     /// PUT: I hold these; `whole` if they are a finished file and not a partial one.
     Holding {
         /// What is held.
-        held: Held,
+        held: HeldPrefix,
         /// Whether under the final name.
         whole: bool,
     },
@@ -240,7 +240,7 @@ pub enum Frame<'b> {
     /// PUT and MAKE FOLDER: it is there, under its name.
     Done,
     /// LIST: entries.
-    Listed(Vec<Entry>),
+    Listed(Vec<DirectoryEntry>),
     /// LIST: that was all; `hidden` entries have names that are not UTF-8, or are no files.
     ListEnd {
         /// Whether a folder was listed, not a file.
@@ -249,11 +249,11 @@ pub enum Frame<'b> {
         hidden: u64,
     },
     /// TUNE: what this end sends with, and what it has learned of the path by sending.
-    Tuned(Wishes),
+    Tuned(TransportHints),
 }
 
 /// Text of an ERROR.
-const ERROR_TEXT_MOST: usize = 1000;
+const MAX_ERROR_TEXT: usize = 1000;
 
 impl Frame<'_> {
     /// Its kind and payload.
@@ -263,7 +263,7 @@ impl Frame<'_> {
             Frame::Wait => 0,
             Frame::Error(e) => {
                 out.extend(e.kind.code().to_be_bytes());
-                let text: String = e.line.chars().take(ERROR_TEXT_MOST / 4).collect();
+                let text: String = e.line.chars().take(MAX_ERROR_TEXT / 4).collect();
                 put_text(&mut out, &text);
                 1
             }
@@ -300,8 +300,8 @@ impl Frame<'_> {
                 out.extend(hidden.to_be_bytes());
                 9
             }
-            Frame::Tuned(wishes) => {
-                wishes.put(&mut out);
+            Frame::Tuned(transport_hints) => {
+                transport_hints.put(&mut out);
                 10
             }
         };
@@ -318,14 +318,14 @@ impl Frame<'_> {
             0 => Frame::Wait,
             1 => {
                 let kind = Kind::from_code(f.u16()?);
-                let text: String = f.text()?.chars().take(ERROR_TEXT_MOST).collect();
+                let text: String = f.text()?.chars().take(MAX_ERROR_TEXT).collect();
                 Frame::Error(Error::new(kind, shown(&text)))
             }
             2 => return Ok(Frame::Data(payload)),
             3 => Frame::End(f.hash()?),
             4 => Frame::Begin { start: f.u64()?, size: f.u64()? },
             5 => Frame::Holding {
-                held: Held { bytes: f.u64()?, hash: f.hash()? },
+                held: HeldPrefix { bytes: f.u64()?, hash: f.hash()? },
                 whole: f.u8()? != 0,
             },
             6 => Frame::Start(f.u64()?),
@@ -333,12 +333,12 @@ impl Frame<'_> {
             8 => {
                 let mut entries = Vec::new();
                 while !f.is_empty() {
-                    entries.push(Entry::read(&mut f)?);
+                    entries.push(DirectoryEntry::read(&mut f)?);
                 }
                 Frame::Listed(entries)
             }
             9 => Frame::ListEnd { folder: f.u8()? != 0, hidden: f.u64()? },
-            10 => Frame::Tuned(Wishes::read(&mut f)?),
+            10 => Frame::Tuned(TransportHints::read(&mut f)?),
             _ => return Err(Error::protocol("an unknown frame")),
         };
         f.end()?;

@@ -8,7 +8,7 @@ fn round(frame: &Frame<'_>) {
 
 #[test]
 fn every_frame_and_request_comes_back() {
-    let held = Held { bytes: 7, hash: [9; 32] };
+    let held = HeldPrefix { bytes: 7, hash: [9; 32] };
     for frame in [
         Frame::Wait,
         Frame::Error(Error::new(Kind::Full, "the disk is full")),
@@ -19,11 +19,11 @@ fn every_frame_and_request_comes_back() {
         Frame::Start(5),
         Frame::Done,
         Frame::Listed(vec![
-            Entry { kind: EntryKind::File, size: 1, modified: -5, name: "ä".into() },
-            Entry { kind: EntryKind::FolderLink, size: 0, modified: 9, name: "b".into() },
+            DirectoryEntry { kind: EntryKind::File, size: 1, modified: -5, name: "ä".into() },
+            DirectoryEntry { kind: EntryKind::FolderLink, size: 0, modified: 9, name: "b".into() },
         ]),
         Frame::ListEnd { folder: true, hidden: 2 },
-        Frame::Tuned(Wishes { controller: "rrtp+bbr".into(), ..Wishes::default() }),
+        Frame::Tuned(TransportHints { controller: "rrtp+bbr".into(), ..TransportHints::default() }),
     ] {
         round(&frame);
     }
@@ -33,8 +33,8 @@ fn every_frame_and_request_comes_back() {
         Request::Get { path: "a".into(), held: Some(held) },
         Request::Put { path: String::new(), size: 3 },
         Request::MakeFolder { path: "x".into() },
-        Request::Tune(Wishes::default()),
-        Request::Tune(Wishes {
+        Request::Tune(TransportHints::default()),
+        Request::Tune(TransportHints {
             rate_bps: Some(1_500_000),
             rtt_ns: Some(80_000_000),
             loss_ppb: Some(10_000_000),

@@ -4,11 +4,11 @@ use crate::error::{Error, Kind, shown};
 use std::fmt;
 
 /// Bytes of a path.
-pub const PATH_MOST: usize = 4096;
+pub const MAX_PATH: usize = 4096;
 /// Bytes of one name in it.
-pub const NAME_MOST: usize = 255;
+pub const MAX_NAME: usize = 255;
 /// Folders below one another.
-pub const DEPTH_MOST: usize = 128;
+pub const MAX_DEPTH: usize = 128;
 
 /// What a file that is not yet whole is called; nobody can ask for such a name.
 const PART: &str = ".narrows-part";
@@ -33,7 +33,7 @@ impl CleanPath {
     /// # Errors
     /// `..`, `.`, a NUL, a name or path too long, a name that is kept for partial files.
     pub fn read(text: &str) -> Result<CleanPath, Error> {
-        if text.len() > PATH_MOST {
+        if text.len() > MAX_PATH {
             return Err(bad(text, "it is longer than 4096 bytes"));
         }
         let mut names = Vec::new();
@@ -41,7 +41,7 @@ impl CleanPath {
             check_name(name)?;
             names.push(name.to_string());
         }
-        if names.len() > DEPTH_MOST {
+        if names.len() > MAX_DEPTH {
             return Err(bad(text, "it has more than 128 folders"));
         }
         Ok(CleanPath { names })
@@ -56,7 +56,7 @@ impl CleanPath {
         let mut names = self.names.clone();
         names.push(name.to_string());
         let path = CleanPath { names };
-        if path.names.len() > DEPTH_MOST || path.to_string().len() > PATH_MOST {
+        if path.names.len() > MAX_DEPTH || path.to_string().len() > MAX_PATH {
             return Err(bad(&path.to_string(), "it is too long or too deep"));
         }
         Ok(path)
@@ -107,7 +107,7 @@ pub fn check_name(name: &str) -> Result<(), Error> {
     if name.is_empty() || name == "." || name == ".." {
         return Err(bad(name, "no name is empty, '.' or '..'"));
     }
-    if name.len() > NAME_MOST {
+    if name.len() > MAX_NAME {
         return Err(bad(name, "a name has at most 255 bytes"));
     }
     if name.contains(['/', '\0']) {
@@ -142,7 +142,7 @@ pub fn is_part(name: &str) -> bool {
 /// Where the bytes of `name` wait until they are whole: beside it.
 pub fn part_name(name: &str) -> String {
     let plain = format!(".{name}{PART}");
-    if plain.len() <= NAME_MOST {
+    if plain.len() <= MAX_NAME {
         return plain;
     }
     let hash = blake3::hash(name.as_bytes()).to_hex();
@@ -153,7 +153,7 @@ pub fn part_name(name: &str) -> String {
 pub fn upload_name(name: &str, owner: &[u8]) -> String {
     let owner = blake3::hash(owner).to_hex();
     let tag = format!(".{}{UPLOAD}{PART}", owner.get(..OWNER).unwrap_or_default());
-    if 1 + name.len() + tag.len() <= NAME_MOST {
+    if 1 + name.len() + tag.len() <= MAX_NAME {
         return format!(".{name}{tag}");
     }
     format!(".{}{tag}", blake3::hash(name.as_bytes()).to_hex().as_str())

@@ -17,7 +17,7 @@ fn what_leads_out_is_refused() {
 fn a_part_has_a_name_that_nobody_can_ask_for_and_that_a_disk_takes() {
     for name in ["a", &"n".repeat(255), &"é".repeat(127)] {
         let part = part_name(name);
-        assert!(part.len() <= NAME_MOST);
+        assert!(part.len() <= MAX_NAME);
         assert!(check_name(&part).is_err());
     }
     assert_ne!(part_name(&"n".repeat(255)), part_name(&"n".repeat(254)));

@@ -7,7 +7,7 @@ mod session;
 
 use crate::error::{Error, Kind};
 use crate::key::Identity;
-use crate::message::Wishes;
+use crate::message::TransportHints;
 use crate::stream::{Output, Stream};
 use crate::until::Until;
 use narrows_base::{Duration, Rate};
@@ -125,8 +125,8 @@ impl Output for Half<SendStream> {
 }
 
 /// What a profile is on the wire.
-pub fn wishes(hints: &PathHints, controller: &str) -> Wishes {
-    Wishes {
+pub fn transport_hints(hints: &PathHints, controller: &str) -> TransportHints {
+    TransportHints {
         rate_bps: hints.rate.map(Rate::as_bps),
         rtt_ns: hints.rtt.map(Duration::as_nanos),
         loss_ppb: hints.loss.map(|x| (x * 1e9) as u64),
@@ -135,10 +135,10 @@ pub fn wishes(hints: &PathHints, controller: &str) -> Wishes {
 }
 
 /// And back.
-pub fn hints(wishes: &Wishes) -> PathHints {
+pub fn hints(transport_hints: &TransportHints) -> PathHints {
     PathHints {
-        rate: wishes.rate_bps.filter(|r| *r > 0).map(Rate::from_bps),
-        rtt: wishes.rtt_ns.map(Duration::from_nanos),
-        loss: wishes.loss_ppb.map(|n| n as f64 * 1e-9),
+        rate: transport_hints.rate_bps.filter(|r| *r > 0).map(Rate::from_bps),
+        rtt: transport_hints.rtt_ns.map(Duration::from_nanos),
+        loss: transport_hints.loss_ppb.map(|n| n as f64 * 1e-9),
     }
 }

@@ -1,11 +1,11 @@
 //! The service over a real `rrtp` connection.
 
-use crate::bench_tests::{NEVER, bytes, go, open};
+use crate::bench_tests::{NEVER, bytes, control, open};
 use crate::client::{get, list, make_folder, put, tune};
 use crate::error::Kind;
 use crate::key::Identity;
-use crate::learned::{Characteristics, Learned};
-use crate::message::Wishes;
+use crate::learned::{Learned, MeasuredPath};
+use crate::message::TransportHints;
 use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
 use crate::service::{Permits, Service};
 use crate::stream::Session;
@@ -60,14 +60,14 @@ fn files_go_both_ways_and_the_server_says_what_it_sends_with() {
     let server = serve(root.path(), Permits { put: true, overwrite: true, ..Permits::default() });
     let session = session(server, 4, right()).unwrap();
     let path = |p: &str| CleanPath::read(p).unwrap();
-    get(&session, &path("f"), &open(here.path()), "f", &go()).unwrap();
+    get(&session, &path("f"), &open(here.path()), "f", &control()).unwrap();
     assert_eq!(std::fs::read(here.path().join("f")).unwrap(), content);
-    put(&session, &open(here.path()), Path::new("f"), &path("g"), &go()).unwrap();
+    put(&session, &open(here.path()), Path::new("f"), &path("g"), &control()).unwrap();
     assert_eq!(std::fs::read(root.path().join("g")).unwrap(), content);
     make_folder(&session, &path("d")).unwrap();
     assert_eq!(list(&session, &CleanPath::root()).unwrap().entries.len(), 3);
-    let wishes = Wishes { rate_bps: Some(1_000_000), ..Wishes::default() };
-    assert_eq!(tune(&session, wishes).unwrap().controller, "rrtp+cubic");
+    let transport_hints = TransportHints { rate_bps: Some(1_000_000), ..TransportHints::default() };
+    assert_eq!(tune(&session, transport_hints).unwrap().controller, "rrtp+cubic");
 }
 
 /// The client's choice reaches the server's sending, and its own end understands what comes: a
@@ -97,9 +97,9 @@ fn a_server_that_permits_it_sends_with_what_the_client_says() {
             Connect::new(right(), ours, &NEVER),
         )
         .unwrap();
-        assert_eq!(tune(&session, Wishes::default()).unwrap().controller, sent_with);
+        assert_eq!(tune(&session, TransportHints::default()).unwrap().controller, sent_with);
         let path = CleanPath::read("f").unwrap();
-        get(&session, &path, &open(here.path()), "f", &go()).unwrap();
+        get(&session, &path, &open(here.path()), "f", &control()).unwrap();
         assert_eq!(std::fs::read(here.path().join("f")).unwrap(), content);
     }
 }
@@ -136,7 +136,8 @@ fn a_server_that_learns_keeps_what_the_path_to_a_client_was_like() {
     std::thread::spawn(move || server.run());
     let get = |name: &str| {
         let session = session(address, 4, right()).unwrap();
-        get(&session, &CleanPath::read(name).unwrap(), &open(here.path()), name, &go()).unwrap();
+        get(&session, &CleanPath::read(name).unwrap(), &open(here.path()), name, &control())
+            .unwrap();
     };
     get("small");
     get("large");
@@ -157,7 +158,7 @@ fn what_was_learned_seeds_a_connection_on_such_a_path_and_no_other() {
     let here = tempfile::tempdir().unwrap();
     let told = |rtt_s: Option<f64>| {
         let learned = Learned::at(here.path().join("clients.toml"));
-        let path = Characteristics { rate_bps: Some(40e6), rtt_s, ..Default::default() };
+        let path = MeasuredPath { rate_bps: Some(40e6), rtt_s, ..Default::default() };
         learned.keep("this client", path).unwrap();
         let key = StaticKey::new([3; 32]).unwrap();
         let protocol = Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap();

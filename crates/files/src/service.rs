@@ -12,7 +12,7 @@ use crate::access::AllowList;
 use crate::error::{Error, Kind, shown};
 use crate::frames::{self, Frames};
 use crate::hashing::Hashing;
-use crate::message::{Frame, Request, Wishes};
+use crate::message::{Frame, Request, TransportHints};
 use crate::path::CleanPath;
 use crate::requests::{IDLE, MAX_REQUESTS, MAX_RUNNING, Requests, Slot, Source, View};
 use crate::stream::{Output, Stream};
@@ -107,10 +107,10 @@ impl fmt::Display for Event {
 }
 
 /// The transport under a request, as far as the service has to do with it.
-pub trait Link {
+pub trait RequestChannel {
     /// Sends from now on as the client would have it, as far as that is possible; says with what,
     /// and what is known of the path.
-    fn tune(&self, wishes: &Wishes) -> Wishes;
+    fn tune(&self, transport_hints: &TransportHints) -> TransportHints;
 }
 
 /// Who asks.
@@ -202,7 +202,13 @@ impl Service {
     }
 
     /// Answers the requests of a stream, within no limits but its own.
-    pub fn answer(&self, client: &PublicKey, from: &str, stream: Stream, link: &dyn Link) {
+    pub fn answer(
+        &self,
+        client: &PublicKey,
+        from: &str,
+        stream: Stream,
+        link: &dyn RequestChannel,
+    ) {
         let slot = Slot::unlimited();
         let (source, slot) = (self.source(None, Some(*client)), slot.view());
         let caller = Caller { key: *client, from: from.to_string(), source, slot };
@@ -216,7 +222,7 @@ impl Service {
         caller: &Caller,
         mut first: Option<Request>,
         stream: Stream,
-        link: &dyn Link,
+        link: &dyn RequestChannel,
     ) {
         let Stream { input, mut output } = stream;
         let mut frames = Frames::new(input);
@@ -284,14 +290,14 @@ impl Service {
         frames: &mut Frames<Box<dyn Read + Send>>,
         output: &mut dyn Output,
         event: &mut Event,
-        link: &dyn Link,
+        link: &dyn RequestChannel,
     ) -> Result<(), (Error, Next)> {
         let (what, path) = match &request {
             Request::List { path } => ("ls", path),
             Request::Get { path, .. } => ("get", path),
             Request::Put { path, .. } => ("put", path),
             Request::MakeFolder { path } => ("mkdir", path),
-            Request::Tune(wishes) => ("tune", &wishes.controller),
+            Request::Tune(transport_hints) => ("tune", &transport_hints.controller),
         };
         (event.what, event.path) = (what, path.clone());
         let next = match &request {
@@ -320,10 +326,10 @@ impl Service {
         frames: &mut Frames<Box<dyn Read + Send>>,
         output: &mut dyn Output,
         event: &mut Event,
-        link: &dyn Link,
+        link: &dyn RequestChannel,
     ) -> Result<(), Error> {
-        if let Request::Tune(wishes) = &request {
-            return frames::send(output, &Frame::Tuned(link.tune(wishes)));
+        if let Request::Tune(transport_hints) = &request {
+            return frames::send(output, &Frame::Tuned(link.tune(transport_hints)));
         }
         let path = CleanPath::read(&event.path)?;
         match request {

@@ -1,14 +1,14 @@
 //! What the service gives, and what it refuses.
 
 use crate::access::AllowList;
-use crate::bench_tests::{Memory, bytes, go, open, pair, random_key, replacing};
+use crate::bench_tests::{Memory, bytes, control, open, pair, random_key, replacing};
 use crate::client::{get, get_tree, list, make_folder, put, put_tree};
 use crate::error::{Error, Kind};
-use crate::message::{EntryKind, Frame, Held, Request};
+use crate::message::{EntryKind, Frame, HeldPrefix, Request};
 use crate::path::{CleanPath, part_name, upload_name};
 use crate::service::Permits;
 use crate::stream::{Session, Stream};
-use crate::{Go, frames};
+use crate::{TransferControl, frames};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -45,16 +45,16 @@ fn nothing_outside_the_root_is_read_or_written() {
     let here = tempfile::tempdir().unwrap();
     let dir = open(here.path());
     for bad in ["file-out", "folder-out/secret", "absolute-out/secret", "loop"] {
-        let result = get(&memory, &path(bad), &dir, "x", &go());
+        let result = get(&memory, &path(bad), &dir, "x", &control());
         assert!(result.is_err(), "{bad}: {result:?}");
     }
     std::fs::write(here.path().join("mine"), "mine").unwrap();
     for bad in ["folder-out/new", "absolute-out/new", "folder-out/secret"] {
-        assert!(put(&memory, &dir, Path::new("mine"), &path(bad), &go()).is_err(), "{bad}");
+        assert!(put(&memory, &dir, Path::new("mine"), &path(bad), &control()).is_err(), "{bad}");
         assert!(make_folder(&memory, &path(&format!("{bad}/f"))).is_err(), "{bad}");
     }
     // A link is replaced, not followed, by a file of its name.
-    put(&memory, &dir, Path::new("mine"), &path("file-out"), &go()).unwrap();
+    put(&memory, &dir, Path::new("mine"), &path("file-out"), &control()).unwrap();
     assert_eq!(std::fs::read(root.join("file-out")).unwrap(), b"mine");
     assert_eq!(std::fs::read(all.path().join("out/secret")).unwrap(), b"s");
     assert_eq!(std::fs::read_dir(all.path().join("out")).unwrap().count(), 1);
@@ -63,8 +63,8 @@ fn nothing_outside_the_root_is_read_or_written() {
         assert!(matches!(e.kind, Kind::BadPath | Kind::NotFound), "{raw}: {e}");
     }
     // What leads to below the root may be had.
-    get(&memory, &path("folder-in/file"), &dir, "a", &go()).unwrap();
-    get(&memory, &path("file-in"), &dir, "b", &go()).unwrap();
+    get(&memory, &path("folder-in/file"), &dir, "a", &control()).unwrap();
+    get(&memory, &path("file-in"), &dir, "b", &control()).unwrap();
     let listing = list(&memory, &CleanPath::root()).unwrap();
     let kinds: Vec<_> = listing.entries.iter().map(|e| (e.name.as_str(), e.kind)).collect();
     assert_eq!(
@@ -103,9 +103,12 @@ fn pipes_and_devices_are_no_files_and_hold_nobody_up() {
     let memory = Memory::new(root.path(), puts());
     let here = tempfile::tempdir().unwrap();
     let dir = open(here.path());
-    assert_eq!(kind(get(&memory, &path("fifo"), &dir, "x", &go())), Kind::WrongType);
+    assert_eq!(kind(get(&memory, &path("fifo"), &dir, "x", &control())), Kind::WrongType);
     std::fs::write(here.path().join("x"), "x").unwrap();
-    assert_eq!(kind(put(&memory, &dir, Path::new("x"), &path("fifo"), &go())), Kind::WrongType);
+    assert_eq!(
+        kind(put(&memory, &dir, Path::new("x"), &path("fifo"), &control())),
+        Kind::WrongType
+    );
     assert_eq!(list(&memory, &CleanPath::root()).unwrap().hidden, 1);
 }
 
@@ -117,19 +120,19 @@ fn what_is_not_there_not_permitted_or_not_a_file_is_said_and_leaves_nothing() {
     let memory = Memory::new(root.path(), Permits::default());
     let here = tempfile::tempdir().unwrap();
     let dir = open(here.path());
-    assert_eq!(kind(get(&memory, &path("none"), &dir, "x", &go())), Kind::NotFound);
-    assert_eq!(kind(get(&memory, &path("d"), &dir, "x", &go())), Kind::WrongType);
-    assert_eq!(kind(get(&memory, &path("f/x"), &dir, "x", &go())), Kind::WrongType);
+    assert_eq!(kind(get(&memory, &path("none"), &dir, "x", &control())), Kind::NotFound);
+    assert_eq!(kind(get(&memory, &path("d"), &dir, "x", &control())), Kind::WrongType);
+    assert_eq!(kind(get(&memory, &path("f/x"), &dir, "x", &control())), Kind::WrongType);
     assert_eq!(kind(list(&memory, &path("none"))), Kind::NotFound);
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
     std::fs::write(here.path().join("m"), "m").unwrap();
-    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("m"), &go())), Kind::ReadOnly);
+    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("m"), &control())), Kind::ReadOnly);
     assert_eq!(kind(make_folder(&memory, &path("new"))), Kind::ReadOnly);
-    assert_eq!(kind(put(&memory, &dir, Path::new("gone"), &path("m"), &go())), Kind::NotFound);
+    assert_eq!(kind(put(&memory, &dir, Path::new("gone"), &path("m"), &control())), Kind::NotFound);
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
     let memory = Memory::new(root.path(), puts());
-    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("d"), &go())), Kind::WrongType);
-    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("no/m"), &go())), Kind::NotFound);
+    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("d"), &control())), Kind::WrongType);
+    assert_eq!(kind(put(&memory, &dir, Path::new("m"), &path("no/m"), &control())), Kind::NotFound);
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
 }
 
@@ -179,10 +182,10 @@ fn whole_folders_come_and_go_with_all_that_is_in_them() {
     }
     std::fs::write(here.path().join("a").join(part_name("x")), "half").unwrap();
     let memory = Memory::new(root.path(), puts());
-    let done = put_tree(&memory, &open(here.path()), &path("new/er"), &go()).unwrap();
+    let done = put_tree(&memory, &open(here.path()), &path("new/er"), &control()).unwrap();
     assert_eq!((done.files, done.bytes, done.skipped), (5, 500_000, 0));
     let back = tempfile::tempdir().unwrap();
-    let done = get_tree(&memory, &path("new/er"), || Ok(open(back.path())), &go()).unwrap();
+    let done = get_tree(&memory, &path("new/er"), || Ok(open(back.path())), &control()).unwrap();
     assert_eq!((done.files, done.moved), (5, 500_000));
     for name in names {
         let (a, b) = (here.path().join(name), back.path().join(name));
@@ -190,10 +193,10 @@ fn whole_folders_come_and_go_with_all_that_is_in_them() {
     }
     assert!(back.path().join("a/empty").is_dir());
     assert_eq!(std::fs::read_dir(back.path().join("a")).unwrap().count(), 3);
-    let again = get_tree(&memory, &path("new/er"), || Ok(open(back.path())), &go()).unwrap();
+    let again = get_tree(&memory, &path("new/er"), || Ok(open(back.path())), &control()).unwrap();
     assert_eq!((again.moved, again.unchanged), (0, 5));
     assert_eq!(
-        kind(get_tree(&memory, &path("new/er/top"), || Ok(open(back.path())), &go())),
+        kind(get_tree(&memory, &path("new/er/top"), || Ok(open(back.path())), &control())),
         Kind::WrongType
     );
 }
@@ -209,7 +212,10 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
     let request = Request::Put { path: "f".into(), size: 100_000 };
     output.write_all(&request.bytes()).unwrap();
     let mut old = frames::Frames::new(input);
-    assert!(matches!(old.frame().unwrap(), Frame::Holding { held: Held { bytes: 0, .. }, .. }));
+    assert!(matches!(
+        old.frame().unwrap(),
+        Frame::Holding { held: HeldPrefix { bytes: 0, .. }, .. }
+    ));
     frames::send(output.as_mut(), &Frame::Start(0)).unwrap();
     frames::send(output.as_mut(), &Frame::Data(&content[..50_000])).unwrap();
     while std::fs::metadata(root.path().join(upload_name("f", &[1; 32]))).map_or(0, |m| m.len())
@@ -217,7 +223,7 @@ fn of_two_uploads_of_one_file_the_newer_one_goes_on() {
     {
         std::thread::yield_now();
     }
-    let done = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &go()).unwrap();
+    let done = put(&memory, &open(here.path()), Path::new("f"), &path("f"), &control()).unwrap();
     assert_eq!((done.held, done.moved), (50_000, 50_000));
     // What it still has to say changes nothing.
     let _ = frames::send(output.as_mut(), &Frame::Data(&content[..9]));
@@ -231,15 +237,15 @@ fn a_client_that_is_stopped_keeps_what_it_has() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(root.path().join("f"), bytes(1, 600_000)).unwrap();
     let memory = Memory::new(root.path(), Permits::default());
-    let stops = Go::new(&STOP, None, |step| {
-        if matches!(step, crate::Step::Moved(_)) {
+    let stops = TransferControl::new(&STOP, None, |step| {
+        if matches!(step, crate::ProgressEvent::Moved(_)) {
             STOP.store(true, std::sync::atomic::Ordering::SeqCst);
         }
     });
     let e = get(&memory, &path("f"), &open(here.path()), "f", &stops).unwrap_err();
     assert_eq!(e.kind, Kind::Interrupted);
     assert!(!here.path().join("f").exists() && here.path().join(part_name("f")).exists());
-    let done = get(&memory, &path("f"), &open(here.path()), "f", &go()).unwrap();
+    let done = get(&memory, &path("f"), &open(here.path()), "f", &control()).unwrap();
     assert!(done.held > 0 && done.held + done.moved == 600_000);
 }
 
@@ -313,7 +319,7 @@ fn a_server_that_lies_leaves_nothing_under_the_final_name() {
     .enumerate()
     {
         let here = tempfile::tempdir().unwrap();
-        let result = get(&Liar(lies), &path("f"), &open(here.path()), "f", &go());
+        let result = get(&Liar(lies), &path("f"), &open(here.path()), "f", &control());
         assert!(result.is_err(), "lie {i}");
         assert!(!here.path().join("f").exists(), "lie {i}");
     }
@@ -322,7 +328,7 @@ fn a_server_that_lies_leaves_nothing_under_the_final_name() {
 #[test]
 fn names_of_a_server_that_lead_elsewhere_are_left_out() {
     let here = tempfile::tempdir().unwrap();
-    let entry = |name: &str| crate::message::Entry {
+    let entry = |name: &str| crate::message::DirectoryEntry {
         kind: EntryKind::File,
         size: 3,
         modified: 0,
@@ -333,7 +339,8 @@ fn names_of_a_server_that_lead_elsewhere_are_left_out() {
         Frame::Listed(names.iter().map(|n| entry(n)).collect()),
         Frame::ListEnd { folder: true, hidden: 1 },
     ]);
-    let done = get_tree(&Liar(lies), &CleanPath::root(), || Ok(open(here.path())), &go()).unwrap();
+    let done =
+        get_tree(&Liar(lies), &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap();
     assert_eq!((done.files, done.skipped), (0, 7));
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
 }

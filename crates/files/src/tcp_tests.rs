@@ -1,6 +1,6 @@
 //! The service over a real TCP connection.
 
-use crate::bench_tests::{NEVER, bytes, go, open};
+use crate::bench_tests::{NEVER, bytes, control, open};
 use crate::client::{get, list, put};
 use crate::error::Kind;
 use crate::key::Identity;
@@ -42,10 +42,10 @@ fn files_go_both_ways_across_many_changes_of_keys() {
     });
     let session = session(serve(root.path()), None, right).unwrap();
     let path = CleanPath::read("f").unwrap();
-    get(&session, &path, &open(here.path()), "f", &go()).unwrap();
+    get(&session, &path, &open(here.path()), "f", &control()).unwrap();
     assert_eq!(std::fs::read(here.path().join("f")).unwrap(), content);
     let path = CleanPath::read("g").unwrap();
-    put(&session, &open(here.path()), Path::new("f"), &path, &go()).unwrap();
+    put(&session, &open(here.path()), Path::new("f"), &path, &control()).unwrap();
     assert_eq!(std::fs::read(root.path().join("g")).unwrap(), content);
 }
 
@@ -121,7 +121,7 @@ fn a_changed_or_missing_byte_is_noticed() {
         let here = tempfile::tempdir().unwrap();
         let session = session(proxy, None, anybody()).unwrap();
         let path = CleanPath::read("f").unwrap();
-        let e = get(&session, &path, &open(here.path()), "f", &go()).unwrap_err();
+        let e = get(&session, &path, &open(here.path()), "f", &control()).unwrap_err();
         assert_eq!(e.kind, Kind::Cut, "byte {at}: {e}");
         assert!(!here.path().join("f").exists());
     }

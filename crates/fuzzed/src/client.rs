@@ -1,7 +1,7 @@
 //! The file service's client, to which a server says anything: no panic, nothing under a final name
 //! that was not told to be whole, nothing outside the folder that is written.
 
-use crate::network::{Hostile, go};
+use crate::network::{Hostile, control};
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use narrows_files::client::{get, get_tree, list, put, put_tree, tune};
@@ -27,18 +27,18 @@ pub fn run(bytes: &[u8]) {
                 if how & 16 != 0 {
                     std::fs::write(here.join(part_name("f")), [7; 100]).expect("a file");
                 }
-                let done = get(&server, &path, &open(), "f", &go());
+                let done = get(&server, &path, &open(), "f", &control());
                 assert_eq!(done.is_ok(), here.join("f").exists());
             }
             1 => {
                 std::fs::write(here.join("f"), [7; 100]).expect("a file");
-                let done = get(&server, &path, &open(), "f", &go());
+                let done = get(&server, &path, &open(), "f", &control());
                 let now = std::fs::read(here.join("f")).expect("the file of before or a new one");
                 assert!(done.is_ok() || now == [7; 100], "half a file under its name");
             }
             2 => {
                 std::fs::write(here.join("f"), [7; 3000]).expect("a file");
-                let _ = put(&server, &open(), Path::new("f"), &path, &go());
+                let _ = put(&server, &open(), Path::new("f"), &path, &control());
                 assert_eq!(std::fs::read(here.join("f")).expect("the file"), [7; 3000]);
             }
             3 => {
@@ -48,12 +48,12 @@ pub fn run(bytes: &[u8]) {
                 let _ = tune(&server, Default::default());
             }
             4 => {
-                let _ = get_tree(&server, &path, || Ok(open()), &go());
+                let _ = get_tree(&server, &path, || Ok(open()), &control());
             }
             _ => {
                 std::fs::create_dir(here.join("d")).expect("a folder");
                 std::fs::write(here.join("d/f"), b"some").expect("a file");
-                let _ = put_tree(&server, &open(), &path, &go());
+                let _ = put_tree(&server, &open(), &path, &control());
             }
         }
         let beside = std::fs::read_dir(folder.path()).expect("the folder").count();

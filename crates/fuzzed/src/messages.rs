@@ -2,7 +2,7 @@
 //! what is read is written and read the same.
 
 use narrows_files::frames::{self, Frames};
-use narrows_files::message::{FRAME_MOST, Frame, Request};
+use narrows_files::message::{Frame, MAX_FRAME, Request};
 use narrows_files::path::CleanPath;
 
 /// Tries one input.
@@ -30,7 +30,7 @@ pub fn run(bytes: &[u8]) {
 
 fn same(frame: &Frame<'_>) {
     let (kind, payload) = frame.parts();
-    assert!(payload.len() <= FRAME_MOST + 16 || matches!(frame, Frame::Data(_)));
+    assert!(payload.len() <= MAX_FRAME + 16 || matches!(frame, Frame::Data(_)));
     match Frame::read(kind, &payload) {
         // Its text is cut once, and then stays.
         Ok(Frame::Error(e)) => assert!(e.line.chars().all(|c| !c.is_control())),

@@ -1,9 +1,9 @@
 //! Peers of the file service that say whatever the input says.
 
-use narrows_files::message::Wishes;
-use narrows_files::service::Link;
+use narrows_files::message::TransportHints;
+use narrows_files::service::RequestChannel;
 use narrows_files::stream::{Output, Session, Stream};
-use narrows_files::{Error, Go};
+use narrows_files::{Error, TransferControl};
 use std::io::{self, Cursor, Read, Write};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,14 +82,14 @@ impl Session for Hostile {
 /// A transport that can be told nothing.
 pub struct Untold;
 
-impl Link for Untold {
-    fn tune(&self, wishes: &Wishes) -> Wishes {
-        wishes.clone()
+impl RequestChannel for Untold {
+    fn tune(&self, transport_hints: &TransportHints) -> TransportHints {
+        transport_hints.clone()
     }
 }
 
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-pub fn go() -> Go {
-    Go::new(&NEVER, None, |_| ())
+pub fn control() -> TransferControl {
+    TransferControl::new(&NEVER, None, |_| ())
 }

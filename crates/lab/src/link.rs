@@ -10,7 +10,7 @@ use crate::links;
 use crate::side::Side;
 use crate::way::{self, Room, Way};
 use narrows_base::{Duration, SpecError, spec};
-use narrows_link::Limit;
+use narrows_link::QueueLimit;
 use std::fmt;
 use std::path::Path;
 
@@ -157,9 +157,9 @@ impl Link {
             None => way::rate_text(self.forward.rate),
         };
         let buffer = match self.forward.limit(rtt, packet_bytes) {
-            Limit::Unlimited => "unlimited".to_string(),
-            Limit::Packets(n) => format!("{n} packets"),
-            Limit::Bytes(n) => format!("{n} B"),
+            QueueLimit::Unlimited => "unlimited".to_string(),
+            QueueLimit::Packets(n) => format!("{n} packets"),
+            QueueLimit::Bytes(n) => format!("{n} B"),
         };
         let managed =
             self.forward.aqm.as_ref().map_or(String::new(), |aqm| format!(" under {aqm}"));

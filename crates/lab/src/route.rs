@@ -148,13 +148,13 @@ mod tests {
     use super::*;
     use crate::way::{Room, Way};
     use narrows_base::{RandomKey, Rate};
-    use narrows_link::Limit;
+    use narrows_link::QueueLimit;
     use std::collections::BTreeSet;
 
     fn wire(from: usize, to: usize, there_ms: u64, back_ms: u64) -> Wire {
         let way = |ms| {
             let delay = Duration::from_millis(ms);
-            Way::new(Rate::from_bps(1_000_000), delay, Room::Fixed(Limit::Unlimited))
+            Way::new(Rate::from_bps(1_000_000), delay, Room::Fixed(QueueLimit::Unlimited))
         };
         Wire {
             name: String::new(),

@@ -6,7 +6,7 @@
 use crate::{keys, text_file};
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
-use narrows_link::{Impairments, Limit, LinkConfig, LossSpec, QueueConfig, Trace, queue};
+use narrows_link::{Impairments, LinkConfig, LossSpec, QueueConfig, QueueLimit, Trace, queue};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub const FEWEST: u64 = 10;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Room {
     /// A fixed limit.
-    Fixed(Limit),
+    Fixed(QueueLimit),
     /// So many times rate × base RTT, rounded up to whole packets.
     Bdp(f64),
     /// The same, but at least so many packets: `max(1bdp,5p)`.
@@ -93,19 +93,19 @@ impl Way {
     }
 
     /// The room for this base RTT and these packets.
-    pub fn limit(&self, base_rtt: Duration, packet_bytes: u32) -> Limit {
+    pub fn limit(&self, base_rtt: Duration, packet_bytes: u32) -> QueueLimit {
         match self.room {
             Room::Fixed(limit) => limit,
             Room::Bdp(factor) => {
-                Limit::Packets(bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor))
+                QueueLimit::Packets(bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor))
             }
             Room::AtLeast(factor, fewest) => {
                 let product = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor);
-                Limit::Packets(product.max(fewest))
+                QueueLimit::Packets(product.max(fewest))
             }
             Room::Usual => {
                 let product = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, 1.0);
-                Limit::Packets(product.max(FEWEST))
+                QueueLimit::Packets(product.max(FEWEST))
             }
         }
     }
@@ -172,12 +172,14 @@ pub(crate) fn room(text: &str) -> Result<Room, SpecError> {
     if let Some(inner) = t.strip_prefix("max(").and_then(|t| t.strip_suffix(')')) {
         let parts = inner.split_once(',').map(|(a, b)| (room(a), room(b)));
         return match parts {
-            Some((Ok(Room::Bdp(x)), Ok(Room::Fixed(Limit::Packets(n))))) => Ok(Room::AtLeast(x, n)),
+            Some((Ok(Room::Bdp(x)), Ok(Room::Fixed(QueueLimit::Packets(n))))) => {
+                Ok(Room::AtLeast(x, n))
+            }
             _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
         };
     }
     if t == "unlimited" {
-        return Ok(Room::Fixed(Limit::Unlimited));
+        return Ok(Room::Fixed(QueueLimit::Unlimited));
     }
     if let Some(number) = t.strip_suffix("bdp") {
         let factor = if number.is_empty() { Ok(1.0) } else { units::number(number, Unit::None) };
@@ -188,7 +190,7 @@ pub(crate) fn room(text: &str) -> Result<Room, SpecError> {
     }
     if let Some(number) = t.strip_suffix('p') {
         let packets = number.trim().parse::<u64>();
-        return packets.map(|n| Room::Fixed(Limit::Packets(n))).map_err(|_| {
+        return packets.map(|n| Room::Fixed(QueueLimit::Packets(n))).map_err(|_| {
             SpecError::new(format!("'{t}' is not a whole number of packets; {FORMS}"))
         });
     }
@@ -199,12 +201,12 @@ pub(crate) fn room(text: &str) -> Result<Room, SpecError> {
         return Err(SpecError::new(format!("'{t}': {FORMS}")));
     }
     let bytes = units::number(t, Unit::Bytes)?;
-    Ok(Room::Fixed(Limit::Bytes(bytes.round() as u64)))
+    Ok(Room::Fixed(QueueLimit::Bytes(bytes.round() as u64)))
 }
 
 pub(crate) fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
     let spec = Spec::parse(text)?;
-    let config = QueueConfig { limit: Limit::Unlimited, aqm: Some(spec.clone()) };
+    let config = QueueConfig { limit: QueueLimit::Unlimited, aqm: Some(spec.clone()) };
     queue::limit(&config)?;
     Ok(Some(spec))
 }
@@ -284,9 +286,9 @@ pub fn time_text(d: Duration) -> String {
 /// A queue's room as text.
 pub fn room_text(room: Room) -> String {
     match room {
-        Room::Fixed(Limit::Unlimited) => "unlimited".into(),
-        Room::Fixed(Limit::Packets(n)) => format!("{n}p"),
-        Room::Fixed(Limit::Bytes(n)) => format!("{n}B"),
+        Room::Fixed(QueueLimit::Unlimited) => "unlimited".into(),
+        Room::Fixed(QueueLimit::Packets(n)) => format!("{n}p"),
+        Room::Fixed(QueueLimit::Bytes(n)) => format!("{n}B"),
         Room::Bdp(x) => format!("{x}bdp"),
         Room::AtLeast(x, n) => format!("max({x}bdp,{n}p)"),
         Room::Usual => "1bdp".into(),

@@ -58,7 +58,7 @@ impl Change {
 mod tests {
     use super::*;
     use crate::config::Impairments;
-    use crate::{Limit, Link, QueueConfig};
+    use crate::{Link, QueueConfig, QueueLimit};
     use narrows_base::{Packet, RandomKey, Spec};
 
     #[test]
@@ -81,7 +81,10 @@ mod tests {
             (
                 "queue.aqm",
                 LinkConfig {
-                    queue: QueueConfig { limit: Limit::Unlimited, aqm: Some(Spec::named("rde")) },
+                    queue: QueueConfig {
+                        limit: QueueLimit::Unlimited,
+                        aqm: Some(Spec::named("rde")),
+                    },
                     ..good()
                 },
             ),

@@ -52,7 +52,7 @@ impl LinkConfig {
 
 /// How many packets may wait; the one in transmission is not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Limit {
+pub enum QueueLimit {
     /// No limit.
     #[default]
     Unlimited,
@@ -66,7 +66,7 @@ pub enum Limit {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueConfig {
     /// How much may wait.
-    pub limit: Limit,
+    pub limit: QueueLimit,
     /// Management, by its name in [`crate::queue::QUEUES`]; `None` is drop-tail.
     pub aqm: Option<Spec>,
 }

@@ -1,7 +1,7 @@
 //! Links as state machines: queue and rate, then delay, then loss.
 //!
 //! A [`Link`] is driven in virtual time by the simulator and in real time by the emulator: the
-//! same code. It is generic over the packet type ([`Parcel`]) and reports what happens to a [`Meter`].
+//! same code. It is generic over the packet type ([`LinkPacket`]) and reports what happens to a [`Meter`].
 //!
 //! To add a loss process: a file here and its entry in [`loss::LOSSES`]. To add a queue: a file
 //! in `queue/` and its entry in [`queue::QUEUES`].
@@ -17,7 +17,7 @@ mod loss_burst;
 mod loss_outage;
 
 pub use check::MAX_TIME;
-pub use config::{Change, Impairments, Limit, LinkConfig, QueueConfig};
+pub use config::{Change, Impairments, LinkConfig, QueueConfig, QueueLimit};
 pub use link::Link;
 pub use loss::{LOSSES, LossSpec};
 pub use queue::QUEUES;
@@ -26,7 +26,7 @@ pub use trace::Trace;
 use narrows_base::{Packet, Time};
 
 /// What a link carries.
-pub trait Parcel {
+pub trait LinkPacket {
     /// Bytes on the wire.
     fn size(&self) -> u32;
     /// Random bits of this packet for losses drawn per packet: a function of its flow and its
@@ -52,7 +52,7 @@ pub trait Parcel {
     }
 }
 
-impl Parcel for Packet {
+impl LinkPacket for Packet {
     #[inline]
     fn size(&self) -> u32 {
         u32::from(self.size)

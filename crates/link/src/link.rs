@@ -8,12 +8,12 @@
 mod served;
 
 use self::served::Served;
-use crate::config::{Change, Impairments, Limit, LinkConfig};
+use crate::config::{Change, Impairments, LinkConfig, QueueLimit};
 use crate::loss::LossProcess;
 use crate::queue;
 use crate::trace::Cursor;
-use crate::{Meter, Parcel};
-use narrows_base::rate::Pacer;
+use crate::{LinkPacket, Meter};
+use narrows_base::rate::Serializer;
 use narrows_base::{Duration, RandomKey, RandomStream, SpecError, Time};
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ const _: () = assert!(size_of::<Flying<narrows_base::Packet>>() == 64);
 
 /// One direction of a link.
 pub struct Link<P> {
-    pacer: Pacer,
+    serializer: Serializer,
     delay: Duration,
     /// When the transmitter is free.
     busy: Time,
@@ -45,7 +45,7 @@ const _: () = assert!(size_of::<Link<narrows_base::Packet>>() <= 104);
 /// A computed link's waiting room.
 #[derive(Debug, Default)]
 struct Room {
-    limit: Limit,
+    limit: QueueLimit,
     /// Start times (ns) and sizes of packets that wait.
     starts: VecDeque<(u64, u32)>,
     bytes: u64,
@@ -75,7 +75,7 @@ struct Extra<P> {
     served: Option<Served<P>>,
 }
 
-impl<P: Parcel + Copy + Send + 'static> Link<P> {
+impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
     /// Builds a link; `random_key` is the key from which its losses and its queue's draws are made.
     ///
     /// # Errors
@@ -104,11 +104,12 @@ impl<P: Parcel + Copy + Send + 'static> Link<P> {
         });
         let limit = queue::limit(&config.queue)?;
         Ok(Link {
-            pacer: Pacer::new(config.rate),
+            serializer: Serializer::new(config.rate),
             delay: config.delay,
             busy: Time::ZERO,
             flying: VecDeque::new(),
-            room: (limit != Limit::Unlimited).then(|| Box::new(Room { limit, ..Room::default() })),
+            room: (limit != QueueLimit::Unlimited)
+                .then(|| Box::new(Room { limit, ..Room::default() })),
             extra,
         })
     }
@@ -164,7 +165,7 @@ impl<P: Parcel + Copy + Send + 'static> Link<P> {
             }
             meter.queued(now, room.starts.len());
         }
-        let end = start + self.pacer.next(size);
+        let end = start + self.serializer.next(size);
         self.busy = end;
         Some((start, end))
     }
@@ -255,7 +256,7 @@ impl<P: Parcel + Copy + Send + 'static> Link<P> {
     pub fn change(&mut self, now: Time, change: &Change) {
         match change {
             Change::Rate(rate) => {
-                self.pacer = Pacer::new(*rate);
+                self.serializer = Serializer::new(*rate);
                 // A trace goes on as if nothing had happened, and so does the queue before it.
                 let served = self.extra.as_mut().and_then(|e| e.served.as_mut());
                 if let Some(served) = served.filter(|s| s.trace.is_none()) {
@@ -295,7 +296,7 @@ impl<P: Parcel + Copy + Send + 'static> Link<P> {
     }
 }
 
-impl<P: Parcel + Copy> Extra<P> {
+impl<P: LinkPacket + Copy> Extra<P> {
     /// When a packet sent until `end` arrives, or `None` if it is lost.
     #[inline]
     fn after<M: Meter<P>>(
@@ -331,7 +332,13 @@ fn build_losses(config: &LinkConfig, random_key: RandomKey) -> Vec<Box<dyn LossP
 
 impl<P> std::fmt::Debug for Link<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Link({}, {}, {} in flight)", self.pacer.rate(), self.delay, self.flying.len())
+        write!(
+            f,
+            "Link({}, {}, {} in flight)",
+            self.serializer.rate(),
+            self.delay,
+            self.flying.len()
+        )
     }
 }
 

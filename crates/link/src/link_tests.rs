@@ -41,7 +41,7 @@ impl Meter<Packet> for Log {
 
 fn config() -> LinkConfig {
     LinkConfig {
-        queue: QueueConfig { limit: Limit::Packets(3), aqm: None },
+        queue: QueueConfig { limit: QueueLimit::Packets(3), aqm: None },
         ..LinkConfig::plain(Rate::from_bps(8_000_000), Duration::from_millis(5))
     }
 }
@@ -81,7 +81,7 @@ fn the_room_counts_waiting_packets_and_not_the_one_in_transmission() {
     assert_eq!(out.len(), 4, "one in transmission and three waiting");
     assert_eq!(log.dropped.len(), 2);
     let mut none = config();
-    none.queue.limit = Limit::Packets(0);
+    none.queue.limit = QueueLimit::Packets(0);
     let (out, _) = run(&none, &[(0, 1000), (0, 1000), (1_000_000, 1000)]);
     assert_eq!(out.iter().map(|o| o.1).collect::<Vec<_>>(), [0, 2], "a departure makes room first");
 }
@@ -89,7 +89,7 @@ fn the_room_counts_waiting_packets_and_not_the_one_in_transmission() {
 #[test]
 fn a_room_in_bytes_counts_bytes() {
     let mut c = config();
-    c.queue.limit = Limit::Bytes(2500);
+    c.queue.limit = QueueLimit::Bytes(2500);
     let (_, log) = run(&c, &[(0, 1000), (0, 1000), (0, 1000), (0, 1000), (0, 400)]);
     assert_eq!(log.dropped.iter().map(|d| d.1).collect::<Vec<_>>(), [3]);
 }
@@ -97,7 +97,7 @@ fn a_room_in_bytes_counts_bytes() {
 #[test]
 fn jitter_keeps_the_order_and_reordering_does_not() {
     let mut c = config();
-    c.queue.limit = Limit::Unlimited;
+    c.queue.limit = QueueLimit::Unlimited;
     c.impairments.jitter = Duration::from_millis(20);
     let many = vec![(0u64, 1000u16); 200];
     let (out, _) = run(&c, &many);
@@ -117,7 +117,7 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
 fn rate_and_delay_change_while_it_runs() {
     let mut c = config();
     c.changes = true;
-    c.queue.limit = Limit::Unlimited;
+    c.queue.limit = QueueLimit::Unlimited;
     let mut link = Link::new(&c, RandomKey::from_seed(1)).unwrap();
     link.accept(Time::ZERO, packet(0, 1000), &mut ());
     link.accept(Time::ZERO, packet(1, 1000), &mut ());
@@ -137,7 +137,7 @@ fn rate_and_delay_change_while_it_runs() {
 #[test]
 fn a_trace_replaces_the_rate() {
     let mut c = config();
-    c.queue.limit = Limit::Unlimited;
+    c.queue.limit = QueueLimit::Unlimited;
     c.trace = Some(Arc::new(Trace::parse("10\n20\n").unwrap()));
     let (out, _) = run(&c, &[(0, 1500), (0, 1500), (0, 1500)]);
     let ms: Vec<u64> = out.iter().map(|o| o.0.as_nanos() / 1_000_000).collect();
@@ -148,7 +148,7 @@ fn a_trace_replaces_the_rate() {
 fn one_flows_losses_do_not_depend_on_another_flow() {
     let mut c = config();
     c.loss = LossSpec::parse_all("30%").unwrap();
-    c.queue.limit = Limit::Unlimited;
+    c.queue.limit = QueueLimit::Unlimited;
     let lost = |others: bool| {
         let mut link = Link::new(&c, RandomKey::from_seed(9)).unwrap();
         let mut log = Log::default();
@@ -171,7 +171,7 @@ proptest! {
     #[test]
     fn computed_and_served_links_agree(
         gaps in prop::collection::vec((0u64..3_000_000, 40u16..1500), 1..120),
-        limit in prop_oneof![Just(Limit::Unlimited), (0u64..6).prop_map(Limit::Packets), (0u64..6000).prop_map(Limit::Bytes)],
+        limit in prop_oneof![Just(QueueLimit::Unlimited), (0u64..6).prop_map(QueueLimit::Packets), (0u64..6000).prop_map(QueueLimit::Bytes)],
         rate in 1_000_000u64..20_000_000,
         lossy in any::<bool>(),
     ) {

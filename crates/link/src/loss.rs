@@ -3,7 +3,7 @@
 //! The list, the reading of specifications, and the processes without memory; those with memory
 //! have files of their own. `docs/sources.md` has the definitions.
 
-use crate::{Parcel, loss_burst, loss_outage};
+use crate::{LinkPacket, loss_burst, loss_outage};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::units::{self, Unit};
@@ -12,12 +12,12 @@ use narrows_base::{Descriptor, Param, RandomKey, Settings, Spec, SpecError, Stat
 /// Decides packet by packet. Packets come in the order in which they leave the link.
 pub trait LossProcess: Send {
     /// Whether this packet, whose transmission ended at `at`, is lost.
-    fn strikes(&mut self, at: Time, packet: &dyn Parcel) -> bool;
+    fn strikes(&mut self, at: Time, packet: &dyn LinkPacket) -> bool;
 }
 
 /// A loss process: its descriptor, and how it is built.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct LossEntry {
     /// What it says of itself.
     pub descriptor: &'static Descriptor,
     /// Builds it for the link whose key is given.
@@ -26,32 +26,35 @@ pub struct Entry {
     pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
-impl Entry {
+impl LossEntry {
     /// One whose parameters always go together.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Settings, RandomKey) -> Box<dyn LossProcess>,
-    ) -> Entry {
-        Entry { descriptor, build, check: |_| Ok(()) }
+    ) -> LossEntry {
+        LossEntry { descriptor, build, check: |_| Ok(()) }
     }
 }
 
-impl Listed for Entry {
+impl Listed for LossEntry {
     fn name(&self) -> &'static str {
         self.descriptor.name
     }
 }
 
 /// All loss processes.
-pub static LOSSES: List<Entry> = List::new(
+pub static LOSSES: List<LossEntry> = List::new(
     "loss process",
     &[
-        Entry::new(&NONE, |_, _| Box::new(Nothing)),
-        Entry::new(&UNIFORM, |s, random_key| {
+        LossEntry::new(&NONE, |_, _| Box::new(Nothing)),
+        LossEntry::new(&UNIFORM, |s, random_key| {
             Box::new(Uniform { key: random_key.bits(), p: s.number("p") })
         }),
-        Entry::new(&PERIODIC, |s, random_key| Box::new(Periodic::new(s, random_key))),
-        Entry { check: Numbers::check, ..Entry::new(&LIST, |s, _| Box::new(Numbers::new(s))) },
+        LossEntry::new(&PERIODIC, |s, random_key| Box::new(Periodic::new(s, random_key))),
+        LossEntry {
+            check: Numbers::check,
+            ..LossEntry::new(&LIST, |s, _| Box::new(Numbers::new(s)))
+        },
         loss_burst::GILBERT_ELLIOTT,
         loss_burst::BURST,
         loss_burst::FADE,
@@ -132,7 +135,7 @@ const LIST: Descriptor = Descriptor {
 #[derive(Clone, Debug)]
 pub struct LossSpec {
     spec: Spec,
-    entry: &'static Entry,
+    entry: &'static LossEntry,
     settings: Settings,
 }
 
@@ -214,7 +217,7 @@ fn split_plus(text: &str) -> Vec<&str> {
 
 struct Nothing;
 impl LossProcess for Nothing {
-    fn strikes(&mut self, _at: Time, _packet: &dyn Parcel) -> bool {
+    fn strikes(&mut self, _at: Time, _packet: &dyn LinkPacket) -> bool {
         false
     }
 }
@@ -225,7 +228,7 @@ struct Uniform {
     p: f64,
 }
 impl LossProcess for Uniform {
-    fn strikes(&mut self, _at: Time, packet: &dyn Parcel) -> bool {
+    fn strikes(&mut self, _at: Time, packet: &dyn LinkPacket) -> bool {
         random::unit(random::mix(self.key ^ random::mix(packet.random_key()))) < self.p
     }
 }
@@ -248,7 +251,7 @@ impl Periodic {
     }
 }
 impl LossProcess for Periodic {
-    fn strikes(&mut self, _at: Time, packet: &dyn Parcel) -> bool {
+    fn strikes(&mut self, _at: Time, packet: &dyn LinkPacket) -> bool {
         if !packet.is_data() {
             return false;
         }
@@ -284,7 +287,7 @@ impl Numbers {
     }
 }
 impl LossProcess for Numbers {
-    fn strikes(&mut self, _at: Time, packet: &dyn Parcel) -> bool {
+    fn strikes(&mut self, _at: Time, packet: &dyn LinkPacket) -> bool {
         if !packet.is_data() {
             return false;
         }

@@ -5,14 +5,16 @@
 //! timeout consumes one packet of the burst, so one burst can hold a sender for minutes. Time
 //! counted, the same burst is over in milliseconds. Both are kept, and named apart.
 
-use crate::Parcel;
-use crate::loss::{Entry, LossProcess};
+use crate::LinkPacket;
+use crate::loss::{LossEntry, LossProcess};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, RandomKey, RandomStream, Settings, Status, Time};
 
-pub(crate) const GILBERT_ELLIOTT: Entry =
-    Entry::new(&GILBERT_ELLIOTT_CARD, |s, random_key| Box::new(GilbertElliott::new(s, random_key)));
+pub(crate) const GILBERT_ELLIOTT: LossEntry =
+    LossEntry::new(&GILBERT_ELLIOTT_CARD, |s, random_key| {
+        Box::new(GilbertElliott::new(s, random_key))
+    });
 
 const GILBERT_ELLIOTT_CARD: Descriptor = Descriptor {
     name: "ge",
@@ -43,8 +45,8 @@ const fn probability(
     }
 }
 
-pub(crate) const BURST: Entry =
-    Entry::new(&BURST_CARD, |s, random_key| Box::new(TwoState::in_packets(s, random_key)));
+pub(crate) const BURST: LossEntry =
+    LossEntry::new(&BURST_CARD, |s, random_key| Box::new(TwoState::in_packets(s, random_key)));
 
 const BURST_CARD: Descriptor = Descriptor {
     name: "burst",
@@ -59,8 +61,8 @@ const BURST_CARD: Descriptor = Descriptor {
     status: Status::Validated("rate and mean burst, by test"),
 };
 
-pub(crate) const FADE: Entry =
-    Entry::new(&FADE_CARD, |s, random_key| Box::new(TwoState::in_time(s, random_key)));
+pub(crate) const FADE: LossEntry =
+    LossEntry::new(&FADE_CARD, |s, random_key| Box::new(TwoState::in_time(s, random_key)));
 
 const FADE_CARD: Descriptor = Descriptor {
     name: "fade",
@@ -112,7 +114,7 @@ impl GilbertElliott {
 }
 
 impl LossProcess for GilbertElliott {
-    fn strikes(&mut self, _at: Time, _packet: &dyn Parcel) -> bool {
+    fn strikes(&mut self, _at: Time, _packet: &dyn LinkPacket) -> bool {
         // Two draws per packet whatever the state, so that the stream's position says which
         // packet it is.
         let change = self.stream.unit();
@@ -162,7 +164,7 @@ impl TwoState {
 }
 
 impl LossProcess for TwoState {
-    fn strikes(&mut self, at: Time, _packet: &dyn Parcel) -> bool {
+    fn strikes(&mut self, at: Time, _packet: &dyn LinkPacket) -> bool {
         let here = if self.in_time { at.as_nanos() } else { self.count };
         self.count += 1;
         // A mean far below the spacing of packets would need many turns: the state is then

@@ -1,13 +1,13 @@
 //! Outages: for a while everything is lost, as in a handoff or behind a building.
 
-use crate::Parcel;
-use crate::loss::{Entry, LossProcess};
+use crate::LinkPacket;
+use crate::loss::{LossEntry, LossProcess};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, RandomKey, RandomStream, Settings, Status, Time};
 
-pub(crate) const OUTAGE: Entry =
-    Entry::new(&OUTAGE_CARD, |s, random_key| Box::new(Outage::new(s, random_key)));
+pub(crate) const OUTAGE: LossEntry =
+    LossEntry::new(&OUTAGE_CARD, |s, random_key| Box::new(Outage::new(s, random_key)));
 
 const OUTAGE_CARD: Descriptor = Descriptor {
     name: "outage",
@@ -83,7 +83,7 @@ impl Outage {
 }
 
 impl LossProcess for Outage {
-    fn strikes(&mut self, at: Time, _packet: &dyn Parcel) -> bool {
+    fn strikes(&mut self, at: Time, _packet: &dyn LinkPacket) -> bool {
         let mut turns = 0;
         while at >= self.start + self.length && self.every > Duration::ZERO {
             if turns == MAX_TURNS {

@@ -14,7 +14,7 @@ mod pie;
 mod red;
 mod red_descriptor;
 
-use crate::config::{Limit, LinkConfig, QueueConfig};
+use crate::config::{LinkConfig, QueueConfig, QueueLimit};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::units::Unit;
@@ -25,22 +25,31 @@ pub use packet::QueuedPacket;
 
 /// A queue discipline in front of a transmitter.
 pub trait Discipline: Send {
-    /// Enqueues a packet; true if it now waits. Reports to `fate` which packets are marked or dropped,
+    /// Enqueues a packet; true if it now waits. Reports to `observer` which packets are marked or dropped,
     /// the arriving one included. With `idle` the transmitter takes it at once, whatever the limit.
-    fn enqueue(&mut self, now: Time, packet: QueuedPacket, idle: bool, fate: &mut dyn Fate)
-    -> bool;
-    /// The packet to transmit next and when it arrived; reports to `fate` those dropped or marked
+    fn enqueue(
+        &mut self,
+        now: Time,
+        packet: QueuedPacket,
+        idle: bool,
+        observer: &mut dyn QueueObserver,
+    ) -> bool;
+    /// The packet to transmit next and when it arrived; reports to `observer` those dropped or marked
     /// meanwhile. `None` only if nothing waits any more.
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)>;
+    fn dequeue(
+        &mut self,
+        now: Time,
+        observer: &mut dyn QueueObserver,
+    ) -> Option<(Time, QueuedPacket)>;
     /// An arrival at an idle transmitter with nothing waiting: the packet to transmit at once.
     fn pass(
         &mut self,
         now: Time,
         packet: QueuedPacket,
-        fate: &mut dyn Fate,
+        observer: &mut dyn QueueObserver,
     ) -> Option<QueuedPacket> {
-        self.enqueue(now, packet, true, fate);
-        self.dequeue(now, fate).map(|(_, packet)| packet)
+        self.enqueue(now, packet, true, observer);
+        self.dequeue(now, observer).map(|(_, packet)| packet)
     }
     /// How many wait.
     fn waiting(&self) -> usize;
@@ -53,21 +62,21 @@ pub trait Discipline: Send {
 }
 
 /// Told what a discipline does to packets.
-pub trait Fate {
+pub trait QueueObserver {
     /// It dropped this one.
     fn dropped(&mut self, packet: &QueuedPacket);
     /// It marked this one (CE), which goes on.
     fn marked(&mut self, packet: &QueuedPacket);
 }
 
-impl Fate for () {
+impl QueueObserver for () {
     fn dropped(&mut self, _packet: &QueuedPacket) {}
     fn marked(&mut self, _packet: &QueuedPacket) {}
 }
 
 /// A discipline: its descriptor, and how it is built.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct QueueEntry {
     /// What it says of itself.
     pub descriptor: &'static Descriptor,
     /// Builds it for a link.
@@ -76,17 +85,17 @@ pub struct Entry {
     pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
-impl Entry {
+impl QueueEntry {
     /// One whose parameters always go together.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Setup<'_>) -> Box<dyn Discipline>,
-    ) -> Entry {
-        Entry { descriptor, build, check: |_| Ok(()) }
+    ) -> QueueEntry {
+        QueueEntry { descriptor, build, check: |_| Ok(()) }
     }
 }
 
-impl Listed for Entry {
+impl Listed for QueueEntry {
     fn name(&self) -> &'static str {
         self.descriptor.name
     }
@@ -98,7 +107,7 @@ pub struct Setup<'a> {
     /// Its parameters.
     pub settings: &'a Settings,
     /// How much may wait.
-    pub limit: Limit,
+    pub limit: QueueLimit,
     /// The link.
     pub link: LinkAhead,
     /// The key of whatever it draws.
@@ -106,7 +115,7 @@ pub struct Setup<'a> {
 }
 
 /// All queues.
-pub static QUEUES: List<Entry> = List::new(
+pub static QUEUES: List<QueueEntry> = List::new(
     "queue",
     &[fifo::ENTRY, red::ENTRY, cw::ENTRY, codel::ENTRY, fq_codel::ENTRY, pie::ENTRY],
 );
@@ -169,16 +178,17 @@ pub fn is_managed(config: &QueueConfig) -> bool {
 ///
 /// # Errors
 /// As [`build`]: this is also how a specification is checked.
-pub fn limit(config: &QueueConfig) -> Result<Limit, SpecError> {
+pub fn limit(config: &QueueConfig) -> Result<QueueLimit, SpecError> {
     let Some(spec) = &config.aqm else { return Ok(config.limit) };
     let (entry, settings) = read(spec)?;
     let own = entry.descriptor.params.iter().any(|p| p.name == "limit");
     let managed = is_managed(config);
-    let says = own && (settings.given("limit") || (managed && config.limit == Limit::Unlimited));
-    Ok(if says { Limit::Packets(settings.number("limit") as u64) } else { config.limit })
+    let says =
+        own && (settings.given("limit") || (managed && config.limit == QueueLimit::Unlimited));
+    Ok(if says { QueueLimit::Packets(settings.number("limit") as u64) } else { config.limit })
 }
 
-fn read(spec: &Spec) -> Result<(&'static Entry, Settings), SpecError> {
+fn read(spec: &Spec) -> Result<(&'static QueueEntry, Settings), SpecError> {
     let entry = QUEUES.find(&spec.name)?;
     let settings = Settings::read(spec, entry.descriptor.params)?;
     (entry.check)(&settings)?;

@@ -2,7 +2,7 @@
 //! `cargo run -p narrows --example topology`.
 
 use narrows::base::{Duration, Rate, Spec, Time};
-use narrows::link::{Limit, LinkConfig, QueueConfig};
+use narrows::link::{LinkConfig, QueueConfig, QueueLimit};
 use narrows::sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SourceSpec, run};
 use narrows::transport::{Preset, Protocol};
 use std::error::Error;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 fn main() -> Result<(), Box<dyn Error>> {
     // There: 2 Mbit/s, 30 ms, room for 60 packets. Back: the same without a limit.
     let back = LinkConfig::plain(Rate::from_bps(2_000_000), Duration::from_millis(30));
-    let queue = QueueConfig { limit: Limit::Packets(60), aqm: None };
+    let queue = QueueConfig { limit: QueueLimit::Packets(60), aqm: None };
     let there = LinkConfig { queue, ..back.clone() };
     let link = |name: &str, config| LinkSpec {
         name: name.into(),

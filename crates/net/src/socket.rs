@@ -9,7 +9,7 @@ use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Largest payload of one UDP datagram, and of one send that the system cuts into segments.
-pub const MOST: usize = 65_507;
+pub const MAX_DATAGRAM: usize = 65_507;
 
 /// Bytes of one receive buffer: what coalescing may fill.
 const BUFFER: usize = 65_535;

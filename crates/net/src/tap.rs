@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 
 /// A connection that has its keys.
 #[derive(Clone, Copy, Debug)]
-pub struct Opened {
+pub struct ConnectionOpened {
     /// Its name at this endpoint; never used again.
     pub handle: Handle,
     /// Where the peer is.
@@ -38,7 +38,7 @@ pub trait Tap: Send + Sync + fmt::Debug {
     /// A datagram came, still sealed.
     fn received(&self, came: &Arrival<'_>);
     /// A handshake is over.
-    fn opened(&self, now: Time, opened: &Opened);
+    fn opened(&self, now: Time, opened: &ConnectionOpened);
     /// A connection, or an attempt at one (without figures), is over.
     fn closed(&self, now: Time, handle: Handle, stats: Option<&Stats>, why: &Closed);
 }

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 
 /// No wait is longer, so that a deadline that cannot be written is none.
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// Makes the calling thread's timers as exact as the system can. Where it cannot, they are late.
 pub fn exact_timers() {
@@ -85,7 +85,7 @@ impl Waker {
 
 /// What a wait is for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
+pub struct Interest<'a> {
     /// The socket.
     pub socket: &'a Socket,
     /// Whether room to send is awaited too.
@@ -98,7 +98,7 @@ pub struct Wish<'a> {
 /// # Errors
 /// The system refuses to wait at all.
 pub fn wait<'a>(
-    wishes: impl Iterator<Item = Wish<'a>>,
+    interests: impl Iterator<Item = Interest<'a>>,
     waker: &Waker,
     now: Time,
     due: Time,
@@ -106,12 +106,12 @@ pub fn wait<'a>(
     if due <= now {
         return Ok(());
     }
-    let most = due.since(now).min(LONGEST).as_nanos();
+    let most = due.since(now).min(MAX_WAIT).as_nanos();
     let timeout =
         Timespec { tv_sec: (most / 1_000_000_000) as _, tv_nsec: (most % 1_000_000_000) as _ };
     let mut list = Vec::with_capacity(8);
     list.push(PollFd::new(&waker.event, PollFlags::IN));
-    list.extend(wishes.map(|w| {
+    list.extend(interests.map(|w| {
         let flags = if w.room { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         PollFd::new(w.socket.io(), flags)
     }));

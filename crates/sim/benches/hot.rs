@@ -3,7 +3,7 @@
 
 use divan::{Bencher, counter::ItemsCount};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Spec, Time};
-use narrows_link::{Limit, Link, LinkConfig, QueueConfig};
+use narrows_link::{Link, LinkConfig, QueueConfig, QueueLimit};
 use narrows_sim::calendar::{Calendar, Event, Kind};
 use narrows_transport::{Input, Output};
 use narrows_transport::{Preset, Protocol};
@@ -50,7 +50,7 @@ fn data() -> Packet {
 #[divan::bench]
 fn link(bencher: Bencher) {
     let mut config = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
-    config.queue = QueueConfig { limit: Limit::Packets(100), aqm: None };
+    config.queue = QueueConfig { limit: QueueLimit::Packets(100), aqm: None };
     let mut link = Link::new(&config, RandomKey::from_seed(1)).expect("a legal link");
     let mut packet = data();
     let mut now = Time::ZERO;
@@ -71,7 +71,7 @@ fn link(bencher: Bencher) {
 #[divan::bench(args = ["droptail", "red", "cw", "codel", "fq-codel", "pie"])]
 fn served(bencher: Bencher, queue: &str) {
     let mut config = LinkConfig::plain(Rate::from_bps(1_000_000_000), Duration::from_millis(1));
-    config.queue = QueueConfig { limit: Limit::Packets(100), aqm: Some(Spec::named(queue)) };
+    config.queue = QueueConfig { limit: QueueLimit::Packets(100), aqm: Some(Spec::named(queue)) };
     config.changes = true;
     let mut link = Link::new(&config, RandomKey::from_seed(1)).expect("a legal link");
     let mut packet = data();

@@ -3,7 +3,7 @@
 
 use crate::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec};
 use narrows_base::{Duration, Rate, Time};
-use narrows_link::{Limit, LinkConfig, QueueConfig};
+use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
 use narrows_transport::Protocol;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub fn dumbbell(flows: u32, mbps: u64, seconds: u64, protocol: Protocol) -> Netw
     let rate = Rate::from_bps(mbps.saturating_mul(1_000_000));
     let back = LinkConfig::plain(rate, Duration::from_millis(10));
     let mut there = back.clone();
-    there.queue = QueueConfig { limit: Limit::Packets(room), aqm: None };
+    there.queue = QueueConfig { limit: QueueLimit::Packets(room), aqm: None };
     let link = |name: String, config: Arc<LinkConfig>, metered| LinkSpec { name, config, metered };
     let mut links =
         vec![link("there".into(), there.into(), true), link("back".into(), back.into(), false)];

@@ -39,8 +39,8 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 pub struct Registry {
     controllers: Vec<narrows_congestion::ControllerEntry>,
     protocols: Vec<protocol::ProtocolEntry>,
-    queues: Vec<queue::Entry>,
-    losses: Vec<loss::Entry>,
+    queues: Vec<queue::QueueEntry>,
+    losses: Vec<loss::LossEntry>,
     sources: Vec<source::Entry>,
 }
 
@@ -60,12 +60,12 @@ impl Registry {
         self
     }
     /// A queue discipline, for `aqm=NAME`.
-    pub fn queue(mut self, entry: queue::Entry) -> Registry {
+    pub fn queue(mut self, entry: queue::QueueEntry) -> Registry {
         self.queues.push(entry);
         self
     }
     /// A loss process, for `loss=NAME(…)`.
-    pub fn loss(mut self, entry: loss::Entry) -> Registry {
+    pub fn loss(mut self, entry: loss::LossEntry) -> Registry {
         self.losses.push(entry);
         self
     }

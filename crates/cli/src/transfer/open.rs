@@ -8,8 +8,8 @@ use narrows_base::{Duration, Rate, SpecError};
 use narrows_congestion::HintSource;
 use narrows_files::access::{Known, KnownServers};
 use narrows_files::client;
-use narrows_files::learned::{Characteristics, Delivered, Learned};
-use narrows_files::message::Wishes;
+use narrows_files::learned::{Delivered, Learned, MeasuredPath};
+use narrows_files::message::TransportHints;
 use narrows_files::rrtp::{self, Connect, Expect, RrtpSession};
 use narrows_files::stream::Session;
 use narrows_files::tcp::{Accept, TcpSession};
@@ -36,7 +36,7 @@ pub struct Opened {
     over: Over,
     direction: Direction,
     /// What the server is asked for: only what the user said, or what was learned.
-    wishes: Wishes,
+    transport_hints: TransportHints,
     /// Whether the user asked for this very controller.
     asked: bool,
     /// What the server sends with, once it has said so.
@@ -99,7 +99,7 @@ fn over_tcp(
     Ok(Opened {
         over: Over::Tcp(session),
         direction,
-        wishes: Wishes::default(),
+        transport_hints: TransportHints::default(),
         asked: false,
         theirs: Mutex::new(None),
         learned: None,
@@ -160,7 +160,7 @@ fn over_rrtp(
     Ok(Opened {
         over: Over::Rrtp(Box::new(session)),
         direction,
-        wishes: rrtp::wishes(&hints, way.protocol.as_deref().unwrap_or_default()),
+        transport_hints: rrtp::transport_hints(&hints, way.protocol.as_deref().unwrap_or_default()),
         asked: way.protocol.is_some(),
         theirs: Mutex::new(None),
         learned: learned.map(|(file, name, _)| (file, name)),
@@ -172,7 +172,7 @@ fn over_rrtp(
 fn remembered(
     url: &Url,
     direction: Direction,
-) -> Result<(Learned, String, Option<Characteristics>), Failure> {
+) -> Result<(Learned, String, Option<MeasuredPath>), Failure> {
     let file = Learned::at(key::config_folder()?.join("paths.toml"));
     let way = if direction == Direction::Get { "from" } else { "to" };
     let name = format!("{way} {}", url.server());
@@ -222,7 +222,9 @@ impl Opened {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 // A server that cannot be told says so where it matters, in the request beside.
-                let Ok(answer) = client::tune(self.session(), self.wishes.clone()) else { return };
+                let Ok(answer) = client::tune(self.session(), self.transport_hints.clone()) else {
+                    return;
+                };
                 let asked = self.session().protocol();
                 let is_get = self.direction == Direction::Get;
                 if is_get && self.asked && answer.controller != asked {
@@ -288,11 +290,11 @@ impl Opened {
         // Who sent knows.
         let found = match self.direction {
             Direction::Put => Some(session.learned()),
-            Direction::Get => {
-                client::tune(session.as_ref(), Wishes::default()).ok().map(|w| rrtp::hints(&w))
-            }
+            Direction::Get => client::tune(session.as_ref(), TransportHints::default())
+                .ok()
+                .map(|w| rrtp::hints(&w)),
         };
-        match found.and_then(|found| Characteristics::verified(&found, delivered)) {
+        match found.and_then(|found| MeasuredPath::verified(&found, delivered)) {
             Some(found) => Ok(file.keep(name, found)?),
             None => Ok(()),
         }

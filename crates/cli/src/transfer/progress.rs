@@ -3,7 +3,7 @@
 use crate::terminal::note;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::Duration;
-use narrows_files::Step;
+use narrows_files::ProgressEvent;
 use narrows_files::learned::Delivered;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -68,18 +68,18 @@ impl Progress {
     }
 
     /// A step of it.
-    pub fn tell(&self, step: Step) {
+    pub fn tell(&self, step: ProgressEvent) {
         match step {
             // A folder's size is known from the walk, a single file's from the file.
-            Step::Expect(bytes) if self.folder => self.bar.inc_length(bytes),
-            Step::Begin(bytes) if !self.folder => self.bar.set_length(bytes),
-            Step::Expect(_) | Step::Begin(_) => {}
-            Step::Held(bytes) => {
+            ProgressEvent::Expect(bytes) if self.folder => self.bar.inc_length(bytes),
+            ProgressEvent::Begin(bytes) if !self.folder => self.bar.set_length(bytes),
+            ProgressEvent::Expect(_) | ProgressEvent::Begin(_) => {}
+            ProgressEvent::Held(bytes) => {
                 self.bar.inc(bytes);
                 // What was here before says nothing about the rate.
                 self.bar.reset_eta();
             }
-            Step::Moved(bytes) => self.bar.inc(bytes),
+            ProgressEvent::Moved(bytes) => self.bar.inc(bytes),
         }
     }
 

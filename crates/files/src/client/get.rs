@@ -3,17 +3,17 @@
 use super::{Input, Summary, ask, last_word, resumable};
 use crate::error::{Error, Kind, shown};
 use crate::frames::Frames;
-use crate::go::{Go, Step};
-use crate::hold::{Found, Place, hash_front};
 use crate::message::{Frame, Request};
+use crate::partial_file::{ExistingFile, TargetFile, hash_front};
 use crate::path::CleanPath;
 use crate::stream::Session;
+use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
 
 /// A file that is asked for: where it is to be, and what is there.
 pub(super) struct Wanted {
-    place: Place,
-    found: Option<Found>,
+    place: TargetFile,
+    found: Option<ExistingFile>,
     /// Whether it may take a name that another file has.
     replace: bool,
 }
@@ -35,57 +35,59 @@ pub fn get(
     path: &CleanPath,
     dir: &Dir,
     name: &str,
-    go: &Go,
+    control: &TransferControl,
 ) -> Result<Summary, Error> {
-    let wanted = Wanted::look(place(dir, name)?, go)?;
-    if let Got::Done(done) = attempt(session, path, wanted, go)? {
+    let wanted = Wanted::look(place(dir, name)?, control)?;
+    if let Got::Done(done) = attempt(session, path, wanted, control)? {
         return Ok(done);
     }
-    let wanted = Wanted::instead(place(dir, name)?, go)?;
-    match attempt(session, path, wanted, go)? {
+    let wanted = Wanted::instead(place(dir, name)?, control)?;
+    match attempt(session, path, wanted, control)? {
         Got::Done(done) => Ok(done),
         Got::Differs(_) => Err(Error::protocol("an answer to what was not asked")),
     }
 }
 
-pub(super) fn place(dir: &Dir, name: &str) -> Result<Place, Error> {
+pub(super) fn place(dir: &Dir, name: &str) -> Result<TargetFile, Error> {
     let dir = dir.try_clone().map_err(|e| Error::file(&shown(name), &e))?;
-    Place::new(dir, name)
+    TargetFile::new(dir, name)
 }
 
 impl Wanted {
     /// What is at a place: a finished file, or else a partial one.
-    pub fn look(place: Place, go: &Go) -> Result<Wanted, Error> {
-        let mut hash =
-            |file: &mut _, most: u64, what: &str| hash_front(file, most, what, &mut |_| go.check());
+    pub fn look(place: TargetFile, control: &TransferControl) -> Result<Wanted, Error> {
+        let mut hash = |file: &mut _, most: u64, what: &str| {
+            hash_front(file, most, what, &mut |_| control.check())
+        };
         if !place.is_taken() {
             let found = place.partial(&mut hash)?;
             return Ok(Wanted { place, found, replace: false });
         }
         match place.whole(&mut hash)? {
             Some(found) => Ok(Wanted { place, found: Some(found), replace: false }),
-            None => Wanted::instead(place, go),
+            None => Wanted::instead(place, control),
         }
     }
 
     /// The same, of a file that is known to have this size there.
-    pub fn sized(place: Place, size: u64, go: &Go) -> Result<Wanted, Error> {
+    pub fn sized(place: TargetFile, size: u64, control: &TransferControl) -> Result<Wanted, Error> {
         if place.is_taken() && place.size()? != Some(size) {
-            return Wanted::instead(place, go);
+            return Wanted::instead(place, control);
         }
-        Wanted::look(place, go)
+        Wanted::look(place, control)
     }
 
     /// Another file is there: this one may take its name if the user wants that.
     ///
     /// # Errors
     /// He does not.
-    pub fn instead(place: Place, go: &Go) -> Result<Wanted, Error> {
-        if place.is_taken() && !go.may_replace(place.name()) {
+    pub fn instead(place: TargetFile, control: &TransferControl) -> Result<Wanted, Error> {
+        if place.is_taken() && !control.may_replace(place.name()) {
             return Err(place.exists().and("--overwrite replaces it"));
         }
-        let mut hash =
-            |file: &mut _, most: u64, what: &str| hash_front(file, most, what, &mut |_| go.check());
+        let mut hash = |file: &mut _, most: u64, what: &str| {
+            hash_front(file, most, what, &mut |_| control.check())
+        };
         let found = place.partial(&mut hash)?;
         Ok(Wanted { place, found, replace: true })
     }
@@ -99,7 +101,11 @@ impl Wanted {
     ///
     /// # Errors
     /// As [`get`].
-    pub fn receive(self, frames: &mut Frames<Input>, go: &Go) -> Result<Got, Error> {
+    pub fn receive(
+        self,
+        frames: &mut Frames<Input>,
+        control: &TransferControl,
+    ) -> Result<Got, Error> {
         let Wanted { place, found, replace } = self;
         let held = found.as_ref().map(|f| f.held);
         let (start, size) = match frames.frame()? {
@@ -116,10 +122,10 @@ impl Wanted {
             if start != size || held.bytes != size {
                 return Ok(Got::Differs(size - start));
             }
-            go.tell(Step::Begin(size));
+            control.tell(ProgressEvent::Begin(size));
             return match frames.frame()? {
                 Frame::End(hash) if hash == held.hash => {
-                    go.tell(Step::Held(start));
+                    control.tell(ProgressEvent::Held(start));
                     done.unchanged = 1;
                     Ok(Got::Done(done))
                 }
@@ -127,10 +133,10 @@ impl Wanted {
                 _ => Err(Error::protocol("an unexpected answer")),
             };
         }
-        go.tell(Step::Begin(size));
+        control.tell(ProgressEvent::Begin(size));
         let kept = place.part_name().to_string();
         let mut part = place.part(found.filter(|_| start > 0))?;
-        go.tell(Step::Held(start));
+        control.tell(ProgressEvent::Held(start));
         let hash = loop {
             let step = frames.frame().and_then(|frame| match frame {
                 Frame::Data(bytes) => {
@@ -138,9 +144,9 @@ impl Wanted {
                     if part.bytes().saturating_add(n) > size {
                         return Err(Error::protocol("more bytes than the file has"));
                     }
-                    go.pass(n)?;
+                    control.pass(n)?;
                     part.append(bytes)?;
-                    go.tell(Step::Moved(n));
+                    control.tell(ProgressEvent::Moved(n));
                     done.moved += n;
                     Ok(None)
                 }
@@ -161,9 +167,14 @@ impl Wanted {
     }
 }
 
-fn attempt(session: &dyn Session, path: &CleanPath, wanted: Wanted, go: &Go) -> Result<Got, Error> {
-    go.check()?;
+fn attempt(
+    session: &dyn Session,
+    path: &CleanPath,
+    wanted: Wanted,
+    control: &TransferControl,
+) -> Result<Got, Error> {
+    control.check()?;
     let (mut frames, mut output) = ask(session, &wanted.request(path))?;
     last_word(output.as_mut());
-    wanted.receive(&mut frames, go)
+    wanted.receive(&mut frames, control)
 }

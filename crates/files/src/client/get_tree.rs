@@ -1,16 +1,16 @@
 //! Whole folders from a server: first what there is, level by level, then the files.
 
 use super::Summary;
-use super::ahead::Ahead;
 use super::get::{Got, Wanted, get, place};
 use super::list::read_listing;
+use super::pipeline::Pipeline;
 use super::tree::{File, Walk, Work, below, told};
 use crate::error::{Error, Kind};
 use crate::frames::Frames;
-use crate::go::{Go, Step};
 use crate::message::{EntryKind, Frame, Request};
 use crate::path::CleanPath;
 use crate::stream::Session;
+use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
 
 /// In a folder that a transfer made or found empty, until everything is there; no server can send it.
@@ -26,16 +26,16 @@ pub fn get_tree(
     session: &dyn Session,
     path: &CleanPath,
     open: impl FnOnce() -> Result<Dir, Error>,
-    go: &Go,
+    control: &TransferControl,
 ) -> Result<Summary, Error> {
-    let mut walk = walk(session, path, go)?;
+    let mut walk = walk(session, path, control)?;
     let dir = open()?;
     let mut summary = Summary { skipped: walk.skipped, ..Summary::default() };
-    if !is_ours(&dir)? && !go.takes_hidden() {
+    if !is_ours(&dir)? && !control.takes_hidden() {
         summary.hidden = leave_hidden(&dir, &mut walk);
     }
     for file in &walk.files {
-        go.tell(Step::Expect(file.size));
+        control.tell(ProgressEvent::Expect(file.size));
     }
     for folder in &walk.folders {
         dir.create_dir_all(folder.relative()).map_err(|e| Error::file(&told(folder), &e))?;
@@ -46,11 +46,11 @@ pub fn get_tree(
         Ok((dir, name.to_string()))
     };
     let done = Work::new(walk.files, summary).run(
-        go,
-        |work| stream(session, path, &inside, work, go),
+        control,
+        |work| stream(session, path, &inside, work, control),
         |file| {
             let (dir, name) = inside(&file.path)?;
-            let one = get(session, &below(path, &file.path)?, &dir, &name, go);
+            let one = get(session, &below(path, &file.path)?, &dir, &name, control);
             one.map_err(|e| named(e, &file.path))
         },
     )?;
@@ -60,12 +60,12 @@ pub fn get_tree(
 }
 
 /// What there is below `path`; paths of the walk are relative to it.
-fn walk(session: &dyn Session, path: &CleanPath, go: &Go) -> Result<Walk, Error> {
+fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> Result<Walk, Error> {
     let mut walk = Walk { folders: vec![CleanPath::root()], ..Walk::default() };
-    let mut ahead = Ahead::new(session);
+    let mut ahead = Pipeline::new(session);
     let mut next = 0;
     loop {
-        go.check()?;
+        control.check()?;
         while let Some(folder) = walk.folders.get(next).filter(|_| ahead.has_room()).cloned() {
             next += 1;
             let request = Request::List { path: below(path, &folder)?.to_string() };
@@ -137,14 +137,14 @@ fn stream(
     path: &CleanPath,
     inside: Inside<'_>,
     work: &Work,
-    go: &Go,
+    control: &TransferControl,
 ) -> Result<(), Error> {
-    let mut ahead: Ahead<'_, (File, Wanted)> = Ahead::new(session);
+    let mut ahead: Pipeline<'_, (File, Wanted)> = Pipeline::new(session);
     loop {
         while ahead.has_room() {
-            let Some(file) = work.next(go) else { break };
+            let Some(file) = work.next(control) else { break };
             let (dir, name) = inside(&file.path)?;
-            match place(&dir, &name).and_then(|p| Wanted::sized(p, file.size, go)) {
+            match place(&dir, &name).and_then(|p| Wanted::sized(p, file.size, control)) {
                 Ok(wanted) => {
                     let request = wanted.request(&below(path, &file.path)?);
                     ahead.send(&request, file.size, (file, wanted), |_| Ok(()))?;
@@ -156,7 +156,7 @@ fn stream(
             break;
         }
         let Some(((file, wanted), frames)) = ahead.next()? else { break };
-        match wanted.receive(frames, go) {
+        match wanted.receive(frames, control) {
             Ok(Got::Done(done)) => work.done(done),
             Ok(Got::Differs(bytes)) => {
                 skip(frames, bytes)?;

@@ -3,18 +3,18 @@
 use super::{Input, ask, last_word};
 use crate::error::{Error, Kind};
 use crate::frames::Frames;
-use crate::message::{Entry, Frame, Request};
+use crate::message::{DirectoryEntry, Frame, Request};
 use crate::path::{CleanPath, check_name};
 use crate::stream::Session;
 
 /// Entries that a client takes of one folder.
-const ENTRIES_MOST: usize = 1_000_000;
+const MAX_ENTRIES: usize = 1_000_000;
 
 /// What is at a path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Listing {
     /// Entries, sorted by name; of a file the file itself.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DirectoryEntry>,
     /// Whether it is a folder.
     pub folder: bool,
     /// Entries that the server left out, or whose names are refused here.
@@ -44,7 +44,7 @@ pub(super) fn read_listing(frames: &mut Frames<Input>) -> Result<Listing, Error>
                         Err(_) => listing.hidden += 1,
                     }
                 }
-                if listing.entries.len() > ENTRIES_MOST {
+                if listing.entries.len() > MAX_ENTRIES {
                     return Err(Error::new(Kind::Busy, "the folder has too many entries"));
                 }
             }

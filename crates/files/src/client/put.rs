@@ -3,11 +3,11 @@
 use super::{Input, Summary, ask, last_word};
 use crate::error::{Error, Kind, shown};
 use crate::frames::{self, Frames, Waiting};
-use crate::go::{Go, Step};
-use crate::hold::{CHUNK, hash_front, open_regular, read_some};
-use crate::message::{Frame, Held, Request};
+use crate::message::{Frame, HeldPrefix, Request};
+use crate::partial_file::{CHUNK, hash_front, open_regular, read_some};
 use crate::path::CleanPath;
 use crate::stream::{Output, Session};
+use crate::transfer_control::{ProgressEvent, TransferControl};
 use blake3::Hasher;
 use cap_std::fs::{Dir, File};
 use std::io::{Seek, SeekFrom};
@@ -24,9 +24,9 @@ pub fn put(
     dir: &Dir,
     from: &Path,
     path: &CleanPath,
-    go: &Go,
+    control: &TransferControl,
 ) -> Result<Summary, Error> {
-    go.check()?;
+    control.check()?;
     let what = shown(&from.to_string_lossy());
     let mut file = open_regular(dir, from, &what)?;
     let before = stamp(&file, &what)?;
@@ -37,10 +37,10 @@ pub fn put(
         Frame::Holding { held, whole } => (held, whole),
         _ => return Err(Error::protocol("an unexpected answer")),
     };
-    let (start, mut hasher) = begin(&mut file, size, held, whole, &what, output.as_mut(), go)?;
+    let (start, mut hasher) = begin(&mut file, size, held, whole, &what, output.as_mut(), control)?;
     frames::send(output.as_mut(), &Frame::Start(start))?;
-    go.tell(Step::Begin(size));
-    go.tell(Step::Held(start));
+    control.tell(ProgressEvent::Begin(size));
+    control.tell(ProgressEvent::Held(start));
     let mut done = Summary { files: 1, bytes: size, held: start, ..Summary::default() };
     // Whether anything was to be written there at all.
     done.unchanged = u64::from(whole && start == size && held.bytes == size && size > 0);
@@ -48,7 +48,7 @@ pub fn put(
     // The server may refuse before everything is sent, a full disk for instance: somebody listens.
     let answer = listen(frames)?;
     let sent =
-        send(&mut file, &before, &mut hasher, &what, output.as_mut(), &answer, go, &mut done);
+        send(&mut file, &before, &mut hasher, &what, output.as_mut(), &answer, control, &mut done);
     match sent {
         Ok(None) => {}
         Ok(Some(answered)) => {
@@ -72,7 +72,7 @@ pub fn put(
         match answer.recv_timeout(Duration::from_millis(200)) {
             Ok(Ok(())) => return Ok(done),
             Ok(Err(e)) => return Err(part_kept(e)),
-            Err(RecvTimeoutError::Timeout) => go.check()?,
+            Err(RecvTimeoutError::Timeout) => control.check()?,
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Error::new(Kind::Local, "a thread ended without its work"));
             }
@@ -97,18 +97,18 @@ fn part_kept(e: Error) -> Error {
 fn begin(
     file: &mut File,
     size: u64,
-    held: Held,
+    held: HeldPrefix,
     whole: bool,
     what: &str,
     output: &mut dyn Output,
-    go: &Go,
+    control: &TransferControl,
 ) -> Result<(u64, Hasher), Error> {
     // A finished file there is of use only if it is this one.
     let useful = held.bytes > 0 && if whole { held.bytes == size } else { held.bytes <= size };
     if useful {
         let mut waiting = Waiting::new();
         let (bytes, hasher) = hash_front(file, held.bytes, what, &mut |_| {
-            go.check()?;
+            control.check()?;
             waiting.tell(&mut *output)
         })?;
         if bytes == held.bytes && hasher.finalize() == blake3::Hash::from_bytes(held.hash) {
@@ -146,7 +146,7 @@ fn send(
     what: &str,
     output: &mut dyn Output,
     answer: &Receiver<Answer>,
-    go: &Go,
+    control: &TransferControl,
     done: &mut Summary,
 ) -> Result<Option<Answer>, Error> {
     let mut buffer = vec![0; CHUNK];
@@ -162,11 +162,11 @@ fn send(
         if n == 0 || beyond {
             break;
         }
-        go.pass(n as u64)?;
+        control.pass(n as u64)?;
         hasher.update(bytes);
         frames::write(output, &Frame::Data(bytes))?;
         done.moved += n as u64;
-        go.tell(Step::Moved(n as u64));
+        control.tell(ProgressEvent::Moved(n as u64));
     }
     if done.held + done.moved != size || stamp(file, what)? != *before {
         let line = format!("{what}: was changed while it was sent; run the command again");

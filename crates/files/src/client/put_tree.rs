@@ -2,18 +2,18 @@
 //! without asking what the server holds of them, and of files that seem to be there only their hash.
 
 use super::Summary;
-use super::ahead::Ahead;
 use super::list::read_listing;
+use super::pipeline::Pipeline;
 use super::put::{put, stamp};
 use super::tree::{File, Walk, Work, below, told};
 use crate::error::{Error, Kind};
 use crate::frames;
-use crate::go::{Go, Step};
-use crate::hold::{CHUNK, hash_front, open_regular, read_some};
-use crate::message::{EntryKind, Frame, Held, Request};
+use crate::message::{EntryKind, Frame, HeldPrefix, Request};
+use crate::partial_file::{CHUNK, hash_front, open_regular, read_some};
 use crate::path::{CleanPath, check_name, is_part};
 use crate::service::UNASKED;
 use crate::stream::{Output, Session};
+use crate::transfer_control::{ProgressEvent, TransferControl};
 use cap_std::fs::Dir;
 use std::collections::BTreeMap;
 
@@ -26,27 +26,32 @@ pub fn put_tree(
     session: &dyn Session,
     dir: &Dir,
     path: &CleanPath,
-    go: &Go,
+    control: &TransferControl,
 ) -> Result<Summary, Error> {
     let mut walk = Walk { folders: vec![CleanPath::root()], ..Walk::default() };
     let mut next = 0;
     while let Some(folder) = walk.folders.get(next).cloned() {
         next += 1;
-        go.check()?;
-        look(dir, &folder, &mut walk, go)?;
+        control.check()?;
+        look(dir, &folder, &mut walk, control)?;
         walk.check()?;
     }
-    let there = make_folders(session, path, &walk.folders, go)?;
+    let there = make_folders(session, path, &walk.folders, control)?;
     let summary = Summary { skipped: walk.skipped, ..Summary::default() };
     Work::new(walk.files, summary).run(
-        go,
-        |work| stream(session, dir, path, &there, work, go),
-        |file| put(session, dir, &file.path.relative(), &below(path, &file.path)?, go),
+        control,
+        |work| stream(session, dir, path, &there, work, control),
+        |file| put(session, dir, &file.path.relative(), &below(path, &file.path)?, control),
     )
 }
 
 /// One local folder's entries, sorted.
-fn look(dir: &Dir, folder: &CleanPath, walk: &mut Walk, go: &Go) -> Result<(), Error> {
+fn look(
+    dir: &Dir,
+    folder: &CleanPath,
+    walk: &mut Walk,
+    control: &TransferControl,
+) -> Result<(), Error> {
     let failed = |e: std::io::Error| Error::file(&told(folder), &e);
     let inside = dir.open_dir(folder.relative()).map_err(failed)?;
     let mut names = Vec::new();
@@ -63,7 +68,7 @@ fn look(dir: &Dir, folder: &CleanPath, walk: &mut Walk, go: &Go) -> Result<(), E
         let link = inside.symlink_metadata(&name).is_ok_and(|a| a.is_symlink());
         match inside.metadata(&name) {
             Ok(about) if about.is_file() => {
-                go.tell(Step::Expect(about.len()));
+                control.tell(ProgressEvent::Expect(about.len()));
                 walk.files.push(File { path: folder.join(&name)?, size: about.len() });
             }
             Ok(about) if about.is_dir() && !link => walk.folders.push(folder.join(&name)?),
@@ -82,14 +87,14 @@ fn make_folders(
     session: &dyn Session,
     path: &CleanPath,
     folders: &[CleanPath],
-    go: &Go,
+    control: &TransferControl,
 ) -> Result<There, Error> {
     let mut there = There::new();
-    let mut ahead = Ahead::new(session);
+    let mut ahead = Pipeline::new(session);
     let mut rest = folders.iter();
     let mut more = true;
     loop {
-        go.check()?;
+        control.check()?;
         while more && ahead.has_room() {
             let Some(folder) = rest.next() else {
                 more = false;
@@ -130,18 +135,18 @@ fn stream(
     path: &CleanPath,
     there: &There,
     work: &Work,
-    go: &Go,
+    control: &TransferControl,
 ) -> Result<(), Error> {
-    let mut ahead: Ahead<'_, Sent> = Ahead::new(session);
+    let mut ahead: Pipeline<'_, Sent> = Pipeline::new(session);
     loop {
         let mut sent = Ok(());
         while ahead.has_room() && sent.is_ok() {
-            let Some(file) = work.next(go) else { break };
+            let Some(file) = work.next(control) else { break };
             let claimed = there.get(&file.path) == Some(&file.size);
             if !claimed && file.size > UNASKED {
                 work.again(file);
             } else {
-                sent = send(&mut ahead, dir, path, file, claimed, go);
+                sent = send(&mut ahead, dir, path, file, claimed, control);
             }
         }
         // Why the server listens no more, its answer says.
@@ -166,7 +171,7 @@ fn stream(
                 done.unchanged = u64::from(unchanged);
                 if claimed {
                     done.held = file.size;
-                    go.tell(Step::Held(file.size));
+                    control.tell(ProgressEvent::Held(file.size));
                 } else {
                     done.moved = file.size;
                 }
@@ -186,7 +191,7 @@ fn stream(
     Ok(())
 }
 
-fn holding(frame: Frame<'_>) -> Result<(Held, bool), Error> {
+fn holding(frame: Frame<'_>) -> Result<(HeldPrefix, bool), Error> {
     match frame {
         Frame::Holding { held, whole } => Ok((held, whole)),
         _ => Err(Error::protocol("an unexpected answer")),
@@ -195,12 +200,12 @@ fn holding(frame: Frame<'_>) -> Result<(Held, bool), Error> {
 
 /// Sends a small file, or claims that the server has this one.
 fn send(
-    ahead: &mut Ahead<'_, Sent>,
+    ahead: &mut Pipeline<'_, Sent>,
     dir: &Dir,
     path: &CleanPath,
     file: File,
     claimed: bool,
-    go: &Go,
+    control: &TransferControl,
 ) -> Result<(), Error> {
     let what = told(&file.path);
     let mut open = open_regular(dir, &file.path.relative(), &what)?;
@@ -211,7 +216,7 @@ fn send(
     };
     let mut content = Vec::new();
     let (read, hash) = if claimed {
-        let (read, hasher) = hash_front(&mut open, u64::MAX, &what, &mut |_| go.check())?;
+        let (read, hasher) = hash_front(&mut open, u64::MAX, &what, &mut |_| control.check())?;
         (read, hasher.finalize())
     } else {
         // At most what was promised, and one byte more to see that there is not more.
@@ -237,9 +242,9 @@ fn send(
     ahead.send(&request, moved, sent, |output: &mut dyn Output| {
         frames::write(output, &Frame::Start(start))?;
         for bytes in content.chunks(CHUNK) {
-            go.pass(bytes.len() as u64)?;
+            control.pass(bytes.len() as u64)?;
             frames::write(output, &Frame::Data(bytes))?;
-            go.tell(Step::Moved(bytes.len() as u64));
+            control.tell(ProgressEvent::Moved(bytes.len() as u64));
         }
         frames::write(output, &Frame::End(hash))
     })

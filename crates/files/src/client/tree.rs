@@ -2,8 +2,8 @@
 
 use super::Summary;
 use crate::error::{Error, Kind, shown};
-use crate::go::Go;
 use crate::path::CleanPath;
+use crate::transfer_control::TransferControl;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ const AT_ONCE: usize = 4;
 const FILES_EACH: usize = 48;
 const BYTES_EACH: u64 = 1 << 20;
 /// Files and folders of one walk.
-const WALK_MOST: usize = 1_000_000;
+const MAX_WALK: usize = 1_000_000;
 
 /// A file of a walk.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub(super) struct Walk {
 
 impl Walk {
     pub fn check(&self) -> Result<(), Error> {
-        if self.folders.len() + self.files.len() > WALK_MOST {
+        if self.folders.len() + self.files.len() > MAX_WALK {
             let line = "more than 1000000 files and folders: get or put parts of it";
             return Err(Error::new(Kind::Busy, line));
         }
@@ -72,8 +72,8 @@ impl Work {
     }
 
     /// The next file, unless something has failed.
-    pub fn next(&self, go: &Go) -> Option<File> {
-        if let Err(e) = go.check() {
+    pub fn next(&self, control: &TransferControl) -> Option<File> {
+        if let Err(e) = control.check() {
             self.failed(e);
         }
         if self.is_over() {
@@ -107,7 +107,7 @@ impl Work {
     /// Does `stream` on a few threads, then `one` for each file that is left.
     pub fn run(
         self,
-        go: &Go,
+        control: &TransferControl,
         stream: impl Fn(&Work) -> Result<(), Error> + Sync,
         one: impl Fn(&File) -> Result<Summary, Error> + Sync,
     ) -> Result<Summary, Error> {
@@ -120,7 +120,7 @@ impl Work {
         let count = again.len();
         *self.files.lock().unwrap_or_else(PoisonError::into_inner) = again.into();
         self.in_parallel(count.min(AT_ONCE), || {
-            while let Some(file) = self.next(go) {
+            while let Some(file) = self.next(control) {
                 match one(&file) {
                     Ok(summary) => self.done(summary),
                     Err(e) => self.failed(e),

@@ -44,7 +44,7 @@ pub enum Stage {
     Running,
 }
 
-struct Entry {
+struct RequestEntry {
     source: Source,
     stage: Stage,
     /// When the stage began.
@@ -92,7 +92,7 @@ impl Counts {
 pub struct Table {
     held: Limits,
     running: Limits,
-    entries: BTreeMap<u64, Entry>,
+    entries: BTreeMap<u64, RequestEntry>,
     counts: Counts,
     busy: Counts,
     next: u64,
@@ -132,7 +132,7 @@ impl Table {
         self.next += 1;
         self.counts.add(&source);
         let (stage, ending) = (Stage::Reading, false);
-        let entry = Entry { source, stage, since: now, moved_at: now, moved: 0, ending };
+        let entry = RequestEntry { source, stage, since: now, moved_at: now, moved: 0, ending };
         self.entries.insert(id, entry);
         Some((id, gone))
     }
@@ -146,15 +146,16 @@ impl Table {
         scope: Scope,
         newcomer: &Source,
         counts: &Counts,
-        counted: impl Fn(&Entry) -> bool,
+        counted: impl Fn(&RequestEntry) -> bool,
     ) -> Option<u64> {
-        let inside = |(_, e): &(&u64, &Entry)| counted(e) && e.source.scopes().contains(&scope);
+        let inside =
+            |(_, e): &(&u64, &RequestEntry)| counted(e) && e.source.scopes().contains(&scope);
         let (idle, moving): (Vec<_>, Vec<_>) = self
             .entries
             .iter()
             .filter(inside)
             .partition(|(_, e)| now.saturating_sub(e.moved_at) >= self.idle);
-        let holder = |(id, e): &(&u64, &Entry)| Holder {
+        let holder = |(id, e): &(&u64, &RequestEntry)| Holder {
             client: *e.source.client(),
             moved: (0, e.moved),
             since: Time::from_nanos(e.since.saturating_mul(1_000_000)),
@@ -163,7 +164,7 @@ impl Table {
         };
         let newcomers = newcomer.client();
         gives_way(idle.iter().map(holder).collect(), newcomers).or_else(|| {
-            let above = |(_, e): &&(&u64, &Entry)| {
+            let above = |(_, e): &&(&u64, &RequestEntry)| {
                 counts.excess(&e.source, newcomer) > 0
                     || newcomer.is_listed() && !e.source.is_listed()
             };
@@ -185,7 +186,7 @@ impl Table {
             // The widest first: sites, then customers, then keys take turns.
             source.scopes().iter().map(|s| counts.of(*s)).collect()
         };
-        let rank = |(id, e): (&u64, &Entry)| {
+        let rank = |(id, e): (&u64, &RequestEntry)| {
             (!e.source.is_listed(), of(&self.busy, &e.source), of(&self.had, &e.source), *id)
         };
         let waiting = self.entries.iter().filter(|(_, e)| e.stage == Stage::Waiting);
@@ -201,7 +202,7 @@ impl Table {
                 return (Some(*id), None);
             };
             // One after the other: the last one's thread is free a moment later.
-            let runs = |e: &Entry| e.stage == Stage::Running && !e.ending;
+            let runs = |e: &RequestEntry| e.stage == Stage::Running && !e.ending;
             if !ending && let Some(victim) = self.victim(now, scope, &e.source, &self.busy, runs) {
                 if let Some(e) = self.entries.get_mut(&victim) {
                     e.ending = true;
@@ -242,7 +243,7 @@ impl Table {
 
     /// Requests that are too long in their stage, ms; answers that moved nothing for so long.
     pub fn late(&self, now: u64, reading: u64, waiting: u64, idle: u64) -> Vec<(u64, Stage)> {
-        let late = |e: &Entry| match e.stage {
+        let late = |e: &RequestEntry| match e.stage {
             Stage::Reading => now.saturating_sub(e.since) >= reading,
             Stage::Waiting => now.saturating_sub(e.since) >= waiting,
             Stage::Running => now.saturating_sub(e.moved_at) >= idle && !e.ending,

@@ -7,10 +7,10 @@ use super::{static_key, stream};
 use crate::error::{Error, Kind};
 use crate::frames;
 use crate::key::Identity;
-use crate::learned::{Characteristics, Delivered, Learned, client};
-use crate::message::{Frame, Request, Wishes};
+use crate::learned::{Delivered, Learned, MeasuredPath, client};
+use crate::message::{Frame, Request, TransportHints};
 use crate::requests::{Slot, Source, View, watched};
-use crate::service::{Caller, Event, Link, Service};
+use crate::service::{Caller, Event, RequestChannel, Service};
 use crate::until::Until;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -31,7 +31,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// Connections of a server.
-const CONNECTIONS_MOST: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 /// How often deadlines are looked at, and deliveries measured.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -65,7 +65,7 @@ impl Server {
             .map_or(Clients::Any, |list| Clients::Listed(list.keys().copied().collect()));
         let mut options = Options::server(static_key(identity)?, clients, config).tapped(tap);
         options.permit = permit;
-        options.limits = EndpointLimits::new(CONNECTIONS_MOST);
+        options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint = Endpoint::bind(address, options)
             .map_err(|e| Error::new(Kind::Local, format!("--listen: {e}")))?;
         Ok(Server { endpoint, service, label, ours, learned: None })
@@ -305,7 +305,7 @@ fn keep(measured: &Measured, learned: Arc<Learned>, place: &str) {
     // A client that has moved was on two paths.
     let moved = connection.remote().zip(connection.peer_key());
     let here = moved.is_some_and(|(a, key)| client(&key, a.ip()) == place);
-    let Some(found) = Characteristics::verified(&connection.learned(), &delivered) else { return };
+    let Some(found) = MeasuredPath::verified(&connection.learned(), &delivered) else { return };
     if here {
         let place = place.to_string();
         // The disk is waited for elsewhere. One that takes nothing costs the next connection its head
@@ -319,15 +319,15 @@ struct Remote {
     label: String,
 }
 
-impl Link for Remote {
-    fn tune(&self, wishes: &Wishes) -> Wishes {
-        let hints = super::hints(wishes);
+impl RequestChannel for Remote {
+    fn tune(&self, transport_hints: &TransportHints) -> TransportHints {
+        let hints = super::hints(transport_hints);
         if hints != PathHints::default() {
             // A connection that is over has nothing to tune.
             let _ = self.connection.reconfigure(&hints, HintSource::Peer);
         }
         let learned = self.connection.learned();
         let label = self.connection.protocol().unwrap_or_else(|_| self.label.clone());
-        super::wishes(&learned, &label)
+        super::transport_hints(&learned, &label)
     }
 }

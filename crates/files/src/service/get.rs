@@ -3,8 +3,8 @@
 use super::{Caller, Service, named};
 use crate::error::{Error, Kind};
 use crate::frames::{self, Waiting};
-use crate::hold::{CHUNK, open_regular, read_some};
-use crate::message::{Frame, Held};
+use crate::message::{Frame, HeldPrefix};
+use crate::partial_file::{CHUNK, open_regular, read_some};
 use crate::path::CleanPath;
 use crate::stream::Output;
 use blake3::Hasher;
@@ -15,7 +15,7 @@ pub(super) fn answer(
     service: &Service,
     caller: &Caller,
     path: &CleanPath,
-    held: Option<Held>,
+    held: Option<HeldPrefix>,
     output: &mut dyn Output,
     sent: &mut u64,
 ) -> Result<(), Error> {
@@ -64,7 +64,7 @@ fn begin(
     caller: &Caller,
     file: &mut File,
     size: u64,
-    held: Option<Held>,
+    held: Option<HeldPrefix>,
     what: &str,
     output: &mut dyn Output,
 ) -> Result<(u64, Hasher), Error> {

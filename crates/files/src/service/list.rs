@@ -3,14 +3,14 @@
 use super::{Caller, Service, named};
 use crate::error::{Error, Kind};
 use crate::frames;
-use crate::message::{Entry, EntryKind, FRAME_MOST, Frame};
+use crate::message::{DirectoryEntry, EntryKind, Frame, MAX_FRAME};
 use crate::path::{CleanPath, check_name};
 use crate::stream::Output;
 use cap_std::fs::Metadata;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Entries of one folder.
-pub const ENTRIES_MOST: usize = 200_000;
+pub const MAX_ENTRIES: usize = 200_000;
 
 /// Entries of all listings that are made at the same time.
 const MAX_LISTED: usize = 400_000;
@@ -83,20 +83,20 @@ pub(super) fn answer(
         if let Some(e) = caller.slot.given_up() {
             return Err(e);
         }
-        if entries.len() > ENTRIES_MOST {
-            let line = format!("{what}: has more than {ENTRIES_MOST} entries, which is too many");
+        if entries.len() > MAX_ENTRIES {
+            let line = format!("{what}: has more than {MAX_ENTRIES} entries, which is too many");
             return Err(Error::new(Kind::Busy, line));
         }
     }
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     // An entry has at most 17 + 2 + 255 bytes.
-    for batch in entries.chunks(FRAME_MOST / 300) {
+    for batch in entries.chunks(MAX_FRAME / 300) {
         frames::write(output, &Frame::Listed(batch.to_vec()))?;
     }
     frames::send(output, &Frame::ListEnd { folder: true, hidden })
 }
 
-fn entry(name: &str, about: &Metadata, link: bool) -> Option<Entry> {
+fn entry(name: &str, about: &Metadata, link: bool) -> Option<DirectoryEntry> {
     let kind = match (about.is_dir(), about.is_file()) {
         (true, _) if link => EntryKind::FolderLink,
         (true, _) => EntryKind::Folder,
@@ -109,5 +109,5 @@ fn entry(name: &str, about: &Metadata, link: bool) -> Option<Entry> {
         .and_then(|t| t.into_std().duration_since(std::time::UNIX_EPOCH).ok())
         .map_or(0, |d| d.as_secs() as i64);
     let size = if about.is_file() { about.len() } else { 0 };
-    Some(Entry { kind, size, modified, name: name.to_string() })
+    Some(DirectoryEntry { kind, size, modified, name: name.to_string() })
 }

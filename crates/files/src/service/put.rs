@@ -5,8 +5,8 @@
 use super::{Caller, Event, Service, named};
 use crate::error::{Error, Kind};
 use crate::frames::{self, Frames, Waiting, while_waiting};
-use crate::hold::{CHUNK, Part, Place};
-use crate::message::{Frame, Held};
+use crate::message::{Frame, HeldPrefix};
+use crate::partial_file::{CHUNK, PartialFile, TargetFile};
 use crate::path::CleanPath;
 use crate::stream::Output;
 use blake3::Hasher;
@@ -23,7 +23,7 @@ const CLAIM: Duration = Duration::from_secs(30);
 pub(crate) const UNASKED: u64 = 2 * CHUNK as u64;
 
 /// The partial file of a running upload; whoever takes it ends that upload.
-type Slot = Arc<Mutex<Option<Part>>>;
+type Slot = Arc<Mutex<Option<PartialFile>>>;
 
 struct Upload {
     slot: Slot,
@@ -71,7 +71,7 @@ impl Running<'_> {
         newest.map(|upload| upload.moved = Instant::now()).is_some()
     }
 
-    fn hold(&self, part: Part) -> Result<(), Error> {
+    fn hold(&self, part: PartialFile) -> Result<(), Error> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_newest() {
             return Err(superseded(&self.name.0));
@@ -80,13 +80,13 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Part) -> T) -> Result<T, Error> {
+    fn with<T>(&self, work: impl FnOnce(&mut PartialFile) -> T) -> Result<T, Error> {
         self.is_newest();
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         slot.as_mut().map(work).ok_or_else(|| superseded(&self.name.0))
     }
 
-    fn take(&self) -> Result<Part, Error> {
+    fn take(&self) -> Result<PartialFile, Error> {
         let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         slot.take().ok_or_else(|| superseded(&self.name.0))
     }
@@ -109,7 +109,7 @@ type Input = Box<dyn Read + Send>;
 
 /// What is known of an upload before its bytes come.
 struct Begun {
-    held: Held,
+    held: HeldPrefix,
     start: u64,
     size: u64,
 }
@@ -137,7 +137,7 @@ pub(super) fn answer(
     })?;
     let at = |e: Error| if folder.is_root() { e } else { e.at(&named(&folder)) };
     let replace = service.permits.overwrite;
-    let place = Place::owned(dir, name, &caller.key)?;
+    let place = TargetFile::owned(dir, name, &caller.key)?;
     let there = place.size().map_err(at)?;
     let taken = place.is_taken() && !replace;
     if taken && there != Some(size) {
@@ -200,7 +200,7 @@ pub(super) fn answer(
 /// The file is here already, whole: nothing is to be written, if it is the same.
 fn compare(
     begun: &Begun,
-    place: &Place,
+    place: &TargetFile,
     frames: &mut Frames<Input>,
     output: &mut dyn Output,
     event: &mut Event,
@@ -233,6 +233,6 @@ fn compare(
     frames::send(output, &Frame::Done)
 }
 
-fn nothing() -> Held {
-    Held { bytes: 0, hash: *blake3::hash(b"").as_bytes() }
+fn nothing() -> HeldPrefix {
+    HeldPrefix { bytes: 0, hash: *blake3::hash(b"").as_bytes() }
 }

@@ -33,7 +33,7 @@ const PLAIN: usize = MESSAGE - 16;
 const FIRST_STEP: usize = 4096;
 const REKEY: u64 = if cfg!(test) { 8 } else { 1 << 14 };
 /// Bytes of a handshake message: two keys, two seals, a name.
-const HANDSHAKE_MOST: usize = 512;
+const MAX_HANDSHAKE: usize = 512;
 
 fn library(_: snow::Error) -> Error {
     Error::new(Kind::Local, "the cryptographic library refused its own message")
@@ -55,7 +55,7 @@ fn builder<'k>(
 }
 
 fn send(socket: &mut Socket, state: &mut HandshakeState, payload: &[u8]) -> Result<(), Error> {
-    let mut buffer = [0; HANDSHAKE_MOST];
+    let mut buffer = [0; MAX_HANDSHAKE];
     let n = state.write_message(payload, &mut buffer).map_err(library)?;
     let mut bytes = (n as u16).to_be_bytes().to_vec();
     bytes.extend(buffer.iter().take(n));
@@ -66,7 +66,7 @@ fn receive(socket: &mut Socket, state: &mut HandshakeState) -> Result<Vec<u8>, E
     let mut head = [0; 2];
     socket.read_exact(&mut head).map_err(Error::stream)?;
     let length = usize::from(u16::from_be_bytes(head));
-    if length > HANDSHAKE_MOST {
+    if length > MAX_HANDSHAKE {
         return Err(Error::protocol("an opening too long"));
     }
     let mut message = vec![0; length];

@@ -4,9 +4,9 @@
 use crate::error::{Error, Kind};
 use crate::frames;
 use crate::key::Identity;
-use crate::message::{Frame, Wishes};
+use crate::message::{Frame, TransportHints};
 use crate::requests::{Limits, READING, Requests, Slot, watched};
-use crate::service::{Caller, Event, Link, Service, refused};
+use crate::service::{Caller, Event, RequestChannel, Service, refused};
 use crate::stream::Stream;
 use crate::tcp::noise;
 use crate::tcp::socket::Socket;
@@ -193,8 +193,8 @@ impl Drop for Lingering {
 /// The kernel's TCP can be told nothing.
 struct Kernel;
 
-impl Link for Kernel {
-    fn tune(&self, _: &Wishes) -> Wishes {
-        Wishes { controller: "tcp".into(), ..Wishes::default() }
+impl RequestChannel for Kernel {
+    fn tune(&self, _: &TransportHints) -> TransportHints {
+        TransportHints { controller: "tcp".into(), ..TransportHints::default() }
     }
 }

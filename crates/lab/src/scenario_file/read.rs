@@ -11,7 +11,7 @@ use crate::way::{self, Room, Way};
 use narrows_base::spec::nearest;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
-use narrows_link::{Change, Limit, LossSpec};
+use narrows_link::{Change, LossSpec, QueueLimit};
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 use serde::Deserialize;
@@ -222,7 +222,7 @@ impl Reader<'_> {
     fn wire(&self, link: &Link, line: usize) -> Result<Wire, SpecError> {
         // Every file says both; they are set with the other keys.
         let unset = (Rate::from_bps(1), Duration::ZERO);
-        let mut there = Way::new(unset.0, unset.1, Room::Fixed(Limit::Unlimited));
+        let mut there = Way::new(unset.0, unset.1, Room::Fixed(QueueLimit::Unlimited));
         self.fill(&mut there, &link.keys)?;
         let mut back = there.mirrored();
         if let Some(keys) = &link.reverse {

@@ -204,8 +204,8 @@ mod tests {
             s.links[0].there.limit(narrows_base::Duration::ZERO, s.packet)
         };
         // The wireless default adds access links of 0.1 ms: 2 · 1 Mbit/s · 20.2 ms is 5.05 packets.
-        assert_eq!(room(0), narrows_link::Limit::Packets(6));
-        assert_eq!(room(3), narrows_link::Limit::Packets(201));
+        assert_eq!(room(0), narrows_link::QueueLimit::Packets(6));
+        assert_eq!(room(3), narrows_link::QueueLimit::Packets(201));
     }
 
     #[test]

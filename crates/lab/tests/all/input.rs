@@ -3,14 +3,14 @@
 use narrows_base::{Duration, Rate};
 use narrows_lab::way::Room;
 use narrows_lab::{Link, Plan, Question, links, scenario_file};
-use narrows_link::Limit;
+use narrows_link::QueueLimit;
 use proptest::prelude::*;
 use std::path::Path;
 
 fn link(text: &str) -> Link {
     Link::parse(text, Path::new("")).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
-fn limit(text: &str) -> Limit {
+fn limit(text: &str) -> QueueLimit {
     match link(text).resolved(1000).forward.room {
         Room::Fixed(limit) => limit,
         other => panic!("{other:?} is not resolved"),
@@ -38,7 +38,7 @@ fn the_other_direction_differs_where_told() {
     );
     assert_eq!(l.back.rate, Rate::from_bps(1_000_000));
     assert_eq!(l.base_rtt(), Duration::from_millis(50));
-    assert_eq!(l.back.room, Room::Fixed(Limit::Bytes(9000)));
+    assert_eq!(l.back.room, Room::Fixed(QueueLimit::Bytes(9000)));
     assert_eq!((l.back.loss.len(), l.forward.loss.len()), (1, 0));
 }
 
@@ -68,15 +68,15 @@ fn queues_are_named_with_their_parameters_and_written_as_they_were_read() {
 
 #[test]
 fn a_product_is_rate_times_base_rtt_rounded_up() {
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp"), Limit::Packets(30));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp"), QueueLimit::Packets(30));
     // Access and egress links count, there and back: 240 000 + 300 bits are more than 30 packets.
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp,access=10Mbit/s/0.1ms"), Limit::Packets(31));
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=2bdp"), Limit::Packets(60));
-    assert_eq!(limit("1.5Mbit/s,80ms"), Limit::Packets(30));
-    assert_eq!(limit("1.5Mbit/s,0s"), Limit::Packets(10));
-    assert_eq!(limit("1.5Mbit/s,0s,queue=1bdp"), Limit::Packets(0));
-    assert_eq!(limit("1.5Mbit/s,80ms,queue=45kB"), Limit::Bytes(45_000));
-    assert_eq!(limit("1bit/s,1ns"), Limit::Packets(10));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=1bdp,access=10Mbit/s/0.1ms"), QueueLimit::Packets(31));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=2bdp"), QueueLimit::Packets(60));
+    assert_eq!(limit("1.5Mbit/s,80ms"), QueueLimit::Packets(30));
+    assert_eq!(limit("1.5Mbit/s,0s"), QueueLimit::Packets(10));
+    assert_eq!(limit("1.5Mbit/s,0s,queue=1bdp"), QueueLimit::Packets(0));
+    assert_eq!(limit("1.5Mbit/s,80ms,queue=45kB"), QueueLimit::Bytes(45_000));
+    assert_eq!(limit("1bit/s,1ns"), QueueLimit::Packets(10));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Links that serve their packets one by one: those with a trace, changes or a managed queue.
 
 use super::Link;
-use crate::queue::{Discipline, Fate, QueuedPacket};
+use crate::queue::{Discipline, QueueObserver, QueuedPacket};
 use crate::trace::{Cursor, Trace};
-use crate::{Meter, Parcel};
+use crate::{LinkPacket, Meter};
 use narrows_base::Time;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct Served<P> {
     held: Held<P>,
 }
 
-impl<P: Parcel + Copy> Served<P> {
+impl<P: LinkPacket + Copy> Served<P> {
     pub(super) fn new(
         queue: Box<dyn Discipline>,
         trace: Option<(Arc<Trace>, Cursor)>,
@@ -34,7 +34,7 @@ struct Held<P> {
     free: Vec<u32>,
 }
 
-impl<P: Parcel + Copy> Held<P> {
+impl<P: LinkPacket + Copy> Held<P> {
     #[inline]
     fn put(&mut self, packet: P) -> QueuedPacket {
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -69,7 +69,7 @@ struct Tell<'a, P, M> {
     meter: &'a mut M,
 }
 
-impl<P: Parcel + Copy, M: Meter<P>> Fate for Tell<'_, P, M> {
+impl<P: LinkPacket + Copy, M: Meter<P>> QueueObserver for Tell<'_, P, M> {
     fn dropped(&mut self, queued: &QueuedPacket) {
         if let Some(packet) = self.held.take(queued) {
             self.meter.dropped(self.now, &packet);
@@ -84,7 +84,7 @@ impl<P: Parcel + Copy, M: Meter<P>> Fate for Tell<'_, P, M> {
     }
 }
 
-impl<P: Parcel + Copy + Send + 'static> Link<P> {
+impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
     pub(super) fn serve_arrival<M: Meter<P>>(&mut self, now: Time, packet: P, meter: &mut M) {
         // Services that ended by now make room first: departures come before arrivals.
         self.finish_service(now, meter);
@@ -93,11 +93,11 @@ impl<P: Parcel + Copy + Send + 'static> Link<P> {
         // An idle transmitter takes it at once, even where the waiting room is zero.
         let queued = served.held.put(packet);
         let (queue, held) = (&mut served.queue, &mut served.held);
-        let mut fate = Tell { now, held, meter };
+        let mut observer = Tell { now, held, meter };
         let (waits, sent) = if idle {
-            (false, queue.pass(now, queued, &mut fate))
+            (false, queue.pass(now, queued, &mut observer))
         } else {
-            (queue.enqueue(now, queued, false, &mut fate), None)
+            (queue.enqueue(now, queued, false, &mut observer), None)
         };
         let sent = sent.and_then(|queued| served.held.take(&queued));
         if waits || sent.is_some() {
@@ -118,7 +118,7 @@ impl<P: Parcel + Copy + Send + 'static> Link<P> {
         let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
         let end = match &mut served.trace {
             Some((trace, cursor)) => cursor.serve(trace, start, packet.size()),
-            None => start + self.pacer.next(packet.size()),
+            None => start + self.serializer.next(packet.size()),
         };
         served.current = Some((arrived, start, end, packet));
     }

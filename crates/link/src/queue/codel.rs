@@ -1,8 +1,8 @@
 //! CoDel: drops by how long packets have waited (RFC 8289).
 
 use super::fifo::Fifo;
-use super::{Discipline, ECN, Entry, Fate, QueuedPacket, limit_param};
-use crate::config::Limit;
+use super::{Discipline, ECN, QueueEntry, QueueObserver, QueuedPacket, limit_param};
+use crate::config::QueueLimit;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time};
@@ -37,7 +37,8 @@ const CODEL: Descriptor = Descriptor {
 };
 
 /// CoDel's entry.
-pub(super) const ENTRY: Entry = Entry::new(&CODEL, |s| Box::new(CoDel::new(s.settings, s.limit)));
+pub(super) const ENTRY: QueueEntry =
+    QueueEntry::new(&CODEL, |s| Box::new(CoDel::new(s.settings, s.limit)));
 
 /// CoDel's two times, and whether it marks.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +107,7 @@ impl State {
         fifo: &mut Fifo,
         mtu: u32,
         now: Time,
-        fate: &mut dyn Fate,
+        observer: &mut dyn QueueObserver,
     ) -> Option<(Time, QueuedPacket)> {
         let Some((mut came, mut packet, mut may_drop)) = self.head(law, fifo, mtu, now) else {
             self.dropping = false;
@@ -123,7 +124,7 @@ impl State {
             self.last_count = self.count;
             self.dropping = true;
             self.drop_next = law.next(now, self.count);
-            if strike(law.ecn, &mut packet, fate) {
+            if strike(law.ecn, &mut packet, observer) {
                 return Some((came, packet));
             }
             return self.head(law, fifo, mtu, now).map(|(came, packet, _)| (came, packet));
@@ -134,7 +135,7 @@ impl State {
                 return Some((came, packet));
             }
             self.count = self.count.saturating_add(1);
-            let marked = strike(law.ecn, &mut packet, fate);
+            let marked = strike(law.ecn, &mut packet, observer);
             self.drop_next = law.next(self.drop_next, self.count);
             if marked {
                 return Some((came, packet));
@@ -149,13 +150,13 @@ impl State {
 }
 
 /// Marks the packet (true) or drops it.
-fn strike(ecn: bool, packet: &mut QueuedPacket, fate: &mut dyn Fate) -> bool {
+fn strike(ecn: bool, packet: &mut QueuedPacket, observer: &mut dyn QueueObserver) -> bool {
     let marks = ecn && packet.ect;
     if marks {
         packet.marked = true;
-        fate.marked(packet);
+        observer.marked(packet);
     } else {
-        fate.dropped(packet);
+        observer.dropped(packet);
     }
     marks
 }
@@ -170,7 +171,7 @@ pub(super) struct CoDel {
 }
 
 impl CoDel {
-    pub fn new(settings: &Settings, limit: Limit) -> CoDel {
+    pub fn new(settings: &Settings, limit: QueueLimit) -> CoDel {
         CoDel { law: Law::new(settings), state: State::default(), fifo: Fifo::new(limit), mtu: 0 }
     }
 }
@@ -181,18 +182,22 @@ impl Discipline for CoDel {
         now: Time,
         packet: QueuedPacket,
         idle: bool,
-        fate: &mut dyn Fate,
+        observer: &mut dyn QueueObserver,
     ) -> bool {
         if !idle && !self.fifo.has_room(packet.size) {
-            fate.dropped(&packet);
+            observer.dropped(&packet);
             return false;
         }
         self.mtu = self.mtu.max(packet.size);
         self.fifo.push(now, packet);
         true
     }
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
-        self.state.dequeue(&self.law, &mut self.fifo, self.mtu, now, fate)
+    fn dequeue(
+        &mut self,
+        now: Time,
+        observer: &mut dyn QueueObserver,
+    ) -> Option<(Time, QueuedPacket)> {
+        self.state.dequeue(&self.law, &mut self.fifo, self.mtu, now, observer)
     }
     fn waiting(&self) -> usize {
         self.fifo.len()

@@ -6,7 +6,7 @@ const MS: u64 = 1_000_000;
 
 fn codel(text: &str) -> CoDel {
     let settings = Settings::read(&Spec::parse(text).unwrap(), CODEL.params).unwrap();
-    CoDel::new(&settings, Limit::Unlimited)
+    CoDel::new(&settings, QueueLimit::Unlimited)
 }
 
 fn fill(codel: &mut CoDel, at_ms: u64, n: u32, flags: u8) {

@@ -7,8 +7,8 @@
 
 use super::average::Averaged;
 use super::fifo::Fifo;
-use super::{Discipline, Entry, Fate, LinkAhead, QueuedPacket};
-use crate::config::Limit;
+use super::{Discipline, LinkAhead, QueueEntry, QueueObserver, QueuedPacket};
+use crate::config::QueueLimit;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time};
@@ -53,7 +53,8 @@ const CW: Descriptor = Descriptor {
 };
 
 /// Its entry.
-pub(super) const ENTRY: Entry = Entry::new(&CW, |s| Box::new(Cw::new(s.settings, s.limit, s.link)));
+pub(super) const ENTRY: QueueEntry =
+    QueueEntry::new(&CW, |s| Box::new(Cw::new(s.settings, s.limit, s.link)));
 
 /// A queue that warns.
 pub(super) struct Cw {
@@ -66,15 +67,15 @@ pub(super) struct Cw {
 }
 
 impl Cw {
-    pub fn new(s: &Settings, limit: Limit, ahead: LinkAhead) -> Cw {
+    pub fn new(s: &Settings, limit: QueueLimit, ahead: LinkAhead) -> Cw {
         let mean_packet = s.number("mean-packet");
         let by_packets = s.number("packets") > 0.0;
         let room = match limit {
-            Limit::Unlimited => USUAL_ROOM,
-            Limit::Packets(n) => n as f64,
-            Limit::Bytes(n) => n as f64 / mean_packet,
+            QueueLimit::Unlimited => USUAL_ROOM,
+            QueueLimit::Packets(n) => n as f64,
+            QueueLimit::Bytes(n) => n as f64 / mean_packet,
         };
-        let in_bytes = matches!(limit, Limit::Bytes(_)) && !by_packets;
+        let in_bytes = matches!(limit, QueueLimit::Bytes(_)) && !by_packets;
         Cw {
             threshold: if by_packets { s.number("packets") } else { s.number("threshold") * room },
             weight: s.number("weight"),
@@ -91,21 +92,25 @@ impl Discipline for Cw {
         now: Time,
         mut packet: QueuedPacket,
         idle: bool,
-        fate: &mut dyn Fate,
+        observer: &mut dyn QueueObserver,
     ) -> bool {
         self.line.arrival(now, self.weight, self.packets_per_s);
         if !idle && !self.line.fifo.has_room(packet.size) {
-            fate.dropped(&packet);
+            observer.dropped(&packet);
             return false;
         }
         if self.line.average > self.threshold && packet.ect {
             packet.marked = true;
-            fate.marked(&packet);
+            observer.marked(&packet);
         }
         self.line.fifo.push(now, packet);
         true
     }
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
+    fn dequeue(
+        &mut self,
+        now: Time,
+        _fate: &mut dyn QueueObserver,
+    ) -> Option<(Time, QueuedPacket)> {
         self.line.pop(now)
     }
     fn waiting(&self) -> usize {

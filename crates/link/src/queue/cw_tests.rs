@@ -3,7 +3,7 @@ use crate::config::LinkConfig;
 use crate::queue::tests::{Count, ect, queued};
 use narrows_base::{Duration, Spec};
 
-fn cw(text: &str, limit: Limit) -> Cw {
+fn cw(text: &str, limit: QueueLimit) -> Cw {
     let settings = Settings::read(&Spec::parse(text).unwrap(), CW.params).unwrap();
     let config = LinkConfig::plain(Rate::from_bps(8_000_000), Duration::from_millis(10));
     Cw::new(&settings, limit, LinkAhead::of(&config))
@@ -30,18 +30,18 @@ fn settled(cw: &mut Cw, hold: usize, flags: u8) -> (u32, u32) {
 
 #[test]
 fn all_are_marked_above_the_threshold_and_none_below() {
-    for limit in [Limit::Packets(200), Limit::Unlimited, Limit::Bytes(200_000)] {
+    for limit in [QueueLimit::Packets(200), QueueLimit::Unlimited, QueueLimit::Bytes(200_000)] {
         assert_eq!(settled(&mut cw("cw", limit), 51, ect()), (1000, 0));
         assert_eq!(settled(&mut cw("cw", limit), 50, ect()), (0, 0));
         assert_eq!(settled(&mut cw("cw", limit), 150, 0), (0, 0), "others pass unmarked");
     }
-    assert_eq!(settled(&mut cw("cw(packets=5)", Limit::Bytes(200_000)), 6, ect()), (1000, 0));
-    assert_eq!(settled(&mut cw("cw(threshold=50%)", Limit::Packets(200)), 99, ect()), (0, 0));
+    assert_eq!(settled(&mut cw("cw(packets=5)", QueueLimit::Bytes(200_000)), 6, ect()), (1000, 0));
+    assert_eq!(settled(&mut cw("cw(threshold=50%)", QueueLimit::Packets(200)), 99, ect()), (0, 0));
 }
 
 #[test]
 fn it_drops_only_where_there_is_no_room() {
-    let mut cw = cw("cw", Limit::Packets(8));
+    let mut cw = cw("cw", QueueLimit::Packets(8));
     let mut count = Count::default();
     for i in 0..20 {
         cw.enqueue(Time::ZERO, queued(i, 1000, 0), false, &mut count);
@@ -51,7 +51,7 @@ fn it_drops_only_where_there_is_no_room() {
 
 #[test]
 fn the_average_follows_the_queue_with_a_weight_of_a_fifth_and_decays_when_idle() {
-    let mut cw = cw("cw", Limit::Packets(200));
+    let mut cw = cw("cw", QueueLimit::Packets(200));
     for i in 0..10 {
         cw.enqueue(Time::ZERO, queued(i, 1000, 0), false, &mut ());
     }

@@ -1,7 +1,7 @@
 //! The queue in order of arrival that disciplines build on, and drop-tail, which is nothing else.
 
-use super::{Discipline, Entry, Fate, QueuedPacket, limit_param};
-use crate::config::Limit;
+use super::{Discipline, QueueEntry, QueueObserver, QueuedPacket, limit_param};
+use crate::config::QueueLimit;
 use narrows_base::{Descriptor, Status, Time};
 use std::collections::VecDeque;
 
@@ -19,28 +19,29 @@ pub const DROP_TAIL: Descriptor = Descriptor {
 };
 
 /// Drop-tail's entry.
-pub(super) const ENTRY: Entry = Entry::new(&DROP_TAIL, |s| Box::new(DropTail::new(s.limit)));
+pub(super) const ENTRY: QueueEntry =
+    QueueEntry::new(&DROP_TAIL, |s| Box::new(DropTail::new(s.limit)));
 
 /// Whether one more packet of `size` may wait.
 #[inline]
-pub fn has_room(limit: Limit, packets: u64, bytes: u64, size: u32) -> bool {
+pub fn has_room(limit: QueueLimit, packets: u64, bytes: u64, size: u32) -> bool {
     match limit {
-        Limit::Unlimited => true,
-        Limit::Packets(n) => packets < n,
-        Limit::Bytes(n) => bytes.saturating_add(u64::from(size)) <= n,
+        QueueLimit::Unlimited => true,
+        QueueLimit::Packets(n) => packets < n,
+        QueueLimit::Bytes(n) => bytes.saturating_add(u64::from(size)) <= n,
     }
 }
 
 /// Packets in order of arrival, each with when it came.
 #[derive(Debug)]
 pub(super) struct Fifo {
-    limit: Limit,
+    limit: QueueLimit,
     bytes: u64,
     queue: VecDeque<(Time, QueuedPacket)>,
 }
 
 impl Fifo {
-    pub fn new(limit: Limit) -> Fifo {
+    pub fn new(limit: QueueLimit) -> Fifo {
         Fifo { limit, bytes: 0, queue: VecDeque::new() }
     }
     #[inline]
@@ -79,7 +80,7 @@ impl Fifo {
 pub(super) struct DropTail(Fifo);
 
 impl DropTail {
-    pub fn new(limit: Limit) -> DropTail {
+    pub fn new(limit: QueueLimit) -> DropTail {
         DropTail(Fifo::new(limit))
     }
 }
@@ -90,24 +91,28 @@ impl Discipline for DropTail {
         now: Time,
         packet: QueuedPacket,
         idle: bool,
-        fate: &mut dyn Fate,
+        observer: &mut dyn QueueObserver,
     ) -> bool {
         let fits = idle || self.0.has_room(packet.size);
         if fits {
             self.0.push(now, packet);
         } else {
-            fate.dropped(&packet);
+            observer.dropped(&packet);
         }
         fits
     }
-    fn dequeue(&mut self, _now: Time, _fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
+    fn dequeue(
+        &mut self,
+        _now: Time,
+        _fate: &mut dyn QueueObserver,
+    ) -> Option<(Time, QueuedPacket)> {
         self.0.pop()
     }
     fn pass(
         &mut self,
         _now: Time,
         packet: QueuedPacket,
-        _fate: &mut dyn Fate,
+        _fate: &mut dyn QueueObserver,
     ) -> Option<QueuedPacket> {
         Some(packet)
     }

@@ -2,8 +2,8 @@
 
 use super::codel::{INTERVAL, Law, State, TARGET};
 use super::fifo::Fifo;
-use super::{Discipline, ECN, Entry, Fate, QueuedPacket, limit_param};
-use crate::config::Limit;
+use super::{Discipline, ECN, QueueEntry, QueueObserver, QueuedPacket, limit_param};
+use crate::config::QueueLimit;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, RandomKey, Settings, Status, Time, random};
@@ -41,8 +41,8 @@ const FQ_CODEL: Descriptor = Descriptor {
 };
 
 /// FQ-CoDel's entry.
-pub(super) const ENTRY: Entry =
-    Entry::new(&FQ_CODEL, |s| Box::new(FqCoDel::new(s.settings, s.limit, s.random_key)));
+pub(super) const ENTRY: QueueEntry =
+    QueueEntry::new(&FQ_CODEL, |s| Box::new(FqCoDel::new(s.settings, s.limit, s.random_key)));
 
 /// One of the hashed queues.
 struct Flow {
@@ -57,7 +57,7 @@ struct Flow {
 /// Flows that take turns.
 pub(super) struct FqCoDel {
     law: Law,
-    limit: Limit,
+    limit: QueueLimit,
     quantum: i64,
     key: u64,
     mtu: u32,
@@ -70,9 +70,9 @@ pub(super) struct FqCoDel {
 }
 
 impl FqCoDel {
-    pub fn new(s: &Settings, limit: Limit, random_key: RandomKey) -> FqCoDel {
+    pub fn new(s: &Settings, limit: QueueLimit, random_key: RandomKey) -> FqCoDel {
         let flow = || Flow {
-            fifo: Fifo::new(Limit::Unlimited),
+            fifo: Fifo::new(QueueLimit::Unlimited),
             state: State::default(),
             deficit: 0,
             listed: false,
@@ -97,15 +97,15 @@ impl FqCoDel {
 
     fn is_over(&self) -> bool {
         match self.limit {
-            Limit::Unlimited => false,
-            Limit::Packets(n) => self.packets as u64 > n,
-            Limit::Bytes(n) => self.bytes > n,
+            QueueLimit::Unlimited => false,
+            QueueLimit::Packets(n) => self.packets as u64 > n,
+            QueueLimit::Bytes(n) => self.bytes > n,
         }
     }
 
     /// Drops half of the queue with most bytes from its head, at most [`BATCH`] packets at a
     /// time: looking for that queue is dear, and must not be needed for every arrival.
-    fn relieve(&mut self, fate: &mut dyn Fate) {
+    fn relieve(&mut self, observer: &mut dyn QueueObserver) {
         // Packets break the tie between queues of empty ones, so that something is dropped.
         let fattest = self.flows.iter_mut().max_by_key(|f| (f.fifo.bytes(), f.fifo.len()));
         let Some(flow) = fattest else { return };
@@ -116,7 +116,7 @@ impl FqCoDel {
             freed += u64::from(packet.size);
             self.packets -= 1;
             self.bytes -= u64::from(packet.size);
-            fate.dropped(&packet);
+            observer.dropped(&packet);
             if freed >= most / 2 {
                 break;
             }
@@ -130,7 +130,7 @@ impl Discipline for FqCoDel {
         now: Time,
         packet: QueuedPacket,
         idle: bool,
-        fate: &mut dyn Fate,
+        observer: &mut dyn QueueObserver,
     ) -> bool {
         let place = self.place(&packet);
         let size = packet.size;
@@ -146,12 +146,16 @@ impl Discipline for FqCoDel {
         }
         // Drops are taken from the head, so that the arriving packet is gone only if its queue is.
         while !idle && self.packets > 0 && self.is_over() {
-            self.relieve(fate);
+            self.relieve(observer);
         }
         self.flows.get(place).is_some_and(|flow| flow.fifo.len() > 0)
     }
 
-    fn dequeue(&mut self, now: Time, fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
+    fn dequeue(
+        &mut self,
+        now: Time,
+        observer: &mut dyn QueueObserver,
+    ) -> Option<(Time, QueuedPacket)> {
         loop {
             let fresh = !self.fresh.is_empty();
             let list = if fresh { &mut self.fresh } else { &mut self.old };
@@ -164,7 +168,7 @@ impl Discipline for FqCoDel {
                 continue;
             }
             let (packets, bytes) = (flow.fifo.len(), flow.fifo.bytes());
-            let next = flow.state.dequeue(&self.law, &mut flow.fifo, self.mtu, now, fate);
+            let next = flow.state.dequeue(&self.law, &mut flow.fifo, self.mtu, now, observer);
             self.packets -= packets - flow.fifo.len();
             self.bytes -= bytes - flow.fifo.bytes();
             if let Some(next) = next {

@@ -4,7 +4,7 @@ use narrows_base::Spec;
 
 const MS: u64 = 1_000_000;
 
-fn queue(text: &str, limit: Limit) -> FqCoDel {
+fn queue(text: &str, limit: QueueLimit) -> FqCoDel {
     let settings = Settings::read(&Spec::parse(text).unwrap(), FQ_CODEL.params).unwrap();
     FqCoDel::new(&settings, limit, RandomKey::from_seed(4))
 }
@@ -15,7 +15,7 @@ fn of(flow: u64, n: u32, size: u16) -> QueuedPacket {
 
 #[test]
 fn a_sparse_flow_does_not_wait_behind_a_bulk_flow() {
-    let mut q = queue("fq-codel", Limit::Packets(300));
+    let mut q = queue("fq-codel", QueueLimit::Packets(300));
     let (mut late, mut sparse, mut bulk) = (0, 0, 0);
     let mut dropped = Vec::new();
     for ms in 0..5000u64 {
@@ -42,7 +42,7 @@ fn a_sparse_flow_does_not_wait_behind_a_bulk_flow() {
 }
 
 struct Watch<'a>(&'a mut Vec<u64>);
-impl Fate for Watch<'_> {
+impl QueueObserver for Watch<'_> {
     fn dropped(&mut self, packet: &QueuedPacket) {
         self.0.push(packet.flow);
     }
@@ -51,7 +51,7 @@ impl Fate for Watch<'_> {
 
 #[test]
 fn backlogged_flows_share_bytes_not_packets() {
-    let mut q = queue("fq-codel(target=10s)", Limit::Unlimited);
+    let mut q = queue("fq-codel(target=10s)", QueueLimit::Unlimited);
     for n in 0..2000 {
         q.enqueue(Time::ZERO, of(1, n, 1500), false, &mut ());
         for k in 0..5 {
@@ -68,7 +68,7 @@ fn backlogged_flows_share_bytes_not_packets() {
 
 #[test]
 fn overload_takes_half_of_the_fattest_queue_but_at_most_64_packets() {
-    for (limit, expected) in [(Limit::Packets(100), 46), (Limit::Packets(1000), 64)] {
+    for (limit, expected) in [(QueueLimit::Packets(100), 46), (QueueLimit::Packets(1000), 64)] {
         let mut q = queue("fq-codel", limit);
         for n in 0..10 {
             q.enqueue(Time::ZERO, of(2, n, 1000), false, &mut ());
@@ -93,7 +93,7 @@ fn overload_takes_half_of_the_fattest_queue_but_at_most_64_packets() {
 
 #[test]
 fn a_flow_that_has_emptied_is_not_new_again_at_once() {
-    let mut q = queue("fq-codel", Limit::Unlimited);
+    let mut q = queue("fq-codel", QueueLimit::Unlimited);
     for n in 0..100 {
         q.enqueue(Time::ZERO, of(1, n, 1000), false, &mut ());
     }
@@ -111,7 +111,7 @@ fn a_flow_that_has_emptied_is_not_new_again_at_once() {
 #[test]
 fn each_queue_obeys_codel() {
     // Both are above the target; each is told so on its own.
-    let mut q = queue("fq-codel", Limit::Unlimited);
+    let mut q = queue("fq-codel", QueueLimit::Unlimited);
     for n in 0..2000 {
         q.enqueue(Time::ZERO, of(u64::from(1 + n % 2), n, 1000), false, &mut ());
     }

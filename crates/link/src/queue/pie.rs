@@ -6,8 +6,8 @@
 //! events nothing that it depends on changes.
 
 use super::fifo::Fifo;
-use super::{Discipline, ECN, Entry, Fate, LinkAhead, QueuedPacket};
-use crate::config::Limit;
+use super::{Discipline, ECN, LinkAhead, QueueEntry, QueueObserver, QueuedPacket};
+use crate::config::QueueLimit;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, RandomStream, Rate, Settings, Status, Time};
@@ -59,8 +59,9 @@ const fn seconds(
 }
 
 /// PIE's entry.
-pub(super) const ENTRY: Entry =
-    Entry::new(&PIE, |s| Box::new(Pie::new(s.settings, s.limit, s.link, s.random_key.stream())));
+pub(super) const ENTRY: QueueEntry = QueueEntry::new(&PIE, |s| {
+    Box::new(Pie::new(s.settings, s.limit, s.link, s.random_key.stream()))
+});
 
 /// How much of an adjustment is applied while the probability is below so much: small
 /// probabilities must move in small steps (RFC 8033 section 4.2).
@@ -97,7 +98,7 @@ pub(super) struct Pie {
 }
 
 impl Pie {
-    pub fn new(s: &Settings, limit: Limit, ahead: LinkAhead, stream: RandomStream) -> Pie {
+    pub fn new(s: &Settings, limit: QueueLimit, ahead: LinkAhead, stream: RandomStream) -> Pie {
         let update = Duration::from_secs_f64(s.number("update"));
         Pie {
             target_s: s.number("target"),
@@ -194,27 +195,31 @@ impl Discipline for Pie {
         now: Time,
         mut packet: QueuedPacket,
         idle: bool,
-        fate: &mut dyn Fate,
+        observer: &mut dyn QueueObserver,
     ) -> bool {
         self.catch_up(now);
         self.mtu = self.mtu.max(packet.size);
         if !idle && !self.fifo.has_room(packet.size) {
             self.passed = 0.0;
-            fate.dropped(&packet);
+            observer.dropped(&packet);
             return false;
         }
         if self.strikes() {
             if !self.ecn || self.p > self.mark_p || !packet.ect {
-                fate.dropped(&packet);
+                observer.dropped(&packet);
                 return false;
             }
             packet.marked = true;
-            fate.marked(&packet);
+            observer.marked(&packet);
         }
         self.fifo.push(now, packet);
         true
     }
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
+    fn dequeue(
+        &mut self,
+        now: Time,
+        _fate: &mut dyn QueueObserver,
+    ) -> Option<(Time, QueuedPacket)> {
         self.catch_up(now);
         let head = self.fifo.pop()?;
         self.last_wait_s = now.since(head.0).as_secs_f64();

@@ -10,13 +10,18 @@ const MS: u64 = 1_000_000;
 
 fn link() -> LinkConfig {
     let mut config = LinkConfig::plain(Rate::from_bps(8_000_000), Duration::from_millis(10));
-    config.queue = QueueConfig { limit: Limit::Unlimited, aqm: Some(Spec::named("pie")) };
+    config.queue = QueueConfig { limit: QueueLimit::Unlimited, aqm: Some(Spec::named("pie")) };
     config
 }
 
 fn pie(text: &str) -> Pie {
     let settings = Settings::read(&Spec::parse(text).unwrap(), PIE.params).unwrap();
-    Pie::new(&settings, Limit::Unlimited, LinkAhead::of(&link()), RandomKey::from_seed(2).stream())
+    Pie::new(
+        &settings,
+        QueueLimit::Unlimited,
+        LinkAhead::of(&link()),
+        RandomKey::from_seed(2).stream(),
+    )
 }
 
 #[test]

@@ -9,16 +9,18 @@
 use super::average::Averaged;
 use super::fifo::Fifo;
 use super::red_descriptor::EPISODE_S;
-use super::{Discipline, Entry, Fate, LinkAhead, QueuedPacket};
-use crate::config::Limit;
+use super::{Discipline, LinkAhead, QueueEntry, QueueObserver, QueuedPacket};
+use crate::config::QueueLimit;
 use narrows_base::{RandomStream, Rate, Settings, Time, math};
 
 use super::red_descriptor::{RED, check};
 
 /// RED's entry.
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: QueueEntry = QueueEntry {
     check,
-    ..Entry::new(&RED, |s| Box::new(Red::new(s.settings, s.limit, s.link, s.random_key.stream())))
+    ..QueueEntry::new(&RED, |s| {
+        Box::new(Red::new(s.settings, s.limit, s.link, s.random_key.stream()))
+    })
 };
 
 /// What the parameters come to on a link.
@@ -136,7 +138,7 @@ pub(super) struct Red {
 }
 
 impl Red {
-    pub fn new(s: &Settings, limit: Limit, ahead: LinkAhead, stream: RandomStream) -> Red {
+    pub fn new(s: &Settings, limit: QueueLimit, ahead: LinkAhead, stream: RandomStream) -> Red {
         let law = Law::new(s, ahead);
         let per_packet = law.in_bytes.then_some(law.mean_packet);
         Red {
@@ -182,12 +184,12 @@ impl Red {
 
     /// Makes room for an arrival by dropping one of those that wait, drawn with the arrival
     /// among them; false if the arrival itself must go.
-    fn evict(&mut self, size: u32, fate: &mut dyn Fate) -> bool {
+    fn evict(&mut self, size: u32, observer: &mut dyn QueueObserver) -> bool {
         while !self.line.fifo.has_room(size) {
             let n = self.line.fifo.len();
             let victim = (self.stream.unit() * (n + 1) as f64) as usize;
             let Some(packet) = self.line.fifo.remove(victim) else { return false };
-            fate.dropped(&packet);
+            observer.dropped(&packet);
         }
         true
     }
@@ -199,7 +201,7 @@ impl Discipline for Red {
         now: Time,
         mut packet: QueuedPacket,
         idle: bool,
-        fate: &mut dyn Fate,
+        observer: &mut dyn QueueObserver,
     ) -> bool {
         let queue = self.line.arrival(now, self.law.weight, self.law.packets_per_s);
         self.adapt(now);
@@ -219,23 +221,27 @@ impl Discipline for Red {
             self.count = 0.0;
             let marks = self.law.ecn && p <= self.law.mark_p && p < 1.0 && packet.ect;
             if !marks {
-                fate.dropped(&packet);
+                observer.dropped(&packet);
                 return false;
             }
             packet.marked = true;
-            fate.marked(&packet);
+            observer.marked(&packet);
         }
         if full {
             self.count = 0.0;
-            if !self.law.random_victim || !self.evict(size, fate) {
-                fate.dropped(&packet);
+            if !self.law.random_victim || !self.evict(size, observer) {
+                observer.dropped(&packet);
                 return false;
             }
         }
         self.line.fifo.push(now, packet);
         true
     }
-    fn dequeue(&mut self, now: Time, _fate: &mut dyn Fate) -> Option<(Time, QueuedPacket)> {
+    fn dequeue(
+        &mut self,
+        now: Time,
+        _fate: &mut dyn QueueObserver,
+    ) -> Option<(Time, QueuedPacket)> {
         self.line.pop(now)
     }
     fn waiting(&self) -> usize {

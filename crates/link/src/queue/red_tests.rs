@@ -11,7 +11,7 @@ fn ahead(mbps: f64) -> LinkAhead {
     LinkAhead::of(&LinkConfig::plain(rate, Duration::from_millis(10)))
 }
 
-fn red(text: &str, limit: Limit, mbps: f64) -> Red {
+fn red(text: &str, limit: QueueLimit, mbps: f64) -> Red {
     let spec = Spec::parse(text).unwrap();
     let settings = Settings::read(&spec, RED.params).unwrap();
     check(&settings).unwrap();
@@ -55,18 +55,18 @@ fn the_weight_follows_ns2_and_without_its_floor_s1() {
         (5.0, 0.00160, 0.00459),
         (20.0, 0.00040, 0.00128),
     ] {
-        let w = |text| red(text, Limit::Unlimited, mbps).law.weight;
+        let w = |text| red(text, QueueLimit::Unlimited, mbps).law.weight;
         let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.006;
         assert!(near(w("red(mean-packet=1000B)"), floor), "{mbps}");
         assert!(near(w("red(mean-packet=1000B,rtt-floor=0s)"), none), "{mbps}");
     }
     // S1's scripts left the mean packet at 500 B.
     for (mbps, w) in [(0.1, 0.0263), (1.0, 0.00399), (5.0, 0.00080), (20.0, 0.00020)] {
-        let law = red("red", Limit::Unlimited, mbps).law;
+        let law = red("red", QueueLimit::Unlimited, mbps).law;
         assert!((law.weight / w - 1.0).abs() < 0.006, "{mbps}: {}", law.weight);
     }
     // 1 Mbit/s is 125 packets per second; the others are time constants of 1 s and of 100 ms.
-    let w = |text| red(text, Limit::Unlimited, 1.0).law.weight;
+    let w = |text| red(text, QueueLimit::Unlimited, 1.0).law.weight;
     assert!((w("red(weight=0,mean-packet=1000B)") - 0.007_968).abs() < 1e-6);
     assert!((w("red(weight=-2,mean-packet=1000B)") - 0.076_884).abs() < 1e-6);
     assert_eq!(w("red(weight=0.002)"), 0.002);
@@ -74,7 +74,7 @@ fn the_weight_follows_ns2_and_without_its_floor_s1() {
 
 #[test]
 fn thresholds_follow_from_the_target_delay_and_the_rate() {
-    let mut red = red("red(mean-packet=1000B)", Limit::Unlimited, 20.0);
+    let mut red = red("red(mean-packet=1000B)", QueueLimit::Unlimited, 20.0);
     // 5 ms of 2500 packets/s are 12.5 packets; half of them, and three times that.
     assert_eq!((red.law.min, red.law.max), (6.25, 18.75));
     let weight = red.law.weight;
@@ -82,7 +82,7 @@ fn thresholds_follow_from_the_target_delay_and_the_rate() {
     assert_eq!((red.law.min, red.law.max), (5.0, 15.0), "never below 5");
     assert_eq!(red.law.weight, weight, "the weight stays");
     let given = |text| {
-        let law = self::red(text, Limit::Unlimited, 20.0).law;
+        let law = self::red(text, QueueLimit::Unlimited, 20.0).law;
         (law.min, law.max)
     };
     assert_eq!(given("red(min=4)"), (4.0, 12.0));
@@ -92,7 +92,7 @@ fn thresholds_follow_from_the_target_delay_and_the_rate() {
 
 #[test]
 fn the_average_of_a_step_is_exponential_and_decays_over_idle_time() {
-    let mut red = red("red(weight=0.01,mean-packet=1000B)", Limit::Unlimited, 8.0);
+    let mut red = red("red(weight=0.01,mean-packet=1000B)", QueueLimit::Unlimited, 8.0);
     for i in 0..4 {
         red.line.fifo.push(Time::ZERO, queued(i, 1000, 0));
     }
@@ -116,7 +116,7 @@ fn distances_between_drops_are_uniform() {
     // 1..=19, with waiting on 20..=39.
     for (wait, low, high) in [("off", 1, 19), ("on", 20, 39)] {
         let text = format!("red(min=10,max=30,wait={wait})");
-        let d = distances(&mut red(&text, Limit::Unlimited, 8.0), 20, 400_000, 1000, 0);
+        let d = distances(&mut red(&text, QueueLimit::Unlimited, 8.0), 20, 400_000, 1000, 0);
         assert_eq!((d.iter().min(), d.iter().max()), (Some(&low), Some(&high)), "{wait}");
         assert!((mean(&d) / (f64::from(low + high) / 2.0) - 1.0).abs() < 0.02, "{}", mean(&d));
         for value in low..=high {
@@ -129,7 +129,7 @@ fn distances_between_drops_are_uniform() {
 
 #[test]
 fn gentle_rises_to_one_at_twice_the_maximum() {
-    let law = |text| red(text, Limit::Unlimited, 8.0).law;
+    let law = |text| red(text, QueueLimit::Unlimited, 8.0).law;
     let gentle = law("red(min=10,max=30,max-p=0.1)");
     let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
     assert!(close(gentle.by_average(10.0, 0.1), 0.0));
@@ -140,7 +140,7 @@ fn gentle_rises_to_one_at_twice_the_maximum() {
     assert!(close(classic.by_average(29.999_999, 0.1), 0.099_999_995));
     assert_eq!(classic.by_average(30.0, 0.1), 1.0);
     // At 45 of 10..30 with gentle, waiting: the second arrival after a drop has passed 1.
-    let mut at45 = red("red(min=10,max=30)", Limit::Unlimited, 8.0);
+    let mut at45 = red("red(min=10,max=30)", QueueLimit::Unlimited, 8.0);
     let d = distances(&mut at45, 45, 20_000, 1000, 0);
     assert_eq!((d.iter().min(), d.iter().max()), (Some(&2), Some(&3)));
     let second = d.iter().filter(|x| **x == 2).count() as f64 / d.len() as f64;
@@ -153,7 +153,7 @@ fn byte_mode_drops_by_size() {
     // counted in bytes, so that the distance in bytes is what it is for mean packets.
     let text = "red(min=20,max=60,mode=bytes,mean-packet=1000B,wait=off)";
     let d = |size: u16| {
-        let mut red = red(text, Limit::Unlimited, 8.0);
+        let mut red = red(text, QueueLimit::Unlimited, 8.0);
         let d = distances(&mut red, 40_000 / usize::from(size), 200_000, size, 0);
         assert!((red.line.average - 40.0).abs() < 1e-6, "{}", red.line.average);
         1.0 / mean(&d)
@@ -163,7 +163,7 @@ fn byte_mode_drops_by_size() {
     assert!(small < 0.56 * one && large > 1.6 * one, "{small} {one} {large}");
     // In packet mode the size changes nothing.
     let d = |size: u16| {
-        let mut red = red("red(min=20,max=60,wait=off)", Limit::Unlimited, 8.0);
+        let mut red = red("red(min=20,max=60,wait=off)", QueueLimit::Unlimited, 8.0);
         distances(&mut red, 40, 20_000, size, 0)
     };
     assert_eq!(d(500), d(2000));
@@ -173,7 +173,7 @@ fn byte_mode_drops_by_size() {
 fn adaptation_moves_max_p_to_hold_the_average_midway() {
     let text = "red(min=10,max=30,adaptive=on)";
     let after = |average: f64, steps: u64| {
-        let mut red = red(text, Limit::Unlimited, 8.0);
+        let mut red = red(text, QueueLimit::Unlimited, 8.0);
         red.line.average = average;
         for i in 1..=steps {
             red.line.average = average;
@@ -187,7 +187,7 @@ fn adaptation_moves_max_p_to_hold_the_average_midway() {
     assert_eq!(after(20.0, 10), 0.1, "midway it stays");
     assert!((0.5..0.51).contains(&after(25.0, 200)), "to about a half");
     assert!((0.009..=0.01).contains(&after(15.0, 200)), "to about a hundredth");
-    let mut red = red(text, Limit::Unlimited, 8.0);
+    let mut red = red(text, QueueLimit::Unlimited, 8.0);
     for i in 1..50 {
         (red.line.average, red.line.idle_since) = (25.0, None);
         red.adapt(Time::from_nanos(i * SECOND / 100));
@@ -198,7 +198,7 @@ fn adaptation_moves_max_p_to_hold_the_average_midway() {
 #[test]
 fn marks_replace_drops_for_those_who_understand_them() {
     let run = |text: &str, hold: usize, flags: u8| {
-        let mut red = red(text, Limit::Unlimited, 8.0);
+        let mut red = red(text, QueueLimit::Unlimited, 8.0);
         for i in 0..hold as u32 {
             red.line.fifo.push(Time::ZERO, queued(i, 1000, 0));
         }
@@ -229,7 +229,7 @@ fn marks_replace_drops_for_those_who_understand_them() {
 
 #[test]
 fn a_random_victim_is_any_of_those_who_wait_and_the_arrival() {
-    let mut red = red("red(min=100,max=300,victim=random)", Limit::Packets(9), 8.0);
+    let mut red = red("red(min=100,max=300,victim=random)", QueueLimit::Packets(9), 8.0);
     let mut count = Count::default();
     for i in 0..10_000 {
         red.enqueue(Time::ZERO, queued(i, 1000, 0), false, &mut count);
@@ -248,7 +248,7 @@ fn a_random_victim_is_any_of_those_who_wait_and_the_arrival() {
 #[test]
 fn a_cautious_queue_spares_arrivals_after_it_has_emptied() {
     let drops = |text| {
-        let mut red = red(text, Limit::Unlimited, 0.8);
+        let mut red = red(text, QueueLimit::Unlimited, 0.8);
         red.line.average = 25.0;
         red.line.idle_since = None;
         let mut count = Count::default();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Parcel;
+use crate::LinkPacket;
 use crate::config::LinkConfig;
 use crate::link::tests::packet;
 use narrows_base::{Duration, Packet};
@@ -12,7 +12,7 @@ pub(super) struct Count {
     pub dropped: u32,
     pub marked: u32,
 }
-impl Fate for Count {
+impl QueueObserver for Count {
     fn dropped(&mut self, _packet: &QueuedPacket) {
         self.dropped += 1;
     }
@@ -33,7 +33,7 @@ pub(super) const fn ect() -> u8 {
     Packet::ECT
 }
 
-fn config(aqm: &str, limit: Limit) -> LinkConfig {
+fn config(aqm: &str, limit: QueueLimit) -> LinkConfig {
     let mut config = LinkConfig::plain(Rate::from_bps(8_000_000), Duration::from_millis(10));
     config.queue = QueueConfig { limit, aqm: Some(Spec::parse(aqm).unwrap()) };
     config
@@ -46,7 +46,7 @@ struct Story {
     marked: Vec<u32>,
     out: Vec<(Time, QueuedPacket)>,
 }
-impl Fate for Story {
+impl QueueObserver for Story {
     fn dropped(&mut self, packet: &QueuedPacket) {
         self.dropped.push(packet.number());
     }
@@ -59,7 +59,7 @@ impl Fate for Story {
 /// out after it.
 type Step = (u64, u16, u32, bool, u8);
 
-fn tell(aqm: &str, limit: Limit, steps: &[Step]) -> Story {
+fn tell(aqm: &str, limit: QueueLimit, steps: &[Step]) -> Story {
     let mut queue = build(&config(aqm, limit), RandomKey::from_seed(5)).unwrap();
     let (mut story, mut now, mut inside, mut idle) = (Story::default(), Time::ZERO, 0, true);
     for (i, (gap, size, flow, ect, taken)) in steps.iter().enumerate() {
@@ -82,9 +82,9 @@ fn tell(aqm: &str, limit: Limit, steps: &[Step]) -> Story {
         }
         assert_eq!(queue.waiting(), inside, "{aqm}: waiting");
         match limit {
-            Limit::Packets(n) => assert!(inside as u64 <= n, "{aqm}: over its room"),
-            Limit::Bytes(n) => assert!(inside as u64 * 40 <= n, "{aqm}: over its room"),
-            Limit::Unlimited => {}
+            QueueLimit::Packets(n) => assert!(inside as u64 <= n, "{aqm}: over its room"),
+            QueueLimit::Bytes(n) => assert!(inside as u64 * 40 <= n, "{aqm}: over its room"),
+            QueueLimit::Unlimited => {}
         }
         for _ in 0..*taken {
             let before = story.dropped.len();
@@ -138,9 +138,9 @@ proptest! {
         steps in prop::collection::vec(
             (0u64..3_000_000, 40u16..1500, 0u32..4, any::<bool>(), 0u8..3), 1..250),
         limit in prop_oneof![
-            Just(Limit::Unlimited),
-            (0u64..40).prop_map(Limit::Packets),
-            (0u64..40_000).prop_map(Limit::Bytes),
+            Just(QueueLimit::Unlimited),
+            (0u64..40).prop_map(QueueLimit::Packets),
+            (0u64..40_000).prop_map(QueueLimit::Bytes),
         ],
     ) {
         for aqm in all() {
@@ -166,8 +166,8 @@ proptest! {
 fn without_ecn_no_queue_marks() {
     let steps: Vec<Step> = (0..2000).map(|i| (500_000, 1000, 0, true, (i % 2) as u8)).collect();
     for aqm in ["red", "codel", "fq-codel", "pie"] {
-        assert!(!tell(aqm, Limit::Packets(500), &steps).marked.is_empty(), "{aqm}");
-        let off = tell(&format!("{aqm}(ecn=off)"), Limit::Packets(500), &steps);
+        assert!(!tell(aqm, QueueLimit::Packets(500), &steps).marked.is_empty(), "{aqm}");
+        let off = tell(&format!("{aqm}(ecn=off)"), QueueLimit::Packets(500), &steps);
         assert!(off.marked.is_empty() && !off.dropped.is_empty(), "{aqm}");
     }
 }
@@ -177,7 +177,8 @@ fn a_link_counts_no_more_packets_than_it_was_given() {
     // Through the whole link: offered is dropped, lost or arrives, for every queue.
     for aqm in all() {
         let mut link =
-            crate::Link::new(&config(&aqm, Limit::Packets(30)), RandomKey::from_seed(1)).unwrap();
+            crate::Link::new(&config(&aqm, QueueLimit::Packets(30)), RandomKey::from_seed(1))
+                .unwrap();
         let (mut out, mut marked, mut count) = (0, 0, Told::default());
         for i in 0..5000u32 {
             let now = Time::from_nanos(u64::from(i) * 950_000);
@@ -231,18 +232,23 @@ fn the_room_is_the_links_unless_the_queue_has_its_own() {
     let room = |aqm: &str, limit| super::limit(&config(aqm, limit).queue).unwrap();
     for descriptor in QUEUES.iter().map(|e| e.descriptor) {
         assert_eq!(
-            room(descriptor.name, Limit::Packets(7)),
-            Limit::Packets(7),
+            room(descriptor.name, QueueLimit::Packets(7)),
+            QueueLimit::Packets(7),
             "{}",
             descriptor.name
         );
-        assert_eq!(room(descriptor.name, Limit::Bytes(7)), Limit::Bytes(7), "{}", descriptor.name);
+        assert_eq!(
+            room(descriptor.name, QueueLimit::Bytes(7)),
+            QueueLimit::Bytes(7),
+            "{}",
+            descriptor.name
+        );
     }
-    assert_eq!(room("droptail", Limit::Unlimited), Limit::Unlimited);
-    assert_eq!(room("red", Limit::Unlimited), Limit::Unlimited);
-    assert_eq!(room("codel", Limit::Unlimited), Limit::Packets(1000));
-    assert_eq!(room("fq-codel", Limit::Unlimited), Limit::Packets(10_240));
-    assert_eq!(room("fq-codel(limit=99)", Limit::Packets(7)), Limit::Packets(99));
+    assert_eq!(room("droptail", QueueLimit::Unlimited), QueueLimit::Unlimited);
+    assert_eq!(room("red", QueueLimit::Unlimited), QueueLimit::Unlimited);
+    assert_eq!(room("codel", QueueLimit::Unlimited), QueueLimit::Packets(1000));
+    assert_eq!(room("fq-codel", QueueLimit::Unlimited), QueueLimit::Packets(10_240));
+    assert_eq!(room("fq-codel(limit=99)", QueueLimit::Packets(7)), QueueLimit::Packets(99));
 }
 
 #[test]
@@ -259,7 +265,8 @@ fn what_is_wrong_is_said_in_a_line() {
         ("pie(target=0s)", "must be between"),
         ("cw(threshold=2)", "must be between"),
     ] {
-        let queue = QueueConfig { limit: Limit::Unlimited, aqm: Some(Spec::parse(bad).unwrap()) };
+        let queue =
+            QueueConfig { limit: QueueLimit::Unlimited, aqm: Some(Spec::parse(bad).unwrap()) };
         let e = super::limit(&queue).unwrap_err().to_string();
         assert!(e.contains(hint) && !e.contains('\n'), "{bad}: {e}");
     }

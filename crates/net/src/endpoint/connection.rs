@@ -1,8 +1,8 @@
 //! One connection as an application holds it.
 
 use super::Owner;
-use super::life::Life;
 use super::shared::{Core, Shared};
+use super::state::ConnectionState;
 use super::stream::{ReceiveStream, SendStream};
 use crate::error::Error;
 use narrows_base::{Duration, Rate, Time};
@@ -16,14 +16,14 @@ use std::task::{Context, Poll};
 
 /// What keeps a connection alive: its copies and its streams.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct ConnectionRef {
     owner: Arc<Owner>,
     pub handle: Handle,
 }
 
-impl Hold {
-    pub fn new(owner: Arc<Owner>, handle: Handle) -> Hold {
-        Hold { owner, handle }
+impl ConnectionRef {
+    pub fn new(owner: Arc<Owner>, handle: Handle) -> ConnectionRef {
+        ConnectionRef { owner, handle }
     }
 
     pub fn shared(&self) -> &Shared {
@@ -33,13 +33,16 @@ impl Hold {
     /// Does something with a connection that is open.
     pub fn with<R>(
         &self,
-        act: impl FnOnce(&mut Machine, &mut Life, Time) -> R,
+        act: impl FnOnce(&mut Machine, &mut ConnectionState, Time) -> R,
     ) -> Result<R, Error> {
         self.shared().with(|core, now| on_open(core, self.handle, |m, l| act(m, l, now)))
     }
 
     /// Looks at a connection that is open, changing nothing that the driver should know.
-    pub fn look<R>(&self, act: impl FnOnce(&mut Machine, &mut Life) -> R) -> Result<R, Error> {
+    pub fn look<R>(
+        &self,
+        act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
+    ) -> Result<R, Error> {
         on_open(&mut self.shared().lock(), self.handle, act)
     }
 }
@@ -47,14 +50,14 @@ impl Hold {
 fn on_open<R>(
     core: &mut Core,
     handle: Handle,
-    act: impl FnOnce(&mut Machine, &mut Life) -> R,
+    act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
 ) -> Result<R, Error> {
-    let (endpoint, life) = core.parts(handle)?;
-    let result = endpoint.with(handle, |machine| act(machine, life)).ok_or(Error::Closed)?;
-    result.map_err(|why| Error::closed(&why, life.remote, life.wanted))
+    let (endpoint, state) = core.parts(handle)?;
+    let result = endpoint.with(handle, |machine| act(machine, state)).ok_or(Error::Closed)?;
+    result.map_err(|why| Error::closed(&why, state.remote, state.wanted))
 }
 
-impl Drop for Hold {
+impl Drop for ConnectionRef {
     fn drop(&mut self) {
         self.shared().with(|core, now| core.abandon(now, self.handle));
     }
@@ -64,15 +67,15 @@ impl Drop for Hold {
 /// gone, it is closed: as soon as all that was finished has arrived, at the latest after 30 s.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    hold: Arc<Hold>,
+    hold: Arc<ConnectionRef>,
 }
 
 impl Connection {
-    pub(super) fn new(hold: Hold) -> Connection {
+    pub(super) fn new(hold: ConnectionRef) -> Connection {
         Connection { hold: Arc::new(hold) }
     }
 
-    pub(super) fn hold(&self) -> &Hold {
+    pub(super) fn hold(&self) -> &ConnectionRef {
         &self.hold
     }
 
@@ -95,10 +98,10 @@ impl Connection {
     }
 
     fn poll_open(&self, context: &mut Context<'_>, one_way: bool) -> Poll<Result<u64, Error>> {
-        let opened = self.hold.with(|machine, life, _| {
+        let opened = self.hold.with(|machine, state, _| {
             let id = machine.open(one_way);
             if id.is_none() {
-                life.streams.add(context.waker());
+                state.streams.add(context.waker());
             }
             id
         })?;
@@ -130,7 +133,7 @@ impl Connection {
         if let Some(id) = came.and_then(|c| c.pop_front()) {
             return Poll::Ready(Ok(id));
         }
-        core.life(self.hold.handle)?.streams.add(context.waker());
+        core.state(self.hold.handle)?.streams.add(context.waker());
         Poll::Pending
     }
 
@@ -183,10 +186,10 @@ impl Connection {
 
     /// See [`receive_message`](Connection::receive_message).
     pub fn poll_message(&self, context: &mut Context<'_>) -> Poll<Result<Vec<u8>, Error>> {
-        let message = self.hold.look(|machine, life| {
+        let message = self.hold.look(|machine, state| {
             let message = machine.receive_message();
             if message.is_none() {
-                life.messages.add(context.waker());
+                state.messages.add(context.waker());
             }
             message
         })?;
@@ -195,9 +198,9 @@ impl Connection {
 
     /// Figures; after its end the last ones.
     pub fn stats(&self) -> Stats {
-        let now = self.hold.look(|machine, life| {
-            life.stats = machine.stats();
-            life.stats
+        let now = self.hold.look(|machine, state| {
+            state.stats = machine.stats();
+            state.stats
         });
         now.unwrap_or_else(|_| {
             let mut core = self.hold.shared().lock();
@@ -281,7 +284,7 @@ impl Connection {
     pub fn close(&self, code: u64, reason: &str) {
         let handle = self.hold.handle;
         self.hold.shared().with(|core, now| {
-            if core.life(handle).is_ok() {
+            if core.state(handle).is_ok() {
                 core.endpoint.close(now, handle, code, reason);
             }
         });
@@ -295,9 +298,9 @@ impl Connection {
     /// See [`closed`](Connection::closed).
     pub fn poll_closed(&self, context: &mut Context<'_>) -> Poll<Error> {
         let mut core = self.hold.shared().lock();
-        match core.life(self.hold.handle) {
-            Ok(life) => {
-                life.stages.add(context.waker());
+        match core.state(self.hold.handle) {
+            Ok(state) => {
+                state.stages.add(context.waker());
                 Poll::Pending
             }
             Err(why) => Poll::Ready(why),
@@ -306,6 +309,6 @@ impl Connection {
 
     /// Whether it is over.
     pub fn is_closed(&self) -> bool {
-        self.hold.shared().lock().life(self.hold.handle).is_err()
+        self.hold.shared().lock().state(self.hold.handle).is_err()
     }
 }

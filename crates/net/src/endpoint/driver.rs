@@ -1,7 +1,7 @@
 //! The thread that drives a port: receive, timers, send, wait.
 
 use super::shared::Shared;
-use crate::socket::{Batch, MOST, Sent};
+use crate::socket::{Batch, MAX_DATAGRAM, Sent};
 use crate::wait::exact_timers;
 use narrows_base::Time;
 use narrows_transport::connection::Transmit;
@@ -27,7 +27,7 @@ struct Outbox {
 impl Outbox {
     fn new() -> Outbox {
         Outbox {
-            buffers: (0..SENT).map(|_| vec![0; MOST]).collect(),
+            buffers: (0..SENT).map(|_| vec![0; MAX_DATAGRAM]).collect(),
             free: (0..SENT).collect(),
             ready: VecDeque::new(),
         }

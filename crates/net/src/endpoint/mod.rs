@@ -7,21 +7,21 @@
 
 mod connection;
 mod driver;
-mod life;
 mod observer;
 mod options;
 mod shared;
+mod state;
 mod stream;
 
 pub use self::connection::Connection;
-pub use self::observer::{Observer, Seen};
+pub use self::observer::{ConnectionView, Observer};
 pub use self::options::{ConnectOptions, Options, connection, new_key};
 pub use self::stream::{Blocking, ReceiveStream, SendStream};
 
-use self::connection::Hold;
-use self::life::{Life, Stage};
+use self::connection::ConnectionRef;
 use self::options::System;
 use self::shared::{Core, Shared};
+use self::state::{ConnectionState, Stage};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
@@ -38,19 +38,19 @@ use std::thread::JoinHandle;
 /// nobody any more; when the last of its connections is gone too, its thread ends.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    ears: Arc<Ears>,
+    listener: Arc<Listener>,
 }
 
 /// All copies of an endpoint.
 #[derive(Debug)]
-struct Ears {
+struct Listener {
     owner: Arc<Owner>,
 }
 
-impl Drop for Ears {
+impl Drop for Listener {
     fn drop(&mut self) {
         self.owner.shared.with(|core, now| {
-            core.deaf = true;
+            core.closed_to_peers = true;
             while let Some(handle) = core.incoming.pop_front() {
                 core.abandon(now, handle);
             }
@@ -101,7 +101,7 @@ impl Endpoint {
             .spawn(move || driver::run(driven))
             .map_err(|e| Error::system(&e))?;
         let owner = Arc::new(Owner { shared, thread: Mutex::new(Some(thread)) });
-        Ok(Endpoint { ears: Arc::new(Ears { owner }) })
+        Ok(Endpoint { listener: Arc::new(Listener { owner }) })
     }
 
     /// Where it is bound.
@@ -134,10 +134,10 @@ impl Endpoint {
             }
             let connect = Connect { remote, server_key, suite, connection, patience };
             let handle = core.endpoint.connect(now, connect).ok_or(Error::TooMany)?;
-            core.begin(handle, Life::new(remote, server_key));
+            core.begin(handle, ConnectionState::new(remote, server_key));
             Ok(handle)
         })?;
-        Ok(Connection::new(Hold::new(self.ears.owner.clone(), handle)))
+        Ok(Connection::new(ConnectionRef::new(self.listener.owner.clone(), handle)))
     }
 
     /// The next connection that somebody made. Those who waited longest come first.
@@ -159,7 +159,7 @@ impl Endpoint {
             return Poll::Pending;
         };
         drop(core);
-        Poll::Ready(Ok(Connection::new(Hold::new(self.ears.owner.clone(), handle))))
+        Poll::Ready(Ok(Connection::new(ConnectionRef::new(self.listener.owner.clone(), handle))))
     }
 
     /// Connections that are not over, those being opened and those not yet accepted included.
@@ -203,24 +203,25 @@ impl Endpoint {
     /// thread.
     pub fn shut_down(&self, code: u64, reason: &str) {
         self.close(code, reason);
-        let thread = self.ears.owner.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread =
+            self.listener.owner.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
     }
 
     fn shared(&self) -> &Shared {
-        &self.ears.owner.shared
+        &self.listener.owner.shared
     }
 }
 
-impl Hold {
+impl ConnectionRef {
     /// Ready when the handshake is over.
     fn poll_open(&self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let mut core = self.shared().lock();
-        let life = core.life(self.handle)?;
-        if life.stage == Stage::Opening {
-            life.stages.add(context.waker());
+        let state = core.state(self.handle)?;
+        if state.stage == Stage::Opening {
+            state.stages.add(context.waker());
             return Poll::Pending;
         }
         Poll::Ready(Ok(()))

@@ -24,13 +24,13 @@ impl fmt::Debug for Observer {
 }
 
 /// One open connection.
-pub struct Seen<'a> {
+pub struct ConnectionView<'a> {
     /// Its name at this endpoint.
     pub handle: Handle,
     machine: &'a Machine,
 }
 
-impl Seen<'_> {
+impl ConnectionView<'_> {
     /// Figures.
     pub fn stats(&self) -> Stats {
         self.machine.stats()
@@ -59,14 +59,14 @@ impl Observer {
 
     /// Looks at all open connections in the order in which they began; false once the endpoint is
     /// gone. Whatever `look` does is done with the endpoint locked.
-    pub fn each(&self, mut look: impl FnMut(Time, Seen<'_>)) -> bool {
+    pub fn each(&self, mut look: impl FnMut(Time, ConnectionView<'_>)) -> bool {
         let Some(shared) = self.shared.upgrade() else { return false };
         let mut core = shared.lock();
         if core.ended {
             return false;
         }
         let now = shared.clock.now();
-        core.each_open(|handle, machine| look(now, Seen { handle, machine }));
+        core.each_open(|handle, machine| look(now, ConnectionView { handle, machine }));
         true
     }
 }

@@ -1,10 +1,10 @@
 //! What the driver's thread and the application's calls share, and who waits for what.
 
-use super::life::{Life, Stage, Waiting};
+use super::state::{ConnectionState, Stage, Waiting};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
-use crate::tap::{Opened, Tap};
+use crate::tap::{ConnectionOpened, Tap};
 use crate::wait;
 use narrows_base::{Duration, Time};
 use narrows_transport::connection::{Closed, Connection as Machine, Event};
@@ -70,7 +70,7 @@ impl Shared {
 
     /// Sleeps until something is to be done.
     pub fn sleep(&self, due: Time, room: bool) {
-        let wish = [wait::Wish { socket: &self.socket, room }];
+        let wish = [wait::Interest { socket: &self.socket, room }];
         let now = self.clock.now();
         if wait::wait(wish.into_iter(), &self.waker, now, due).is_err() {
             // A system that does not let us wait must not make us spin.
@@ -84,12 +84,12 @@ impl Shared {
 pub(super) struct Core {
     pub endpoint: TransportEndpoint,
     pub tap: Option<Arc<dyn Tap>>,
-    lives: BTreeMap<Handle, Life>,
+    states: BTreeMap<Handle, ConnectionState>,
     /// Connected by others and not yet accepted.
     pub incoming: VecDeque<Handle>,
     pub accepting: Waiting,
     /// Nobody accepts any more.
-    pub deaf: bool,
+    pub closed_to_peers: bool,
     /// Everything is to end: since when.
     pub leaving: Option<Time>,
     /// The driver's thread has ended.
@@ -105,10 +105,10 @@ impl Core {
         Core {
             endpoint,
             tap,
-            lives: BTreeMap::new(),
+            states: BTreeMap::new(),
             incoming: VecDeque::new(),
             accepting: Waiting::default(),
-            deaf: false,
+            closed_to_peers: false,
             leaving: None,
             ended: false,
             woken: Vec::new(),
@@ -116,27 +116,30 @@ impl Core {
         }
     }
 
-    pub fn begin(&mut self, handle: Handle, life: Life) {
-        self.lives.insert(handle, life);
+    pub fn begin(&mut self, handle: Handle, state: ConnectionState) {
+        self.states.insert(handle, state);
     }
 
     /// A connection that is not over.
-    pub fn life(&mut self, handle: Handle) -> Result<&mut Life, Error> {
+    pub fn state(&mut self, handle: Handle) -> Result<&mut ConnectionState, Error> {
         self.parts(handle).map(|p| p.1)
     }
 
     /// The port and a connection in it that is not over.
-    pub fn parts(&mut self, handle: Handle) -> Result<(&mut TransportEndpoint, &mut Life), Error> {
+    pub fn parts(
+        &mut self,
+        handle: Handle,
+    ) -> Result<(&mut TransportEndpoint, &mut ConnectionState), Error> {
         if self.ended {
             return Err(Error::EndpointClosed);
         }
-        let life = self.lives.get_mut(&handle).ok_or(Error::Closed)?;
-        life.over().map_or(Ok((&mut self.endpoint, life)), Err)
+        let state = self.states.get_mut(&handle).ok_or(Error::Closed)?;
+        state.over().map_or(Ok((&mut self.endpoint, state)), Err)
     }
 
     /// A connection, over or not.
-    pub fn any_life(&mut self, handle: Handle) -> Option<&mut Life> {
-        self.lives.get_mut(&handle)
+    pub fn any_life(&mut self, handle: Handle) -> Option<&mut ConnectionState> {
+        self.states.get_mut(&handle)
     }
 
     /// The next thing that the driver must see to by itself.
@@ -177,31 +180,31 @@ impl Core {
             Event::Connected(key) => {
                 self.tell_opened(now, handle);
                 let woken = &mut self.woken;
-                if let Some(life) = self.lives.get_mut(&handle) {
-                    (life.stage, life.key) = (Stage::Open, Some(key));
-                    life.stages.release(woken);
+                if let Some(state) = self.states.get_mut(&handle) {
+                    (state.stage, state.key) = (Stage::Open, Some(key));
+                    state.stages.release(woken);
                     return;
                 }
-                if self.deaf || self.leaving.is_some() {
+                if self.closed_to_peers || self.leaving.is_some() {
                     self.endpoint.close(now, handle, 0, "nobody accepts here");
                     return;
                 }
                 let Some(remote) = self.endpoint.inspect(handle, |c| c.remote()) else { return };
-                let mut life = Life::new(remote, ServerKey::Any);
-                (life.stage, life.key) = (Stage::Open, Some(key));
-                self.lives.insert(handle, life);
+                let mut state = ConnectionState::new(remote, ServerKey::Any);
+                (state.stage, state.key) = (Stage::Open, Some(key));
+                self.states.insert(handle, state);
                 self.incoming.push_back(handle);
                 self.accepting.release(&mut self.woken);
             }
             Event::Stream(event) => self.on_stream(now, handle, event),
             Event::Message => {
-                if let Some(life) = self.lives.get_mut(&handle) {
-                    life.messages.release(&mut self.woken);
+                if let Some(state) = self.states.get_mut(&handle) {
+                    state.messages.release(&mut self.woken);
                 }
             }
             Event::Moved(to) => {
-                if let Some(life) = self.lives.get_mut(&handle) {
-                    life.remote = to;
+                if let Some(state) = self.states.get_mut(&handle) {
+                    state.remote = to;
                 }
             }
             Event::Closed(why) => self.on_closed(now, handle, why),
@@ -209,36 +212,36 @@ impl Core {
     }
 
     fn on_stream(&mut self, now: Time, handle: Handle, event: StreamEvent) {
-        let Some(life) = self.lives.get_mut(&handle) else { return };
+        let Some(state) = self.states.get_mut(&handle) else { return };
         let woken = &mut self.woken;
         match event {
             StreamEvent::Opened => {
                 self.endpoint.inspect(handle, |connection| {
                     while let Some(id) = connection.accept() {
                         // Bit 1 of an id: only its opener sends.
-                        life.came[usize::from(id & 2 != 0)].push_back(id);
+                        state.came[usize::from(id & 2 != 0)].push_back(id);
                     }
                 });
-                life.streams.release(woken);
+                state.streams.release(woken);
             }
-            StreamEvent::MayOpen => life.streams.release(woken),
+            StreamEvent::MayOpen => state.streams.release(woken),
             StreamEvent::Readable(id) => {
-                if let Some(reader) = life.readers.get_mut(&id) {
+                if let Some(reader) = state.readers.get_mut(&id) {
                     reader.release(woken);
                 }
             }
             StreamEvent::Writable(id) => {
-                if let Some(writer) = life.writers.get_mut(&id) {
+                if let Some(writer) = state.writers.get_mut(&id) {
                     writer.waiting.release(woken);
                 }
             }
             StreamEvent::Arrived(id) => {
-                life.under_way.remove(&id);
-                if let Some(writer) = life.writers.get_mut(&id) {
+                state.under_way.remove(&id);
+                if let Some(writer) = state.writers.get_mut(&id) {
                     writer.arrived = true;
                     writer.waiting.release(woken);
                 }
-                if life.abandoned && life.under_way.is_empty() {
+                if state.abandoned && state.under_way.is_empty() {
                     self.endpoint.close(now, handle, 0, "");
                 }
             }
@@ -247,10 +250,10 @@ impl Core {
 
     fn tell_opened(&mut self, now: Time, handle: Handle) {
         let Some(tap) = &self.tap else { return };
-        let (dialled, id) = (self.lives.contains_key(&handle), self.endpoint.id(handle));
+        let (dialled, id) = (self.states.contains_key(&handle), self.endpoint.id(handle));
         let peer = self.endpoint.inspect(handle, |machine| (machine.remote(), machine.peer_id()));
         if let (Some(id), Some((remote, peer_id))) = (id, peer) {
-            tap.opened(now, &Opened { handle, remote, dialled, id, peer_id });
+            tap.opened(now, &ConnectionOpened { handle, remote, dialled, id, peer_id });
         }
     }
 
@@ -259,33 +262,33 @@ impl Core {
             let stats = self.endpoint.inspect(handle, |c| c.stats());
             tap.closed(now, handle, stats.as_ref(), &why);
         }
-        let Some(life) = self.lives.get_mut(&handle) else { return };
-        self.endpoint.inspect(handle, |connection| life.keep(connection));
-        life.stage = Stage::Over(why);
-        life.wake_all(&mut self.woken);
+        let Some(state) = self.states.get_mut(&handle) else { return };
+        self.endpoint.inspect(handle, |connection| state.keep(connection));
+        state.stage = Stage::Over(why);
+        state.wake_all(&mut self.woken);
         let waits = self.incoming.len();
         self.incoming.retain(|h| *h != handle);
-        if life.abandoned || self.incoming.len() < waits {
-            if let Some(until) = life.until {
+        if state.abandoned || self.incoming.len() < waits {
+            if let Some(until) = state.until {
                 self.lingering.remove(&(until, handle));
             }
-            self.lives.remove(&handle);
+            self.states.remove(&handle);
         }
     }
 
     /// The application holds this connection no more: it is closed soon, or when what was finished
     /// has arrived.
     pub fn abandon(&mut self, now: Time, handle: Handle) {
-        let Some(life) = self.lives.get_mut(&handle) else { return };
-        if matches!(life.stage, Stage::Over(_)) {
-            self.lives.remove(&handle);
+        let Some(state) = self.states.get_mut(&handle) else { return };
+        if matches!(state.stage, Stage::Over(_)) {
+            self.states.remove(&handle);
             return;
         }
-        life.abandoned = true;
-        match life.stage {
+        state.abandoned = true;
+        match state.stage {
             Stage::Open => {
-                let patience = if life.under_way.is_empty() { PARTING } else { LINGER };
-                life.until = Some(now + patience);
+                let patience = if state.under_way.is_empty() { PARTING } else { LINGER };
+                state.until = Some(now + patience);
                 self.lingering.insert((now + patience, handle));
             }
             Stage::Opening | Stage::Over(_) => self.endpoint.close(now, handle, 0, ""),
@@ -294,15 +297,15 @@ impl Core {
 
     /// Closes every connection.
     pub fn close_all(&mut self, now: Time, code: u64, reason: &str) {
-        for handle in self.lives.keys() {
+        for handle in self.states.keys() {
             self.endpoint.close(now, *handle, code, reason);
         }
     }
 
     /// Every open connection.
     pub fn each_open(&mut self, mut look: impl FnMut(Handle, &Machine)) {
-        for (handle, life) in &self.lives {
-            if life.stage == Stage::Open {
+        for (handle, state) in &self.states {
+            if state.stage == Stage::Open {
                 self.endpoint.inspect(*handle, |machine| look(*handle, machine));
             }
         }
@@ -310,15 +313,15 @@ impl Core {
 
     /// Connections that are not over.
     pub fn alive(&self) -> usize {
-        self.lives.values().filter(|l| !matches!(l.stage, Stage::Over(_))).count()
+        self.states.values().filter(|l| !matches!(l.stage, Stage::Over(_))).count()
     }
 
     /// The driver's thread has ended: nothing will happen any more.
     pub fn end(&mut self) {
         self.ended = true;
         self.accepting.release(&mut self.woken);
-        for life in self.lives.values_mut() {
-            life.wake_all(&mut self.woken);
+        for state in self.states.values_mut() {
+            state.wake_all(&mut self.woken);
         }
     }
 

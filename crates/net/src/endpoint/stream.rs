@@ -1,7 +1,7 @@
 //! The halves of a stream: asynchronous by tokio's traits, which need no runtime, and blocking.
 
-use super::connection::Hold;
-use super::life::{Life, Waiting, Writer};
+use super::connection::ConnectionRef;
+use super::state::{ConnectionState, Waiting, Writer};
 use crate::block::block_on;
 use crate::error::Error;
 use narrows_transport::streams::{Read, StreamError};
@@ -18,15 +18,15 @@ const LOCKED: usize = 64 << 10;
 /// The half on which this end sends. Dropped, it is finished.
 #[derive(Debug)]
 pub struct SendStream {
-    hold: Arc<Hold>,
+    hold: Arc<ConnectionRef>,
     id: u64,
     over: bool,
 }
 
 impl SendStream {
-    pub(super) fn new(hold: Arc<Hold>, id: u64) -> SendStream {
-        if let Some(life) = hold.shared().lock().any_life(hold.handle) {
-            life.writers.insert(id, Writer::default());
+    pub(super) fn new(hold: Arc<ConnectionRef>, id: u64) -> SendStream {
+        if let Some(state) = hold.shared().lock().any_life(hold.handle) {
+            state.writers.insert(id, Writer::default());
         }
         SendStream { hold, id, over: false }
     }
@@ -50,10 +50,10 @@ impl SendStream {
         }
         let id = self.id;
         let data = data.get(..LOCKED).unwrap_or(data);
-        let taken = self.hold.with(|machine, life, _| {
+        let taken = self.hold.with(|machine, state, _| {
             let taken = machine.write(id, data);
             if taken == Ok(0) {
-                life.writers.entry(id).or_default().waiting.add(context.waker());
+                state.writers.entry(id).or_default().waiting.add(context.waker());
             }
             taken
         })??;
@@ -79,9 +79,9 @@ impl SendStream {
     pub fn finish(&mut self) -> Result<(), Error> {
         let id = self.id;
         self.over = true;
-        self.hold.with(|machine, life, _| {
+        self.hold.with(|machine, state, _| {
             machine.finish(id)?;
-            life.under_way.insert(id);
+            state.under_way.insert(id);
             Ok(())
         })?
     }
@@ -99,8 +99,8 @@ impl SendStream {
 
     fn poll_arrived(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let id = self.id;
-        self.hold.look(|machine, life| {
-            let writer = life.writers.entry(id).or_default();
+        self.hold.look(|machine, state| {
+            let writer = state.writers.entry(id).or_default();
             if writer.arrived {
                 return Poll::Ready(Ok(()));
             }
@@ -119,8 +119,8 @@ impl SendStream {
     pub fn reset(&mut self, code: u64) -> Result<(), Error> {
         let id = self.id;
         self.over = true;
-        self.hold.with(|machine, life, _| {
-            life.under_way.remove(&id);
+        self.hold.with(|machine, state, _| {
+            state.under_way.remove(&id);
             machine.reset(id, code)
         })??;
         Ok(())
@@ -138,8 +138,8 @@ impl Drop for SendStream {
             let _ = self.finish();
         }
         let mut core = self.hold.shared().lock();
-        if let Some(life) = core.any_life(self.hold.handle) {
-            life.writers.remove(&self.id);
+        if let Some(state) = core.any_life(self.hold.handle) {
+            state.writers.remove(&self.id);
         }
     }
 }
@@ -168,15 +168,15 @@ impl AsyncWrite for SendStream {
 /// The half on which the peer sends. Dropped before its end, the peer is told to stop.
 #[derive(Debug)]
 pub struct ReceiveStream {
-    hold: Arc<Hold>,
+    hold: Arc<ConnectionRef>,
     id: u64,
     over: bool,
 }
 
 impl ReceiveStream {
-    pub(super) fn new(hold: Arc<Hold>, id: u64) -> ReceiveStream {
-        if let Some(life) = hold.shared().lock().any_life(hold.handle) {
-            life.readers.insert(id, Waiting::default());
+    pub(super) fn new(hold: Arc<ConnectionRef>, id: u64) -> ReceiveStream {
+        if let Some(state) = hold.shared().lock().any_life(hold.handle) {
+            state.readers.insert(id, Waiting::default());
         }
         ReceiveStream { hold, id, over: false }
     }
@@ -204,11 +204,11 @@ impl ReceiveStream {
             if let Some(count) = core.any_life(self.hold.handle).and_then(|l| left(l, id, into)) {
                 return Poll::Ready(Ok(count));
             }
-            let (endpoint, life) = core.parts(self.hold.handle)?;
+            let (endpoint, state) = core.parts(self.hold.handle)?;
             let read = endpoint.inspect(self.hold.handle, |machine| machine.read(id, into));
             let read = read.ok_or(Error::Closed)??;
             if read == Read::Blocked {
-                life.readers.entry(id).or_default().add(context.waker());
+                state.readers.entry(id).or_default().add(context.waker());
             }
             read
         };
@@ -273,8 +273,8 @@ impl ReceiveStream {
 
 /// Reads what an ended connection left of a stream: `None` if there is none, or if all of it was
 /// read and the end never came.
-fn left(life: &mut Life, id: u64, into: &mut [u8]) -> Option<usize> {
-    let rest = life.rests.get_mut(&id)?;
+fn left(state: &mut ConnectionState, id: u64, into: &mut [u8]) -> Option<usize> {
+    let rest = state.unread.get_mut(&id)?;
     let count = io::Read::read(&mut rest.bytes, into).ok()?;
     (count > 0 || rest.whole).then_some(count)
 }
@@ -285,9 +285,9 @@ impl Drop for ReceiveStream {
             let _ = self.stop(0);
         }
         let mut core = self.hold.shared().lock();
-        if let Some(life) = core.any_life(self.hold.handle) {
-            life.readers.remove(&self.id);
-            life.rests.remove(&self.id);
+        if let Some(state) = core.any_life(self.hold.handle) {
+            state.readers.remove(&self.id);
+            state.unread.remove(&self.id);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who uses a relay: each client's address and its own socket towards B.
 
-use super::parcel::Draws;
+use super::datagrams::LossNumbers;
 use crate::socket::Socket;
 use narrows_base::{Duration, Time};
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ pub(super) struct Client {
     pub address: SocketAddr,
     /// Towards B.
     pub socket: Socket,
-    pub there: Draws,
-    pub back: Draws,
+    pub there: LossNumbers,
+    pub back: LossNumbers,
     heard: Time,
 }
 
@@ -63,7 +63,7 @@ impl Clients {
         let socket = towards(to).ok()?;
         let number = self.seen;
         self.seen = self.seen.checked_add(1)?;
-        let (there, back) = (Draws::there(seed, number), Draws::back(seed, number));
+        let (there, back) = (LossNumbers::there(seed, number), LossNumbers::back(seed, number));
         self.list.insert(number, Client { address, socket, there, back, heard: now });
         self.numbers.insert(address, number);
         Some(number)

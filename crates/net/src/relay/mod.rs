@@ -12,20 +12,20 @@
 //! acknowledgements from B. Where data flows from B to a client, its luck is the acknowledgements'.
 
 mod clients;
-mod parcel;
+mod datagrams;
+mod direction;
 mod run;
 mod stats;
 mod watch;
-mod way;
 
-pub use self::parcel::HEADERS;
-pub use self::stats::{Lateness, RelayStats, WayStats};
-pub use self::watch::{Look, Looker, Passed, Side, Watch};
+pub use self::datagrams::HEADERS;
+pub use self::stats::{DirectionStats, Lateness, RelayStats};
+pub use self::watch::{RelayObserver, RelaySide, RelaySnapshot, RelayTap, RelayedDatagram};
 
 use self::clients::{Clients, towards};
-use self::run::{Runner, Shared, Told, lock};
-use self::stats::Late;
-use self::way::Way;
+use self::direction::Direction;
+use self::run::{Counts, Runner, Shared, lock};
+use self::stats::LatenessCounter;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// Clients at once; each needs a socket.
-const MOST_CLIENTS: usize = 512;
+const MAX_CLIENTS: usize = 512;
 /// A client that neither sent nor got anything for so long is forgotten.
 const IDLE: Duration = Duration::from_secs(300);
 
@@ -76,10 +76,11 @@ impl Relay {
         link: &LinkConfig,
         link_back: &LinkConfig,
         seed: u64,
-        watch: Option<Arc<dyn Watch>>,
+        watch: Option<Arc<dyn RelayTap>>,
     ) -> Result<Relay, Error> {
-        let there = Way::new(link, seed, "bottleneck").map_err(|e| Error::link("--link", &e))?;
-        let back = Way::new(link_back, seed, "bottleneck.back")
+        let there =
+            Direction::new(link, seed, "bottleneck").map_err(|e| Error::link("--link", &e))?;
+        let back = Direction::new(link_back, seed, "bottleneck.back")
             .map_err(|e| Error::link("--link-back", &e))?;
         let front = Socket::bind(listen).map_err(|e| Error::bind(listen, &e))?;
         if to.port() == 0 || to.ip().is_unspecified() {
@@ -87,8 +88,12 @@ impl Relay {
         }
         towards(to).map_err(|e| Error::bind(to, &e))?;
         let local = front.local();
-        let told =
-            Told { stats: RelayStats::default(), late: Late::new(), waiting: [0; 2], most: [0; 2] };
+        let told = Counts {
+            stats: RelayStats::default(),
+            late: LatenessCounter::new(),
+            waiting: [0; 2],
+            most: [0; 2],
+        };
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             over: AtomicBool::new(false),
@@ -97,7 +102,7 @@ impl Relay {
         });
         let clock = Clock::new();
         if let Some(watch) = &watch {
-            watch.bound(Looker::new(&shared, clock, local, to));
+            watch.bound(RelayObserver::new(&shared, clock, local, to));
         }
         let runner = Runner {
             shared: shared.clone(),
@@ -108,7 +113,7 @@ impl Relay {
             seed,
             there,
             back,
-            clients: Clients::new(MOST_CLIENTS, IDLE),
+            clients: Clients::new(MAX_CLIENTS, IDLE),
         };
         let thread = std::thread::Builder::new()
             .name("narrows-relay".into())

@@ -1,12 +1,12 @@
 //! A relay's loop: take what came, hand over what is due, wait.
 
 use super::clients::Clients;
-use super::stats::{Late, RelayStats};
-use super::watch::{Passed, Side, Watch};
-use super::way::{Out, Way};
+use super::direction::{Direction, Out};
+use super::stats::{LatenessCounter, RelayStats};
+use super::watch::{RelaySide, RelayTap, RelayedDatagram};
 use crate::clock::Clock;
 use crate::socket::{Arrival, Batch, Sent, Socket};
-use crate::wait::{Waker, Wish, exact_timers, first_in_turn, wait};
+use crate::wait::{Interest, Waker, exact_timers, first_in_turn, wait};
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -25,14 +25,14 @@ pub(super) struct Shared {
     /// The thread has ended.
     pub over: AtomicBool,
     pub waker: Waker,
-    pub told: Mutex<Told>,
+    pub told: Mutex<Counts>,
 }
 
 /// What is counted.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Counts {
     pub stats: RelayStats,
-    pub late: Late,
+    pub late: LatenessCounter,
     /// Datagrams in the two queues.
     pub waiting: [usize; 2],
     /// The most of them since somebody looked.
@@ -42,12 +42,12 @@ pub(super) struct Told {
 pub(super) struct Runner {
     pub shared: Arc<Shared>,
     pub clock: Clock,
-    pub watch: Option<Arc<dyn Watch>>,
+    pub watch: Option<Arc<dyn RelayTap>>,
     pub front: Socket,
     pub to: SocketAddr,
     pub seed: u64,
-    pub there: Way,
-    pub back: Way,
+    pub there: Direction,
+    pub back: Direction,
     pub clients: Clients,
 }
 
@@ -86,7 +86,7 @@ impl Runner {
                         // Others than B have no business there.
                         if came.from == to {
                             if let Some(watch) = watch {
-                                watch.passed(&arrived(&came, Side::Server, local));
+                                watch.passed(&arrived(&came, RelaySide::Server, local));
                             }
                             let random_key = client.back.next();
                             back.accept(came.at, number, random_key, came.bytes, came.ecn);
@@ -117,7 +117,7 @@ impl Runner {
         batch.each(&self.clock, true, |came| match clients.from(came.at, came.from, to, seed) {
             Some((number, client)) => {
                 if let Some(watch) = watch {
-                    watch.passed(&arrived(&came, Side::Clients, local));
+                    watch.passed(&arrived(&came, RelaySide::Clients, local));
                 }
                 there.accept(came.at, number, client.there.next(), came.bytes, came.ecn);
             }
@@ -144,19 +144,19 @@ impl Runner {
             let sent = socket.send(peer, bytes, bytes.len(), ecn);
             if let Some(watch) = self.watch.as_ref().filter(|_| sent == Sent::Gone) {
                 let (at, local) = (clock.now(), socket.local());
-                watch.passed(&Passed { at, side, sent: true, local, peer, ecn, bytes });
+                watch.passed(&RelayedDatagram { at, side, sent: true, local, peer, ecn, bytes });
             }
             sent
         };
         let to_b = |client: u32, bytes: &[u8], ecn| match clients.get(client) {
-            Some(c) => send(&c.socket, to, Side::Server, bytes, ecn),
+            Some(c) => send(&c.socket, to, RelaySide::Server, bytes, ecn),
             None => Sent::Gone,
         };
         let to_client = |client: u32, bytes: &[u8], ecn| match clients.get(client) {
-            Some(c) => send(front, c.address, Side::Clients, bytes, ecn),
+            Some(c) => send(front, c.address, RelaySide::Clients, bytes, ecn),
             None => Sent::Gone,
         };
-        for (way, emptied, stuck, send) in [
+        for (direction, emptied, stuck, send) in [
             (&mut self.there, all.0, stuck_there, &to_b as &dyn Fn(u32, &[u8], u8) -> Sent),
             (&mut self.back, all.1, stuck_back, &to_client),
         ] {
@@ -166,8 +166,8 @@ impl Runner {
                 }
                 stuck.pop_front();
             }
-            let until = if emptied { now } else { way.told().min(now) };
-            way.deliver(until, |Out { client, bytes, ecn, due }| {
+            let until = if emptied { now } else { direction.told().min(now) };
+            direction.deliver(until, |Out { client, bytes, ecn, due }| {
                 if !stuck.is_empty() || send(client, bytes, ecn) == Sent::Full {
                     if stuck.len() < STUCK {
                         stuck.push_back((client, bytes.to_vec(), ecn));
@@ -179,8 +179,8 @@ impl Runner {
         }
         told.stats.there = self.there.stats;
         told.stats.back = self.back.stats;
-        for (n, way) in [&mut self.there, &mut self.back].into_iter().enumerate() {
-            let (waiting, most) = way.waiting(now);
+        for (n, direction) in [&mut self.there, &mut self.back].into_iter().enumerate() {
+            let (waiting, most) = direction.waiting(now);
             if let (Some(w), Some(m)) = (told.waiting.get_mut(n), told.most.get_mut(n)) {
                 (*w, *m) = (waiting, (*m).max(most));
             }
@@ -192,9 +192,9 @@ impl Runner {
 
     fn wait(&self, stuck_there: &Stuck, stuck_back: &Stuck) {
         let due = self.there.next_timeout().min(self.back.next_timeout());
-        let front = Wish { socket: &self.front, room: !stuck_back.is_empty() };
+        let front = Interest { socket: &self.front, room: !stuck_back.is_empty() };
         let room = !stuck_there.is_empty();
-        let clients = self.clients.iter().map(|c| Wish { socket: &c.socket, room });
+        let clients = self.clients.iter().map(|c| Interest { socket: &c.socket, room });
         let now = self.clock.now();
         // A system that does not let us wait must not make us spin.
         if wait([front].into_iter().chain(clients), &self.shared.waker, now, due).is_err() {
@@ -204,9 +204,9 @@ impl Runner {
 }
 
 /// A datagram that came, as a watch is told.
-fn arrived<'a>(came: &'a Arrival<'_>, side: Side, local: SocketAddr) -> Passed<'a> {
+fn arrived<'a>(came: &'a Arrival<'_>, side: RelaySide, local: SocketAddr) -> RelayedDatagram<'a> {
     let Arrival { from, at, ecn, ref bytes } = *came;
-    Passed { at, side, sent: false, local, peer: from, ecn, bytes }
+    RelayedDatagram { at, side, sent: false, local, peer: from, ecn, bytes }
 }
 
 /// What a panic elsewhere left behind is still counted right enough.

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// One direction.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct WayStats {
+pub struct DirectionStats {
     /// Datagrams that came to the link.
     pub offered_packets: u64,
     /// Their bytes on the link: payload and 28 bytes of headers each.
@@ -36,7 +36,7 @@ pub struct WayStats {
     pub last_s: f64,
 }
 
-impl WayStats {
+impl DirectionStats {
     /// Mean time of a served datagram in the queue, s; zero without any.
     pub fn mean_wait_s(&self) -> f64 {
         if self.served_packets == 0 { 0.0 } else { self.waited_s / self.served_packets as f64 }
@@ -70,9 +70,9 @@ pub struct Lateness {
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct RelayStats {
     /// Towards B.
-    pub there: WayStats,
+    pub there: DirectionStats,
     /// From B.
-    pub back: WayStats,
+    pub back: DirectionStats,
     /// Both directions' lateness.
     pub lateness: Lateness,
     /// Clients that are known now.
@@ -86,18 +86,18 @@ pub struct RelayStats {
 }
 
 /// Collects lateness.
-pub(super) struct Late {
+pub(super) struct LatenessCounter {
     counts: Option<hdrhistogram::Histogram<u64>>,
     sum: f64,
     max: Duration,
     count: u64,
 }
 
-impl Late {
-    pub fn new() -> Late {
+impl LatenessCounter {
+    pub fn new() -> LatenessCounter {
         // Two digits up to a minute; what is later counts as a minute.
         let counts = hdrhistogram::Histogram::new_with_bounds(1_000, 60_000_000_000, 2).ok();
-        Late { counts, sum: 0.0, max: Duration::ZERO, count: 0 }
+        LatenessCounter { counts, sum: 0.0, max: Duration::ZERO, count: 0 }
     }
     pub fn record(&mut self, late: Duration) {
         if let Some(counts) = &mut self.counts {
@@ -117,7 +117,7 @@ impl Late {
     }
 }
 
-impl fmt::Debug for Late {
+impl fmt::Debug for LatenessCounter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.read(), f)
     }

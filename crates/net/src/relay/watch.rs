@@ -1,6 +1,6 @@
 //! Watching a relay: every datagram that passes its sockets, and what its links hold.
 //!
-//! A [`Watch`] is called by the relay's thread, which holds what it counted meanwhile: it copies what it
+//! A [`RelayTap`] is called by the relay's thread, which holds what it counted meanwhile: it copies what it
 //! wants and returns, and does not look. Without one nothing is paid for.
 
 use super::run::{Shared, lock};
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 /// Which of a relay's two sides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
+pub enum RelaySide {
     /// Where clients send to.
     Clients,
     /// Towards B.
@@ -23,11 +23,11 @@ pub enum Side {
 
 /// A datagram at one of the relay's sockets.
 #[derive(Clone, Copy, Debug)]
-pub struct Passed<'a> {
+pub struct RelayedDatagram<'a> {
     /// When the kernel took it, or the relay handed it over, by the relay's clock.
     pub at: Time,
     /// Where.
-    pub side: Side,
+    pub side: RelaySide,
     /// Handed over by the relay; else it came.
     pub sent: bool,
     /// The relay's own address there.
@@ -41,16 +41,16 @@ pub struct Passed<'a> {
 }
 
 /// Somebody who watches a relay ([`Relay::watched`](super::Relay::watched)).
-pub trait Watch: Send + Sync + fmt::Debug {
+pub trait RelayTap: Send + Sync + fmt::Debug {
     /// The relay exists; no other call comes before this one has returned.
-    fn bound(&self, looker: Looker);
+    fn bound(&self, observer: RelayObserver);
     /// A datagram came, or was handed over.
-    fn passed(&self, datagram: &Passed<'_>);
+    fn passed(&self, datagram: &RelayedDatagram<'_>);
 }
 
 /// What is seen at one moment.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Look {
+pub struct RelaySnapshot {
     /// When, by the relay's clock.
     pub at: Time,
     /// All that it counted.
@@ -63,21 +63,21 @@ pub struct Look {
 
 /// Looks at a relay as often as it likes, and does not keep it running.
 #[derive(Debug)]
-pub struct Looker {
+pub struct RelayObserver {
     shared: Arc<Shared>,
     clock: Clock,
     local: SocketAddr,
     to: SocketAddr,
 }
 
-impl Looker {
+impl RelayObserver {
     pub(super) fn new(
         shared: &Arc<Shared>,
         clock: Clock,
         local: SocketAddr,
         to: SocketAddr,
-    ) -> Looker {
-        Looker { shared: shared.clone(), clock, local, to }
+    ) -> RelayObserver {
+        RelayObserver { shared: shared.clone(), clock, local, to }
     }
 
     /// The relay's clock: the one of every time that a watch is told.
@@ -97,10 +97,10 @@ impl Looker {
         self.shared.over.load(Ordering::Acquire)
     }
     /// What is seen now.
-    pub fn look(&self) -> Look {
+    pub fn look(&self) -> RelaySnapshot {
         let told = &mut *lock(&self.shared.told);
         let most = std::mem::replace(&mut told.most, told.waiting);
         let stats = RelayStats { lateness: told.late.read(), ..told.stats };
-        Look { at: self.clock.now(), stats, waiting: told.waiting, most }
+        RelaySnapshot { at: self.clock.now(), stats, waiting: told.waiting, most }
     }
 }

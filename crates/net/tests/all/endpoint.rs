@@ -1,7 +1,7 @@
 //! Endpoints over loopback and through lossy relays, as applications use them.
 
 use narrows_base::{Duration, Rate, Spec};
-use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{
     ConnectOptions, Connection, Endpoint, Error, Options, Relay, block_on, block_on_for,
@@ -177,7 +177,7 @@ fn many_connections_share_a_socket() {
 fn losses_and_reordering_change_no_byte() {
     let (server, key) = server();
     let loss = LossSpec::parse_all("3%").unwrap();
-    let queue = QueueConfig { limit: Limit::Packets(60), aqm: None };
+    let queue = QueueConfig { limit: QueueLimit::Packets(60), aqm: None };
     let mut link = LinkConfig::plain(Rate::from_bps(60_000_000), Duration::from_millis(5));
     link.impairments.reorder = 0.01;
     link.impairments.reorder_by = Duration::from_millis(2);

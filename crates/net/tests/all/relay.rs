@@ -1,9 +1,9 @@
 //! The relay over loopback, judged by what it counted in its links' own time.
 
 use narrows_base::{Duration, Rate, Spec};
-use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_net::socket::{Batch, Sent, Socket};
-use narrows_net::wait::{Waker, Wish, wait};
+use narrows_net::wait::{Interest, Waker, wait};
 use narrows_net::{Clock, Error, Relay, RelayStats};
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Instant;
@@ -97,7 +97,7 @@ fn losses_have_their_share_and_follow_the_seed() {
 
 #[test]
 fn a_full_queue_drops_and_its_room_bounds_the_wait() {
-    let queue = QueueConfig { limit: Limit::Packets(10), aqm: None };
+    let queue = QueueConfig { limit: QueueLimit::Packets(10), aqm: None };
     let (stats, _) = flood(&LinkConfig { queue, ..mbit(8, 0) }, 600, 972);
     let s = stats.there;
     assert!(s.dropped > 0);
@@ -108,7 +108,7 @@ fn a_full_queue_drops_and_its_room_bounds_the_wait() {
 #[test]
 fn managed_queues_mark_what_understands_it() {
     let aqm = Some(Spec::parse("codel(ecn=on)").unwrap());
-    let queue = QueueConfig { limit: Limit::Packets(1000), aqm };
+    let queue = QueueConfig { limit: QueueLimit::Packets(1000), aqm };
     let (stats, came) = flood(&LinkConfig { queue, ..mbit(10, 0) }, 1000, 1222);
     assert!(stats.there.marked > 0);
     // Of four datagrams one was marked at its sender.
@@ -224,7 +224,7 @@ fn what_cannot_be_is_refused_in_one_line() {
     let nowhere = Relay::bind(local(), local(), &mbit(1, 0), &mbit(1, 0), 1).unwrap_err();
     assert!(nowhere.to_string().contains("port above 0"), "{nowhere}");
     let aqm = Some(Spec::parse("nonsense").unwrap());
-    let queue = QueueConfig { limit: Limit::Packets(10), aqm };
+    let queue = QueueConfig { limit: QueueLimit::Packets(10), aqm };
     let link = LinkConfig { queue, ..mbit(1, 0) };
     let spec = Relay::bind(local(), b.local(), &link, &mbit(1, 0), 1).unwrap_err();
     assert!(spec.to_string().starts_with("--link: "), "{spec}");
@@ -240,11 +240,12 @@ fn a_wait_ends_when_somebody_wakes() {
     let far = begin + Duration::from_secs(50);
     std::thread::scope(|scope| {
         scope.spawn(|| waker.wake());
-        wait([Wish { socket: &socket, room: false }].into_iter(), &waker, begin, far).unwrap();
+        wait([Interest { socket: &socket, room: false }].into_iter(), &waker, begin, far).unwrap();
     });
     // Whether it came before or during the wait, it ended it; the next wait is a new one.
     assert!(clock.now() < far);
     let soon = clock.now() + Duration::from_millis(3);
-    wait([Wish { socket: &socket, room: false }].into_iter(), &waker, clock.now(), soon).unwrap();
+    wait([Interest { socket: &socket, room: false }].into_iter(), &waker, clock.now(), soon)
+        .unwrap();
     assert!(clock.now() >= soon);
 }

@@ -1,7 +1,7 @@
 //! Flows alone on a plain drop-tail queue: what a lost repair may cost.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{Limit, LinkConfig, QueueConfig};
+use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 
@@ -10,7 +10,7 @@ fn alone(protocol: &str, mbps: f64, one_way_ms: u64, queue: u64) -> RunResult {
     let link = |name: &str| {
         let rate = Rate::from_bps_f64(mbps * 1e6);
         let mut config = LinkConfig::plain(rate, Duration::from_millis(one_way_ms));
-        config.queue = QueueConfig { limit: Limit::Packets(queue), aqm: None };
+        config.queue = QueueConfig { limit: QueueLimit::Packets(queue), aqm: None };
         LinkSpec { name: name.into(), config: config.into(), metered: true }
     };
     let flow = FlowSpec { start: Time::ZERO, stop: Time::NEVER, forward: vec![0], back: vec![1] };

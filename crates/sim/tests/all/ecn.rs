@@ -2,7 +2,7 @@
 //! TCP-Jersey.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{
     FlowResult, FlowSpec, GroupSpec, LinkResult, LinkSpec, NetworkSpec, SourceSpec, run,
 };
@@ -23,7 +23,7 @@ fn go_with(
     let link = |name: &str, aqm: Option<&str>, loss: &str, metered| {
         let mut config = LinkConfig::plain(Rate::from_bps(bps), Duration::from_millis(20));
         let aqm = aqm.map(|a| Spec::parse(a).unwrap());
-        config.queue = QueueConfig { limit: Limit::Packets(200), aqm };
+        config.queue = QueueConfig { limit: QueueLimit::Packets(200), aqm };
         config.loss = LossSpec::parse_all(loss).unwrap();
         LinkSpec { name: name.into(), config: config.into(), metered }
     };

@@ -1,7 +1,7 @@
 //! What the engine promises: repeatable, indifferent to onlookers, and right in closed form.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{Change, Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{Change, LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SimError, SourceSpec, run,
 };
@@ -14,7 +14,7 @@ fn protocol(text: &str) -> Protocol {
 fn link(name: &str, mbps: f64, ms: u64, room: u64, loss: &str) -> LinkSpec {
     let rate = Rate::from_bps_f64(mbps * 1e6);
     let mut config = LinkConfig::plain(rate, Duration::from_millis(ms));
-    config.queue = QueueConfig { limit: Limit::Packets(room), aqm: None };
+    config.queue = QueueConfig { limit: QueueLimit::Packets(room), aqm: None };
     config.loss = LossSpec::parse_all(loss).unwrap();
     LinkSpec { name: name.into(), config: config.into(), metered: true }
 }
@@ -186,7 +186,7 @@ fn a_links_ticks_add_up_to_its_counts() {
 fn a_warm_up_lends_nothing_to_the_measured_span() {
     let group = group("main", "stpd", "bulk", &[0.0], &[0], &[1]);
     let mut spec = network(vec![group], "2%", 12.0);
-    config(&mut spec.links[0]).queue.limit = Limit::Packets(60);
+    config(&mut spec.links[0]).queue.limit = QueueLimit::Packets(60);
     let mut all = 0.0;
     for at in 0..200 {
         spec.measure_from = Time::from_secs_f64(2.0 + 0.05 * f64::from(at));
@@ -218,7 +218,7 @@ fn a_lossless_unlimited_path_takes_the_time_that_arithmetic_says() {
         "none",
         5.0,
     );
-    config(&mut spec.links[0]).queue.limit = Limit::Unlimited;
+    config(&mut spec.links[0]).queue.limit = QueueLimit::Unlimited;
     let r = go(&spec);
     let done = r.groups[0].flows[0].done.unwrap().as_secs_f64();
     let opening = 0.060 + 2.0 * 40.0 * 8.0 / 2e6;

@@ -1,7 +1,7 @@
 //! RAP through the engine: TCP's law without TCP's window.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 
@@ -9,7 +9,7 @@ use narrows_transport::{Preset, Protocol};
 fn share(protocol: &str, loss: &str) -> f64 {
     let link = |name: &str, loss: &str, metered| {
         let mut config = LinkConfig::plain(Rate::from_bps(10_000_000), Duration::from_millis(20));
-        config.queue = QueueConfig { limit: Limit::Packets(50), aqm: None };
+        config.queue = QueueConfig { limit: QueueLimit::Packets(50), aqm: None };
         config.loss = LossSpec::parse_all(loss).unwrap();
         LinkSpec { name: name.into(), config: config.into(), metered }
     };

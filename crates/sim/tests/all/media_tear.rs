@@ -1,7 +1,7 @@
 //! TEAR in the simulator.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 
@@ -18,7 +18,7 @@ struct Net {
 fn link(name: &str, net: &Net, loss: &str, jitter_ms: u64) -> LinkSpec {
     let rate = Rate::from_bps_f64(net.mbps * 1e6);
     let mut config = LinkConfig::plain(rate, Duration::from_millis(net.ms));
-    config.queue = QueueConfig { limit: Limit::Packets(net.room), aqm: None };
+    config.queue = QueueConfig { limit: QueueLimit::Packets(net.room), aqm: None };
     config.loss = LossSpec::parse_all(loss).unwrap();
     config.impairments.jitter = Duration::from_millis(jitter_ms);
     LinkSpec { name: name.into(), config: config.into(), metered: true }

@@ -1,7 +1,7 @@
 //! TFRC through the engine: it fills a link alone, and keeps to its equation under random loss.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SourceSpec, run,
 };
@@ -39,7 +39,7 @@ impl Alone<'_> {
         let link = |name: &str, room: u64, loss: &str| {
             let rate = Rate::from_bps_f64(self.mbps * 1e6);
             let mut config = LinkConfig::plain(rate, Duration::from_millis(self.ms));
-            config.queue = QueueConfig { limit: Limit::Packets(room), aqm: None };
+            config.queue = QueueConfig { limit: QueueLimit::Packets(room), aqm: None };
             config.loss = LossSpec::parse_all(loss).unwrap();
             LinkSpec { name: name.into(), config: config.into(), metered: true }
         };

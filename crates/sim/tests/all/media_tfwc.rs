@@ -2,7 +2,7 @@
 //! fairness (section 6.2).
 
 use narrows_base::{Duration, RandomKey, Rate, Spec, Time};
-use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SourceSpec, Table, run,
 };
@@ -10,7 +10,7 @@ use narrows_transport::{Preset, Protocol};
 
 fn link(name: &str, mbps: f64, delay: Duration, room: u64, loss: &str) -> LinkSpec {
     let mut config = LinkConfig::plain(Rate::from_bps_f64(mbps * 1e6), delay);
-    config.queue = QueueConfig { limit: Limit::Packets(room), aqm: None };
+    config.queue = QueueConfig { limit: QueueLimit::Packets(room), aqm: None };
     config.loss = LossSpec::parse_all(loss).unwrap();
     LinkSpec { name: name.into(), config: config.into(), metered: true }
 }

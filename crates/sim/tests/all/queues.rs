@@ -1,7 +1,7 @@
 //! What managed queues do to a bottleneck that Reno fills, and what is measured of them.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{Limit, LinkConfig, QueueConfig};
+use narrows_link::{LinkConfig, QueueConfig, QueueLimit};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkResult, LinkSpec, NetworkSpec, RunResult, SeriesSpec, SourceSpec, run,
 };
@@ -13,7 +13,7 @@ fn go(aqm: Option<&str>) -> RunResult {
     let link = |name: &str, aqm: Option<&str>, metered| {
         let mut config = LinkConfig::plain(Rate::from_bps(10_000_000), Duration::from_millis(20));
         let aqm = aqm.map(|a| Spec::parse(a).unwrap());
-        config.queue = QueueConfig { limit: Limit::Packets(100), aqm };
+        config.queue = QueueConfig { limit: QueueLimit::Packets(100), aqm };
         LinkSpec { name: name.into(), config: config.into(), metered }
     };
     let flow = |i: u64| FlowSpec {

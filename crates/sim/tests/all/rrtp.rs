@@ -2,7 +2,7 @@
 //! it shares. Packets of 1500 bytes with 64 bytes of headers, as on the wire; the handshake counts.
 
 use narrows_base::{Duration, Rate, Spec, Time};
-use narrows_link::{Limit, LinkConfig, LossSpec, QueueConfig};
+use narrows_link::{LinkConfig, LossSpec, QueueConfig, QueueLimit};
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, RunResult, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 
@@ -20,7 +20,7 @@ struct Net {
 fn link(name: &str, net: &Net, loss: &str) -> LinkSpec {
     let delay = Duration::from_secs_f64(net.ms * 1e-3);
     let mut config = LinkConfig::plain(Rate::from_bps_f64(net.bps), delay);
-    config.queue = QueueConfig { limit: Limit::Bytes(net.queue), aqm: None };
+    config.queue = QueueConfig { limit: QueueLimit::Bytes(net.queue), aqm: None };
     config.loss = LossSpec::parse_all(loss).unwrap();
     LinkSpec { name: name.into(), config: config.into(), metered: true }
 }

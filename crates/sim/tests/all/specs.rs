@@ -1,7 +1,7 @@
 //! Bad specifications: an error that names the field, never a panic, a hang or unbounded memory.
 
 use narrows_base::{Duration, FieldError, Rate, Spec, Time};
-use narrows_link::{Change, Impairments, Limit, LinkConfig, LossSpec, QueueConfig, Trace};
+use narrows_link::{Change, Impairments, LinkConfig, LossSpec, QueueConfig, QueueLimit, Trace};
 use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError, SourceSpec, run,
 };
@@ -214,10 +214,15 @@ fn number() -> impl Strategy<Value = usize> {
     any_of(&[0, 1], &[2, 9, usize::MAX])
 }
 
-fn limit() -> impl Strategy<Value = Limit> {
+fn limit() -> impl Strategy<Value = QueueLimit> {
     any_of(
-        &[Limit::Unlimited, Limit::Packets(10), Limit::Bytes(9_000)],
-        &[Limit::Packets(0), Limit::Bytes(0), Limit::Packets(u64::MAX), Limit::Bytes(u64::MAX)],
+        &[QueueLimit::Unlimited, QueueLimit::Packets(10), QueueLimit::Bytes(9_000)],
+        &[
+            QueueLimit::Packets(0),
+            QueueLimit::Bytes(0),
+            QueueLimit::Packets(u64::MAX),
+            QueueLimit::Bytes(u64::MAX),
+        ],
     )
 }
 

@@ -3,7 +3,7 @@
 use super::outcome::seen_once;
 use super::rows::{Kind, Rows};
 use crate::outcome::{Estimate, ProtocolOutcome};
-use narrows_net::relay::{Look, WayStats};
+use narrows_net::relay::{DirectionStats, RelaySnapshot};
 
 /// The directions as the report names them.
 const WAYS: [&str; 2] = ["there", "back"];
@@ -15,15 +15,15 @@ pub struct Links {
     end: f64,
     rows: [Rows; 2],
     /// At the last row.
-    told: [WayStats; 2],
+    told: [DirectionStats; 2],
     /// Now.
-    last: [WayStats; 2],
+    last: [DirectionStats; 2],
     /// Most that waited: since the last row, and ever.
     most: [(usize, usize); 2],
     late: (f64, f64),
 }
 
-fn ways(look: &Look) -> [WayStats; 2] {
+fn ways(look: &RelaySnapshot) -> [DirectionStats; 2] {
     [look.stats.there, look.stats.back]
 }
 
@@ -42,7 +42,7 @@ impl Links {
     }
 
     /// What was seen at a time, s; the `last` makes a row of its own however soon it comes.
-    pub fn add(&mut self, at: f64, look: &Look, last: bool) {
+    pub fn add(&mut self, at: f64, look: &RelaySnapshot, last: bool) {
         self.end = self.end.max(at);
         self.last = ways(look);
         self.late = (look.stats.lateness.mean_s, look.stats.lateness.p99_s);
@@ -57,10 +57,10 @@ impl Links {
             *most = (most.0.max(seen), most.1.max(seen));
             let Some(length) = rows.due(at, last) else { continue };
             let before = std::mem::replace(told, *now);
-            let bits = |of: fn(&WayStats) -> u64| {
+            let bits = |of: fn(&DirectionStats) -> u64| {
                 of(now).saturating_sub(of(&before)) as f64 * 8.0 / length
             };
-            let count = |of: fn(&WayStats) -> u64| of(now).saturating_sub(of(&before)) as f64;
+            let count = |of: fn(&DirectionStats) -> u64| of(now).saturating_sub(of(&before)) as f64;
             let queue_max = std::mem::take(&mut most.0) as f64;
             rows.add(
                 at,
@@ -114,7 +114,7 @@ impl Links {
 }
 
 /// The measures of a link that exist without its flows, in the list's order.
-fn measures(s: &WayStats, most: usize, span: f64) -> Vec<(&'static str, Estimate)> {
+fn measures(s: &DirectionStats, most: usize, span: f64) -> Vec<(&'static str, Estimate)> {
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { f64::NAN };
     let offered = s.offered_packets as f64;
     let of = |name: &str| match name {
@@ -147,7 +147,7 @@ mod tests {
             stats.there.offered_packets = i;
             stats.there.lost = i / 10;
             let most = if i == 54_321 { [77, 0] } else { [1, 0] };
-            let look = Look { at: Time::ZERO, stats, waiting: [1, 0], most };
+            let look = RelaySnapshot { at: Time::ZERO, stats, waiting: [1, 0], most };
             links.add(5.0 + i as f64 * 0.01, &look, i == 100_000);
         }
         let results = links.outcomes(&["there".into(), "back".into()]);

@@ -30,7 +30,7 @@ mod tests;
 
 use crate::outcome::Outcome;
 use crate::way::plain;
-use narrows_net::relay::Watch;
+use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;
 use narrows_transport::connection::Stats;
 use relay::RelayWatch;
@@ -48,7 +48,7 @@ const EVERY: Duration = Duration::from_millis(10);
 /// A closed endpoint's last words are waited for so long.
 const PATIENCE: Duration = Duration::from_millis(1500);
 /// Connections of which events and series are kept; datagrams are kept of all.
-pub const CONNECTIONS_MOST: usize = 64;
+pub const MAX_CONNECTIONS: usize = 64;
 
 /// What a recording says of itself.
 #[derive(Clone, Debug)]
@@ -164,7 +164,7 @@ impl Recorder {
     }
 
     /// What a relay is given, to be recorded.
-    pub fn watch(&self) -> Arc<dyn Watch> {
+    pub fn watch(&self) -> Arc<dyn RelayTap> {
         Arc::new(RelayWatch::new(self.queue.clone(), self.observers.clone()))
     }
 

@@ -3,7 +3,7 @@
 use super::link::Links;
 use super::tap::Queue;
 use super::writer::{End, Kept, Writer};
-use super::{CONNECTIONS_MOST, Recording, names};
+use super::{MAX_CONNECTIONS, Recording, names};
 use crate::collect;
 use crate::measure::{MEASURES, loss_events};
 use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
@@ -49,7 +49,7 @@ impl Writer {
         if beyond > 0 {
             notes.push(format!(
                 "{beyond} connections were not recorded but for their datagrams: the first \
-                 {CONNECTIONS_MOST} were"
+                 {MAX_CONNECTIONS} were"
             ));
         }
         let (datagrams, connections) = (self.packets.written, self.kept.len());

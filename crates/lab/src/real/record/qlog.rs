@@ -7,7 +7,7 @@
 //! (`packet_lost` with `count`), because their numbers are not at hand outside of the endpoint.
 
 use narrows_base::Time;
-use narrows_net::tap::Opened;
+use narrows_net::tap::ConnectionOpened;
 use narrows_transport::connection::{Closed, Stats};
 use narrows_wire::header::Header;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub struct Beginning<'a> {
     /// The endpoint's name.
     pub name: &'a str,
     pub protocol: &'a str,
-    pub opened: &'a Opened,
+    pub opened: &'a ConnectionOpened,
     /// Nanoseconds since 1970 at which times begin.
     pub start: u64,
 }
@@ -120,7 +120,12 @@ impl<W: Write> Events<W> {
     }
 
     /// It has its keys. Times are in milliseconds since the beginning.
-    pub fn opened(&mut self, at: f64, local: SocketAddr, opened: &Opened) -> io::Result<()> {
+    pub fn opened(
+        &mut self,
+        at: f64,
+        local: SocketAddr,
+        opened: &ConnectionOpened,
+    ) -> io::Result<()> {
         let (src, dst) =
             if opened.dialled { (local, opened.remote) } else { (opened.remote, local) };
         let data = json!({

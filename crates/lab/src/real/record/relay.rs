@@ -1,7 +1,7 @@
 //! The watch of a relay: its two sides are two interfaces of the capture.
 
 use super::tap::{Datagrams, Observers, Queue, Told, zero};
-use narrows_net::relay::{Looker, Passed, Side, Watch};
+use narrows_net::relay::{RelayObserver, RelaySide, RelayTap, RelayedDatagram};
 use std::sync::{Arc, OnceLock};
 
 /// Told by the relay's thread.
@@ -18,24 +18,24 @@ impl RelayWatch {
         RelayWatch { sides: OnceLock::new(), queue, observers }
     }
 
-    fn side(&self, side: Side) -> usize {
+    fn side(&self, side: RelaySide) -> usize {
         let [clients, server] =
             *self.sides.get_or_init(|| [self.queue.endpoint(), self.queue.endpoint()]);
-        if side == Side::Clients { clients } else { server }
+        if side == RelaySide::Clients { clients } else { server }
     }
 }
 
-impl Watch for RelayWatch {
-    fn bound(&self, looker: Looker) {
+impl RelayTap for RelayWatch {
+    fn bound(&self, looker: RelayObserver) {
         let zero = zero(looker.clock());
-        let clients = self.side(Side::Clients);
-        for (number, name) in [(clients, "clients"), (self.side(Side::Server), "server")] {
+        let clients = self.side(RelaySide::Clients);
+        for (number, name) in [(clients, "clients"), (self.side(RelaySide::Server), "server")] {
             self.queue.push(Told::Endpoint(number, name, looker.local(), zero));
         }
         self.observers.add_relay(clients, looker);
     }
 
-    fn passed(&self, d: &Passed<'_>) {
+    fn passed(&self, d: &RelayedDatagram<'_>) {
         let copy = || Datagrams {
             at: d.at,
             sent: d.sent,

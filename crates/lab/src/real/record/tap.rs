@@ -1,12 +1,12 @@
 //! What the endpoints' threads and the sampler tell the writer, through a queue of bounded size.
 
-use super::CONNECTIONS_MOST;
+use super::MAX_CONNECTIONS;
 use narrows_base::Time;
 use narrows_net::Clock;
 use narrows_net::endpoint::Observer;
-use narrows_net::relay::{Look, Looker};
+use narrows_net::relay::{RelayObserver, RelaySnapshot};
 use narrows_net::socket::Arrival;
-use narrows_net::tap::{Opened, Tap};
+use narrows_net::tap::{ConnectionOpened, Tap};
 use narrows_transport::connection::{Closed, Stats, Transmit};
 use narrows_transport::endpoint::Handle;
 use std::collections::BTreeSet;
@@ -55,11 +55,11 @@ pub enum Told {
     /// showed zero.
     Endpoint(usize, &'static str, SocketAddr, u64),
     Datagrams(usize, Datagrams),
-    Opened(usize, Time, Opened),
+    ConnectionOpened(usize, Time, ConnectionOpened),
     Closed(usize, Time, Handle, Option<Stats>, Closed),
     Figures(usize, Handle, Figures),
     /// What a relay's links hold, by the clock of this endpoint, and whether it is the last look.
-    Look(usize, Box<Look>, bool),
+    RelaySnapshot(usize, Box<RelaySnapshot>, bool),
     End,
 }
 
@@ -128,8 +128,10 @@ impl Queue {
     pub fn taken(&self, told: &Told) {
         let cost = match told {
             Told::Datagrams(_, d) => d.bytes.len() + OVERHEAD,
-            Told::Figures(..) | Told::Look(..) => FIGURES,
-            Told::Endpoint(..) | Told::Opened(..) | Told::Closed(..) | Told::End => return,
+            Told::Figures(..) | Told::RelaySnapshot(..) => FIGURES,
+            Told::Endpoint(..) | Told::ConnectionOpened(..) | Told::Closed(..) | Told::End => {
+                return;
+            }
         };
         self.waiting.fetch_sub(cost, Ordering::Relaxed);
     }
@@ -150,7 +152,7 @@ impl Queue {
 
     fn keep(&self, endpoint: usize, handle: Handle) -> bool {
         let mut kept = self.kept();
-        let room = kept.len() < CONNECTIONS_MOST;
+        let room = kept.len() < MAX_CONNECTIONS;
         if room {
             kept.insert((endpoint, handle));
         } else {
@@ -167,7 +169,7 @@ pub struct Observers(Arc<Mutex<Vec<(usize, Observed)>>>);
 #[derive(Debug)]
 enum Observed {
     Endpoint(Observer),
-    Relay(Looker),
+    Relay(RelayObserver),
 }
 
 impl Observers {
@@ -180,7 +182,7 @@ impl Observers {
     }
 
     /// A relay, whose times are by the clock of that endpoint.
-    pub fn add_relay(&self, endpoint: usize, looker: Looker) {
+    pub fn add_relay(&self, endpoint: usize, looker: RelayObserver) {
         self.lock().push((endpoint, Observed::Relay(looker)));
     }
 
@@ -197,7 +199,7 @@ impl Observers {
                 Observed::Endpoint(observer) => observer,
                 Observed::Relay(looker) => {
                     let over = looker.is_over();
-                    seen.push(Told::Look(*endpoint, Box::new(looker.look()), over));
+                    seen.push(Told::RelaySnapshot(*endpoint, Box::new(looker.look()), over));
                     return !over;
                 }
             };
@@ -281,10 +283,10 @@ impl Tap for EndTap {
         self.queue.offer(self.endpoint(), 1, copy, length);
     }
 
-    fn opened(&self, now: Time, opened: &Opened) {
+    fn opened(&self, now: Time, opened: &ConnectionOpened) {
         let endpoint = self.endpoint();
         if self.queue.keep(endpoint, opened.handle) {
-            self.queue.push(Told::Opened(endpoint, now, *opened));
+            self.queue.push(Told::ConnectionOpened(endpoint, now, *opened));
         }
     }
 

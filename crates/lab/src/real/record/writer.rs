@@ -8,8 +8,8 @@ use super::tap::{Datagrams, Figures, Queue, Told};
 use super::{About, names};
 use crate::way::plain;
 use narrows_base::Time;
-use narrows_net::relay::Look;
-use narrows_net::tap::Opened;
+use narrows_net::relay::RelaySnapshot;
+use narrows_net::tap::ConnectionOpened;
 use narrows_transport::connection::{Closed, Stats};
 use narrows_transport::endpoint::Handle;
 use narrows_wire::header::{Header, LONG};
@@ -102,9 +102,11 @@ impl Writer {
                     self.endpoint(number, name, local, zero)?;
                 }
                 Told::Datagrams(endpoint, d) => self.datagrams(endpoint, &d)?,
-                Told::Opened(endpoint, at, opened) => self.opened(endpoint, at, &opened)?,
+                Told::ConnectionOpened(endpoint, at, opened) => {
+                    self.opened(endpoint, at, &opened)?
+                }
                 Told::Figures(endpoint, handle, f) => self.figures(endpoint, handle, &f)?,
-                Told::Look(endpoint, look, last) => self.look(endpoint, &look, last),
+                Told::RelaySnapshot(endpoint, look, last) => self.look(endpoint, &look, last),
                 Told::Closed(endpoint, at, handle, stats, why) => {
                     self.closed(endpoint, at, handle, stats.as_ref(), &why)?;
                 }
@@ -188,7 +190,12 @@ impl Writer {
         Ok(())
     }
 
-    fn opened(&mut self, endpoint: usize, at: Time, opened: &Opened) -> Result<(), String> {
+    fn opened(
+        &mut self,
+        endpoint: usize,
+        at: Time,
+        opened: &ConnectionOpened,
+    ) -> Result<(), String> {
         let Some(end) = self.ends.get_mut(&endpoint) else { return Ok(()) };
         let local = end.ways.local(end.local, opened.remote);
         let at = Writer::seconds(self.start, end.zero, at);
@@ -229,7 +236,7 @@ impl Writer {
         self.write(number, |e| e.figures(at * 1e3, &f.stats))
     }
 
-    fn look(&mut self, endpoint: usize, look: &Look, last: bool) {
+    fn look(&mut self, endpoint: usize, look: &RelaySnapshot, last: bool) {
         let Some(zero) = self.ends.get(&endpoint).map(|e| e.zero) else { return };
         let at = Writer::seconds(self.start, zero, look.at);
         // The relay's clock began with it.

@@ -1,7 +1,7 @@
 //! One direction of a relay: the link, the datagrams on it, and what is counted.
 
-use super::parcel::{HEADERS, Slab, Ticket};
-use super::stats::WayStats;
+use super::datagrams::{DatagramRef, HEADERS, Slab};
+use super::stats::DirectionStats;
 use narrows_base::random::mix;
 use narrows_base::{RandomKey, SpecError, Time};
 use narrows_link::{Link, LinkConfig, Meter};
@@ -9,10 +9,10 @@ use narrows_link::{Link, LinkConfig, Meter};
 /// Bytes of datagrams that one direction keeps at most, whatever the link's queue would hold.
 pub(super) const MAX_HELD: usize = 256 << 20;
 
-pub(super) struct Way {
-    link: Link<Ticket>,
+pub(super) struct Direction {
+    link: Link<DatagramRef>,
     slab: Slab,
-    pub stats: WayStats,
+    pub stats: DirectionStats,
     /// The latest time that the link was told.
     told: Time,
     /// The most that waited since that was asked.
@@ -22,29 +22,29 @@ pub(super) struct Way {
 /// What the link tells: counted, and the places of what was dropped or lost are freed.
 struct Tally<'a> {
     slab: &'a mut Slab,
-    stats: &'a mut WayStats,
+    stats: &'a mut DirectionStats,
     most: &'a mut usize,
 }
 
-impl Meter<Ticket> for Tally<'_> {
-    fn offered(&mut self, _now: Time, packet: &Ticket) {
+impl Meter<DatagramRef> for Tally<'_> {
+    fn offered(&mut self, _now: Time, packet: &DatagramRef) {
         self.stats.offered_packets += 1;
         self.stats.offered_bytes += u64::from(packet.size);
     }
-    fn dropped(&mut self, _now: Time, packet: &Ticket) {
+    fn dropped(&mut self, _now: Time, packet: &DatagramRef) {
         self.stats.dropped += 1;
         self.slab.free(packet.slot);
     }
     fn queued(&mut self, _now: Time, waiting: usize) {
         *self.most = (*self.most).max(waiting);
     }
-    fn marked(&mut self, _now: Time, _packet: &Ticket) {
+    fn marked(&mut self, _now: Time, _packet: &DatagramRef) {
         self.stats.marked += 1;
     }
-    fn served(&mut self, packet: &Ticket, arrived: Time, start: Time, end: Time) {
+    fn served(&mut self, packet: &DatagramRef, arrived: Time, start: Time, end: Time) {
         self.stats.served(packet.size, arrived, start, end);
     }
-    fn lost(&mut self, _at: Time, packet: &Ticket) {
+    fn lost(&mut self, _at: Time, packet: &DatagramRef) {
         self.stats.lost += 1;
         self.slab.free(packet.slot);
     }
@@ -59,13 +59,13 @@ pub(super) struct Out<'a> {
     pub due: Time,
 }
 
-impl Way {
+impl Direction {
     /// `name` is the link's in a simulation with the same seed.
-    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Result<Way, SpecError> {
+    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Result<Direction, SpecError> {
         let mut link = Link::new(config, RandomKey::from_seed(seed).named("link").named(name))?;
         link.count_waiting();
-        let (slab, stats) = (Slab::default(), WayStats::default());
-        Ok(Way { link, slab, stats, told: Time::ZERO, most: 0 })
+        let (slab, stats) = (Slab::default(), DirectionStats::default());
+        Ok(Direction { link, slab, stats, told: Time::ZERO, most: 0 })
     }
 
     /// The latest time that the link was told.
@@ -82,10 +82,10 @@ impl Way {
         self.told = self.told.max(at);
         // A datagram's length fits: UDP's does.
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX - HEADERS) + HEADERS;
-        let ticket = Ticket { slot, client, random_key, size, ecn: ecn & 3, corrupt: false };
+        let datagram = DatagramRef { slot, client, random_key, size, ecn: ecn & 3, corrupt: false };
         let mut tally =
             Tally { slab: &mut self.slab, stats: &mut self.stats, most: &mut self.most };
-        self.link.accept(self.told, ticket, &mut tally);
+        self.link.accept(self.told, datagram, &mut tally);
     }
 
     /// When something leaves the link.
@@ -111,20 +111,20 @@ impl Way {
             self.told = self.told.max(due);
             let mut tally =
                 Tally { slab: &mut self.slab, stats: &mut self.stats, most: &mut self.most };
-            let Some(ticket) = self.link.poll(due, &mut tally) else { continue };
+            let Some(datagram) = self.link.poll(due, &mut tally) else { continue };
             // A duplicate shares its datagram's place and due time: it follows at once.
-            let again = last == Some(ticket.slot);
+            let again = last == Some(datagram.slot);
             if let Some(slot) = last.filter(|_| !again) {
                 self.slab.free(slot);
             }
-            last = Some(ticket.slot);
-            let bytes = self.slab.get(ticket.slot);
-            if ticket.corrupt && !again {
-                damage(bytes, ticket.random_key);
+            last = Some(datagram.slot);
+            let bytes = self.slab.get(datagram.slot);
+            if datagram.corrupt && !again {
+                damage(bytes, datagram.random_key);
             }
             self.stats.delivered_packets += 1;
-            self.stats.delivered_bytes += u64::from(ticket.size);
-            out(Out { client: ticket.client, bytes, ecn: ticket.ecn, due });
+            self.stats.delivered_bytes += u64::from(datagram.size);
+            out(Out { client: datagram.client, bytes, ecn: datagram.ecn, due });
         }
         if let Some(slot) = last {
             self.slab.free(slot);
@@ -147,5 +147,5 @@ fn damage(bytes: &mut [u8], random_key: u32) {
 }
 
 #[cfg(test)]
-#[path = "way_tests.rs"]
+#[path = "direction_tests.rs"]
 mod tests;

@@ -6,7 +6,7 @@
 //! size and time of change are a guess, and cannot disagree with the bytes after a crash.
 
 use crate::error::{Error, Kind, shown};
-use crate::message::Held;
+use crate::message::HeldPrefix;
 use crate::path::{check_name, part_name, upload_name};
 use blake3::Hasher;
 use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
@@ -32,16 +32,16 @@ pub enum Finished {
 }
 
 /// Where a file is to be: a folder and a name in it.
-pub struct Place {
+pub struct TargetFile {
     dir: Dir,
     name: String,
     part: String,
 }
 
 /// What is at a place already.
-pub struct Found {
+pub struct ExistingFile {
     /// How much, and its hash.
-    pub held: Held,
+    pub held: HeldPrefix,
     /// Whether it is a finished file and not a partial one.
     pub whole: bool,
     hasher: Hasher,
@@ -106,23 +106,23 @@ pub fn read_some(file: &mut impl Read, to: &mut [u8], what: &str) -> Result<usiz
     }
 }
 
-impl Place {
+impl TargetFile {
     /// In this folder, under this name.
     ///
     /// # Errors
     /// A name that is none.
-    pub fn new(dir: Dir, name: &str) -> Result<Place, Error> {
+    pub fn new(dir: Dir, name: &str) -> Result<TargetFile, Error> {
         check_name(name)?;
-        Ok(Place { dir, name: name.to_string(), part: part_name(name) })
+        Ok(TargetFile { dir, name: name.to_string(), part: part_name(name) })
     }
 
     /// The same, with a partial file of its own for every owner.
     ///
     /// # Errors
     /// A name that is none.
-    pub fn owned(dir: Dir, name: &str, owner: &[u8]) -> Result<Place, Error> {
+    pub fn owned(dir: Dir, name: &str, owner: &[u8]) -> Result<TargetFile, Error> {
         check_name(name)?;
-        Ok(Place { dir, name: name.to_string(), part: upload_name(name, owner) })
+        Ok(TargetFile { dir, name: name.to_string(), part: upload_name(name, owner) })
     }
 
     /// The size of what has the name now, if it is a regular file; links are followed.
@@ -170,7 +170,7 @@ impl Place {
     ///
     /// # Errors
     /// A folder or device has the name; the disk's; the hash's.
-    pub fn whole(&self, hash: HashFront<'_>) -> Result<Option<Found>, Error> {
+    pub fn whole(&self, hash: HashFront<'_>) -> Result<Option<ExistingFile>, Error> {
         self.size()?;
         let options = OpenOptions::new().read(true).nonblock(true).clone();
         match self.dir.open_with(&self.name, &options) {
@@ -183,7 +183,7 @@ impl Place {
     ///
     /// # Errors
     /// A folder or device has the name of either; the disk's; the hash's.
-    pub fn partial(&self, hash: HashFront<'_>) -> Result<Option<Found>, Error> {
+    pub fn partial(&self, hash: HashFront<'_>) -> Result<Option<ExistingFile>, Error> {
         self.size()?;
         let mut options = OpenOptions::new();
         options.read(true).nonblock(true).follow(FollowSymlinks::No);
@@ -194,12 +194,12 @@ impl Place {
         }
     }
 
-    fn hashed(&self, file: File, whole: bool, hash: HashFront<'_>) -> Result<Found, Error> {
+    fn hashed(&self, file: File, whole: bool, hash: HashFront<'_>) -> Result<ExistingFile, Error> {
         let what = self.shown();
         let mut file = regular(file, &what)?;
         let (bytes, hasher) = hash(&mut file, u64::MAX, &what)?;
-        let held = Held { bytes, hash: *hasher.finalize().as_bytes() };
-        Ok(Found { held, whole, hasher })
+        let held = HeldPrefix { bytes, hash: *hasher.finalize().as_bytes() };
+        Ok(ExistingFile { held, whole, hasher })
     }
 
     /// Removes the partial file, where it is not needed any more.
@@ -211,7 +211,7 @@ impl Place {
     ///
     /// # Errors
     /// The disk's; or somebody else writes it at this moment.
-    pub fn part(self, from: Option<Found>) -> Result<Part, Error> {
+    pub fn part(self, from: Option<ExistingFile>) -> Result<PartialFile, Error> {
         let what = shown(&self.part);
         let told = |e: io::Error| Error::file(&what, &e);
         let mut options = OpenOptions::new();
@@ -233,7 +233,7 @@ impl Place {
             }
         };
         file.seek(SeekFrom::Start(bytes)).map_err(told)?;
-        Ok(Part { place: self, file, bytes, hasher })
+        Ok(PartialFile { place: self, file, bytes, hasher })
     }
 }
 
@@ -256,14 +256,14 @@ fn lock(_: &File, _: &str) -> Result<(), Error> {
 }
 
 /// A partial file, growing.
-pub struct Part {
-    place: Place,
+pub struct PartialFile {
+    place: TargetFile,
     file: File,
     bytes: u64,
     hasher: Hasher,
 }
 
-impl Part {
+impl PartialFile {
     /// Bytes that it has.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -287,7 +287,7 @@ impl Part {
     /// Another hash, or another file that has the name: then the partial file is thrown away. Or the
     /// disk's: then it stays.
     pub fn finish(self, hash: &[u8; 32], replace: bool) -> Result<Finished, Error> {
-        let Part { place, file, hasher, .. } = self;
+        let PartialFile { place, file, hasher, .. } = self;
         let what = place.shown();
         if hasher.finalize() != blake3::Hash::from_bytes(*hash) {
             let _ = place.dir.remove_file(&place.part);
@@ -309,7 +309,7 @@ impl Part {
     }
 }
 
-impl Place {
+impl TargetFile {
     fn rename(&self, what: &str) -> Result<Finished, Error> {
         let renamed = self.dir.rename(&self.part, &self.dir, &self.name);
         renamed.map_err(|e| Error::file(what, &e))?;

@@ -23,15 +23,15 @@ struct Sent<T> {
 }
 
 /// A stream of requests, each with what is to be done with its answer.
-pub(super) struct Ahead<'s, T> {
+pub(super) struct Pipeline<'s, T> {
     session: &'s dyn Session,
     stream: Option<(Frames<Input>, Box<dyn Output>)>,
     sent: VecDeque<Sent<T>>,
 }
 
-impl<'s, T> Ahead<'s, T> {
-    pub fn new(session: &'s dyn Session) -> Ahead<'s, T> {
-        Ahead { session, stream: None, sent: VecDeque::new() }
+impl<'s, T> Pipeline<'s, T> {
+    pub fn new(session: &'s dyn Session) -> Pipeline<'s, T> {
+        Pipeline { session, stream: None, sent: VecDeque::new() }
     }
 
     /// Whether another one may be sent before the first answer was read.

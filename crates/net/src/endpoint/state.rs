@@ -36,7 +36,7 @@ pub(super) enum Stage {
 
 /// One connection, as the application sees it.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct ConnectionState {
     pub stage: Stage,
     pub remote: SocketAddr,
     pub wanted: ServerKey,
@@ -55,7 +55,7 @@ pub(super) struct Life {
     pub readers: BTreeMap<u64, Waiting>,
     pub writers: BTreeMap<u64, Writer>,
     /// What an ended connection's streams still hold.
-    pub rests: BTreeMap<u64, Rest>,
+    pub unread: BTreeMap<u64, UnreadBytes>,
     /// Finished by this end and not known to have arrived.
     pub under_way: BTreeSet<u64>,
     /// Nobody holds it any more.
@@ -66,7 +66,7 @@ pub(super) struct Life {
 
 /// What came on a stream and was not read when its connection ended.
 #[derive(Debug, Default)]
-pub(super) struct Rest {
+pub(super) struct UnreadBytes {
     pub bytes: VecDeque<u8>,
     /// Whether the stream's end had come too.
     pub whole: bool,
@@ -79,9 +79,9 @@ pub(super) struct Writer {
     pub arrived: bool,
 }
 
-impl Life {
-    pub fn new(remote: SocketAddr, wanted: ServerKey) -> Life {
-        Life {
+impl ConnectionState {
+    pub fn new(remote: SocketAddr, wanted: ServerKey) -> ConnectionState {
+        ConnectionState {
             stage: Stage::Opening,
             remote,
             wanted,
@@ -94,7 +94,7 @@ impl Life {
             messages: Waiting::default(),
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
-            rests: BTreeMap::new(),
+            unread: BTreeMap::new(),
             under_way: BTreeSet::new(),
             abandoned: false,
             until: None,
@@ -111,8 +111,8 @@ impl Life {
 }
 
 /// All that can still be read of a stream: at most what flow control let the peer send.
-fn rest(connection: &mut Connection, id: u64) -> Rest {
-    let (mut rest, mut piece) = (Rest::default(), [0; 4096]);
+fn rest(connection: &mut Connection, id: u64) -> UnreadBytes {
+    let (mut rest, mut piece) = (UnreadBytes::default(), [0; 4096]);
     loop {
         match connection.read(id, &mut piece) {
             Ok(Read::Bytes(count)) => rest.bytes.extend(piece.iter().take(count)),
@@ -125,7 +125,7 @@ fn rest(connection: &mut Connection, id: u64) -> Rest {
     }
 }
 
-impl Life {
+impl ConnectionState {
     /// Whatever is waited for here has come, or never will.
     pub fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         self.stages.release(woken);
@@ -142,7 +142,7 @@ impl Life {
         self.learned = connection.learned();
         let known = self.readers.keys().chain(self.came.iter().flatten());
         for id in known.copied() {
-            self.rests.insert(id, rest(connection, id));
+            self.unread.insert(id, rest(connection, id));
         }
     }
 }

@@ -1,13 +1,13 @@
 use super::*;
 use narrows_base::{Duration, Rate};
-use narrows_link::{Impairments, Limit, LossSpec, QueueConfig};
+use narrows_link::{Impairments, LossSpec, QueueConfig, QueueLimit};
 
 fn ms(n: u64) -> Time {
     Time::ZERO + Duration::from_millis(n)
 }
 
-fn way(config: &LinkConfig) -> Way {
-    Way::new(config, 1, "bottleneck").unwrap()
+fn direction(config: &LinkConfig) -> Direction {
+    Direction::new(config, 1, "bottleneck").unwrap()
 }
 
 fn config() -> LinkConfig {
@@ -19,18 +19,18 @@ fn a_late_wake_up_costs_no_capacity() {
     // 10 datagrams of 1000 B at 1 ms each came at once; somebody looks 100 ms later: each was due
     // in its own time, and the next datagram finds the link free.
     for managed in [false, true] {
-        let mut way = way(&LinkConfig { changes: managed, ..config() });
+        let mut direction = direction(&LinkConfig { changes: managed, ..config() });
         for n in 0..10u32 {
-            way.accept(ms(5), 0, n, &[n as u8; 972], 0);
+            direction.accept(ms(5), 0, n, &[n as u8; 972], 0);
         }
-        way.accept(ms(60), 0, 10, &[10; 972], 0);
+        direction.accept(ms(60), 0, 10, &[10; 972], 0);
         let mut dues = Vec::new();
-        way.deliver(ms(200), |o| dues.push((o.bytes[0], o.due)));
+        direction.deliver(ms(200), |o| dues.push((o.bytes[0], o.due)));
         let mut wanted: Vec<_> = (0..10u8).map(|n| (n, ms(16 + u64::from(n)))).collect();
         wanted.push((10, ms(71)));
         assert_eq!(dues, wanted, "changes: {managed}");
-        assert_eq!(way.held(), 0);
-        let s = &way.stats;
+        assert_eq!(direction.held(), 0);
+        let s = &direction.stats;
         assert_eq!((s.offered_packets, s.delivered_packets, s.delivered_bytes), (11, 11, 11_000));
         assert!((s.waited_s - 0.045).abs() < 1e-9, "{}", s.waited_s);
         assert!((s.longest_wait_s - 0.009).abs() < 1e-9);
@@ -42,24 +42,30 @@ fn a_late_wake_up_costs_no_capacity() {
 fn places_are_freed_whatever_becomes_of_a_datagram() {
     let impairments = Impairments { duplicate: 0.3, reorder: 0.2, ..Impairments::default() };
     let impairments = Impairments { reorder_by: Duration::from_millis(7), ..impairments };
-    let queue = QueueConfig { limit: Limit::Packets(20), aqm: None };
+    let queue = QueueConfig { limit: QueueLimit::Packets(20), aqm: None };
     let loss = LossSpec::parse_all("10%").unwrap();
-    let mut way = way(&LinkConfig { impairments, queue, loss, ..config() });
+    let mut direction = direction(&LinkConfig { impairments, queue, loss, ..config() });
     let mut out = 0;
     for n in 0..2000u32 {
         let at = Time::from_nanos(u64::from(n) * 800_000);
-        way.accept(at, 0, narrows_base::random::mix(u64::from(n)) as u32, &n.to_le_bytes(), 0);
+        direction.accept(
+            at,
+            0,
+            narrows_base::random::mix(u64::from(n)) as u32,
+            &n.to_le_bytes(),
+            0,
+        );
         for _ in 0..2 {
-            way.accept(at, 0, n, &[7; 972], 0);
+            direction.accept(at, 0, n, &[7; 972], 0);
         }
-        way.deliver(at, |o| {
+        direction.deliver(at, |o| {
             out += 1;
             assert!(o.bytes.len() == 4 || o.bytes == [7; 972], "another's bytes");
         });
     }
-    way.deliver(ms(10_000), |_| out += 1);
-    let s = &way.stats;
-    assert_eq!(way.held(), 0);
+    direction.deliver(ms(10_000), |_| out += 1);
+    let s = &direction.stats;
+    assert_eq!(direction.held(), 0);
     assert_eq!(s.offered_packets, 6000);
     assert!(s.dropped > 0 && s.lost > 0);
     assert_eq!(out, s.delivered_packets);
@@ -69,26 +75,26 @@ fn places_are_freed_whatever_becomes_of_a_datagram() {
 #[test]
 fn damage_turns_one_bit_once_though_the_datagram_comes_twice() {
     let impairments = Impairments { duplicate: 1.0, corrupt: 1.0, ..Impairments::default() };
-    let mut way = way(&LinkConfig { impairments, ..config() });
-    way.accept(ms(0), 0, 9, &[0; 100], 0);
-    way.accept(ms(0), 0, 9, &[], 0);
+    let mut direction = direction(&LinkConfig { impairments, ..config() });
+    direction.accept(ms(0), 0, 9, &[0; 100], 0);
+    direction.accept(ms(0), 0, 9, &[], 0);
     let mut bits = Vec::new();
-    way.deliver(ms(100), |o| bits.push(o.bytes.iter().map(|b| b.count_ones()).sum::<u32>()));
+    direction.deliver(ms(100), |o| bits.push(o.bytes.iter().map(|b| b.count_ones()).sum::<u32>()));
     assert_eq!(bits, [1, 1, 0, 0]);
 }
 
 #[test]
 fn marks_are_for_those_who_understand_them() {
     let aqm = Some(narrows_base::Spec::parse("codel(ecn=on)").unwrap());
-    let queue = QueueConfig { limit: Limit::Packets(200), aqm };
-    let mut way = way(&LinkConfig { queue, ..config() });
+    let queue = QueueConfig { limit: QueueLimit::Packets(200), aqm };
+    let mut direction = direction(&LinkConfig { queue, ..config() });
     for n in 0..2000u32 {
         let at = Time::from_nanos(u64::from(n) * 900_000);
-        way.accept(at, 0, n, &[0; 972], if n % 2 == 0 { 2 } else { 0 });
+        direction.accept(at, 0, n, &[0; 972], if n % 2 == 0 { 2 } else { 0 });
     }
     let mut seen = [0u64; 4];
-    way.deliver(ms(60_000), |o| seen[usize::from(o.ecn)] += 1);
-    assert!(way.stats.marked > 0 && way.stats.dropped > 0, "{:?}", way.stats);
-    assert_eq!(seen[3], way.stats.marked);
+    direction.deliver(ms(60_000), |o| seen[usize::from(o.ecn)] += 1);
+    assert!(direction.stats.marked > 0 && direction.stats.dropped > 0, "{:?}", direction.stats);
+    assert_eq!(seen[3], direction.stats.marked);
     assert_eq!(seen[1], 0);
 }

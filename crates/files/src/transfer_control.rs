@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// What a transfer tells while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum ProgressEvent {
     /// A walk through folders found a file with so many bytes.
     Expect(u64),
     /// A file is begun that has so many bytes.
@@ -30,35 +30,41 @@ pub enum Replace {
 }
 
 /// Told by whoever starts a transfer.
-pub struct Go {
+pub struct TransferControl {
     stop: &'static AtomicBool,
-    progress: Box<dyn Fn(Step) + Send + Sync>,
+    progress: Box<dyn Fn(ProgressEvent) + Send + Sync>,
     limit: Option<Limit>,
     replace: Replace,
     hidden: bool,
 }
 
-impl Go {
+impl TransferControl {
     /// Runs until `stop` is set, at most at `limit`.
     pub fn new(
         stop: &'static AtomicBool,
         limit: Option<Rate>,
-        progress: impl Fn(Step) + Send + Sync + 'static,
-    ) -> Go {
+        progress: impl Fn(ProgressEvent) + Send + Sync + 'static,
+    ) -> TransferControl {
         let limit = limit.map(Limit::new);
-        Go { stop, progress: Box::new(progress), limit, replace: Replace::Never, hidden: false }
+        TransferControl {
+            stop,
+            progress: Box::new(progress),
+            limit,
+            replace: Replace::Never,
+            hidden: false,
+        }
     }
 
     /// The same, with leave to replace local files.
     #[must_use]
-    pub fn replacing(self, replace: Replace) -> Go {
-        Go { replace, ..self }
+    pub fn replacing(self, replace: Replace) -> TransferControl {
+        TransferControl { replace, ..self }
     }
 
     /// The same; with `all`, a folder's hidden files come also into a folder that was there before.
     #[must_use]
-    pub fn with_hidden(self, all: bool) -> Go {
-        Go { hidden: all, ..self }
+    pub fn with_hidden(self, all: bool) -> TransferControl {
+        TransferControl { hidden: all, ..self }
     }
 
     /// Whether hidden files may come anywhere.
@@ -84,7 +90,7 @@ impl Go {
     }
 
     /// Tells the progress.
-    pub fn tell(&self, step: Step) {
+    pub fn tell(&self, step: ProgressEvent) {
         (self.progress)(step);
     }
 

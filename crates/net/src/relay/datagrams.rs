@@ -2,14 +2,14 @@
 
 use narrows_base::RandomKey;
 use narrows_base::random::mix;
-use narrows_link::Parcel;
+use narrows_link::LinkPacket;
 
 /// Bytes of IP and UDP headers that each datagram has on the link.
 pub const HEADERS: u32 = 28;
 
 /// A datagram's ticket.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ticket {
+pub(super) struct DatagramRef {
     /// Where its bytes are.
     pub slot: u32,
     /// Whose it is.
@@ -22,7 +22,7 @@ pub(super) struct Ticket {
     pub corrupt: bool,
 }
 
-impl Parcel for Ticket {
+impl LinkPacket for DatagramRef {
     fn size(&self) -> u32 {
         self.size
     }
@@ -54,19 +54,22 @@ impl Parcel for Ticket {
 /// packets of that flow of the group `main` in a simulation with this seed, so that the two lose
 /// the same packets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Draws {
+pub(super) struct LossNumbers {
     key: u64,
     count: u64,
 }
 
-impl Draws {
+impl LossNumbers {
     /// Towards B, the way of data.
-    pub fn there(seed: u64, client: u32) -> Draws {
-        Draws { key: Draws::flow(seed, client).named("data").bits(), count: 0 }
+    pub fn there(seed: u64, client: u32) -> LossNumbers {
+        LossNumbers { key: LossNumbers::flow(seed, client).named("data").bits(), count: 0 }
     }
     /// From B, the way of acknowledgements.
-    pub fn back(seed: u64, client: u32) -> Draws {
-        Draws { key: Draws::flow(seed, client).named("acks").bits() ^ 0xAC0_AC0, count: 0 }
+    pub fn back(seed: u64, client: u32) -> LossNumbers {
+        LossNumbers {
+            key: LossNumbers::flow(seed, client).named("acks").bits() ^ 0xAC0_AC0,
+            count: 0,
+        }
     }
     fn flow(seed: u64, client: u32) -> RandomKey {
         RandomKey::from_seed(seed).named("flow").named("main").numbered(u64::from(client))
@@ -155,8 +158,8 @@ mod tests {
     fn datagrams_draw_the_luck_of_a_simulated_flows_packets() {
         // As transport/src/datagram makes them for flow 2 of `main`: the definition, written out.
         let key = RandomKey::from_seed(9).named("flow").named("main").numbered(2);
-        let mut there = Draws::there(9, 2);
-        let mut back = Draws::back(9, 2);
+        let mut there = LossNumbers::there(9, 2);
+        let mut back = LossNumbers::back(9, 2);
         for n in 0..4 {
             assert_eq!(there.next(), mix(key.named("data").bits().wrapping_add(n)) as u32);
             let acks = key.named("acks").bits() ^ 0xAC0_AC0;
