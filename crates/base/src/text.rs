@@ -2,7 +2,7 @@
 //!
 //! A terminal obeys control characters, and what has no width or turns the reading direction lets a
 //! name look like another one. Everything of that kind is written out as `\u{…}`, so that what is shown
-//! is what is there. Only where text is shown: names stay what they are in files and for luck.
+//! is what is there. Only where text is shown: names stay what they are in files and for random draws.
 
 use std::borrow::Cow;
 

@@ -3,8 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 use narrows_base::{Duration, SpecError};
 use narrows_lab::SourceSpec;
-use narrows_lab::advice::Aim;
-use narrows_lab::{compare, scenario_file, way};
+use narrows_lab::recommendation::Aim;
+use narrows_lab::{compare, link_direction, scenario_file};
 use narrows_transport::Preset;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -343,13 +343,13 @@ pub fn with_negative_values(words: impl Iterator<Item = OsString>) -> Vec<OsStri
     out
 }
 
-/// Errors of the house as errors of clap.
+/// Errors of Narrows as errors of clap.
 fn told<T>(result: Result<T, SpecError>) -> Result<T, String> {
     result.map_err(|e| e.to_string())
 }
 pub fn time(text: &str) -> Result<Duration, String> {
     let d = told(narrows_base::units::duration(text))?;
-    if d > way::LONGEST { Err("that is longer than ten years".into()) } else { Ok(d) }
+    if d > link_direction::MAX_DELAY { Err("that is longer than ten years".into()) } else { Ok(d) }
 }
 fn aim(text: &str) -> Result<Aim, String> {
     told(Aim::parse(text))

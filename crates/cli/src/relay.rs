@@ -1,4 +1,4 @@
-//! `narrows relay`: a UDP link emulator that drives the house's own links in real time.
+//! `narrows relay`: a UDP link emulator that drives the simulator's own links in real time.
 
 use crate::Failure;
 use crate::args::{seed, time};
@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::{Duration, SpecError};
 use narrows_lab::Link;
-use narrows_lab::way::Way;
+use narrows_lab::link_direction::LinkDirection;
 use narrows_link::LinkConfig;
 use narrows_net::relay::{DirectionStats, Relay, RelayStats};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ pub fn relay(a: &RelayArgs) -> Result<(), Failure> {
 }
 
 /// Both ways of the two specifications.
-pub fn links(there: &str, back: Option<&str>) -> Result<(Way, Way), Failure> {
+pub fn links(there: &str, back: Option<&str>) -> Result<(LinkDirection, LinkDirection), Failure> {
     let read = |flag: &str, text: &str| -> Result<Link, SpecError> {
         Link::parse(text, Path::new("")).and_then(Link::folded).map_err(|e| e.at(flag))
     };
@@ -97,13 +97,14 @@ pub fn links(there: &str, back: Option<&str>) -> Result<(Way, Way), Failure> {
 }
 
 /// Both ways as the relay takes them.
-pub fn configs(there: &Way, back: &Way) -> (LinkConfig, LinkConfig) {
+pub fn configs(there: &LinkDirection, back: &LinkDirection) -> (LinkConfig, LinkConfig) {
     let rtt = there.delay + back.delay;
     (there.config(rtt, PACKET, false), back.config(rtt, PACKET, false))
 }
 
-fn describe(way: &Way) -> String {
-    let pairs: Vec<String> = way.pairs().into_iter().map(|(k, v)| format!("{k} {v}")).collect();
+fn describe(direction: &LinkDirection) -> String {
+    let pairs: Vec<String> =
+        direction.pairs().into_iter().map(|(k, v)| format!("{k} {v}")).collect();
     pairs.join(", ")
 }
 
@@ -166,7 +167,7 @@ fn table(s: &RelayStats) -> String {
 }
 
 pub fn json(s: &RelayStats) -> Value {
-    let way = |w: &DirectionStats| {
+    let direction = |w: &DirectionStats| {
         json!({
             "offered_packets": w.offered_packets, "offered_bytes": w.offered_bytes,
             "delivered_packets": w.delivered_packets, "delivered_bytes": w.delivered_bytes,
@@ -175,7 +176,7 @@ pub fn json(s: &RelayStats) -> Value {
         })
     };
     json!({
-        "there": way(&s.there), "back": way(&s.back),
+        "there": direction(&s.there), "back": direction(&s.back),
         "late_mean_s": s.lateness.mean_s, "late_p99_s": s.lateness.p99_s,
         "late_max_s": s.lateness.max_s, "clients": s.clients_seen, "errors": s.errors,
     })

@@ -9,8 +9,8 @@ use crate::transport::{Transport, address, bytes};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_lab::real::record::Recorder;
-use narrows_lab::real::speed::{LONGEST, Server};
-use narrows_lab::real::{Amount, Cargo, Direction, Speed, SpeedResult};
+use narrows_lab::real::speed::{MAX_MESSAGE_BYTES, Server};
+use narrows_lab::real::{Amount, Direction, Speed, SpeedResult, Traffic};
 use narrows_net::endpoint::new_key;
 use narrows_net::relay::{Relay, RelayStats};
 use narrows_net::tap::Tap;
@@ -87,10 +87,10 @@ Examples:
 
 fn message(text: &str) -> Result<u16, String> {
     let n = bytes(text)?;
-    let most = LONGEST as u64;
+    let most = MAX_MESSAGE_BYTES as u64;
     u16::try_from(n)
         .ok()
-        .filter(|n| (8..=LONGEST).contains(&usize::from(*n)))
+        .filter(|n| (8..=MAX_MESSAGE_BYTES).contains(&usize::from(*n)))
         .ok_or_else(|| format!("a message has 8B to {most}B: it travels whole, in one packet"))
 }
 
@@ -143,7 +143,7 @@ fn measure(
         suite: a.cipher,
         connections: usize::from(a.connections),
         direction: if a.down { Direction::Down } else { Direction::Up },
-        cargo: a.messages.map_or(Cargo::Stream, Cargo::Messages),
+        traffic: a.messages.map_or(Traffic::Stream, Traffic::Messages),
         amount,
         recorder: recorder.clone(),
     };

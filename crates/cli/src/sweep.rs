@@ -76,7 +76,7 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
 }
 
 fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {
-    let why = narrows_lab::way::plain(e);
+    let why = narrows_lab::link_direction::plain(e);
     Failure::Input(format!("--out {}: cannot create the folder: {why}", a.out.display()))
 }
 

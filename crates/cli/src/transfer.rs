@@ -56,7 +56,7 @@ Examples:
   narrows put photos/. rrtp://host/                    what is in photos, without a folder";
 
 #[derive(Args, Clone, Debug)]
-pub struct Way {
+pub struct TransferOptions {
     /// rrtp, rrtp+bbr, rrtp+cubic, …; for tcp:// tcp or tcp+NAME, the kernels' congestion control
     #[arg(long, value_name = "NAME")]
     pub protocol: Option<String>,
@@ -88,7 +88,7 @@ pub struct Get {
     #[arg(long)]
     pub hidden: bool,
     #[command(flatten)]
-    pub way: Way,
+    pub options: TransferOptions,
     #[command(flatten)]
     pub record: Record,
 }
@@ -102,7 +102,7 @@ pub struct Put {
     #[arg(value_name = "URL")]
     pub url: String,
     #[command(flatten)]
-    pub way: Way,
+    pub options: TransferOptions,
     #[command(flatten)]
     pub record: Record,
 }
@@ -113,7 +113,7 @@ pub struct Ls {
     #[arg(value_name = "URL")]
     pub url: String,
     #[command(flatten)]
-    pub way: Way,
+    pub options: TransferOptions,
 }
 
 #[derive(Args, Debug)]
@@ -176,9 +176,9 @@ pub fn key(a: &Key) -> Result<(), Failure> {
 pub fn ls(a: &Ls) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     catch_interrupt();
-    let opened = open::open(&url, &a.way, open::Direction::Get, None)?;
+    let opened = open::open(&url, &a.options, open::Direction::Get, None)?;
     let listing = opened.while_busy(|| client::list(opened.session(), &url.path))?;
-    if a.way.json {
+    if a.options.json {
         let entries: Vec<Value> = listing
             .entries
             .iter()
@@ -211,7 +211,7 @@ pub fn ls(a: &Ls) -> Result<(), Failure> {
 pub fn get(a: &Get) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     let target = local::target(&url, a.output.as_deref())?;
-    let recording = record(&a.record, "get", &url, &a.way)?;
+    let recording = record(&a.record, "get", &url, &a.options)?;
     let done = get_over(a, &url, &target, recording.tap("client"));
     recording.finish(done)
 }
@@ -223,8 +223,8 @@ fn get_over(
     tap: Option<Arc<dyn Tap>>,
 ) -> Result<(), Failure> {
     catch_interrupt();
-    let opened = open::open(url, &a.way, open::Direction::Get, tap)?;
-    let (control, progress) = going(&a.way, target.shown(), url.folder);
+    let opened = open::open(url, &a.options, open::Direction::Get, tap)?;
+    let (control, progress) = going(&a.options, target.shown(), url.folder);
     let asking = Arc::clone(&progress);
     let replace = match (a.overwrite, terminal::is_there()) {
         (true, _) => Replace::Always,
@@ -258,7 +258,7 @@ fn get_over(
     );
     progress.finish();
     let done = done.map_err(|e| folder_hint(e, &a.url))?;
-    finish(&opened, &a.way, ("got", &target.shown()), &done, begun, &progress)
+    finish(&opened, &a.options, ("got", &target.shown()), &done, begun, &progress)
 }
 
 /// `narrows put`.
@@ -268,7 +268,7 @@ fn get_over(
 pub fn put(a: &Put) -> Result<(), Failure> {
     let url = Url::read(&a.url)?;
     let source = local::source(&a.file, &url)?;
-    let recording = record(&a.record, "put", &url, &a.way)?;
+    let recording = record(&a.record, "put", &url, &a.options)?;
     let done = put_over(a, &url, &source, recording.tap("client"));
     recording.finish(done)
 }
@@ -280,10 +280,10 @@ fn put_over(
     tap: Option<Arc<dyn Tap>>,
 ) -> Result<(), Failure> {
     catch_interrupt();
-    let opened = open::open(url, &a.way, open::Direction::Put, tap)?;
+    let opened = open::open(url, &a.options, open::Direction::Put, tap)?;
     let shown = error::shown(&a.file.display().to_string());
     let (control, progress) =
-        going(&a.way, shown.clone(), matches!(source, local::Source::Folder(..)));
+        going(&a.options, shown.clone(), matches!(source, local::Source::Folder(..)));
     let begun = Instant::now();
     let session = opened.session();
     let done = opened.watched(
@@ -303,7 +303,7 @@ fn put_over(
         },
     );
     progress.finish();
-    finish(&opened, &a.way, ("put", &shown), &done?, begun, &progress)
+    finish(&opened, &a.options, ("put", &shown), &done?, begun, &progress)
 }
 
 /// A recording of one transfer, if it is wanted.
@@ -311,20 +311,24 @@ fn record(
     record: &Record,
     command: &'static str,
     url: &Url,
-    way: &Way,
+    options: &TransferOptions,
 ) -> Result<Recording, Failure> {
     if record.is_wanted() && url.scheme == Scheme::Tcp {
         let line = "--record is for rrtp: the kernel's TCP shows nothing; use an rrtp:// URL";
         return Err(Failure::Input(line.into()));
     }
-    let protocol = way.protocol.as_deref().unwrap_or("rrtp");
+    let protocol = options.protocol.as_deref().unwrap_or("rrtp");
     record.start(command, protocol, format!("the path to {}", url.server()))
 }
 
-fn going(way: &Way, what: String, folder: bool) -> (TransferControl, Arc<Progress>) {
+fn going(
+    options: &TransferOptions,
+    what: String,
+    folder: bool,
+) -> (TransferControl, Arc<Progress>) {
     let progress = Arc::new(Progress::new(what, folder));
     let told = Arc::clone(&progress);
-    let control = TransferControl::new(&STOP, way.hints.limit, move |step| {
+    let control = TransferControl::new(&STOP, options.hints.limit, move |step| {
         if let ProgressEvent::Moved(bytes) = step {
             told.moved(bytes);
         }
@@ -343,7 +347,7 @@ fn folder_hint(e: Error, url: &str) -> Error {
 /// Says what it came to.
 fn finish(
     opened: &Opened,
-    way: &Way,
+    options: &TransferOptions,
     (verb, what): (&str, &str),
     done: &Summary,
     begun: Instant,
@@ -352,7 +356,7 @@ fn finish(
     let seconds = begun.elapsed().as_secs_f64();
     let mbit = done.moved as f64 * 8e-6 / seconds.max(1e-9);
     opened.learn(&progress.delivered())?;
-    if way.json {
+    if options.json {
         let line = json!({
             "what": what, "bytes": done.bytes, "moved": done.moved, "seconds": seconds,
             "Mbit/s": mbit, "resumed_from": done.held, "files": done.files,

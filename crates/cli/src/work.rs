@@ -4,9 +4,9 @@ use crate::Failure;
 use crate::args::{Compare, List, Output, Run};
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width, width};
 use narrows_base::SpecError;
-use narrows_lab::advice::Aim;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
+use narrows_lab::recommendation::Aim;
 use narrows_lab::{
     Outcome, Plan, Question, Scenario, catalogue, compare, output, scenario_file, summary,
 };

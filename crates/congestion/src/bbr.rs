@@ -15,7 +15,7 @@
 //! time a packet waits in the pacer is not subtracted from what is in flight; gains are exact, not
 //! in 256ths; a sender restarts from idle when nothing but the new packet is outstanding, after a
 //! silence of four paced packets; after a timeout the old window comes back by slow start, unless
-//! the flow tells of a repair's end. Widening the window for aggregated ACKs and detecting
+//! the flow tells of a recovery's end. Widening the window for aggregated ACKs and detecting
 //! policers are as in Linux, and can be turned off.
 
 mod aggregation;
@@ -180,10 +180,10 @@ struct Bbr {
     policer: Option<Policer>,
     aggregation: Option<Aggregation>,
     cwnd: f64,
-    /// Window before a repair or PROBE_RTT.
+    /// Window before a recovery or PROBE_RTT.
     prior_cwnd: f64,
     recovery: Repairing,
-    /// Packet conservation: one in for one out, in the first round of a repair.
+    /// Packet conservation: one in for one out, in the first round of a recovery.
     conserving: bool,
     /// Segments found lost since the last ACK, and in all.
     losses: u64,

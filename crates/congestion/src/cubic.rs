@@ -162,7 +162,7 @@ impl Cubic {
         let base = match self.halve {
             // Section 4.6 has FlightSize, so that an idle sender's window is worth nothing, and knows
             // of implementations that take cwnd. FlightSize alone fails at two losses in a row: of
-            // the packets beyond a repair most have arrived when it ends, and behind a lost repair
+            // the packets beyond a recovery most have arrived when it ends, and behind a lost repair
             // all that was sent until the timeout. RFC 5681 section 3.1 has "no more than" of it.
             Halve::Flight => (flight as f64).min(most),
             Halve::Window => self.cwnd,

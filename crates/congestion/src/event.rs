@@ -58,7 +58,7 @@ pub struct Ack {
     pub prior_outstanding: u64,
     /// Whether the window was the limit when this ACK came (RFC 7661): growth is earned.
     pub window_limited: bool,
-    /// Whether recovery is repairing (the ACK that ends the repair included).
+    /// Whether recovery is under way (the ACK that ends the recovery included).
     pub in_recovery: bool,
     /// Round number: advances when the first packet sent in the previous round is acknowledged.
     pub round: u64,
@@ -134,7 +134,7 @@ pub struct Loss {
     pub radio: u64,
 }
 
-/// Recovery begins or ends a repair.
+/// Recovery begins or ends a recovery.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryEvent {
     /// When.

@@ -1,4 +1,4 @@
-//! The receiver side of a controller, and the advice that the two sides exchange.
+//! The receiver side of a controller, and the feedback that the two sides exchange.
 
 use narrows_base::Time;
 
@@ -73,7 +73,7 @@ pub struct Arrival {
 ///
 /// Asked after every arrival and tick whether to report at once; the endpoint adds what arrived
 /// (the ACK vector) and the echoed time by itself. A controller without one is served by the
-/// endpoint: an ACK for every packet, without advice.
+/// endpoint: an ACK for every packet, without feedback.
 pub trait ReceiverSide: Send {
     /// A packet arrived; true to report now.
     fn on_arrival(&mut self, arrival: &Arrival) -> bool;

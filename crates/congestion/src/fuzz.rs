@@ -6,7 +6,7 @@
 //!
 //! - the allowance is a window that is not negative, and finite unless a rate is given; a rate
 //!   above zero; under TCP, which has no other way to go on, a window of at least one;
-//! - ssthresh is at least one, advice is made of finite numbers; nothing to watch is NaN, and all of it
+//! - ssthresh is at least one, feedback is made of finite numbers; nothing to watch is NaN, and all of it
 //!   is among the entry's variables, a state with one of its numbers;
 //! - a tick that has come moves on after a few calls, at either half.
 //!

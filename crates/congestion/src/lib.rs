@@ -2,7 +2,7 @@
 //!
 //! A controller is told what happened (sent, acknowledged, lost, repair and restart begin and
 //! end, ticks) and asked for its [`SendLimits`]. It never names a segment and never repairs:
-//! that is recovery's work, in the crate `flow`. Inside, controllers count windows in segments as
+//! that is recovery's work, in the crate `transport`. Inside, controllers count windows in segments as
 //! real numbers, as every paper does.
 //!
 //! To add one: a file here, its `mod` line and its entry in [`list`]. See
@@ -98,7 +98,7 @@ pub enum HintSource {
     /// This side's own user, by a flag or a configuration.
     #[default]
     User,
-    /// A profile that this side measured and kept for this very peer: its key and its address were
+    /// A measurement that this side kept for this very peer: its key and its address were
     /// verified.
     Stored,
     /// The peer: true or not.
@@ -169,8 +169,8 @@ impl Halve {
 ///
 /// Everything but [`on_ack`](Controller::on_ack) and [`send_limits`](Controller::send_limits) has an
 /// empty default. The order within one acknowledgement: `on_ack`, then `on_loss` for what it
-/// revealed, then `on_recovery_start` or `on_slow_start_restart` or `on_recovery_end`. `on_ack` during repair has
-/// `Ack::in_recovery` set, the acknowledgement that ends the repair included.
+/// revealed, then `on_recovery_start` or `on_slow_start_restart` or `on_recovery_end`. `on_ack` during recovery has
+/// `Ack::in_recovery` set, the acknowledgement that ends the recovery included.
 pub trait Controller: Send {
     /// A packet left.
     fn on_sent(&mut self, _sent: &Sent) {}
@@ -178,14 +178,14 @@ pub trait Controller: Send {
     fn on_ack(&mut self, ack: &Ack);
     /// Segments were found lost.
     fn on_loss(&mut self, _loss: &Loss) {}
-    /// Recovery begins to repair: a new loss episode (Reno, NewReno, SACK).
+    /// Recovery begins: a new loss episode (Reno, NewReno, SACK).
     fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {}
-    /// The repair is over: everything sent before it began is acknowledged.
+    /// The recovery is over: everything sent before it began is acknowledged.
     fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {}
     /// The window begins anew: a retransmission timeout, or Tahoe's third duplicate.
     fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {}
     /// Routers marked packets (ECN): at most once per window, the last thing within an
-    /// acknowledgement; during a repair only if the repair left the window as it was. As a loss that
+    /// acknowledgement; during a recovery only if the recovery left the window as it was. As a loss that
     /// needs no repair (RFC 3168 section 6.1.2), unless the controller knows better.
     fn on_ecn_ce(&mut self, recovery: &RecoveryEvent) {
         self.on_recovery_start(recovery);
@@ -194,12 +194,12 @@ pub trait Controller: Send {
     /// One packet arrived or was lost (rrtp only, where packet numbers are never reused): called once for
     /// each, in the order of their numbers, before the [`on_ack`](Controller::on_ack) of the same report.
     fn on_packet_outcome(&mut self, _outcome: &PacketOutcome) {}
-    /// The receiver side's advice came, after [`on_ack`](Controller::on_ack) of the same report.
+    /// The receiver side's feedback came, after [`on_ack`](Controller::on_ack) of the same report.
     fn on_feedback(&mut self, _feedback: &FeedbackReceived) {}
     /// The path has changed, or more is known of it: values in the profile replace estimates; absent
     /// ones leave them.
     fn on_path_hints(&mut self, _now: Time, _hints: &PathHints) {}
-    /// What a connection's opening told of the path, once, before the first packet leaves.
+    /// What a connection's handshake told of the path, once, before the first packet leaves.
     fn on_dispersion(&mut self, _dispersion: &Dispersion) {}
     /// The time asked for by [`next_tick`](Controller::next_tick) has come.
     fn on_tick(&mut self, _now: Time) {}

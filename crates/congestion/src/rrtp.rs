@@ -12,25 +12,25 @@
 //!   the thesis runs on seeds. Ours probes: 15 % more for one of eight round trips, and twice as
 //!   much again after a probe that found something.
 //! - *The ratio cannot tell whose queue it is.* Whoever always yields to a queue starves beside TCP,
-//!   which fills it. Ours has two moods and asks which one is right (below).
+//!   which fills it. Ours has two modes and asks which one is right (below).
 //! - *Epochs of ten packets* are a sixth of a round trip on one of S3's links and ten on another, while
 //!   what a rate does is seen after one. Ours counts in round trips. The averages of 10 and 50 gaps
 //!   stayed in `rrtp-lasthop`, where they suffice.
 //! - beta from 0.05 doubling to 0.5 reduces within six epochs by ten times, whatever the excess was.
 //!   Ours returns to the product of bandwidth and smallest round trip at once.
 //!
-//! *Opening.* What the packets that open a connection tell (`on_dispersion`; ten packets leave by it until the first
+//! *Startup.* What the packets that open a connection tell (`on_dispersion`; ten packets leave by it until the first
 //! acknowledgement, since it can be forged), or else four packets; the spacing of their acknowledgements is
 //! a first rate (in S3, section 3.2, two probe packets). The next
 //! flight is the product of that rate and the round trip, at
 //! most 64 packets; if it is 64, its own spacing must confirm the rate. Then a quarter more per round
 //! trip until a queue shows, or a round loses more than a tenth.
 //!
-//! *Alone* (`rrtp/default_mode.rs`): the window is the product and a room of 4 ms, the rate 5 % above what
+//! *Default mode* (`rrtp/default_mode.rs`): the window is the product and a room of 4 ms, the rate 5 % above what
 //! arrives, so that the window rules and a queue never grows beyond the room. Losses mean nothing, since
 //! the queue that would have dropped them is not there.
 //!
-//! *Contested* (`rrtp/competitive.rs`): a window that grows by a packet per round trip and leaves half
+//! *Competitive mode* (`rrtp/competitive.rs`): a window that grows by a packet per round trip and leaves half
 //! of itself at congestion, as Reno's.
 //! Congestion is a loss that the receiver did not take for the radio's and that came while the
 //! round trip was high. Two things depend on the queue. Behind a deep one a round trip is long, and the
@@ -41,18 +41,18 @@
 //! *Which?* If the window is cut by a fifth for two round trips while a queue stands, whoever is alone
 //! gets the same rate from a shorter queue. Whoever shares loses rate, as the others' packets stay:
 //! with part s, 0.8/(1 - 0.2 s) of it remains. Two cuts in a row that leave 95 % (s above 0.8) begin
-//! *alone*. A queue that stands although our part is held short, a bandwidth that falls by a fifth, or
+//! *default mode*. A queue that stands although our part is held short, a bandwidth that falls by a fifth, or
 //! a flood of losses end it. So a changed path is asked the same question as a competitor, and the
 //! question has no time constant of TCP's in it. Copa and Nimbus ask by other means. Cuts are whole packets,
-//! an answer that a loss spoiled is asked for again, and the queue that the opening found does not grow
+//! an answer that a loss spoiled is asked for again, and the queue that the startup found does not grow
 //! until it is answered: on a slow link each packet is half a second. Where the queue holds a packet or
 //! two nothing can be asked; there congestion's own cuts are answers: two that leave all of the rate.
 //!
-//! Seeds: a told rate begins in *alone* with the whole product; if it is wrong, the moods find out. A
+//! Seeds: a told rate begins in *default mode* with the whole product; if it is wrong, the modes find out. A
 //! told loss rate raises what counts as a flood. A told RTT counts until the first is measured.
 //!
 //! Known limits:
-//! - Several of a kind, clean and long-lived, stay *contested*. With room for one product (40 ms) two keep
+//! - Several of a kind, clean and long-lived, stay *competitive mode*. With room for one product (40 ms) two keep
 //!   13 ms in the mean, as each is sometimes taken for nobody; four keep 29.
 //! - Behind four products of queue it has 0.54 of the link beside one CUBIC, and then 0.66 beside one
 //!   Reno, to which CUBIC leaves a quarter: what holds its own beside the one is too much for the other.
@@ -97,9 +97,9 @@ pub const VARIABLES: &[Variable] = &[
         "rrtp_state",
         "what the sender is at",
         &[
-            "opening (looks for the rate)",
-            "alone (holds the queue short)",
-            "contested (takes its share)",
+            "startup (looks for the rate)",
+            "default (holds the queue short)",
+            "competitive (takes its share)",
         ],
     ),
     variables::BANDWIDTH,
@@ -108,7 +108,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable::new(
         "own_window",
         "packets",
-        "window of the opening or of the contest; alone has none",
+        "window of startup or of the competitive mode; the default mode has none",
     ),
 ];
 
@@ -149,7 +149,7 @@ struct Rrtp {
     first_flight: f64,
     path: PathModel,
     mode: Mode,
-    /// Packets: the opening's, or the contest's; *alone* has none of its own.
+    /// Packets: the startup's, or the competitive mode's; *default mode* has none of its own.
     window: f64,
     startup: startup::Startup,
     default_mode: default_mode::DefaultMode,

@@ -110,7 +110,7 @@ impl Scenario {
             srtt: self.rtt,
         }
     }
-    /// A repair begins and ends.
+    /// A recovery begins and ends.
     pub fn recovery(&mut self) {
         let episode = self.episode();
         self.controller.on_recovery_start(&episode);

@@ -99,7 +99,7 @@ fn a_long_path_fills_and_two_losses_do_not_empty_it() {
 }
 
 /// F4.8 with selective repair: a simulation made beforehand gives .990, .978, .951 and .845
-/// over a run with its start; S0 claims .94 to .95 at 1e-2 and .40 at 1e-1 with a repair it does
+/// over a run with its start; S0 claims .94 to .95 at 1e-2 and .40 at 1e-1 with a recovery it does
 /// not name.
 #[test]
 fn random_loss_costs_little() {

@@ -2,7 +2,7 @@
 //!
 //! TFRC's smoothness with TCP's ACK clock: the window is what TCP's throughput equation gives for
 //! the average loss interval, so no round-trip time enters it. Every packet is acknowledged; the
-//! endpoint keeps the ACK vector and tells of every packet's fate, in the order of numbers. Before
+//! endpoint keeps the ACK vector and tells of every packet's outcome, in the order of numbers. Before
 //! the first loss, slow start. Where the equation's window is below 2, an ACK clock would stall, and
 //! packets are sent by the clock instead: rate mode.
 //!

@@ -14,7 +14,7 @@ fn tfwc(spec: &str) -> Tfwc {
 }
 
 /// A line of constant round-trip time that loses the packets it is told to, and the endpoint's
-/// bookkeeping: every arrival is reported, a packet's fate is known four numbers later.
+/// bookkeeping: every arrival is reported, a packet's outcome is known four numbers later.
 struct Line {
     t: Tfwc,
     now: Time,
@@ -293,7 +293,7 @@ fn the_first_loss_halves_and_is_turned_into_an_interval() {
     assert_eq!(line.t.intervals.open(), 0.0, "that report counts no packets");
     line.until(5);
     assert_eq!((line.t.cwnd, line.t.intervals.open()), (11.0, 4.0));
-    // A loss in the same round trip is no event; the fifth packet's fate made the count 4.
+    // A loss in the same round trip is no event; the fifth packet's outcome made the count 4.
     let mut line = Line::new("tfwc(initial-window=20)", |n| n == 0 || n == 6);
     line.until(10);
     assert_eq!((line.closed(), line.t.intervals.open()), (vec![96.0], 9.0));

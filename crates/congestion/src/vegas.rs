@@ -6,7 +6,7 @@
 //!
 //! All cuts happen in `on_loss`, because the rule asks about the lost segment ("was the window
 //! already cut since it was sent?"), not about an episode; `on_recovery_start` does nothing. The
-//! fine-grained retransmission timer is recovery `vegas`, in the room `flow`.
+//! fine-grained retransmission timer is recovery `vegas`, in the crate `transport`.
 //!
 //! Kept from ns-2 because the reference numbers contain it: the backlog is rounded to a whole
 //! packet; windows are cut as whole segments; a round of one packet resets the base RTT; the RTT of

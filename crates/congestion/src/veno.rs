@@ -134,7 +134,7 @@ impl Controller for Veno {
     }
 
     fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {
-        self.rtt_us = u64::MAX; // the RTTs of the repair say nothing about the new window
+        self.rtt_us = u64::MAX; // the RTTs of the recovery say nothing about the new window
     }
 
     fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {

@@ -7,7 +7,7 @@
 //!
 //! Three implementations differ in when they cut, see parameter `cut`:
 //!
-//! | cut | at the loss | at the end of the repair | at a timeout |
+//! | cut | at the loss | at the end of the recovery | at a timeout |
 //! |---|---|---|---|
 //! | linux | half | B RTTmin | ssthresh = B RTTmin, RTTmin measured anew |
 //! | ns2 | B RTTmin | half, if more | ssthresh = half |

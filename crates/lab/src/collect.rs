@@ -1,11 +1,11 @@
 //! From finished runs to an [`Outcome`].
 
-use crate::advice::{self, Aim};
 use crate::execute::{LISTED_FLOWS, Run, Runs, combined};
 use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
 use crate::outcome::{Outcome, ProtocolOutcome, SeedValues};
 use crate::plan::Plan;
+use crate::recommendation::{self, Aim};
 use narrows_base::{Duration, Status};
 use narrows_transport::protocol;
 
@@ -105,7 +105,7 @@ pub fn collect(plan: &Plan, about: About, runs: &Runs) -> Outcome {
         notes,
     };
     if about.command == "compare" {
-        outcome.recommendation = advice::recommend(&outcome, about.aim);
+        outcome.recommendation = recommendation::recommend(&outcome, about.aim);
     }
     outcome
 }

@@ -1,4 +1,4 @@
-//! `narrows compare`: a dumbbell per protocol, the same luck for all.
+//! `narrows compare`: a dumbbell per protocol, the same random draws for all.
 //!
 //! ```text
 //!   main.0 ──access──╮                     ╭──egress── receiver
@@ -7,15 +7,15 @@
 //!   against.0 ───────╯                     ╰────────── reverse.0 (its data go the other way)
 //! ```
 //!
-//! The flows under test are called `main` whatever they speak: luck follows names, so every
+//! The flows under test are called `main` whatever they speak: random draws follow names, so every
 //! protocol meets the same losses and starts at the same moments.
 
-use crate::advice::Aim;
 use crate::families::protocols;
 use crate::link::Link;
+use crate::link_direction::TraceStart;
 use crate::links;
-use crate::scenario::{Flows, Own, Scenario, Speaks, Wire};
-use crate::way::TraceStart;
+use crate::recommendation::Aim;
+use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
 use narrows_base::{Duration, Spec, SpecError};
 use narrows_sim::SourceSpec;
 use narrows_transport::{Preset, Protocol};
@@ -97,7 +97,9 @@ impl Question {
             Preset::Rfc => link.base_rtt(),
             Preset::Ns2 => Duration::ZERO,
         });
-        let own = |side: Option<crate::side::Side>, stream| side.map(|side| Own { side, stream });
+        let own = |side: Option<crate::access_link::AccessLink>, stream| {
+            side.map(|side| OwnLink { side, stream })
+        };
         let (access, egress) = (own(link.access, "access"), own(link.egress, "egress"));
         let flows = |name: &str, speaks, count| Flows {
             name: name.to_string(),
@@ -119,13 +121,13 @@ impl Question {
         if self.flows == 0 {
             return Err(SpecError::new("--flows must be at least 1"));
         }
-        let main = flows("main", Speaks::Each, self.flows);
+        let main = flows("main", GroupProtocol::Each, self.flows);
         let mut groups = vec![Flows { source: self.source.clone(), ..main }];
         if let Some(text) = &self.against {
             let (spec, count) = several(text, self.flows)
                 .and_then(|x| read(&x.0).map(|_| x))
                 .map_err(|e| e.at("--against"))?;
-            groups.push(flows("against", Speaks::One(spec), count));
+            groups.push(flows("against", GroupProtocol::One(spec), count));
         }
         if let Some(text) = &self.reverse {
             let (spec, count) = several(text, self.flows)
@@ -137,7 +139,7 @@ impl Question {
                 to: "left".into(),
                 access: egress,
                 egress: access,
-                ..flows("reverse", Speaks::One(spec), count)
+                ..flows("reverse", GroupProtocol::One(spec), count)
             });
         }
         let mut s = Scenario::named("compare");
@@ -151,7 +153,7 @@ impl Question {
         for spec in &s.protocols {
             read(spec).map_err(|e| e.at("--protocols"))?;
         }
-        s.links = vec![Wire {
+        s.links = vec![DuplexLink {
             name: "bottleneck".into(),
             from: "left".into(),
             to: "right".into(),

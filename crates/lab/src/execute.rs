@@ -2,7 +2,7 @@
 //!
 //! Work is handed out seed by seed, so an interruption leaves all protocols with equally many
 //! seeds, give or take one. What comes out does not depend on the number of jobs: each run draws
-//! its luck from its own seed, and results are put together in the plan's order.
+//! its random draws from its own seed, and results are put together in the plan's order.
 
 use crate::measure::{MEASURES, OneFlow, View};
 use crate::plan::Plan;

@@ -2,9 +2,9 @@
 //! it is written again. The one-line specification, scenario files, sweeps, `--help` and
 //! `docs/scenarios.md` read this table and nothing else.
 
+use crate::access_link::AccessLink;
 use crate::link::Link;
-use crate::side::Side;
-use crate::way::{self, Way};
+use crate::link_direction::{self, LinkDirection};
 use narrows_base::{Duration, SpecError};
 use narrows_link::LossSpec;
 use std::fmt::Write as _;
@@ -23,9 +23,9 @@ pub struct Key {
     /// Whether its value has parameters, which a sweep may vary alone: `aqm.target`.
     pub has_parameters: bool,
     /// Sets it; files are found from the folder.
-    pub set: fn(&mut Way, &str, &Path) -> Result<(), SpecError>,
+    pub set: fn(&mut LinkDirection, &str, &Path) -> Result<(), SpecError>,
     /// The value that [`set`](Key::set) reads back; `None` where nothing need be said.
-    pub text: fn(&Way) -> Option<String>,
+    pub text: fn(&LinkDirection) -> Option<String>,
 }
 
 /// All keys of one direction, in the order in which they are written. A specification begins with the
@@ -36,16 +36,16 @@ pub const KEYS: [Key; 11] = [
         form: "1.5Mbit/s",
         help: "bits that leave in a second, headers included",
         has_parameters: false,
-        set: |way, text, _| way::rate(text).map(|rate| way.rate = rate),
-        text: |way| Some(way::rate_text(way.rate)),
+        set: |way, text, _| link_direction::rate(text).map(|rate| way.rate = rate),
+        text: |way| Some(link_direction::rate_text(way.rate)),
     },
     Key {
         name: "delay",
         form: "80ms",
         help: "propagation delay, one way",
         has_parameters: false,
-        set: |way, text, _| way::delay(text).map(|delay| way.delay = delay),
-        text: |way| Some(way::time_text(way.delay)),
+        set: |way, text, _| link_direction::delay(text).map(|delay| way.delay = delay),
+        text: |way| Some(link_direction::time_text(way.delay)),
     },
     Key {
         name: "queue",
@@ -53,15 +53,15 @@ pub const KEYS: [Key; 11] = [
         help: "packets or bytes that wait, the one in service not counted; 1bdp is rate x base RTT, \
                rounded up. By default 1bdp, at least 10p; in a scenario file unlimited",
         has_parameters: false,
-        set: |way, text, _| way::room(text).map(|room| way.room = room),
-        text: |way| Some(way::room_text(way.room)),
+        set: |way, text, _| link_direction::queue_size(text).map(|room| way.queue_size = room),
+        text: |way| Some(link_direction::room_text(way.queue_size)),
     },
     Key {
         name: "aqm",
         form: "NAME(...)",
         help: "queue management, see narrows list queues; by default droptail",
         has_parameters: true,
-        set: |way, text, _| way::aqm(text).map(|aqm| way.aqm = aqm),
+        set: |way, text, _| link_direction::aqm(text).map(|aqm| way.aqm = aqm),
         text: |way| way.aqm.as_ref().map(ToString::to_string),
     },
     Key {
@@ -71,14 +71,16 @@ pub const KEYS: [Key; 11] = [
                By default none",
         has_parameters: true,
         set: |way, text, _| LossSpec::parse_all(text).map(|loss| way.loss = loss),
-        text: |way| (!way.loss.is_empty()).then(|| way::loss_text(&way.loss)),
+        text: |way| (!way.loss.is_empty()).then(|| link_direction::loss_text(&way.loss)),
     },
     Key {
         name: "trace",
         form: "FILE",
         help: "a Mahimahi trace, which replaces the rate of this direction",
         has_parameters: false,
-        set: |way, text, folder| way::trace(text, folder).map(|trace| way.trace = Some(trace)),
+        set: |way, text, folder| {
+            link_direction::trace(text, folder).map(|trace| way.trace = Some(trace))
+        },
         text: |way| way.trace.as_ref().map(|(file, _)| file.display().to_string()),
     },
     Key {
@@ -86,18 +88,22 @@ pub const KEYS: [Key; 11] = [
         form: "TIME|random",
         help: "where a run enters its trace, which repeats; by default random, in a scenario file 0s",
         has_parameters: false,
-        set: |way, text, _| way::trace_start(text).map(|start| way.trace_start = Some(start)),
-        text: |way| way.trace_start.map(way::trace_start_text),
+        set: |way, text, _| {
+            link_direction::trace_start(text).map(|start| way.trace_start = Some(start))
+        },
+        text: |way| way.trace_start.map(link_direction::trace_start_text),
     },
     Key {
         name: "jitter",
         form: "TIME",
         help: "each packet is up to so much later, drawn evenly; the order is kept",
         has_parameters: false,
-        set: |way, text, _| way::delay(text).map(|jitter| way.impairments.jitter = jitter),
+        set: |way, text, _| {
+            link_direction::delay(text).map(|jitter| way.impairments.jitter = jitter)
+        },
         text: |way| {
             let jitter = way.impairments.jitter;
-            (jitter > Duration::ZERO).then(|| way::time_text(jitter))
+            (jitter > Duration::ZERO).then(|| link_direction::time_text(jitter))
         },
     },
     Key {
@@ -107,11 +113,13 @@ pub const KEYS: [Key; 11] = [
         has_parameters: false,
         set: |way, text, _| {
             let i = &mut way.impairments;
-            way::reorder(text).map(|(often, late)| (i.reorder, i.reorder_by) = (often, late))
+            link_direction::reorder(text)
+                .map(|(often, late)| (i.reorder, i.reorder_by) = (often, late))
         },
         text: |way| {
             let i = &way.impairments;
-            (i.reorder > 0.0).then(|| format!("{}/{}", i.reorder, way::time_text(i.reorder_by)))
+            (i.reorder > 0.0)
+                .then(|| format!("{}/{}", i.reorder, link_direction::time_text(i.reorder_by)))
         },
     },
     Key {
@@ -119,7 +127,7 @@ pub const KEYS: [Key; 11] = [
         form: "1%",
         help: "how often a packet arrives twice",
         has_parameters: false,
-        set: |way, text, _| way::share(text).map(|p| way.impairments.duplicate = p),
+        set: |way, text, _| link_direction::share(text).map(|p| way.impairments.duplicate = p),
         text: |way| share_text(way.impairments.duplicate),
     },
     Key {
@@ -127,7 +135,7 @@ pub const KEYS: [Key; 11] = [
         form: "1%",
         help: "how often a packet arrives damaged",
         has_parameters: false,
-        set: |way, text, _| way::share(text).map(|p| way.impairments.corrupt = p),
+        set: |way, text, _| link_direction::share(text).map(|p| way.impairments.corrupt = p),
         text: |way| share_text(way.impairments.corrupt),
     },
 ];
@@ -158,14 +166,14 @@ pub const LINK_KEYS: [LinkKey; 3] = [
         form: "RATE/DELAY",
         help: "each flow's own lossless link before the bottleneck; a range such as 0.5ms..2ms is drawn \
                per flow and side. By default none",
-        set: |link, text| Side::parse(text).map(|side| link.access = Some(side)),
+        set: |link, text| AccessLink::parse(text).map(|side| link.access = Some(side)),
         text: |link| link.access.as_ref().map(ToString::to_string),
     },
     LinkKey {
         name: "egress",
         form: "RATE/DELAY",
         help: "the same after the bottleneck",
-        set: |link, text| Side::parse(text).map(|side| link.egress = Some(side)),
+        set: |link, text| AccessLink::parse(text).map(|side| link.egress = Some(side)),
         text: |link| link.egress.as_ref().map(ToString::to_string),
     },
     LinkKey {
@@ -173,8 +181,8 @@ pub const LINK_KEYS: [LinkKey; 3] = [
         form: "TIME",
         help: "packets leave their host up to so much later, drawn for each, in order; by default one \
                packet's time at the rate, at most 10ms",
-        set: |link, text| way::delay(text).map(|delay| link.host_delay = Some(delay)),
-        text: |link| link.host_delay.map(way::time_text),
+        set: |link, text| link_direction::delay(text).map(|delay| link.host_delay = Some(delay)),
+        text: |link| link.host_delay.map(link_direction::time_text),
     },
 ];
 

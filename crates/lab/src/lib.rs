@@ -6,7 +6,7 @@
 //!   file ─scenario_file╯  (model)       (checked)        (numbers)     (means, CIs)   CSV, report
 //! ```
 
-pub mod advice;
+pub mod access_link;
 mod arrow_schema;
 pub mod catalogue;
 pub mod collect;
@@ -20,6 +20,7 @@ pub mod interval;
 pub mod json;
 pub mod keys;
 pub mod link;
+pub mod link_direction;
 pub mod links;
 pub mod measure;
 pub mod outcome;
@@ -28,19 +29,18 @@ pub mod parquet;
 pub mod picture;
 pub mod plan;
 pub mod real;
+pub mod recommendation;
 pub mod report;
 pub mod response;
 pub mod route;
 pub mod scenario;
 pub mod scenario_file;
 pub mod seeds;
-pub mod side;
 pub mod stats;
 pub mod summary;
 pub mod sweep;
 pub mod text_file;
 pub mod variables;
-pub mod way;
 
 pub use compare::Question;
 pub use link::Link;

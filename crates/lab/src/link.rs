@@ -5,10 +5,10 @@
 //!          <--access--          reverse-…         <--egress--
 //! ```
 
+use crate::access_link::AccessLink;
 use crate::keys::{self, REVERSE};
+use crate::link_direction::{self, LinkDirection, QueueSize};
 use crate::links;
-use crate::side::Side;
-use crate::way::{self, Room, Way};
 use narrows_base::{Duration, SpecError, spec};
 use narrows_link::QueueLimit;
 use std::fmt;
@@ -25,13 +25,13 @@ pub const MAX_HOST_DELAY: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug)]
 pub struct Link {
     /// Data's direction.
-    pub forward: Way,
+    pub forward: LinkDirection,
     /// Acknowledgements' direction.
-    pub back: Way,
+    pub back: LinkDirection,
     /// Each flow's own link before the bottleneck.
-    pub access: Option<Side>,
+    pub access: Option<AccessLink>,
     /// Each flow's own link after the bottleneck.
-    pub egress: Option<Side>,
+    pub egress: Option<AccessLink>,
     /// Up to so much later each data packet leaves its host; `None` where nothing is said.
     pub host_delay: Option<Duration>,
 }
@@ -72,13 +72,13 @@ impl Link {
         let mut keys = overridden(&own[own.len().min(2)..], &given)?;
         keys.retain(|(k, _)| varied.iter().all(|(v, _)| v != k));
         keys.extend(varied);
-        let rate = way::rate(own[0].trim())?;
+        let rate = link_direction::rate(own[0].trim())?;
         let second = own.get(1).map_or("", |s| s.trim());
         if second.is_empty() || second.contains('=') {
             return Err(SpecError::new(format!("the delay is missing after '{first}'; {FORM}")));
         }
-        let delay = way::delay(second)?;
-        let forward = Way::new(rate, delay, Room::Usual);
+        let delay = link_direction::delay(second)?;
+        let forward = LinkDirection::new(rate, delay, QueueSize::Usual);
         let mut link =
             Link { back: forward.clone(), forward, access: None, egress: None, host_delay: None };
         let (back, there): (Vec<_>, Vec<_>) =
@@ -104,8 +104,9 @@ impl Link {
 
     /// All one-way delays there and back; ranges count with their middle.
     pub fn base_rtt(&self) -> Duration {
-        let own =
-            |side: &Option<Side>| side.map_or(Duration::ZERO, |s| s.mean_delay().saturating_mul(2));
+        let own = |side: &Option<AccessLink>| {
+            side.map_or(Duration::ZERO, |s| s.mean_delay().saturating_mul(2))
+        };
         self.forward.delay + self.back.delay + own(&self.access) + own(&self.egress)
     }
 
@@ -143,7 +144,7 @@ impl Link {
     pub fn resolved(mut self, packet_bytes: u32) -> Link {
         let rtt = self.base_rtt();
         for way in [&mut self.forward, &mut self.back] {
-            way.room = Room::Fixed(way.limit(rtt, packet_bytes));
+            way.queue_size = QueueSize::Fixed(way.limit(rtt, packet_bytes));
         }
         self
     }
@@ -151,10 +152,10 @@ impl Link {
     /// One line for readers: rate, base RTT, their product, buffer, loss.
     pub fn describe(&self, packet_bytes: u32) -> String {
         let rtt = self.base_rtt();
-        let bdp = way::bdp_packets(self.forward.mean_bps(), rtt, packet_bytes, 1.0);
+        let bdp = link_direction::bdp_packets(self.forward.mean_bps(), rtt, packet_bytes, 1.0);
         let rate = match &self.forward.trace {
             Some((_, t)) => format!("{:.3} Mbit/s on average (trace)", t.mean_bps() / 1e6),
-            None => way::rate_text(self.forward.rate),
+            None => link_direction::rate_text(self.forward.rate),
         };
         let buffer = match self.forward.limit(rtt, packet_bytes) {
             QueueLimit::Unlimited => "unlimited".to_string(),
@@ -174,8 +175,8 @@ impl Link {
     }
 }
 
-fn short_loss(way: &Way) -> String {
-    let text = way::loss_text(&way.loss);
+fn short_loss(way: &LinkDirection) -> String {
+    let text = link_direction::loss_text(&way.loss);
     match text.strip_prefix("uniform(").and_then(|t| t.strip_suffix(')')) {
         Some(p) if !p.contains(['(', '+', '=']) => p.to_string(),
         _ => text,

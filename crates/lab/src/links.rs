@@ -4,7 +4,7 @@ use narrows_base::{Descriptor, SpecError, Status};
 
 /// A named link.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct NamedLink {
     /// What it says of itself.
     pub descriptor: Descriptor,
     /// Its specification in full.
@@ -20,10 +20,10 @@ const fn entry(
     source: &'static str,
     summary: &'static str,
     status: Status,
-) -> Entry {
+) -> NamedLink {
     let descriptor =
         Descriptor { name, summary, source, senses: "-", sets: "-", params: &[], status };
-    Entry { descriptor, spec }
+    NamedLink { descriptor, spec }
 }
 
 /// The numbers are a paper's own.
@@ -33,7 +33,7 @@ const fn stated(by: &'static str) -> Status {
 const TYPICAL: &str = "round numbers, typical of such paths; not a measurement";
 
 /// All named links.
-pub const LINKS: &[Entry] = &[
+pub const LINKS: &[NamedLink] = &[
     entry(
         "wireless",
         "1.5Mbit/s,80ms,queue=30p,loss=1%,access=10Mbit/s/0.1ms",
@@ -124,7 +124,7 @@ pub const LINKS: &[Entry] = &[
 ///
 /// # Errors
 /// An unknown name, with a suggestion, and how a link is written.
-pub fn find(name: &str) -> Result<&'static Entry, SpecError> {
+pub fn find(name: &str) -> Result<&'static NamedLink, SpecError> {
     LINKS.iter().find(|e| e.descriptor.name == name).ok_or_else(|| {
         let names: Vec<&str> = LINKS.iter().map(|e| e.descriptor.name).collect();
         let e = SpecError::unknown("link", name, &names).to_string();

@@ -1,7 +1,7 @@
 //! The files that a run leaves behind: each is whole or not there.
 
+use crate::link_direction::plain;
 use crate::outcome::Outcome;
-use crate::way::plain;
 use crate::{json, parquet, picture, report, seeds, summary};
 use std::fs;
 use std::io;

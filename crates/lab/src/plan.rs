@@ -4,9 +4,11 @@ mod steps;
 
 pub use steps::Step;
 
+use crate::link_direction::{
+    LinkDirection, MAX_DELAY, QueueSize, TraceStart, loss_text, rate_text, room_text,
+};
 use crate::route::Map;
-use crate::scenario::{Flows, Own, Scenario, Speaks};
-use crate::way::{LONGEST, Room, TraceStart, Way, loss_text, rate_text, room_text};
+use crate::scenario::{Flows, GroupProtocol, OwnLink, Scenario};
 use narrows_base::rate::MAX_RATE;
 use narrows_base::{Duration, RandomKey, SpecError, Time};
 use narrows_link::{Change, Impairments, LinkConfig};
@@ -16,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Most links on a route; the simulator's own limit is ten more.
-const LONGEST_ROUTE: usize = 190;
+const MAX_ROUTE: usize = 190;
 
 /// A scenario that can be run.
 #[derive(Clone, Debug)]
@@ -56,7 +58,7 @@ impl Plan {
         if groups.is_empty() {
             return Err(SpecError::new("there are no flows; a scenario needs [[flows]]"));
         }
-        let each = |f: &Flows| f.speaks == Speaks::Each;
+        let each = |f: &Flows| f.speaks == GroupProtocol::Each;
         let varies = scenario.flows.iter().any(each);
         if varies && scenario.protocols.is_empty() {
             return Err(SpecError::new("protocol = \"each\" needs protocols = [\"…\"] at the top"));
@@ -149,13 +151,13 @@ impl Plan {
     pub fn draws(&self) -> bool {
         let s = &self.scenario;
         // A queue's own draws and loss processes that are told when to strike are not told apart.
-        let drawn = |way: &Way| {
+        let drawn = |way: &LinkDirection| {
             !way.loss.is_empty()
                 || way.aqm.is_some()
                 || way.impairments != Impairments::default()
                 || way.trace_start == Some(TraceStart::Random)
         };
-        let ranges = |own: &Option<Own>| own.is_some_and(|own| own.side.is_range());
+        let ranges = |own: &Option<OwnLink>| own.is_some_and(|own| own.side.is_range());
         s.links.iter().any(|wire| drawn(&wire.there) || drawn(&wire.back))
             || s.changes.iter().any(|c| matches!(c.change, Change::Loss(_)))
             || s.flows.iter().any(|f| {
@@ -202,7 +204,7 @@ impl Plan {
                 let w = way(s, link);
                 let rtt =
                     s.links[link as usize / 2].there.delay + s.links[link as usize / 2].back.delay;
-                let room = room_text(Room::Fixed(w.limit(rtt, s.packet)));
+                let room = room_text(QueueSize::Fixed(w.limit(rtt, s.packet)));
                 let managed = w.aqm.as_ref().map_or(String::new(), |aqm| format!(" under {aqm}"));
                 text += &format!(
                     "; bottleneck {}: {}, {}, queue {room}{managed}, loss {}",
@@ -243,7 +245,7 @@ pub(crate) fn at(line: usize, e: SpecError) -> SpecError {
     if line == 0 { e } else { e.at(&format!("line {line}")) }
 }
 
-fn way(s: &Scenario, link: u32) -> &Way {
+fn way(s: &Scenario, link: u32) -> &LinkDirection {
     let wire = &s.links[link as usize / 2];
     if link.is_multiple_of(2) { &wire.there } else { &wire.back }
 }
@@ -273,7 +275,7 @@ fn check_times(s: &Scenario) -> Result<(), SpecError> {
     if s.duration == Duration::ZERO {
         return Err(SpecError::new("the duration must be longer than 0s"));
     }
-    if s.duration > LONGEST {
+    if s.duration > MAX_DELAY {
         return Err(SpecError::new(format!(
             "a duration of {} is longer than ten years",
             s.duration
@@ -335,18 +337,18 @@ fn group(s: &Scenario, map: &Map<'_>, names: &Names, flows: &Flows) -> Result<Gr
     if flows.stop.is_some_and(|stop| stop <= flows.start) {
         return Err(SpecError::new(format!("'{}' stops before it starts", flows.name)));
     }
-    if flows.start + flows.stagger > LONGEST {
+    if flows.start + flows.stagger > MAX_DELAY {
         return Err(SpecError::new(format!("'{}' starts after more than ten years", flows.name)));
     }
     let read = |spec| Protocol::read(spec, s.preset, s.packet);
     let protocols = match &flows.speaks {
-        Speaks::One(spec) => vec![read(spec)?],
-        Speaks::Each => s.protocols.iter().map(read).collect::<Result<_, _>>()?,
+        GroupProtocol::One(spec) => vec![read(spec)?],
+        GroupProtocol::Each => s.protocols.iter().map(read).collect::<Result<_, _>>()?,
     };
     let (forward, back) = (map.route(&flows.from, &flows.to)?, map.route(&flows.to, &flows.from)?);
-    if forward.len().max(back.len()) > LONGEST_ROUTE {
+    if forward.len().max(back.len()) > MAX_ROUTE {
         return Err(SpecError::new(format!(
-            "the route from '{}' to '{}' has more than {LONGEST_ROUTE} links",
+            "the route from '{}' to '{}' has more than {MAX_ROUTE} links",
             flows.from, flows.to
         )));
     }
@@ -395,7 +397,7 @@ fn flow(
 ) -> FlowSpec {
     let name = format!("{}.{i}", flows.name);
     let (mut forward, mut back) = (Vec::new(), Vec::new());
-    let mut own = |own: &Option<Own>, place: &str| {
+    let mut own = |own: &Option<OwnLink>, place: &str| {
         own.map(|own| {
             let (rate, delay) = own.side.draw(seed, own.stream, &name);
             let there = links.len() as u32;

@@ -1,6 +1,6 @@
 //! Static routes: fewest hops, then least delay, then the links that come first in the file.
 
-use crate::scenario::Wire;
+use crate::scenario::DuplexLink;
 use narrows_base::spec::nearest;
 use narrows_base::{Duration, SpecError};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub struct Map<'a> {
 
 impl<'a> Map<'a> {
     /// Of these wires.
-    pub fn new(wires: &'a [Wire]) -> Map<'a> {
+    pub fn new(wires: &'a [DuplexLink]) -> Map<'a> {
         let mut map = Map { nodes: BTreeMap::new(), leaving: Vec::new() };
         for (w, wire) in wires.iter().enumerate() {
             let (a, b) = (map.node(&wire.from), map.node(&wire.to));
@@ -146,17 +146,21 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::way::{Room, Way};
+    use crate::link_direction::{LinkDirection, QueueSize};
     use narrows_base::{RandomKey, Rate};
     use narrows_link::QueueLimit;
     use std::collections::BTreeSet;
 
-    fn wire(from: usize, to: usize, there_ms: u64, back_ms: u64) -> Wire {
+    fn wire(from: usize, to: usize, there_ms: u64, back_ms: u64) -> DuplexLink {
         let way = |ms| {
             let delay = Duration::from_millis(ms);
-            Way::new(Rate::from_bps(1_000_000), delay, Room::Fixed(QueueLimit::Unlimited))
+            LinkDirection::new(
+                Rate::from_bps(1_000_000),
+                delay,
+                QueueSize::Fixed(QueueLimit::Unlimited),
+            )
         };
-        Wire {
+        DuplexLink {
             name: String::new(),
             from: format!("n{from}"),
             to: format!("n{to}"),
@@ -195,7 +199,7 @@ mod tests {
         let (mut found, mut missing) = (0, 0);
         for _ in 0..300 {
             let nodes = 2 + below(5) as u64;
-            let wires: Vec<Wire> = (0..1 + below(8))
+            let wires: Vec<DuplexLink> = (0..1 + below(8))
                 .map(|_| (below(nodes), below(nodes), below(3) as u64, below(3) as u64))
                 .filter(|(a, b, ..)| a != b)
                 .map(|(a, b, there, back)| wire(a, b, there, back))

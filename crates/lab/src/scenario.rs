@@ -3,8 +3,8 @@
 //! Both commands run scenarios: `compare` makes one of its flags, `run` reads one from a file
 //! ([`crate::scenario_file`]). That is why a saved comparison repeats to the digest.
 
-use crate::side::Side;
-use crate::way::Way;
+use crate::access_link::AccessLink;
+use crate::link_direction::LinkDirection;
 use narrows_base::{Duration, Spec};
 use narrows_link::Change;
 use narrows_sim::SourceSpec;
@@ -27,10 +27,10 @@ pub struct Scenario {
     pub preset: Preset,
     /// Bytes of a data packet on the wire.
     pub packet: u32,
-    /// What the flows that speak [`Speaks::Each`] speak, one after the other, in runs of their own.
+    /// What the flows that speak [`GroupProtocol::Each`] speak, one after the other, in runs of their own.
     pub protocols: Vec<Spec>,
     /// Duplex links; nodes are what they join.
-    pub links: Vec<Wire>,
+    pub links: Vec<DuplexLink>,
     /// Groups of flows.
     pub flows: Vec<Flows>,
     /// Scheduled changes.
@@ -44,7 +44,7 @@ pub struct Scenario {
 
 /// A duplex link between two nodes.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub struct DuplexLink {
     /// Its name; the other direction is called `name.back`.
     pub name: String,
     /// One end.
@@ -52,16 +52,16 @@ pub struct Wire {
     /// The other end.
     pub to: String,
     /// From `from` to `to`.
-    pub there: Way,
+    pub there: LinkDirection,
     /// From `to` to `from`.
-    pub back: Way,
+    pub back: LinkDirection,
     /// Line in its file, 0 if it has none.
     pub line: usize,
 }
 
 /// What a group of flows speaks.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Speaks {
+pub enum GroupProtocol {
     /// Each of [`Scenario::protocols`] in turn; written `each`.
     Each,
     /// One protocol.
@@ -71,10 +71,10 @@ pub enum Speaks {
 /// A group of flows.
 #[derive(Clone, Debug)]
 pub struct Flows {
-    /// Flows are called `name.0`, `name.1`, …, and their luck follows the name.
+    /// Flows are called `name.0`, `name.1`, …, and their random draws follows the name.
     pub name: String,
     /// Protocol.
-    pub speaks: Speaks,
+    pub speaks: GroupProtocol,
     /// How many.
     pub count: usize,
     /// Node where they begin.
@@ -93,18 +93,18 @@ pub struct Flows {
     /// [0, host delay), never past the packet before it.
     pub host_delay: Duration,
     /// Each flow's own duplex link before `from`.
-    pub access: Option<Own>,
+    pub access: Option<OwnLink>,
     /// Each flow's own duplex link after `to`.
-    pub egress: Option<Own>,
+    pub egress: Option<OwnLink>,
     /// Line in its file, 0 if it has none.
     pub line: usize,
 }
 
 /// A flow's own link, and the name under which it is drawn.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Own {
+pub struct OwnLink {
     /// Rate and delay, or their ranges.
-    pub side: Side,
+    pub side: AccessLink,
     /// `access` or `egress`: the stream from which a range is drawn.
     pub stream: &'static str,
 }

@@ -39,7 +39,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Names are cut to this before a column is left out, and never below it.
-const SHORTEST_NAME: usize = 12;
+const MIN_NAME: usize = 12;
 /// What a narrow table leaves out, in this order: the heads of columns, intervals named by their mean's.
 const LEFT_OUT: &[[&str; 2]] = &[
     ["sent", "again"],
@@ -150,7 +150,7 @@ fn leave_out(columns: &mut Vec<Column>, head: &[&'static str; 2]) -> Option<&'st
 /// Columns that the table needs at least, with its names cut.
 fn narrowest(columns: &[Column], rows: &[ProtocolOutcome]) -> usize {
     let widths = widths(columns, &cells(columns, rows));
-    numbers(columns, &widths) + widths[0].min(SHORTEST_NAME)
+    numbers(columns, &widths) + widths[0].min(MIN_NAME)
 }
 
 /// Scale of rates for the whole table, so that its rows compare.
@@ -227,7 +227,7 @@ fn render(columns: &[Column], rows: &[ProtocolOutcome], width: Option<usize>) ->
     let mut widths = widths(columns, &cells);
     // Long names give way, so that the numbers stay on their line.
     if let Some(width) = width {
-        let room = width.saturating_sub(numbers(columns, &widths)).max(SHORTEST_NAME);
+        let room = width.saturating_sub(numbers(columns, &widths)).max(MIN_NAME);
         for name in &mut cells[0] {
             *name = shortened(name, room);
         }

@@ -1,6 +1,6 @@
 //! Text files that a user names, read without surprise: regular files of bounded length.
 
-use crate::way::plain;
+use crate::link_direction::plain;
 use narrows_base::SpecError;
 use std::fs::File;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! The monotonic clock as the house's [`Time`].
+//! The monotonic clock as Narrows' [`Time`].
 
 use narrows_base::{Duration, Time};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -4,7 +4,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`endpoint`] | connections over one UDP socket, for applications: streams, messages, figures |
-//! | [`relay`] | a UDP link emulator of the house's own link stages |
+//! | [`relay`] | a UDP link emulator of the simulator's own link stages |
 //! | [`socket`] | UDP with segmentation offload, coalesced receiving, ECN, time stamps |
 //! | [`tap`] | for recordings: whoever watches an endpoint is told all that passes its socket |
 //! | [`wait`] | waiting for sockets, a wake-up, a time in nanoseconds |

@@ -95,12 +95,12 @@ pub(crate) struct FlowStats {
     base_delivered: u64,
     base_sent_bytes: u64,
     smoothness: Smoothness,
-    truth: Option<Box<Truth>>,
+    ground_truth: Option<Box<GroundTruth>>,
 }
 
 /// What queues dropped of a flow, and what its receiver says of its losses.
 #[derive(Debug, Default)]
-struct Truth {
+struct GroundTruth {
     dropped: Ranges,
     classifier_counts: ClassifierCounts,
 }
@@ -108,21 +108,21 @@ struct Truth {
 impl FlowStats {
     /// A queue dropped this data packet.
     pub fn dropped(&mut self, seq: u64) {
-        let truth = self.truth.get_or_insert_default();
-        truth.dropped.insert(seq, seq.saturating_add(1), |_, _| ());
+        let ground_truth = self.ground_truth.get_or_insert_default();
+        ground_truth.dropped.insert(seq, seq.saturating_add(1), |_, _| ());
     }
     /// The receiver's verdict on missing packets; it counts in the measured span.
     pub fn classified(&mut self, missing: Range<u64>, radio: bool, counts: bool) {
-        let truth = self.truth.get_or_insert_default();
+        let ground_truth = self.ground_truth.get_or_insert_default();
         let length = missing.end.saturating_sub(missing.start);
-        let dropped: u64 = truth
+        let dropped: u64 = ground_truth
             .dropped
             .iter()
             .map(|(a, b)| b.min(missing.end).saturating_sub(a.max(missing.start)))
             .sum();
-        truth.dropped.trim_below(missing.end);
+        ground_truth.dropped.trim_below(missing.end);
         if counts {
-            let v = &mut truth.classifier_counts;
+            let v = &mut ground_truth.classifier_counts;
             v.congestion += dropped;
             v.radio += length - dropped;
             match radio {
@@ -166,7 +166,7 @@ impl FlowStats {
             bins_1s,
             detail,
             acknowledged: flow.sender.acknowledged(),
-            classifier_counts: self.truth.as_ref().map(|t| t.classifier_counts),
+            classifier_counts: self.ground_truth.as_ref().map(|t| t.classifier_counts),
         }
     }
 }

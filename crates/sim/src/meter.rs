@@ -1,6 +1,6 @@
 //! Counting what happens on a link, per group of flows.
 
-use crate::result::{LINK_TICK_S, LinkGroup, LinkResult, LinkTicks, MOST_BINS, QueueAverage};
+use crate::result::{LINK_TICK_S, LinkGroup, LinkResult, LinkTicks, MAX_BINS, QueueAverage};
 use narrows_base::{Packet, Time};
 use narrows_link::Meter;
 
@@ -113,7 +113,7 @@ impl Bins {
 impl LinkMeter {
     pub fn new(from: Time, until: Time, groups: usize) -> LinkMeter {
         let ticks = until.since(from).as_nanos() / TICK_NS;
-        let keep = ticks.saturating_mul(groups as u64) <= MOST_BINS;
+        let keep = ticks.saturating_mul(groups as u64) <= MAX_BINS;
         LinkMeter {
             from,
             until,

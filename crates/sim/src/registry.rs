@@ -41,7 +41,7 @@ pub struct Registry {
     protocols: Vec<protocol::ProtocolEntry>,
     queues: Vec<queue::QueueEntry>,
     losses: Vec<loss::LossEntry>,
-    sources: Vec<source::Entry>,
+    sources: Vec<source::SourceEntry>,
 }
 
 impl Registry {
@@ -70,7 +70,7 @@ impl Registry {
         self
     }
     /// A traffic source.
-    pub fn source(mut self, entry: source::Entry) -> Registry {
+    pub fn source(mut self, entry: source::SourceEntry) -> Registry {
         self.sources.push(entry);
         self
     }

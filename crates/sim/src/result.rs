@@ -38,7 +38,7 @@ pub const SCALES_MS: [u64; 7] = [100, 200, 500, 1000, 2000, 5000, 10_000];
 
 /// Most bins of a second (flows times seconds), and of a link's ticks (groups times ticks), that
 /// a run keeps; a run with more keeps none.
-pub const MOST_BINS: u64 = 4_000_000;
+pub const MAX_BINS: u64 = 4_000_000;
 
 /// How a flow's goodput varies on one time scale, over whole bins of the measured span; NaN with
 /// fewer than two bins, or nothing in them.
@@ -63,7 +63,7 @@ pub struct FlowDetail {
     /// The second of the measured span at which [`seconds`](FlowDetail::seconds) begins.
     pub first: usize,
     /// In-order bytes per second, to the last second in which anything came; empty if there are
-    /// more than [`MOST_BINS`].
+    /// more than [`MAX_BINS`].
     pub seconds: Vec<u64>,
 }
 
@@ -141,7 +141,7 @@ pub struct LinkResult {
     /// Per group, in the order of the specification.
     pub groups: Vec<LinkGroup>,
     /// Data bits per tick of [`LINK_TICK_S`], per group: offered to the queue, and served. Empty if
-    /// there are more than [`MOST_BINS`].
+    /// there are more than [`MAX_BINS`].
     pub ticks: Vec<LinkTicks>,
 }
 

@@ -41,7 +41,7 @@ pub enum Pattern {
 
 /// A source: its descriptor, and how it is started.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct SourceEntry {
     /// What it says of itself.
     pub descriptor: &'static Descriptor,
     /// How it uses connections.
@@ -53,21 +53,21 @@ pub struct Entry {
     pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
-impl Entry {
+impl SourceEntry {
     /// One without a constant rate, whose parameters always go together.
-    pub const fn new(descriptor: &'static Descriptor, pattern: Pattern) -> Entry {
-        Entry { descriptor, pattern, demand_bps: |_| None, check: |_| Ok(()) }
+    pub const fn new(descriptor: &'static Descriptor, pattern: Pattern) -> SourceEntry {
+        SourceEntry { descriptor, pattern, demand_bps: |_| None, check: |_| Ok(()) }
     }
 }
 
-impl Listed for Entry {
+impl Listed for SourceEntry {
     fn name(&self) -> &'static str {
         self.descriptor.name
     }
 }
 
 /// All sources.
-pub static SOURCES: List<Entry> = List::new(
+pub static SOURCES: List<SourceEntry> = List::new(
     "source",
     &[bulk::ENTRY, transfer::ENTRY, telnet::ENTRY, cbr::ENTRY, video::ENTRY, web::ENTRY],
 );
@@ -88,7 +88,7 @@ const fn number(
 #[derive(Clone, Debug)]
 pub struct SourceSpec {
     text: String,
-    entry: &'static Entry,
+    entry: &'static SourceEntry,
     settings: Settings,
 }
 

@@ -14,7 +14,7 @@ pub use crate::check::{
 /// Everything that a run needs.
 #[derive(Clone, Debug)]
 pub struct NetworkSpec {
-    /// All luck comes from here.
+    /// All randomness comes from here.
     pub seed: u64,
     /// Simulated time at which the run ends, at most ten years.
     pub end: Time,
@@ -33,7 +33,7 @@ pub struct NetworkSpec {
 /// One direction of a link.
 #[derive(Clone, Debug)]
 pub struct LinkSpec {
-    /// Its luck and its series are named after this: unique.
+    /// Its random draws and its series are named after this: unique.
     pub name: String,
     /// What it is made of; links that are alike share it, so that flows with links of their own
     /// stay small.
@@ -45,7 +45,7 @@ pub struct LinkSpec {
 /// Flows of one protocol, measured together.
 #[derive(Clone, Debug)]
 pub struct GroupSpec {
-    /// Flows are named `name.0`, `name.1`, …; their luck follows the name: unique.
+    /// Flows are named `name.0`, `name.1`, …; their random draws follows the name: unique.
     pub name: String,
     /// What they speak.
     pub protocol: Protocol,

@@ -124,7 +124,7 @@ impl AckPolicy {
     pub fn due(&self) -> Time {
         self.due
     }
-    /// Whether there is enough to say that a packet which leaves anyhow takes a report along.
+    /// Whether to piggyback a report on a packet that leaves anyhow.
     #[inline]
     pub fn should_piggyback(&self) -> bool {
         self.unanswered > 0 && 2 * self.unanswered >= self.every

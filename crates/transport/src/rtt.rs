@@ -2,7 +2,7 @@
 
 use narrows_base::{Duration, Time};
 
-/// How a retransmission timeout is computed; of a [carrier](crate::packet_sender) only its first value, before
+/// How a retransmission timeout is computed; of a [packet sender](crate::packet_sender) only its first value, before
 /// there is a round-trip time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RtoConfig {

@@ -89,7 +89,7 @@ impl SimulatedSender {
     pub fn counters(&self) -> Counters {
         both!(self, s => s.counters())
     }
-    /// Packets sent whose fate is not known: for TCP, FlightSize.
+    /// Packets sent whose outcome is not known: for TCP, FlightSize.
     pub fn flight(&self) -> u64 {
         both!(self, s => s.flight())
     }

@@ -33,7 +33,7 @@ pub const NEW_PATH: u8 = 0x44;
 
 /// The extension that says that packets do not count: of how many numbers directly below the packet's own nobody
 /// may conclude a loss, as [`number`] reads it.
-pub const ASIDE: u8 = 0x45;
+pub const UNCOUNTED: u8 = 0x45;
 
 /// Longest reason of a CLOSE, bytes.
 pub const MAX_REASON_BYTES: usize = 255;

@@ -218,7 +218,7 @@ fn a_vector_is_runs_from_the_top() {
 #[test]
 fn header_and_seal_take_at_most_36_bytes() {
     // The first streams of either side, below 1 TiB, with fewer than 65,536 packets of unknown
-    // fate (which is 94 MB in flight).
+    // outcome (which is 94 MB in flight).
     for (id, offset, number, least_unacked) in [
         (0, 0, 0, 0),
         (0, 1_000_000_000, 700_000, 690_000),

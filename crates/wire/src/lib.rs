@@ -1,5 +1,5 @@
 //! The binary format of `rrtp` over UDP, and its sealing. `docs/rrtp.md` has every layout. The
-//! endpoint that speaks it is in crate `flow`: a port with its connections.
+//! endpoint that speaks it is in crate `transport`: an endpoint with its connections.
 //!
 //! Pure: no clock, no socket, no random source; time and randomness are arguments. Decoding never
 //! panics, and keeps nothing that a peer could make large: what is read borrows from the packet.

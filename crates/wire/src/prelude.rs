@@ -6,7 +6,7 @@
 //!
 //! The stamp is the sender's clock in microseconds, modulo 2^30 (17.9 minutes): only differences
 //! mean something. The distance, subtracted from the packet's own number, gives the lowest number
-//! whose fate the sender does not know.
+//! whose outcome the sender does not know.
 
 use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use narrows_base::Time;
@@ -21,7 +21,7 @@ pub const STAMPS: u32 = 1 << 30;
 pub struct Prelude {
     /// Send time in microseconds, modulo [`STAMPS`].
     pub stamp: u32,
-    /// Own number minus the lowest number whose fate the sender does not know.
+    /// Own number minus the lowest number whose outcome the sender does not know.
     pub distance: u32,
 }
 
@@ -40,13 +40,13 @@ impl Prelude {
         false
     }
 
-    /// For a packet sent now, with this number, while `least_unacked` is the lowest of unknown fate.
+    /// For a packet sent now, with this number, while `least_unacked` is the lowest of unknown outcome.
     pub fn new(now: Time, number: u64, least_unacked: u64) -> Prelude {
         let distance = number.saturating_sub(least_unacked);
         Prelude { stamp: stamp(now), distance: u32::try_from(distance).unwrap_or(u32::MAX) }
     }
 
-    /// The lowest number whose fate the sender of packet `number` does not know.
+    /// The lowest number whose outcome the sender of packet `number` does not know.
     pub fn least_unacked(&self, number: u64) -> u64 {
         number.saturating_sub(u64::from(self.distance))
     }

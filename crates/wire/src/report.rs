@@ -1,7 +1,7 @@
 //! REPORT: rrtp's acknowledgement frame (CACK, NACK, SACK and regular reports).
 //!
 //! ```text
-//! | flags | highest | echo (4) | delay | [marks] | [advice: length, bytes] | nonce sum (1) | count | runs … |
+//! | flags | highest | echo (4) | delay | [marks] | [feedback: length, bytes] | nonce sum (1) | count | runs … |
 //! run:  | arrived - 1 | missing * 2 + verdict |
 //! ```
 //!
@@ -12,7 +12,7 @@ use crate::bytes::{BufferFull, Malformed, Sink, Source};
 
 /// Most runs of a report.
 pub const MAX_RUNS: usize = 32;
-/// Most bytes of a controller's advice, in a report or beside data.
+/// Most bytes of a controller's feedback, in a report or beside data.
 pub const MAX_FEEDBACK_BYTES: usize = 16;
 
 const MARKS: u8 = 4;

@@ -5,7 +5,7 @@
 
 use crate::bytes::Sink;
 use crate::cookie::CookieSecrets;
-use crate::frame::{ASIDE, NEW_PATH, SKIPPED};
+use crate::frame::{NEW_PATH, SKIPPED, UNCOUNTED};
 use crate::header::ConnectionId;
 use crate::keys::Secret;
 use crate::noise::{ClientHandshake, ServerHandshake, StaticKey};
@@ -179,7 +179,7 @@ fn frames(v: &mut Vectors) {
         ("PADDING", Frame::Padding(3)),
         ("PING", Frame::Ping),
         ("REPORT", Frame::Report(report)),
-        ("ADVICE", Frame::Feedback(&[1, 2, 3, 4])),
+        ("FEEDBACK", Frame::Feedback(&[1, 2, 3, 4])),
         ("DATAGRAM", Frame::Datagram(b"hello")),
         ("STREAM.small", Frame::Stream { id: 2, offset: 0, fin: false, data: b"hello" }),
         ("STREAM.large", Frame::Stream { id: 300, offset: 1 << 30, fin: true, data: b"hello" }),
@@ -199,7 +199,7 @@ fn frames(v: &mut Vectors) {
         ("extension", Frame::Extension { kind: 0x40, body: &[1, 2, 3] }),
         ("SKIPPED", Frame::Extension { kind: SKIPPED, body: &[1] }),
         ("NEW_PATH", Frame::Extension { kind: NEW_PATH, body: &[1] }),
-        ("ASIDE", Frame::Extension { kind: ASIDE, body: &[1] }),
+        ("UNCOUNTED", Frame::Extension { kind: UNCOUNTED, body: &[1] }),
     ];
     let prelude = Prelude { stamp: 1_000_000, distance: 300 };
     for (name, frame) in all {

@@ -208,7 +208,7 @@ fn loopback(programs: &Programs, sender: Sender, crowd: bool) -> Result<Ran, Str
 fn through(programs: &Programs, net: &Net, sender: Sender, key: &Key) -> Result<Ran, String> {
     let link = Link::parse(net.spec, Path::new("")).map_err(|e| e.to_string())?;
     let rtt = link.forward.delay + link.back.delay;
-    let config = |way: &narrows_lab::way::Way| way.config(rtt, 1500, false);
+    let config = |way: &narrows_lab::link_direction::LinkDirection| way.config(rtt, 1500, false);
     let server = free_port()?;
     let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
     let relay = Relay::bind(any, server, &config(&link.forward), &config(&link.back), key.seed)

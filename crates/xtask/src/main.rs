@@ -7,14 +7,14 @@ mod bench_media;
 #[cfg(feature = "measure")]
 mod bench_transport;
 mod deny;
+#[cfg(feature = "measure")]
+mod findings;
 mod fuzz;
 mod packages;
 #[cfg(feature = "measure")]
 mod real;
 #[cfg(feature = "measure")]
-mod story;
-#[cfg(feature = "measure")]
-mod truth;
+mod sim_vs_real;
 #[cfg(feature = "measure")]
 mod validate;
 
@@ -31,7 +31,7 @@ cargo xtask COMMAND
   validate [ID…]   run the experiments and write docs/validation.md and their pages
                    (--check: fail if anything written would differ)
   bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
-  truth            the same transfers in simulation and over real sockets, through the relay; writes
+  sim-vs-real      the same transfers in simulation and over real sockets, through the relay; writes
                    docs/sim-vs-real.md
   faults           fault schedules between whole endpoints, some beside hostile ones, in a release build
                    (--schedules N: so many, 10000 unless told; --seed N: only that one, with its story)
@@ -41,7 +41,7 @@ cargo xtask COMMAND
                    cargo-fuzz are, else with inputs made of fuzz/seeds (--seed N: which; --mutational: so
                    in any case; --target NAME: only this one)
 
-truth and bench transport take real time and know
+sim-vs-real and bench transport take real time and know
   --links A,B      only these (loopback, i, ii, iii, iv, clean, bursts: what the command has)
   --protocols A,B  only these (of bench transport: rrtp, rrtp-told, rrtp+cubic, quinn-cubic, quinn-bbr)
   --runs N         seeds 1 to N (3)
@@ -49,7 +49,7 @@ truth and bench transport take real time and know
                    runs alone
   --shorter F      durations times F
   --resume         go on where a measurement was killed: each run is kept in the target folder, with
-                   its commit, in truth.jsonl and bench-transport.jsonl
+                   its commit, in sim-vs-real.jsonl and bench-transport.jsonl
   --again          measure what is chosen again and keep the other rows
   --any-commit     let rows of other commits count
 ";
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         "test" => test(),
         "check" => check(),
         "deny" => deny::check(),
-        "validate" | "truth" | "bench" => measure(&args),
+        "validate" | "sim-vs-real" | "bench" => measure(&args),
         "faults" => faults(rest),
         "fuzz" => fuzz::run(rest),
         "help" | "-h" | "--help" => {
@@ -103,7 +103,7 @@ fn measure(args: &[String]) -> Result<(), String> {
     }
     match args.split_first() {
         Some((command, rest)) if command == "validate" => validate::run(rest),
-        Some((command, rest)) if command == "truth" => truth::run(rest),
+        Some((command, rest)) if command == "sim-vs-real" => sim_vs_real::run(rest),
         _ if args.get(1).is_some_and(|w| w == "transport") => {
             bench_transport::run(args.get(2..).unwrap_or_default())
         }

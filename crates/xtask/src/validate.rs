@@ -8,7 +8,7 @@ const PAGE: &str = "docs/validation.md";
 /// Folders whose names begin so are compared with theory.
 const FORMS: &str = "closed-forms";
 const NS2: &str = "ns2";
-const STORY: &str = "story.md";
+const STORY: &str = "findings.md";
 
 /// What is written: paths from the workspace's root, and texts.
 type Written = BTreeMap<PathBuf, String>;
@@ -62,7 +62,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         let text =
             std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let find = |id: &str| done.iter().find(|d| d.id == id).map(|d| d.judged.as_slice());
-        match crate::story::told(&text, find) {
+        match crate::findings::told(&text, find) {
             Ok(story) => {
                 let page = all(&done, section.as_deref().unwrap_or_default(), &story);
                 written.insert(PAGE.into(), page);

@@ -1,6 +1,6 @@
 //! From a URL and flags to a session, with the server's key judged.
 
-use super::{Way, known_servers, own_key};
+use super::{TransferOptions, known_servers, own_key};
 use crate::Failure;
 use crate::terminal::{STOP, note};
 use crate::transport::{Hints, Transport};
@@ -50,35 +50,38 @@ pub struct Opened {
 /// One line that says what is wrong.
 pub fn open(
     url: &Url,
-    way: &Way,
+    options: &TransferOptions,
     direction: Direction,
     tap: Option<Arc<dyn Tap>>,
 ) -> Result<Opened, Failure> {
     if url.port == 0 {
         return Err(Failure::Input("the URL's port is 0: give the server's".into()));
     }
-    let identity = own_key(way.identity.as_deref(), "client.key")?;
+    let identity = own_key(options.identity.as_deref(), "client.key")?;
     let known = known_servers()?;
     match url.scheme {
-        Scheme::Tcp => over_tcp(url, way, direction, identity, known),
-        Scheme::Rrtp => over_rrtp(url, way, direction, &identity, &known, tap),
+        Scheme::Tcp => over_tcp(url, options, direction, identity, known),
+        Scheme::Rrtp => over_rrtp(url, options, direction, &identity, &known, tap),
     }
 }
 
 fn over_tcp(
     url: &Url,
-    way: &Way,
+    options: &TransferOptions,
     direction: Direction,
     identity: Identity,
     known: KnownServers,
 ) -> Result<Opened, Failure> {
-    if way.hints.rate.is_some() || way.hints.rtt.is_some() || way.hints.loss.is_some() || way.learn
+    if options.hints.rate.is_some()
+        || options.hints.rtt.is_some()
+        || options.hints.loss.is_some()
+        || options.learn
     {
         let line = "--rate, --rtt, --loss and --learn are for rrtp: the kernel's TCP cannot be told; \
                     use an rrtp:// URL";
         return Err(Failure::Input(line.into()));
     }
-    let congestion = match way.protocol.as_deref() {
+    let congestion = match options.protocol.as_deref() {
         None | Some("tcp") => None,
         Some(name) => match name.strip_prefix("tcp+") {
             Some(name) => Some(name.to_string()),
@@ -108,29 +111,30 @@ fn over_tcp(
 
 fn over_rrtp(
     url: &Url,
-    way: &Way,
+    options: &TransferOptions,
     direction: Direction,
     identity: &Identity,
     known: &KnownServers,
     tap: Option<Arc<dyn Tap>>,
 ) -> Result<Opened, Failure> {
-    if let Some(name) = way.protocol.as_deref().filter(|n| *n == "tcp" || n.starts_with("tcp+")) {
+    if let Some(name) = options.protocol.as_deref().filter(|n| *n == "tcp" || n.starts_with("tcp+"))
+    {
         let line = format!("--protocol {}: goes with a tcp:// URL", error::shown(name));
         return Err(Failure::Input(line));
     }
-    let learned = if way.learn { Some(remembered(url, direction)?) } else { None };
+    let learned = if options.learn { Some(remembered(url, direction)?) } else { None };
     let before = learned.as_ref().and_then(|(_, _, c)| *c).unwrap_or_default();
     let transport = Transport {
-        protocol: way.protocol.clone().unwrap_or_else(|| "rrtp".into()),
+        protocol: options.protocol.clone().unwrap_or_else(|| "rrtp".into()),
         hints: Hints {
-            rate: way.hints.rate.or(before.rate_bps.map(Rate::from_bps_f64)),
-            rtt: way.hints.rtt.or(before.rtt_s.map(Duration::from_secs_f64)),
-            loss: way.hints.loss.or(before.loss),
-            limit: way.hints.limit,
+            rate: options.hints.rate.or(before.rate_bps.map(Rate::from_bps_f64)),
+            rtt: options.hints.rtt.or(before.rtt_s.map(Duration::from_secs_f64)),
+            loss: options.hints.loss.or(before.loss),
+            limit: options.hints.limit,
         },
     };
     let sounds = direction == Direction::Put;
-    let said = way.hints.rate.is_some() || before.rate_bps.is_none();
+    let said = options.hints.rate.is_some() || before.rate_bps.is_none();
     let hint_source = if said { HintSource::User } else { HintSource::Stored };
     let config = ConnectionConfig { sounds, hint_source, ..transport.connection()? };
     let server = url.server();
@@ -160,8 +164,11 @@ fn over_rrtp(
     Ok(Opened {
         over: Over::Rrtp(Box::new(session)),
         direction,
-        transport_hints: rrtp::transport_hints(&hints, way.protocol.as_deref().unwrap_or_default()),
-        asked: way.protocol.is_some(),
+        transport_hints: rrtp::transport_hints(
+            &hints,
+            options.protocol.as_deref().unwrap_or_default(),
+        ),
+        asked: options.protocol.is_some(),
         theirs: Mutex::new(None),
         learned: learned.map(|(file, name, _)| (file, name)),
     })
@@ -174,8 +181,8 @@ fn remembered(
     direction: Direction,
 ) -> Result<(Learned, String, Option<MeasuredPath>), Failure> {
     let file = Learned::at(key::config_folder()?.join("paths.toml"));
-    let way = if direction == Direction::Get { "from" } else { "to" };
-    let name = format!("{way} {}", url.server());
+    let options = if direction == Direction::Get { "from" } else { "to" };
+    let name = format!("{options} {}", url.server());
     let found = file.get(&name)?;
     Ok((file, name, found))
 }

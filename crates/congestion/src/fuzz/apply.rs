@@ -22,7 +22,7 @@ pub(super) struct Connection {
     round: u64,
     rtt: Option<Duration>,
     min_rtt: Duration,
-    /// Packets whose fate is not told: when they left; the first one's number.
+    /// Packets whose outcome is not told: when they left; the first one's number.
     fateless: VecDeque<Time>,
     resolved: u64,
     /// The receiver's: one above the highest number.

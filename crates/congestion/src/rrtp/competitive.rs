@@ -89,7 +89,7 @@ pub struct Competitive {
     empty: u32,
     /// The first question is not answered yet.
     tentative: bool,
-    /// … and nobody was met yet: the opening found a queue.
+    /// … and nobody was met yet: the startup found a queue.
     unmet: bool,
     /// … which suffices to ask.
     can_retry: bool,

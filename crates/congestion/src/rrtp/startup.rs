@@ -1,4 +1,4 @@
-//! The opening: a rate from the spacing of a few packets, a train that verifies it, and a climb until a
+//! The startup: a rate from the spacing of a few packets, a train that verifies it, and a climb until a
 //! queue shows.
 //!
 //! The few packets are those that opened the connection, where they tell it ([`Dispersion`]), else a
@@ -16,7 +16,7 @@ use narrows_base::Time;
 
 /// A first flight's rate may lead to so many packets in the second.
 const JUMP: f64 = 64.0;
-/// Before anything was acknowledged no more than this may leave, whatever the opening's packets told:
+/// Before anything was acknowledged no more than this may leave, whatever the startup's packets told:
 /// whoever answered them can have told anything (RFC 6928).
 const UNPROVEN: f64 = 10.0;
 /// Packets per second of a train that leaves at once, as nothing is known but that the path is fast.
@@ -55,7 +55,7 @@ pub struct Startup {
     flight: Flight,
     /// Packets that are still out of a flight that told nothing so far.
     out: u64,
-    /// What the opening's packets told, packets per second, until something is acknowledged.
+    /// What the startup's packets told, packets per second, until something is acknowledged.
     claimed: Option<f64>,
     /// Rounds that ended while the window was the limit.
     limited: u32,
@@ -114,7 +114,7 @@ impl Rrtp {
         (came >= enough && o.since >= 0.5 * enough && span > 0.0).then(|| o.since / span)
     }
 
-    /// The opening's packets told what the first flight would have.
+    /// The startup's packets told what the first flight would have.
     pub(super) fn startup_dispersion(&mut self, dispersion: &Dispersion) {
         let base = crate::positive(dispersion.rtt);
         self.path.set_base(base);

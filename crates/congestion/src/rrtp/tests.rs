@@ -1,4 +1,4 @@
-//! The two moods on a bottleneck of this file: a queue, a fixed delay, and somebody else's window.
+//! The two modes on a bottleneck of this file: a queue, a fixed delay, and somebody else's window.
 
 use crate::scenario::{Scenario, build, build_in};
 use crate::{Ack, Controller, Dispersion, Environment, PacketOutcome, PathHints, RateSample};
@@ -369,7 +369,7 @@ fn a_flight_that_tells_nothing_is_followed_by_one_that_leaves_together() {
     assert_eq!(windows, [1.0, 1.0, 4.0, 4.0]);
 }
 
-/// What the opening's packets told can be forged by whoever answered them, so no more than ten packets leave
+/// What the startup's packets told can be forged by whoever answered them, so no more than ten packets leave
 /// by it, at that rate, until the first acknowledgement. Then it replaces what the first flight would have
 /// told: a slow path's window is known, a faster one is asked by a train at that rate, and where hosts cannot
 /// tell them apart at once.

@@ -20,7 +20,7 @@ impl SenderState {
     const MAX_RTT_S: f64 = 60.0;
     const MIN_RTT_S: f64 = 1e-6;
 
-    /// Reads a packet's advice.
+    /// Reads a packet's feedback.
     pub fn read(feedback: &Feedback) -> SenderState {
         let seconds = |i| match feedback.number(i) {
             x if x > 0.0 => x.clamp(SenderState::MIN_RTT_S, SenderState::MAX_RTT_S),

@@ -2,8 +2,8 @@
 
 use super::file::Experiment;
 use super::judge::{Judged, Verdict};
-use crate::scenario::{Flows, Scenario, Speaks};
-use crate::way::{Way, loss_text, rate_text, room_text, time_text};
+use crate::link_direction::{LinkDirection, loss_text, rate_text, room_text, time_text};
+use crate::scenario::{Flows, GroupProtocol, Scenario};
 use narrows_base::Duration;
 use std::fmt::Write as _;
 
@@ -140,10 +140,10 @@ fn describe(s: &Scenario) -> String {
     out
 }
 
-fn way(w: &Way) -> String {
+fn way(w: &LinkDirection) -> String {
     let mut out = format!("{} {}", rate_text(w.rate), time_text(w.delay));
-    if room_text(w.room) != "unlimited" {
-        let _ = write!(out, ", buffer {}", room_text(w.room));
+    if room_text(w.queue_size) != "unlimited" {
+        let _ = write!(out, ", buffer {}", room_text(w.queue_size));
     }
     if !w.loss.is_empty() {
         let _ = write!(out, ", loss {}", loss_text(&w.loss));
@@ -160,11 +160,11 @@ fn way(w: &Way) -> String {
 
 fn flows(f: &Flows, s: &Scenario) -> String {
     let speaks = match &f.speaks {
-        Speaks::Each => {
+        GroupProtocol::Each => {
             let all: Vec<String> = s.protocols.iter().map(ToString::to_string).collect();
             format!("{} in turn", list(&all))
         }
-        Speaks::One(spec) => format!("`{spec}`"),
+        GroupProtocol::One(spec) => format!("`{spec}`"),
     };
     let mut out = format!("{} × {speaks} from {} to {} (`{}`)", f.count, f.from, f.to, f.name);
     if f.source.text() != "bulk" {

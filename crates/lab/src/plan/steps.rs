@@ -12,7 +12,7 @@ use narrows_link::Change;
 use narrows_transport::{Protocol, protocol};
 
 /// A change of a share by less than this part is no step.
-const LEAST: f64 = 0.05;
+const MIN_CHANGE: f64 = 0.05;
 
 /// A moment at which a group's fair share of its bottleneck changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -48,7 +48,7 @@ impl Plan {
         let mut before_bps = self.share(group, variant, started);
         for at in times {
             let after_bps = self.share(group, variant, at);
-            if (after_bps - before_bps).abs() > LEAST * before_bps {
+            if (after_bps - before_bps).abs() > MIN_CHANGE * before_bps {
                 let since = steps.last_mut().map_or(started, |last| {
                     last.until = at;
                     last.at

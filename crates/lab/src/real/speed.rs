@@ -45,7 +45,7 @@ const TALLY: usize = 16;
 const OPENING: usize = 64;
 /// Longest message, bytes: what an endpoint takes unless told otherwise. With its frame and seal it
 /// fits into a datagram of Ethernet's size.
-pub const LONGEST: usize = 1400;
+pub const MAX_MESSAGE_BYTES: usize = 1400;
 
 /// Who sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ pub enum Direction {
 
 /// What is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cargo {
+pub enum Traffic {
     /// A reliable stream.
     Stream,
     /// Unreliable messages of so many bytes, as fast as the controller permits. From the client
@@ -91,7 +91,7 @@ pub struct Speed {
     /// Who sends.
     pub direction: Direction,
     /// What.
-    pub cargo: Cargo,
+    pub traffic: Traffic,
     /// How much.
     pub amount: Amount,
     /// What it is recorded by, if it is.

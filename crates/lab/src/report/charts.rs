@@ -26,11 +26,11 @@ use std::fmt::Write;
 /// Most points of a line.
 const POINTS: usize = 1500;
 /// Most flows and most links drawn per protocol; `series.parquet` has them all.
-const MOST_FLOWS: usize = 6;
-const MOST_OTHERS: usize = 4;
-const MOST_LINKS: usize = 4;
+const MAX_FLOWS: usize = 6;
+const MAX_OTHERS: usize = 4;
+const MAX_LINKS: usize = 4;
 /// Most panels of a recording beside the usual ones.
-const MOST_WATCHED: usize = 6;
+const MAX_WATCHED: usize = 6;
 /// Digits of times and of values.
 const TIME_DIGITS: usize = 7;
 const DIGITS: usize = 5;
@@ -143,10 +143,10 @@ fn finite(value: f64) -> f64 {
 fn protocol(out: &mut String, outcome: &Outcome, result: &ProtocolOutcome, units: Units) {
     let all = |kind| result.series.iter().filter(move |t| t.kind == kind);
     let own = |t: &&Table| t.group == result.group;
-    let mut flows: Vec<&Table> = all("flow").filter(own).take(MOST_FLOWS).collect();
+    let mut flows: Vec<&Table> = all("flow").filter(own).take(MAX_FLOWS).collect();
     let owned = flows.len();
-    flows.extend(all("flow").filter(|t| !own(t)).take(MOST_OTHERS));
-    let links: Vec<&Table> = all("link").take(MOST_LINKS).collect();
+    flows.extend(all("flow").filter(|t| !own(t)).take(MAX_OTHERS));
+    let links: Vec<&Table> = all("link").take(MAX_LINKS).collect();
     let own_group = all("group").find(own);
     let drawable = result.series.iter().filter(|t| t.kind != "group").count();
     let left_out = drawable - flows.len() - links.len();
@@ -258,6 +258,6 @@ fn recorded(flow: &Table) -> impl Iterator<Item = (&'static str, &'static str)> 
     // The panel's axis says the unit.
     let bare = |c: &'static str| c.strip_suffix("_bps").or(c.strip_suffix("_s")).unwrap_or(c);
     names
-        .take(MOST_WATCHED)
+        .take(MAX_WATCHED)
         .map(move |c| (c, if c == "pacing_bps" { "Pacing rate" } else { bare(c) }))
 }

@@ -7,7 +7,7 @@ use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
 use std::fmt::Write;
 
 /// Most flows listed per protocol; `summary.json` has them all.
-const MOST_FLOWS: usize = 50;
+const MAX_FLOWS: usize = 50;
 
 /// Protocols against measures.
 pub(super) fn comparison(outcome: &Outcome, shown: &[Shown]) -> String {
@@ -63,7 +63,7 @@ pub(super) fn flows(result: &ProtocolOutcome, shown: &[Shown]) -> String {
         head(&mut out, s.measure.title, s.measure.doc, s.unit, true);
     }
     out.push_str("</tr></thead><tbody>");
-    for (place, (name, measures)) in result.per_flow.iter().take(MOST_FLOWS).enumerate() {
+    for (place, (name, measures)) in result.per_flow.iter().take(MAX_FLOWS).enumerate() {
         let _ = write!(out, "<tr><th scope=\"row\" data-v=\"{place}\">{}</th>", escape(name));
         for s in &shown {
             let estimate = measures.iter().find(|m| m.0 == s.measure.name).map(|m| m.1);
@@ -72,10 +72,10 @@ pub(super) fn flows(result: &ProtocolOutcome, shown: &[Shown]) -> String {
         out.push_str("</tr>");
     }
     out.push_str("</tbody></table></div>");
-    if result.per_flow.len() > MOST_FLOWS {
+    if result.per_flow.len() > MAX_FLOWS {
         let _ = write!(
             out,
-            "<p class=\"quiet\">The first {MOST_FLOWS} are shown; summary.json has all.</p>"
+            "<p class=\"quiet\">The first {MAX_FLOWS} are shown; summary.json has all.</p>"
         );
     }
     out.push_str("</details>");

@@ -2,12 +2,12 @@
 
 use super::count::Count;
 use super::link::{Keys, Link};
+use crate::access_link::AccessLink;
 use crate::families;
+use crate::link_direction::{self, LinkDirection, QueueSize};
 use crate::plan::at;
-use crate::scenario::{Flows, Own, Probe, Scenario, Scheduled, Speaks, Wire};
-use crate::side::Side;
+use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Probe, Scenario, Scheduled};
 use crate::text_file;
-use crate::way::{self, Room, Way};
 use narrows_base::spec::nearest;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
@@ -124,8 +124,8 @@ pub(super) fn scenario(text: &str, folder: &Path, file: &File) -> Result<Scenari
     if let Some(x) = &file.seeds {
         s.seeds = reader.whole(x, "seeds", 1, 100_000)? as u32;
     }
-    reader.set(&mut s.duration, &file.duration, "duration", way::delay)?;
-    reader.set(&mut s.warmup, &file.warmup, "warmup", way::delay)?;
+    reader.set(&mut s.duration, &file.duration, "duration", link_direction::delay)?;
+    reader.set(&mut s.warmup, &file.warmup, "warmup", link_direction::delay)?;
     reader.set(&mut s.preset, &file.preset, "preset", preset)?;
     reader.set(&mut s.packet, &file.packet, "packet", packet)?;
     for p in file.protocols.iter().flatten() {
@@ -219,10 +219,11 @@ impl Reader<'_> {
         Err(at(self.line(x), e))
     }
 
-    fn wire(&self, link: &Link, line: usize) -> Result<Wire, SpecError> {
+    fn wire(&self, link: &Link, line: usize) -> Result<DuplexLink, SpecError> {
         // Every file says both; they are set with the other keys.
         let unset = (Rate::from_bps(1), Duration::ZERO);
-        let mut there = Way::new(unset.0, unset.1, Room::Fixed(QueueLimit::Unlimited));
+        let mut there =
+            LinkDirection::new(unset.0, unset.1, QueueSize::Fixed(QueueLimit::Unlimited));
         self.fill(&mut there, &link.keys)?;
         let mut back = there.mirrored();
         if let Some(keys) = &link.reverse {
@@ -230,10 +231,10 @@ impl Reader<'_> {
         }
         let name = link.name.clone().unwrap_or_else(|| format!("{}-{}", link.from, link.to));
         let (from, to) = (link.from.clone(), link.to.clone());
-        Ok(Wire { name, from, to, there, back, line })
+        Ok(DuplexLink { name, from, to, there, back, line })
     }
 
-    fn fill(&self, way: &mut Way, given: &Keys) -> Result<(), SpecError> {
+    fn fill(&self, way: &mut LinkDirection, given: &Keys) -> Result<(), SpecError> {
         for (key, value) in given.iter() {
             self.read(value, key.name, |text| (key.set)(way, text, self.folder))?;
         }
@@ -248,12 +249,12 @@ impl Reader<'_> {
         before: &[Flows],
     ) -> Result<Flows, SpecError> {
         let speaks = match g.protocol.get_ref().trim() {
-            "each" => Speaks::Each,
-            _ => Speaks::One(self.read(&g.protocol, "protocol", Spec::parse)?),
+            "each" => GroupProtocol::Each,
+            _ => GroupProtocol::One(self.read(&g.protocol, "protocol", Spec::parse)?),
         };
         let mut name = g.name.clone().unwrap_or_else(|| match &speaks {
-            Speaks::Each => "main".into(),
-            Speaks::One(spec) => spec.name.clone(),
+            GroupProtocol::Each => "main".into(),
+            GroupProtocol::One(spec) => spec.name.clone(),
         });
         if g.name.is_none() && before.iter().any(|f| f.name == name) {
             name = format!("{name}-{}", index + 1);
@@ -263,12 +264,13 @@ impl Reader<'_> {
             self.whole(&Spanned::new(n.span(), value), "count", 1, 1_000_000)
         })?;
         let mut start = Duration::ZERO;
-        self.set(&mut start, &g.start, "start", way::delay)?;
+        self.set(&mut start, &g.start, "start", link_direction::delay)?;
         let mut stagger = Duration::ZERO;
-        self.set(&mut stagger, &g.stagger, "stagger", way::delay)?;
+        self.set(&mut stagger, &g.stagger, "stagger", link_direction::delay)?;
         let mut host_delay = Duration::ZERO;
-        self.set(&mut host_delay, &g.host_delay, "host-delay", way::delay)?;
-        let stop = g.stop.as_ref().map(|x| self.read(x, "stop", way::delay)).transpose()?;
+        self.set(&mut host_delay, &g.host_delay, "host-delay", link_direction::delay)?;
+        let stop =
+            g.stop.as_ref().map(|x| self.read(x, "stop", link_direction::delay)).transpose()?;
         let mut source = SourceSpec::bulk();
         self.set(&mut source, &g.source, "source", |t| SourceSpec::read(&Spec::parse(t)?))?;
         // A group that goes the other way through the same hosts draws the same ranges.
@@ -277,8 +279,8 @@ impl Reader<'_> {
             _ => ["access", "egress"],
         };
         let own = |x: &Option<Text>, key: &str, stream| {
-            let side = x.as_ref().map(|x| self.read(x, key, Side::parse)).transpose()?;
-            Ok::<_, SpecError>(side.map(|side| Own { side, stream }))
+            let side = x.as_ref().map(|x| self.read(x, key, AccessLink::parse)).transpose()?;
+            Ok::<_, SpecError>(side.map(|side| OwnLink { side, stream }))
         };
         Ok(Flows {
             name,
@@ -298,17 +300,17 @@ impl Reader<'_> {
     }
 
     fn changes(&self, c: &ChangeAt, line: usize) -> Result<Vec<Scheduled>, SpecError> {
-        let when = self.read(&c.at, "at", way::delay)?;
+        let when = self.read(&c.at, "at", link_direction::delay)?;
         let mut out = Vec::new();
         let mut add = |change| {
             out.push(Scheduled { at: when, link: c.link.clone(), change, line });
         };
         if let Some(x) = &c.rate {
-            let rate: Rate = self.read(x, "rate", way::rate)?;
+            let rate: Rate = self.read(x, "rate", link_direction::rate)?;
             add(Change::Rate(rate));
         }
         if let Some(x) = &c.delay {
-            add(Change::Delay(self.read(x, "delay", way::delay)?));
+            add(Change::Delay(self.read(x, "delay", link_direction::delay)?));
         }
         if let Some(x) = &c.loss {
             add(Change::Loss(self.read(x, "loss", LossSpec::parse_all)?));
@@ -321,7 +323,7 @@ impl Reader<'_> {
     }
 
     fn probe(&self, p: &Probes, line: usize) -> Result<Probe, SpecError> {
-        let interval = p.interval.as_ref().map(|x| self.read(x, "interval", way::delay));
+        let interval = p.interval.as_ref().map(|x| self.read(x, "interval", link_direction::delay));
         let flows = p.flows.as_ref().map_or(Ok(4), |n| self.whole(n, "flows", 0, 10_000))?;
         Ok(Probe {
             interval: interval.transpose()?,

@@ -1,7 +1,7 @@
 //! TOML out: what `compare --save` leaves.
 
-use crate::scenario::{Flows, Own, Scenario, Speaks, Wire};
-use crate::way::{loss_text, rate_text, time_text};
+use crate::link_direction::{loss_text, rate_text, time_text};
+use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
 use narrows_base::Duration;
 use narrows_link::Change;
 use narrows_transport::Preset;
@@ -57,7 +57,7 @@ pub fn text(s: &Scenario) -> String {
     out
 }
 
-fn link(out: &mut String, wire: &Wire) {
+fn link(out: &mut String, wire: &DuplexLink) {
     out.push_str("\n[[link]]\n");
     put(out, "name", &wire.name);
     put(out, "from", &wire.from);
@@ -79,8 +79,8 @@ fn flows(out: &mut String, f: &Flows) {
     out.push_str("\n[[flows]]\n");
     put(out, "name", &f.name);
     let protocol = match &f.speaks {
-        Speaks::Each => "each".to_string(),
-        Speaks::One(spec) => spec.to_string(),
+        GroupProtocol::Each => "each".to_string(),
+        GroupProtocol::One(spec) => spec.to_string(),
     };
     put(out, "protocol", &protocol);
     let _ = writeln!(out, "count = {}", f.count);
@@ -105,7 +105,7 @@ fn flows(out: &mut String, f: &Flows) {
             put(out, key, &own.side.to_string());
         }
     }
-    let mirrored = |own: &Option<Own>, usual| own.is_some_and(|o| o.stream != usual);
+    let mirrored = |own: &Option<OwnLink>, usual| own.is_some_and(|o| o.stream != usual);
     if mirrored(&f.access, "access") || mirrored(&f.egress, "egress") {
         out.push_str("mirrored = true\n");
     }

@@ -4,9 +4,9 @@ use crate::compare::{Question, source};
 use crate::families;
 use crate::keys::{self, LINK_KEYS, REVERSE};
 use crate::link::Link;
+use crate::link_direction;
 use crate::scenario::Scenario;
 use crate::scenario_file::{self, Target, Template, split_key, with_parameter};
-use crate::way;
 use narrows_base::SpecError;
 use narrows_base::spec::nearest;
 use std::path::Path;
@@ -195,9 +195,9 @@ fn ask(
         }
         ("against", _) => q.against = Some(text),
         ("reverse", _) => q.reverse = Some(text),
-        ("duration", _) => q.duration = way::delay(value).map_err(|e| e.at(key))?,
-        ("warmup", _) => q.warmup = way::delay(value).map_err(|e| e.at(key))?,
-        ("stagger", _) => q.stagger = Some(way::delay(value).map_err(|e| e.at(key))?),
+        ("duration", _) => q.duration = link_direction::delay(value).map_err(|e| e.at(key))?,
+        ("warmup", _) => q.warmup = link_direction::delay(value).map_err(|e| e.at(key))?,
+        ("stagger", _) => q.stagger = Some(link_direction::delay(value).map_err(|e| e.at(key))?),
         ("packet", _) => q.packet = scenario_file::packet(value).map_err(|e| e.at(key))?,
         ("preset", _) => q.preset = scenario_file::preset(value).map_err(|e| e.at(key))?,
         _ => return Err(SpecError::unknown("parameter", key, QUESTION)),

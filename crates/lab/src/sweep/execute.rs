@@ -16,9 +16,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// Most points whose first seed is kept over time: a report holds no more.
-pub const MOST_TRACES: usize = 1024;
+pub const MAX_TRACES: usize = 1024;
 /// Most numbers of all traces together.
-const MOST_SAMPLES: usize = 1_100_000;
+const MAX_SAMPLES: usize = 1_100_000;
 
 /// A checked sweep.
 pub struct Sweep {
@@ -93,7 +93,7 @@ impl Sweep {
             });
         }
         let samples = points.len() * (groups.len() + 2) * super::found::SAMPLES as usize;
-        let traced = points.len() <= MOST_TRACES && samples <= MOST_SAMPLES;
+        let traced = points.len() <= MAX_TRACES && samples <= MAX_SAMPLES;
         Ok(Sweep { grid, seed, seeds, points, groups, competes, traced })
     }
 

@@ -7,7 +7,7 @@ use crate::scenario::Scenario;
 use narrows_base::SpecError;
 
 /// Most points of a sweep.
-pub const MOST_POINTS: usize = 100_000;
+pub const MAX_POINTS: usize = 100_000;
 /// Most runs of a sweep: points times seeds.
 pub const MAX_RUNS: usize = 1_000_000;
 
@@ -119,9 +119,9 @@ impl Grid {
             return Err(SpecError::new("nothing varies; give --vary NAME=VALUE,VALUE"));
         }
         let points = parameters.iter().fold(1usize, |n, p| n.saturating_mul(p.values.len()));
-        if points > MOST_POINTS {
+        if points > MAX_POINTS {
             return Err(SpecError::new(format!(
-                "--vary: {points} points are too many; a sweep has at most {MOST_POINTS}"
+                "--vary: {points} points are too many; a sweep has at most {MAX_POINTS}"
             )));
         }
         Ok(Grid { base, parameters })

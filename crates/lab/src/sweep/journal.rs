@@ -8,7 +8,7 @@
 
 use super::found::Found;
 use super::key::Key;
-use crate::way::plain;
+use crate::link_direction::plain;
 use narrows_base::random::mix;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// The journal's name in the output folder.
 pub const NAME: &str = "sweep.journal";
 /// No line is longer; what is, is not ours.
-const LONGEST: u64 = 1 << 24;
+const MAX_LINE_BYTES: u64 = 1 << 24;
 /// How often finished runs are forced to the disk. A process that is killed loses nothing even so.
 const SYNC: Duration = Duration::from_secs(2);
 
@@ -62,7 +62,7 @@ fn read(path: &Path) -> std::io::Result<(BTreeMap<Key, Found>, bool)> {
     let mut torn = false;
     loop {
         line.clear();
-        if reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+        if reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
             return Ok((runs, torn));
         }
         torn = line.pop_if(|b| *b == b'\n').is_none();

@@ -25,7 +25,7 @@ const MORE: &str = "#map { min-height: 520px; } #trace { min-height: 0; } .contr
     select { font: inherit; color: var(--text); background: var(--panel); max-width: 22em; \
     border: 1px solid var(--line); border-radius: 6px; padding: 3px 6px; }";
 /// Most numbers in the page: beyond, only the chosen measure is there.
-const MOST_NUMBERS: usize = 500_000;
+const MAX_NUMBERS: usize = 500_000;
 const DIGITS: usize = 5;
 
 /// The page.
@@ -101,7 +101,7 @@ fn data(o: &Outcome<'_>) -> String {
     });
     out.push_str(",\"groups\":");
     list(&mut out, &s.groups, string);
-    let all = 2 * MEASURES.len() * s.groups.len() * s.points.len() <= MOST_NUMBERS;
+    let all = 2 * MEASURES.len() * s.groups.len() * s.points.len() <= MAX_NUMBERS;
     let shown: Vec<usize> =
         (0..MEASURES.len()).filter(|m| (all || *m == o.measure) && has(o, *m)).collect();
     let chosen = shown.iter().position(|m| *m == o.measure).unwrap_or(0);

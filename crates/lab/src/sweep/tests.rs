@@ -200,7 +200,7 @@ fn what_follows_from_a_value_follows() {
     };
     assert_eq!(room(0), narrows_link::QueueLimit::Packets(5));
     assert_eq!(room(2), narrows_link::QueueLimit::Packets(28), "22 ms of 10 Mbit/s");
-    // Names, and with them luck, do not follow a protocol.
+    // Names, and with them random draws, do not follow a protocol.
     let s = sweep(&["flows.vegas.protocol=reno,cubic", "flows.vegas.count=flows.tcp.count=1,2"]);
     assert_eq!(s.groups, ["tcp", "vegas", "back"]);
     let last = s.grid.scenario(3).unwrap();

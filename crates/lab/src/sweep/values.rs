@@ -1,11 +1,11 @@
 //! The values of a varied parameter: `a,b,c`, `a..b:n` and `a..b:log:n`, mixed as one likes.
 
-use crate::side::Side;
+use crate::access_link::AccessLink;
 use narrows_base::units::{self, Unit};
 use narrows_base::{SpecError, math, spec};
 
 /// Most values of one parameter.
-pub const MOST: usize = 100_000;
+pub const MAX_VALUES: usize = 100_000;
 
 /// Values as texts, in their order, and whether a logarithmic range was among them.
 pub type Values = (Vec<String>, bool);
@@ -32,8 +32,8 @@ pub fn parse(text: &str, whole: bool) -> Result<Values, SpecError> {
             }
             None => out.push(piece.to_string()),
         }
-        if out.len() > MOST {
-            return Err(SpecError::new(format!("more than {MOST} values")));
+        if out.len() > MAX_VALUES {
+            return Err(SpecError::new(format!("more than {MAX_VALUES} values")));
         }
     }
     Ok((out, log))
@@ -67,7 +67,7 @@ fn range(text: &str, whole: bool) -> Result<Option<(Vec<String>, bool)>, SpecErr
         SpecError::new(format!("'{text}': {what}; a range is written as 1..9:5 or 1..100:log:8"))
     };
     // `10Mbit/s/0.5ms..2ms` is one value: a flow's own link, drawn.
-    if !text.contains(':') && (text.contains('(') || Side::parse(text).is_ok()) {
+    if !text.contains(':') && (text.contains('(') || AccessLink::parse(text).is_ok()) {
         return Ok(None);
     }
     let Some((low, rest)) = text.split_once("..") else { return Ok(None) };
@@ -82,8 +82,12 @@ fn range(text: &str, whole: bool) -> Result<Option<(Vec<String>, bool)>, SpecErr
         _ => return Err(wrong("too many colons")),
     };
     let count = match count.parse::<usize>() {
-        Ok(n) if (2..=MOST).contains(&n) => n,
-        _ => return Err(wrong(&format!("'{count}' is not a number of values from 2 to {MOST}"))),
+        Ok(n) if (2..=MAX_VALUES).contains(&n) => n,
+        _ => {
+            return Err(wrong(&format!(
+                "'{count}' is not a number of values from 2 to {MAX_VALUES}"
+            )));
+        }
     };
     let ((a, first), (b, second)) = (parts_of(low), parts_of(high));
     let (a, b) = (a.ok_or_else(|| wrong("it begins with no number"))?, b);

@@ -2,9 +2,9 @@
 //! drawn.
 
 use narrows_base::Duration;
-use narrows_lab::advice::Aim;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
+use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Plan, Question, Scenario, scenario_file};
 use narrows_transport::Preset;
 use std::path::Path;

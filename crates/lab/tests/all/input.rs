@@ -1,7 +1,7 @@
 //! What users may write: links and scenarios, good and bad.
 
 use narrows_base::{Duration, Rate};
-use narrows_lab::way::Room;
+use narrows_lab::link_direction::QueueSize;
 use narrows_lab::{Link, Plan, Question, links, scenario_file};
 use narrows_link::QueueLimit;
 use proptest::prelude::*;
@@ -11,8 +11,8 @@ fn link(text: &str) -> Link {
     Link::parse(text, Path::new("")).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 fn limit(text: &str) -> QueueLimit {
-    match link(text).resolved(1000).forward.room {
-        Room::Fixed(limit) => limit,
+    match link(text).resolved(1000).forward.queue_size {
+        QueueSize::Fixed(limit) => limit,
         other => panic!("{other:?} is not resolved"),
     }
 }
@@ -26,8 +26,8 @@ fn a_link_is_rate_delay_and_keys() {
     assert_eq!(l.forward.loss.len(), 1);
     assert!(l.back.loss.is_empty(), "losses strike data's direction unless told otherwise");
     assert_eq!(
-        (l.back.rate, l.back.delay, l.back.room),
-        (l.forward.rate, l.forward.delay, l.forward.room)
+        (l.back.rate, l.back.delay, l.back.queue_size),
+        (l.forward.rate, l.forward.delay, l.forward.queue_size)
     );
 }
 
@@ -38,7 +38,7 @@ fn the_other_direction_differs_where_told() {
     );
     assert_eq!(l.back.rate, Rate::from_bps(1_000_000));
     assert_eq!(l.base_rtt(), Duration::from_millis(50));
-    assert_eq!(l.back.room, Room::Fixed(QueueLimit::Bytes(9000)));
+    assert_eq!(l.back.queue_size, QueueSize::Fixed(QueueLimit::Bytes(9000)));
     assert_eq!((l.back.loss.len(), l.forward.loss.len()), (1, 0));
 }
 

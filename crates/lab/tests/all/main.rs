@@ -6,4 +6,4 @@ mod drawn;
 mod input;
 mod runs;
 mod series;
-mod twin;
+mod sim_vs_real;

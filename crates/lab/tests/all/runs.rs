@@ -1,10 +1,10 @@
-//! What comes out: the same luck, the same digests, the shape of the JSON.
+//! What comes out: the same random draws, the same digests, the shape of the JSON.
 
 use narrows_base::Duration;
-use narrows_lab::advice::Aim;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::columns::Values;
 use narrows_lab::execute::{Control, execute};
+use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Plan, Question, Scenario, json, scenario_file, summary};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -2,9 +2,9 @@
 
 use narrows_base::Duration;
 use narrows_congestion::CONTROLLERS;
-use narrows_lab::advice::Aim;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
+use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Plan, Question, catalogue, variables};
 use narrows_transport::PROTOCOLS;
 use narrows_transport::protocol::STREAMS;

@@ -137,7 +137,7 @@ impl Direction {
     }
 }
 
-/// Turns one bit round, which one is the packet's luck.
+/// Turns one bit round, which one is the packet's random draws.
 fn damage(bytes: &mut [u8], random_key: u32) {
     let draw = mix(u64::from(random_key) ^ 0xBAD);
     let place = draw % (bytes.len() as u64).max(1);

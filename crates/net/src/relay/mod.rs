@@ -1,5 +1,5 @@
 //! A link emulator for UDP that needs no privilege: clients send to A, the relay carries what they
-//! send over the house's own link stages in real time, and sends it to B; and back.
+//! send over the simulator's own link stages in real time, and sends it to B; and back.
 //!
 //! The links are kept in virtual time: they are told when the kernel took a datagram and are asked
 //! what left by when, so a late wake-up delays what is due a little ([`RelayStats::lateness`] says how
@@ -9,7 +9,7 @@
 //! **Luck.** Losses follow the seed as in a simulation: the links are `bottleneck` and
 //! `bottleneck.back`, the clients are the flows of group `main` in the order of their first datagrams,
 //! and a flow's packets are numbered in the order in which they come: its data towards B, its
-//! acknowledgements from B. Where data flows from B to a client, its luck is the acknowledgements'.
+//! acknowledgements from B. Where data flows from B to a client, its random draws is the acknowledgements'.
 
 mod clients;
 mod datagrams;

@@ -6,7 +6,7 @@ use crate::check;
 use crate::flow::{Application, Flow, FlowStats, Timer};
 use crate::histogram::Histogram;
 use crate::meter::LinkMeter;
-use crate::result::MOST_BINS;
+use crate::result::MAX_BINS;
 use crate::series::FlowSeries;
 use crate::source::transfer;
 
@@ -24,7 +24,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The flow's luck: it follows the group's name and the flow's number.
+    /// The flow's random draws: it follows the group's name and the flow's number.
     fn key(&self, random_key: RandomKey) -> RandomKey {
         random_key.named("flow").named(&self.group.name).numbered(self.n as u64)
     }
@@ -52,7 +52,7 @@ impl Network {
             time_s: Vec::new(),
             from: spec.measure_from,
             end: spec.end,
-            keep: (total as u64).saturating_mul(seconds) <= MOST_BINS,
+            keep: (total as u64).saturating_mul(seconds) <= MAX_BINS,
             now: Time::ZERO,
             digest: 0,
             events: 0,

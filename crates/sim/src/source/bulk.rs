@@ -1,11 +1,11 @@
 //! Data without end.
 
-use super::{Entry, Pattern, Source};
+use super::{Pattern, Source, SourceEntry};
 use narrows_base::{Descriptor, RandomStream, Settings, Status, Time};
 
-pub(super) const ENTRY: Entry = Entry {
+pub(super) const ENTRY: SourceEntry = SourceEntry {
     demand_bps: |_| Some(f64::INFINITY),
-    ..Entry::new(&DESCRIPTOR, Pattern::Endless(start))
+    ..SourceEntry::new(&DESCRIPTOR, Pattern::Endless(start))
 };
 
 const DESCRIPTOR: Descriptor = Descriptor {

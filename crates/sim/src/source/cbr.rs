@@ -1,11 +1,11 @@
 //! A constant rate, all the time or in on-periods of exponential length.
 
-use super::{Entry, Pattern, Source, number};
+use super::{Pattern, Source, SourceEntry, number};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, Status, Time};
 
-pub(super) const ENTRY: Entry =
-    Entry { demand_bps, ..Entry::new(&DESCRIPTOR, Pattern::Ongoing(start)) };
+pub(super) const ENTRY: SourceEntry =
+    SourceEntry { demand_bps, ..SourceEntry::new(&DESCRIPTOR, Pattern::Ongoing(start)) };
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "cbr",

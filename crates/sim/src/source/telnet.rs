@@ -1,10 +1,10 @@
 //! Small writes at random times.
 
-use super::{Entry, Pattern, Source, number};
+use super::{Pattern, Source, SourceEntry, number};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, Status, Time};
 
-pub(super) const ENTRY: Entry = Entry::new(&DESCRIPTOR, Pattern::Ongoing(start));
+pub(super) const ENTRY: SourceEntry = SourceEntry::new(&DESCRIPTOR, Pattern::Ongoing(start));
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "telnet",

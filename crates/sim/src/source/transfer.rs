@@ -1,10 +1,10 @@
 //! One file, written at once.
 
-use super::{Entry, Pattern, Source, number};
+use super::{Pattern, Source, SourceEntry, number};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, RandomStream, Settings, Status, Time};
 
-pub(super) const ENTRY: Entry = Entry::new(&DESCRIPTOR, Pattern::Transfer(start));
+pub(super) const ENTRY: SourceEntry = SourceEntry::new(&DESCRIPTOR, Pattern::Transfer(start));
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "transfer",

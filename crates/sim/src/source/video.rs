@@ -1,10 +1,11 @@
 //! Frames at a steady pace whose size follows what the transport allows.
 
-use super::{Entry, Pattern, Source, number};
+use super::{Pattern, Source, SourceEntry, number};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, SpecError, Status, Time};
 
-pub(super) const ENTRY: Entry = Entry { check, ..Entry::new(&DESCRIPTOR, Pattern::Ongoing(start)) };
+pub(super) const ENTRY: SourceEntry =
+    SourceEntry { check, ..SourceEntry::new(&DESCRIPTOR, Pattern::Ongoing(start)) };
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "video",

@@ -1,10 +1,10 @@
 //! Short transfers, each over a connection of its own.
 
-use super::{Entry, Pattern, number};
+use super::{Pattern, SourceEntry, number};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, RandomStream, Settings, Status, Time};
 
-pub(super) const ENTRY: Entry = Entry::new(&DESCRIPTOR, Pattern::Transfers(transfers));
+pub(super) const ENTRY: SourceEntry = SourceEntry::new(&DESCRIPTOR, Pattern::Transfers(transfers));
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "web",

@@ -97,7 +97,7 @@ impl Connection {
         }
         self.sender.on_path_hints(now, &hints, source);
     }
-    /// What may be believed of what the peer says. Its rate is tried, as the carrier bounds it; its
+    /// What may be believed of what the peer says. Its rate is tried, as the packet sender bounds it; its
     /// round-trip time is no longer than ours, of which there is one since the handshake.
     fn bounded(&self, told: &PathHints) -> PathHints {
         let rtt = self.sender.rtt();

@@ -26,7 +26,7 @@ pub(super) struct ReceivedPacket {
     pub number: u64,
     /// By which reports show that it came.
     pub nonce: u8,
-    /// The prelude's stamp, and its lowest number of unknown fate.
+    /// The prelude's stamp, and its lowest number of unknown outcome.
     pub stamp: u32,
     pub least_unacked: u64,
     /// As links count it.
@@ -70,7 +70,7 @@ pub(super) struct Arrivals {
     policy: AckPolicy,
     /// When the last packet that asked for a report came.
     last: Time,
-    /// The receiver side wants its advice told.
+    /// The receiver side wants its feedback told.
     advised: bool,
 }
 
@@ -127,7 +127,7 @@ impl Arrivals {
         // Nothing is missing where nothing was: the lowest number that was is the one expected.
         let uncounted = came.uncounted.min(number.saturating_sub(self.floor));
         let expected = if number > next { number.min(next + uncounted) } else { next };
-        // Of one below, the sender has told the fate: a report that spoke of it would reach further down than the
+        // Of one below, the sender has told the outcome: a report that spoke of it would reach further down than the
         // sender remembers.
         if number >= self.floor {
             self.seen.insert(number, came.nonce);
@@ -349,7 +349,7 @@ impl Arrivals {
     }
 }
 
-/// Advice in wire form: words, the highest byte first.
+/// Feedback in wire form: words, the highest byte first.
 pub(super) fn feedback_bytes<'b>(feedback: &Feedback, bytes: &'b mut [u8; 16]) -> &'b [u8] {
     for (chunk, word) in bytes.chunks_exact_mut(4).zip(feedback.words()) {
         chunk.copy_from_slice(&word.to_be_bytes());
@@ -357,7 +357,7 @@ pub(super) fn feedback_bytes<'b>(feedback: &Feedback, bytes: &'b mut [u8; 16]) -
     bytes.get(..4 * feedback.words().len()).unwrap_or_default()
 }
 
-/// Advice from its wire form; bytes that make no whole word are ignored.
+/// Feedback from its wire form; bytes that make no whole word are ignored.
 pub(super) fn feedback_of(bytes: &[u8]) -> Feedback {
     let mut words = [0; 4];
     let mut used = 0;

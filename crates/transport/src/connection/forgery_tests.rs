@@ -24,7 +24,7 @@ const FULL: f64 = 1500.0;
 struct Lies {
     /// It acknowledges nothing at all.
     silent: bool,
-    /// Advice: every number as high as can be.
+    /// Feedback: every number as high as can be.
     feedback: bool,
     /// It says that it held packets back for as long as they were under way, so that round trips are none.
     delays: bool,
@@ -396,7 +396,7 @@ fn lies(rtt: f64) -> [Lies; 4] {
 
 const PATHS: [(f64, f64); 4] = [(1e6, 0.02), (1e6, 0.6), (1e5, 0.02), (1e5, 0.6)];
 
-/// The figures that this replaces, through 1 Mbit/s with honest acknowledgements and forged advice:
+/// The figures that this replaces, through 1 Mbit/s with honest acknowledgements and forged feedback:
 /// `tear-reliable` sent 1.64 Gbit/s, `rrtp-lasthop` 0.96.
 #[test]
 fn no_lie_makes_a_controller_send_more_than_twice_what_the_path_delivers() {

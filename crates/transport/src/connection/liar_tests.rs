@@ -44,7 +44,7 @@ struct World {
     server: Connection,
     liar: Established,
     lie: Lie,
-    /// What the liar's advice says, for the controllers that listen to it.
+    /// What the liar's feedback says, for the controllers that listen to it.
     feedback: Feedback,
     number: u64,
     /// What came, with its nonce.
@@ -312,7 +312,7 @@ impl World {
     }
 }
 
-/// Advice that asks for 10 Mbit/s, in the words of those who listen to any.
+/// Feedback that asks for 10 Mbit/s, in the words of those who listen to any.
 fn forged(protocol: &str) -> Feedback {
     let per_second = 10e6 / 8.0 / 1500.0;
     match protocol.trim_start_matches("rrtp+") {

@@ -5,7 +5,7 @@ use narrows_base::{Duration, Time};
 use narrows_wire::packet::TAG_BYTES;
 use std::collections::VecDeque;
 
-/// The header, prelude, tag, and a report or advice beside a message, at most.
+/// The header, prelude, tag, and a report or feedback beside a message, at most.
 pub(super) const MESSAGE_OVERHEAD: usize = 9 + 8 + TAG_BYTES + 18 + 3;
 
 /// Messages that wait to leave at most, and their bytes.
@@ -76,7 +76,7 @@ impl Connection {
         usize::from(datagram).saturating_sub(MESSAGE_OVERHEAD).min(peers)
     }
 
-    /// While larger datagrams are sought, something is in flight: a probe's fate is known by what
+    /// While larger datagrams are sought, something is in flight: a probe's outcome is known by what
     /// comes after it.
     pub(super) fn seek_larger(&mut self, now: Time) {
         if self.mtu.is_sought(now) && self.sender.flight() == 0 {

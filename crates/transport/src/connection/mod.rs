@@ -1,14 +1,14 @@
 //! One connection of `rrtp`, from the keys on: packets sealed and opened, reports, streams, messages,
 //! timers. Pure: time and randomness are arguments.
 //!
-//! Sending is the [carrier](crate::packet_sender)'s, under streams and messages (`payload_source`, `packets`);
+//! Sending is the [packet sender](crate::packet_sender)'s, under streams and messages (`payload_source`, `packets`);
 //! `receive` takes packets apart, `arrivals` says what came, `path` follows the peer's address,
 //! `mtu` finds how large datagrams may be, `close` ends it. Either end begins with a PING, so that
 //! the peer knows that its handshake arrived.
 //!
 //! Sizes are told to the controller as links count them: UDP payload and 28 bytes for UDP and IPv4
 //! headers. A controller is built for the largest datagrams; while they stay smaller for good,
-//! the carrier tells it all bytes in proportion.
+//! the packet sender tells it all bytes in proportion.
 
 mod announced;
 mod api;
@@ -223,7 +223,7 @@ pub struct Stats {
     /// Packets that were not authentic or came twice.
     pub refused: u64,
     /// Reports that were ignored since they spoke of packets whose nonces were forgotten: none of a peer that says
-    /// nothing of packets below those of unknown fate.
+    /// nothing of packets below those of unknown outcome.
     pub unproved: u64,
     /// Losses that the peer's receiver judged to be the radio link's.
     pub radio_losses: u64,
@@ -406,7 +406,7 @@ impl Connection {
         connection
     }
 
-    /// Tells the carrier what a full packet is, once that is to last.
+    /// Tells the packet sender what a full packet is, once that is to last.
     fn set_scale(&mut self) {
         let full = if self.mtu.is_settled() {
             u32::from(self.mtu.size()) + UDP_OVERHEAD

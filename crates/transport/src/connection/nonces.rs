@@ -7,7 +7,7 @@
 //! of the header are random. The sum is an XOR.
 //!
 //! A report speaks of no number below what the newest packet that its sender had opened called the lowest of
-//! unknown fate. From that follows how far back the nonces of sent packets are remembered.
+//! unknown outcome. From that follows how far back the nonces of sent packets are remembered.
 
 use crate::packet_sender::MAX_SENT_PACKETS;
 use crate::ranges::Ranges;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 /// Packets of which nobody asks what became of them do not make the memory longer than this many numbers.
 const MAX_MUTE: u64 = 1024;
-/// Numbers whose nonces a sender remembers at most. Of packets whose fate is not known there are no more than
+/// Numbers whose nonces a sender remembers at most. Of packets whose outcome is not known there are no more than
 /// [`MAX_SENT_PACKETS`] and one; a report of one of these reaches as far below it.
 const MAX_SENT: usize = 2 * (MAX_SENT_PACKETS + 2);
 /// Packets whose nonces a receiver remembers at most: more than any sender of ours leaves open.
@@ -91,7 +91,7 @@ impl SentNonces {
     }
 
     /// Forgets what no report can speak of that concerns this end: one that names no packet from `concern` on.
-    /// Every packet from `next` on will say that `least_unacked` or a higher number is the lowest of unknown fate.
+    /// Every packet from `next` on will say that `least_unacked` or a higher number is the lowest of unknown outcome.
     #[inline]
     pub fn forget(&mut self, concern: u64, next: u64, least_unacked: u64) {
         let concern = least_unacked.min(concern.max(least_unacked.saturating_sub(MAX_MUTE)));

@@ -67,7 +67,7 @@ proptest! {
     }
 }
 
-/// Of one who says nothing, who says all in a jump, who never calls a fate known.
+/// Of one who says nothing, who says all in a jump, who never calls a outcome known.
 #[test]
 fn memory_follows_what_came_and_is_bounded() {
     let mut received = Received::default();
@@ -135,7 +135,7 @@ fn an_idle_connection_keeps_little() {
     }
 }
 
-/// A packet that comes after its sender has told its fate is not spoken of: its nonce may be forgotten.
+/// A packet that comes after its sender has told its outcome is not spoken of: its nonce may be forgotten.
 #[test]
 fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_fate() {
     let now = Time::from_secs_f64(1.0);

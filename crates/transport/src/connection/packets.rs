@@ -1,4 +1,4 @@
-//! Packets that leave: filled, told to the carrier, sealed in place.
+//! Packets that leave: filled, told to the packet sender, sealed in place.
 
 use super::arrivals::feedback_bytes;
 use super::messages::MESSAGE_OVERHEAD;
@@ -8,7 +8,7 @@ use super::{Connection, Transmit, UDP_OVERHEAD};
 use crate::packet_sender::{PayloadSource, Permission};
 use crate::streams::SentFrame;
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::{ASIDE, CONTROLLER, SKIPPED, number_bytes};
+use narrows_wire::frame::{CONTROLLER, SKIPPED, UNCOUNTED, number_bytes};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
@@ -24,7 +24,7 @@ const MAX_HELD: u64 = 40;
 const BURST_RATE: u64 = 5_000_000;
 /// After so many probe timeouts in a row it may be the size: packets are small.
 const SUSPICIOUS: u32 = 2;
-/// Packets that repeat the sender side's advice: the first, and one of so many.
+/// Packets that repeat the sender side's feedback: the first, and one of so many.
 const FIRST_ADVISED: u64 = 10;
 const ADVISED_EVERY: u64 = 16;
 /// Bytes that a server sends for each that came, until something is acknowledged. With reports and
@@ -158,7 +158,7 @@ impl Connection {
             let mut bytes = [0; 8];
             let body = number_bytes(self.sender.not_in_flight_below(), &mut bytes);
             // At the beginning of a packet there is room.
-            let _ = writer.frame(&Frame::Extension { kind: ASIDE, body });
+            let _ = writer.frame(&Frame::Extension { kind: UNCOUNTED, body });
         }
         let reported = self.arrivals.would_report(now) && self.arrivals.write(now, &mut writer);
         let before = writer.len();
@@ -282,7 +282,7 @@ impl Connection {
     fn mtu_probe(&mut self, now: Time, buffer: &mut [u8]) -> Option<usize> {
         let soon = self.sender.flight() > 0 && self.sender.has_arrived();
         if !soon || self.sender.skipped_below() > 0 {
-            // Its fate would not be known soon, or ever; or it would have to say which number was left out, and be lost.
+            // Its outcome would not be known soon, or ever; or it would have to say which number was left out, and be lost.
             return None;
         }
         let size = self.mtu.wanted(now)?;

@@ -1,4 +1,4 @@
-//! What a connection's packets carry, as the carrier sees it.
+//! What a connection's packets carry, as the packet sender sees it.
 
 use super::messages::Outbox;
 use crate::packet_sender::PayloadSource;

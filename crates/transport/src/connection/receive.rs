@@ -5,7 +5,7 @@ use super::nonces::Proof;
 use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
 use crate::packet_sender::{AckReport, MARKS};
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::{ASIDE, CONTROLLER, NEW_PATH, SKIPPED, number};
+use narrows_wire::frame::{CONTROLLER, NEW_PATH, SKIPPED, UNCOUNTED, number};
 use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, Frames, Report, prelude};
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ impl Connection {
             is_probe |= matches!(frame, Ok(Frame::Padding(_))) && size > USUAL_DATAGRAM as usize;
             is_named |= matches!(frame, Ok(Frame::Extension { kind: CONTROLLER, .. }));
             match frame {
-                Ok(Frame::Extension { kind: SKIPPED | ASIDE, body }) => {
+                Ok(Frame::Extension { kind: SKIPPED | UNCOUNTED, body }) => {
                     uncounted = uncounted.max(number(body).unwrap_or(0));
                 }
                 Ok(Frame::Extension { kind: NEW_PATH, body }) if self.is_open() => {

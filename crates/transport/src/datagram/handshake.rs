@@ -101,7 +101,7 @@ impl Handshake {
     }
 }
 
-/// The server's answer to a packet of an opening, as stage and size; none to FINISH.
+/// The server's answer to a packet of a handshake, as stage and size; none to FINISH.
 pub(super) fn answer(packet: &Packet) -> Option<u16> {
     SERVER.get(usize::try_from(packet.seq).ok()?).map(|bytes| bytes + HEADERS)
 }

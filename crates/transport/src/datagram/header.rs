@@ -1,13 +1,13 @@
 //! The 24 bytes of a simulated packet that a datagram endpoint fills: reports and data.
 //!
-//! A report: the advice's words, then the ACK vector as run lengths of 16 bits from the highest
+//! A report: the feedback's words, then the ACK vector as run lengths of 16 bits from the highest
 //! number downwards (arrived, missing, arrived, …) until the space or the vector ends. The top bit
 //! of a missing run's length is the receiver's verdict that the radio link lost it.
 
 use narrows_base::Packet;
 use narrows_congestion::Feedback;
 
-/// Most run lengths in a report without advice.
+/// Most run lengths in a report without feedback.
 pub const MAX_RUNS: usize = 12;
 
 /// The verdict in a missing run's length, which has the bits below.
@@ -111,12 +111,12 @@ const WORDS: u32 = 29;
 /// Marks are counted modulo this.
 pub const MARKS: u32 = 1 << WORDS;
 
-/// Run lengths that fit beside this advice.
+/// Run lengths that fit beside this feedback.
 pub fn room(feedback: &Feedback) -> usize {
     MAX_RUNS - 2 * feedback.words().len()
 }
 
-/// Writes a report's vector, advice and count of marks into a packet.
+/// Writes a report's vector, feedback and count of marks into a packet.
 pub fn write_report(packet: &mut Packet, runs: &Runs, feedback: &Feedback, marks: u32) {
     let words = feedback.words();
     let mut body = [0u32; 6];
@@ -147,7 +147,7 @@ pub fn read_report(packet: &Packet) -> (Runs, Feedback, u32) {
 pub struct Data {
     /// Application bytes.
     pub payload: u16,
-    /// Ack of ack, as the distance of the lowest number whose fate the sender does not know.
+    /// Ack of ack, as the distance of the lowest number whose outcome the sender does not know.
     pub least_unacked: u16,
     /// Where in the stream the bytes belong; 0 where there is no stream.
     pub offset: u64,

@@ -1,14 +1,14 @@
-//! Our endpoint: packets whose numbers are never reused, and two kinds of cargo. *Media* (writes
+//! Our endpoint: packets whose numbers are never reused, and two kinds of payload. *Media* (writes
 //! that expire, `waiting`): nothing is sent twice. A reliable *stream* (`stream`, `assembly`): what a
-//! lost packet carried is sent again in a new packet, as in QUIC, by the [carrier](crate::packet_sender)
+//! lost packet carried is sent again in a new packet, as in QUIC, by the [packet sender](crate::packet_sender)
 //! that real connections run on, too.
 //!
-//! Numbers start at 0. Every data packet carries its send time, the sender side's advice, the
-//! stream offset of its bytes, and the *ack of ack*: below it, the sender knows every packet's fate.
+//! Numbers start at 0. Every data packet carries its send time, the sender side's feedback, the
+//! stream offset of its bytes, and the *ack of ack*: below it, the sender knows every packet's outcome.
 //! A report carries the echoed send time (moved forward by the receiver's delay, so that now minus
 //! it is the round-trip time of the path alone), the *ACK vector*, which says what arrived between
 //! the ack of ack and the highest number (S1 section 5.1.2), the count of ECN marks, and the
-//! receiver side's advice. All fit in what a simulated packet carries, so a vector is at most twelve
+//! receiver side's feedback. All fit in what a simulated packet carries, so a vector is at most twelve
 //! run lengths from the top: what an older part of it would say was said by earlier reports. At
 //! worst, every other packet lost, six reports lost in a row make a packet that came count as lost;
 //! so may reports that overtake each other by a window. Then a stream's bytes are sent once more.

@@ -68,7 +68,7 @@ impl Pair {
     fn report(&mut self, p: &Packet) -> Packet {
         self.receiver.on_packet(self.now, p).expect("every packet is answered")
     }
-    /// Hands a report over: the fates that it brought, and how many acknowledgements.
+    /// Hands a report over: the outcomes that it brought, and how many acknowledgements.
     fn take(&mut self, report: &Packet) -> (Vec<(u64, bool)>, usize) {
         self.now += Duration::from_millis(1);
         self.sender.handle(self.now, Input::Packet(*report));
@@ -101,7 +101,7 @@ fn the_worked_example() {
     let named = |head: u64| *reports.iter().find(|r| r.seq == head + 1).unwrap();
     assert_eq!(vector(&named(10)), [10, 9, 8, 7, 6, 5, 3, 2, 1, 0]);
 
-    // One by one: the fate of n comes with the report of n + 4, not of n + 3.
+    // One by one: the outcome of n comes with the report of n + 4, not of n + 3.
     assert_eq!(pair.take(&named(3)), (vec![], 1));
     let (outcomes, _) = pair.take(&named(7));
     assert_eq!(outcomes, [(0, false), (1, false), (2, false), (3, false)]);
@@ -297,7 +297,7 @@ fn run(data: Way, back: Way, window: f64, seed: u64) -> Run {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..Default::default() })]
 
-    /// Each fate is told once, in the order of numbers, before the acknowledgement of its report;
+    /// Each outcome is told once, in the order of numbers, before the acknowledgement of its report;
     /// "arrived" is never said of a packet that had not; and where both ways keep their order and
     /// at most five reports are lost in a row, "lost" never of one that had.
     #[test]

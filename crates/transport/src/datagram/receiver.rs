@@ -55,7 +55,7 @@ pub struct Receiver {
     report_bytes: u16,
     /// Whether the client has finished its opening, where there is one.
     open: bool,
-    /// The cargo is a stream.
+    /// The payload is a stream.
     stream: Option<Box<Incoming>>,
     /// What came, at most `MEMORY` below the highest.
     seen: Ranges,
@@ -63,7 +63,7 @@ pub struct Receiver {
     floor: u64,
     /// One above the highest number that came.
     next: u64,
-    /// Lowest number whose fate the sender does not know: ack of ack.
+    /// Lowest number whose outcome the sender does not know: ack of ack.
     least_unacked: u64,
     /// Send time of the packet that the next report echoes, and when it came.
     echo: (Time, Time),
@@ -176,7 +176,7 @@ impl Receiver {
         (wanted || at_once).then(|| self.report(now, wanted))
     }
 
-    /// A packet of the opening: its answer.
+    /// A packet of the handshake: its answer.
     #[cold]
     fn on_opening(&mut self, p: &Packet) -> Option<Packet> {
         self.open |= handshake::is_finish(p);
@@ -208,7 +208,7 @@ impl Receiver {
         self.judge_mut().and_then(LossTracker::classified)
     }
 
-    /// A report; `advised` with the receiver side's advice. In reports that only a stream's repair
+    /// A report; `advised` with the receiver side's feedback. In reports that only a stream's repair
     /// wants it would be asked more often than its algorithm says.
     #[inline]
     fn report(&mut self, now: Time, advised: bool) -> Packet {

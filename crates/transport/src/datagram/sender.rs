@@ -1,4 +1,4 @@
-//! The sending side: a face over the carrier where the cargo is a stream, and over `media_mode` where
+//! The sending side: an interface over the packet sender where the payload is a stream, and over `media_mode` where
 //! it is media.
 
 mod media_mode;
@@ -31,7 +31,7 @@ pub struct Sender {
     open: bool,
     /// Until the peer has the keys.
     handshake: Option<Handshake>,
-    /// Packets that the opening sent: data draw their losses after them.
+    /// Packets that the handshake sent: data draw their losses after them.
     before: u64,
 }
 
@@ -105,7 +105,7 @@ impl Sender {
         both!(self, m => m.rtt().srtt())
     }
 
-    /// Packet `seq`, while the fate of everything below `least_unacked` is known.
+    /// Packet `seq`, while the outcome of everything below `least_unacked` is known.
     fn packet(
         &self,
         now: Time,
@@ -139,7 +139,7 @@ impl Sender {
 }
 
 impl Sender {
-    /// The opening's next packet, if one is due.
+    /// The handshake's next packet, if one is due.
     #[cold]
     fn open_further(&mut self, now: Time) -> Option<Packet> {
         let handshake = self.handshake.as_mut()?;
@@ -162,7 +162,7 @@ impl Sender {
         })
     }
 
-    /// A packet of the server while the opening lasts; true if it is no report.
+    /// A packet of the server while the handshake lasts; true if it is no report.
     #[cold]
     fn on_answer(&mut self, now: Time, packet: &Packet) -> bool {
         let Some(handshake) = &mut self.handshake else { return packet.has(Packet::SYN) };

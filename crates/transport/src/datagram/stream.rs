@@ -1,6 +1,6 @@
-//! The cargo of the reliable mode: a stream of bytes, and which of them must be sent again.
+//! The payload of the reliable mode: a stream of bytes, and which of them must be sent again.
 //!
-//! The sender's side here, the receiver's in `assembly`. Packets are the carrier's: this knows
+//! The sender's side here, the receiver's in `assembly`. Packets are the packet sender's: this knows
 //! ranges of bytes only, so that what a lost packet carried may leave in any later packet (RFC 9002
 //! section 2; RFC 9000 section 13.3).
 

@@ -66,7 +66,7 @@ fn resets_are_few_and_short() {
     assert_eq!(drain(&mut endpoint, now), []);
 }
 
-/// A port with so many connections that nothing happens on, and one that talks.
+/// An endpoint with so many connections that nothing happens on, and one that talks.
 fn crowd(count: usize) -> (Test, Handle, Net<StubConnection>) {
     let mut net = Net::pair(6);
     for address in [SERVER, CLIENT] {

@@ -1,4 +1,4 @@
-//! What an application asks of a port: to connect, to do something with a connection, to close it.
+//! What an application asks of an endpoint: to connect, to do something with a connection, to close it.
 
 use super::activity::MIN_MOVING;
 use super::connecting::Connecting;
@@ -11,7 +11,7 @@ use crate::connection::Closed;
 use narrows_base::{Duration, Time};
 use narrows_wire::ConnectionId;
 
-/// What a port knows of a connection that a client opened, for whoever shares something else among
+/// What an endpoint knows of a connection that a client opened, for whoever shares something else among
 /// clients ([`share`](super::share)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Facts {
@@ -51,7 +51,7 @@ impl<C: ManagedConnection> Connections<C> {
         self.table.get(slot).map(|s| s.handle)
     }
 
-    /// An established connection; the port looks after it at the next `transmit`. A panic in what is
+    /// An established connection; the endpoint looks after it at the next `transmit`. A panic in what is
     /// called is the caller's: [`with`](Connections::with) keeps it to the connection.
     pub fn connection(&mut self, handle: Handle) -> Option<&mut C> {
         let slot = self.table.by_handle(handle)?;

@@ -1,4 +1,4 @@
-//! The client's side of an opening: SYN until SYN-ECHO, START until START-ECHO.
+//! The client's side of a handshake: SYN until SYN-ECHO, START until START-ECHO.
 
 use super::{Connect, ServerKey, hello};
 use crate::connection::{Closed, ConnectionConfig};

@@ -1,4 +1,4 @@
-//! What a port keeps for each connection: one that is being opened from either end, one that lives,
+//! What an endpoint keeps for each connection: one that is being opened from either end, one that lives,
 //! or the news of its end.
 
 use super::accepting::Accepting;
@@ -25,7 +25,7 @@ pub(super) struct Finishing {
 /// A connection with keys.
 pub(super) struct Live<C> {
     pub(super) connection: C,
-    /// Where the port believes the peer to be: what `remotes` says.
+    /// Where the endpoint believes the peer to be: what `remotes` says.
     pub(super) remote: SocketAddr,
     /// What a RESET of the peer has to say.
     pub(super) token: Option<[u8; 16]>,
@@ -39,7 +39,7 @@ pub(super) struct Live<C> {
     /// The peer's key, until the application was told.
     pub(super) connected: Option<[u8; 32]>,
     pub(super) finishing: Option<Box<Finishing>>,
-    /// The port ended it for this reason.
+    /// The endpoint ended it for this reason.
     pub(super) over: Option<Closed>,
     /// The application was told of its end.
     pub(super) is_told: bool,
@@ -93,7 +93,7 @@ impl<C: ManagedConnection> Live<C> {
         self.inspected(act)
     }
 
-    /// The same, also if the port has ended it; but never after a panic.
+    /// The same, also if the endpoint has ended it; but never after a panic.
     #[inline]
     pub(super) fn inspected<R>(&mut self, act: impl FnOnce(&mut C) -> R) -> Option<R> {
         if matches!(self.over, Some(Closed::Panicked { .. })) {
@@ -111,7 +111,7 @@ impl<C: ManagedConnection> Live<C> {
         }
     }
 
-    /// The port's own words come around the connection's: how it began, and how it ended if the
+    /// The endpoint's own words come around the connection's: how it began, and how it ended if the
     /// connection does not say.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         if self.is_told {

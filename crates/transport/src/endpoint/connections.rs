@@ -1,4 +1,4 @@
-//! The connections of a port: whose turn it is to send, whose time has come, what happened.
+//! The connections of an endpoint: whose turn it is to send, whose time has come, what happened.
 
 use super::alarms::Alarms;
 use super::client_counts::ClientCounts;
@@ -51,7 +51,7 @@ pub struct Connections<C> {
 }
 
 impl<C: ManagedConnection> Connections<C> {
-    /// A port.
+    /// An endpoint.
     pub fn new(config: EndpointConfig, mut entropy: Box<dyn Entropy>) -> Connections<C> {
         let mut secret = [0; 32];
         entropy.fill(&mut secret);
@@ -249,7 +249,7 @@ impl<C: ManagedConnection> Connections<C> {
         self.announce_end(slot);
     }
 
-    /// A connection that the port has ended may have an event.
+    /// A connection that the endpoint has ended may have an event.
     pub(super) fn announce_end(&mut self, slot: u32) {
         let Some(s) = self.table.get(slot) else { return };
         let is_over =

@@ -1,4 +1,4 @@
-//! The server's side of an opening before a handshake is kept: who gets a cookie, whose cookie is good,
+//! The server's side of a handshake before a handshake is kept: who gets a cookie, whose cookie is good,
 //! and how many handshakes begin in a second.
 
 use super::handshake_rate::{HandshakeRate, Limiter};

@@ -1,4 +1,4 @@
-//! What strangers and hostile peers can do to a port: nothing that lasts.
+//! What strangers and hostile peers can do to an endpoint: nothing that lasts.
 
 use super::stub::{CLIENT, Net, SERVER, SeededEntropy, StubConnection, Test, config, key, random};
 use super::{Clients, Connections, EndpointConfig, EndpointLimits, ServerKey};
@@ -8,7 +8,7 @@ use narrows_wire::packet::{self, Packet};
 use narrows_wire::{ClientHandshake, ConnectionId, Hello, Params, Suite, VERSION};
 use std::net::SocketAddr;
 
-/// Sizes of everything that a port keeps.
+/// Sizes of everything that an endpoint keeps.
 pub(super) fn sizes(endpoint: &Test) -> Vec<usize> {
     let mut all = vec![
         endpoint.len(),
@@ -235,7 +235,7 @@ fn forged_and_broken_datagrams_change_nothing() {
     assert!(net.at_of(SERVER).contains(&Event::Message));
 }
 
-/// A port that only connects tells strangers nothing.
+/// An endpoint that only connects tells strangers nothing.
 #[test]
 fn a_client_answers_no_syn() {
     let mut endpoint: Test = Connections::new(config(1, Clients::None), random(1));

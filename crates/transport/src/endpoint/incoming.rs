@@ -1,4 +1,4 @@
-//! What comes to a port: whom a datagram is for, and the steps of an opening.
+//! What comes to an endpoint: whom a datagram is for, and the steps of a handshake.
 
 use super::accepting::Accepting;
 use super::admission::BUSY;

@@ -1,4 +1,4 @@
-//! How many connections and handshakes a port has, and how its clients share them.
+//! How many connections and handshakes an endpoint has, and how its clients share them.
 
 /// Handshakes that a server keeps at most, unless told otherwise: about 2 kB each.
 const HANDSHAKES: usize = 1024;

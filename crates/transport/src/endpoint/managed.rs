@@ -1,4 +1,4 @@
-//! What a port asks of the connections that it holds: a face of [`Connection`], so that the port's
+//! What an endpoint asks of the connections that it holds: an interface to [`Connection`], so that the endpoint's
 //! own work is tested without one.
 
 use crate::connection::{Connection, ConnectionConfig, Event, Transmit};

@@ -1,4 +1,4 @@
-//! A port: all connections of one UDP socket, and their opening. Pure: the driver hands over
+//! An endpoint: all connections of one UDP socket, and their handshake. Pure: the driver hands over
 //! datagrams, time and randomness, and sends what it is given.
 //!
 //! | to | see |
@@ -79,14 +79,14 @@ pub trait Entropy: Send {
     fn fill(&mut self, bytes: &mut [u8]);
 }
 
-/// Names a connection of a port; never used again.
+/// Names a connection of an endpoint; never used again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Handle(pub u64);
 
 /// Who may connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Clients {
-    /// Nobody: the port only connects.
+    /// Nobody: the endpoint only connects.
     None,
     /// Everybody.
     Any,
@@ -106,7 +106,7 @@ pub enum ServerKey {
     Any,
 }
 
-/// With what a port sends to those who connect.
+/// With what an endpoint sends to those who connect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permit {
     /// With what its configuration says.
@@ -156,7 +156,7 @@ impl Permit {
     }
 }
 
-/// What a port is.
+/// What an endpoint is.
 pub struct EndpointConfig {
     /// This end's identity.
     pub key: StaticKey,

@@ -1,4 +1,4 @@
-//! What a port sends: packets of handshakes, answers to strangers, connections in turn.
+//! What an endpoint sends: packets of handshakes, answers to strangers, connections in turn.
 
 use super::connection_state::ConnectionState;
 use super::connections::Connections;

@@ -31,7 +31,7 @@ pub(super) struct StubConnection {
     pub(super) heard: Vec<Vec<u8>>,
     pub(super) moved: u64,
     events: VecDeque<Event>,
-    /// Times that the port asked for something to send, or woke it.
+    /// Times that the endpoint asked for something to send, or woke it.
     pub(super) looks: u64,
     pub(super) idle_until: Time,
 }

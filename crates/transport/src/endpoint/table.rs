@@ -17,7 +17,7 @@ pub(super) struct Slot<T> {
     pub(super) id: ConnectionId,
     /// The name for the application.
     pub(super) handle: Handle,
-    /// What is set in the port's alarms for it.
+    /// What is set in the endpoint's alarms for it.
     pub(super) armed: Time,
     /// Whether it stands in the queue of those to be looked at.
     pub(super) is_ready: bool,

@@ -1,5 +1,5 @@
 //! What the controller is told, in which order: `on_packet_outcome` for each packet, `on_ack` for each that arrived,
-//! then `on_loss`, then a repair's end or begin or a restart, then marks, then its receiver side's advice.
+//! then `on_loss`, then a recovery's end or begin or a restart, then marks, then its receiver side's feedback.
 
 use super::delivery::{Delivery, Stamp};
 use super::ledger::{PacketLedger, ResolvedPacket};
@@ -17,7 +17,7 @@ use narrows_congestion::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reaction {
     Nothing,
-    /// A packet leaves at once: a repair's first.
+    /// A packet leaves at once: a recovery's first.
     RecoveryEvent,
     /// The window begins anew.
     SlowStartRestart,
@@ -132,7 +132,7 @@ impl CcFeed {
     pub fn stamp_sent(&mut self, now: Time, is_first: bool) -> Stamp {
         self.delivery.sent(now, is_first)
     }
-    /// The present moment, for a packet that stands aside.
+    /// The present moment, for a packet that is not in flight.
     #[inline]
     pub fn stamp(&self) -> Stamp {
         self.delivery.stamp()
@@ -188,7 +188,7 @@ impl CcFeed {
         is_start
     }
 
-    /// Books a loss, where a counted packet's fate is one.
+    /// Books a loss, where a counted packet's outcome is one.
     #[inline]
     pub fn book_loss<L>(&self, outcome: &ResolvedPacket<L>, found: &mut Found) {
         let (seq, p) = (outcome.seq, &outcome.packet);
@@ -200,7 +200,7 @@ impl CcFeed {
         }
         found.repair |= self.repairing && seq + 1 == self.cut_at;
     }
-    /// A counted packet's fate.
+    /// A counted packet's outcome.
     #[inline]
     pub fn tell_outcome<L>(&mut self, now: Time, outcome: &ResolvedPacket<L>) {
         let p = &outcome.packet;
@@ -288,7 +288,7 @@ impl CcFeed {
         RecoveryEvent { now, flight, outstanding, min_rtt: path.min(), srtt: path.srtt() }
     }
 
-    /// A repair's end, losses, and what they begin.
+    /// A recovery's end, losses, and what they begin.
     #[inline]
     pub fn tell_losses<L>(
         &mut self,

@@ -1,4 +1,4 @@
-//! The ledger of packets: numbers, what is out, what arrived, and the packets whose fate is not told yet
+//! The ledger of packets: numbers, what is out, what arrived, and the packets whose outcome is not told yet
 //! (RFC 9002 appendix A.1, `sent_packets`).
 
 use super::MAX_SENT_PACKETS;
@@ -13,11 +13,11 @@ use std::ops::Range;
 pub(super) enum PacketClass {
     /// In flight.
     InFlight,
-    /// Aside, its fate of interest to the cargo.
+    /// Not in flight; the payload source is told of its outcome.
     MtuProbe,
-    /// Aside since it took another path than the one of now; its fate of interest to the cargo.
+    /// Sent on a former path: not in flight; the payload source is told of its outcome.
     OldPath,
-    /// Aside, its fate of interest to nobody.
+    /// Reports only: not tracked.
     AckOnly,
     /// No packet: the number was left out.
     Skipped,
@@ -29,14 +29,14 @@ impl PacketClass {
     pub fn is_counted(self) -> bool {
         self == PacketClass::InFlight
     }
-    /// Whether nobody asks what became of it.
+    /// Whether its outcome is not tracked.
     #[inline]
     pub fn is_untracked(self) -> bool {
         matches!(self, PacketClass::AckOnly | PacketClass::Skipped)
     }
 }
 
-/// A packet whose fate is not told yet.
+/// A packet whose outcome is not told yet.
 #[derive(Clone, Debug)]
 pub(super) struct SentPacket<L> {
     pub sent: Time,
@@ -51,7 +51,7 @@ pub(super) struct SentPacket<L> {
     pub short_queue: bool,
 }
 
-/// What became of the lowest packet of unknown fate: it arrived, or counts as lost.
+/// What became of the lowest packet of unknown outcome: it arrived, or counts as lost.
 pub(super) struct ResolvedPacket<L> {
     pub seq: u64,
     pub packet: SentPacket<L>,
@@ -62,10 +62,10 @@ pub(super) struct ResolvedPacket<L> {
 pub(super) struct PacketLedger<L> {
     /// Next number.
     next: u64,
-    /// Lowest number whose fate is not known; `packets` begins there.
+    /// Lowest number whose outcome is not known; `packets` begins there.
     least_unacked: u64,
     packets: VecDeque<SentPacket<L>>,
-    /// Of these, the ones aside.
+    /// Of these, the ones not in flight.
     not_in_flight: u64,
     /// Packets that neither arrived nor count as lost; and as many that took another path.
     in_flight: u64,
@@ -84,7 +84,7 @@ pub(super) struct PacketLedger<L> {
     /// Numbers that are left out, where that is wanted; and how many directly below the next packet.
     skips: Option<Box<Skips>>,
     skipped_below: u64,
-    /// How many numbers directly below the next packet stand aside, those included.
+    /// How many numbers directly below the next packet are not in flight, those included.
     not_in_flight_below: u64,
 }
 
@@ -164,18 +164,18 @@ impl<L> PacketLedger<L> {
             + self.skips.as_ref().map_or(0, |s| s.memory())
     }
 
-    /// The lowest packet of unknown fate.
+    /// The lowest packet of unknown outcome.
     #[inline]
     pub fn front(&self) -> Option<&SentPacket<L>> {
         self.packets.front()
     }
-    /// Packet `n`, if its fate is not known.
+    /// Packet `n`, if its outcome is not known.
     #[inline]
     pub fn get(&self, n: u64) -> Option<&SentPacket<L>> {
         let place = n.checked_sub(self.least_unacked).and_then(|n| usize::try_from(n).ok());
         place.and_then(|n| self.packets.get(n))
     }
-    /// Whether a packet above the lowest one of unknown fate was reported.
+    /// Whether a packet above the lowest one of unknown outcome was reported.
     #[inline]
     pub fn waits_for_late(&self) -> bool {
         !self.packets.is_empty() && self.least_unacked + 1 < self.reported
@@ -228,7 +228,7 @@ impl<L> PacketLedger<L> {
         });
     }
 
-    /// Packets whose fate nobody asks for do not keep the others.
+    /// Packets whose outcome nobody asks for do not keep the others.
     pub fn drop_untracked(&mut self) {
         while self.packets.front().is_some_and(|p| p.class.is_untracked()) {
             self.packets.pop_front();
@@ -237,7 +237,7 @@ impl<L> PacketLedger<L> {
         }
     }
 
-    /// The fate of the lowest packet is known: it is lost unless it arrived.
+    /// The outcome of the lowest packet is known: it is lost unless it arrived.
     #[inline]
     pub fn resolve(&mut self) -> Option<ResolvedPacket<L>> {
         let packet = self.packets.pop_front()?;
@@ -318,7 +318,7 @@ impl<L> PacketLedger<L> {
         arrived.take(new as usize).for_each(|p| p.marked = true);
     }
 
-    /// Packets take another path from now on: those that are out stand aside.
+    /// Packets take another path from now on: those that are out are not in flight.
     pub fn renew(&mut self, now: Time) {
         for p in &mut self.packets {
             if p.class.is_counted() {

@@ -1,7 +1,7 @@
 //! No controller sends more than twice what the path delivers.
 //!
 //! A controller goes by what it is told: rates and round trips from profiles, and from the peer its
-//! acknowledgements' timing, its marks, its verdicts and its advice. All of that can be forged. What
+//! acknowledgements' timing, its marks, its verdicts and its feedback. All of that can be forged. What
 //! cannot be is that a packet arrived. So here is what any controller may do at most:
 //!
 //! 1. *By acknowledgements.* Every byte that arrived permits two more, on top of an initial window of ten

@@ -7,7 +7,7 @@
 //! - Where nothing is heard for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
 //!   beyond the window: what was lost, or new bytes, or the oldest bytes in flight once more (6.2).
 //!   A controller with a timer of its own is not overruled: only the bytes are put forward.
-//! - Losses of packets that left after the last reduction begin a repair; it ends when the fate of
+//! - Losses of packets that left after the last reduction begin a recovery; it ends when the outcome of
 //!   every packet sent before it is known (7.3.1, 7.3.2). One packet may leave at once, and again if it
 //!   is lost; that is no new repair, since it met the queue that made the loss.
 //! - Persistent congestion, every packet of three such timeouts lost: the window begins anew (7.6).
@@ -37,13 +37,13 @@ pub(super) struct Found {
     pub first: Option<Time>,
     /// The first that left after the last reduction.
     pub new: Option<u64>,
-    /// What the repair under way sent at once.
+    /// What the recovery under way sent at once.
     pub repair: bool,
     pub by_clock: bool,
     pub persistent: bool,
 }
 
-/// What is known of the lowest packet whose fate was not.
+/// What is known of the lowest packet whose outcome was not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Front {
     /// Nothing yet.

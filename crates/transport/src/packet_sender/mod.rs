@@ -1,23 +1,23 @@
-//! The carrier: packets whose numbers are never used again, when each may leave, what became of it,
-//! and what the controller is told. What the packets carry is the cargo's affair, so that a
+//! The packet sender: packets whose numbers are never used again, when each may leave, what became of it,
+//! and what the controller is told. What the packets carry is the payload source's affair, so that a
 //! simulated stream and a real connection run the same machine.
 //!
 //! Its parts, each with its own fields: the packets (`ledger`), losses and the timer (`losses`), round-trip
 //! times (`round_trip`), the pacer (`pacer`), what a peer's acknowledgements permit (`limiter`), and what the
-//! controller is told (`feed`). The carrier passes between them what happens: `permission`, `reports`,
+//! controller is told (`feed`). The packet sender passes between them what happens: `permission`, `reports`,
 //! `recovery`, `path_change`.
 //!
 //! Loss detection, probes and repair are RFC 9002's, counted in packets: see `losses`.
-//! Controllers are told as TCP's sender tells them: `on_ack`, then `on_loss`, then a repair's end
-//! or begin, or a restart; fates come before. One `on_ack` is told for each packet that arrived,
+//! Controllers are told as TCP's sender tells them: `on_ack`, then `on_loss`, then a recovery's end
+//! or begin, or a restart; outcomes come before. One `on_ack` is told for each packet that arrived,
 //! however many a report answers (RFC 9002 appendix B.5), so that a controller that counts
 //! acknowledgements grows alike with few reports; all of one report share its RTT and rate sample.
 //! FlightSize at a loss is what was sent from the lost packet on, as TCP's is.
 //!
-//! Two kinds of packets stand *aside*: they are neither paced nor in flight, and controllers do
-//! not learn of them. A *probe* (of the path's MTU) may be lost without meaning congestion; of a
-//! packet that carries reports only, nobody asks what became of it. Numbers that are left out on purpose
-//! (`skips`) stand aside, too.
+//! Two kinds of packets are *not in flight*: they are not paced either, and controllers do not learn of
+//! them. A *probe* (of the path's MTU) may be lost without meaning congestion; packets
+//! that carry reports only (ACK-only) are not tracked. Numbers that are left out on purpose
+//! (`skips`) are not in flight either.
 
 mod delivery;
 mod feed;
@@ -46,26 +46,26 @@ use round_trip::RoundTrip;
 pub use permission::Permission;
 pub use reports::{AckReport, MARKS};
 
-/// Packets of unknown fate at most; beyond, the oldest count as lost, so that memory is bounded
+/// Packets of unknown outcome at most; beyond, the oldest count as lost, so that memory is bounded
 /// when nothing comes back.
 pub const MAX_SENT_PACKETS: usize = 1 << 16;
 
-/// What packets carry, to the carrier.
+/// What packets carry, to the packet sender.
 pub trait PayloadSource {
-    /// What one packet carries, kept until the packet's fate is known.
+    /// What one packet carries, kept until the packet's outcome is known.
     type Payload: Default;
     /// Whether nothing waits, new or to be sent again.
     fn is_empty(&mut self) -> bool;
     /// Whether nothing in flight (`in_flight` packets) would have to be repaired.
     fn all_arrived(&self, in_flight: u64) -> bool;
-    /// A packet with this load arrived.
+    /// A packet with this payload arrived.
     fn arrived(&mut self, payload: &Self::Payload);
-    /// A packet with this load counts as lost, or is put forward by a probe: what is still wanted of
+    /// A packet with this payload counts as lost, or is put forward by a probe: what is still wanted of
     /// it must leave again; whether anything is.
     fn lost(&mut self, payload: &Self::Payload) -> bool;
 }
 
-/// How a carrier behaves.
+/// How a packet sender behaves.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PacketSenderConfig {
     /// How far a paced sender that was late may catch up at once.
@@ -86,7 +86,7 @@ const UNLIMITED_WINDOW: f64 = 1e15;
 /// The longest probe timeout: so soon after an outage something is heard.
 const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The sending machine under a cargo.
+/// The sending machine under a payload source.
 pub struct PacketSender<C: PayloadSource> {
     payload_source: C,
     ledger: PacketLedger<C::Payload>,
@@ -127,7 +127,7 @@ impl<C: PayloadSource> PacketSender<C> {
         }
     }
 
-    /// From now on some numbers are left out, drawn from random bits that the peer cannot guess. The cargo's
+    /// From now on some numbers are left out, drawn from random bits that the peer cannot guess. The payload source's
     /// packets must say so: [`skipped_below`](PacketSender::skipped_below).
     pub fn skip_numbers(&mut self, draws: impl FnMut() -> u64 + Send + Sync + 'static) {
         self.ledger.skip_numbers(draws);
@@ -142,7 +142,7 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn skipped_below(&self) -> u64 {
         self.ledger.skipped_below()
     }
-    /// How many numbers directly below [`next_number`](PacketSender::next_number) stand aside, or were left out.
+    /// How many numbers directly below [`next_number`](PacketSender::next_number) are not in flight, or were left out.
     #[inline]
     pub fn not_in_flight_below(&self) -> u64 {
         self.ledger.not_in_flight_below()
@@ -204,7 +204,7 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn next_number(&self) -> u64 {
         self.ledger.next()
     }
-    /// The lowest number whose fate is not known: the ack of ack.
+    /// The lowest number whose outcome is not known: the ack of ack.
     #[inline]
     pub fn least_unacked(&self) -> u64 {
         self.ledger.least_unacked()
@@ -301,7 +301,7 @@ impl<C: PayloadSource> PacketSender<C> {
         }
     }
 
-    /// A packet leaves that stands aside; `probe` if the cargo wants to know what became of it.
+    /// A packet leaves that is not in flight; `probe` if the payload source wants to know what became of it.
     pub fn sent_not_in_flight(&mut self, now: Time, bytes: u32, payload: C::Payload, probe: bool) {
         let class = if probe { PacketClass::MtuProbe } else { PacketClass::AckOnly };
         self.ledger.push(now, self.feed.stamp(), payload, bytes.min(65_535), class);

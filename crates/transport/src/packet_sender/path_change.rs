@@ -8,8 +8,8 @@ use narrows_base::Time;
 use narrows_congestion::Controller;
 
 impl<C: PayloadSource> PacketSender<C> {
-    /// Packets take another path from now on, under a new controller. Those that are out stand aside: their
-    /// cargo is told what becomes of them, the controller is not.
+    /// Packets take another path from now on, under a new controller. Those that are out are not in flight: their
+    /// payload is told what becomes of them, the controller is not.
     pub fn renew(&mut self, now: Time, controller: Box<dyn Controller>, rto: &RtoConfig) {
         self.ledger.renew(now);
         self.feed.renew(controller, self.ledger.next());

@@ -1,4 +1,4 @@
-//! What becomes of packets: the detector's findings for the ledger, the cargo and the controller.
+//! What becomes of packets: the detector's findings for the ledger, the payload source and the controller.
 
 use super::feed::Reaction;
 use super::ledger::PacketClass;
@@ -12,7 +12,7 @@ impl<C: PayloadSource> PacketSender<C> {
         self.loss.probe_timeout(&self.path)
     }
 
-    /// Tells the fate of every packet from the lowest on, as far as it is known.
+    /// Tells the outcome of every packet from the lowest on, as far as it is known.
     #[inline]
     pub(super) fn find_losses(&mut self, now: Time) -> Found {
         let mut found = Found::default();
@@ -52,7 +52,7 @@ impl<C: PayloadSource> PacketSender<C> {
         self.feed.tell_outcome(now, &outcome);
     }
 
-    /// More packets are of unknown fate than are remembered.
+    /// More packets are of unknown outcome than are remembered.
     #[cold]
     pub(super) fn forget_oldest(&mut self, now: Time) {
         let mut found = Found::default();
@@ -63,7 +63,7 @@ impl<C: PayloadSource> PacketSender<C> {
         self.tell_losses(now, &found);
     }
 
-    /// A repair's end, losses, and what they begin.
+    /// A recovery's end, losses, and what they begin.
     #[inline]
     pub(super) fn tell_losses(&mut self, now: Time, found: &Found) {
         let (ledger, path) = (&self.ledger, &self.path);

@@ -30,10 +30,10 @@ impl<C: PayloadSource> PacketSender<C> {
     }
 
     /// Whether a report about `highest` can say anything: not if it is older than everything that is
-    /// known. One about what is just known counts: it may bring advice.
+    /// known. One about what is just known counts: it may bring feedback.
     #[inline]
     pub fn concerns(&self, highest: u64) -> bool {
-        // Packets that stand aside are resolved without a report.
+        // Packets that are not in flight are resolved without a report.
         let end = highest.saturating_add(1);
         highest < self.ledger.next()
             && (end >= self.ledger.least_unacked() || end >= self.ledger.reported())

@@ -14,16 +14,16 @@ use std::collections::VecDeque;
 const MEAN: f64 = 128.0;
 /// ... and at most.
 const MAX_DISTANCE: f64 = 8.0 * MEAN;
-/// So many are remembered below the lowest number of unknown fate.
+/// So many are remembered below the lowest number of unknown outcome.
 const REMEMBERED: usize = 64;
 
-/// Numbers left out by a carrier.
+/// Numbers left out by a packet sender.
 pub(super) struct Skips {
     draws: Box<dyn FnMut() -> u64 + Send + Sync>,
     mean: f64,
     /// Packets until the next.
     left: u64,
-    /// Rising: all that are above the lowest number of unknown fate, and some below.
+    /// Rising: all that are above the lowest number of unknown outcome, and some below.
     numbers: VecDeque<u64>,
 }
 
@@ -134,7 +134,7 @@ mod tests {
         assert!(all.len() > 4000);
         assert_eq!(skips.count(0, 10_000), all.len() as u64);
         assert_eq!(skips.count(all[7], all[9]), 2);
-        // Known fates are forgotten, but not the last.
+        // Known outcomes are forgotten, but not the last.
         let later = (10_000..20_000).filter(|n| skips.is_next_skipped(*n, *n)).last().unwrap();
         assert!(skips.numbers.len() <= REMEMBERED);
         assert_eq!(skips.count(later, later + 1), 1);

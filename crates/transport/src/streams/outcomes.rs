@@ -25,7 +25,7 @@ impl Streams {
         }
     }
 
-    /// One fewer piece of unknown fate. A packet that counted as lost and arrived after all is told
+    /// One fewer piece of unknown outcome. A packet that counted as lost and arrived after all is told
     /// of twice; then a limit in flight may go uncounted, which BLOCKED mends.
     fn said_less(&mut self) {
         self.queues.said = self.queues.said.saturating_sub(1);

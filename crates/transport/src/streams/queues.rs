@@ -20,7 +20,7 @@ pub(super) struct Queues {
     pub opened: u64,
     /// Streams of which data, an end or a reset left and is not known to have arrived.
     pub busy: usize,
-    /// Other pieces of unknown fate.
+    /// Other pieces of unknown outcome.
     pub said: usize,
 }
 

@@ -111,7 +111,7 @@ impl End {
         let read = |id| peer.reads.get(id).map_or_else(|| self.quits && passed(id), |r| r.1);
         self.writes.iter().all(|(id, _, _, finished)| *finished && read(id))
     }
-    /// One packet of this end meets its fate; pieces arrive in the same packet's fate.
+    /// One packet of this end has its outcome; pieces arrive in the same packet's outcome.
     fn fate(&mut self, peer: &mut End, bits: u64, calm: bool) {
         if self.wire.is_empty() {
             return;

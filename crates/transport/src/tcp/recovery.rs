@@ -33,9 +33,9 @@ pub(crate) enum Phase {
 pub(crate) struct Outcome {
     /// Segments newly found lost, and the first of them: (count, sent, transmissions, how).
     pub lost: Option<(u64, Time, u32, LossFoundBy)>,
-    /// A repair began.
+    /// A recovery began.
     pub begins: bool,
-    /// A repair ended.
+    /// A recovery ended.
     pub ends: bool,
     /// The window begins anew (Tahoe).
     pub restarts: bool,
@@ -129,7 +129,7 @@ impl Recovery {
         self.crude += 1;
     }
 
-    /// A segment is cumulatively acknowledged and leaves the board.
+    /// A segment is cumulatively acknowledged and leaves the scoreboard.
     #[inline]
     pub fn acked(&mut self, copies: u8) {
         self.pipe -= u64::from(copies);
@@ -159,7 +159,7 @@ impl Recovery {
         });
     }
 
-    /// After the board is up to date: decides. `fine` is Vegas's fine-grained timeout.
+    /// After the scoreboard is up to date: decides. `fine` is Vegas's fine-grained timeout.
     pub fn on_ack(
         &mut self,
         scoreboard: &mut Scoreboard,
@@ -256,7 +256,7 @@ impl Recovery {
         let late = vegas && now.since(scoreboard.get(scoreboard.una).sent) >= fine;
         match self.phase {
             Phase::RecoveryEvent if late => {
-                // The repair itself was lost.
+                // The recovery itself was lost.
                 out.lost = Some(loss(scoreboard, scoreboard.una, LossFoundBy::Clock));
                 out.force = Some(scoreboard.una);
             }
@@ -391,7 +391,7 @@ impl Recovery {
         self.pipe = 0;
     }
 
-    /// The segment to send again next, during a repair with SACK: RFC 6675 NextSeg rule 1.
+    /// The segment to send again next, during a recovery with SACK: RFC 6675 NextSeg rule 1.
     pub fn next_hole(&mut self, scoreboard: &Scoreboard) -> Option<u64> {
         if self.phase != Phase::RecoveryEvent || !self.uses_sack() {
             return None;

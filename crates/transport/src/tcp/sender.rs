@@ -1,7 +1,7 @@
 //! The sending side: opening, sending, acknowledgements, timers.
 //!
 //! One [`handle`](Sender::handle), then [`poll`](Sender::poll) until it waits. The order within an
-//! acknowledgement: the board, the RTT, recovery's verdict, the controller, the timer; then poll
+//! acknowledgement: the scoreboard, the RTT, recovery's verdict, the controller, the timer; then poll
 //! sends repair first and new data after it.
 
 mod acks;
@@ -187,7 +187,7 @@ impl Sender {
         self.rto_due = now + self.rtt.rto(self.backoffs);
     }
 
-    /// Sends segment `seq`, which is on the board or is the next new one.
+    /// Sends segment `seq`, which is on the scoreboard or is the next new one.
     #[inline]
     fn transmit(&mut self, now: Time, seq: u64) -> Packet {
         let copy = seq < self.scoreboard.max;

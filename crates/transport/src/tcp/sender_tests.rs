@@ -40,7 +40,7 @@ fn the_third_duplicate_repairs_and_an_advance_ends_it() {
     }
 }
 
-/// Two adjacent losses in a window of 16: the repair of the first lets new data out, whose
+/// Two adjacent losses in a window of 16: the recovery of the first lets new data out, whose
 /// duplicates tell of the second. Since RFC 2582 the timer has to find it; Reno of 1990 did not wait.
 #[test]
 fn a_second_fast_retransmit_in_a_window_is_for_those_who_ask() {
@@ -276,7 +276,7 @@ fn vegas_sends_a_repair_again_when_it_is_late_too() {
     p.round(|p| p.seq != lost);
     assert_eq!(again(&p), 1, "the repair");
     p.wire.retain(|p| p.seq != lost);
-    // New data still come and make duplicates; the repair's own age tells that it was lost.
+    // New data still come and make duplicates; the recovery's own age tells that it was lost.
     p.after_ms(150);
     p.deliver(|_| true);
     assert_eq!(again(&p), 1, "the repair of the repair");

@@ -78,7 +78,7 @@ const ATTEMPTS: usize = 3;
 /// timeouts, and a transfer over the slowest and worst path. By TFRC's equation a path of 300 ms that
 /// loses a quarter of the packets (all kinds of damage together) carries 11 kbit/s.
 const BOUND: f64 = 2400.0;
-/// Bytes that a port with one or two connections may hold: what flow control and send buffers permit
+/// Bytes that an endpoint with one or two connections may hold: what flow control and send buffers permit
 /// at both ends, books of packets, and as much again for what grows by doubling.
 const HELD: usize = 6 << 20;
 

@@ -48,7 +48,7 @@ impl Entropy for SeededEntropy {
 /// A datagram on its way: from, to, ECN bits, bytes.
 type Flying = (SocketAddr, SocketAddr, u8, Vec<u8>);
 
-/// A port with its clock; the port is gone if its process is dead.
+/// An endpoint with its clock; the endpoint is gone if its process is dead.
 pub struct End {
     pub port: Option<Endpoint>,
     pub at: SocketAddr,
@@ -132,7 +132,7 @@ pub struct World {
     /// Datagrams of one call.
     pub segments: usize,
     pub events: Vec<(Who, Handle, Event)>,
-    /// Most bytes that a port held.
+    /// Most bytes that an endpoint held.
     pub held: usize,
     pub sent: u64,
     flying: BTreeMap<(Time, u64), Flying>,
@@ -183,7 +183,7 @@ impl World {
     pub fn end(&mut self, who: Who) -> &mut End {
         &mut self.ends[who.0]
     }
-    /// The port of an end that runs, and what its clock shows.
+    /// The endpoint of an end that runs, and what its clock shows.
     pub fn port(&mut self, who: Who) -> Option<(Time, &mut Endpoint)> {
         let now = self.now;
         let end = self.end(who);
@@ -355,12 +355,12 @@ impl World {
     }
 }
 
-/// Randomness for a port.
+/// Randomness for an endpoint.
 pub fn entropy(seed: u64, name: &str) -> Box<dyn Entropy> {
     Box::new(SeededEntropy(RandomKey::from_seed(seed).named(name).stream()))
 }
 
-/// A port's configuration.
+/// An endpoint's configuration.
 pub fn config(
     key: u8,
     clients: Clients,

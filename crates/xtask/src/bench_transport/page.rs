@@ -20,7 +20,7 @@ everything over loopback, has the machine to itself. Simulations are done before
 the relay's mean lateness is kept: by how much datagrams left it later than the link says. A run with more than 0.25 ms is repeated once, \
 alone, at the end, and the less late of the two counts.
 
-Each run becomes a line of `bench-transport.jsonl` or `truth.jsonl` in the target folder as soon as it ends, with the commit \
+Each run becomes a line of `bench-transport.jsonl` or `sim-vs-real.jsonl` in the target folder as soon as it ends, with the commit \
 (and a mark of what was changed since). After a kill the same command with `--resume` goes on where it was; `--again` \
 measures what `--links` and `--protocols` choose once more and keeps the rest.
 

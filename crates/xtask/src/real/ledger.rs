@@ -179,7 +179,7 @@ mod tests {
     fn a_killed_measurement_goes_on_with_the_rows_of_its_own_commit() {
         let folder = std::env::temp_dir().join(format!("narrows-ledger-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("truth.jsonl");
+        let path = folder.join("sim-vs-real.jsonl");
         let figures: Figures =
             [("goodput_bps".to_string(), 1.25e6), ("rtt_s".to_string(), f64::NAN)].into();
         let mut first = Ledger::at(&path, "a".into(), &ask(&[])).unwrap();

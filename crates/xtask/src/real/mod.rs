@@ -1,4 +1,4 @@
-//! Measurements in real time, shared by `truth` and `bench transport`: what is asked for, several
+//! Measurements in real time, shared by `sim_vs_real` and `bench transport`: what is asked for, several
 //! runs at once within a budget, and a file from which a killed measurement goes on.
 
 pub mod ask;

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The least that a run counts, bit/s: its threads wake up even on the slowest link.
-const LEAST_BPS: f64 = 1e6;
+const MIN_BPS: f64 = 1e6;
 /// How often what runs is told.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -23,7 +23,7 @@ pub struct Job {
 
 impl Job {
     fn weight(&self) -> f64 {
-        self.rate_bps.max(LEAST_BPS)
+        self.rate_bps.max(MIN_BPS)
     }
     fn is_alone(&self, budget: f64) -> bool {
         self.alone || self.weight() > budget

@@ -28,8 +28,8 @@ mod relay_tests;
 #[cfg(test)]
 mod tests;
 
+use crate::link_direction::plain;
 use crate::outcome::Outcome;
-use crate::way::plain;
 use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;
 use narrows_transport::connection::Stats;

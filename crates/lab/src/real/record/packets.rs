@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// Bytes of the file at most.
-const BYTES_MOST: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 /// Peers whose way is remembered at most.
-const PEERS_MOST: usize = 4096;
+const MAX_PEERS: usize = 4096;
 const HOPS: u8 = 64;
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
@@ -47,7 +47,7 @@ impl<W: Write> Packets<W> {
         let mut block = Block::default();
         sink.write_all(block.section())?;
         let (written, beyond, bytes) = (0, 0, 0);
-        Ok(Packets { sink, written, beyond, bytes, most: BYTES_MOST, packet: Vec::new(), block })
+        Ok(Packets { sink, written, beyond, bytes, most: MAX_BYTES, packet: Vec::new(), block })
     }
 
     /// An endpoint: packets begin with an IP header, times are nanoseconds.
@@ -177,7 +177,7 @@ impl Ways {
                     SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                     SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
                 });
-                if self.0.len() < PEERS_MOST {
+                if self.0.len() < MAX_PEERS {
                     self.0.insert(peer, found);
                 }
                 found

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 
 /// Bytes after which packets are no longer told one by one.
-const BYTES_MOST: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 const SEPARATOR: u8 = 0x1e;
 
 /// What a file says of itself at its beginning.
@@ -76,7 +76,7 @@ impl<W: Write> Events<W> {
             to,
             buffer: Vec::new(),
             bytes: 0,
-            most: BYTES_MOST,
+            most: MAX_BYTES,
             highest: [None; 2],
             packets: [(0, 0); 2],
             beyond: 0,

@@ -1,6 +1,6 @@
 //! The watch of a relay: its two sides are two interfaces of the capture.
 
-use super::tap::{Datagrams, Observers, Queue, Told, zero};
+use super::tap::{Datagrams, Observers, Queue, RecordEvent, zero};
 use narrows_net::relay::{RelayObserver, RelaySide, RelayTap, RelayedDatagram};
 use std::sync::{Arc, OnceLock};
 
@@ -30,7 +30,7 @@ impl RelayTap for RelayWatch {
         let zero = zero(looker.clock());
         let clients = self.side(RelaySide::Clients);
         for (number, name) in [(clients, "clients"), (self.side(RelaySide::Server), "server")] {
-            self.queue.push(Told::Endpoint(number, name, looker.local(), zero));
+            self.queue.push(RecordEvent::Endpoint(number, name, looker.local(), zero));
         }
         self.observers.add_relay(clients, looker);
     }

@@ -3,9 +3,9 @@
 use narrows_sim::Table;
 
 /// Rows at most: then neighbours become one, and rows come half as often.
-pub const ROWS_MOST: usize = 4096;
+pub const MAX_ROWS: usize = 4096;
 /// Columns at most; controllers show fewer numbers.
-const COLUMNS_MOST: usize = 32;
+const MAX_COLUMNS: usize = 32;
 /// Between two rows at first, s.
 const STEP: f64 = 0.01;
 /// Rows of the finished table are so far apart, if it is long enough for a hundred of them, s.
@@ -67,7 +67,7 @@ impl Rows {
         for (name, kind, value) in values {
             let at = match self.columns.iter().position(|c| c.name == name) {
                 Some(at) => at,
-                None if self.columns.len() < COLUMNS_MOST => {
+                None if self.columns.len() < MAX_COLUMNS => {
                     self.columns.push(Column { name, kind, values: vec![f64::NAN; rows] });
                     self.columns.len() - 1
                 }
@@ -83,7 +83,7 @@ impl Rows {
         for column in &mut self.columns {
             column.values.resize(rows + 1, f64::NAN);
         }
-        if self.time.len() >= ROWS_MOST {
+        if self.time.len() >= MAX_ROWS {
             self.halve();
         }
     }

@@ -6,7 +6,7 @@ use narrows_sim::Table;
 use narrows_transport::connection::Stats;
 
 /// Bins for the coefficient of variation: 1 s, for a day at most.
-const BINS_MOST: usize = 86_400;
+const MAX_BINS: usize = 86_400;
 
 /// The series of one connection.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Series {
     pub fn add(&mut self, at: f64, stats: &Stats, watched: &[(&'static str, f64)], last: bool) {
         let more = carried(stats).saturating_sub(carried(&self.last));
         let bin = (at - self.start).max(0.0) as usize;
-        if bin < BINS_MOST {
+        if bin < MAX_BINS {
             if self.bins.len() <= bin {
                 self.bins.resize(bin + 1, 0.0);
             }
@@ -120,7 +120,7 @@ mod tests {
         assert!(series.cov() < 0.02, "an even stream: {}", series.cov());
         let table = series.table("one", "client");
         let rows = table.time_s.len();
-        assert!(rows <= crate::real::record::rows::ROWS_MOST);
+        assert!(rows <= crate::real::record::rows::MAX_ROWS);
         assert!(table.columns.iter().all(|c| c.1.len() == rows));
         for (column, _) in &table.columns {
             assert!(crate::variables::find(column).is_some(), "nobody says what {column} is");

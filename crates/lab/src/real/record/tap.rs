@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes that wait at most.
-const WAITING_MOST: usize = 64 << 20;
+const MAX_WAITING: usize = 64 << 20;
 /// So much more may be figures.
-const FIGURES_MOST: usize = 16 << 20;
+const MAX_FIGURES: usize = 16 << 20;
 /// What a message costs beside its datagrams.
 const OVERHEAD: usize = 128;
 /// What figures cost.
@@ -50,7 +50,7 @@ pub struct Datagrams {
 
 /// What the writer is told, of an endpoint by number.
 #[derive(Debug)]
-pub enum Told {
+pub enum RecordEvent {
     /// An endpoint: its name, where it is bound, and the nanoseconds since 1970 at which its clock
     /// showed zero.
     Endpoint(usize, &'static str, SocketAddr, u64),
@@ -66,7 +66,7 @@ pub enum Told {
 /// The way to the writer.
 #[derive(Debug)]
 pub struct Queue {
-    to: Sender<Told>,
+    to: Sender<RecordEvent>,
     waiting: AtomicUsize,
     dropped: AtomicU64,
     endpoints: AtomicUsize,
@@ -76,7 +76,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    pub fn new() -> (Arc<Queue>, Receiver<Told>) {
+    pub fn new() -> (Arc<Queue>, Receiver<RecordEvent>) {
         let (to, from) = channel();
         let queue = Queue {
             to,
@@ -89,7 +89,7 @@ impl Queue {
         (Arc::new(queue), from)
     }
 
-    pub(super) fn push(&self, told: Told) {
+    pub(super) fn push(&self, told: RecordEvent) {
         // A writer that is gone has said why.
         let _ = self.to.send(told);
     }
@@ -108,28 +108,31 @@ impl Queue {
         bytes: usize,
     ) {
         let cost = bytes + OVERHEAD;
-        if self.waiting.load(Ordering::Relaxed) + cost > WAITING_MOST {
+        if self.waiting.load(Ordering::Relaxed) + cost > MAX_WAITING {
             self.dropped.fetch_add(count, Ordering::Relaxed);
             return;
         }
         self.waiting.fetch_add(cost, Ordering::Relaxed);
-        self.push(Told::Datagrams(endpoint, datagrams()));
+        self.push(RecordEvent::Datagrams(endpoint, datagrams()));
     }
 
     /// Figures, if there is room; without them the series is coarser.
-    fn offer_figures(&self, told: Told) {
-        if self.waiting.load(Ordering::Relaxed) <= WAITING_MOST + FIGURES_MOST {
+    fn offer_figures(&self, told: RecordEvent) {
+        if self.waiting.load(Ordering::Relaxed) <= MAX_WAITING + MAX_FIGURES {
             self.waiting.fetch_add(FIGURES, Ordering::Relaxed);
             self.push(told);
         }
     }
 
     /// The writer has taken this off the queue.
-    pub fn taken(&self, told: &Told) {
+    pub fn taken(&self, told: &RecordEvent) {
         let cost = match told {
-            Told::Datagrams(_, d) => d.bytes.len() + OVERHEAD,
-            Told::Figures(..) | Told::RelaySnapshot(..) => FIGURES,
-            Told::Endpoint(..) | Told::ConnectionOpened(..) | Told::Closed(..) | Told::End => {
+            RecordEvent::Datagrams(_, d) => d.bytes.len() + OVERHEAD,
+            RecordEvent::Figures(..) | RecordEvent::RelaySnapshot(..) => FIGURES,
+            RecordEvent::Endpoint(..)
+            | RecordEvent::ConnectionOpened(..)
+            | RecordEvent::Closed(..)
+            | RecordEvent::End => {
                 return;
             }
         };
@@ -138,7 +141,7 @@ impl Queue {
 
     /// Nothing follows.
     pub fn end(&self) {
-        self.push(Told::End);
+        self.push(RecordEvent::End);
     }
 
     /// Datagrams for which there was no room, and connections beyond those kept.
@@ -199,7 +202,7 @@ impl Observers {
                 Observed::Endpoint(observer) => observer,
                 Observed::Relay(looker) => {
                     let over = looker.is_over();
-                    seen.push(Told::RelaySnapshot(*endpoint, Box::new(looker.look()), over));
+                    seen.push(RecordEvent::RelaySnapshot(*endpoint, Box::new(looker.look()), over));
                     return !over;
                 }
             };
@@ -211,7 +214,7 @@ impl Observers {
                 let mut watched = Vec::new();
                 connection.watch(&mut |name, value| watched.push((name, value)));
                 let figures = Figures { at, stats: connection.stats(), watched };
-                seen.push(Told::Figures(*endpoint, handle, figures));
+                seen.push(RecordEvent::Figures(*endpoint, handle, figures));
             })
         });
         for told in seen {
@@ -250,7 +253,7 @@ impl Tap for EndTap {
     fn bound(&self, observer: Observer) {
         let endpoint = self.endpoint();
         let zero = zero(observer.clock());
-        self.queue.push(Told::Endpoint(endpoint, self.name, observer.local(), zero));
+        self.queue.push(RecordEvent::Endpoint(endpoint, self.name, observer.local(), zero));
         self.observers.add(endpoint, observer);
     }
 
@@ -286,14 +289,20 @@ impl Tap for EndTap {
     fn opened(&self, now: Time, opened: &ConnectionOpened) {
         let endpoint = self.endpoint();
         if self.queue.keep(endpoint, opened.handle) {
-            self.queue.push(Told::ConnectionOpened(endpoint, now, *opened));
+            self.queue.push(RecordEvent::ConnectionOpened(endpoint, now, *opened));
         }
     }
 
     fn closed(&self, now: Time, handle: Handle, stats: Option<&Stats>, why: &Closed) {
         let endpoint = self.endpoint();
         if self.queue.kept().contains(&(endpoint, handle)) {
-            self.queue.push(Told::Closed(endpoint, now, handle, stats.copied(), why.clone()));
+            self.queue.push(RecordEvent::Closed(
+                endpoint,
+                now,
+                handle,
+                stats.copied(),
+                why.clone(),
+            ));
         }
     }
 }

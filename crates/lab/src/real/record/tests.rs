@@ -1,7 +1,7 @@
 //! Recordings of real connections over loopback.
 
 use super::*;
-use crate::real::speed::{Amount, Cargo, Direction, Speed};
+use crate::real::speed::{Amount, Direction, Speed, Traffic};
 use narrows_base::Spec;
 use narrows_congestion::PathHints;
 use narrows_transport::{Preset, Protocol};
@@ -47,7 +47,7 @@ pub fn speed(bytes: u64, connections: usize, recorder: Arc<Recorder>) -> Speed {
         suite: Suite::Aes256Gcm,
         connections,
         direction: Direction::Up,
-        cargo: Cargo::Stream,
+        traffic: Traffic::Stream,
         amount: Amount::Bytes(bytes),
         recorder: Some(recorder),
     }

@@ -4,9 +4,9 @@ use super::link::Links;
 use super::packets::{Datagram, Packets, Ways};
 use super::qlog::{Beginning, Events, wall};
 use super::series::Series;
-use super::tap::{Datagrams, Figures, Queue, Told};
+use super::tap::{Datagrams, Figures, Queue, RecordEvent};
 use super::{About, names};
-use crate::way::plain;
+use crate::link_direction::plain;
 use narrows_base::Time;
 use narrows_net::relay::RelaySnapshot;
 use narrows_net::tap::ConnectionOpened;
@@ -22,7 +22,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Packets of connections that are not known yet, at most.
-const EARLY_MOST: usize = 4096;
+const MAX_EARLY: usize = 4096;
 /// Bytes that are written together.
 const BUFFER: usize = 1 << 20;
 
@@ -93,21 +93,23 @@ impl Writer {
     }
 
     /// Writes until the end is told.
-    pub fn run(mut self, from: &Receiver<Told>, queue: &Queue) -> Result<Writer, String> {
+    pub fn run(mut self, from: &Receiver<RecordEvent>, queue: &Queue) -> Result<Writer, String> {
         while let Ok(told) = from.recv() {
             queue.taken(&told);
             match told {
-                Told::End => break,
-                Told::Endpoint(number, name, local, zero) => {
+                RecordEvent::End => break,
+                RecordEvent::Endpoint(number, name, local, zero) => {
                     self.endpoint(number, name, local, zero)?;
                 }
-                Told::Datagrams(endpoint, d) => self.datagrams(endpoint, &d)?,
-                Told::ConnectionOpened(endpoint, at, opened) => {
+                RecordEvent::Datagrams(endpoint, d) => self.datagrams(endpoint, &d)?,
+                RecordEvent::ConnectionOpened(endpoint, at, opened) => {
                     self.opened(endpoint, at, &opened)?
                 }
-                Told::Figures(endpoint, handle, f) => self.figures(endpoint, handle, &f)?,
-                Told::RelaySnapshot(endpoint, look, last) => self.look(endpoint, &look, last),
-                Told::Closed(endpoint, at, handle, stats, why) => {
+                RecordEvent::Figures(endpoint, handle, f) => self.figures(endpoint, handle, &f)?,
+                RecordEvent::RelaySnapshot(endpoint, look, last) => {
+                    self.look(endpoint, &look, last)
+                }
+                RecordEvent::Closed(endpoint, at, handle, stats, why) => {
                     self.closed(endpoint, at, handle, stats.as_ref(), &why)?;
                 }
             }
@@ -180,7 +182,7 @@ impl Writer {
                     self.write(number, |e| e.packet(seconds * 1e3, sent, &header, length))?;
                 }
                 None => {
-                    if self.early.len() >= EARLY_MOST {
+                    if self.early.len() >= MAX_EARLY {
                         self.early.pop_front();
                     }
                     self.early.push_back(Early { endpoint, at: seconds, sent, header, length });

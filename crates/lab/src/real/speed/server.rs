@@ -21,19 +21,19 @@ const TALLY_BYTES: u64 = 128 << 10;
 /// … and in any case: on a slow link the reports of tallies would take a tenth of it.
 const TALLY_AT_LAST: u64 = 1_000_000_000;
 /// Connections that are served at once.
-const MOST: usize = 16_384;
+const MAX_STREAMS: usize = 16_384;
 
 /// A running server. Dropping it ends it.
 pub struct Server {
     endpoint: Endpoint,
     key: [u8; 32],
-    told: Arc<Told>,
+    told: Arc<ServerCounts>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Told {
-    /// Bytes that came, by connection in the order of their coming; of the first [`MOST`].
+struct ServerCounts {
+    /// Bytes that came, by connection in the order of their coming; of the first [`MAX_STREAMS`].
     received: Mutex<Vec<Arc<AtomicU64>>>,
     serving: AtomicUsize,
 }
@@ -53,7 +53,7 @@ impl Server {
         let public = *key.public();
         let options = Options::server(key, clients, connection).tapped(tap);
         let endpoint = Endpoint::bind(listen, options)?;
-        let told = Arc::<Told>::default();
+        let told = Arc::<ServerCounts>::default();
         let (accepting, telling) = (endpoint.clone(), told.clone());
         let system = |e: std::io::Error| Error::System(e.to_string());
         let runtime = super::runtime().map_err(system)?;
@@ -93,9 +93,9 @@ impl Drop for Server {
 }
 
 /// Until the endpoint is closed; what is served then ends with the runtime.
-async fn accept(endpoint: &Endpoint, told: &Arc<Told>) {
+async fn accept(endpoint: &Endpoint, told: &Arc<ServerCounts>) {
     while let Ok(connection) = endpoint.accept().await {
-        if told.serving.fetch_add(1, Ordering::AcqRel) >= MOST {
+        if told.serving.fetch_add(1, Ordering::AcqRel) >= MAX_STREAMS {
             told.serving.fetch_sub(1, Ordering::AcqRel);
             connection.close(256, "this server measures as many connections as it can");
             continue;
@@ -104,7 +104,7 @@ async fn accept(endpoint: &Endpoint, told: &Arc<Told>) {
         {
             let mut list = told.received.lock().unwrap_or_else(PoisonError::into_inner);
             // Whoever asks for the sum has opened fewer; a server that runs for years forgets the rest.
-            if list.len() < MOST {
+            if list.len() < MAX_STREAMS {
                 list.push(counted.clone());
             }
         }

@@ -7,11 +7,11 @@ use narrows_net::Relay;
 use narrows_transport::Preset;
 
 fn measured(direction: Direction, connections: usize, amount: Amount) -> SpeedResult {
-    measured_with(Cargo::Stream, direction, connections, amount)
+    measured_with(Traffic::Stream, direction, connections, amount)
 }
 
 fn measured_with(
-    cargo: Cargo,
+    traffic: Traffic,
     direction: Direction,
     connections: usize,
     amount: Amount,
@@ -24,7 +24,7 @@ fn measured_with(
         suite: Suite::Aes256Gcm,
         connections,
         direction,
-        cargo,
+        traffic,
         amount,
         recorder: None,
     };
@@ -36,7 +36,7 @@ fn measured_with(
 #[test]
 fn messages_may_be_larger_than_what_every_path_carries() {
     let amount = Amount::Time(Duration::from_millis(500));
-    let result = measured_with(Cargo::Messages(1316), Direction::Up, 1, amount);
+    let result = measured_with(Traffic::Messages(1316), Direction::Up, 1, amount);
     assert!(
         result.messages > 0 && result.bytes > 0 && result.bytes.is_multiple_of(1316),
         "{result:?}"
@@ -54,7 +54,7 @@ fn all_messages_leave_before_the_end() {
         suite: Suite::Aes256Gcm,
         connections: 1,
         direction: Direction::Up,
-        cargo: Cargo::Messages(1000),
+        traffic: Traffic::Messages(1000),
         amount: Amount::Bytes(200_000),
         recorder: None,
     };

@@ -1,7 +1,7 @@
 //! One connection of a measurement, at the client: a task.
 
 use super::request::{Kind, Request};
-use super::{Amount, Cargo, Direction, Speed, TALLY, receive_some, send_bytes};
+use super::{Amount, Direction, Speed, TALLY, Traffic, receive_some, send_bytes};
 use narrows_base::Duration;
 use narrows_net::{Clock, ConnectOptions, Connection, Endpoint, Error};
 use narrows_net::{ReceiveStream, SendStream};
@@ -77,10 +77,10 @@ impl Worker {
             Amount::Bytes(n) => n,
             Amount::Time(_) => u64::MAX,
         };
-        let request = match (self.speed.direction, self.speed.cargo) {
-            (Direction::Up, Cargo::Stream) => Request { kind: Kind::Up, bytes, length: 0 },
+        let request = match (self.speed.direction, self.speed.traffic) {
+            (Direction::Up, Traffic::Stream) => Request { kind: Kind::Up, bytes, length: 0 },
             (Direction::Down, _) => Request { kind: Kind::Down, bytes, length: 0 },
-            (Direction::Up, Cargo::Messages(length)) => {
+            (Direction::Up, Traffic::Messages(length)) => {
                 Request { kind: Kind::Messages, bytes, length: u64::from(length) }
             }
         };

@@ -1,8 +1,8 @@
-//! What the sender does where its cargo is media: every packet's fate is told once, and nothing is
+//! What the sender does where its payload is media: every packet's outcome is told once, and nothing is
 //! sent again.
 //!
-//! The order within a report: fates in the order of numbers, the round-trip time, the
-//! controller's acknowledgement, its receiver side's advice; then poll sends.
+//! The order within a report: outcomes in the order of numbers, the round-trip time, the
+//! controller's acknowledgement, its receiver side's feedback; then poll sends.
 
 use crate::datagram::config::DatagramConfig;
 use crate::datagram::header;
@@ -40,7 +40,7 @@ pub(super) struct Media {
     waiting: Waiting,
     /// Next number.
     next: u64,
-    /// Lowest number whose fate is not known; `pending` begins there.
+    /// Lowest number whose outcome is not known; `pending` begins there.
     least_unacked: u64,
     pending: VecDeque<Pending>,
     /// One above the highest number that a report named, or where a restart put it.
@@ -276,7 +276,7 @@ impl Media {
         new
     }
 
-    /// Tells the fate of every packet below `end`, in order.
+    /// Tells the outcome of every packet below `end`, in order.
     #[inline]
     fn resolve_below(&mut self, now: Time, end: u64) {
         while self.least_unacked < end {

@@ -1,4 +1,4 @@
-//! What an acknowledgement does: the board, round-trip times, recovery's verdict, and what the
+//! What an acknowledgement does: the scoreboard, round-trip times, recovery's verdict, and what the
 //! controller is told.
 
 use super::Sender;
@@ -113,7 +113,7 @@ impl Sender {
         self.first_sent = now;
     }
 
-    /// Takes cumulatively acknowledged segments off the board; false if one had been sent twice.
+    /// Takes cumulatively acknowledged segments off the scoreboard; false if one had been sent twice.
     #[inline]
     fn take_acked(&mut self, now: Time, to: u64, sample: &mut Option<Segment>) -> bool {
         let mut unambiguous = true;
@@ -135,7 +135,7 @@ impl Sender {
             return 0;
         }
         let mut fresh: u64 = 0;
-        // Delivery is counted after the board is updated: collect the newest.
+        // Delivery is counted after the scoreboard is updated: collect the newest.
         let mut newest: Option<Segment> = None;
         let blocks = if self.receiver_stamps { &p.sack[..2] } else { &p.sack[..] };
         for &(from, to) in blocks {

@@ -63,7 +63,7 @@ pub trait Behaviour {
 /// The kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Acknowledges what never came, conceals losses, forges times, marks, verdicts and advice.
+    /// Acknowledges what never came, conceals losses, forges times, marks, verdicts and feedback.
     Liar,
     /// Asks for much and acknowledges nothing.
     Silent,
@@ -223,7 +223,7 @@ impl Hostile {
     }
 }
 
-/// What it wants to be sent with: also what goes by a receiver's advice, or by a rate that is told and far from right.
+/// What it wants to be sent with: also what goes by a receiver's feedback, or by a rate that is told and far from right.
 const PROTOCOLS: [&str; 8] = [
     "rrtp",
     "rrtp+cubic",

@@ -247,7 +247,7 @@ fn best_of(pool: &[Candidate<'_>]) -> Best {
     Best { floor_s: least(&|r| mean(r, "rtt_s_min")), least_loss: least(&|r| loss(r)) }
 }
 
-/// The difference of a measure, seed by seed: what both met of the same luck cancels out.
+/// The difference of a measure, seed by seed: what both met of the same random draws cancels out.
 fn paired(a: Candidate<'_>, b: Candidate<'_>, measure: &str) -> Option<Estimate> {
     let theirs: Vec<(u64, f64)> = b.seeds_of(measure).collect();
     let differences: Vec<f64> = a

@@ -1,11 +1,11 @@
-//! A simulation and real sockets agree about the same transfer: one link of `cargo xtask truth`.
+//! A simulation and real sockets agree about the same transfer: one link of `cargo xtask sim-vs-real`.
 //!
 //! A machine that is busy with something else wakes the relay and the endpoints late, and then what is
 //! seen says more about the machine than about the protocol. So an attempt counts only if both the relay and
 //! a thread that does nothing but wake up were on time; and since either may have missed a stall of
 //! the others, only attempts that count and disagree one after the other are a failure.
 
-use narrows_lab::real::{Seen, Twin};
+use narrows_lab::real::{Observed, SimVsReal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -49,7 +49,7 @@ impl Watch {
 }
 
 /// Where the two differ, beyond 5%, or of the RTT a millisecond and as late as the relay was at either end.
-fn differs(sim: &Seen, real: &Seen, late_s: f64) -> Option<String> {
+fn differs(sim: &Observed, real: &Observed, late_s: f64) -> Option<String> {
     let ratio = real.goodput_bps / sim.goodput_bps;
     let off = (real.rtt_s - sim.rtt_s).abs();
     if !(0.95..=1.05).contains(&ratio) {
@@ -61,7 +61,7 @@ fn differs(sim: &Seen, real: &Seen, late_s: f64) -> Option<String> {
 
 #[test]
 fn real_sockets_do_what_the_simulation_says() {
-    let twin = Twin {
+    let twin = SimVsReal {
         protocol: "rrtp+bbr".into(),
         link: "10Mbit/s,20ms,queue=50kB".into(),
         packet: 1500,
@@ -89,14 +89,14 @@ fn real_sockets_do_what_the_simulation_says() {
 /// A difference of a tenth, either way, is found.
 #[test]
 fn what_differs_is_said() {
-    let sim = Seen { goodput_bps: 9e6, rtt_s: 0.05, wait_s: 0.01, offered: 1.0 };
+    let sim = Observed { goodput_bps: 9e6, rtt_s: 0.05, wait_s: 0.01, offered: 1.0 };
     assert_eq!(differs(&sim, &sim, 0.0), None);
     for goodput in [0.9, 1.1] {
-        let real = Seen { goodput_bps: 9e6 * goodput, ..sim };
+        let real = Observed { goodput_bps: 9e6 * goodput, ..sim };
         assert!(differs(&sim, &real, 0.001).is_some_and(|how| how.contains("goodput")));
     }
     for rtt in [0.9, 1.1] {
-        let real = Seen { rtt_s: 0.05 * rtt, ..sim };
+        let real = Observed { rtt_s: 0.05 * rtt, ..sim };
         assert!(differs(&sim, &real, 0.001).is_some_and(|how| how.contains("RTT")));
     }
 }

@@ -1,22 +1,22 @@
 //! A flow's own links before and after the bottleneck: `RATE/DELAY`, ranges drawn per flow.
 
-use crate::way::{LONGEST, rate_text, time_text};
+use crate::link_direction::{MAX_DELAY, rate_text, time_text};
 use narrows_base::{Duration, RandomKey, Rate, SpecError, units};
 use std::fmt;
 
 /// A duplex lossless link that belongs to one flow.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Side {
+pub struct AccessLink {
     rate: (Rate, Rate),
     delay: (Duration, Duration),
 }
 
-impl Side {
+impl AccessLink {
     /// Reads `10Mbit/s/0.1ms` or `15Mbit/s/0.5ms..2ms`.
     ///
     /// # Errors
     /// A missing half, a unit that is missing or unknown, or a range that runs backwards.
-    pub fn parse(text: &str) -> Result<Side, SpecError> {
+    pub fn parse(text: &str) -> Result<AccessLink, SpecError> {
         // "10Mbit/s" alone also splits, into "10Mbit" and "s".
         let halves = text.rsplit_once('/').filter(|(_, delay)| delay.trim() != "s");
         let (rate, delay) = halves.ok_or_else(|| {
@@ -26,13 +26,13 @@ impl Side {
         })?;
         let rate = range(rate, units::rate)?;
         let delay = range(delay, units::duration)?;
-        if delay.1 >= LONGEST {
+        if delay.1 >= MAX_DELAY {
             return Err(SpecError::new(format!("'{text}': the delay is longer than ten years")));
         }
-        Ok(Side { rate, delay })
+        Ok(AccessLink { rate, delay })
     }
 
-    /// This flow's link: drawn from a stream named after `side` and `flow`.
+    /// This flow's link: drawn from a stream named after `access_link` and `flow`.
     pub fn draw(&self, seed: u64, side: &str, flow: &str) -> (Rate, Duration) {
         let mut stream = RandomKey::from_seed(seed).named(side).named(flow).stream();
         // Both are always drawn, so that a range in one does not change the other.
@@ -79,7 +79,7 @@ fn range<T: PartialOrd + Copy>(
     Ok((low, high))
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for AccessLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let span = |a: String, b: String| if a == b { a } else { format!("{a}..{b}") };
         let rate = span(rate_text(self.rate.0), rate_text(self.rate.1));

@@ -1,4 +1,4 @@
-//! `experiments/story.md`: what the experiments say together, told once by hand, with every number
+//! `experiments/findings.md`: what the experiments say together, told once by hand, with every number
 //! taken from their results: `{{s1-f6.7#3}}` is what claim 3 of `s1-f6.7` measured.
 
 use narrows_lab::experiment::Judged;
@@ -15,8 +15,8 @@ pub fn told<'a>(
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
         out += before;
-        let (name, after) = after.split_once("}}").ok_or("story.md: '{{' without '}}'")?;
-        let say = || format!("story.md: '{name}' is not EXPERIMENT#CLAIM of any experiment");
+        let (name, after) = after.split_once("}}").ok_or("findings.md: '{{' without '}}'")?;
+        let say = || format!("findings.md: '{name}' is not EXPERIMENT#CLAIM of any experiment");
         let (id, claim) = name.split_once('#').ok_or_else(say)?;
         let number: usize = claim.trim().parse().map_err(|_| say())?;
         let judged = results(id.trim()).ok_or_else(say)?;

@@ -5,7 +5,7 @@
 //! packet of the link. What remains different is real: the clock, wake-ups, and how often a real
 //! receiver reports.
 
-use super::{Amount, Cargo, Direction, Speed};
+use super::{Amount, Direction, Speed, Traffic};
 use crate::Link;
 use narrows_base::{Duration, Spec, Time};
 use narrows_congestion::PathHints;
@@ -21,7 +21,7 @@ const HEADERS: u64 = 28;
 
 /// What is done twice.
 #[derive(Clone, Debug)]
-pub struct Twin {
+pub struct SimVsReal {
     /// The protocol, as `--protocol` takes it: one of the `rrtp` endpoint.
     pub protocol: String,
     /// The link, as `--link` takes it.
@@ -35,7 +35,7 @@ pub struct Twin {
 
 /// What was seen.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Seen {
+pub struct Observed {
     /// Application bits per second that arrived in order, handshake included.
     pub goodput_bps: f64,
     /// Mean round-trip time over reports, s.
@@ -46,7 +46,7 @@ pub struct Seen {
     pub offered: f64,
 }
 
-impl Twin {
+impl SimVsReal {
     /// Whether it can be done at all.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Twin {
     ///
     /// # Errors
     /// A protocol or link that cannot be, in one line.
-    pub fn simulated(&self, seed: u64) -> Result<Seen, String> {
+    pub fn simulated(&self, seed: u64) -> Result<Observed, String> {
         self.simulated_late(seed, Duration::ZERO)
     }
 
@@ -78,10 +78,10 @@ impl Twin {
     ///
     /// # Errors
     /// A protocol or link that cannot be, in one line.
-    pub fn simulated_late(&self, seed: u64, mean: Duration) -> Result<Seen, String> {
+    pub fn simulated_late(&self, seed: u64, mean: Duration) -> Result<Observed, String> {
         let link = self.link()?;
         let rtt = link.forward.delay + link.back.delay;
-        let stage = |name: &str, way: &crate::way::Way| {
+        let stage = |name: &str, way: &crate::link_direction::LinkDirection| {
             let mut config = way.config(rtt, self.packet, false);
             let most = config.impairments.jitter + mean.saturating_mul(4);
             config.impairments.jitter = most;
@@ -111,7 +111,7 @@ impl Twin {
         let (flow, on_link) = group.flows.first().zip(there.groups.first()).ok_or_else(nothing)?;
         let bytes = flow.goodput_bytes as f64;
         let payload = on_link.offered_bytes.saturating_sub(HEADERS * on_link.offered);
-        Ok(Seen {
+        Ok(Observed {
             goodput_bps: bytes * 8.0 / self.seconds,
             rtt_s: group.rtt.mean().unwrap_or(f64::NAN) * 1e-9,
             // Little: waiting packets over time, by packets served per second.
@@ -124,7 +124,7 @@ impl Twin {
     ///
     /// # Errors
     /// A protocol or link that cannot be, or what the sockets say, in one line.
-    pub fn real(&self, seed: u64) -> Result<(Seen, Lateness), String> {
+    pub fn real(&self, seed: u64) -> Result<(Observed, Lateness), String> {
         let link = self.link()?;
         let rtt = link.forward.delay + link.back.delay;
         let speed = Speed {
@@ -136,10 +136,11 @@ impl Twin {
             suite: Suite::Aes256Gcm,
             connections: 1,
             direction: Direction::Up,
-            cargo: Cargo::Stream,
+            traffic: Traffic::Stream,
             amount: Amount::Time(Duration::from_secs_f64(self.seconds)),
         };
-        let config = |way: &crate::way::Way| way.config(rtt, self.packet, false);
+        let config =
+            |way: &crate::link_direction::LinkDirection| way.config(rtt, self.packet, false);
         let (there, back) = (config(&link.forward), config(&link.back));
         let any: SocketAddr = (std::net::Ipv4Addr::LOCALHOST, 0).into();
         let mut relay = None;
@@ -151,7 +152,7 @@ impl Twin {
         let stats = relay.map(Relay::stop).ok_or("no relay was started")?;
         let way = stats.there;
         let payload = way.offered_bytes.saturating_sub(HEADERS * way.offered_packets);
-        let seen = Seen {
+        let seen = Observed {
             goodput_bps: r.goodput_bps(),
             rtt_s: r.mean_rtt_s,
             wait_s: way.mean_wait_s(),

@@ -4,14 +4,14 @@ use super::{NETS, PAGE, PROTOCOLS};
 use crate::real::LATE_S;
 use crate::real::ledger::Row;
 use narrows_lab::outcome::Estimate;
-use narrows_lab::real::Seen;
+use narrows_lab::real::Observed;
 use narrows_lab::stats::{differ, estimate};
 use std::fmt::Write as _;
 
 const NOTES: &str = "<!-- notes: kept when the page is written again -->\n";
 
 /// A run simulated once more, over a link that is late as its relay was.
-pub type Late<'a> = &'a dyn Fn(&Row) -> Result<Seen, String>;
+pub type Late<'a> = &'a dyn Fn(&Row) -> Result<Observed, String>;
 
 /// Writes the page; what follows the notes' mark stays.
 pub fn write(rows: &[Row], shorter: f64, late: Late<'_>) -> Result<(), String> {
@@ -39,7 +39,7 @@ fn rtt_verdict(sim: Estimate, real: Estimate) -> &'static str {
 
 /// A line of the second table, and whether it agrees.
 fn beside_late(name: &str, here: &[&Row], late: Late<'_>) -> Result<(String, bool), String> {
-    let seen = here.iter().map(|row| late(row)).collect::<Result<Vec<Seen>, String>>()?;
+    let seen = here.iter().map(|row| late(row)).collect::<Result<Vec<Observed>, String>>()?;
     let real = |figure: &str| estimate(here.iter().map(|r| r.figure(&format!("real_{figure}"))));
     let (g, r) = (
         (estimate(seen.iter().map(|s| s.goodput_bps)), real("goodput_bps")),
@@ -68,7 +68,7 @@ fn protocols(rows: &[Row]) -> Vec<&str> {
 
 fn page(rows: &[Row], shorter: f64, again: Late<'_>) -> Result<String, String> {
     let mut out = String::from(
-        "<!-- written by `cargo xtask truth`; what follows the notes' mark is kept -->\n\n\
+        "<!-- written by `cargo xtask sim-vs-real`; what follows the notes' mark is kept -->\n\n\
 # Simulation beside real sockets\n\n\
 The same transfer twice: in simulation, and with real sockets, sealed packets and the relay in \
 between, which drives the same links with the same losses in real time. One stream, from the client, \
@@ -142,7 +142,7 @@ each application byte that arrived.\n\n| link | | seconds |\n|---|---|---|\n",
         "\n**{agree} of {all} agree.** Mbit/s, and milliseconds; simulated, then real; means over seeds.\n\n\
 | protocol | link | goodput | real | ratio | RTT | real | queue | real | offered | real | goodput agrees | RTT agrees | relay late ms | seeds |\n\
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n{table}\n\
-Again: `cargo xtask truth` (`--protocols`, `--links`, `--runs` choose a part; `--resume` goes on where it was \
+Again: `cargo xtask sim-vs-real` (`--protocols`, `--links`, `--runs` choose a part; `--resume` goes on where it was \
 killed). Measured on {cores} cores at a load of {loads:.1} on average (these runs included), several runs at once \
 as far as the sum of their links' rates stays below a budget ([how](benchmarks.md#in-real-time)). A run whose \
 relay was late by more than {:.2} ms on average was repeated alone; {late} runs stayed late and are not \

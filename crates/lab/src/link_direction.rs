@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// No router's queue is smaller than this many packets unless somebody says so.
-pub const FEWEST: u64 = 10;
+pub const MIN_QUEUE_PACKETS: u64 = 10;
 
 /// Room in a queue, before a bandwidth-delay product has become a number of packets.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Room {
+pub enum QueueSize {
     /// A fixed limit.
     Fixed(QueueLimit),
     /// So many times rate × base RTT, rounded up to whole packets.
     Bdp(f64),
     /// The same, but at least so many packets: `max(1bdp,5p)`.
     AtLeast(f64, u64),
-    /// What a link has when nothing is said: one such product, at least [`FEWEST`] packets.
+    /// What a link has when nothing is said: one such product, at least [`MIN_QUEUE_PACKETS`] packets.
     Usual,
 }
 
@@ -37,13 +37,13 @@ pub enum TraceStart {
 
 /// One direction of a link as specified.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct LinkDirection {
     /// Serialisation rate.
     pub rate: Rate,
     /// Propagation delay, one way.
     pub delay: Duration,
     /// Waiting room.
-    pub room: Room,
+    pub queue_size: QueueSize,
     /// Queue management; `None` is drop-tail.
     pub aqm: Option<Spec>,
     /// Losses.
@@ -56,13 +56,13 @@ pub struct Way {
     pub impairments: Impairments,
 }
 
-impl Way {
+impl LinkDirection {
     /// Without losses.
-    pub fn new(rate: Rate, delay: Duration, room: Room) -> Way {
-        Way {
+    pub fn new(rate: Rate, delay: Duration, queue_size: QueueSize) -> LinkDirection {
+        LinkDirection {
             rate,
             delay,
-            room,
+            queue_size,
             aqm: None,
             loss: Vec::new(),
             trace: None,
@@ -72,8 +72,11 @@ impl Way {
     }
 
     /// What the other direction is when nothing is said: same rate, delay and queue, no loss.
-    pub fn mirrored(&self) -> Way {
-        Way { aqm: self.aqm.clone(), ..Way::new(self.rate, self.delay, self.room) }
+    pub fn mirrored(&self) -> LinkDirection {
+        LinkDirection {
+            aqm: self.aqm.clone(),
+            ..LinkDirection::new(self.rate, self.delay, self.queue_size)
+        }
     }
 
     /// Sets what a key of [`keys::KEYS`] says; files are found from `folder`.
@@ -94,18 +97,18 @@ impl Way {
 
     /// The room for this base RTT and these packets.
     pub fn limit(&self, base_rtt: Duration, packet_bytes: u32) -> QueueLimit {
-        match self.room {
-            Room::Fixed(limit) => limit,
-            Room::Bdp(factor) => {
+        match self.queue_size {
+            QueueSize::Fixed(limit) => limit,
+            QueueSize::Bdp(factor) => {
                 QueueLimit::Packets(bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor))
             }
-            Room::AtLeast(factor, fewest) => {
+            QueueSize::AtLeast(factor, fewest) => {
                 let product = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, factor);
                 QueueLimit::Packets(product.max(fewest))
             }
-            Room::Usual => {
+            QueueSize::Usual => {
                 let product = bdp_packets(self.mean_bps(), base_rtt, packet_bytes, 1.0);
-                QueueLimit::Packets(product.max(FEWEST))
+                QueueLimit::Packets(product.max(MIN_QUEUE_PACKETS))
             }
         }
     }
@@ -123,7 +126,7 @@ impl Way {
         }
     }
 
-    /// Keys and values that [`Way::set`] reads back to the same way.
+    /// Keys and values that [`LinkDirection::set`] reads back to the same way.
     pub fn pairs(&self) -> Vec<(&'static str, String)> {
         keys::KEYS.iter().filter_map(|k| Some((k.name, (k.text)(self)?))).collect()
     }
@@ -147,14 +150,14 @@ pub(crate) fn rate(text: &str) -> Result<Rate, SpecError> {
 pub(crate) fn delay(text: &str) -> Result<Duration, SpecError> {
     no_range(text)?;
     let d = units::duration(text)?;
-    if d >= LONGEST {
+    if d >= MAX_DELAY {
         return Err(SpecError::new(format!("'{text}' is longer than ten years")));
     }
     Ok(d)
 }
 
 /// Longest time that any part of a run may have: ten years.
-pub const LONGEST: Duration = narrows_link::MAX_TIME;
+pub const MAX_DELAY: Duration = narrows_link::MAX_TIME;
 
 fn no_range(text: &str) -> Result<(), SpecError> {
     if text.contains("..") {
@@ -166,31 +169,31 @@ fn no_range(text: &str) -> Result<(), SpecError> {
 }
 
 /// `30p`, `45kB`, `1bdp`, `max(1bdp,5p)` or `unlimited`.
-pub(crate) fn room(text: &str) -> Result<Room, SpecError> {
+pub(crate) fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
     const FORMS: &str = "a queue is written as 30p, 45kB, 1bdp, max(1bdp,5p) or unlimited";
     let t = text.trim();
     if let Some(inner) = t.strip_prefix("max(").and_then(|t| t.strip_suffix(')')) {
-        let parts = inner.split_once(',').map(|(a, b)| (room(a), room(b)));
+        let parts = inner.split_once(',').map(|(a, b)| (queue_size(a), queue_size(b)));
         return match parts {
-            Some((Ok(Room::Bdp(x)), Ok(Room::Fixed(QueueLimit::Packets(n))))) => {
-                Ok(Room::AtLeast(x, n))
+            Some((Ok(QueueSize::Bdp(x)), Ok(QueueSize::Fixed(QueueLimit::Packets(n))))) => {
+                Ok(QueueSize::AtLeast(x, n))
             }
             _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
         };
     }
     if t == "unlimited" {
-        return Ok(Room::Fixed(QueueLimit::Unlimited));
+        return Ok(QueueSize::Fixed(QueueLimit::Unlimited));
     }
     if let Some(number) = t.strip_suffix("bdp") {
         let factor = if number.is_empty() { Ok(1.0) } else { units::number(number, Unit::None) };
         return match factor {
-            Ok(x) if (0.0..=1e9).contains(&x) => Ok(Room::Bdp(x)),
+            Ok(x) if (0.0..=1e9).contains(&x) => Ok(QueueSize::Bdp(x)),
             _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
         };
     }
     if let Some(number) = t.strip_suffix('p') {
         let packets = number.trim().parse::<u64>();
-        return packets.map(|n| Room::Fixed(QueueLimit::Packets(n))).map_err(|_| {
+        return packets.map(|n| QueueSize::Fixed(QueueLimit::Packets(n))).map_err(|_| {
             SpecError::new(format!("'{t}' is not a whole number of packets; {FORMS}"))
         });
     }
@@ -201,7 +204,7 @@ pub(crate) fn room(text: &str) -> Result<Room, SpecError> {
         return Err(SpecError::new(format!("'{t}': {FORMS}")));
     }
     let bytes = units::number(t, Unit::Bytes)?;
-    Ok(Room::Fixed(QueueLimit::Bytes(bytes.round() as u64)))
+    Ok(QueueSize::Fixed(QueueLimit::Bytes(bytes.round() as u64)))
 }
 
 pub(crate) fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
@@ -284,13 +287,13 @@ pub fn time_text(d: Duration) -> String {
 }
 
 /// A queue's room as text.
-pub fn room_text(room: Room) -> String {
-    match room {
-        Room::Fixed(QueueLimit::Unlimited) => "unlimited".into(),
-        Room::Fixed(QueueLimit::Packets(n)) => format!("{n}p"),
-        Room::Fixed(QueueLimit::Bytes(n)) => format!("{n}B"),
-        Room::Bdp(x) => format!("{x}bdp"),
-        Room::AtLeast(x, n) => format!("max({x}bdp,{n}p)"),
-        Room::Usual => "1bdp".into(),
+pub fn room_text(queue_size: QueueSize) -> String {
+    match queue_size {
+        QueueSize::Fixed(QueueLimit::Unlimited) => "unlimited".into(),
+        QueueSize::Fixed(QueueLimit::Packets(n)) => format!("{n}p"),
+        QueueSize::Fixed(QueueLimit::Bytes(n)) => format!("{n}B"),
+        QueueSize::Bdp(x) => format!("{x}bdp"),
+        QueueSize::AtLeast(x, n) => format!("max({x}bdp,{n}p)"),
+        QueueSize::Usual => "1bdp".into(),
     }
 }

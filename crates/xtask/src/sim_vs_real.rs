@@ -1,4 +1,4 @@
-//! `cargo xtask truth`: the same transfers in simulation and over real sockets, side by side.
+//! `cargo xtask sim-vs-real`: the same transfers in simulation and over real sockets, side by side.
 //!
 //! Real time needs a machine that has time: a run whose relay was late is repeated alone, and what
 //! stays late is told and not judged. Slow links run beside each other, as far as a budget goes.
@@ -9,11 +9,11 @@ use crate::real::ask::Ask;
 use crate::real::ledger::{Figures, Key};
 use crate::real::{Ran, Wanted, measure};
 use narrows_base::Duration;
-use narrows_lab::real::{Seen, Twin};
+use narrows_lab::real::{Observed, SimVsReal};
 
 const PAGE: &str = "docs/sim-vs-real.md";
 /// In the target folder.
-const LEDGER: &str = "truth.jsonl";
+const LEDGER: &str = "sim-vs-real.jsonl";
 
 /// A link: name, specification, its rate, bytes of a packet, seconds.
 struct Net {
@@ -49,7 +49,7 @@ const PROTOCOLS: [&str; 9] = [
     "rrtp+westwood+",
 ];
 
-/// `truth`, with the flags of [`Ask`].
+/// `sim_vs_real`, with the flags of [`Ask`].
 pub fn run(args: &[String]) -> Result<(), String> {
     let ask = Ask::read(args, &NETS.map(|n| n.name), &[]).map_err(|e| format!("truth: {e}"))?;
     let usual = || PROTOCOLS.map(str::to_string).to_vec();
@@ -58,16 +58,16 @@ pub fn run(args: &[String]) -> Result<(), String> {
     for net in NETS.iter().filter(|n| ask.link(n.name)) {
         for seed in 1..=ask.runs {
             for protocol in &protocols {
-                twin(net, protocol, ask.shorter).check()?;
+                sim_vs_real(net, protocol, ask.shorter).check()?;
                 let seconds = net.seconds * ask.shorter;
                 let key = Key { protocol: protocol.clone(), link: net.name.into(), seed, seconds };
                 wanted.push(Wanted { key, rate_bps: net.bps, alone: false });
             }
         }
     }
-    let of = |key: &Key| -> Result<Twin, String> {
+    let of = |key: &Key| -> Result<SimVsReal, String> {
         let net = NETS.iter().find(|n| n.name == key.link).ok_or("an unknown link")?;
-        Ok(twin(net, &key.protocol, ask.shorter))
+        Ok(sim_vs_real(net, &key.protocol, ask.shorter))
     };
     let (rows, fault) = measure(
         &ask,
@@ -84,8 +84,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     fault.map_or(Ok(()), Err)
 }
 
-fn twin(net: &Net, protocol: &str, shorter: f64) -> Twin {
-    Twin {
+fn sim_vs_real(net: &Net, protocol: &str, shorter: f64) -> SimVsReal {
+    SimVsReal {
         protocol: protocol.into(),
         link: net.spec.into(),
         packet: net.packet,
@@ -94,8 +94,8 @@ fn twin(net: &Net, protocol: &str, shorter: f64) -> Twin {
 }
 
 /// What was simulated, for real.
-fn beside(sim: &Seen, twin: &Twin, seed: u64) -> Result<Ran, String> {
-    let (real, late) = twin.real(seed)?;
+fn beside(sim: &Observed, sim_vs_real: &SimVsReal, seed: u64) -> Result<Ran, String> {
+    let (real, late) = sim_vs_real.real(seed)?;
     let mut figures = Figures::new();
     for (who, seen) in [("sim", sim), ("real", &real)] {
         for (name, value) in named(seen) {
@@ -119,7 +119,7 @@ fn beside(sim: &Seen, twin: &Twin, seed: u64) -> Result<Ran, String> {
     Ok(Ran { figures, late_mean_s: late.mean_s, line })
 }
 
-fn named(s: &Seen) -> [(&'static str, f64); 4] {
+fn named(s: &Observed) -> [(&'static str, f64); 4] {
     [
         ("goodput_bps", s.goodput_bps),
         ("rtt_s", s.rtt_s),
