@@ -16,12 +16,13 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 ///
 /// ```
 /// use narrows_sim::Registry;
-/// # use narrows_base::{Card, Status};
+/// # use narrows_base::{Card, Settings, Status};
 /// # const DESCRIPTOR: Card = Card { name: "mine", summary: "as Reno", source: "-", senses: "-", sets: "-",
 /// #     params: &[], status: Status::NotValidated };
-/// # fn build(s: &narrows_base::Settings, e: &narrows_congestion::Environment)
+/// # fn build(_: &Settings, e: &narrows_congestion::Environment)
 /// #     -> Box<dyn narrows_congestion::Controller> {
-/// #     (narrows_congestion::find("reno").unwrap().build)(s, e)
+/// #     let reno = narrows_congestion::find("reno").unwrap();
+/// #     (reno.build)(&Settings::defaults(reno.card.params), e)
 /// # }
 /// use narrows_congestion::ControllerEntry as Controller;
 /// use narrows_transport::protocol::ProtocolEntry as Protocol;
@@ -76,7 +77,7 @@ impl Registry {
     }
 
     /// Adds all of it to the lists of this process, once, before anything has read them: a name has one
-    /// meaning as long as the process lives. Nothing is added if anything is wrong.
+    /// meaning as long as the process lives. After an error the lists may have some of it.
     ///
     /// # Errors
     /// The first part that cannot be added, in one line: its name is taken or cannot be written, its
@@ -88,58 +89,52 @@ impl Registry {
         QUEUES.check(&self.queues)?;
         LOSSES.check(&self.losses)?;
         SOURCES.check(&self.sources)?;
-        let descriptors = (self.controllers.iter().map(|e| e.descriptor))
+        let mut descriptors = (self.controllers.iter().map(|e| e.descriptor))
             .chain(self.queues.iter().map(|e| e.descriptor))
             .chain(self.losses.iter().map(|e| e.descriptor))
             .chain(self.sources.iter().map(|e| e.descriptor));
-        descriptors.map(check_card).collect::<Result<(), SpecError>>()?;
-        for p in &self.protocols {
-            self.check_protocol(p)?;
-        }
+        descriptors.try_for_each(check_card)?;
+        // A protocol's check makes its controller, which may look up others.
         CONTROLLERS.add(self.controllers)?;
+        for p in &self.protocols {
+            check_protocol(p)?;
+        }
         PROTOCOLS.add(self.protocols)?;
         QUEUES.add(self.queues)?;
         LOSSES.add(self.losses)?;
         SOURCES.add(self.sources)
     }
+}
 
-    fn check_protocol(&self, p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
-        let wrong = |why: String| {
-            SpecError::new(format!("protocol '{}' cannot be registered: {why}", p.name))
-        };
-        if p.name.starts_with(STREAM_PREFIX) || FAMILIES.contains(&p.name) {
-            return Err(wrong(format!(
-                "{STREAM_PREFIX}… and {} have a meaning already",
-                FAMILIES.join(", ")
-            )));
-        }
-        let known = |e: &&narrows_congestion::ControllerEntry| e.descriptor.name == p.controller;
-        let controller = self
-            .controllers
-            .iter()
-            .find(known)
-            .or_else(|| CONTROLLERS.built_in().iter().find(known))
-            .ok_or_else(|| wrong(format!("there is no controller '{}'", p.controller)))?;
-        if p.family == Family::Tcp {
-            if RECOVERIES.iter().all(|r| r.0.name != p.recovery) {
-                let names: Vec<&str> = RECOVERIES.iter().map(|r| r.0.name).collect();
-                let names = names.join(", ");
-                let recovery = p.recovery;
-                return Err(wrong(format!("recovery '{recovery}'; expected one of: {names}")));
-            }
-            let settings = Settings::defaults(controller.descriptor.params);
-            let one = (controller.build)(&settings, &Environment::default());
-            if controller.receiver.is_some() || one.for_datagrams() {
-                let why = "its controller is for datagrams: it learns from each packet's fate or from its \
-                           receiver half, which TCP does not have";
-                return Err(wrong(why.into()));
-            }
-        }
-        if LOSS_CLASSIFIERS.iter().all(|v| v.descriptor.name != p.classifier) {
-            return Err(wrong(format!("there is no verdict '{}'", p.classifier)));
-        }
-        Ok(())
+fn check_protocol(p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
+    let wrong =
+        |why: String| SpecError::new(format!("protocol '{}' cannot be registered: {why}", p.name));
+    if p.name.starts_with(STREAM_PREFIX) || FAMILIES.contains(&p.name) {
+        return Err(wrong(format!(
+            "{STREAM_PREFIX}… and {} have a meaning already",
+            FAMILIES.join(", ")
+        )));
     }
+    let controller = CONTROLLERS.find(p.controller).map_err(|e| wrong(e.to_string()))?;
+    if p.family == Family::Tcp {
+        if RECOVERIES.iter().all(|r| r.0.name != p.recovery) {
+            let names: Vec<&str> = RECOVERIES.iter().map(|r| r.0.name).collect();
+            let names = names.join(", ");
+            let recovery = p.recovery;
+            return Err(wrong(format!("recovery '{recovery}'; expected one of: {names}")));
+        }
+        let settings = Settings::defaults(controller.descriptor.params);
+        let one = (controller.build)(&settings, &Environment::default());
+        if controller.receiver.is_some() || one.for_datagrams() {
+            let why = "its controller is for datagrams: it learns from each packet's fate or from its \
+                       receiver half, which TCP does not have";
+            return Err(wrong(why.into()));
+        }
+    }
+    if LOSS_CLASSIFIERS.iter().all(|v| v.descriptor.name != p.classifier) {
+        return Err(wrong(format!("there is no verdict '{}'", p.classifier)));
+    }
+    Ok(())
 }
 
 /// A card from whose defaults a part can be built.
