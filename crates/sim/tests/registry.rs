@@ -3,7 +3,7 @@
 use narrows_base::{
     Descriptor, Duration, RandomKey, RandomStream, Rate, Settings, Spec, Status, Time,
 };
-use narrows_link::queue::{Discipline, PacketOutcome, QueuedPacket};
+use narrows_link::queue::{Discipline, QueueObserver, QueuedPacket};
 use narrows_link::{LinkConfig, LinkPacket, LossSpec, QueueConfig, loss, queue};
 use narrows_sim::source::{self, Pattern, Source};
 use narrows_sim::{Registry, SourceSpec, dumbbell, run};
@@ -33,16 +33,16 @@ impl Discipline for Tiny {
         now: Time,
         p: QueuedPacket,
         _: bool,
-        outcome: &mut dyn PacketOutcome,
+        observer: &mut dyn QueueObserver,
     ) -> bool {
         if self.0.is_some() {
-            outcome.dropped(&p);
+            observer.dropped(&p);
             return false;
         }
         self.0 = Some((now, p));
         true
     }
-    fn dequeue(&mut self, _: Time, _: &mut dyn PacketOutcome) -> Option<(Time, QueuedPacket)> {
+    fn dequeue(&mut self, _: Time, _: &mut dyn QueueObserver) -> Option<(Time, QueuedPacket)> {
         self.0.take()
     }
     fn waiting(&self) -> usize {
