@@ -38,6 +38,11 @@ pub fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
     out(&escaped_json(&(text + "\n")))
 }
 
+/// The same in one line.
+pub fn print_json_line(value: &serde_json::Value) -> Result<(), Failure> {
+    out(&json_shown(&format!("{value}\n")))
+}
+
 fn out(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -7,7 +7,7 @@ mod progress;
 
 use crate::Failure;
 use crate::record::{Record, Recording};
-use crate::terminal::{self, STOP, catch_interrupt, print};
+use crate::terminal::{self, STOP, catch_interrupt, print, print_json_line};
 use crate::transport::Hints;
 use clap::Args;
 use narrows_files::access::KnownServers;
@@ -188,7 +188,7 @@ pub fn ls(a: &Ls) -> Result<(), Failure> {
             })
             .collect();
         let all = json!({"entries": entries, "hidden": listing.hidden});
-        return print(&format!("{all}\n"));
+        return print_json_line(&all);
     }
     let mut text = String::new();
     for e in &listing.entries {
@@ -363,7 +363,7 @@ fn finish(
             "unchanged": done.unchanged, "skipped": done.skipped, "hidden": done.hidden,
             "protocol": opened.protocol(),
         });
-        return print(&format!("{line}\n"));
+        return print_json_line(&line);
     }
     let mut text = if done.unchanged == done.files && done.files > 0 {
         format!("{what} was there already, whole and the same: {}", local::size(done.bytes))

@@ -28,6 +28,7 @@ pub mod path;
 pub mod requests;
 pub mod rrtp;
 pub mod service;
+mod silence;
 pub mod stream;
 pub mod tcp;
 pub mod transfer_control;
@@ -49,8 +50,14 @@ mod cut_tests;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
+mod lying_server_tests;
+#[cfg(test)]
+mod put_flood_tests;
+#[cfg(test)]
 mod rrtp_tests;
 #[cfg(test)]
 mod service_tests;
+#[cfg(test)]
+mod silence_tests;
 #[cfg(test)]
 mod tcp_tests;

@@ -19,7 +19,8 @@ const OWNER: usize = 16;
 /// A clean path below a root; empty means the root itself.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct CleanPath {
-    names: Vec<String>,
+    /// Names with one `/` between two: whoever walks through folders holds many of these.
+    text: String,
 }
 
 impl CleanPath {
@@ -36,15 +37,20 @@ impl CleanPath {
         if text.len() > MAX_PATH {
             return Err(bad(text, "it is longer than 4096 bytes"));
         }
-        let mut names = Vec::new();
+        let mut clean = String::with_capacity(text.len());
+        let mut depth = 0;
         for name in text.split('/').filter(|n| !n.is_empty()) {
             check_name(name)?;
-            names.push(name.to_string());
+            if !clean.is_empty() {
+                clean.push('/');
+            }
+            clean.push_str(name);
+            depth += 1;
         }
-        if names.len() > MAX_DEPTH {
+        if depth > MAX_DEPTH {
             return Err(bad(text, "it has more than 128 folders"));
         }
-        Ok(CleanPath { names })
+        Ok(CleanPath { text: clean })
     }
 
     /// One level deeper.
@@ -53,41 +59,48 @@ impl CleanPath {
     /// As [`CleanPath::read`].
     pub fn join(&self, name: &str) -> Result<CleanPath, Error> {
         check_name(name)?;
-        let mut names = self.names.clone();
-        names.push(name.to_string());
-        let path = CleanPath { names };
-        if path.names.len() > MAX_DEPTH || path.to_string().len() > MAX_PATH {
-            return Err(bad(&path.to_string(), "it is too long or too deep"));
+        let text = if self.is_root() { name.to_string() } else { format!("{}/{name}", self.text) };
+        let path = CleanPath { text };
+        if path.names().count() > MAX_DEPTH || path.text.len() > MAX_PATH {
+            return Err(bad(&path.text, "it is too long or too deep"));
         }
         Ok(path)
     }
 
     /// Whether it is the root.
     pub fn is_root(&self) -> bool {
-        self.names.is_empty()
+        self.text.is_empty()
     }
     /// The last name.
     pub fn name(&self) -> Option<&str> {
-        self.names.last().map(String::as_str)
+        self.split().map(|(_, last)| last)
     }
     /// All names.
-    pub fn names(&self) -> &[String] {
-        &self.names
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.text.split('/').filter(|n| !n.is_empty())
+    }
+    /// The names with `/` between them.
+    pub fn as_str(&self) -> &str {
+        &self.text
     }
     /// The folder that holds it, and its name there.
     pub fn split(&self) -> Option<(CleanPath, &str)> {
-        let (last, before) = self.names.split_last()?;
-        Some((CleanPath { names: before.to_vec() }, last))
+        let (before, last) = match self.text.rsplit_once('/') {
+            Some(parted) => parted,
+            None if self.is_root() => return None,
+            None => ("", self.text.as_str()),
+        };
+        Some((CleanPath { text: before.to_string() }, last))
     }
     /// For the file system, relative to the root.
     pub fn relative(&self) -> std::path::PathBuf {
-        if self.is_root() { ".".into() } else { self.names.iter().collect() }
+        if self.is_root() { ".".into() } else { self.names().collect() }
     }
 }
 
 impl fmt::Display for CleanPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.names.join("/"))
+        f.write_str(&self.text)
     }
 }
 

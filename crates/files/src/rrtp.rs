@@ -8,6 +8,7 @@ mod session;
 use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::message::TransportHints;
+use crate::silence::Silence;
 use crate::stream::{Output, Stream};
 use crate::until::Until;
 use narrows_base::{Duration, Rate};
@@ -19,6 +20,7 @@ use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Instant;
 
 #[cfg(test)]
 pub(crate) use server::remember;
@@ -31,7 +33,12 @@ const GIVEN_UP: u64 = 256;
 const LOOK: std::time::Duration = std::time::Duration::from_millis(250);
 
 /// Waits for something, but not longer than it may.
-fn wait<F: Future>(until: &Until, future: F) -> Result<F::Output, Error> {
+fn wait<F: Future>(
+    until: &Until,
+    silence: Option<&Silence>,
+    future: F,
+) -> Result<F::Output, Error> {
+    let since = Instant::now();
     let mut future = pin!(future);
     let mut either = pin!(poll_fn(|context| {
         if let Poll::Ready(done) = future.as_mut().poll(context) {
@@ -41,9 +48,12 @@ fn wait<F: Future>(until: &Until, future: F) -> Result<F::Output, Error> {
     }));
     loop {
         if let Some(done) = block_on_for(LOOK, either.as_mut()) {
+            if let Some(silence) = silence {
+                silence.moved();
+            }
             return done;
         }
-        if let Some(e) = until.over() {
+        if let Some(e) = until.over().or_else(|| silence.and_then(|s| s.over(since))) {
             return Err(e);
         }
     }
@@ -82,21 +92,29 @@ fn static_key(identity: &Identity) -> Result<StaticKey, Error> {
     StaticKey::new(*identity.private()).map_err(|e| Error::new(Kind::Local, e.to_string()))
 }
 
-fn stream(send: SendStream, receive: ReceiveStream, until: Until, ours: PublicKey) -> Stream {
-    let input = Box::new(Half { half: receive, until: until.clone(), ours });
-    Stream { input, output: Box::new(Half { half: send, until, ours }) }
+fn stream(
+    (send, receive): (SendStream, ReceiveStream),
+    until: Until,
+    silence: Option<Silence>,
+    ours: PublicKey,
+) -> Stream {
+    let input =
+        Box::new(Half { half: receive, until: until.clone(), silence: silence.clone(), ours });
+    Stream { input, output: Box::new(Half { half: send, until, silence, ours }) }
 }
 
 /// A half that blocks, as long as it may.
 struct Half<S> {
     half: S,
     until: Until,
+    /// At a server requests have deadlines of their own.
+    silence: Option<Silence>,
     ours: PublicKey,
 }
 
 impl Read for Half<ReceiveStream> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        wait(&self.until, self.half.receive(into))
+        wait(&self.until, self.silence.as_ref(), self.half.receive(into))
             .and_then(|read| read.map_err(|e| told(e, &self.ours)))
             .map_err(Error::into_io)
     }
@@ -105,7 +123,8 @@ impl Read for Half<ReceiveStream> {
 impl Write for Half<SendStream> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let half = &mut self.half;
-        wait(&self.until, poll_fn(|context| half.poll_send(context, bytes)))
+        let sent = poll_fn(|context| half.poll_send(context, bytes));
+        wait(&self.until, self.silence.as_ref(), sent)
             .and_then(|sent| sent.map_err(|e| told(e, &self.ours)))
             .map_err(Error::into_io)
     }

@@ -187,8 +187,9 @@ impl Service {
     /// Removes partial uploads that nobody went on with, and measures what the folder holds if there
     /// is a quota; now and then.
     pub fn sweep(&self) {
+        let before = self.quota.used();
         let found = sweep::sweep(&self.root, SystemTime::now());
-        self.quota.measured(found);
+        self.quota.measured(found, before);
     }
 
     /// The requests of all its clients, over whatever transport.
@@ -344,12 +345,26 @@ impl Service {
             }
             Request::MakeFolder { .. } => {
                 self.may_put()?;
+                self.quota.take(self.missing(&path).saturating_mul(quota::NAME_BYTES))?;
                 self.root
                     .create_dir_all(path.relative())
                     .map_err(|e| Error::file(&named(&path), &e))?;
                 frames::send(output, &Frame::Done)
             }
         }
+    }
+
+    /// Folders that would have to be made for this one.
+    fn missing(&self, path: &CleanPath) -> u64 {
+        let mut at = std::path::PathBuf::from(".");
+        let mut rest = path.names();
+        while let Some(name) = rest.next() {
+            at.push(name);
+            if self.root.symlink_metadata(&at).is_err() {
+                return 1 + rest.count() as u64;
+            }
+        }
+        0
     }
 
     fn may_put(&self) -> Result<(), Error> {

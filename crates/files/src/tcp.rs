@@ -9,6 +9,7 @@ pub use server::Server;
 
 use crate::error::{Error, Kind};
 use crate::key::Identity;
+use crate::silence::SILENCE;
 use crate::stream::{Session, Stream};
 use crate::until::Until;
 use narrows_wire::noise::PublicKey;
@@ -22,8 +23,6 @@ use std::time::Duration;
 
 /// How long an opening may take, each: connecting, and the handshake.
 pub const OPENING: Duration = Duration::from_secs(15);
-/// How long a peer may be silent within a transfer.
-pub const SILENCE: Duration = Duration::from_secs(120);
 
 /// Judges a server's key.
 pub type Accept = Box<dyn Fn(&PublicKey) -> Result<(), Error> + Send + Sync>;
@@ -36,6 +35,7 @@ pub struct TcpSession {
     congestion: Option<String>,
     accept: Accept,
     stop: &'static AtomicBool,
+    silence: Duration,
     // The address that answered is asked first the next time.
     good: Mutex<Option<SocketAddr>>,
 }
@@ -64,7 +64,14 @@ impl TcpSession {
             socket::check_congestion_name(name)?;
         }
         let good = Mutex::new(None);
-        Ok(TcpSession { server, addresses, identity, congestion, accept, stop, good })
+        let silence = SILENCE;
+        Ok(TcpSession { server, addresses, identity, congestion, accept, stop, silence, good })
+    }
+
+    /// The same; the server may be silent for so long within a transfer.
+    #[must_use]
+    pub fn silent_for(self, silence: Duration) -> TcpSession {
+        TcpSession { silence, ..self }
     }
 
     fn connect(&self) -> Result<TcpStream, Error> {
@@ -97,7 +104,8 @@ impl TcpSession {
 impl Session for TcpSession {
     fn open(&self) -> Result<Stream, Error> {
         let tcp = self.connect()?;
-        let socket = Socket::new(tcp, Some(Until::Stopped(self.stop))).map_err(Error::stream)?;
+        let socket =
+            Socket::new(tcp, Until::Stopped(self.stop), self.silence).map_err(Error::stream)?;
         if let Some(name) = &self.congestion {
             socket.set_congestion(name)?;
         }

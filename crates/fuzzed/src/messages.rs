@@ -13,7 +13,7 @@ pub fn run(bytes: &[u8]) {
         if let Request::Get { path, .. } | Request::Put { path, .. } = &request
             && let Ok(clean) = CleanPath::read(path)
         {
-            assert!(clean.names().iter().all(|n| n != ".." && !n.contains(['/', '\0'])));
+            assert!(clean.names().all(|n| n != ".." && !n.contains(['/', '\0'])));
             assert_eq!(CleanPath::read(&clean.to_string()).as_ref(), Ok(&clean));
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Summary;
 use super::get::{Got, Wanted, get, place};
-use super::list::read_listing;
+use super::list::{MAX_WALK_BYTES, Room, read_listing};
 use super::pipeline::Pipeline;
 use super::tree::{File, Walk, Work, below, told};
 use crate::error::{Error, Kind};
@@ -63,6 +63,7 @@ pub fn get_tree(
 fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> Result<Walk, Error> {
     let mut walk = Walk { folders: vec![CleanPath::root()], ..Walk::default() };
     let mut ahead = Pipeline::new(session);
+    let mut room = Room::new(MAX_WALK_BYTES);
     let mut next = 0;
     loop {
         control.check()?;
@@ -72,19 +73,21 @@ fn walk(session: &dyn Session, path: &CleanPath, control: &TransferControl) -> R
             ahead.send(&request, 0, folder, |_| Ok(()))?;
         }
         let Some((folder, frames)) = ahead.next()? else { break };
-        let listing = read_listing(frames)?;
+        let listing = read_listing(frames, &mut room)?;
         if !listing.folder {
             let line = format!("/{path}: is a file; leave the last '/' away");
             return Err(Error::new(Kind::WrongType, line));
         }
         walk.skipped = walk.skipped.saturating_add(listing.hidden);
         for entry in &listing.entries {
+            // Its name is counted; kept is its path.
+            room.take(folder.as_str().len())?;
             match entry.kind {
                 EntryKind::File => {
                     walk.files.push(File { path: folder.join(&entry.name)?, size: entry.size });
                 }
                 EntryKind::Folder => walk.folders.push(folder.join(&entry.name)?),
-                EntryKind::FolderLink => walk.skipped += 1,
+                EntryKind::FolderLink => walk.skipped = walk.skipped.saturating_add(1),
             }
         }
         walk.check()?;
@@ -110,8 +113,7 @@ fn is_ours(dir: &Dir) -> Result<bool, Error> {
 /// new ones unasked.
 fn leave_hidden(dir: &Dir, walk: &mut Walk) -> u64 {
     let is_left = |path: &CleanPath| {
-        path.names().iter().any(|n| n.starts_with('.'))
-            && dir.symlink_metadata(path.relative()).is_err()
+        path.names().any(|n| n.starts_with('.')) && dir.symlink_metadata(path.relative()).is_err()
     };
     let before = walk.files.len() + walk.folders.len();
     walk.files.retain(|f| !is_left(&f.path));
@@ -127,6 +129,9 @@ fn named(e: Error, file: &CleanPath) -> Error {
         _ => e.at(&told(file)),
     }
 }
+
+/// Bytes of a file that is not wanted after all which are read for the sake of what follows.
+const MAX_SKIPPED: u64 = 256 << 10;
 
 /// Opens the folder of a file, and says its name in there.
 type Inside<'i> = &'i (dyn Fn(&CleanPath) -> Result<(Dir, String), Error> + Sync);
@@ -158,10 +163,17 @@ fn stream(
         let Some(((file, wanted), frames)) = ahead.next()? else { break };
         match wanted.receive(frames, control) {
             Ok(Got::Done(done)) => work.done(done),
-            Ok(Got::Differs(bytes)) => {
+            Ok(Got::Differs(bytes)) if bytes <= MAX_SKIPPED => {
                 skip(frames, bytes)?;
                 work.again(file);
             }
+            // Too much to be read for nothing: another stream for what was asked for behind it.
+            Ok(Got::Differs(_)) => {
+                work.again(file);
+                ahead.close().into_iter().for_each(|(file, _)| work.again(file));
+            }
+            // The answer was read to its end: those behind it come.
+            Err(e) if e.kind == Kind::Exists => work.failed(named(e, &file.path)),
             Err(e) => return Err(named(e, &file.path)),
         }
     }

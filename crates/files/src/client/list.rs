@@ -7,8 +7,33 @@ use crate::message::{DirectoryEntry, Frame, Request};
 use crate::path::{CleanPath, check_name};
 use crate::stream::Session;
 
-/// Entries that a client takes of one folder.
-const MAX_ENTRIES: usize = 1_000_000;
+/// Memory for what a server lists: one folder, or all of a walk. A folder of as many entries as our own
+/// server lists fits, whatever their names.
+pub(super) const MAX_LISTED_BYTES: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
+pub(super) const MAX_WALK_BYTES: usize = if cfg!(test) { 4 << 20 } else { 256 << 20 };
+/// What an entry takes beside its name, about; also counted for what is not kept, so that no listing goes
+/// on for ever.
+const ENTRY_BYTES: usize = 64;
+
+/// Room for what a server lists.
+pub(super) struct Room(usize);
+
+impl Room {
+    pub fn new(bytes: usize) -> Room {
+        Room(bytes)
+    }
+
+    /// Takes room for an entry with so long a name or path.
+    ///
+    /// # Errors
+    /// There is no more.
+    pub fn take(&mut self, text: usize) -> Result<(), Error> {
+        let line = "the server lists more files and folders than can be kept: ask for parts of it";
+        self.0 =
+            self.0.checked_sub(ENTRY_BYTES + text).ok_or_else(|| Error::new(Kind::Busy, line))?;
+        Ok(())
+    }
+}
 
 /// What is at a path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,24 +53,23 @@ pub struct Listing {
 pub fn list(session: &dyn Session, path: &CleanPath) -> Result<Listing, Error> {
     let (mut frames, mut output) = ask(session, &Request::List { path: path.to_string() })?;
     last_word(output.as_mut());
-    read_listing(&mut frames)
+    read_listing(&mut frames, &mut Room::new(MAX_LISTED_BYTES))
 }
 
 /// Reads the answer to LIST.
-pub(super) fn read_listing(frames: &mut Frames<Input>) -> Result<Listing, Error> {
+pub(super) fn read_listing(frames: &mut Frames<Input>, room: &mut Room) -> Result<Listing, Error> {
     let mut listing = Listing::default();
     loop {
         match frames.frame()? {
             Frame::Listed(entries) => {
+                room.take(0)?;
                 for entry in entries {
+                    room.take(entry.name.len())?;
                     // What a server calls its files shall lead nowhere here.
                     match check_name(&entry.name) {
                         Ok(()) => listing.entries.push(entry),
                         Err(_) => listing.hidden += 1,
                     }
-                }
-                if listing.entries.len() > MAX_ENTRIES {
-                    return Err(Error::new(Kind::Busy, "the folder has too many entries"));
                 }
             }
             Frame::ListEnd { folder, hidden } => {

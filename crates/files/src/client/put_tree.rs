@@ -2,8 +2,8 @@
 //! without asking what the server holds of them, and of files that seem to be there only their hash.
 
 use super::Summary;
-use super::list::read_listing;
 use super::pipeline::Pipeline;
+use super::list::{MAX_WALK_BYTES, Room, read_listing};
 use super::put::{put, stamp};
 use super::tree::{File, Walk, Work, below, told};
 use crate::error::{Error, Kind};
@@ -90,6 +90,7 @@ fn make_folders(
     control: &TransferControl,
 ) -> Result<There, Error> {
     let mut there = There::new();
+    let mut room = Room::new(MAX_WALK_BYTES);
     let mut ahead = Pipeline::new(session);
     let mut rest = folders.iter();
     let mut more = true;
@@ -111,8 +112,9 @@ fn make_folders(
                 _ => return Err(Error::protocol("an unexpected answer")),
             }
         };
-        for entry in read_listing(frames)?.entries {
+        for entry in read_listing(frames, &mut room)?.entries {
             if entry.kind == EntryKind::File {
+                room.take(folder.as_str().len())?;
                 there.insert(folder.join(&entry.name)?, entry.size);
             }
         }

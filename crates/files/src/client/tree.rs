@@ -152,7 +152,7 @@ impl Work {
 }
 
 pub(super) fn below(path: &CleanPath, relative: &CleanPath) -> Result<CleanPath, Error> {
-    relative.names().iter().try_fold(path.clone(), |path, name| path.join(name))
+    relative.names().try_fold(path.clone(), |path, name| path.join(name))
 }
 
 pub(super) fn told(path: &CleanPath) -> String {

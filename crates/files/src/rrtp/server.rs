@@ -237,7 +237,7 @@ async fn requested(
             Err(e) => return refuse(&service, &caller, send, e),
         };
         let view = slot.view();
-        let stream = stream(send, receive, Until::GivenUp(view.clone()), ours);
+        let stream = stream((send, receive), Until::GivenUp(view.clone()), None, ours);
         let from = caller.shown();
         let asked = Caller { key: caller.key, from, source, slot: view.clone() };
         let link = Remote { connection: caller.connection, label };

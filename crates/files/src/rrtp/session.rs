@@ -4,6 +4,7 @@ use super::patience::Patience;
 use super::{LOOK, static_key, stream, told, wait};
 use crate::error::{Error, Kind};
 use crate::key::Identity;
+use crate::silence::{SILENCE, Silence};
 use crate::stream::{Session, Stream};
 use crate::until::Until;
 use narrows_base::Duration;
@@ -42,6 +43,8 @@ pub struct Connect {
     pub tap: Option<Arc<dyn Tap>>,
     /// Set when the user has enough.
     pub stop: &'static AtomicBool,
+    /// How long a server may say nothing to a request, although the connection lives.
+    pub silence: std::time::Duration,
     /// Told a line when the server has been busy for a while and is asked again.
     pub busy: fn(&str),
 }
@@ -49,7 +52,7 @@ pub struct Connect {
 impl Connect {
     /// To this server; nobody watches, nobody is told.
     pub fn new(expect: Expect, config: ConnectionConfig, stop: &'static AtomicBool) -> Connect {
-        Connect { expect, config, tap: None, stop, busy: |_| () }
+        Connect { expect, config, tap: None, stop, silence: SILENCE, busy: |_| () }
     }
 }
 
@@ -216,7 +219,7 @@ fn attempt(
         patience: Duration::from_secs_f64(patience.as_secs_f64()),
         ..ConnectOptions::new(server_key, config)
     };
-    let connected = wait(&Until::Stopped(how.stop), endpoint.connect(address, options))?;
+    let connected = wait(&Until::Stopped(how.stop), None, endpoint.connect(address, options))?;
     let connection = connected.map_err(|e| told(e, &ours))?;
     Ok(Current { connection, endpoint, is_answered: Arc::default() })
 }
@@ -241,10 +244,10 @@ impl Drop for Current {
 impl Session for RrtpSession {
     fn open(&self) -> Result<Stream, Error> {
         let (current, ours) = (self.current(), *self.identity.public());
-        let until = Until::Stopped(self.how.stop);
-        let (send, receive) =
-            wait(&until, current.connection.open_bi())?.map_err(|e| told(e, &ours))?;
-        let Stream { input, output } = stream(send, receive, until, ours);
+        let (until, silence) = (Until::Stopped(self.how.stop), Silence::new(self.how.silence));
+        let (send, receive) = wait(&until, Some(&silence), current.connection.open_bi())?
+            .map_err(|e| told(e, &ours))?;
+        let Stream { input, output } = stream((send, receive), until, Some(silence), ours);
         let is_answered = Arc::clone(&current.is_answered);
         Ok(Stream { input: Box::new(Noticed { input, is_answered }), output })
     }

@@ -2,6 +2,7 @@
 //! of one path by the same client the newer one goes on: the older is most often one whose client died
 //! and whose connection does not know it yet.
 
+use super::quota::NAME_BYTES;
 use super::{Caller, Event, Service, named};
 use crate::error::{Error, Kind};
 use crate::frames::{self, Frames, Waiting, while_waiting};
@@ -94,8 +95,9 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        if self.is_newest() {
-            let mut all = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under one lock: between two a newer one could come, which is not to be taken off.
+        let mut all = self.uploads.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.get(&self.name).is_some_and(|u| Arc::ptr_eq(&u.slot, &self.slot)) {
             all.remove(&self.name);
         }
     }
@@ -167,21 +169,27 @@ pub(super) fn answer(
     if whole && (start > 0 || size == held.bytes && size == 0 || taken) {
         return compare(&begun, &place, frames, output, event).map_err(at);
     }
-    service.quota.check(size - start)?;
+    // A partial file that is there has been counted.
+    let name = if found.as_ref().is_none_or(|f| f.whole) { NAME_BYTES } else { 0 };
+    service.quota.check((size - start).saturating_add(name))?;
+    service.quota.take(name)?;
     let part = place.part(found.filter(|_| start > 0)).map_err(at)?;
     running.hold(part)?;
+    let mut waiting = Waiting::new();
     let hash = loop {
         match frames.frame()? {
             Frame::Data(bytes) => {
                 let n = bytes.len() as u64;
-                service.quota.take(n)?;
                 running.with(|part| {
                     if part.bytes().saturating_add(n) > size {
                         return Err(Error::protocol("more bytes than the file has"));
                     }
+                    service.quota.take(n)?;
                     part.append(bytes)
                 })??;
                 event.bytes += n;
+                // A client that hears nothing for long gives up.
+                waiting.tell(output)?;
             }
             Frame::End(hash) => break hash,
             _ => return Err(Error::protocol("an unexpected frame in an upload")),

@@ -3,6 +3,9 @@
 use crate::error::{Error, Kind};
 use std::sync::{Mutex, PoisonError};
 
+/// What a file or folder counts beside its bytes: empty ones fill a disk, too.
+pub(super) const NAME_BYTES: u64 = 1000;
+
 /// The bound, and what is counted against it: what was measured, and what came since.
 pub(super) struct Quota {
     most: Option<u64>,
@@ -14,9 +17,16 @@ impl Quota {
         Quota { most, used: Mutex::new(0) }
     }
 
-    /// The folder holds so many bytes now.
-    pub fn measured(&self, bytes: u64) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
+    /// What is counted now.
+    pub fn used(&self) -> u64 {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A walk that began when `before` was counted found so much. What came meanwhile it may have passed
+    /// by, so that is added.
+    pub fn measured(&self, found: u64, before: u64) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        *used = found.saturating_add(used.saturating_sub(before));
     }
 
     /// Whether a file of this size can come at all. Nothing is reserved.
@@ -49,4 +59,23 @@ impl Quota {
 
 fn full() -> Error {
     Error::new(Kind::Full, "the server takes no more bytes: its quota for uploads is used up")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_while_the_folder_is_measured_is_not_forgotten() {
+        let quota = Quota::new(Some(1000));
+        quota.take(300).unwrap();
+        let before = quota.used();
+        quota.take(400).unwrap();
+        quota.measured(300, before);
+        assert!(quota.take(301).is_err(), "400 of them were passed by");
+        quota.take(300).unwrap();
+        quota.measured(50, quota.used());
+        quota.take(950).unwrap();
+        assert!(quota.take(1).is_err() && quota.check(u64::MAX).is_err());
+    }
 }

@@ -1,6 +1,7 @@
 //! A walk through the served folder: partial uploads that nobody goes on with are removed, and the
 //! rest is counted.
 
+use super::quota::NAME_BYTES;
 use crate::path::is_upload;
 use cap_std::fs::{Dir, Metadata};
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ pub(super) const LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Folders below one another that are looked into.
 const DEPTH: usize = 128;
 
-/// Removes what is too old; returns the bytes of all other files. Links are not followed.
+/// Removes what is too old; returns what all others count. Links are not followed.
 pub(super) fn sweep(root: &Dir, now: SystemTime) -> u64 {
     let mut bytes: u64 = 0;
     let mut folders = vec![(PathBuf::from("."), 0)];
@@ -21,11 +22,13 @@ pub(super) fn sweep(root: &Dir, now: SystemTime) -> u64 {
         for entry in entries.flatten() {
             let Ok(about) = entry.metadata() else { continue };
             let name = entry.file_name();
+            bytes = bytes.saturating_add(NAME_BYTES);
             if about.is_dir() && level < DEPTH {
                 folders.push((folder.join(&name), level + 1));
             } else if about.is_file() {
                 let partial = name.to_str().is_some_and(is_upload);
                 if partial && is_old(&about, now) && dir.remove_file(&name).is_ok() {
+                    bytes -= NAME_BYTES;
                     continue;
                 }
                 bytes = bytes.saturating_add(about.len());

@@ -7,6 +7,7 @@ use crate::key::Identity;
 use crate::message::{Frame, TransportHints};
 use crate::requests::{Limits, READING, Requests, Slot, watched};
 use crate::service::{Caller, Event, RequestChannel, Service, refused};
+use crate::silence::SILENCE;
 use crate::stream::Stream;
 use crate::tcp::noise;
 use crate::tcp::socket::Socket;
@@ -115,7 +116,7 @@ impl Wake for HangUp {
 
 /// From a connection to its first complete request, which is then answered elsewhere.
 fn open(shared: &Arc<Shared>, tcp: TcpStream, from: SocketAddr, slot: Slot) {
-    let Ok(socket) = Socket::new(tcp, Some(Until::GivenUp(slot.view()))) else { return };
+    let Ok(socket) = Socket::new(tcp, Until::GivenUp(slot.view()), SILENCE) else { return };
     if slot.view().poll(&Waker::from(Arc::new(HangUp(socket.clone())))).is_some() {
         return;
     }

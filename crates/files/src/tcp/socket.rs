@@ -1,7 +1,7 @@
 //! A TCP socket that notices the user's stop and a dead peer.
 
 use crate::error::{Error, Kind, shown};
-use crate::tcp::SILENCE;
+use crate::silence::Silence;
 use crate::until::Until;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -19,22 +19,23 @@ const LINGER: Duration = Duration::from_secs(2);
 pub(super) struct Socket {
     tcp: Arc<TcpStream>,
     waits: Arc<Mutex<Waits>>,
+    silence: Silence,
 }
 
 /// How long both directions may wait.
 struct Waits {
-    until: Option<Until>,
+    until: Until,
     /// By then it must be done, whatever comes: an opening, a first request.
     deadline: Option<Instant>,
 }
 
 impl Socket {
-    pub(super) fn new(tcp: TcpStream, until: Option<Until>) -> io::Result<Socket> {
+    pub(super) fn new(tcp: TcpStream, until: Until, silence: Duration) -> io::Result<Socket> {
         tcp.set_nodelay(true)?;
         tcp.set_read_timeout(Some(LOOK))?;
         tcp.set_write_timeout(Some(LOOK))?;
         let waits = Arc::new(Mutex::new(Waits { until, deadline: None }));
-        Ok(Socket { tcp: Arc::new(tcp), waits })
+        Ok(Socket { tcp: Arc::new(tcp), waits, silence: Silence::new(silence) })
     }
 
     fn waits(&self) -> MutexGuard<'_, Waits> {
@@ -47,7 +48,7 @@ impl Socket {
 
     /// Waits from now on until something else.
     pub(super) fn until(&self, until: Until) {
-        self.waits().until = Some(until);
+        self.waits().until = until;
     }
 
     /// Ends both directions, whoever waits.
@@ -82,21 +83,21 @@ impl Socket {
                             | io::ErrorKind::TimedOut
                             | io::ErrorKind::Interrupted
                     ) => {}
-                other => return other,
+                other => {
+                    self.silence.moved();
+                    return other;
+                }
             }
             let waits = self.waits();
-            if let Some(e) = waits.until.as_ref().and_then(Until::over) {
+            if let Some(e) = waits.until.over() {
                 return Err(e.into_io());
             }
-            let late = waits.deadline.is_some_and(|d| Instant::now() >= d);
+            if waits.deadline.is_some_and(|d| Instant::now() >= d) {
+                return Err(Error::new(Kind::Cut, "no answer in time").into_io());
+            }
             drop(waits);
-            if late || begun.elapsed() >= SILENCE {
-                let line = if late {
-                    "no answer in time".to_string()
-                } else {
-                    format!("the connection was silent for {} s", SILENCE.as_secs())
-                };
-                return Err(Error::new(Kind::Cut, line).into_io());
+            if let Some(e) = self.silence.over(begun) {
+                return Err(e.into_io());
             }
         }
     }

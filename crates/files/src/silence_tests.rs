@@ -1,0 +1,159 @@
+//! Servers that keep a connection and say nothing in it, and uploads in which long nothing is to be said.
+
+use crate::bench_tests::{Memory, NEVER, bytes, control, open};
+use crate::client::{get, list, make_folder, put};
+use crate::error::{Error, Kind};
+use crate::frames;
+use crate::key::Identity;
+use crate::message::{Frame, Request};
+use crate::path::CleanPath;
+use crate::rrtp::{Connect, Expect, RrtpSession};
+use crate::service::{Permits, Service};
+use crate::stream::{Session, Stream};
+use crate::tcp::{Server, TcpSession};
+use crate::{TransferControl, ProgressEvent};
+use narrows_base::{Rate, Spec};
+use narrows_net::endpoint::connection;
+use narrows_net::{Endpoint, Options, block_on};
+use narrows_transport::endpoint::Clients;
+use narrows_transport::{Preset, Protocol};
+use narrows_wire::StaticKey;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_millis(400);
+
+fn path(text: &str) -> CleanPath {
+    CleanPath::read(text).unwrap()
+}
+
+fn is_silent(e: &Error) {
+    assert!(e.kind == Kind::Cut && e.line.contains("silent"), "{e}");
+}
+
+/// A server whose machine acknowledges everything, while its service says nothing.
+fn mute() -> SocketAddr {
+    let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let key = StaticKey::new([3; 32]).unwrap();
+    let options = Options::server(key, Clients::Any, connection(protocol));
+    let server = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
+    let address = server.local_addr();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        while let Ok(connection) = block_on(server.accept()) {
+            kept.push(connection);
+        }
+    });
+    address
+}
+
+/// The connection lives on, so only the request's own deadline can end it.
+#[test]
+fn a_server_that_lives_and_says_nothing_is_given_up_over_rrtp() {
+    let here = tempfile::tempdir().unwrap();
+    std::fs::write(here.path().join("mine"), bytes(1, 3_000_000)).unwrap();
+    let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    let server = mute();
+    let expect = Expect::Key(*Identity::new([3; 32]).unwrap().public());
+    let how = Connect { silence: SHORT, ..Connect::new(expect, connection(protocol), &NEVER) };
+    let ours = Identity::new([4; 32]).unwrap();
+    let session =
+        RrtpSession::connect(&server.ip().to_string(), server.port(), &ours, how).unwrap();
+    let dir = open(here.path());
+    is_silent(&get(&session, &path("f"), &dir, "f", &control()).unwrap_err());
+    is_silent(&put(&session, &dir, Path::new("mine"), &path("f"), &control()).unwrap_err());
+    is_silent(&list(&session, &path("d")).unwrap_err());
+    is_silent(&make_folder(&session, &path("d")).unwrap_err());
+    // Nor does one that does not even read.
+    let mut stream = session.open().unwrap();
+    let e = loop {
+        if let Err(e) = stream.output.write_all(&[0; 100_000]) {
+            break Error::stream(e);
+        }
+    };
+    is_silent(&e);
+    assert!(session.silence().is_some(), "the connection is there");
+}
+
+fn serve_tcp(root: &Path) -> SocketAddr {
+    let permits = Permits { put: true, ..Permits::default() };
+    let service = Arc::new(Service::new(root, permits, |_| ()).unwrap());
+    let any = "127.0.0.1:0".parse().unwrap();
+    let server = Server::bind(any, Identity::new([3; 32]).unwrap(), service).unwrap();
+    let address = server.address().unwrap();
+    std::thread::spawn(move || server.run());
+    address
+}
+
+fn over_tcp(to: SocketAddr, silence: Duration) -> TcpSession {
+    let (accept, ours) = (Box::new(|_: &[u8; 32]| Ok(())), Identity::new([4; 32]).unwrap());
+    let session = TcpSession::new(&to.ip().to_string(), to.port(), ours, None, accept, &NEVER);
+    session.unwrap().silent_for(silence)
+}
+
+/// Passes on so many bytes of the server's, then keeps the connection and passes on nothing.
+fn stalls_after(server: SocketAddr, most: u64) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for client in listener.incoming().flatten() {
+            let up = TcpStream::connect(server).unwrap();
+            let (mut c, mut u) = (client.try_clone().unwrap(), up.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut c, &mut u));
+            let (c, u) = (client.try_clone().unwrap(), up.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut u.take(most), &mut &c));
+            kept.push((client, up));
+        }
+    });
+    address
+}
+
+/// In the handshake, before an answer, and in the middle of one.
+#[test]
+fn a_server_that_stops_in_the_middle_is_given_up_over_tcp() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(root.path().join("f"), bytes(1, 500_000)).unwrap();
+    let server = serve_tcp(root.path());
+    // The greeting and message 2 are 5 + 2 + 96 bytes.
+    for most in [0, 3, 60, 103, 110, 150, 300_000] {
+        let session = over_tcp(stalls_after(server, most), SHORT);
+        let e = get(&session, &path("f"), &open(here.path()), "f", &control()).unwrap_err();
+        is_silent(&e);
+        assert!(!here.path().join("f").exists());
+    }
+}
+
+/// Whoever sends for long hears nothing but WAIT, and nobody takes that for silence.
+#[test]
+fn an_upload_that_lasts_longer_than_a_silence_may_ends_well() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(here.path().join("mine"), bytes(1, 700_000)).unwrap();
+    let server = serve_tcp(root.path());
+    let session = over_tcp(server, Duration::from_secs(3));
+    let slow = TransferControl::new(&NEVER, Some(Rate::from_bps(1_000_000)), |_: ProgressEvent| ());
+    put(&session, &open(here.path()), Path::new("mine"), &path("f"), &slow).unwrap();
+    assert_eq!(std::fs::read(root.path().join("f")).unwrap(), bytes(1, 700_000));
+}
+
+#[test]
+fn a_server_that_takes_an_upload_says_that_it_is_at_work() {
+    let root = tempfile::tempdir().unwrap();
+    let memory = Memory::new(root.path(), Permits { put: true, ..Permits::default() });
+    let Stream { mut input, mut output } = memory.open().unwrap();
+    output.write_all(&Request::Put { path: "f".into(), size: 100 }.bytes()).unwrap();
+    // HOLDING.
+    input.read_exact(&mut [0; 4 + 41]).unwrap();
+    frames::send(output.as_mut(), &Frame::Start(0)).unwrap();
+    for _ in 0..2 {
+        frames::send(output.as_mut(), &Frame::Data(b"some")).unwrap();
+        std::thread::sleep(frames::WAIT_EVERY + Duration::from_millis(100));
+    }
+    frames::send(output.as_mut(), &Frame::Data(b"more")).unwrap();
+    let mut said = [9; 4];
+    input.read_exact(&mut said).unwrap();
+    assert_eq!(said, [0; 4], "WAIT has no length");
+}
