@@ -60,4 +60,6 @@ mod service_tests;
 #[cfg(test)]
 mod silence_tests;
 #[cfg(test)]
+mod tcp_cut_tests;
+#[cfg(test)]
 mod tcp_tests;

@@ -317,9 +317,13 @@ impl Frame<'_> {
         let frame = match kind {
             0 => Frame::Wait,
             1 => {
-                let kind = Kind::from_code(f.u16()?);
+                let code = f.u16()?;
                 let text: String = f.text()?.chars().take(MAX_ERROR_TEXT).collect();
-                Frame::Error(Error::new(kind, shown(&text)))
+                let line = match shown(text.trim()) {
+                    line if line.is_empty() => format!("the peer gives no reason (error {code})"),
+                    line => line,
+                };
+                Frame::Error(Error::new(Kind::from_code(code), line))
             }
             2 => return Ok(Frame::Data(payload)),
             3 => Frame::End(f.hash()?),

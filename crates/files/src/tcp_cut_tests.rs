@@ -1,0 +1,154 @@
+//! TCP connections that end, stall or lie in the middle of a Noise message, at any byte, in either
+//! direction: both ends end them with one clear reason, and the next client is served.
+
+use crate::bench_tests::{NEVER, bytes, control, open};
+use crate::client::{get, list};
+use crate::error::Kind;
+use crate::key::Identity;
+use crate::service::{Permits, Service};
+use crate::tcp::{Server, TcpSession};
+use crate::{CleanPath, Error};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The client's greeting, message 1 and message 3; the server's greeting and message 2.
+const CLIENTS_OPENING: usize = 6 + 2 + 32 + 2 + 64;
+/// LIST of the root, in a message.
+const REQUEST: usize = 2 + 8 + 16;
+const SERVERS_OPENING: usize = 5 + 2 + 96;
+
+fn serve(root: &Path) -> (Arc<Service>, SocketAddr) {
+    let service = Arc::new(Service::new(root, Permits::default(), |_| ()).unwrap());
+    let identity = Identity::new([3; 32]).unwrap();
+    let any = "127.0.0.1:0".parse().unwrap();
+    let server = Server::bind(any, identity, Arc::clone(&service)).unwrap();
+    let address = server.address().unwrap();
+    std::thread::spawn(move || server.run());
+    (service, address)
+}
+
+fn session(to: SocketAddr) -> TcpSession {
+    let accept = Box::new(|_: &[u8; 32]| Ok(()));
+    let ours = Identity::new([4; 32]).unwrap();
+    TcpSession::new(&to.ip().to_string(), to.port(), ours, None, accept, &NEVER).unwrap()
+}
+
+/// What happens to the bytes of a direction.
+#[derive(Clone)]
+enum Fate {
+    Whole,
+    /// One at a time, each in a segment of its own.
+    Single,
+    /// So many pass, then the direction ends.
+    Cut(usize),
+    /// So many pass, then these come, then the direction ends.
+    Then(usize, Vec<u8>),
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, fate: &Fate) {
+    let mut some = [0; 4096];
+    let mut left = match fate {
+        Fate::Cut(n) | Fate::Then(n, _) => *n,
+        Fate::Whole | Fate::Single => usize::MAX,
+    };
+    while left > 0 {
+        let most = if matches!(fate, Fate::Single) { 1 } else { some.len().min(left) };
+        let Ok(n @ 1..) = from.read(&mut some[..most]) else { break };
+        left -= n;
+        if to.write_all(&some[..n]).is_err() {
+            break;
+        }
+    }
+    if let Fate::Then(_, lie) = fate {
+        let _ = to.write_all(lie);
+    }
+    let _ = to.shutdown(Shutdown::Write);
+    // Else the kernel answers what still comes with a reset.
+    while matches!(from.read(&mut some), Ok(1..)) {}
+}
+
+/// A way to the server on which this happens to what the client and the server say.
+fn way(server: SocketAddr, clients: Fate, servers: Fate) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        let up = TcpStream::connect(server).unwrap();
+        for tcp in [&client, &up] {
+            tcp.set_nodelay(true).unwrap();
+        }
+        let (c, u) = (client.try_clone().unwrap(), up.try_clone().unwrap());
+        std::thread::spawn(move || pass(c, u, &clients));
+        pass(up, client, &servers);
+    });
+    address
+}
+
+fn served(service: &Service, server: SocketAddr) {
+    assert_eq!(list(&session(server), &CleanPath::root()).unwrap().entries.len(), 1);
+    // What was cut leaves no request behind.
+    while service.requests().len() > 0 {
+        std::thread::yield_now();
+    }
+}
+
+fn clear(e: &Error, what: &str) {
+    assert!(matches!(e.kind, Kind::Cut | Kind::Unreachable | Kind::Protocol), "{what}: {e}");
+    assert!(!e.line.is_empty() && e.line.lines().count() == 1, "{what}: {e}");
+}
+
+#[test]
+fn an_opening_cut_at_any_byte_harms_nobody() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("f"), bytes(1, 100)).unwrap();
+    let (service, server) = serve(root.path());
+    for n in 0..CLIENTS_OPENING + REQUEST {
+        let way = way(server, Fate::Cut(n), Fate::Whole);
+        let e = list(&session(way), &CleanPath::root()).unwrap_err();
+        clear(&e, &format!("the client's byte {n}"));
+    }
+    served(&service, server);
+    for n in 0..SERVERS_OPENING + 60 {
+        let way = way(server, Fate::Whole, Fate::Cut(n));
+        let e = list(&session(way), &CleanPath::root()).unwrap_err();
+        clear(&e, &format!("the server's byte {n}"));
+    }
+    served(&service, server);
+}
+
+/// Behind a true opening: messages that are empty, shorter than a seal, announced and not sent, forged.
+#[test]
+fn half_and_forged_messages_behind_a_true_opening_end_the_connection() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(root.path().join("f"), bytes(1, 100)).unwrap();
+    let (service, server) = serve(root.path());
+    let lies = [vec![], vec![0], vec![0, 0], vec![0, 15], vec![0xff, 0xff], vec![0xff; 20]];
+    let long: Vec<Vec<u8>> =
+        [16, 65_535].map(|n: u16| [&n.to_be_bytes()[..], &bytes(2, n.into())].concat()).into();
+    for lie in lies.into_iter().chain(long) {
+        let clients = Fate::Then(CLIENTS_OPENING, lie.clone());
+        let e = list(&session(way(server, clients, Fate::Whole)), &CleanPath::root()).unwrap_err();
+        clear(&e, "a lie of the client's");
+        let servers = Fate::Then(SERVERS_OPENING, lie.clone());
+        let way = way(server, Fate::Whole, servers);
+        let path = CleanPath::read("f").unwrap();
+        let e = get(&session(way), &path, &open(here.path()), "f", &control()).unwrap_err();
+        clear(&e, "a lie of the server's");
+        assert!(!here.path().join("f").exists());
+    }
+    served(&service, server);
+}
+
+#[test]
+fn what_comes_byte_by_byte_is_served() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(root.path().join("f"), bytes(1, 3000)).unwrap();
+    let (service, server) = serve(root.path());
+    let way = way(server, Fate::Single, Fate::Single);
+    let path = CleanPath::read("f").unwrap();
+    get(&session(way), &path, &open(here.path()), "f", &control()).unwrap();
+    assert_eq!(std::fs::read(here.path().join("f")).unwrap(), bytes(1, 3000));
+    served(&service, server);
+}
