@@ -287,7 +287,8 @@ fn what_a_server_claims_to_hold_is_not_believed() {
     let large = bytes(4, 3_000_000);
     std::fs::write(here.path().join("large"), &large).unwrap();
     let early = liar(move |_| SayAndEnd(said.clone()));
-    let e = put(&early, &open(here.path()), Path::new("large"), &path("f"), &control()).unwrap_err();
+    let e =
+        put(&early, &open(here.path()), Path::new("large"), &path("f"), &control()).unwrap_err();
     assert!(e.kind == Kind::Protocol && e.line.contains("before the end"), "{e}");
 }
 
@@ -298,8 +299,9 @@ fn a_tree_with_false_names_stays_in_its_folder() {
     let above = tempfile::tempdir().unwrap();
     let here = above.path().join("here");
     std::fs::create_dir(&here).unwrap();
-    let entries =
-        |names: &[&str], kind| -> Vec<DirectoryEntry> { names.iter().map(|n| entry(kind, 3, n)).collect() };
+    let entries = |names: &[&str], kind| -> Vec<DirectoryEntry> {
+        names.iter().map(|n| entry(kind, 3, n)).collect()
+    };
     let left = ["..", ".", "", "/", "/etc/passwd", "../out", "a/../../out", "a\0b", "\0"];
     let kept = [".narrows-part", ".f.NARROWS-PART", ".narrows-PART"];
     let odd = ["con", "a\\..\\b", "\u{1b}[2J", "\u{202e}txt.exe", "C:x", "-rf", "a\nb", "..."];
@@ -347,7 +349,8 @@ fn endless_listings_are_given_up() {
         let here = tempfile::tempdir().unwrap();
         let rule = again.clone();
         let server = liar(move |_| Endless(Vec::new(), rule.clone()));
-        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap_err();
+        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
+            .unwrap_err();
         clear(&e);
         assert!(e.kind == Kind::Busy && server.said() < 5_000_000, "{e}, {}", server.said());
         assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
@@ -358,7 +361,8 @@ fn endless_listings_are_given_up() {
         let folders = names.iter().map(|n| entry(EntryKind::Folder, 0, n)).collect();
         let all = listing(folders);
         let server = liar(move |_| Say(all.clone()));
-        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap_err();
+        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
+            .unwrap_err();
         clear(&e);
         assert!(matches!(e.kind, Kind::Busy | Kind::BadPath), "{e}");
         assert!(server.said() < 10_000_000, "{}", server.said());
@@ -402,7 +406,8 @@ fn a_false_error_of_one_file_keeps_no_other_from_coming() {
             }
             _ => Say(file(b"abc")),
         });
-        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap_err();
+        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
+            .unwrap_err();
         clear(&e);
         assert!(e.kind == kind && e.line.contains(&format!("{come} of 40")), "{e}");
         assert!(!here.path().join("f03").exists());
@@ -424,7 +429,8 @@ fn a_large_answer_that_is_not_wanted_is_not_read() {
         Request::List { .. } => Say(all.clone()),
         _ => Endless(begin.clone(), block.clone()),
     });
-    let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap_err();
+    let e =
+        get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap_err();
     assert!(e.kind == Kind::Exists && server.said() < 200_000, "{e}, {}", server.said());
     assert_eq!(std::fs::read(here.path().join("f")).unwrap(), bytes(5, 3_000_000));
 }

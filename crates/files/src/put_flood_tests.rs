@@ -1,7 +1,7 @@
 //! Uploads that mean harm: many, empty, unfinished, of one name at once, and at the edges of what the owner
 //! of the server permits.
 
-use crate::bench_tests::{Memory, bytes, control, luck, open};
+use crate::bench_tests::{Memory, bytes, control, open, random_key};
 use crate::client::{make_folder, put, put_tree};
 use crate::error::Kind;
 use crate::frames::{self, Frames};
@@ -89,7 +89,8 @@ fn sizes_and_quotas_are_exact() {
         let dir = open(here.path());
         let root = tempfile::tempdir().unwrap();
         let most = Permits { max_size: Some(10_000), ..puts() };
-        let done = put(&Memory::new(root.path(), most), &dir, Path::new("mine"), &path("f"), &control());
+        let done =
+            put(&Memory::new(root.path(), most), &dir, Path::new("mine"), &path("f"), &control());
         assert_eq!(done.as_ref().err().map(|e| e.kind), (!fits).then_some(Kind::TooLarge));
         assert_eq!(root.path().join("f").exists(), fits);
         let root = tempfile::tempdir().unwrap();
@@ -135,7 +136,8 @@ fn partial_uploads_of_throw_away_keys_stay_within_the_quota() {
     let here = tempfile::tempdir().unwrap();
     let room = (quota - counted - 1000) as usize;
     std::fs::write(here.path().join("mine"), bytes(1, room + 1)).unwrap();
-    let e = put(&bounded, &open(here.path()), Path::new("mine"), &path("g"), &control()).unwrap_err();
+    let e =
+        put(&bounded, &open(here.path()), Path::new("mine"), &path("g"), &control()).unwrap_err();
     assert_eq!(e.kind, Kind::Full);
     std::fs::write(here.path().join("mine"), bytes(1, room)).unwrap();
     put(&bounded, &open(here.path()), Path::new("mine"), &path("g"), &control()).unwrap();
@@ -152,7 +154,7 @@ fn uploads_at_the_same_time_share_the_quota() {
             let memory = &memory;
             let one = |n: u64| {
                 let here = tempfile::tempdir().unwrap();
-                let size = 30_000 + luck(seed, n, 60_000) as usize;
+                let size = 30_000 + random_key(seed, n, 60_000) as usize;
                 std::fs::write(here.path().join("mine"), bytes(n, size)).unwrap();
                 let to = path(&format!("f{n}"));
                 let done = put(memory, &open(here.path()), Path::new("mine"), &to, &control());
@@ -181,7 +183,8 @@ fn of_two_clients_that_put_one_name_at_once_one_wins_whole() {
             // One service, two keys.
             second.service = std::sync::Arc::clone(&first.service);
             (first.client, second.client) = ([1; 32], [2; 32]);
-            let contents = [1, 2].map(|n| bytes(seed + n, luck(seed, n, 60_000) as usize + 1));
+            let contents =
+                [1, 2].map(|n| bytes(seed + n, random_key(seed, n, 60_000) as usize + 1));
             let done = std::thread::scope(|scope| {
                 let both = [(&first, &contents[0]), (&second, &contents[1])];
                 let threads = both.map(|(memory, content)| {

@@ -11,7 +11,7 @@ use crate::rrtp::{Connect, Expect, RrtpSession};
 use crate::service::{Permits, Service};
 use crate::stream::{Session, Stream};
 use crate::tcp::{Server, TcpSession};
-use crate::{TransferControl, ProgressEvent};
+use crate::{ProgressEvent, TransferControl};
 use narrows_base::{Rate, Spec};
 use narrows_net::endpoint::connection;
 use narrows_net::{Endpoint, Options, block_on};

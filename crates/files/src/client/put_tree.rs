@@ -2,8 +2,8 @@
 //! without asking what the server holds of them, and of files that seem to be there only their hash.
 
 use super::Summary;
-use super::pipeline::Pipeline;
 use super::list::{MAX_WALK_BYTES, Room, read_listing};
+use super::pipeline::Pipeline;
 use super::put::{put, stamp};
 use super::tree::{File, Walk, Work, below, told};
 use crate::error::{Error, Kind};
