@@ -40,7 +40,7 @@ pub fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
 
 /// The same in one line.
 pub fn print_json_line(value: &serde_json::Value) -> Result<(), Failure> {
-    out(&json_shown(&format!("{value}\n")))
+    out(&escaped_json(&format!("{value}\n")))
 }
 
 fn out(text: &str) -> Result<(), Failure> {

@@ -307,6 +307,21 @@ fn a_server_that_learns_hears_of_a_clients_end_and_keeps_what_its_path_was_like(
 
 /// What a folder is called is the same for both directions: with a / at the end of where it goes to, its
 /// own name below that, without one that name.
+/// Names that would drive a terminal are in `--json` what they are, and nothing else in the text.
+#[test]
+#[cfg(unix)]
+fn a_listing_in_json_is_json_whatever_files_are_called() {
+    let homes = Homes::new();
+    let (root, client) = (homes.get("root"), homes.get("client"));
+    let name = "a\u{200d}b\u{9b}2J\u{202e}\u{e0041}";
+    std::fs::write(root.join(name), b"a").unwrap();
+    let server = serve(&homes.get("server"), &root, &[]);
+    let text = succeeds(&client, &["ls", &format!("rrtp://{}/", server.at), "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["entries"][0]["name"], name);
+    assert!(text.is_ascii(), "{text:?}");
+}
+
 #[test]
 fn folders_keep_their_names_both_ways() {
     let homes = Homes::new();
