@@ -89,7 +89,7 @@ fn way(server: SocketAddr, clients: Fate, servers: Fate) -> SocketAddr {
 fn served(service: &Service, server: SocketAddr) {
     assert_eq!(list(&session(server), &CleanPath::root()).unwrap().entries.len(), 1);
     // What was cut leaves no request behind.
-    while service.requests().len() > 0 {
+    while !service.requests().is_empty() {
         std::thread::yield_now();
     }
 }
