@@ -16,8 +16,8 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 ///
 /// ```
 /// use narrows_sim::Registry;
-/// # use narrows_base::{Card, Status};
-/// # const DESCRIPTOR: Card = Card { name: "mine", summary: "as Reno", source: "-", senses: "-", sets: "-",
+/// # use narrows_base::{Descriptor, Status};
+/// # const DESCRIPTOR: Descriptor = Descriptor { name: "mine", summary: "as Reno", source: "-", senses: "-", sets: "-",
 /// #     params: &[], status: Status::NotValidated };
 /// # fn build(s: &narrows_base::Settings, e: &narrows_congestion::Environment)
 /// #     -> Box<dyn narrows_congestion::Controller> {
@@ -80,7 +80,7 @@ impl Registry {
     ///
     /// # Errors
     /// The first part that cannot be added, in one line: its name is taken or cannot be written, its
-    /// card contradicts itself, a protocol is made of parts that do not exist, or the lists have been
+    /// descriptor contradicts itself, a protocol is made of parts that do not exist, or the lists have been
     /// read already.
     pub fn install(self) -> Result<(), SpecError> {
         CONTROLLERS.check(&self.controllers)?;
@@ -88,11 +88,11 @@ impl Registry {
         QUEUES.check(&self.queues)?;
         LOSSES.check(&self.losses)?;
         SOURCES.check(&self.sources)?;
-        let descriptors = (self.controllers.iter().map(|e| e.descriptor))
+        let mut descriptors = (self.controllers.iter().map(|e| e.descriptor))
             .chain(self.queues.iter().map(|e| e.descriptor))
             .chain(self.losses.iter().map(|e| e.descriptor))
             .chain(self.sources.iter().map(|e| e.descriptor));
-        descriptors.map(check_card).collect::<Result<(), SpecError>>()?;
+        descriptors.try_for_each(check_descriptor)?;
         for p in &self.protocols {
             self.check_protocol(p)?;
         }
@@ -130,7 +130,7 @@ impl Registry {
             let settings = Settings::defaults(controller.descriptor.params);
             let one = (controller.build)(&settings, &Environment::default());
             if controller.receiver.is_some() || one.for_datagrams() {
-                let why = "its controller is for datagrams: it learns from each packet's fate or from its \
+                let why = "its controller is for datagrams: it learns from each packet's observer or from its \
                            receiver half, which TCP does not have";
                 return Err(wrong(why.into()));
             }
@@ -142,8 +142,8 @@ impl Registry {
     }
 }
 
-/// A card from whose defaults a part can be built.
-fn check_card(descriptor: &Descriptor) -> Result<(), SpecError> {
+/// A descriptor from whose defaults a part can be built.
+fn check_descriptor(descriptor: &Descriptor) -> Result<(), SpecError> {
     for p in descriptor.params {
         let (ok, why) = match p.kind {
             ParamKind::Number { min, max, default, .. } => {

@@ -330,7 +330,7 @@ impl<C: PayloadSource> std::fmt::Debug for PacketSender<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "Carrier({}..{}, {} in flight)",
+            "PacketSender({}..{}, {} in flight)",
             self.least_unacked(),
             self.next_number(),
             self.flight()
