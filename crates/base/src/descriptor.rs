@@ -229,7 +229,7 @@ impl Settings {
     pub fn number(&self, name: &str) -> f64 {
         match self.params.iter().find(|(n, _)| *n == name) {
             Some((_, Value::Number(x, _))) => *x,
-            _ => panic!("no number named {name} on this card"),
+            _ => panic!("no number named {name} in this descriptor"),
         }
     }
     /// The word chosen for this parameter.
@@ -239,7 +239,7 @@ impl Settings {
     pub fn choice(&self, name: &str) -> &'static str {
         match self.params.iter().find(|(n, _)| *n == name) {
             Some((_, Value::Choice(w, _))) => w,
-            _ => panic!("no choice named {name} on this card"),
+            _ => panic!("no choice named {name} in this descriptor"),
         }
     }
     /// Whether the user gave this parameter; false if it has its default.

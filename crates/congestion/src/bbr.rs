@@ -34,7 +34,7 @@ use narrows_base::{
 };
 use policer::Policer;
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "bbr",
     summary: "paces at the bandwidth that it measured, with two bandwidth-delay products in flight",

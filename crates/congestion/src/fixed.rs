@@ -8,7 +8,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status};
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "fixed",
     summary: "a fixed rate that listens to nothing: constant bit rate over UDP",

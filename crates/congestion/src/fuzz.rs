@@ -1,14 +1,14 @@
-//! A trial: any controller of the list, halves included, under whatever may legally happen to it.
+//! Fuzzing: any controller of the list, its receiver side included, under whatever may legally happen to it.
 //!
 //! Property tests and the fuzz target share it: bytes become an environment and a list of events
 //! ([`FuzzCase::from_bytes`]), [`FuzzCase::put`] tells a controller of them and panics where it breaks
 //! what every controller must keep. After each event:
 //!
-//! - the allowance is a window that is not negative, and finite unless a rate is given; a rate
+//! - the send limits are a window that is not negative, and finite unless a rate is given; a rate
 //!   above zero; under TCP, which has no other way to go on, a window of at least one;
 //! - ssthresh is at least one, feedback is made of finite numbers; nothing to watch is NaN, and all of it
 //!   is among the entry's variables, a state with one of its numbers;
-//! - a tick that has come moves on after a few calls, at either half.
+//! - a tick that has come moves on after a few calls, at either side.
 //!
 //! And whatever happened: if nothing comes back any more, only time passes, another packet may
 //! leave within the hour. (ns-2's rates have no floor: where its dialect is spoken, any will do.)

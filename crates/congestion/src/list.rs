@@ -21,7 +21,7 @@ pub struct ControllerEntry {
     pub build: fn(&Settings, &Environment) -> Box<dyn Controller>,
     /// Builds its receiver side, where the algorithm has one.
     pub receiver: Option<BuildReceiver>,
-    /// Everything that either half may show over time.
+    /// Everything that either side may show over time.
     pub variables: &'static [Variable],
     /// Whether what it sends follows from acknowledgements.
     ack_driven: bool,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Every file that defines a descriptor is on the list: compare the sources with it.
 #[test]
-fn every_card_is_listed() {
+fn every_descriptor_is_listed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
     let mut descriptors = Vec::new();
     for file in std::fs::read_dir(folder).expect("the crate has sources") {
@@ -19,14 +19,14 @@ fn every_card_is_listed() {
             if let Some((_, descriptor)) = text.split_once("\npub const DESCRIPTOR: Descriptor") {
                 let name =
                     descriptor.split("name: \"").nth(1).and_then(|rest| rest.split('"').next());
-                descriptors.push(name.expect("a card has a name").to_owned());
+                descriptors.push(name.expect("a descriptor has a name").to_owned());
             }
         }
     }
     let mut listed: Vec<_> = CONTROLLERS.iter().map(|e| e.descriptor.name.to_owned()).collect();
     descriptors.sort();
     listed.sort();
-    assert_eq!(descriptors, listed, "left: cards in src/, right: the list");
+    assert_eq!(descriptors, listed, "left: descriptors in src/, right: the list");
 }
 
 #[test]

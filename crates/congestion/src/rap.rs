@@ -20,7 +20,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rap",
     summary: "a rate that adds a packet per round trip and halves at a loss",

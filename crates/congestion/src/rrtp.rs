@@ -80,7 +80,7 @@ pub(crate) use flight::Flight;
 use narrows_base::{Descriptor, Rate, Settings, Status, Time, Variable};
 pub(crate) use path_model::PathModel;
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp",
     summary: "short queues where it is alone, a fair share where it is not (after S3)",

@@ -37,7 +37,7 @@ use crate::{bounded, positive};
 use narrows_base::{Descriptor, Rate, Settings, Status, Time, Variable};
 use receiver::Receiver;
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp-lasthop",
     summary: "keeps to the rate of a radio channel of its own (S3)",

@@ -1,4 +1,4 @@
-//! Timed stories for controller tests: at t this happens, then the window must be that.
+//! Timed scenarios for controller tests: at t this happens, then the window must be that.
 
 use crate::{Ack, Controller, Environment, Loss, LossFoundBy, RecoveryEvent, SlowStartRestart};
 use narrows_base::{Duration, Settings, Spec, Time};

@@ -27,7 +27,7 @@ use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 use std::sync::OnceLock;
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "stpd",
     summary: "steers its own queue to one packet; a fuzzy supervisor tunes the gains",

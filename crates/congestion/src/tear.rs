@@ -70,7 +70,7 @@ pub(crate) const DISCOUNT: Param = Param {
     origin: "RFC 5348 section 5.5; S4 has none",
 };
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tear",
     summary: "the receiver emulates TCP's window; the sender paces at its average over epochs",

@@ -16,7 +16,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tear-wireless",
     summary: "TEAR that goes by delay with hysteresis and ignores losses, for radio links",

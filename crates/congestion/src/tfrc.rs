@@ -31,7 +31,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Variable};
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tfrc",
     summary: "the rate that TCP would have at the loss event rate that the receiver measures",

@@ -42,7 +42,7 @@ use narrows_base::random::RandomStream;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time, Variable};
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tfwc",
     summary: "a window from TCP's equation and the average loss interval, for media",

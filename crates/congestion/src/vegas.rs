@@ -28,7 +28,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Time, Variable};
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "vegas",
     summary: "keeps one to three of its packets queued, measured by delay",

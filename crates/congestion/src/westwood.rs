@@ -17,7 +17,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Time, Variable};
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "westwood",
     summary: "Reno whose cut follows an estimate of the bandwidth, one sample per ACK",

@@ -26,7 +26,7 @@ use crate::{
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "westwood+",
     summary: "Westwood with one bandwidth sample per round trip",

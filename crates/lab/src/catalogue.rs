@@ -35,7 +35,7 @@ pub struct Item {
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// Its card; a protocol shows its controller's.
+    /// Its descriptor; a protocol shows its controller's.
     pub descriptor: Descriptor,
     /// Facts beside the descriptor.
     pub facts: Vec<(&'static str, &'static str)>,

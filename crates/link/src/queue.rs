@@ -120,7 +120,7 @@ pub static QUEUES: List<QueueEntry> = List::new(
     &[fifo::ENTRY, red::ENTRY, cw::ENTRY, codel::ENTRY, fq_codel::ENTRY, pie::ENTRY],
 );
 
-/// Whether to mark, on every card that has the choice.
+/// Whether to mark, in every descriptor that has the choice.
 const ECN: Param = Param {
     name: "ecn",
     help: "on: marks packets of ECN-capable senders where it would drop; others are dropped",

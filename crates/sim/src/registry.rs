@@ -16,13 +16,13 @@ const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 ///
 /// ```
 /// use narrows_sim::Registry;
-/// # use narrows_base::{Card, Settings, Status};
-/// # const DESCRIPTOR: Card = Card { name: "mine", summary: "as Reno", source: "-", senses: "-", sets: "-",
+/// # use narrows_base::{Descriptor, Settings, Status};
+/// # const DESCRIPTOR: Descriptor = Descriptor { name: "mine", summary: "as Reno", source: "-", senses: "-", sets: "-",
 /// #     params: &[], status: Status::NotValidated };
 /// # fn build(_: &Settings, e: &narrows_congestion::Environment)
 /// #     -> Box<dyn narrows_congestion::Controller> {
 /// #     let reno = narrows_congestion::find("reno").unwrap();
-/// #     (reno.build)(&Settings::defaults(reno.card.params), e)
+/// #     (reno.build)(&Settings::defaults(reno.descriptor.params), e)
 /// # }
 /// use narrows_congestion::ControllerEntry as Controller;
 /// use narrows_transport::protocol::ProtocolEntry as Protocol;
@@ -93,7 +93,7 @@ impl Registry {
             .chain(self.queues.iter().map(|e| e.descriptor))
             .chain(self.losses.iter().map(|e| e.descriptor))
             .chain(self.sources.iter().map(|e| e.descriptor));
-        descriptors.try_for_each(check_card)?;
+        descriptors.try_for_each(check_descriptor)?;
         // A protocol's check makes its controller, which may look up others.
         CONTROLLERS.add(self.controllers)?;
         for p in &self.protocols {
@@ -138,7 +138,7 @@ fn check_protocol(p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
 }
 
 /// A card from whose defaults a part can be built.
-fn check_card(descriptor: &Descriptor) -> Result<(), SpecError> {
+fn check_descriptor(descriptor: &Descriptor) -> Result<(), SpecError> {
     for p in descriptor.params {
         let (ok, why) = match p.kind {
             ParamKind::Number { min, max, default, .. } => {

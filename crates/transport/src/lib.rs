@@ -7,7 +7,7 @@
 //! Feature `connections` (on unless turned off) adds [`connection`], [`endpoint`] and [`streams`]: what real sockets
 //! need and simulations do not, with the ciphers.
 
-// Openings and carriers have one user less without connections.
+// Handshakes and packet senders have one user less without connections.
 #![cfg_attr(not(feature = "connections"), allow(dead_code))]
 
 mod ack_policy;

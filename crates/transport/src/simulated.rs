@@ -136,7 +136,7 @@ impl SimulatedReceiver {
     pub fn on_packet(&mut self, now: Time, packet: &Packet) -> Option<Packet> {
         both!(self, r => r.on_packet(now, packet))
     }
-    /// When [`on_rto`](SimulatedReceiver::on_rto) is wanted.
+    /// When to call [`on_timeout`](SimulatedReceiver::on_timeout).
     #[inline]
     pub fn next_timeout(&self) -> Time {
         both!(self, r => r.next_timeout())

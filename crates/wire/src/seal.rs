@@ -236,7 +236,8 @@ impl Sealer {
 
 /// One direction's receiving end.
 pub struct Opener {
-    previous: Option<LessSafeKey>,
+    /// Boxed: most connections never change their keys, and a key of ring's is half a kilobyte.
+    previous: Option<Box<LessSafeKey>>,
     current: LessSafeKey,
     /// Made in advance, so that a change of phase takes no longer to refuse than to accept.
     next: LessSafeKey,
@@ -304,7 +305,7 @@ impl Opener {
         let key = match phase {
             Phase::Current => &self.current,
             Phase::Next => &self.next,
-            Phase::Previous => self.previous.as_ref().ok_or(OpenError::Replayed)?,
+            Phase::Previous => self.previous.as_deref().ok_or(OpenError::Replayed)?,
         };
         let (front, rest) = datagram
             .split_at_mut_checked(header.len())
@@ -342,7 +343,7 @@ impl Opener {
     fn turn(&mut self, number: u64) {
         let (Some(key), Some(after)) = (self.after.key(), self.after.next()) else { return };
         let current = std::mem::replace(&mut self.next, key);
-        self.previous = Some(std::mem::replace(&mut self.current, current));
+        self.previous = Some(Box::new(std::mem::replace(&mut self.current, current)));
         self.after = after;
         self.phase = !self.phase;
         self.first = number;

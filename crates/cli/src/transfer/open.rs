@@ -27,7 +27,7 @@ pub enum Direction {
 }
 
 enum Over {
-    Tcp(TcpSession),
+    Tcp(Box<TcpSession>),
     Rrtp(Box<RrtpSession>),
 }
 
@@ -100,7 +100,7 @@ fn over_tcp(
     });
     let session = TcpSession::new(&url.host, url.port, identity, congestion, accept, &STOP)?;
     Ok(Opened {
-        over: Over::Tcp(session),
+        over: Over::Tcp(Box::new(session)),
         direction,
         transport_hints: TransportHints::default(),
         asked: false,
@@ -205,7 +205,7 @@ impl Opened {
     /// For requests.
     pub fn session(&self) -> &dyn Session {
         match &self.over {
-            Over::Tcp(s) => s,
+            Over::Tcp(s) => s.as_ref(),
             Over::Rrtp(s) => s.as_ref(),
         }
     }

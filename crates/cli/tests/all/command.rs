@@ -179,7 +179,7 @@ fn a_sweep_writes_its_files_and_runs_no_point_twice() {
 }
 
 #[test]
-fn the_table_comes_first_then_the_advice_then_the_files() {
+fn the_table_comes_first_then_the_recommendation_then_the_files() {
     let folder = tempfile::tempdir().unwrap();
     let out = narrows(
         folder.path(),

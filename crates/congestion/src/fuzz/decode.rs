@@ -1,9 +1,9 @@
-//! Bytes to events. Every byte string is a trial; a missing byte is 0.
+//! Bytes to events. Every byte string is a case; a missing byte is 0.
 
 use super::{Event, FuzzCase, Step};
 use crate::{Environment, Halve};
 
-/// Events of one trial at most.
+/// Events of one case at most.
 const MAX_EVENTS: usize = 300;
 
 struct Bytes<'a>(&'a [u8]);
@@ -112,7 +112,7 @@ impl Bytes<'_> {
 }
 
 impl FuzzCase {
-    /// The trial that the bytes describe.
+    /// The case that the bytes describe.
     pub fn from_bytes(bytes: &[u8]) -> FuzzCase {
         let mut bytes = Bytes(bytes);
         let environment = Environment {

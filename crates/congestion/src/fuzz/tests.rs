@@ -1,4 +1,4 @@
-//! The trial finds what it is there to find.
+//! Fuzzing finds what it is there to find.
 
 use super::{Event, FuzzCase, Step, variants};
 use crate::reno::DESCRIPTOR;

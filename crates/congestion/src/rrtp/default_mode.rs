@@ -18,7 +18,7 @@ const ROOM_SECONDS: f64 = 0.004;
 const ROOM_SHARE: f64 = 0.1;
 /// A bandwidth that falls to so much of what it was is shared, or is another.
 const YIELDED: f64 = 0.8;
-/// Rounds with a queue that is not ours before the mood changes.
+/// Rounds with a queue that is not ours before the mode changes.
 const FOREIGN_ROUNDS: u32 = 2;
 
 /// After so many rounds it was right to begin this mood.

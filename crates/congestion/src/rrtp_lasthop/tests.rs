@@ -1,4 +1,4 @@
-//! S3's dedicated channel as timed stories.
+//! S3's dedicated channel as timed scenarios.
 
 use super::*;
 use crate::{Arrival, Feedback};

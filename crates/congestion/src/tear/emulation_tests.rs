@@ -1,4 +1,4 @@
-//! Each row of the state machine, as timed stories. RTT 125 ms, deviation 1/64 s (both exact
+//! Each row of the state machine, as timed scenarios. RTT 125 ms, deviation 1/64 s (both exact
 //! in the packets' floats), a packet every 10 ms unless said.
 
 use super::super::smoothing::{SHIFTS, TEAR};

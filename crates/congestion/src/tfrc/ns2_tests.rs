@@ -1,4 +1,4 @@
-//! Timed stories of ns-2's sender side: RTT 100 ms, packets of 1000 bytes.
+//! Timed scenarios of ns-2's sender side: RTT 100 ms, packets of 1000 bytes.
 
 use super::*;
 use narrows_base::{Settings, Spec};

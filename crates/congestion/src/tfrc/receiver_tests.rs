@@ -1,4 +1,4 @@
-//! Timed stories of the receiver side: packets every 10 ms, RTT 100 ms, 1000 bytes.
+//! Timed scenarios of the receiver side: packets every 10 ms, RTT 100 ms, 1000 bytes.
 
 use super::*;
 use narrows_base::{Settings, Spec};

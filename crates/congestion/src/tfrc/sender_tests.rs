@@ -1,4 +1,4 @@
-//! Timed stories of the RFC's sender side: reports every RTT of 100 ms, packets of 1000 bytes.
+//! Timed scenarios of the RFC's sender side: reports every RTT of 100 ms, packets of 1000 bytes.
 
 use super::*;
 use narrows_base::{Settings, Spec};

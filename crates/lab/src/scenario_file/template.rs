@@ -84,7 +84,7 @@ impl Template {
             }
         }
         let scenario = read::scenario(text, folder, &file)?;
-        // Luck follows names, which must not follow a varied protocol.
+        // Random draws follows names, which must not follow a varied protocol.
         for (group, flows) in file.flows.iter_mut().zip(&scenario.flows) {
             group.get_mut().name = Some(flows.name.clone());
         }

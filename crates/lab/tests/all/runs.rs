@@ -128,7 +128,7 @@ fn one_seed_has_no_interval_and_nobody_to_share_with_has_no_share() {
 }
 
 #[test]
-fn a_protocol_meets_the_same_luck_whoever_else_is_compared() {
+fn a_protocol_meets_the_same_draws_whoever_else_is_compared() {
     let alone = ask(&Question { protocols: "stpd".into(), ..question() });
     let beside = ask(&question());
     assert_eq!(alone.results[0].digest, beside.results[1].digest);

@@ -61,17 +61,17 @@ fn differs(sim: &Observed, real: &Observed, late_s: f64) -> Option<String> {
 
 #[test]
 fn real_sockets_do_what_the_simulation_says() {
-    let twin = SimVsReal {
+    let transfer = SimVsReal {
         protocol: "rrtp+bbr".into(),
         link: "10Mbit/s,20ms,queue=50kB".into(),
         packet: 1500,
         seconds: 4.0,
     };
-    let sim = twin.simulated(1).unwrap();
+    let sim = transfer.simulated(1).unwrap();
     let mut disagreed = Vec::new();
     for _ in 0..ATTEMPTS {
         let watch = Watch::start();
-        let (real, late) = twin.real(1).unwrap();
+        let (real, late) = transfer.real(1).unwrap();
         let worst = watch.p99_s().max(late.p99_s);
         if worst > LATE_S {
             eprintln!("not counted: something woke up late by {:.1} ms", worst * 1e3);

@@ -109,7 +109,7 @@ impl Discipline for Cw {
     fn dequeue(
         &mut self,
         now: Time,
-        _fate: &mut dyn QueueObserver,
+        _observer: &mut dyn QueueObserver,
     ) -> Option<(Time, QueuedPacket)> {
         self.line.pop(now)
     }

@@ -104,7 +104,7 @@ impl Discipline for DropTail {
     fn dequeue(
         &mut self,
         _now: Time,
-        _fate: &mut dyn QueueObserver,
+        _observer: &mut dyn QueueObserver,
     ) -> Option<(Time, QueuedPacket)> {
         self.0.pop()
     }
@@ -112,7 +112,7 @@ impl Discipline for DropTail {
         &mut self,
         _now: Time,
         packet: QueuedPacket,
-        _fate: &mut dyn QueueObserver,
+        _observer: &mut dyn QueueObserver,
     ) -> Option<QueuedPacket> {
         Some(packet)
     }

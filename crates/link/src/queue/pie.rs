@@ -218,7 +218,7 @@ impl Discipline for Pie {
     fn dequeue(
         &mut self,
         now: Time,
-        _fate: &mut dyn QueueObserver,
+        _observer: &mut dyn QueueObserver,
     ) -> Option<(Time, QueuedPacket)> {
         self.catch_up(now);
         let head = self.fifo.pop()?;

@@ -240,7 +240,7 @@ impl Discipline for Red {
     fn dequeue(
         &mut self,
         now: Time,
-        _fate: &mut dyn QueueObserver,
+        _observer: &mut dyn QueueObserver,
     ) -> Option<(Time, QueuedPacket)> {
         self.line.pop(now)
     }

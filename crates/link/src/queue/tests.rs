@@ -132,7 +132,7 @@ fn can_mark(aqm: &str) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
     /// Nothing is lost, doubled or overtaken by its own flow, marks go to those who understand
-    /// them, and the same arrivals meet the same fate.
+    /// them, and the same arrivals meet the same observer.
     #[test]
     fn every_queue_keeps_account(
         steps in prop::collection::vec(
@@ -145,10 +145,10 @@ proptest! {
     ) {
         for aqm in all() {
             let story = tell(&aqm, limit, &steps);
-            let mut fates: Vec<u32> = story.dropped.clone();
-            fates.extend(story.out.iter().map(|o| o.1.number()));
-            fates.sort_unstable();
-            prop_assert_eq!(fates, (0..steps.len() as u32).collect::<Vec<_>>(), "{}", aqm);
+            let mut outcomes: Vec<u32> = story.dropped.clone();
+            outcomes.extend(story.out.iter().map(|o| o.1.number()));
+            outcomes.sort_unstable();
+            prop_assert_eq!(outcomes, (0..steps.len() as u32).collect::<Vec<_>>(), "{}", aqm);
             let mut last = BTreeMap::new();
             for (_, p) in &story.out {
                 let before = last.insert(p.flow, p.number());

@@ -266,7 +266,7 @@ impl Connection {
     }
 
     /// What the endpoint knows of a client: its network, its key, whether that is listed, what it has
-    /// moved. For whoever shares something among clients ([`share`](narrows_transport::port::share)). `None`
+    /// moved. For whoever shares something among clients ([`share`](narrows_transport::endpoint::share)). `None`
     /// if this end opened the connection, or if it is over.
     pub fn facts(&self) -> Option<Facts> {
         let shared = self.hold.shared();

@@ -1,4 +1,4 @@
-//! The thread that drives a port: receive, timers, send, wait.
+//! The thread that drives an endpoint: receive, timers, send, wait.
 
 use super::shared::Shared;
 use crate::socket::{Batch, MAX_DATAGRAM, Sent};
@@ -75,7 +75,7 @@ pub(super) fn run(shared: Arc<Shared>) {
     let mut batch = Batch::new(RECEIVED);
     let mut outbox = Outbox::new();
     let mut woken: Vec<Waker> = Vec::new();
-    // The latest time that the port was told: time stamps may lie before it.
+    // The latest time that the endpoint was told: time stamps may lie before it.
     let mut told = Time::ZERO;
     loop {
         let received = shared.socket.receive(&mut batch);

@@ -1,4 +1,4 @@
-//! An endpoint: one socket, one port of connections, one thread that drives them, and what an
+//! An endpoint: one socket, its connections, one thread that drives them, and what an
 //! application does with them.
 //!
 //! Every call takes a lock for as long as it copies bytes and leaves the rest to the thread, which is
@@ -191,7 +191,7 @@ impl Endpoint {
                 let core = self.shared().lock();
                 core.ended || core.endpoint.is_quiet()
             };
-            // What the port gave away is at the socket a moment later.
+            // What the endpoint gave away is at the socket a moment later.
             std::thread::sleep(std::time::Duration::from_millis(2));
             if said {
                 return;

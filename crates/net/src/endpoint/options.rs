@@ -27,7 +27,7 @@ pub struct Options {
     /// Whether they send as the client would have it: unless told otherwise, they do.
     pub permit: Permit,
     /// How many connections and handshakes there may be, in all and from one network. When places run
-    /// out, idle connections give theirs up ([`share`](narrows_transport::port::share)).
+    /// out, idle connections give theirs up ([`share`](narrows_transport::endpoint::share)).
     pub limits: EndpointLimits,
     /// Who watches all that happens; usually nobody.
     pub tap: Option<Arc<dyn Tap>>,

@@ -80,7 +80,7 @@ impl Shared {
     }
 }
 
-/// The port and who waits for what in it.
+/// The endpoint and who waits for what in it.
 pub(super) struct Core {
     pub endpoint: TransportEndpoint,
     pub tap: Option<Arc<dyn Tap>>,
@@ -125,7 +125,7 @@ impl Core {
         self.parts(handle).map(|p| p.1)
     }
 
-    /// The port and a connection in it that is not over.
+    /// The endpoint and a connection in it that is not over.
     pub fn parts(
         &mut self,
         handle: Handle,
@@ -145,7 +145,7 @@ impl Core {
     /// The next thing that the driver must see to by itself.
     pub fn next_timeout(&self) -> Time {
         let lingering = self.lingering.first().map_or(Time::NEVER, |l| l.0);
-        // A port that leaves is looked at again even if nothing comes.
+        // An endpoint that leaves is looked at again even if nothing comes.
         let leaving = self.leaving.map_or(Time::NEVER, |t| t + self.patience());
         self.endpoint.next_timeout().min(lingering).min(leaving)
     }
@@ -160,7 +160,7 @@ impl Core {
         self.endpoint.is_empty() || now >= since + self.patience()
     }
 
-    /// Tells the waiting tasks what happened in the port. The wakers are to be woken when the core
+    /// Tells the waiting tasks what happened in the endpoint. The wakers are to be woken when the core
     /// is unlocked.
     pub fn dispatch(&mut self, now: Time) {
         while let Some(&(due, handle)) = self.lingering.first() {

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_draw_the_luck_of_a_simulated_flows_packets() {
+    fn datagrams_draw_the_numbers_of_a_simulated_flows_packets() {
         // As transport/src/datagram makes them for flow 2 of `main`: the definition, written out.
         let key = RandomKey::from_seed(9).named("flow").named("main").numbered(2);
         let mut there = LossNumbers::there(9, 2);

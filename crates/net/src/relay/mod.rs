@@ -6,7 +6,7 @@
 //! much) but never costs capacity. A datagram's size on the link is its payload and 28 bytes of
 //! IP and UDP headers. Each direction has a link of its own, which all clients share.
 //!
-//! **Luck.** Losses follow the seed as in a simulation: the links are `bottleneck` and
+//! **Random draws.** Losses follow the seed as in a simulation: the links are `bottleneck` and
 //! `bottleneck.back`, the clients are the flows of group `main` in the order of their first datagrams,
 //! and a flow's packets are numbered in the order in which they come: its data towards B, its
 //! acknowledgements from B. Where data flows from B to a client, its random draws is the acknowledgements'.

@@ -57,8 +57,8 @@ fn flood(link: &LinkConfig, count: u64, size: usize) -> (RelayStats, Vec<Came>) 
     until("all datagrams", || {
         collect(&b, &clock, &mut came);
         let s = relay.stats().there;
-        let fates = s.delivered_packets + s.dropped + s.lost;
-        fates == count && came.len() as u64 == s.delivered_packets
+        let outcomes = s.delivered_packets + s.dropped + s.lost;
+        outcomes == count && came.len() as u64 == s.delivered_packets
     });
     (relay.stop(), came)
 }
@@ -92,7 +92,7 @@ fn losses_have_their_share_and_follow_the_seed() {
     // Binomial: 200 expected, standard deviation 14.
     assert!((130..270).contains(&stats.there.lost), "{}", stats.there.lost);
     let (_, second) = flood(&link, 4000, 100);
-    assert_eq!(numbers(&first), numbers(&second), "one seed, one fate");
+    assert_eq!(numbers(&first), numbers(&second), "one seed, one outcome");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn datagrams_of_any_size_pass_and_nobody_at_b_is_survived() {
 }
 
 #[test]
-fn a_segmented_send_is_as_many_datagrams_each_with_its_own_fate() {
+fn a_segmented_send_is_as_many_datagrams_each_with_its_own_outcome() {
     let clock = Clock::new();
     let b = Socket::bind(local()).unwrap();
     let relay = Relay::bind(local(), b.local(), &mbit(20, 0), &mbit(20, 0), 1).unwrap();

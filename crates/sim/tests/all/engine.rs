@@ -94,7 +94,7 @@ fn an_onlooker_changes_nothing() {
 }
 
 #[test]
-fn another_flow_changes_no_flows_luck() {
+fn another_flow_changes_no_flows_draws() {
     // So little traffic that flows meet nowhere: then one flow's run must not change at all.
     let quiet = |n: usize| {
         let mut groups =

@@ -329,7 +329,7 @@ impl Arrivals {
         })
     }
 
-    /// When [`on_rto`](Arrivals::on_rto) is wanted.
+    /// When to call [`on_timeout`](Arrivals::on_timeout).
     #[inline]
     pub fn next_timeout(&self) -> Time {
         self.policy.due().min(self.tick_due())

@@ -137,7 +137,7 @@ fn an_idle_connection_keeps_little() {
 
 /// A packet that comes after its sender has told its outcome is not spoken of: its nonce may be forgotten.
 #[test]
-fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_fate() {
+fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_outcome() {
     let now = Time::from_secs_f64(1.0);
     let mut arrivals = Arrivals::new(None, None);
     for (number, least_unacked, nonce) in

@@ -9,7 +9,7 @@ use narrows_base::{Duration, Time};
 const ASKS_AFTER: f64 = 0.25;
 
 impl Connection {
-    /// When [`on_rto`](Connection::on_rto) is wanted. Ask after every other call.
+    /// When to call [`on_timeout`](Connection::on_timeout). Ask after every other call.
     pub fn next_timeout(&self) -> Time {
         if !self.is_open() {
             return self.next_close_timeout();

@@ -192,7 +192,7 @@ fn a_window_beyond_the_senders_memory_ends() {
 
 /// A mark lies on the packet that was marked, where every packet is reported.
 #[test]
-fn marks_are_told_with_fates() {
+fn marks_are_told_with_outcomes() {
     let mut pair = Pair::new(20.0);
     for mut p in pair.send() {
         if p.seq == 3 || p.seq == 9 {
@@ -301,7 +301,7 @@ proptest! {
     /// "arrived" is never said of a packet that had not; and where both ways keep their order and
     /// at most five reports are lost in a row, "lost" never of one that had.
     #[test]
-    fn each_fate_is_told_once_in_order_and_true(
+    fn each_outcome_is_told_once_in_order_and_true(
         data in way(12),
         back in way(60),
         window in 1u64..40,

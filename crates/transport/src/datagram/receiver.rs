@@ -242,7 +242,7 @@ impl Receiver {
         packet
     }
 
-    /// When [`on_rto`](Receiver::on_rto) is wanted.
+    /// When to call [`on_timeout`](Receiver::on_timeout).
     #[inline]
     pub fn next_timeout(&self) -> Time {
         if self.next == 0 {

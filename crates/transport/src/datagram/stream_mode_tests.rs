@@ -1,4 +1,4 @@
-//! A stream over our endpoint, as timed stories: what is found lost when, what is sent again, and
+//! A stream over our endpoint, as timed scenarios: what is found lost when, what is sent again, and
 //! what the controller is told.
 
 use crate::datagram::{DatagramConfig, Receiver, Sender, StreamConfig};
@@ -9,7 +9,7 @@ use narrows_congestion::{
 };
 use std::sync::{Arc, Mutex};
 
-/// Writes down what it is told; its window is what the story says.
+/// Writes down what it is told; its window is what the test says.
 struct Witness(Arc<Mutex<(f64, Vec<String>)>>);
 
 impl Witness {

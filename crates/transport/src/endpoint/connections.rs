@@ -82,7 +82,7 @@ impl<C: ManagedConnection> Connections<C> {
         bytes
     }
 
-    /// When [`on_rto`](Connections::on_rto) is wanted, if [`transmit`](Connections::transmit) has just given
+    /// When to call [`on_timeout`](Connections::on_timeout), if [`transmit`](Connections::transmit) has just given
     /// nothing: that is where a connection that was changed says its new time. (If the socket is
     /// full, this is still the time of the next thing to do but sending.)
     pub fn next_timeout(&self) -> Time {

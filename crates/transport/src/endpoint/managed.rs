@@ -38,7 +38,7 @@ pub trait ManagedConnection: Sized {
     fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool;
     /// The next datagrams.
     fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit>;
-    /// When `on_rto` is wanted.
+    /// When to call `on_timeout`.
     fn next_timeout(&self) -> Time;
     /// A due time has come.
     fn on_timeout(&mut self, now: Time);

@@ -279,7 +279,7 @@ impl<C: ManagedConnection> Net<C> {
     }
 
     /// Runs until nothing but what is after `until` remains.
-    pub(super) fn run(&mut self, until: Time, fate: &mut Arrivals<'_>) {
+    pub(super) fn run(&mut self, until: Time, arrivals: &mut Arrivals<'_>) {
         let mut steps = 0;
         loop {
             steps += 1;
@@ -297,7 +297,7 @@ impl<C: ManagedConnection> Net<C> {
                 while endpoint.transmit(self.now, &mut buffer, 1).is_some() {}
             }
             for (from, to, bytes) in sent {
-                for at in fate(self.now, &bytes) {
+                for at in arrivals(self.now, &bytes) {
                     self.fly(at, from, to, &bytes);
                 }
                 self.seen.push((from, to, bytes));

@@ -9,7 +9,7 @@
 use super::{ArrivalWithGap, LossClassifier};
 use narrows_base::{Descriptor, Settings, Status};
 
-/// The index card.
+/// Its descriptor.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "zigzag",
     summary: "radio, if the trip time is low for the number of packets missing",

@@ -311,7 +311,7 @@ impl<C: PayloadSource> PacketSender<C> {
         self.ledger.drop_untracked();
     }
 
-    /// When [`on_rto`](PacketSender::on_rto) is wanted; a tick of the controller not before `earliest`.
+    /// When to call [`on_timeout`](PacketSender::on_timeout); a tick of the controller not before `earliest`.
     #[inline]
     pub fn next_timeout(&self, earliest: Time) -> Time {
         self.loss.due().min(self.feed.controller().next_tick().max(earliest))
@@ -330,7 +330,7 @@ impl<C: PayloadSource> std::fmt::Debug for PacketSender<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "Carrier({}..{}, {} in flight)",
+            "PacketSender({}..{}, {} in flight)",
             self.least_unacked(),
             self.next_number(),
             self.flight()

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_unknown_fate_is_remembered() {
+    fn what_is_of_unknown_outcome_is_remembered() {
         let mut skips = skips(3);
         skips.set_mean(1.0);
         let all: Vec<u64> = (1..10_000).filter(|n| skips.is_next_skipped(*n, 0)).collect();

@@ -93,7 +93,7 @@ impl ProtocolEntry {
         self.turns_on = switches;
         self
     }
-    /// With one of [`VERDICTS`](crate::loss_classifier::VERDICTS), unless the user says otherwise.
+    /// With one of [`LOSS_CLASSIFIERS`](crate::loss_classifier::LOSS_CLASSIFIERS), unless the user says otherwise.
     #[must_use]
     pub const fn with_verdict(mut self, classifier: &'static str) -> ProtocolEntry {
         self.classifier = classifier;

@@ -112,7 +112,7 @@ impl End {
         self.writes.iter().all(|(id, _, _, finished)| *finished && read(id))
     }
     /// One packet of this end has its outcome; pieces arrive in the same packet's outcome.
-    fn fate(&mut self, peer: &mut End, bits: u64, calm: bool) {
+    fn outcome(&mut self, peer: &mut End, bits: u64, calm: bool) {
         if self.wire.is_empty() {
             return;
         }
@@ -188,8 +188,8 @@ proptest! {
             }
             let calm = turns > 60_000;
             for turn in 0..2 {
-                client.fate(&mut server, bits >> turn, calm);
-                server.fate(&mut client, bits >> (3 + turn), calm);
+                client.outcome(&mut server, bits >> turn, calm);
+                server.outcome(&mut client, bits >> (3 + turn), calm);
             }
             let over = wants.is_empty() && client.is_done(&server) && server.is_done(&client);
             if over && client.wire.is_empty() && server.wire.is_empty()

@@ -1,4 +1,4 @@
-//! A sender and a receiver for timed stories: tests only.
+//! A sender and a receiver for timed scenarios: tests only.
 
 use crate::protocol::Protocol;
 use crate::tcp::{Preset, Receiver, Sender};
@@ -17,7 +17,7 @@ pub(crate) fn tcp_ends(
     }
 }
 
-/// A sender and a receiver with nothing between them: packets arrive when the story says so.
+/// A sender and a receiver with nothing between them: packets arrive when the test says so.
 pub(crate) struct Pair {
     pub sender: Sender,
     pub receiver: Receiver,

@@ -9,7 +9,7 @@
 //!      +-- Restart --(advance past `recover`)--> Open
 //! ```
 //!
-//! Repair never sets a window. It owns the count of what is outstanding, and lends the allowance
+//! Repair never sets a window. It owns the count of what is outstanding, and lends the window
 //! a signed bonus: Reno's inflation by duplicates, limited transmit, NewReno's deflation.
 
 use super::config::{RecoveryKind, TcpConfig};

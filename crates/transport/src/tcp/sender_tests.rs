@@ -1,4 +1,4 @@
-//! Timed stories: at t this arrives, then that must leave.
+//! Timed scenarios: at t this arrives, then that must leave.
 
 use super::*;
 use crate::protocol::Protocol;

@@ -3,7 +3,7 @@
 //! whoever still lives; soon, and in bounded memory.
 //!
 //! `NARROWS_SCHEDULES=10000` runs more than the usual number, `NARROWS_SCHEDULE=17` only that one
-//! and tells its story: `payload_source xtask faults` sets them.
+//! and tells its story: `cargo xtask faults` sets them.
 
 mod app;
 mod crowd;
