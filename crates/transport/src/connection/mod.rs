@@ -455,3 +455,5 @@ mod path_change_tests;
 mod scenario_tests;
 #[cfg(test)]
 mod skips_tests;
+#[cfg(test)]
+mod unread_tests;

@@ -62,6 +62,8 @@ mod hostile_tests;
 #[cfg(test)]
 mod panic_tests;
 #[cfg(test)]
+mod race_tests;
+#[cfg(test)]
 mod sharing_tests;
 #[cfg(test)]
 mod stub;

@@ -86,6 +86,9 @@ pub(super) struct PacketLedger<L> {
     skipped_below: u64,
     /// How many numbers directly below the next packet are not in flight, those included.
     not_in_flight_below: u64,
+    /// Packets that reports made this end look at.
+    #[cfg(test)]
+    pub looked_at: u64,
 }
 
 impl<L> PacketLedger<L> {
@@ -107,6 +110,8 @@ impl<L> PacketLedger<L> {
             skips: None,
             skipped_below: 0,
             not_in_flight_below: 0,
+            #[cfg(test)]
+            looked_at: 0,
         }
     }
 
@@ -269,10 +274,15 @@ impl<L> PacketLedger<L> {
     }
     /// Where `[from, to)` is among the packets.
     #[inline]
-    fn places(&self, from: u64, to: u64) -> Range<usize> {
+    fn places(&mut self, from: u64, to: u64) -> Range<usize> {
         let to = ((to.saturating_sub(self.least_unacked)) as usize).min(self.packets.len());
         let from = (from.max(self.least_unacked) - self.least_unacked) as usize;
-        from.min(to)..to
+        let places = from.min(to)..to;
+        #[cfg(test)]
+        {
+            self.looked_at += places.len() as u64;
+        }
+        places
     }
     /// `[from, to)` arrived: `news` for each of which that was not known; how many of them are counted.
     /// They stay in flight until [`leave_flight`](PacketLedger::leave_flight). Those that left less than

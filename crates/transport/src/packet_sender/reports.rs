@@ -126,6 +126,12 @@ impl<C: PayloadSource> PacketSender<C> {
         }
     }
 
+    /// Packets that reports made this end look at.
+    #[cfg(test)]
+    pub fn packets_looked_at(&self) -> u64 {
+        self.ledger.looked_at
+    }
+
     /// Books `[from, to)` as arrived; how many counted packets are news.
     #[inline]
     fn take_arrived(&mut self, now: Time, from: u64, to: u64) -> u64 {
