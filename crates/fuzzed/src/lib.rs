@@ -25,10 +25,10 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     ("client", client::run),
     ("controllers", controllers::run),
+    ("endpoint", endpoint::run),
     ("frames", frames::run),
     ("messages", messages::run),
     ("packets", packets::run),
-    ("endpoint", endpoint::run),
     ("scenario", scenario::run),
     ("sealed", sealed::run),
     ("service", service::run),

@@ -48,4 +48,4 @@ macro_rules! each {
     };
 }
 
-each! { client controllers frames messages packets port scenario sealed service specs tcp texts }
+each! { client controllers endpoint frames messages packets scenario sealed service specs tcp texts }

@@ -12,7 +12,7 @@
 //!
 //! ```no_run
 //! use narrows_net::{ConnectOptions, Endpoint, Options, block_on, endpoint};
-//! use narrows_transport::{Preset, Protocol, port::{Clients, ServerKey}};
+//! use narrows_transport::{Preset, Protocol, endpoint::{Clients, ServerKey}};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let protocol = Protocol::read(&narrows_base::Spec::named("rrtp+bbr"), Preset::Rfc, 1500)?;

@@ -2,7 +2,7 @@
 
 use super::read::Text;
 use crate::keys::{self, KEYS, Key, NAMES};
-use serde::de::{Error, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 
@@ -45,6 +45,30 @@ const EXPECTED: [&str; OWN.len() + NAMES.len()] = {
     all
 };
 
+/// A key that is one of these. It is looked up while the key is read, so that an error has the key's line.
+struct OneOf(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for OneOf {
+    type Value = &'static str;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'static str, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for OneOf {
+    type Value = &'static str;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+    fn visit_str<E: Error>(self, name: &str) -> Result<&'static str, E> {
+        self.0.iter().find(|k| **k == name).copied().ok_or_else(|| unknown(name, self.0))
+    }
+}
+
+fn unknown<E: Error>(name: &str, known: &'static [&'static str]) -> E {
+    E::unknown_field(name, known)
+}
+
 impl<'de> Deserialize<'de> for Keys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Keys, D::Error> {
         struct Visit;
@@ -55,11 +79,9 @@ impl<'de> Deserialize<'de> for Keys {
             }
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Keys, M::Error> {
                 let mut keys = Keys::default();
-                while let Some(name) = map.next_key::<String>()? {
-                    match keys.slot(&name) {
-                        Some(slot) => *slot = Some(map.next_value()?),
-                        None => return Err(M::Error::unknown_field(&name, &NAMES)),
-                    }
+                while let Some(name) = map.next_key_seed(OneOf(&NAMES))? {
+                    let slot = keys.slot(name).ok_or_else(|| unknown(name, &NAMES))?;
+                    *slot = Some(map.next_value()?);
                 }
                 Ok(keys)
             }
@@ -79,16 +101,16 @@ impl<'de> Deserialize<'de> for Link {
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Link, M::Error> {
                 let (mut name, mut from, mut to) = (None, None, None);
                 let (mut keys, mut reverse) = (Keys::default(), None);
-                while let Some(key) = map.next_key::<String>()? {
-                    match key.as_str() {
+                while let Some(key) = map.next_key_seed(OneOf(&EXPECTED))? {
+                    match key {
                         "name" => name = Some(map.next_value()?),
                         "from" => from = Some(map.next_value()?),
                         "to" => to = Some(map.next_value()?),
                         "reverse" => reverse = Some(map.next_value()?),
-                        other => match keys.slot(other) {
-                            Some(slot) => *slot = Some(map.next_value()?),
-                            None => return Err(M::Error::unknown_field(other, &EXPECTED)),
-                        },
+                        other => {
+                            let slot = keys.slot(other).ok_or_else(|| unknown(other, &EXPECTED))?;
+                            *slot = Some(map.next_value()?);
+                        }
                     }
                 }
                 // What a specification begins with, a file must have.

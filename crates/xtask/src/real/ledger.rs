@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(rows("b", &["--resume"]), 0, "another commit's rows are not this one's");
         assert_eq!(rows("b", &["--again", "--any-commit"]), 4);
         assert_eq!(rows("a", &[]), 0, "a new measurement begins anew");
-        assert!(folder.join("truth.previous.jsonl").exists());
+        assert!(folder.join("sim-vs-real.previous.jsonl").exists());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
