@@ -87,7 +87,7 @@ pub trait ReceiverSide: Send {
     }
     /// A report leaves now, whatever caused it: what it says to the sender side.
     fn feedback(&mut self, now: Time) -> Feedback;
-    /// As [`Controller::watch`](crate::Controller::watch); both halves' names are in one entry.
+    /// As [`Controller::watch`](crate::Controller::watch); both sides' names are in one entry.
     fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 

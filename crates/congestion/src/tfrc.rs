@@ -113,7 +113,7 @@ pub const VARIABLES: &[Variable] = &[
     variables::OPEN_LOSS_INTERVAL,
 ];
 
-/// What the user chose, for both halves.
+/// What the user chose, for sender and receiver side.
 #[derive(Clone, Copy, Debug)]
 struct Options {
     ns2: bool,

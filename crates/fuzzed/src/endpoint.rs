@@ -1,6 +1,6 @@
-//! A server's port and a client's, and between them whoever decides what arrives: true datagrams in
-//! any order, twice, changed or not at all, inventions, and time. No panic; both stay within their
-//! bounds, rest when there is nothing to do, and tell of each connection a story that makes sense.
+//! A server's endpoint and a client's, and a network between them that the input controls: genuine datagrams in
+//! any order, twice, changed or not at all, invented ones, and time. No panic; both stay within their
+//! bounds, are idle when there is nothing to do, and report a consistent sequence of events for each connection.
 
 use crate::bytes::Bytes;
 use narrows_base::{Duration, Spec, Time};

@@ -81,7 +81,7 @@ impl Registry {
     ///
     /// # Errors
     /// The first part that cannot be added, in one line: its name is taken or cannot be written, its
-    /// card contradicts itself, a protocol is made of parts that do not exist, or the lists have been
+    /// descriptor contradicts itself, a protocol is made of parts that do not exist, or the lists have been
     /// read already.
     pub fn install(self) -> Result<(), SpecError> {
         CONTROLLERS.check(&self.controllers)?;
@@ -137,7 +137,7 @@ fn check_protocol(p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// A card from whose defaults a part can be built.
+/// Checks that a part can be built from its descriptor's defaults.
 fn check_descriptor(descriptor: &Descriptor) -> Result<(), SpecError> {
     for p in descriptor.params {
         let (ok, why) = match p.kind {

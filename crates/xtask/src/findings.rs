@@ -3,7 +3,7 @@
 
 use narrows_lab::experiment::Judged;
 
-/// The story with its numbers filled in; `results` finds an experiment's verdicts.
+/// The text of `findings.md` with its numbers filled in; `results` finds an experiment's verdicts.
 ///
 /// # Errors
 /// A number that no experiment has.

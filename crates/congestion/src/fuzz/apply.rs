@@ -1,4 +1,4 @@
-//! Telling halves of an event as a flow would: legal, whatever was drawn.
+//! Calls a controller's or a receiver side's methods in the order in which a flow would, whatever was drawn.
 
 use super::{Event, MAX_CALLS, Step, due};
 use crate::{

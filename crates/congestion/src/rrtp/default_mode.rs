@@ -21,7 +21,7 @@ const YIELDED: f64 = 0.8;
 /// Rounds with a queue that is not ours before the mode changes.
 const FOREIGN_ROUNDS: u32 = 2;
 
-/// After so many rounds it was right to begin this mood.
+/// After so many rounds it was right to begin this mode.
 const PROVEN: u32 = 40;
 
 /// Packets above the product at slow rates.
@@ -39,11 +39,11 @@ pub struct DefaultMode {
     before: f64,
     /// Rounds with a foreign queue in a row.
     foreign: u32,
-    /// Rounds in this mood.
+    /// Rounds in this mode.
     rounds: u32,
     /// Acknowledgements in this round since no more was in flight than the path holds.
     seen: u32,
-    /// The bandwidth when the mood began, or the most since.
+    /// The bandwidth when the mode began, or the most since.
     entered: f64,
 }
 

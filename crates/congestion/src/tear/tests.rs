@@ -1,4 +1,4 @@
-//! Both halves of both variants: reports, and whatever a peer sends.
+//! Sender and receiver sides of both variants: reports, and whatever a peer sends.
 
 use super::*;
 use crate::{Arrival, Feedback, FeedbackReceived, find};

@@ -1,4 +1,4 @@
-//! The queue in order of arrival that disciplines build on, and drop-tail, which is nothing else.
+//! Drop-tail: drops arrivals beyond its limit. Also the first-in-first-out queue that other disciplines build on.
 
 use super::{Discipline, QueueEntry, QueueObserver, QueuedPacket, limit_param};
 use crate::config::QueueLimit;

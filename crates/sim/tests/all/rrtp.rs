@@ -137,7 +137,7 @@ fn packets_too_large_for_a_small_queue_are_not_sent_in_vain() {
     }
 }
 
-/// A queue of an eighth of the product and less: who halves at its losses leaves the link empty.
+/// A queue of an eighth of the product and less: a controller that halves at its losses leaves the link idle.
 #[test]
 fn a_shallow_queue_costs_no_goodput() {
     for queue in [15_000, 31_250] {

@@ -1,5 +1,5 @@
-//! What came and what is missing, and when to say so: the reports of this end, at the times
-//! that [`AckPolicy`] tells. Packets that ask for no report get none of their own.
+//! What has arrived and what is missing: builds this end's REPORT frames (rrtp's ACKs), at the times that
+//! [`AckPolicy`] chooses. Packets that ask for no report get none of their own.
 
 use super::nonces::Received;
 use super::numbering::Numbering;

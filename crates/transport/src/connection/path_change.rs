@@ -1,4 +1,4 @@
-//! Another path: both halves of the controllers, the delivery rates and the MTU begin anew at both ends (RFC 9000
+//! Another path: sender and receiver sides of the controllers, the delivery rates and the MTU begin anew at both ends (RFC 9000
 //! section 9.4).
 //!
 //! The end that validated a new address of its peer says so by NEW_PATH in its packets until one has arrived: the

@@ -3,15 +3,15 @@
 //!
 //! | to | see |
 //! |---|---|
-//! | hold connections, and wake each at its time | `connections`, with `table`, `connection_state` and `alarms` |
+//! | hold connections, and call each when its timer is due | `connections`, with `table`, `connection_state` and `alarms` |
 //! | do what the application asks | `calls` |
 //! | give each its turn to send | `outgoing` |
-//! | sort what comes | `incoming` |
+//! | dispatch received datagrams | `incoming` |
 //! | open one as the client | `connecting`, with `crate::packet_pair` |
-//! | be opened to: cookies, handshakes, their bounds | `gate`, `handshake_rate`, `accepting` |
+//! | accept one as the server: cookies, handshakes, their bounds | `handshake_gate`, `handshake_rate`, `accepting` |
 //! | share places among clients when all are taken | `admission`, with `activity`, `client_counts`, [`share`], [`source`] |
 //!
-//! What strangers can make it keep: nothing for a SYN but an answer in a queue of 256; for a START
+//! What unauthenticated packets can make it keep: nothing for a SYN but an answer in a queue of 256; for a START
 //! whose cookie is good a handshake, of which there are at most [`EndpointLimits::handshakes`], for
 //! 10 s at most. An idle connection is looked at only when its own time comes.
 //!

@@ -108,7 +108,7 @@ fn a_server_that_was_started_again_says_so() {
 }
 
 /// The server sends with what the client announced, if it permits that, and the client's receiving
-/// end learns it: TFRC and TEAR without their receiver halves would never leave their first rate.
+/// end learns it: TFRC and TEAR without their receiver sides would never leave their first rate.
 #[test]
 fn a_client_chooses_what_a_server_that_permits_it_sends_with() {
     let any = Permit::Any(Rate::from_bps(10_000_000));

@@ -1,4 +1,4 @@
-//! Losses: how they are found, what they begin, and the timer. RFC 9002, counted in packets.
+//! Loss detection and its timer, with the probe timeout's back-off: RFC 9002, counted in packets.
 //!
 //! - A packet is lost when it is absent and the packet three numbers above it has arrived (section
 //!   6.1.1), or when a later one has and it left 9/8 of a round trip ago (6.1.2). An arrival is told
@@ -85,7 +85,7 @@ impl LossDetector {
     pub fn due(&self) -> Time {
         self.timer
     }
-    /// Probe timeouts since something was heard.
+    /// Probe timeouts since anything was received.
     #[inline]
     pub fn backoffs(&self) -> u32 {
         self.backoffs

@@ -1,10 +1,10 @@
-//! The packet sender: packets whose numbers are never used again, when each may leave, what became of it,
-//! and what the controller is told. What the packets carry is the payload source's affair, so that a
+//! The packet sender: packets whose numbers are never used again, when each may leave, its outcome,
+//! and the controller's events. What the packets carry is the payload source's affair, so that a
 //! simulated stream and a real connection run the same machine.
 //!
 //! Its parts, each with its own fields: the packets (`ledger`), losses and the timer (`losses`), round-trip
 //! times (`round_trip`), the pacer (`pacer`), what a peer's acknowledgements permit (`limiter`), and what the
-//! controller is told (`feed`). The packet sender passes between them what happens: `permission`, `reports`,
+//! controller is called for (`feed`). The packet sender passes between them what happens: `permission`, `reports`,
 //! `recovery`, `path_change`.
 //!
 //! Loss detection, probes and repair are RFC 9002's, counted in packets: see `losses`.

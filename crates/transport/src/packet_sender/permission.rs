@@ -1,4 +1,4 @@
-//! Whether the next packet may leave: pacer, window and limiter.
+//! Whether the next packet may leave: cwnd, the pacer and the limiter.
 
 use super::limiter::LimiterDecision;
 use super::pacer::Progress;

@@ -1,4 +1,5 @@
-//! What becomes of packets: the detector's findings for the ledger, the payload source and the controller.
+//! What a loss, an arrival or a probe timeout sets off: passes the loss detector's findings to the ledger, the
+//! payload source and the controller.
 
 use super::feed::Reaction;
 use super::ledger::PacketClass;

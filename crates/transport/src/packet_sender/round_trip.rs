@@ -1,4 +1,5 @@
-//! The round-trip time of the path, and how long to wait for what by it.
+//! The round-trip time of the path, and the timeouts that follow from it: the time threshold for losses and
+//! the probe timeout without back-off.
 
 use super::MAX_BACKOFF_TIMEOUT;
 use crate::rtt::{RtoConfig, RttEstimator};

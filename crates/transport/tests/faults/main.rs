@@ -1,9 +1,9 @@
 //! Nothing is lost, whatever networks, clocks and peers do: seeded schedules of faults between whole
-//! ports, handshakes included; of one client, and of several with hostile ones beside. Each ends in identical bytes at the reader, or in a reason at
-//! whoever still lives; soon, and in bounded memory.
+//! endpoints, handshakes included; with one client, and with several of which some are hostile. Each ends soon and in
+//! bounded memory: with identical bytes at the reader, or with a reason at every endpoint that is still alive.
 //!
 //! `NARROWS_SCHEDULES=10000` runs more than the usual number, `NARROWS_SCHEDULE=17` only that one
-//! and tells its story: `cargo xtask faults` sets them.
+//! and prints its events: `cargo xtask faults` sets them.
 
 mod app;
 mod crowd;
