@@ -1,4 +1,4 @@
-//! The events that a controller is told.
+//! The events that a controller gets.
 
 use crate::feedback::Feedback;
 use narrows_base::{Duration, Time};
@@ -18,7 +18,7 @@ pub struct Sent {
     pub last_waiting: bool,
 }
 
-/// An acknowledgement. One is told for every ACK packet, duplicates included.
+/// An acknowledgement: one for every ACK packet, duplicates included.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
     /// When it came.
@@ -36,7 +36,7 @@ pub struct Ack {
     /// Smallest RTT of the connection so far.
     pub min_rtt: Duration,
     /// When the packet that triggered this ACK arrived, by the receiver's clock, where the
-    /// receiver tells (RFC 7323 TSval): only differences mean something.
+    /// receiver sends it (RFC 7323 TSval): only differences mean something.
     pub arrived: Option<Time>,
     /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
     pub newly_acked: u64,
@@ -64,7 +64,7 @@ pub struct Ack {
     pub round: u64,
     /// Whether this ACK starts a new round.
     pub round_start: bool,
-    /// Packets marked by routers that this ACK tells of (ECN echo).
+    /// Packets marked by routers that this ACK newly reports (ECN echo).
     pub marks: u32,
     /// Delivery rate sample, where one could be taken.
     pub rate: Option<RateSample>,
@@ -72,7 +72,7 @@ pub struct Ack {
 
 impl Ack {
     /// Whether a window grown by acknowledgements may grow by this one: it advances, nothing is
-    /// being repaired, the window was what limited the sender, and it tells of no mark (RFC 3168
+    /// being retransmitted, the window was what limited the sender, and it reports no mark (RFC 3168
     /// section 6.1.2).
     pub fn may_grow(&self) -> bool {
         self.newly_acked > 0 && !self.in_recovery && self.window_limited && self.marks == 0
@@ -134,7 +134,7 @@ pub struct Loss {
     pub radio: u64,
 }
 
-/// Recovery begins or ends a recovery.
+/// A recovery begins or ends.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryEvent {
     /// When.
@@ -161,7 +161,7 @@ pub struct Dispersion {
     pub took: Duration,
 }
 
-/// The window begins anew.
+/// Slow start begins again.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowStartRestart {
     /// When.
@@ -178,7 +178,7 @@ pub struct SlowStartRestart {
     pub srtt: Duration,
 }
 
-/// What became of one packet whose number is never used again.
+/// Whether one packet, whose number is never used again, arrived or was lost.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOutcome {
     /// When it was known.
@@ -198,12 +198,12 @@ pub struct PacketOutcome {
     pub radio: bool,
 }
 
-/// What the receiver side says in a report.
+/// The receiver side's feedback in a report.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedbackReceived {
     /// When the report came.
     pub now: Time,
-    /// What it says.
+    /// Its content.
     pub feedback: Feedback,
     /// Round-trip time of the packet that the report echoes, the receiver's delay taken off.
     pub rtt: Duration,

@@ -12,7 +12,7 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// Nothing to say.
+    /// No feedback.
     pub const NONE: Feedback = Feedback { words: [0; 4], used: 0 };
 
     /// Up to four numbers; more are left out. What is too large for a word becomes the largest.
@@ -38,7 +38,7 @@ impl Feedback {
     pub fn words(&self) -> &[u32] {
         &self.words[..usize::from(self.used)]
     }
-    /// Whether nothing is said.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
@@ -50,7 +50,7 @@ impl Feedback {
     }
 }
 
-/// A data packet arrived at the receiver: told for every one, duplicates included.
+/// A data packet arrived at the receiver: one event for each, duplicates included.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// When, by the receiver's clock.
@@ -65,7 +65,7 @@ pub struct Arrival {
     pub marked: bool,
     /// Whether it came before.
     pub duplicate: bool,
-    /// What the sender side says in it.
+    /// The sender side's feedback in it.
     pub feedback: Feedback,
 }
 
@@ -85,7 +85,7 @@ pub trait ReceiverSide: Send {
     fn next_tick(&self) -> Time {
         Time::NEVER
     }
-    /// A report leaves now, whatever caused it: what it says to the sender side.
+    /// A report leaves now, whatever caused it: its feedback to the sender side.
     fn feedback(&mut self, now: Time) -> Feedback;
     /// As [`Controller::watch`](crate::Controller::watch); both sides' names are in one entry.
     fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}

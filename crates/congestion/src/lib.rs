@@ -1,9 +1,9 @@
 //! Congestion controllers: one file each, and the list.
 //!
-//! A controller is told what happened (sent, acknowledged, lost, repair and restart begin and
-//! end, ticks) and asked for its [`SendLimits`]. It never names a segment and never repairs:
-//! that is recovery's work, in the crate `transport`. Inside, controllers count windows in segments as
-//! real numbers, as every paper does.
+//! A controller gets events (packets sent, acknowledgements, losses, start and end of a recovery,
+//! slow-start restarts, ticks) and returns its [`SendLimits`]. It never chooses which segment is sent
+//! and never retransmits: recovery does, in the crate `transport`. Controllers count windows in
+//! segments as real numbers, as papers do.
 //!
 //! To add one: a file here, its `mod` line and its entry in [`list`]. See
 //! `docs/adding-a-controller.md`.
@@ -101,7 +101,7 @@ pub enum HintSource {
     /// A measurement that this side kept for this very peer: its key and its address were
     /// verified.
     Stored,
-    /// The peer: true or not.
+    /// The peer, whose hints may be false.
     Peer,
 }
 
@@ -182,11 +182,11 @@ pub trait Controller: Send {
     fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {}
     /// The recovery is over: everything sent before it began is acknowledged.
     fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {}
-    /// The window begins anew: a retransmission timeout, or Tahoe's third duplicate.
+    /// Slow start begins again: after a retransmission timeout, or Tahoe's third duplicate.
     fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {}
     /// Routers marked packets (ECN): at most once per window, the last thing within an
-    /// acknowledgement; during a recovery only if the recovery left the window as it was. As a loss that
-    /// needs no repair (RFC 3168 section 6.1.2), unless the controller knows better.
+    /// acknowledgement; during a recovery only if the recovery left the window as it was. By default handled as a
+    /// loss without a retransmission (RFC 3168 section 6.1.2).
     fn on_ecn_ce(&mut self, recovery: &RecoveryEvent) {
         self.on_recovery_start(recovery);
         self.on_recovery_end(recovery);
@@ -196,10 +196,10 @@ pub trait Controller: Send {
     fn on_packet_outcome(&mut self, _outcome: &PacketOutcome) {}
     /// The receiver side's feedback came, after [`on_ack`](Controller::on_ack) of the same report.
     fn on_feedback(&mut self, _feedback: &FeedbackReceived) {}
-    /// The path has changed, or more is known of it: values in the profile replace estimates; absent
+    /// The path has changed, or more is known of it: values in the hints replace estimates; absent
     /// ones leave them.
     fn on_path_hints(&mut self, _now: Time, _hints: &PathHints) {}
-    /// What a connection's handshake told of the path, once, before the first packet leaves.
+    /// Packet-pair dispersion of a connection's handshake: once, before the first packet leaves.
     fn on_dispersion(&mut self, _dispersion: &Dispersion) {}
     /// The time asked for by [`next_tick`](Controller::next_tick) has come.
     fn on_tick(&mut self, _now: Time) {}
@@ -210,7 +210,7 @@ pub trait Controller: Send {
     fn next_tick(&self) -> Time {
         Time::NEVER
     }
-    /// What the next packet says to the receiver side.
+    /// Feedback to the receiver side that the next packet carries.
     fn feedback_to_receiver(&self) -> Feedback {
         Feedback::NONE
     }
