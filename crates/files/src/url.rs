@@ -7,7 +7,7 @@ use narrows_base::SpecError;
 use narrows_wire::noise::PublicKey;
 use std::fmt;
 
-/// Where servers listen unless told otherwise, TCP and UDP alike.
+/// Where servers listen unless configured otherwise, TCP and UDP alike.
 pub const PORT: u16 = 47470;
 
 /// Which transport carries the files.

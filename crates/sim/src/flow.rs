@@ -111,7 +111,7 @@ impl FlowStats {
         let ground_truth = self.ground_truth.get_or_insert_default();
         ground_truth.dropped.insert(seq, seq.saturating_add(1), |_, _| ());
     }
-    /// The receiver's verdict on missing packets; it counts in the measured span.
+    /// How the receiver classifies missing packets; it counts in the measured span.
     pub fn classified(&mut self, missing: Range<u64>, radio: bool, counts: bool) {
         let ground_truth = self.ground_truth.get_or_insert_default();
         let length = missing.end.saturating_sub(missing.start);

@@ -1,7 +1,7 @@
 //! Loss differentiation at the receiver: was what is missing lost by the radio link, or dropped by a
 //! full queue (S3 section 3.6)? One file per rule, and the list.
 //!
-//! A rule is told of every arrival and, with it, of how many packets are missing just below it. A
+//! A rule gets every arrival and, with it, the number of packets that are missing just below it. A
 //! [`LossTracker`] keeps the books for a receiver, simulated or real: which numbers are missing, and which
 //! of them the rule takes for the radio's, so that reports can say it. A packet that comes late after
 //! all is neither; whoever reports leaves out what came.
@@ -13,7 +13,7 @@ mod zigzag;
 use crate::ranges::Ranges;
 use narrows_base::{Descriptor, Settings, Spec, SpecError, Status, Time};
 
-/// Ranges of radio losses kept at most; of older ones the verdict is forgotten, which is congestion.
+/// Ranges of radio losses kept at most; older ones are forgotten and so count as congestion.
 const MAX_RANGES: usize = 256;
 
 /// A packet that came, and what is missing below it.

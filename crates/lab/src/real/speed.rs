@@ -43,7 +43,7 @@ static DATA: [u8; BLOCK] = [0x5a; BLOCK];
 const TALLY: usize = 16;
 /// Connections that are opened at the same time: a server answers so many of one place.
 const OPENING: usize = 64;
-/// Longest message, bytes: what an endpoint takes unless told otherwise. With its frame and seal it
+/// Longest message, bytes: what an endpoint takes unless configured otherwise. With its frame and seal it
 /// fits into a datagram of Ethernet's size.
 pub const MAX_MESSAGE_BYTES: usize = 1400;
 

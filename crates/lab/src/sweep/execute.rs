@@ -97,11 +97,11 @@ impl Sweep {
         Ok(Sweep { grid, seed, seeds, points, groups, competes, traced })
     }
 
-    /// The group that tables show unless told otherwise: the first that competes, or the first.
+    /// The group that tables show unless configured otherwise: the first that competes, or the first.
     pub fn usual_group(&self) -> usize {
         self.competes.iter().position(|c| *c).unwrap_or(0)
     }
-    /// The measure that tables show unless told otherwise.
+    /// The measure that tables show unless configured otherwise.
     pub fn usual_measure(&self) -> usize {
         let competes = self.competes.iter().any(|c| *c);
         let name = if competes { "theta" } else { "utilisation" };

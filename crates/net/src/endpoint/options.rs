@@ -1,4 +1,4 @@
-//! What an endpoint and a connection are told at their beginning.
+//! The configuration of an endpoint and of a connection.
 
 use crate::tap::Tap;
 use narrows_base::Duration;
@@ -12,7 +12,7 @@ use narrows_transport::streams::Limits;
 use narrows_wire::{StaticKey, Suite};
 use std::sync::Arc;
 
-/// Connections of an endpoint at most, unless told otherwise.
+/// Connections of an endpoint at most, unless configured otherwise.
 const CONNECTIONS: usize = 16_384;
 
 /// How an endpoint behaves.
@@ -24,7 +24,7 @@ pub struct Options {
     pub clients: Clients,
     /// How connections that are accepted behave.
     pub connection: ConnectionConfig,
-    /// Whether they send as the client would have it: unless told otherwise, they do.
+    /// Whether they send as the client would have it: unless configured otherwise, they do.
     pub permit: Permit,
     /// How many connections and handshakes there may be, in all and from one network. When places run
     /// out, idle connections give theirs up ([`share`](narrows_transport::endpoint::share)).

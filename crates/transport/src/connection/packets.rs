@@ -1,4 +1,4 @@
-//! Packets that leave: filled, told to the packet sender, sealed in place.
+//! Packets that leave: filled with frames, recorded by the packet sender, sealed in place.
 
 use super::arrivals::feedback_bytes;
 use super::messages::MESSAGE_OVERHEAD;

@@ -28,7 +28,7 @@ pub(super) struct Accepting {
     pub(super) from: SocketAddr,
     pub(super) nonce: Nonce,
     pub(super) born: Time,
-    /// What the client is told of us.
+    /// What the client learns of us.
     pub(super) hello: Params,
     stage: Stage,
     /// Packets that overtook FINISH, with their ECN bits.

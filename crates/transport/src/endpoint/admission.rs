@@ -2,8 +2,8 @@
 //!
 //! A connection that moves data keeps its place, but a network cannot keep many by moving a little in
 //! each. The others give theirs up as [`share`](super::share) says: to a newcomer whose network has as
-//! many connections as one may have, one of that network; else any. Whoever gives way is told by CLOSE 8;
-//! whoever finds no place by BUSY, or by CLOSE 8 if it got as far as FINISH.
+//! many connections as one may have, one of that network; else any. A connection that gives way gets CLOSE 8;
+//! a client that finds no place gets BUSY, or CLOSE 8 if it got as far as FINISH.
 
 use super::activity::{MIN_MOVING, MIN_MOVING_MUCH};
 use super::client_counts::Next;

@@ -1,8 +1,8 @@
 //! How many connections and handshakes an endpoint has, and how its clients share them.
 
-/// Handshakes that a server keeps at most, unless told otherwise: about 2 kB each.
+/// Handshakes that a server keeps at most, unless configured otherwise: about 2 kB each.
 const HANDSHAKES: usize = 1024;
-/// Handshakes that a server begins in a second at most, unless told otherwise, in all and for one
+/// Handshakes that a server begins in a second at most, unless configured otherwise, in all and for one
 /// network: each costs four X25519 operations.
 const HANDSHAKE_RATE: u32 = 800;
 const HANDSHAKE_RATE_OF_SOURCE: u32 = 200;

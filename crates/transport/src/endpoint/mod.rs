@@ -16,7 +16,7 @@
 //! 10 s at most. An idle connection is looked at only when its own time comes.
 //!
 //! A connection whose congestion controller (or whatever else of it) panics ends, alone: it is not
-//! called again, and the application is told which controller it was.
+//! called again, and the application learns which controller it was.
 
 use crate::connection::{Connection, ConnectionConfig};
 use crate::protocol::{self, Family};

@@ -1,4 +1,4 @@
-//! What the controller is told, in which order: `on_packet_outcome` for each packet, `on_ack` for each that arrived,
+//! The controller's events and their order: `on_packet_outcome` for each packet, `on_ack` for each that arrived,
 //! then `on_loss`, then a recovery's end or begin or a restart, then marks, then its receiver side's feedback.
 
 use super::delivery::{Delivery, Stamp};

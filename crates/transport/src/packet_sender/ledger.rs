@@ -13,9 +13,9 @@ use std::ops::Range;
 pub(super) enum PacketClass {
     /// In flight.
     InFlight,
-    /// Not in flight; the payload source is told of its outcome.
+    /// Not in flight; the payload source gets its outcome.
     MtuProbe,
-    /// Sent on a former path: not in flight; the payload source is told of its outcome.
+    /// Sent on a former path: not in flight; the payload source gets its outcome.
     OldPath,
     /// Reports only: not tracked.
     AckOnly,
@@ -36,7 +36,7 @@ impl PacketClass {
     }
 }
 
-/// A packet whose outcome is not told yet.
+/// A packet whose outcome is not reported yet.
 #[derive(Clone, Debug)]
 pub(super) struct SentPacket<L> {
     pub sent: Time,

@@ -1,8 +1,8 @@
 //! No controller sends more than twice what the path delivers.
 //!
-//! A controller goes by what it is told: rates and round trips from profiles, and from the peer its
-//! acknowledgements' timing, its marks, its verdicts and its feedback. All of that can be forged. What
-//! cannot be is that a packet arrived. So here is what any controller may do at most:
+//! A controller depends on path hints (rates, round trips), and on the peer's timing of acknowledgements,
+//! marks, loss causes and feedback. All of these can be forged; that a packet arrived cannot. So this is
+//! what any controller may send at most:
 //!
 //! 1. *By acknowledgements.* Every byte that arrived permits two more, on top of an initial window of ten
 //!    packets (RFC 6928): slow start's growth. What was permitted and not used is kept, for applications
@@ -33,7 +33,7 @@ use narrows_congestion::{HintSource, PathHints};
 
 /// RFC 6928.
 const INITIAL_PACKETS: u64 = 10;
-/// Packets of the flight that tries a rate which the peer told, the initial window included.
+/// Packets of the flight that tries a rate which the peer gave as a hint, the initial window included.
 const PROBE_PACKETS: u64 = 64;
 /// When so many of them arrived, the path has shown what it carries in a window of time: as much may be
 /// sent at once, but no more than this.
@@ -127,7 +127,7 @@ impl Limiter {
         self.told_until = Time::NEVER;
         self.open_as_told();
     }
-    /// The initial window is the bandwidth-delay product of what was told.
+    /// The initial window is the bandwidth-delay product of the path hints.
     fn open_as_told(&mut self) {
         let known = (self.rtt != Duration::MAX).then_some(self.rtt);
         let Some(rtt) = self.told_rtt.or(known) else { return };
@@ -243,7 +243,7 @@ impl Limiter {
         self.told = 0.0;
     }
 
-    /// Nothing was heard for a probe timeout.
+    /// Nothing was received for a probe timeout.
     pub fn on_probe_timeout(&mut self) {
         self.forget_told();
         self.credit = self.credit.min(self.initial as i64);

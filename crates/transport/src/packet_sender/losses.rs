@@ -1,10 +1,10 @@
 //! Loss detection and its timer, with the probe timeout's back-off: RFC 9002, counted in packets.
 //!
 //! - A packet is lost when it is absent and the packet three numbers above it has arrived (section
-//!   6.1.1), or when a later one has and it left 9/8 of a round trip ago (6.1.2). An arrival is told
-//!   as soon as everything below it is known, so the lowest unresolved packet is always one of which
-//!   nothing was heard.
-//! - Where nothing is heard for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
+//!   6.1.1), or when a later one has and it left 9/8 of a round trip ago (6.1.2). An arrival is reported
+//!   as soon as everything below it is known, so the lowest unresolved packet is always one that is
+//!   not acknowledged.
+//! - Where nothing is received for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
 //!   beyond the window: what was lost, or new bytes, or the oldest bytes in flight once more (6.2).
 //!   A controller with a timer of its own is not overruled: only the bytes are put forward.
 //! - Losses of packets that left after the last reduction begin a recovery; it ends when the outcome of

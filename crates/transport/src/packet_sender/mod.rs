@@ -8,8 +8,8 @@
 //! `recovery`, `path_change`.
 //!
 //! Loss detection, probes and repair are RFC 9002's, counted in packets: see `losses`.
-//! Controllers are told as TCP's sender tells them: `on_ack`, then `on_loss`, then a recovery's end
-//! or begin, or a restart; outcomes come before. One `on_ack` is told for each packet that arrived,
+//! Controllers get the same events as from TCP's sender: `on_ack`, then `on_loss`, then a recovery's end
+//! or begin, or a slow-start restart; outcomes come before. There is one `on_ack` for each packet that arrived,
 //! however many a report answers (RFC 9002 appendix B.5), so that a controller that counts
 //! acknowledgements grows alike with few reports; all of one report share its RTT and rate sample.
 //! FlightSize at a loss is what was sent from the lost packet on, as TCP's is.
@@ -76,14 +76,14 @@ pub struct PacketSenderConfig {
     pub rto: RtoConfig,
     /// Bytes of a full packet on the wire at first.
     pub packet: u32,
-    /// What the controller was told of the path when it was built, and who says so.
+    /// The path hints that the controller was built with, and their source.
     pub told: (PathHints, HintSource),
 }
 
 /// A window that is none.
 const UNLIMITED_WINDOW: f64 = 1e15;
 
-/// The longest probe timeout: so soon after an outage something is heard.
+/// The longest probe timeout: so soon after an outage something is received.
 const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The sending machine under a payload source.
@@ -223,7 +223,7 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn force(&mut self) {
         self.force = true;
     }
-    /// Probe timeouts since something was heard.
+    /// Probe timeouts since anything was received.
     pub fn backoffs(&self) -> u32 {
         self.loss.backoffs()
     }
@@ -249,7 +249,7 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn is_scaled(&self) -> bool {
         self.feed.scale() != 1.0
     }
-    /// Something was heard from the peer, if only that it lives: after an outage, what waits for
+    /// Something was received from the peer, if only that it lives: after an outage, what waits for
     /// an answer asks again at once.
     #[inline]
     pub fn on_peer_alive(&mut self, now: Time) {
@@ -264,7 +264,7 @@ impl<C: PayloadSource> PacketSender<C> {
         self.limiter.on_told(hints, source);
         self.feed.on_path_hints(now, hints);
     }
-    /// What the opening told of the path.
+    /// What the opening showed of the path.
     pub fn on_dispersion(&mut self, spacing: &Dispersion) {
         self.feed.on_dispersion(spacing);
     }

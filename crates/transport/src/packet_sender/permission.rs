@@ -14,7 +14,7 @@ pub enum Permission {
     Now,
     /// The pacer says: not before this time.
     Paced(Time),
-    /// The window is full, or as much left as what arrived permits: not before something is heard.
+    /// The window is full, or as much left as what arrived permits: not before something is received.
     WindowFull,
 }
 

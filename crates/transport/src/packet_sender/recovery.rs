@@ -85,7 +85,7 @@ impl<C: PayloadSource> PacketSender<C> {
         self.loss.arm(now, due);
     }
 
-    /// The lowest unresolved packet is late, or nothing is heard at all: whether the latter.
+    /// The lowest packet of unknown outcome is late, or nothing is received at all: whether the latter.
     #[cold]
     pub(super) fn on_timer(&mut self, now: Time) -> bool {
         let mut probe = false;

@@ -37,11 +37,11 @@ pub struct ProtocolEntry {
     pub summary: &'static str,
     /// The controller's name.
     pub controller: &'static str,
-    /// How it repairs losses unless told otherwise; `none` where nothing is repaired.
+    /// How it repairs losses unless configured otherwise; `none` where nothing is repaired.
     pub recovery: &'static str,
-    /// Switches of its endpoint that are on unless told otherwise, whatever the preset.
+    /// Switches of its endpoint that are on unless configured otherwise, whatever the preset.
     pub turns_on: &'static [&'static str],
-    /// Who tells radio losses from congestion unless told otherwise.
+    /// Who tells radio losses from congestion unless configured otherwise.
     pub classifier: &'static str,
 }
 
