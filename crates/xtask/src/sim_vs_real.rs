@@ -51,7 +51,8 @@ const PROTOCOLS: [&str; 9] = [
 
 /// `sim_vs_real`, with the flags of [`Ask`].
 pub fn run(args: &[String]) -> Result<(), String> {
-    let ask = Ask::read(args, &NETS.map(|n| n.name), &[]).map_err(|e| format!("sim-vs-real: {e}"))?;
+    let ask =
+        Ask::read(args, &NETS.map(|n| n.name), &[]).map_err(|e| format!("sim-vs-real: {e}"))?;
     let usual = || PROTOCOLS.map(str::to_string).to_vec();
     let protocols = ask.protocols.clone().unwrap_or_else(usual);
     let mut wanted = Vec::new();
