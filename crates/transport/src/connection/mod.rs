@@ -446,6 +446,8 @@ mod forgery_tests;
 #[cfg(test)]
 mod liar_tests;
 #[cfg(test)]
+mod liveness_tests;
+#[cfg(test)]
 mod many_tests;
 #[cfg(test)]
 mod pair_tests;

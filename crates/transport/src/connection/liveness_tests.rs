@@ -1,0 +1,166 @@
+//! Timers while little or nothing moves: silence, idle timeout, keep-alive, outages, and clocks that leap.
+
+use super::Closed;
+use super::pair_tests::{Net, Pair, config};
+use crate::streams::Side;
+use narrows_base::{Duration, Rate};
+
+#[test]
+fn an_idle_connection_is_silent_and_reports_are_not_answered() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.transfer(Side::Client, 5000, 5.0).unwrap();
+    pair.run_for(2.0);
+    let sent = pair.log.len();
+    assert!(sent < 40, "{sent}");
+    pair.run_for(30.0);
+    assert_eq!(pair.log.len(), sent);
+    assert_eq!(pair.client.stats().flight, 0);
+}
+
+#[test]
+fn an_end_left_alone_wakes_seldom_however_short_the_round_trip_was() {
+    let protocols = ["rrtp+tfrc", "tear-reliable", "rrtp", "rrtp+bbr", "rrtp+cubic"];
+    for (protocol, unheard) in protocols.iter().flat_map(|p| [(*p, false), (*p, true)]) {
+        let near = Net {
+            delay: Duration::from_micros(1),
+            rate: Rate::from_bps(u64::MAX / 1000),
+            ..Net::good()
+        };
+        let mut pair = Pair::new(&config(protocol), near, 1);
+        pair.transfer(Side::Client, 3000, 5.0).unwrap();
+        pair.transfer(Side::Server, 3000, 5.0).unwrap();
+        // With nothing to do, or with what never arrives.
+        if unheard {
+            let id = pair.client.open(true).unwrap();
+            pair.client.write(id, &[1; 3000]).unwrap();
+        }
+        let (mut wakes, mut now, mut buffer) = (0, pair.now, [0; 1500]);
+        while !pair.client.next_timeout().is_never() {
+            now = now.max(pair.client.next_timeout());
+            pair.client.on_timeout(now);
+            while pair.client.transmit(now, &mut buffer, 1).is_some() {}
+            wakes += 1;
+            assert!(wakes < 5000, "{protocol}: {wakes} until {now:?}");
+        }
+    }
+}
+
+#[test]
+fn the_idle_timeout_ends_it_and_keep_alive_prevents_that() {
+    let mut quiet = config("rrtp+cubic");
+    quiet.idle_timeout = Duration::from_secs(10);
+    let mut pair = Pair::new(&quiet, Net::good(), 1);
+    pair.run_for(30.0);
+    assert_eq!(pair.closed(Side::Client), Some(&Closed::TimedOut));
+    assert!(pair.client.is_drained() && pair.server.is_drained());
+    let alive = super::ConnectionConfig { keep_alive: Duration::from_secs(3), ..quiet.clone() };
+    let mut pair = Pair::of(&alive, &quiet, Net::good(), 1);
+    pair.run_for(60.0);
+    assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
+    assert!(pair.log.len() < 100, "{}", pair.log.len());
+}
+
+#[test]
+fn an_outage_of_half_a_minute_is_survived_and_soon_forgotten() {
+    // TEAR's receiver side has lowered the rate by then and raises it as slowly as ever.
+    let protocols =
+        [("rrtp+cubic", 34), ("rrtp+bbr", 34), ("rrtp+stpd", 34), ("tear-reliable", 60)];
+    for (protocol, patience) in protocols {
+        let mut pair = Pair::new(&config(protocol), Net::good(), 1);
+        pair.transfer(Side::Client, 300_000, 10.0).unwrap();
+        let (now, sent) = (pair.now, pair.log.len());
+        pair.outage_until = now + Duration::from_secs(30);
+        let took = pair.transfer(Side::Client, 300_000, 120.0).unwrap();
+        assert!(took < Duration::from_secs(patience), "{protocol}: {took:?}");
+        let silent = |t| t > now + Duration::from_secs(2) && t < pair.outage_until;
+        let vain = pair.log[sent..].iter().filter(|l| silent(l.0)).count();
+        assert!((10..40).contains(&vain), "{protocol}: {vain} packets into the void");
+    }
+}
+
+/// A rate of a packet in twenty seconds is the controller's affair. That both ends live is the connection's:
+/// with data to send it does not run into an idle timeout of eight.
+#[test]
+fn who_has_data_to_send_does_not_time_out_for_a_low_rate() {
+    let mut slow = config("rrtp+fixed(rate=500bit/s)");
+    slow.idle_timeout = Duration::from_secs(8);
+    let mut pair = Pair::new(&slow, Net::good(), 1);
+    pair.transfer(Side::Client, 20_000, 300.0).unwrap();
+    assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
+    // Then it rests, and times out as anybody.
+    pair.run_for(10.0);
+    assert_eq!(pair.closed(Side::Client), Some(&Closed::TimedOut));
+}
+
+/// A sign of life that the user wants leaves when it is due, not when the pacer says.
+#[test]
+fn keep_alive_leaves_whatever_the_rate_is() {
+    let mut slow = config("rrtp+fixed(rate=500bit/s)");
+    slow.idle_timeout = Duration::from_secs(8);
+    slow.keep_alive = Duration::from_secs(3);
+    let mut pair = Pair::new(&slow, Net::good(), 1);
+    pair.run_for(100.0);
+    assert_eq!((pair.closed(Side::Client), pair.closed(Side::Server)), (None, None));
+}
+
+/// A round trip that contains a leap of the clock is not the path's: a loss behind it is repaired as soon as before.
+#[test]
+fn a_leap_of_the_clock_does_not_rule_the_timers() {
+    for (protocol, busy) in [("rrtp+cubic", true), ("rrtp+cubic", false), ("rrtp+tfrc", true)] {
+        let mut lasting = config(protocol);
+        lasting.idle_timeout = Duration::ZERO;
+        let mut pair = Pair::new(&lasting, Net::good(), 1);
+        pair.transfer(Side::Client, 200_000, 60.0).unwrap();
+        let id = pair.client.open(true).unwrap();
+        if busy {
+            pair.client.write(id, &[1; 100_000]).unwrap();
+            pair.run_for(0.02);
+        } else {
+            pair.run_for(5.0);
+        }
+        pair.now += Duration::from_secs(500);
+        pair.client.write(id, &[1; 100_000]).unwrap();
+        pair.run_for(0.5);
+        for side in [Side::Client, Side::Server] {
+            let timeout = pair.end(side).sender.probe_timeout();
+            assert!(timeout < Duration::from_secs(1), "{protocol}, {busy}, {side:?}: {timeout:?}");
+            let srtt = pair.end(side).stats().srtt;
+            assert!(srtt < Duration::from_millis(200), "{protocol}, {busy}, {side:?}: {srtt:?}");
+        }
+    }
+}
+
+/// A peer whose process stood still for a minute answers then. That is a round trip of a minute, but no reason to
+/// wait for minutes after the next loss.
+#[test]
+fn a_stall_of_the_path_does_not_make_timeouts_of_minutes() {
+    let mut lasting = config("rrtp+cubic");
+    lasting.idle_timeout = Duration::from_secs(300);
+    let mut pair = Pair::new(&lasting, Net::good(), 1);
+    pair.transfer(Side::Client, 200_000, 60.0).unwrap();
+    pair.net.delay = Duration::from_secs(60);
+    let id = pair.client.open(true).unwrap();
+    pair.client.write(id, &[1; 100_000]).unwrap();
+    pair.run_for(0.1);
+    pair.net.delay = Net::good().delay;
+    pair.run_for(60.3);
+    assert!(pair.client.stats().rtt_sum > Duration::from_secs(60), "reports came late");
+    let timeout = pair.client.sender.probe_timeout();
+    assert!(timeout <= Duration::from_secs(10), "{timeout:?}");
+}
+
+/// After a leap of its clock an end takes the round trip for minutes long. It must not linger for as
+/// long when it is over.
+#[test]
+fn a_leap_of_the_clock_does_not_make_the_end_long() {
+    let mut pair = Pair::new(&config("rrtp+cubic"), Net::good(), 1);
+    pair.run_for(1.0);
+    let now = pair.now;
+    for end in [&mut pair.client, &mut pair.server] {
+        end.sender.seed_rtt(now, Duration::from_secs(500));
+    }
+    pair.client.close(now, 256, "done");
+    pair.run_for(11.0);
+    assert!(pair.client.is_drained(), "the end that closes");
+    assert!(pair.server.is_drained(), "the end that is told");
+}
