@@ -3,6 +3,8 @@
 #[cfg(feature = "measure")]
 mod bench;
 #[cfg(feature = "measure")]
+mod bench_bad_links;
+#[cfg(feature = "measure")]
 mod bench_media;
 #[cfg(feature = "measure")]
 mod bench_transport;
@@ -37,6 +39,10 @@ cargo xtask COMMAND
                    (--schedules N: so many, 10000 unless told; --seed N: only that one, with its story)
   bench transport  our transport beside quinn (tools/quinn-speed): CPU over loopback, and four links
                    through the same relay; writes its section of docs/benchmarks.md
+  bench bad-links  a controller where links lose, delay, reorder and change, in simulation: medians over seeds,
+                   each beside its goal (--filter TEXT, --protocols A,B, --seeds N; --quick: a part of the
+                   cells; --json FILE keeps the figures, --before FILE shows such a file's beside; --write
+                   writes the section of docs/benchmarks.md)
   fuzz [SECONDS]   fuzz every target for so long (60): under libFuzzer where a nightly toolchain and
                    cargo-fuzz are, else with inputs made of fuzz/seeds (--seed N: which; --mutational: so
                    in any case; --target NAME: only this one)
@@ -104,6 +110,9 @@ fn measure(args: &[String]) -> Result<(), String> {
     match args.split_first() {
         Some((command, rest)) if command == "validate" => validate::run(rest),
         Some((command, rest)) if command == "sim-vs-real" => sim_vs_real::run(rest),
+        _ if args.get(1).is_some_and(|w| w == "bad-links") => {
+            bench_bad_links::run(args.get(2..).unwrap_or_default())
+        }
         _ if args.get(1).is_some_and(|w| w == "transport") => {
             bench_transport::run(args.get(2..).unwrap_or_default())
         }

@@ -1,0 +1,257 @@
+//! `cargo xtask bench bad-links`: how good a controller is where links lose, delay, reorder and change, in
+//! simulation: medians over seeds, each beside its goal.
+
+mod cells;
+mod figure;
+mod page;
+
+use cells::{Cell, Goal};
+use figure::Figure;
+use narrows_lab::scenario::Scheduled;
+use narrows_lab::{Plan, compare};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const KNOWN: &str =
+    "--filter TEXT, --protocols A,B, --seeds N, --quick, --json FILE, --before FILE, --write";
+
+struct Ask {
+    filter: Vec<String>,
+    protocols: Vec<String>,
+    seeds: u64,
+    quick: bool,
+    json: Option<String>,
+    before: Option<String>,
+    write: bool,
+}
+
+impl Ask {
+    fn read(args: &[String]) -> Result<Ask, String> {
+        let mut ask = Ask {
+            filter: Vec::new(),
+            protocols: vec!["rrtp".into()],
+            seeds: 10,
+            quick: false,
+            json: None,
+            before: None,
+            write: false,
+        };
+        let mut args = args.iter();
+        while let Some(flag) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value after it"));
+            let list = |text: &String| text.split(',').map(|w| w.trim().to_string()).collect();
+            match flag.as_str() {
+                "--filter" => ask.filter = list(value()?),
+                "--protocols" => ask.protocols = list(value()?),
+                "--seeds" => {
+                    let text = value()?;
+                    let n = text.parse().ok().filter(|n| (1..=1000).contains(n));
+                    ask.seeds = n.ok_or_else(|| format!("--seeds '{text}': 1 to 1000"))?;
+                }
+                "--quick" => ask.quick = true,
+                "--json" => ask.json = Some(value()?.clone()),
+                "--before" => ask.before = Some(value()?.clone()),
+                "--write" => ask.write = true,
+                odd => return Err(format!("'{odd}' is not known; there are {KNOWN}")),
+            }
+        }
+        Ok(ask)
+    }
+    fn chosen(&self, cell: &Cell) -> bool {
+        let name = format!("{}: {}", cell.table, cell.name);
+        (self.filter.is_empty() || self.filter.iter().any(|f| name.contains(f)))
+            && (!self.quick || cell.quick)
+    }
+}
+
+/// Medians of the figures of a cell: by protocol, then by figure's name.
+pub type Medians = BTreeMap<String, BTreeMap<String, f64>>;
+
+/// A cell with what was measured.
+pub struct Row {
+    pub cell: Cell,
+    pub medians: Medians,
+}
+
+/// Whether a goal is met, and its value in numbers, the rivals' being known.
+pub fn judge(goal: &Goal, protocol: &str, medians: &Medians) -> (f64, String, bool) {
+    let figure = goal.figure();
+    let of = |who: &str| {
+        medians.get(who).and_then(|m| m.get(figure.name())).copied().unwrap_or(f64::NAN)
+    };
+    let value = of(protocol);
+    let text = |x| figure.text(x);
+    let (bound, met) = match goal {
+        Goal::AtLeast(_, least) => (format!("≥ {}", text(*least)), value >= *least),
+        Goal::AtMost(_, most) => (format!("≤ {}", text(*most)), value <= *most),
+        Goal::Between(_, least, most) => {
+            (format!("{} to {}", text(*least), text(*most)), (*least..=*most).contains(&value))
+        }
+        Goal::OfBest(_, part, rivals) => {
+            let best = rivals.iter().map(|r| of(r)).fold(f64::NEG_INFINITY, f64::max);
+            (format!("≥ {}", text(part * best)), value >= part * best)
+        }
+        Goal::OfLeast(_, times, rivals) => {
+            let least = rivals.iter().map(|r| of(r)).fold(f64::INFINITY, f64::min);
+            (format!("≤ {}", text(times * least)), value <= times * least)
+        }
+    };
+    (value, bound, met)
+}
+
+/// `bench bad-links`.
+///
+/// # Errors
+/// An unknown flag, a link that does not parse, a file that cannot be written.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let ask = Ask::read(args).map_err(|e| format!("bench bad-links: {e}"))?;
+    let chosen: Vec<Cell> = cells::all()?.into_iter().filter(|c| ask.chosen(c)).collect();
+    if chosen.is_empty() {
+        return Err("bench bad-links: no cell has that in its name".into());
+    }
+    let rows = measure(&ask, chosen)?;
+    let before = ask.before.as_deref().map(page::read).transpose()?;
+    print!("{}", page::text(&rows, &ask.protocols, before.as_ref()));
+    if let Some(file) = &ask.json {
+        page::keep(file, &rows)?;
+    }
+    if ask.write {
+        page::write(&rows, &ask.protocols, before.as_ref(), ask.seeds)?;
+    }
+    Ok(())
+}
+
+struct Work {
+    cell: usize,
+    protocol: String,
+    plan: Plan,
+    seed: u64,
+}
+
+fn plan(cell: &Cell, protocol: &str, under_test: bool) -> Result<Plan, String> {
+    let spec = match (under_test, cell.told) {
+        (true, told) if !told.is_empty() => format!("{protocol}({told})"),
+        _ => protocol.to_string(),
+    };
+    let question = compare::Question { protocols: spec, ..cell.question.clone() };
+    let wrong = |e: narrows_base::SpecError| format!("{}: {e}", cell.name);
+    let (mut scenario, _) = question.scenario(Path::new("")).map_err(wrong)?;
+    scenario.changes = (cell.changes.iter())
+        .map(|(at, change)| Scheduled {
+            at: *at,
+            link: "bottleneck".into(),
+            change: change.clone(),
+            line: 0,
+        })
+        .collect();
+    Plan::new(scenario).map_err(wrong)
+}
+
+/// Runs every cell with every protocol and seed, on all cores.
+fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
+    let mut works = Vec::new();
+    for (index, cell) in chosen.iter().enumerate() {
+        let rivals: BTreeSet<&str> = cell.goals.iter().flat_map(Goal::rivals).copied().collect();
+        let tested = ask.protocols.iter().map(|p| (p.as_str(), true));
+        let rivals = rivals.into_iter().filter(|r| !ask.protocols.iter().any(|p| p == r));
+        for (protocol, under_test) in tested.chain(rivals.map(|r| (r, false))) {
+            let plan = plan(cell, protocol, under_test)?;
+            for seed in 1..=ask.seeds {
+                works.push(Work {
+                    cell: index,
+                    protocol: protocol.into(),
+                    plan: plan.clone(),
+                    seed,
+                });
+            }
+        }
+    }
+    // The longest first, so that no core waits for one at the end.
+    works.sort_by(|a, b| b.plan.work().total_cmp(&a.plan.work()));
+    let next = AtomicUsize::new(0);
+    type Values = BTreeMap<(usize, String, &'static str), Vec<f64>>;
+    let values: Mutex<Values> = Mutex::new(BTreeMap::new());
+    let fault: Mutex<Option<String>> = Mutex::new(None);
+    let work = || {
+        while let Some(w) = works.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let cell = &chosen[w.cell];
+            let figures: Vec<Figure> = cell.goals.iter().map(Goal::figure).collect();
+            let series = figures.contains(&Figure::Drained);
+            match narrows_sim::run(&w.plan.network(0, w.seed, series), &mut |_| true) {
+                Ok(run) => {
+                    for figure in figures {
+                        let value = figure.of(cell, &w.plan, &run);
+                        let key = (w.cell, w.protocol.clone(), figure.name());
+                        if let Ok(mut v) = values.lock() {
+                            v.entry(key).or_default().push(value);
+                        }
+                    }
+                }
+                Err(e) => {
+                    if let Ok(mut f) = fault.lock() {
+                        *f = Some(format!("{}: {e}", cell.name));
+                    }
+                }
+            }
+        }
+    };
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 1..jobs {
+            scope.spawn(work);
+        }
+        work();
+    });
+    if let Ok(Some(why)) = fault.into_inner() {
+        return Err(why);
+    }
+    let mut rows: Vec<Row> =
+        chosen.into_iter().map(|cell| Row { cell, medians: Medians::new() }).collect();
+    for ((cell, protocol, figure), list) in values.into_inner().unwrap_or_default() {
+        rows[cell].medians.entry(protocol).or_default().insert(figure.into(), median(list));
+    }
+    Ok(rows)
+}
+
+fn median(mut list: Vec<f64>) -> f64 {
+    list.sort_by(f64::total_cmp);
+    let middle = list.len() / 2;
+    match list.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => list[middle],
+        _ => 0.5 * (list[middle - 1] + list[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_can_be_run_and_has_a_name_of_its_own() {
+        let cells = cells::all().unwrap();
+        let names: BTreeSet<String> =
+            cells.iter().map(|c| format!("{}: {}", c.table, c.name)).collect();
+        assert_eq!(names.len(), cells.len());
+        for cell in &cells {
+            plan(cell, "rrtp", true).unwrap();
+            assert!(!cell.goals.is_empty(), "{}", cell.name);
+        }
+    }
+
+    #[test]
+    fn goals_are_judged_by_the_median_and_by_rivals_in_the_same_cell() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0, 9.0]), 2.5);
+        let of = |x: f64| BTreeMap::from([("Mbit/s".to_string(), x)]);
+        let medians = Medians::from([("rrtp".into(), of(9.0)), ("rrtp+cubic".into(), of(10.0))]);
+        let met = |goal: Goal| judge(&goal, "rrtp", &medians).2;
+        assert!(met(Goal::OfBest(Figure::Goodput, 0.9, &["rrtp+cubic"])));
+        assert!(!met(Goal::OfBest(Figure::Goodput, 0.95, &["rrtp+cubic"])));
+        assert!(met(Goal::AtMost(Figure::Goodput, 9.0)));
+        assert!(!met(Goal::Between(Figure::Goodput, 9.5, 10.0)));
+        // What was not measured meets nothing.
+        assert!(!met(Goal::AtLeast(Figure::Theta, 0.0)));
+    }
+}

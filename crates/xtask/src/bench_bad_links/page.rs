@@ -1,0 +1,122 @@
+//! The tables: on the screen, as JSON, and as a section of `docs/benchmarks.md`.
+
+use super::{Row, judge};
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+
+const PAGE: &str = "docs/benchmarks.md";
+const BEGIN: &str = "<!-- begin bad links -->\n";
+const END: &str = "<!-- end bad links -->\n";
+
+/// An earlier run's medians.
+pub type Before = Map<String, Value>;
+
+fn key(row: &Row) -> String {
+    format!("{}: {}", row.cell.table, row.cell.name)
+}
+
+/// One line per cell and protocol.
+pub fn text(rows: &[Row], protocols: &[String], before: Option<&Before>) -> String {
+    let mut text = String::new();
+    let (mut met, mut all) = (0, 0);
+    for row in rows {
+        for protocol in protocols {
+            let mut line = format!("{:<48} {protocol:<10}", key(row));
+            for goal in &row.cell.goals {
+                let (value, bound, good) = judge(goal, protocol, &row.medians);
+                let figure = goal.figure();
+                let was = earlier(before, row, protocol, figure.name());
+                let was = was.map_or(String::new(), |x| format!(" was {}", figure.text(x)));
+                let mark = if good { "ok" } else { "MISSED" };
+                let _ = write!(
+                    line,
+                    "  {} {}{was} ({bound}) {mark}",
+                    figure.name(),
+                    figure.text(value)
+                );
+                (met, all) = (met + u32::from(good), all + 1);
+            }
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    let _ = writeln!(text, "{met} of {all} goals met");
+    text
+}
+
+fn earlier(before: Option<&Before>, row: &Row, protocol: &str, figure: &str) -> Option<f64> {
+    before?.get(&key(row))?.get(protocol)?.get(figure)?.as_f64()
+}
+
+/// Keeps the medians in a file, for `--before`.
+pub fn keep(file: &str, rows: &[Row]) -> Result<(), String> {
+    let all: Map<String, Value> = rows.iter().map(|r| (key(r), json!(r.medians))).collect();
+    let text = serde_json::to_string_pretty(&all).map_err(|e| e.to_string())?;
+    std::fs::write(file, text + "\n").map_err(|e| format!("{file}: {e}"))
+}
+
+/// Reads what [`keep`] wrote.
+pub fn read(file: &str) -> Result<Before, String> {
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+    serde_json::from_str(&text).map_err(|e| format!("{file}: {e}"))
+}
+
+/// Writes the section; the rest of the page stays.
+pub fn write(
+    rows: &[Row],
+    protocols: &[String],
+    before: Option<&Before>,
+    seeds: u64,
+) -> Result<(), String> {
+    let section = format!("{BEGIN}{}{END}", section(rows, protocols, before, seeds));
+    let page = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
+    let page = match (page.split_once(BEGIN), page.split_once(END)) {
+        (Some((before, _)), Some((_, after))) => format!("{before}{section}{after}"),
+        _ => format!("{}\n\n{section}", page.trim_end()),
+    };
+    std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))?;
+    eprintln!("wrote {PAGE}");
+    Ok(())
+}
+
+fn section(rows: &[Row], protocols: &[String], before: Option<&Before>, seeds: u64) -> String {
+    let mut text = format!(
+        "## Bad links\n\nSimulated, medians over {seeds} seeds, each beside its goal; a goal that is missed is \
+marked. *rate*: goodput over what application bytes can have of the link, losses taken off. *wire*: bytes \
+offered to the link per application byte delivered, times 1 - loss. *queue*: mean time that the queue holds. \
+*theta*: the others' share. Again: `cargo xtask bench bad-links --write` (`--filter`, `--protocols`, `--seeds`, \
+`--json FILE`; `--before FILE` shows an earlier run's figures beside).\n"
+    );
+    let mut table = "";
+    for row in rows {
+        if row.cell.table != table {
+            table = row.cell.table;
+            let _ = write!(text, "\n### {}\n\n", heading(table));
+            let _ = writeln!(text, "| cell | protocol | figure | before | now | goal | |");
+            let _ = writeln!(text, "|---|---|---|---|---|---|---|");
+        }
+        for protocol in protocols {
+            for (i, goal) in row.cell.goals.iter().enumerate() {
+                let (value, bound, good) = judge(goal, protocol, &row.medians);
+                let figure = goal.figure();
+                let was = earlier(before, row, protocol, figure.name());
+                let _ = writeln!(
+                    text,
+                    "| {} | {} | {} | {} | {} | {bound} | {} |",
+                    if i == 0 { row.cell.name.as_str() } else { "" },
+                    if i == 0 { protocol.as_str() } else { "" },
+                    figure.name(),
+                    was.map_or(String::new(), |x| figure.text(x)),
+                    figure.text(value),
+                    if good { "" } else { "missed" }
+                );
+            }
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn heading(table: &str) -> String {
+    let mut letters = table.chars();
+    letters.next().map_or_else(String::new, |c| c.to_uppercase().chain(letters).collect())
+}
