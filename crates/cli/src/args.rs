@@ -2,9 +2,10 @@
 
 use clap::{Args, Parser, Subcommand};
 use narrows_base::{Duration, SpecError};
-use narrows_lab::SourceSpec;
+use narrows_lab::compare;
 use narrows_lab::recommendation::Aim;
-use narrows_lab::{compare, link_direction, scenario_file};
+use narrows_scenario::{scenario_file, values};
+use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -75,7 +76,7 @@ pub struct Man {
 #[derive(Args)]
 pub struct Compare {
     /// RATE,DELAY[,key=value]* or a name from `narrows list links`
-    #[arg(long, value_name = "SPEC|NAME", default_value = narrows_lab::links::DEFAULT, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SPEC|NAME", default_value = narrows_scenario::links::DEFAULT, allow_hyphen_values = true)]
     pub link: String,
     /// Protocols, as in 'vegas(alpha=1,beta=3),stpd', and families: tcp, media, all, family:rrtp
     /// [default: tcp,rrtp; for calls media; for live media,cubic,bbr,rrtp]
@@ -242,7 +243,7 @@ Examples:
 `narrows compare --help` explains how a link is written.";
 
 fn compare_help() -> String {
-    format!("{COMPARE_LINK}{}{COMPARE_EXAMPLES}", narrows_lab::keys::help())
+    format!("{COMPARE_LINK}{}{COMPARE_EXAMPLES}", narrows_scenario::keys::help())
 }
 
 const COMPARE_LINK: &str = "\
@@ -349,7 +350,7 @@ fn told<T>(result: Result<T, SpecError>) -> Result<T, String> {
 }
 pub fn time(text: &str) -> Result<Duration, String> {
     let d = told(narrows_base::units::duration(text))?;
-    if d > link_direction::MAX_DELAY { Err("that is longer than ten years".into()) } else { Ok(d) }
+    if d > values::MAX_DELAY { Err("that is longer than ten years".into()) } else { Ok(d) }
 }
 fn aim(text: &str) -> Result<Aim, String> {
     told(Aim::parse(text))

@@ -4,10 +4,10 @@ use crate::Failure;
 use crate::terminal::note;
 use crate::work::command_line;
 use clap::Args;
-use narrows_lab::output;
-use narrows_lab::real::record::{About, Recorder};
 use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;
+use narrows_record::{About, Recorder};
+use narrows_report::output;
 use std::path::PathBuf;
 use std::sync::Arc;
 

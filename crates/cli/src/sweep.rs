@@ -5,10 +5,12 @@ use crate::args::Sweep;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print, print_json, text_width, width};
 use crate::work::quoted;
 use narrows_base::SpecError;
+use narrows_lab::Question;
 use narrows_lab::measure::MEASURES;
-use narrows_lab::scenario_file::Template;
-use narrows_lab::sweep::{self, About, Base, Control, Grid, Outcome, journal, shown, write};
-use narrows_lab::{Question, links, output, summary};
+use narrows_lab::sweep::{self, About, Base, Control, Grid, Outcome, journal};
+use narrows_report::sweep::{json, shown, write};
+use narrows_report::{output, summary};
+use narrows_scenario::links;
 use narrows_transport::Preset;
 
 /// `narrows sweep`.
@@ -56,7 +58,7 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
     let outcome = Outcome::new(&sweep, &runs, about);
     let files = write::all(&outcome, &a.out).map_err(Failure::Outside)?;
     if a.json {
-        print_json(&sweep::json::outcome(&outcome))?;
+        print_json(&json::outcome(&outcome))?;
     } else {
         let mut text = shown::table(&outcome, width());
         for note in &outcome.notes {
@@ -76,13 +78,13 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
 }
 
 fn unwritable(a: &Sweep, e: &std::io::Error) -> Failure {
-    let why = narrows_lab::link_direction::plain(e);
+    let why = narrows_scenario::text_file::plain(e);
     Failure::Input(format!("--out {}: cannot create the folder: {why}", a.out.display()))
 }
 
 fn base(a: &Sweep) -> Result<Base, SpecError> {
     if let Some(path) = &a.scenario {
-        return Ok(Base::File(Box::new(Template::load(path)?)));
+        return Base::load(path);
     }
     let usual = Question::default();
     Ok(Base::Link(Box::new(Question {

@@ -7,9 +7,9 @@ use narrows_base::SpecError;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::recommendation::Aim;
-use narrows_lab::{
-    Outcome, Plan, Question, Scenario, catalogue, compare, output, scenario_file, summary,
-};
+use narrows_lab::{Outcome, Question, catalogue, compare};
+use narrows_report::{output, summary};
+use narrows_scenario::{Plan, Scenario, scenario_file};
 use std::path::Path;
 
 impl From<SpecError> for Failure {
@@ -109,7 +109,7 @@ fn answer(
         files.push(written.map_err(Failure::Outside)?);
     }
     if out.json {
-        print_json(&narrows_lab::json::outcome(&outcome))?;
+        print_json(&narrows_report::json::outcome(&outcome))?;
     } else {
         print(&(shown(&outcome, &files) + "\n"))?;
     }

@@ -1,6 +1,6 @@
 //! Scenario files: no panic, and a scenario that is accepted is written and read back the same.
 
-use narrows_lab::{Plan, scenario_file};
+use narrows_scenario::{Plan, scenario_file};
 use std::path::Path;
 
 /// Tries one input.

@@ -2,8 +2,8 @@
 //! is read can be shown and read again.
 
 use narrows_base::{Spec, spec, units};
-use narrows_lab::Link;
 use narrows_link::{LossSpec, Trace};
+use narrows_scenario::Link;
 use narrows_sim::SourceSpec;
 use narrows_transport::{Preset, Protocol};
 use std::path::Path;

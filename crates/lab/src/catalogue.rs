@@ -1,12 +1,12 @@
 //! `narrows list`: everything that there is, from the lists alone.
 
-use crate::links::LINKS;
 use crate::measure::{Better, MEASURES, Measure};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::spec::nearest;
 use narrows_base::{Descriptor, Param, SpecError, Status, Variable};
 use narrows_congestion::CONTROLLERS;
 use narrows_link::{LOSSES, QUEUES};
+use narrows_scenario::links::LINKS;
 use narrows_sim::SOURCES;
 use narrows_transport::loss_classifier::LOSS_CLASSIFIERS;
 use narrows_transport::protocol::{Family, ProtocolEntry, STREAM_PARAMS, STREAMS};

@@ -4,9 +4,9 @@ use crate::execute::{LISTED_FLOWS, Run, Runs, combined};
 use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
 use crate::outcome::{Outcome, ProtocolOutcome, SeedValues};
-use crate::plan::Plan;
 use crate::recommendation::{self, Aim};
 use narrows_base::{Duration, Status};
+use narrows_scenario::plan::Plan;
 use narrows_transport::protocol;
 
 /// What an outcome says of itself besides the numbers.

@@ -10,13 +10,13 @@
 //! The flows under test are called `main` whatever they speak: random draws follow names, so every
 //! protocol meets the same losses and starts at the same moments.
 
-use crate::families::protocols;
-use crate::link::Link;
-use crate::link_direction::TraceStart;
-use crate::links;
 use crate::recommendation::Aim;
-use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
 use narrows_base::{Duration, Spec, SpecError};
+use narrows_scenario::families::protocols;
+use narrows_scenario::link::Link;
+use narrows_scenario::link_direction::TraceStart;
+use narrows_scenario::links;
+use narrows_scenario::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
 use narrows_sim::SourceSpec;
 use narrows_transport::{Preset, Protocol};
 use std::path::Path;
@@ -26,7 +26,7 @@ use std::path::Path;
 pub struct Question {
     /// A link's specification or name.
     pub link: String,
-    /// Families and names with parameters, separated by commas ([`crate::families`]).
+    /// Families and names with parameters, separated by commas ([`narrows_scenario::families`]).
     pub protocols: String,
     /// What the applications of the flows under test send.
     pub source: SourceSpec,
@@ -97,7 +97,7 @@ impl Question {
             Preset::Rfc => link.base_rtt(),
             Preset::Ns2 => Duration::ZERO,
         });
-        let own = |side: Option<crate::access_link::AccessLink>, stream| {
+        let own = |side: Option<narrows_scenario::access_link::AccessLink>, stream| {
             side.map(|side| OwnLink { side, stream })
         };
         let (access, egress) = (own(link.access, "access"), own(link.egress, "egress"));

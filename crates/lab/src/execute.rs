@@ -5,9 +5,9 @@
 //! its random draws from its own seed, and results are put together in the plan's order.
 
 use crate::measure::{MEASURES, OneFlow, View};
-use crate::plan::Plan;
 use crate::response::{self, Response};
 use narrows_base::random::mix;
+use narrows_scenario::plan::Plan;
 use narrows_sim::{FlowResult, RunResult, SimError, Table};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

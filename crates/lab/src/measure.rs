@@ -555,7 +555,7 @@ fn mean_roughness(v: &View<'_>, scale: usize, what: fn(&Roughness) -> f64) -> f6
 /// The loss events of a sender, simulated or real. A timeout is one of its own: episodes are those found
 /// without one. A loss event is a lost packet's, so there are no more than packets: timeouts of openings
 /// and probes send no data.
-pub(crate) fn loss_events(episodes: u64, timeouts: u64, sent: u64) -> f64 {
+pub fn loss_events(episodes: u64, timeouts: u64, sent: u64) -> f64 {
     episodes.saturating_add(timeouts).min(sent) as f64
 }
 

@@ -17,9 +17,9 @@
 //! share is that of what they deliver and not of the capacity, which nobody delivers where packets are
 //! lost; a flow alone is held against itself. Seconds are counted from the beginning of measuring.
 
-use crate::plan::{Plan, Step};
 use crate::stats::jain;
 use narrows_base::{Duration, Time};
+use narrows_scenario::plan::{Plan, Step};
 use narrows_sim::result::LINK_TICK_S;
 use narrows_sim::{FlowResult, RunResult, Table};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::scenario_file;
+use narrows_scenario::scenario_file;
 use narrows_sim::result::Roughness;
 use narrows_sim::{FlowDetail, GroupResult, Histogram, LinkResult, LinkTicks};
 use std::path::Path;

@@ -22,7 +22,9 @@
 //! | `sim` (default) | [`sim`], the simulator: ten crates in all, and no C compiler |
 //! | `net` | `net`, `wire` and the connections of `transport`: rrtp over UDP, the relay; needs a C compiler, for the ciphers |
 //! | `files` | `files`: list, get, put over rrtp or TCP |
-//! | `report` | `lab`: scenarios, comparisons, sweeps, measures, reports |
+//! | `lab` | `scenario`, `lab`: links and scenarios as text, comparisons, sweeps, measures |
+//! | `report` | `report`: what they found as pages, figures, Parquet, CSV and JSON |
+//! | `record` | `record`, `speed`: recordings and measurements of real transfers |
 //! | `cli` | `run`: the command, to be called from a `main` of one's own, with additions in a [`Registry`] |
 
 pub use narrows_base as base;
@@ -34,13 +36,21 @@ pub use narrows_transport as transport;
 pub use narrows_cli::run;
 #[cfg(feature = "files")]
 pub use narrows_files as files;
-#[cfg(feature = "report")]
+#[cfg(feature = "lab")]
 pub use narrows_lab as lab;
 #[cfg(feature = "net")]
 pub use narrows_net as net;
+#[cfg(feature = "record")]
+pub use narrows_record as record;
+#[cfg(feature = "report")]
+pub use narrows_report as report;
+#[cfg(feature = "lab")]
+pub use narrows_scenario as scenario;
 #[cfg(feature = "sim")]
 pub use narrows_sim as sim;
 #[cfg(feature = "sim")]
 pub use narrows_sim::Registry;
+#[cfg(feature = "record")]
+pub use narrows_speed as speed;
 #[cfg(feature = "net")]
 pub use narrows_wire as wire;

@@ -1,9 +1,9 @@
 //! `experiment.toml`: what an experiment is made of.
 
 use super::quantity::Quantity;
-use crate::plan::Plan;
-use crate::scenario_file;
 use narrows_base::units::{self, Unit};
+use narrows_scenario::plan::Plan;
+use narrows_scenario::scenario_file;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,7 @@
 
 use super::file::{Claim, Experiment};
 use super::run::Observed;
-use crate::outcome::Estimate;
+use narrows_lab::outcome::Estimate;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -2,9 +2,10 @@
 
 use super::file::Experiment;
 use super::judge::{Judged, Verdict};
-use crate::link_direction::{LinkDirection, loss_text, rate_text, room_text, time_text};
-use crate::scenario::{Flows, GroupProtocol, Scenario};
 use narrows_base::Duration;
+use narrows_scenario::link_direction::LinkDirection;
+use narrows_scenario::scenario::{Flows, GroupProtocol, Scenario};
+use narrows_scenario::values::{loss_text, queue_text, rate_text, time_text};
 use std::fmt::Write as _;
 
 /// `README.md` of an experiment.
@@ -142,8 +143,8 @@ fn describe(s: &Scenario) -> String {
 
 fn way(w: &LinkDirection) -> String {
     let mut out = format!("{} {}", rate_text(w.rate), time_text(w.delay));
-    if room_text(w.queue_size) != "unlimited" {
-        let _ = write!(out, ", buffer {}", room_text(w.queue_size));
+    if queue_text(w.queue_size) != "unlimited" {
+        let _ = write!(out, ", buffer {}", queue_text(w.queue_size));
     }
     if !w.loss.is_empty() {
         let _ = write!(out, ", loss {}", loss_text(&w.loss));

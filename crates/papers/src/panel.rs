@@ -1,8 +1,8 @@
-//! The figure of an experiment: its panels as data, drawn by [`crate::figure`].
+//! The figure of an experiment: its panels as data, drawn by [`narrows_report::figure`].
 
 use super::file::{Axis, Experiment, Line, Panel};
 use super::run::{Observed, Points};
-use crate::figure::{self, Figure};
+use narrows_report::figure::{self, Figure};
 
 /// Where a panel's lines lie from left to right.
 type Reach = (f64, f64);

@@ -8,7 +8,7 @@ use super::file::Experiment;
 use super::models;
 use super::run::{Place, Sample};
 use super::stat::{Stat, binned};
-use crate::measure;
+use narrows_lab::measure;
 use narrows_sim::Table;
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -3,12 +3,12 @@
 use super::file::{Claim, Experiment, OverSeeds};
 use super::quantity::Quantity;
 use super::stat::Stat;
-use crate::measure::{MEASURES, View};
-use crate::outcome::Estimate;
-use crate::plan::Plan;
-use crate::response::{self, Response};
-use crate::stats::estimate;
 use narrows_base::random::mix;
+use narrows_lab::measure::{MEASURES, View};
+use narrows_lab::outcome::Estimate;
+use narrows_lab::response::{self, Response};
+use narrows_lab::stats::estimate;
+use narrows_scenario::plan::Plan;
 use narrows_sim::Table;
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -5,7 +5,7 @@ use super::quantity::Quantity;
 use super::run::{self, Sample};
 use super::stat::{Stat, binned};
 use super::{page, panel};
-use crate::outcome::Estimate;
+use narrows_lab::outcome::Estimate;
 use narrows_sim::Table;
 use std::path::{Path, PathBuf};
 
@@ -60,9 +60,9 @@ fn every_experiment_can_be_read() {
 /// transfer that did not finish says nothing.
 #[test]
 fn a_measure_against_a_level_counts_runs() {
-    let at = crate::measure::MEASURES.iter().position(|m| m.name == "completion_s").unwrap();
+    let at = narrows_lab::measure::MEASURES.iter().position(|m| m.name == "completion_s").unwrap();
     let took = |seconds: f64| {
-        let mut values = vec![f64::NAN; crate::measure::MEASURES.len()];
+        let mut values = vec![f64::NAN; narrows_lab::measure::MEASURES.len()];
         values[at] = seconds;
         Sample { groups: vec![("main".into(), values)], ..Sample::default() }
     };

@@ -23,15 +23,10 @@ mod series;
 mod tap;
 mod writer;
 
-#[cfg(test)]
-mod relay_tests;
-#[cfg(test)]
-mod tests;
-
-use crate::link_direction::plain;
-use crate::outcome::Outcome;
+use narrows_lab::outcome::Outcome;
 use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;
+use narrows_scenario::text_file::plain;
 use narrows_transport::connection::Stats;
 use relay::RelayWatch;
 use std::fs;

@@ -2,7 +2,7 @@
 
 use super::outcome::seen_once;
 use super::rows::{Kind, Rows};
-use crate::outcome::{Estimate, ProtocolOutcome};
+use narrows_lab::outcome::{Estimate, ProtocolOutcome};
 use narrows_net::relay::{DirectionStats, RelaySnapshot};
 
 /// The directions as the report names them.
@@ -156,7 +156,10 @@ mod tests {
         assert!(results[1].measure("loss_rate").is_none(), "nothing went back");
         let table = &results[0].series[0];
         for (column, _) in &table.columns {
-            assert!(crate::variables::find(column).is_some(), "nobody says what {column} is");
+            assert!(
+                narrows_report::variables::find(column).is_some(),
+                "nobody says what {column} is"
+            );
         }
         let column = |name: &str| table.column(name).unwrap();
         assert!(table.time_s.len() < 4096);

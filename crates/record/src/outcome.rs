@@ -4,11 +4,11 @@ use super::link::Links;
 use super::tap::Queue;
 use super::writer::{End, Kept, Writer};
 use super::{MAX_CONNECTIONS, Recording, names};
-use crate::collect;
-use crate::measure::{MEASURES, loss_events};
-use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
-use crate::output;
-use crate::stats::jain;
+use narrows_lab::collect;
+use narrows_lab::measure::{MEASURES, loss_events};
+use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
+use narrows_lab::stats::jain;
+use narrows_report::output;
 use narrows_transport::connection::Stats;
 use std::path::Path;
 

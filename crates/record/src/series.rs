@@ -120,10 +120,13 @@ mod tests {
         assert!(series.cov() < 0.02, "an even stream: {}", series.cov());
         let table = series.table("one", "client");
         let rows = table.time_s.len();
-        assert!(rows <= crate::real::record::rows::MAX_ROWS);
+        assert!(rows <= crate::rows::MAX_ROWS);
         assert!(table.columns.iter().all(|c| c.1.len() == rows));
         for (column, _) in &table.columns {
-            assert!(crate::variables::find(column).is_some(), "nobody says what {column} is");
+            assert!(
+                narrows_report::variables::find(column).is_some(),
+                "nobody says what {column} is"
+            );
         }
         assert_eq!(table.column("lost").unwrap().iter().sum::<f64>(), 10_000.0);
         let (mut bytes, mut before) = (0.0, 5.0);

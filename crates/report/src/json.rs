@@ -1,7 +1,7 @@
 //! `summary.json`, also printed by `--json`: one object.
 
-use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
 use crate::seeds;
+use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use serde_json::{Map, Value, json};
 
 /// The version that made a result.

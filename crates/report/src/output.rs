@@ -1,8 +1,8 @@
 //! The files that a run leaves behind: each is whole or not there.
 
-use crate::link_direction::plain;
-use crate::outcome::Outcome;
-use crate::{json, parquet, picture, report, seeds, summary};
+use crate::{html, json, parquet, picture, seeds, summary};
+use narrows_lab::outcome::Outcome;
+use narrows_scenario::text_file::plain;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ pub fn write_report(outcome: &Outcome, folder: &Path) -> Result<Vec<PathBuf>, St
     files.push(whole(&folder.join("series.parquet"), |p| {
         parquet::write_series(outcome, p).map_err(|e| io::Error::other(e.to_string()))
     })?);
-    files.push(whole(&folder.join("report.html"), |p| report::write_html(outcome, p))?);
+    files.push(whole(&folder.join("report.html"), |p| html::write_html(outcome, p))?);
     Ok(files)
 }
 

@@ -17,8 +17,8 @@
 //! The file is written with the parquet crate's column writer; its arrow layer would triple the build.
 
 use crate::arrow_schema::{self, Kind};
-use crate::outcome::{Outcome, ProtocolOutcome};
 use crate::variables::of_series;
+use narrows_lab::outcome::{Outcome, ProtocolOutcome};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
 use parquet::errors::Result;
@@ -153,7 +153,7 @@ fn write_protocol<W: Write + Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::html::sample;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 

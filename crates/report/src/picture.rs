@@ -1,7 +1,7 @@
 //! The comparison as one static picture, for pages that cannot run the report: `comparison.svg`.
 
 use crate::figure::{Figure, bars};
-use crate::outcome::{Outcome, ProtocolOutcome};
+use narrows_lab::outcome::{Outcome, ProtocolOutcome};
 
 /// Goodput and round-trip time side by side, with 95% intervals.
 pub fn svg(outcome: &Outcome) -> String {

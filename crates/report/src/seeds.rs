@@ -2,8 +2,8 @@
 //! they scatter, and the same for `summary.json`.
 
 use crate::columns::{Columns, Values};
-use crate::measure::MEASURES;
-use crate::outcome::{Outcome, ProtocolOutcome};
+use narrows_lab::measure::MEASURES;
+use narrows_lab::outcome::{Outcome, ProtocolOutcome};
 use serde_json::{Map, Value, json};
 
 /// One row per protocol (or group of flows) and seed, one column per measure; `None` where nothing has

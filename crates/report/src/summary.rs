@@ -1,6 +1,6 @@
 //! `summary.csv` and the table in the terminal.
 
-use crate::outcome::{Outcome, ProtocolOutcome};
+use narrows_lab::outcome::{Outcome, ProtocolOutcome};
 use std::fmt::Write as _;
 
 /// One row per protocol, two columns per measure: mean and 95% half-width.

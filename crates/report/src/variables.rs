@@ -1,8 +1,8 @@
 //! What the columns of tables mean: one place to ask, whoever defines them.
 
-use crate::measure::MEASURES;
 use narrows_base::Variable;
 use narrows_congestion::CONTROLLERS;
+use narrows_lab::measure::MEASURES;
 use narrows_sim::COLUMNS;
 
 /// Columns that the laboratory itself computes: of groups (`kind` is `group`), and of recordings.

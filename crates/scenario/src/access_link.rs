@@ -1,6 +1,6 @@
 //! A flow's own links before and after the bottleneck: `RATE/DELAY`, ranges drawn per flow.
 
-use crate::link_direction::{MAX_DELAY, rate_text, time_text};
+use crate::values::{MAX_DELAY, rate_text, time_text};
 use narrows_base::{Duration, RandomKey, Rate, SpecError, units};
 use std::fmt;
 

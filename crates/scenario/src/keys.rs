@@ -4,7 +4,8 @@
 
 use crate::access_link::AccessLink;
 use crate::link::Link;
-use crate::link_direction::{self, LinkDirection};
+use crate::link_direction::LinkDirection;
+use crate::values;
 use narrows_base::{Duration, SpecError};
 use narrows_link::LossSpec;
 use std::fmt::Write as _;
@@ -36,16 +37,16 @@ pub const KEYS: [Key; 11] = [
         form: "1.5Mbit/s",
         help: "bits that leave in a second, headers included",
         has_parameters: false,
-        set: |way, text, _| link_direction::rate(text).map(|rate| way.rate = rate),
-        text: |way| Some(link_direction::rate_text(way.rate)),
+        set: |way, text, _| values::rate(text).map(|rate| way.rate = rate),
+        text: |way| Some(values::rate_text(way.rate)),
     },
     Key {
         name: "delay",
         form: "80ms",
         help: "propagation delay, one way",
         has_parameters: false,
-        set: |way, text, _| link_direction::delay(text).map(|delay| way.delay = delay),
-        text: |way| Some(link_direction::time_text(way.delay)),
+        set: |way, text, _| values::delay(text).map(|delay| way.delay = delay),
+        text: |way| Some(values::time_text(way.delay)),
     },
     Key {
         name: "queue",
@@ -53,15 +54,15 @@ pub const KEYS: [Key; 11] = [
         help: "packets or bytes that wait, the one in service not counted; 1bdp is rate x base RTT, \
                rounded up. By default 1bdp, at least 10p; in a scenario file unlimited",
         has_parameters: false,
-        set: |way, text, _| link_direction::queue_size(text).map(|room| way.queue_size = room),
-        text: |way| Some(link_direction::room_text(way.queue_size)),
+        set: |way, text, _| values::queue_size(text).map(|size| way.queue_size = size),
+        text: |way| Some(values::queue_text(way.queue_size)),
     },
     Key {
         name: "aqm",
         form: "NAME(...)",
         help: "queue management, see narrows list queues; by default droptail",
         has_parameters: true,
-        set: |way, text, _| link_direction::aqm(text).map(|aqm| way.aqm = aqm),
+        set: |way, text, _| values::aqm(text).map(|aqm| way.aqm = aqm),
         text: |way| way.aqm.as_ref().map(ToString::to_string),
     },
     Key {
@@ -71,16 +72,14 @@ pub const KEYS: [Key; 11] = [
                By default none",
         has_parameters: true,
         set: |way, text, _| LossSpec::parse_all(text).map(|loss| way.loss = loss),
-        text: |way| (!way.loss.is_empty()).then(|| link_direction::loss_text(&way.loss)),
+        text: |way| (!way.loss.is_empty()).then(|| values::loss_text(&way.loss)),
     },
     Key {
         name: "trace",
         form: "FILE",
         help: "a Mahimahi trace, which replaces the rate of this direction",
         has_parameters: false,
-        set: |way, text, folder| {
-            link_direction::trace(text, folder).map(|trace| way.trace = Some(trace))
-        },
+        set: |way, text, folder| values::trace(text, folder).map(|trace| way.trace = Some(trace)),
         text: |way| way.trace.as_ref().map(|(file, _)| file.display().to_string()),
     },
     Key {
@@ -88,22 +87,18 @@ pub const KEYS: [Key; 11] = [
         form: "TIME|random",
         help: "where a run enters its trace, which repeats; by default random, in a scenario file 0s",
         has_parameters: false,
-        set: |way, text, _| {
-            link_direction::trace_start(text).map(|start| way.trace_start = Some(start))
-        },
-        text: |way| way.trace_start.map(link_direction::trace_start_text),
+        set: |way, text, _| values::trace_start(text).map(|start| way.trace_start = Some(start)),
+        text: |way| way.trace_start.map(values::trace_start_text),
     },
     Key {
         name: "jitter",
         form: "TIME",
         help: "each packet is up to so much later, drawn evenly; the order is kept",
         has_parameters: false,
-        set: |way, text, _| {
-            link_direction::delay(text).map(|jitter| way.impairments.jitter = jitter)
-        },
+        set: |way, text, _| values::delay(text).map(|jitter| way.impairments.jitter = jitter),
         text: |way| {
             let jitter = way.impairments.jitter;
-            (jitter > Duration::ZERO).then(|| link_direction::time_text(jitter))
+            (jitter > Duration::ZERO).then(|| values::time_text(jitter))
         },
     },
     Key {
@@ -113,13 +108,11 @@ pub const KEYS: [Key; 11] = [
         has_parameters: false,
         set: |way, text, _| {
             let i = &mut way.impairments;
-            link_direction::reorder(text)
-                .map(|(often, late)| (i.reorder, i.reorder_by) = (often, late))
+            values::reorder(text).map(|(often, late)| (i.reorder, i.reorder_by) = (often, late))
         },
         text: |way| {
             let i = &way.impairments;
-            (i.reorder > 0.0)
-                .then(|| format!("{}/{}", i.reorder, link_direction::time_text(i.reorder_by)))
+            (i.reorder > 0.0).then(|| format!("{}/{}", i.reorder, values::time_text(i.reorder_by)))
         },
     },
     Key {
@@ -127,7 +120,7 @@ pub const KEYS: [Key; 11] = [
         form: "1%",
         help: "how often a packet arrives twice",
         has_parameters: false,
-        set: |way, text, _| link_direction::share(text).map(|p| way.impairments.duplicate = p),
+        set: |way, text, _| values::share(text).map(|p| way.impairments.duplicate = p),
         text: |way| share_text(way.impairments.duplicate),
     },
     Key {
@@ -135,7 +128,7 @@ pub const KEYS: [Key; 11] = [
         form: "1%",
         help: "how often a packet arrives damaged",
         has_parameters: false,
-        set: |way, text, _| link_direction::share(text).map(|p| way.impairments.corrupt = p),
+        set: |way, text, _| values::share(text).map(|p| way.impairments.corrupt = p),
         text: |way| share_text(way.impairments.corrupt),
     },
 ];
@@ -181,8 +174,8 @@ pub const LINK_KEYS: [LinkKey; 3] = [
         form: "TIME",
         help: "packets leave their host up to so much later, drawn for each, in order; by default one \
                packet's time at the rate, at most 10ms",
-        set: |link, text| link_direction::delay(text).map(|delay| link.host_delay = Some(delay)),
-        text: |link| link.host_delay.map(link_direction::time_text),
+        set: |link, text| values::delay(text).map(|delay| link.host_delay = Some(delay)),
+        text: |link| link.host_delay.map(values::time_text),
     },
 ];
 
@@ -213,6 +206,24 @@ pub fn find(name: &str) -> Option<&'static Key> {
 pub fn find_link_key(name: &str) -> Option<&'static LinkKey> {
     const TABLE: &[LinkKey] = &LINK_KEYS;
     TABLE.iter().find(|k| k.name == name)
+}
+
+impl LinkDirection {
+    /// Sets what a key of [`KEYS`] says; files are found from `folder`.
+    ///
+    /// # Errors
+    /// An unknown key, or a value that it cannot have.
+    pub fn set(&mut self, key: &str, value: &str, folder: &Path) -> Result<(), SpecError> {
+        match find(key) {
+            Some(key) => (key.set)(self, value, folder),
+            None => Err(SpecError::unknown("key", key, &NAMES)),
+        }
+    }
+
+    /// Keys and values that [`LinkDirection::set`] reads back to the same way.
+    pub fn pairs(&self) -> Vec<(&'static str, String)> {
+        KEYS.iter().filter_map(|k| Some((k.name, (k.text)(self)?))).collect()
+    }
 }
 
 /// Whether a value of this key has parameters.

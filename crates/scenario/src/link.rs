@@ -1,4 +1,4 @@
-//! The one-line link: `RATE,DELAY[,key=value]*`, or a name from [`crate::links`].
+//! A bottleneck link, both directions, with each flow's own links before and after it.
 //!
 //! ```text
 //!   sender --access--> [queue | rate] --delay--> (loss) --egress--> receiver
@@ -6,17 +6,10 @@
 //! ```
 
 use crate::access_link::AccessLink;
-use crate::keys::{self, REVERSE};
-use crate::link_direction::{self, LinkDirection, QueueSize};
-use crate::links;
-use narrows_base::{Duration, SpecError, spec};
+use crate::link_direction::{LinkDirection, QueueSize, bdp_packets};
+use crate::values;
+use narrows_base::{Duration, SpecError};
 use narrows_link::QueueLimit;
-use std::fmt;
-use std::path::Path;
-
-/// A dumbbell's shape in short, for error messages and help.
-pub const FORM: &str =
-    "a link is RATE,DELAY[,key=value]*, such as 1.5Mbit/s,80ms,queue=30p,loss=1%, or a name";
 
 /// No host is later than a tick of an old scheduler (100 Hz), however slow the link.
 pub const MAX_HOST_DELAY: Duration = Duration::from_millis(10);
@@ -37,71 +30,6 @@ pub struct Link {
 }
 
 impl Link {
-    /// Reads a specification; trace files are found from `folder`.
-    ///
-    /// # Errors
-    /// One line that says where, what, and what would be right.
-    pub fn parse(text: &str, folder: &Path) -> Result<Link, SpecError> {
-        Link::parse_with(text, &[], folder)
-    }
-
-    /// The same, with these keys in place of the specification's own.
-    ///
-    /// # Errors
-    /// As [`Link::parse`].
-    pub fn parse_with(
-        text: &str,
-        varied: &[(&str, &str)],
-        folder: &Path,
-    ) -> Result<Link, SpecError> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(SpecError::new(format!("the link is empty; {FORM}")));
-        }
-        let pieces = spec::split(text)?;
-        let first = pieces[0].trim();
-        // A name may be followed by keys that replace its own: `geo,loss=1%`.
-        let numeric = first.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-        let base;
-        let (own, given) = if numeric {
-            (pieces, Vec::new())
-        } else {
-            base = links::find(first)?.spec;
-            (spec::split(base)?, pieces[1..].to_vec())
-        };
-        let mut keys = overridden(&own[own.len().min(2)..], &given)?;
-        keys.retain(|(k, _)| varied.iter().all(|(v, _)| v != k));
-        keys.extend(varied);
-        let rate = link_direction::rate(own[0].trim())?;
-        let second = own.get(1).map_or("", |s| s.trim());
-        if second.is_empty() || second.contains('=') {
-            return Err(SpecError::new(format!("the delay is missing after '{first}'; {FORM}")));
-        }
-        let delay = link_direction::delay(second)?;
-        let forward = LinkDirection::new(rate, delay, QueueSize::Usual);
-        let mut link =
-            Link { back: forward.clone(), forward, access: None, egress: None, host_delay: None };
-        let (back, there): (Vec<_>, Vec<_>) =
-            keys.into_iter().partition(|(key, _)| key.starts_with(REVERSE));
-        for (key, value) in there {
-            let set = match (keys::find(key), keys::find_link_key(key)) {
-                (Some(key), _) => (key.set)(&mut link.forward, value, folder),
-                (None, Some(key)) => (key.set)(&mut link, value),
-                (None, None) => return Err(unknown_key(key)),
-            };
-            set.map_err(|e| e.at(&format!("{key}={value}")))?;
-        }
-        // What the other direction is without keys of its own follows from this one's.
-        link.back = link.forward.mirrored();
-        for (key, value) in back {
-            let known = key.strip_prefix(REVERSE).and_then(keys::find);
-            let known = known.ok_or_else(|| unknown_key(key))?;
-            (known.set)(&mut link.back, value, folder)
-                .map_err(|e| e.at(&format!("{key}={value}")))?;
-        }
-        Ok(link)
-    }
-
     /// All one-way delays there and back; ranges count with their middle.
     pub fn base_rtt(&self) -> Duration {
         let own = |side: &Option<AccessLink>| {
@@ -152,10 +80,10 @@ impl Link {
     /// One line for readers: rate, base RTT, their product, buffer, loss.
     pub fn describe(&self, packet_bytes: u32) -> String {
         let rtt = self.base_rtt();
-        let bdp = link_direction::bdp_packets(self.forward.mean_bps(), rtt, packet_bytes, 1.0);
+        let bdp = bdp_packets(self.forward.mean_bps(), rtt, packet_bytes, 1.0);
         let rate = match &self.forward.trace {
             Some((_, t)) => format!("{:.3} Mbit/s on average (trace)", t.mean_bps() / 1e6),
-            None => link_direction::rate_text(self.forward.rate),
+            None => values::rate_text(self.forward.rate),
         };
         let buffer = match self.forward.limit(rtt, packet_bytes) {
             QueueLimit::Unlimited => "unlimited".to_string(),
@@ -176,77 +104,9 @@ impl Link {
 }
 
 fn short_loss(way: &LinkDirection) -> String {
-    let text = link_direction::loss_text(&way.loss);
+    let text = values::loss_text(&way.loss);
     match text.strip_prefix("uniform(").and_then(|t| t.strip_suffix(')')) {
         Some(p) if !p.contains(['(', '+', '=']) => p.to_string(),
         _ => text,
     }
-}
-
-fn unknown_key(key: &str) -> SpecError {
-    let known = keys::every_name();
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    SpecError::unknown("key of a link", key, &known)
-}
-
-/// A link's own keys with the given ones in their place.
-fn overridden<'a>(
-    own: &[&'a str],
-    given: &[&'a str],
-) -> Result<Vec<(&'a str, &'a str)>, SpecError> {
-    let given = pairs(given)?;
-    let mut out: Vec<(&str, &str)> =
-        pairs(own)?.into_iter().filter(|(k, _)| given.iter().all(|(g, _)| g != k)).collect();
-    out.extend(given);
-    Ok(out)
-}
-
-fn pairs<'a>(pieces: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, SpecError> {
-    let mut out: Vec<(&str, &str)> = Vec::new();
-    for piece in pieces {
-        let (key, value) = piece.split_once('=').ok_or_else(|| {
-            SpecError::new(format!("'{}' is not key=value; {FORM}", piece.trim()))
-        })?;
-        let (key, value) = (key.trim(), value.trim());
-        if value.is_empty() {
-            return Err(SpecError::new(format!("'{key}=' has no value")));
-        }
-        if out.iter().any(|(k, _)| *k == key) {
-            return Err(SpecError::new(format!("'{key}' is given twice")));
-        }
-        out.push((key, value));
-    }
-    Ok(out)
-}
-
-impl fmt::Display for Link {
-    /// The specification in full; it reads back to the same link.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let forward = self.forward.pairs();
-        write!(f, "{},{}", forward[0].1, forward[1].1)?;
-        for (key, value) in &forward[2..] {
-            write!(f, ",{key}={}", short(value))?;
-        }
-        for key in &keys::LINK_KEYS {
-            if let Some(value) = (key.text)(self) {
-                write!(f, ",{}={value}", key.name)?;
-            }
-        }
-        let same = self.forward.mirrored().pairs();
-        for (key, value) in self.back.pairs() {
-            if !same.contains(&(key, value.clone())) {
-                write!(f, ",{REVERSE}{key}={}", short(&value))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// `1%` for `uniform(1%)`.
-fn short(value: &str) -> &str {
-    value
-        .strip_prefix("uniform(")
-        .and_then(|t| t.strip_suffix(')'))
-        .filter(|p| p.starts_with(|c: char| c.is_ascii_digit()) && !p.contains(['(', ')', '+']))
-        .unwrap_or(value)
 }

@@ -4,11 +4,10 @@ mod steps;
 
 pub use steps::Step;
 
-use crate::link_direction::{
-    LinkDirection, MAX_DELAY, QueueSize, TraceStart, loss_text, rate_text, room_text,
-};
+use crate::link_direction::{LinkDirection, QueueSize, TraceStart};
 use crate::route::Map;
-use crate::scenario::{Flows, GroupProtocol, OwnLink, Scenario};
+use crate::scenario::{Flows, GroupProtocol, OwnLink, Scenario, at_line};
+use crate::values::{MAX_DELAY, loss_text, queue_text, rate_text};
 use narrows_base::rate::MAX_RATE;
 use narrows_base::{Duration, RandomKey, SpecError, Time};
 use narrows_link::{Change, Impairments, LinkConfig};
@@ -53,7 +52,7 @@ impl Plan {
         let (map, names) = (Map::new(&scenario.links), Names::of(&scenario));
         let mut groups = Vec::new();
         for flows in &scenario.flows {
-            groups.push(group(&scenario, &map, &names, flows).map_err(|e| at(flows.line, e))?);
+            groups.push(group(&scenario, &map, &names, flows).map_err(|e| at_line(flows.line, e))?);
         }
         if groups.is_empty() {
             return Err(SpecError::new("there are no flows; a scenario needs [[flows]]"));
@@ -76,17 +75,17 @@ impl Plan {
         }
         let mut metered: Vec<u32> = groups.iter().map(|g: &Group| g.bottleneck).collect();
         for name in &scenario.probe.links {
-            metered.push(names.direction(name).map_err(|e| at(scenario.probe.line, e))?);
+            metered.push(names.direction(name).map_err(|e| at_line(scenario.probe.line, e))?);
         }
         metered.sort_unstable();
         metered.dedup();
         let mut changes = Vec::new();
         for c in &scenario.changes {
-            let link = names.direction(&c.link).map_err(|e| at(c.line, e))?;
+            let link = names.direction(&c.link).map_err(|e| at_line(c.line, e))?;
             if c.at > scenario.duration {
                 let e =
                     format!("a change at {} comes after the end at {}", c.at, scenario.duration);
-                return Err(at(c.line, SpecError::new(e)));
+                return Err(at_line(c.line, SpecError::new(e)));
             }
             changes.push((time(c.at), link as usize, c.change.clone()));
         }
@@ -204,7 +203,7 @@ impl Plan {
                 let w = way(s, link);
                 let rtt =
                     s.links[link as usize / 2].there.delay + s.links[link as usize / 2].back.delay;
-                let room = room_text(QueueSize::Fixed(w.limit(rtt, s.packet)));
+                let room = queue_text(QueueSize::Fixed(w.limit(rtt, s.packet)));
                 let managed = w.aqm.as_ref().map_or(String::new(), |aqm| format!(" under {aqm}"));
                 text += &format!(
                     "; bottleneck {}: {}, {}, queue {room}{managed}, loss {}",
@@ -238,11 +237,6 @@ pub fn back_name(name: &str) -> String {
 
 fn time(d: Duration) -> Time {
     Time::ZERO + d
-}
-
-/// The error, told in which line of the file.
-pub(crate) fn at(line: usize, e: SpecError) -> SpecError {
-    if line == 0 { e } else { e.at(&format!("line {line}")) }
 }
 
 fn way(s: &Scenario, link: u32) -> &LinkDirection {
@@ -288,7 +282,7 @@ fn check_times(s: &Scenario) -> Result<(), SpecError> {
         )));
     }
     if s.probe.interval == Some(Duration::ZERO) {
-        return Err(at(
+        return Err(at_line(
             s.probe.line,
             SpecError::new("the probe's interval must be longer than 0s"),
         ));
@@ -297,7 +291,7 @@ fn check_times(s: &Scenario) -> Result<(), SpecError> {
         && s.duration.as_nanos() / i.as_nanos() > 1_000_000
     {
         let e = format!("an interval of {i} makes more than a million samples");
-        return Err(at(s.probe.line, SpecError::new(e)));
+        return Err(at_line(s.probe.line, SpecError::new(e)));
     }
     if s.seeds == 0 {
         return Err(SpecError::new("at least one seed is needed"));
@@ -311,12 +305,12 @@ fn check_names(s: &Scenario) -> Result<(), SpecError> {
         for name in [wire.name.clone(), back_name(&wire.name)] {
             if !seen.insert(name.clone()) {
                 let e = format!("two links are called '{name}'; give one of them another name");
-                return Err(at(wire.line, SpecError::new(e)));
+                return Err(at_line(wire.line, SpecError::new(e)));
             }
         }
         if wire.from == wire.to {
             let e = format!("a link joins two nodes, not '{}' with itself", wire.from);
-            return Err(at(wire.line, SpecError::new(e)));
+            return Err(at_line(wire.line, SpecError::new(e)));
         }
     }
     let mut seen = BTreeSet::new();
@@ -324,7 +318,7 @@ fn check_names(s: &Scenario) -> Result<(), SpecError> {
         if !seen.insert(flows.name.as_str()) {
             let e =
                 format!("two groups of flows are called '{}'; give one another name", flows.name);
-            return Err(at(flows.line, SpecError::new(e)));
+            return Err(at_line(flows.line, SpecError::new(e)));
         }
     }
     Ok(())

@@ -5,7 +5,7 @@
 
 use crate::access_link::AccessLink;
 use crate::link_direction::LinkDirection;
-use narrows_base::{Duration, Spec};
+use narrows_base::{Duration, Spec, SpecError};
 use narrows_link::Change;
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
@@ -164,4 +164,9 @@ impl Scenario {
     pub fn variants(&self) -> usize {
         self.protocols.len().max(1)
     }
+}
+
+/// The error, with the line of the file that it is about, if there is one.
+pub(crate) fn at_line(line: usize, e: SpecError) -> SpecError {
+    if line == 0 { e } else { e.at(&format!("line {line}")) }
 }

@@ -10,6 +10,5 @@ mod template;
 mod write;
 
 pub use read::{load, packet, parse, preset};
-pub use template::{Target, Template};
-pub(crate) use template::{split_key, with_parameter};
+pub use template::{Target, Template, split_key, taken, with_parameter};
 pub use write::text;

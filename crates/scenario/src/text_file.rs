@@ -1,6 +1,5 @@
 //! Text files that a user names, read without surprise: regular files of bounded length.
 
-use crate::link_direction::plain;
 use narrows_base::SpecError;
 use std::fs::File;
 use std::io::Read as _;
@@ -34,6 +33,12 @@ pub fn read(path: &Path, max: u64, what: &str) -> Result<String, SpecError> {
     String::from_utf8(bytes).map_err(|_| refused("is not text (UTF-8)"))
 }
 
+/// What went wrong with a file, without the operating system's error number.
+pub fn plain(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +52,6 @@ mod tests {
         assert!(refused("/no/such/file", 10).contains("no such file"));
         let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
         assert!(refused(own, 10).contains("longer than"));
-        assert!(read(Path::new(own), 1_000_000, "trace").unwrap().contains("narrows-lab"));
+        assert!(read(Path::new(own), 1_000_000, "trace").unwrap().contains("narrows-scenario"));
     }
 }

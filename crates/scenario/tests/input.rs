@@ -1,9 +1,9 @@
 //! What users may write: links and scenarios, good and bad.
 
 use narrows_base::{Duration, Rate};
-use narrows_lab::link_direction::QueueSize;
-use narrows_lab::{Link, Plan, Question, links, scenario_file};
 use narrows_link::QueueLimit;
+use narrows_scenario::link_direction::QueueSize;
+use narrows_scenario::{Link, Plan, links, scenario_file};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -254,23 +254,6 @@ fn bad_scenarios_get_the_line_and_what_would_be_right() {
         assert!(!e.contains('\n'), "{to}: {e}");
     }
     assert!(scenario("").unwrap_err().contains("no flows"));
-}
-
-#[test]
-fn bad_questions_name_the_flag() {
-    let ask = |change: &dyn Fn(&mut Question)| {
-        let mut q = Question::default();
-        change(&mut q);
-        q.scenario(Path::new("")).map(|_| ()).unwrap_err().to_string()
-    };
-    assert!(ask(&|q| q.protocols = "reno,renoo".into()).starts_with("--protocols: "));
-    assert!(ask(&|q| q.protocols = "reno,,sack".into()).contains("missing"));
-    assert!(ask(&|q| q.protocols = "reno,reno".into()).contains("twice"));
-    assert!(ask(&|q| q.protocols = "vegas(alpah=1)".into()).contains("did you mean 'alpha'"));
-    assert!(ask(&|q| q.against = Some("reno:x".into())).starts_with("--against: "));
-    assert!(ask(&|q| q.reverse = Some("reno:0".into())).starts_with("--reverse: "));
-    assert!(ask(&|q| q.link = "nowhere".into()).starts_with("--link: "));
-    assert!(ask(&|q| q.packet = 40).starts_with("--packet: "));
 }
 
 proptest! {

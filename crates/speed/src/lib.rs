@@ -10,17 +10,19 @@
 mod request;
 mod result;
 mod server;
+mod sim_vs_real;
 mod worker;
 
 pub use result::SpeedResult;
 pub use server::Server;
+pub use sim_vs_real::{Observed, SimVsReal};
 
-use super::record::Recorder;
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
 use narrows_net::clock::processor_seconds;
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{Clock, ConnectOptions, Endpoint, Error, Options, ReceiveStream, SendStream};
+use narrows_record::Recorder;
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};

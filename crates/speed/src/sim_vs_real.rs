@@ -5,11 +5,11 @@
 //! packet of the link. What remains different is real: the clock, wake-ups, and how often a real
 //! receiver reports.
 
-use super::{Amount, Direction, Speed, Traffic};
-use crate::Link;
+use crate::{Amount, Direction, Speed, Traffic};
 use narrows_base::{Duration, Spec, Time};
 use narrows_congestion::PathHints;
 use narrows_net::relay::{Lateness, Relay};
+use narrows_scenario::Link;
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
@@ -81,7 +81,7 @@ impl SimVsReal {
     pub fn simulated_late(&self, seed: u64, mean: Duration) -> Result<Observed, String> {
         let link = self.link()?;
         let rtt = link.forward.delay + link.back.delay;
-        let stage = |name: &str, way: &crate::link_direction::LinkDirection| {
+        let stage = |name: &str, way: &narrows_scenario::link_direction::LinkDirection| {
             let mut config = way.config(rtt, self.packet, false);
             let most = config.impairments.jitter + mean.saturating_mul(4);
             config.impairments.jitter = most;
@@ -139,8 +139,9 @@ impl SimVsReal {
             traffic: Traffic::Stream,
             amount: Amount::Time(Duration::from_secs_f64(self.seconds)),
         };
-        let config =
-            |way: &crate::link_direction::LinkDirection| way.config(rtt, self.packet, false);
+        let config = |way: &narrows_scenario::link_direction::LinkDirection| {
+            way.config(rtt, self.packet, false)
+        };
         let (there, back) = (config(&link.forward), config(&link.back));
         let any: SocketAddr = (std::net::Ipv4Addr::LOCALHOST, 0).into();
         let mut relay = None;

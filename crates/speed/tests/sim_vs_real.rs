@@ -5,7 +5,7 @@
 //! a thread that does nothing but wake up were on time; and since either may have missed a stall of
 //! the others, only attempts that count and disagree one after the other are a failure.
 
-use narrows_lab::real::{Observed, SimVsReal};
+use narrows_speed::{Observed, SimVsReal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

@@ -7,8 +7,9 @@ mod page;
 
 use cells::{Cell, Goal};
 use figure::Figure;
-use narrows_lab::scenario::Scheduled;
-use narrows_lab::{Plan, compare};
+use narrows_lab::compare;
+use narrows_scenario::Plan;
+use narrows_scenario::scenario::Scheduled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;

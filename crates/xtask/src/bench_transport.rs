@@ -8,8 +8,8 @@ mod page;
 use crate::real::ask::Ask;
 use crate::real::ledger::{Figures, Key};
 use crate::real::{Ran, Wanted, load, measure};
-use narrows_lab::Link;
 use narrows_net::relay::{Relay, RelayStats};
+use narrows_scenario::Link;
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -208,7 +208,8 @@ fn loopback(programs: &Programs, sender: Sender, crowd: bool) -> Result<Ran, Str
 fn through(programs: &Programs, net: &Net, sender: Sender, key: &Key) -> Result<Ran, String> {
     let link = Link::parse(net.spec, Path::new("")).map_err(|e| e.to_string())?;
     let rtt = link.forward.delay + link.back.delay;
-    let config = |way: &narrows_lab::link_direction::LinkDirection| way.config(rtt, 1500, false);
+    let config =
+        |way: &narrows_scenario::link_direction::LinkDirection| way.config(rtt, 1500, false);
     let server = free_port()?;
     let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
     let relay = Relay::bind(any, server, &config(&link.forward), &config(&link.back), key.seed)

@@ -1,7 +1,7 @@
 //! `experiments/findings.md`: what the experiments say together, told once by hand, with every number
 //! taken from their results: `{{s1-f6.7#3}}` is what claim 3 of `s1-f6.7` measured.
 
-use narrows_lab::experiment::Judged;
+use narrows_papers::Judged;
 
 /// The text of `findings.md` with its numbers filled in; `results` finds an experiment's verdicts.
 ///

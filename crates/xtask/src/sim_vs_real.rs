@@ -9,7 +9,7 @@ use crate::real::ask::Ask;
 use crate::real::ledger::{Figures, Key};
 use crate::real::{Ran, Wanted, measure};
 use narrows_base::Duration;
-use narrows_lab::real::{Observed, SimVsReal};
+use narrows_speed::{Observed, SimVsReal};
 
 const PAGE: &str = "docs/sim-vs-real.md";
 /// In the target folder.

@@ -1,6 +1,6 @@
 //! `cargo xtask validate`: runs the experiments and writes their pages and `docs/validation.md`.
 
-use narrows_lab::experiment::{self, Experiment, Judged, file, judge, ns2, page, panel};
+use narrows_papers::{Experiment, Judged, file, judge, ns2, page, panel};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -88,7 +88,7 @@ fn fresh(folder: &Path, jobs: usize, written: &mut Written) -> Result<Done, Stri
     let e: Experiment = file::load(folder)?;
     let id = e.file.id.clone();
     eprintln!("{id}");
-    let observed = experiment::run::run(&e, jobs)?;
+    let observed = narrows_papers::run::run(&e, jobs)?;
     let place = PathBuf::from("experiments").join(&id);
     if !e.file.panel.is_empty() {
         written.insert(place.join("figure.svg"), panel::figure(&e, &observed)?);

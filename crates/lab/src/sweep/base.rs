@@ -1,14 +1,15 @@
 //! What a sweep varies: a scenario file, or the comparison that `--link` describes.
 
 use crate::compare::{Question, source};
-use crate::families;
-use crate::keys::{self, LINK_KEYS, REVERSE};
-use crate::link::Link;
-use crate::link_direction;
-use crate::scenario::Scenario;
-use crate::scenario_file::{self, Target, Template, split_key, with_parameter};
+use crate::measure;
 use narrows_base::SpecError;
 use narrows_base::spec::nearest;
+use narrows_scenario::families;
+use narrows_scenario::keys::{self, LINK_KEYS, REVERSE};
+use narrows_scenario::link::Link;
+use narrows_scenario::scenario::Scenario;
+use narrows_scenario::scenario_file::{self, Target, Template, split_key, taken, with_parameter};
+use narrows_scenario::values;
 use std::path::Path;
 
 /// Keys of a question beside the link's.
@@ -55,6 +56,18 @@ impl Knob {
 }
 
 impl Base {
+    /// A scenario file.
+    ///
+    /// # Errors
+    /// As [`Template::load`]; a variable that is called like a measure, whose column it would share.
+    pub fn load(path: &Path) -> Result<Base, SpecError> {
+        let template = Template::load(path)?;
+        if let Some(name) = template.variables().find(|name| measure::find(name).is_some()) {
+            return Err(taken(name).at(&path.display().to_string()));
+        }
+        Ok(Base::File(Box::new(template)))
+    }
+
     /// What a name means.
     ///
     /// # Errors
@@ -195,9 +208,9 @@ fn ask(
         }
         ("against", _) => q.against = Some(text),
         ("reverse", _) => q.reverse = Some(text),
-        ("duration", _) => q.duration = link_direction::delay(value).map_err(|e| e.at(key))?,
-        ("warmup", _) => q.warmup = link_direction::delay(value).map_err(|e| e.at(key))?,
-        ("stagger", _) => q.stagger = Some(link_direction::delay(value).map_err(|e| e.at(key))?),
+        ("duration", _) => q.duration = values::delay(value).map_err(|e| e.at(key))?,
+        ("warmup", _) => q.warmup = values::delay(value).map_err(|e| e.at(key))?,
+        ("stagger", _) => q.stagger = Some(values::delay(value).map_err(|e| e.at(key))?),
         ("packet", _) => q.packet = scenario_file::packet(value).map_err(|e| e.at(key))?,
         ("preset", _) => q.preset = scenario_file::preset(value).map_err(|e| e.at(key))?,
         _ => return Err(SpecError::unknown("parameter", key, QUESTION)),

@@ -8,8 +8,8 @@ use super::grid::{Grid, MAX_RUNS};
 use super::journal::Journal;
 use super::key::Key;
 use crate::measure::MEASURES;
-use crate::plan::Plan;
 use narrows_base::SpecError;
+use narrows_scenario::plan::Plan;
 use narrows_sim::SimError;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -83,7 +83,7 @@ impl Sweep {
                 groups = flows.iter().map(|f| f.name.clone()).collect();
                 competes = (0..flows.len()).map(|g| !plan.others(g).is_empty()).collect();
             }
-            let told = |(g, f): (usize, &crate::scenario::Flows)| {
+            let told = |(g, f): (usize, &narrows_scenario::scenario::Flows)| {
                 (plan.protocol(g, 0).label().to_string(), f.count)
             };
             points.push(Point {

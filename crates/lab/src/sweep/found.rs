@@ -1,9 +1,9 @@
 //! What is kept of one run: measures of every group and, of a first seed, what happened over time.
 
 use crate::measure::{MEASURES, View};
-use crate::plan::Plan;
 use crate::response::Response;
 use narrows_base::Duration;
+use narrows_scenario::plan::Plan;
 use narrows_sim::{RunResult, Table};
 use std::fmt::Write as _;
 

@@ -2,9 +2,9 @@
 
 use super::base::{Base, Knob};
 use super::values;
-use crate::plan::Plan;
-use crate::scenario::Scenario;
 use narrows_base::SpecError;
+use narrows_scenario::plan::Plan;
+use narrows_scenario::scenario::Scenario;
 
 /// Most points of a sweep.
 pub const MAX_POINTS: usize = 100_000;
@@ -162,7 +162,7 @@ impl Grid {
             .collect();
         let mut scenario = self.base.scenario(&values).map_err(|e| e.at(&self.label(point)))?;
         // What is watched over time is the sweep's own choice.
-        scenario.probe = crate::scenario::Probe::default();
+        scenario.probe = narrows_scenario::scenario::Probe::default();
         Ok(scenario)
     }
 

@@ -8,8 +8,8 @@
 
 use super::found::Found;
 use super::key::Key;
-use crate::link_direction::plain;
 use narrows_base::random::mix;
+use narrows_scenario::text_file::plain;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read as _, Write as _};

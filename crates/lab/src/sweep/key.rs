@@ -1,11 +1,10 @@
 //! What a run is called in the journal: a number over everything that its result depends on.
 
-use crate::json::VERSION;
 use crate::measure::MEASURES;
-use crate::plan::Plan;
-use crate::scenario::{Probe, Scenario};
-use crate::scenario_file;
 use narrows_base::random::mix;
+use narrows_scenario::plan::Plan;
+use narrows_scenario::scenario::{Probe, Scenario};
+use narrows_scenario::scenario_file;
 
 /// 128 bits over the version, the measures, the whole scenario and the seed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,7 +22,7 @@ impl Key {
             ..plan.scenario.clone()
         };
         let mut key = Key(0x6E61_7272_6F77_7331, 0x7377_6565_702D_3031);
-        key.add(VERSION);
+        key.add(env!("CARGO_PKG_VERSION"));
         for measure in MEASURES {
             key.add(measure.name);
         }

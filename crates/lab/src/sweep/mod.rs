@@ -10,13 +10,9 @@ pub mod execute;
 pub mod found;
 pub mod grid;
 pub mod journal;
-pub mod json;
 pub mod key;
 pub mod outcome;
-pub mod report;
-pub mod shown;
 pub mod values;
-pub mod write;
 
 #[cfg(test)]
 mod tests;

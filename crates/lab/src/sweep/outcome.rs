@@ -1,8 +1,7 @@
-//! What a sweep found: means with intervals over seeds, and the tables that are written.
+//! What a sweep found: means with intervals over seeds.
 
 use super::execute::{Runs, Sweep};
 use super::found::Found;
-use crate::columns::{Columns, Values};
 use crate::interval::{Resamples, few_events, few_events_note};
 use crate::measure::MEASURES;
 use crate::outcome::Estimate;
@@ -122,68 +121,5 @@ impl<'a> Outcome<'a> {
     /// One number over a point's runs.
     pub fn digest(&self, point: usize) -> u64 {
         self.runs[point].iter().flatten().fold(0, |all, run| mix(all ^ run.digest))
-    }
-
-    /// One row per point, seed and group.
-    pub fn long(&self) -> Columns {
-        let mut at: Vec<(usize, usize, usize)> = Vec::new();
-        for point in self.finished() {
-            for seed in (0..self.runs[point].len()).filter(|s| self.runs[point][*s].is_some()) {
-                at.extend((0..self.sweep.groups.len()).map(|group| (point, seed, group)));
-            }
-        }
-        let places: Vec<(usize, usize)> = at.iter().map(|a| (a.0, a.2)).collect();
-        let mut columns = self.leading(&places);
-        let seeds = at.iter().map(|a| self.sweep.seed.wrapping_add(a.1 as u64)).collect();
-        columns.push(("seed".into(), Values::Whole(seeds)));
-        for (m, measure) in MEASURES.iter().enumerate() {
-            let value = |(point, seed, group): &(usize, usize, usize)| {
-                self.runs[*point][*seed].as_ref().map_or(f64::NAN, |f| f.groups[*group][m])
-            };
-            columns.push((measure.name.into(), Values::Number(at.iter().map(value).collect())));
-        }
-        Columns(columns)
-    }
-
-    /// One row per point and group: mean and half of the 95% interval of every measure.
-    pub fn points(&self) -> Columns {
-        let groups = self.sweep.groups.len();
-        let at: Vec<(usize, usize)> =
-            self.finished().flat_map(|p| (0..groups).map(move |g| (p, g))).collect();
-        let mut columns = self.leading(&at);
-        let seeds = at.iter().map(|a| self.seeds(a.0) as u64).collect();
-        columns.push(("seeds".into(), Values::Whole(seeds)));
-        for (m, measure) in MEASURES.iter().enumerate() {
-            let of = |(point, group): &(usize, usize)| self.estimates[*point][*group][m];
-            let means = at.iter().map(|a| of(a).mean).collect();
-            let halves = at.iter().map(|a| of(a).ci95.unwrap_or(f64::NAN)).collect();
-            columns.push((measure.name.into(), Values::Number(means)));
-            columns.push((format!("{}_ci95", measure.name), Values::Number(halves)));
-        }
-        Columns(columns)
-    }
-
-    /// The columns that both tables begin with: point, parameters, group.
-    fn leading(&self, at: &[(usize, usize)]) -> Vec<(String, Values)> {
-        let numbers = at.iter().map(|a| a.0 as u64 + 1).collect();
-        let mut columns = vec![("point".to_string(), Values::Whole(numbers))];
-        let indices: Vec<Vec<usize>> = at.iter().map(|a| self.sweep.grid.indices(a.0)).collect();
-        for (i, parameter) in self.sweep.grid.parameters.iter().enumerate() {
-            let values = match &parameter.numbers {
-                Some(numbers) => Values::Number(indices.iter().map(|at| numbers[at[i]]).collect()),
-                None => {
-                    Values::Text(indices.iter().map(|at| parameter.values[at[i]].clone()).collect())
-                }
-            };
-            columns.push((parameter.name.clone(), values));
-        }
-        let of = |a: &(usize, usize)| &self.sweep.points[a.0].groups[a.1];
-        let names = at.iter().map(|a| self.sweep.groups[a.1].clone()).collect();
-        columns.push(("group".into(), Values::Text(names)));
-        let protocols = at.iter().map(|a| of(a).0.clone()).collect();
-        columns.push(("group_protocol".into(), Values::Text(protocols)));
-        let flows = at.iter().map(|a| of(a).1 as u64).collect();
-        columns.push(("group_flows".into(), Values::Whole(flows)));
-        columns
     }
 }

@@ -1,10 +1,8 @@
-//! Whole sweeps, small ones: resuming, threads, keys, the page.
+//! Whole sweeps, small ones: resuming, threads, keys.
 
-use super::execute::{Control, Runs, Sweep};
-use super::outcome::{About, Outcome};
-use super::{Base, Grid, journal, json, report, shown, write};
+use super::{About, Base, Control, Grid, Outcome, Runs, Sweep, journal};
 use crate::measure::MEASURES;
-use crate::scenario_file::Template;
+use narrows_scenario::scenario_file::Template;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -94,7 +92,6 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
     let s = sweep(&VARY);
     let (runs, ran) = run(&s, &whole, 1);
     assert_eq!(ran, 12);
-    let expected = outcome(&s, &runs);
     // Five lines and a torn one are what a kill leaves.
     let text = fs::read_to_string(whole.join(journal::NAME)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -103,9 +100,9 @@ fn a_killed_sweep_goes_on_where_it_was_and_ends_alike() {
     fs::write(half.join(journal::NAME), left).unwrap();
     let (again, ran) = run(&s, &half, 2);
     assert_eq!(ran, 7);
-    let found = outcome(&s, &again);
-    assert_eq!(found.long().csv(), expected.long().csv());
-    assert_eq!(report::html(&found), report::html(&expected), "traces are kept too");
+    assert!(runs[0][0].as_ref().is_some_and(|f| f.trace.is_some()));
+    // As text, in which what is no number is equal to itself.
+    assert_eq!(format!("{again:?}"), format!("{runs:?}"), "traces are kept too");
     // And now everything is there, in spite of the torn line.
     assert_eq!(run(&s, &half, 1).1, 0);
     assert!(journal::open(&half, true).unwrap().0.is_empty(), "unless it is to be forgotten");
@@ -137,9 +134,9 @@ fn threads_change_nothing() {
     let (one, two) = (folder("one"), folder("two"));
     let s = sweep(&VARY);
     let (a, b) = (run(&s, &one, 1).0, run(&s, &two, 2).0);
+    assert_eq!(format!("{a:?}"), format!("{b:?}"));
     let (a, b) = (outcome(&s, &a), outcome(&s, &b));
-    assert_eq!(a.long().csv(), b.long().csv());
-    assert_eq!(json::outcome(&a), json::outcome(&b));
+    assert_eq!(format!("{:?}", a.estimates), format!("{:?}", b.estimates));
     for f in [one, two] {
         fs::remove_dir_all(f).unwrap();
     }
@@ -151,17 +148,12 @@ fn a_point_is_the_run_of_its_scenario() {
     let s = sweep_of(FILE, &["link.a-b.rate=2Mbit/s", "n=3"], 1);
     let (runs, _) = run(&s, &place, 1);
     let text = FILE.replace("1Mbit/s", "2Mbit/s").replace("n = 1", "n = 3");
-    let plan =
-        crate::Plan::new(crate::scenario_file::parse(&text, Path::new("")).unwrap()).unwrap();
+    let plan = narrows_scenario::Plan::new(
+        narrows_scenario::scenario_file::parse(&text, Path::new("")).unwrap(),
+    )
+    .unwrap();
     let alone = narrows_sim::run(&plan.network(0, 1, false), &mut |_| true).unwrap();
     assert_eq!(runs[0][0].as_ref().unwrap().digest, alone.digest);
-    // And of the file that a sweep of one point leaves.
-    let o = outcome(&s, &runs);
-    write::all(&o, &place).unwrap();
-    let saved = crate::scenario_file::load(&place.join("scenario.toml")).unwrap();
-    let saved = crate::Plan::new(saved).unwrap();
-    let again = narrows_sim::run(&saved.network(0, 1, false), &mut |_| true).unwrap();
-    assert_eq!(again.digest, alone.digest);
     fs::remove_dir_all(place).unwrap();
 }
 
@@ -233,27 +225,6 @@ fn names_that_mean_nothing_get_a_suggestion() {
     assert!(Template::parse("[variables]\nseed = 1\n", Path::new("")).is_err());
 }
 
-#[test]
-fn the_page_and_the_table_show_the_chosen_measure() {
-    let place = folder("page");
-    let s = sweep(&VARY);
-    let (runs, _) = run(&s, &place, 2);
-    let o = outcome(&s, &runs);
-    let page = report::html(&o);
-    assert!(page.contains("narrows sweep \\u003c/script\\u003e"), "no text ends the script");
-    let data = page.split("id=\"data\">").nth(1).unwrap().split("</script>").next().unwrap();
-    let data: serde_json::Value = serde_json::from_str(data).unwrap();
-    let chosen = &data["measures"][data["measure"].as_u64().unwrap() as usize];
-    assert_eq!(chosen["name"], "theta");
-    assert_eq!(chosen["mean"][0].as_array().unwrap().len(), 6);
-    let trace = &data["traces"]["points"]["5"];
-    assert_eq!(trace["lines"].as_array().unwrap().len(), 5, "three groups and two of the queue");
-    assert!(trace["lines"][1].as_array().unwrap().len() > 100);
-    let text = shown::table(&o, None);
-    assert!(text.contains("link.a-b.rate \\ n") && text.lines().count() == 6, "{text}");
-    fs::remove_dir_all(place).unwrap();
-}
-
 /// A point where nothing is drawn says so and has no interval; a point that saw no events has a bound.
 #[test]
 fn one_trajectory_is_called_deterministic_and_no_events_are_a_bound() {
@@ -272,16 +243,7 @@ fn one_trajectory_is_called_deterministic_and_no_events_are_a_bound() {
         "no run says how it scatters"
     );
     assert!(o.estimates[1][0][o.measure].ci95.is_some_and(|half| half > 0.0));
-    let table = shown::table(&o, None);
-    let says = |line: &&str| line.ends_with("deterministic");
-    assert_eq!(table.lines().filter(says).count(), 1, "{table}");
-    assert!(!table.contains("±0 ") && !table.contains("±0\n") && table.contains('±'), "{table}");
-    let json = json::outcome(&o);
-    assert_eq!(json["points"][0]["deterministic"], true);
-    assert!(json["points"][0]["groups"][0]["goodput_bps"]["ci95"].is_null());
-    assert_eq!(json["points"][1]["deterministic"], false);
     assert!(o.notes.iter().any(|n| n.starts_with("deterministic") && n.contains("1 of 2 points")));
-    assert!(report::html(&o).contains("\"deterministic\":[true,false]"));
     // Packets are lost at random, none by the full queue: at most 3 over all packets of three seeds.
     let at = |name| MEASURES.iter().position(|m| m.name == name).unwrap();
     let drops = o.estimates[1][0][at("queue_loss_rate")];

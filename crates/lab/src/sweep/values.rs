@@ -1,8 +1,8 @@
 //! The values of a varied parameter: `a,b,c`, `a..b:n` and `a..b:log:n`, mixed as one likes.
 
-use crate::access_link::AccessLink;
 use narrows_base::units::{self, Unit};
 use narrows_base::{SpecError, math, spec};
+use narrows_scenario::access_link::AccessLink;
 
 /// Most values of one parameter.
 pub const MAX_VALUES: usize = 100_000;

@@ -4,7 +4,7 @@
 use narrows_base::RandomKey;
 use narrows_lab::measure::{MEASURES, OneFlow, View};
 use narrows_lab::response::Response;
-use narrows_lab::{Plan, scenario_file};
+use narrows_scenario::{Plan, scenario_file};
 use narrows_sim::RunResult;
 use narrows_transport::protocol;
 use std::path::Path;

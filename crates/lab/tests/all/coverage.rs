@@ -3,12 +3,13 @@
 //! (docs/scenarios.md has what it printed).
 
 use narrows_base::Duration;
+use narrows_lab::Question;
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::interval::{Events, Resamples, events};
 use narrows_lab::measure::MEASURES;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
-use narrows_lab::{Plan, Question};
+use narrows_scenario::Plan;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

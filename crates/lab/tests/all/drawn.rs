@@ -5,7 +5,8 @@ use narrows_base::Duration;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::recommendation::Aim;
-use narrows_lab::{Outcome, Plan, Question, Scenario, scenario_file};
+use narrows_lab::{Outcome, Question};
+use narrows_scenario::{Plan, Scenario, scenario_file};
 use narrows_transport::Preset;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -157,13 +158,4 @@ fn every_seed_is_kept() {
         assert!((mean / r.measure("goodput_bps").unwrap().mean - 1.0).abs() < 1e-9);
         assert!(values[0].1 != values[1].1);
     }
-    let csv = narrows_lab::seeds::table(&o).unwrap().csv();
-    let rows: Vec<Vec<&str>> = csv.lines().map(|l| l.split(',').collect()).collect();
-    assert_eq!((rows.len(), &rows[0][..4]), (9, &["protocol", "group", "flows", "seed"][..]));
-    assert!(rows.iter().all(|r| r.len() == rows[0].len()));
-    let goodput = rows[0].iter().position(|c| *c == "goodput_bps").unwrap();
-    assert_eq!(
-        rows[6][goodput].parse::<f64>().ok(),
-        o.results[1].seeds_of("goodput_bps").nth(1).map(|v| v.1)
-    );
 }

@@ -3,7 +3,4 @@
 mod bounds;
 mod coverage;
 mod drawn;
-mod input;
-mod runs;
-mod series;
-mod sim_vs_real;
+mod questions;

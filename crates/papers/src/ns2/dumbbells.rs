@@ -2,7 +2,7 @@
 
 use super::Page;
 use super::reference::Dumbbell;
-use crate::experiment::run::parallel;
+use crate::run::parallel;
 use narrows_base::Spec;
 use narrows_sim::dumbbell;
 use narrows_transport::{Preset, Protocol};

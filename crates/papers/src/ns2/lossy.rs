@@ -2,10 +2,10 @@
 
 use super::reference::Lossy;
 use super::{Page, first_packet, half, plan, share, variant};
-use crate::experiment::run::{Sample, parallel};
-use crate::outcome::Estimate;
-use crate::plan::Plan;
-use crate::stats::estimate;
+use crate::run::{Sample, parallel};
+use narrows_lab::outcome::Estimate;
+use narrows_lab::stats::estimate;
+use narrows_scenario::plan::Plan;
 use std::fmt::Write as _;
 use std::path::Path;
 

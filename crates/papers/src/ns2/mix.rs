@@ -2,10 +2,10 @@
 
 use super::reference::{Mix, MixRow};
 use super::{Page, half, plan, share, variant};
-use crate::experiment::run::{Sample, parallel};
-use crate::figure::{Figure, lines};
-use crate::outcome::Estimate;
-use crate::stats::estimate;
+use crate::run::{Sample, parallel};
+use narrows_lab::outcome::Estimate;
+use narrows_lab::stats::estimate;
+use narrows_report::figure::{Figure, lines};
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -11,10 +11,10 @@ mod one_flow;
 mod reference;
 
 use super::file::set;
-use crate::outcome::Estimate;
-use crate::plan::Plan;
-use crate::scenario_file;
-use crate::stats::student_t975;
+use narrows_lab::outcome::Estimate;
+use narrows_lab::stats::student_t975;
+use narrows_scenario::plan::Plan;
+use narrows_scenario::scenario_file;
 use reference::{Reference, Why};
 use std::fmt::Write as _;
 use std::path::Path;

@@ -2,9 +2,9 @@
 
 use super::reference::OneFlow;
 use super::{Page, first_packet, plan, variant};
-use crate::experiment::judge::digits;
-use crate::experiment::run::{Sample, parallel};
-use crate::experiment::stat::Stat;
+use crate::judge::digits;
+use crate::run::{Sample, parallel};
+use crate::stat::Stat;
 use std::fmt::Write as _;
 use std::path::Path;
 

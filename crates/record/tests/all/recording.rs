@@ -1,12 +1,14 @@
 //! Recordings of real connections over loopback.
 
-use super::*;
-use crate::real::speed::{Amount, Direction, Speed, Traffic};
 use narrows_base::Spec;
 use narrows_congestion::PathHints;
+use narrows_record::{About, Recorder};
+use narrows_speed::{Amount, Direction, Speed, Traffic};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
 use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Counts what a capture holds, by interface and kind of packet (handshake or data): datagrams,
 /// payload bytes.
@@ -77,7 +79,7 @@ fn a_recording_has_every_packet_that_the_figures_count() {
     let mut datagrams = 0;
     let mut packets = [(0, 0); 2];
     for number in 1..=4 {
-        let events = records(&names::events(&folder, number));
+        let events = records(&folder.join(format!("connection-{number}.sqlog")));
         assert_eq!(events[0]["qlog_version"], "0.3");
         assert_eq!(events[0]["qlog_format"], "JSON-SEQ");
         let end = usize::from(events[0]["trace"]["vantage_point"]["type"] == "server");
@@ -109,7 +111,7 @@ fn a_recording_has_every_packet_that_the_figures_count() {
 
     // The figures agree with it, but for what a connection sends to say that it is over.
     for (number, figures) in recording.figures.iter().enumerate() {
-        let events = records(&names::events(&folder, number + 1));
+        let events = records(&folder.join(format!("connection-{}.sqlog", number + 1)));
         let client = events[0]["trace"]["vantage_point"]["type"] == "client";
         let open = events.iter().take_while(|e| e["name"] != "connectivity:connection_closed");
         let open: Vec<Value> = open.cloned().collect();

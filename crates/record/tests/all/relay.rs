@@ -1,10 +1,10 @@
 //! A relay's recording, beside what the relay counted; and all captures beside what tshark makes of them.
 
-use super::tests::{captured, speed};
-use super::{About, Recorder, names};
+use super::recording::{captured, speed};
 use narrows_base::{Duration, Rate};
 use narrows_link::{LinkConfig, LossSpec};
 use narrows_net::Relay;
+use narrows_record::{About, Recorder};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
@@ -78,7 +78,7 @@ fn a_relays_recording_has_what_came_and_what_went_on_both_sides() {
     assert!((20..80).contains(&gone), "{stats:?}");
 
     // 100 came, what was not lost went on; one came back.
-    let path = folder.join(names::PACKETS);
+    let path = folder.join("packets.pcapng");
     assert_eq!(recording.datagrams, 100 + gone + 2);
     let capture = captured(&std::fs::read(&path).unwrap());
     let of = |n: usize| capture[n][0].0 + capture[n][1].0;
@@ -111,6 +111,6 @@ fn tshark_opens_the_capture_of_both_ends_of_a_connection() {
     let listen = "127.0.0.1:0".parse().unwrap();
     speed(100_000, 1, recorder.clone()).local(listen, Ok, &mut |_, _| true).unwrap();
     let recording = recorder.finish().unwrap().unwrap();
-    opens(&folder.join(names::PACKETS), &["client", "server"], recording.datagrams);
+    opens(&folder.join("packets.pcapng"), &["client", "server"], recording.datagrams);
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -2,7 +2,7 @@
 //! panels in one picture.
 //!
 //! ```
-//! use narrows_lab::figure::{Figure, bars, lines};
+//! use narrows_report::figure::{Figure, bars, lines};
 //!
 //! let window = lines("Window")
 //!     .x("time", "s")

@@ -7,7 +7,7 @@
 /// keeps one sample, so that the gap stays a gap.
 ///
 /// ```
-/// use narrows_lab::figure::thin;
+/// use narrows_report::figure::thin;
 /// let mut values = vec![1.0; 10_000];
 /// values[4321] = 99.0;
 /// let kept = thin(&values, 100);

@@ -1,7 +1,7 @@
 //! How the report shows each measure: which ones, in which units, with how many digits.
 
-use crate::measure::{MEASURES, Measure};
-use crate::outcome::{Estimate, Outcome};
+use narrows_lab::measure::{MEASURES, Measure};
+use narrows_lab::outcome::{Estimate, Outcome};
 
 /// The measures of the table before "all measures" is asked for, in this order.
 const FIRST: [&str; 13] = [

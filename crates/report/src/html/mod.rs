@@ -16,7 +16,7 @@ pub(crate) mod sample;
 #[cfg(test)]
 mod tests;
 
-use crate::outcome::{Outcome, ProtocolOutcome};
+use narrows_lab::outcome::{Outcome, ProtocolOutcome};
 use std::{fmt::Write, fs, io, path::Path};
 use text::escape;
 

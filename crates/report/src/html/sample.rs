@@ -1,6 +1,6 @@
 //! An invented outcome for tests of the reports: a crude window model, not the simulator.
 
-use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
+use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use narrows_sim::Table;
 
 /// The protocols of the sample.

@@ -2,8 +2,8 @@
 
 use super::columns::{Shown, estimate_text};
 use super::text::escape;
-use crate::measure::Better;
-use crate::outcome::{Estimate, Outcome, ProtocolOutcome};
+use narrows_lab::measure::Better;
+use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use std::fmt::Write;
 
 /// Most flows listed per protocol; `summary.json` has them all.

@@ -1,5 +1,5 @@
 use super::{html, sample};
-use crate::outcome::{Estimate, Outcome};
+use narrows_lab::outcome::{Estimate, Outcome};
 
 /// The page without the packed library, which is one long word of base64.
 fn page(outcome: &Outcome) -> String {

@@ -1,9 +1,9 @@
 //! `sweep.json`, also printed by `--json`: one object.
 
-use super::outcome::Outcome;
 use crate::json::VERSION;
-use crate::measure::MEASURES;
-use crate::outcome::Estimate;
+use narrows_lab::measure::MEASURES;
+use narrows_lab::outcome::Estimate;
+use narrows_lab::sweep::Outcome;
 use serde_json::{Map, Value, json};
 
 /// The summary: parameters, measures, and every finished point's means and intervals.

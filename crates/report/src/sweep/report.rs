@@ -9,13 +9,13 @@
 //!   traces: {step, unit, scale, points: {point: [lines]}} or null }
 //! ```
 
-use super::outcome::Outcome;
 use crate::figure::palette;
+use crate::html::columns::unit;
+use crate::html::page;
+use crate::html::text::{escape, list, number, numbers, string};
 use crate::json::VERSION;
-use crate::measure::{MEASURES, Measure};
-use crate::report::columns::unit;
-use crate::report::page;
-use crate::report::text::{escape, list, number, numbers, string};
+use narrows_lab::measure::{MEASURES, Measure};
+use narrows_lab::sweep::Outcome;
 use std::fmt::Write as _;
 
 const SCRIPT: &str = include_str!("page.js");
@@ -146,7 +146,7 @@ fn measure(out: &mut String, o: &Outcome<'_>, m: usize) {
     });
     out.push_str(",\"half\":");
     list(out, groups, |out, g| {
-        let half = |p: &Vec<Vec<crate::outcome::Estimate>>| p[g][m].ci95.unwrap_or(f64::NAN);
+        let half = |p: &Vec<Vec<narrows_lab::outcome::Estimate>>| p[g][m].ci95.unwrap_or(f64::NAN);
         numbers(out, o.estimates.iter().map(|p| half(p) * scale), 3);
     });
     out.push('}');

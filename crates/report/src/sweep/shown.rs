@@ -1,10 +1,10 @@
 //! The answer in the terminal: a grid for two parameters, otherwise one line per point.
 
-use super::grid::Parameter;
-use super::outcome::Outcome;
 use super::report::scaled;
-use crate::measure::{MEASURES, Measure};
-use crate::outcome::Estimate;
+use narrows_lab::measure::{MEASURES, Measure};
+use narrows_lab::outcome::Estimate;
+use narrows_lab::sweep::Outcome;
+use narrows_lab::sweep::grid::Parameter;
 use std::fmt::Write as _;
 
 /// Most lines of a long table, most columns of a grid.

@@ -1,9 +1,9 @@
 //! The files that a sweep leaves behind: each is whole or not there.
 
-use super::outcome::Outcome;
-use super::{json, report};
+use super::{json, long, points, report};
 use crate::output::whole;
-use crate::scenario_file;
+use narrows_lab::sweep::Outcome;
+use narrows_scenario::scenario_file;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub fn all(o: &Outcome<'_>, folder: &Path) -> Result<Vec<PathBuf>, String> {
         ("narrows.scenario", o.scenario.clone()),
     ];
     let mut files = Vec::new();
-    for (name, columns) in [("sweep", o.long()), ("points", o.points())] {
+    for (name, columns) in [("sweep", long(o)), ("points", points(o))] {
         let csv = folder.join(format!("{name}.csv"));
         files.push(whole(&csv, |p| fs::write(p, columns.csv()))?);
         let parquet = folder.join(format!("{name}.parquet"));

@@ -2,10 +2,12 @@
 
 use narrows_base::Duration;
 use narrows_lab::collect::{About, collect};
-use narrows_lab::columns::Values;
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::recommendation::Aim;
-use narrows_lab::{Outcome, Plan, Question, Scenario, json, scenario_file, summary};
+use narrows_lab::{Outcome, Question};
+use narrows_report::columns::Values;
+use narrows_report::{json, seeds, summary};
+use narrows_scenario::{Plan, Scenario, scenario_file};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -244,7 +246,7 @@ fn every_seeds_values_are_kept_and_their_mean_is_the_one_told() {
     let q =
         Question { link: "dsl,loss=0.5%".into(), against: Some("cubic:1".into()), ..question() };
     let outcome = ask(&q);
-    let table = narrows_lab::seeds::table(&outcome).unwrap();
+    let table = narrows_report::seeds::table(&outcome).unwrap();
     let column = |name: &str| &table.0.iter().find(|c| c.0 == name).unwrap().1;
     let (Values::Text(protocols), Values::Whole(seeds), Values::Number(goodput)) =
         (column("protocol"), column("seed"), column("goodput_bps"))
@@ -268,4 +270,18 @@ fn every_seeds_values_are_kept_and_their_mean_is_the_one_told() {
         assert!(table.0.iter().any(|c| c.0 == *name), "{name}");
     }
     assert_eq!(table.csv().lines().count(), 7);
+}
+
+#[test]
+fn the_table_of_seeds_has_a_row_per_protocol_and_seed() {
+    let o = ask(&Question { seeds: 4, ..question() });
+    let csv = seeds::table(&o).unwrap().csv();
+    let rows: Vec<Vec<&str>> = csv.lines().map(|l| l.split(',').collect()).collect();
+    assert_eq!((rows.len(), &rows[0][..4]), (9, &["protocol", "group", "flows", "seed"][..]));
+    assert!(rows.iter().all(|r| r.len() == rows[0].len()));
+    let goodput = rows[0].iter().position(|c| *c == "goodput_bps").unwrap();
+    assert_eq!(
+        rows[6][goodput].parse::<f64>().ok(),
+        o.results[1].seeds_of("goodput_bps").nth(1).map(|v| v.1)
+    );
 }

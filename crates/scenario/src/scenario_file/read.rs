@@ -4,10 +4,10 @@ use super::count::Count;
 use super::link::{Keys, Link};
 use crate::access_link::AccessLink;
 use crate::families;
-use crate::link_direction::{self, LinkDirection, QueueSize};
-use crate::plan::at;
+use crate::link_direction::{LinkDirection, QueueSize};
+use crate::scenario::at_line;
 use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Probe, Scenario, Scheduled};
-use crate::text_file;
+use crate::{text_file, values};
 use narrows_base::spec::nearest;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
@@ -124,8 +124,8 @@ pub(super) fn scenario(text: &str, folder: &Path, file: &File) -> Result<Scenari
     if let Some(x) = &file.seeds {
         s.seeds = reader.whole(x, "seeds", 1, 100_000)? as u32;
     }
-    reader.set(&mut s.duration, &file.duration, "duration", link_direction::delay)?;
-    reader.set(&mut s.warmup, &file.warmup, "warmup", link_direction::delay)?;
+    reader.set(&mut s.duration, &file.duration, "duration", values::delay)?;
+    reader.set(&mut s.warmup, &file.warmup, "warmup", values::delay)?;
     reader.set(&mut s.preset, &file.preset, "preset", preset)?;
     reader.set(&mut s.packet, &file.packet, "packet", packet)?;
     for p in file.protocols.iter().flatten() {
@@ -194,7 +194,7 @@ impl Reader<'_> {
         key: &str,
         read: impl FnOnce(&str) -> Result<T, SpecError>,
     ) -> Result<T, SpecError> {
-        read(x.get_ref().trim()).map_err(|e| at(self.line(x), e.at(key)))
+        read(x.get_ref().trim()).map_err(|e| at_line(self.line(x), e.at(key)))
     }
 
     fn set<T>(
@@ -216,7 +216,7 @@ impl Reader<'_> {
             return Ok(n);
         }
         let e = SpecError::new(format!("{key} = {n} must be between {min} and {max}"));
-        Err(at(self.line(x), e))
+        Err(at_line(self.line(x), e))
     }
 
     fn wire(&self, link: &Link, line: usize) -> Result<DuplexLink, SpecError> {
@@ -260,17 +260,16 @@ impl Reader<'_> {
             name = format!("{name}-{}", index + 1);
         }
         let count = g.count.as_ref().map_or(Ok(1), |n| {
-            let value = n.get_ref().value(self.variables).map_err(|e| at(self.line(n), e))?;
+            let value = n.get_ref().value(self.variables).map_err(|e| at_line(self.line(n), e))?;
             self.whole(&Spanned::new(n.span(), value), "count", 1, 1_000_000)
         })?;
         let mut start = Duration::ZERO;
-        self.set(&mut start, &g.start, "start", link_direction::delay)?;
+        self.set(&mut start, &g.start, "start", values::delay)?;
         let mut stagger = Duration::ZERO;
-        self.set(&mut stagger, &g.stagger, "stagger", link_direction::delay)?;
+        self.set(&mut stagger, &g.stagger, "stagger", values::delay)?;
         let mut host_delay = Duration::ZERO;
-        self.set(&mut host_delay, &g.host_delay, "host-delay", link_direction::delay)?;
-        let stop =
-            g.stop.as_ref().map(|x| self.read(x, "stop", link_direction::delay)).transpose()?;
+        self.set(&mut host_delay, &g.host_delay, "host-delay", values::delay)?;
+        let stop = g.stop.as_ref().map(|x| self.read(x, "stop", values::delay)).transpose()?;
         let mut source = SourceSpec::bulk();
         self.set(&mut source, &g.source, "source", |t| SourceSpec::read(&Spec::parse(t)?))?;
         // A group that goes the other way through the same hosts draws the same ranges.
@@ -300,30 +299,30 @@ impl Reader<'_> {
     }
 
     fn changes(&self, c: &ChangeAt, line: usize) -> Result<Vec<Scheduled>, SpecError> {
-        let when = self.read(&c.at, "at", link_direction::delay)?;
+        let when = self.read(&c.at, "at", values::delay)?;
         let mut out = Vec::new();
         let mut add = |change| {
             out.push(Scheduled { at: when, link: c.link.clone(), change, line });
         };
         if let Some(x) = &c.rate {
-            let rate: Rate = self.read(x, "rate", link_direction::rate)?;
+            let rate: Rate = self.read(x, "rate", values::rate)?;
             add(Change::Rate(rate));
         }
         if let Some(x) = &c.delay {
-            add(Change::Delay(self.read(x, "delay", link_direction::delay)?));
+            add(Change::Delay(self.read(x, "delay", values::delay)?));
         }
         if let Some(x) = &c.loss {
             add(Change::Loss(self.read(x, "loss", LossSpec::parse_all)?));
         }
         if out.is_empty() {
             let e = "this change changes nothing; it needs rate, delay or loss";
-            return Err(at(line, SpecError::new(e)));
+            return Err(at_line(line, SpecError::new(e)));
         }
         Ok(out)
     }
 
     fn probe(&self, p: &Probes, line: usize) -> Result<Probe, SpecError> {
-        let interval = p.interval.as_ref().map(|x| self.read(x, "interval", link_direction::delay));
+        let interval = p.interval.as_ref().map(|x| self.read(x, "interval", values::delay));
         let flows = p.flows.as_ref().map_or(Ok(4), |n| self.whole(n, "flows", 0, 10_000))?;
         Ok(Probe {
             interval: interval.transpose()?,
@@ -351,7 +350,7 @@ impl Lines {
 fn syntax(text: &str, e: &toml::de::Error) -> SpecError {
     let line = e.span().map_or(0, |span| Lines::of(text).at(span.start));
     let message = e.message().lines().collect::<Vec<_>>().join("; ");
-    at(line, SpecError::new(suggested(&message)))
+    at_line(line, SpecError::new(suggested(&message)))
 }
 
 /// serde's "unknown field `a`, expected one of `b`, `c`" with the nearest name.

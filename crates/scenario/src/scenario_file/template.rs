@@ -7,7 +7,6 @@
 use super::count::Count;
 use super::read::{self, ELSEWHERE, File, Text};
 use crate::keys::{self, NAMES};
-use crate::measure::find as find_measure;
 use crate::scenario::Scenario;
 use crate::text_file;
 use narrows_base::spec::nearest;
@@ -77,10 +76,9 @@ impl Template {
         let mut file = read::file(text)?;
         for name in file.variables.keys() {
             let odd = |c: char| !(c.is_alphanumeric() || c == '-' || c == '_');
-            let taken = TOP.contains(&name.as_str()) || RESERVED.contains(&name.as_str());
-            if taken || name.is_empty() || name.contains(odd) || find_measure(name).is_some() {
-                let e = format!("a variable cannot be called '{name}'; choose another name");
-                return Err(SpecError::new(e));
+            let known = TOP.contains(&name.as_str()) || RESERVED.contains(&name.as_str());
+            if known || name.is_empty() || name.contains(odd) {
+                return Err(taken(name));
             }
         }
         let scenario = read::scenario(text, folder, &file)?;
@@ -148,6 +146,11 @@ impl Template {
         }
     }
 
+    /// Names of its variables.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.file.variables.keys().map(String::as_str)
+    }
+
     fn links(&self) -> Vec<&str> {
         self.file.link.iter().filter_map(|l| l.get_ref().name.as_deref()).collect()
     }
@@ -188,10 +191,8 @@ fn begins<'a>(text: &'a str, names: &[&str]) -> Option<(usize, &'a str)> {
 }
 
 /// `key` or, where its value has parameters, `key.parameter`.
-pub(crate) fn split_key(
-    text: &str,
-    known: &[&'static str],
-) -> Option<(&'static str, Option<String>)> {
+/// For the names of what a sweep varies.
+pub fn split_key(text: &str, known: &[&'static str]) -> Option<(&'static str, Option<String>)> {
     let (key, parameter) = match text.split_once('.') {
         Some((key, parameter)) => (key, Some(parameter.to_string())),
         None => (text, None),
@@ -203,13 +204,21 @@ pub(crate) fn split_key(
 }
 
 /// `name(a=1)` with another parameter, or another value of one.
-pub(crate) fn with_parameter(text: &str, name: &str, value: &str) -> Result<String, SpecError> {
+///
+/// # Errors
+/// A text that is no specification.
+pub fn with_parameter(text: &str, name: &str, value: &str) -> Result<String, SpecError> {
     let mut spec = Spec::parse(text)?;
     match spec.args.iter_mut().find(|a| a.0.as_deref() == Some(name)) {
         Some(arg) => arg.1 = value.to_string(),
         None => spec.args.push((Some(name.to_string()), value.to_string())),
     }
     Ok(spec.to_string())
+}
+
+/// A variable's name that means something else already.
+pub fn taken(name: &str) -> SpecError {
+    SpecError::new(format!("a variable cannot be called '{name}'; choose another name"))
 }
 
 fn given(value: &str) -> Text {

@@ -1,7 +1,7 @@
 //! TOML out: what `compare --save` leaves.
 
-use crate::link_direction::{loss_text, rate_text, time_text};
 use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
+use crate::values::{loss_text, rate_text, time_text};
 use narrows_base::Duration;
 use narrows_link::Change;
 use narrows_transport::Preset;

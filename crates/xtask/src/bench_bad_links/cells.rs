@@ -209,7 +209,7 @@ fn delays() -> Vec<Cell> {
 }
 
 fn named() -> Vec<Cell> {
-    let mut cells: Vec<Cell> = narrows_lab::links::LINKS
+    let mut cells: Vec<Cell> = narrows_scenario::links::LINKS
         .iter()
         .map(|l| {
             let name = l.descriptor.name;

@@ -1,7 +1,7 @@
 //! What is read off a run for the goals of a cell.
 
 use super::cells::Cell;
-use narrows_lab::Plan;
+use narrows_scenario::Plan;
 use narrows_sim::RunResult;
 use narrows_sim::result::LINK_TICK_S;
 

@@ -4,8 +4,8 @@ use super::{NETS, PAGE, PROTOCOLS};
 use crate::real::LATE_S;
 use crate::real::ledger::Row;
 use narrows_lab::outcome::Estimate;
-use narrows_lab::real::Observed;
 use narrows_lab::stats::{differ, estimate};
+use narrows_speed::Observed;
 use std::fmt::Write as _;
 
 const NOTES: &str = "<!-- notes: kept when the page is written again -->\n";

@@ -2,7 +2,7 @@
 
 use super::{DIGITS, POINTS, TIME_DIGITS, finite};
 use crate::figure::thin;
-use crate::report::text::{list, number, numbers, string};
+use crate::html::text::{list, number, numbers, string};
 use narrows_sim::Table;
 use std::fmt::Write;
 

@@ -1,0 +1,4 @@
+//! Recordings of real transfers over loopback, as a user of the crate makes them.
+
+mod recording;
+mod relay;

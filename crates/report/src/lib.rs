@@ -1,0 +1,15 @@
+//! What a comparison, a sweep or a real transfer found: tables for a terminal, HTML pages, SVG figures, Parquet,
+//! CSV and JSON.
+
+mod arrow_schema;
+pub mod columns;
+pub mod figure;
+pub mod html;
+pub mod json;
+pub mod output;
+pub mod parquet;
+pub mod picture;
+pub mod seeds;
+pub mod summary;
+pub mod sweep;
+pub mod variables;

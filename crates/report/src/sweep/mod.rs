@@ -1,0 +1,12 @@
+//! What a sweep found, in a terminal and as files.
+
+pub mod json;
+pub mod report;
+pub mod shown;
+mod tables;
+pub mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use tables::{long, points};

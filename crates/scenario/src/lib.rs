@@ -1,0 +1,25 @@
+//! Links and scenarios as users write them, checked and made ready for the simulator.
+//!
+//! ```text
+//!   one line ─────link─────────╮
+//!                              ├─> Scenario ─plan─> Plan ─network─> sim::NetworkSpec
+//!   TOML file ─scenario_file───╯  (model)       (checked)      (one per variant and seed)
+//! ```
+
+pub mod access_link;
+pub mod families;
+pub mod keys;
+pub mod link;
+pub mod link_direction;
+mod link_text;
+pub mod links;
+pub mod plan;
+pub mod route;
+pub mod scenario;
+pub mod scenario_file;
+pub mod text_file;
+pub mod values;
+
+pub use link::Link;
+pub use plan::Plan;
+pub use scenario::Scenario;

@@ -1,0 +1,192 @@
+//! How the values of a link are written: `queue=30p`, `loss=1%`, `trace=FILE`. What is read here can be written
+//! again, and then reads back to the same.
+
+use crate::link_direction::{QueueSize, TraceStart};
+use crate::text_file;
+use narrows_base::units::{self, Unit};
+use narrows_base::{Duration, Rate, Spec, SpecError};
+use narrows_link::{LossSpec, QueueConfig, QueueLimit, Trace, queue};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A rate; the message for a range says where ranges belong.
+///
+/// # Errors
+/// What is wrong with the text, and what would be right.
+pub fn rate(text: &str) -> Result<Rate, SpecError> {
+    no_range(text)?;
+    units::rate(text)
+}
+
+/// A time; the message for a range says where ranges belong.
+///
+/// # Errors
+/// What is wrong with the text, and what would be right.
+pub fn delay(text: &str) -> Result<Duration, SpecError> {
+    no_range(text)?;
+    let d = units::duration(text)?;
+    if d >= MAX_DELAY {
+        return Err(SpecError::new(format!("'{text}' is longer than ten years")));
+    }
+    Ok(d)
+}
+
+/// Longest time that any part of a run may have: ten years.
+pub const MAX_DELAY: Duration = narrows_link::MAX_TIME;
+
+fn no_range(text: &str) -> Result<(), SpecError> {
+    if text.contains("..") {
+        return Err(SpecError::new(format!(
+            "'{text}': a range belongs in access= or egress=, where it is drawn per flow"
+        )));
+    }
+    Ok(())
+}
+
+/// `30p`, `45kB`, `1bdp`, `max(1bdp,5p)` or `unlimited`.
+///
+/// # Errors
+/// What is wrong with the text, and what would be right.
+pub fn queue_size(text: &str) -> Result<QueueSize, SpecError> {
+    const FORMS: &str = "a queue is written as 30p, 45kB, 1bdp, max(1bdp,5p) or unlimited";
+    let t = text.trim();
+    if let Some(inner) = t.strip_prefix("max(").and_then(|t| t.strip_suffix(')')) {
+        let parts = inner.split_once(',').map(|(a, b)| (queue_size(a), queue_size(b)));
+        return match parts {
+            Some((Ok(QueueSize::Bdp(x)), Ok(QueueSize::Fixed(QueueLimit::Packets(n))))) => {
+                Ok(QueueSize::AtLeast(x, n))
+            }
+            _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
+        };
+    }
+    if t == "unlimited" {
+        return Ok(QueueSize::Fixed(QueueLimit::Unlimited));
+    }
+    if let Some(number) = t.strip_suffix("bdp") {
+        let factor = if number.is_empty() { Ok(1.0) } else { units::number(number, Unit::None) };
+        return match factor {
+            Ok(x) if (0.0..=1e9).contains(&x) => Ok(QueueSize::Bdp(x)),
+            _ => Err(SpecError::new(format!("'{t}': {FORMS}"))),
+        };
+    }
+    if let Some(number) = t.strip_suffix('p') {
+        let packets = number.trim().parse::<u64>();
+        return packets.map(|n| QueueSize::Fixed(QueueLimit::Packets(n))).map_err(|_| {
+            SpecError::new(format!("'{t}' is not a whole number of packets; {FORMS}"))
+        });
+    }
+    if t.parse::<f64>().is_ok() {
+        return Err(SpecError::new(format!("'{t}' has no unit; {FORMS}")));
+    }
+    if !t.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
+        return Err(SpecError::new(format!("'{t}': {FORMS}")));
+    }
+    let bytes = units::number(t, Unit::Bytes)?;
+    Ok(QueueSize::Fixed(QueueLimit::Bytes(bytes.round() as u64)))
+}
+
+/// Queue management: `red(min=5p)`. The name of a discipline and its parameters.
+///
+/// # Errors
+/// What is wrong with the text, and what would be right.
+pub fn aqm(text: &str) -> Result<Option<Spec>, SpecError> {
+    let spec = Spec::parse(text)?;
+    let config = QueueConfig { limit: QueueLimit::Unlimited, aqm: Some(spec.clone()) };
+    queue::limit(&config)?;
+    Ok(Some(spec))
+}
+
+/// Longest trace file: 64 MB, some ten million delivery opportunities.
+const MAX_TRACE: u64 = 64_000_000;
+
+/// The trace of a file, and its absolute path; a relative one is found from the folder.
+///
+/// # Errors
+/// What is wrong with the text, and what would be right.
+pub fn trace(text: &str, folder: &Path) -> Result<(PathBuf, Arc<Trace>), SpecError> {
+    let path = folder.join(text);
+    let shown = path.display();
+    let content = text_file::read(&path, MAX_TRACE, "trace")?;
+    let trace = Trace::parse(&content).map_err(|e| e.at(&format!("trace '{shown}'")))?;
+    // A saved scenario must find the file from anywhere.
+    let path = std::path::absolute(&path).unwrap_or(path);
+    Ok((path, Arc::new(trace)))
+}
+
+/// `2s` or `random`.
+///
+/// # Errors
+/// What is wrong with the text, and what would be right.
+pub fn trace_start(text: &str) -> Result<TraceStart, SpecError> {
+    if text.trim() == "random" {
+        return Ok(TraceStart::Random);
+    }
+    delay(text).map(TraceStart::At).map_err(|e| {
+        SpecError::new(format!("{e}; trace-start is a time into the trace, such as 0s, or random"))
+    })
+}
+
+/// A place in a trace that reads back exactly.
+pub fn trace_start_text(start: TraceStart) -> String {
+    match start {
+        TraceStart::Random => "random".into(),
+        TraceStart::At(d) => time_text(d),
+    }
+}
+
+/// `1%/5ms`: how often a packet is held back, and for how long.
+///
+/// # Errors
+/// What is wrong with the text, and what would be right.
+pub fn reorder(text: &str) -> Result<(f64, Duration), SpecError> {
+    let (p, late) = text.rsplit_once('/').ok_or_else(|| {
+        SpecError::new(format!("'{text}': reordering is written as 1%/5ms: how often, how late"))
+    })?;
+    Ok((share(p)?, delay(late)?))
+}
+
+/// A fraction: `1%` or `0.01`.
+///
+/// # Errors
+/// What is wrong with the text, and what would be right.
+pub fn share(text: &str) -> Result<f64, SpecError> {
+    let p = units::number(text, Unit::Fraction)?;
+    if !(0.0..=1.0).contains(&p) {
+        return Err(SpecError::new(format!("'{text}' must be between 0 and 1 (100%)")));
+    }
+    Ok(p)
+}
+
+/// Losses as one text.
+pub fn loss_text(loss: &[LossSpec]) -> String {
+    if loss.is_empty() {
+        return "none".into();
+    }
+    // `uniform(1%)` reads back, and is what 1% means.
+    let texts: Vec<String> = loss.iter().map(LossSpec::text).collect();
+    texts.join("+")
+}
+
+/// A rate that reads back exactly.
+pub fn rate_text(rate: Rate) -> String {
+    let text = rate.to_string();
+    if units::rate(&text) == Ok(rate) { text } else { format!("{}bit/s", rate.as_bps()) }
+}
+
+/// A time that reads back exactly.
+pub fn time_text(d: Duration) -> String {
+    let text = d.to_string();
+    if units::duration(&text) == Ok(d) { text } else { format!("{}ns", d.as_nanos()) }
+}
+
+/// A queue's room as text.
+pub fn queue_text(queue_size: QueueSize) -> String {
+    match queue_size {
+        QueueSize::Fixed(QueueLimit::Unlimited) => "unlimited".into(),
+        QueueSize::Fixed(QueueLimit::Packets(n)) => format!("{n}p"),
+        QueueSize::Fixed(QueueLimit::Bytes(n)) => format!("{n}B"),
+        QueueSize::Bdp(x) => format!("{x}bdp"),
+        QueueSize::AtLeast(x, n) => format!("max({x}bdp,{n}p)"),
+        QueueSize::Usual => "1bdp".into(),
+    }
+}
