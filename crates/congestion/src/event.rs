@@ -189,8 +189,8 @@ pub struct PacketOutcome {
     pub sent: Time,
     /// Its bytes on the wire.
     pub bytes: u32,
-    /// Whether it was lost: absent although the packet four numbers above it had arrived; under a
-    /// stream three numbers (RFC 9002 section 6.1.1), or any a while ago (6.1.2).
+    /// Whether it was lost: absent although the packet three numbers above it had arrived (RFC 9002 section
+    /// 6.1.1), or any later one a while ago (6.1.2).
     pub lost: bool,
     /// Whether it arrived with a router's mark.
     pub marked: bool,

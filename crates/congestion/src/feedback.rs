@@ -72,8 +72,8 @@ pub struct Arrival {
 /// The receiver side of a controller.
 ///
 /// Asked after every arrival and tick whether to report at once; the endpoint adds what arrived
-/// (the ACK vector) and the echoed time by itself. A controller without one is served by the
-/// endpoint: an ACK for every packet, without feedback.
+/// (the ACK vector) and the echoed time by itself. The endpoint also reports by rules of its own, without
+/// feedback, with or without a receiver side.
 pub trait ReceiverSide: Send {
     /// A packet arrived; true to report now.
     fn on_arrival(&mut self, arrival: &Arrival) -> bool;

@@ -214,8 +214,9 @@ pub trait Controller: Send {
     fn feedback_to_receiver(&self) -> Feedback {
         Feedback::NONE
     }
-    /// Whether its own ticks detect that no feedback comes. Otherwise a datagram endpoint
-    /// keeps a retransmission timer (RFC 6298) and calls `on_slow_start_restart`.
+    /// Whether it notices by its own ticks that nothing comes back. A datagram endpoint then tells of no
+    /// restart after persistent congestion, and lets nothing leave against its will (a recovery's first packet, a
+    /// probe) before two seconds of silence.
     fn keeps_own_timer(&self) -> bool {
         false
     }

@@ -87,7 +87,7 @@ pub struct FlowResult {
     pub retransmissions: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Loss episodes found without a timeout; for datagrams, loss events a round trip apart.
+    /// Loss episodes found without a timeout.
     pub episodes: u64,
     /// Reactions to routers' marks (ECN), at most one per window; TCP only.
     pub marks: u64,

@@ -36,15 +36,14 @@ pub struct Counters {
     pub sent: u64,
     /// Of these, retransmissions.
     pub retransmissions: u64,
-    /// Retransmission timeouts; probe timeouts of our endpoint's streams.
+    /// Retransmission timeouts; probe timeouts of our endpoint.
     pub timeouts: u64,
-    /// Loss episodes found without a timeout; where nothing is repaired, losses whose packet left
-    /// more than a round trip after the one that began the episode before.
+    /// Loss episodes found without a timeout.
     pub episodes: u64,
     /// Packets that the sender counts as lost: segments sent again (for TCP the same as
     /// `retransmissions`), or our endpoint's packets that never came, rightly or not.
     pub lost: u64,
-    /// Reactions to routers' marks, at most one per window (streams with ECN only).
+    /// Reactions to routers' marks, at most one per window (with ECN only).
     pub marks: u64,
     /// Writes of the application that waited too long and were never sent (media only).
     pub expired: u64,

@@ -46,7 +46,7 @@ fn read(text: &str) -> Protocol {
 fn an_infinite_window_is_no_limit_and_ends() {
     let tcp = TcpConfig::preset(Preset::Rfc);
     let media = DatagramConfig::preset(Preset::Rfc);
-    let stream = DatagramConfig { stream: Some(Default::default()), ..media.clone() };
+    let stream = DatagramConfig { reliable: true, ..media.clone() };
     for protocol in [
         Protocol::custom("u", tcp, |_| Box::new(Unlimited)).unwrap(),
         Protocol::custom_media("u", media, |_| Box::new(Unlimited), None).unwrap(),

@@ -76,8 +76,7 @@ fn tcp(change: impl FnOnce(&mut TcpConfig)) -> NetworkSpec {
     speaking(Protocol::custom("mine", config, |e| read("reno").controller(e)).unwrap())
 }
 fn media(change: impl FnOnce(&mut DatagramConfig)) -> NetworkSpec {
-    let mut config =
-        DatagramConfig { stream: Some(Default::default()), ..DatagramConfig::preset(Preset::Rfc) };
+    let mut config = DatagramConfig { reliable: true, ..DatagramConfig::preset(Preset::Rfc) };
     change(&mut config);
     speaking(Protocol::custom_media("mine", config, |e| read("reno").controller(e), None).unwrap())
 }
@@ -159,17 +158,14 @@ fn the_field_is_named() {
         ("groups[0].protocol.hints.loss", media(|c| c.hints.loss = Some(f64::NAN))),
         ("groups[0].protocol.hints.rtt", media(|c| c.hints.rtt = Some(Duration::MAX))),
         ("groups[0].protocol.rto.granularity", media(|c| c.rto.granularity = Duration::ZERO)),
+        ("groups[0].protocol.feedback.ack_every", media(|c| c.feedback.ack_every = 0)),
         (
-            "groups[0].protocol.stream.ack_every",
-            media(|c| c.stream.as_mut().unwrap().ack_every = 0),
+            "groups[0].protocol.feedback.max_ack_delay",
+            media(|c| c.feedback.max_ack_delay = Duration::MAX),
         ),
         (
-            "groups[0].protocol.stream.max_ack_delay",
-            media(|c| c.stream.as_mut().unwrap().max_ack_delay = Duration::MAX),
-        ),
-        (
-            "groups[0].protocol.stream.classifier",
-            media(|c| c.stream.as_mut().unwrap().classifier.name = "gut feeling"),
+            "groups[0].protocol.feedback.classifier",
+            media(|c| c.feedback.classifier.name = "gut feeling"),
         ),
     ] {
         match run(&spec, &mut |_| true) {
@@ -310,14 +306,14 @@ fn protocol() -> impl Strategy<Value = Protocol> {
         Protocol::custom("mine", config, |e| read("cubic").controller(e)).unwrap()
     });
     let media = (timer(), bytes(), bytes(), duration(), duration(), any::<bool>()).prop_map(
-        |(tcp, packet_bytes, report_bytes, credit, expiry, stream)| {
+        |(tcp, packet_bytes, report_bytes, credit, expiry, reliable)| {
             let config = DatagramConfig {
                 packet_bytes,
                 report_bytes,
                 credit,
                 expiry,
-                stream: stream.then(Default::default),
-                handshake: stream,
+                reliable,
+                handshake: reliable,
                 initial_window: tcp.initial_window,
                 initial_ssthresh: tcp.initial_ssthresh,
                 rto: tcp.rto,

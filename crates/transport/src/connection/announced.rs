@@ -42,7 +42,7 @@ pub(super) fn receiving(
     custom: &[Protocol],
     environment: &Environment,
 ) -> Option<Receiving> {
-    let classifier = |p: &Protocol| p.datagram().stream.and_then(|s| s.classifier.build());
+    let classifier = |p: &Protocol| p.datagram().feedback.classifier.build();
     if label.is_empty() {
         return Some((None, classifier(ours)));
     }

@@ -317,6 +317,7 @@ impl Connection {
             max_ack_delay: crate::ack_policy::MAX_ACK_DELAY,
             rto: endpoint.rto,
             packet: u32::from(first) + UDP_OVERHEAD,
+            paces_windows: true,
             told: (believed, config.hint_source),
         };
         let mut streams = Streams::new(side, config.limits, config.send_buffer);

@@ -78,10 +78,6 @@ impl Connection {
             let payload_source = self.sender.payload_source_mut();
             payload_source.ping |= payload_source.is_empty();
             self.suspects_size = true;
-            // A rate that fell in an outage may forbid packets for a minute. What leaves is data if
-            // there is any: receiver halves measure what comes, and a few bytes every two seconds
-            // would keep a rate that follows that measure (RFC 5348: twice of it) down for good.
-            self.sender.force();
         }
         self.arrivals.on_timeout(now);
     }

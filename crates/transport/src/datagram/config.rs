@@ -7,10 +7,11 @@ use crate::tcp::{Preset, TcpConfig};
 use narrows_base::Duration;
 use narrows_congestion::{Halve, PathHints};
 
-/// What the reliable mode adds.
+/// How the receiver answers.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct StreamConfig {
-    /// Packets that one report answers at most while they come in order.
+pub struct FeedbackConfig {
+    /// Packets that one report answers at most while they come in order; 0 where only the controller's
+    /// receiver side asks for reports, as in papers about media.
     pub ack_every: u32,
     /// How long a packet waits for its report at most (RFC 9000 max_ack_delay).
     pub max_ack_delay: Duration,
@@ -18,9 +19,9 @@ pub struct StreamConfig {
     pub classifier: ClassifierConfig,
 }
 
-impl Default for StreamConfig {
-    fn default() -> StreamConfig {
-        StreamConfig {
+impl Default for FeedbackConfig {
+    fn default() -> FeedbackConfig {
+        FeedbackConfig {
             ack_every: MAX_PACKETS_PER_ACK,
             max_ack_delay: MAX_ACK_DELAY,
             classifier: ClassifierConfig::default(),
@@ -40,12 +41,17 @@ pub struct DatagramConfig {
     /// How far a paced sender that was late may catch up at once. A bounded credit: lateness
     /// costs no rate, and idleness earns no burst (RFC 5348 section 4.6).
     pub credit: Duration,
+    /// Whether a window without a rate is paced (RFC 9002 section 7.7), as over sockets; otherwise
+    /// acknowledgements alone clock packets out, as in papers about media.
+    pub window_pacing: bool,
     /// Whether data packets are ECN-capable.
     pub ecn: bool,
-    /// Writes that waited longer than this are dropped; zero keeps them.
+    /// A reliable stream; otherwise media, of which nothing is sent twice.
+    pub reliable: bool,
+    /// Writes of media that waited longer than this are dropped; zero keeps them.
     pub expiry: Duration,
-    /// A reliable stream; `None` repairs nothing.
-    pub stream: Option<StreamConfig>,
+    /// When the receiver reports, beside its controller's receiver side.
+    pub feedback: FeedbackConfig,
     /// Whether a connection is opened by a handshake before data.
     pub handshake: bool,
     /// What is known of the path.
@@ -56,7 +62,7 @@ pub struct DatagramConfig {
     pub initial_ssthresh: f64,
     /// What a loss halves.
     pub halve: Halve,
-    /// The retransmission timeout; of a stream only the first probe timeout.
+    /// The probe timeout before the first round-trip time.
     pub rto: RtoConfig,
 }
 
@@ -71,9 +77,11 @@ impl DatagramConfig {
             header_bytes: 64,
             report_bytes: 64,
             credit: Duration::from_millis(1),
+            window_pacing: true,
             ecn: false,
+            reliable: false,
             expiry: Duration::from_secs(1),
-            stream: None,
+            feedback: FeedbackConfig::default(),
             handshake: false,
             hints: PathHints::default(),
             initial_window: tcp.initial_window,

@@ -1,7 +1,7 @@
-//! Our endpoint: packets whose numbers are never reused, and two kinds of payload. *Media* (writes
-//! that expire, `waiting`): nothing is sent twice. A reliable *stream* (`stream`, `assembly`): what a
-//! lost packet carried is sent again in a new packet, as in QUIC, by the [packet sender](crate::packet_sender)
-//! that real connections run on, too.
+//! Our endpoint in simulation: packets whose numbers are never reused, under the
+//! [packet sender](crate::packet_sender) that real connections run on, too, and two kinds of `payload`. *Media*
+//! (writes that expire, `waiting`): nothing is sent twice. A reliable *stream* (`stream`, `assembly`): what
+//! a lost packet carried is sent again in a new packet, as in QUIC.
 //!
 //! Numbers start at 0. Every data packet carries its send time, the sender side's feedback, the
 //! stream offset of its bytes, and the *ack of ack*: below it, the sender knows every packet's outcome.
@@ -13,9 +13,14 @@
 //! worst, every other packet lost, six reports lost in a row make a packet that came count as lost;
 //! so may reports that overtake each other by a window. Then a stream's bytes are sent once more.
 //!
-//! Media: a packet is lost when it is absent and the packet four numbers above it, or a later one,
-//! has arrived: a margin of three (S1 section 5.1.3). A stream's loss detection is RFC 9002's: see
-//! `packet_sender/losses.rs`; S4 asks for "selective acknowledgments and timeouts" and no more.
+//! Losses are found as RFC 9002 says, of streams and media alike: see `packet_sender/losses.rs`. S1 section
+//! 5.1.3 has a margin of three, one number more than RFC 9002's threshold: its claims hold with either. S4
+//! asks for "selective acknowledgments and timeouts" and no more.
+//!
+//! Reports leave when [`AckPolicy`](crate::ack_policy) says so and when the controller's receiver side does. Papers
+//! about media know less: TFRC's receiver reports once per round trip, TFWC's for every packet, and no window
+//! is paced. In preset `ns2` media do so, too (`ack-every`, `window-pacing`). S1's fairness needs the
+//! latter: TFWC that is paced takes from TCP on a short queue what bursts would have lost.
 //!
 //! A simulated stream is opened as a real connection is (`handshake`), and its packets have the bytes of
 //! sealed ones. Encryption itself, several streams and flow control are the real connection's
@@ -23,6 +28,7 @@
 
 mod assembly;
 mod handshake;
+mod payload;
 mod stream;
 
 pub mod config;
@@ -32,7 +38,7 @@ pub mod sender;
 
 mod waiting;
 
-pub use config::{DatagramConfig, StreamConfig};
+pub use config::{DatagramConfig, FeedbackConfig};
 pub use receiver::Receiver;
 pub use sender::Sender;
 

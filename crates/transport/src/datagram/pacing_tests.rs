@@ -3,7 +3,7 @@
 use crate::datagram::{DatagramConfig, Receiver, Sender};
 use crate::simulated::{Input, Output};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
-use narrows_congestion::{Ack, Controller, SendLimits, SlowStartRestart};
+use narrows_congestion::{Ack, Controller, PathHints, SendLimits, SlowStartRestart};
 use std::sync::{Arc, Mutex};
 
 /// Allows what the test says.
@@ -34,6 +34,9 @@ impl Stage {
     fn new(window: f64, bps: Option<u64>) -> Stage {
         let mut config = DatagramConfig::preset(crate::Preset::Ns2);
         config.credit = Duration::from_millis(2);
+        // So that the allowance alone says what may leave.
+        let (rate, rtt) = (Rate::from_bps(10_000_000_000), Duration::from_secs(1));
+        config.hints = PathHints { rate: Some(rate), rtt: Some(rtt), loss: None };
         let told = Arc::new(Mutex::new((SendLimits::unpaced(1.0), 0)));
         let mut sender = Sender::new(&config, Box::new(Told(told.clone())), 0, 1);
         sender.handle(Time::ZERO, Input::Open);
@@ -84,32 +87,55 @@ fn lateness_is_made_up_for_and_idleness_earns_no_burst() {
 }
 
 #[test]
-fn a_window_counts_what_is_above_the_highest_report() {
+fn a_window_counts_what_neither_arrived_nor_is_lost() {
     let mut s = Stage::new(4.9, None);
     let mut receiver = Receiver::new(&s.config, None, 0, 1);
     s.sender.handle(ms(0), Input::Data(u64::MAX));
     let (sent, _) = s.drain(ms(0));
     assert_eq!(sent.len(), 4);
-    // 0 and 1 are lost; 2 arrives: one is outstanding, so three more may leave.
+    // 0 and 1 are lost; 2 arrives: three are still counted, so one more may leave.
     let report = receiver.on_packet(ms(50), &sent[2]).unwrap();
     s.sender.handle(ms(100), Input::Packet(report));
-    assert_eq!((s.sender.flight(), s.drain(ms(100)).0.len()), (1, 3));
+    assert_eq!(s.sender.flight(), 3);
     assert_eq!(s.sender.srtt(), Duration::from_millis(100));
     assert_eq!(s.sender.acknowledged(), 1);
+    let (more, _) = s.drain(ms(100));
+    assert_eq!(more.len(), 1);
+    // 3 shows that 0 is lost: 1 and 4 are out.
+    let report = receiver.on_packet(ms(51), &sent[3]).unwrap();
+    s.sender.handle(ms(101), Input::Packet(report));
+    assert_eq!((s.sender.flight(), s.sender.counters().lost), (2, 1));
 }
 
+/// As over sockets: RFC 9002 section 6.2.
 #[test]
-fn silence_restarts_a_controller_without_a_timer_of_its_own() {
+fn silence_is_probed_for_and_reduces_nothing() {
     let mut s = Stage::new(2.0, None);
     s.sender.handle(ms(0), Input::Data(u64::MAX));
     let (_, due) = s.drain(ms(0));
-    assert_eq!(due, ms(3000), "the first timeout of this preset is 3 s");
+    assert_eq!(due, ms(2000), "this preset says 3 s, and no probe waits so long");
     s.sender.handle(due, Input::Timeout);
-    assert_eq!(s.told.lock().unwrap().1, 1);
     let (sent, again) = s.drain(due);
-    assert_eq!(sent.len(), 2, "nothing is outstanding any more");
-    assert_eq!(sent[0].seq, 2, "numbers are never used twice");
-    assert_eq!(again.since(due), Duration::from_secs(6), "and the timer backs off");
+    assert_eq!(sent.iter().map(|p| p.seq).collect::<Vec<_>>(), [2], "one, beyond the window");
+    assert_eq!(s.told.lock().unwrap().1, 0);
+    assert_eq!(again.since(due), Duration::from_secs(2));
+}
+
+/// Media are not sent twice: a probe without data is an empty packet.
+#[test]
+fn a_probe_without_data_is_empty() {
+    let mut s = Stage::new(2.0, None);
+    let mut receiver = Receiver::new(&s.config, None, 0, 1);
+    s.sender.handle(ms(0), Input::Data(500));
+    let (sent, due) = s.drain(ms(0));
+    assert_eq!(sent.len(), 1);
+    s.sender.handle(due, Input::Timeout);
+    let (probe, _) = s.drain(due);
+    assert_eq!((probe.len(), probe[0].payload(), probe[0].size), (1, 0, 40));
+    let report = receiver.on_packet(due, &probe[0]).unwrap();
+    assert_eq!((receiver.delivered(), receiver.delivered_packets()), (0, 0));
+    s.sender.handle(due, Input::Packet(report));
+    assert!(s.drain(due).0.is_empty());
 }
 
 #[test]
@@ -155,13 +181,16 @@ fn the_receivers_delay_is_not_in_the_round_trip() {
             Feedback::NONE
         }
     }
-    let mut s = Stage::new(1.0, None);
+    let mut s = Stage::new(11.0, None);
     let mut receiver = Receiver::new(&s.config, Some(Box::new(Later(Time::NEVER))), 0, 1);
     assert!(receiver.next_timeout().is_never(), "nothing to report before the first packet");
     s.sender.handle(ms(0), Input::Data(u64::MAX));
     let sent = s.drain(ms(0)).0;
-    assert!(receiver.on_packet(ms(20), &sent[0]).is_none());
-    assert_eq!(receiver.next_timeout(), ms(50));
+    let (first, last) = sent.split_at(10);
+    assert!(first.iter().all(|p| receiver.on_packet(ms(20), p).is_some()), "one by one");
+    assert!(receiver.on_packet(ms(20), &last[0]).is_none());
+    // A 32nd of a round trip by the endpoint's own rule; 30 ms by the half's, which is late here.
+    assert_eq!(receiver.next_timeout(), ms(20) + Duration::from_micros(1250));
     let report = receiver.on_timeout(ms(50)).unwrap();
     s.sender.handle(ms(70), Input::Packet(report));
     assert_eq!(s.sender.srtt(), Duration::from_millis(40));
@@ -186,4 +215,25 @@ fn nonsense_from_a_peer_changes_nothing() {
     assert!(receiver.on_packet(ms(1), &far).is_some());
     receiver.on_packet(ms(1), &sent[1]);
     assert_eq!(receiver.delivered_packets(), 1);
+}
+
+/// RFC 9002 section 7.7, which the papers' window protocols do without.
+#[test]
+fn a_window_is_paced_where_it_is_to_be() {
+    for (paced, together) in [(true, 1), (false, 20)] {
+        let mut s = Stage::new(20.0, None);
+        s.config.window_pacing = paced;
+        s.config.feedback.ack_every = 1;
+        s.sender = Sender::new(&s.config, Box::new(Told(s.told.clone())), 0, 1);
+        let mut receiver = Receiver::new(&s.config, None, 0, 1);
+        s.sender.handle(ms(0), Input::Open);
+        s.sender.handle(ms(0), Input::Data(u64::MAX));
+        let (first, _) = s.drain(ms(0));
+        assert_eq!(first.len(), 20, "the first flight leaves at once");
+        for p in first {
+            let report = receiver.on_packet(ms(50), &p).unwrap();
+            s.sender.handle(ms(100), Input::Packet(report));
+        }
+        assert_eq!(s.drain(ms(100)).0.len(), together, "{paced}");
+    }
 }

@@ -1,7 +1,7 @@
 //! The receiving side of datagrams: what came, the ACK vector, reports.
 
 use super::assembly::Assembly;
-use super::config::{DatagramConfig, StreamConfig};
+use super::config::DatagramConfig;
 use super::handshake;
 use super::header::{self, Runs};
 use crate::ack_policy::{AckPolicy, max_wait};
@@ -15,48 +15,22 @@ const MEMORY: u64 = 4096;
 /// Ranges kept at most, whatever a peer or a path does.
 const MAX_RANGES: usize = 256;
 
-/// What the receiver keeps of a stream.
-#[derive(Debug)]
-struct Incoming {
-    assembly: Assembly,
-    policy: AckPolicy,
-    max_ack_delay: Duration,
-    /// The shortest way of a packet; zero before the first.
-    way: Duration,
-    tracker: Option<LossTracker>,
-}
-
-impl Incoming {
-    fn new(config: &StreamConfig) -> Incoming {
-        Incoming {
-            assembly: Assembly::default(),
-            policy: AckPolicy::new(config.ack_every),
-            max_ack_delay: config.max_ack_delay,
-            way: Duration::ZERO,
-            tracker: config.classifier.tracker(),
-        }
-    }
-    /// Packet `seq` came where `expected` was next. A connection knows the round trip from its handshake;
-    /// here clocks agree, and twice the shortest way is as good.
-    #[inline]
-    fn ask(&mut self, now: Time, sent: Time, seq: u64, expected: u64, marked: bool) {
-        let way = now.since(sent);
-        self.way = if self.way == Duration::ZERO { way } else { self.way.min(way) };
-        let patience = max_wait(self.way.saturating_mul(2), self.max_ack_delay);
-        self.policy.on_number(seq, expected);
-        self.policy.on_ack_eliciting(now, seq, expected, marked, patience);
-    }
-}
-
-/// A datagram receiver. Every packet may be answered with one report.
+/// A datagram receiver: reports leave when [`AckPolicy`] or the controller's receiver side say so, as
+/// those of a connection do.
 pub struct Receiver {
     half: Option<Box<dyn ReceiverSide>>,
     flow: u32,
     report_bytes: u16,
     /// Whether the client has finished its opening, where there is one.
     open: bool,
-    /// The payload is a stream.
-    stream: Option<Box<Incoming>>,
+    /// A stream's bytes, where the payload is one.
+    assembly: Option<Box<Assembly>>,
+    /// `None` where only the receiver side asks for reports.
+    policy: Option<AckPolicy>,
+    max_ack_delay: Duration,
+    /// The shortest way of a packet; zero before the first.
+    way: Duration,
+    tracker: Option<LossTracker>,
     /// What came, at most `MEMORY` below the highest.
     seen: Ranges,
     /// Below it everything is a duplicate or too late.
@@ -75,20 +49,24 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// For one flow; `random_key` is the flow's key for losses on the way back. Without a receiver side
-    /// every packet is answered.
+    /// For one flow; `random_key` is the flow's key for losses on the way back.
     pub fn new(
         config: &DatagramConfig,
         half: Option<Box<dyn ReceiverSide>>,
         flow: u32,
         random_key: u64,
     ) -> Receiver {
+        let every = config.feedback.ack_every;
         Receiver {
             half,
             flow,
             report_bytes: config.report_bytes.min(65_535) as u16,
             open: !config.handshake,
-            stream: config.stream.as_ref().map(|c| Box::new(Incoming::new(c))),
+            assembly: config.reliable.then(Box::default),
+            policy: (every > 0).then(|| AckPolicy::new(every)),
+            max_ack_delay: config.feedback.max_ack_delay,
+            way: Duration::ZERO,
+            tracker: config.feedback.classifier.tracker(),
             seen: Ranges::default(),
             floor: 0,
             next: 0,
@@ -115,19 +93,19 @@ impl Receiver {
             return None;
         }
         let data = header::read_data(p);
-        if self.stream.as_ref().is_some_and(|s| !s.assembly.has_room(data.offset, p.payload())) {
+        if self.assembly.as_ref().is_some_and(|a| !a.has_room(data.offset, p.payload())) {
             return None;
         }
         let mut duplicate = true;
         if p.seq >= self.floor {
             self.seen.insert(p.seq, p.seq + 1, |_, _| duplicate = false);
         }
-        match &mut self.stream {
+        match &mut self.assembly {
             // Late or not, a packet's bytes are news if no other brought them.
-            Some(s) => self.packets += u64::from(s.assembly.take(data.offset, p.payload()) > 0),
+            Some(a) => self.packets += u64::from(a.take(data.offset, p.payload()) > 0),
             None if !duplicate => {
                 self.delivered += u64::from(p.payload());
-                self.packets += 1;
+                self.packets += u64::from(p.payload() > 0);
             }
             None => {}
         }
@@ -144,19 +122,18 @@ impl Receiver {
         }
         let least_unacked = p.seq.saturating_sub(u64::from(data.least_unacked));
         self.least_unacked = self.least_unacked.max(least_unacked.min(self.next));
-        if let Some(tracker) = self.judge_mut() {
+        if let Some(tracker) = &mut self.tracker {
             tracker.on_arrival(now, p.stamp, p.seq);
         }
         let marked = p.has(Packet::CE);
         self.marks = self.marks.wrapping_add(u32::from(marked && !duplicate));
-        // A stream's report echoes the first packet that it answers (as RFC 7323 section 4.3): those
-        // that left just behind it waited for it, which is no queue.
-        if self.stream.as_ref().is_none_or(|s| s.policy.is_all_answered()) {
+        // A report echoes the first packet that it answers (as RFC 7323 section 4.3): those that left
+        // just behind it waited for it, which is no queue.
+        if self.policy.as_ref().is_none_or(AckPolicy::is_all_answered) {
             self.echo = (p.stamp, now);
         }
-        let wanted = match &mut self.half {
-            None => self.stream.is_none(),
-            Some(half) => half.on_arrival(&Arrival {
+        let advised = self.half.as_mut().is_some_and(|half| {
+            half.on_arrival(&Arrival {
                 now,
                 seq: p.seq,
                 sent: p.stamp,
@@ -164,16 +141,26 @@ impl Receiver {
                 marked,
                 duplicate,
                 feedback: data.feedback,
-            }),
-        };
-        let at_once = match &mut self.stream {
-            Some(s) => {
-                s.ask(now, p.stamp, p.seq, expected, marked);
-                s.policy.due() <= now
-            }
-            None => false,
-        };
-        (wanted || at_once).then(|| self.report(now, wanted))
+            })
+        });
+        self.ask(now, p.stamp, p.seq, expected, marked);
+        (advised || self.answers_due() <= now).then(|| self.report(now, advised))
+    }
+
+    /// Packet `seq` came where `expected` was next. A connection knows the round trip from its handshake;
+    /// here clocks agree, and twice the shortest way is as good.
+    #[inline]
+    fn ask(&mut self, now: Time, sent: Time, seq: u64, expected: u64, marked: bool) {
+        let Some(policy) = &mut self.policy else { return };
+        let way = now.since(sent);
+        self.way = if self.way == Duration::ZERO { way } else { self.way.min(way) };
+        let patience = max_wait(self.way.saturating_mul(2), self.max_ack_delay);
+        policy.on_number(seq, expected);
+        policy.on_ack_eliciting(now, seq, expected, marked, patience);
+    }
+    #[inline]
+    fn answers_due(&self) -> Time {
+        self.policy.as_ref().map_or(Time::NEVER, AckPolicy::due)
     }
 
     /// A packet of the handshake: its answer.
@@ -192,38 +179,33 @@ impl Receiver {
         })
     }
 
-    #[inline]
-    fn judge_mut(&mut self) -> Option<&mut LossTracker> {
-        self.stream.as_mut().and_then(|s| s.tracker.as_mut())
-    }
-
     /// Whether it tells radio losses from congestion.
     pub fn classifies(&self) -> bool {
-        self.stream.as_ref().is_some_and(|s| s.tracker.is_some())
+        self.tracker.is_some()
     }
     /// The newest verdict on what is missing, once, for whoever knows the truth: packets
     /// `[from, to)`, and whether the radio link is believed to have lost them.
     #[inline]
     pub fn classified(&mut self) -> Option<(u64, u64, bool)> {
-        self.judge_mut().and_then(LossTracker::classified)
+        self.tracker.as_mut().and_then(LossTracker::classified)
     }
 
-    /// A report; `advised` with the receiver side's feedback. In reports that only a stream's repair
-    /// wants it would be asked more often than its algorithm says.
+    /// A report; `advised` with the receiver side's feedback. In reports that only [`AckPolicy`] wants it would
+    /// be asked more often than its algorithm says.
     #[inline]
     fn report(&mut self, now: Time, advised: bool) -> Packet {
         let half = self.half.as_mut().filter(|_| advised);
         let feedback = half.map_or(Feedback::NONE, |h| h.feedback(now));
-        if let Some(s) = &mut self.stream {
-            s.policy.on_report_sent();
+        if let Some(policy) = &mut self.policy {
+            policy.on_report_sent();
         }
         self.reports = self.reports.wrapping_add(1);
         let head = self.next - 1;
         let floor = self.least_unacked.max(self.floor).min(head);
-        if let Some(tracker) = self.judge_mut() {
+        if let Some(tracker) = &mut self.tracker {
             tracker.trim_below(floor);
         }
-        let tracker = self.stream.as_ref().and_then(|s| s.tracker.as_ref());
+        let tracker = self.tracker.as_ref();
         let radio = |n| tracker.is_some_and(|j| j.is_radio(n));
         let runs = Runs::over(floor, head, self.seen.iter().rev(), radio, header::room(&feedback));
         let mut packet = Packet {
@@ -249,31 +231,28 @@ impl Receiver {
             return Time::NEVER;
         }
         let half = self.half.as_ref().map_or(Time::NEVER, |h| h.next_tick());
-        self.stream.as_ref().map_or(half, |s| half.min(s.policy.due()))
+        half.min(self.answers_due())
     }
 
-    /// The receiver side's tick, or packets of a stream that waited long enough for their report;
-    /// the report to send now, if any.
+    /// The receiver side's tick, or packets that waited long enough for their report; the report to send
+    /// now, if any.
     pub fn on_timeout(&mut self, now: Time) -> Option<Packet> {
         if self.next == 0 {
             return None;
         }
-        let wanted = match &mut self.half {
-            Some(half) => now >= half.next_tick() && half.on_tick(now),
-            None => false,
-        };
-        let due = self.stream.as_ref().is_some_and(|s| now >= s.policy.due());
-        (wanted || due).then(|| self.report(now, wanted))
+        let advised =
+            self.half.as_mut().is_some_and(|half| now >= half.next_tick() && half.on_tick(now));
+        (advised || now >= self.answers_due()).then(|| self.report(now, advised))
     }
 
     /// Application bytes so far: in order where they are a stream, otherwise without duplicates.
     #[inline]
     pub fn delivered(&self) -> u64 {
-        self.stream.as_ref().map_or(self.delivered, |s| s.assembly.in_order())
+        self.assembly.as_ref().map_or(self.delivered, |a| a.in_order())
     }
     /// Distinct application bytes so far, in order or not.
     pub fn received(&self) -> u64 {
-        self.stream.as_ref().map_or(self.delivered, |s| s.assembly.received())
+        self.assembly.as_ref().map_or(self.delivered, |a| a.received())
     }
     /// Packets so far, duplicates not counted.
     pub fn delivered_packets(&self) -> u64 {

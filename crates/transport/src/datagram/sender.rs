@@ -1,31 +1,24 @@
-//! The sending side: an interface over the packet sender where the payload is a stream, and over `media_mode` where
-//! it is media.
-
-mod media_mode;
+//! The sending side: a simulated packet's fields around the [packet sender](crate::packet_sender), which decides
+//! everything else.
 
 use super::config::DatagramConfig;
 use super::handshake::Handshake;
 use super::header::{self, Data};
-use super::stream::{Outgoing, SentRange};
+use super::payload::SimulatedSource;
+use super::stream::SentRange;
 use crate::packet_sender::{AckReport, PacketSender, PacketSenderConfig, Permission};
 use crate::simulated::{Counters, Input, Output};
-use media_mode::Media;
 use narrows_base::{Duration, Machine, Packet, Time, random};
-use narrows_congestion::{Controller, Feedback, HintSource};
-
-/// What is carried, and how.
-#[allow(clippy::large_enum_variant)] // A sender is boxed.
-enum Mode {
-    Media(Media),
-    Stream(PacketSender<Outgoing>),
-}
+use narrows_congestion::{Controller, HintSource};
 
 /// A datagram sender.
 pub struct Sender {
-    mode: Mode,
+    sender: PacketSender<SimulatedSource>,
     flow: u32,
     payload: u32,
     header: u32,
+    /// Bytes on the wire of a packet that carries nothing.
+    empty: u32,
     ect: u8,
     random_key: u64,
     open: bool,
@@ -33,15 +26,6 @@ pub struct Sender {
     handshake: Option<Handshake>,
     /// Packets that the handshake sent: data draw their losses after them.
     before: u64,
-}
-
-macro_rules! both {
-    ($sender:expr, $x:ident => $call:expr) => {
-        match &$sender.mode {
-            Mode::Media($x) => $call,
-            Mode::Stream($x) => $call,
-        }
-    };
 }
 
 impl Sender {
@@ -52,24 +36,21 @@ impl Sender {
         flow: u32,
         random_key: u64,
     ) -> Sender {
-        let mode = match &config.stream {
-            None => Mode::Media(Media::new(config, controller)),
-            Some(stream) => {
-                let sender = PacketSenderConfig {
-                    credit: config.credit,
-                    max_ack_delay: stream.max_ack_delay,
-                    rto: config.rto,
-                    packet: config.packet_bytes,
-                    told: (config.hints, HintSource::User),
-                };
-                Mode::Stream(PacketSender::new(&sender, controller, Outgoing::default()))
-            }
+        let carrying = PacketSenderConfig {
+            credit: config.credit,
+            max_ack_delay: config.feedback.max_ack_delay,
+            rto: config.rto,
+            packet: config.packet_bytes,
+            paces_windows: config.window_pacing,
+            told: (config.hints, HintSource::User),
         };
+        let payload = SimulatedSource::new(config.reliable, config.expiry);
         Sender {
-            mode,
+            sender: PacketSender::new(&carrying, controller, payload),
             flow,
             payload: config.payload(),
             header: config.header_bytes,
+            empty: config.report_bytes,
             ect: if config.ecn { Packet::ECT } else { 0 },
             random_key,
             open: false,
@@ -80,21 +61,20 @@ impl Sender {
 
     /// The controller, to be watched.
     pub fn controller(&self) -> &dyn Controller {
-        both!(self, m => m.controller())
+        self.sender.controller()
     }
     /// Counts since the start.
     pub fn counters(&self) -> Counters {
-        both!(self, m => m.counters())
+        Counters { expired: self.sender.payload_source().expired(), ..self.sender.counters() }
     }
-    /// Packets sent above the highest number that a report named; with a stream, packets sent
-    /// that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
+    /// Packets sent that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
     #[inline]
     pub fn flight(&self) -> u64 {
-        both!(self, m => m.flight())
+        self.sender.flight()
     }
     /// Packets known to have arrived.
     pub fn acknowledged(&self) -> u64 {
-        both!(self, m => m.acknowledged())
+        self.sender.acknowledged()
     }
     /// Application bytes and bytes on the wire of a full packet.
     pub(crate) fn sizes(&self) -> (u32, u32) {
@@ -102,19 +82,11 @@ impl Sender {
     }
     /// Smoothed round-trip time; zero before the first sample.
     pub fn srtt(&self) -> Duration {
-        both!(self, m => m.rtt().srtt())
+        self.sender.rtt().srtt()
     }
 
-    /// Packet `seq`, while the outcome of everything below `least_unacked` is known.
-    fn packet(
-        &self,
-        now: Time,
-        seq: u64,
-        range: SentRange,
-        least_unacked: u64,
-        feedback: Feedback,
-    ) -> Packet {
-        let bytes = (range.length + self.header).min(65_535) as u16;
+    /// Packet `seq`, which has left the packet sender.
+    fn packet(&self, now: Time, seq: u64, range: SentRange, bytes: u32) -> Packet {
         let mut packet = Packet {
             seq,
             stamp: now,
@@ -122,16 +94,16 @@ impl Sender {
             random_key: random::mix(self.random_key.wrapping_add(self.before + seq)) as u32,
             sack: [(0, 0); 3],
             flow: self.flow,
-            size: bytes,
+            size: bytes.min(65_535) as u16,
             hop: 0,
             flags: self.ect | if range.again { Packet::RETRANSMISSION } else { 0 },
         };
         let data = Data {
             payload: range.length as u16,
             // No more than `MAX_SENT_PACKETS` are unresolved.
-            least_unacked: (seq - least_unacked) as u16,
+            least_unacked: (seq - self.sender.least_unacked().min(seq)) as u16,
             offset: range.offset,
-            feedback,
+            feedback: self.sender.controller().feedback_to_receiver(),
         };
         header::write_data(&mut packet, &data);
         packet
@@ -173,11 +145,10 @@ impl Sender {
         }
         if !packet.has(Packet::CORRUPT)
             && let Some(rtt) = handshake.on_answer(now, packet)
-            && let Mode::Stream(sender) = &mut self.mode
         {
-            sender.seed_rtt(now, rtt);
+            self.sender.seed_rtt(now, rtt);
             if let Some(spacing) = handshake.spacing() {
-                sender.on_dispersion(&spacing);
+                self.sender.on_dispersion(&spacing);
             }
         }
         true
@@ -188,31 +159,31 @@ impl Sender {
     }
 }
 
-/// The next packet's load, if one may leave and there is one; else how long the pacer waits.
-#[inline]
-fn next_range(
-    sender: &mut PacketSender<Outgoing>,
-    now: Time,
-    most: u32,
-) -> Result<SentRange, Time> {
-    match sender.permission(now) {
-        Permission::Paced(due) => Err(due),
-        Permission::WindowFull => Err(Time::NEVER),
-        Permission::Now => sender.payload_source_mut().take(most).ok_or_else(|| {
-            sender.nothing_to_send();
-            Time::NEVER
-        }),
+impl Sender {
+    /// The next packet's bytes, if one may leave and there is one; else how long the pacer waits.
+    #[inline]
+    fn next_range(&mut self, now: Time) -> Result<SentRange, Time> {
+        match self.sender.permission(now) {
+            Permission::Paced(due) => Err(due),
+            Permission::WindowFull => Err(Time::NEVER),
+            Permission::Now => {
+                self.sender.payload_source_mut().take(now, self.payload).ok_or_else(|| {
+                    self.sender.nothing_to_send();
+                    Time::NEVER
+                })
+            }
+        }
     }
-}
 
-fn on_stream_report(sender: &mut PacketSender<Outgoing>, now: Time, p: &Packet) {
-    let Some(highest) = p.seq.checked_sub(1) else { return };
-    if p.has(Packet::CORRUPT) || !sender.concerns(highest) {
-        return;
+    fn on_report(&mut self, now: Time, p: &Packet) {
+        let Some(highest) = p.seq.checked_sub(1) else { return };
+        if p.has(Packet::CORRUPT) || !self.sender.concerns(highest) {
+            return;
+        }
+        let (runs, feedback, marks) = header::read_report(p);
+        let heard = AckReport { highest, rtt: now.since(p.stamp), marks, feedback };
+        self.sender.on_report(now, &heard, runs.arrived(highest), runs.radio(highest));
     }
-    let (runs, feedback, marks) = header::read_report(p);
-    let heard = AckReport { highest, rtt: now.since(p.stamp), marks, feedback };
-    sender.on_report(now, &heard, runs.arrived(highest), runs.radio(highest));
 }
 
 impl Machine for Sender {
@@ -226,24 +197,22 @@ impl Machine for Sender {
         {
             return;
         }
-        match (input, &mut self.mode) {
-            (Input::Open, _) => {
+        match input {
+            Input::Open => {
                 self.open = true;
                 if let Some(handshake) = &mut self.handshake {
                     handshake.open(now);
                 }
             }
-            (Input::Packet(p), Mode::Stream(s)) => on_stream_report(s, now, &p),
-            (Input::Packet(p), Mode::Media(m)) => m.on_report(now, &p),
-            (Input::Data(bytes), Mode::Stream(s)) => s.payload_source_mut().push(bytes),
-            (Input::Data(bytes), Mode::Media(m)) => m.push(now, bytes),
-            (Input::Stop, Mode::Stream(s)) => s.payload_source_mut().stop(),
-            (Input::Stop, Mode::Media(m)) => m.stop(),
-            (Input::Timeout, _) if !self.open => {}
-            (Input::Timeout, Mode::Stream(s)) => {
-                s.on_timeout(now);
+            Input::Packet(p) => self.on_report(now, &p),
+            Input::Data(bytes) => self.sender.payload_source_mut().push(now, bytes),
+            Input::Stop => self.sender.payload_source_mut().stop(),
+            Input::Timeout if !self.open => {}
+            Input::Timeout => {
+                if self.sender.on_timeout(now) {
+                    self.sender.payload_source_mut().probe();
+                }
             }
-            (Input::Timeout, Mode::Media(m)) => m.on_timeout(now),
         }
     }
 
@@ -262,24 +231,14 @@ impl Machine for Sender {
         // A tick that has come is handed over at the next input; never at this very moment again.
         let later = now + Duration::from_nanos(1);
         let again = self.opening_due();
-        let (seq, range, least_unacked, feedback) = match &mut self.mode {
-            Mode::Stream(s) => {
-                let range = match next_range(s, now, self.payload) {
-                    Ok(range) => range,
-                    Err(pace) => return Output::Wait(s.next_timeout(later).min(pace).min(again)),
-                };
-                let seq = s.next_number();
-                s.sent(now, range.length + self.header, range, range.again);
-                (seq, range, s.least_unacked(), s.controller().feedback_to_receiver())
-            }
-            Mode::Media(m) => match m.next_range(now, self.payload, self.header) {
-                Ok((seq, range)) => {
-                    (seq, range, m.least_unacked(), m.controller().feedback_to_receiver())
-                }
-                Err(pace) => return Output::Wait(m.next_timeout(later).min(pace).min(again)),
-            },
+        let range = match self.next_range(now) {
+            Ok(range) => range,
+            Err(pace) => return Output::Wait(self.sender.next_timeout(later).min(pace).min(again)),
         };
-        Output::Send(self.packet(now, seq, range, least_unacked, feedback))
+        let seq = self.sender.next_number();
+        let bytes = if range.length > 0 { range.length + self.header } else { self.empty };
+        self.sender.sent(now, bytes, range, range.again);
+        Output::Send(self.packet(now, seq, range, bytes))
     }
 }
 

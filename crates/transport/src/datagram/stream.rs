@@ -4,7 +4,6 @@
 //! ranges of bytes only, so that what a lost packet carried may leave in any later packet (RFC 9002
 //! section 2; RFC 9000 section 13.3).
 
-use crate::packet_sender::PayloadSource;
 use crate::ranges::Ranges;
 
 /// What a packet carries.
@@ -113,27 +112,6 @@ impl Outgoing {
             self.again.insert(from, to, |_, _| ());
         }
         piece.is_some()
-    }
-}
-
-impl PayloadSource for Outgoing {
-    type Payload = SentRange;
-
-    #[inline]
-    fn is_empty(&mut self) -> bool {
-        Outgoing::is_empty(self)
-    }
-    #[inline]
-    fn all_arrived(&self, _: u64) -> bool {
-        Outgoing::all_arrived(self)
-    }
-    #[inline]
-    fn arrived(&mut self, range: &SentRange) {
-        Outgoing::arrived(self, range.offset, range.length);
-    }
-    #[inline]
-    fn lost(&mut self, range: &SentRange) -> bool {
-        self.send_again(range.offset, range.length)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A stream over our endpoint, as timed scenarios: what is found lost when, what is sent again, and
 //! what the controller is told.
 
-use crate::datagram::{DatagramConfig, Receiver, Sender, StreamConfig};
+use crate::datagram::{DatagramConfig, FeedbackConfig, Receiver, Sender};
 use crate::simulated::{Input, Output};
 use narrows_base::{Duration, Machine, Packet, Time};
 use narrows_congestion::{
@@ -63,8 +63,12 @@ struct Story {
 impl Story {
     /// With so much to send, in a window of so many packets; every packet is answered.
     fn new(window: f64, bytes: u64, ack_every: u32) -> Story {
-        let stream = Some(StreamConfig { ack_every, ..StreamConfig::default() });
-        let config = DatagramConfig { stream, ..DatagramConfig::preset(crate::Preset::Rfc) };
+        let feedback = FeedbackConfig { ack_every, ..FeedbackConfig::default() };
+        let config = DatagramConfig {
+            reliable: true,
+            feedback,
+            ..DatagramConfig::preset(crate::Preset::Rfc)
+        };
         let told = Arc::new(Mutex::new((window, Vec::new())));
         let sender = Sender::new(&config, Box::new(Witness(told.clone())), 0, 1);
         let receiver = Receiver::new(&config, None, 0, 2);

@@ -6,8 +6,10 @@
 //!
 //! 1. *By acknowledgements.* Every byte that arrived permits two more, on top of an initial window of ten
 //!    packets (RFC 6928): slow start's growth. What was permitted and not used is kept, for applications
-//!    that pause (RFC 7661), but no more of it than what arrived of one round trip. A probe timeout takes it
-//!    back to the initial window: who hears nothing sends no more.
+//!    that pause (RFC 7661), but no more of it than what arrived of one round trip, or than the last report
+//!    permits: where one report comes in a round trip that a queue has made long, it answers more than arrives
+//!    in the shortest round trip. A probe timeout takes it back to the initial window: who hears nothing sends
+//!    no more.
 //! 2. *By time.* In a window of time no more leaves than the initial window and twice the most that ever
 //!    arrived of such a window: by the times at which packets left, since a receiver that holds back its
 //!    acknowledgements and sends them together can pretend any rate by when they come; and by when they
@@ -75,6 +77,8 @@ pub(super) struct Limiter {
     full: u64,
     /// Bytes that acknowledgements permit; below zero by no more than a packet.
     credit: i64,
+    /// ... of them, those that the report being read permits.
+    granted: i64,
     /// Initial window, bytes.
     initial: u64,
     probe: Probe,
@@ -95,6 +99,7 @@ impl Limiter {
         Limiter {
             full,
             credit: (INITIAL_PACKETS * full) as i64,
+            granted: 0,
             initial: INITIAL_PACKETS * full,
             probe: Probe::Unheard,
             rtt: Duration::MAX,
@@ -209,6 +214,7 @@ impl Limiter {
         self.history.on_arrived(now, sent, u32::from(bytes));
         let bytes = u64::from(bytes);
         self.credit = self.credit.saturating_add_unsigned(GROWTH * bytes);
+        self.granted = self.granted.saturating_add_unsigned(GROWTH * bytes);
         if let Probe::Train(since, arrived) = &mut self.probe
             && sent >= *since
         {
@@ -229,7 +235,8 @@ impl Limiter {
         // Of a scale that is no shorter than a round trip.
         let trip = usize::from(self.rtt > self.history.length());
         let kept = self.history.most(trip).max(self.initial).saturating_add(self.probe());
-        self.credit = self.credit.min(i64::try_from(kept).unwrap_or(i64::MAX));
+        let granted = std::mem::take(&mut self.granted);
+        self.credit = self.credit.min(i64::try_from(kept).unwrap_or(i64::MAX).max(granted));
     }
     /// Of a third of the window: long enough that a queue that fills makes little difference.
     pub fn max_delivered(&self) -> Rate {
@@ -247,10 +254,6 @@ impl Limiter {
     pub fn on_probe_timeout(&mut self) {
         self.forget_told();
         self.credit = self.credit.min(self.initial as i64);
-    }
-    /// Whether nothing may leave that is no probe.
-    pub fn is_spent(&self) -> bool {
-        self.credit <= 0
     }
 
     /// Whether the next packet may leave.

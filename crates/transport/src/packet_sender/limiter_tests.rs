@@ -113,6 +113,31 @@ fn a_pause_keeps_what_arrived_of_a_round_trip() {
     }
 }
 
+/// Where one report comes in a round trip that a queue has made long, what it permits is not cut to what
+/// arrives in the shortest round trip: a steady sender is not held back.
+#[test]
+fn rare_reports_permit_twice_what_they_answer() {
+    let mut limiter = limiter();
+    let mut pending = Vec::new();
+    let mut sent = 0;
+    // Ten packets a second, which arrive; a report every two seconds.
+    for ms in (0..60_000u64).step_by(100) {
+        if limiter.decision(at(ms)) == LimiterDecision::Free {
+            limiter.on_sent(at(ms), FULL);
+            pending.push(at(ms));
+            sent += u64::from(ms >= 10_000);
+        }
+        if ms % 2000 == 1900 {
+            for left in pending.drain(..) {
+                limiter.on_arrived(at(ms), left, FULL as u16);
+            }
+            limiter.on_report(at(ms));
+        }
+    }
+    // All of the last fifty seconds.
+    assert_eq!(sent, 500);
+}
+
 /// A receiver that holds acknowledgements back and lets them go together pretends a rate that the packets
 /// did not leave at.
 #[test]

@@ -6,7 +6,7 @@
 //!   not acknowledged.
 //! - Where nothing is received for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
 //!   beyond the window: what was lost, or new bytes, or the oldest bytes in flight once more (6.2).
-//!   A controller with a timer of its own is not overruled: only the bytes are put forward.
+//!   A controller with a timer of its own is overruled only where nothing was sent for the longest timeout.
 //! - Losses of packets that left after the last reduction begin a recovery; it ends when the outcome of
 //!   every packet sent before it is known (7.3.1, 7.3.2). One packet may leave at once, and again if it
 //!   is lost; that is no new repair, since it met the queue that made the loss.
@@ -84,6 +84,10 @@ impl LossDetector {
     #[inline]
     pub fn due(&self) -> Time {
         self.timer
+    }
+    #[inline]
+    pub fn last_sent(&self) -> Time {
+        self.last_sent
     }
     /// Probe timeouts since anything was received.
     #[inline]

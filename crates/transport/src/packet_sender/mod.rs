@@ -76,6 +76,9 @@ pub struct PacketSenderConfig {
     pub rto: RtoConfig,
     /// Bytes of a full packet on the wire at first.
     pub packet: u32,
+    /// Whether a window without a rate is paced (RFC 9002 section 7.7); otherwise packets leave as
+    /// acknowledgements arrive.
+    pub paces_windows: bool,
     /// The path hints that the controller was built with, and their source.
     pub told: (PathHints, HintSource),
 }
@@ -119,7 +122,7 @@ impl<C: PayloadSource> PacketSender<C> {
             ledger: PacketLedger::new(),
             path: RoundTrip::new(&config.rto),
             loss: LossDetector::new(config.max_ack_delay),
-            pacer: Pacer::new(config.credit),
+            pacer: Pacer::new(config.credit, config.paces_windows),
             limiter,
             feed: CcFeed::new(controller),
             counters: Counters::default(),

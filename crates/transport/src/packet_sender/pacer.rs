@@ -14,6 +14,8 @@ const FIRST_FLIGHT: u64 = 8;
 #[derive(Debug)]
 pub(super) struct Pacer {
     credit: Duration,
+    /// Whether a window without a rate is paced.
+    paces_windows: bool,
     /// Never faster than this, whatever the controller says.
     limit: Option<Rate>,
     /// The last packet's due time and bits: the next is due when they are paced out.
@@ -34,8 +36,8 @@ pub(super) struct Progress {
 
 impl Pacer {
     /// With so much credit.
-    pub fn new(credit: Duration) -> Pacer {
-        Pacer { credit, limit: None, paced: None, due: Time::ZERO, stalled: false }
+    pub fn new(credit: Duration, paces_windows: bool) -> Pacer {
+        Pacer { credit, paces_windows, limit: None, paced: None, due: Time::ZERO, stalled: false }
     }
     /// Another path.
     pub fn renew(&mut self) {
@@ -62,7 +64,7 @@ impl Pacer {
     pub fn send_limits(&self, feed: &CcFeed, progress: Progress) -> SendLimits {
         let a = feed.send_limits();
         // The first flight leaves at once: its spacing at the far end tells the path's rate.
-        if a.pacing_rate.is_some() || progress.arrived < FIRST_FLIGHT {
+        if a.pacing_rate.is_some() || progress.arrived < FIRST_FLIGHT || !self.paces_windows {
             return a;
         }
         SendLimits { pacing_rate: self.window_rate(a.cwnd, feed, progress.srtt), ..a }

@@ -4,7 +4,7 @@
 use super::feed::Reaction;
 use super::ledger::PacketClass;
 use super::losses::{Found, Front};
-use super::{PacketSender, PayloadSource};
+use super::{MAX_BACKOFF_TIMEOUT, PacketSender, PayloadSource};
 use narrows_base::{Duration, Time};
 
 impl<C: PayloadSource> PacketSender<C> {
@@ -103,8 +103,13 @@ impl<C: PayloadSource> PacketSender<C> {
                 ledger.missing().any(|p| payload_source.lost(&p.payload));
             }
             self.limiter.on_probe_timeout();
-            // Not even a controller that sends on by its own timer may do so then.
-            self.force = !self.feed.keeps_own_timer() || self.limiter.is_spent();
+            // A controller that keeps a timer of its own knows when the next packet may leave; where its
+            // packets are further apart than a probe timeout, one more for each loss would be a higher
+            // rate than it allows. But a rate that fell in an outage may forbid packets for a minute. What
+            // leaves then is data if there is any: receiver halves measure what comes, and a few bytes every
+            // two seconds would keep a rate that follows that measure (RFC 5348: twice of it) down for good.
+            let silent = now.since(self.loss.last_sent()) >= MAX_BACKOFF_TIMEOUT;
+            self.force = !self.feed.keeps_own_timer() || silent;
         }
         self.arm(now);
         if probe && self.timer_due() <= now {

@@ -58,8 +58,8 @@ pub(super) fn tcp(c: &TcpConfig) -> Result<(), FieldError> {
     rto(&c.rto).map_err(|e| e.within("rto"))
 }
 
-/// Of our endpoint.
-pub(super) fn datagram(c: &DatagramConfig) -> Result<(), FieldError> {
+/// Of our endpoint; `has_half` if its controller has a receiver side, which may be all that asks for reports.
+pub(super) fn datagram(c: &DatagramConfig, has_half: bool) -> Result<(), FieldError> {
     sizes(c.packet_bytes, c.header_bytes, ("report_bytes", c.report_bytes))?;
     at_most("credit", c.credit, MAX_CREDIT)?;
     if let Some(rtt) = c.hints.rtt {
@@ -68,13 +68,12 @@ pub(super) fn datagram(c: &DatagramConfig) -> Result<(), FieldError> {
     if let Some(p) = c.hints.loss {
         probability("hints.loss", p)?;
     }
-    if let Some(s) = &c.stream {
-        whole("stream.ack_every", u64::from(s.ack_every), 1, u64::from(u32::MAX))?;
-        at_most("stream.max_ack_delay", s.max_ack_delay, MAX_TIMER)?;
-        if s.classifier.name != "none" && s.classifier.build().is_none() {
-            let why = format!("no rule is {:?}", s.classifier);
-            return Err(FieldError::new("stream.classifier", why));
-        }
+    let least = u64::from(c.reliable || !has_half);
+    whole("feedback.ack_every", u64::from(c.feedback.ack_every), least, u64::from(u32::MAX))?;
+    at_most("feedback.max_ack_delay", c.feedback.max_ack_delay, MAX_TIMER)?;
+    if c.feedback.classifier.name != "none" && c.feedback.classifier.build().is_none() {
+        let why = format!("no rule is {:?}", c.feedback.classifier);
+        return Err(FieldError::new("feedback.classifier", why));
     }
     window(c.initial_window, c.initial_ssthresh)?;
     rto(&c.rto).map_err(|e| e.within("rto"))

@@ -1,7 +1,7 @@
 //! Parameters of our endpoint: under media, and under a stream.
 
 use super::{Family, ProtocolEntry};
-use crate::datagram::{DatagramConfig, StreamConfig};
+use crate::datagram::{DatagramConfig, FeedbackConfig};
 use crate::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
 use crate::tcp::Preset;
 use narrows_base::descriptor::ParamKind;
@@ -12,6 +12,19 @@ use narrows_congestion::PathHints;
 /// Parameters of the datagram endpoint: every media protocol takes them beside its controller's
 /// own.
 pub const DATAGRAM_PARAMS: &[Param] = &[
+    Param {
+        help: "packets that one report answers at most; 0: only its receiver half asks for reports",
+        kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1000.0, default: 32.0 },
+        origin: "as a stream; preset ns2: 0, or 1 without a receiver half (RFC 5348, S1)",
+        ..ACK_EVERY
+    },
+    MAX_ACK_DELAY,
+    Param {
+        name: "window-pacing",
+        help: "a window without a rate is paced (RFC 9002 section 7.7), not clocked by reports alone",
+        kind: ParamKind::Choice(&["preset", "on", "off"]),
+        origin: "on, as over UDP; preset ns2: off (S1)",
+    },
     CREDIT,
     Param {
         name: "expiry",
@@ -25,18 +38,8 @@ pub const DATAGRAM_PARAMS: &[Param] = &[
 /// Parameters of a stream over our endpoint: every `rrtp+NAME` takes them beside its controller's
 /// own.
 pub const STREAM_PARAMS: &[Param] = &[
-    Param {
-        name: "ack-every",
-        help: "packets that one report answers at most, the longer they come in order the more",
-        kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 1000.0, default: 32.0 },
-        origin: "S3's CACK; at first and after a hole 2 (RFC 9000 section 13.2.2)",
-    },
-    Param {
-        name: "max-ack-delay",
-        help: "... or after this time, or a 32nd of the round trip",
-        kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.025 },
-        origin: "RFC 9000 section 18.2",
-    },
+    ACK_EVERY,
+    MAX_ACK_DELAY,
     Param {
         name: "initial-window",
         help: "packets sent at once at the start",
@@ -95,6 +98,18 @@ pub const STREAM_PARAMS: &[Param] = &[
     ECN,
 ];
 
+const ACK_EVERY: Param = Param {
+    name: "ack-every",
+    help: "packets that one report answers at most, the longer they come in order the more",
+    kind: ParamKind::Number { unit: Unit::Packets, min: 1.0, max: 1000.0, default: 32.0 },
+    origin: "S3's CACK; at first and after a hole 2 (RFC 9000 section 13.2.2)",
+};
+const MAX_ACK_DELAY: Param = Param {
+    name: "max-ack-delay",
+    help: "... or after this time, or a 32nd of the round trip",
+    kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.025 },
+    origin: "RFC 9000 section 18.2",
+};
 const CREDIT: Param = Param {
     name: "credit",
     help: "how far a paced sender that was late may catch up at once",
@@ -133,12 +148,31 @@ pub(super) fn configure(
         "off" => false,
         _ => entry.turns_on.contains(&"ecn"),
     };
+    let mut ack_every = given.number("ack-every") as u32;
+    let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
+    let is_paper = entry.family == Family::Media && preset == Preset::Ns2;
+    if entry.family == Family::Media {
+        let has_half = narrows_congestion::find(entry.controller)?.receiver.is_some();
+        if is_paper && !given.given("ack-every") {
+            ack_every = u32::from(!has_half);
+        }
+        if ack_every == 0 && !has_half {
+            return Err(SpecError::new(format!(
+                "{}: ack-every=0 leaves reports to a receiver half, and {} has none: 1 answers every packet",
+                entry.name, entry.controller
+            )));
+        }
+        c.window_pacing = match given.choice("window-pacing") {
+            "on" => true,
+            "off" => false,
+            _ => !is_paper,
+        };
+    }
+    c.feedback = FeedbackConfig { ack_every, max_ack_delay, ..c.feedback };
     if entry.family == Family::Media {
         c.expiry = Duration::from_secs_f64(given.number("expiry"));
         return Ok(c);
     }
-    let ack_every = given.number("ack-every") as u32;
-    let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
     let mut classifier = ClassifierConfig { name: entry.classifier, ..ClassifierConfig::default() };
     if given.choice("verdict") != "own" {
         classifier.name = given.choice("verdict");
@@ -148,7 +182,8 @@ pub(super) fn configure(
         let names: Vec<&str> = LOSS_CLASSIFIERS.iter().map(|v| v.descriptor.name).collect();
         return Err(SpecError::unknown("verdict", classifier.name, &names));
     }
-    c.stream = Some(StreamConfig { ack_every, max_ack_delay, classifier });
+    c.reliable = true;
+    c.feedback.classifier = classifier;
     let told = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
     c.handshake = given.choice("handshake") == "on";
     c.hints = PathHints {
@@ -163,4 +198,47 @@ pub(super) fn configure(
         c.initial_ssthresh = given.number("initial-ssthresh");
     }
     Ok(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Protocol;
+    use narrows_base::Spec;
+
+    fn read(text: &str, preset: Preset) -> Result<DatagramConfig, SpecError> {
+        Ok(Protocol::read(&Spec::parse(text)?, preset, 1000)?.datagram())
+    }
+
+    /// Media are answered and paced as over sockets; in ns-2's preset as the papers' simulations were, unless
+    /// the user says otherwise.
+    #[test]
+    fn media_of_papers_report_and_pace_as_the_papers_do() {
+        let told = |text: &str, preset| {
+            let c = read(text, preset).unwrap();
+            (c.feedback.ack_every, c.window_pacing)
+        };
+        for protocol in ["tfrc", "tfwc", "tear-wireless", "fixed"] {
+            assert_eq!(told(protocol, Preset::Rfc), (32, true), "{protocol}");
+        }
+        assert_eq!(told("tfrc", Preset::Ns2), (0, false));
+        assert_eq!(told("tfwc", Preset::Ns2), (1, false));
+        assert_eq!(told("tfwc(ack-every=32,window-pacing=on)", Preset::Ns2), (32, true));
+        assert_eq!(told("rrtp+tfwc", Preset::Ns2), (32, true));
+    }
+
+    #[test]
+    fn somebody_must_ask_for_reports() {
+        assert_eq!(read("tear(ack-every=0)", Preset::Rfc).unwrap().feedback.ack_every, 0);
+        let refused = read("tfwc(ack-every=0)", Preset::Rfc).unwrap_err().to_string();
+        assert!(refused.contains("ack-every=0"), "{refused}");
+        let config = DatagramConfig {
+            feedback: FeedbackConfig { ack_every: 0, ..FeedbackConfig::default() },
+            ..DatagramConfig::preset(Preset::Rfc)
+        };
+        let cubic = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1000).unwrap();
+        let own =
+            Protocol::custom_media("mine", config, move |e| cubic.controller(e), None).unwrap();
+        assert_eq!(own.check().unwrap_err().field, "feedback.ack_every");
+    }
 }

@@ -196,7 +196,7 @@ impl Protocol {
     pub fn check(&self) -> Result<(), FieldError> {
         match &self.ends {
             Ends::Tcp(c) => check::tcp(c),
-            Ends::Datagram(c) => check::datagram(c),
+            Ends::Datagram(c) => check::datagram(c, self.make_receiver.is_some()),
         }
     }
 

@@ -1,0 +1,109 @@
+//! What a simulated sender's packets carry, to the [packet sender](crate::packet_sender): a stream's bytes, which are
+//! repaired, or media, which are sent once.
+
+use super::stream::{Outgoing, SentRange};
+use super::waiting::Waiting;
+use crate::packet_sender::PayloadSource;
+use narrows_base::{Duration, Time};
+
+/// What the application hands over.
+#[derive(Debug)]
+pub(super) enum SimulatedSource {
+    Stream(Outgoing),
+    Media(Media),
+}
+
+impl SimulatedSource {
+    pub fn new(reliable: bool, expiry: Duration) -> SimulatedSource {
+        if reliable {
+            SimulatedSource::Stream(Outgoing::default())
+        } else {
+            SimulatedSource::Media(Media { waiting: Waiting::default(), expiry, ping: false })
+        }
+    }
+    /// The application hands over bytes.
+    pub fn push(&mut self, now: Time, bytes: u64) {
+        match self {
+            SimulatedSource::Stream(s) => s.push(bytes),
+            SimulatedSource::Media(m) => m.waiting.push(now, bytes),
+        }
+    }
+    /// The application drops what did not leave yet.
+    pub fn stop(&mut self) {
+        match self {
+            SimulatedSource::Stream(s) => s.stop(),
+            SimulatedSource::Media(m) => m.waiting.clear(),
+        }
+    }
+    /// The next packet's bytes, of at most `most` bytes.
+    #[inline]
+    pub fn take(&mut self, now: Time, most: u32) -> Option<SentRange> {
+        match self {
+            SimulatedSource::Stream(s) => s.take(most),
+            SimulatedSource::Media(m) => m.take(now, most),
+        }
+    }
+    /// Nothing is heard: if nothing waits, an empty packet asks for a report.
+    pub fn probe(&mut self) {
+        if let SimulatedSource::Media(m) = self {
+            m.ping = m.waiting.is_empty();
+        }
+    }
+    /// Writes that were never sent.
+    pub fn expired(&self) -> u64 {
+        match self {
+            SimulatedSource::Stream(_) => 0,
+            SimulatedSource::Media(m) => m.waiting.expired,
+        }
+    }
+}
+
+impl PayloadSource for SimulatedSource {
+    type Payload = SentRange;
+
+    #[inline]
+    fn is_empty(&mut self) -> bool {
+        match self {
+            SimulatedSource::Stream(s) => s.is_empty(),
+            SimulatedSource::Media(m) => !m.ping && m.waiting.is_empty(),
+        }
+    }
+    #[inline]
+    fn all_arrived(&self, in_flight: u64) -> bool {
+        match self {
+            SimulatedSource::Stream(s) => s.all_arrived(),
+            SimulatedSource::Media(_) => in_flight == 0,
+        }
+    }
+    #[inline]
+    fn arrived(&mut self, range: &SentRange) {
+        if let SimulatedSource::Stream(s) = self {
+            s.arrived(range.offset, range.length);
+        }
+    }
+    #[inline]
+    fn lost(&mut self, range: &SentRange) -> bool {
+        match self {
+            SimulatedSource::Stream(s) => s.send_again(range.offset, range.length),
+            SimulatedSource::Media(_) => false,
+        }
+    }
+}
+
+/// Writes that are sent once, as a connection's messages are.
+#[derive(Debug)]
+pub(super) struct Media {
+    waiting: Waiting,
+    expiry: Duration,
+    /// An empty packet must leave.
+    ping: bool,
+}
+
+impl Media {
+    fn take(&mut self, now: Time, most: u32) -> Option<SentRange> {
+        self.waiting.expire(now, self.expiry);
+        let length = self.waiting.take(most);
+        let ping = std::mem::take(&mut self.ping);
+        (length > 0 || ping).then(|| SentRange { length, ..SentRange::default() })
+    }
+}
