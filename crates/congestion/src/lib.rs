@@ -214,7 +214,7 @@ pub trait Controller: Send {
     fn feedback_to_receiver(&self) -> Feedback {
         Feedback::NONE
     }
-    /// Whether it notices by its own ticks that nothing comes back. A datagram endpoint then tells of no
+    /// Whether it notices by its own ticks that nothing comes back. A datagram endpoint then reports no
     /// restart after persistent congestion, and lets nothing leave against its will (a recovery's first packet, a
     /// probe) before two seconds of silence.
     fn keeps_own_timer(&self) -> bool {

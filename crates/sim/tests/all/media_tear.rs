@@ -183,7 +183,7 @@ fn by_delay_losses_cost_only_themselves() {
     assert!(tcp.used < 0.1, "{tcp:?}");
 }
 
-/// Alone, delay is heard before the buffer loses: one bandwidth-delay product, or eight packets. Where
+/// Alone, it reacts to delay before the buffer loses: one bandwidth-delay product, or eight packets. Where
 /// only the receiver side reports, once per round trip, the smoothed round-trip time moves slowly and the
 /// queue is a little shorter; with the reports of a real connection it stays below the upper threshold: six
 /// packets' transmission times, or 0.24 of the round trip.

@@ -43,7 +43,7 @@ impl SimulatedSource {
             SimulatedSource::Media(m) => m.take(now, most),
         }
     }
-    /// Nothing is heard: if nothing waits, an empty packet asks for a report.
+    /// Nothing is received: if nothing waits, an empty packet asks for a report.
     pub fn probe(&mut self) {
         if let SimulatedSource::Media(m) = self {
             m.ping = m.waiting.is_empty();

@@ -106,7 +106,7 @@ impl<C: PayloadSource> PacketSender<C> {
             // A controller that keeps a timer of its own knows when the next packet may leave; where its
             // packets are further apart than a probe timeout, one more for each loss would be a higher
             // rate than it allows. But a rate that fell in an outage may forbid packets for a minute. What
-            // leaves then is data if there is any: receiver halves measure what comes, and a few bytes every
+            // leaves then is data if there is any: receiver sides measure what arrives, and a few bytes every
             // two seconds would keep a rate that follows that measure (RFC 5348: twice of it) down for good.
             let silent = now.since(self.loss.last_sent()) >= MAX_BACKOFF_TIMEOUT;
             self.force = !self.feed.keeps_own_timer() || silent;

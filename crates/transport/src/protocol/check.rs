@@ -58,8 +58,8 @@ pub(super) fn tcp(c: &TcpConfig) -> Result<(), FieldError> {
     rto(&c.rto).map_err(|e| e.within("rto"))
 }
 
-/// Of our endpoint; `has_half` if its controller has a receiver side, which may be all that asks for reports.
-pub(super) fn datagram(c: &DatagramConfig, has_half: bool) -> Result<(), FieldError> {
+/// Of our endpoint; `has_receiver_side` if its controller has a receiver side, which may be all that asks for reports.
+pub(super) fn datagram(c: &DatagramConfig, has_receiver_side: bool) -> Result<(), FieldError> {
     sizes(c.packet_bytes, c.header_bytes, ("report_bytes", c.report_bytes))?;
     at_most("credit", c.credit, MAX_CREDIT)?;
     if let Some(rtt) = c.hints.rtt {
@@ -68,7 +68,7 @@ pub(super) fn datagram(c: &DatagramConfig, has_half: bool) -> Result<(), FieldEr
     if let Some(p) = c.hints.loss {
         probability("hints.loss", p)?;
     }
-    let least = u64::from(c.reliable || !has_half);
+    let least = u64::from(c.reliable || !has_receiver_side);
     whole("feedback.ack_every", u64::from(c.feedback.ack_every), least, u64::from(u32::MAX))?;
     at_most("feedback.max_ack_delay", c.feedback.max_ack_delay, MAX_TIMER)?;
     if c.feedback.classifier.name != "none" && c.feedback.classifier.build().is_none() {

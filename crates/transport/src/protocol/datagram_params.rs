@@ -13,9 +13,9 @@ use narrows_congestion::PathHints;
 /// own.
 pub const DATAGRAM_PARAMS: &[Param] = &[
     Param {
-        help: "packets that one report answers at most; 0: only its receiver half asks for reports",
+        help: "packets that one report answers at most; 0: only its receiver side asks for reports",
         kind: ParamKind::Number { unit: Unit::Packets, min: 0.0, max: 1000.0, default: 32.0 },
-        origin: "as a stream; preset ns2: 0, or 1 without a receiver half (RFC 5348, S1)",
+        origin: "as a stream; preset ns2: 0, or 1 without a receiver side (RFC 5348, S1)",
         ..ACK_EVERY
     },
     MAX_ACK_DELAY,
@@ -152,13 +152,13 @@ pub(super) fn configure(
     let max_ack_delay = Duration::from_secs_f64(given.number("max-ack-delay"));
     let is_paper = entry.family == Family::Media && preset == Preset::Ns2;
     if entry.family == Family::Media {
-        let has_half = narrows_congestion::find(entry.controller)?.receiver.is_some();
+        let has_receiver_side = narrows_congestion::find(entry.controller)?.receiver.is_some();
         if is_paper && !given.given("ack-every") {
-            ack_every = u32::from(!has_half);
+            ack_every = u32::from(!has_receiver_side);
         }
-        if ack_every == 0 && !has_half {
+        if ack_every == 0 && !has_receiver_side {
             return Err(SpecError::new(format!(
-                "{}: ack-every=0 leaves reports to a receiver half, and {} has none: 1 answers every packet",
+                "{}: ack-every=0 leaves reports to the controller's receiver side, and {} has none; ack-every=1 answers every packet",
                 entry.name, entry.controller
             )));
         }
@@ -214,21 +214,21 @@ mod tests {
     /// the user says otherwise.
     #[test]
     fn media_of_papers_report_and_pace_as_the_papers_do() {
-        let told = |text: &str, preset| {
+        let of = |text: &str, preset| {
             let c = read(text, preset).unwrap();
             (c.feedback.ack_every, c.window_pacing)
         };
         for protocol in ["tfrc", "tfwc", "tear-wireless", "fixed"] {
-            assert_eq!(told(protocol, Preset::Rfc), (32, true), "{protocol}");
+            assert_eq!(of(protocol, Preset::Rfc), (32, true), "{protocol}");
         }
-        assert_eq!(told("tfrc", Preset::Ns2), (0, false));
-        assert_eq!(told("tfwc", Preset::Ns2), (1, false));
-        assert_eq!(told("tfwc(ack-every=32,window-pacing=on)", Preset::Ns2), (32, true));
-        assert_eq!(told("rrtp+tfwc", Preset::Ns2), (32, true));
+        assert_eq!(of("tfrc", Preset::Ns2), (0, false));
+        assert_eq!(of("tfwc", Preset::Ns2), (1, false));
+        assert_eq!(of("tfwc(ack-every=32,window-pacing=on)", Preset::Ns2), (32, true));
+        assert_eq!(of("rrtp+tfwc", Preset::Ns2), (32, true));
     }
 
     #[test]
-    fn somebody_must_ask_for_reports() {
+    fn without_a_receiver_side_packets_are_answered() {
         assert_eq!(read("tear(ack-every=0)", Preset::Rfc).unwrap().feedback.ack_every, 0);
         let refused = read("tfwc(ack-every=0)", Preset::Rfc).unwrap_err().to_string();
         assert!(refused.contains("ack-every=0"), "{refused}");
