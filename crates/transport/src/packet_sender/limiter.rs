@@ -7,9 +7,10 @@
 //! 1. *By acknowledgements.* Every byte that arrived permits two more, on top of an initial window of ten
 //!    packets (RFC 6928): slow start's growth. What was permitted and not used is kept, for applications
 //!    that pause (RFC 7661), but no more of it than what arrived of one round trip, or than the last report
-//!    permits: where one report comes in a round trip that a queue has made long, it answers more than arrives
-//!    in the shortest round trip. A probe timeout takes it back to the initial window: who hears nothing sends
-//!    no more.
+//!    permits, up to [`PROBE_PACKETS`]: where one report comes in a round trip that a queue has made long, it
+//!    answers more than arrives in the shortest round trip. Not all that it permits is kept, or a receiver that
+//!    holds reports back would have all of it sent at once. A probe timeout takes it back to the initial window:
+//!    who hears nothing sends no more.
 //! 2. *By time.* In a window of time no more leaves than the initial window and twice the most that ever
 //!    arrived of such a window: by the times at which packets left, since a receiver that holds back its
 //!    acknowledgements and sends them together can pretend any rate by when they come; and by when they
@@ -35,7 +36,8 @@ use narrows_congestion::{HintSource, PathHints};
 
 /// RFC 6928.
 const INITIAL_PACKETS: u64 = 10;
-/// Packets of the flight that tries a rate which the peer gave as a hint, the initial window included.
+/// Packets of the flight that tries a rate which the peer gave as a hint, the initial window included; and of
+/// what one report permits, those that may be kept.
 const PROBE_PACKETS: u64 = 64;
 /// When so many of them arrived, the path has shown what it carries in a window of time: as much may be
 /// sent at once, but no more than this.
@@ -78,7 +80,7 @@ pub(super) struct Limiter {
     /// Bytes that acknowledgements permit; below zero by no more than a packet.
     credit: i64,
     /// ... of them, those that the report being read permits.
-    granted: i64,
+    granted: u64,
     /// Initial window, bytes.
     initial: u64,
     probe: Probe,
@@ -214,7 +216,7 @@ impl Limiter {
         self.history.on_arrived(now, sent, u32::from(bytes));
         let bytes = u64::from(bytes);
         self.credit = self.credit.saturating_add_unsigned(GROWTH * bytes);
-        self.granted = self.granted.saturating_add_unsigned(GROWTH * bytes);
+        self.granted = self.granted.saturating_add(GROWTH * bytes);
         if let Probe::Train(since, arrived) = &mut self.probe
             && sent >= *since
         {
@@ -235,8 +237,8 @@ impl Limiter {
         // Of a scale that is no shorter than a round trip.
         let trip = usize::from(self.rtt > self.history.length());
         let kept = self.history.most(trip).max(self.initial).saturating_add(self.probe());
-        let granted = std::mem::take(&mut self.granted);
-        self.credit = self.credit.min(i64::try_from(kept).unwrap_or(i64::MAX).max(granted));
+        let granted = std::mem::take(&mut self.granted).min(PROBE_PACKETS * self.full);
+        self.credit = self.credit.min(i64::try_from(kept.max(granted)).unwrap_or(i64::MAX));
     }
     /// Of a third of the window: long enough that a queue that fills makes little difference.
     pub fn max_delivered(&self) -> Rate {
