@@ -118,6 +118,10 @@ impl ControllerEntry {
     pub fn is_ack_driven(&self) -> bool {
         self.ack_driven && self.receiver.is_none()
     }
+    /// Whether it sends as it was told and gives way to nobody (RFC 8085 section 3.1: unresponsive).
+    pub fn is_unresponsive(&self) -> bool {
+        !self.ack_driven
+    }
     /// Builds it from what the user wrote.
     ///
     /// # Errors
