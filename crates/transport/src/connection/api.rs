@@ -59,6 +59,18 @@ impl Connection {
     pub fn read(&mut self, id: u64, into: &mut [u8]) -> Result<Read, StreamError> {
         self.sender.payload_source_mut().streams.read(id, into)
     }
+    /// See [`Streams::read_with`](crate::streams::Streams::read_with).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_with(
+        &mut self,
+        id: u64,
+        most: usize,
+        put: &mut dyn FnMut(&[u8]),
+    ) -> Result<Read, StreamError> {
+        self.sender.payload_source_mut().streams.read_with(id, most, put)
+    }
     fn sending(&mut self) -> Result<&mut crate::streams::Streams, StreamError> {
         if self.is_open() {
             Ok(&mut self.sender.payload_source_mut().streams)
@@ -135,6 +147,7 @@ impl Connection {
         let expired = self.sender.payload_source().messages.expired;
         Stats {
             counters: Counters { expired, ..self.sender.counters() },
+            datagrams_sent: self.datagrams_sent,
             bytes_sent: self.bytes_sent,
             bytes_received: self.bytes_received,
             bytes_arrived: arrived,

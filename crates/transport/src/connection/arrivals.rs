@@ -256,6 +256,12 @@ impl Arrivals {
         self.must_report(now) || self.policy.should_piggyback()
     }
 
+    /// Whether anything that asks for a report was not reported.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        !self.policy.is_all_answered()
+    }
+
     /// Writes a report, if there is room for it.
     pub fn write(&mut self, now: Time, writer: &mut FrameWriter<'_>) -> bool {
         let Some(highest) = self.next.checked_sub(1) else { return false };

@@ -195,7 +195,9 @@ pub enum Event {
 pub struct Stats {
     /// Packets sent, lost, timeouts and so on.
     pub counters: Counters,
-    /// UDP payload bytes sent and received.
+    /// Datagrams sent, those with nothing but a report included.
+    pub datagrams_sent: u64,
+    /// UDP payload bytes sent.
     pub bytes_sent: u64,
     /// UDP payload bytes received and opened.
     pub bytes_received: u64,
@@ -279,6 +281,7 @@ pub struct Connection {
     /// What the controller's sender side said last, and when.
     advised: Feedback,
     advised_at: Time,
+    datagrams_sent: u64,
     bytes_sent: u64,
     bytes_received: u64,
     refused: u64,
@@ -389,6 +392,7 @@ impl Connection {
             suspects_size: false,
             advised: Feedback::NONE,
             advised_at: Time::ZERO,
+            datagrams_sent: 0,
             bytes_sent: 0,
             bytes_received: 0,
             refused: 0,

@@ -59,6 +59,7 @@ impl Connection {
     }
 
     fn one(&mut self, to: std::net::SocketAddr, size: usize, ecn: bool) -> Transmit {
+        self.datagrams_sent += 1;
         self.bytes_sent += size as u64;
         let ecn = if ecn && self.ecn { ECT0 } else { 0 };
         Transmit { to, size, segment: size, ecn }
@@ -86,6 +87,8 @@ impl Connection {
             return None;
         }
         self.last_sent = now;
+        // One of them is counted with the call.
+        self.datagrams_sent += used.div_ceil(segment) as u64 - 1;
         Some(Transmit { segment, ..self.one(self.path.remote(), used, true) })
     }
 
@@ -172,6 +175,10 @@ impl Connection {
             self.sender.nothing_to_send();
             return 0;
         }
+        let mut length = length;
+        if asks && !reported && self.reports_with_last(&mut writer, now) {
+            length = writer.len();
+        }
         let apart = frames.last().filter(|_| writer.apart() > 0);
         let size = head + length + TAG_BYTES;
         frames.size = size as u16;
@@ -183,6 +190,16 @@ impl Connection {
             self.sender.sent_not_in_flight(now, bytes, frames, false);
         }
         if self.seal(number, acked, space.get_mut(..size), apart) { size } else { 0 }
+    }
+
+    /// Writes a report behind the last of what waits, if anything came and there is room: an answer is the best
+    /// place for the report of its question, which otherwise needed a packet of its own soon.
+    #[inline]
+    fn reports_with_last(&mut self, writer: &mut FrameWriter<'_>, now: Time) -> bool {
+        writer.room() > 0
+            && self.arrivals.has_news()
+            && self.sender.payload_source_mut().is_empty()
+            && self.arrivals.write(now, writer)
     }
 
     /// What begins every payload: the prelude, and which numbers below were left out.

@@ -226,9 +226,27 @@ impl Streams {
     /// # Errors
     /// If the stream is not there or not in this direction, was stopped, or if the peer reset it.
     pub fn read(&mut self, id: u64, into: &mut [u8]) -> Result<Read, StreamError> {
+        let mut at = 0;
+        self.read_with(id, into.len(), &mut |piece| {
+            if let Some(place) = into.get_mut(at..at + piece.len()) {
+                place.copy_from_slice(piece);
+                at += piece.len();
+            }
+        })
+    }
+    /// The same, for whoever keeps the bytes elsewhere than in a slice: hands at most `most` to `put`, in pieces.
+    ///
+    /// # Errors
+    /// As [`read`](Streams::read).
+    pub fn read_with(
+        &mut self,
+        id: u64,
+        most: usize,
+        put: &mut dyn FnMut(&[u8]),
+    ) -> Result<Read, StreamError> {
         let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
         let half = stream.receive.as_mut().ok_or(StreamError::Unknown)?;
-        let read = half.read(into, &mut self.all);
+        let read = half.read(most, put, &mut self.all);
         match read {
             // Whoever takes a short read for the last one would not come back for the end.
             Ok(Read::Bytes(_)) if half.only_end_left() => self.queues.readable(stream),

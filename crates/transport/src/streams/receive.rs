@@ -226,7 +226,13 @@ impl Receiving {
         self.ready = self.window.came();
     }
 
-    pub fn read(&mut self, into: &mut [u8], all: &mut Total) -> Result<Read, StreamError> {
+    /// Hands at most `most` bytes to `put`, in pieces.
+    pub fn read(
+        &mut self,
+        most: usize,
+        put: &mut dyn FnMut(&[u8]),
+        all: &mut Total,
+    ) -> Result<Read, StreamError> {
         match self.state {
             State::Open => {}
             State::Stopped => return Err(StreamError::Finished),
@@ -244,25 +250,30 @@ impl Receiving {
             self.wants = true;
             return Ok(Read::Blocked);
         }
-        let most = waiting.min(into.len());
+        let most = waiting.min(most);
         let mut n = 0;
-        while let Some(place) = into.get_mut(n..most).filter(|place| !place.is_empty()) {
+        while n < most {
             if self.buffer.is_empty() {
                 let Some(piece) = self.ahead.take(self.window.taken()) else { break };
                 all.sent_frames -= 1;
                 self.buffer = VecDeque::from(piece);
             }
-            n += self.take(place, all);
+            n += self.take(most - n, put, all);
         }
         self.wants |= n == waiting;
         Ok(if n > 0 { Read::Bytes(n) } else { Read::Blocked })
     }
 
-    /// Takes bytes out of the buffer; how many.
-    fn take(&mut self, into: &mut [u8], all: &mut Total) -> usize {
-        let n = into.len().min(self.buffer.len());
+    /// Takes at most so many bytes out of the buffer; how many.
+    fn take(&mut self, most: usize, put: &mut dyn FnMut(&[u8]), all: &mut Total) -> usize {
+        let n = most.min(self.buffer.len());
         self.peak = self.peak.max(self.buffer.len());
-        copy_out(&self.buffer, into, n);
+        let (front, back) = self.buffer.as_slices();
+        let cut = front.len().min(n);
+        put(front.get(..cut).unwrap_or_default());
+        if let Some(rest) = back.get(..n - cut).filter(|rest| !rest.is_empty()) {
+            put(rest);
+        }
         self.buffer.drain(..n);
         self.window.take(n as u64);
         all.window.take(n as u64);
@@ -297,16 +308,5 @@ impl Receiving {
     /// Bytes that it holds.
     pub fn memory(&self) -> usize {
         self.buffer.capacity() + self.ahead.memory()
-    }
-}
-
-/// The first `n` bytes, of which there are as many on both sides.
-fn copy_out(buffer: &VecDeque<u8>, into: &mut [u8], n: usize) {
-    let (front, back) = buffer.as_slices();
-    let cut = front.len().min(n);
-    let (first, rest) = into.split_at_mut(cut);
-    first.copy_from_slice(front.get(..cut).unwrap_or_default());
-    if let (Some(place), Some(bytes)) = (rest.get_mut(..n - cut), back.get(..n - cut)) {
-        place.copy_from_slice(bytes);
     }
 }
