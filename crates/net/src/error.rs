@@ -31,6 +31,8 @@ pub enum Error {
     Link(String),
     /// The system refused a thread, a descriptor or random bytes.
     System(String),
+    /// A task was to drive the endpoint, and there is no tokio runtime here to run it.
+    NoRuntime,
     /// As many connections as the endpoint may have are there.
     TooMany,
     /// This end's endpoint is closed.
@@ -171,6 +173,7 @@ impl Error {
             }
             Error::MessageTooLongNow { .. } | Error::MessagesFull => K::WouldBlock,
             Error::System(_) | Error::TooMany => K::OutOfMemory,
+            Error::NoRuntime => K::Unsupported,
             Error::EndpointClosed | Error::Closed | Error::StreamFinished => K::NotConnected,
             Error::NoAnswer { .. } | Error::TimedOut => K::TimedOut,
             Error::Busy { .. } => K::ConnectionRefused,
@@ -236,6 +239,9 @@ impl fmt::Display for Error {
             }
             Error::Link(why) => f.write_str(why),
             Error::System(why) => write!(f, "the system refuses: {why}"),
+            Error::NoRuntime => f.write_str(
+                "a task is to drive this endpoint, but it is not bound within a tokio runtime",
+            ),
             Error::TooMany => f.write_str("this endpoint has as many connections as it may have"),
             Error::EndpointClosed => f.write_str("this endpoint is closed"),
             Error::NoAnswer { address } => {

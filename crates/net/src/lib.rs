@@ -35,6 +35,9 @@
 //! # }
 //! ```
 //!
+//! A program that runs on tokio and has many small requests lets a task of its runtime drive the endpoint:
+//! `Options::server(…).driven_by(Driver::Tokio)`, with the feature `runtime-tokio` ([`Driver`]).
+//!
 //! **Systems.** Tried on Linux only (kernel 6.18). Elsewhere the libraries fall back: no segmentation
 //! offload where a system has none, `poll` in milliseconds where there is no `ppoll`, a socket that
 //! sends to itself where there is no eventfd; none of that was run.
@@ -55,7 +58,7 @@ pub mod wait;
 pub use block::{block_on, block_on_for};
 pub use clock::Clock;
 pub use endpoint::{
-    Blocking, ConnectOptions, Connection, Endpoint, Options, ReceiveStream, SendStream,
+    Blocking, ConnectOptions, Connection, Driver, Endpoint, Options, ReceiveStream, SendStream,
 };
 pub use error::Error;
 pub use relay::{Relay, RelayStats};

@@ -220,6 +220,9 @@ impl Batch {
     /// Hands over every datagram that the last receive brought, in order. With `stamped` they came
     /// when the kernel took them, otherwise now.
     pub fn each(&mut self, clock: &Clock, stamped: bool, mut take: impl FnMut(Arrival<'_>)) {
+        if self.filled == 0 {
+            return;
+        }
         let (now, wall) = (clock.now(), if stamped { clock::wall() } else { Default::default() });
         let filled = self.metas.iter().zip(self.buffers.chunks_exact_mut(BUFFER));
         for (meta, buffer) in filled.take(self.filled) {

@@ -33,9 +33,15 @@ impl ConnectionRef {
     /// Does something with a connection that is open.
     pub fn with<R>(
         &self,
-        act: impl FnOnce(&mut Machine, &mut ConnectionState, Time) -> R,
+        act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
     ) -> Result<R, Error> {
-        self.shared().with(|core, now| on_open(core, self.handle, |m, l| act(m, l, now)))
+        self.shared().with(|core| on_open(core, self.handle, act))
+    }
+
+    /// The same, with the time.
+    fn with_now<R>(&self, act: impl FnOnce(&mut Machine, Time) -> R) -> Result<R, Error> {
+        let now = self.shared().clock.now();
+        self.with(|machine, _| act(machine, now))
     }
 
     /// Looks at a connection that is open, changing nothing that the driver should know.
@@ -59,7 +65,7 @@ fn on_open<R>(
 
 impl Drop for ConnectionRef {
     fn drop(&mut self) {
-        self.shared().with(|core, now| core.abandon(now, self.handle));
+        self.shared().with_now(|core, now| core.abandon(now, self.handle));
     }
 }
 
@@ -98,7 +104,7 @@ impl Connection {
     }
 
     fn poll_open(&self, context: &mut Context<'_>, one_way: bool) -> Poll<Result<u64, Error>> {
-        let opened = self.hold.with(|machine, state, _| {
+        let opened = self.hold.with(|machine, state| {
             let id = machine.open(one_way);
             if id.is_none() {
                 state.streams.add(context.waker());
@@ -146,7 +152,7 @@ impl Connection {
     /// [`max_message_len`](Connection::max_message_len) again after a round trip),
     /// [`MessagesFull`](Error::MessagesFull), or the connection is over.
     pub fn send_message(&self, message: &[u8], expiry: Duration) -> Result<(), Error> {
-        let taken = self.hold.with(|m, _, now| m.send_message(now, message, expiry))?;
+        let taken = self.hold.with_now(|m, now| m.send_message(now, message, expiry))?;
         taken.map_err(Error::from)
     }
 
@@ -173,7 +179,7 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub fn newest_first(&self, on: bool) -> Result<(), Error> {
-        self.hold.with(|m, _, _| m.newest_first(on))
+        self.hold.with(|m, _| m.newest_first(on))
     }
 
     /// The next message that came.
@@ -221,7 +227,7 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub fn reconfigure(&self, hints: &PathHints, source: HintSource) -> Result<(), Error> {
-        self.hold.with(|m, _, now| m.reconfigure(now, hints, source))
+        self.hold.with_now(|m, now| m.reconfigure(now, hints, source))
     }
 
     /// Never sends faster than this, whatever the controller says.
@@ -229,7 +235,7 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub fn limit_rate(&self, most: Option<Rate>) -> Result<(), Error> {
-        self.hold.with(|m, _, _| m.limit_rate(most))
+        self.hold.with(|m, _| m.limit_rate(most))
     }
 
     /// What it has learned of the path, for the next connection to the same place; also after its
@@ -247,7 +253,7 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub fn silence(&self) -> Result<(Duration, Duration), Error> {
-        self.hold.with(|m, _, now| (now.since(m.last_heard()), m.idle_timeout()))
+        self.hold.with_now(|m, now| (now.since(m.last_heard()), m.idle_timeout()))
     }
 
     /// What this end sends with: on a server, what the client announced if that is permitted
@@ -283,7 +289,7 @@ impl Connection {
     /// Closes it; what was not delivered is dropped. A code from 256 on is the application's.
     pub fn close(&self, code: u64, reason: &str) {
         let handle = self.hold.handle;
-        self.hold.shared().with(|core, now| {
+        self.hold.shared().with_now(|core, now| {
             if core.state(handle).is_ok() {
                 core.endpoint.close(now, handle, code, reason);
             }

@@ -1,7 +1,7 @@
-//! An endpoint: one socket, its connections, one thread that drives them, and what an
-//! application does with them.
+//! An endpoint: one socket, its connections, what drives them ([`Driver`]), and what an application does
+//! with them.
 //!
-//! Every call takes a lock for as long as it copies bytes and leaves the rest to the thread, which is
+//! Every call takes a lock for as long as it copies bytes and leaves the rest to the driver, which is
 //! woken only if it sleeps. What waits is a future that stores a waker: it runs under any runtime or,
 //! with [`block_on`](crate::block_on) and [`SendStream::blocking`], under none.
 
@@ -12,15 +12,19 @@ mod options;
 mod shared;
 mod state;
 mod stream;
+mod turn;
 
 pub use self::connection::Connection;
 pub use self::observer::{ConnectionView, Observer};
-pub use self::options::{ConnectOptions, Options, connection, new_key};
+pub use self::options::{ConnectOptions, Driver, Options, connection, new_key};
 pub use self::stream::{Blocking, ReceiveStream, SendStream};
 
 use self::connection::ConnectionRef;
+use self::driver::thread;
+#[cfg(feature = "runtime-tokio")]
+use self::driver::{Ending, task, task::Registered};
 use self::options::System;
-use self::shared::{Core, Shared};
+use self::shared::{Core, DriverWaker, Shared};
 use self::state::{ConnectionState, Stage};
 use crate::clock::Clock;
 use crate::error::Error;
@@ -33,6 +37,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+#[cfg(feature = "runtime-tokio")]
+use tokio::runtime::Handle;
 
 /// Connects and is connected to. Copies are the same endpoint. When the last copy is gone it accepts
 /// nobody any more; when the last of its connections is gone too, its thread ends.
@@ -49,7 +55,7 @@ struct Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.owner.shared.with(|core, now| {
+        self.owner.shared.with_now(|core, now| {
             core.closed_to_peers = true;
             while let Some(handle) = core.incoming.pop_front() {
                 core.abandon(now, handle);
@@ -58,7 +64,7 @@ impl Drop for Listener {
     }
 }
 
-/// Everybody who may still want something of the driver's thread.
+/// Everybody who may still want something of the driver.
 pub(crate) struct Owner {
     pub(self) shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -72,33 +78,50 @@ impl fmt::Debug for Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // The thread goes by itself, after what lingers.
-        self.shared.with(|core, now| {
+        // The driver goes by itself, after what lingers.
+        self.shared.with_now(|core, now| {
             core.leaving.get_or_insert(now);
         });
     }
 }
 
 impl Endpoint {
-    /// Binds a socket and starts its thread.
+    /// Binds a socket and starts what drives it.
     ///
     /// # Errors
-    /// The address is not free or not this machine's; the system has no thread or no random bytes.
+    /// The address is not free or not this machine's; the system has no thread, no descriptor or no random
+    /// bytes; a task was to drive it ([`Driver`]) and there is no tokio runtime here.
     pub fn bind(address: SocketAddr, options: Options) -> Result<Endpoint, Error> {
         let socket = Socket::bind(address).map_err(|e| Error::bind(address, &e))?;
-        let waker = Waker::new().map_err(|e| Error::system(&e))?;
         getrandom::fill(&mut [0; 1]).map_err(|e| Error::System(e.to_string()))?;
-        let tap = options.tap.clone();
+        let (driver, tap) = (options.driver, options.tap.clone());
+        #[cfg(feature = "runtime-tokio")]
+        let runtime = match driver {
+            Driver::Tokio => Some(Handle::try_current().map_err(|_| Error::NoRuntime)?),
+            Driver::Thread => None,
+        };
         let endpoint =
             TransportEndpoint::new(options.port(socket.local().port()), Box::new(System));
+        let waker = match driver {
+            Driver::Thread => DriverWaker::Thread(Waker::new().map_err(|e| Error::system(&e))?),
+            #[cfg(feature = "runtime-tokio")]
+            Driver::Tokio => DriverWaker::Task(Mutex::new(None)),
+        };
         let shared = Arc::new(Shared::new(Core::new(endpoint, tap), socket, Clock::new(), waker));
         if let Some(tap) = &shared.tap {
             tap.bound(Observer::new(&shared));
         }
         let driven = shared.clone();
+        #[cfg(feature = "runtime-tokio")]
+        if let Some(runtime) = runtime {
+            let registered = Registered::new(&shared).map_err(|e| Error::system(&e))?;
+            runtime.spawn(task::run(Ending(driven), registered));
+            let owner = Arc::new(Owner { shared, thread: Mutex::new(None) });
+            return Ok(Endpoint { listener: Arc::new(Listener { owner }) });
+        }
         let thread = std::thread::Builder::new()
             .name("narrows-net".into())
-            .spawn(move || driver::run(driven))
+            .spawn(move || thread::run(driven))
             .map_err(|e| Error::system(&e))?;
         let owner = Arc::new(Owner { shared, thread: Mutex::new(Some(thread)) });
         Ok(Endpoint { listener: Arc::new(Listener { owner }) })
@@ -128,7 +151,7 @@ impl Endpoint {
             return Err(Error::Address { address: remote });
         }
         let ConnectOptions { server_key, suite, connection, patience } = options;
-        let handle = self.shared().with(|core, now| {
+        let handle = self.shared().with_now(|core, now| {
             if core.ended || core.leaving.is_some() {
                 return Err(Error::EndpointClosed);
             }
@@ -175,39 +198,68 @@ impl Endpoint {
     /// Closes all connections; what was not delivered is dropped. A code from 256 on is the
     /// application's.
     pub fn close(&self, code: u64, reason: &str) {
-        self.shared().with(|core, now| {
+        self.shared().with_now(|core, now| {
             core.close_all(now, code, reason);
             core.leaving.get_or_insert(now);
         });
     }
 
-    /// Closes all connections and waits until that is said, once, which takes no round trip: for a
-    /// process that ends now, whose peers would else wait for their idle timeouts. Blocks the thread,
-    /// for 100 ms at most.
+    /// Closes all connections and says so, once, which takes no round trip: for a process that ends now, whose
+    /// peers would else wait for their idle timeouts. Blocks the thread while the socket is full, for 100 ms at
+    /// most.
     pub fn leave(&self, code: u64, reason: &str) {
         self.close(code, reason);
         for _ in 0..50 {
-            let said = {
+            let next = self.shared().turn().run(self.shared());
+            let is_said = {
                 let core = self.shared().lock();
                 core.ended || core.endpoint.is_quiet()
             };
-            // What the endpoint gave away is at the socket a moment later.
-            std::thread::sleep(std::time::Duration::from_millis(2));
-            if said {
-                return;
+            if is_said && !next.is_full {
+                break;
             }
+            std::thread::sleep(std::time::Duration::from_millis(2));
         }
+        self.shared().kick();
     }
 
     /// Closes all connections and waits until the peers know, at most three seconds. Blocks the
-    /// thread.
+    /// thread; [`closed`](Endpoint::closed) waits without.
     pub fn shut_down(&self, code: u64, reason: &str) {
         self.close(code, reason);
         let thread =
             self.listener.owner.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             let _ = thread.join();
+            return;
         }
+        // The task that drives may be one of this thread's, which waits here: so it is driven from here.
+        loop {
+            let is_over = {
+                let mut turn = self.shared().turn();
+                turn.receive(self.shared());
+                turn.run(self.shared()).is_over
+            };
+            if is_over || self.shared().lock().ended {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        self.shared().kick();
+    }
+
+    /// Waits until the endpoint has ended, after [`close`](Endpoint::close): until the peers know, at most three
+    /// seconds.
+    pub async fn closed(&self) {
+        poll_fn(|context| {
+            let mut core = self.shared().lock();
+            if core.ended {
+                return Poll::Ready(());
+            }
+            core.accepting.add(context.waker());
+            Poll::Pending
+        })
+        .await;
     }
 
     fn shared(&self) -> &Shared {

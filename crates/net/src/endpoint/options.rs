@@ -15,6 +15,21 @@ use std::sync::Arc;
 /// Connections of an endpoint at most, unless configured otherwise.
 const CONNECTIONS: usize = 16_384;
 
+/// Who drives an endpoint: receives and sends when it is time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Driver {
+    /// A thread of its own. Its timers are exact to microseconds whatever the application does, and it seals and
+    /// opens packets while the application computes: for large transfers, and for programs without a runtime.
+    #[default]
+    Thread,
+    /// A task of the tokio runtime in which the endpoint is bound, which must have its I/O and time enabled. No
+    /// other thread has to be woken for a packet, so a small request costs a third: for services with many of
+    /// them. A task of the application that does not yield holds up all connections.
+    #[cfg(feature = "runtime-tokio")]
+    Tokio,
+}
+
 /// How an endpoint behaves.
 #[derive(Debug)]
 pub struct Options {
@@ -29,6 +44,8 @@ pub struct Options {
     /// How many connections and handshakes there may be, in all and from one network. When places run
     /// out, idle connections give theirs up ([`share`](narrows_transport::endpoint::share)).
     pub limits: EndpointLimits,
+    /// Who drives it.
+    pub driver: Driver,
     /// Who watches all that happens; usually nobody.
     pub tap: Option<Arc<dyn Tap>>,
 }
@@ -38,11 +55,17 @@ impl Options {
     pub fn client(key: StaticKey, connection: ConnectionConfig) -> Options {
         let clients = Clients::None;
         let (limits, permit) = (EndpointLimits::new(CONNECTIONS), Permit::Listed);
-        Options { key, clients, connection, permit, limits, tap: None }
+        let driver = Driver::default();
+        Options { key, clients, connection, permit, limits, driver, tap: None }
     }
     /// An endpoint that whoever is in `clients` may connect to.
     pub fn server(key: StaticKey, clients: Clients, connection: ConnectionConfig) -> Options {
         Options { clients, ..Options::client(key, connection) }
+    }
+    /// The same, driven by this one.
+    #[must_use]
+    pub fn driven_by(self, driver: Driver) -> Options {
+        Options { driver, ..self }
     }
     /// The same, watched by `tap`, if there is one.
     #[must_use]

@@ -1,6 +1,7 @@
 //! What the driver's thread and the application's calls share, and who waits for what.
 
 use super::state::{ConnectionState, Stage, Waiting};
+use super::turn::Turn;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
@@ -11,7 +12,7 @@ use narrows_transport::connection::{Closed, Connection as Machine, Event};
 use narrows_transport::endpoint::{Endpoint as TransportEndpoint, Handle, ServerKey};
 use narrows_transport::streams::StreamEvent;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -24,22 +25,37 @@ const PARTING: Duration = Duration::from_millis(50);
 /// After so long an endpoint that is closed ends, whatever its peers have heard of it.
 const LEAVING: Duration = Duration::from_secs(3);
 
+/// What the driver does, as the application's calls see it.
+const AWAKE: u8 = 0;
+const ASLEEP: u8 = 1;
+/// Awake, and the application has called since.
+const CALLED: u8 = 2;
+
+/// Ends the driver's sleep.
+pub(super) enum DriverWaker {
+    Thread(wait::Waker),
+    #[cfg(feature = "runtime-tokio")]
+    Task(Mutex<Option<Waker>>),
+}
+
 pub(super) struct Shared {
     pub core: Mutex<Core>,
+    /// Locked before the core, if both are.
+    turn: Mutex<Turn>,
     pub socket: Socket,
     pub clock: Clock,
     /// The core's own, for what happens without its lock.
     pub tap: Option<Arc<dyn Tap>>,
-    waker: wait::Waker,
-    /// Whether the driver's thread waits, or is about to: set while it holds the core, so that
-    /// whoever changes something afterwards sees it.
-    sleeping: AtomicBool,
+    waker: DriverWaker,
+    /// `ASLEEP` is set while the driver holds the core, so that whoever changes something afterwards sees it.
+    state: AtomicU8,
 }
 
 impl Shared {
-    pub fn new(core: Core, socket: Socket, clock: Clock, waker: wait::Waker) -> Shared {
-        let (tap, sleeping) = (core.tap.clone(), AtomicBool::new(false));
-        Shared { core: Mutex::new(core), socket, clock, tap, waker, sleeping }
+    pub fn new(core: Core, socket: Socket, clock: Clock, waker: DriverWaker) -> Shared {
+        let (tap, state) = (core.tap.clone(), AtomicU8::new(AWAKE));
+        let (core, turn) = (Mutex::new(core), Mutex::new(Turn::new()));
+        Shared { core, turn, socket, clock, tap, waker, state }
     }
 
     /// The core, for as short a time as can be. A panic of another thread leaves it usable enough
@@ -48,35 +64,81 @@ impl Shared {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something with the core and lets the driver's thread see to it.
-    pub fn with<R>(&self, act: impl FnOnce(&mut Core, Time) -> R) -> R {
-        let now = self.clock.now();
-        let result = act(&mut self.lock(), now);
+    /// What a driver works with.
+    pub fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the core and lets the driver see to it.
+    pub fn with<R>(&self, act: impl FnOnce(&mut Core) -> R) -> R {
+        let result = act(&mut self.lock());
         self.kick();
         result
+    }
+    /// The same, with the time.
+    pub fn with_now<R>(&self, act: impl FnOnce(&mut Core, Time) -> R) -> R {
+        let now = self.clock.now();
+        self.with(|core| act(core, now))
     }
 
     /// Ends the driver's sleep, if it sleeps.
     pub fn kick(&self) {
-        if self.sleeping.swap(false, Ordering::AcqRel) {
-            self.waker.wake();
+        if self.state.swap(CALLED, Ordering::AcqRel) != ASLEEP {
+            return;
+        }
+        match &self.waker {
+            DriverWaker::Thread(waker) => waker.wake(),
+            #[cfg(feature = "runtime-tokio")]
+            DriverWaker::Task(waker) => {
+                let waker = waker.lock().unwrap_or_else(PoisonError::into_inner);
+                waker.iter().for_each(Waker::wake_by_ref);
+            }
         }
     }
 
     /// The driver will sleep. To be called with the core locked.
     pub fn will_sleep(&self) {
-        self.sleeping.store(true, Ordering::Release);
+        self.state.store(ASLEEP, Ordering::Release);
     }
 
-    /// Sleeps until something is to be done.
+    /// Sleeps until something is to be done: the thread that drives.
     pub fn sleep(&self, due: Time, room: bool) {
+        let waker = match &self.waker {
+            DriverWaker::Thread(waker) => waker,
+            #[cfg(feature = "runtime-tokio")]
+            DriverWaker::Task(_) => return,
+        };
         let wish = [wait::Interest { socket: &self.socket, room }];
         let now = self.clock.now();
-        if wait::wait(wish.into_iter(), &self.waker, now, due).is_err() {
+        if wait::wait(wish.into_iter(), waker, now, due).is_err() {
             // A system that does not let us wait must not make us spin.
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        self.sleeping.store(false, Ordering::Release);
+        self.state.store(AWAKE, Ordering::Release);
+    }
+}
+
+/// What only a task needs.
+#[cfg(feature = "runtime-tokio")]
+impl Shared {
+    /// Whom to wake: the task that drives.
+    pub fn set_driver(&self, waker: &Waker) {
+        let DriverWaker::Task(driver) = &self.waker else { return };
+        let mut driver = driver.lock().unwrap_or_else(PoisonError::into_inner);
+        if !driver.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *driver = Some(waker.clone());
+        }
+    }
+    pub fn is_asleep(&self) -> bool {
+        self.state.load(Ordering::Acquire) == ASLEEP
+    }
+    /// The driver works again; it is not known that the application has called.
+    pub fn wake_up(&self) {
+        self.state.store(AWAKE, Ordering::Release);
+    }
+    /// Whether the application has called since then.
+    pub fn was_called(&self) -> bool {
+        self.state.load(Ordering::Acquire) == CALLED
     }
 }
 

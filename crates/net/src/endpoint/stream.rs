@@ -50,7 +50,7 @@ impl SendStream {
         }
         let id = self.id;
         let data = data.get(..LOCKED).unwrap_or(data);
-        let taken = self.hold.with(|machine, state, _| {
+        let taken = self.hold.with(|machine, state| {
             let taken = machine.write(id, data);
             if taken == Ok(0) {
                 state.writers.entry(id).or_default().waiting.add(context.waker());
@@ -79,7 +79,7 @@ impl SendStream {
     pub fn finish(&mut self) -> Result<(), Error> {
         let id = self.id;
         self.over = true;
-        self.hold.with(|machine, state, _| {
+        self.hold.with(|machine, state| {
             machine.finish(id)?;
             state.under_way.insert(id);
             Ok(())
@@ -119,7 +119,7 @@ impl SendStream {
     pub fn reset(&mut self, code: u64) -> Result<(), Error> {
         let id = self.id;
         self.over = true;
-        self.hold.with(|machine, state, _| {
+        self.hold.with(|machine, state| {
             state.under_way.remove(&id);
             machine.reset(id, code)
         })??;
@@ -195,17 +195,35 @@ impl ReceiveStream {
         context: &mut Context<'_>,
         into: &mut [u8],
     ) -> Poll<Result<usize, Error>> {
-        if into.is_empty() || self.over {
+        let (most, mut at) = (into.len(), 0);
+        self.poll_with(context, most, &mut |piece| {
+            if let Some(place) = into.get_mut(at..at + piece.len()) {
+                place.copy_from_slice(piece);
+                at += piece.len();
+            }
+        })
+    }
+
+    /// Hands what there is to `put`, at least one byte and at most `most`; 0 is the stream's end.
+    fn poll_with(
+        &mut self,
+        context: &mut Context<'_>,
+        most: usize,
+        put: &mut dyn FnMut(&[u8]),
+    ) -> Poll<Result<usize, Error>> {
+        if most == 0 || self.over {
             return Poll::Ready(Ok(0));
         }
         let id = self.id;
         let read = {
             let mut core = self.hold.shared().lock();
-            if let Some(count) = core.any_life(self.hold.handle).and_then(|l| left(l, id, into)) {
+            let left = core.any_life(self.hold.handle).and_then(|l| left(l, id, most, put));
+            if let Some(count) = left {
                 return Poll::Ready(Ok(count));
             }
             let (endpoint, state) = core.parts(self.hold.handle)?;
-            let read = endpoint.inspect(self.hold.handle, |machine| machine.read(id, into));
+            let read =
+                endpoint.inspect(self.hold.handle, |machine| machine.read_with(id, most, put));
             let read = read.ok_or(Error::Closed)??;
             if read == Read::Blocked {
                 state.readers.entry(id).or_default().add(context.waker());
@@ -240,17 +258,21 @@ impl ReceiveStream {
     /// # Errors
     /// There is more, the peer gave the stream up, or the connection is over.
     pub async fn receive_all(&mut self, most: usize) -> Result<Vec<u8>, Error> {
-        let (mut all, mut piece) = (Vec::new(), vec![0; most.clamp(1, 64 << 10)]);
+        let mut all = Vec::new();
         loop {
-            let count = self.receive(&mut piece).await?;
+            // One byte more than may come shows that there is more.
+            let room = (most - all.len()).saturating_add(1).min(LOCKED);
+            let count = poll_fn(|context| {
+                self.poll_with(context, room, &mut |piece| all.extend_from_slice(piece))
+            })
+            .await?;
             if count == 0 {
                 return Ok(all);
             }
-            if all.len() + count > most {
+            if all.len() > most {
                 let _ = self.stop(0);
                 return Err(Error::TooLong { most });
             }
-            all.extend_from_slice(piece.get(..count).unwrap_or_default());
         }
     }
 
@@ -261,7 +283,7 @@ impl ReceiveStream {
     pub fn stop(&mut self, code: u64) -> Result<(), Error> {
         let id = self.id;
         self.over = true;
-        self.hold.with(|machine, _, _| machine.stop(id, code))??;
+        self.hold.with(|machine, _| machine.stop(id, code))??;
         Ok(())
     }
 
@@ -273,9 +295,18 @@ impl ReceiveStream {
 
 /// Reads what an ended connection left of a stream: `None` if there is none, or if all of it was
 /// read and the end never came.
-fn left(state: &mut ConnectionState, id: u64, into: &mut [u8]) -> Option<usize> {
+fn left(
+    state: &mut ConnectionState,
+    id: u64,
+    most: usize,
+    put: &mut dyn FnMut(&[u8]),
+) -> Option<usize> {
     let rest = state.unread.get_mut(&id)?;
-    let count = io::Read::read(&mut rest.bytes, into).ok()?;
+    let piece = rest.bytes.as_slices().0;
+    let piece = piece.get(..most).unwrap_or(piece);
+    let count = piece.len();
+    put(piece);
+    rest.bytes.drain(..count);
     (count > 0 || rest.whole).then_some(count)
 }
 
@@ -298,8 +329,8 @@ impl AsyncRead for ReceiveStream {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let count = ready!(self.poll_receive(context, into.initialize_unfilled()))?;
-        into.advance(count);
+        let most = into.remaining();
+        ready!(self.poll_with(context, most, &mut |piece| into.put_slice(piece)))?;
         Poll::Ready(Ok(()))
     }
 }

@@ -3,3 +3,4 @@
 mod endpoint;
 mod relay;
 mod sharing;
+mod task;

@@ -1,0 +1,106 @@
+//! The task that drives an endpoint in the caller's tokio runtime. What comes wakes the tasks that wait for it on
+//! the same thread, and what they do until they wait again leaves together: data, its end, and the report of
+//! what they answer.
+
+use super::Ending;
+use super::timer::Timer;
+use crate::endpoint::shared::Shared;
+use crate::endpoint::turn::Next;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+/// What the runtime has to know of an endpoint.
+pub struct Registered {
+    /// The endpoint's socket once more, for its readiness.
+    socket: UdpSocket,
+    timer: Timer,
+}
+
+impl Registered {
+    /// Of the runtime in which this is called.
+    pub fn new(shared: &Shared) -> io::Result<Registered> {
+        let socket = UdpSocket::from_std(shared.socket.io().try_clone()?)?;
+        Ok(Registered { socket, timer: Timer::new()? })
+    }
+
+    /// Receives, if the socket may hold something. The runtime learns that it is empty from a batch that has
+    /// room left, without another call.
+    fn receive(&self, shared: &Shared) {
+        let _ = self.socket.try_io(Interest::READABLE, || {
+            let more = shared.turn().receive(shared);
+            if more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        });
+    }
+
+    /// Sends; whether the socket is full.
+    fn is_full(&self, shared: &Shared) -> bool {
+        let mut turn = shared.turn();
+        turn.has_more()
+            && self
+                .socket
+                .try_io(Interest::WRITABLE, || match turn.flush(shared) {
+                    true => Ok(()),
+                    false => Err(io::ErrorKind::WouldBlock.into()),
+                })
+                .is_err()
+    }
+
+    /// Ready when there is something to do again.
+    fn poll(&mut self, context: &mut Context<'_>, shared: &Shared, next: &Next) -> Poll<()> {
+        shared.set_driver(context.waker());
+        let is_ready = !next.is_busy && !shared.is_asleep()
+            || self.socket.poll_recv_ready(context).is_ready()
+            || next.is_full && self.socket.poll_send_ready(context).is_ready()
+            || self.timer.poll(context, next.now, next.due).is_ready();
+        if is_ready {
+            shared.wake_up();
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+/// Runs until the endpoint is closed and its peers know. A runtime that ends drops it, perhaps before it ran.
+pub async fn run(ending: Ending, mut registered: Registered) {
+    let shared = &*ending.0;
+    loop {
+        registered.receive(shared);
+        let woke = shared.turn().begin(shared);
+        if woke {
+            // What they answer leaves with what is to be reported of it.
+            shared.wake_up();
+            let_others_run().await;
+            if !shared.was_called() {
+                // Who waits outside of a task, in `block_on`, has its turn only now.
+                tokio::task::yield_now().await;
+            }
+        }
+        let mut next = shared.turn().end(shared);
+        next.is_full = registered.is_full(shared);
+        if next.is_over {
+            break;
+        }
+        if next.is_busy && !next.is_full {
+            let_others_run().await;
+        } else {
+            poll_fn(|context| registered.poll(context, shared, &next)).await;
+        }
+    }
+}
+
+/// Lets every task run that is ready, and comes back without asking the system for more.
+async fn let_others_run() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,201 @@
+//! One turn of driving an endpoint: what came is taken in, what is due happens, what is to leave is sent.
+//! Whoever holds the turn drives: a thread, a task, or for a moment the application's own call.
+
+use super::shared::{Core, Shared};
+use crate::socket::{Batch, MAX_DATAGRAM, Sent};
+use narrows_base::Time;
+use narrows_transport::connection::Transmit;
+use std::collections::VecDeque;
+use std::task::Waker;
+
+/// Buffers of 64 KB that one receive fills at most. Each holds what one connection sent in a row: with
+/// eight, a hundred connections kept 20 ms of packets waiting in the socket.
+pub(super) const RECEIVED: usize = 32;
+/// Buffers that are sent in a row.
+const SENT: usize = 8;
+/// Datagrams in one send at most: the kernel's limit.
+const SEGMENTS: usize = 64;
+
+/// What waits for room in the socket.
+struct Outbox {
+    buffers: Vec<Vec<u8>>,
+    free: Vec<usize>,
+    ready: VecDeque<(usize, Transmit)>,
+}
+
+impl Outbox {
+    fn new() -> Outbox {
+        Outbox {
+            buffers: (0..SENT).map(|_| vec![0; MAX_DATAGRAM]).collect(),
+            free: (0..SENT).rev().collect(),
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Takes what the endpoint wants to send, as long as there are buffers.
+    fn fill(&mut self, core: &mut Core, now: Time, segments: usize) {
+        while let Some(index) = self.free.pop() {
+            let Some(buffer) = self.buffers.get_mut(index) else { continue };
+            match core.endpoint.transmit(now, buffer, segments) {
+                Some(transmit) => self.ready.push_back((index, transmit)),
+                None => {
+                    self.free.push(index);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Sends what it holds; false if the socket is full.
+    fn flush(&mut self, shared: &Shared) -> bool {
+        while let Some((index, transmit)) = self.ready.front() {
+            let bytes = self.buffers.get(*index).and_then(|b| b.get(..transmit.size));
+            let Transmit { to, segment, ecn, .. } = *transmit;
+            let sent = bytes.map_or(Sent::Gone, |b| shared.socket.send(to, b, segment, ecn));
+            if sent == Sent::Full {
+                return false;
+            }
+            if let (Some(tap), Some(bytes)) = (&shared.tap, bytes) {
+                tap.sent(shared.clock.now(), transmit, bytes);
+            }
+            self.free.push(*index);
+            self.ready.pop_front();
+        }
+        true
+    }
+}
+
+/// What is left to do after a turn.
+pub(super) struct Next {
+    /// When that was found.
+    pub now: Time,
+    /// Nothing before this time, unless something comes or the application calls.
+    pub due: Time,
+    /// More may wait to be sent or received: no sleep.
+    pub is_busy: bool,
+    /// The socket is full: room is awaited.
+    pub is_full: bool,
+    /// The endpoint is closed, and its peers know.
+    pub is_over: bool,
+}
+
+/// What a driver needs from turn to turn.
+pub(super) struct Turn {
+    batch: Batch,
+    outbox: Outbox,
+    /// Whom to wake once the core is unlocked.
+    woken: Vec<Waker>,
+    /// The latest time that the endpoint was told: time stamps may lie before it.
+    told: Time,
+    /// The last receive left nothing in the socket.
+    is_drained: bool,
+}
+
+impl Turn {
+    pub fn new() -> Turn {
+        Turn {
+            batch: Batch::new(RECEIVED),
+            outbox: Outbox::new(),
+            woken: Vec::new(),
+            told: Time::ZERO,
+            is_drained: true,
+        }
+    }
+
+    /// Receives what there is, at most a batch. False if nothing is left in the socket: with room left in the
+    /// batch it is empty, or says so at the next wait.
+    pub fn receive(&mut self, shared: &Shared) -> bool {
+        self.is_drained = shared.socket.receive(&mut self.batch) < RECEIVED;
+        !self.is_drained
+    }
+
+    /// Hands what came to the endpoint, and calls what is due.
+    fn take_in(&mut self, shared: &Shared, core: &mut Core) {
+        let told = &mut self.told;
+        self.batch.each(&shared.clock, true, |came| {
+            *told = came.at.max(*told);
+            if let Some(tap) = &shared.tap {
+                tap.received(&came);
+            }
+            core.endpoint.receive(*told, came.from, came.ecn, came.bytes);
+        });
+        self.told = shared.clock.now().max(self.told);
+        if core.endpoint.next_timeout() <= self.told {
+            core.endpoint.on_timeout(self.told);
+        }
+        core.dispatch(self.told);
+    }
+
+    /// Takes what is to leave; what remains to be done. With nothing more to do before a time, the driver
+    /// counts as asleep from here on.
+    fn put_out(&mut self, shared: &Shared, core: &mut Core) -> Next {
+        let now = shared.clock.now().max(self.told);
+        self.told = now;
+        self.outbox.fill(core, now, shared.socket.segments().min(SEGMENTS));
+        core.dispatch(now);
+        let is_left = core.leaving.is_some_and(|since| core.has_left(now, since));
+        // With all buffers taken there may be more to send.
+        let is_busy = !self.is_drained || self.outbox.free.is_empty();
+        let due = core.next_timeout();
+        if !is_busy {
+            shared.will_sleep();
+        }
+        Next { now, due, is_busy, is_full: false, is_over: is_left && self.outbox.ready.is_empty() }
+    }
+
+    fn wake(&mut self) -> bool {
+        let any = !self.woken.is_empty();
+        self.woken.drain(..).for_each(Waker::wake);
+        any
+    }
+
+    /// A whole turn behind [`receive`](Turn::receive).
+    pub fn run(&mut self, shared: &Shared) -> Next {
+        let mut next = {
+            let mut core = shared.lock();
+            self.take_in(shared, &mut core);
+            let next = self.put_out(shared, &mut core);
+            core.woken(&mut self.woken);
+            next
+        };
+        self.wake();
+        next.is_full = !self.outbox.flush(shared);
+        next
+    }
+
+    /// The first half: whether somebody was woken by what came. Their answers may leave with the second half.
+    #[cfg(feature = "runtime-tokio")]
+    pub fn begin(&mut self, shared: &Shared) -> bool {
+        {
+            let mut core = shared.lock();
+            self.take_in(shared, &mut core);
+            core.woken(&mut self.woken);
+        }
+        self.wake()
+    }
+
+    /// The second half, up to the sending.
+    #[cfg(feature = "runtime-tokio")]
+    pub fn end(&mut self, shared: &Shared) -> Next {
+        let next = {
+            let mut core = shared.lock();
+            let next = self.put_out(shared, &mut core);
+            core.woken(&mut self.woken);
+            next
+        };
+        self.wake();
+        next
+    }
+
+    /// Whether something waits for [`flush`](Turn::flush).
+    #[cfg(feature = "runtime-tokio")]
+    pub fn has_more(&self) -> bool {
+        !self.outbox.ready.is_empty()
+    }
+
+    /// Sends; false if the socket is full.
+    #[cfg(feature = "runtime-tokio")]
+    pub fn flush(&mut self, shared: &Shared) -> bool {
+        self.outbox.flush(shared)
+    }
+}

@@ -1,0 +1,163 @@
+//! Endpoints that a task of the application's tokio runtime drives.
+
+use narrows_base::{Duration, Spec};
+use narrows_net::endpoint::{connection, new_key};
+use narrows_net::{ConnectOptions, Connection, Driver, Endpoint, Error, Options};
+use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::endpoint::{Clients, ServerKey};
+use narrows_transport::{Preset, Protocol};
+use std::future::Future;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+/// A test that waits so long waits for ever.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn soon<F: Future>(future: F) -> F::Output {
+    timeout(PATIENCE, future).await.expect("it never ended")
+}
+
+fn config() -> ConnectionConfig {
+    connection(Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap())
+}
+
+fn bind(options: Options) -> Result<Endpoint, Error> {
+    Endpoint::bind("127.0.0.1:0".parse().unwrap(), options.driven_by(Driver::Tokio))
+}
+
+/// A client and a server in one runtime of one thread.
+async fn pair() -> (Endpoint, Connection, Endpoint, Connection) {
+    let key = new_key().unwrap();
+    let expected = ServerKey::Is(*key.public());
+    let server = bind(Options::server(key, Clients::Any, config())).unwrap();
+    let client = bind(Options::client(new_key().unwrap(), config())).unwrap();
+    let to = ConnectOptions::new(expected, config());
+    let there = soon(client.connect(server.local_addr(), to)).await.unwrap();
+    let here = soon(server.accept()).await.unwrap();
+    (client, there, server, here)
+}
+
+/// Answers every stream with what it carried, until the connection is over.
+async fn echo(connection: Connection) -> Error {
+    loop {
+        let (mut send, mut receive) = match connection.accept_bi().await {
+            Ok(stream) => stream,
+            Err(why) => return why,
+        };
+        let all = receive.receive_all(64 << 20).await.unwrap();
+        send.send_all(&all).await.unwrap();
+        send.finish().unwrap();
+    }
+}
+
+async fn request(connection: &Connection, data: &[u8]) -> Vec<u8> {
+    let (mut send, mut receive) = connection.open_bi().await.unwrap();
+    send.send_all(data).await.unwrap();
+    send.finish().unwrap();
+    soon(receive.receive_all(64 << 20)).await.unwrap()
+}
+
+/// The answer to whatever came leaves in the datagram that reports it, and data with its end: a request and its
+/// answer are two datagrams, whether a task asks or the runtime's outermost future.
+#[test]
+fn a_small_request_is_one_datagram_and_so_is_its_answer() {
+    const REQUESTS: u64 = 200;
+    runtime().block_on(async {
+        let (_client, there, _server, here) = pair().await;
+        let echo = tokio::spawn(echo(here.clone()));
+        request(&there, &[1; 1000]).await;
+        let before = (there.stats().datagrams_sent, here.stats().datagrams_sent);
+        for _ in 0..REQUESTS / 2 {
+            assert_eq!(request(&there, &[2; 1000]).await, [2; 1000]);
+        }
+        let asking = there.clone();
+        let task = tokio::spawn(async move {
+            for _ in 0..REQUESTS / 2 {
+                assert_eq!(request(&asking, &[3; 1000]).await, [3; 1000]);
+            }
+        });
+        task.await.unwrap();
+        let asked = there.stats().datagrams_sent - before.0;
+        let answered = here.stats().datagrams_sent - before.1;
+        // Probes of the path's MTU, and of a machine that is too busy, come on top.
+        assert!(asked < REQUESTS * 5 / 4, "{asked} datagrams of the client");
+        assert!(answered < REQUESTS * 5 / 4, "{answered} datagrams of the server");
+        there.close(300, "thanks");
+        assert!(matches!(soon(echo).await.unwrap(), Error::ClosedByPeer { code: 300, .. }));
+    });
+}
+
+#[test]
+fn megabytes_and_messages_pass_in_a_runtime_of_one_thread_and_of_several() {
+    let several = Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
+    for runtime in [runtime(), several] {
+        runtime.block_on(async {
+            let (_client, there, _server, here) = pair().await;
+            tokio::spawn(echo(here.clone()));
+            let sent: Vec<u8> = (0..4u32 << 20).map(|i| (i % 251) as u8).collect();
+            assert!(request(&there, &sent).await == sent, "other bytes came back");
+            there.send_message(b"a message", Duration::ZERO).unwrap();
+            assert_eq!(soon(here.receive_message()).await.unwrap(), b"a message");
+        });
+    }
+}
+
+#[test]
+fn without_a_runtime_there_is_no_task() {
+    let why = bind(Options::client(new_key().unwrap(), config())).unwrap_err();
+    assert_eq!(why, Error::NoRuntime);
+    assert!(!why.to_string().contains('\n'));
+}
+
+/// The peer of an endpoint that is shut down or left by the only thread of its runtime learns of it, although
+/// that thread runs no task meanwhile.
+#[test]
+fn an_endpoint_that_is_shut_down_in_its_runtime_says_so() {
+    for how in [Endpoint::shut_down, Endpoint::leave] {
+        let (leaving, staying) = (runtime(), runtime());
+        let key = new_key().unwrap();
+        let expected = ServerKey::Is(*key.public());
+        let (tell, told) = std::sync::mpsc::channel();
+        let server = std::thread::spawn(move || {
+            staying.block_on(async {
+                let server = bind(Options::server(key, Clients::Any, config())).unwrap();
+                tell.send(server.local_addr()).unwrap();
+                let here = soon(server.accept()).await.unwrap();
+                here.send_message(b"accepted", Duration::ZERO).unwrap();
+                soon(here.closed()).await
+            })
+        });
+        leaving.block_on(async {
+            let client = bind(Options::client(new_key().unwrap(), config())).unwrap();
+            let to = ConnectOptions::new(expected, config());
+            let there = soon(client.connect(told.recv().unwrap(), to)).await.unwrap();
+            soon(there.receive_message()).await.unwrap();
+            how(&client, 401, "good night");
+        });
+        let why = server.join().unwrap();
+        assert_eq!(why, Error::ClosedByPeer { code: 401, reason: "good night".into() });
+    }
+}
+
+/// Closing can be awaited, and what waits in a runtime that ends is told so.
+#[test]
+fn a_closed_endpoint_and_one_whose_runtime_ended_are_over() {
+    let runtime = runtime();
+    let (client, there, _server, here) = runtime.block_on(async {
+        let (client, there, server, here) = pair().await;
+        client.close(402, "enough");
+        soon(client.closed()).await;
+        assert!(matches!(soon(here.closed()).await, Error::ClosedByPeer { code: 402, .. }));
+        (client, there, server, here)
+    });
+    assert!(there.is_closed() && client.connections() == 0);
+    drop(here);
+    let left = runtime.block_on(async { bind(Options::client(new_key().unwrap(), config())) });
+    drop(runtime);
+    let accepted = narrows_net::block_on_for(PATIENCE, left.unwrap().accept());
+    assert_eq!(accepted.expect("it never ended").unwrap_err(), Error::EndpointClosed);
+}
