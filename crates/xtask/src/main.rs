@@ -7,6 +7,8 @@ mod bench_bad_links;
 #[cfg(feature = "measure")]
 mod bench_media;
 #[cfg(feature = "measure")]
+mod bench_small;
+#[cfg(feature = "measure")]
 mod bench_transport;
 mod deny;
 #[cfg(feature = "measure")]
@@ -43,6 +45,9 @@ cargo xtask COMMAND
                    each beside its goal (--filter TEXT, --protocols A,B, --seeds N; --quick: a part of the
                    cells; --json FILE keeps the figures, --before FILE shows such a file's beside; --write
                    writes the section of docs/benchmarks.md)
+  bench small      what small requests, streams and messages cost beside quinn, in one process, in turns
+                   (tools/small-requests; --turns N: 20 unless told); writes its section of
+                   docs/benchmarks.md
   fuzz [SECONDS]   fuzz every target for so long (60): under libFuzzer where a nightly toolchain and
                    cargo-fuzz are, else with inputs made of fuzz/seeds (--seed N: which; --mutational: so
                    in any case; --target NAME: only this one)
@@ -104,6 +109,10 @@ fn run(command: &mut Command, shown: &str) -> Result<(), String> {
 /// Thousands of simulations, or a relay in this process: not in a debug build.
 #[cfg(feature = "measure")]
 fn measure(args: &[String]) -> Result<(), String> {
+    // What it measures is a program of its own.
+    if args.get(1).is_some_and(|w| w == "small") {
+        return bench_small::run(args.get(2..).unwrap_or_default());
+    }
     if cfg!(debug_assertions) {
         return in_release(args);
     }

@@ -1,0 +1,166 @@
+//! `cargo xtask bench small`: what a small request, stream or message costs with rrtp and with quinn, in one
+//! process, in turns. The program is `tools/small-requests`, outside the workspace.
+
+use narrows_lab::stats;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::{Command, Stdio};
+
+const PROGRAM: &str = "tools/small-requests/Cargo.toml";
+const PAGE: &str = "docs/benchmarks.md";
+const BEGIN: &str = "<!-- begin small -->\n";
+const END: &str = "<!-- end small -->\n";
+/// Turns of each row, unless told otherwise.
+const TURNS: u32 = 20;
+
+/// A row's name, its title, and what its latency is the time of; none where nobody waits for one.
+const ROWS: [(&str, &str); 8] = [
+    ("request", "request of 1 KiB and its answer of as much, on a stream of both directions"),
+    ("requests-64", "the same, 64 at once"),
+    ("byte", "stream of one byte, answered by another"),
+    ("bytes-64", "the same, 64 at once"),
+    ("message", "message of 100 bytes, answered by another"),
+    ("messages-64", "the same, 64 at once"),
+    ("handshake", "handshake and close"),
+    ("bulk", "64 KiB of a bulk transfer"),
+];
+const WHO: [(&str, &str); 3] =
+    [("quinn", "quinn"), ("rrtp", "rrtp, task"), ("rrtp-thread", "rrtp, thread")];
+
+/// What one turn of a row cost: CPU, latency, context switches, datagrams of the client.
+type Cost = [f64; 4];
+const FIGURES: [&str; 4] = ["cpu_us", "latency_us", "switches", "datagrams"];
+
+#[derive(Default)]
+struct Costs {
+    /// By row, sender and turn.
+    turns: BTreeMap<(String, String), BTreeMap<u64, Cost>>,
+    /// Bytes of an idle connection.
+    idle: BTreeMap<String, f64>,
+}
+
+/// `bench small`, perhaps with `--turns N`.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let turns = match args {
+        [] => TURNS,
+        [flag, number] if flag == "--turns" => {
+            number.parse().map_err(|_| format!("'{number}' is not a number of turns"))?
+        }
+        _ => return Err("bench small takes --turns N".into()),
+    };
+    crate::cargo(&["build", "--release", "--locked", "--manifest-path", PROGRAM])?;
+    let target = std::env::var("CARGO_TARGET_DIR");
+    let target = target.unwrap_or_else(|_| "tools/small-requests/target".into());
+    let out = Command::new(format!("{target}/release/small-requests"))
+        .arg(turns.to_string())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| format!("small-requests: {e}"))?;
+    if !out.status.success() {
+        return Err(format!("small-requests failed: {}", out.status));
+    }
+    let mut costs = Costs::default();
+    for line in String::from_utf8_lossy(&out.stdout).lines() {
+        costs.add(line).ok_or_else(|| format!("small-requests: what is '{line}'?"))?;
+    }
+    write(&section(&costs, turns))
+}
+
+impl Costs {
+    fn add(&mut self, line: &str) -> Option<()> {
+        let v: Value = serde_json::from_str(line).ok()?;
+        let who = v.get("who")?.as_str()?.to_string();
+        let row = v.get("row")?.as_str()?.to_string();
+        if let Some(bytes) = v.get("bytes").and_then(Value::as_f64) {
+            self.idle.insert(who, bytes);
+            return Some(());
+        }
+        let mut cost = Cost::default();
+        for (place, name) in cost.iter_mut().zip(FIGURES) {
+            *place = v.get(name)?.as_f64()?;
+        }
+        self.turns.entry((row, who)).or_default().insert(v.get("turn")?.as_u64()?, cost);
+        Some(())
+    }
+
+    fn of(&self, row: &str, who: &str) -> Option<&BTreeMap<u64, Cost>> {
+        self.turns.get(&(row.to_string(), who.to_string()))
+    }
+
+    fn median(&self, row: &str, who: &str, figure: usize) -> f64 {
+        let turns = self.of(row, who).into_iter().flat_map(BTreeMap::values);
+        let mut v: Vec<f64> = turns.filter_map(|cost| cost.get(figure).copied()).collect();
+        v.sort_by(f64::total_cmp);
+        v.get(v.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The geometric mean of the ratios to quinn in each turn, and its 95% interval.
+    fn ratio(&self, row: &str, who: &str, figure: usize) -> Option<(f64, f64, f64)> {
+        let (ours, theirs) = (self.of(row, who)?, self.of(row, "quinn")?);
+        let logs: Vec<f64> = ours
+            .iter()
+            .filter_map(|(turn, cost)| {
+                Some((cost.get(figure)? / theirs.get(turn)?.get(figure)?).ln())
+            })
+            .collect();
+        let of_logs = stats::estimate(logs);
+        let (mean, half) = (of_logs.mean, of_logs.ci95?);
+        Some((mean.exp(), (mean - half).exp(), (mean + half).exp()))
+    }
+}
+
+fn section(costs: &Costs, turns: u32) -> String {
+    let mut rows = String::new();
+    for (row, title) in ROWS {
+        for (who, name) in WHO {
+            let ratio = |figure| match costs.ratio(row, who, figure) {
+                _ if who == "quinn" => "1".to_string(),
+                Some((mean, low, high)) => format!("**{mean:.2}** ({low:.2} to {high:.2})"),
+                None => "-".into(),
+            };
+            let median = |figure| costs.median(row, who, figure);
+            let _ = writeln!(
+                rows,
+                "| {} | {name} | {:.1} | {} | {:.0} | {} | {:.2} | {:.2} |",
+                if who == "quinn" { title } else { "" },
+                median(0),
+                ratio(0),
+                median(1),
+                ratio(1),
+                median(2),
+                median(3),
+            );
+        }
+    }
+    let idle: Vec<String> = WHO
+        .iter()
+        .filter_map(|(who, name)| Some(format!("{name} {:.0}", costs.idle.get(*who)? / 1000.0)))
+        .collect();
+    format!(
+        "## Small requests, beside quinn\n\n\
+Both transports in one process, over loopback, in turns; client and server of each have a thread with a tokio runtime \
+(`current_thread`) of their own, as two processes would have. quinn's endpoints are driven by tasks of it, rrtp's by a \
+task (`Driver::Tokio`) or by a thread of their own (`Driver::Thread`). Figures are of one operation, both ends together: \
+processor time of user and system, the time until it has ended, context switches, and datagrams that the client sent; \
+medians of {turns} turns of 0.3 s. Ratios to quinn are geometric means of those of each turn, with 95% intervals.\n\n\
+| operation | sender | CPU µs | ratio | latency µs | ratio | switches | datagrams |\n\
+|---|---|---|---|---|---|---|---|\n{rows}\n\
+An idle connection holds, both ends and the application's tasks together, resident kB: {}.\n\n\
+Again: `cargo xtask bench small` (`--turns N`).\n\n",
+        idle.join(", ")
+    )
+}
+
+/// Writes the section; the rest of the page stays.
+fn write(section: &str) -> Result<(), String> {
+    let section = format!("{BEGIN}{section}{END}");
+    let page = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
+    let page = match (page.split_once(BEGIN), page.split_once(END)) {
+        (Some((before, _)), Some((_, after))) => format!("{before}{section}{after}"),
+        _ => format!("{}\n\n{section}", page.trim_end()),
+    };
+    std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))?;
+    eprintln!("wrote {PAGE}");
+    Ok(())
+}
