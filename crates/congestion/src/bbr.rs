@@ -27,7 +27,7 @@ mod policer;
 use crate::{Ack, Controller, Environment, Loss, LossFoundBy, SendLimits, variables};
 use crate::{RecoveryEvent, Sent, SlowStartRestart, bounded};
 use aggregation::Aggregation;
-use filter::WindowedMax;
+pub use filter::WindowedMax;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{
     Descriptor, Duration, Param, RandomStream, Rate, Settings, Status, Time, Variable,

@@ -15,9 +15,14 @@ pub mod fuzz;
 pub mod list;
 
 mod bbr;
+mod bbr3;
+mod brutal;
+mod copa;
 mod cubic;
 mod fixed;
+mod illinois;
 mod jersey;
+mod ledbat;
 mod rap;
 mod reno;
 mod rrtp;
@@ -34,6 +39,7 @@ mod westwood_plus;
 
 // Shared by controllers: mathematics and parts, not controllers.
 mod equation;
+mod extreme;
 mod fuzzy;
 mod hystart;
 mod linux;

@@ -3,8 +3,9 @@
 //! `narrows_sim::Registry`.
 
 use crate::{Controller, Environment, ReceiverSide};
-use crate::{bbr, cubic, fixed, jersey, rap, reno, stpd, tear, tear_wireless, tfrc, tfwc};
+use crate::{bbr, bbr3, brutal, copa, cubic, fixed, illinois, jersey, ledbat, rap, reno, stpd};
 use crate::{rrtp, rrtp_lasthop, vegas, veno, westwood, westwood_plus};
+use crate::{tear, tear_wireless, tfrc, tfwc};
 use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Settings, Spec, SpecError, Variable};
 
@@ -68,6 +69,7 @@ pub static CONTROLLERS: List<ControllerEntry> = List::new(
         ControllerEntry::new(&reno::DESCRIPTOR, reno::build),
         ControllerEntry::new(&cubic::DESCRIPTOR, cubic::build).with_variables(cubic::VARIABLES),
         ControllerEntry::new(&bbr::DESCRIPTOR, bbr::build).with_variables(bbr::VARIABLES),
+        ControllerEntry::new(&bbr3::DESCRIPTOR, bbr3::build).with_variables(bbr3::VARIABLES),
         ControllerEntry::new(&vegas::DESCRIPTOR, vegas::build).with_variables(vegas::VARIABLES),
         ControllerEntry::new(&veno::DESCRIPTOR, veno::build).with_variables(veno::VARIABLES),
         ControllerEntry::new(&westwood::DESCRIPTOR, westwood::build)
@@ -76,6 +78,13 @@ pub static CONTROLLERS: List<ControllerEntry> = List::new(
             .with_variables(westwood_plus::VARIABLES),
         ControllerEntry::new(&jersey::DESCRIPTOR, jersey::build).with_variables(jersey::VARIABLES),
         ControllerEntry::new(&stpd::DESCRIPTOR, stpd::build).with_variables(stpd::VARIABLES),
+        ControllerEntry::new(&illinois::DESCRIPTOR, illinois::build)
+            .with_variables(illinois::VARIABLES),
+        ControllerEntry::new(&copa::DESCRIPTOR, copa::build).with_variables(copa::VARIABLES),
+        ControllerEntry::new(&ledbat::DESCRIPTOR, ledbat::build).with_variables(ledbat::VARIABLES),
+        ControllerEntry::new(&brutal::DESCRIPTOR, brutal::build)
+            .with_variables(brutal::VARIABLES)
+            .ignoring_acks(),
         ControllerEntry::new(&rap::DESCRIPTOR, rap::build).with_variables(rap::VARIABLES),
         ControllerEntry::new(&fixed::DESCRIPTOR, fixed::build).ignoring_acks(),
         ControllerEntry::new(&rrtp::DESCRIPTOR, rrtp::build).with_variables(rrtp::VARIABLES),
@@ -108,6 +117,10 @@ impl ControllerEntry {
     /// receiver side says how fast to send or how much was lost, nor where nothing is listened to.
     pub fn is_ack_driven(&self) -> bool {
         self.ack_driven && self.receiver.is_none()
+    }
+    /// Whether it sends as it was told and gives way to nobody (RFC 8085 section 3.1: unresponsive).
+    pub fn is_unresponsive(&self) -> bool {
+        !self.ack_driven
     }
     /// Builds it from what the user wrote.
     ///

@@ -2,7 +2,7 @@
 
 /// Keeps the best sample and two younger ones to fall back on: the second best of the window's last
 /// three quarters, and the third best of its last half, about.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WindowedMax {
     window: u64,
     /// (round, value), values falling, rounds rising.

@@ -150,7 +150,16 @@ impl Aim {
             unfinished.then(|| format!("only {done} of its transfers come to their end"))
         })
         .or_else(|| unkind(r))
+        .or_else(|| unresponsive(r))
     }
+}
+
+/// Whether it sends as it was told, whoever else there is.
+fn unresponsive(r: &ProtocolOutcome) -> Option<String> {
+    let controller = narrows_congestion::find(entry(&r.protocol)?.controller).ok()?;
+    controller
+        .is_unresponsive()
+        .then(|| "it keeps to the rate that it was told and gives way to nobody".to_string())
 }
 
 /// Whether it starves others: what one of its flows gets over what one of theirs gets.

@@ -18,7 +18,7 @@ pub enum Obtain {
 
 /// What Linux calls the protocols of ours that it has. Not there: Tahoe, Reno without NewReno's
 /// repair, Westwood of 2001 (its `westwood` is Westwood+), Jersey, ST-PD.
-const LINUX: [(&str, &str, bool); 7] = [
+const LINUX: [(&str, &str, bool); 8] = [
     ("sack", "reno", false),
     ("newreno", "reno", true),
     ("cubic", "cubic", false),
@@ -26,6 +26,7 @@ const LINUX: [(&str, &str, bool); 7] = [
     ("vegas", "vegas", false),
     ("veno", "veno", false),
     ("westwood+", "westwood", false),
+    ("illinois", "illinois", false),
 ];
 
 /// The protocol's entry in the list, whatever its parameters.

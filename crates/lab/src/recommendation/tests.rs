@@ -77,6 +77,15 @@ fn advice(aim: Aim, results: Vec<ProtocolOutcome>) -> String {
     recommend(&outcome, aim)
 }
 
+/// Told 19 of 20 Mbit/s it leads every table of a link of one's own; who follows the advice has neighbours.
+#[test]
+fn who_gives_way_to_nobody_is_not_recommended() {
+    let brutal = "rrtp+brutal(rate=19Mbit/s)";
+    let text = advice(Aim::Bulk, vec![result(brutal, 19.0, 0.05), result("bbr", 18.0, 0.055)]);
+    assert!(text.starts_with("Use bbr"), "{text}");
+    assert!(text.contains("gives way to nobody"), "{text}");
+}
+
 #[test]
 fn within_five_percent_the_shorter_delay_wins() {
     let text = advice(Aim::Bulk, vec![result("cubic", 9.6, 0.166), result("rrtp", 9.4, 0.103)]);

@@ -1,0 +1,310 @@
+//! BBR version 3: Cardwell, Swett and Beshay, draft-ietf-ccwg-bbr-06 (July 2026).
+//!
+//! Senses the delivery rate, the smallest RTT and the share of packets lost in a round. Sets a pacing
+//! rate and a window. Version 1 ([`bbr`](crate::bbr)) knows no loss; this one keeps two models of how
+//! much the path bears:
+//!
+//! ```text
+//! long term   inflight_longterm: what was in flight when a probe lost more than 2%; a probe that loses
+//!             less raises it by 1, 2, 4, 8 ... segments per round
+//! short term  bw_shortterm, inflight_shortterm: what the last round with a loss delivered, at least 0.7
+//!             of what was; forgotten before the next probe
+//!
+//! STARTUP (2.77) --3 rounds without 25 % more, or losses--> DRAIN (0.5) --drained--> DOWN
+//! DOWN (0.9) --drained, 15% headroom--> CRUISE (1) --2 to 3 s, or as many rounds as Reno needs-->
+//! REFILL (1) --a round--> UP (1.25) --pipe full, or losses--> DOWN
+//! any state --RTTmin not met again for 5 s--> PROBE_RTT: half the product for 200 ms and a round
+//! ```
+//!
+//! Departures from the draft: an ACK's losses are told after it, so they count from the next ACK on;
+//! what was in flight and lost when a packet left is known to a 64th of a round; the ranges lost in a
+//! round are counted as the ACKs that reveal them; the budget for offload is one send quantum, as for
+//! QUIC (section 5.5.8.2), because packets leave one by one; nothing is undone after a spurious recovery
+//! (section 5.5.11). Marks are ignored, as in the draft.
+
+mod cycle;
+mod history;
+mod limits;
+mod model;
+
+use crate::bbr::WindowedMax;
+use crate::{Ack, Controller, Environment, Loss, SendLimits, bounded, variables};
+use crate::{RecoveryEvent, Sent, SlowStartRestart};
+use cycle::Cycle;
+use history::History;
+use limits::Window;
+use model::{Bandwidth, FullPipe, InFlight, LossRound, MinRtt, Rounds};
+use narrows_base::{Descriptor, RandomStream, Rate, Settings, Status, Time, Variable};
+
+/// Its descriptor.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "bbr3",
+    summary: "BBR that yields to losses of more than 2% and leaves others room",
+    source: "draft-ietf-ccwg-bbr-06",
+    senses: "delivery rate, smallest RTT, loss",
+    sets: "pacing rate, and a window as a bound",
+    params: &[],
+    status: Status::NotValidated,
+};
+
+/// What it shows over time.
+pub const VARIABLES: &[Variable] = &[
+    Variable::state(
+        "bbr3_state",
+        "BBRv3's state",
+        &["Startup", "Drain", "Down", "Cruise", "Refill", "Up", "ProbeRTT"],
+    ),
+    variables::BANDWIDTH,
+    variables::MIN_RTT,
+    Variable::new("pacing_gain", "", "pacing rate over bandwidth"),
+    Variable::new("inflight_longterm", "packets", "in flight at most, by the losses of probes"),
+];
+
+/// Share of lost packets above which a probe was too much (LossThresh).
+const LOSS_THRESHOLD: f64 = 0.02;
+/// Least share kept at a reduction (Beta).
+const BETA: f64 = 0.7;
+const MIN_PIPE_CWND: f64 = 4.0;
+/// Before the first RTT, one millisecond is assumed.
+const NOMINAL_RTT: f64 = 1e-3;
+
+/// Builds it.
+pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    let cwnd = bounded(environment.initial_window, 1.0);
+    let packet_bits = f64::from(environment.packet_bytes.max(1)) * 8.0;
+    Box::new(Bbr3 {
+        packet_bits,
+        random: environment.random_key.named("bbr3").stream(),
+        state: State::Startup,
+        drain_began_in: 0,
+        rounds: Rounds::default(),
+        bandwidth: Bandwidth::default(),
+        in_flight: InFlight::default(),
+        losses: LossRound::default(),
+        full: FullPipe::default(),
+        cycle: Cycle::default(),
+        min_rtt: MinRtt::default(),
+        history: History::default(),
+        extra: ExtraAcked { began: None, acked: 0, most: WindowedMax::new(10) },
+        window: Window::new(cwnd, packet_bits),
+        idle_restart: false,
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Startup,
+    Drain,
+    Down,
+    Cruise,
+    Refill,
+    Up,
+    ProbeRtt,
+}
+
+impl State {
+    /// Whether it is one of the four states of ProbeBW.
+    fn probes_bandwidth(self) -> bool {
+        matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
+    }
+    /// Whether it sends more than the path is known to carry (IsProbingBW).
+    fn accelerates(self) -> bool {
+        matches!(self, State::Startup | State::Refill | State::Up)
+    }
+    /// Section 5.6.1.
+    fn pacing_gain(self) -> f64 {
+        match self {
+            State::Startup => 2.77,
+            State::Drain => 0.5,
+            State::Down => 0.9,
+            State::Cruise | State::Refill | State::ProbeRtt => 1.0,
+            State::Up => 1.25,
+        }
+    }
+    fn cwnd_gain(self) -> f64 {
+        match self {
+            State::Up => 2.25,
+            State::ProbeRtt => 0.5,
+            _ => 2.0,
+        }
+    }
+}
+
+/// How many more packets ACKs tell of than the bandwidth explains (section 5.5.9).
+#[derive(Clone, Debug)]
+struct ExtraAcked {
+    began: Option<Time>,
+    acked: u64,
+    most: WindowedMax,
+}
+
+/// One ACK, with what was known when the packet that it answers left.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    now: Time,
+    /// Segments per second; 0 without a sample.
+    rate: f64,
+    delivered: f64,
+    prior_delivered: u64,
+    newly_delivered: u64,
+    app_limited: bool,
+    /// In flight when the packet left.
+    tx_in_flight: f64,
+    /// Lost since then.
+    lost: f64,
+    outstanding: f64,
+    window_limited: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Bbr3 {
+    packet_bits: f64,
+    random: RandomStream,
+    state: State,
+    drain_began_in: u64,
+    rounds: Rounds,
+    bandwidth: Bandwidth,
+    in_flight: InFlight,
+    losses: LossRound,
+    full: FullPipe,
+    cycle: Cycle,
+    min_rtt: MinRtt,
+    history: History,
+    extra: ExtraAcked,
+    window: Window,
+    idle_restart: bool,
+}
+
+impl Bbr3 {
+    fn sample(&mut self, ack: &Ack) -> Sample {
+        let left = Time::from_nanos(ack.now.as_nanos().saturating_sub(ack.rtt.as_nanos()));
+        let (tx_in_flight, lost) = self.history.at(left);
+        let rate = ack.rate.filter(|r| r.interval.as_nanos() > 0);
+        self.rounds.delivered = match ack.rate {
+            Some(r) => r.total_delivered,
+            None => self.rounds.delivered.saturating_add(ack.newly_delivered),
+        };
+        let prior_delivered = rate.map_or(0, |r| r.prior_delivered);
+        Sample {
+            now: ack.now,
+            rate: rate.map_or(0.0, |r| bounded(r.per_second(), 0.0)),
+            delivered: rate.map_or(0.0, |r| r.delivered as f64),
+            prior_delivered,
+            newly_delivered: ack.newly_delivered,
+            app_limited: rate.is_none_or(|r| r.app_limited)
+                || self.min_rtt.sent_little(prior_delivered),
+            tx_in_flight,
+            lost: self.losses.total.saturating_sub(lost) as f64,
+            outstanding: ack.outstanding as f64,
+            window_limited: ack.window_limited,
+        }
+    }
+
+    fn update_extra_acked(&mut self, s: &Sample) {
+        let bandwidth = self.bandwidth.now();
+        let began = *self.extra.began.get_or_insert(s.now);
+        let mut expected = bandwidth * s.now.since(began).as_secs_f64();
+        if self.extra.acked as f64 <= expected {
+            (self.extra.acked, self.extra.began, expected) = (0, Some(s.now), 0.0);
+        }
+        self.extra.acked = self.extra.acked.saturating_add(s.newly_delivered);
+        let extra = (self.extra.acked as f64 - expected).min(self.window.cwnd);
+        // In Startup only the last round counts.
+        if !self.full.reached && self.rounds.start {
+            self.extra.most = WindowedMax::new(10);
+        }
+        self.extra.most.update(self.rounds.count, extra);
+    }
+}
+
+impl Controller for Bbr3 {
+    fn on_sent(&mut self, sent: &Sent) {
+        self.history.sent(sent, self.losses.total, self.window.srtt);
+        if sent.outstanding != 1 || sent.retransmission || !self.history.was_idle() {
+            return;
+        }
+        // Section 5.4.1.
+        self.idle_restart = true;
+        self.extra.began = Some(sent.now);
+        if self.state.probes_bandwidth() {
+            self.window.pace(self.bandwidth.now(), 1.0, self.full.reached);
+        } else if self.state == State::ProbeRtt {
+            self.check_probe_rtt_done(sent.now);
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        let sample = self.sample(ack);
+        self.window.see_rtt(ack.srtt);
+        self.update_congestion(&sample);
+        self.update_extra_acked(&sample);
+        self.full.check(&sample, self.rounds.start);
+        self.check_startup_and_drain(&sample, ack.in_recovery);
+        self.update_cycle(&sample);
+        self.min_rtt.update(ack.now, ack.rtt);
+        self.check_probe_rtt(&sample);
+        self.advance_latest(&sample);
+        self.set_limits(&sample);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.losses.note(loss.segments, self.rounds.delivered);
+        if !self.cycle.probe_sample {
+            return;
+        }
+        let (tx_in_flight, lost_before) = self.history.at(loss.sent);
+        let lost = self.losses.total.saturating_sub(lost_before) as f64;
+        if lost > tx_in_flight * LOSS_THRESHOLD {
+            // Where within what was in flight the share was crossed (InflightAtLoss).
+            let size = loss.segments as f64;
+            let (before, lost_before) = (tx_in_flight - size, lost - size);
+            let prefix = (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD);
+            let at_loss = (before + prefix.max(0.0)).max(1.0);
+            self.in_flight_too_high(loss.now, at_loss);
+        }
+    }
+
+    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {
+        self.window.save(self.state == State::ProbeRtt);
+        self.window.in_recovery = true;
+    }
+
+    fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {
+        self.window.in_recovery = false;
+        if self.state != State::ProbeRtt {
+            self.window.restore();
+        }
+    }
+
+    fn on_ecn_ce(&mut self, _recovery: &RecoveryEvent) {
+        // The draft does not use marks.
+    }
+
+    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
+        self.window.save(self.state == State::ProbeRtt);
+        self.window.in_recovery = true;
+        self.window.cwnd = 1.0;
+    }
+
+    fn send_limits(&self) -> SendLimits {
+        SendLimits {
+            cwnd: self.window.cwnd,
+            pacing_rate: Some(Rate::from_bps_f64(self.window.pacing)),
+        }
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("bbr3_state", f64::from(self.state as u8));
+        put("bandwidth_bps", self.bandwidth.now() * self.packet_bits);
+        if let Some(rtt) = self.min_rtt.seconds() {
+            put("min_rtt_s", rtt);
+        }
+        put("pacing_gain", self.state.pacing_gain());
+        if self.in_flight.long_term.is_finite() {
+            put("inflight_longterm", self.in_flight.long_term);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

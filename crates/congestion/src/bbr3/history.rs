@@ -1,0 +1,58 @@
+//! What was in flight, and how much had been lost, when a packet left (P.tx_in_flight and P.lost of the
+//! draft). Snapshots instead of a record per packet: two in the time of a 32nd of a round.
+
+use crate::Sent;
+use narrows_base::{Duration, Time};
+use std::collections::VecDeque;
+
+/// Snapshots are a 64th of a round apart, and are kept for four rounds.
+const PER_ROUND: u64 = 64;
+const MAX_SNAPSHOTS: usize = 4 * PER_ROUND as usize;
+/// Silence after which the sender was idle, where no RTT is known yet.
+const IDLE: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy, Debug)]
+struct Snapshot {
+    at: Time,
+    in_flight: u64,
+    lost: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    snapshots: VecDeque<Snapshot>,
+    last_sent: Option<Time>,
+    idle: bool,
+}
+
+impl History {
+    /// A packet leaves; `lost` segments have been lost in all.
+    pub fn sent(&mut self, sent: &Sent, lost: u64, srtt: Duration) {
+        let pause = if srtt == Duration::ZERO { IDLE } else { srtt };
+        self.idle = self.last_sent.is_some_and(|last| sent.now.since(last) > pause);
+        self.last_sent = Some(sent.now);
+        let part = srtt.as_nanos() / PER_ROUND;
+        let due = self.snapshots.back().is_none_or(|s| sent.now.since(s.at).as_nanos() >= part);
+        if due {
+            if self.snapshots.len() >= MAX_SNAPSHOTS {
+                self.snapshots.pop_front();
+            }
+            self.snapshots.push_back(Snapshot { at: sent.now, in_flight: sent.outstanding, lost });
+        } else if let Some(last) = self.snapshots.back_mut() {
+            // Until the next snapshot: the largest that was in flight.
+            last.in_flight = last.in_flight.max(sent.outstanding);
+        }
+    }
+
+    /// Whether the last packet ended a silence of an RTT.
+    pub fn was_idle(&self) -> bool {
+        self.idle
+    }
+
+    /// (in flight, lost in all) when the packet left that was sent at that time.
+    pub fn at(&self, sent: Time) -> (f64, u64) {
+        let index = self.snapshots.partition_point(|s| s.at <= sent);
+        let snapshot = self.snapshots.get(index.saturating_sub(1));
+        snapshot.map_or((0.0, 0), |s| (s.in_flight as f64, s.lost))
+    }
+}

@@ -1,0 +1,123 @@
+//! What BBRv3 allows by its model: pacing rate and window (section 5.6).
+
+use super::{Bbr3, MIN_PIPE_CWND, NOMINAL_RTT, Sample, State};
+use crate::bounded;
+use narrows_base::Duration;
+
+/// Paced below the bandwidth by 1% (PacingMarginPercent).
+const PACING_MARGIN: f64 = 0.99;
+/// A send quantum is a millisecond's worth, 2 packets to 64 KiB (section 5.6.3).
+const QUANTUM_TIME: f64 = 1e-3;
+const MAX_QUANTUM_BITS: f64 = 65_536.0 * 8.0;
+
+#[derive(Clone, Debug)]
+pub struct Window {
+    packet_bits: f64,
+    initial: f64,
+    pub cwnd: f64,
+    /// The window before a recovery or ProbeRTT.
+    prior: f64,
+    pub in_recovery: bool,
+    /// bit/s.
+    pub pacing: f64,
+    pub srtt: Duration,
+}
+
+impl Window {
+    pub fn new(initial: f64, packet_bits: f64) -> Window {
+        let mut window = Window {
+            packet_bits,
+            initial,
+            cwnd: initial,
+            prior: 0.0,
+            in_recovery: false,
+            pacing: 0.0,
+            srtt: Duration::ZERO,
+        };
+        window.pace(initial / NOMINAL_RTT, State::Startup.pacing_gain(), true);
+        window
+    }
+
+    /// The first RTT gives the first pacing rate.
+    pub fn see_rtt(&mut self, srtt: Duration) {
+        if self.srtt == Duration::ZERO && srtt > Duration::ZERO {
+            let rate = self.cwnd / srtt.as_secs_f64();
+            self.pace(rate, State::Startup.pacing_gain(), true);
+        }
+        self.srtt = srtt;
+    }
+
+    /// Until the pipe was full once, the rate only rises.
+    pub fn pace(&mut self, bandwidth: f64, gain: f64, may_fall: bool) {
+        let rate = bounded(bandwidth * self.packet_bits * gain * PACING_MARGIN, 1.0);
+        if may_fall || rate > self.pacing {
+            self.pacing = rate;
+        }
+    }
+
+    pub fn save(&mut self, in_probe_rtt: bool) {
+        let undisturbed = !self.in_recovery && !in_probe_rtt;
+        self.prior = if undisturbed { self.cwnd } else { self.prior.max(self.cwnd) };
+    }
+
+    pub fn restore(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior);
+    }
+
+    fn quantum(&self) -> f64 {
+        ((self.pacing * QUANTUM_TIME).min(MAX_QUANTUM_BITS) / self.packet_bits).max(2.0)
+    }
+}
+
+impl Bbr3 {
+    pub(super) fn rtt(&self) -> f64 {
+        self.min_rtt.seconds().unwrap_or(0.0)
+    }
+
+    /// Bandwidth-delay product in segments, times a gain (BDPMultiple).
+    pub(super) fn product(&self, gain: f64) -> f64 {
+        match self.min_rtt.seconds() {
+            Some(rtt) => bounded(gain * self.bandwidth.now() * rtt, 0.0),
+            None => self.window.initial,
+        }
+    }
+
+    /// QuantizationBudget.
+    pub(super) fn budgeted(&self, in_flight: f64) -> f64 {
+        let least = in_flight.max(self.window.quantum()).max(MIN_PIPE_CWND);
+        if self.state == State::Up { least + 2.0 } else { least }
+    }
+
+    /// Inflight(gain).
+    pub(super) fn target(&self, gain: f64) -> f64 {
+        self.budgeted(self.product(gain))
+    }
+
+    pub(super) fn probe_rtt_cwnd(&self) -> f64 {
+        self.product(State::ProbeRtt.cwnd_gain()).max(MIN_PIPE_CWND)
+    }
+
+    pub(super) fn set_limits(&mut self, s: &Sample) {
+        self.window.pace(self.bandwidth.now(), self.state.pacing_gain(), self.full.reached);
+        let most = self.budgeted(self.product(self.state.cwnd_gain()) + self.extra.most.get());
+        let acked = s.newly_delivered as f64;
+        let window = &mut self.window;
+        if self.full.reached {
+            window.cwnd = (window.cwnd + acked).min(most);
+        } else if window.cwnd < most || (self.rounds.delivered as f64) < window.initial {
+            window.cwnd += acked;
+        }
+        window.cwnd = bounded(window.cwnd, MIN_PIPE_CWND);
+        if self.state == State::ProbeRtt {
+            self.window.cwnd = self.window.cwnd.min(self.probe_rtt_cwnd());
+        }
+        // BoundCwndForModel.
+        let long_term = match self.state {
+            State::Cruise | State::ProbeRtt => self.with_headroom(),
+            state if state.probes_bandwidth() => self.in_flight.long_term,
+            _ => f64::INFINITY,
+        };
+        let most = long_term.min(self.in_flight.short_term).max(MIN_PIPE_CWND);
+        self.window.cwnd = self.window.cwnd.min(most);
+    }
+}

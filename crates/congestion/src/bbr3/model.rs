@@ -1,0 +1,263 @@
+//! BBRv3's model of the path: bandwidth, what may be in flight, the smallest RTT (sections 5.5 and
+//! 5.3.4), and the detectors of a full pipe and of losses.
+
+use super::{BETA, Bbr3, LOSS_THRESHOLD, Sample, State};
+use narrows_base::{Duration, Time};
+
+/// A plateau is less growth than this in three rounds (section 5.3.1.2).
+const FULL_GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+/// Ranges lost in a round at which Startup ends (BBRStartupFullLossCnt).
+const STARTUP_LOSSES: u32 = 6;
+const DRAIN_ROUNDS: u64 = 3;
+const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
+
+/// Packet-timed rounds, counted in segments delivered (section 5.5.1).
+#[derive(Clone, Debug, Default)]
+pub struct Rounds {
+    pub count: u64,
+    pub end: u64,
+    pub start: bool,
+    pub delivered: u64,
+}
+
+/// Segments per second.
+#[derive(Clone, Debug)]
+pub struct Bandwidth {
+    /// Largest of this cycle and of the last.
+    most: [f64; 2],
+    short_term: f64,
+    /// Largest of this round.
+    latest: f64,
+}
+
+impl Default for Bandwidth {
+    fn default() -> Bandwidth {
+        Bandwidth { most: [0.0; 2], short_term: f64::INFINITY, latest: 0.0 }
+    }
+}
+
+impl Bandwidth {
+    pub fn max(&self) -> f64 {
+        self.most[0].max(self.most[1])
+    }
+    /// BBR.bw.
+    pub fn now(&self) -> f64 {
+        self.max().min(self.short_term)
+    }
+    /// A cycle of probing ends: the one before the last is forgotten.
+    pub fn advance(&mut self) {
+        self.most = [0.0, self.most[0]];
+    }
+}
+
+/// Bounds in segments; infinite where nothing was lost.
+#[derive(Clone, Debug)]
+pub struct InFlight {
+    pub long_term: f64,
+    pub short_term: f64,
+    latest: f64,
+}
+
+impl Default for InFlight {
+    fn default() -> InFlight {
+        InFlight { long_term: f64::INFINITY, short_term: f64::INFINITY, latest: 0.0 }
+    }
+}
+
+/// Losses of the present round.
+#[derive(Clone, Debug, Default)]
+pub struct LossRound {
+    /// Segments lost in all.
+    pub total: u64,
+    pub any: bool,
+    /// ACKs that revealed losses, and the segments lost.
+    events: u32,
+    segments: u64,
+    /// The round ends with a packet that left when this much was delivered.
+    end: u64,
+    start: bool,
+}
+
+impl LossRound {
+    pub fn note(&mut self, segments: u64, delivered: u64) {
+        if !self.any {
+            self.end = delivered;
+        }
+        self.any = true;
+        self.total = self.total.saturating_add(segments);
+        self.segments = self.segments.saturating_add(segments);
+        self.events = self.events.saturating_add(1);
+    }
+}
+
+/// Looks for a plateau of the delivery rate.
+#[derive(Clone, Debug, Default)]
+pub struct FullPipe {
+    rate: f64,
+    rounds: u32,
+    pub now: bool,
+    /// Whether the pipe has ever been full.
+    pub reached: bool,
+}
+
+impl FullPipe {
+    /// Looks anew, from that delivery rate on.
+    pub fn restart(&mut self, rate: f64) {
+        (self.rate, self.rounds, self.now) = (rate, 0, false);
+    }
+
+    pub fn check(&mut self, s: &Sample, round_start: bool) {
+        if self.now || !round_start || s.app_limited {
+            return;
+        }
+        if s.rate >= self.rate * FULL_GROWTH {
+            self.restart(s.rate);
+            return;
+        }
+        self.rounds += 1;
+        self.now = self.rounds >= FULL_ROUNDS;
+        self.reached |= self.now;
+    }
+}
+
+/// The smallest RTT, and when to look for it.
+#[derive(Clone, Debug, Default)]
+pub struct MinRtt {
+    /// (value, when).
+    min: Option<(Duration, Time)>,
+    probe: Option<(Duration, Time)>,
+    pub expired: bool,
+    /// When ProbeRTT may end, set once few enough packets are in flight.
+    pub done_at: Option<Time>,
+    pub round_done: bool,
+    /// Samples of packets sent with this much delivered are low because little was sent.
+    low: Option<(u64, u64)>,
+}
+
+impl MinRtt {
+    pub fn seconds(&self) -> Option<f64> {
+        self.min.map(|(rtt, _)| rtt.as_secs_f64())
+    }
+
+    pub fn update(&mut self, now: Time, rtt: Duration) {
+        self.expired = self.probe.is_some_and(|(_, at)| now > at + PROBE_RTT_INTERVAL);
+        if self.expired || self.probe.is_none_or(|(least, _)| rtt < least) {
+            self.probe = Some((rtt, now));
+        }
+        let Some((least, at)) = self.probe else { return };
+        let expired = self.min.is_some_and(|(_, at)| now > at + MIN_RTT_WINDOW);
+        if expired || self.min.is_none_or(|(min, _)| least < min) {
+            self.min = Some((least, at));
+        }
+    }
+
+    /// ProbeRTT is over: the next one in five seconds.
+    pub fn probed(&mut self, now: Time) {
+        if let Some((_, at)) = &mut self.probe {
+            *at = now;
+        }
+        self.done_at = None;
+    }
+
+    pub fn begin_probe(&mut self, delivered: u64) {
+        (self.done_at, self.round_done, self.low) = (None, false, Some((delivered, delivered)));
+    }
+
+    /// What leaves until this much is delivered was held back.
+    pub fn mark_low(&mut self, until: u64) {
+        if let Some((_, to)) = &mut self.low {
+            *to = until;
+        }
+    }
+
+    pub fn sent_little(&self, prior_delivered: u64) -> bool {
+        self.low.is_some_and(|(from, to)| (from..=to).contains(&prior_delivered))
+    }
+}
+
+impl Bbr3 {
+    /// UpdateLatestDeliverySignals and UpdateCongestionSignals.
+    pub(super) fn update_congestion(&mut self, s: &Sample) {
+        self.losses.start = false;
+        self.rounds.start = false;
+        if s.rate <= 0.0 {
+            return;
+        }
+        self.bandwidth.latest = self.bandwidth.latest.max(s.rate);
+        self.in_flight.latest = self.in_flight.latest.max(s.delivered);
+        if s.prior_delivered >= self.losses.end {
+            self.losses.end = self.rounds.delivered;
+            self.losses.start = true;
+        }
+        if s.prior_delivered >= self.rounds.end {
+            self.start_round();
+            self.rounds.count = self.rounds.count.saturating_add(1);
+            self.cycle.rounds_since_probe = self.cycle.rounds_since_probe.saturating_add(1);
+            self.rounds.start = true;
+        }
+        if !s.app_limited || s.rate >= self.bandwidth.max() {
+            self.bandwidth.most[0] = self.bandwidth.most[0].max(s.rate);
+        }
+        if self.losses.start && self.losses.any && !self.state.accelerates() {
+            self.lower_short_term();
+        }
+    }
+
+    /// Once per round with a loss: down to what was delivered, at most by 0.7.
+    fn lower_short_term(&mut self) {
+        let (bandwidth, in_flight) = (&mut self.bandwidth, &mut self.in_flight);
+        if bandwidth.short_term.is_infinite() {
+            bandwidth.short_term = bandwidth.max();
+        }
+        if in_flight.short_term.is_infinite() {
+            in_flight.short_term = self.window.cwnd;
+        }
+        bandwidth.short_term = bandwidth.latest.max(BETA * bandwidth.short_term);
+        in_flight.short_term = in_flight.latest.max(BETA * in_flight.short_term);
+    }
+
+    pub(super) fn reset_short_term(&mut self) {
+        (self.bandwidth.short_term, self.in_flight.short_term) = (f64::INFINITY, f64::INFINITY);
+    }
+
+    pub(super) fn reset_congestion(&mut self) {
+        self.losses.any = false;
+        (self.bandwidth.latest, self.in_flight.latest) = (0.0, 0.0);
+    }
+
+    pub(super) fn start_round(&mut self) {
+        self.rounds.end = self.rounds.delivered;
+    }
+
+    /// The end of a round of losses: the next begins with this sample.
+    pub(super) fn advance_latest(&mut self, s: &Sample) {
+        if self.losses.start {
+            (self.bandwidth.latest, self.in_flight.latest) = (s.rate, s.delivered);
+            (self.losses.any, self.losses.events, self.losses.segments) = (false, 0, 0);
+        }
+    }
+
+    /// CheckStartupDone and CheckDrainDone.
+    pub(super) fn check_startup_and_drain(&mut self, s: &Sample, in_recovery: bool) {
+        if self.state == State::Startup {
+            let lost = self.losses.segments as f64;
+            let share = lost / (lost + self.in_flight.latest).max(1.0);
+            let losses = self.losses.start && self.losses.events >= STARTUP_LOSSES;
+            if losses && in_recovery && share > LOSS_THRESHOLD && !self.full.reached {
+                self.full.reached = true;
+                self.in_flight.long_term = self.product(1.0).max(self.in_flight.latest);
+            }
+            if self.full.reached {
+                self.state = State::Drain;
+                self.drain_began_in = self.rounds.count;
+            }
+        }
+        let rounds = self.rounds.count - self.drain_began_in.min(self.rounds.count);
+        let drained = s.outstanding <= self.target(1.0) || rounds > DRAIN_ROUNDS;
+        if self.state == State::Drain && drained {
+            self.start_down(s.now);
+        }
+    }
+}

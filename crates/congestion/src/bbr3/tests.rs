@@ -1,0 +1,80 @@
+use crate::scenario::build;
+use crate::scenario_path::SimplePath;
+use narrows_base::{Duration, Time};
+
+fn seconds(s: f64) -> Time {
+    Time::from_secs_f64(s)
+}
+
+#[test]
+fn alone_it_uses_the_path_with_a_short_queue() {
+    let mut path = SimplePath::new(build("bbr3"));
+    path.run(seconds(5.0));
+    path.most_waiting = 0;
+    let used = path.utilisation(seconds(30.0));
+    assert!(used > 0.94, "{used}");
+    // A probe adds a quarter of the product, 51 packets, in each of three rounds.
+    assert!(path.most_waiting < 50, "{}", path.most_waiting);
+}
+
+#[test]
+fn loss_below_its_threshold_does_not_slow_it() {
+    let mut path = SimplePath::new(build("bbr3"));
+    path.lose = |number| number % 100 == 99;
+    let used = path.utilisation(seconds(30.0));
+    assert!(used > 0.85, "{used}");
+}
+
+/// The point of version 3: a buffer of a tenth of the product costs version 1 a tenth of its packets.
+#[test]
+fn a_shallow_buffer_bounds_what_it_has_in_flight() {
+    let lost = |name: &str| {
+        let mut path = SimplePath::new(build(name));
+        path.queue_limit = 5;
+        path.run(seconds(5.0));
+        let (dropped, delivered) = (path.dropped, path.delivered);
+        let used = path.utilisation(seconds(35.0));
+        assert!(used > 0.85, "{name} {used}");
+        (path.dropped - dropped) as f64 / (path.delivered - delivered) as f64
+    };
+    let (three, one) = (lost("bbr3"), lost("bbr"));
+    assert!(three < 0.02, "{three} beside {one}");
+}
+
+#[test]
+fn it_looks_for_the_smallest_rtt_with_half_the_product_in_flight() {
+    let mut path = SimplePath::new(build("bbr3"));
+    // A standing queue that it did not make: the path gets longer.
+    path.run(seconds(3.0));
+    path.delay = Duration::from_millis(80);
+    path.least_window = f64::INFINITY;
+    path.run(seconds(14.0));
+    assert!((15.0..40.0).contains(&path.least_window), "{}", path.least_window);
+    let used = path.utilisation(seconds(30.0));
+    assert!(used > 0.9, "the longer RTT is believed after ten seconds: {used}");
+}
+
+#[test]
+fn a_rate_that_rises_is_found_within_a_few_probes() {
+    let mut path = SimplePath::new(build("bbr3"));
+    path.rate_bps = 2e6;
+    path.run(seconds(10.0));
+    path.rate_bps = 20e6;
+    path.run(seconds(25.0));
+    let used = path.utilisation(seconds(35.0));
+    assert!(used > 0.85, "{used}");
+}
+
+#[test]
+fn a_rate_that_falls_is_followed() {
+    let mut path = SimplePath::new(build("bbr3"));
+    path.queue_limit = 50;
+    path.run(seconds(10.0));
+    path.rate_bps = 2e6;
+    path.run(seconds(20.0));
+    let (dropped, delivered) = (path.dropped, path.delivered);
+    let used = path.utilisation(seconds(40.0));
+    assert!(used > 0.9, "{used}");
+    let lost = (path.dropped - dropped) as f64 / (path.delivered - delivered) as f64;
+    assert!(lost < 0.03, "{lost}");
+}
