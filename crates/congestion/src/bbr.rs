@@ -24,8 +24,8 @@ mod limits;
 mod model;
 mod policer;
 
-use crate::{Ack, Controller, Environment, Loss, LossFoundBy, SendLimits, variables};
-use crate::{RecoveryEvent, Sent, SlowStartRestart, bounded};
+use crate::{Ack, CongestionEvent, Controller, Environment, LossFoundBy, SendLimits, variables};
+use crate::{RecoveryCause, Sent, bounded};
 use aggregation::Aggregation;
 pub use filter::WindowedMax;
 use narrows_base::descriptor::ParamKind;
@@ -139,7 +139,7 @@ enum Repairing {
 }
 
 /// Packet-timed rounds, counted in segments delivered.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Rounds {
     count: u64,
     /// A round ends with a packet that left when this much was delivered.
@@ -149,7 +149,7 @@ struct Rounds {
 }
 
 /// A visit to PROBE_RTT.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct ProbeRtt {
     /// When it may end, set once few enough packets are in flight.
     until: Option<Time>,
@@ -158,7 +158,7 @@ struct ProbeRtt {
     low: Option<(u64, u64)>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Bbr {
     packet_bits: f64,
     random_key: RandomStream,
@@ -234,50 +234,50 @@ impl Controller for Bbr {
         (self.losses, self.acked) = (0, ack.newly_delivered);
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        self.lost = self.lost.saturating_add(loss.segments);
-        if loss.found_by != LossFoundBy::Timeout {
-            self.losses = self.losses.saturating_add(loss.segments);
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::Losses(loss) => {
+                self.lost = self.lost.saturating_add(loss.segments);
+                if loss.found_by != LossFoundBy::Timeout {
+                    self.losses = self.losses.saturating_add(loss.segments);
+                }
+            }
+            // Version 1 does not listen to marks.
+            CongestionEvent::RecoveryStart(r) | CongestionEvent::RecoveryEnd(r)
+                if r.cause == RecoveryCause::EcnCe => {}
+            CongestionEvent::RecoveryStart(recovery) => {
+                self.save_cwnd();
+                self.recovery = Repairing::RecoveryEvent;
+                self.conserving = true;
+                self.rounds.end = self.rounds.delivered;
+                self.cwnd = bounded(recovery.outstanding.saturating_add(self.acked) as f64, 1.0);
+            }
+            CongestionEvent::RecoveryEnd(_) => {
+                if self.recovery != Repairing::No && self.state != State::ProbeRtt {
+                    self.cwnd = self.cwnd.max(self.prior_cwnd);
+                }
+                self.recovery = Repairing::No;
+                self.conserving = false;
+            }
+            CongestionEvent::SlowStartRestart(restart) => {
+                if self.recovery != Repairing::Loss {
+                    self.save_cwnd();
+                }
+                self.recovery = Repairing::Loss;
+                self.conserving = false;
+                self.cwnd = 1.0;
+                self.full_bandwidth = 0.0;
+                // Linux takes a timeout for the end of a round with a loss.
+                self.rounds.start = true;
+                self.losses = 1;
+                self.look_for_policer(restart.now, false);
+                self.losses = 0;
+            }
         }
-    }
-
-    fn on_recovery_start(&mut self, recovery: &RecoveryEvent) {
-        self.save_cwnd();
-        self.recovery = Repairing::RecoveryEvent;
-        self.conserving = true;
-        self.rounds.end = self.rounds.delivered;
-        self.cwnd = bounded(recovery.outstanding.saturating_add(self.acked) as f64, 1.0);
-    }
-
-    fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {
-        if self.recovery != Repairing::No && self.state != State::ProbeRtt {
-            self.cwnd = self.cwnd.max(self.prior_cwnd);
-        }
-        self.recovery = Repairing::No;
-        self.conserving = false;
-    }
-
-    fn on_ecn_ce(&mut self, _recovery: &RecoveryEvent) {
-        // Version 1 does not listen to marks.
-    }
-
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        if self.recovery != Repairing::Loss {
-            self.save_cwnd();
-        }
-        self.recovery = Repairing::Loss;
-        self.conserving = false;
-        self.cwnd = 1.0;
-        self.full_bandwidth = 0.0;
-        // Linux takes a timeout for the end of a round with a loss.
-        self.rounds.start = true;
-        self.losses = 1;
-        self.look_for_policer(restart.now, false);
-        self.losses = 0;
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits { cwnd: self.cwnd, pacing_rate: Some(Rate::from_bps_f64(self.pacing)) }
+        SendLimits::paced(self.cwnd, Rate::from_bps_f64(self.pacing))
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

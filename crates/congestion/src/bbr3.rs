@@ -28,8 +28,8 @@ mod limits;
 mod model;
 
 use crate::bbr::WindowedMax;
-use crate::{Ack, Controller, Environment, Loss, SendLimits, bounded, variables};
-use crate::{RecoveryEvent, Sent, SlowStartRestart};
+use crate::{Ack, CongestionEvent, Controller, Environment, RecoveryCause};
+use crate::{SendLimits, Sent, bounded, variables};
 use cycle::Cycle;
 use history::History;
 use limits::Window;
@@ -247,50 +247,47 @@ impl Controller for Bbr3 {
         self.set_limits(&sample);
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        self.losses.note(loss.segments, self.rounds.delivered);
-        if !self.cycle.probe_sample {
-            return;
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::Losses(loss) => {
+                self.losses.note(loss.segments, self.rounds.delivered);
+                if !self.cycle.probe_sample {
+                    return;
+                }
+                let (tx_in_flight, lost_before) = self.history.at(loss.sent);
+                let lost = self.losses.total.saturating_sub(lost_before) as f64;
+                if lost > tx_in_flight * LOSS_THRESHOLD {
+                    // Where within what was in flight the share was crossed (InflightAtLoss).
+                    let size = loss.segments as f64;
+                    let (before, lost_before) = (tx_in_flight - size, lost - size);
+                    let prefix = (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD);
+                    let at_loss = (before + prefix.max(0.0)).max(1.0);
+                    self.in_flight_too_high(loss.now, at_loss);
+                }
+            }
+            // The draft does not use marks.
+            CongestionEvent::RecoveryStart(r) | CongestionEvent::RecoveryEnd(r)
+                if r.cause == RecoveryCause::EcnCe => {}
+            CongestionEvent::RecoveryStart(_) => {
+                self.window.save(self.state == State::ProbeRtt);
+                self.window.in_recovery = true;
+            }
+            CongestionEvent::RecoveryEnd(_) => {
+                self.window.in_recovery = false;
+                if self.state != State::ProbeRtt {
+                    self.window.restore();
+                }
+            }
+            CongestionEvent::SlowStartRestart(_) => {
+                self.window.save(self.state == State::ProbeRtt);
+                self.window.in_recovery = true;
+                self.window.cwnd = 1.0;
+            }
         }
-        let (tx_in_flight, lost_before) = self.history.at(loss.sent);
-        let lost = self.losses.total.saturating_sub(lost_before) as f64;
-        if lost > tx_in_flight * LOSS_THRESHOLD {
-            // Where within what was in flight the share was crossed (InflightAtLoss).
-            let size = loss.segments as f64;
-            let (before, lost_before) = (tx_in_flight - size, lost - size);
-            let prefix = (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD);
-            let at_loss = (before + prefix.max(0.0)).max(1.0);
-            self.in_flight_too_high(loss.now, at_loss);
-        }
-    }
-
-    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {
-        self.window.save(self.state == State::ProbeRtt);
-        self.window.in_recovery = true;
-    }
-
-    fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {
-        self.window.in_recovery = false;
-        if self.state != State::ProbeRtt {
-            self.window.restore();
-        }
-    }
-
-    fn on_ecn_ce(&mut self, _recovery: &RecoveryEvent) {
-        // The draft does not use marks.
-    }
-
-    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
-        self.window.save(self.state == State::ProbeRtt);
-        self.window.in_recovery = true;
-        self.window.cwnd = 1.0;
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits {
-            cwnd: self.window.cwnd,
-            pacing_rate: Some(Rate::from_bps_f64(self.window.pacing)),
-        }
+        SendLimits::paced(self.window.cwnd, Rate::from_bps_f64(self.window.pacing))
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

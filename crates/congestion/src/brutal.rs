@@ -15,7 +15,10 @@
 //! and comes back as more arrives. Hysteria has none. Without a told rate it sends its initial window
 //! per RTT, where Hysteria uses BBR.
 
-use crate::{Ack, Controller, Environment, Loss, PathHints, SendLimits, Sent, bounded, variables};
+use crate::{
+    Ack, CongestionEvent, Controller, Environment, PathEvent, PathHints, SendLimits, Sent, bounded,
+    variables,
+};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
@@ -216,13 +219,15 @@ impl Controller for Brutal {
         self.check_breaker(ack.now);
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        let slot = self.arrivals.slot(loss.now);
-        slot.lost = slot.lost.saturating_add(loss.segments);
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        if let CongestionEvent::Losses(loss) = event {
+            let slot = self.arrivals.slot(loss.now);
+            slot.lost = slot.lost.saturating_add(loss.segments);
+        }
     }
 
-    fn on_path_hints(&mut self, _now: Time, hints: &PathHints) {
-        if !self.configured {
+    fn on_path_event(&mut self, _now: Time, event: &PathEvent) {
+        if let (PathEvent::Hints(hints), false) = (event, self.configured) {
             self.told = hinted(hints).or(self.told);
         }
     }
@@ -230,10 +235,10 @@ impl Controller for Brutal {
     fn send_limits(&self) -> SendLimits {
         let Some((rate, srtt)) = self.rate().zip(self.srtt) else {
             let pacing_rate = self.rate().map(Rate::from_bps_f64);
-            return SendLimits { cwnd: self.initial_window, pacing_rate };
+            return SendLimits { pacing_rate, ..SendLimits::unpaced(self.initial_window) };
         };
         let cwnd = bounded(WINDOW_RTTS * rate * srtt / self.packet_bits, self.initial_window);
-        SendLimits { cwnd, pacing_rate: Some(Rate::from_bps_f64(rate)) }
+        SendLimits::paced(cwnd, Rate::from_bps_f64(rate))
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

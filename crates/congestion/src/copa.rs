@@ -14,9 +14,7 @@
 //! unambiguous are used, because they come from timestamps.
 
 use crate::extreme::{Keep, SlidingExtreme};
-use crate::{
-    Ack, Controller, Environment, RecoveryEvent, SendLimits, SlowStartRestart, bounded, variables,
-};
+use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
@@ -215,22 +213,26 @@ impl Controller for Copa {
         }
     }
 
-    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {
-        self.lost_this_round = true;
-    }
-
-    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
-        self.lost_this_round = true;
-        self.cwnd = 2.0;
-        self.slow_start = true;
-        self.velocity = Velocity { factor: 1.0, up: true, steady: 0, cwnd_before: 0.0 };
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::RecoveryStart(_) => {
+                self.lost_this_round = true;
+            }
+            CongestionEvent::SlowStartRestart(_) => {
+                self.lost_this_round = true;
+                self.cwnd = 2.0;
+                self.slow_start = true;
+                self.velocity = Velocity { factor: 1.0, up: true, steady: 0, cwnd_before: 0.0 };
+            }
+            _ => {}
+        }
     }
 
     fn send_limits(&self) -> SendLimits {
         let standing = self.standing();
         let rate = 2.0 * self.cwnd * self.packet_bits / standing;
         let pacing_rate = (standing > 0.0).then(|| Rate::from_bps_f64(rate));
-        SendLimits { cwnd: self.cwnd, pacing_rate }
+        SendLimits { pacing_rate, ..SendLimits::unpaced(self.cwnd) }
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

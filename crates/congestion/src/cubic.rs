@@ -16,9 +16,7 @@
 //! spurious cut (section 4.9), which the recovery kinds do not detect, and the reaction to ECN.
 
 use crate::hystart::{Feedback, Hystart};
-use crate::{
-    Ack, Controller, Environment, Halve, RecoveryEvent, SendLimits, Sent, SlowStartRestart, bounded,
-};
+use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, Sent, bounded};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable, math};
@@ -86,7 +84,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
 }
 
 /// A stretch of congestion avoidance, from a loss or the end of slow start to the next loss.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Epoch {
     /// When it began; later by the time in which the window was not the limit.
     began: Time,
@@ -98,7 +96,7 @@ struct Epoch {
     w_est: f64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Cubic {
     c: f64,
     beta: f64,
@@ -211,29 +209,29 @@ impl Controller for Cubic {
         }
     }
 
-    fn on_recovery_start(&mut self, recovery: &RecoveryEvent) {
-        self.cut(recovery.flight, self.cwnd);
-        self.cwnd = self.ssthresh;
-        self.after_loss = true;
-    }
-
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        // Section 4.8; RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh.
-        if restart.backoffs <= 1 {
-            // In the slow start after another timeout, ssthresh is the window last in force.
-            self.cut(restart.flight, self.cwnd.max(self.ssthresh));
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::RecoveryStart(recovery) => {
+                self.cut(recovery.flight, self.cwnd);
+                self.cwnd = self.ssthresh;
+                self.after_loss = true;
+            }
+            CongestionEvent::SlowStartRestart(restart) => {
+                // Section 4.8; RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh.
+                if restart.backoffs <= 1 {
+                    // In the slow start after another timeout, ssthresh is the window last in force.
+                    self.cut(restart.flight, self.cwnd.max(self.ssthresh));
+                }
+                self.cwnd = 1.0;
+                self.after_loss = false;
+                self.epoch = None;
+            }
+            _ => {}
         }
-        self.cwnd = 1.0;
-        self.after_loss = false;
-        self.epoch = None;
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::unpaced(self.cwnd)
-    }
-
-    fn ssthresh(&self) -> Option<f64> {
-        Some(self.ssthresh)
+        SendLimits::unpaced(self.cwnd).with_ssthresh(self.ssthresh)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

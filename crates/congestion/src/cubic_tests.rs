@@ -127,7 +127,7 @@ fn deep_buffer(spec: &str) -> SimplePath {
 fn hystart_leaves_slow_start_before_the_queue_overflows() {
     let on = deep_buffer("cubic");
     assert_eq!(on.dropped, 0);
-    assert!(on.controller.ssthresh().unwrap() < 450.0);
+    assert!(on.controller.send_limits().ssthresh.unwrap() < 450.0);
     assert!(deep_buffer("cubic(hystart=off)").dropped > 50);
 }
 

@@ -1,5 +1,6 @@
 //! The events that a controller gets.
 
+use crate::PathHints;
 use crate::feedback::Feedback;
 use narrows_base::{Duration, Time};
 
@@ -68,6 +69,8 @@ pub struct Ack {
     pub marks: u32,
     /// Delivery rate sample, where one could be taken.
     pub rate: Option<RateSample>,
+    /// What the receiver side says, in the last `on_ack` for a report; [`Feedback::NONE`] otherwise.
+    pub feedback: Feedback,
 }
 
 impl Ack {
@@ -134,11 +137,37 @@ pub struct Loss {
     pub radio: u64,
 }
 
+/// Losses, and what they or routers' marks begin and end.
+#[derive(Clone, Copy, Debug)]
+pub enum CongestionEvent {
+    /// Segments were found lost. What that begins, if anything, follows as an event of its own.
+    Losses(Loss),
+    /// Recovery begins: a new loss episode (Reno, NewReno, SACK), or a router's mark.
+    RecoveryStart(RecoveryEvent),
+    /// The recovery is over: everything sent before it began is acknowledged. After a mark it is over at once.
+    RecoveryEnd(RecoveryEvent),
+    /// Slow start begins again: after a retransmission timeout, or Tahoe's third duplicate.
+    SlowStartRestart(SlowStartRestart),
+}
+
+/// What a recovery is the answer to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecoveryCause {
+    /// Segments that were found lost.
+    Loss,
+    /// Routers marked packets (ECN): at most once per window, the last event of an acknowledgement; during
+    /// another recovery only if that one left the window as it was. A controller that does not look at the
+    /// cause handles it as a loss without a retransmission (RFC 3168 section 6.1.2).
+    EcnCe,
+}
+
 /// A recovery begins or ends.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryEvent {
     /// When.
     pub now: Time,
+    /// Why it began.
+    pub cause: RecoveryCause,
     /// Segments in flight (FlightSize).
     pub flight: u64,
     /// Segments outstanding as recovery counts them.
@@ -147,6 +176,20 @@ pub struct RecoveryEvent {
     pub min_rtt: Duration,
     /// Smoothed RTT.
     pub srtt: Duration,
+}
+
+/// Something about the path.
+#[derive(Clone, Copy, Debug)]
+pub enum PathEvent {
+    /// The path has changed, or more is known of it: values in the hints replace estimates; absent
+    /// ones leave them.
+    Hints(PathHints),
+    /// Packet-pair dispersion of a connection's handshake: once, before the first packet leaves.
+    Dispersion(Dispersion),
+    /// Full packets have this many bytes on the wire from now on (path MTU discovery). Events, windows and rates
+    /// still count segments of [`Environment::packet_bytes`](crate::Environment::packet_bytes): the sender
+    /// converts. It is for controllers to which the number of packets matters.
+    PacketBytes(u32),
 }
 
 /// Packet-pair dispersion: how far apart the answers to back-to-back handshake packets arrived, before
@@ -196,19 +239,4 @@ pub struct PacketOutcome {
     pub marked: bool,
     /// Whether the receiver believes that the radio link lost it, not congestion.
     pub radio: bool,
-}
-
-/// The receiver side's feedback in a report.
-#[derive(Clone, Copy, Debug)]
-pub struct FeedbackReceived {
-    /// When the report came.
-    pub now: Time,
-    /// Its content.
-    pub feedback: Feedback,
-    /// Round-trip time of the packet that the report echoes, the receiver's delay taken off.
-    pub rtt: Duration,
-    /// Smoothed RTT (RFC 6298), this sample included.
-    pub srtt: Duration,
-    /// Deviation of the RTT, this sample included.
-    pub rttvar: Duration,
 }

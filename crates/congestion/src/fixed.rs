@@ -3,7 +3,7 @@
 //! Senses nothing. What a constant-bit-rate application over UDP does to a network: no loss and no
 //! mark changes it.
 
-use crate::{Ack, Controller, Environment, SendLimits};
+use crate::{Ack, Controller, Environment, Requirements, SendLimits};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status};
@@ -34,7 +34,7 @@ pub fn build(settings: &Settings, _environment: &Environment) -> Box<dyn Control
     Box::new(Fixed { rate: Rate::from_bps_f64(settings.number("rate")) })
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Fixed {
     rate: Rate,
 }
@@ -42,9 +42,9 @@ struct Fixed {
 impl Controller for Fixed {
     fn on_ack(&mut self, _ack: &Ack) {}
     fn send_limits(&self) -> SendLimits {
-        SendLimits { cwnd: f64::INFINITY, pacing_rate: Some(self.rate) }
+        SendLimits::paced(f64::INFINITY, self.rate)
     }
-    fn keeps_own_timer(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::OWN_TIMER
     }
 }

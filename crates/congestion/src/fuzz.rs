@@ -18,8 +18,10 @@ mod decode;
 #[cfg(test)]
 mod tests;
 
-use crate::{Controller, ControllerEntry, Environment, ReceiverSide};
+use crate::{CongestionEvent, Controller, ControllerEntry, Environment, ReceiverSide};
 use apply::Connection;
+#[cfg(test)]
+pub(crate) use apply::report;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Duration, Param, Settings, Spec, Time};
 use std::collections::BTreeSet;
@@ -145,7 +147,7 @@ impl FuzzCase {
         let name = entry.descriptor.name;
         let end = connection.now + SILENCE;
         let (mut now, mut flight) = (connection.now, connection.outstanding);
-        let own = sender.keeps_own_timer();
+        let own = sender.requirements().own_timer;
         let mut timer = if own { Time::NEVER } else { now + Duration::from_secs(1) };
         let mut backoffs = 0;
         for _ in 0..MAX_TICKS {
@@ -159,7 +161,9 @@ impl FuzzCase {
             now = next;
             if timer <= now {
                 backoffs += 1;
-                sender.on_slow_start_restart(&connection.restart(now, flight, backoffs));
+                sender.on_congestion_event(&CongestionEvent::SlowStartRestart(
+                    connection.restart(now, flight, backoffs),
+                ));
                 flight = 0;
                 timer = now + Duration::from_secs(1 << backoffs.min(6));
             } else {
@@ -185,14 +189,14 @@ fn due(sender: &mut dyn Controller, now: Time, name: &str) {
 fn check(sender: &dyn Controller, entry: &ControllerEntry, shown: &mut BTreeSet<&'static str>) {
     let name = entry.descriptor.name;
     let send_limits = sender.send_limits();
-    let least = if sender.for_datagrams() { 0.0 } else { 1.0 };
+    let least = if sender.requirements().rrtp { 0.0 } else { 1.0 };
     assert!(send_limits.cwnd >= least, "{name}: {send_limits:?}");
     assert!(
         send_limits.cwnd.is_finite() || send_limits.pacing_rate.is_some(),
         "{name}: {send_limits:?}"
     );
     assert!(send_limits.pacing_rate.is_none_or(|r| r.as_bps() > 0), "{name}: {send_limits:?}");
-    assert!(sender.ssthresh().is_none_or(|s| s >= 1.0), "{name}: {:?}", sender.ssthresh());
+    assert!(send_limits.ssthresh.is_none_or(|s| s >= 1.0), "{name}: {send_limits:?}");
     sender.watch(&mut |variable, value| check_variable(entry, variable, value, shown));
     check_words(sender.feedback_to_receiver().words(), name);
 }

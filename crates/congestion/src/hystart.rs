@@ -19,7 +19,7 @@ const CSS_ROUNDS: u32 = 5;
 const L: u64 = 8;
 
 /// The state of the first slow start.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Hystart {
     last_round: Duration,
     this_round: Duration,

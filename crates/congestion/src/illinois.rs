@@ -17,9 +17,7 @@
 //! alpha is at its largest again, as in Linux. Departures from Linux: real numbers where it has
 //! fixed point.
 
-use crate::{
-    Ack, Controller, Environment, RecoveryEvent, SendLimits, SlowStartRestart, bounded, variables,
-};
+use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Variable};
@@ -207,27 +205,27 @@ impl Controller for Illinois {
         }
     }
 
-    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {
-        self.ssthresh = self.after_loss();
-        self.cwnd = self.ssthresh;
-    }
-
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        if restart.backoffs <= 1 {
-            self.ssthresh = self.after_loss();
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::RecoveryStart(_) => {
+                self.ssthresh = self.after_loss();
+                self.cwnd = self.ssthresh;
+            }
+            CongestionEvent::SlowStartRestart(restart) => {
+                if restart.backoffs <= 1 {
+                    self.ssthresh = self.after_loss();
+                }
+                self.cwnd = 1.0;
+                (self.alpha, self.beta) = (1.0, self.beta_range.1);
+                (self.low_rounds, self.was_high) = (0, false);
+                self.delays = Delays { range: self.delays.range, ..Delays::default() };
+            }
+            _ => {}
         }
-        self.cwnd = 1.0;
-        (self.alpha, self.beta) = (1.0, self.beta_range.1);
-        (self.low_rounds, self.was_high) = (0, false);
-        self.delays = Delays { range: self.delays.range, ..Delays::default() };
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::unpaced(self.cwnd)
-    }
-
-    fn ssthresh(&self) -> Option<f64> {
-        Some(self.ssthresh)
+        SendLimits::unpaced(self.cwnd).with_ssthresh(self.ssthresh)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -18,7 +18,7 @@
 
 use crate::westwood::AckedCount;
 use crate::{
-    Ack, Controller, Environment, RecoveryEvent, SendLimits, SlowStartRestart, bounded, positive,
+    Ack, CongestionEvent, Controller, Environment, RecoveryCause, SendLimits, bounded, positive,
     variables,
 };
 use narrows_base::descriptor::ParamKind;
@@ -85,7 +85,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
 }
 
 /// ABE, the available bandwidth estimate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct RateEstimate {
     /// Round trips in the average.
     k: f64,
@@ -110,7 +110,7 @@ impl RateEstimate {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Jersey {
     packet_bits: f64,
     cwnd: f64,
@@ -139,26 +139,24 @@ impl Controller for Jersey {
         }
     }
 
-    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {
-        // Explicit retransmit: a loss alone is no congestion. With a mark, `on_ecn_ce` follows.
-    }
-
-    fn on_ecn_ce(&mut self, _recovery: &RecoveryEvent) {
-        self.ssthresh = self.optimum.max(2.0);
-        self.cwnd = if self.may_widen { self.ssthresh } else { self.cwnd.min(self.ssthresh) };
-    }
-
-    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
-        self.ssthresh = self.optimum.max(2.0);
-        self.cwnd = 1.0;
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            // Explicit retransmit: a loss alone is no congestion, a mark is.
+            CongestionEvent::RecoveryStart(r) if r.cause == RecoveryCause::EcnCe => {
+                self.ssthresh = self.optimum.max(2.0);
+                self.cwnd =
+                    if self.may_widen { self.ssthresh } else { self.cwnd.min(self.ssthresh) };
+            }
+            CongestionEvent::SlowStartRestart(_) => {
+                self.ssthresh = self.optimum.max(2.0);
+                self.cwnd = 1.0;
+            }
+            _ => {}
+        }
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::unpaced(self.cwnd)
-    }
-
-    fn ssthresh(&self) -> Option<f64> {
-        Some(self.ssthresh)
+        SendLimits::unpaced(self.cwnd).with_ssthresh(self.ssthresh)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

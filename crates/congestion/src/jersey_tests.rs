@@ -17,12 +17,14 @@ fn steady(spec: &str) -> Scenario {
 fn mark(s: &mut Scenario) {
     let recovery = crate::RecoveryEvent {
         now: s.now,
+        cause: crate::RecoveryCause::EcnCe,
         flight: 10,
         outstanding: 10,
         min_rtt: s.min_rtt,
         srtt: s.rtt,
     };
-    s.controller.on_ecn_ce(&recovery);
+    s.controller.on_congestion_event(&crate::CongestionEvent::RecoveryStart(recovery));
+    s.controller.on_congestion_event(&crate::CongestionEvent::RecoveryEnd(recovery));
 }
 
 /// Gain T/(T + RTT), fixed point L/T.

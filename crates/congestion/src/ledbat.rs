@@ -17,9 +17,7 @@
 //! with a slow start to the window before it, and the next begins after nine times as long as it took.
 
 use crate::extreme::{Keep, SlidingExtreme};
-use crate::{
-    Ack, Controller, Environment, RecoveryEvent, SendLimits, SlowStartRestart, bounded, variables,
-};
+use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
@@ -207,34 +205,35 @@ impl Controller for Ledbat {
         }
     }
 
-    fn on_recovery_start(&mut self, recovery: &RecoveryEvent) {
-        match self.phase {
-            // The window is small already: what is lost was sent before.
-            Phase::Pause { .. } => self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW),
-            Phase::SlowStart { first: true } => {
-                self.halve();
-                self.phase = Phase::Avoidance;
-                let pause = Duration::from_nanos(recovery.srtt.as_nanos().saturating_mul(2));
-                self.next_pause = Some(recovery.now + pause);
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::RecoveryStart(recovery) => {
+                match self.phase {
+                    // The window is small already: what is lost was sent before.
+                    Phase::Pause { .. } => self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW),
+                    Phase::SlowStart { first: true } => {
+                        self.halve();
+                        self.phase = Phase::Avoidance;
+                        let pause =
+                            Duration::from_nanos(recovery.srtt.as_nanos().saturating_mul(2));
+                        self.next_pause = Some(recovery.now + pause);
+                    }
+                    _ => self.halve(),
+                }
             }
-            _ => self.halve(),
+            CongestionEvent::SlowStartRestart(restart) => {
+                if restart.backoffs <= 1 {
+                    self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW);
+                }
+                self.cwnd = 1.0;
+                self.phase = Phase::SlowStart { first: false };
+            }
+            _ => {}
         }
-    }
-
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        if restart.backoffs <= 1 {
-            self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW);
-        }
-        self.cwnd = 1.0;
-        self.phase = Phase::SlowStart { first: false };
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::unpaced(self.cwnd)
-    }
-
-    fn ssthresh(&self) -> Option<f64> {
-        Some(self.ssthresh)
+        SendLimits::unpaced(self.cwnd).with_ssthresh(self.ssthresh)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

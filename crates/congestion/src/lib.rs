@@ -61,8 +61,8 @@ mod scenario;
 mod scenario_path;
 
 pub use event::{
-    Ack, Dispersion, FeedbackReceived, Loss, LossFoundBy, PacketOutcome, RateSample, RecoveryEvent,
-    Sent, SlowStartRestart,
+    Ack, CongestionEvent, Dispersion, Loss, LossFoundBy, PacketOutcome, PathEvent, RateSample,
+    RecoveryCause, RecoveryEvent, Sent, SlowStartRestart,
 };
 pub use feedback::{Arrival, Feedback, ReceiverSide};
 pub use list::{CONTROLLERS, ControllerEntry, find};
@@ -77,13 +77,43 @@ pub struct SendLimits {
     pub cwnd: f64,
     /// Pacing rate in bit/s on the wire; `None` sends as acknowledgements come.
     pub pacing_rate: Option<Rate>,
+    /// Slow-start threshold in segments, if there is one: a window below it may double within a round trip,
+    /// so an endpoint that paces windows leaves it room for that.
+    pub ssthresh: Option<f64>,
 }
 
 impl SendLimits {
     /// A window without pacing.
     pub const fn unpaced(cwnd: f64) -> SendLimits {
-        SendLimits { cwnd, pacing_rate: None }
+        SendLimits { cwnd, pacing_rate: None, ssthresh: None }
     }
+    /// A window, infinite where the rate alone limits, and a pacing rate.
+    pub const fn paced(cwnd: f64, rate: Rate) -> SendLimits {
+        SendLimits { cwnd, pacing_rate: Some(rate), ssthresh: None }
+    }
+    /// ... with a slow-start threshold.
+    pub const fn with_ssthresh(self, segments: f64) -> SendLimits {
+        SendLimits { ssthresh: Some(segments), ..self }
+    }
+}
+
+/// What a controller needs of the transport that runs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Requirements {
+    /// It needs rrtp and cannot run over TCP: it learns of losses by
+    /// [`on_packet_outcome`](Controller::on_packet_outcome) or from its receiver side, neither of which TCP has.
+    pub rrtp: bool,
+    /// It notices by its own ticks that nothing comes back. The sender then reports no restart after
+    /// persistent congestion, and lets nothing leave against its will (a recovery's first packet, a
+    /// probe) before two seconds of silence.
+    pub own_timer: bool,
+}
+
+impl Requirements {
+    /// rrtp's packet outcomes or receiver side.
+    pub const RRTP: Requirements = Requirements { rrtp: true, own_timer: false };
+    /// ... and a timer of its own.
+    pub const OWN_TIMER: Requirements = Requirements { rrtp: true, own_timer: true };
 }
 
 /// What is known of a path beforehand: initial estimates, replaced by measurements (S3 section 3.2,
@@ -174,44 +204,27 @@ impl Halve {
 /// The sender side of a controller.
 ///
 /// Everything but [`on_ack`](Controller::on_ack) and [`send_limits`](Controller::send_limits) has an
-/// empty default. The order within one acknowledgement: `on_ack`, then `on_loss` for what it
-/// revealed, then `on_recovery_start` or `on_slow_start_restart` or `on_recovery_end`. `on_ack` during recovery has
+/// empty default; `#[derive(Clone)]` is required, so that a running controller can be copied. The order within
+/// one acknowledgement: `on_packet_outcome` for each packet, `on_ack`, then `on_congestion_event` for what it
+/// revealed: the losses, then a recovery's end or start or a restart, marks last. `on_ack` during recovery has
 /// `Ack::in_recovery` set, the acknowledgement that ends the recovery included.
-pub trait Controller: Send {
-    /// A packet left.
-    fn on_sent(&mut self, _sent: &Sent) {}
+pub trait Controller: CloneController + Send {
     /// An acknowledgement came: every one, duplicates included.
     fn on_ack(&mut self, ack: &Ack);
-    /// Segments were found lost.
-    fn on_loss(&mut self, _loss: &Loss) {}
-    /// Recovery begins: a new loss episode (Reno, NewReno, SACK).
-    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {}
-    /// The recovery is over: everything sent before it began is acknowledged.
-    fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {}
-    /// Slow start begins again: after a retransmission timeout, or Tahoe's third duplicate.
-    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {}
-    /// Routers marked packets (ECN): at most once per window, the last thing within an
-    /// acknowledgement; during a recovery only if the recovery left the window as it was. By default handled as a
-    /// loss without a retransmission (RFC 3168 section 6.1.2).
-    fn on_ecn_ce(&mut self, recovery: &RecoveryEvent) {
-        self.on_recovery_start(recovery);
-        self.on_recovery_end(recovery);
-    }
-    /// One packet arrived or was lost (rrtp only, where packet numbers are never reused): called once for
-    /// each, in the order of their numbers, before the [`on_ack`](Controller::on_ack) of the same report.
-    fn on_packet_outcome(&mut self, _outcome: &PacketOutcome) {}
-    /// The receiver side's feedback came, after [`on_ack`](Controller::on_ack) of the same report.
-    fn on_feedback(&mut self, _feedback: &FeedbackReceived) {}
-    /// The path has changed, or more is known of it: values in the hints replace estimates; absent
-    /// ones leave them.
-    fn on_path_hints(&mut self, _now: Time, _hints: &PathHints) {}
-    /// Packet-pair dispersion of a connection's handshake: once, before the first packet leaves.
-    fn on_dispersion(&mut self, _dispersion: &Dispersion) {}
-    /// The time asked for by [`next_tick`](Controller::next_tick) has come.
-    fn on_tick(&mut self, _now: Time) {}
-
     /// How much may be in flight, how fast.
     fn send_limits(&self) -> SendLimits;
+
+    /// A packet left.
+    fn on_sent(&mut self, _sent: &Sent) {}
+    /// One packet arrived or was lost (rrtp only, where packet numbers are never reused): called once for
+    /// each, in the order of their numbers.
+    fn on_packet_outcome(&mut self, _outcome: &PacketOutcome) {}
+    /// Losses were found, a recovery begins or ends, or slow start begins again.
+    fn on_congestion_event(&mut self, _event: &CongestionEvent) {}
+    /// More is known of the path, or it has changed.
+    fn on_path_event(&mut self, _now: Time, _event: &PathEvent) {}
+    /// The time asked for by [`next_tick`](Controller::next_tick) has come.
+    fn on_tick(&mut self, _now: Time) {}
     /// When [`on_tick`](Controller::on_tick) is wanted; [`Time::NEVER`] if not.
     fn next_tick(&self) -> Time {
         Time::NEVER
@@ -220,24 +233,31 @@ pub trait Controller: Send {
     fn feedback_to_receiver(&self) -> Feedback {
         Feedback::NONE
     }
-    /// Whether it notices by its own ticks that nothing comes back. A datagram endpoint then reports no
-    /// restart after persistent congestion, and lets nothing leave against its will (a recovery's first packet, a
-    /// probe) before two seconds of silence.
-    fn keeps_own_timer(&self) -> bool {
-        false
-    }
-    /// Whether it needs rrtp and cannot run over TCP: it learns of losses by [`on_packet_outcome`](Controller::on_packet_outcome)
-    /// or from its receiver side, neither of which TCP has.
-    fn for_datagrams(&self) -> bool {
-        self.keeps_own_timer()
-    }
-    /// Slow-start threshold in segments, if it has one.
-    fn ssthresh(&self) -> Option<f64> {
-        None
+    /// What it needs of the transport, the same for its whole life.
+    fn requirements(&self) -> Requirements {
+        Requirements::default()
     }
     /// Passes its estimates and its state to `put`, for time series. Each name is that of one of its
     /// entry's [`variables`](ControllerEntry::variables).
     fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// Copies a controller behind a pointer; every [`Controller`] that is [`Clone`] has it.
+pub trait CloneController {
+    /// A copy with all estimates and timers.
+    fn clone_box(&self) -> Box<dyn Controller>;
+}
+
+impl<C: Controller + Clone + 'static> CloneController for C {
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Controller> {
+    fn clone(&self) -> Box<dyn Controller> {
+        (**self).clone_box()
+    }
 }
 
 /// A smoothed value `old + gain (new - old)`, started by its first sample.

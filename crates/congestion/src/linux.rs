@@ -7,7 +7,7 @@
 use crate::bounded;
 
 /// A whole window, its ACK counter and its threshold.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WholeWindow {
     pub cwnd: u64,
     pub ssthresh: f64,

@@ -2,6 +2,7 @@
 
 use crate::fuzz::{FuzzCase, variants};
 use crate::list::CONTROLLERS;
+use crate::{CongestionEvent, SlowStartRestart};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{RandomKey, Time, Variable};
 use proptest::prelude::*;
@@ -122,7 +123,7 @@ fn controllers_repeat_to_the_bit() {
     use crate::scenario::build;
     use crate::scenario_path::SimplePath;
     for entry in CONTROLLERS.iter() {
-        if build(entry.descriptor.name).for_datagrams() {
+        if build(entry.descriptor.name).requirements().rrtp {
             continue; // This path repairs. The engine's tests run them.
         }
         // Without a rate it sends its initial window per RTT.
@@ -138,5 +139,41 @@ fn controllers_repeat_to_the_bit() {
         assert_eq!(run(), run(), "{}", entry.descriptor.name);
         let (_, delivered, ..) = run();
         assert!(delivered > 5_000, "{} delivers only {delivered} of 25000", entry.descriptor.name);
+    }
+}
+
+/// A copy of a running controller goes on as the original would have: nothing that it has learned is shared or
+/// left behind.
+#[test]
+fn a_copy_goes_on_as_its_original() {
+    use crate::scenario::build;
+    use crate::scenario_path::SimplePath;
+    for entry in CONTROLLERS.iter() {
+        if build(entry.descriptor.name).requirements().rrtp {
+            continue; // As above.
+        }
+        let run = |copied: bool| {
+            let mut path = SimplePath::new(build(entry.descriptor.name));
+            path.queue_limit = 20;
+            path.lose = |number| narrows_base::RandomKey::from_seed(1).draw(number) < 0.003;
+            path.run(Time::from_secs_f64(5.0));
+            if copied {
+                let mut original = path.controller.clone();
+                std::mem::swap(&mut original, &mut path.controller);
+                // What happens to the original from now on is nothing to the copy.
+                let restart = SlowStartRestart {
+                    now: path.now,
+                    flight: 10,
+                    timeout: true,
+                    backoffs: 1,
+                    min_rtt: narrows_base::Duration::from_millis(50),
+                    srtt: narrows_base::Duration::from_millis(60),
+                };
+                original.on_congestion_event(&CongestionEvent::SlowStartRestart(restart));
+            }
+            path.run(Time::from_secs_f64(10.0));
+            (path.window().to_bits(), path.delivered, path.dropped)
+        };
+        assert_eq!(run(true), run(false), "{}", entry.descriptor.name);
     }
 }

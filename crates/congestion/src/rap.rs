@@ -13,8 +13,8 @@
 //! section 4.3).
 
 use crate::{
-    Ack, Controller, Environment, PacketOutcome, SendLimits, Sent, bounded, positive, smooth,
-    variables,
+    Ack, Controller, Environment, PacketOutcome, Requirements, SendLimits, Sent, bounded, positive,
+    smooth, variables,
 };
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -80,7 +80,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     })
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Rap {
     packet_bits: f64,
     increase: f64,
@@ -180,11 +180,11 @@ impl Controller for Rap {
             rate = bounded(rate * long / short, MIN_RATE);
         }
         let rate = Rate::from_bps_f64((rate * self.packet_bits).max(1.0));
-        SendLimits { cwnd: f64::INFINITY, pacing_rate: Some(rate) }
+        SendLimits::paced(f64::INFINITY, rate)
     }
 
-    fn keeps_own_timer(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::OWN_TIMER
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -6,7 +6,7 @@
 //!
 //! Preset `ns2` halves the window rather than FlightSize, see [`Halve`].
 
-use crate::{Ack, Controller, Environment, Halve, RecoveryEvent, SendLimits, SlowStartRestart};
+use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status};
@@ -46,7 +46,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     })
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Reno {
     cwnd: f64,
     ssthresh: f64,
@@ -79,26 +79,26 @@ impl Controller for Reno {
         }
     }
 
-    fn on_recovery_start(&mut self, recovery: &RecoveryEvent) {
-        (self.cwnd, self.ssthresh) = self.cut(recovery.flight, self.cwnd);
-    }
-
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        // RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh; ns-2 halves
-        // it at each.
-        if restart.backoffs <= 1 || self.halve == Halve::Window {
-            // In the slow start after another timeout, ssthresh is the window last in force.
-            self.ssthresh = self.cut(restart.flight, self.cwnd.max(self.ssthresh)).1;
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::RecoveryStart(recovery) => {
+                (self.cwnd, self.ssthresh) = self.cut(recovery.flight, self.cwnd);
+            }
+            CongestionEvent::SlowStartRestart(restart) => {
+                // RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh; ns-2 halves
+                // it at each.
+                if restart.backoffs <= 1 || self.halve == Halve::Window {
+                    // In the slow start after another timeout, ssthresh is the window last in force.
+                    self.ssthresh = self.cut(restart.flight, self.cwnd.max(self.ssthresh)).1;
+                }
+                self.cwnd = 1.0;
+            }
+            _ => {}
         }
-        self.cwnd = 1.0;
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::unpaced(self.cwnd)
-    }
-
-    fn ssthresh(&self) -> Option<f64> {
-        Some(self.ssthresh)
+        SendLimits::unpaced(self.cwnd).with_ssthresh(self.ssthresh)
     }
 }
 

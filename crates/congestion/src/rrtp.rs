@@ -72,8 +72,8 @@ mod path_model;
 mod startup;
 
 use crate::{
-    Ack, Controller, Dispersion, Environment, PacketOutcome, PathHints, SendLimits,
-    SlowStartRestart, bounded, variables,
+    Ack, CongestionEvent, Controller, Environment, PacketOutcome, PathEvent, PathHints,
+    Requirements, SendLimits, bounded, variables,
 };
 use competitive::Competitive;
 pub(crate) use flight::Flight;
@@ -142,7 +142,7 @@ enum Mode {
     Competitive,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Rrtp {
     packet_bits: f64,
     /// Packets of the first flight.
@@ -195,20 +195,22 @@ impl Controller for Rrtp {
         }
     }
 
-    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
-        self.path.forget_rates();
-        self.mode = Mode::Startup;
-        self.startup = startup::Startup::again();
-        self.window = FIRST_FLIGHT.min(self.window.max(1.0));
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        if let CongestionEvent::SlowStartRestart(_) = event {
+            self.path.forget_rates();
+            self.mode = Mode::Startup;
+            self.startup = startup::Startup::again();
+            self.window = FIRST_FLIGHT.min(self.window.max(1.0));
+        }
     }
 
-    fn on_path_hints(&mut self, _now: Time, hints: &PathHints) {
-        self.learn(hints);
-    }
-
-    fn on_dispersion(&mut self, dispersion: &Dispersion) {
-        if self.mode == Mode::Startup {
-            self.startup_dispersion(dispersion);
+    fn on_path_event(&mut self, _now: Time, event: &PathEvent) {
+        match event {
+            PathEvent::Hints(hints) => self.learn(hints),
+            PathEvent::Dispersion(dispersion) if self.mode == Mode::Startup => {
+                self.startup_dispersion(dispersion);
+            }
+            PathEvent::Dispersion(_) | PathEvent::PacketBytes(_) => {}
         }
     }
 
@@ -219,11 +221,11 @@ impl Controller for Rrtp {
             Mode::Competitive => self.competitive_limits(),
         };
         let bps = rate.map(|r| Rate::from_bps_f64(bounded(r * self.packet_bits, 1.0)));
-        SendLimits { cwnd: bounded(window, 1.0), pacing_rate: bps }
+        SendLimits { pacing_rate: bps, ..SendLimits::unpaced(bounded(window, 1.0)) }
     }
 
-    fn for_datagrams(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::RRTP
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -30,8 +30,8 @@ mod receiver;
 
 use crate::rrtp::{Flight, PathModel};
 use crate::{
-    Ack, Controller, Environment, FeedbackReceived, PacketOutcome, PathHints, ReceiverSide,
-    SendLimits, SlowStartRestart, variables,
+    Ack, CongestionEvent, Controller, Environment, Feedback, PacketOutcome, PathEvent, PathHints,
+    ReceiverSide, Requirements, SendLimits, variables,
 };
 use crate::{bounded, positive};
 use narrows_base::{Descriptor, Rate, Settings, Status, Time, Variable};
@@ -137,13 +137,13 @@ enum Probe {
 }
 
 /// The queue is being emptied: round trips since, and the smallest of them in seconds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Drain {
     rounds: u32,
     least: f64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct LastHop {
     packet_bits: f64,
     /// Packets per second.
@@ -262,26 +262,10 @@ impl LastHop {
     }
 }
 
-impl Controller for LastHop {
-    fn on_ack(&mut self, ack: &Ack) {
-        let round = self.path.on_ack(ack);
-        self.look(ack.now, positive(ack.rtt));
-        if let Some(before) =
-            self.before.filter(|_| self.cut_at.is_some_and(|at| ack.now.since(at) >= ack.srtt))
-        {
-            self.before = None;
-            self.set(BACK * before);
-        }
-        self.out = ack.outstanding;
-        if self.rate.is_none() {
-            self.begin();
-        } else if round {
-            self.next_round();
-        }
-    }
-
-    fn on_feedback(&mut self, received: &FeedbackReceived) {
-        let (came, left) = (received.feedback.number(0), received.feedback.number(1));
+impl LastHop {
+    /// What the receiver says of an epoch: how far apart packets came, and left.
+    fn take_feedback(&mut self, feedback: &Feedback) {
+        let (came, left) = (feedback.number(0), feedback.number(1));
         let Some(rate) = self.rate.filter(|_| came > 0.0 && left > 0.0) else { return };
         self.ratio = came / left;
         self.epochs += 1;
@@ -304,6 +288,28 @@ impl Controller for LastHop {
         } else if self.probe == Probe::No && self.ratio > 1.0 + DEAD && self.waits() {
             self.set(1.0 / came);
             self.epochs = 0;
+        }
+    }
+}
+
+impl Controller for LastHop {
+    fn on_ack(&mut self, ack: &Ack) {
+        let round = self.path.on_ack(ack);
+        self.look(ack.now, positive(ack.rtt));
+        if let Some(before) =
+            self.before.filter(|_| self.cut_at.is_some_and(|at| ack.now.since(at) >= ack.srtt))
+        {
+            self.before = None;
+            self.set(BACK * before);
+        }
+        self.out = ack.outstanding;
+        if self.rate.is_none() {
+            self.begin();
+        } else if round {
+            self.next_round();
+        }
+        if !ack.feedback.is_empty() {
+            self.take_feedback(&ack.feedback);
         }
     }
 
@@ -332,17 +338,21 @@ impl Controller for LastHop {
         }
     }
 
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        self.before = None;
-        if let Some(rate) = self.rate {
-            self.set((rate / 2.0).min(FIRST / positive(restart.srtt)));
-            // The channel was away and may be what it was: looked for at once, by doubling.
-            (self.probe, self.gain, self.epochs) = (Probe::No, MAX_PROBE, PROBE_EPOCHS);
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        if let CongestionEvent::SlowStartRestart(restart) = event {
+            self.before = None;
+            if let Some(rate) = self.rate {
+                self.set((rate / 2.0).min(FIRST / positive(restart.srtt)));
+                // The channel was away and may be what it was: looked for at once, by doubling.
+                (self.probe, self.gain, self.epochs) = (Probe::No, MAX_PROBE, PROBE_EPOCHS);
+            }
         }
     }
 
-    fn on_path_hints(&mut self, _now: Time, hints: &PathHints) {
-        self.learn(hints);
+    fn on_path_event(&mut self, _now: Time, event: &PathEvent) {
+        if let PathEvent::Hints(hints) = event {
+            self.learn(hints);
+        }
     }
 
     fn send_limits(&self) -> SendLimits {
@@ -357,11 +367,11 @@ impl Controller for LastHop {
             None => rate + MORE,
         };
         let bps = bounded(rate * gain * self.packet_bits, 1.0);
-        SendLimits { cwnd: bounded(window, 1.0), pacing_rate: Some(Rate::from_bps_f64(bps)) }
+        SendLimits::paced(bounded(window, 1.0), Rate::from_bps_f64(bps))
     }
 
-    fn for_datagrams(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::RRTP
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

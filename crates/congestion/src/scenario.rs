@@ -1,6 +1,7 @@
 //! Timed scenarios for controller tests: at t this happens, then the window must be that.
 
-use crate::{Ack, Controller, Environment, Loss, LossFoundBy, RecoveryEvent, SlowStartRestart};
+use crate::{Ack, CongestionEvent, Controller, Environment, Feedback};
+use crate::{Loss, LossFoundBy, RecoveryCause, RecoveryEvent, SlowStartRestart};
 use narrows_base::{Duration, Settings, Spec, Time};
 
 /// Builds a controller from what a user would write, in preset `rfc`.
@@ -45,7 +46,7 @@ impl Scenario {
         self.controller.send_limits().cwnd
     }
     pub fn ssthresh(&self) -> Option<f64> {
-        self.controller.ssthresh()
+        self.controller.send_limits().ssthresh
     }
     fn flight(&self) -> u64 {
         let w = self.window();
@@ -92,6 +93,7 @@ impl Scenario {
                 total_delivered: self.delivered,
                 app_limited: !self.window_limited,
             }),
+            feedback: Feedback::NONE,
         }
     }
     /// `n` ACKs of one new segment each.
@@ -104,6 +106,7 @@ impl Scenario {
     fn episode(&self) -> RecoveryEvent {
         RecoveryEvent {
             now: self.now,
+            cause: RecoveryCause::Loss,
             flight: self.flight() + self.extra_flight,
             outstanding: self.flight(),
             min_rtt: self.min_rtt,
@@ -113,9 +116,9 @@ impl Scenario {
     /// A recovery begins and ends.
     pub fn recovery(&mut self) {
         let episode = self.episode();
-        self.controller.on_recovery_start(&episode);
+        self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(episode));
         let episode = self.episode();
-        self.controller.on_recovery_end(&episode);
+        self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(episode));
     }
     /// The retransmission timer expires.
     pub fn timeout(&mut self) {
@@ -128,7 +131,7 @@ impl Scenario {
             min_rtt: self.min_rtt,
             srtt: self.rtt,
         };
-        self.controller.on_slow_start_restart(&restart);
+        self.controller.on_congestion_event(&CongestionEvent::SlowStartRestart(restart));
     }
 }
 

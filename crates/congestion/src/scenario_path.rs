@@ -10,7 +10,8 @@
 //! later.
 
 use crate::{
-    Ack, Controller, Loss, LossFoundBy, RateSample, RecoveryEvent, Sent, SlowStartRestart,
+    Ack, CongestionEvent, Controller, Feedback, Loss, LossFoundBy, RateSample, RecoveryCause,
+    RecoveryEvent, Sent, SlowStartRestart,
 };
 use narrows_base::{Duration, Rate, Time};
 use std::collections::{BTreeSet, VecDeque};
@@ -266,11 +267,12 @@ impl SimplePath {
                 total_delivered: self.delivered,
                 app_limited: false,
             }),
+            feedback: Feedback::NONE,
         });
         self.find_losses(number);
         if self.recover.is_some_and(|r| self.acked >= r) {
             self.recover = None;
-            self.controller.on_recovery_end(&self.episode());
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(self.episode()));
         }
     }
 
@@ -290,7 +292,7 @@ impl SimplePath {
         }
         let Some(copy) = first else { return };
         let new_episode = self.recover.is_none();
-        self.controller.on_loss(&Loss {
+        self.controller.on_congestion_event(&CongestionEvent::Losses(Loss {
             now: self.now,
             segments: count,
             sent: copy.at,
@@ -298,16 +300,17 @@ impl SimplePath {
             found_by: LossFoundBy::Sack,
             new_episode,
             radio: 0,
-        });
+        }));
         if new_episode {
             self.recover = Some(self.segments.len() as u64);
-            self.controller.on_recovery_start(&self.episode());
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(self.episode()));
         }
     }
 
     fn episode(&self) -> RecoveryEvent {
         RecoveryEvent {
             now: self.now,
+            cause: RecoveryCause::Loss,
             flight: self.segments.len() as u64 - self.acked,
             outstanding: self.outstanding,
             min_rtt: self.min_rtt,
@@ -327,13 +330,13 @@ impl SimplePath {
             }
         }
         self.outstanding = 0;
-        self.controller.on_slow_start_restart(&SlowStartRestart {
+        self.controller.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
             now: self.now,
             flight: self.segments.len() as u64 - self.acked,
             timeout: true,
             backoffs: self.backoffs,
             min_rtt: self.min_rtt,
             srtt: self.srtt,
-        });
+        }));
     }
 }

@@ -21,7 +21,7 @@
 //! the rule base: no logarithm per ACK.
 
 use crate::fuzzy::{Rules, Term, centre_of_maximum, fuzzify};
-use crate::{Ack, Controller, Environment, Loss, SendLimits, SlowStartRestart, bounded, variables};
+use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
@@ -172,7 +172,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     })
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Stpd {
     reference: f64,
     supervisor: Supervisor,
@@ -217,20 +217,24 @@ impl Controller for Stpd {
         self.cwnd = bounded(self.cwnd + change, 1.0);
     }
 
-    fn on_loss(&mut self, _loss: &Loss) {
-        // The window stays (S0 section 4.2). But a loss while packets queue says that the buffer
-        // is smaller than the quarter that slow start waits for.
-        if self.buffered >= 1.0 {
-            self.starting = false;
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::Losses(_) => {
+                // The window stays (S0 section 4.2). But a loss while packets queue says that the buffer
+                // is smaller than the quarter that slow start waits for.
+                if self.buffered >= 1.0 {
+                    self.starting = false;
+                }
+            }
+            CongestionEvent::SlowStartRestart(_) => {
+                // S0 section 4.2: a timeout is the safety net and begins anew.
+                self.cwnd = 1.0;
+                self.starting = self.slow;
+                self.previous_error = None;
+                self.buffered = 0.0;
+            }
+            _ => {}
         }
-    }
-
-    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
-        // S0 section 4.2: a timeout is the safety net and begins anew.
-        self.cwnd = 1.0;
-        self.starting = self.slow;
-        self.previous_error = None;
-        self.buffered = 0.0;
     }
 
     fn send_limits(&self) -> SendLimits {

@@ -174,7 +174,7 @@ impl Options {
 /// Packets leave at so many bytes per second, and no window holds them.
 fn paced(bytes_per_s: f64) -> SendLimits {
     let rate = Rate::from_bps_f64(bounded(bytes_per_s * 8.0, 1.0));
-    SendLimits { cwnd: f64::INFINITY, pacing_rate: Some(rate) }
+    SendLimits::paced(f64::INFINITY, rate)
 }
 /// What either sender shows: its rate and receive rate in bytes per second, p, the mean RTT.
 fn show(put: &mut dyn FnMut(&'static str, f64), rate: f64, p: f64, rtt: f64, recv: f64) {

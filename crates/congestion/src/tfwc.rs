@@ -34,7 +34,9 @@ mod clock;
 mod equation;
 mod intervals;
 
-use crate::{Ack, Controller, Environment, PacketOutcome, SendLimits, Sent, bounded, variables};
+use crate::{
+    Ack, Controller, Environment, PacketOutcome, Requirements, SendLimits, Sent, bounded, variables,
+};
 use clock::{Backoff, Clock, RateStyle, T0};
 use intervals::Intervals;
 use narrows_base::descriptor::ParamKind;
@@ -144,6 +146,7 @@ enum Phase {
     Equation,
 }
 
+#[derive(Clone)]
 struct Tfwc {
     nearest: bool,
     /// Below this equation window rate mode is on; 0 if it never is.
@@ -314,15 +317,15 @@ impl Controller for Tfwc {
             None => SendLimits::unpaced(bounded(self.window(), 1.0)),
             Some(seconds) => {
                 let rate = Rate::from_bps_f64((self.packet_bits / seconds).clamp(1.0, 1e15));
-                SendLimits { cwnd: f64::INFINITY, pacing_rate: Some(rate) }
+                SendLimits::paced(f64::INFINITY, rate)
             }
         }
     }
     fn next_tick(&self) -> Time {
         self.due
     }
-    fn keeps_own_timer(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::OWN_TIMER
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -141,6 +141,7 @@ impl Line {
             round_start: false,
             marks: 0,
             rate: None,
+            feedback: crate::Feedback::NONE,
         });
     }
     fn until(&mut self, packets: u64) -> &mut Line {

@@ -21,9 +21,10 @@
 //! slow start at once (there, only if a fourth duplicate follows).
 
 use crate::{
-    Ack, Controller, Environment, Halve, Loss, LossFoundBy, RecoveryEvent, SendLimits, variables,
+    Ack, CongestionEvent, Controller, Environment, Halve, LossFoundBy, RecoveryCause, SendLimits,
+    variables,
 };
-use crate::{Sent, SlowStartRestart, bounded};
+use crate::{Sent, bounded};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Time, Variable};
@@ -92,7 +93,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     })
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Vegas {
     alpha: f64,
     beta: f64,
@@ -117,7 +118,7 @@ struct Vegas {
 }
 
 /// Where the sender stands, counted in segments from its first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sequence {
     /// Acknowledged so far.
     acked: u64,
@@ -128,7 +129,7 @@ struct Sequence {
 }
 
 /// One round trip: until the segment tagged at its start is acknowledged.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Round {
     /// The tagged segment: the next to be sent when the round began (`v_begseq_`).
     tag: u64,
@@ -230,46 +231,47 @@ impl Controller for Vegas {
         }
     }
 
-    fn on_loss(&mut self, loss: &Loss) {
-        // A timeout is told as a restart. A segment sent before the last cut has been paid for.
-        if loss.found_by == LossFoundBy::Timeout || self.changed.is_some_and(|t| t >= loss.sent) {
-            return;
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::Losses(loss) => {
+                // A timeout is told as a restart. A segment sent before the last cut has been paid for.
+                if loss.found_by == LossFoundBy::Timeout
+                    || self.changed.is_some_and(|t| t >= loss.sent)
+                {
+                    return;
+                }
+                let window = self.cwnd.floor();
+                self.cwnd = if window <= 3.0 {
+                    2.0
+                } else if loss.transmissions > 1 {
+                    (window / 2.0).floor()
+                } else {
+                    window - (window * self.cut).floor()
+                };
+                self.ssthresh = 2.0;
+                self.changed = Some(loss.now);
+            }
+            // As the loss of a first copy (RFC 3168): Brakmo and Peterson knew no marks.
+            CongestionEvent::RecoveryStart(r) if r.cause == RecoveryCause::EcnCe => {
+                let window = self.cwnd.floor();
+                self.cwnd = (window - (window * self.cut).floor()).max(2.0);
+                self.ssthresh = 2.0;
+                self.changed = Some(r.now);
+            }
+            CongestionEvent::SlowStartRestart(restart) => {
+                // `slowdown` halves ssthresh at every timeout, the repeated ones too; the window begins
+                // at `v_slowstart_` = 2.
+                self.ssthresh = (self.cwnd / 2.0).floor().max(2.0);
+                self.cwnd = 2.0;
+                self.changed = Some(restart.now);
+                self.sequence.next = self.sequence.acked;
+            }
+            _ => {}
         }
-        let window = self.cwnd.floor();
-        self.cwnd = if window <= 3.0 {
-            2.0
-        } else if loss.transmissions > 1 {
-            (window / 2.0).floor()
-        } else {
-            window - (window * self.cut).floor()
-        };
-        self.ssthresh = 2.0;
-        self.changed = Some(loss.now);
-    }
-
-    fn on_ecn_ce(&mut self, recovery: &RecoveryEvent) {
-        // As the loss of a first copy (RFC 3168): Brakmo and Peterson knew no marks.
-        let window = self.cwnd.floor();
-        self.cwnd = (window - (window * self.cut).floor()).max(2.0);
-        self.ssthresh = 2.0;
-        self.changed = Some(recovery.now);
-    }
-
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        // `slowdown` halves ssthresh at every timeout, the repeated ones too; the window begins
-        // at `v_slowstart_` = 2.
-        self.ssthresh = (self.cwnd / 2.0).floor().max(2.0);
-        self.cwnd = 2.0;
-        self.changed = Some(restart.now);
-        self.sequence.next = self.sequence.acked;
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::unpaced(self.cwnd)
-    }
-
-    fn ssthresh(&self) -> Option<f64> {
-        Some(self.ssthresh)
+        SendLimits::unpaced(self.cwnd).with_ssthresh(self.ssthresh)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
@@ -329,11 +331,26 @@ mod tests {
         let ms = |ms: u64| Time::from_nanos(ms * 1_000_000);
         let environment = Environment { initial_window: 21.7, ..Environment::default() };
         let mut vegas = build_in("vegas", &environment);
-        vegas.on_loss(&lost(ms(500), ms(400), 1, LossFoundBy::Clock));
+        vegas.on_congestion_event(&crate::CongestionEvent::Losses(lost(
+            ms(500),
+            ms(400),
+            1,
+            LossFoundBy::Clock,
+        )));
         assert_eq!(vegas.send_limits().cwnd, 16.0, "21 - 21/4");
-        vegas.on_loss(&lost(ms(510), ms(410), 1, LossFoundBy::Duplicates));
+        vegas.on_congestion_event(&crate::CongestionEvent::Losses(lost(
+            ms(510),
+            ms(410),
+            1,
+            LossFoundBy::Duplicates,
+        )));
         assert_eq!(vegas.send_limits().cwnd, 16.0, "sent before the cut");
-        vegas.on_loss(&lost(ms(700), ms(505), 2, LossFoundBy::Clock));
+        vegas.on_congestion_event(&crate::CongestionEvent::Losses(lost(
+            ms(700),
+            ms(505),
+            2,
+            LossFoundBy::Clock,
+        )));
         assert_eq!(vegas.send_limits().cwnd, 8.0, "the repair was lost too");
     }
 

@@ -11,9 +11,7 @@
 //! everything is repaired; slow start rules the window there.
 
 use crate::linux::WholeWindow;
-use crate::{
-    Ack, Controller, Environment, Halve, RecoveryEvent, SendLimits, SlowStartRestart, variables,
-};
+use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
@@ -61,7 +59,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     })
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Veno {
     beta_halves: u64,
     reset_base: bool,
@@ -128,29 +126,28 @@ impl Controller for Veno {
         self.rtt_us = u64::MAX;
     }
 
-    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {
-        let cut = self.cut();
-        self.window.set(cut);
-    }
-
-    fn on_recovery_end(&mut self, _recovery: &RecoveryEvent) {
-        self.rtt_us = u64::MAX; // the RTTs of the recovery say nothing about the new window
-    }
-
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        if restart.backoffs <= 1 || self.cut_again {
-            self.cut();
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::RecoveryStart(_) => {
+                let cut = self.cut();
+                self.window.set(cut);
+            }
+            CongestionEvent::RecoveryEnd(_) => {
+                self.rtt_us = u64::MAX; // the RTTs of the recovery say nothing about the new window
+            }
+            CongestionEvent::SlowStartRestart(restart) => {
+                if restart.backoffs <= 1 || self.cut_again {
+                    self.cut();
+                }
+                self.window.set(1);
+                self.rtt_us = u64::MAX;
+            }
+            _ => {}
         }
-        self.window.set(1);
-        self.rtt_us = u64::MAX;
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::unpaced(self.window.cwnd as f64)
-    }
-
-    fn ssthresh(&self) -> Option<f64> {
-        Some(self.window.ssthresh)
+        SendLimits::unpaced(self.window.cwnd as f64).with_ssthresh(self.window.ssthresh)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -10,8 +10,7 @@
 //! rule that takes an idle remainder below 10 ms for a whole tau/2.
 
 use crate::{
-    Ack, Controller, Environment, RecoveryEvent, SendLimits, SlowStartRestart, bounded, positive,
-    variables,
+    Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, positive, variables,
 };
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -77,7 +76,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
 }
 
 /// What one ACK stands for, cumulative ACKs and earlier duplicates considered (S2, AckedCount).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct AckedCount {
     accounted: u64,
 }
@@ -113,7 +112,7 @@ enum Filter {
     Tustin(f64),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Bandwidth {
     filter: Filter,
     /// Segments per second.
@@ -162,7 +161,7 @@ impl Bandwidth {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Westwood {
     packet_bits: f64,
     cwnd: f64,
@@ -190,22 +189,22 @@ impl Controller for Westwood {
         self.cwnd = bounded(self.cwnd + growth, 1.0);
     }
 
-    fn on_recovery_start(&mut self, recovery: &RecoveryEvent) {
-        self.set_ssthresh(recovery.min_rtt);
-        self.cwnd = self.cwnd.min(self.ssthresh);
-    }
-
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        self.set_ssthresh(restart.min_rtt);
-        self.cwnd = 1.0;
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::RecoveryStart(recovery) => {
+                self.set_ssthresh(recovery.min_rtt);
+                self.cwnd = self.cwnd.min(self.ssthresh);
+            }
+            CongestionEvent::SlowStartRestart(restart) => {
+                self.set_ssthresh(restart.min_rtt);
+                self.cwnd = 1.0;
+            }
+            _ => {}
+        }
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::unpaced(self.cwnd)
-    }
-
-    fn ssthresh(&self) -> Option<f64> {
-        Some(self.ssthresh)
+        SendLimits::unpaced(self.cwnd).with_ssthresh(self.ssthresh)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -19,10 +19,7 @@
 
 use crate::linux::WholeWindow;
 use crate::westwood::AckedCount;
-use crate::{
-    Ack, Controller, Environment, Halve, RecoveryEvent, SendLimits, SlowStartRestart, bounded,
-    variables,
-};
+use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
 
@@ -94,7 +91,7 @@ enum Cut {
     Ns3,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct WestwoodPlus {
     tustin: bool,
     cut: Cut,
@@ -167,53 +164,52 @@ impl Controller for WestwoodPlus {
         }
     }
 
-    fn on_recovery_start(&mut self, _recovery: &RecoveryEvent) {
-        let (half, carried) = (self.half(), self.carried());
-        let (ssthresh, cwnd) = match self.cut {
-            Cut::Linux => (half, half),
-            Cut::Ns2 => (half, carried),
-            Cut::Ns3 => (carried, carried),
-        };
-        self.window.ssthresh = ssthresh as f64;
-        self.window.set(cwnd.min(self.window.cwnd));
-    }
-
-    fn on_recovery_end(&mut self, recovery: &RecoveryEvent) {
-        match self.cut {
-            Cut::Linux => {
-                let carried = self.carried();
-                self.window.ssthresh = carried as f64;
-                self.window.set(carried);
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::RecoveryStart(_) => {
+                let (half, carried) = (self.half(), self.carried());
+                let (ssthresh, cwnd) = match self.cut {
+                    Cut::Linux => (half, half),
+                    Cut::Ns2 => (half, carried),
+                    Cut::Ns3 => (carried, carried),
+                };
+                self.window.ssthresh = ssthresh as f64;
+                self.window.set(cwnd.min(self.window.cwnd));
             }
-            // Raised to ssthresh, but at most three packets leave at once.
-            Cut::Ns2 if (self.window.cwnd as f64) < self.window.ssthresh => {
-                let half = self.window.ssthresh as u64;
-                self.window.cwnd = half.min(recovery.outstanding.saturating_add(3)).max(1);
+            CongestionEvent::RecoveryEnd(recovery) => {
+                match self.cut {
+                    Cut::Linux => {
+                        let carried = self.carried();
+                        self.window.ssthresh = carried as f64;
+                        self.window.set(carried);
+                    }
+                    // Raised to ssthresh, but at most three packets leave at once.
+                    Cut::Ns2 if (self.window.cwnd as f64) < self.window.ssthresh => {
+                        let half = self.window.ssthresh as u64;
+                        self.window.cwnd = half.min(recovery.outstanding.saturating_add(3)).max(1);
+                    }
+                    Cut::Ns2 | Cut::Ns3 => {}
+                }
             }
-            Cut::Ns2 | Cut::Ns3 => {}
-        }
-    }
-
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        match self.cut {
-            Cut::Ns2 if restart.backoffs <= 1 || self.cut_again => {
-                self.window.ssthresh = self.half() as f64;
+            CongestionEvent::SlowStartRestart(restart) => {
+                match self.cut {
+                    Cut::Ns2 if restart.backoffs <= 1 || self.cut_again => {
+                        self.window.ssthresh = self.half() as f64;
+                    }
+                    Cut::Ns2 => {}
+                    Cut::Linux | Cut::Ns3 => self.window.ssthresh = self.carried() as f64,
+                }
+                if self.cut == Cut::Linux {
+                    self.min_rtt = f64::INFINITY; // the path may have changed
+                }
+                self.window.set(1);
             }
-            Cut::Ns2 => {}
-            Cut::Linux | Cut::Ns3 => self.window.ssthresh = self.carried() as f64,
+            _ => {}
         }
-        if self.cut == Cut::Linux {
-            self.min_rtt = f64::INFINITY; // the path may have changed
-        }
-        self.window.set(1);
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::unpaced(self.window.cwnd as f64)
-    }
-
-    fn ssthresh(&self) -> Option<f64> {
-        Some(self.window.ssthresh)
+        SendLimits::unpaced(self.window.cwnd as f64).with_ssthresh(self.window.ssthresh)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

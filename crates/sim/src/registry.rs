@@ -125,7 +125,7 @@ fn check_protocol(p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
         }
         let settings = Settings::defaults(controller.descriptor.params);
         let one = (controller.build)(&settings, &Environment::default());
-        if controller.receiver.is_some() || one.for_datagrams() {
+        if controller.receiver.is_some() || one.requirements().rrtp {
             let why = "its controller is for datagrams: it learns from each packet's fate or from its \
                        receiver half, which TCP does not have";
             return Err(wrong(why.into()));

@@ -45,7 +45,7 @@ impl FlowSeries {
         let rtt = if self.rtt == Duration::ZERO { f64::NAN } else { self.rtt.as_secs_f64() };
         let values = [
             finite(window),
-            sender.controller().ssthresh().map_or(f64::NAN, finite),
+            sender.controller().send_limits().ssthresh.map_or(f64::NAN, finite),
             sender.flight() as f64,
             rtt,
             self.bits / interval_s,

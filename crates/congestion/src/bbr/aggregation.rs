@@ -11,7 +11,7 @@ const EPOCH_LIMIT: u64 = 1 << 20;
 /// The excess counts up to what the bandwidth carries in this time, in seconds.
 const MAX_EXTRA_ACKED_S: f64 = 0.1;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Aggregation {
     began: Option<Time>,
     acked: u64,

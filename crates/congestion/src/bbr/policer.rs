@@ -18,7 +18,7 @@ const MAX_ROUNDS: u32 = 48;
 /// Stretches shorter than 1 ms say nothing.
 const MIN_INTERVAL_S: f64 = 1e-3;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Policer {
     /// Rate of the last stretch, in segments per second; 0 is none.
     rate: f64,

@@ -2,8 +2,8 @@
 
 use super::{Event, MAX_CALLS, Step, due};
 use crate::{
-    Ack, Arrival, Controller, Feedback, FeedbackReceived, Loss, LossFoundBy, PacketOutcome,
-    RateSample,
+    Ack, Arrival, CongestionEvent, Controller, Feedback, Loss, LossFoundBy, PacketOutcome,
+    RateSample, RecoveryCause,
 };
 use crate::{ReceiverSide, RecoveryEvent, Sent, SlowStartRestart};
 use narrows_base::{Duration, Time};
@@ -11,6 +11,34 @@ use std::collections::VecDeque;
 
 /// Numbers from here up never reach a receiver side.
 const END_OF_NUMBERS: u64 = u64::MAX / 2;
+
+/// A report that brings nothing but the receiver side's feedback.
+pub(crate) fn report(now: Time, feedback: Feedback, rtt: Duration) -> Ack {
+    Ack {
+        now,
+        rtt,
+        rtt_unambiguous: true,
+        srtt: rtt,
+        rttvar: Duration::ZERO,
+        min_rtt: rtt,
+        arrived: None,
+        newly_acked: 0,
+        newly_sacked: 0,
+        newly_delivered: 0,
+        duplicate: true,
+        sent_since: 0,
+        flight: 0,
+        outstanding: 0,
+        prior_outstanding: 0,
+        window_limited: false,
+        in_recovery: false,
+        round: 0,
+        round_start: false,
+        marks: 0,
+        rate: None,
+        feedback,
+    }
+}
 
 /// What the flow keeps of a connection, so that the events are legal.
 pub(super) struct Connection {
@@ -52,6 +80,7 @@ impl Connection {
     fn episode(&self) -> RecoveryEvent {
         RecoveryEvent {
             now: self.now,
+            cause: RecoveryCause::Loss,
             flight: self.outstanding,
             outstanding: self.outstanding,
             min_rtt: self.min_rtt,
@@ -96,7 +125,7 @@ impl Connection {
                     2 => LossFoundBy::Clock,
                     _ => LossFoundBy::Timeout,
                 };
-                sender.on_loss(&Loss {
+                sender.on_congestion_event(&CongestionEvent::Losses(Loss {
                     now,
                     segments: *segments,
                     sent,
@@ -104,14 +133,25 @@ impl Connection {
                     found_by,
                     new_episode: *transmissions == 1,
                     radio: 0,
-                });
+                }));
             }
-            Event::RecoveryStart => sender.on_recovery_start(&self.episode()),
-            Event::RecoveryEnd => sender.on_recovery_end(&self.episode()),
-            Event::EcnCe => sender.on_ecn_ce(&self.episode()),
+            Event::RecoveryStart => {
+                sender.on_congestion_event(&CongestionEvent::RecoveryStart(self.episode()))
+            }
+            Event::RecoveryEnd => {
+                sender.on_congestion_event(&CongestionEvent::RecoveryEnd(self.episode()))
+            }
+            Event::EcnCe => {
+                let mark = RecoveryEvent { cause: RecoveryCause::EcnCe, ..self.episode() };
+                sender.on_congestion_event(&CongestionEvent::RecoveryStart(mark));
+                sender.on_congestion_event(&CongestionEvent::RecoveryEnd(mark));
+            }
             Event::SlowStartRestart { timeout, backoffs } => {
                 let restart = self.restart(now, self.outstanding, *backoffs);
-                sender.on_slow_start_restart(&SlowStartRestart { timeout: *timeout, ..restart });
+                sender.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
+                    timeout: *timeout,
+                    ..restart
+                }));
             }
             Event::PacketOutcome { lost, marked } => {
                 if self.fateless.is_empty() {
@@ -192,6 +232,7 @@ impl Connection {
             round_start: flag(0),
             marks: u32::from(flag(5)),
             rate: (flag(6) && advance + sacked > 0).then_some(rate),
+            feedback: Feedback::NONE,
         });
     }
 
@@ -200,13 +241,13 @@ impl Connection {
             return;
         }
         let rtt = self.take_rtt(rtt);
-        let now = self.now;
-        sender.on_feedback(&FeedbackReceived {
-            now,
-            feedback,
-            rtt,
-            srtt: rtt,
-            rttvar: Duration::ZERO,
+        let (flight, min_rtt) = (self.outstanding, self.min_rtt);
+        sender.on_ack(&Ack {
+            flight,
+            outstanding: flight,
+            prior_outstanding: flight,
+            min_rtt,
+            ..report(self.now, feedback, rtt)
         });
     }
 

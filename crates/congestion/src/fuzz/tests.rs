@@ -3,7 +3,8 @@
 use super::{Event, FuzzCase, Step, variants};
 use crate::reno::DESCRIPTOR;
 use crate::{
-    Ack, Arrival, Controller, ControllerEntry, Environment, Feedback, ReceiverSide, SendLimits,
+    Ack, Arrival, Controller, ControllerEntry, Environment, Feedback, ReceiverSide, Requirements,
+    SendLimits,
 };
 use narrows_base::{RandomKey, Rate, Settings, Time, Variable};
 
@@ -15,7 +16,7 @@ fn drawn(seed: u64) -> FuzzCase {
 }
 
 /// A half with one fault, which shows after a hundred calls.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Faulty {
     calls: u32,
     fault: &'static str,
@@ -45,13 +46,13 @@ impl Controller for Faulty {
             "silence" if self.has("silence") => 0.0,
             _ => f64::INFINITY,
         };
-        SendLimits { cwnd: window, pacing_rate: Some(Rate::from_bps(bps)) }
+        SendLimits::paced(window, Rate::from_bps(bps))
     }
     fn feedback_to_receiver(&self) -> Feedback {
         Feedback::of(&[if self.has("words") { f64::NAN } else { 1.0 }])
     }
-    fn keeps_own_timer(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::OWN_TIMER
     }
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("estimate", if self.has("watched") { f64::NAN } else { 0.5 });

@@ -53,7 +53,7 @@ const ONE: f64 = 1.5;
 /// So many answers in a row must say so.
 const PASSES: u32 = 2;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Competitive {
     /// When the window was last reduced: what left before was lost to the same congestion.
     cut_at: Option<Time>,

@@ -30,7 +30,7 @@ const ROOM_PACKETS: f64 = 6.0;
 const FOREIGN: f64 = 0.125;
 const NOISE: f64 = 0.002;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct DefaultMode {
     /// Round of the cycle.
     phase: u32,

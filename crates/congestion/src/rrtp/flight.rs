@@ -27,7 +27,7 @@ struct Came {
 }
 
 /// The packets of a first flight that arrived.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
     came: Vec<Came>,
 }

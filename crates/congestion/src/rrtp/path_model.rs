@@ -17,7 +17,7 @@ const FLOOD: f64 = 0.1;
 const SPIKE: f64 = 0.4;
 
 /// Estimates; a round is the time in which what is in flight is answered.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PathModel {
     /// Largest rate sample of each of the last rounds, packets per second; the first is of now.
     best: [f64; RATE_ROUNDS],

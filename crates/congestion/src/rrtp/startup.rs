@@ -49,7 +49,7 @@ enum Stage {
     Climb,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Startup {
     stage: Stage,
     flight: Flight,

@@ -1,7 +1,8 @@
 //! The two modes on a bottleneck of this file: a queue, a fixed delay, and somebody else's window.
 
 use crate::scenario::{Scenario, build, build_in};
-use crate::{Ack, Controller, Dispersion, Environment, PacketOutcome, PathHints, RateSample};
+use crate::{Ack, Controller, Dispersion, Environment, Feedback};
+use crate::{PacketOutcome, PathEvent, PathHints, RateSample};
 use narrows_base::{Duration, Rate, Time};
 use std::collections::VecDeque;
 
@@ -173,6 +174,7 @@ impl Bottleneck {
                     total_delivered: self.delivered,
                     app_limited: false,
                 }),
+                feedback: Feedback::NONE,
             });
         }
     }
@@ -284,7 +286,7 @@ fn a_profile_at_run_time_replaces_what_was_known() {
     b.run(5.0);
     b.per_second = 3000.0;
     let now = Bottleneck::at(b.now);
-    b.controller.on_path_hints(now, &told(24_000_000));
+    b.controller.on_path_event(now, &PathEvent::Hints(told(24_000_000)));
     b.run(5.2);
     let rate = b.run(5.5);
     assert!(rate > 2850.0, "{rate}");
@@ -379,11 +381,12 @@ fn what_a_connections_opening_tells_counts_from_the_first_acknowledgement_on() {
         let environment = Environment { packet_bytes: PACKET, ..Environment::default() };
         let mut controller = build_in("rrtp", &environment);
         assert_eq!(controller.send_limits().cwnd, 4.0);
-        controller.on_dispersion(&Dispersion {
+        let dispersion = Dispersion {
             rtt: Duration::from_millis(rtt_ms),
             bits: 12_000.0,
             took: Duration::from_micros(took_us),
-        });
+        };
+        controller.on_path_event(Time::ZERO, &PathEvent::Dispersion(dispersion));
         controller
     };
     let allowed = |controller: &dyn Controller| {

@@ -24,7 +24,7 @@ struct Gaps {
 }
 
 /// Gaps of departures and arrivals.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Receiver {
     /// The packet with which the epoch began: number, departure, arrival.
     began: Option<(u64, Time, Time)>,

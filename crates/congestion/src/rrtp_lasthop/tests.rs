@@ -1,6 +1,7 @@
 //! S3's dedicated channel as timed scenarios.
 
 use super::*;
+use crate::fuzz::report;
 use crate::{Arrival, Feedback};
 use narrows_base::Duration;
 
@@ -20,16 +21,14 @@ fn told() -> Box<dyn Controller> {
     build(&settings, &environment)
 }
 
+/// A report with feedback, where the round trip is 100 ms.
 fn advise(c: &mut dyn Controller, ms: u64, came: f64, left: f64) -> f64 {
-    let rtt = Duration::from_millis(100);
+    advise_after(c, 100, ms, came, left)
+}
+
+fn advise_after(c: &mut dyn Controller, rtt_ms: u64, ms: u64, came: f64, left: f64) -> f64 {
     let feedback = Feedback::of(&[came, left]);
-    c.on_feedback(&FeedbackReceived {
-        now: at(ms),
-        feedback,
-        rtt,
-        srtt: rtt,
-        rttvar: Duration::ZERO,
-    });
+    c.on_ack(&report(at(ms), feedback, Duration::from_millis(rtt_ms)));
     c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
 }
 
@@ -72,6 +71,7 @@ fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
         round_start: true,
         marks: 0,
         rate: None,
+        feedback: Feedback::NONE,
     });
 }
 
@@ -83,9 +83,9 @@ fn what_was_told_is_kept_within_the_dead_band_and_left_beyond_it() {
     assert!((advise(&mut *c, 150, 0.02, 0.01) - 100.0).abs() < 0.1, "no queue, so no such channel");
     hear(&mut *c, 190, 150);
     // The channel halves: packets come each 20 ms. The rate is the receive rate, said once or twice.
-    assert!((advise(&mut *c, 200, 0.02, 0.01) - 50.0).abs() < 0.1);
-    assert!((advise(&mut *c, 300, 0.02, 0.01) - 50.0).abs() < 0.1);
-    assert!((advise(&mut *c, 400, 0.02, 0.02) - 50.0).abs() < 0.1);
+    assert!((advise_after(&mut *c, 150, 200, 0.02, 0.01) - 50.0).abs() < 0.1);
+    assert!((advise_after(&mut *c, 150, 300, 0.02, 0.01) - 50.0).abs() < 0.1);
+    assert!((advise_after(&mut *c, 150, 400, 0.02, 0.02) - 50.0).abs() < 0.1);
 }
 
 #[test]
@@ -108,14 +108,14 @@ fn after_an_outage_the_rate_comes_back_by_doubling() {
     hear(&mut *c, 100, 100);
     let [min_rtt, srtt] = [Duration::from_millis(100), Duration::from_secs(1)];
     let (flight, timeout, backoffs) = (1, true, 3);
-    c.on_slow_start_restart(&SlowStartRestart {
+    c.on_congestion_event(&CongestionEvent::SlowStartRestart(crate::SlowStartRestart {
         now: at(9000),
         flight,
         timeout,
         backoffs,
         min_rtt,
         srtt,
-    });
+    }));
     let mut rates = Vec::new();
     for epoch in 0..15 {
         let rate = c.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0;
@@ -175,10 +175,8 @@ fn a_path_that_became_longer_is_believed_after_a_look_at_it_without_a_queue() {
 #[test]
 fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
     let mut c = told();
-    c.on_path_hints(
-        at(0),
-        &PathHints { rate: Some(Rate::from_bps(16_000_000)), ..PathHints::default() },
-    );
+    let hints = PathHints { rate: Some(Rate::from_bps(16_000_000)), ..PathHints::default() };
+    c.on_path_event(at(0), &PathEvent::Hints(hints));
     hear(&mut *c, 0, 100);
     let mut half = Receiver::default();
     for seq in 0..4000_u64 {

@@ -45,7 +45,7 @@ enum Growth {
 }
 
 /// The receiver's machine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TcpEmulation {
     pub state: State,
     /// How it grew before GAP or FAST-RECOVERY.

@@ -22,7 +22,7 @@ const SLOTS: usize = 6;
 const FEW: u32 = 2;
 
 /// What is known of the path's own delay.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PathDelay {
     /// Receiver's clock minus sender's, in seconds: only differences mean something.
     base: Least,
@@ -95,7 +95,7 @@ impl PathDelay {
 }
 
 /// A minimum over the last [`SLOTS`] slots of time.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Least {
     slots: [Option<f64>; SLOTS],
 }

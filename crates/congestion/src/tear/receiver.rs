@@ -11,7 +11,7 @@ use narrows_base::{Duration, Time};
 /// Holes in the sequence after which a report is due.
 const HOLES: u32 = 4;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Receiver {
     pub emulation: TcpEmulation,
     /// Packets per second in the last report.

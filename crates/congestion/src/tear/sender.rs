@@ -1,6 +1,6 @@
 //! The sender side: paces at the rate told, and slows down when nothing is told.
 
-use crate::{Ack, Controller, Feedback, FeedbackReceived, SendLimits, Sent};
+use crate::{Ack, Controller, Feedback, Requirements, SendLimits, Sent};
 use narrows_base::{Duration, Rate, Time};
 
 /// Slowest: packets per second.
@@ -10,7 +10,7 @@ const MAX_RATE: f64 = 1e11;
 /// Packets per second before the first RTT.
 const FIRST: f64 = 1.0;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sender {
     /// Bits of a full packet on the wire.
     packet_bits: f64,
@@ -40,8 +40,6 @@ impl Sender {
 }
 
 impl Controller for Sender {
-    fn on_ack(&mut self, _ack: &Ack) {}
-
     fn on_sent(&mut self, sent: &Sent) {
         self.idle = sent.last_waiting;
         if self.due.is_never() {
@@ -50,12 +48,15 @@ impl Controller for Sender {
         }
     }
 
-    fn on_feedback(&mut self, received: &FeedbackReceived) {
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.feedback.is_empty() {
+            return;
+        }
         let first = self.srtt <= 0.0;
-        self.srtt = received.srtt.as_secs_f64().max(1e-6);
-        self.deviation = received.rttvar.as_secs_f64();
-        self.rtt = received.rtt.as_secs_f64().max(1e-6);
-        let told = received.feedback.number(0);
+        self.srtt = ack.srtt.as_secs_f64().max(1e-6);
+        self.deviation = ack.rttvar.as_secs_f64();
+        self.rtt = ack.rtt.as_secs_f64().max(1e-6);
+        let told = ack.feedback.number(0);
         let rate = if told > 0.0 {
             told.min(2.0 * self.rate)
         } else if first {
@@ -79,14 +80,14 @@ impl Controller for Sender {
 
     fn send_limits(&self) -> SendLimits {
         let bps = (self.rate * self.packet_bits).max(1.0);
-        SendLimits { cwnd: f64::INFINITY, pacing_rate: Some(Rate::from_bps_f64(bps)) }
+        SendLimits::paced(f64::INFINITY, Rate::from_bps_f64(bps))
     }
     fn feedback_to_receiver(&self) -> Feedback {
         let idle = f64::from(u8::from(self.idle));
         Feedback::of(&[self.srtt, self.deviation, self.rtt, idle])
     }
-    fn keeps_own_timer(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::OWN_TIMER
     }
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("rate_bps", self.rate * self.packet_bits);

@@ -1,4 +1,6 @@
 use super::*;
+use crate::Ack;
+use crate::fuzz::report;
 
 fn rate(s: &Sender) -> f64 {
     s.send_limits().pacing_rate.map_or(0.0, |r| r.as_bps() as f64 / 8000.0)
@@ -10,7 +12,7 @@ fn told(s: &mut Sender, ms: u64, packets_per_second: f64) {
     let rtt = Duration::from_millis(100);
     let feedback = Feedback::of(&[packets_per_second]);
     let rttvar = Duration::from_millis(5);
-    s.on_feedback(&FeedbackReceived { now: at(ms), feedback, rtt, srtt: rtt, rttvar });
+    s.on_ack(&Ack { rttvar, ..report(at(ms), feedback, rtt) });
 }
 fn sent(s: &mut Sender, ms: u64) {
     let now = at(ms);

@@ -1,7 +1,8 @@
 //! Sender and receiver sides of both variants: reports, and whatever a peer sends.
 
 use super::*;
-use crate::{Arrival, Feedback, FeedbackReceived, find};
+use crate::Ack;
+use crate::{Arrival, Feedback, find};
 use narrows_base::{Duration, Spec, Time};
 use proptest::prelude::*;
 
@@ -91,12 +92,9 @@ fn the_halves_understand_each_other() {
     let rtt = Duration::from_millis(250);
     let now = Time::ZERO + rtt;
     let feedback = Feedback::of(&[12.0]);
-    s.on_feedback(&FeedbackReceived {
-        now,
-        feedback,
-        rtt,
-        srtt: rtt,
+    s.on_ack(&Ack {
         rttvar: Duration::from_millis(125),
+        ..crate::fuzz::report(now, feedback, rtt)
     });
     let mut emulation = TcpEmulation::new(64.0, History::new(smoothing::TEAR, false), None);
     let mut a = arrival(0, 0, 0.0);
@@ -175,7 +173,7 @@ proptest! {
                     let told = f64::from(f32::from_bits(feedback.words()[0]));
                     prop_assert!(told.is_finite() && told >= 0.0, "{spec}: {told}");
                     let rtt = Duration::from_nanos(*gap);
-                    sender.on_feedback(&FeedbackReceived { now, feedback, rtt, srtt: rtt, rttvar: rtt });
+                    sender.on_ack(&Ack { rttvar: rtt, ..crate::fuzz::report(now, feedback, rtt) });
                     prop_assert!(half.next_tick() > now, "{spec}: a tick that never goes away");
                 }
                 let rate = sender.send_limits().pacing_rate.map_or(0, |r| r.as_bps());

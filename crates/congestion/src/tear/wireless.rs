@@ -58,7 +58,7 @@ const STANDS: f64 = 10.0;
 const MAX_RATE: f64 = 1.5;
 
 /// The loop.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Hysteresis {
     thresholds: Thresholds,
     /// In mode DOWN: the window is cut once per RTT.
@@ -83,7 +83,7 @@ pub(super) struct Hysteresis {
     stands: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Thresholds {
     /// Of the RTT, in seconds; and the last RTT.
     Fixed {

@@ -14,7 +14,7 @@ struct Interval {
 }
 
 /// The closed loss intervals, newest first, and the open one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct History {
     weights: Vec<f64>,
     discounting: bool,

@@ -4,7 +4,7 @@ use narrows_base::Time;
 
 /// Keeps two moments at which the sender had more to send than it might: the first after the last
 /// report's interval, and the first after the last report itself came.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Limited {
     first: Option<Time>,
     second: Option<Time>,

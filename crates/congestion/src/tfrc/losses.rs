@@ -50,7 +50,7 @@ impl Gap {
 
 /// Finds what is missing for good: when `reorder` later packets came (NDUPACK). A packet that
 /// comes after that stays counted as lost; section 5.1 leaves the choice.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Detector {
     reorder: u32,
     top: Option<Mark>,

@@ -11,7 +11,7 @@
 
 use super::Options;
 use crate::feedback::Feedback;
-use crate::{Ack, Controller, FeedbackReceived, SendLimits, Sent, bounded, positive};
+use crate::{Ack, Controller, Requirements, SendLimits, Sent, bounded, positive};
 use narrows_base::{Duration, Time};
 
 /// `InitRate_`, bytes per second.
@@ -34,7 +34,7 @@ enum Phase {
 }
 
 /// ns-2's sender side. Rates are in bytes per second, times in seconds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sender {
     options: Options,
     phase: Phase,
@@ -179,9 +179,10 @@ impl Controller for Sender {
             self.rate
         };
     }
-    fn on_ack(&mut self, _ack: &Ack) {}
-
-    fn on_feedback(&mut self, a: &FeedbackReceived) {
+    fn on_ack(&mut self, a: &Ack) {
+        if a.feedback.is_empty() {
+            return;
+        }
         let now = a.now.as_secs_f64();
         self.round += 1;
         self.urgent = false;
@@ -252,8 +253,8 @@ impl Controller for Sender {
         let urgent = f64::from(u8::from(self.urgent));
         Feedback::of(&[self.rtt, self.rto, f64::from(self.round as u16), urgent])
     }
-    fn keeps_own_timer(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::OWN_TIMER
     }
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         super::show(put, self.rate, self.p, self.rtt, self.recv);

@@ -1,6 +1,7 @@
 //! Timed scenarios of ns-2's sender side: RTT 100 ms, packets of 1000 bytes.
 
 use super::*;
+use crate::fuzz::report;
 use narrows_base::{Settings, Spec};
 
 struct Scenario {
@@ -30,13 +31,11 @@ impl Scenario {
     }
     fn report(&mut self, p: f64, recv: f64, lost: f64, rtt_ms: u64) {
         self.now += Duration::from_millis(101);
-        self.half.on_feedback(&FeedbackReceived {
-            now: self.now,
-            feedback: Feedback::of(&[p, recv, lost]),
-            rtt: Duration::from_millis(rtt_ms),
-            srtt: Duration::ZERO,
-            rttvar: Duration::ZERO,
-        });
+        self.half.on_ack(&report(
+            self.now,
+            Feedback::of(&[p, recv, lost]),
+            Duration::from_millis(rtt_ms),
+        ));
     }
     fn packets_per_second(&self) -> f64 {
         self.half.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
@@ -171,13 +170,11 @@ fn rates_are_bounded_whatever_is_reported() {
     for _ in 0..5000 {
         let (a, b) = (stream.bits(), stream.bits());
         s.now += Duration::from_nanos(stream.bits() >> 40);
-        s.half.on_feedback(&FeedbackReceived {
-            now: s.now,
-            feedback: Feedback::from_words(&[a as u32, b as u32, (a >> 32) as u32]),
-            rtt: Duration::from_nanos(stream.bits() >> (stream.bits() % 64)),
-            srtt: Duration::ZERO,
-            rttvar: Duration::ZERO,
-        });
+        s.half.on_ack(&report(
+            s.now,
+            Feedback::from_words(&[a as u32, b as u32, (a >> 32) as u32]),
+            Duration::from_nanos(stream.bits() >> (stream.bits() % 64)),
+        ));
         if stream.chance(0.5) {
             s.send();
         }

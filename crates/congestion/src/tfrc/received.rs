@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 const MAX_ARRIVALS: usize = 8192;
 
 /// What came, for as long as a round-trip time, and since the last report. Times in seconds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Received {
     first: Option<u64>,
     recent: VecDeque<(f64, u32)>,

@@ -17,7 +17,7 @@ use crate::feedback::{Arrival, Feedback, ReceiverSide};
 use narrows_base::{Duration, Time};
 
 /// TFRC's receiver side.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Receiver {
     options: Options,
     detector: Detector,

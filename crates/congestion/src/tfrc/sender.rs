@@ -3,7 +3,7 @@
 use super::Options;
 use super::limited::Limited;
 use crate::feedback::Feedback;
-use crate::{Ack, Controller, FeedbackReceived, SendLimits, Sent, bounded, positive};
+use crate::{Ack, Controller, Requirements, SendLimits, Sent, bounded, positive};
 use narrows_base::{Duration, Time};
 
 /// t_mbi: the longest time between packets, in seconds (RFC 5348 section 4.3).
@@ -14,7 +14,7 @@ const FIRST_TIMER: Duration = Duration::from_secs(2);
 const LIMITED_LOSS: f64 = 0.85;
 
 /// TFRC's sender side. Rates are in bytes per second, times in seconds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sender {
     options: Options,
     /// X.
@@ -146,9 +146,10 @@ impl Controller for Sender {
             self.limited.not_limited(sent.now);
         }
     }
-    fn on_ack(&mut self, _ack: &Ack) {}
-
-    fn on_feedback(&mut self, a: &FeedbackReceived) {
+    fn on_ack(&mut self, a: &Ack) {
+        if a.feedback.is_empty() {
+            return;
+        }
         let sample = positive(a.rtt);
         let (p, mut recv) = (a.feedback.number(0).min(1.0), a.feedback.number(1));
         let news = a.feedback.number(2) > 0.0 || p > self.p;
@@ -206,8 +207,8 @@ impl Controller for Sender {
     fn feedback_to_receiver(&self) -> Feedback {
         Feedback::of(&[self.rtt])
     }
-    fn keeps_own_timer(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        Requirements::OWN_TIMER
     }
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         super::show(put, self.rate, self.p, self.rtt, self.recv);

@@ -1,6 +1,7 @@
 //! Timed scenarios of the RFC's sender side: reports every RTT of 100 ms, packets of 1000 bytes.
 
 use super::*;
+use crate::fuzz::report;
 use narrows_base::{Settings, Spec};
 
 struct Scenario {
@@ -37,13 +38,7 @@ impl Scenario {
         self.send(limited);
         self.now += self.rtt;
         self.send(limited);
-        self.half.on_feedback(&FeedbackReceived {
-            now: self.now,
-            feedback: Feedback::of(&[p, recv]),
-            rtt: self.rtt,
-            srtt: self.rtt,
-            rttvar: Duration::ZERO,
-        });
+        self.half.on_ack(&report(self.now, Feedback::of(&[p, recv]), self.rtt));
     }
     /// The nofeedback timer expires.
     fn silence(&mut self) {
@@ -249,13 +244,11 @@ fn memory_and_rates_are_bounded_whatever_is_reported() {
             let (a, b) = (stream.bits(), stream.bits());
             s.rtt = Duration::from_nanos(stream.bits() >> (stream.bits() % 64));
             s.now += Duration::from_nanos(stream.bits() >> 40);
-            s.half.on_feedback(&FeedbackReceived {
-                now: s.now,
-                feedback: Feedback::from_words(&[a as u32, b as u32, (a >> 32) as u32]),
-                rtt: s.rtt,
-                srtt: s.rtt,
-                rttvar: Duration::ZERO,
-            });
+            s.half.on_ack(&report(
+                s.now,
+                Feedback::from_words(&[a as u32, b as u32, (a >> 32) as u32]),
+                s.rtt,
+            ));
             if stream.chance(0.3) {
                 s.send(stream.chance(0.5));
             }

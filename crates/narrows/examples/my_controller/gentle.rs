@@ -5,9 +5,7 @@
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
-use narrows_congestion::{
-    Ack, Controller, Environment, RecoveryEvent, SendLimits, SlowStartRestart,
-};
+use narrows_congestion::{Ack, CongestionEvent, Controller, Environment, SendLimits};
 
 /// What it says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -38,6 +36,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     })
 }
 
+#[derive(Clone)]
 struct Gentle {
     cwnd: f64,
     ssthresh: f64,
@@ -46,7 +45,7 @@ struct Gentle {
 
 impl Controller for Gentle {
     fn on_ack(&mut self, ack: &Ack) {
-        // Repairs are recovery's time; a sender without data has earned no growth.
+        // No growth during recovery; a sender without data has earned no growth.
         if ack.in_recovery || !ack.window_limited {
             return;
         }
@@ -61,18 +60,22 @@ impl Controller for Gentle {
         }
     }
 
-    fn on_recovery_start(&mut self, repair: &RecoveryEvent) {
-        self.ssthresh = (repair.flight as f64 / 2.0).max(2.0);
-        self.cwnd = self.ssthresh;
-    }
-
-    fn on_slow_start_restart(&mut self, restart: &SlowStartRestart) {
-        self.ssthresh = (restart.flight as f64 / 2.0).max(2.0);
-        self.cwnd = 1.0;
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::RecoveryStart(recovery) => {
+                self.ssthresh = (recovery.flight as f64 / 2.0).max(2.0);
+                self.cwnd = self.ssthresh;
+            }
+            CongestionEvent::SlowStartRestart(restart) => {
+                self.ssthresh = (restart.flight as f64 / 2.0).max(2.0);
+                self.cwnd = 1.0;
+            }
+            _ => {}
+        }
     }
 
     fn send_limits(&self) -> SendLimits {
-        SendLimits::unpaced(self.cwnd)
+        SendLimits::unpaced(self.cwnd).with_ssthresh(self.ssthresh)
     }
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {

@@ -98,6 +98,7 @@ fn idle_connections_give_way_and_are_told_and_others_are_served() {
 }
 
 /// 20 packets, then a panic.
+#[derive(Clone)]
 struct Faulty(u64);
 
 impl Controller for Faulty {

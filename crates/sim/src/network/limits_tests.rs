@@ -10,6 +10,7 @@ use narrows_transport::{DatagramConfig, Protocol};
 use std::sync::Arc;
 
 /// Nothing limits it.
+#[derive(Clone)]
 struct Unlimited;
 
 impl Controller for Unlimited {
@@ -20,6 +21,7 @@ impl Controller for Unlimited {
 }
 
 /// Asks for a tick at the moment of the last acknowledgement, again and again.
+#[derive(Clone)]
 struct Impatient(Time);
 
 impl Controller for Impatient {

@@ -105,7 +105,7 @@ impl Connection {
             hints = self.bounded(&hints);
         } else if let Some(rate) = hints.rate {
             self.mtu.on_rate(rate);
-            self.set_scale();
+            self.set_scale(now);
         }
         self.sender.on_path_hints(now, &hints, source);
     }

@@ -398,7 +398,7 @@ impl Connection {
             refused: 0,
             rtts: (Duration::ZERO, 0),
         };
-        connection.set_scale();
+        connection.set_scale(now);
         if connection.sender.is_scaled() {
             connection.sender.on_path_hints(now, &believed, config.hint_source);
         }
@@ -406,19 +406,19 @@ impl Connection {
             connection.reconfigure(now, &config.told(), HintSource::Peer);
         }
         if let Some(spacing) = spacing {
-            connection.sender.on_dispersion(&spacing);
+            connection.sender.on_dispersion(now, &spacing);
         }
         connection
     }
 
     /// Tells the packet sender what a full packet is, once that is to last.
-    fn set_scale(&mut self) {
+    fn set_scale(&mut self, now: Time) {
         let full = if self.mtu.is_settled() {
             u32::from(self.mtu.size()) + UDP_OVERHEAD
         } else {
             self.told
         };
-        self.sender.scale_bytes(full, self.told);
+        self.sender.scale_bytes(now, full, self.told);
     }
 }
 

@@ -94,7 +94,7 @@ impl Connection {
                 self.sender.seed_rtt(now, rtt);
             }
         }
-        self.set_scale();
+        self.set_scale(now);
     }
 
     /// The peer says that its packets from `first` on take another path: then this end's own address changed.
@@ -105,7 +105,7 @@ impl Connection {
         self.changes.heard = times;
         if self.renew_path(now, first) {
             self.mtu.restart(now);
-            self.set_scale();
+            self.set_scale(now);
         }
     }
 

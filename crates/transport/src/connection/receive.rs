@@ -169,6 +169,6 @@ impl Connection {
             self.mtu.on_black_hole(now);
         }
         self.suspects_size &= self.sender.payload_source().large_lost > 0;
-        self.set_scale();
+        self.set_scale(now);
     }
 }

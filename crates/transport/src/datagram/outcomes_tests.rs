@@ -24,6 +24,7 @@ enum Told {
 type Diary = Arc<Mutex<Vec<Told>>>;
 
 /// A window that never changes, and a diary.
+#[derive(Clone)]
 struct Recorder {
     window: f64,
     diary: Diary,

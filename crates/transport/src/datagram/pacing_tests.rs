@@ -3,16 +3,19 @@
 use crate::datagram::{DatagramConfig, Receiver, Sender};
 use crate::simulated::{Input, Output};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
-use narrows_congestion::{Ack, Controller, PathHints, SendLimits, SlowStartRestart};
+use narrows_congestion::{Ack, CongestionEvent, Controller, PathHints, SendLimits};
 use std::sync::{Arc, Mutex};
 
 /// Allows what the test says.
+#[derive(Clone)]
 struct Told(Arc<Mutex<(SendLimits, u32)>>);
 
 impl Controller for Told {
     fn on_ack(&mut self, _ack: &Ack) {}
-    fn on_slow_start_restart(&mut self, _restart: &SlowStartRestart) {
-        self.0.lock().unwrap().1 += 1;
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        if let CongestionEvent::SlowStartRestart(_) = event {
+            self.0.lock().unwrap().1 += 1;
+        }
     }
     fn send_limits(&self) -> SendLimits {
         self.0.lock().unwrap().0
@@ -46,7 +49,7 @@ impl Stage {
     }
     fn allow(&mut self, window: f64, bps: Option<u64>) {
         self.told.lock().unwrap().0 =
-            SendLimits { cwnd: window, pacing_rate: bps.map(Rate::from_bps) };
+            SendLimits { pacing_rate: bps.map(Rate::from_bps), ..SendLimits::unpaced(window) };
     }
     /// Sends all that may leave at `now`; the time that it waits for.
     fn drain(&mut self, now: Time) -> (Vec<Packet>, Time) {

@@ -148,7 +148,7 @@ impl Sender {
         {
             self.sender.seed_rtt(now, rtt);
             if let Some(spacing) = handshake.spacing() {
-                self.sender.on_dispersion(&spacing);
+                self.sender.on_dispersion(now, &spacing);
             }
         }
         true

@@ -4,12 +4,11 @@
 use crate::datagram::{DatagramConfig, FeedbackConfig, Receiver, Sender};
 use crate::simulated::{Input, Output};
 use narrows_base::{Duration, Machine, Packet, Time};
-use narrows_congestion::{
-    Ack, Controller, Loss, PacketOutcome, RecoveryEvent, SendLimits, SlowStartRestart,
-};
+use narrows_congestion::{Ack, CongestionEvent, Controller, PacketOutcome, SendLimits};
 use std::sync::{Arc, Mutex};
 
 /// Writes down what it is told; its window is what the test says.
+#[derive(Clone)]
 struct Witness(Arc<Mutex<(f64, Vec<String>)>>);
 
 impl Witness {
@@ -32,17 +31,21 @@ impl Controller for Witness {
             self.note(format!("lost {}", f.seq));
         }
     }
-    fn on_loss(&mut self, l: &Loss) {
-        self.note(format!("loss {} {:?} {}", l.segments, l.found_by, l.new_episode));
-    }
-    fn on_recovery_start(&mut self, r: &RecoveryEvent) {
-        self.note(format!("repair flight {}", r.flight));
-    }
-    fn on_recovery_end(&mut self, _: &RecoveryEvent) {
-        self.note("end".into());
-    }
-    fn on_slow_start_restart(&mut self, _: &SlowStartRestart) {
-        self.note("restart".into());
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        match event {
+            CongestionEvent::Losses(l) => {
+                self.note(format!("loss {} {:?} {}", l.segments, l.found_by, l.new_episode));
+            }
+            CongestionEvent::RecoveryStart(r) => {
+                self.note(format!("repair flight {}", r.flight));
+            }
+            CongestionEvent::RecoveryEnd(_) => {
+                self.note("end".into());
+            }
+            CongestionEvent::SlowStartRestart(_) => {
+                self.note("restart".into());
+            }
+        }
     }
     fn send_limits(&self) -> SendLimits {
         SendLimits::unpaced(self.0.lock().unwrap().0)

@@ -6,7 +6,7 @@ use crate::connection::{Closed, Connection, ConnectionConfig, Event};
 use crate::streams::{Read, StreamEvent};
 use crate::{Preset, Protocol};
 use narrows_base::{Duration, Spec, Time};
-use narrows_congestion::{Ack, Controller, Feedback, PathHints, SendLimits, Sent};
+use narrows_congestion::{Ack, Controller, Feedback, PathEvent, PathHints, SendLimits, Sent};
 
 /// The call that panics.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -18,7 +18,7 @@ enum Call {
     NextTick,
     SendLimits,
     Feedback,
-    PathHints,
+    PathEvent,
 }
 
 const CALLS: [Call; 8] = [
@@ -29,10 +29,11 @@ const CALLS: [Call; 8] = [
     Call::NextTick,
     Call::SendLimits,
     Call::Feedback,
-    Call::PathHints,
+    Call::PathEvent,
 ];
 
 /// A window of ten packets, and a panic once 20 packets have left.
+#[derive(Clone)]
 struct Faulty {
     call: Call,
     sent: u64,
@@ -67,8 +68,8 @@ impl Controller for Faulty {
         self.pass(Call::Feedback);
         Feedback::NONE
     }
-    fn on_path_hints(&mut self, _: Time, _: &PathHints) {
-        self.pass(Call::PathHints);
+    fn on_path_event(&mut self, _: Time, _: &PathEvent) {
+        self.pass(Call::PathEvent);
     }
 }
 

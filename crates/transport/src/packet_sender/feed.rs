@@ -1,5 +1,6 @@
 //! The controller's events and their order: `on_packet_outcome` for each packet, `on_ack` for each that arrived,
-//! then `on_loss`, then a recovery's end or begin or a restart, then marks, then its receiver side's feedback.
+//! which brings its receiver side's feedback, then `on_congestion_event`: losses, then a recovery's end or start or
+//! a restart, then marks.
 
 use super::delivery::{Delivery, Stamp};
 use super::ledger::{PacketLedger, ResolvedPacket};
@@ -9,8 +10,8 @@ use super::round_trip::RoundTrip;
 use crate::simulated::Counters;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
-    Ack, Controller, Dispersion, Feedback, FeedbackReceived, Loss, LossFoundBy, PacketOutcome,
-    PathHints, RecoveryEvent, SendLimits, Sent, SlowStartRestart,
+    Ack, CongestionEvent, Controller, Dispersion, Feedback, Loss, LossFoundBy, PacketOutcome,
+    PathEvent, PathHints, RecoveryCause, RecoveryEvent, SendLimits, Sent, SlowStartRestart,
 };
 
 /// What losses ask for beside what the controller is told.
@@ -47,7 +48,7 @@ pub(super) struct CcFeed {
 impl CcFeed {
     pub fn new(controller: Box<dyn Controller>) -> CcFeed {
         CcFeed {
-            own_timer: controller.keeps_own_timer(),
+            own_timer: controller.requirements().own_timer,
             controller,
             scale: 1.0,
             full_bits: 0.0,
@@ -64,7 +65,7 @@ impl CcFeed {
     }
     /// Another path, under a new controller; `next` is the next number.
     pub fn renew(&mut self, controller: Box<dyn Controller>, next: u64) {
-        self.own_timer = controller.keeps_own_timer();
+        self.own_timer = controller.requirements().own_timer;
         self.controller = controller;
         self.delivery = Delivery::new();
         (self.cut_at, self.marks_cut_at) = (next, next);
@@ -86,8 +87,12 @@ impl CcFeed {
     }
 
     /// A full packet has so many bytes, while the controller was built for `told`.
-    pub fn scale_bytes(&mut self, full: u32, told: u32) {
-        self.scale = f64::from(told.max(1)) / f64::from(full.max(1));
+    pub fn scale_bytes(&mut self, now: Time, full: u32, told: u32) {
+        let scale = f64::from(told.max(1)) / f64::from(full.max(1));
+        if scale != self.scale {
+            self.controller.on_path_event(now, &PathEvent::PacketBytes(full));
+        }
+        self.scale = scale;
         self.full_bits = f64::from(told) * 8.0;
     }
     #[inline]
@@ -116,10 +121,11 @@ impl CcFeed {
 
     pub fn on_path_hints(&mut self, now: Time, hints: &PathHints) {
         let rate = hints.rate.map(|r| Rate::from_bps_f64(r.as_bps() as f64 * self.scale));
-        self.controller.on_path_hints(now, &PathHints { rate, ..*hints });
+        self.controller.on_path_event(now, &PathEvent::Hints(PathHints { rate, ..*hints }));
     }
-    pub fn on_dispersion(&mut self, spacing: &Dispersion) {
-        self.controller.on_dispersion(&Dispersion { bits: spacing.bits * self.scale, ..*spacing });
+    pub fn on_dispersion(&mut self, now: Time, spacing: &Dispersion) {
+        let dispersion = Dispersion { bits: spacing.bits * self.scale, ..*spacing };
+        self.controller.on_path_event(now, &PathEvent::Dispersion(dispersion));
     }
     pub fn on_timeout(&mut self, now: Time) {
         if now >= self.controller.next_tick() {
@@ -221,12 +227,12 @@ impl CcFeed {
     pub fn ack<L>(
         &mut self,
         now: Time,
-        heard: (Duration, bool, u32),
+        heard: (Duration, bool, u32, Feedback),
         (prior_outstanding, sent_since): (u64, u64),
         ledger: &PacketLedger<L>,
         path: &RoundTrip,
     ) -> Ack {
-        let (rtt, round_start, marks) = heard;
+        let (rtt, round_start, marks, feedback) = heard;
         Ack {
             now,
             rtt,
@@ -249,9 +255,11 @@ impl CcFeed {
             round_start,
             marks,
             rate: self.delivery.sample(now, path.min()),
+            feedback,
         }
     }
-    /// One `on_ack` for each packet that arrived; a report without news is a duplicate.
+    /// One `on_ack` for each packet that arrived; a report without news is a duplicate. The last one brings the
+    /// receiver side's feedback.
     #[inline]
     pub fn tell_acks(&mut self, ack: &Ack, fresh: u64) {
         if fresh == 0 {
@@ -260,7 +268,7 @@ impl CcFeed {
             return;
         }
         for i in 0..fresh {
-            let later = i > 0;
+            let (later, is_last) = (i > 0, i + 1 == fresh);
             self.controller.on_ack(&Ack {
                 // The losses that the report reveals are taken off for all.
                 outstanding: ack.outstanding + (fresh - 1 - i),
@@ -268,14 +276,10 @@ impl CcFeed {
                 prior_outstanding: ack.prior_outstanding - i,
                 round_start: ack.round_start && !later,
                 marks: if later { 0 } else { ack.marks },
+                feedback: if is_last { ack.feedback } else { Feedback::NONE },
                 ..*ack
             });
         }
-    }
-    #[inline]
-    pub fn tell_feedback(&mut self, ack: &Ack, feedback: Feedback) {
-        let (now, rtt, srtt, rttvar) = (ack.now, ack.rtt, ack.srtt, ack.rttvar);
-        self.controller.on_feedback(&FeedbackReceived { now, feedback, rtt, srtt, rttvar });
     }
 
     fn repair<L>(
@@ -285,7 +289,8 @@ impl CcFeed {
         path: &RoundTrip,
     ) -> RecoveryEvent {
         let outstanding = ledger.in_flight();
-        RecoveryEvent { now, flight, outstanding, min_rtt: path.min(), srtt: path.srtt() }
+        let (min_rtt, srtt, cause) = (path.min(), path.srtt(), RecoveryCause::Loss);
+        RecoveryEvent { now, cause, flight, outstanding, min_rtt, srtt }
     }
 
     /// A recovery's end, losses, and what they begin.
@@ -301,7 +306,7 @@ impl CcFeed {
         if self.repairing && ledger.least_unacked() >= self.cut_at {
             self.repairing = false;
             let repair = CcFeed::repair(now, ledger.in_flight(), ledger, path);
-            self.controller.on_recovery_end(&repair);
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(repair));
         }
         let Some(sent) = found.first else { return Reaction::Nothing };
         self.radio += found.radio;
@@ -311,7 +316,7 @@ impl CcFeed {
             (_, true) => LossFoundBy::Clock,
             _ => LossFoundBy::Sack,
         };
-        self.controller.on_loss(&Loss {
+        self.controller.on_congestion_event(&CongestionEvent::Losses(Loss {
             now,
             segments: found.count,
             sent,
@@ -319,21 +324,23 @@ impl CcFeed {
             found_by,
             new_episode: persistent || found.new.is_some(),
             radio: found.radio,
-        });
+        }));
         let window = self.controller.send_limits().cwnd;
         let mut reaction = Reaction::Nothing;
         if persistent {
             reaction = Reaction::SlowStartRestart;
             self.repairing = false;
             self.cut_at = ledger.next();
-            self.controller.on_slow_start_restart(&SlowStartRestart {
-                now,
-                flight: ledger.in_flight() + found.count,
-                timeout: true,
-                backoffs: 1,
-                min_rtt: path.min(),
-                srtt: path.srtt(),
-            });
+            self.controller.on_congestion_event(&CongestionEvent::SlowStartRestart(
+                SlowStartRestart {
+                    now,
+                    flight: ledger.in_flight() + found.count,
+                    timeout: true,
+                    backoffs: 1,
+                    min_rtt: path.min(),
+                    srtt: path.srtt(),
+                },
+            ));
         } else if let Some(first) = found.new {
             reaction = Reaction::RecoveryEvent;
             counters.episodes += 1;
@@ -342,7 +349,9 @@ impl CcFeed {
             // recovery by 7.3.2's comparison, too.
             self.cut_at = ledger.next() + u64::from(!self.own_timer);
             let flight = (ledger.next() - first).saturating_sub(ledger.not_in_flight());
-            self.controller.on_recovery_start(&CcFeed::repair(now, flight, ledger, path));
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(CcFeed::repair(
+                now, flight, ledger, path,
+            )));
         } else if found.repair {
             reaction = Reaction::RecoveryEvent;
         }
@@ -363,8 +372,11 @@ impl CcFeed {
         counters: &mut Counters,
     ) {
         if marks > 0 && ledger.reported() > self.marks_cut_at {
-            let repair = CcFeed::repair(now, ledger.in_flight(), ledger, path);
-            self.controller.on_ecn_ce(&repair);
+            let cause = RecoveryCause::EcnCe;
+            let mark =
+                RecoveryEvent { cause, ..CcFeed::repair(now, ledger.in_flight(), ledger, path) };
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(mark));
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(mark));
             counters.marks += 1;
             self.marks_cut_at = ledger.next();
         }

@@ -8,8 +8,8 @@
 //! `recovery`, `path_change`.
 //!
 //! Loss detection, probes and repair are RFC 9002's, counted in packets: see `losses`.
-//! Controllers get the same events as from TCP's sender: `on_ack`, then `on_loss`, then a recovery's end
-//! or begin, or a slow-start restart; outcomes come before. There is one `on_ack` for each packet that arrived,
+//! Controllers get the same events as from TCP's sender: `on_ack`, then `on_congestion_event` for losses and
+//! what they begin or end; outcomes come before. There is one `on_ack` for each packet that arrived,
 //! however many a report answers (RFC 9002 appendix B.5), so that a controller that counts
 //! acknowledgements grows alike with few reports; all of one report share its RTT and rate sample.
 //! FlightSize at a loss is what was sent from the lost packet on, as TCP's is.
@@ -245,8 +245,8 @@ impl<C: PayloadSource> PacketSender<C> {
     }
     /// A full packet has so many bytes, while the controller was built for `told`: all that it
     /// says and hears of bytes is in proportion, so that its packets per second are right.
-    pub fn scale_bytes(&mut self, full: u32, told: u32) {
-        self.feed.scale_bytes(full, told);
+    pub fn scale_bytes(&mut self, now: Time, full: u32, told: u32) {
+        self.feed.scale_bytes(now, full, told);
     }
     /// Whether bytes are told in proportion.
     pub fn is_scaled(&self) -> bool {
@@ -268,8 +268,8 @@ impl<C: PayloadSource> PacketSender<C> {
         self.feed.on_path_hints(now, hints);
     }
     /// What the opening showed of the path.
-    pub fn on_dispersion(&mut self, spacing: &Dispersion) {
-        self.feed.on_dispersion(spacing);
+    pub fn on_dispersion(&mut self, now: Time, spacing: &Dispersion) {
+        self.feed.on_dispersion(now, spacing);
     }
     /// A packet of so many bytes on the wire leaves now; `again` if it repeats what was lost.
     #[inline]

@@ -50,10 +50,11 @@ impl Pacer {
     /// A window's rate: twice as many packets in a round trip while it doubles, a quarter more
     /// otherwise, so that it is not the pacer that limits.
     #[cold]
-    fn window_rate(&self, window: f64, feed: &CcFeed, srtt: Duration) -> Option<Rate> {
+    fn window_rate(&self, limits: &SendLimits, feed: &CcFeed, srtt: Duration) -> Option<Rate> {
         let (_, bits) = self.paced?;
+        let window = limits.cwnd;
         let srtt = srtt.as_secs_f64();
-        let doubles = feed.controller().ssthresh().is_some_and(|s| window < s);
+        let doubles = limits.ssthresh.is_some_and(|s| window < s);
         let gain = if doubles { 2.0 } else { 1.25 };
         let bps = gain * window * feed.full_bits().max(bits) / srtt;
         (srtt > 0.0 && bps < 1e15).then(|| Rate::from_bps_f64(bps))
@@ -67,7 +68,7 @@ impl Pacer {
         if a.pacing_rate.is_some() || progress.arrived < FIRST_FLIGHT || !self.paces_windows {
             return a;
         }
-        SendLimits { pacing_rate: self.window_rate(a.cwnd, feed, progress.srtt), ..a }
+        SendLimits { pacing_rate: self.window_rate(&a, feed, progress.srtt), ..a }
     }
     /// The rate at which packets leave, if any is set.
     pub fn rate(&self, feed: &CcFeed, progress: Progress) -> Option<Rate> {

@@ -102,13 +102,11 @@ impl<C: PayloadSource> PacketSender<C> {
         let next = self.ledger.next();
         let sent_since = next - end - self.ledger.skipped(end, next);
         let (ledger, path) = (&self.ledger, &self.path);
-        let ack = self.feed.ack(now, (rtt, round_start, marks), (prior, sent_since), ledger, path);
+        let heard = (rtt, round_start, marks, heard.feedback);
+        let ack = self.feed.ack(now, heard, (prior, sent_since), ledger, path);
         self.feed.tell_acks(&ack, fresh);
         self.tell_losses(now, &found);
         self.feed.tell_marks(now, marks, &self.ledger, &self.path, &mut self.counters);
-        if !heard.feedback.is_empty() {
-            self.feed.tell_feedback(&ack, heard.feedback);
-        }
         self.arm(now);
         ack.rate
     }

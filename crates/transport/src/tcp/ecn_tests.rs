@@ -163,7 +163,7 @@ fn receiver_stamps_take_the_place_of_the_third_block() {
 }
 
 /// A controller that shows what it was told of arrivals.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Witness(Option<f64>);
 impl narrows_congestion::Controller for Witness {
     fn on_ack(&mut self, ack: &narrows_congestion::Ack) {

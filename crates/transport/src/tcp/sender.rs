@@ -13,7 +13,7 @@ use super::scoreboard::{Scoreboard, Segment};
 use crate::rtt::RttEstimator;
 use crate::simulated::{Counters, Input, Output};
 use narrows_base::{Duration, Machine, Packet, Time, random};
-use narrows_congestion::{Controller, Loss, LossFoundBy, Sent, SlowStartRestart};
+use narrows_congestion::{CongestionEvent, Controller, Loss, LossFoundBy, Sent, SlowStartRestart};
 
 /// A TCP sender.
 pub struct Sender {
@@ -147,14 +147,14 @@ impl Sender {
         self.timed = None;
         self.pace_free = now;
         self.ecn.reduced(self.scoreboard.max);
-        self.controller.on_slow_start_restart(&SlowStartRestart {
+        self.controller.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
             now,
             flight,
             timeout,
             backoffs: if timeout { self.backoffs } else { 1 },
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
-        });
+        }));
         self.arm_timer(now);
     }
 
@@ -178,7 +178,7 @@ impl Sender {
             radio: 0,
         };
         self.recovery.restart(&mut self.scoreboard);
-        self.controller.on_loss(&loss);
+        self.controller.on_congestion_event(&CongestionEvent::Losses(loss));
         self.restart(now, flight, true);
     }
 

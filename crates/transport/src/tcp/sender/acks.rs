@@ -5,7 +5,9 @@ use super::Sender;
 use crate::tcp::recovery::Outcome;
 use crate::tcp::scoreboard::Segment;
 use narrows_base::{Duration, Packet, Time};
-use narrows_congestion::{Ack, Loss, RateSample, RecoveryEvent};
+use narrows_congestion::{
+    Ack, CongestionEvent, Feedback, Loss, RateSample, RecoveryCause, RecoveryEvent,
+};
 
 impl Sender {
     #[inline]
@@ -62,6 +64,7 @@ impl Sender {
             round_start,
             marks: u32::from(self.ecn.echoed(p)),
             rate: self.rate_sample(now, sample),
+            feedback: Feedback::NONE,
         };
         self.controller.on_ack(&ack);
         if newly_acked > 0 {
@@ -232,6 +235,7 @@ impl Sender {
     fn episode(&self, now: Time) -> RecoveryEvent {
         RecoveryEvent {
             now,
+            cause: RecoveryCause::Loss,
             flight: self.scoreboard.max - self.scoreboard.una,
             outstanding: self.outstanding(),
             min_rtt: self.rtt.min(),
@@ -252,8 +256,9 @@ impl Sender {
                 self.arm_timer(now);
             }
         } else {
-            let episode = self.episode(now);
-            self.controller.on_ecn_ce(&episode);
+            let mark = RecoveryEvent { cause: RecoveryCause::EcnCe, ..self.episode(now) };
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(mark));
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(mark));
         }
         self.counters.marks += 1;
         self.ecn.reduced(self.scoreboard.max);
@@ -263,12 +268,12 @@ impl Sender {
     fn tell_outcome(&mut self, now: Time, outcome: &Outcome) {
         let repair = self.episode(now);
         if outcome.ends {
-            self.controller.on_recovery_end(&repair);
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(repair));
         }
         let window = self.controller.send_limits().cwnd;
         if let Some((segments, sent, transmissions, found_by)) = outcome.lost {
             let new_episode = outcome.begins || outcome.restarts;
-            self.controller.on_loss(&Loss {
+            self.controller.on_congestion_event(&CongestionEvent::Losses(Loss {
                 now,
                 segments,
                 sent,
@@ -276,14 +281,14 @@ impl Sender {
                 found_by,
                 new_episode,
                 radio: 0,
-            });
+            }));
         }
         if outcome.restarts {
             self.restart(now, repair.flight, false);
         }
         if outcome.begins {
             self.counters.episodes += 1;
-            self.controller.on_recovery_start(&repair);
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(repair));
             self.timed = None;
             self.arm_timer(now);
         }
