@@ -8,6 +8,7 @@
 //!
 //! Tables, JSON and reports of an outcome are in the crate `report`.
 
+pub mod attack;
 pub mod catalogue;
 pub mod collect;
 pub mod compare;

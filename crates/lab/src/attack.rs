@@ -1,0 +1,280 @@
+//! `narrows attack`: searches for the network on which a controller does worst.
+//!
+//! ```text
+//!   draw cases ─> run each with three seeds ─> keep the worst, change them a little, run again ─> …
+//!   ─> run the worst with fresh seeds (the worst of many is partly bad luck) ─> leave out of each what it
+//!   does not need ─> a scenario file each
+//! ```
+//!
+//! In simulation only: no packet leaves the machine. Equal question, seed and budget give equal answers,
+//! whatever the number of threads: cases are drawn in batches of fixed size from one stream.
+
+mod case;
+mod score;
+mod simpler;
+
+pub use case::{Case, Event};
+pub use score::Hunt;
+
+use crate::Question;
+use crate::execute::{Control, execute};
+use narrows_base::{Duration, RandomKey, SpecError};
+use narrows_scenario::{Plan, Scenario};
+use narrows_transport::Preset;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Cases that are drawn and run together.
+const BATCH: usize = 16;
+/// Of the budget, this share goes to cases that have nothing to do with each other.
+const EXPLORING: f64 = 0.4;
+/// The worst cases that are changed to find worse ones.
+const PARENTS: usize = 6;
+/// Seeds of a case during the search, and of those that are reported: other seeds.
+const SEARCH_SEEDS: u32 = 3;
+const CHECK_SEEDS: u32 = 10;
+const CHECK_SEED: u64 = 1_000_003;
+
+/// What is asked of [`attack`].
+#[derive(Clone, Debug)]
+pub struct Attack {
+    /// The protocol under attack, as in `compare`.
+    pub protocol: String,
+    /// What counts as bad.
+    pub hunt: Hunt,
+    /// Compared with this protocol on the same case instead of with an omniscient sender.
+    pub rival: Option<String>,
+    /// Cases to run in search.
+    pub budget: usize,
+    /// Draws cases and everything in them.
+    pub seed: u64,
+    /// Simulated time of a run.
+    pub duration: Duration,
+    /// How many of the worst are reported.
+    pub report: usize,
+}
+
+/// A case and how bad it is.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What the network does.
+    pub case: Case,
+    /// 1 is as good as can be; larger is worse ([`Hunt`]).
+    pub badness: f64,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// The worst cases in their simplest form, worst first, measured with seeds that the search did not use.
+    pub worst: Vec<Found>,
+    /// Cases that were run, those of simplifying included.
+    pub cases: usize,
+}
+
+impl Attack {
+    /// The scenario of a case: the protocol, and the rival if there is one.
+    ///
+    /// # Errors
+    /// Protocols that do not exist, as in `compare`.
+    pub fn scenario(&self, case: &Case, seed: u64, seeds: u32) -> Result<Scenario, SpecError> {
+        let protocols = match &self.rival {
+            Some(rival) => format!("{},{rival}", self.protocol),
+            None => self.protocol.clone(),
+        };
+        let question = Question {
+            link: case.link(),
+            protocols,
+            flows: case.flows,
+            against: case.against.map(|(name, flows)| format!("{name}:{flows}")),
+            reverse: case.reverse.map(|name| format!("{name}:1")),
+            duration: self.duration,
+            seeds,
+            seed,
+            preset: Preset::Rfc,
+            ..Question::default()
+        };
+        let (mut scenario, _) = question.scenario(Path::new(""))?;
+        scenario.changes = case.changes(self.duration);
+        Ok(scenario)
+    }
+
+    /// How bad a case is: the median over its seeds. `None` if it was interrupted.
+    fn badness(
+        &self,
+        case: &Case,
+        seed: u64,
+        seeds: u32,
+        stop: &AtomicBool,
+    ) -> Result<Option<f64>, String> {
+        let scenario = self.scenario(case, seed, seeds).map_err(|e| e.to_string())?;
+        let plan = Plan::new(scenario).map_err(|e| e.to_string())?;
+        let runs = execute(&plan, &Control { stop, progress: &|_| {}, jobs: 1 })?;
+        let of_seed = |runs: &[Option<crate::execute::Run>]| -> Option<Vec<Vec<f64>>> {
+            let groups = |r: &Option<crate::execute::Run>| {
+                r.as_ref().and_then(|r| r.groups.first()).map(|g| g.measures.clone())
+            };
+            runs.iter().map(groups).collect()
+        };
+        let Some(all) = runs.iter().map(|r| of_seed(r)).collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let Some(own) = all.first() else { return Ok(None) };
+        let mut values: Vec<f64> = (own.iter().enumerate())
+            .map(|(i, measures)| {
+                let rival = all.get(1).and_then(|r| r.get(i.min(r.len().saturating_sub(1))));
+                self.hunt.badness(case, measures, rival.map(Vec::as_slice))
+            })
+            .collect();
+        values.sort_by(f64::total_cmp);
+        Ok(values.get(values.len() / 2).copied())
+    }
+
+    /// Runs cases on all threads; in the order given.
+    fn run_all(
+        &self,
+        cases: &[Case],
+        (seed, seeds): (u64, u32),
+        control: &Control<'_>,
+    ) -> Result<Vec<Found>, String> {
+        let next = AtomicUsize::new(0);
+        let done: Mutex<Vec<(usize, f64)>> = Mutex::new(Vec::new());
+        let refused: Mutex<Option<String>> = Mutex::new(None);
+        let work = || loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(case) = cases.get(i) else { return };
+            if control.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            match self.badness(case, seed, seeds, control.stop) {
+                Ok(Some(badness)) => done.lock().map(|mut d| d.push((i, badness))).unwrap_or(()),
+                Ok(None) => return,
+                Err(e) => {
+                    let _ = refused.lock().map(|mut r| *r = Some(format!("{}: {e}", case.link())));
+                    return;
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..control.jobs.min(cases.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        if let Ok(Some(why)) = refused.into_inner() {
+            return Err(why);
+        }
+        let mut done = done.into_inner().unwrap_or_default();
+        done.sort_by_key(|(i, _)| *i);
+        Ok(done.into_iter().map(|(i, badness)| Found { case: cases[i].clone(), badness }).collect())
+    }
+}
+
+/// Searches, checks and simplifies.
+///
+/// # Errors
+/// A protocol that does not exist or cannot run, in one line. An interruption is not an error: what was
+/// found so far is reported.
+pub fn attack(a: &Attack, control: &Control<'_>) -> Result<Findings, String> {
+    // A wrong protocol is refused before anything runs.
+    let trial = a.scenario(&Case::plain(), a.seed, 1).map_err(|e| e.to_string())?;
+    Plan::new(trial).map_err(|e| e.to_string())?;
+    let mut random = RandomKey::from_seed(a.seed).named("attack").stream();
+    let mut found: Vec<Found> = Vec::new();
+    let mut cases = 0;
+    while cases < a.budget && !control.stop.load(Ordering::Relaxed) {
+        let exploring = (cases as f64) < EXPLORING * a.budget as f64;
+        let size = BATCH.min(a.budget - cases);
+        let batch: Vec<Case> = (0..size)
+            .map(|_| {
+                let parents = found.len().min(PARENTS);
+                if exploring || parents == 0 {
+                    return Case::draw(&mut random);
+                }
+                let parent = (random.bits() % parents as u64) as usize;
+                found[parent].case.changed(&mut random)
+            })
+            .collect();
+        found.extend(a.run_all(&batch, (a.seed, SEARCH_SEEDS), control)?);
+        cases += size;
+        keep_worst(&mut found, 4 * PARENTS);
+        (control.progress)(0.85 * cases as f64 / a.budget as f64);
+    }
+    let kinds = different(&found, a.report);
+    let mut worst = a.run_all(&kinds, (CHECK_SEED, CHECK_SEEDS), control)?;
+    cases += kinds.len();
+    for (i, found) in worst.iter_mut().enumerate() {
+        cases += simpler::simplify(a, found, (CHECK_SEED, CHECK_SEEDS), control)?;
+        (control.progress)(0.85 + 0.15 * (i + 1) as f64 / kinds.len().max(1) as f64);
+    }
+    keep_worst(&mut worst, a.report);
+    worst.dedup_by(|a, b| a.case == b.case);
+    Ok(Findings { worst, cases })
+}
+
+fn keep_worst(found: &mut Vec<Found>, most: usize) {
+    found.sort_by(|a, b| b.badness.total_cmp(&a.badness));
+    found.truncate(most);
+}
+
+/// The worst case of each kind: two cases that have the same impairments are one finding.
+fn different(found: &[Found], most: usize) -> Vec<Case> {
+    let mut kinds = Vec::new();
+    let mut cases = Vec::new();
+    for f in found {
+        let kind = f.case.kind();
+        if !kinds.contains(&kind) && cases.len() < most {
+            kinds.push(kind);
+            cases.push(f.case.clone());
+        }
+    }
+    cases
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(protocol: &str, hunt: Hunt) -> Attack {
+        Attack {
+            protocol: protocol.into(),
+            hunt,
+            rival: None,
+            budget: 48,
+            seed: 1,
+            duration: Duration::from_secs(6),
+            report: 2,
+        }
+    }
+
+    fn run(a: &Attack, jobs: usize) -> Findings {
+        let stop = AtomicBool::new(false);
+        attack(a, &Control { stop: &stop, progress: &|_| {}, jobs }).unwrap()
+    }
+
+    #[test]
+    fn what_it_finds_does_not_depend_on_threads() {
+        let a = question("vegas", Hunt::Goodput);
+        let (one, three) = (run(&a, 1), run(&a, 3));
+        assert_eq!(format!("{:?}", one.worst), format!("{:?}", three.worst));
+        assert_eq!(one.cases, three.cases);
+    }
+
+    /// What everybody knows of these controllers is what the search must find by itself.
+    #[test]
+    fn it_finds_known_weaknesses() {
+        let found = run(&question("reno", Hunt::Goodput), 2);
+        assert!(found.worst[0].badness > 4.0, "{:?}", found.worst);
+        let found = run(&question("cubic", Hunt::Delay), 2);
+        assert!(found.worst[0].badness > 2.0, "deep buffers: {:?}", found.worst);
+    }
+
+    #[test]
+    fn a_wrong_protocol_is_refused_before_anything_runs() {
+        let stop = AtomicBool::new(false);
+        let control = Control { stop: &stop, progress: &|_| {}, jobs: 1 };
+        let e = attack(&question("vegsa", Hunt::Goodput), &control).unwrap_err();
+        assert!(e.contains("vegas"), "{e}");
+    }
+}

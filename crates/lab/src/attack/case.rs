@@ -1,0 +1,357 @@
+//! What an attack may do to a network: a case, how it is drawn, changed and written.
+
+use narrows_base::{Duration, Rate, random::RandomStream};
+use narrows_link::Change;
+use narrows_scenario::scenario::Scheduled;
+use std::fmt::Write as _;
+
+/// Ranges from which cases are drawn, evenly in the logarithm.
+const RATE_BPS: (f64, f64) = (0.5e6, 200e6);
+const DELAY_S: (f64, f64) = (0.1e-3, 0.3);
+/// Buffer in bandwidth-delay products.
+const QUEUE_BDP: (f64, f64) = (0.02, 16.0);
+const LOSS: (f64, f64) = (0.0003, 0.3);
+const JITTER_S: (f64, f64) = (0.5e-3, 0.1);
+const REORDERED: (f64, f64) = (0.001, 0.3);
+/// The return path's rate over the rate.
+const BACK: (f64, f64) = (0.003, 1.0);
+const STEP: (f64, f64) = (0.05, 20.0);
+/// Each impairment is there with this probability.
+const LIKELY: f64 = 0.3;
+/// Neighbours that are known well, and how many.
+const NEIGHBOURS: [&str; 3] = ["cubic", "reno", "bbr"];
+
+/// Something that happens at a third of the run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Event {
+    /// The rate is multiplied.
+    RateStep(f64),
+    /// The one-way delay is multiplied: a handover.
+    DelayStep(f64),
+    /// Nothing passes for so many seconds.
+    Outage(f64),
+}
+
+/// One network.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// Bit/s of the bottleneck.
+    pub rate_bps: f64,
+    /// Seconds, one way.
+    pub delay_s: f64,
+    /// Buffer in bandwidth-delay products.
+    pub queue_bdp: f64,
+    /// Share of packets lost after the queue, and the mean length of a burst.
+    pub loss: Option<(f64, f64)>,
+    /// Seconds.
+    pub jitter_s: Option<f64>,
+    /// Share of packets held back, and by how many seconds.
+    pub reorder: Option<(f64, f64)>,
+    /// Rate of the return path over the rate.
+    pub back: Option<f64>,
+    /// What happens in the course of the run.
+    pub event: Option<Event>,
+    /// Neighbours: name and flows.
+    pub against: Option<(&'static str, usize)>,
+    /// A neighbour whose data go the other way.
+    pub reverse: Option<&'static str>,
+    /// Flows of the protocol under attack.
+    pub flows: usize,
+}
+
+fn between(random: &mut RandomStream, (low, high): (f64, f64)) -> f64 {
+    low * (high / low).powf(random.unit())
+}
+
+fn maybe<T>(random: &mut RandomStream, draw: impl FnOnce(&mut RandomStream) -> T) -> Option<T> {
+    random.chance(LIKELY).then(|| draw(random))
+}
+
+fn neighbour(random: &mut RandomStream) -> &'static str {
+    NEIGHBOURS[(random.bits() % NEIGHBOURS.len() as u64) as usize]
+}
+
+fn event(random: &mut RandomStream) -> Event {
+    match random.bits() % 3 {
+        0 => Event::RateStep(between(random, STEP)),
+        1 => Event::DelayStep(between(random, (0.2, 5.0))),
+        _ => Event::Outage(between(random, (0.2, 3.0))),
+    }
+}
+
+fn bursty(random: &mut RandomStream) -> (f64, f64) {
+    let burst = if random.chance(0.5) { 1.0 } else { between(random, (2.0, 20.0)) };
+    (between(random, LOSS), burst)
+}
+
+fn held_back(random: &mut RandomStream) -> (f64, f64) {
+    (between(random, REORDERED), between(random, (1e-3, 0.05)))
+}
+
+impl Case {
+    /// A clean link of 20 Mbit/s and 25 ms with a buffer of one product.
+    pub fn plain() -> Case {
+        Case {
+            rate_bps: 20e6,
+            delay_s: 0.025,
+            queue_bdp: 1.0,
+            loss: None,
+            jitter_s: None,
+            reorder: None,
+            back: None,
+            event: None,
+            against: None,
+            reverse: None,
+            flows: 1,
+        }
+    }
+
+    /// Any case.
+    pub fn draw(random: &mut RandomStream) -> Case {
+        let case = Case {
+            rate_bps: between(random, RATE_BPS),
+            delay_s: between(random, DELAY_S),
+            queue_bdp: between(random, QUEUE_BDP),
+            loss: maybe(random, bursty),
+            jitter_s: maybe(random, |r| between(r, JITTER_S)),
+            reorder: maybe(random, held_back),
+            back: maybe(random, |r| between(r, BACK)),
+            event: maybe(random, event),
+            against: maybe(random, |r| (neighbour(r), 1 + (r.bits() % 4) as usize)),
+            reverse: maybe(random, neighbour),
+            flows: if random.chance(0.8) { 1 } else { 2 + (random.bits() % 9) as usize },
+        };
+        case.rounded()
+    }
+
+    /// One or two things otherwise: a little, or drawn anew.
+    pub fn changed(&self, random: &mut RandomStream) -> Case {
+        let mut case = self.clone();
+        for _ in 0..=(random.bits() % 2) {
+            let by = between(random, (0.4, 2.5));
+            let within = |x: f64, (low, high): (f64, f64)| (x * by).clamp(low, high);
+            match random.bits() % 11 {
+                0 => case.rate_bps = within(case.rate_bps, RATE_BPS),
+                1 => case.delay_s = within(case.delay_s, DELAY_S),
+                2 => case.queue_bdp = within(case.queue_bdp, QUEUE_BDP),
+                3 => {
+                    case.loss = match case.loss {
+                        Some((p, burst)) => Some((within(p, LOSS), burst)),
+                        None => Some(bursty(random)),
+                    }
+                }
+                4 => {
+                    let x = case.jitter_s.unwrap_or_else(|| between(random, JITTER_S));
+                    case.jitter_s = Some(within(x, JITTER_S));
+                }
+                5 => case.reorder = maybe(random, held_back),
+                6 => {
+                    let x = case.back.unwrap_or_else(|| between(random, BACK));
+                    case.back = Some(within(x, BACK));
+                }
+                7 => case.event = maybe(random, event),
+                8 => {
+                    case.against = maybe(random, |r| (neighbour(r), 1 + (r.bits() % 4) as usize));
+                }
+                9 => case.reverse = maybe(random, neighbour),
+                _ => case.flows = 1 + (random.bits() % 10) as usize,
+            }
+        }
+        case.rounded()
+    }
+
+    /// Two figures say enough, and make a case that people can write.
+    pub fn rounded(mut self) -> Case {
+        let of = |x: &mut f64| *x = two_figures(*x);
+        of(&mut self.rate_bps);
+        of(&mut self.delay_s);
+        of(&mut self.queue_bdp);
+        if let Some((p, burst)) = &mut self.loss {
+            of(p);
+            of(burst);
+        }
+        if let Some((p, by)) = &mut self.reorder {
+            of(p);
+            of(by);
+        }
+        self.jitter_s.as_mut().into_iter().chain(&mut self.back).for_each(of);
+        match &mut self.event {
+            Some(Event::RateStep(x) | Event::DelayStep(x) | Event::Outage(x)) => of(x),
+            None => {}
+        }
+        self
+    }
+
+    /// The link as `--link` takes it.
+    pub fn link(&self) -> String {
+        let mut text = format!(
+            "{}bit/s,{}us,queue={}",
+            self.rate_bps,
+            micros(self.delay_s),
+            self.queue_text()
+        );
+        if let Some((p, burst)) = self.loss {
+            // Gilbert: bursts of mean length 1/h, and g/(g + h) of all packets in them.
+            let h = 1.0 / burst;
+            let _ = match burst > 1.0 {
+                true => write!(text, ",loss=ge(g={},h={h})", two_figures(p * h / (1.0 - p))),
+                false => write!(text, ",loss={p}"),
+            };
+        }
+        if let Some(jitter) = self.jitter_s {
+            let _ = write!(text, ",jitter={}us", micros(jitter));
+        }
+        if let Some((p, by)) = self.reorder {
+            let _ = write!(text, ",reorder={p}/{}us", micros(by));
+        }
+        if let Some(back) = self.back {
+            let _ = write!(text, ",reverse-rate={}bit/s", two_figures(self.rate_bps * back));
+        }
+        text
+    }
+
+    /// At least a packet: a queue of no packets has no meaning.
+    fn queue_text(&self) -> String {
+        format!("max({}bdp,1p)", self.queue_bdp)
+    }
+
+    /// What happens in the course of the run.
+    pub fn changes(&self, duration: Duration) -> Vec<Scheduled> {
+        let at = Duration::from_nanos(duration.as_nanos() / 3);
+        let on = |link: &str, at: Duration, change: Change| Scheduled {
+            at,
+            link: link.into(),
+            change,
+            line: 0,
+        };
+        let both = |change: &dyn Fn() -> Change| {
+            vec![on("bottleneck", at, change()), on("bottleneck.back", at, change())]
+        };
+        match self.event {
+            None => Vec::new(),
+            Some(Event::RateStep(factor)) => {
+                let rate = Rate::from_bps_f64((self.rate_bps * factor).clamp(50e3, 500e6));
+                vec![on("bottleneck", at, Change::Rate(rate))]
+            }
+            Some(Event::DelayStep(factor)) => {
+                let delay = Duration::from_secs_f64(self.delay_s * factor);
+                both(&|| Change::Delay(delay))
+            }
+            Some(Event::Outage(seconds)) => {
+                let everything = narrows_link::LossSpec::parse_all("1").unwrap_or_default();
+                let usual = self.loss.map_or_else(Vec::new, |_| {
+                    let link = self.link();
+                    let loss = link.split(",loss=").nth(1).unwrap_or_default();
+                    let end = loss.find([')']).map_or_else(
+                        || loss.find(',').unwrap_or(loss.len()),
+                        |closing| closing + 1,
+                    );
+                    narrows_link::LossSpec::parse_all(&loss[..end]).unwrap_or_default()
+                });
+                let over = at + Duration::from_secs_f64(seconds);
+                vec![
+                    on("bottleneck", at, Change::Loss(everything.clone())),
+                    on("bottleneck.back", at, Change::Loss(everything)),
+                    on("bottleneck", over, Change::Loss(usual)),
+                    on("bottleneck.back", over, Change::Loss(Vec::new())),
+                ]
+            }
+        }
+    }
+
+    /// Share of the run's capacity that an outage leaves.
+    pub fn open_share(&self, duration_s: f64) -> f64 {
+        match self.event {
+            Some(Event::Outage(seconds)) => 1.0 - (seconds / duration_s).min(1.0),
+            _ => 1.0,
+        }
+    }
+
+    /// Which impairments it has: cases of one kind are one finding.
+    pub fn kind(&self) -> Vec<&'static str> {
+        let event = self.event.map(|e| match e {
+            Event::RateStep(f) if f < 1.0 => "rate falls",
+            Event::RateStep(_) => "rate rises",
+            Event::DelayStep(f) if f < 1.0 => "delay falls",
+            Event::DelayStep(_) => "delay rises",
+            Event::Outage(_) => "outage",
+        });
+        let there = [
+            self.loss.map(|(_, burst)| if burst > 1.0 { "bursts of loss" } else { "loss" }),
+            self.jitter_s.map(|_| "jitter"),
+            self.reorder.map(|_| "reordering"),
+            self.back.map(|_| "thin return path"),
+            event,
+            self.against.map(|(name, _)| name),
+            self.reverse.map(|_| "data the other way"),
+            (self.flows > 1).then_some("many flows"),
+        ];
+        there.into_iter().flatten().collect()
+    }
+
+    /// The case in words, for tables.
+    pub fn describe(&self) -> String {
+        let mut text = self.link();
+        match self.event {
+            Some(Event::RateStep(f)) => {
+                let _ = write!(text, "; rate x {f} at a third of the run");
+            }
+            Some(Event::DelayStep(f)) => {
+                let _ = write!(text, "; delay x {f} at a third of the run");
+            }
+            Some(Event::Outage(s)) => {
+                let _ = write!(text, "; nothing passes for {s} s at a third of the run");
+            }
+            None => {}
+        }
+        if let Some((name, flows)) = self.against {
+            let _ = write!(text, "; beside {name}:{flows}");
+        }
+        if let Some(name) = self.reverse {
+            let _ = write!(text, "; {name}:1 the other way");
+        }
+        if self.flows > 1 {
+            let _ = write!(text, "; {} flows", self.flows);
+        }
+        text
+    }
+}
+
+fn micros(seconds: f64) -> f64 {
+    (seconds * 1e6).round().max(1.0)
+}
+
+/// `x` with two significant figures.
+fn two_figures(x: f64) -> f64 {
+    format!("{x:.1e}").parse().unwrap_or(x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_base::RandomKey;
+    use narrows_scenario::link::Link;
+    use std::path::Path;
+
+    #[test]
+    fn every_case_can_be_written_as_a_link() {
+        let mut random = RandomKey::from_seed(7).stream();
+        for _ in 0..300 {
+            let case = Case::draw(&mut random);
+            let case = if random.chance(0.5) { case.changed(&mut random) } else { case };
+            let link = Link::parse(&case.link(), Path::new(""));
+            assert!(link.is_ok(), "{}: {:?}", case.link(), link.err());
+        }
+    }
+
+    #[test]
+    fn the_usual_losses_come_back_after_an_outage() {
+        for (loss, text) in [(0.02, 1.0), (0.02, 4.0)].map(|l| (Some(l), l)) {
+            let case = Case { loss, event: Some(Event::Outage(1.0)), ..Case::plain() };
+            let changes = case.changes(Duration::from_secs(9));
+            let Change::Loss(after) = &changes[2].change else { panic!() };
+            assert_eq!(after.len(), 1, "{text:?}");
+            assert_eq!(changes[2].at, Duration::from_secs(4));
+        }
+    }
+}

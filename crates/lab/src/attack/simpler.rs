@@ -1,0 +1,57 @@
+//! A found case in its simplest form: without what it does not need, with rounder figures.
+
+use super::case::Case;
+use super::{Attack, Found};
+use crate::execute::Control;
+
+/// A simpler case must be nearly as bad: this share of the badness above 1.
+const KEEPS: f64 = 0.85;
+
+/// Makes a case simpler as long as it stays nearly as bad; returns how many cases were run.
+///
+/// # Errors
+/// What the simulator refuses.
+pub fn simplify(
+    a: &Attack,
+    found: &mut Found,
+    seeds: (u64, u32),
+    control: &Control<'_>,
+) -> Result<usize, String> {
+    let least = 1.0 + KEEPS * (found.badness - 1.0);
+    let mut cases = 0;
+    loop {
+        let candidates = simpler(&found.case);
+        let run = a.run_all(&candidates, seeds, control)?;
+        cases += run.len();
+        // The first that will do: candidates are in order, the greatest simplification first.
+        match run.into_iter().find(|f| f.badness >= least) {
+            Some(better) => *found = better,
+            None => return Ok(cases),
+        }
+    }
+}
+
+/// Cases with one thing less.
+fn simpler(case: &Case) -> Vec<Case> {
+    let plain = Case::plain();
+    let without: [fn(&mut Case, &Case); 11] = [
+        |c, _| c.event = None,
+        |c, _| c.reverse = None,
+        |c, _| c.against = None,
+        |c, _| c.reorder = None,
+        |c, _| c.jitter_s = None,
+        |c, _| c.back = None,
+        |c, _| c.loss = None,
+        |c, _| c.flows = 1,
+        |c, p| c.queue_bdp = p.queue_bdp,
+        |c, p| c.delay_s = p.delay_s,
+        |c, p| c.rate_bps = p.rate_bps,
+    ];
+    let changed = without.iter().map(|change| {
+        let mut c = case.clone();
+        change(&mut c, &plain);
+        c
+    });
+    let uniform = case.loss.map(|(p, _)| Case { loss: Some((p, 1.0)), ..case.clone() });
+    changed.chain(uniform).filter(|c| c != case).collect()
+}
