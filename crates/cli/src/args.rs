@@ -29,6 +29,9 @@ pub enum Command {
     /// Vary any parameters over a grid: tables, heat maps, resumable
     #[command(after_help = SWEEP)]
     Sweep(Box<Sweep>),
+    /// Search for the network on which a protocol does worst
+    #[command(after_help = crate::attack::HELP)]
+    Attack(Box<crate::attack::AttackArgs>),
     /// A UDP link emulator: the same links, in real time
     #[command(after_help = crate::relay::HELP)]
     Relay(crate::relay::RelayArgs),
@@ -374,12 +377,20 @@ fn seeds(text: &str) -> Result<u32, String> {
         _ => Err("a number from 1 to 100000 is expected".into()),
     }
 }
-fn jobs(text: &str) -> Result<usize, String> {
+pub fn jobs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=1024) => Ok(n),
         _ => Err("a number from 1 to 1024 is expected".into()),
     }
 }
+/// How many networks an attack tries.
+pub fn cases(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|n| (16..=1_000_000).contains(n))
+        .ok_or_else(|| format!("'{text}' is not a number of networks from 16 to 1000000"))
+}
+
 fn flows(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n @ 1..=1_000_000) => Ok(n),

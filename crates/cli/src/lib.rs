@@ -3,6 +3,7 @@
 
 mod about;
 mod args;
+mod attack;
 mod log;
 mod record;
 mod relay;
@@ -56,6 +57,7 @@ pub fn run(registry: Registry) -> ExitCode {
         Some(Command::Compare(args)) => work::compare(&args),
         Some(Command::Run(args)) => work::run(&args),
         Some(Command::Sweep(args)) => sweep::sweep(&args),
+        Some(Command::Attack(args)) => attack::attack(&args),
         Some(Command::Relay(args)) => relay::relay(&args),
         Some(Command::Speed(args)) => speed::speed(&args),
         Some(Command::Serve(args)) => serve::serve(&args),

@@ -151,6 +151,31 @@ fn compare_prints_json_writes_its_files_and_run_repeats_it() {
     );
 }
 
+/// What an attack reports can be run again and shows what was claimed.
+#[test]
+fn an_attack_leaves_scenarios_that_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["attack", "reno", "--budget", "16", "--duration", "2s", "--worst", "1", "--json"];
+    let found = narrows(folder.path(), &args);
+    assert!(found.status.success(), "{}", text(&found.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    let worst = &json["worst"][0];
+    assert!(worst["badness"].as_f64().unwrap() > 1.0, "{worst}");
+    let scenario = worst["scenario"].as_str().unwrap();
+    assert!(folder.path().join(worst["report"].as_str().unwrap()).is_file());
+    let again = narrows(folder.path(), &["run", scenario, "--json"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    for (wrong, said) in [
+        (["attack", "rneo", "--budget", "16"], "unknown protocol 'rneo'; did you mean 'reno'?"),
+        (["attack", "reno", "--budget", "3"], "'3' is not a number of networks"),
+        (["attack", "reno", "--hunt", "speed"], "unknown aim 'speed'"),
+    ] {
+        let refused = narrows(folder.path(), &wrong);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(said), "{}", text(&refused.stderr));
+    }
+}
+
 #[test]
 fn a_sweep_writes_its_files_and_runs_no_point_twice() {
     let folder = tempfile::tempdir().unwrap();

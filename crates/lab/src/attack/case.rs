@@ -3,6 +3,7 @@
 use narrows_base::{Duration, Rate, random::RandomStream};
 use narrows_link::Change;
 use narrows_scenario::scenario::Scheduled;
+use narrows_scenario::values;
 use std::fmt::Write as _;
 
 /// Ranges from which cases are drawn, evenly in the logarithm.
@@ -184,12 +185,8 @@ impl Case {
 
     /// The link as `--link` takes it.
     pub fn link(&self) -> String {
-        let mut text = format!(
-            "{}bit/s,{}us,queue={}",
-            self.rate_bps,
-            micros(self.delay_s),
-            self.queue_text()
-        );
+        let mut text =
+            format!("{},{},queue={}", rate(self.rate_bps), time(self.delay_s), self.queue_text());
         if let Some((p, burst)) = self.loss {
             // Gilbert: bursts of mean length 1/h, and g/(g + h) of all packets in them.
             let h = 1.0 / burst;
@@ -199,13 +196,13 @@ impl Case {
             };
         }
         if let Some(jitter) = self.jitter_s {
-            let _ = write!(text, ",jitter={}us", micros(jitter));
+            let _ = write!(text, ",jitter={}", time(jitter));
         }
         if let Some((p, by)) = self.reorder {
-            let _ = write!(text, ",reorder={p}/{}us", micros(by));
+            let _ = write!(text, ",reorder={p}/{}", time(by));
         }
         if let Some(back) = self.back {
-            let _ = write!(text, ",reverse-rate={}bit/s", two_figures(self.rate_bps * back));
+            let _ = write!(text, ",reverse-rate={}", rate(two_figures(self.rate_bps * back)));
         }
         text
     }
@@ -317,8 +314,13 @@ impl Case {
     }
 }
 
-fn micros(seconds: f64) -> f64 {
-    (seconds * 1e6).round().max(1.0)
+fn rate(bps: f64) -> String {
+    values::rate_text(Rate::from_bps_f64(bps))
+}
+
+/// In whole microseconds, at least one.
+fn time(seconds: f64) -> String {
+    values::time_text(Duration::from_micros((seconds * 1e6).round().max(1.0) as u64))
 }
 
 /// `x` with two significant figures.

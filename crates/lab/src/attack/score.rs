@@ -2,6 +2,7 @@
 
 use super::case::Case;
 use crate::measure::MEASURES;
+use narrows_base::Duration;
 
 /// What counts as bad. Every measure is 1 where nothing could be better and grows as things get worse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,15 +38,21 @@ impl Hunt {
     }
 
     /// Of one run; beside a rival's run of the same case, over the rival's.
-    pub fn badness(self, case: &Case, own: &[f64], rival: Option<&[f64]>) -> f64 {
-        let own = self.alone(case, own);
+    pub fn badness(
+        self,
+        case: &Case,
+        duration: Duration,
+        own: &[f64],
+        rival: Option<&[f64]>,
+    ) -> f64 {
+        let own = self.alone(case, duration, own);
         match rival {
-            Some(rival) => own / self.alone(case, rival).max(1e-9),
+            Some(rival) => own / self.alone(case, duration, rival).max(1e-9),
             None => own,
         }
     }
 
-    fn alone(self, case: &Case, measures: &[f64]) -> f64 {
+    fn alone(self, case: &Case, duration: Duration, measures: &[f64]) -> f64 {
         let of = |name: &str| {
             let at = MEASURES.iter().position(|m| m.name == name);
             at.and_then(|i| measures.get(i)).copied().filter(|x| x.is_finite())
@@ -58,7 +65,8 @@ impl Hunt {
             Hunt::Goodput => {
                 let limit = of("goodput_limit_bps").unwrap_or(case.rate_bps);
                 // A share of the run of which nothing arrives is no smaller than a bit.
-                limit * passes * fair / goodput.max(1.0)
+                let open = case.open_share(duration.as_secs_f64());
+                limit * open * passes * fair / goodput.max(1.0)
             }
             Hunt::Delay => {
                 let empty = 2.0 * case.delay_s + case.jitter_s.unwrap_or(0.0) / 2.0;
