@@ -219,13 +219,9 @@ impl Controller for Stpd {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
-            CongestionEvent::Losses(_) => {
-                // The window stays (S0 section 4.2). But a loss while packets queue says that the buffer
-                // is smaller than the quarter that slow start waits for.
-                if self.buffered >= 1.0 {
-                    self.starting = false;
-                }
-            }
+            // The window stays (S0 section 4.2). But a loss while packets queue says that the buffer
+            // is smaller than the quarter that slow start waits for.
+            CongestionEvent::Losses(_) if self.buffered >= 1.0 => self.starting = false,
             CongestionEvent::SlowStartRestart(_) => {
                 // S0 section 4.2: a timeout is the safety net and begins anew.
                 self.cwnd = 1.0;

@@ -216,6 +216,30 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "sack",
             "models bandwidth and RTT, paces; version 1 as in Linux",
         ),
+        ProtocolEntry::tcp(
+            "bbr3",
+            "bbr3",
+            "sack",
+            "BBR that bounds its losses and leaves others room (IETF draft)",
+        ),
+        ProtocolEntry::tcp(
+            "illinois",
+            "illinois",
+            "sack",
+            "Reno with steps that the queueing delay sets",
+        ),
+        ProtocolEntry::tcp(
+            "copa",
+            "copa",
+            "sack",
+            "two packets queued by delay; competes where others fill queues (2018)",
+        ),
+        ProtocolEntry::tcp(
+            "ledbat++",
+            "ledbat++",
+            "sack",
+            "a background transfer that gives way to everybody",
+        ),
         ProtocolEntry::media(
             "rap",
             "rap",
@@ -258,6 +282,11 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "keeps to the rate of a radio channel of its own (S3)",
         )
         .with_verdict("biaz"),
+        ProtocolEntry::stream(
+            "brutal",
+            "brutal",
+            "sends at the rate that it is told, unfair to others (Hysteria 2)",
+        ),
         ProtocolEntry::stream(
             "tear-reliable",
             "tear",

@@ -170,7 +170,7 @@ impl Sender {
         let oldest = self.scoreboard.get(self.scoreboard.una);
         let loss = Loss {
             now,
-            segments: flight.saturating_sub(self.recovery.sacked.iter().map(|r| r.1 - r.0).sum()),
+            segments: flight.saturating_sub(self.recovery.sacked()),
             sent: oldest.sent,
             transmissions: u32::from(oldest.transmissions),
             found_by: LossFoundBy::Timeout,
@@ -217,7 +217,7 @@ impl Sender {
         segment.app_limited = app_limited;
         segment.transmissions = segment.transmissions.saturating_add(1);
         let bytes = u32::from(segment.bytes);
-        self.recovery.sent(&mut self.scoreboard, seq);
+        self.recovery.on_sent(&mut self.scoreboard, seq);
         let number = self.counters.sent;
         self.counters.sent += 1;
         self.counters.retransmissions += u64::from(copy);
@@ -260,7 +260,7 @@ impl Sender {
         if self.recovery.in_recovery()
             && let Some(seq) = self.recovery.next_hole(&self.scoreboard)
         {
-            self.recovery.retransmitted(seq);
+            self.recovery.on_retransmitted(seq);
             return Some(seq);
         }
         while self.next < self.scoreboard.max {
@@ -276,7 +276,7 @@ impl Sender {
         }
         if self.recovery.in_recovery() {
             let seq = self.recovery.next_guess(&self.scoreboard)?;
-            self.recovery.retransmitted(seq);
+            self.recovery.on_retransmitted(seq);
             return Some(seq);
         }
         None
@@ -322,7 +322,7 @@ impl Machine for Sender {
             if self.timed.is_some_and(|(timed, _)| timed == seq) {
                 self.timed = None; // Karn: a copy's round trip is ambiguous.
             }
-            self.recovery.retransmitted(seq);
+            self.recovery.on_retransmitted(seq);
             self.next = self.next.max(seq + 1);
             return Output::Send(self.transmit(now, seq));
         }
@@ -369,7 +369,10 @@ impl std::fmt::Debug for Sender {
         write!(
             f,
             "Sender(flow {}, {}..{}, {:?})",
-            self.flow, self.scoreboard.una, self.scoreboard.max, self.recovery.phase
+            self.flow,
+            self.scoreboard.una,
+            self.scoreboard.max,
+            self.recovery.phase()
         )
     }
 }

@@ -231,7 +231,7 @@ proptest::proptest! {
 }
 
 fn pipe(sender: &Sender) -> u64 {
-    sender.recovery.pipe_for_tests()
+    sender.recovery.pipe()
 }
 
 #[test]

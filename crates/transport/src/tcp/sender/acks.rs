@@ -2,7 +2,7 @@
 //! controller is told.
 
 use super::Sender;
-use crate::tcp::recovery::Outcome;
+use crate::tcp::recovery::{Acked, Lost, Outcome};
 use crate::tcp::scoreboard::Segment;
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{
@@ -30,9 +30,9 @@ impl Sender {
         let duplicate = newly_acked == 0 && self.scoreboard.una < self.scoreboard.max;
         let newly_delivered = self.count_delivered(prior_delivered, newly_acked, duplicate);
         self.take_rtt_sample(now, rtt, p, newly_acked);
-        let fine = self.fine_timeout();
-        let was_in_repair = self.recovery.in_recovery();
-        let outcome = self.recovery.on_ack(&mut self.scoreboard, now, newly_acked, duplicate, fine);
+        let was_in_recovery = self.recovery.in_recovery();
+        let acked = Acked { now, newly_acked, duplicate, rtt: &self.rtt };
+        let outcome = self.recovery.on_ack(&mut self.scoreboard, acked);
         self.next = self.next.max(self.scoreboard.una);
 
         let total = self.counters.sent;
@@ -59,7 +59,7 @@ impl Sender {
             outstanding: self.outstanding(),
             prior_outstanding,
             window_limited: self.window_limited,
-            in_recovery: was_in_repair,
+            in_recovery: was_in_recovery,
             round: self.round,
             round_start,
             marks: u32::from(self.ecn.echoed(p)),
@@ -104,7 +104,7 @@ impl Sender {
         // The opening's 40 bytes travel faster than data do: controllers that compare RTTs with
         // the smallest must not see it.
         self.rtt.forget_min();
-        self.recovery.acked(self.scoreboard.get(0).copies);
+        self.recovery.on_acked(self.scoreboard.get(0).copies);
         self.scoreboard.una = 1;
         self.next = 1;
         self.established = true;
@@ -123,7 +123,7 @@ impl Sender {
         for seq in self.scoreboard.una..to {
             let segment = *self.scoreboard.get(seq);
             unambiguous &= segment.transmissions == 1;
-            self.recovery.acked(segment.copies);
+            self.recovery.on_acked(segment.copies);
             if !segment.sacked {
                 self.deliver(now, &segment, sample);
             }
@@ -146,7 +146,7 @@ impl Sender {
                 break;
             }
             let (from, to) = (p.seq + u64::from(from), p.seq + u64::from(to));
-            self.recovery.sack(&mut self.scoreboard, from, to, |scoreboard, seq| {
+            self.recovery.on_block(&mut self.scoreboard, (from, to), |scoreboard, seq| {
                 fresh += 1;
                 let segment = scoreboard.get(seq);
                 if newest.is_none_or(|n| segment.sent >= n.sent) {
@@ -207,12 +207,6 @@ impl Sender {
         }
     }
 
-    /// Vegas's fine-grained timeout, as in ns-2.35: srtt + 2 rttvar and a sixteenth more.
-    fn fine_timeout(&self) -> Duration {
-        let fine = self.rtt.srtt().as_secs_f64() + 2.0 * self.rtt.rttvar().as_secs_f64();
-        Duration::from_secs_f64(fine * 17.0 / 16.0)
-    }
-
     #[inline]
     fn rate_sample(&self, now: Time, sample: Option<Segment>) -> Option<RateSample> {
         let s = sample?;
@@ -271,7 +265,7 @@ impl Sender {
             self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(repair));
         }
         let window = self.controller.send_limits().cwnd;
-        if let Some((segments, sent, transmissions, found_by)) = outcome.lost {
+        if let Some(Lost { segments, sent, transmissions, found_by }) = outcome.lost {
             let new_episode = outcome.begins || outcome.restarts;
             self.controller.on_congestion_event(&CongestionEvent::Losses(Loss {
                 now,

@@ -1,0 +1,144 @@
+//! A recovery of any kind, inside its sender: no allocation and no pointer per flow.
+
+use super::newreno::NewReno;
+use super::reno::Reno;
+use super::sack::Sack;
+use super::sack1::Sack1;
+use super::tahoe::Tahoe;
+use super::vegas::Vegas;
+use super::{Acked, DUP_THRESH, LossRecovery, Outcome, Phase, State};
+use crate::tcp::scoreboard::Scoreboard;
+use crate::tcp::{RecoveryKind, TcpConfig};
+
+#[derive(Debug)]
+enum Kind {
+    Tahoe(Tahoe),
+    Reno(Reno),
+    NewReno(NewReno),
+    Vegas(Vegas),
+    Sack(Sack),
+    Sack1(Sack1),
+}
+
+/// A sender's recovery, of any kind.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    state: State,
+    kind: Kind,
+}
+
+macro_rules! each {
+    ($self:expr, $kind:ident => $call:expr) => {
+        match $self {
+            Kind::Tahoe($kind) => $call,
+            Kind::Reno($kind) => $call,
+            Kind::NewReno($kind) => $call,
+            Kind::Vegas($kind) => $call,
+            Kind::Sack($kind) => $call,
+            Kind::Sack1($kind) => $call,
+        }
+    };
+}
+
+impl Recovery {
+    pub fn new(config: &TcpConfig) -> Recovery {
+        let kind = match config.recovery {
+            RecoveryKind::Tahoe => Kind::Tahoe(Tahoe::new(config)),
+            RecoveryKind::Reno => Kind::Reno(Reno::new(config)),
+            RecoveryKind::NewReno => Kind::NewReno(NewReno::new(config)),
+            RecoveryKind::Vegas => Kind::Vegas(Vegas::new(config)),
+            RecoveryKind::Sack => Kind::Sack(Sack::default()),
+            RecoveryKind::Sack1 => Kind::Sack1(Sack1::new(config)),
+        };
+        let state = State { phase: Phase::Open, dupacks: 0, recover: 0, inflation: 0 };
+        Recovery { state, kind }
+    }
+
+    #[inline]
+    pub fn uses_sack(&self) -> bool {
+        matches!(self.kind, Kind::Sack(_) | Kind::Sack1(_))
+    }
+
+    #[inline]
+    pub fn in_recovery(&self) -> bool {
+        self.state.phase == Phase::FastRecovery
+    }
+
+    /// Segments added to the window; may be negative.
+    #[inline]
+    pub fn inflation(&self) -> i64 {
+        self.state.inflation
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.state.phase
+    }
+
+    #[inline]
+    pub fn outstanding(&self, scoreboard: &Scoreboard, next: u64) -> u64 {
+        each!(&self.kind, k => k.outstanding(&self.state, scoreboard, next))
+    }
+
+    #[inline]
+    pub fn on_sent(&mut self, scoreboard: &mut Scoreboard, seq: u64) {
+        each!(&mut self.kind, k => k.on_sent(scoreboard, seq));
+    }
+
+    #[inline]
+    pub fn on_acked(&mut self, copies: u8) {
+        each!(&mut self.kind, k => k.on_acked(copies));
+    }
+
+    pub fn on_block(
+        &mut self,
+        scoreboard: &mut Scoreboard,
+        block: (u64, u64),
+        fresh: impl FnMut(&mut Scoreboard, u64),
+    ) {
+        each!(&mut self.kind, k => k.on_block(&self.state, scoreboard, block, fresh));
+    }
+
+    #[inline]
+    pub fn on_ack(&mut self, scoreboard: &mut Scoreboard, acked: Acked<'_>) -> Outcome {
+        let outcome = each!(&mut self.kind, k => k.on_ack(&mut self.state, scoreboard, acked));
+        if outcome.restarts {
+            self.restart(scoreboard);
+            // The duplicates of the flight that was given up mean nothing.
+            self.state.dupacks = DUP_THRESH;
+        }
+        outcome
+    }
+
+    /// The window begins anew: what follows `una` is sent again, except what SACK reported.
+    pub fn restart(&mut self, scoreboard: &mut Scoreboard) {
+        let recover = scoreboard.max;
+        self.state = State { phase: Phase::SlowStart, dupacks: 0, recover, inflation: 0 };
+        each!(&mut self.kind, k => k.on_restart(scoreboard));
+    }
+
+    pub fn sacked(&self) -> u64 {
+        each!(&self.kind, k => k.sacked())
+    }
+
+    pub fn next_hole(&mut self, scoreboard: &Scoreboard) -> Option<u64> {
+        each!(&mut self.kind, k => k.next_hole(&self.state, scoreboard))
+    }
+
+    pub fn next_guess(&mut self, scoreboard: &Scoreboard) -> Option<u64> {
+        each!(&mut self.kind, k => k.next_guess(scoreboard))
+    }
+
+    pub fn on_retransmitted(&mut self, seq: u64) {
+        each!(&mut self.kind, k => k.on_retransmitted(seq));
+    }
+}
+
+#[cfg(test)]
+impl Recovery {
+    pub fn pipe(&self) -> u64 {
+        match &self.kind {
+            Kind::Sack(sack) => sack.pipe(),
+            _ => 0,
+        }
+    }
+}

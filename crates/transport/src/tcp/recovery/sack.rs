@@ -1,0 +1,92 @@
+//! Selective acknowledgements (RFC 2018, RFC 6675): blocks tell what is lost, and the pipe what is outstanding.
+
+use super::sacked::Sacked;
+use super::{Acked, DUP_THRESH, LossRecovery, Outcome, Phase, State};
+use crate::tcp::scoreboard::Scoreboard;
+
+#[derive(Debug, Default)]
+pub(super) struct Sack(Sacked);
+
+impl LossRecovery for Sack {
+    fn on_ack(
+        &mut self,
+        state: &mut State,
+        scoreboard: &mut Scoreboard,
+        acked: Acked<'_>,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        if acked.newly_acked > 0 {
+            state.dupacks = 0;
+            self.0.trim(scoreboard);
+            if state.phase != Phase::FastRecovery {
+                state.advance(scoreboard);
+            } else if scoreboard.una >= state.recover {
+                state.end(&mut outcome);
+            }
+        } else if acked.duplicate {
+            state.dupacks += 1;
+        }
+        outcome.lost = self.0.find_lost(scoreboard);
+        if state.may_begin(scoreboard)
+            && (state.dupacks >= DUP_THRESH || scoreboard.get(scoreboard.una).lost)
+        {
+            outcome.lost = self.0.mark_oldest(scoreboard).or(outcome.lost);
+            state.begin(scoreboard, &mut outcome);
+            self.0.begin(scoreboard);
+        }
+        outcome
+    }
+
+    fn on_restart(&mut self, scoreboard: &mut Scoreboard) {
+        self.0.all_lost(scoreboard);
+    }
+
+    #[inline]
+    fn outstanding(&self, _state: &State, _scoreboard: &Scoreboard, _next: u64) -> u64 {
+        self.0.pipe
+    }
+
+    #[inline]
+    fn on_sent(&mut self, scoreboard: &mut Scoreboard, seq: u64) {
+        self.0.count_copy(scoreboard, seq);
+    }
+
+    #[inline]
+    fn on_acked(&mut self, copies: u8) {
+        self.0.pipe -= u64::from(copies);
+    }
+
+    fn on_block(
+        &mut self,
+        _state: &State,
+        scoreboard: &mut Scoreboard,
+        block: (u64, u64),
+        fresh: impl FnMut(&mut Scoreboard, u64),
+    ) {
+        self.0.insert(scoreboard, block, fresh);
+    }
+
+    fn sacked(&self) -> u64 {
+        self.0.count()
+    }
+
+    /// RFC 6675 NextSeg rule 1.
+    fn next_hole(&mut self, state: &State, scoreboard: &Scoreboard) -> Option<u64> {
+        self.0.hole_below(scoreboard, self.0.lost_edge.min(state.recover))
+    }
+
+    fn next_guess(&mut self, scoreboard: &Scoreboard) -> Option<u64> {
+        self.0.next_guess(scoreboard)
+    }
+
+    fn on_retransmitted(&mut self, seq: u64) {
+        self.0.on_retransmitted(seq);
+    }
+}
+
+#[cfg(test)]
+impl Sack {
+    pub fn pipe(&self) -> u64 {
+        self.0.pipe
+    }
+}

@@ -1,0 +1,123 @@
+//! Selective acknowledgements as ns-2's Sack1 uses them. It differs from [`Sack`](super::sack::Sack) so:
+//!
+//! - Only the third duplicate begins a fast recovery, and after a timeout none does until all that was sent before
+//!   it is passed.
+//! - What is outstanding in fast recovery is a count of its own: every ACK takes one off it and a partial one two,
+//!   whatever its blocks say.
+//! - Any hole below a block is sent again, lost or not.
+//! - A timeout forgets the blocks, and none is read until slow start is over.
+
+use super::sacked::Sacked;
+use super::{Acked, DUP_THRESH, LossRecovery, Outcome, Phase, State};
+use crate::tcp::TcpConfig;
+use crate::tcp::scoreboard::Scoreboard;
+
+#[derive(Debug)]
+pub(super) struct Sack1 {
+    sacked: Sacked,
+    limited_transmit: bool,
+    /// What ns-2 counts as outstanding in fast recovery.
+    pipe: i64,
+    /// Whether a timeout began the last episode.
+    after_timeout: bool,
+}
+
+impl Sack1 {
+    pub fn new(config: &TcpConfig) -> Sack1 {
+        Sack1 {
+            sacked: Sacked::default(),
+            limited_transmit: config.limited_transmit,
+            pipe: 0,
+            after_timeout: false,
+        }
+    }
+}
+
+impl LossRecovery for Sack1 {
+    fn on_ack(
+        &mut self,
+        state: &mut State,
+        scoreboard: &mut Scoreboard,
+        acked: Acked<'_>,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        self.pipe -= if acked.newly_acked > 0 { 2 } else { 1 };
+        if acked.newly_acked > 0 {
+            state.dupacks = 0;
+            self.sacked.trim(scoreboard);
+            if state.phase != Phase::FastRecovery {
+                state.advance(scoreboard);
+            } else if scoreboard.una >= state.recover {
+                state.end(&mut outcome);
+            }
+        } else if acked.duplicate {
+            state.dupacks += 1;
+        }
+        outcome.lost = self.sacked.find_lost(scoreboard);
+        if state.phase != Phase::FastRecovery {
+            let most = if self.limited_transmit { DUP_THRESH - 1 } else { 0 };
+            state.inflation = state.dupacks.min(most) as i64;
+        }
+        // bugFix_: after a timeout beyond all that was sent before it.
+        let passed = !self.after_timeout || scoreboard.una > state.recover;
+        if state.may_begin(scoreboard) && passed && state.dupacks >= DUP_THRESH {
+            outcome.lost = self.sacked.mark_oldest(scoreboard).or(outcome.lost);
+            state.begin(scoreboard, &mut outcome);
+            self.sacked.begin(scoreboard);
+            self.after_timeout = false;
+            // The first retransmission, to be sent at once, is not counted.
+            self.pipe = (scoreboard.max - scoreboard.una) as i64 - DUP_THRESH as i64 - 1;
+        }
+        outcome
+    }
+
+    fn on_restart(&mut self, scoreboard: &mut Scoreboard) {
+        self.after_timeout = true;
+        self.sacked.forget_blocks();
+        for seq in scoreboard.una..scoreboard.max {
+            scoreboard.get_mut(seq).sacked = false;
+        }
+        self.sacked.all_lost(scoreboard);
+    }
+
+    fn outstanding(&self, state: &State, scoreboard: &Scoreboard, next: u64) -> u64 {
+        match state.phase {
+            Phase::FastRecovery => self.pipe.max(0) as u64,
+            _ => next - scoreboard.una,
+        }
+    }
+
+    #[inline]
+    fn on_sent(&mut self, _scoreboard: &mut Scoreboard, _seq: u64) {
+        self.pipe += 1;
+    }
+
+    fn on_block(
+        &mut self,
+        state: &State,
+        scoreboard: &mut Scoreboard,
+        block: (u64, u64),
+        fresh: impl FnMut(&mut Scoreboard, u64),
+    ) {
+        if state.phase != Phase::SlowStart {
+            self.sacked.insert(scoreboard, block, fresh);
+        }
+    }
+
+    fn sacked(&self) -> u64 {
+        self.sacked.count()
+    }
+
+    fn next_hole(&mut self, state: &State, scoreboard: &Scoreboard) -> Option<u64> {
+        let highest = self.sacked.highest(scoreboard);
+        self.sacked.hole_below(scoreboard, highest.min(state.recover))
+    }
+
+    fn next_guess(&mut self, scoreboard: &Scoreboard) -> Option<u64> {
+        self.sacked.next_guess(scoreboard)
+    }
+
+    fn on_retransmitted(&mut self, seq: u64) {
+        self.sacked.on_retransmitted(seq);
+    }
+}
