@@ -242,6 +242,10 @@ impl Controller for Bbr {
                     self.losses = self.losses.saturating_add(loss.segments);
                 }
             }
+            // The window is restored when the recovery ends.
+            CongestionEvent::SpuriousLosses(spurious) => {
+                self.lost = self.lost.saturating_sub(spurious.packets);
+            }
             // Version 1 does not listen to marks.
             CongestionEvent::RecoveryStart(r) | CongestionEvent::RecoveryEnd(r)
                 if r.cause == RecoveryCause::EcnCe => {}

@@ -265,6 +265,10 @@ impl Controller for Bbr3 {
                     self.in_flight_too_high(loss.now, at_loss);
                 }
             }
+            // The window is restored when the recovery ends.
+            CongestionEvent::SpuriousLosses(spurious) => {
+                self.losses.total = self.losses.total.saturating_sub(spurious.packets);
+            }
             // The draft does not use marks.
             CongestionEvent::RecoveryStart(r) | CongestionEvent::RecoveryEnd(r)
                 if r.cause == RecoveryCause::EcnCe => {}

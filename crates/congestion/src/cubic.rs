@@ -13,10 +13,12 @@
 //! sender does not count (section 5.8). A cut is taken from FlightSize, but from no more than the
 //! window that was in force: FlightSize counts what has arrived behind a hole, too, and 0.7 of it may
 //! be more than the window. Preset `ns2` takes the window, see [`Halve`]. Left out: undoing a
-//! spurious cut (section 4.9), which the recovery kinds do not detect, and the reaction to ECN.
+//! spurious cut (section 4.9) over TCP, where the recovery kinds do not detect it, and the reaction to ECN.
 
 use crate::hystart::{Feedback, Hystart};
-use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, Sent, bounded};
+use crate::{
+    Ack, CongestionEvent, Controller, Environment, Halve, RecoveryCause, SendLimits, Sent, bounded,
+};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable, math};
@@ -80,6 +82,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         after_loss: false,
         epoch: None,
         last_ack: None,
+        before: None,
     })
 }
 
@@ -113,6 +116,19 @@ struct Cubic {
     after_loss: bool,
     epoch: Option<Epoch>,
     last_ack: Option<Time>,
+    before: Option<Box<BeforeLoss>>,
+}
+
+/// What a loss episode changed (RFC 9438 section 4.9.2).
+#[derive(Clone, Debug)]
+struct BeforeLoss {
+    cwnd: f64,
+    ssthresh: f64,
+    w_max: f64,
+    cwnd_prior: f64,
+    after_loss: bool,
+    epoch: Option<Epoch>,
+    hystart: Option<Hystart>,
 }
 
 impl Cubic {
@@ -151,6 +167,15 @@ impl Cubic {
 
     /// Section 4.6, and fast convergence, section 4.7.
     fn cut(&mut self, flight: u64, most: f64) {
+        let mut before = BeforeLoss {
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            w_max: self.w_max,
+            cwnd_prior: self.cwnd_prior,
+            after_loss: self.after_loss,
+            epoch: None,
+            hystart: None,
+        };
         self.cwnd_prior = self.cwnd;
         self.w_max = if self.fast_convergence && self.cwnd < self.w_max {
             self.cwnd * (1.0 + self.beta) / 2.0
@@ -166,8 +191,20 @@ impl Cubic {
             Halve::Window => self.cwnd,
         };
         self.ssthresh = bounded(base * self.beta, 2.0);
-        self.hystart = None;
-        self.epoch = None;
+        before.epoch = self.epoch.take();
+        before.hystart = self.hystart.take();
+        self.before = Some(Box::new(before));
+    }
+
+    /// The last cut had no reason.
+    fn undo(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        let BeforeLoss { cwnd, ssthresh, w_max, cwnd_prior, after_loss, epoch, hystart } = *before;
+        if cwnd > self.cwnd {
+            self.cwnd = cwnd;
+            (self.ssthresh, self.w_max, self.cwnd_prior) = (ssthresh, w_max, cwnd_prior);
+            (self.after_loss, self.epoch, self.hystart) = (after_loss, epoch, hystart);
+        }
     }
 
     /// Pushes the epoch's start back by time that was not spent filling the window.
@@ -215,6 +252,9 @@ impl Controller for Cubic {
                 self.cut(recovery.flight, self.cwnd);
                 self.cwnd = self.ssthresh;
                 self.after_loss = true;
+                if recovery.cause == RecoveryCause::EcnCe {
+                    self.before = None;
+                }
             }
             CongestionEvent::SlowStartRestart(restart) => {
                 // Section 4.8; RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh.
@@ -226,6 +266,7 @@ impl Controller for Cubic {
                 self.after_loss = false;
                 self.epoch = None;
             }
+            CongestionEvent::SpuriousLosses(spurious) if spurious.undo => self.undo(),
             _ => {}
         }
     }

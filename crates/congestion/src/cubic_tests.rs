@@ -18,6 +18,26 @@ fn ride(s: &mut Scenario, seconds: f64) {
     }
 }
 
+/// RFC 9438 section 4.9.2: the cubic goes on where it was, as if nothing had been lost.
+#[test]
+fn a_loss_that_was_none_does_not_change_the_cubic() {
+    let mut s = Scenario::new(with_window("cubic", 1000.0));
+    s.recovery();
+    ride(&mut s, 4.0);
+    let (window, ssthresh) = (s.window(), s.ssthresh());
+    s.recovery();
+    assert!(s.window() < 0.75 * window);
+    s.spurious(true);
+    assert_eq!((s.window(), s.ssthresh()), (window, ssthresh));
+    let mut other = Scenario::new(with_window("cubic", 1000.0));
+    other.recovery();
+    ride(&mut other, 4.0);
+    for s in [&mut s, &mut other] {
+        ride(s, 3.0);
+    }
+    assert!((s.window() / other.window() - 1.0).abs() < 1e-3, "{} {}", s.window(), other.window());
+}
+
 /// Equation 1 against the walk: after a loss at 1000 segments, K = cbrt(300/0.4) = 9.09 s.
 #[test]
 fn the_window_follows_the_cubic_from_a_loss_and_back() {

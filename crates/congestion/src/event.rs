@@ -39,6 +39,11 @@ pub struct Ack {
     /// When the packet that triggered this ACK arrived, by the receiver's clock, where the
     /// receiver sends it (RFC 7323 TSval): only differences mean something.
     pub arrived: Option<Time>,
+    /// How long that packet was on its way to the receiver, plus a constant that nobody knows, since the two clocks
+    /// are two: only differences mean something. The constant is such that the first packet's report seems
+    /// to have come back in no time. Unlike [`rtt`](Ack::rtt) it has no part in the queues of the way back. Where
+    /// the receiver tells its clock (rrtp).
+    pub forward_delay: Option<Duration>,
     /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
     pub newly_acked: u64,
     /// Segments newly reported by SACK, not yet cumulatively acknowledged.
@@ -148,6 +153,21 @@ pub enum CongestionEvent {
     RecoveryEnd(RecoveryEvent),
     /// Slow start begins again: after a retransmission timeout, or Tahoe's third duplicate.
     SlowStartRestart(SlowStartRestart),
+    /// Packets that were told as lost arrived after all (rrtp only): directly after the acknowledgement that shows
+    /// it. Where all of an episode did, the recovery's end came before if it was under way.
+    SpuriousLosses(SpuriousLosses),
+}
+
+/// Packets that were told as lost arrived after all: they were only late.
+#[derive(Clone, Copy, Debug)]
+pub struct SpuriousLosses {
+    /// When it was known.
+    pub now: Time,
+    /// How many packets.
+    pub packets: u64,
+    /// Whether no loss of the last loss episode is left: what the episode reduced was reduced for nothing, and is to be
+    /// as it was before (RFC 4015; RFC 9438 section 4.9).
+    pub undo: bool,
 }
 
 /// What a recovery is the answer to.

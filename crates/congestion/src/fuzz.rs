@@ -49,6 +49,7 @@ pub enum Event {
     Sent { retransmission: bool, last_waiting: bool },
     Ack { advance: u64, sacked: u64, rtt: u64, flags: u8, sampled: u64, arrived: u64 },
     Loss { segments: u64, age: u64, transmissions: u32, how: u8 },
+    SpuriousLoss { packets: u64, undo: bool },
     RecoveryStart,
     RecoveryEnd,
     SlowStartRestart { timeout: bool, backoffs: u32 },

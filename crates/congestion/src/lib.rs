@@ -62,7 +62,7 @@ mod scenario_path;
 
 pub use event::{
     Ack, CongestionEvent, Dispersion, Loss, LossFoundBy, PacketOutcome, PathEvent, RateSample,
-    RecoveryCause, RecoveryEvent, Sent, SlowStartRestart,
+    RecoveryCause, RecoveryEvent, Sent, SlowStartRestart, SpuriousLosses,
 };
 pub use feedback::{Arrival, Feedback, ReceiverSide};
 pub use list::{CONTROLLERS, ControllerEntry, find};

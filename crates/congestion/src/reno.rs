@@ -6,7 +6,7 @@
 //!
 //! Preset `ns2` halves the window rather than FlightSize, see [`Halve`].
 
-use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits};
+use crate::{Ack, CongestionEvent, Controller, Environment, Halve, RecoveryCause, SendLimits};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status};
@@ -43,6 +43,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         halve: environment.halve,
         increase: settings.number("increase"),
         decrease: settings.number("decrease"),
+        before: None,
     })
 }
 
@@ -53,6 +54,8 @@ struct Reno {
     halve: Halve,
     increase: f64,
     decrease: f64,
+    /// cwnd and ssthresh before the last loss episode.
+    before: Option<(f64, f64)>,
 }
 
 impl Reno {
@@ -82,16 +85,24 @@ impl Controller for Reno {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
             CongestionEvent::RecoveryStart(recovery) => {
+                let is_loss = recovery.cause == RecoveryCause::Loss;
+                self.before = is_loss.then_some((self.cwnd, self.ssthresh));
                 (self.cwnd, self.ssthresh) = self.cut(recovery.flight, self.cwnd);
             }
             CongestionEvent::SlowStartRestart(restart) => {
                 // RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh; ns-2 halves
                 // it at each.
                 if restart.backoffs <= 1 || self.halve == Halve::Window {
+                    self.before = Some((self.cwnd, self.ssthresh));
                     // In the slow start after another timeout, ssthresh is the window last in force.
                     self.ssthresh = self.cut(restart.flight, self.cwnd.max(self.ssthresh)).1;
                 }
                 self.cwnd = 1.0;
+            }
+            CongestionEvent::SpuriousLosses(spurious) if spurious.undo => {
+                if let Some((cwnd, ssthresh)) = self.before.take() {
+                    (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), self.ssthresh.max(ssthresh));
+                }
             }
             _ => {}
         }
@@ -140,6 +151,27 @@ mod tests {
             s.timeout();
             assert_eq!((s.window(), s.ssthresh()), (1.0, Some(16.0)), "{spec}");
         }
+    }
+
+    #[test]
+    fn a_loss_that_was_none_leaves_the_window_as_it_was() {
+        let mut s = Scenario::new(build("reno"));
+        s.acks(12);
+        s.recovery();
+        s.spurious(false);
+        assert_eq!((s.window(), s.ssthresh()), (8.0, Some(8.0)), "some of it were losses");
+        s.spurious(true);
+        assert_eq!((s.window(), s.ssthresh()), (16.0, Some(f64::INFINITY)));
+        s.recovery();
+        s.timeout();
+        s.spurious(true);
+        assert_eq!(
+            (s.window(), s.ssthresh()),
+            (8.0, Some(8.0)),
+            "the timeout's, not the recovery's"
+        );
+        s.spurious(true);
+        assert_eq!(s.window(), 8.0, "once");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Timed scenarios for controller tests: at t this happens, then the window must be that.
 
 use crate::{Ack, CongestionEvent, Controller, Environment, Feedback};
-use crate::{Loss, LossFoundBy, RecoveryCause, RecoveryEvent, SlowStartRestart};
+use crate::{Loss, LossFoundBy, RecoveryCause, RecoveryEvent, SlowStartRestart, SpuriousLosses};
 use narrows_base::{Duration, Settings, Spec, Time};
 
 /// Builds a controller from what a user would write, in preset `rfc`.
@@ -73,6 +73,7 @@ impl Scenario {
             rttvar: Duration::ZERO,
             min_rtt: self.min_rtt,
             arrived: None,
+            forward_delay: None,
             newly_acked,
             newly_sacked: 0,
             newly_delivered: newly_acked.max(1),
@@ -119,6 +120,11 @@ impl Scenario {
         self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(episode));
         let episode = self.episode();
         self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(episode));
+    }
+    /// A packet that counted as lost came; `undo` if it was the last of its episode's.
+    pub fn spurious(&mut self, undo: bool) {
+        let spurious = SpuriousLosses { now: self.now, packets: 1, undo };
+        self.controller.on_congestion_event(&CongestionEvent::SpuriousLosses(spurious));
     }
     /// The retransmission timer expires.
     pub fn timeout(&mut self) {

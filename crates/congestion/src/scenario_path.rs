@@ -247,6 +247,7 @@ impl SimplePath {
             rttvar: Duration::ZERO,
             min_rtt: self.min_rtt,
             arrived: None,
+            forward_delay: None,
             newly_acked,
             newly_sacked: u64::from(newly_acked == 0),
             newly_delivered: 1,

@@ -127,6 +127,7 @@ impl Line {
             rttvar: Duration::ZERO,
             min_rtt: self.rtt,
             arrived: None,
+            forward_delay: None,
             newly_acked,
             newly_sacked: 0,
             newly_delivered: 1,

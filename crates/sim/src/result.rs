@@ -91,8 +91,11 @@ pub struct FlowResult {
     pub episodes: u64,
     /// Reactions to routers' marks (ECN), at most one per window; TCP only.
     pub marks: u64,
-    /// Packets that the sender counts as lost; for TCP, its retransmissions.
+    /// Packets that the sender counts as lost, those not counted that came late after all; for TCP, its
+    /// retransmissions.
     pub lost_packets: u64,
+    /// Packets that counted as lost until they came; of streams over our endpoint only.
+    pub spurious_losses: u64,
     /// Writes of the application that waited too long to be sent (datagrams only).
     pub expired: u64,
     /// Mean and standard deviation (of the population) of in-order bytes per 1 s bin over whole

@@ -116,6 +116,15 @@ impl Ranges {
         self.0.pop_front();
         Some(to)
     }
+    /// The number from which a report of so many ranges, which else begins at `highest`, must begin so that it names
+    /// `late`.
+    pub fn top_of_report(&self, highest: u64, late: u64, ranges: usize) -> u64 {
+        let first = self.0.partition_point(|r| r.1 <= late);
+        match self.0.get(first) {
+            Some(&(from, to)) if from <= late && self.0.len() - first > ranges => to - 1,
+            _ => highest,
+        }
+    }
     /// The largest number that has at least `k` members at or above it, itself a member.
     #[inline]
     pub fn kth_from_top(&self, k: u64) -> Option<u64> {

@@ -43,6 +43,8 @@ pub struct Counters {
     /// Packets that the sender counts as lost: segments sent again (for TCP the same as
     /// `retransmissions`), or our endpoint's packets that never came, rightly or not.
     pub lost: u64,
+    /// Of these, packets that came after all: they were only late (our endpoint only).
+    pub spurious: u64,
     /// Reactions to routers' marks, at most one per window (with ECN only).
     pub marks: u64,
     /// Writes of the application that waited too long and were never sent (media only).

@@ -5,7 +5,7 @@ use crate::{
     Ack, Arrival, CongestionEvent, Controller, Feedback, Loss, LossFoundBy, PacketOutcome,
     RateSample, RecoveryCause,
 };
-use crate::{ReceiverSide, RecoveryEvent, Sent, SlowStartRestart};
+use crate::{ReceiverSide, RecoveryEvent, Sent, SlowStartRestart, SpuriousLosses};
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 
@@ -22,6 +22,7 @@ pub(crate) fn report(now: Time, feedback: Feedback, rtt: Duration) -> Ack {
         rttvar: Duration::ZERO,
         min_rtt: rtt,
         arrived: None,
+        forward_delay: None,
         newly_acked: 0,
         newly_sacked: 0,
         newly_delivered: 0,
@@ -146,6 +147,10 @@ impl Connection {
                 sender.on_congestion_event(&CongestionEvent::RecoveryStart(mark));
                 sender.on_congestion_event(&CongestionEvent::RecoveryEnd(mark));
             }
+            Event::SpuriousLoss { packets, undo } => {
+                let spurious = SpuriousLosses { now, packets: *packets, undo: *undo };
+                sender.on_congestion_event(&CongestionEvent::SpuriousLosses(spurious));
+            }
             Event::SlowStartRestart { timeout, backoffs } => {
                 let restart = self.restart(now, self.outstanding, *backoffs);
                 sender.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
@@ -218,6 +223,7 @@ impl Connection {
             rttvar: Duration::ZERO,
             min_rtt: self.min_rtt,
             arrived: flag(7).then(|| Time::from_nanos(arrived)),
+            forward_delay: flag(7).then(|| Duration::from_nanos(arrived)),
             newly_acked: advance,
             newly_sacked: sacked,
             newly_delivered: advance + sacked,

@@ -92,6 +92,7 @@ impl Bytes<'_> {
             22 => Event::Tick,
             23 => Event::ReceiverTick,
             24 => Event::Report { rtt: self.rtt() },
+            25 => Event::SpuriousLoss { packets: 1 + self.count(), undo: self.flag() },
             _ => {
                 let step = match self.next() % 16 {
                     0..=8 => Step::Next,

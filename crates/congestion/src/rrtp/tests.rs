@@ -154,6 +154,7 @@ impl Bottleneck {
                 rttvar: Duration::ZERO,
                 min_rtt: Duration::from_secs_f64(self.base),
                 arrived: None,
+                forward_delay: None,
                 newly_acked: 1,
                 newly_sacked: 0,
                 newly_delivered: 1,

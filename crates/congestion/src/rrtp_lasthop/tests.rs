@@ -57,6 +57,7 @@ fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
         rttvar: Duration::ZERO,
         min_rtt: rtt,
         arrived: None,
+        forward_delay: None,
         newly_acked: 10,
         newly_sacked: 0,
         newly_delivered: 10,

@@ -8,5 +8,6 @@ mod media_tear;
 mod media_tfrc;
 mod media_tfwc;
 mod queues;
+mod reordering;
 mod rrtp;
 mod specs;

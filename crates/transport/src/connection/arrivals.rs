@@ -63,6 +63,10 @@ pub(super) struct Arrivals {
     next: u64,
     /// The stamp that the next report echoes, and when it came.
     echo: (u32, Time),
+    /// It came after the last report.
+    echoes: bool,
+    /// The lowest packet since the last report that came late.
+    late: Option<u64>,
     /// The last packet's stamp in full, and the newest: microseconds of the peer's clock.
     sent_us: u64,
     newest_us: u64,
@@ -91,6 +95,8 @@ impl Arrivals {
             floor: 0,
             next: 0,
             echo: (0, Time::ZERO),
+            echoes: false,
+            late: None,
             sent_us: 0,
             newest_us: 0,
             marks: 0,
@@ -157,9 +163,11 @@ impl Arrivals {
         }
         self.marks += u64::from(came.marked);
         // The first packet that a report answers is echoed (as RFC 7323 section 4.3): those that
-        // left just behind it waited for it, which is no queue.
-        if self.policy.is_all_answered() {
-            self.echo = (came.stamp, now);
+        // left just behind it waited for it, which is no queue. Nor is it one that a packet was overtaken.
+        if number < next {
+            self.late = Some(self.late.map_or(number, |late| late.min(number)));
+        } else if self.policy.is_all_answered() || !self.echoes {
+            (self.echo, self.echoes) = ((came.stamp, now), true);
         }
         self.tell_half(now, came, next, number - uncounted);
         self.policy.on_number(number, expected);
@@ -265,8 +273,11 @@ impl Arrivals {
     /// Writes a report, if there is room for it.
     pub fn write(&mut self, now: Time, writer: &mut FrameWriter<'_>) -> bool {
         let Some(highest) = self.next.checked_sub(1) else { return false };
+        // A late packet that lies below what a report has room for is named all the same.
+        let highest =
+            self.late.map_or(highest, |late| self.seen.top_of_report(highest, late, MAX_RUNS));
         let mut bytes = [0; 16 * MAX_RUNS + 4];
-        let runs = report::runs(&mut bytes, self.runs());
+        let runs = report::runs(&mut bytes, self.runs(highest));
         let reason = match self.holes() {
             0 if self.policy.is_full() && !self.advised => Reason::Cumulative,
             0 => Reason::Regular,
@@ -283,14 +294,14 @@ impl Arrivals {
             delay: now.since(self.echo.1).as_nanos() / 1000,
             marks: (self.marks > 0).then_some(self.marks),
             feedback: feedback_bytes(&feedback, &mut words),
-            nonce_sum: self.seen.sum_of_highest(runs.iter().map(|r| r.arrived).sum()),
+            nonce_sum: self.seen.sum_below(highest + 1, runs.iter().map(|r| r.arrived).sum()),
             runs,
         });
         if writer.frame(&frame).is_err() {
             return false;
         }
         self.policy.on_report_sent();
-        self.advised = false;
+        (self.advised, self.echoes, self.late) = (false, false, None);
         true
     }
 
@@ -324,9 +335,9 @@ impl Arrivals {
         missing.min(2)
     }
 
-    /// What came and what is missing, from the top.
-    fn runs(&self) -> impl Iterator<Item = Run> + '_ {
-        let mut ranges = self.seen.iter().rev().peekable();
+    /// What came and what is missing, from `highest` downwards.
+    fn runs(&self, highest: u64) -> impl Iterator<Item = Run> + '_ {
+        let mut ranges = self.seen.iter().rev().skip_while(move |r| r.1 > highest + 1).peekable();
         std::iter::from_fn(move || {
             let (from, to) = ranges.next()?;
             let below = ranges.peek().map_or(self.floor.min(from), |r| r.1);

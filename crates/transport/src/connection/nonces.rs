@@ -190,9 +190,20 @@ impl Received {
     pub fn ranges(&self) -> usize {
         self.seen.len()
     }
+    /// Where a report that names `late` begins, see [`Ranges::top_of_report`].
+    pub fn top_of_report(&self, highest: u64, late: u64, ranges: usize) -> u64 {
+        self.seen.top_of_report(highest, late, ranges)
+    }
+    /// The sum of the nonces of so many packets, the highest of those below `end`.
+    #[inline]
+    pub fn sum_below(&self, end: u64, count: u64) -> u8 {
+        let above = self.count_above(end.saturating_sub(1)) as u64;
+        let highest = if above == 0 { 0 } else { self.sum_of_highest(above) };
+        self.sum_of_highest(above + count) ^ highest
+    }
     /// The sum of the nonces of so many of the highest packets.
     #[inline]
-    pub fn sum_of_highest(&self, count: u64) -> u8 {
+    fn sum_of_highest(&self, count: u64) -> u8 {
         let rest = self.nonces.len().saturating_sub(count as usize);
         self.nonces.iter().take(rest).fold(self.sum, |sum, nonce| sum ^ nonce)
     }

@@ -35,6 +35,9 @@ proptest! {
             for count in 0..=model.len() {
                 let expected = sum(model.values().rev().take(count).copied());
                 prop_assert_eq!(received.sum_of_highest(count as u64), expected);
+                let below = model.range(..number).rev().map(|(_, nonce)| *nonce);
+                let count = count.min(below.clone().count());
+                prop_assert_eq!(received.sum_below(number, count as u64), sum(below.take(count)));
             }
             let told: u64 = received.iter().map(|(from, to)| to - from).sum();
             prop_assert_eq!(told, model.len() as u64);

@@ -3,7 +3,7 @@
 use super::arrivals::{ReceivedPacket, feedback_of};
 use super::nonces::Proof;
 use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
-use crate::packet_sender::{AckReport, MARKS};
+use crate::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{CONTROLLER, NEW_PATH, SKIPPED, UNCOUNTED, number};
 use narrows_wire::seal::receipt_nonce;
@@ -51,6 +51,9 @@ impl Connection {
                 Ok(Frame::Extension { kind: NEW_PATH, body }) if self.is_open() => {
                     self.on_new_path(now, number(body).unwrap_or(0), opened.number);
                 }
+                Ok(Frame::Report(ref report)) if self.is_open() => {
+                    self.on_report(now, report, prelude.stamp);
+                }
                 Ok(frame) => {
                     asks |= !matches!(
                         frame,
@@ -90,7 +93,6 @@ impl Connection {
             return;
         }
         match *frame {
-            Frame::Report(ref report) => self.on_report(now, report),
             Frame::Feedback(bytes) => self.arrivals.on_feedback(bytes),
             Frame::Datagram(message) if message.len() > usize::from(self.max_message) => {
                 self.fault(now, 1, "a message longer than permitted");
@@ -104,7 +106,12 @@ impl Connection {
                 }
             }
             Frame::Extension { kind: CONTROLLER, body } => self.on_controller(now, body),
-            Frame::Padding(_) | Frame::Ping | Frame::Extension { .. } | Frame::Close { .. } => {}
+            // Reports are read with the stamp of their packet.
+            Frame::Report(_)
+            | Frame::Padding(_)
+            | Frame::Ping
+            | Frame::Extension { .. }
+            | Frame::Close { .. } => {}
             _ => {
                 let taken = self.sender.payload_source_mut().streams.on_frame(frame);
                 if let Err(violation) = taken {
@@ -114,7 +121,8 @@ impl Connection {
         }
     }
 
-    fn on_report(&mut self, now: Time, report: &Report<'_>) {
+    /// A report in a packet that left at `stamp` by the peer's clock.
+    fn on_report(&mut self, now: Time, report: &Report<'_>, stamp: u32) {
         if !self.sender.is_possible(report.highest, report.arrived()) {
             return self.fault(now, 1, "a report of a packet that was never sent");
         }
@@ -143,6 +151,7 @@ impl Connection {
         let heard = AckReport {
             highest: report.highest,
             rtt,
+            forward: ForwardTime::between(report.echo, stamp, report.delay),
             marks: (report.marks.unwrap_or(0) % u64::from(MARKS)) as u32,
             feedback: feedback_of(report.feedback),
         };

@@ -2,9 +2,11 @@
 //!
 //! A report: the feedback's words, then the ACK vector as run lengths of 16 bits from the highest
 //! number downwards (arrived, missing, arrived, …) until the space or the vector ends. The top bit
-//! of a missing run's length is the receiver's verdict that the radio link lost it.
+//! of a missing run's length is the receiver's verdict that the radio link lost it. The number that a report
+//! ends at shares its 64 bits with how long the packet that it echoes was on its way.
 
-use narrows_base::Packet;
+use crate::packet_sender::ForwardTime;
+use narrows_base::{Duration, Packet};
 use narrows_congestion::Feedback;
 
 /// Most run lengths in a report without feedback.
@@ -110,6 +112,25 @@ impl Runs {
 const WORDS: u32 = 29;
 /// Marks are counted modulo this.
 pub const MARKS: u32 = 1 << WORDS;
+
+/// Bits of the number that a report ends at.
+const END_BITS: u32 = 40;
+
+/// Writes one above the highest number that a report names, and how long the packet that it echoes was on its way.
+pub fn write_end(packet: &mut Packet, end: u64, way: Duration) {
+    let end = end.min((1 << END_BITS) - 1);
+    packet.seq = u64::from(ForwardTime::of(way).as_micros()) << END_BITS | end;
+}
+/// One above the highest number that a report names.
+#[inline]
+pub fn report_end(packet: &Packet) -> u64 {
+    packet.seq & ((1 << END_BITS) - 1)
+}
+/// How long the packet that it echoes was on its way.
+#[inline]
+pub fn forward_time(packet: &Packet) -> ForwardTime {
+    ForwardTime::from_micros((packet.seq >> END_BITS) as u32)
+}
 
 /// Run lengths that fit beside this feedback.
 pub fn room(feedback: &Feedback) -> usize {

@@ -129,7 +129,8 @@ fn the_worked_example() {
     let packets = pair.send();
     assert_eq!(packets[0].seq, 11);
     let report = pair.report(&packets[0]);
-    assert_eq!(vector(&report), [11]);
+    // Down to what counts as lost, since that may be late.
+    assert_eq!(vector(&report), [11, 10, 9, 8, 7, 6, 5]);
 }
 
 /// S1 section 6.1.1: a series of packets lost in one window.

@@ -41,6 +41,10 @@ pub struct Receiver {
     least_unacked: u64,
     /// Send time of the packet that the next report echoes, and when it came.
     echo: (Time, Time),
+    /// It came after the last report.
+    echoes: bool,
+    /// The lowest packet since the last report that came late.
+    late: Option<u64>,
     delivered: u64,
     packets: u64,
     marks: u32,
@@ -72,6 +76,8 @@ impl Receiver {
             next: 0,
             least_unacked: 0,
             echo: (Time::ZERO, Time::ZERO),
+            echoes: false,
+            late: None,
             delivered: 0,
             packets: 0,
             marks: 0,
@@ -128,8 +134,12 @@ impl Receiver {
         let marked = p.has(Packet::CE);
         self.marks = self.marks.wrapping_add(u32::from(marked && !duplicate));
         // A report echoes the first packet that it answers (as RFC 7323 section 4.3): those that left
-        // just behind it waited for it, which is no queue.
-        if self.policy.as_ref().is_none_or(AckPolicy::is_all_answered) {
+        // just behind it waited for it, which is no queue. Nor is it one that a packet was overtaken.
+        if self.policy.is_none() {
+            self.echo = (p.stamp, now);
+        } else if p.seq < expected {
+            self.late = Some(self.late.map_or(p.seq, |late| late.min(p.seq)));
+        } else if !std::mem::replace(&mut self.echoes, true) {
             self.echo = (p.stamp, now);
         }
         let advised = self.half.as_mut().is_some_and(|half| {
@@ -199,17 +209,23 @@ impl Receiver {
         if let Some(policy) = &mut self.policy {
             policy.on_report_sent();
         }
+        self.echoes = false;
         self.reports = self.reports.wrapping_add(1);
-        let head = self.next - 1;
+        let mut head = self.next - 1;
+        // A late packet that lies below what a report has room for is named all the same.
+        if let Some(late) = self.late.take() {
+            head = self.seen.top_of_report(head, late, header::room(&feedback) / 2);
+        }
         let floor = self.least_unacked.max(self.floor).min(head);
         if let Some(tracker) = &mut self.tracker {
             tracker.trim_below(floor);
         }
         let tracker = self.tracker.as_ref();
         let radio = |n| tracker.is_some_and(|j| j.is_radio(n));
-        let runs = Runs::over(floor, head, self.seen.iter().rev(), radio, header::room(&feedback));
+        let arrived = self.seen.iter().rev().skip_while(|r| r.0 > head);
+        let runs = Runs::over(floor, head, arrived, radio, header::room(&feedback));
         let mut packet = Packet {
-            seq: self.next,
+            seq: 0,
             // The receiver's delay is taken off at once.
             stamp: self.echo.0 + now.since(self.echo.1),
             number: 0,
@@ -220,6 +236,7 @@ impl Receiver {
             hop: 0,
             flags: Packet::ACK,
         };
+        header::write_end(&mut packet, head + 1, self.echo.1.since(self.echo.0));
         header::write_report(&mut packet, &runs, &feedback, self.marks);
         packet
     }

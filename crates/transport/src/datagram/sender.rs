@@ -176,12 +176,13 @@ impl Sender {
     }
 
     fn on_report(&mut self, now: Time, p: &Packet) {
-        let Some(highest) = p.seq.checked_sub(1) else { return };
+        let Some(highest) = header::report_end(p).checked_sub(1) else { return };
         if p.has(Packet::CORRUPT) || !self.sender.concerns(highest) {
             return;
         }
         let (runs, feedback, marks) = header::read_report(p);
-        let heard = AckReport { highest, rtt: now.since(p.stamp), marks, feedback };
+        let (rtt, forward) = (now.since(p.stamp), header::forward_time(p));
+        let heard = AckReport { highest, rtt, forward, marks, feedback };
         self.sender.on_report(now, &heard, runs.arrived(highest), runs.radio(highest));
     }
 }

@@ -45,6 +45,9 @@ impl Controller for Witness {
             CongestionEvent::SlowStartRestart(_) => {
                 self.note("restart".into());
             }
+            CongestionEvent::SpuriousLosses(s) => {
+                self.note(format!("spurious {}{}", s.packets, if s.undo { " undo" } else { "" }));
+            }
         }
     }
     fn send_limits(&self) -> SendLimits {
@@ -162,6 +165,86 @@ fn a_late_packet_that_was_sent_again_breaks_nothing() {
     assert_eq!((s.receiver.delivered(), s.receiver.received()), (12 * PAYLOAD, 12 * PAYLOAD));
     assert_eq!(s.sender.flight(), 0);
     assert!(s.due.is_never(), "nothing is waited for");
+}
+
+/// A packet that comes after it counted as lost takes its loss back; the recovery that it began ends then, and what
+/// was reduced for it is undone. But not while another loss of the same episode is left.
+#[test]
+fn a_late_packet_takes_its_loss_back() {
+    for other in [None, Some(9)] {
+        let mut s = Story::new(8.0, u64::MAX, 1);
+        s.round(|_| true);
+        s.pace();
+        s.heard();
+        let late = s.wire[0];
+        assert_eq!(late.seq, 8);
+        s.round(|p| p.seq != late.seq && Some(p.seq) != other);
+        let heard = s.heard();
+        assert!(heard.contains(&"lost 8".into()), "{heard:?}");
+        assert!(heard.iter().any(|h| h.starts_with("repair")), "{heard:?}");
+        assert!(!heard.iter().any(|h| h == "end" || h.starts_with("spurious")), "{heard:?}");
+        s.arrives(&late);
+        let heard = s.heard();
+        let told = heard.iter().find(|h| h.starts_with("spurious"));
+        match other {
+            None => {
+                assert_eq!(told.unwrap(), "spurious 1 undo", "{heard:?}");
+                assert!(heard.iter().any(|h| h == "end"));
+            }
+            Some(_) => assert_eq!(told.unwrap(), "spurious 1", "{heard:?}"),
+        }
+        assert_eq!(s.sender.counters().spurious, 1);
+    }
+}
+
+/// Once a packet came behind one three numbers above, distance is no loss any more: only time is.
+#[test]
+fn where_packets_are_reordered_time_tells_what_is_lost() {
+    let mut s = Story::new(12.0, u64::MAX, 1);
+    for _ in 0..4 {
+        s.round(|_| true);
+        s.pace();
+    }
+    let late = s.wire[0];
+    s.round(|p| p.seq != late.seq);
+    s.arrives(&late);
+    assert_eq!(s.sender.counters().spurious, 1);
+    s.pace();
+    s.round(|_| true);
+    s.pace();
+    s.heard();
+    // Overtaken by eleven, and lost.
+    let (late, lost) = (s.wire[0], s.wire[1].seq);
+    s.round(|p| p.seq != late.seq && p.seq != lost);
+    assert!(!s.heard().iter().any(|h| h.starts_with("lost")), "by distance {late:?}");
+    s.arrives(&late);
+    s.heard();
+    let seen = s.now;
+    while !s.heard().iter().any(|h| h == &format!("lost {lost}")) {
+        s.timer();
+    }
+    // A quarter of the round trip of 50 ms after it was expected.
+    assert!(
+        (1..=13).contains(&(s.now.since(seen).as_nanos() / 1_000_000)),
+        "{:?}",
+        s.now.since(seen)
+    );
+}
+
+/// What came late is named though more gaps lie above it than a report has room for.
+#[test]
+fn a_late_packet_below_many_gaps_is_reported() {
+    let mut s = Story::new(64.0, u64::MAX, 1);
+    for _ in 0..5 {
+        s.round(|_| true);
+        s.pace();
+    }
+    let late = s.wire[0];
+    assert!(s.wire.len() > 40);
+    s.round(|p| p.seq != late.seq && p.seq % 2 == 1);
+    let before = s.sender.acknowledged();
+    s.arrives(&late);
+    assert_eq!(s.sender.acknowledged(), before + 1);
 }
 
 #[test]

@@ -67,6 +67,12 @@ impl Delivery {
         }
     }
 
+    /// A packet that counted as lost has arrived, as a report of now says: no sample of its own.
+    pub fn arrived_late(&mut self, now: Time) {
+        self.delivered += 1;
+        self.delivered_time = now;
+    }
+
     /// When the newest packet left that the report being read shows delivered.
     pub fn newest_sent(&self) -> Option<Time> {
         self.newest.map(|n| n.0)
@@ -77,7 +83,8 @@ impl Delivery {
     #[inline]
     pub fn sample(&mut self, now: Time, min_rtt: Duration) -> Option<RateSample> {
         let (sent, s) = self.newest.take()?;
-        self.first_sent = sent;
+        // A report may be of packets that were overtaken.
+        self.first_sent = self.first_sent.max(sent);
         let interval = sent.since(s.first_sent).max(now.since(s.delivered_time));
         (interval >= min_rtt && interval > Duration::ZERO).then(|| RateSample {
             delivered: self.delivered - s.delivered,

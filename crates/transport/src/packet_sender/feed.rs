@@ -1,5 +1,5 @@
 //! The controller's events and their order: `on_packet_outcome` for each packet, `on_ack` for each that arrived,
-//! which brings its receiver side's feedback, then `on_congestion_event`: losses, then a recovery's end or start or
+//! which brings its receiver side's feedback, then `on_congestion_event`: spurious losses, losses, then a recovery's end or start or
 //! a restart, then marks.
 
 use super::delivery::{Delivery, Stamp};
@@ -7,11 +7,13 @@ use super::ledger::{PacketLedger, ResolvedPacket};
 use super::losses::Found;
 use super::reports::MARKS;
 use super::round_trip::RoundTrip;
+use super::spurious::{Episode, LateArrivals};
 use crate::simulated::Counters;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{
     Ack, CongestionEvent, Controller, Dispersion, Feedback, Loss, LossFoundBy, PacketOutcome,
     PathEvent, PathHints, RecoveryCause, RecoveryEvent, SendLimits, Sent, SlowStartRestart,
+    SpuriousLosses,
 };
 
 /// What losses ask for beside what the controller is told.
@@ -42,6 +44,7 @@ pub(super) struct CcFeed {
     cut_at: u64,
     marks_cut_at: u64,
     repairing: bool,
+    episode: Option<Episode>,
     radio: u64,
 }
 
@@ -60,6 +63,7 @@ impl CcFeed {
             cut_at: 0,
             marks_cut_at: 0,
             repairing: false,
+            episode: None,
             radio: 0,
         }
     }
@@ -70,7 +74,7 @@ impl CcFeed {
         self.delivery = Delivery::new();
         (self.cut_at, self.marks_cut_at) = (next, next);
         (self.round, self.round_end) = (0, next);
-        (self.repairing, self.window_limited) = (false, false);
+        (self.repairing, self.window_limited, self.episode) = (false, false, None);
     }
 
     #[inline]
@@ -169,6 +173,15 @@ impl CcFeed {
     pub fn on_arrived(&mut self, now: Time, sent: Time, stamp: &Stamp) {
         self.delivery.arrived(now, sent, stamp);
     }
+    /// One that counted as lost did.
+    pub fn on_late(&mut self, now: Time) {
+        self.delivery.arrived_late(now);
+    }
+    /// No late packet of a report yet.
+    #[inline]
+    pub fn none_late(&self) -> LateArrivals {
+        LateArrivals::none(self.episode.as_ref())
+    }
     /// When the newest packet left that the report being read shows delivered.
     pub fn newest_sent(&self) -> Option<Time> {
         self.delivery.newest_sent()
@@ -201,6 +214,7 @@ impl CcFeed {
         found.count += 1;
         found.radio += u64::from(p.radio);
         found.first.get_or_insert(p.sent);
+        found.lowest.get_or_insert(seq);
         if seq >= self.cut_at {
             found.new.get_or_insert(seq);
         }
@@ -241,6 +255,7 @@ impl CcFeed {
             rttvar: path.estimator().rttvar(),
             min_rtt: path.min(),
             arrived: None,
+            forward_delay: None,
             newly_acked: 1,
             newly_sacked: 0,
             newly_delivered: 1,
@@ -282,6 +297,37 @@ impl CcFeed {
         }
     }
 
+    /// Losses that a report takes back, and what they had begun, if none of its losses is left.
+    #[inline]
+    pub fn tell_spurious<L>(
+        &mut self,
+        now: Time,
+        late: &LateArrivals,
+        ledger: &PacketLedger<L>,
+        path: &RoundTrip,
+    ) {
+        if late.is_empty() {
+            return;
+        }
+        self.radio = self.radio.saturating_sub(late.radio);
+        let gone = ledger.lost.gone();
+        let undo = self.episode.as_mut().is_some_and(|e| e.take_back(late, gone));
+        if undo {
+            self.episode = None;
+            // What is found lost from now on is an episode of its own.
+            self.cut_at = ledger.least_unacked();
+            self.end_recovery(now, ledger, path);
+        }
+        let spurious = SpuriousLosses { now, packets: late.packets, undo };
+        self.controller.on_congestion_event(&CongestionEvent::SpuriousLosses(spurious));
+    }
+    fn end_recovery<L>(&mut self, now: Time, ledger: &PacketLedger<L>, path: &RoundTrip) {
+        if std::mem::take(&mut self.repairing) {
+            let repair = CcFeed::repair(now, ledger.in_flight(), ledger, path);
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(repair));
+        }
+    }
+
     fn repair<L>(
         now: Time,
         flight: u64,
@@ -303,10 +349,8 @@ impl CcFeed {
         path: &RoundTrip,
         counters: &mut Counters,
     ) -> Reaction {
-        if self.repairing && ledger.least_unacked() >= self.cut_at {
-            self.repairing = false;
-            let repair = CcFeed::repair(now, ledger.in_flight(), ledger, path);
-            self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(repair));
+        if ledger.least_unacked() >= self.cut_at {
+            self.end_recovery(now, ledger, path);
         }
         let Some(sent) = found.first else { return Reaction::Nothing };
         self.radio += found.radio;
@@ -325,6 +369,7 @@ impl CcFeed {
             new_episode: persistent || found.new.is_some(),
             radio: found.radio,
         }));
+        self.book_episode(found, persistent);
         let window = self.controller.send_limits().cwnd;
         let mut reaction = Reaction::Nothing;
         if persistent {
@@ -359,6 +404,16 @@ impl CcFeed {
             self.marks_cut_at = ledger.next();
         }
         reaction
+    }
+
+    fn book_episode(&mut self, found: &Found, persistent: bool) {
+        match (&mut self.episode, found.new.or(found.lowest.filter(|_| persistent))) {
+            (episode, Some(_)) => {
+                *episode = found.lowest.map(|first| Episode::new(first, found.count));
+            }
+            (Some(episode), None) => episode.add(found.count),
+            (None, None) => {}
+        }
     }
 
     /// Routers' marks: at most one reaction per window (RFC 3168 section 6.1.2). A packet sent

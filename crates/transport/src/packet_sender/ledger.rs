@@ -3,6 +3,7 @@
 
 use super::MAX_SENT_PACKETS;
 use super::delivery::Stamp;
+use super::late::LostPackets;
 use super::skips::Skips;
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
@@ -47,7 +48,7 @@ pub(super) struct SentPacket<L> {
     pub arrived: bool,
     pub marked: bool,
     pub radio: bool,
-    /// It arrived, and saw no long queue.
+    /// It arrived, and saw no long queue; of a lost one, whether the packet before it did.
     pub short_queue: bool,
 }
 
@@ -65,7 +66,9 @@ pub(super) struct PacketLedger<L> {
     /// Lowest number whose outcome is not known; `packets` begins there.
     least_unacked: u64,
     packets: VecDeque<SentPacket<L>>,
-    /// Of these, the ones not in flight.
+    /// Those below that count as lost and may be late.
+    pub lost: LostPackets<L>,
+    /// Of `packets`, the ones not in flight.
     not_in_flight: u64,
     /// Packets that neither arrived nor count as lost; and as many that took another path.
     in_flight: u64,
@@ -98,6 +101,7 @@ impl<L> PacketLedger<L> {
             next: 0,
             least_unacked: 0,
             packets: VecDeque::new(),
+            lost: LostPackets::new(),
             not_in_flight: 0,
             in_flight: 0,
             old_path: 0,
@@ -123,6 +127,12 @@ impl<L> PacketLedger<L> {
     #[inline]
     pub fn least_unacked(&self) -> u64 {
         self.least_unacked
+    }
+    /// The lowest number of which a report may say something new: its outcome is not known, or it counts as lost and
+    /// may be late.
+    #[inline]
+    pub fn lowest_wanted(&self) -> u64 {
+        self.lost.lowest().unwrap_or(self.least_unacked)
     }
     /// One above the highest number that a report named.
     #[inline]
@@ -166,6 +176,7 @@ impl<L> PacketLedger<L> {
     /// Bytes of the heap.
     pub fn memory(&self) -> usize {
         self.packets.capacity() * size_of::<SentPacket<L>>()
+            + self.lost.memory()
             + self.skips.as_ref().map_or(0, |s| s.memory())
     }
 
@@ -208,7 +219,8 @@ impl<L> PacketLedger<L> {
     /// Whether the next number is left out, now that a packet has left.
     #[inline]
     pub fn is_next_skipped(&mut self) -> bool {
-        self.skips.as_mut().is_some_and(|s| s.is_next_skipped(self.next, self.least_unacked))
+        let lowest = self.lowest_wanted();
+        self.skips.as_mut().is_some_and(|s| s.is_next_skipped(self.next, lowest))
     }
 
     /// A packet leaves.
@@ -216,6 +228,7 @@ impl<L> PacketLedger<L> {
     pub fn push(&mut self, now: Time, stamp: Stamp, payload: L, bytes: u32, class: PacketClass) {
         let is_counted = class.is_counted();
         self.next += 1;
+        self.lost.forget_below(self.next.saturating_sub(MAX_SENT_PACKETS as u64));
         self.in_flight += u64::from(is_counted);
         self.not_in_flight += u64::from(!is_counted);
         self.skipped_below = u64::from(class == PacketClass::Skipped);
@@ -245,7 +258,7 @@ impl<L> PacketLedger<L> {
     /// The outcome of the lowest packet is known: it is lost unless it arrived.
     #[inline]
     pub fn resolve(&mut self) -> Option<ResolvedPacket<L>> {
-        let packet = self.packets.pop_front()?;
+        let mut packet = self.packets.pop_front()?;
         let seq = self.least_unacked;
         self.least_unacked += 1;
         match packet.class {
@@ -257,6 +270,7 @@ impl<L> PacketLedger<L> {
                 } else {
                     self.in_flight -= 1;
                     self.short_queue.0 += u64::from(self.short_before);
+                    packet.short_queue = self.short_before;
                 }
             }
             class => {
@@ -292,11 +306,12 @@ impl<L> PacketLedger<L> {
         &mut self,
         (from, to): (u64, u64),
         (now, short_queue): (Time, Duration),
-        mut news: impl FnMut(&SentPacket<L>),
+        mut news: impl FnMut(u64, &SentPacket<L>),
     ) -> u64 {
         let mut fresh = 0;
         let places = self.places(from, to);
-        for p in self.packets.range_mut(places) {
+        let first = self.least_unacked + places.start as u64;
+        for (seq, p) in (first..).zip(self.packets.range_mut(places)) {
             if p.arrived {
                 continue;
             }
@@ -304,9 +319,14 @@ impl<L> PacketLedger<L> {
             p.short_queue = now.since(p.sent) < short_queue;
             fresh += u64::from(p.class.is_counted());
             self.old_path -= u64::from(p.class == PacketClass::OldPath);
-            news(p);
+            news(seq, p);
         }
         fresh
+    }
+    /// Packets that counted as lost arrived after all; so many of them had left behind one that saw no long queue.
+    pub fn take_back_losses(&mut self, packets: u64, at_short_queue: u64) {
+        self.arrived += packets;
+        self.short_queue.0 -= at_short_queue;
     }
     /// So many counted packets arrived.
     #[inline]
@@ -338,6 +358,7 @@ impl<L> PacketLedger<L> {
             }
         }
         (self.in_flight, self.arrived) = (0, 0);
+        self.lost.clear();
         (self.path_start, self.path_since) = (self.next, now);
     }
     /// Whether packet `highest` took the path of now.

@@ -1,7 +1,8 @@
 //! Loss detection and its timer, with the probe timeout's back-off: RFC 9002, counted in packets.
 //!
 //! - A packet is lost when it is absent and the packet three numbers above it has arrived (section
-//!   6.1.1), or when a later one has and it left 9/8 of a round trip ago (6.1.2). An arrival is reported
+//!   6.1.1), or when a later one has and it left 9/8 of a round trip ago (6.1.2). Where the path reorders,
+//!   the distance does not count, and the time is longer: see `reordering`. An arrival is reported
 //!   as soon as everything below it is known, so the lowest unresolved packet is always one that is
 //!   not acknowledged.
 //! - Where nothing is received for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
@@ -12,16 +13,16 @@
 //!   is lost; that is no new repair, since it met the queue that made the loss.
 //! - Persistent congestion, every packet of three such timeouts lost: the window begins anew (7.6).
 //!
-//! A late packet that counted as lost changes nothing any more: its bytes were put forward, and
-//! the receiver counts bytes once.
+//! A packet that counted as lost and comes after all takes its loss back: see `late` and `spurious`.
 
 use super::MAX_BACKOFF_TIMEOUT;
 use super::ledger::PacketLedger;
+use super::reordering::ReorderingWindow;
 use super::round_trip::RoundTrip;
 use narrows_base::{Duration, Time};
 
 /// RFC 9002 section 6.1.1.
-const PACKET_THRESHOLD: u64 = 3;
+pub(super) const PACKET_THRESHOLD: u64 = 3;
 /// RFC 9002 section 7.6.1.
 const PERSISTENT: u32 = 3;
 /// A timer that is handled so much later than it was due has met a leap of the clock, or a process that
@@ -33,8 +34,9 @@ const MAX_LATENESS: Duration = Duration::from_secs(1);
 pub(super) struct Found {
     pub count: u64,
     pub radio: u64,
-    /// When the first left.
+    /// When the first left, and its number.
     pub first: Option<Time>,
+    pub lowest: Option<u64>,
     /// The first that left after the last reduction.
     pub new: Option<u64>,
     /// What the recovery under way sent at once.
@@ -67,6 +69,7 @@ pub(super) struct LossDetector {
     last_sent: Time,
     /// When the first of the packets lost without an arrival between them left.
     run: Option<Time>,
+    reordering: ReorderingWindow,
 }
 
 impl LossDetector {
@@ -79,6 +82,7 @@ impl LossDetector {
             leapt: Time::ZERO,
             last_sent: Time::ZERO,
             run: None,
+            reordering: ReorderingWindow::default(),
         }
     }
     #[inline]
@@ -108,6 +112,7 @@ impl LossDetector {
     /// Another path: losses before it are no persistent congestion there.
     pub fn renew(&mut self) {
         (self.backoffs, self.run) = (0, None);
+        self.reordering = ReorderingWindow::default();
     }
 
     /// To be called before anything else that happens at `now`: notices that the clock leapt, or that nobody
@@ -153,11 +158,28 @@ impl LossDetector {
         let head = ledger.reported().saturating_sub(1);
         let lowest = ledger.least_unacked();
         let above = head.saturating_sub(lowest);
-        if above >= PACKET_THRESHOLD && above - ledger.skipped(lowest, head) >= PACKET_THRESHOLD {
+        let counts = !self.reordering.is_open();
+        if counts
+            && above >= PACKET_THRESHOLD
+            && above - ledger.skipped(lowest, head) >= PACKET_THRESHOLD
+        {
             return Some(Front::LostByCount);
         }
-        let late = lowest < head && now.since(front.sent) >= path.patience();
+        let late = lowest < head && now.since(front.sent) >= self.patience(path);
         Some(if late { Front::LostByClock } else { Front::Open })
+    }
+
+    /// How long an absent packet may be on its way once a later one has come.
+    fn patience(&self, path: &RoundTrip) -> Duration {
+        path.patience().max(path.expected() + self.reordering.length(path))
+    }
+    /// A packet arrived that left so long ago, behind later ones.
+    pub fn on_reordered(&mut self, took: Duration, path: &RoundTrip) {
+        self.reordering.on_reordered(took, path);
+    }
+    /// A recovery begins.
+    pub fn on_recovery(&mut self) {
+        self.reordering.on_recovery();
     }
 
     /// A counted packet that left at `sent` is lost: whether with those before it that makes persistent
@@ -199,7 +221,7 @@ impl LossDetector {
         match ledger.front() {
             None => Time::NEVER,
             Some(_) if all_arrived => Time::NEVER,
-            Some(front) if ledger.waits_for_late() => front.sent + path.patience(),
+            Some(front) if ledger.waits_for_late() => front.sent + self.patience(path),
             Some(_) => self.last_sent + self.backed_off(path),
         }
     }

@@ -21,6 +21,8 @@
 
 mod delivery;
 mod feed;
+mod forward_delay;
+mod late;
 mod ledger;
 mod limiter;
 mod losses;
@@ -28,9 +30,11 @@ mod pacer;
 mod path_change;
 mod permission;
 mod recovery;
+mod reordering;
 mod reports;
 mod round_trip;
 mod skips;
+mod spurious;
 
 use crate::rtt::{RtoConfig, RttEstimator};
 use crate::simulated::Counters;
@@ -43,6 +47,7 @@ use narrows_congestion::{Controller, Dispersion, HintSource, PathHints, Sent};
 use pacer::Pacer;
 use round_trip::RoundTrip;
 
+pub use forward_delay::ForwardTime;
 pub use permission::Permission;
 pub use reports::{AckReport, MARKS};
 
@@ -207,10 +212,11 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn next_number(&self) -> u64 {
         self.ledger.next()
     }
-    /// The lowest number whose outcome is not known: the ack of ack.
+    /// The lowest number of which a report may say something new: the ack of ack. Its outcome is not known, or it
+    /// counts as lost and may be late.
     #[inline]
     pub fn least_unacked(&self) -> u64 {
-        self.ledger.least_unacked()
+        self.ledger.lowest_wanted()
     }
     /// The highest number that a report named.
     #[inline]

@@ -51,6 +51,9 @@ impl<C: PayloadSource> PacketSender<C> {
             found.persistent |= self.loss.on_lost(p.sent, &self.path);
         }
         self.feed.tell_outcome(now, &outcome);
+        if !outcome.packet.arrived {
+            self.ledger.lost.push(now, outcome.seq, outcome.packet);
+        }
     }
 
     /// More packets are of unknown outcome than are remembered.
@@ -70,7 +73,10 @@ impl<C: PayloadSource> PacketSender<C> {
         let (ledger, path) = (&self.ledger, &self.path);
         match self.feed.tell_losses(now, found, ledger, path, &mut self.counters) {
             Reaction::Nothing => {}
-            Reaction::RecoveryEvent => self.force = !self.feed.keeps_own_timer(),
+            Reaction::RecoveryEvent => {
+                self.loss.on_recovery();
+                self.force = !self.feed.keeps_own_timer();
+            }
             Reaction::SlowStartRestart => self.loss.end_run(),
         }
     }

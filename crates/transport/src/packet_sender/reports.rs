@@ -1,9 +1,12 @@
 //! What a report brings.
 
+use super::forward_delay::ForwardTime;
 use super::ledger::PacketClass;
+use super::losses::PACKET_THRESHOLD;
+use super::spurious::LateArrivals;
 use super::{PacketSender, PayloadSource};
 use narrows_base::{Duration, Time};
-use narrows_congestion::{Feedback, RateSample};
+use narrows_congestion::{Ack, Feedback, RateSample};
 
 /// Marks are counted modulo this.
 pub const MARKS: u32 = 1 << 29;
@@ -15,6 +18,8 @@ pub struct AckReport {
     pub highest: u64,
     /// Round-trip time of the packet that it echoes, the receiver's delay taken off.
     pub rtt: Duration,
+    /// How long it was on its way.
+    pub forward: ForwardTime,
     /// Packets so far that came with a router's mark, modulo [`MARKS`].
     pub marks: u32,
     /// What the controller's receiver side says.
@@ -36,14 +41,14 @@ impl<C: PayloadSource> PacketSender<C> {
         // Packets that are not in flight are resolved without a report.
         let end = highest.saturating_add(1);
         highest < self.ledger.next()
-            && (end >= self.ledger.least_unacked() || end >= self.ledger.reported())
+            && (end >= self.ledger.lowest_wanted() || end >= self.ledger.reported())
     }
 
     /// Reports whose highest number is below say nothing that [`concerns`](PacketSender::concerns) this end, nor does one
     /// of the number below.
     #[inline]
     pub fn lowest_concern(&self) -> u64 {
-        self.ledger.least_unacked().min(self.ledger.reported())
+        self.ledger.lowest_wanted().min(self.ledger.reported())
     }
 
     /// A report: what arrived, as ranges `[from, to)` in falling order from the highest number, and
@@ -60,15 +65,20 @@ impl<C: PayloadSource> PacketSender<C> {
             return None;
         }
         let end = heard.highest + 1;
+        self.ledger.lost.forget(now, self.path.expected());
         let mut fresh = 0;
         self.path.begin_report();
         let is_of_this_path = self.ledger.is_of_this_path(heard.highest);
         if is_of_this_path && self.ledger.has_this_path_for(now, heard.rtt) {
             self.limiter.on_rtt(now, heard.rtt);
         }
+        let mut late = self.feed.none_late();
         for (from, to) in arrived {
-            if to <= self.ledger.least_unacked() {
+            if to <= self.ledger.lowest_wanted() {
                 break;
+            }
+            if from < self.ledger.least_unacked() {
+                self.take_late(now, (from, to), &mut late);
             }
             fresh += self.take_arrived(now, from, to);
         }
@@ -77,6 +87,10 @@ impl<C: PayloadSource> PacketSender<C> {
                 break;
             }
             self.ledger.take_radio(from, to);
+        }
+        let known = self.ledger.least_unacked().min(self.ledger.reported());
+        if fresh == 0 && late.is_empty() && end < known {
+            return None; // It was overtaken.
         }
         self.limiter.on_report(now);
         let prior = self.ledger.in_flight();
@@ -94,8 +108,9 @@ impl<C: PayloadSource> PacketSender<C> {
         };
         let rtt = self.loss.without_leap(now, heard.highest, rtt, &self.ledger, &self.path);
         let rtt = self.path.sample(now, rtt);
+        let forward_delay = self.path.forward_delay(heard.forward, rtt);
         let round_start = self.feed.begin_round(end, self.ledger.next());
-        if fresh > 0 {
+        if fresh > 0 || !late.is_empty() {
             self.loss.end_backoff();
         }
         let found = self.find_losses(now);
@@ -104,7 +119,9 @@ impl<C: PayloadSource> PacketSender<C> {
         let (ledger, path) = (&self.ledger, &self.path);
         let heard = (rtt, round_start, marks, heard.feedback);
         let ack = self.feed.ack(now, heard, (prior, sent_since), ledger, path);
+        let ack = Ack { forward_delay: Some(forward_delay), ..ack };
         self.feed.tell_acks(&ack, fresh);
+        self.feed.tell_spurious(now, &late, &self.ledger, &self.path);
         self.tell_losses(now, &found);
         self.feed.tell_marks(now, marks, &self.ledger, &self.path, &mut self.counters);
         self.arm(now);
@@ -133,10 +150,14 @@ impl<C: PayloadSource> PacketSender<C> {
     /// Books `[from, to)` as arrived; how many counted packets are news.
     #[inline]
     fn take_arrived(&mut self, now: Time, from: u64, to: u64) -> u64 {
-        let PacketSender { ledger, payload_source, path, limiter, feed, .. } = self;
+        let PacketSender { ledger, payload_source, path, loss, limiter, feed, .. } = self;
         let short_queue = path.short_queue();
-        ledger.take_arrived((from, to), (now, short_queue), |p| match p.class {
+        let in_order = ledger.reported().saturating_sub(PACKET_THRESHOLD);
+        ledger.take_arrived((from, to), (now, short_queue), |seq, p| match p.class {
             PacketClass::InFlight => {
+                if seq < in_order {
+                    loss.on_reordered(now.since(p.sent), path);
+                }
                 path.on_arrived(p.bytes);
                 payload_source.arrived(&p.payload);
                 limiter.on_arrived(now, p.sent, p.bytes);
@@ -145,5 +166,23 @@ impl<C: PayloadSource> PacketSender<C> {
             PacketClass::MtuProbe | PacketClass::OldPath => payload_source.arrived(&p.payload),
             PacketClass::AckOnly | PacketClass::Skipped => {}
         })
+    }
+
+    /// Books those of `[from, to)` as arrived that count as lost.
+    #[inline]
+    fn take_late(&mut self, now: Time, range: (u64, u64), late: &mut LateArrivals) {
+        let PacketSender { ledger, payload_source, path, loss, limiter, feed, counters, .. } = self;
+        let before = *late;
+        ledger.lost.take_arrived(range, |p| {
+            late.add(&p);
+            payload_source.arrived(p.payload);
+            limiter.on_arrived(now, p.sent, p.bytes);
+            feed.on_late(now);
+            loss.on_reordered(now.since(p.sent), path);
+            loss.end_run();
+        });
+        let packets = late.packets - before.packets;
+        counters.spurious += packets;
+        ledger.take_back_losses(packets, late.at_short_queue - before.at_short_queue);
     }
 }

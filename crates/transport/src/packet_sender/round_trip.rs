@@ -2,6 +2,7 @@
 //! the probe timeout without back-off.
 
 use super::MAX_BACKOFF_TIMEOUT;
+use super::forward_delay::{ForwardDelay, ForwardTime};
 use crate::rtt::{RtoConfig, RttEstimator};
 use narrows_base::{Duration, Time};
 
@@ -28,6 +29,7 @@ pub(super) struct RoundTrip {
     smallest: u16,
     /// Smallest round-trip time of a packet of about that size.
     min_full_rtt: Duration,
+    forward: ForwardDelay,
 }
 
 fn estimator(rto: &RtoConfig) -> RttEstimator {
@@ -44,6 +46,7 @@ impl RoundTrip {
             largest: 0,
             smallest: u16::MAX,
             min_full_rtt: Duration::MAX,
+            forward: ForwardDelay::default(),
         }
     }
     #[inline]
@@ -109,9 +112,19 @@ impl RoundTrip {
         rtt
     }
 
+    /// The forward delay of a report's packet, whose round-trip time is `rtt`.
+    #[inline]
+    pub fn forward_delay(&mut self, time: ForwardTime, rtt: Duration) -> Duration {
+        self.forward.of(time, rtt)
+    }
+
+    /// The round-trip time that packets may be expected to have now.
+    pub fn expected(&self) -> Duration {
+        self.srtt().max(self.latest)
+    }
     /// How long an absent packet may be late once a later one has come.
     pub fn patience(&self) -> Duration {
-        self.srtt().max(self.latest).mul_f64(TIME_THRESHOLD).max(GRANULARITY)
+        self.expected().mul_f64(TIME_THRESHOLD).max(GRANULARITY)
     }
     /// The probe timeout without back-off (6.2.1): before a round-trip time is known, the
     /// retransmission timer's first value. It is bounded: a path that kept packets for half a minute, since

@@ -50,6 +50,7 @@ impl Sender {
             rttvar: self.rtt.rttvar(),
             min_rtt: self.rtt.min(),
             arrived: self.arrived(p),
+            forward_delay: None,
             newly_acked,
             newly_sacked,
             newly_delivered,

@@ -1,0 +1,92 @@
+//! How long packets are on their way to the receiver, by two clocks that nobody has set: the difference of a report's
+//! arrival time and its packet's send time. It varies with the queues of the way there only, while a round-trip
+//! time varies with those of the way back as well.
+
+use narrows_base::Duration;
+
+/// Differences of the clocks count modulo 2^24 microseconds (16.8 s), so that those of less than half of it are
+/// unambiguous.
+const BITS: u32 = 24;
+const MASK: u32 = (1 << BITS) - 1;
+
+/// Arrival time by the receiver's clock minus send time by the sender's, modulo 2^24 microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ForwardTime(u32);
+
+impl ForwardTime {
+    /// By clocks that agree.
+    pub fn of(way: Duration) -> ForwardTime {
+        ForwardTime::from_micros((way.as_nanos() / 1000) as u32)
+    }
+    /// Of microseconds; higher bits are left out.
+    pub fn from_micros(us: u32) -> ForwardTime {
+        ForwardTime(us & MASK)
+    }
+    /// Of a packet with the stamp `sent`, whose report left `delay` microseconds after it came, at `reported` by the
+    /// receiver's clock.
+    pub fn between(sent: u32, reported: u32, delay: u64) -> ForwardTime {
+        ForwardTime::from_micros(reported.wrapping_sub(sent).wrapping_sub(delay as u32))
+    }
+    /// Microseconds.
+    pub fn as_micros(self) -> u32 {
+        self.0
+    }
+    /// Nanoseconds by which this is longer than `other`.
+    fn minus(self, other: ForwardTime) -> i64 {
+        let shift = 32 - BITS;
+        let us = ((self.0.wrapping_sub(other.0) << shift) as i32) >> shift;
+        i64::from(us) * 1000
+    }
+}
+
+/// Forward delays of one path, with a constant: the first report counts as if it had come back in no time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ForwardDelay {
+    first: Option<(ForwardTime, Duration)>,
+}
+
+impl ForwardDelay {
+    /// Of a packet whose report says `time`, and whose round-trip time is `rtt`.
+    #[inline]
+    pub fn of(&mut self, time: ForwardTime, rtt: Duration) -> Duration {
+        let (first, base) = *self.first.get_or_insert((time, rtt));
+        let base = i64::try_from(base.as_nanos()).unwrap_or(i64::MAX);
+        Duration::from_nanos(base.saturating_add(time.minus(first)).max(0).unsigned_abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    /// Whatever the receiver's clock shows, and however long it kept the report back: what differs is the way there.
+    #[test]
+    fn clocks_that_disagree_show_how_the_way_there_varies() {
+        for offset in [0, 77_000, 123_456_789, u64::from(u32::MAX)] {
+            let mut delays = ForwardDelay::default();
+            let mut of = |sent: u64, way: u64, kept: u64, rtt: u64| {
+                let reported = sent + offset + way + kept;
+                let stamps = 1 << 30;
+                let time =
+                    ForwardTime::between((sent % stamps) as u32, (reported % stamps) as u32, kept);
+                delays.of(time, ms(rtt))
+            };
+            assert_eq!(of(1_000_000, 25_000, 0, 50), ms(50));
+            // A queue on the way back is no part of it.
+            assert_eq!(of(1_100_000, 25_000, 7_000, 450), ms(50));
+            assert_eq!(of(1_200_000, 65_000, 3_000, 90), ms(90));
+            assert_eq!(of(2_000_000_000, 15_000, 0, 40), ms(40));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_no_negative_delay() {
+        let mut delays = ForwardDelay::default();
+        delays.of(ForwardTime::from_micros(500_000), ms(2));
+        assert_eq!(delays.of(ForwardTime::from_micros(1), ms(2)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,113 @@
+//! How late packets may be before they count as lost, where the path reorders: RFC 8985's reordering window.
+//!
+//! Until a packet comes behind one that left [`PACKET_THRESHOLD`](super::losses::PACKET_THRESHOLD) numbers later, that
+//! distance is a loss, at once. From then on the distance says nothing: a packet is lost when it is later than one
+//! that left after it by a window of time, a quarter of the smallest round-trip time at first (section 6.2 step 4).
+//! The window is widened to what late packets needed, which their arrival shows; RFC 8985, whose sender
+//! sees only that there were duplicates, widens it by one quarter per round trip. After 16 recoveries it is what late
+//! packets needed meanwhile, or a quarter again. It never exceeds the smoothed round-trip time.
+
+use super::round_trip::RoundTrip;
+use narrows_base::Duration;
+
+/// RFC 8985 section 6.2 step 4: RACK.reo_wnd_persist.
+const RECOVERIES: u32 = 16;
+/// Part of the smallest round-trip time by which the window grows.
+const STEPS_PER_RTT: u64 = 4;
+
+/// The reordering window.
+#[derive(Debug, Default)]
+pub(super) struct ReorderingWindow {
+    /// Quarters of the smallest round-trip time; 0 until packets were seen reordered.
+    steps: u32,
+    /// What packets needed since the window was last made shorter.
+    needed: u32,
+    /// Recoveries since then.
+    recoveries: u32,
+}
+
+impl ReorderingWindow {
+    /// Whether packets come in another order than they left.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.steps > 0
+    }
+    /// How much later than one that left after it a packet may be.
+    pub fn length(&self, path: &RoundTrip) -> Duration {
+        step(path).saturating_mul(u64::from(self.steps)).min(path.srtt())
+    }
+    /// A packet came behind later ones, so long after it left.
+    pub fn on_reordered(&mut self, took: Duration, path: &RoundTrip) {
+        let late = took - took.min(path.expected());
+        let steps = |time: Duration| time.as_nanos().div_ceil(step(path).as_nanos().max(1));
+        let needed = steps(late).min(steps(path.srtt())).max(1);
+        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+        self.needed = self.needed.max(needed);
+        if self.steps < needed {
+            (self.steps, self.recoveries) = (needed, 0);
+        }
+    }
+    /// A recovery begins.
+    pub fn on_recovery(&mut self) {
+        self.recoveries += 1;
+        if self.recoveries >= RECOVERIES && self.is_open() {
+            self.steps = self.needed.max(1);
+            (self.needed, self.recoveries) = (0, 0);
+        }
+    }
+}
+
+fn step(path: &RoundTrip) -> Duration {
+    Duration::from_nanos(path.min().min(path.srtt()).as_nanos() / STEPS_PER_RTT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rtt::RtoConfig;
+    use narrows_base::Time;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+    fn path() -> RoundTrip {
+        let mut path = RoundTrip::new(&RtoConfig::RFC);
+        path.sample(Time::ZERO, ms(40));
+        path
+    }
+
+    #[test]
+    fn it_opens_at_a_quarter_of_a_round_trip_and_widens_to_what_packets_need() {
+        let (path, mut window) = (path(), ReorderingWindow::default());
+        assert!(!window.is_open());
+        window.on_reordered(ms(43), &path);
+        assert!(window.is_open());
+        assert_eq!(window.length(&path), ms(10));
+        window.on_reordered(ms(65), &path);
+        assert_eq!(window.length(&path), ms(30));
+        window.on_reordered(ms(400), &path);
+        assert_eq!(window.length(&path), ms(40), "no longer than a round trip");
+    }
+
+    #[test]
+    fn after_sixteen_recoveries_it_is_what_packets_needed_meanwhile() {
+        let (path, mut window) = (path(), ReorderingWindow::default());
+        window.on_reordered(ms(75), &path);
+        assert_eq!(window.length(&path), ms(40));
+        for _ in 0..RECOVERIES {
+            assert_eq!(window.length(&path), ms(40));
+            window.on_recovery();
+        }
+        // The packet that widened it counts until here.
+        assert_eq!(window.length(&path), ms(40));
+        window.on_reordered(ms(55), &path);
+        for _ in 0..RECOVERIES {
+            window.on_recovery();
+        }
+        assert_eq!(window.length(&path), ms(20));
+        for _ in 0..RECOVERIES {
+            window.on_recovery();
+        }
+        assert_eq!(window.length(&path), ms(10), "never less than a quarter of a round trip");
+    }
+}
