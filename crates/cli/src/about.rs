@@ -1,7 +1,7 @@
 //! `narrows completions` and `narrows man`: what the command line says of itself.
 
-use crate::Failure;
 use crate::args::{Cli, Completions, Man};
+use crate::failure::Failure;
 use crate::terminal::print;
 use clap::CommandFactory as _;
 use narrows_base::SpecError;

@@ -1,13 +1,12 @@
 //! The command line.
 
+use crate::help::{COMPLETIONS, EXAMPLES, LIST, MAN, RUN, SWEEP, compare};
+use crate::values::{aim, flows, jobs, packet, preset, seed, seeds, source, time};
 use clap::{Args, Parser, Subcommand};
-use narrows_base::{Duration, SpecError};
-use narrows_lab::compare;
+use narrows_base::Duration;
 use narrows_lab::recommendation::Aim;
-use narrows_scenario::{scenario_file, values};
 use narrows_sim::SourceSpec;
 use narrows_transport::Preset;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Compare and run transport protocols on any link.
@@ -21,7 +20,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// What would each protocol give me on this link, and why?
-    #[command(after_help = compare_help())]
+    #[command(after_help = compare())]
     Compare(Compare),
     /// Run a scenario: any topology, any mix of flows
     #[command(after_help = RUN)]
@@ -234,187 +233,12 @@ pub struct List {
     pub json: bool,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  narrows compare                                 the wireless default, all TCPs
-  narrows compare --link 20Mbit/s,30ms,loss=0.1%  your link
-  narrows compare --link geo --against reno:4     a satellite, beside four Renos
-  narrows run scenario.toml                       any topology
-  narrows sweep --vary loss=0.1%..10%:log:8       parameters over a grid
-  narrows list protocols                          what there is
-
-`narrows compare --help` explains how a link is written.";
-
-fn compare_help() -> String {
-    format!("{COMPARE_LINK}{}{COMPARE_EXAMPLES}", narrows_scenario::keys::help())
-}
-
-const COMPARE_LINK: &str = "\
-A link is RATE,DELAY[,key=value]* or a name, which may be followed by keys that
-replace its own. Delays are one-way. Units are required: 1.5Mbit/s 80ms 30p 45kB
-1%; kB is 1000 bytes.
-";
-
-const COMPARE_EXAMPLES: &str = "
-Examples:
-  narrows compare --protocols 'reno,vegas(alpha=1,beta=3),stpd' --seeds 30
-  narrows compare --protocols media,rrtp --against cubic
-  narrows compare --for calls --against cubic
-  narrows compare --link lte --source 'transfer(size=1MB)'
-  narrows compare --link 1Mbit/s,10ms,queue=5p,access=15Mbit/s/0.5ms..2ms \\
-      --flows 4 --stagger 5s
-  narrows compare --link geo,loss=0.1% --duration 5min --save geo.toml --out geo";
-
-const RUN: &str = "\
-A scenario is a TOML file with [[link]] and [[flows]]; docs/scenarios.md
-describes it, and `narrows compare --save scenario.toml` writes one to begin
-with.
-
-Examples:
-  narrows run scenario.toml
-  narrows run scenario.toml --seeds 20 --out result";
-
-const SWEEP: &str = "\
-Values are separated by commas; commas in parentheses do not split. 1..9:5 is
-five values, equally spaced; 0.1Mbit/s..20Mbit/s:log:8 is eight, each larger by
-the same factor. Several --vary make every combination, the first one varying
-slowest.
-
-With a scenario, NAME is link.NAME.KEY, link.NAME.reverse.KEY, flows.NAME.KEY, a
-key at the top or a variable of the file; a parameter inside is
-flows.NAME.protocol.alpha or link.NAME.aqm.PARAMETER. NAME=NAME=VALUES varies
-several together. With --link, NAME is a key of the link (rate, delay, loss,
-queue, aqm, …), protocol, flows, against, reverse, duration, warmup, stagger,
-packet, preset, or a parameter as in protocol.alpha. A queue in bdp follows the
-rate and the delay of its point.
-
-The same command again runs only what DIR/sweep.journal does not have yet.
-
-Examples:
-  narrows sweep --vary loss=0%,0.1%..10%:log:7 --vary protocol=reno,cubic,stpd
-  narrows sweep --link 10Mbit/s,20ms,queue=1bdp --against reno:4 \\
-      --vary rate=1Mbit/s..100Mbit/s:log:8 --vary flows=1..32:log:6 \\
-      --measure share
-  narrows sweep --vary protocol=vegas --vary protocol.alpha=1,2,3 \\
-      --vary delay=10ms..300ms:10
-  narrows sweep scenarios/dsl-fairness.toml --vary n=1..100:log:8 \\
-      --vary link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8 --out surface";
-
-const COMPLETIONS: &str = "\
-Examples:
-  narrows completions zsh > ~/.zfunc/_narrows            (a folder of $fpath)
-  narrows completions fish > ~/.config/fish/completions/narrows.fish
-  narrows completions bash > narrows.bash                (source it)";
-
-const MAN: &str = "\
-Examples:
-  narrows man > ~/.local/share/man/man1/narrows.1
-  narrows man compare | man -l -";
-
-const LIST: &str = "\
-Examples:
-  narrows list                    everything, one line each
-  narrows list links              named links
-  narrows list protocols stpd     paper, parameters, validation
-  narrows list losses --json";
-
-/// The command's words, where a negative number behind an option is its value (`--duration=-5s`). For
-/// clap `-5s` would be an option that nobody knows; whoever reads the value says what is wrong with it.
-pub fn with_negative_values(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let is_option = |word: &OsString| {
-        let text = word.to_string_lossy();
-        text.len() > 2 && text.starts_with("--") && !text.contains('=')
-    };
-    let is_negative = |word: &OsString| {
-        let text = word.to_string_lossy();
-        let digits = text.strip_prefix('-').map(|t| t.trim_start_matches('.'));
-        digits.is_some_and(|t| t.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    let mut out: Vec<OsString> = Vec::new();
-    let mut plain = false;
-    for word in words {
-        match out.last_mut() {
-            Some(option) if !plain && is_option(option) && is_negative(&word) => {
-                option.push("=");
-                option.push(word);
-            }
-            _ => {
-                plain |= word == "--";
-                out.push(word);
-            }
-        }
-    }
-    out
-}
-
-/// Errors of Narrows as errors of clap.
-fn told<T>(result: Result<T, SpecError>) -> Result<T, String> {
-    result.map_err(|e| e.to_string())
-}
-pub fn time(text: &str) -> Result<Duration, String> {
-    let d = told(narrows_base::units::duration(text))?;
-    if d > values::MAX_DELAY { Err("that is longer than ten years".into()) } else { Ok(d) }
-}
-fn aim(text: &str) -> Result<Aim, String> {
-    told(Aim::parse(text))
-}
-fn source(text: &str) -> Result<SourceSpec, String> {
-    told(compare::source(text))
-}
-fn packet(text: &str) -> Result<u32, String> {
-    told(scenario_file::packet(text))
-}
-fn preset(text: &str) -> Result<Preset, String> {
-    told(scenario_file::preset(text))
-}
-pub fn seed() -> impl clap::builder::TypedValueParser<Value = u64> {
-    // A TOML file holds no larger number.
-    clap::value_parser!(u64).range(..=i64::MAX as u64)
-}
-fn seeds(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(n @ 1..=100_000) => Ok(n),
-        _ => Err("a number from 1 to 100000 is expected".into()),
-    }
-}
-pub fn jobs(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n @ 1..=1024) => Ok(n),
-        _ => Err("a number from 1 to 1024 is expected".into()),
-    }
-}
-/// How many networks an attack tries.
-pub fn cases(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|n| (16..=1_000_000).contains(n))
-        .ok_or_else(|| format!("'{text}' is not a number of networks from 16 to 1000000"))
-}
-
-fn flows(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n @ 1..=1_000_000) => Ok(n),
-        _ => Err("a number from 1 to 1000000 is expected".into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_line::with_negative_values;
     use clap::CommandFactory as _;
-
-    #[test]
-    fn a_negative_number_behind_an_option_is_its_value() {
-        let joined = |text: &str| {
-            let words = with_negative_values(text.split(' ').map(OsString::from));
-            words.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join("|")
-        };
-        assert_eq!(joined("n compare --duration -5s --json"), "n|compare|--duration=-5s|--json");
-        assert_eq!(joined("n --seed -1"), "n|--seed=-1");
-        assert_eq!(joined("n --loss -.5 --a=b -1"), "n|--loss=-.5|--a=b|-1");
-        assert_eq!(joined("n --out -x -5 --json"), "n|--out|-x|-5|--json");
-        assert_eq!(joined("n get -- --odd -5"), "n|get|--|--odd|-5", "names behind -- stay");
-    }
+    use std::ffi::OsString;
 
     /// Of every option of every command: a negative value is never an option that nobody knows.
     #[test]

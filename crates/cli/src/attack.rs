@@ -1,9 +1,9 @@
 //! What `narrows attack` does.
 
-use crate::Failure;
-use crate::args::{cases, jobs, seed, time};
+use crate::command_line::{command_line, quoted};
+use crate::failure::Failure;
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width};
-use crate::work::{command_line, quoted};
+use crate::values::{cases, jobs, seed, time};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_lab::attack::{self, Attack, Findings, Found, Hunt};

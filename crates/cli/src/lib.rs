@@ -1,9 +1,12 @@
 //! The command `narrows`, as a function that other programs call with parts of their own: see [`run`].
-//! Thin: what it does is in the library `narrows-lab`.
+//! Thin: what it does is in the libraries below it.
 
 mod about;
 mod args;
 mod attack;
+mod command_line;
+mod failure;
+mod help;
 mod log;
 mod record;
 mod relay;
@@ -13,26 +16,16 @@ mod sweep;
 mod terminal;
 mod transfer;
 mod transport;
+mod values;
 mod work;
 
 use args::{Cli, Command};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
+use failure::Failure;
 use narrows_base::SpecError;
 pub use narrows_sim::Registry;
 use std::process::ExitCode;
-
-/// Why the command failed.
-pub(crate) enum Failure {
-    /// The input is wrong: exit code 2.
-    Input(String),
-    /// Something outside failed, such as a full disk: exit code 1.
-    Outside(String),
-    /// Interrupted before anything was finished: exit code 130.
-    Interrupted,
-    /// Interrupted; the line says what is kept: exit code 130.
-    Stopped(String),
-}
 
 /// Runs the command with the arguments of this process. What the registry adds is known in every
 /// subcommand, scenario, sweep and report, and over sockets, beside what is built in.
@@ -44,7 +37,7 @@ pub fn run(registry: Registry) -> ExitCode {
         complain(&e.to_string());
         return ExitCode::from(2);
     }
-    let cli = match Cli::try_parse_from(args::with_negative_values(std::env::args_os())) {
+    let cli = match Cli::try_parse_from(command_line::with_negative_values(std::env::args_os())) {
         Ok(cli) => cli,
         Err(e) => return refused(&e),
     };

@@ -2,7 +2,7 @@
 //! kept small. Nobody fills it: of each source and of all there are so many lines a second, and the
 //! others are counted.
 
-use crate::Failure;
+use crate::failure::Failure;
 use narrows_files::error::shown;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

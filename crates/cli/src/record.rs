@@ -1,8 +1,8 @@
 //! `--record DIR`: what happened on real connections, as files.
 
-use crate::Failure;
+use crate::command_line::command_line;
+use crate::failure::Failure;
 use crate::terminal::note;
-use crate::work::command_line;
 use clap::Args;
 use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;

@@ -1,10 +1,10 @@
 //! `narrows relay`: a UDP link emulator that drives the simulator's own links in real time.
 
-use crate::Failure;
-use crate::args::{seed, time};
+use crate::failure::Failure;
 use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt, note, print};
 use crate::transport::{PACKET, address};
+use crate::values::{seed, time};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::{Duration, SpecError};

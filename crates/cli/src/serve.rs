@@ -1,6 +1,6 @@
 //! `narrows serve`: a folder for others to get, and perhaps to put.
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::log::{Level, Log};
 use crate::record::Record;
 use crate::terminal::{STOP, catch_interrupt, print};

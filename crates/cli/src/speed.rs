@@ -1,11 +1,11 @@
 //! `narrows speed`: memory to memory over real sockets.
 
-use crate::Failure;
-use crate::args::{seed, time};
+use crate::failure::Failure;
 use crate::record::Record;
 use crate::relay;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print};
 use crate::transport::{Transport, address, bytes};
+use crate::values::{seed, time};
 use clap::Args;
 use narrows_base::{Duration, SpecError};
 use narrows_net::endpoint::new_key;

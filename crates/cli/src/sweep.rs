@@ -1,9 +1,9 @@
 //! What `narrows sweep` does.
 
-use crate::Failure;
 use crate::args::Sweep;
+use crate::command_line::quoted;
+use crate::failure::Failure;
 use crate::terminal::{Bar, STOP, catch_interrupt, note, print, print_json, text_width, width};
-use crate::work::quoted;
 use narrows_base::SpecError;
 use narrows_lab::Question;
 use narrows_lab::measure::MEASURES;
@@ -50,7 +50,7 @@ pub fn sweep(a: &Sweep) -> Result<(), Failure> {
         return Err(Failure::Interrupted);
     }
     let about = About {
-        command_line: crate::work::command_line(),
+        command_line: crate::command_line::command_line(),
         base_line: base_line(),
         measure: measure.unwrap_or(sweep.usual_measure()),
         group: group.unwrap_or(sweep.usual_group()),

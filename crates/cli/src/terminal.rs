@@ -1,6 +1,6 @@
 //! What reaches the terminal: text and notes, fit to be shown and to its width; the progress bar; Ctrl-C.
 
-use crate::Failure;
+use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use narrows_base::text::{escaped_json, escaped_lines, shown};
 use std::io::{self, IsTerminal as _, Write as _};

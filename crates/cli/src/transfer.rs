@@ -5,7 +5,7 @@ pub use local::date;
 mod open;
 mod progress;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::record::{Record, Recording};
 use crate::terminal::{self, STOP, catch_interrupt, print, print_json_line};
 use crate::transport::Hints;

@@ -1,7 +1,7 @@
 //! Flags that choose and seed a transport, for every command that opens connections.
 
-use crate::Failure;
-use crate::args::time;
+use crate::failure::Failure;
+use crate::values::time;
 use clap::Args;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};

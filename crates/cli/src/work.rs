@@ -1,9 +1,9 @@
 //! What `compare`, `run` and `list` do.
 
-use crate::Failure;
 use crate::args::{Compare, List, Output, Run};
+use crate::command_line::command_line;
+use crate::failure::Failure;
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width, width};
-use narrows_base::SpecError;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::recommendation::Aim;
@@ -11,12 +11,6 @@ use narrows_lab::{Outcome, Question, catalogue, compare};
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, Scenario, scenario_file};
 use std::path::Path;
-
-impl From<SpecError> for Failure {
-    fn from(e: SpecError) -> Failure {
-        Failure::Input(e.to_string())
-    }
-}
 
 /// `narrows compare`.
 pub fn compare(a: &Compare) -> Result<(), Failure> {
@@ -158,21 +152,4 @@ pub fn list(a: &List) -> Result<(), Failure> {
         return print_json(&catalogue::json(&items));
     }
     print(&catalogue::text(&items, detailed))
-}
-
-/// The command as it could be typed again.
-pub fn command_line() -> String {
-    let mut words = vec!["narrows".to_string()];
-    words.extend(std::env::args_os().skip(1).map(|w| quoted(&w.to_string_lossy())));
-    words.join(" ")
-}
-
-/// A word as a shell takes it.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./,=%:+@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_string()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }

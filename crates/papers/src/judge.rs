@@ -1,6 +1,6 @@
 //! Verdicts: what is stated, what we get, and whether that is the same.
 
-use super::file::{Claim, Experiment};
+use super::experiment::{Claim, Experiment};
 use super::run::Observed;
 use narrows_lab::outcome::Estimate;
 use serde::{Deserialize, Serialize};

@@ -2,14 +2,15 @@
 //! the paper states. What is computed is ours; what is expected was written down before.
 //!
 //! ```text
-//! experiments/<id>/experiment.toml ─file─> Experiment ─run─> Observed ─┬─judge─> verdicts ─┐
+//! experiments/<id>/experiment.toml ──────> Experiment ─run─> Observed ─┬─judge─> verdicts ─┐
 //!                 scenario.toml ───────────^                           └─panel─> figure    ├─page─> README.md
 //!                                                                                          ┘        result.json
 //! ```
 //!
 //! `cargo xtask validate` walks the folders; `experiments/README.md` tells how to add one.
 
-pub mod file;
+mod evaluate;
+pub mod experiment;
 pub mod judge;
 pub mod models;
 pub mod ns2;
@@ -17,11 +18,12 @@ pub mod page;
 pub mod panel;
 pub mod quantity;
 pub mod run;
+pub mod sample;
 pub mod stat;
 
 #[cfg(test)]
 mod tests;
 
-pub use file::Experiment;
+pub use experiment::Experiment;
 pub use judge::{Judged, Verdict};
 pub use run::Observed;

@@ -1,6 +1,6 @@
 //! The generated page of an experiment, and its row in `docs/validation.md`.
 
-use super::file::Experiment;
+use super::experiment::Experiment;
 use super::judge::{Judged, Verdict};
 use narrows_base::Duration;
 use narrows_scenario::link_direction::LinkDirection;

@@ -1,6 +1,6 @@
 //! The figure of an experiment: its panels as data, drawn by [`narrows_report::figure`].
 
-use super::file::{Axis, Experiment, Line, Panel};
+use super::experiment::{Axis, Experiment, Line, Panel};
 use super::run::{Observed, Points};
 use narrows_report::figure::{self, Figure};
 

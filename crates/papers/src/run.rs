@@ -1,76 +1,16 @@
 //! Runs an experiment: every value, protocol and seed, on as many threads as wanted.
 
-use super::file::{Claim, Experiment, OverSeeds};
+use super::experiment::{Claim, Experiment, OverSeeds};
 use super::quantity::Quantity;
+use super::sample::{Place, Sample};
 use super::stat::Stat;
 use narrows_base::random::mix;
-use narrows_lab::measure::{MEASURES, View};
 use narrows_lab::outcome::Estimate;
-use narrows_lab::response::{self, Response};
 use narrows_lab::stats::estimate;
-use narrows_scenario::plan::Plan;
 use narrows_sim::Table;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Which simulations a quantity is about.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
-    /// Number of the run.
-    pub run: usize,
-    /// Number of its varied value.
-    pub value: usize,
-    /// Number of its protocol.
-    pub variant: usize,
-}
-
-/// What one simulation gave.
-#[derive(Clone, Debug, Default)]
-pub struct Sample {
-    /// The simulator's digest.
-    pub digest: u64,
-    /// Per group of flows: its name, and values in the order of [`MEASURES`].
-    pub groups: Vec<(String, Vec<f64>)>,
-    /// Time series.
-    pub series: Vec<Table>,
-}
-
-impl Sample {
-    /// One simulation.
-    ///
-    /// # Errors
-    /// What the simulator refuses.
-    pub fn take(plan: &Plan, variant: usize, seed: u64) -> Result<Sample, String> {
-        let network = plan.network(variant, seed, true);
-        let mut result = narrows_sim::run(&network, &mut |_| true).map_err(|e| e.to_string())?;
-        let groups = (0..result.groups.len())
-            .map(|group| {
-                let others = plan.others(group);
-                let link = &result.links[plan.bottleneck(group)];
-                let response = Response::of(plan, variant, &result, group);
-                let view = View { run: &result, group, link, others: &others, response: &response };
-                let values = MEASURES.iter().map(|m| (m.of)(&view)).collect();
-                (result.groups[group].name.clone(), values)
-            })
-            .collect();
-        let all = 0..result.groups.len();
-        let tables: Vec<Table> =
-            all.filter_map(|group| response::over_time(plan, &result, group)).collect();
-        result.series.extend(tables);
-        Ok(Sample { digest: result.digest, groups, series: result.series })
-    }
-
-    /// A measure of a group, of the first one if none is named.
-    pub fn measure(&self, group: Option<&str>, name: &str) -> f64 {
-        let at = MEASURES.iter().position(|m| m.name == name);
-        let group = match group {
-            None => self.groups.first(),
-            Some(wanted) => self.groups.iter().find(|g| g.0 == wanted),
-        };
-        at.zip(group).map_or(f64::NAN, |(at, group)| group.1[at])
-    }
-}
 
 /// Everything that an experiment's runs gave.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,9 @@
-use super::file::{self, Claim};
+use super::experiment::{self, Claim};
 use super::judge::{self, Verdict, digits, shown};
 use super::models::{mathis, pftk, slow_start_time};
 use super::quantity::Quantity;
-use super::run::{self, Sample};
+use super::run;
+use super::sample::Sample;
 use super::stat::{Stat, binned};
 use super::{page, panel};
 use narrows_lab::outcome::Estimate;
@@ -38,10 +39,10 @@ fn leaf(text: &str) -> f64 {
 
 #[test]
 fn every_experiment_can_be_read() {
-    let folders = file::folders(&root()).unwrap();
+    let folders = experiment::folders(&root()).unwrap();
     assert!(folders.len() >= 7, "{folders:?}");
     for folder in &folders {
-        let e = file::load(folder).unwrap();
+        let e = experiment::load(folder).unwrap();
         assert!(!e.file.claim.is_empty(), "{}: no claims", e.file.id);
         for (run, file) in e.runs.iter().zip(&e.file.run) {
             assert!(
@@ -125,7 +126,7 @@ fn quantities_combine() {
 #[test]
 fn a_value_is_set_where_it_stands_or_added() {
     let text = "seeds = 2\n[[link]]\nname = \"a\"\nloss = \"1%\"\n[[link]]\nname = \"b\"\n";
-    let set = |key, value| file::set(text, key, value);
+    let set = |key, value| experiment::set(text, key, value);
     assert!(set("link.a.loss", "3%").unwrap().contains("name = \"a\"\nloss = \"3%\"\n"));
     assert!(set("link.b.loss", "3%").unwrap().ends_with("[[link]]\nloss = \"3%\"\nname = \"b\"\n"));
     assert!(set("duration", "9s").unwrap().starts_with("duration = \"9s\"\nseeds = 2\n"));
@@ -180,7 +181,7 @@ fn models_give_the_numbers_of_the_facts_sheet() {
 
 #[test]
 fn a_small_experiment_runs_and_is_the_same_with_any_number_of_threads() {
-    let e = file::load(&root().join("s0-f3.8")).unwrap();
+    let e = experiment::load(&root().join("s0-f3.8")).unwrap();
     let one = run::run(&e, 1).unwrap();
     let two = run::run(&e, 2).unwrap();
     assert_eq!(one.digest, two.digest);
@@ -196,6 +197,6 @@ fn a_small_experiment_runs_and_is_the_same_with_any_number_of_threads() {
 #[test]
 fn experiments_are_sorted_as_people_count() {
     let mut names = ["s2-f5", "s0-f3.10", "s0-f4.8", "ns2", "s0-f3.8"];
-    names.sort_by_key(|n| super::file::natural(n));
+    names.sort_by_key(|n| super::experiment::natural(n));
     assert_eq!(names, ["ns2", "s0-f3.8", "s0-f3.10", "s0-f4.8", "s2-f5"]);
 }

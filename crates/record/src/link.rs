@@ -1,7 +1,7 @@
 //! What passed a relay's two links, over time and altogether.
 
-use super::outcome::seen_once;
 use super::rows::{Kind, Rows};
+use super::single_run::estimates;
 use narrows_lab::outcome::{Estimate, ProtocolOutcome};
 use narrows_net::relay::{DirectionStats, RelaySnapshot};
 
@@ -128,7 +128,7 @@ fn measures(s: &DirectionStats, most: usize, span: f64) -> Vec<(&'static str, Es
         "mark_rate" => ratio(s.marked as f64, offered),
         _ => f64::NAN,
     };
-    seen_once(of)
+    estimates(of)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Names of the files.
 
+use crate::recording::MAX_CONNECTIONS;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ pub fn events(folder: &Path, number: usize) -> PathBuf {
 
 /// Removes an earlier recording's connections, which this one might not write over.
 pub fn remove_old(folder: &Path) -> io::Result<()> {
-    for number in 1..=super::MAX_CONNECTIONS {
+    for number in 1..=MAX_CONNECTIONS {
         match std::fs::remove_file(events(folder, number)) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}

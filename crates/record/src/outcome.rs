@@ -1,11 +1,13 @@
 //! From what was recorded to an [`Outcome`], and the files that are written at the end.
 
-use super::link::Links;
-use super::tap::Queue;
-use super::writer::{End, Kept, Writer};
-use super::{MAX_CONNECTIONS, Recording, names};
+use crate::link::Links;
+use crate::names;
+use crate::recording::{MAX_CONNECTIONS, Recording};
+use crate::single_run::estimates;
+use crate::tap::Queue;
+use crate::writer::{End, Kept, Writer};
 use narrows_lab::collect;
-use narrows_lab::measure::{MEASURES, loss_events};
+use narrows_lab::measure::loss_events;
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use narrows_lab::stats::jain;
 use narrows_report::output;
@@ -154,14 +156,5 @@ fn measures(kept: &[&Kept], span: f64) -> Vec<(&'static str, Estimate)> {
         "sender_loss_rate" if sends => ratio(sum(|s| s.counters.lost as f64), sent),
         _ => f64::NAN,
     };
-    seen_once(of)
-}
-
-/// Every measure that has a value, by its name; there is one run, and so no interval.
-pub(super) fn seen_once(of: impl Fn(&str) -> f64) -> Vec<(&'static str, Estimate)> {
-    MEASURES
-        .iter()
-        .map(|m| (m.name, Estimate { mean: of(m.name), ci95: None }))
-        .filter(|m| m.1.mean.is_finite())
-        .collect()
+    estimates(of)
 }

@@ -1,6 +1,6 @@
 //! What the endpoints' threads and the sampler tell the writer, through a queue of bounded size.
 
-use super::MAX_CONNECTIONS;
+use crate::recording::MAX_CONNECTIONS;
 use narrows_base::Time;
 use narrows_net::Clock;
 use narrows_net::endpoint::Observer;

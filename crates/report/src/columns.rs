@@ -95,7 +95,7 @@ impl Columns {
         let about = about.chain([arrow_schema::key_value(kinds, of_measures)]).collect();
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
-            .set_created_by(format!("narrows {}", crate::json::VERSION))
+            .set_created_by(format!("narrows {}", crate::VERSION))
             .set_key_value_metadata(Some(about))
             .build();
         let mut writer = SerializedFileWriter::new(sink, schema, Arc::new(properties))?;

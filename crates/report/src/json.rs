@@ -1,11 +1,8 @@
 //! `summary.json`, also printed by `--json`: one object.
 
-use crate::seeds;
+use crate::{VERSION, seeds};
 use narrows_lab::outcome::{Estimate, Outcome, ProtocolOutcome};
 use serde_json::{Map, Value, json};
-
-/// The version that made a result.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The whole outcome. A number that does not exist is null, never NaN.
 pub fn outcome(o: &Outcome) -> Value {

@@ -13,3 +13,6 @@ pub mod seeds;
 pub mod summary;
 pub mod sweep;
 pub mod variables;
+
+/// The version that made a result.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -51,7 +51,7 @@ pub fn write(outcome: &Outcome, sink: impl Write + Send) -> Result<(), Error> {
         .collect();
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
-        .set_created_by(format!("narrows {}", env!("CARGO_PKG_VERSION")))
+        .set_created_by(format!("narrows {}", crate::VERSION))
         .set_key_value_metadata(Some(metadata))
         .build();
     let mut writer = SerializedFileWriter::new(sink, schema(&variables)?, Arc::new(properties))?;
@@ -67,7 +67,7 @@ pub fn about(outcome: &Outcome) -> [(&'static str, String); 4] {
     [
         ("narrows.command", outcome.command_line.clone()),
         ("narrows.seed", outcome.seed.to_string()),
-        ("narrows.version", env!("CARGO_PKG_VERSION").to_string()),
+        ("narrows.version", crate::VERSION.to_string()),
         ("narrows.link", outcome.link.clone()),
     ]
 }

@@ -12,3 +12,6 @@ mod write;
 pub use read::{load, packet, parse, preset};
 pub use template::{Target, Template, split_key, taken, with_parameter};
 pub use write::text;
+
+/// A value in a file, and where it stands.
+type Text = toml::Spanned<String>;

@@ -1,8 +1,8 @@
 //! What came of a measurement, and how it is added up.
 
+use super::measurement::{Amount, Direction, Speed};
 use super::server::Server;
 use super::worker::Count;
-use super::{Amount, Direction, Speed};
 use narrows_transport::connection::Stats;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

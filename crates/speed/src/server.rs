@@ -2,7 +2,7 @@
 //! thread.
 
 use super::request::{Kind, REQUEST, Request};
-use super::{TALLY, receive_some, send_bytes};
+use super::transfer::{TALLY, receive_some, runtime, send_bytes};
 use narrows_base::Time;
 use narrows_net::tap::Tap;
 use narrows_net::{Clock, Connection, Endpoint, Error, Options, ReceiveStream, SendStream};
@@ -56,7 +56,7 @@ impl Server {
         let told = Arc::<ServerCounts>::default();
         let (accepting, telling) = (endpoint.clone(), told.clone());
         let system = |e: std::io::Error| Error::System(e.to_string());
-        let runtime = super::runtime().map_err(system)?;
+        let runtime = runtime().map_err(system)?;
         let thread = std::thread::Builder::new()
             .name("narrows-speed".into())
             .spawn(move || runtime.block_on(accept(&accepting, &telling)))

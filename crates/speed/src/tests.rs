@@ -1,10 +1,14 @@
 //! Measurements over loopback end, and count all connections.
 
 use super::*;
-use narrows_base::{Rate, Spec};
+use crate::client::OPENING;
+use narrows_base::{Duration, Rate, Spec};
+use narrows_congestion::PathHints;
 use narrows_link::LinkConfig;
 use narrows_net::Relay;
-use narrows_transport::Preset;
+use narrows_transport::{Preset, Protocol};
+use narrows_wire::Suite;
+use std::net::SocketAddr;
 
 fn measured(direction: Direction, connections: usize, amount: Amount) -> SpeedResult {
     measured_with(Traffic::Stream, direction, connections, amount)

@@ -1,7 +1,8 @@
 //! One connection of a measurement, at the client: a task.
 
+use super::measurement::{Amount, Direction, Speed, Traffic};
 use super::request::{Kind, Request};
-use super::{Amount, Direction, Speed, TALLY, Traffic, receive_some, send_bytes};
+use super::transfer::{TALLY, receive_some, send_bytes};
 use narrows_base::Duration;
 use narrows_net::{Clock, ConnectOptions, Connection, Endpoint, Error};
 use narrows_net::{ReceiveStream, SendStream};

@@ -4,6 +4,7 @@
 //! machine may be shared, so runs alternate, medians are told, and the ratio is of medians of
 //! the same run.
 
+use crate::command::cargo;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -34,7 +35,7 @@ impl Sample {
 }
 
 pub fn run() -> Result<(), String> {
-    crate::cargo(&["build", "--release", "-p", "narrows-sim", "--example", "dumbbell"])?;
+    cargo(&["build", "--release", "-p", "narrows-sim", "--example", "dumbbell"])?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     let ours = format!("{target}/release/examples/dumbbell");
     let ns = Command::new("ns").arg("/dev/null").stdout(Stdio::null()).status().is_ok();

@@ -1,5 +1,6 @@
 //! What media protocols cost per delivered packet beside TCP, and how long S1's surfaces take.
 
+use crate::command::cargo;
 use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Instant;
@@ -50,7 +51,7 @@ simulated seconds, 3 seeds: {runs} runs, by two `narrows sweep` commands, see \
 }
 
 fn surfaces() -> Result<(f64, usize), String> {
-    crate::cargo(&["build", "--release", "-p", "narrows-cli"])?;
+    cargo(&["build", "--release", "-p", "narrows-cli"])?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     let out = std::env::temp_dir().join("narrows-bench-surface");
     let start = Instant::now();

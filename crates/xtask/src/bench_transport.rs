@@ -5,6 +5,7 @@
 
 mod page;
 
+use crate::command::cargo;
 use crate::real::ask::Ask;
 use crate::real::ledger::{Figures, Key};
 use crate::real::{Ran, Wanted, load, measure};
@@ -149,7 +150,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 }
 
 fn build() -> Result<Programs, String> {
-    crate::cargo(&["build", "--release", "-p", "narrows-cli"])?;
+    cargo(&["build", "--release", "-p", "narrows-cli"])?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".into());
     let quinn = std::env::var("QUINN_SPEED").unwrap_or_else(|_| {
         let own = format!("{target}/release/quinn-speed");

@@ -1,6 +1,6 @@
 //! What the dependencies are held to, by cargo-deny and `deny.toml`.
 
-use crate::run;
+use crate::command::run;
 use std::process::Command;
 
 /// Installed where the machine has another, or none: what its checks are called changes between versions.

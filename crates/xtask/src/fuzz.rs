@@ -1,5 +1,6 @@
 //! Fuzzing: under libFuzzer where that is installed, else with the runner of `crates/fuzzed`.
 
+use crate::command::cargo;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -42,7 +43,7 @@ pub fn run(rest: &[String]) -> Result<(), String> {
         let targets = targets()?;
         for target in targets.iter().filter(|t| told.target.as_ref().is_none_or(|one| one == *t)) {
             let time = format!("-max_total_time={}", told.seconds);
-            super::cargo(&["+nightly", "fuzz", "run", target, "--", &time])?;
+            cargo(&["+nightly", "fuzz", "run", target, "--", &time])?;
         }
         return Ok(());
     }
@@ -54,7 +55,7 @@ pub fn run(rest: &[String]) -> Result<(), String> {
     let mut args = vec!["run", "--quiet", "--locked", "--package", "narrows-fuzzed"];
     args.extend(["--bin", "mutational", "--", &seconds, &seed]);
     args.extend(told.target.as_deref());
-    super::cargo(&args)
+    cargo(&args)
 }
 
 fn has_fuzzer() -> bool {
@@ -79,8 +80,8 @@ fn targets() -> Result<Vec<String>, String> {
 pub fn check_lock() -> Result<(), String> {
     let args = ["update", "--workspace", "--locked", "--manifest-path", MANIFEST];
     // What the lock names may not be on this machine yet; then the registry is asked.
-    let offline = super::cargo(&[&args[..], &["--offline"]].concat());
-    offline.or_else(|_| super::cargo(&args)).map_err(|why| {
+    let offline = cargo(&[&args[..], &["--offline"]].concat());
+    offline.or_else(|_| cargo(&args)).map_err(|why| {
         format!(
             "{why}\nfuzz/Cargo.lock is stale: cargo update --workspace --manifest-path {MANIFEST}"
         )

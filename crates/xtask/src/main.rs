@@ -10,7 +10,10 @@ mod bench_media;
 mod bench_small;
 #[cfg(feature = "measure")]
 mod bench_transport;
+mod command;
+mod crate_order;
 mod deny;
+mod file_order;
 #[cfg(feature = "measure")]
 mod findings;
 mod fuzz;
@@ -22,14 +25,15 @@ mod sim_vs_real;
 #[cfg(feature = "measure")]
 mod validate;
 
+use command::{cargo, run};
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask COMMAND
 
   test             all tests: unit, property, integration, documentation
-  check            format, lint (warnings are errors), documentation, dependencies and their number, packages
-                   to publish, validation up to date
+  check            format, lint (warnings are errors), documentation, the order of crates and of their files,
+                   dependencies and their number, packages to publish, validation up to date
   deny             licences, duplicates, sources and advisories of all dependencies, by deny.toml; installs
                    cargo-deny into the target folder
   validate [ID…]   run the experiments and write docs/validation.md and their pages
@@ -93,19 +97,6 @@ fn main() -> ExitCode {
     }
 }
 
-fn cargo(args: &[&str]) -> Result<(), String> {
-    run(Command::new(env!("CARGO")).args(args), &format!("cargo {}", args.join(" ")))
-}
-
-fn run(command: &mut Command, shown: &str) -> Result<(), String> {
-    eprintln!("> {shown}");
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("'{shown}' failed: {status}")),
-        Err(e) => Err(format!("'{shown}' could not be started: {e}")),
-    }
-}
-
 /// Thousands of simulations, or a relay in this process: not in a debug build.
 #[cfg(feature = "measure")]
 fn measure(args: &[String]) -> Result<(), String> {
@@ -154,6 +145,8 @@ fn check() -> Result<(), String> {
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
     fuzz::check_lock()?;
+    crate_order::check()?;
+    file_order::check()?;
     packages::check_counts()?;
     packages::check_packaging()?;
     deny::check()?;

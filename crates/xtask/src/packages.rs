@@ -1,6 +1,6 @@
 //! What users of the crates get: packages that can be published, and few dependencies.
 
-use crate::cargo;
+use crate::command::cargo;
 use std::collections::BTreeSet;
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! `cargo xtask validate`: runs the experiments and writes their pages and `docs/validation.md`.
 
-use narrows_papers::{Experiment, Judged, file, judge, ns2, page, panel};
+use narrows_papers::{Experiment, Judged, experiment, judge, ns2, page, panel};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return Err(format!("unknown flag '{flag}'; there is --check"));
     }
     let root = root();
-    let folders = file::folders(&root.join("experiments"))?;
+    let folders = experiment::folders(&root.join("experiments"))?;
     let ids: Vec<String> = folders.iter().map(|f| name(f)).collect();
     for id in &named {
         if *id != NS2 && !ids.iter().any(|i| i == id) {
@@ -85,7 +85,7 @@ struct Done {
 }
 
 fn fresh(folder: &Path, jobs: usize, written: &mut Written) -> Result<Done, String> {
-    let e: Experiment = file::load(folder)?;
+    let e: Experiment = experiment::load(folder)?;
     let id = e.file.id.clone();
     eprintln!("{id}");
     let observed = narrows_papers::run::run(&e, jobs)?;
@@ -103,7 +103,7 @@ fn fresh(folder: &Path, jobs: usize, written: &mut Written) -> Result<Done, Stri
 
 /// The verdicts of an experiment that is not run this time.
 fn kept(folder: &Path) -> Result<Done, String> {
-    let e = file::load(folder)?;
+    let e = experiment::load(folder)?;
     let path = folder.join("result.json");
     let judged = match std::fs::read_to_string(&path) {
         Ok(text) => serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?,

@@ -1,6 +1,6 @@
 //! This end of a transfer: files and folders here.
 
-use crate::Failure;
+use crate::failure::Failure;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use narrows_files::{CleanPath, Error, Url, error};

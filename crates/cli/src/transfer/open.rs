@@ -1,7 +1,7 @@
 //! From a URL and flags to a session, with the server's key judged.
 
 use super::{TransferOptions, known_servers, own_key};
-use crate::Failure;
+use crate::failure::Failure;
 use crate::terminal::{STOP, note};
 use crate::transport::{Hints, Transport};
 use narrows_base::{Duration, Rate, SpecError};

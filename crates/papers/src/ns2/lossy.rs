@@ -2,7 +2,8 @@
 
 use super::reference::Lossy;
 use super::{Page, first_packet, half, plan, share, variant};
-use crate::run::{Sample, parallel};
+use crate::run::parallel;
+use crate::sample::Sample;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
 use narrows_scenario::plan::Plan;

@@ -10,7 +10,7 @@ mod mix;
 mod one_flow;
 mod reference;
 
-use super::file::set;
+use super::experiment::set;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::student_t975;
 use narrows_scenario::plan::Plan;

@@ -3,7 +3,8 @@
 use super::reference::OneFlow;
 use super::{Page, first_packet, plan, variant};
 use crate::judge::digits;
-use crate::run::{Sample, parallel};
+use crate::run::parallel;
+use crate::sample::Sample;
 use crate::stat::Stat;
 use std::fmt::Write as _;
 use std::path::Path;

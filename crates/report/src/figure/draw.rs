@@ -1,20 +1,15 @@
 //! Draws a figure with plotters.
 
 use super::axis::Scale;
+use super::canvas::{Area, FONT, INK, PIXEL, SURE, colour, style, text};
 use super::clip::clip;
 use super::legend::{self, Colours, Key};
 use super::{Figure, Kind, Look, Panel, Series, palette, thin};
-use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::fmt::Write;
 
-/// Plotters counts in whole pixels; the picture is drawn larger and shown smaller, so that lines
-/// are smooth.
-pub(super) const PIXEL: i32 = 4;
-pub(super) const FONT: &str = "sans-serif";
-pub(super) const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
 const QUIET: RGBColor = RGBColor(0x5a, 0x64, 0x72);
 const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xeb);
 const FRAME: RGBColor = RGBColor(0x9a, 0xa5, 0xb3);
@@ -32,34 +27,8 @@ const POINTS: usize = 1200;
 const MARGIN: i32 = 14;
 const TITLE: i32 = 24;
 const CAPTION: i32 = 22;
-const SURE: &str = "a picture in memory takes every element";
 
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
-
-/// A colour from `#rrggbb`.
-pub(super) fn colour(hex: &str) -> RGBColor {
-    let part = |at: usize| {
-        hex.get(at..at + 2).and_then(|h| u8::from_str_radix(h, 16).ok()).unwrap_or_default()
-    };
-    RGBColor(part(1), part(3), part(5))
-}
-
-/// Text to the right of a point of the drawing, centred in height; the size is in pixels.
-pub(super) fn text(
-    area: &Area<'_>,
-    text: &str,
-    at: (i32, i32),
-    (font, size, ink): (&str, i32, RGBColor),
-) {
-    let style = style(font, size).color(&ink).pos(Pos::new(HPos::Left, VPos::Center));
-    area.draw(&Text::new(text.to_string(), at, style)).expect(SURE);
-}
-
-/// Plotters divides sizes by 1.24 for SVG.
-fn style(font: &str, size: i32) -> TextStyle<'_> {
-    TextStyle::from((font, f64::from(size * PIXEL) * 1.24))
-}
 
 pub(super) fn svg(figure: &Figure) -> String {
     let columns = figure.columns.unwrap_or(2).min(figure.panels.len()).max(1) as i32;

@@ -1,6 +1,6 @@
 //! Names and colours: which series has which colour, and the lines of keys above a panel.
 
-use super::draw::{Area, FONT, INK, PIXEL, colour, text};
+use super::canvas::{Area, FONT, INK, PIXEL, colour, text};
 use super::{Figure, Kind, Look, Panel, palette};
 use plotters::prelude::*;
 

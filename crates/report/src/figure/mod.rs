@@ -19,6 +19,7 @@
 //! font; plotters only estimates its width, which needs no font library.
 
 mod axis;
+mod canvas;
 mod clip;
 mod draw;
 mod legend;

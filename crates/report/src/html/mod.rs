@@ -16,12 +16,12 @@ pub(crate) mod sample;
 #[cfg(test)]
 mod tests;
 
+use crate::VERSION;
 use narrows_lab::outcome::{Outcome, ProtocolOutcome};
 use std::{fmt::Write, fs, io, path::Path};
 use text::escape;
 
 const SCRIPT: &str = include_str!("page.js");
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Writes the page to a file.
 pub fn write_html(outcome: &Outcome, path: &Path) -> io::Result<()> {

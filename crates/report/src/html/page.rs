@@ -2,6 +2,7 @@
 //! network: style, data, plotly.js and scripts travel in it, and a content security policy forbids
 //! it to load anything.
 
+use crate::VERSION;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write as _;
@@ -11,7 +12,6 @@ use std::fmt::Write as _;
 const LIBRARY: &[u8] = include_bytes!("../../vendor/plotly.js/plotly.min.js.gz");
 const STYLE: &str = include_str!("page.css");
 const BASE: &str = include_str!("base.js");
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A page's beginning, to the start of its `main`; `title` and `style` are trusted text.
 pub fn begin(title: &str, style: &str) -> String {

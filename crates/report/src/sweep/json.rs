@@ -1,6 +1,6 @@
 //! `sweep.json`, also printed by `--json`: one object.
 
-use crate::json::VERSION;
+use crate::VERSION;
 use narrows_lab::measure::MEASURES;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::sweep::Outcome;

@@ -9,11 +9,11 @@
 //!   traces: {step, unit, scale, points: {point: [lines]}} or null }
 //! ```
 
+use crate::VERSION;
 use crate::figure::palette;
 use crate::html::columns::unit;
 use crate::html::page;
 use crate::html::text::{escape, list, number, numbers, string};
-use crate::json::VERSION;
 use narrows_lab::measure::{MEASURES, Measure};
 use narrows_lab::sweep::Outcome;
 use std::fmt::Write as _;

@@ -16,7 +16,7 @@ pub fn all(o: &Outcome<'_>, folder: &Path) -> Result<Vec<PathBuf>, String> {
     let about = [
         ("narrows.command", o.command_line.clone()),
         ("narrows.seed", o.sweep.seed.to_string()),
-        ("narrows.version", crate::json::VERSION.to_string()),
+        ("narrows.version", crate::VERSION.to_string()),
         ("narrows.scenario", o.scenario.clone()),
     ];
     let mut files = Vec::new();

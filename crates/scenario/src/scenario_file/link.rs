@@ -1,6 +1,6 @@
 //! A `[[link]]` of a scenario file: where it stands, and the keys of [`keys::KEYS`](crate::keys::KEYS).
 
-use super::read::Text;
+use super::Text;
 use crate::keys::{self, KEYS, Key, NAMES};
 use serde::de::{DeserializeSeed, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};

@@ -1,5 +1,6 @@
 //! TOML in.
 
+use super::Text;
 use super::count::Count;
 use super::link::{Keys, Link};
 use crate::access_link::AccessLink;
@@ -18,8 +19,6 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::Spanned;
-
-pub(super) type Text = Spanned<String>;
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -4,8 +4,9 @@
 //! them (the other direction's rate, a queue of one bandwidth-delay product, a group's count)
 //! follows.
 
+use super::Text;
 use super::count::Count;
-use super::read::{self, ELSEWHERE, File, Text};
+use super::read::{self, ELSEWHERE, File};
 use crate::keys::{self, NAMES};
 use crate::scenario::Scenario;
 use crate::text_file;

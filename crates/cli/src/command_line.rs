@@ -1,0 +1,67 @@
+//! The command line as words: as clap is given it, and as it could be typed again.
+
+use std::ffi::OsString;
+
+/// The command's words, where a negative number behind an option is its value (`--duration=-5s`). For
+/// clap `-5s` would be an option that nobody knows; whoever reads the value says what is wrong with it.
+pub fn with_negative_values(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let is_option = |word: &OsString| {
+        let text = word.to_string_lossy();
+        text.len() > 2 && text.starts_with("--") && !text.contains('=')
+    };
+    let is_negative = |word: &OsString| {
+        let text = word.to_string_lossy();
+        let digits = text.strip_prefix('-').map(|t| t.trim_start_matches('.'));
+        digits.is_some_and(|t| t.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let mut out: Vec<OsString> = Vec::new();
+    let mut plain = false;
+    for word in words {
+        match out.last_mut() {
+            Some(option) if !plain && is_option(option) && is_negative(&word) => {
+                option.push("=");
+                option.push(word);
+            }
+            _ => {
+                plain |= word == "--";
+                out.push(word);
+            }
+        }
+    }
+    out
+}
+
+/// The command as it could be typed again.
+pub fn command_line() -> String {
+    let mut words = vec!["narrows".to_string()];
+    words.extend(std::env::args_os().skip(1).map(|w| quoted(&w.to_string_lossy())));
+    words.join(" ")
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./,=%:+@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_negative_number_behind_an_option_is_its_value() {
+        let joined = |text: &str| {
+            let words = with_negative_values(text.split(' ').map(OsString::from));
+            words.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(joined("n compare --duration -5s --json"), "n|compare|--duration=-5s|--json");
+        assert_eq!(joined("n --seed -1"), "n|--seed=-1");
+        assert_eq!(joined("n --loss -.5 --a=b -1"), "n|--loss=-.5|--a=b|-1");
+        assert_eq!(joined("n --out -x -5 --json"), "n|--out|-x|-5|--json");
+        assert_eq!(joined("n get -- --odd -5"), "n|get|--|--odd|-5", "names behind -- stay");
+    }
+}

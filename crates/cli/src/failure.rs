@@ -1,0 +1,21 @@
+//! Why the command failed, and with which exit code it ends.
+
+use narrows_base::SpecError;
+
+/// Why the command failed.
+pub enum Failure {
+    /// The input is wrong: exit code 2.
+    Input(String),
+    /// Something outside failed, such as a full disk: exit code 1.
+    Outside(String),
+    /// Interrupted before anything was finished: exit code 130.
+    Interrupted,
+    /// Interrupted; the line says what is kept: exit code 130.
+    Stopped(String),
+}
+
+impl From<SpecError> for Failure {
+    fn from(e: SpecError) -> Failure {
+        Failure::Input(e.to_string())
+    }
+}

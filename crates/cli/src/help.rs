@@ -1,0 +1,86 @@
+//! What `--help` says below the flags, in lines of at most 80 characters.
+
+pub const EXAMPLES: &str = "\
+Examples:
+  narrows compare                                 the wireless default, all TCPs
+  narrows compare --link 20Mbit/s,30ms,loss=0.1%  your link
+  narrows compare --link geo --against reno:4     a satellite, beside four Renos
+  narrows run scenario.toml                       any topology
+  narrows sweep --vary loss=0.1%..10%:log:8       parameters over a grid
+  narrows list protocols                          what there is
+
+`narrows compare --help` explains how a link is written.";
+
+/// Of `compare`: how a link is written, and examples.
+pub fn compare() -> String {
+    format!("{COMPARE_LINK}{}{COMPARE_EXAMPLES}", narrows_scenario::keys::help())
+}
+
+const COMPARE_LINK: &str = "\
+A link is RATE,DELAY[,key=value]* or a name, which may be followed by keys that
+replace its own. Delays are one-way. Units are required: 1.5Mbit/s 80ms 30p 45kB
+1%; kB is 1000 bytes.
+";
+
+const COMPARE_EXAMPLES: &str = "
+Examples:
+  narrows compare --protocols 'reno,vegas(alpha=1,beta=3),stpd' --seeds 30
+  narrows compare --protocols media,rrtp --against cubic
+  narrows compare --for calls --against cubic
+  narrows compare --link lte --source 'transfer(size=1MB)'
+  narrows compare --link 1Mbit/s,10ms,queue=5p,access=15Mbit/s/0.5ms..2ms \\
+      --flows 4 --stagger 5s
+  narrows compare --link geo,loss=0.1% --duration 5min --save geo.toml --out geo";
+
+pub const RUN: &str = "\
+A scenario is a TOML file with [[link]] and [[flows]]; docs/scenarios.md
+describes it, and `narrows compare --save scenario.toml` writes one to begin
+with.
+
+Examples:
+  narrows run scenario.toml
+  narrows run scenario.toml --seeds 20 --out result";
+
+pub const SWEEP: &str = "\
+Values are separated by commas; commas in parentheses do not split. 1..9:5 is
+five values, equally spaced; 0.1Mbit/s..20Mbit/s:log:8 is eight, each larger by
+the same factor. Several --vary make every combination, the first one varying
+slowest.
+
+With a scenario, NAME is link.NAME.KEY, link.NAME.reverse.KEY, flows.NAME.KEY, a
+key at the top or a variable of the file; a parameter inside is
+flows.NAME.protocol.alpha or link.NAME.aqm.PARAMETER. NAME=NAME=VALUES varies
+several together. With --link, NAME is a key of the link (rate, delay, loss,
+queue, aqm, …), protocol, flows, against, reverse, duration, warmup, stagger,
+packet, preset, or a parameter as in protocol.alpha. A queue in bdp follows the
+rate and the delay of its point.
+
+The same command again runs only what DIR/sweep.journal does not have yet.
+
+Examples:
+  narrows sweep --vary loss=0%,0.1%..10%:log:7 --vary protocol=reno,cubic,stpd
+  narrows sweep --link 10Mbit/s,20ms,queue=1bdp --against reno:4 \\
+      --vary rate=1Mbit/s..100Mbit/s:log:8 --vary flows=1..32:log:6 \\
+      --measure share
+  narrows sweep --vary protocol=vegas --vary protocol.alpha=1,2,3 \\
+      --vary delay=10ms..300ms:10
+  narrows sweep scenarios/dsl-fairness.toml --vary n=1..100:log:8 \\
+      --vary link.dsl.rate=0.1Mbit/s..20Mbit/s:log:8 --out surface";
+
+pub const COMPLETIONS: &str = "\
+Examples:
+  narrows completions zsh > ~/.zfunc/_narrows            (a folder of $fpath)
+  narrows completions fish > ~/.config/fish/completions/narrows.fish
+  narrows completions bash > narrows.bash                (source it)";
+
+pub const MAN: &str = "\
+Examples:
+  narrows man > ~/.local/share/man/man1/narrows.1
+  narrows man compare | man -l -";
+
+pub const LIST: &str = "\
+Examples:
+  narrows list                    everything, one line each
+  narrows list links              named links
+  narrows list protocols stpd     paper, parameters, validation
+  narrows list losses --json";

@@ -1,0 +1,64 @@
+//! What a recording says of itself, and what it has when it is over.
+
+use narrows_lab::outcome::Outcome;
+use narrows_transport::connection::Stats;
+use std::path::{Path, PathBuf};
+
+/// Connections of which events and series are kept; datagrams are kept of all.
+pub const MAX_CONNECTIONS: usize = 64;
+
+/// What a recording says of itself.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// `speed`, `get`, `put`, `serve` or `relay`.
+    pub command: &'static str,
+    /// The exact command line.
+    pub command_line: String,
+    /// What paces what this end sends.
+    pub protocol: String,
+    /// Over what: an address, a link's specification.
+    pub link: String,
+    /// Of a relay: its link towards the server and the one back, described; else empty.
+    pub ways: Vec<String>,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub struct Recording {
+    /// All files.
+    pub files: Vec<PathBuf>,
+    /// What series and report were made of.
+    pub outcome: Outcome,
+    /// Datagrams in the capture file.
+    pub datagrams: u64,
+    /// Connections that have a file of their own.
+    pub connections: usize,
+    /// Whether it is a relay's.
+    pub relay: bool,
+    /// Their last figures.
+    pub figures: Vec<Stats>,
+}
+
+impl Recording {
+    /// One line for people.
+    pub fn line(&self, folder: &Path) -> String {
+        let plural = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let datagrams = plural(self.datagrams, "datagram");
+        let (what, events) = match self.relay {
+            true => (datagrams, ""),
+            false => {
+                let connections = plural(self.connections as u64, "connection");
+                (format!("{datagrams} and {connections}"), "connection-N.sqlog, ")
+            }
+        };
+        let mut line = format!(
+            "recorded {what} into {}: packets.pcapng, {events}series.parquet, summary.json, report.html",
+            folder.display()
+        );
+        for note in self.outcome.notes.iter().filter(|n| n.contains("not recorded")) {
+            line += "; ";
+            line += note;
+        }
+        line
+    }
+}

@@ -1,0 +1,13 @@
+//! Measures of something that happened once.
+
+use narrows_lab::measure::MEASURES;
+use narrows_lab::outcome::Estimate;
+
+/// Every measure that has a value, by its name; there is one run, and so no interval.
+pub fn estimates(of: impl Fn(&str) -> f64) -> Vec<(&'static str, Estimate)> {
+    MEASURES
+        .iter()
+        .map(|m| (m.name, Estimate { mean: of(m.name), ci95: None }))
+        .filter(|m| m.1.mean.is_finite())
+        .collect()
+}

@@ -1,0 +1,121 @@
+//! The client: opens the connections, watches, and stops them.
+
+use crate::measurement::{Amount, Direction, Speed};
+use crate::result::SpeedResult;
+use crate::server::Server;
+use crate::transfer::runtime;
+use crate::worker::{Count, Worker};
+use narrows_net::clock::processor_seconds;
+use narrows_net::endpoint::new_key;
+use narrows_net::{Clock, ConnectOptions, Endpoint, Error, Options};
+use narrows_transport::endpoint::{Clients, ServerKey};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+/// Connections that are opened at the same time: a server answers so many of one place.
+pub const OPENING: usize = 64;
+impl Speed {
+    /// Both ends in this process: a server at `listen`, the client connecting to `through` (a relay
+    /// to the server) or to the server itself. Counts at the server without waiting for its word.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn local(
+        &self,
+        listen: SocketAddr,
+        through: impl FnOnce(SocketAddr) -> Result<SocketAddr, Error>,
+        tell: &mut dyn FnMut(f64, u64) -> bool,
+    ) -> Result<SpeedResult, Error> {
+        let tap = self.recorder.as_ref().map(|r| r.tap("server"));
+        let server = Server::start(listen, new_key()?, Clients::Any, self.config(), tap)?;
+        let to = through(server.local_addr())?;
+        let key = server.key();
+        self.run(to, ServerKey::Is(key), Some(&server), tell)
+    }
+
+    /// The client's side; `tell` hears about every tenth of a second how many seconds have passed
+    /// and how many bytes have arrived, and says whether to go on. `counts` is the server, if it is in this process.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn run(
+        &self,
+        to: SocketAddr,
+        server_key: ServerKey,
+        counts: Option<&Server>,
+        tell: &mut dyn FnMut(f64, u64) -> bool,
+    ) -> Result<SpeedResult, Error> {
+        let any: SocketAddr = if to.is_ipv6() {
+            (std::net::Ipv6Addr::UNSPECIFIED, 0).into()
+        } else {
+            (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
+        };
+        let tap = self.recorder.as_ref().map(|r| r.tap("client"));
+        let options = Options::client(new_key()?, self.config()).tapped(tap);
+        let endpoint = Endpoint::bind(any, options)?;
+        let options =
+            ConnectOptions { suite: self.suite, ..ConnectOptions::new(server_key, self.config()) };
+        let clock = Clock::new();
+        let (began, cpu) = (clock.now(), processor_seconds());
+        let shared: Vec<Arc<Count>> =
+            (0..self.connections.max(1)).map(|_| Arc::default()).collect();
+        let mut result = SpeedResult::default();
+        let (stop, stopped) = watch::channel(false);
+        let turns = Arc::new(Semaphore::new(OPENING));
+        let speed = Arc::new(self.clone());
+        let workers = shared.iter().map(|count| Worker {
+            speed: speed.clone(),
+            endpoint: endpoint.clone(),
+            options: options.clone(),
+            to,
+            clock,
+            turns: turns.clone(),
+            count: count.clone(),
+            stop: stopped.clone(),
+        });
+        let seen = || match counts {
+            Some(server) if self.direction == Direction::Up => server.received(),
+            _ => shared.iter().map(|c| c.bytes.load(Ordering::Relaxed)).sum(),
+        };
+        runtime().map_err(|e| Error::System(e.to_string()))?.block_on(async {
+            let mut working: JoinSet<_> = workers.map(Worker::work).collect();
+            let mut ended = Ok(());
+            let mut note = |done: Result<_, _>| {
+                ended = ended.clone().and(done.unwrap_or(Err(Error::Closed)));
+            };
+            loop {
+                let passed = clock.now().since(began);
+                let left = match self.amount {
+                    Amount::Time(all) if passed >= all => break,
+                    Amount::Time(all) => (all.as_secs_f64() - passed.as_secs_f64()).min(0.1),
+                    Amount::Bytes(_) => 0.1,
+                };
+                if !tell(passed.as_secs_f64(), seen()) {
+                    break;
+                }
+                let pause = tokio::time::sleep(std::time::Duration::from_secs_f64(left));
+                tokio::select! {
+                    done = working.join_next() => match done {
+                        Some(done) => note(done),
+                        None => break,
+                    },
+                    () = pause => {}
+                }
+            }
+            result.seconds = clock.now().since(began).as_secs_f64();
+            result.bytes = seen();
+            result.cpu_seconds = processor_seconds() - cpu;
+            let _ = stop.send(true);
+            while let Some(done) = working.join_next().await {
+                note(done);
+            }
+            ended
+        })?;
+        self.sum(&shared, counts, &mut result);
+        endpoint.close(0, "");
+        Ok(result)
+    }
+}

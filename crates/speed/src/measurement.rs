@@ -1,0 +1,76 @@
+//! What is to be measured: who sends, what, and how much.
+
+use narrows_base::{Duration, Rate};
+use narrows_congestion::PathHints;
+use narrows_net::endpoint::connection;
+use narrows_record::Recorder;
+use narrows_transport::Protocol;
+use narrows_transport::connection::ConnectionConfig;
+use narrows_wire::Suite;
+use std::sync::Arc;
+
+/// Longest message, bytes: what an endpoint takes unless configured otherwise. With its frame and seal it
+/// fits into a datagram of Ethernet's size.
+pub const MAX_MESSAGE_BYTES: usize = 1400;
+
+/// Who sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// The client.
+    Up,
+    /// The server.
+    Down,
+}
+
+/// What is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Traffic {
+    /// A reliable stream.
+    Stream,
+    /// Unreliable messages of so many bytes, as fast as the controller permits. From the client
+    /// only.
+    Messages(u16),
+}
+
+/// When it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Amount {
+    /// When so many bytes of each connection arrived.
+    Bytes(u64),
+    /// So long after the client began to connect.
+    Time(Duration),
+}
+
+/// A measurement.
+#[derive(Clone, Debug)]
+pub struct Speed {
+    /// What paces the sender. The server's own is what it was started with.
+    pub protocol: Protocol,
+    /// What the sender is told of the path.
+    pub hints: PathHints,
+    /// Never faster than this.
+    pub rate_limit: Option<Rate>,
+    /// The cipher.
+    pub suite: Suite,
+    /// Connections at once.
+    pub connections: usize,
+    /// Who sends.
+    pub direction: Direction,
+    /// What.
+    pub traffic: Traffic,
+    /// How much.
+    pub amount: Amount,
+    /// What it is recorded by, if it is.
+    pub recorder: Option<Arc<Recorder>>,
+}
+
+impl Speed {
+    pub(crate) fn config(&self) -> ConnectionConfig {
+        ConnectionConfig {
+            hints: self.hints,
+            rate_limit: self.rate_limit,
+            sounds: self.direction == Direction::Up,
+            ..connection(self.protocol.clone())
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Crates use only those that `docs/architecture.md` says they stand on, and what these stand on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+const PAGE: &str = "docs/architecture.md";
+/// Developers' crates, which the list does not have.
+const DEVELOPERS: [&str; 2] = ["fuzzed", "xtask"];
+const OURS: &str = "narrows-";
+
+/// Holds the crates to the list.
+pub fn check() -> Result<(), String> {
+    let page = read(Path::new(PAGE))?;
+    let order = order(&page)?;
+    let folders = std::fs::read_dir("crates").map_err(|e| format!("crates: {e}"))?;
+    for folder in folders {
+        let path = folder.map_err(|e| format!("crates: {e}"))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if DEVELOPERS.contains(&name.as_str()) {
+            continue;
+        }
+        let below = order.get(&name).ok_or_else(|| format!("{PAGE} does not list '{name}'"))?;
+        let used = dependencies(&read(&path.join("Cargo.toml"))?);
+        if let Some(other) = used.difference(below).next() {
+            return Err(format!("by {PAGE}, '{name}' does not stand on '{other}', which it uses"));
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Every crate of the page's list with all that it stands on, directly or not. A line is a name, what the
+/// crate is, and `on A, B`; a crate stands only on what the lines before it name.
+fn order(page: &str) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
+    let list = page.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    let list = list.ok_or_else(|| format!("{PAGE} has no list of crates"))?;
+    let mut order: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in list.lines() {
+        let name = line.split_whitespace().next().unwrap_or_default();
+        let on = line.rsplit_once(" on ").map_or("", |(_, on)| on);
+        let mut below = BTreeSet::new();
+        for other in on.split(',').map(str::trim).filter(|o| !o.is_empty()) {
+            let of_other = order.get(other);
+            let of_other = of_other
+                .ok_or_else(|| format!("{PAGE}: '{name}' stands on '{other}', not named before"))?;
+            below.extend(of_other.iter().cloned());
+            below.insert(other.to_string());
+        }
+        order.insert(name.to_string(), below);
+    }
+    Ok(order)
+}
+
+/// The crates of this workspace among a manifest's dependencies; those for tests alone do not count.
+fn dependencies(manifest: &str) -> BTreeSet<String> {
+    let mut section = "";
+    let mut found = BTreeSet::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line;
+        } else if matches!(section, "[dependencies]" | "[build-dependencies]")
+            && let Some(name) = line.strip_prefix(OURS)
+        {
+            found.extend(name.split(['.', ' ', '=']).next().map(str::to_string));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str =
+        "```text\nbase   units\nlink   queues   on base\nsim    events   on link\n```";
+
+    #[test]
+    fn a_crate_stands_on_all_that_is_below_it() {
+        let order = order(LIST).unwrap();
+        let sim: Vec<&str> = order["sim"].iter().map(String::as_str).collect();
+        assert_eq!(sim, ["base", "link"]);
+        assert!(order["base"].is_empty());
+    }
+
+    #[test]
+    fn a_list_that_turns_upwards_is_refused() {
+        let e = self::order(&LIST.replace("units", "units   on sim")).unwrap_err();
+        assert!(e.contains("'base' stands on 'sim'"), "{e}");
+    }
+
+    #[test]
+    fn only_our_crates_and_no_test_dependencies_count() {
+        let manifest = "[dependencies]\nnarrows-base.workspace = true\nserde = \"1\"\n\
+                        narrows-link = { workspace = true }\n[dev-dependencies]\nnarrows-sim = \"0\"\n";
+        let found: Vec<String> = dependencies(manifest).into_iter().collect();
+        assert_eq!(found, ["base", "link"]);
+    }
+}

@@ -1,0 +1,225 @@
+//! The files of a crate stand in an order: no circle of files that use each other.
+//!
+//! A file may use what the file above its folder defines (`queue/red.rs` the trait in `queue.rs`): the two are
+//! one module. Only `lib.rs` and `main.rs` stand above all: nothing uses what they define if they use it.
+
+mod source;
+
+use source::Source;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Where a module is: `["queue", "red"]` for `queue/red.rs`, nothing for `lib.rs`.
+type Module = Vec<String>;
+
+/// Re-exports of re-exports that are followed.
+const MAX_DEPTH: u32 = 6;
+
+/// Looks at every crate.
+pub fn check() -> Result<(), String> {
+    let cannot = |e: std::io::Error| format!("crates: {e}");
+    let mut crates = Vec::new();
+    for folder in std::fs::read_dir("crates").map_err(cannot)? {
+        crates.push(folder.map_err(cannot)?.path());
+    }
+    crates.sort();
+    let mut found = String::new();
+    for path in crates {
+        let files = Files::read(&path.join("src")).map_err(cannot)?;
+        if let Some(circle) = circle(files.graph()) {
+            let names: Vec<String> = circle.iter().map(|m| shown(m)).collect();
+            found += &format!("\n  {}: {}", path.display(), names.join(" uses "));
+        }
+    }
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("files that use each other in a circle:{found}"))
+    }
+}
+
+fn shown(module: &[String]) -> String {
+    if module.is_empty() { "the root".into() } else { module.join("/") }
+}
+
+/// The files of a crate that are not for tests.
+struct Files(BTreeMap<Module, Source>);
+
+impl Files {
+    fn read(folder: &Path) -> std::io::Result<Files> {
+        let mut files = BTreeMap::new();
+        read_folder(folder, &[], &mut files)?;
+        Ok(Files::without_tests(files))
+    }
+
+    fn without_tests(mut files: BTreeMap<Module, Source>) -> Files {
+        let below = |module: &Module, name: &String| [&module[..], &[name.clone()]].concat();
+        let tests: Vec<Module> = files
+            .iter()
+            .flat_map(|(m, s)| s.tests.iter().map(move |name| below(m, name)))
+            .collect();
+        files.retain(|module, _| !tests.iter().any(|t| module.starts_with(t)));
+        Files(files)
+    }
+
+    /// Which files each file uses.
+    fn graph(&self) -> BTreeMap<&Module, BTreeSet<&Module>> {
+        let uses = |(module, source): (_, &Source)| {
+            let mut used = BTreeSet::new();
+            // What is only passed on is not used here.
+            let imports =
+                source.uses.iter().filter(|u| !u.public || source.words.contains(&u.name));
+            for path in imports.map(|u| &u.path).chain(&source.paths) {
+                let other = self.resolve(module, path, 0);
+                let above = |other: &Module| !other.is_empty() && module.starts_with(other);
+                used.extend(other.filter(|other| *other != module && !above(other)));
+            }
+            (module, used)
+        };
+        self.0.iter().map(uses).collect()
+    }
+
+    /// The file that defines what a path in a module means; `None` if it is of another crate.
+    fn resolve(&self, module: &Module, path: &[String], depth: u32) -> Option<&Module> {
+        let mut rest = path;
+        let mut at = match rest.first().map(String::as_str) {
+            Some("crate") => Vec::new(),
+            Some("self" | "super") => module.clone(),
+            Some(name) => {
+                let child = [&module[..], &[name.to_string()]].concat();
+                self.0.get(&child).map(|_| module.clone())?
+            }
+            None => return None,
+        };
+        while let Some(word) =
+            rest.first().filter(|w| ["crate", "self", "super"].contains(&w.as_str()))
+        {
+            if word == "super" {
+                at.pop();
+            }
+            rest = &rest[1..];
+        }
+        while let Some(name) = rest.first() {
+            let child = [&at[..], &[name.clone()]].concat();
+            if !self.0.contains_key(&child) {
+                break;
+            }
+            (at, rest) = (child, &rest[1..]);
+        }
+        let (here, source) = self.0.get_key_value(&at)?;
+        let passed_on = rest.first().filter(|_| depth < MAX_DEPTH).and_then(|name| {
+            let import = source.uses.iter().find(|u| u.name == *name)?;
+            self.resolve(here, &[&import.path[..], &rest[1..]].concat(), depth + 1)
+        });
+        Some(passed_on.unwrap_or(here))
+    }
+}
+
+fn read_folder(
+    folder: &Path,
+    module: &[String],
+    out: &mut BTreeMap<Module, Source>,
+) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let below = [module, &[name.clone()]].concat();
+        if path.is_dir() {
+            // Programs of their own.
+            if module.is_empty() && name == "bin" {
+                continue;
+            }
+            read_folder(&path, &below, out)?;
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let is_root = module.is_empty() && ["lib", "main"].contains(&name.as_str());
+            if name == "main" && is_root && folder.join("lib.rs").exists() {
+                continue;
+            }
+            let own = if is_root || name == "mod" { module.to_vec() } else { below };
+            out.insert(own, source::read(&std::fs::read_to_string(&path)?));
+        }
+    }
+    Ok(())
+}
+
+/// A circle, its first file again at its end; `None` if there is none.
+fn circle(mut graph: BTreeMap<&Module, BTreeSet<&Module>>) -> Option<Vec<Module>> {
+    // Files that use nothing which is left are in no circle.
+    loop {
+        let left: BTreeSet<&Module> = graph.keys().copied().collect();
+        let before = graph.len();
+        graph.retain(|_, used| {
+            used.retain(|u| left.contains(u));
+            !used.is_empty()
+        });
+        if graph.len() == before {
+            break;
+        }
+    }
+    let mut way: Vec<&Module> = vec![graph.keys().next()?];
+    loop {
+        let next = *graph.get(way.last()?)?.first()?;
+        if let Some(at) = way.iter().position(|m| *m == next) {
+            let circle = way[at..].iter().chain([&next]);
+            return Some(circle.map(|m| (*m).clone()).collect());
+        }
+        way.push(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(all: &[(&str, &str)]) -> Files {
+        let module =
+            |path: &str| path.split('/').filter(|p| !p.is_empty()).map(String::from).collect();
+        Files::without_tests(
+            all.iter().map(|(path, text)| (module(path), source::read(text))).collect(),
+        )
+    }
+
+    fn circle_of(all: &[(&str, &str)]) -> Option<String> {
+        let files = files(all);
+        circle(files.graph()).map(|c| c.iter().map(|m| shown(m)).collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn two_files_that_use_each_other_are_a_circle() {
+        let a = ("a", "use crate::b::B;");
+        assert_eq!(
+            circle_of(&[("", "mod a; mod b;"), a, ("b", "fn f() { super::a::g() }")]).unwrap(),
+            "a b a"
+        );
+        assert_eq!(circle_of(&[("", "mod a; mod b;"), a, ("b", "use std::fmt;")]), None);
+    }
+
+    #[test]
+    fn what_is_passed_on_is_where_it_was_defined() {
+        let root = ("", "mod a; mod b; pub use b::B;");
+        assert_eq!(circle_of(&[root, ("a", "use crate::B;"), ("b", "")]), None);
+        assert_eq!(
+            circle_of(&[root, ("a", "use crate::B;"), ("b", "use crate::a;")]).unwrap(),
+            "a b a"
+        );
+    }
+
+    #[test]
+    fn a_file_and_its_folder_are_one_but_the_root_is_not() {
+        let list = ("queue", "mod red; pub trait Queue {} const ALL: &[E] = &[red::ENTRY];");
+        let red = ("queue/red", "use super::Queue;");
+        assert_eq!(circle_of(&[("", "mod queue;"), list, red]), None);
+        let root = ("", "mod a; fn f() { a::g() } struct Failure;");
+        assert_eq!(
+            circle_of(&[root, ("a", "use crate::Failure;")]).unwrap(),
+            "the root a the root"
+        );
+    }
+
+    #[test]
+    fn tests_may_use_anything() {
+        let b = ("b", "use crate::a; #[cfg(test)] mod tests;");
+        let tests = ("b/tests", "use crate::c;");
+        assert_eq!(circle_of(&[("", ""), ("a", ""), b, tests, ("c", "use crate::b;")]), None);
+    }
+}
