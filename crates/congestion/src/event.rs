@@ -1,7 +1,7 @@
 //! The events that a controller gets.
 
-use crate::PathHints;
 use crate::feedback::Feedback;
+use crate::path_hints::PathHints;
 use narrows_base::{Duration, Time};
 
 /// A packet left.
@@ -105,7 +105,7 @@ pub struct RateSample {
 impl RateSample {
     /// Segments per second.
     pub fn per_second(&self) -> f64 {
-        self.delivered as f64 / crate::positive(self.interval)
+        self.delivered as f64 / positive(self.interval)
     }
 }
 
@@ -259,4 +259,9 @@ pub struct PacketOutcome {
     pub marked: bool,
     /// Whether the receiver believes that the radio link lost it, not congestion.
     pub radio: bool,
+}
+
+/// The larger of a duration and one nanosecond, in seconds: a safe divisor.
+pub fn positive(d: Duration) -> f64 {
+    d.as_nanos().max(1) as f64 * 1e-9
 }

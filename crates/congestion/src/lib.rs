@@ -43,6 +43,7 @@ mod extreme;
 mod fuzzy;
 mod hystart;
 mod linux;
+mod path_hints;
 mod variables;
 
 #[cfg(test)]
@@ -62,12 +63,13 @@ mod scenario_path;
 
 pub use event::{
     Ack, CongestionEvent, Dispersion, Loss, LossFoundBy, PacketOutcome, PathEvent, RateSample,
-    RecoveryCause, RecoveryEvent, Sent, SlowStartRestart, SpuriousLosses,
+    RecoveryCause, RecoveryEvent, Sent, SlowStartRestart, SpuriousLosses, positive,
 };
 pub use feedback::{Arrival, Feedback, ReceiverSide};
 pub use list::{CONTROLLERS, ControllerEntry, find};
+pub use path_hints::{HintSource, PathHints};
 
-use narrows_base::{Duration, Rate, Time};
+use narrows_base::{Rate, Time};
 
 /// How much may be in flight, and how fast it may be sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -114,31 +116,6 @@ impl Requirements {
     pub const RRTP: Requirements = Requirements { rrtp: true, own_timer: false };
     /// ... and a timer of its own.
     pub const OWN_TIMER: Requirements = Requirements { rrtp: true, own_timer: true };
-}
-
-/// What is known of a path beforehand: initial estimates, replaced by measurements (S3 section 3.2,
-/// "network characteristics").
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct PathHints {
-    /// Bit/s on the wire that the path carries (S3's SendRate_char).
-    pub rate: Option<Rate>,
-    /// Round-trip time with empty queues (S3's RoundTripTime_char).
-    pub rtt: Option<Duration>,
-    /// Share of packets that the path loses without congestion, 0 to 1 (S3's LossRate_char).
-    pub loss: Option<f64>,
-}
-
-/// Where hints come from, and so how far they are trusted before packets arrive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum HintSource {
-    /// This side's own user, by a flag or a configuration.
-    #[default]
-    User,
-    /// A measurement that this side kept for this very peer: its key and its address were
-    /// verified.
-    Stored,
-    /// The peer, whose hints may be false.
-    Peer,
 }
 
 /// What a controller is built with.
@@ -265,11 +242,6 @@ pub fn smooth(old: &mut Option<f64>, new: f64, gain: f64) -> f64 {
     let value = old.map_or(new, |o| o + gain * (new - o));
     *old = Some(value);
     value
-}
-
-/// The larger of a duration and one nanosecond, in seconds: a safe divisor.
-pub fn positive(d: Duration) -> f64 {
-    d.as_nanos().max(1) as f64 * 1e-9
 }
 
 /// Widest window in segments, and fastest rate: far beyond any path, and still exact in a float.

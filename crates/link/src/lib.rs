@@ -13,9 +13,6 @@ pub mod loss;
 pub mod queue;
 pub mod trace;
 
-mod loss_burst;
-mod loss_outage;
-
 pub use check::MAX_TIME;
 pub use config::{Change, Impairments, LinkConfig, QueueConfig, QueueLimit};
 pub use link::Link;

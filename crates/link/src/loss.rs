@@ -3,7 +3,10 @@
 //! The list, the reading of specifications, and the processes without memory; those with memory
 //! have files of their own. `docs/sources.md` has the definitions.
 
-use crate::{LinkPacket, loss_burst, loss_outage};
+mod burst;
+mod outage;
+
+use crate::LinkPacket;
 use narrows_base::descriptor::ParamKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::units::{self, Unit};
@@ -55,10 +58,10 @@ pub static LOSSES: List<LossEntry> = List::new(
             check: Numbers::check,
             ..LossEntry::new(&LIST, |s, _| Box::new(Numbers::new(s)))
         },
-        loss_burst::GILBERT_ELLIOTT,
-        loss_burst::BURST,
-        loss_burst::FADE,
-        loss_outage::OUTAGE,
+        burst::GILBERT_ELLIOTT,
+        burst::BURST,
+        burst::FADE,
+        outage::OUTAGE,
     ],
 );
 

@@ -3,6 +3,7 @@
 
 mod cells;
 mod figure;
+mod measured;
 mod page;
 
 use cells::{Cell, Goal};

@@ -9,10 +9,10 @@ const DEVELOPERS: [&str; 2] = ["fuzzed", "xtask"];
 const OURS: &str = "narrows-";
 
 /// Holds the crates to the list.
-pub fn check() -> Result<(), String> {
-    let page = read(Path::new(PAGE))?;
+pub fn check(root: &Path) -> Result<(), String> {
+    let page = read(&root.join(PAGE))?;
     let order = order(&page)?;
-    let folders = std::fs::read_dir("crates").map_err(|e| format!("crates: {e}"))?;
+    let folders = std::fs::read_dir(root.join("crates")).map_err(|e| format!("crates: {e}"))?;
     for folder in folders {
         let path = folder.map_err(|e| format!("crates: {e}"))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -73,6 +73,11 @@ fn dependencies(manifest: &str) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn our_crates_stand_as_the_page_says() {
+        check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
+    }
 
     const LIST: &str =
         "```text\nbase   units\nlink   queues   on base\nsim    events   on link\n```";

@@ -145,8 +145,8 @@ fn check() -> Result<(), String> {
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
     fuzz::check_lock()?;
-    crate_order::check()?;
-    file_order::check()?;
+    crate_order::check(".".as_ref())?;
+    file_order::check(".".as_ref())?;
     packages::check_counts()?;
     packages::check_packaging()?;
     deny::check()?;

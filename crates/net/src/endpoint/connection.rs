@@ -1,73 +1,16 @@
 //! One connection as an application holds it.
 
-use super::Owner;
-use super::shared::{Core, Shared};
-use super::state::ConnectionState;
+use super::connection_ref::ConnectionRef;
 use super::stream::{ReceiveStream, SendStream};
 use crate::error::Error;
-use narrows_base::{Duration, Rate, Time};
+use narrows_base::{Duration, Rate};
 use narrows_congestion::{HintSource, PathHints};
-use narrows_transport::connection::{Connection as Machine, Stats};
-use narrows_transport::endpoint::{Facts, Handle};
+use narrows_transport::connection::Stats;
+use narrows_transport::endpoint::Facts;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-
-/// What keeps a connection alive: its copies and its streams.
-#[derive(Debug)]
-pub(super) struct ConnectionRef {
-    owner: Arc<Owner>,
-    pub handle: Handle,
-}
-
-impl ConnectionRef {
-    pub fn new(owner: Arc<Owner>, handle: Handle) -> ConnectionRef {
-        ConnectionRef { owner, handle }
-    }
-
-    pub fn shared(&self) -> &Shared {
-        &self.owner.shared
-    }
-
-    /// Does something with a connection that is open.
-    pub fn with<R>(
-        &self,
-        act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
-    ) -> Result<R, Error> {
-        self.shared().with(|core| on_open(core, self.handle, act))
-    }
-
-    /// The same, with the time.
-    fn with_now<R>(&self, act: impl FnOnce(&mut Machine, Time) -> R) -> Result<R, Error> {
-        let now = self.shared().clock.now();
-        self.with(|machine, _| act(machine, now))
-    }
-
-    /// Looks at a connection that is open, changing nothing that the driver should know.
-    pub fn look<R>(
-        &self,
-        act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
-    ) -> Result<R, Error> {
-        on_open(&mut self.shared().lock(), self.handle, act)
-    }
-}
-
-fn on_open<R>(
-    core: &mut Core,
-    handle: Handle,
-    act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
-) -> Result<R, Error> {
-    let (endpoint, state) = core.parts(handle)?;
-    let result = endpoint.with(handle, |machine| act(machine, state)).ok_or(Error::Closed)?;
-    result.map_err(|why| Error::closed(&why, state.remote, state.wanted))
-}
-
-impl Drop for ConnectionRef {
-    fn drop(&mut self) {
-        self.shared().with_now(|core, now| core.abandon(now, self.handle));
-    }
-}
 
 /// A connection. Copies are the same connection; when the last copy and the last of its streams are
 /// gone, it is closed: as soon as all that was finished has arrived, at the latest after 30 s.

@@ -5,7 +5,9 @@
 //! woken only if it sleeps. What waits is a future that stores a waker: it runs under any runtime or,
 //! with [`block_on`](crate::block_on) and [`SendStream::blocking`], under none.
 
+mod buffers;
 mod connection;
+mod connection_ref;
 mod driver;
 mod observer;
 mod options;
@@ -19,7 +21,7 @@ pub use self::observer::{ConnectionView, Observer};
 pub use self::options::{ConnectOptions, Driver, Options, connection, new_key};
 pub use self::stream::{Blocking, ReceiveStream, SendStream};
 
-use self::connection::ConnectionRef;
+use self::connection_ref::ConnectionRef;
 use self::driver::thread;
 #[cfg(feature = "runtime-tokio")]
 use self::driver::{Ending, task, task::Registered};
@@ -109,7 +111,9 @@ impl Endpoint {
         };
         let shared = Arc::new(Shared::new(Core::new(endpoint, tap), socket, Clock::new(), waker));
         if let Some(tap) = &shared.tap {
-            tap.bound(Observer::new(&shared));
+            let observed: Arc<dyn observer::Observed> = shared.clone();
+            let (clock, local) = (shared.clock, shared.socket.local());
+            tap.bound(Observer::new(Arc::downgrade(&observed), clock, local));
         }
         let driven = shared.clone();
         #[cfg(feature = "runtime-tokio")]

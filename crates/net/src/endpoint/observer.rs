@@ -1,18 +1,17 @@
 //! Looking at every connection of an endpoint without holding any of them.
 
-use super::shared::Shared;
 use crate::clock::Clock;
 use narrows_base::Time;
 use narrows_transport::connection::{Connection as Machine, Stats};
 use narrows_transport::endpoint::Handle;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 /// Looks at an endpoint's connections as often as it likes. It keeps neither the endpoint nor a
 /// connection alive.
 pub struct Observer {
-    shared: Weak<Shared>,
+    observed: Weak<dyn Observed>,
     clock: Clock,
     local: SocketAddr,
 }
@@ -41,10 +40,15 @@ impl ConnectionView<'_> {
     }
 }
 
+/// What an observer looks at: an endpoint, which may be gone.
+pub(super) trait Observed: Send + Sync {
+    /// Shows each open connection; false once the endpoint has ended.
+    fn each_open(&self, look: &mut dyn FnMut(Time, Handle, &Machine)) -> bool;
+}
+
 impl Observer {
-    pub(super) fn new(shared: &Arc<Shared>) -> Observer {
-        let (clock, local) = (shared.clock, shared.socket.local());
-        Observer { shared: Arc::downgrade(shared), clock, local }
+    pub(super) fn new(observed: Weak<dyn Observed>, clock: Clock, local: SocketAddr) -> Observer {
+        Observer { observed, clock, local }
     }
 
     /// The endpoint's clock: the one of every time that a tap is told.
@@ -60,13 +64,10 @@ impl Observer {
     /// Looks at all open connections in the order in which they began; false once the endpoint is
     /// gone. Whatever `look` does is done with the endpoint locked.
     pub fn each(&self, mut look: impl FnMut(Time, ConnectionView<'_>)) -> bool {
-        let Some(shared) = self.shared.upgrade() else { return false };
-        let mut core = shared.lock();
-        if core.ended {
-            return false;
-        }
-        let now = shared.clock.now();
-        core.each_open(|handle, machine| look(now, ConnectionView { handle, machine }));
-        true
+        self.observed.upgrade().is_some_and(|observed| {
+            observed.each_open(&mut |now, handle, machine| {
+                look(now, ConnectionView { handle, machine })
+            })
+        })
     }
 }

@@ -1,7 +1,8 @@
 //! What the driver's thread and the application's calls share, and who waits for what.
 
+use super::buffers::Turn;
+use super::observer::Observed;
 use super::state::{ConnectionState, Stage, Waiting};
-use super::turn::Turn;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
@@ -49,6 +50,18 @@ pub(super) struct Shared {
     waker: DriverWaker,
     /// `ASLEEP` is set while the driver holds the core, so that whoever changes something afterwards sees it.
     state: AtomicU8,
+}
+
+impl Observed for Shared {
+    fn each_open(&self, look: &mut dyn FnMut(Time, Handle, &Machine)) -> bool {
+        let mut core = self.lock();
+        if core.ended {
+            return false;
+        }
+        let now = self.clock.now();
+        core.each_open(|handle, machine| look(now, handle, machine));
+        true
+    }
 }
 
 impl Shared {

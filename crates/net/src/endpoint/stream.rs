@@ -1,6 +1,6 @@
 //! The halves of a stream: asynchronous by tokio's traits, which need no runtime, and blocking.
 
-use super::connection::ConnectionRef;
+use super::connection_ref::ConnectionRef;
 use super::state::{ConnectionState, Waiting, Writer};
 use crate::block::block_on;
 use crate::error::Error;

@@ -1,37 +1,17 @@
 //! One turn of driving an endpoint: what came is taken in, what is due happens, what is to leave is sent.
 //! Whoever holds the turn drives: a thread, a task, or for a moment the application's own call.
 
+use super::buffers::{Outbox, RECEIVED, Turn};
 use super::shared::{Core, Shared};
-use crate::socket::{Batch, MAX_DATAGRAM, Sent};
+use crate::socket::Sent;
 use narrows_base::Time;
 use narrows_transport::connection::Transmit;
-use std::collections::VecDeque;
 use std::task::Waker;
 
-/// Buffers of 64 KB that one receive fills at most. Each holds what one connection sent in a row: with
-/// eight, a hundred connections kept 20 ms of packets waiting in the socket.
-pub(super) const RECEIVED: usize = 32;
-/// Buffers that are sent in a row.
-const SENT: usize = 8;
 /// Datagrams in one send at most: the kernel's limit.
 const SEGMENTS: usize = 64;
 
-/// What waits for room in the socket.
-struct Outbox {
-    buffers: Vec<Vec<u8>>,
-    free: Vec<usize>,
-    ready: VecDeque<(usize, Transmit)>,
-}
-
 impl Outbox {
-    fn new() -> Outbox {
-        Outbox {
-            buffers: (0..SENT).map(|_| vec![0; MAX_DATAGRAM]).collect(),
-            free: (0..SENT).rev().collect(),
-            ready: VecDeque::new(),
-        }
-    }
-
     /// Takes what the endpoint wants to send, as long as there are buffers.
     fn fill(&mut self, core: &mut Core, now: Time, segments: usize) {
         while let Some(index) = self.free.pop() {
@@ -79,29 +59,7 @@ pub(super) struct Next {
     pub is_over: bool,
 }
 
-/// What a driver needs from turn to turn.
-pub(super) struct Turn {
-    batch: Batch,
-    outbox: Outbox,
-    /// Whom to wake once the core is unlocked.
-    woken: Vec<Waker>,
-    /// The latest time that the endpoint was told: time stamps may lie before it.
-    told: Time,
-    /// The last receive left nothing in the socket.
-    is_drained: bool,
-}
-
 impl Turn {
-    pub fn new() -> Turn {
-        Turn {
-            batch: Batch::new(RECEIVED),
-            outbox: Outbox::new(),
-            woken: Vec::new(),
-            told: Time::ZERO,
-            is_drained: true,
-        }
-    }
-
     /// Receives what there is, at most a batch. False if nothing is left in the socket: with room left in the
     /// batch it is empty, or says so at the next wait.
     pub fn receive(&mut self, shared: &Shared) -> bool {

@@ -15,6 +15,7 @@ mod clients;
 mod datagrams;
 mod direction;
 mod run;
+mod shared;
 mod stats;
 mod watch;
 
@@ -24,7 +25,8 @@ pub use self::watch::{RelayObserver, RelaySide, RelaySnapshot, RelayTap, Relayed
 
 use self::clients::{Clients, towards};
 use self::direction::Direction;
-use self::run::{Counts, Runner, Shared, lock};
+use self::run::Runner;
+use self::shared::{Counts, Shared, lock};
 use self::stats::LatenessCounter;
 use crate::clock::Clock;
 use crate::error::Error;

@@ -2,42 +2,21 @@
 
 use super::clients::Clients;
 use super::direction::{Direction, Out};
-use super::stats::{LatenessCounter, RelayStats};
+use super::shared::{Shared, lock};
 use super::watch::{RelaySide, RelayTap, RelayedDatagram};
 use crate::clock::Clock;
 use crate::socket::{Arrival, Batch, Sent, Socket};
-use crate::wait::{Interest, Waker, exact_timers, first_in_turn, wait};
+use crate::wait::{Interest, exact_timers, first_in_turn, wait};
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Receives of one socket in a row, before what is due gets its turn.
 const BATCHES: usize = 4;
 /// Datagrams that wait for room in a socket at most; then they are lost there.
 const STUCK: usize = 1024;
-
-/// What the relay's thread and its owner share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub stop: AtomicBool,
-    /// The thread has ended.
-    pub over: AtomicBool,
-    pub waker: Waker,
-    pub told: Mutex<Counts>,
-}
-
-/// What is counted.
-#[derive(Debug)]
-pub(super) struct Counts {
-    pub stats: RelayStats,
-    pub late: LatenessCounter,
-    /// Datagrams in the two queues.
-    pub waiting: [usize; 2],
-    /// The most of them since somebody looked.
-    pub most: [usize; 2],
-}
 
 pub(super) struct Runner {
     pub shared: Arc<Shared>,
@@ -207,9 +186,4 @@ impl Runner {
 fn arrived<'a>(came: &'a Arrival<'_>, side: RelaySide, local: SocketAddr) -> RelayedDatagram<'a> {
     let Arrival { from, at, ecn, ref bytes } = *came;
     RelayedDatagram { at, side, sent: false, local, peer: from, ecn, bytes }
-}
-
-/// What a panic elsewhere left behind is still counted right enough.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 //! A [`RelayTap`] is called by the relay's thread, which holds what it counted meanwhile: it copies what it
 //! wants and returns, and does not look. Without one nothing is paid for.
 
-use super::run::{Shared, lock};
+use super::shared::{Shared, lock};
 use super::stats::RelayStats;
 use crate::clock::Clock;
 use narrows_base::Time;

@@ -17,6 +17,7 @@ mod close;
 mod learned;
 mod messages;
 mod mtu;
+mod new_connection;
 mod nonces;
 mod numbering;
 mod packets;
@@ -28,8 +29,8 @@ mod timers;
 
 pub(crate) use announced::UNKNOWN_PROTOCOL;
 pub use messages::MessageError;
+pub use new_connection::NewConnection;
 
-use crate::endpoint::NewConnection;
 use crate::packet_sender::{PacketSender, PacketSenderConfig};
 use crate::protocol::is_sayable;
 use crate::rtt::RtoConfig;

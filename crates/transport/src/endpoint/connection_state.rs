@@ -4,8 +4,9 @@
 use super::accepting::Accepting;
 use super::activity::Activity;
 use super::connecting::Connecting;
-use super::managed::{ManagedConnection, NewConnection};
+use super::managed::ManagedConnection;
 use super::share::Client;
+use crate::connection::NewConnection;
 use crate::connection::{Closed, Event};
 use crate::repeat::Repeat;
 use narrows_base::Time;

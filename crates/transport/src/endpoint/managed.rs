@@ -1,34 +1,11 @@
 //! What an endpoint asks of the connections that it holds: an interface to [`Connection`], so that the endpoint's
 //! own work is tested without one.
 
-use crate::connection::{Connection, ConnectionConfig, Event, Transmit};
-use crate::streams::Side;
-use narrows_base::{Duration, Time};
-use narrows_congestion::Dispersion;
-use narrows_wire::{Established, Params};
+use crate::connection::{Connection, Event, NewConnection, Transmit};
+use narrows_base::Time;
 use std::net::SocketAddr;
 
-/// Everything that [`ManagedConnection::begin`] is told.
-pub struct NewConnection<'a> {
-    /// Which end this is.
-    pub side: Side,
-    /// How it behaves.
-    pub config: &'a ConnectionConfig,
-    /// What this end told the peer.
-    pub hello: &'a Params,
-    /// Keys, and who the peer is.
-    pub established: Established,
-    /// Where the peer is.
-    pub remote: SocketAddr,
-    /// What the handshake measured, if its packets were sent once only.
-    pub rtt: Option<Duration>,
-    /// What the spacing of the answers to its packets tells.
-    pub spacing: Option<Dispersion>,
-    /// Randomness, never used again.
-    pub seed: [u8; 32],
-}
-
-/// A connection as its port sees it. The methods that [`Connection`] has by the same name mean the same.
+/// A connection as its endpoint sees it. The methods that [`Connection`] has by the same name mean the same.
 pub trait ManagedConnection: Sized {
     /// Keys are known. It begins with a packet that asks for a report (a PING, if there is nothing
     /// better), sent again until one comes: so the client, which repeats FINISH until a packet of

@@ -70,10 +70,11 @@ mod stub;
 #[cfg(test)]
 mod whole_tests;
 
+pub use crate::connection::NewConnection;
 pub use calls::Facts;
 pub use connections::Connections;
 pub use limits::EndpointLimits;
-pub use managed::{ManagedConnection, NewConnection};
+pub use managed::ManagedConnection;
 
 /// A cryptographic random source.
 pub trait Entropy: Send {

@@ -1,11 +1,12 @@
 //! For tests: a connection that does as little as one can, randomness that repeats itself, and a
 //! path between ports that loses, doubles and reorders.
 
-use super::managed::{ManagedConnection, NewConnection};
+use super::managed::ManagedConnection;
 use super::{
     Clients, Connect, Connections, EndpointConfig, EndpointLimits, Entropy, Handle, Permit,
     ServerKey,
 };
+use crate::connection::NewConnection;
 use crate::connection::{Closed, ConnectionConfig, Event, Transmit};
 use crate::streams::Limits;
 use crate::{Preset, Protocol};

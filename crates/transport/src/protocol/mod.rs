@@ -2,19 +2,21 @@
 
 mod check;
 mod datagram_params;
+mod entry;
 mod list;
 mod recovery;
 mod tcp_params;
 
 pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
-pub use list::{Family, PROTOCOLS, ProtocolEntry, STREAM_PREFIX, STREAMS, every};
+pub use entry::{Family, ProtocolEntry};
+pub use list::{PROTOCOLS, STREAM_PREFIX, STREAMS, every};
 pub use recovery::RECOVERIES;
 pub use tcp_params::TCP_PARAMS;
 
 use crate::datagram::{self, DatagramConfig};
 use crate::simulated::{SimulatedReceiver, SimulatedSender};
 use crate::tcp::{self, Preset, TcpConfig};
-use narrows_base::{FieldError, RandomKey, Settings, Spec, SpecError};
+use narrows_base::{FieldError, Param, RandomKey, Settings, Spec, SpecError};
 use narrows_congestion::{Controller, Environment, PathHints, ReceiverSide};
 use std::sync::Arc;
 
@@ -45,6 +47,17 @@ pub struct Protocol {
 impl std::fmt::Debug for Protocol {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Protocol({}, {:?})", self.label, self.ends)
+    }
+}
+
+impl ProtocolEntry {
+    /// Parameters of its endpoint, beside its controller's own.
+    pub fn endpoint_params(&self) -> &'static [Param] {
+        match self.family {
+            Family::Tcp => TCP_PARAMS,
+            Family::Media => DATAGRAM_PARAMS,
+            Family::Rrtp => STREAM_PARAMS,
+        }
     }
 }
 

@@ -1,0 +1,65 @@
+//! What keeps a connection alive: its copies and its streams.
+
+use super::Owner;
+use super::shared::{Core, Shared};
+use super::state::ConnectionState;
+use crate::error::Error;
+use narrows_base::Time;
+use narrows_transport::connection::Connection as Machine;
+use narrows_transport::endpoint::Handle;
+use std::sync::Arc;
+
+/// One of them; with the last, the connection is closed.
+#[derive(Debug)]
+pub(super) struct ConnectionRef {
+    owner: Arc<Owner>,
+    pub handle: Handle,
+}
+
+impl ConnectionRef {
+    pub fn new(owner: Arc<Owner>, handle: Handle) -> ConnectionRef {
+        ConnectionRef { owner, handle }
+    }
+
+    pub fn shared(&self) -> &Shared {
+        &self.owner.shared
+    }
+
+    /// Does something with a connection that is open.
+    pub fn with<R>(
+        &self,
+        act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
+    ) -> Result<R, Error> {
+        self.shared().with(|core| on_open(core, self.handle, act))
+    }
+
+    /// The same, with the time.
+    pub fn with_now<R>(&self, act: impl FnOnce(&mut Machine, Time) -> R) -> Result<R, Error> {
+        let now = self.shared().clock.now();
+        self.with(|machine, _| act(machine, now))
+    }
+
+    /// Looks at a connection that is open, changing nothing that the driver should know.
+    pub fn look<R>(
+        &self,
+        act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
+    ) -> Result<R, Error> {
+        on_open(&mut self.shared().lock(), self.handle, act)
+    }
+}
+
+fn on_open<R>(
+    core: &mut Core,
+    handle: Handle,
+    act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
+) -> Result<R, Error> {
+    let (endpoint, state) = core.parts(handle)?;
+    let result = endpoint.with(handle, |machine| act(machine, state)).ok_or(Error::Closed)?;
+    result.map_err(|why| Error::closed(&why, state.remote, state.wanted))
+}
+
+impl Drop for ConnectionRef {
+    fn drop(&mut self) {
+        self.shared().with_now(|core, now| core.abandon(now, self.handle));
+    }
+}

@@ -1,0 +1,85 @@
+//! What is read off a run for the goals of a cell.
+
+use super::cells::Cell;
+use super::figure::Figure;
+use narrows_scenario::Plan;
+use narrows_sim::RunResult;
+use narrows_sim::result::LINK_TICK_S;
+
+impl Figure {
+    /// Of one run.
+    pub fn of(self, cell: &Cell, plan: &Plan, run: &RunResult) -> f64 {
+        let link = &run.links[plan.bottleneck(0)];
+        let here = link.groups.first().copied().unwrap_or_default();
+        let flows = &run.groups[0].flows;
+        let sum = |of: fn(&narrows_sim::FlowResult) -> f64| flows.iter().map(of).sum::<f64>();
+        let goodput = sum(|f| f.goodput_bytes as f64);
+        let mbps = |bytes: f64| bytes * 8e-6 / run.span_s;
+        match self {
+            Figure::Rate => {
+                let share = sum(|f| f.sent_bytes as f64) / here.offered_bytes.max(1) as f64;
+                8.0 * goodput / (link.capacity_bits * share * (1.0 - cell.loss))
+            }
+            Figure::Wire => here.offered_bytes as f64 * (1.0 - cell.loss) / goodput.max(1.0),
+            Figure::Queue => {
+                let packet_bits = 8.0 * f64::from(cell.question.packet);
+                let per_second = link.capacity_bits / run.span_s / packet_bits;
+                1e3 * link.queue_mean / per_second
+            }
+            Figure::Goodput => mbps(goodput),
+            Figure::Rtt => run.groups[0].rtt.mean().map_or(f64::NAN, |ns| ns * 1e-6),
+            Figure::Dropped => here.dropped as f64 / here.offered.max(1) as f64,
+            Figure::Spurious => {
+                let again = sum(|f| f.retransmissions as f64);
+                let missing = (here.dropped + here.lost) as f64;
+                (again - missing).max(0.0) / sum(|f| f.sent_packets as f64).max(1.0)
+            }
+            Figure::Theta => {
+                let all: f64 = link.groups.iter().map(|g| g.served_bits).sum();
+                (all - here.served_bits) / all.max(1.0)
+            }
+            Figure::Others => {
+                let others = run.groups.get(1).map_or(&[][..], |g| &g.flows);
+                mbps(others.iter().map(|f| f.goodput_bytes as f64).sum())
+            }
+            Figure::Jain => {
+                let each: Vec<f64> = flows.iter().map(|f| f.goodput_bytes as f64).collect();
+                narrows_lab::stats::jain(&each)
+            }
+            Figure::Completion => {
+                let took = flows.iter().map(|f| {
+                    f.done.map_or(f64::INFINITY, |done| 1e3 * done.since(f.start).as_secs_f64())
+                });
+                took.sum::<f64>() / flows.len().max(1) as f64
+            }
+            Figure::Recovered => recovered(cell, link),
+            Figure::Drained => drained(cell, plan, run),
+        }
+    }
+}
+
+fn recovered(cell: &Cell, link: &narrows_sim::LinkResult) -> f64 {
+    let Some(step) = &cell.step else { return f64::NAN };
+    let Some(ticks) = link.ticks.first() else { return f64::NAN };
+    let from = (step.at_s / LINK_TICK_S).round() as usize;
+    let wanted = 0.8 * step.rate_bps * 2.0 * LINK_TICK_S;
+    let after = ticks.served.get(from..).unwrap_or_default();
+    let first = after.windows(2).position(|w| w.iter().sum::<f64>() >= wanted);
+    first.map_or(f64::INFINITY, |i| i as f64 * LINK_TICK_S)
+}
+
+fn drained(cell: &Cell, plan: &Plan, run: &RunResult) -> f64 {
+    let Some(step) = &cell.step else { return f64::NAN };
+    let name = plan.bottleneck_name(0);
+    let table = run.series.iter().find(|t| t.kind == "link" && t.name == name);
+    let Some((table, queue)) = table.and_then(|t| Some((t, t.column("queue")?))) else {
+        return f64::NAN;
+    };
+    let most = 2.0 * step.base_rtt_s * step.rate_bps / (8.0 * f64::from(cell.question.packet));
+    let until = step.at_s + 10.0;
+    let high = (table.time_s.iter().zip(queue))
+        .filter(|(t, q)| **t >= step.at_s && **t <= until && **q > most)
+        .map(|(t, _)| *t - step.at_s)
+        .next_back();
+    high.unwrap_or(0.0)
+}
