@@ -6,6 +6,7 @@ mod list;
 mod pipeline;
 mod put;
 mod put_tree;
+mod stall;
 mod tree;
 
 pub use get::get;
@@ -13,12 +14,13 @@ pub use get_tree::get_tree;
 pub use list::{Listing, list};
 pub use put::put;
 pub use put_tree::put_tree;
+pub(crate) use stall::MAX_STALL;
 
 use crate::error::{Error, Kind};
 use crate::frames::Frames;
 use crate::message::{Frame, Request, TransportHints};
 use crate::path::CleanPath;
-use crate::stream::{Output, Session, Stream};
+use crate::stream::{Output, Session};
 use std::io::Read;
 
 /// What a transfer came to.
@@ -61,10 +63,11 @@ fn ask(
     session: &dyn Session,
     request: &Request,
 ) -> Result<(Frames<Input>, Box<dyn Output>), Error> {
-    let Stream { input, mut output } = session.open()?;
+    let (frames, mut output, stall) = stall::open(session)?;
+    stall.on_request(request);
     output.write_all(&request.bytes()).map_err(Error::stream)?;
     output.flush().map_err(Error::stream)?;
-    Ok((Frames::new(input), output))
+    Ok((frames, output))
 }
 
 /// Ends what we send. A server that has heard enough may have stopped listening before: whether that

@@ -16,8 +16,10 @@
 //! | remember a path's characteristics | [`learned`] |
 
 pub mod access;
+mod busy;
 pub mod client;
 pub mod error;
+mod follower;
 pub mod frames;
 pub mod hashing;
 pub mod key;

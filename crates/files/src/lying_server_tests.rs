@@ -12,6 +12,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What is said to a request.
 enum Lie {
@@ -21,8 +22,13 @@ enum Lie {
     SayAndEnd(Vec<u8>),
     /// This once, then that for as long as somebody listens.
     Endless(Vec<u8>, Vec<u8>),
+    /// This once, then that every 2 ms.
+    Trickle(Vec<u8>, Vec<u8>),
 }
-use Lie::{Endless, Say, SayAndEnd};
+use Lie::{Endless, Say, SayAndEnd, Trickle};
+
+/// Next to nothing may come for so long.
+const MAX_STALL: Duration = Duration::from_millis(300);
 
 /// A server that answers every request by a rule, and counts what it could say.
 struct Liar<F> {
@@ -63,6 +69,13 @@ impl<F: Fn(&Request) -> Lie + Send + Sync + 'static> Session for Liar<F> {
                         while say(&again) {}
                         break;
                     }
+                    Trickle(once, again) => {
+                        say(&once);
+                        while say(&again) {
+                            std::thread::sleep(Duration::from_millis(2));
+                        }
+                        break;
+                    }
                 };
                 // The upload that follows, if one is sent unasked or after HOLDING.
                 let goes_on = match request {
@@ -80,6 +93,9 @@ impl<F: Fn(&Request) -> Lie + Send + Sync + 'static> Session for Liar<F> {
     }
     fn protocol(&self) -> String {
         "lies".into()
+    }
+    fn max_stall(&self) -> Duration {
+        MAX_STALL
     }
 }
 
@@ -433,4 +449,48 @@ fn a_large_answer_that_is_not_wanted_is_not_read() {
         get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap_err();
     assert!(e.kind == Kind::Exists && server.said() < 200_000, "{e}, {}", server.said());
     assert_eq!(std::fs::read(here.path().join("f")).unwrap(), bytes(5, 3_000_000));
+}
+
+/// WAIT for ever, and a byte now and then of a true answer: neither keeps a client for ever, whatever it asks.
+#[test]
+fn a_server_that_only_waits_or_trickles_is_given_up() {
+    let none = HeldPrefix { bytes: 0, hash: hash(b"") };
+    let holding = framed(&[Frame::Holding { held: none, whole: false }]);
+    let begin = framed(&[Frame::Begin { start: 0, size: 9_000 }]);
+    let waits = |_: &Request| Trickle(Vec::new(), framed(&[Frame::Wait]));
+    // A frame of 9000 bytes, of which some 150 come until the time is over.
+    let trickles = move |request: &Request| {
+        let (once, kind) = match request {
+            Request::Get { .. } => (begin.clone(), 2),
+            Request::Put { .. } => (holding.clone(), 7),
+            _ => (Vec::new(), 8),
+        };
+        Trickle([once, vec![kind, 0, 0x23, 0x28]].concat(), vec![1])
+    };
+    let holds = framed(&[Frame::Holding { held: none, whole: false }]);
+    let waits_after = move |_: &Request| Trickle(holds.clone(), framed(&[Frame::Wait]));
+
+    let errors = |server: &dyn Session| {
+        let here = tempfile::tempdir().unwrap();
+        let (dir, tree) = (open(here.path()), here.path().join("d"));
+        std::fs::write(here.path().join("mine"), bytes(1, 3000)).unwrap();
+        let errors = [
+            put(server, &dir, Path::new("mine"), &path("f"), &control()).unwrap_err(),
+            get(server, &path("f"), &dir, "f", &control()).unwrap_err(),
+            get_tree(server, &path("d"), || Ok(open(&tree)), &control()).unwrap_err(),
+            list(server, &path("d")).unwrap_err(),
+        ];
+        assert!(!here.path().join("f").exists() && !tree.exists());
+        errors.iter().for_each(clear);
+        errors
+    };
+    for e in errors(&liar(waits)) {
+        assert!(e.kind == Kind::Cut && e.line.contains("at work"), "{e}");
+    }
+    for e in errors(&liar(trickles)) {
+        assert!(e.kind == Kind::Cut && e.line.contains("moved only"), "{e}");
+    }
+    // Of an upload that was sent whole the end is waited for.
+    let [upload, ..] = errors(&liar(waits_after));
+    assert!(upload.kind == Kind::Cut && upload.line.contains("at work"), "{upload}");
 }

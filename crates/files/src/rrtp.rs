@@ -1,7 +1,6 @@
 //! The service over `rrtp`: one stream per request. Here what both ends share; the client's connections are in
 //! `rrtp/session.rs`, the server in `rrtp/server.rs`.
 
-mod patience;
 mod server;
 mod session;
 
@@ -38,6 +37,16 @@ fn wait<F: Future>(
     silence: Option<&Silence>,
     future: F,
 ) -> Result<F::Output, Error> {
+    wait_and_look(until, silence, || (), future)
+}
+
+/// The same; `look` is called now and then.
+fn wait_and_look<F: Future>(
+    until: &Until,
+    silence: Option<&Silence>,
+    mut look: impl FnMut(),
+    future: F,
+) -> Result<F::Output, Error> {
     let since = Instant::now();
     let mut future = pin!(future);
     let mut either = pin!(poll_fn(|context| {
@@ -53,6 +62,7 @@ fn wait<F: Future>(
             }
             return done;
         }
+        look();
         if let Some(e) = until.over().or_else(|| silence.and_then(|s| s.over(since))) {
             return Err(e);
         }

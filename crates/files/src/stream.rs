@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 /// A stream's sending half.
 pub trait Output: Write + Send {
@@ -34,4 +35,9 @@ pub trait Session: Send + Sync {
     fn open(&self) -> Result<Stream, Error>;
     /// What it is, such as `tcp+cubic`.
     fn protocol(&self) -> String;
+    /// For how long a stream may move next to nothing, although the server is not silent, before a client gives
+    /// it up.
+    fn max_stall(&self) -> Duration {
+        crate::client::MAX_STALL
+    }
 }

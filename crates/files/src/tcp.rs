@@ -7,6 +7,7 @@ mod socket;
 
 pub use server::Server;
 
+use crate::busy::{Answered, Patience};
 use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::silence::SILENCE;
@@ -19,7 +20,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an opening may take, each: connecting, and the handshake.
 pub const OPENING: Duration = Duration::from_secs(15);
@@ -38,6 +39,9 @@ pub struct TcpSession {
     silence: Duration,
     // The address that answered is asked first the next time.
     good: Mutex<Option<SocketAddr>>,
+    answered: Answered,
+    /// Told a line when the server is busy and is asked again, once.
+    busy: fn(&str),
 }
 
 impl TcpSession {
@@ -63,9 +67,42 @@ impl TcpSession {
         if let Some(name) = &congestion {
             socket::check_congestion_name(name)?;
         }
-        let good = Mutex::new(None);
-        let silence = SILENCE;
-        Ok(TcpSession { server, addresses, identity, congestion, accept, stop, silence, good })
+        Ok(TcpSession {
+            server,
+            addresses,
+            identity,
+            congestion,
+            accept,
+            stop,
+            silence: SILENCE,
+            good: Mutex::new(None),
+            answered: Answered::default(),
+            busy: |_| (),
+        })
+    }
+
+    /// The same; this is told a line when the server is busy and is asked again, once.
+    #[must_use]
+    pub fn telling(self, busy: fn(&str)) -> TcpSession {
+        TcpSession { busy, ..self }
+    }
+
+    /// Does `work`, and does it again when the server was too busy to answer anything, as over rrtp.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        let mut patience = Patience::new(Instant::now(), self.busy);
+        loop {
+            match work() {
+                Err(e) if e.kind == Kind::Busy && !self.answered.is_true() => {
+                    if !patience.pause(&self.server, self.stop)? {
+                        return Err(e);
+                    }
+                }
+                other => return other,
+            }
+        }
     }
 
     /// The same; the server may be silent for so long within a transfer.
@@ -109,9 +146,11 @@ impl Session for TcpSession {
         if let Some(name) = &self.congestion {
             socket.set_congestion(name)?;
         }
-        noise::client(socket, &self.identity, self.congestion.as_deref(), &self.accept)
-            // Who judges a key says whose.
-            .map_err(|e| if e.kind == Kind::WrongKey { e } else { e.at(&self.server) })
+        let stream =
+            noise::client(socket, &self.identity, self.congestion.as_deref(), &self.accept)
+                // Who judges a key says whose.
+                .map_err(|e| if e.kind == Kind::WrongKey { e } else { e.at(&self.server) })?;
+        Ok(Stream { input: self.answered.notice(stream.input), ..stream })
     }
 
     fn protocol(&self) -> String {

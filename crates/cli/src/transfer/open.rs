@@ -99,6 +99,7 @@ fn over_tcp(
         None => pin(&known, &server, found),
     });
     let session = TcpSession::new(&url.host, url.port, identity, congestion, accept, &STOP)?;
+    let session = session.telling(note_busy);
     Ok(Opened {
         over: Over::Tcp(Box::new(session)),
         direction,
@@ -142,8 +143,7 @@ fn over_rrtp(
         (Some(key), _) | (None, Some(key)) => Expect::Key(key),
         (None, None) => Expect::Anybody,
     };
-    let busy = |line: &str| note(&format!("narrows: {line}"));
-    let how = Connect { tap, busy, ..Connect::new(expect, config, &STOP) };
+    let how = Connect { tap, busy: note_busy, ..Connect::new(expect, config, &STOP) };
     let session =
         RrtpSession::connect(&url.host, url.port, identity, how).map_err(|e| {
             match e.kind {
@@ -187,6 +187,10 @@ fn remembered(
     Ok((file, name, found))
 }
 
+fn note_busy(line: &str) {
+    note(&format!("narrows: {line}"));
+}
+
 fn not_the_given(server: &str, found: &[u8; 32]) -> Error {
     let line = format!("{server} has the key {}, the URL names another", key::text(found));
     Error::new(Kind::WrongKey, line)
@@ -214,9 +218,9 @@ impl Opened {
     ///
     /// # Errors
     /// Those of the work.
-    pub fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    pub fn while_busy<T>(&self, work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         match &self.over {
-            Over::Tcp(_) => work(),
+            Over::Tcp(session) => session.while_busy(work),
             Over::Rrtp(session) => session.while_busy(work),
         }
     }

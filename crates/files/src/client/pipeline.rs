@@ -2,10 +2,11 @@
 //! than one large one.
 
 use super::Input;
+use super::stall::{self, Stall};
 use crate::error::Error;
 use crate::frames::Frames;
 use crate::message::Request;
-use crate::stream::{Output, Session, Stream};
+use crate::stream::{Output, Session};
 use std::collections::VecDeque;
 
 /// Requests that wait for their answers, and their bytes: few enough for any buffer on the way, so that
@@ -25,7 +26,7 @@ struct Sent<T> {
 /// A stream of requests, each with what is to be done with its answer.
 pub(super) struct Pipeline<'s, T> {
     session: &'s dyn Session,
-    stream: Option<(Frames<Input>, Box<dyn Output>)>,
+    stream: Option<(Frames<Input>, Box<dyn Output>, Stall)>,
     sent: VecDeque<Sent<T>>,
 }
 
@@ -56,10 +57,10 @@ impl<'s, T> Pipeline<'s, T> {
         more: impl FnOnce(&mut dyn Output) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if self.stream.is_none() {
-            let Stream { input, output } = self.session.open()?;
-            self.stream = Some((Frames::new(input), output));
+            self.stream = Some(stall::open(self.session)?);
         }
-        let Some((_, output)) = &mut self.stream else { return Ok(()) };
+        let Some((_, output, stall)) = &mut self.stream else { return Ok(()) };
+        stall.on_request(request);
         let said = request.bytes();
         self.sent.push_back(Sent { what, request: said.len(), file: bytes });
         output.write_all(&said).map_err(Error::stream)?;
@@ -71,7 +72,7 @@ impl<'s, T> Pipeline<'s, T> {
     /// # Errors
     /// The connection's.
     pub fn next(&mut self) -> Result<Option<(T, &mut Frames<Input>)>, Error> {
-        let Some((frames, output)) = &mut self.stream else { return Ok(None) };
+        let Some((frames, output, _)) = &mut self.stream else { return Ok(None) };
         let Some(sent) = self.sent.pop_front() else { return Ok(None) };
         output.flush().map_err(Error::stream)?;
         Ok(Some((sent.what, frames)))
@@ -79,7 +80,7 @@ impl<'s, T> Pipeline<'s, T> {
 
     /// Ends the stream; what has no answer yet is given back.
     pub fn close(&mut self) -> Vec<T> {
-        if let Some((_, mut output)) = self.stream.take() {
+        if let Some((_, mut output, _)) = self.stream.take() {
             super::last_word(output.as_mut());
         }
         self.sent.drain(..).map(|sent| sent.what).collect()

@@ -1,7 +1,7 @@
 //! A client's connection, which is opened again while the server is busy.
 
-use super::patience::Patience;
-use super::{LOOK, static_key, stream, told, wait};
+use super::{static_key, stream, told, wait, wait_and_look};
+use crate::busy::{Answered, Patience};
 use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::silence::{SILENCE, Silence};
@@ -14,9 +14,8 @@ use narrows_net::{ConnectOptions, Connection, Endpoint, Error as E, Options};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::noise::PublicKey;
-use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -45,7 +44,7 @@ pub struct Connect {
     pub stop: &'static AtomicBool,
     /// How long a server may say nothing to a request, although the connection lives.
     pub silence: std::time::Duration,
-    /// Told a line when the server has been busy for a while and is asked again.
+    /// Told a line when the server is busy and is asked again, once.
     pub busy: fn(&str),
 }
 
@@ -69,8 +68,7 @@ pub struct RrtpSession {
 struct Current {
     connection: Connection,
     endpoint: Endpoint,
-    /// Whether a byte of an answer has come.
-    is_answered: Arc<AtomicBool>,
+    answered: Answered,
 }
 
 impl RrtpSession {
@@ -90,7 +88,7 @@ impl RrtpSession {
             .map_err(|_| Error::new(Kind::Unreachable, format!("{host}: no such host is known")))?;
         let mut last = Error::new(Kind::Unreachable, format!("{host}: the name has no address"));
         for address in addresses {
-            let mut patience = Patience::new(Instant::now());
+            let mut patience = Patience::new(Instant::now(), how.busy);
             match open(address, identity, &how, &mut patience) {
                 Err(e) if matches!(e.kind, Kind::Unreachable | Kind::Busy) => last = e,
                 Err(e) => return Err(e),
@@ -108,20 +106,23 @@ impl RrtpSession {
         Err(last)
     }
 
-    /// Does `work`, and does it again over a new connection when the server took the place away before it
-    /// answered anything, since it was busy; not for longer than the patience lasts.
+    /// Does `work`, and does it again when the server was too busy to answer anything: over a new connection if it
+    /// took the place of this one away. Not for longer than the patience lasts.
     ///
     /// # Errors
     /// Those of the work.
     pub fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         loop {
-            let e = match work() {
-                Err(e) if self.current().is_put_out() => e,
-                other => return other,
+            let (e, current) = match (work(), self.current()) {
+                (Err(e), current) if current.is_too_busy(&e) => (e, current),
+                (other, _) => return other,
             };
             let mut patience = self.patience.lock().unwrap_or_else(PoisonError::into_inner);
-            if !pause(self.address, &self.how, &mut patience)? {
+            if !patience.pause(&self.address.to_string(), self.how.stop)? {
                 return Err(e);
+            }
+            if current.connection.silence().is_ok() {
+                continue;
             }
             // Who was met at first, and nobody else.
             let expect = self.peer_key().map_or(self.how.expect, Expect::Key);
@@ -163,10 +164,10 @@ fn open(
     how: &Connect,
     patience: &mut Patience,
 ) -> Result<Current, Error> {
-    let mut busy = None;
+    let (mut busy, server) = (None, address.to_string());
     loop {
-        match attempt(address, identity, how, patience.left(Instant::now())) {
-            Err(e) if e.kind == Kind::Busy && pause(address, how, patience)? => busy = Some(e),
+        match attempt(address, identity, how, patience) {
+            Err(e) if e.kind == Kind::Busy && patience.pause(&server, how.stop)? => busy = Some(e),
             // What was left of the patience may have been too short for an answer.
             Err(e) if e.kind == Kind::Unreachable => return Err(busy.unwrap_or(e)),
             other => return other,
@@ -174,33 +175,11 @@ fn open(
     }
 }
 
-/// Waits before the next attempt; false if there may be none.
-fn pause(address: SocketAddr, how: &Connect, patience: &mut Patience) -> Result<bool, Error> {
-    let mut random_key = [0; 2];
-    // Without randomness this client comes again when others do.
-    let _ = getrandom::fill(&mut random_key);
-    let random_key = f64::from(u16::from_be_bytes(random_key)) / f64::from(u16::MAX);
-    let Some(mut left) = patience.next(Instant::now(), random_key) else { return Ok(false) };
-    if patience.tells(Instant::now()) {
-        let seconds = patience.left(Instant::now()).as_secs_f64();
-        (how.busy)(&format!("{address} is busy: it is asked again for {seconds:.0} s more"));
-    }
-    while !left.is_zero() {
-        if how.stop.load(Ordering::SeqCst) {
-            return Err(Error::interrupted());
-        }
-        let now = left.min(LOOK);
-        std::thread::sleep(now);
-        left -= now;
-    }
-    Ok(true)
-}
-
 fn attempt(
     address: SocketAddr,
     identity: &Identity,
     how: &Connect,
-    patience: std::time::Duration,
+    patience: &mut Patience,
 ) -> Result<Current, Error> {
     let ours = *identity.public();
     let any: IpAddr = match address {
@@ -216,21 +195,28 @@ fn attempt(
     };
     let options = ConnectOptions {
         suite: crate::key::suite(),
-        patience: Duration::from_secs_f64(patience.as_secs_f64()),
+        patience: Duration::from_secs_f64(patience.left(Instant::now()).as_secs_f64()),
         ..ConnectOptions::new(server_key, config)
     };
-    let connected = wait(&Until::Stopped(how.stop), None, endpoint.connect(address, options))?;
+    // An attempt that meets BUSY goes on: the user does not have to wait for its end to learn why.
+    let look = || {
+        if endpoint.meets_busy() {
+            patience.tell(&address.to_string());
+        }
+    };
+    let until = Until::Stopped(how.stop);
+    let connected = wait_and_look(&until, None, look, endpoint.connect(address, options))?;
     let connection = connected.map_err(|e| told(e, &ours))?;
-    Ok(Current { connection, endpoint, is_answered: Arc::default() })
+    Ok(Current { connection, endpoint, answered: Answered::default() })
 }
 
 impl Current {
-    /// Whether the server gave its place to another before it answered anything. Of a CLOSE that got lost
-    /// a RESET tells.
-    fn is_put_out(&self) -> bool {
+    /// Whether nothing was answered but that the server is busy, or it gave the place to another before it
+    /// answered. Of a CLOSE that got lost a RESET tells.
+    fn is_too_busy(&self, e: &Error) -> bool {
         let over = self.connection.silence().err();
-        let is_busy = matches!(over, Some(E::Busy { .. } | E::PeerRestarted));
-        is_busy && !self.is_answered.load(Ordering::SeqCst)
+        let is_put_out = matches!(over, Some(E::Busy { .. } | E::PeerRestarted));
+        (is_put_out || e.kind == Kind::Busy) && !self.answered.is_true()
     }
 }
 
@@ -248,26 +234,9 @@ impl Session for RrtpSession {
         let (send, receive) = wait(&until, Some(&silence), current.connection.open_bi())?
             .map_err(|e| told(e, &ours))?;
         let Stream { input, output } = stream((send, receive), until, Some(silence), ours);
-        let is_answered = Arc::clone(&current.is_answered);
-        Ok(Stream { input: Box::new(Noticed { input, is_answered }), output })
+        Ok(Stream { input: current.answered.notice(input), output })
     }
     fn protocol(&self) -> String {
         self.how.config.protocol.label().to_string()
-    }
-}
-
-/// A reader that notes when something came.
-struct Noticed {
-    input: Box<dyn Read + Send>,
-    is_answered: Arc<AtomicBool>,
-}
-
-impl Read for Noticed {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.input.read(into)?;
-        if read > 0 {
-            self.is_answered.store(true, Ordering::Relaxed);
-        }
-        Ok(read)
     }
 }

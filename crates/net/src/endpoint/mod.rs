@@ -194,6 +194,12 @@ impl Endpoint {
         self.shared().lock().alive()
     }
 
+    /// Whether a server answered one of the attempts under way with BUSY. The attempt goes on; a user may be
+    /// told.
+    pub fn meets_busy(&self) -> bool {
+        self.shared().lock().endpoint.meets_busy()
+    }
+
     /// Sends and receives that the system refused, ICMP's messages included.
     pub fn errors(&self) -> u64 {
         self.shared().socket.errors()

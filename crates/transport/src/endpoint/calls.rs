@@ -51,6 +51,16 @@ impl<C: ManagedConnection> Connections<C> {
         self.table.get(slot).map(|s| s.handle)
     }
 
+    /// Whether a server answered one of the attempts under way with BUSY. That may be forged, and the attempt
+    /// goes on; a user may be told.
+    pub fn meets_busy(&mut self) -> bool {
+        let Connections { nonces, table, .. } = self;
+        nonces.values().any(|slot| match table.get(*slot).and_then(|s| s.content.as_ref()) {
+            Some(ConnectionState::Connecting(connecting)) => connecting.met_busy(),
+            _ => false,
+        })
+    }
+
     /// An established connection; the endpoint looks after it at the next `transmit`. A panic in what is
     /// called is the caller's: [`with`](Connections::with) keeps it to the connection.
     pub fn connection(&mut self, handle: Handle) -> Option<&mut C> {

@@ -117,6 +117,9 @@ impl Connecting {
     pub(super) fn on_busy(&mut self) {
         self.was_busy = true;
     }
+    pub(super) fn met_busy(&self) -> bool {
+        self.was_busy
+    }
     pub(super) fn until(&self) -> Time {
         self.until
     }

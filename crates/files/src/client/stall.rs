@@ -1,0 +1,209 @@
+//! Whether a request comes forward. A server that only says WAIT, or moves a byte now and then, is never silent;
+//! it is given up nevertheless.
+
+use super::Input;
+use crate::error::{Error, Kind};
+use crate::follower::Follower;
+use crate::frames::Frames;
+use crate::message::Request;
+use crate::stream::{Output, Session, Stream};
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A stream comes forward if it moves so many bytes, either way, while its two ends wait for each other for so
+/// long: 133 bit/s.
+const MIN_BYTES: u64 = 10_000;
+pub(crate) const MAX_STALL: Duration = Duration::from_secs(600);
+/// A server may wait longer if it has to read what it holds of a file: for a disk so fast.
+const HASHED_BYTES_PER_S: u64 = 10_000_000;
+
+/// Opens a stream that ends with an error when it does not come forward.
+pub(super) fn open(
+    session: &dyn Session,
+) -> Result<(Frames<Input>, Box<dyn Output>, Stall), Error> {
+    let Stream { input, output } = session.open()?;
+    let stall = Stall::new(session.max_stall());
+    let (reading, writing) = (stall.clone(), stall.clone());
+    let input = Box::new(Reader { input, stall: reading, follower: Follower::default() });
+    Ok((Frames::new(input), Box::new(Writer { output, stall: writing }), stall))
+}
+
+/// Of one stream; clones are the same.
+#[derive(Clone)]
+pub(super) struct Stall(Arc<Mutex<State>>);
+
+struct State {
+    limit: Duration,
+    /// When something came forward last, and what was moved since.
+    since: Instant,
+    bytes: u64,
+    /// For how long the reading and the writing half have waited since.
+    waited: [Duration; 2],
+    /// Whether WAIT has come since.
+    is_at_work: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Half {
+    Reading = 0,
+    Writing = 1,
+}
+
+impl Stall {
+    fn new(limit: Duration) -> Stall {
+        let (since, waited) = (Instant::now(), [Duration::ZERO; 2]);
+        Stall(Arc::new(Mutex::new(State { limit, since, bytes: 0, waited, is_at_work: false })))
+    }
+
+    /// The server may have to read so many bytes before it answers this.
+    pub fn on_request(&self, request: &Request) {
+        let bytes = match request {
+            Request::Get { held: Some(held), .. } => held.bytes,
+            Request::Put { size, .. } => *size,
+            _ => 0,
+        };
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let more = Duration::from_secs(bytes / HASHED_BYTES_PER_S);
+        state.limit = state.limit.saturating_add(more);
+    }
+
+    /// WAIT came.
+    fn on_wait(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_at_work = true;
+    }
+
+    /// One half waited for so long and moved so many bytes then.
+    ///
+    /// # Errors
+    /// The stream has not come forward for too long.
+    fn moved(&self, half: Half, took: Duration, bytes: u64) -> Result<(), Error> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.bytes = state.bytes.saturating_add(bytes);
+        if state.bytes >= MIN_BYTES {
+            (state.since, state.bytes, state.is_at_work) = (Instant::now(), 0, false);
+            state.waited = [Duration::ZERO; 2];
+            return Ok(());
+        }
+        // The other half may have moved meanwhile.
+        let took = took.min(state.since.elapsed());
+        let (limit, bytes, is_at_work) = (state.limit, state.bytes, state.is_at_work);
+        let Some(waited) = state.waited.get_mut(half as usize) else { return Ok(()) };
+        *waited = waited.saturating_add(took);
+        if *waited < limit {
+            return Ok(());
+        }
+        let seconds = limit.as_secs();
+        let line = if is_at_work {
+            format!("the server has said for {seconds} s that it is at work, and done nothing")
+        } else {
+            format!("the server has moved only {bytes} bytes in {seconds} s")
+        };
+        Err(Error::new(Kind::Cut, line))
+    }
+}
+
+struct Reader {
+    input: Input,
+    stall: Stall,
+    follower: Follower,
+}
+
+impl Read for Reader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let begun = Instant::now();
+        let read = self.input.read(into)?;
+        let (mut moved, stall) = (0, &self.stall);
+        self.follower.pass(into.get(..read).unwrap_or_default(), |kind, payload| match kind {
+            0 => stall.on_wait(),
+            _ => moved += payload.len() as u64,
+        });
+        stall.moved(Half::Reading, begun.elapsed(), moved).map_err(Error::into_io)?;
+        Ok(read)
+    }
+}
+
+struct Writer {
+    output: Box<dyn Output>,
+    stall: Stall,
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let begun = Instant::now();
+        let written = self.output.write(bytes)?;
+        self.stall
+            .moved(Half::Writing, begun.elapsed(), written as u64)
+            .map_err(Error::into_io)?;
+        Ok(written)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+impl Output for Writer {
+    fn finish(&mut self) -> io::Result<()> {
+        self.output.finish()
+    }
+    fn abort(&mut self, why: &Error) {
+        self.output.abort(why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::HeldPrefix;
+
+    /// A stream that has not moved for an hour, of which its halves have not yet waited.
+    fn old() -> Stall {
+        let stall = Stall::new(MAX_STALL);
+        let mut state = stall.0.lock().unwrap();
+        let Some(since) = state.since.checked_sub(Duration::from_secs(3600)) else {
+            panic!("the clock has just begun")
+        };
+        state.since = since;
+        drop(state);
+        stall
+    }
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn minutes(stall: &Stall, half: Half, bytes: u64) -> usize {
+        (0..100).take_while(|_| stall.moved(half, MINUTE, bytes).is_ok()).count()
+    }
+
+    #[test]
+    fn a_byte_now_and_then_or_wait_alone_is_given_up() {
+        for (half, bytes) in [(Half::Reading, 0), (Half::Reading, 1), (Half::Writing, 999)] {
+            assert_eq!(minutes(&old(), half, bytes), 9);
+        }
+        let waiting = old();
+        waiting.on_wait();
+        let e = waiting.moved(Half::Reading, MAX_STALL, 0).unwrap_err();
+        assert!(e.kind == Kind::Cut && e.line.contains("600 s that it is at work"), "{e}");
+        let e = old().moved(Half::Reading, MAX_STALL, 7).unwrap_err();
+        assert!(e.line.contains("only 7 bytes in 600 s"), "{e}");
+    }
+
+    #[test]
+    fn who_comes_forward_however_slowly_goes_on() {
+        assert_eq!(minutes(&old(), Half::Reading, 10_000), 100);
+        // A server that reads 12 GB of what it holds for a checksum.
+        for request in [
+            Request::Put { path: "f".into(), size: 12_000_000_000 },
+            Request::Get {
+                path: "f".into(),
+                held: Some(HeldPrefix { bytes: 12_000_000_000, hash: [0; 32] }),
+            },
+        ] {
+            let stall = old();
+            stall.on_request(&request);
+            assert_eq!(minutes(&stall, Half::Reading, 0), 29);
+        }
+        // Who sends hears nothing: what the other half moves counts, also in the middle of a wait.
+        let upload = old();
+        upload.moved(Half::Writing, MINUTE, 20_000).unwrap();
+        upload.moved(Half::Reading, Duration::from_secs(3600), 4).unwrap();
+    }
+}
