@@ -218,7 +218,7 @@ class Connection:
         self.tried = time.monotonic()
         if self.state == "asking":
             self.send_raw((b"\x81" + VERSION + self.nonce).ljust(64, b"\0"))
-        elif self.state in ("proving", "finishing"):
+        elif self.state in ("proving", "half open", "finishing"):
             self.send_raw(self.opening)
 
     # Opening
@@ -344,7 +344,7 @@ class Connection:
         while at < len(p):
             kind = p[at]
             at += 1
-            asks |= kind not in (0, 2, 0x14, 0x43)
+            asks |= kind not in (0, 2, 0x14, 0x43, 0x45)
             if kind & 0x80:
                 sid = kind & 7
                 if sid == 7:

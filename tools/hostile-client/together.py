@@ -4,8 +4,8 @@ make of it. Needs root, Linux with tc's htb, and a built narrows.
 
     python3 together.py path/to/narrows [--gets 10] [--attacks all]
 
-Three namespaces: the server's, the attackers' (ten addresses, 10 Mbit/s in all, each way), and that of a
-client elsewhere. Honest clients get 1 MB through `narrows relay --link 20Mbit/s,25ms`: one from elsewhere, and a
+Four namespaces: the server's, the attackers' (ten addresses), that of a client elsewhere, and between server and
+attackers a router with 10 Mbit/s in all, each way. Honest clients get 1 MB through `narrows relay --link 20Mbit/s,25ms`: one from elsewhere, and a
 neighbour whose relay sends from the attackers' own first address, past their bottleneck (another machine behind
 one NAT). The namespaces and all processes are gone at the end.
 """
@@ -27,6 +27,8 @@ from attacks import ATTACKS
 
 HERE = pathlib.Path(__file__).parent
 SERVER, ATTACK, CLIENT = "narrows-server", "narrows-attack", "narrows-client"
+ROUTER = "narrows-router"
+NAMESPACES = (SERVER, ROUTER, ATTACK, CLIENT)
 PORT, RELAY = 47470, 47471
 LINK, BOTTLENECK = "20Mbit/s,25ms", "10mbit"
 # What the goals say: times the quiet time, seconds more.
@@ -37,23 +39,31 @@ def sh(line):
     subprocess.run(line.split(), check=True, capture_output=True)
 
 
+def connect(network, name, device, other, other_device):
+    """A cable between two namespaces: addresses .1 and .2 of the network."""
+    sh(f"ip link add {device} netns {name} type veth peer name {other_device} netns {other}")
+    for last, space, end in ((1, name, device), (2, other, other_device)):
+        sh(f"ip -n {space} addr add {network}.{last}/24 dev {end}")
+        sh(f"ip -n {space} link set {end} up")
+
+
 def make_network():
-    for name in (SERVER, ATTACK, CLIENT):
+    for name in NAMESPACES:
         sh(f"ip netns add {name}")
         sh(f"ip -n {name} link set lo up")
-    for n, name in ((1, ATTACK), (2, CLIENT)):
-        sh(f"ip link add server{n} netns {SERVER} type veth peer name out netns {name}")
-        sh(f"ip -n {SERVER} addr add 10.99.{n}.1/24 dev server{n}")
-        sh(f"ip -n {SERVER} link set server{n} up")
-        sh(f"ip -n {name} addr add 10.99.{n}.2/24 dev out")
-        sh(f"ip -n {name} link set out up")
+    connect("10.99.2", SERVER, "client", CLIENT, "out")
+    connect("10.99.1", SERVER, "router", ROUTER, "server")
+    connect("10.99.3", ROUTER, "attack", ATTACK, "out")
     for last in range(3, 12):
-        sh(f"ip -n {ATTACK} addr add 10.99.1.{last}/24 dev out")
+        sh(f"ip -n {ATTACK} addr add 10.99.3.{last}/24 dev out")
+    sh(f"ip -n {ATTACK} route add 10.99.1.0/24 via 10.99.3.1")
+    sh(f"ip -n {SERVER} route add 10.99.3.0/24 via 10.99.1.2")
+    write(ROUTER, "/proc/sys/net/ipv4/ip_forward", "1")
     # Attackers bind to ports below 49152, the neighbour's relay does not: the bottleneck tells them apart.
-    ports = "echo 49152 65535 > /proc/sys/net/ipv4/ip_local_port_range"
-    subprocess.run(["ip", "netns", "exec", ATTACK, "sh", "-c", ports], check=True)
-    for name, device, port in ((ATTACK, "out", "sport"), (SERVER, "server1", "dport")):
-        tc = f"ip netns exec {name} tc"
+    write(ATTACK, "/proc/sys/net/ipv4/ip_local_port_range", "49152 65535")
+    # Not at the server: packets that wait there would fill its socket, and all clients would wait behind them.
+    for device, port in (("server", "sport"), ("attack", "dport")):
+        tc = f"ip netns exec {ROUTER} tc"
         sh(f"{tc} qdisc add dev {device} root handle 1: htb default 10")
         sh(f"{tc} class add dev {device} parent 1: classid 1:10 htb rate {BOTTLENECK}")
         sh(f"{tc} class add dev {device} parent 1: classid 1:20 htb rate 1gbit")
@@ -61,8 +71,12 @@ def make_network():
         sh(f"{tc} filter add dev {device} parent 1: protocol ip u32 match ip {port} 49152 0xc000 flowid 1:20")
 
 
+def write(namespace, file, text):
+    subprocess.run(["ip", "netns", "exec", namespace, "sh", "-c", f"echo {text} > {file}"], check=True)
+
+
 def remove_network():
-    for name in (SERVER, ATTACK, CLIENT):
+    for name in NAMESPACES:
         subprocess.run(["ip", "netns", "del", name], capture_output=True)
 
 
@@ -160,7 +174,7 @@ def measure(narrows, gets, attacks):
         print("server quiet: %.1f MB resident, %.1f of it anonymous, %d threads" % status(server.pid))
 
         half = len(attacks) // 2
-        where = (f"10.99.1.1:{PORT}", 100_000, "--from", "10.99.1.2", "--json")
+        where = (f"10.99.1.1:{PORT}", 100_000, "--from", "10.99.3.2", "--json")
         crowds = [
             bench.start(ATTACK, sys.executable, HERE / "attacks.py", *where, *names, stdout=subprocess.PIPE)
             for names in (attacks[:half], attacks[half:])

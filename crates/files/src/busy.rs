@@ -140,7 +140,8 @@ mod tests {
     fn attempts_become_rarer_and_end_with_the_patience() {
         for random_key in [0.0, 0.5, 1.0] {
             let began = Instant::now();
-            let (mut patience, mut now, mut waits) = (Patience::new(began, |_| ()), began, Vec::new());
+            let (mut patience, mut now, mut waits) =
+                (Patience::new(began, |_| ()), began, Vec::new());
             while let Some(wait) = patience.next(now, random_key) {
                 waits.push(wait);
                 now += wait;

@@ -132,9 +132,7 @@ impl Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let begun = Instant::now();
         let written = self.output.write(bytes)?;
-        self.stall
-            .moved(Half::Writing, begun.elapsed(), written as u64)
-            .map_err(Error::into_io)?;
+        self.stall.moved(Half::Writing, begun.elapsed(), written as u64).map_err(Error::into_io)?;
         Ok(written)
     }
     fn flush(&mut self) -> io::Result<()> {

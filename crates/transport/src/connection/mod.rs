@@ -325,6 +325,13 @@ impl Connection {
             told: (believed, config.hint_source),
         };
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
+        // A server sends little before a client has acknowledged something, and so holds little for it.
+        if side == Side::Client
+            && let (Some(rate), Some(rtt)) = (believed.rate, believed.rtt.or(rtt))
+        {
+            // A float's cast saturates.
+            streams.on_known_path((rate.as_bps() as f64 / 8.0 * rtt.as_secs_f64()) as usize);
+        }
         streams.peer_permits(Limits {
             data: peers.max_data,
             stream: peers.max_stream,
@@ -455,6 +462,8 @@ mod liar_tests;
 mod liveness_tests;
 #[cfg(test)]
 mod many_tests;
+#[cfg(test)]
+mod opening_tests;
 #[cfg(test)]
 mod pair_tests;
 #[cfg(test)]

@@ -22,8 +22,9 @@
 //! - This side's own user says it: the initial window is that rate's bandwidth-delay product.
 //! - A profile that was stored for this peer says it: half of that, at half the rate.
 //! - The peer says it, or the spacing of its answers: nothing before the first acknowledgement; then, once
-//!   on a path, whoever wants to try a rate may send [`PROBE_PACKETS`] in all, and their acknowledgements
-//!   permit more.
+//!   on a path, whoever wants to try a rate may send [`PROBE_PACKETS`] in all. What arrived of these and of
+//!   what follows them, divided by the time since they left, is a rate that the path has at least. As long
+//!   as it rises, twice what this is in a window of time may leave in any part of it.
 //!
 //! Probe timeouts and MTU probes are no part of this, and a packet may always leave when nothing is in
 //! flight.
@@ -39,10 +40,9 @@ const INITIAL_PACKETS: u64 = 10;
 /// Packets of the flight that tries a rate which the peer gave as a hint, the initial window included; and of
 /// what one report permits, those that may be kept.
 const PROBE_PACKETS: u64 = 64;
-/// When so many of them arrived, the path has shown what it carries in a window of time: as much may be
-/// sent at once, but no more than this.
-const PROVEN_PACKETS: u64 = 48;
-const MAX_PROVEN_PACKETS: u64 = 512;
+/// By how much the rate that an opening has shown may go beyond what arrived of a window of time: a path that
+/// passes a burst faster than it goes on shows too much.
+const MAX_SHOWN_PACKETS: u64 = 512;
 /// What arrived permits so much more.
 const GROWTH: u64 = 2;
 /// The time over which sending is bounded: at least this, and so many round trips.
@@ -61,15 +61,14 @@ pub(super) enum LimiterDecision {
     Until(Time),
 }
 
-/// Bytes beyond what arrived permits, once on a path, for whoever tries a rate.
+/// What is permitted beyond what arrived, once on a path, to whoever tries a rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Probe {
+enum Opening {
     /// Nothing was acknowledged.
     Unheard,
-    /// A train may leave since then; so many bytes of what left since have arrived.
-    Train(Time, u64),
-    /// It arrived: so many bytes, until then.
-    Proven(u64, Time),
+    /// The path carries so many bytes in a window of time, as it has shown; over if that does not rise until
+    /// then.
+    Shown(u64, Time),
     Over,
 }
 
@@ -83,7 +82,7 @@ pub(super) struct Limiter {
     granted: u64,
     /// Initial window, bytes.
     initial: u64,
-    probe: Probe,
+    opening: Opening,
     /// Smallest round-trip time known.
     rtt: Duration,
     history: History,
@@ -103,7 +102,7 @@ impl Limiter {
             credit: (INITIAL_PACKETS * full) as i64,
             granted: 0,
             initial: INITIAL_PACKETS * full,
-            probe: Probe::Unheard,
+            opening: Opening::Unheard,
             rtt: Duration::MAX,
             history: History::new(slot_of(Duration::MAX)),
             told: 0.0,
@@ -146,34 +145,32 @@ impl Limiter {
         }
     }
 
-    /// Bytes of the flight that tries a rate, beyond the initial window, while it is permitted.
-    fn probe(&self) -> u64 {
-        match self.probe {
-            Probe::Train(..) => (PROBE_PACKETS - INITIAL_PACKETS) * self.full,
-            Probe::Proven(bytes, _) => bytes,
-            Probe::Unheard | Probe::Over => 0,
-        }
+    /// Bytes beyond what arrived permits, while a rate is tried.
+    #[inline]
+    fn beyond(&self) -> u64 {
+        let Opening::Shown(shown, _) = self.opening else { return 0 };
+        let arrived = self.history.most(SCALES.len() - 1);
+        let more = shown.saturating_sub(arrived).min(MAX_SHOWN_PACKETS * self.full);
+        (GROWTH * more).max((PROBE_PACKETS - INITIAL_PACKETS) * self.full)
     }
-    /// Something arrived: a train may leave, or has arrived, or its time is over.
-    fn probe_further(&mut self, now: Time) {
-        match self.probe {
-            Probe::Unheard => {
-                self.probe = Probe::Train(now, 0);
-                self.credit = self.credit.saturating_add_unsigned(self.probe());
+    /// Something arrived: a rate may be tried, or was, and higher ones may follow.
+    fn go_on_opening(&mut self, now: Time) {
+        let before = self.beyond();
+        match self.opening {
+            Opening::Unheard => self.opening = Opening::Shown(0, now + self.window()),
+            Opening::Shown(shown, until) => {
+                let rate = self.history.rate_shown(now);
+                let bytes = (rate * self.window().as_secs_f64()) as u64;
+                if bytes > shown {
+                    self.opening = Opening::Shown(bytes, now + self.window());
+                } else if now > until {
+                    self.opening = Opening::Over;
+                }
             }
-            Probe::Train(since, arrived) if arrived >= PROVEN_PACKETS * self.full => {
-                // So much arrived in this time, the round trip included: the path carries no less.
-                let windows =
-                    self.window().as_secs_f64() / narrows_congestion::positive(now.since(since));
-                let more = (arrived as f64 * windows) as u64;
-                let more = more.min(MAX_PROVEN_PACKETS * self.full);
-                self.probe = Probe::Proven(more, now + self.window());
-                self.credit = self.credit.saturating_add_unsigned(more);
-            }
-            Probe::Train(since, _) if now.since(since) > self.window() => self.probe = Probe::Over,
-            Probe::Proven(_, until) if now > until => self.probe = Probe::Over,
-            _ => {}
+            Opening::Over => {}
         }
+        let more = self.beyond().saturating_sub(before);
+        self.credit = self.credit.saturating_add_unsigned(more);
     }
 
     /// A round-trip time was measured.
@@ -214,14 +211,9 @@ impl Limiter {
     #[inline]
     pub fn on_arrived(&mut self, now: Time, sent: Time, bytes: u16) {
         self.history.on_arrived(now, sent, u32::from(bytes));
-        let bytes = u64::from(bytes);
-        self.credit = self.credit.saturating_add_unsigned(GROWTH * bytes);
-        self.granted = self.granted.saturating_add(GROWTH * bytes);
-        if let Probe::Train(since, arrived) = &mut self.probe
-            && sent >= *since
-        {
-            *arrived += bytes;
-        }
+        let more = GROWTH * u64::from(bytes);
+        self.credit = self.credit.saturating_add_unsigned(more);
+        self.granted = self.granted.saturating_add(more);
     }
 
     /// A report was read.
@@ -231,14 +223,21 @@ impl Limiter {
         if self.told > 0.0 && now >= self.told_until {
             self.forget_told();
         }
-        if self.probe != Probe::Over {
-            self.probe_further(now);
+        if self.opening != Opening::Over {
+            self.go_on_opening(now);
         }
         // Of a scale that is no shorter than a round trip.
         let trip = usize::from(self.rtt > self.history.length());
-        let kept = self.history.most(trip).max(self.initial).saturating_add(self.probe());
+        let kept = self.history.most(trip).max(self.initial).saturating_add(self.beyond());
         let granted = std::mem::take(&mut self.granted).min(PROBE_PACKETS * self.full);
         self.credit = self.credit.min(i64::try_from(kept.max(granted)).unwrap_or(i64::MAX));
+        if let Opening::Shown(..) = self.opening {
+            // What a rate was tried with is no addition to what arrives meanwhile.
+            let last = SCALES.len() - 1;
+            let permitted = GROWTH * self.history.most(last) + self.initial + self.beyond();
+            let left = permitted.saturating_sub(self.history.recent(last));
+            self.credit = self.credit.min(i64::try_from(left).unwrap_or(i64::MAX));
+        }
     }
     /// Of a third of the window: long enough that a queue that fills makes little difference.
     pub fn max_delivered(&self) -> Rate {
@@ -279,7 +278,7 @@ impl Limiter {
             0
         };
         let most = self.history.most(scale).saturating_mul(GROWTH).max(told);
-        (self.ten_packets() + self.probe()).saturating_add(most)
+        (self.ten_packets() + self.beyond()).saturating_add(most)
     }
 }
 

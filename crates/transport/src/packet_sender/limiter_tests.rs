@@ -41,10 +41,34 @@ fn rounds(limiter: &mut Limiter, n: u64) -> Vec<u64> {
     sizes
 }
 
+/// In a second so many more than had arrived of one, at most.
+const MOST: u64 = 2 * 512;
+
 #[test]
-fn a_flight_is_ten_packets_then_a_train_then_what_the_train_has_shown() {
-    // 64 arrived in 100 ms: 640 in a second, of which 512 count, beyond what arrived of a round trip.
-    assert_eq!(rounds(&mut limiter(), 3), [10, 64, 10 + 64 + 512]);
+fn a_flight_is_ten_packets_then_a_train_then_what_the_path_has_shown() {
+    // 64 arrived in 100 to 183 ms: 350 to 640 in a second, of which 74 had arrived.
+    let sizes = rounds(&mut limiter(), 3);
+    assert_eq!(sizes[..2], [10, 64]);
+    assert!((2 * 350..10 + 2 * 74 + MOST).contains(&(sizes[2] + 74)), "{sizes:?}");
+}
+
+/// A round trip that is as long as a third of the window: what arrived of one is twice permitted in each of three.
+#[test]
+fn over_a_long_path_each_round_trip_may_bring_more_than_twice_the_last() {
+    let rtt = Duration::from_millis(600);
+    let mut limiter = Limiter::new(FULL);
+    limiter.on_rtt(at(0), rtt);
+    let (mut sizes, mut all) = (Vec::new(), 0);
+    for round in 0..4 {
+        let now = at(600 * round);
+        sizes.push(burst(&mut limiter, now));
+        all += sizes[round as usize];
+        arrive(&mut limiter, at(600 * (round + 1)), now, sizes[round as usize]);
+        // What arrived of the last round trip, three times, is what a path that carries no more delivers.
+        assert!(round == 0 || all <= 64 + 6 * sizes[round as usize - 1].max(10), "{sizes:?}");
+    }
+    assert_eq!(sizes[..2], [10, 64]);
+    assert!(sizes[2] > 3 * 64 && sizes[3] > 3 * sizes[2], "{sizes:?}");
 }
 
 #[test]
@@ -53,10 +77,25 @@ fn a_train_that_arrives_slowly_permits_as_much_less() {
     burst(&mut limiter, at(0));
     arrive(&mut limiter, at(100), at(0), 10);
     assert_eq!(burst(&mut limiter, at(100)), 64);
-    // 48 packets in 800 ms are 60 in a second.
+    // 48 packets in 800 ms are 60 in a second, of which twice as much, the first ten and a train may leave.
     arrive(&mut limiter, at(900), at(100), 48);
     let more = burst(&mut limiter, at(900));
-    assert!((100..=125).contains(&more), "{more}");
+    assert!((40..=120).contains(&more), "{more}");
+}
+
+/// A path that passes a burst at once and then carries little shows a rate that it does not have: what that permits is
+/// bounded.
+#[test]
+fn a_burst_that_arrives_at_once_permits_no_more_than_a_thousand_packets() {
+    let mut limiter = Limiter::new(FULL);
+    limiter.on_rtt(at(0), Duration::from_millis(1));
+    let mut sent = 0;
+    for ms in 0..3 {
+        let now = burst(&mut limiter, at(ms));
+        sent += now;
+        arrive(&mut limiter, at(ms + 1), at(ms), now.min(100));
+    }
+    assert!(sent > 500 && sent <= 10 + 2 * 174 + MOST, "{sent}");
 }
 
 #[test]

@@ -171,6 +171,10 @@ impl Streams {
             arrived: 0,
         }
     }
+    /// So many bytes may leave before the peer has acknowledged anything, and are to be written by then.
+    pub fn on_known_path(&mut self, bytes: usize) {
+        self.held.on_known_path(bytes);
+    }
     /// What the peer permits at first (known after the handshake).
     pub fn peer_permits(&mut self, peers: Limits) {
         self.credit.raise(peers.data);

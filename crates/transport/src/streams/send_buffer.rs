@@ -34,6 +34,10 @@ impl SendBuffers {
     pub fn new(most: usize) -> SendBuffers {
         SendBuffers { most, least: FIRST, bytes: 0, streams: 0 }
     }
+    /// So many bytes may leave before anything arrives: the path is known.
+    pub fn on_known_path(&mut self, bytes: usize) {
+        self.least = self.least.max(bytes);
+    }
     /// A stream holds so many bytes now.
     #[inline]
     pub fn change(&mut self, before: usize, after: usize) {
@@ -43,7 +47,7 @@ impl SendBuffers {
     /// Something arrived: the peer lives.
     #[inline]
     pub fn arrived(&mut self) {
-        self.least = MIN_BYTES;
+        self.least = self.least.max(MIN_BYTES);
     }
     /// Bytes that a stream may hold which holds `own`.
     #[inline]
@@ -99,6 +103,11 @@ mod tests {
         let most = 6 << 20;
         let mut room = StreamBuffer::default();
         assert_eq!(SendBuffers::new(most).bound(&room, 0), FIRST, "nobody has answered yet");
+        let mut known = SendBuffers::new(most);
+        known.on_known_path(1_000_000);
+        assert_eq!(known.bound(&room, 0), 1_000_000, "before and after something arrives");
+        known.arrived();
+        assert_eq!(known.bound(&room, 0), 1_000_000);
         room.filled();
         assert_eq!(alone(&room, most), MIN_BYTES, "nothing is known of the path yet");
         room.under_way(300_000);

@@ -167,6 +167,21 @@ impl History {
         let most = self.most[0][scale].max(self.most[1][scale]);
         most.arrived.min(most.acknowledged)
     }
+    /// Bytes per second that the path has at least: the highest mean rate at which what left since some moment
+    /// of the last window has arrived. Of what else arrived meanwhile nothing counts, and the round trip does.
+    pub fn rate_shown(&self, now: Time) -> f64 {
+        let (mut arrived, mut most) = (0, 0.0f64);
+        for back in 0..=WINDOW.min(self.current) {
+            let number = self.current - back;
+            arrived += u64::from(self.slots[number as usize % SLOTS].arrived);
+            let since = Time::from_nanos(self.length.as_nanos().saturating_mul(number));
+            let took = now.since(since).as_secs_f64();
+            if took > 0.0 {
+                most = most.max(arrived as f64 / took);
+            }
+        }
+        most
+    }
     /// What left in the stretch of this scale that ends now.
     #[inline]
     pub fn recent(&self, scale: usize) -> u64 {
