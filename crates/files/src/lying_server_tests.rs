@@ -34,10 +34,12 @@ const MAX_STALL: Duration = Duration::from_millis(300);
 struct Liar<F> {
     rule: Arc<F>,
     said: Arc<AtomicU64>,
+    /// Where the last upload began.
+    started: Arc<AtomicU64>,
 }
 
 fn liar<F: Fn(&Request) -> Lie>(rule: F) -> Liar<F> {
-    Liar { rule: Arc::new(rule), said: Arc::default() }
+    Liar { rule: Arc::new(rule), said: Arc::default(), started: Arc::new(AtomicU64::new(u64::MAX)) }
 }
 
 impl<F> Liar<F> {
@@ -50,6 +52,7 @@ impl<F: Fn(&Request) -> Lie + Send + Sync + 'static> Session for Liar<F> {
     fn open(&self) -> Result<Stream, Error> {
         let (ours, theirs) = pair(i64::MAX);
         let (rule, said) = (Arc::clone(&self.rule), Arc::clone(&self.said));
+        let started = Arc::clone(&self.started);
         std::thread::spawn(move || {
             let Stream { input, mut output } = theirs;
             let mut frames = Frames::new(input);
@@ -79,7 +82,12 @@ impl<F: Fn(&Request) -> Lie + Send + Sync + 'static> Session for Liar<F> {
                 };
                 // The upload that follows, if one is sent unasked or after HOLDING.
                 let goes_on = match request {
-                    Request::Put { size, .. } => frames.skip(size).is_ok(),
+                    Request::Put { size, .. } => {
+                        if let Ok(Frame::Start(at)) = frames.frame() {
+                            started.store(at, Ordering::SeqCst);
+                        }
+                        frames.skip(size).is_ok()
+                    }
                     _ => true,
                 };
                 if !told || !goes_on {
@@ -294,6 +302,7 @@ fn what_a_server_claims_to_hold_is_not_believed() {
             let e = put(&server, &open(here.path()), Path::new("mine"), &path("f"), &control());
             // Its stream ends without DONE, since it takes the rest for the next request.
             clear(&e.unwrap_err());
+            assert_eq!(server.started.load(Ordering::SeqCst), 0, "it is sent whole");
             assert_eq!(std::fs::read(here.path().join("mine")).unwrap(), content);
         }
     }
