@@ -10,6 +10,9 @@ use narrows_base::{Duration, FieldError, Rate};
 /// 64 bits end, so sums of times do not overflow.
 pub const MAX_TIME: Duration = Duration::from_secs(10 * 365 * 86_400);
 
+/// The largest bucket of a policer, in bytes.
+const MAX_BURST: u64 = 1 << 40;
+
 fn rate(field: &str, rate: Rate) -> Result<(), FieldError> {
     if rate.as_bps() == 0 {
         // A packet that began at rate zero would never end, whatever the rate becomes.
@@ -35,6 +38,13 @@ impl LinkConfig {
         probability("impairments.reorder", i.reorder)?;
         probability("impairments.duplicate", i.duplicate)?;
         probability("impairments.corrupt", i.corrupt)?;
+        if let Some(policer) = &i.policer {
+            rate("impairments.policer.rate", policer.rate)?;
+            if policer.burst == 0 || policer.burst > MAX_BURST {
+                let why = format!("{} bytes: 1 to {MAX_BURST} are expected", policer.burst);
+                return Err(FieldError::new("impairments.policer.burst", why));
+            }
+        }
         queue::limit(&self.queue).map_err(|e| FieldError::new("queue.aqm", e.to_string()))?;
         Ok(())
     }
@@ -58,7 +68,7 @@ impl Change {
 mod tests {
     use super::*;
     use crate::config::Impairments;
-    use crate::{Link, QueueConfig, QueueLimit};
+    use crate::{Link, PolicerConfig, QueueConfig, QueueLimit};
     use narrows_base::{Packet, RandomKey, Spec};
 
     #[test]
@@ -66,6 +76,10 @@ mod tests {
         let good = || LinkConfig::plain(Rate::from_bps(1_000_000), Duration::from_millis(1));
         let impaired = |impairments| LinkConfig { impairments, ..good() };
         let usual = Impairments::default;
+        let policed = |bps, burst| {
+            let policer = Some(PolicerConfig { rate: Rate::from_bps(bps), burst });
+            impaired(Impairments { policer, ..usual() })
+        };
         for (field, config) in [
             ("rate", LinkConfig { rate: Rate::from_bps(0), ..good() }),
             ("rate", LinkConfig { rate: Rate::from_bps(u64::MAX), ..good() }),
@@ -78,6 +92,9 @@ mod tests {
             ("impairments.reorder", impaired(Impairments { reorder: f64::NAN, ..usual() })),
             ("impairments.duplicate", impaired(Impairments { duplicate: 7.0, ..usual() })),
             ("impairments.corrupt", impaired(Impairments { corrupt: -0.1, ..usual() })),
+            ("impairments.policer.rate", policed(0, 1500)),
+            ("impairments.policer.burst", policed(1000, 0)),
+            ("impairments.policer.burst", policed(1000, u64::MAX)),
             (
                 "queue.aqm",
                 LinkConfig {

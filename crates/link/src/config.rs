@@ -1,6 +1,7 @@
 //! The configuration of a link: one direction of a duplex one.
 
 use crate::loss::LossSpec;
+use crate::policer::PolicerConfig;
 use crate::trace::Trace;
 use narrows_base::{Duration, Rate, Spec};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub struct LinkConfig {
     pub queue: QueueConfig,
     /// Losses after transmission; a packet survives if it survives all.
     pub loss: Vec<LossSpec>,
-    /// Jitter, reordering, duplication, corruption.
+    /// Jitter, reordering, duplication, corruption, policing.
     pub impairments: Impairments,
     /// Whether rate, delay or loss will change during the run.
     pub changes: bool,
@@ -84,6 +85,8 @@ pub struct Impairments {
     pub duplicate: f64,
     /// Probability that a packet arrives damaged.
     pub corrupt: f64,
+    /// Drops what is sent faster than a rate.
+    pub policer: Option<PolicerConfig>,
 }
 
 impl Impairments {

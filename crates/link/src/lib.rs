@@ -1,4 +1,4 @@
-//! Links as state machines: queue and rate, then delay, then loss.
+//! Links as state machines: queue and rate, then a policer, then delay, then loss.
 //!
 //! A [`Link`] is driven in virtual time by the simulator and in real time by the emulator: the
 //! same code. It is generic over the packet type ([`LinkPacket`]) and reports what happens to a [`Meter`].
@@ -13,10 +13,13 @@ pub mod loss;
 pub mod queue;
 pub mod trace;
 
+mod policer;
+
 pub use check::MAX_TIME;
 pub use config::{Change, Impairments, LinkConfig, QueueConfig, QueueLimit};
 pub use link::Link;
 pub use loss::{LOSSES, LossSpec};
+pub use policer::PolicerConfig;
 pub use queue::QUEUES;
 pub use trace::Trace;
 

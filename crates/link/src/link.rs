@@ -1,4 +1,4 @@
-//! One direction of a link: *queue and rate, then delay, then loss*.
+//! One direction of a link: *queue and rate, then a policer, then delay, then loss*.
 //!
 //! A plain link (drop-tail, constant rate) knows at a packet's arrival when it will leave, so it
 //! keeps no queue of packets: only the start times of those that still wait (`Room`).
@@ -10,6 +10,7 @@ mod served;
 use self::served::Served;
 use crate::config::{Change, Impairments, LinkConfig, QueueLimit};
 use crate::loss::LossProcess;
+use crate::policer::Policer;
 use crate::queue;
 use crate::trace::Cursor;
 use crate::{LinkPacket, Meter};
@@ -69,6 +70,7 @@ impl Room {
 struct Extra<P> {
     loss: Vec<Box<dyn LossProcess>>,
     impairments: Impairments,
+    policer: Option<Policer>,
     stream: RandomStream,
     last_due: Time,
     random_key: RandomKey,
@@ -96,6 +98,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
             Box::new(Extra {
                 loss: build_losses(config, random_key),
                 impairments: config.impairments,
+                policer: config.impairments.policer.as_ref().map(Policer::new),
                 stream: random_key.named("impairments").stream(),
                 last_due: Time::ZERO,
                 random_key,
@@ -310,6 +313,10 @@ impl<P: LinkPacket + Copy> Extra<P> {
         let mut lost = false;
         for process in &mut self.loss {
             lost |= process.strikes(end, packet);
+        }
+        if self.policer.as_mut().is_some_and(|p| !p.admits(end, packet.size())) {
+            meter.dropped(end, packet);
+            return None;
         }
         if lost {
             meter.lost(end, packet);

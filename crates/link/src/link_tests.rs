@@ -113,6 +113,25 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
     assert!(out.len() > 205, "some come twice: {}", out.len());
 }
 
+/// Half of what leaves at 8 Mbit/s passes a policer of 4 Mbit/s, and the rest counts as dropped, not as lost.
+#[test]
+fn a_policer_drops_what_exceeds_its_rate_without_delay() {
+    for changes in [false, true] {
+        let mut c = config();
+        c.changes = changes;
+        c.queue.limit = QueueLimit::Unlimited;
+        let rate = Rate::from_bps(4_000_000);
+        c.impairments.policer = Some(crate::PolicerConfig { rate, burst: 3000 });
+        let (out, log) = run(&c, &[(0, 1000); 100]);
+        assert_eq!((log.served.len(), log.lost.len()), (100, 0));
+        assert!((51..=53).contains(&out.len()), "{}", out.len());
+        assert_eq!(log.dropped.len(), 100 - out.len());
+        for (at, seq) in out {
+            assert_eq!(at, Time::from_secs_f64((seq + 1) as f64 * 1e-3 + 5e-3), "no queue");
+        }
+    }
+}
+
 #[test]
 fn rate_and_delay_change_while_it_runs() {
     let mut c = config();

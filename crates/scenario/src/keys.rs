@@ -31,7 +31,7 @@ pub struct Key {
 
 /// All keys of one direction, in the order in which they are written. A specification begins with the
 /// first two, without their names.
-pub const KEYS: [Key; 11] = [
+pub const KEYS: [Key; 12] = [
     Key {
         name: "rate",
         form: "1.5Mbit/s",
@@ -73,6 +73,17 @@ pub const KEYS: [Key; 11] = [
         has_parameters: true,
         set: |way, text, _| LossSpec::parse_all(text).map(|loss| way.loss = loss),
         text: |way| (!way.loss.is_empty()).then(|| values::loss_text(&way.loss)),
+    },
+    Key {
+        name: "policer",
+        form: "10Mbit/s/15kB",
+        help: "a token bucket behind the transmitter, of that rate and size, without a queue: drops what is sent \
+               faster. By default none",
+        has_parameters: false,
+        set: |way, text, _| {
+            values::policer(text).map(|policer| way.impairments.policer = Some(policer))
+        },
+        text: |way| way.impairments.policer.as_ref().map(values::policer_text),
     },
     Key {
         name: "trace",
@@ -320,6 +331,7 @@ mod tests {
             "queue" => "max(2bdp,5p)".into(),
             "aqm" => "red(min=3,max=9)".into(),
             "loss" => "ge(g=1%,h=20%)".into(),
+            "policer" => "10Mbit/s/15000B".into(),
             "trace" => file.display().to_string(),
             "trace-start" => "2s".into(),
             "jitter" => "3ms".into(),

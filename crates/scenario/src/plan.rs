@@ -153,7 +153,7 @@ impl Plan {
         let drawn = |way: &LinkDirection| {
             !way.loss.is_empty()
                 || way.aqm.is_some()
-                || way.impairments != Impairments::default()
+                || Impairments { policer: None, ..way.impairments } != Impairments::default()
                 || way.trace_start == Some(TraceStart::Random)
         };
         let ranges = |own: &Option<OwnLink>| own.is_some_and(|own| own.side.is_range());

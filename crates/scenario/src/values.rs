@@ -5,7 +5,7 @@ use crate::link_direction::{QueueSize, TraceStart};
 use crate::text_file;
 use narrows_base::units::{self, Unit};
 use narrows_base::{Duration, Rate, Spec, SpecError};
-use narrows_link::{LossSpec, QueueConfig, QueueLimit, Trace, queue};
+use narrows_link::{LossSpec, PolicerConfig, QueueConfig, QueueLimit, Trace, queue};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -143,6 +143,30 @@ pub fn reorder(text: &str) -> Result<(f64, Duration), SpecError> {
         SpecError::new(format!("'{text}': reordering is written as 1%/5ms: how often, how late"))
     })?;
     Ok((share(p)?, delay(late)?))
+}
+
+/// `10Mbit/s/15kB`: rate and bucket of a policer.
+///
+/// # Errors
+/// What is wrong with the text, and what would be right.
+pub fn policer(text: &str) -> Result<PolicerConfig, SpecError> {
+    const FORM: &str = "a policer is written as 10Mbit/s/15kB: its rate and its bucket";
+    let wrong = |why: &str| SpecError::new(format!("'{text}': {why}; {FORM}"));
+    let (tokens, burst) = text.trim().rsplit_once('/').ok_or_else(|| SpecError::new(FORM))?;
+    let burst = match burst.trim().parse::<f64>() {
+        Ok(_) => return Err(wrong("the bucket has no unit")),
+        Err(_) => units::number(burst, Unit::Bytes).map_err(|e| wrong(&e.to_string()))?,
+    };
+    if !(1.0..=1e12).contains(&burst) {
+        return Err(wrong("a bucket holds 1 byte to 1 TB"));
+    }
+    let rate = rate(tokens).map_err(|e| wrong(&e.to_string()))?;
+    Ok(PolicerConfig { rate, burst: burst.round() as u64 })
+}
+
+/// A policer that reads back exactly.
+pub fn policer_text(policer: &PolicerConfig) -> String {
+    format!("{}/{}", rate_text(policer.rate), Unit::Bytes.show(policer.burst as f64))
 }
 
 /// A fraction: `1%` or `0.01`.

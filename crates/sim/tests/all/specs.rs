@@ -256,6 +256,7 @@ fn config() -> impl Strategy<Value = LinkConfig> {
             reorder_by,
             duplicate,
             corrupt,
+            policer: None,
         },
     );
     let trace = any_of(&["", ""], &["1\n", "0\n0\n5\n", "9223372036854\n"])
