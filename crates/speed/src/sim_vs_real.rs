@@ -5,12 +5,14 @@
 //! packet of the link. What remains different is real: the clock, wake-ups, and how often a real
 //! receiver reports.
 
-use crate::{Amount, Direction, Speed, Traffic};
+use crate::{Amount, Direction, MAX_MESSAGE_BYTES, Speed, Traffic};
 use narrows_base::{Duration, Spec, Time};
 use narrows_congestion::PathHints;
 use narrows_net::relay::{Lateness, Relay};
 use narrows_scenario::Link;
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
+use narrows_transport::datagram::DatagramConfig;
+use narrows_transport::protocol::{self, Family};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::Suite;
 use std::net::SocketAddr;
@@ -19,10 +21,13 @@ use std::path::Path;
 /// Bytes of IP and UDP headers, which count on links and not among what an endpoint offers.
 const HEADERS: u64 = 28;
 
+/// All headers around a message, at most, and the seal.
+const MESSAGE_OVERHEAD: u32 = 100;
+
 /// What is done twice.
 #[derive(Clone, Debug)]
 pub struct SimVsReal {
-    /// The protocol, as `--protocol` takes it: one of the `rrtp` endpoint.
+    /// The protocol, as `--protocol` takes it: one of the `rrtp` endpoint. A stream, or of media messages.
     pub protocol: String,
     /// The link, as `--link` takes it.
     pub link: String,
@@ -52,7 +57,7 @@ impl SimVsReal {
     /// # Errors
     /// A protocol or link that cannot be, in one line.
     pub fn check(&self) -> Result<(), String> {
-        self.protocol(self.packet)?;
+        self.simulated_protocol()?;
         self.link().map(drop)
     }
 
@@ -61,8 +66,28 @@ impl SimVsReal {
     }
 
     fn protocol(&self, packet: u32) -> Result<Protocol, String> {
-        let spec = Spec::parse(&self.protocol).map_err(|e| e.to_string())?;
+        Protocol::read(&self.spec()?, Preset::Rfc, packet).map_err(|e| e.to_string())
+    }
+    /// As it is simulated: with the handshake that a connection has.
+    fn simulated_protocol(&self) -> Result<Protocol, String> {
+        let mut spec = self.spec()?;
+        let mut packet = self.packet;
+        if let Some(bytes) = self.message()? {
+            if !spec.args.iter().any(|a| a.0.as_deref() == Some("handshake")) {
+                spec.args.push((Some("handshake".into()), "on".into()));
+            }
+            packet = u32::from(bytes) + DatagramConfig::preset(Preset::Rfc).header_bytes;
+        }
         Protocol::read(&spec, Preset::Rfc, packet).map_err(|e| e.to_string())
+    }
+    fn spec(&self) -> Result<Spec, String> {
+        Spec::parse(&self.protocol).map_err(|e| e.to_string())
+    }
+    /// Bytes of a message, where media are sent: what fits into a packet of the link in any case, a report beside it.
+    fn message(&self) -> Result<Option<u16>, String> {
+        let entry = protocol::find(&self.spec()?.name).map_err(|e| e.to_string())?;
+        let bytes = self.packet.saturating_sub(MESSAGE_OVERHEAD).min(MAX_MESSAGE_BYTES as u32);
+        Ok((entry.family == Family::Media).then_some(bytes as u16))
     }
 
     /// In simulation.
@@ -97,7 +122,7 @@ impl SimVsReal {
             links: vec![stage("bottleneck", &link.forward), stage("bottleneck.back", &link.back)],
             groups: vec![GroupSpec {
                 name: "main".into(),
-                protocol: self.protocol(self.packet)?,
+                protocol: self.simulated_protocol()?,
                 source: bulk.map_err(|e| e.to_string())?,
                 flows: vec![flow],
             }],
@@ -136,7 +161,7 @@ impl SimVsReal {
             suite: Suite::Aes256Gcm,
             connections: 1,
             direction: Direction::Up,
-            traffic: Traffic::Stream,
+            traffic: self.message()?.map_or(Traffic::Stream, Traffic::Messages),
             amount: Amount::Time(Duration::from_secs_f64(self.seconds)),
         };
         let config = |way: &narrows_scenario::link_direction::LinkDirection| {

@@ -37,7 +37,7 @@ const NETS: [Net; 6] = [
     net("bursts", "10Mbit/s,20ms,queue=50kB,loss=ge(g=0.13%,h=12.5%)", 10e6, 1500, 20.0),
 ];
 
-const PROTOCOLS: [&str; 9] = [
+const PROTOCOLS: [&str; 13] = [
     "rrtp",
     "rrtp-lasthop",
     "tear-reliable",
@@ -47,6 +47,10 @@ const PROTOCOLS: [&str; 9] = [
     "rrtp+vegas",
     "rrtp+stpd",
     "rrtp+westwood+",
+    "tfrc",
+    "tfwc",
+    "tear",
+    "tear-wireless",
 ];
 
 /// `sim_vs_real`, with the flags of [`Ask`].

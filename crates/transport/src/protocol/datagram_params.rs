@@ -25,6 +25,11 @@ pub const DATAGRAM_PARAMS: &[Param] = &[
         kind: ParamKind::Choice(&["preset", "on", "off"]),
         origin: "on, as over UDP; preset ns2: off (S1)",
     },
+    Param {
+        kind: ParamKind::Choice(&["off", "on"]),
+        origin: "media are compared from the first packet on (S1, S4)",
+        ..HANDSHAKE
+    },
     CREDIT,
     Param {
         name: "expiry",
@@ -52,12 +57,7 @@ pub const STREAM_PARAMS: &[Param] = &[
         kind: ParamKind::Number { unit: Unit::Packets, min: 2.0, max: 1e15, default: 1e15 },
         origin: "as the TCP endpoint",
     },
-    Param {
-        name: "handshake",
-        help: "data wait for the opening's two round trips",
-        kind: ParamKind::Choice(&["on", "off"]),
-        origin: "as over UDP",
-    },
+    HANDSHAKE,
     Param {
         name: "verdict",
         help: "who tells radio losses from congestion at the receiver",
@@ -109,6 +109,12 @@ const MAX_ACK_DELAY: Param = Param {
     help: "... or after this time, or a 32nd of the round trip",
     kind: ParamKind::Number { unit: Unit::Seconds, min: 0.0, max: 10.0, default: 0.025 },
     origin: "RFC 9000 section 18.2",
+};
+const HANDSHAKE: Param = Param {
+    name: "handshake",
+    help: "data wait for the handshake's two round trips",
+    kind: ParamKind::Choice(&["on", "off"]),
+    origin: "as over UDP",
 };
 const CREDIT: Param = Param {
     name: "credit",
@@ -169,6 +175,7 @@ pub(super) fn configure(
         };
     }
     c.feedback = FeedbackConfig { ack_every, max_ack_delay, ..c.feedback };
+    c.handshake = given.choice("handshake") == "on";
     if entry.family == Family::Media {
         c.expiry = Duration::from_secs_f64(given.number("expiry"));
         return Ok(c);
@@ -185,7 +192,6 @@ pub(super) fn configure(
     c.reliable = true;
     c.feedback.classifier = classifier;
     let told = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
-    c.handshake = given.choice("handshake") == "on";
     c.hints = PathHints {
         rate: told("rate").map(Rate::from_bps_f64),
         rtt: told("rtt").map(Duration::from_secs_f64),
