@@ -173,8 +173,8 @@ impl Memory {
 struct Untuned;
 
 impl crate::service::RequestChannel for Untuned {
-    fn tune(&self, _: &crate::message::TransportHints) -> crate::message::TransportHints {
-        crate::message::TransportHints::default()
+    fn tune(&self, _: &crate::message::Tuning) -> crate::message::Tuning {
+        crate::message::Tuning::default()
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) use stall::MAX_STALL;
 
 use crate::error::{Error, Kind};
 use crate::frames::Frames;
-use crate::message::{Frame, Request, TransportHints};
+use crate::message::{Frame, Request, Tuning};
 use crate::path::CleanPath;
 use crate::stream::{Output, Session};
 use std::io::Read;
@@ -95,11 +95,8 @@ pub fn make_folder(session: &dyn Session, path: &CleanPath) -> Result<(), Error>
 ///
 /// # Errors
 /// The server's, or the connection's.
-pub fn tune(
-    session: &dyn Session,
-    transport_hints: TransportHints,
-) -> Result<TransportHints, Error> {
-    let (mut frames, mut output) = ask(session, &Request::Tune(transport_hints))?;
+pub fn tune(session: &dyn Session, tuning: Tuning) -> Result<Tuning, Error> {
+    let (mut frames, mut output) = ask(session, &Request::Tune(tuning))?;
     last_word(output.as_mut());
     match frames.frame()? {
         Frame::Tuned(mut answer) => {

@@ -15,29 +15,69 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A path as it was measured.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct MeasuredPath {
-    /// Rate that the path sustained, bit/s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_bps: Option<f64>,
-    /// Smallest round-trip time, s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rtt_s: Option<f64>,
-    /// Share of packets lost otherwise than by congestion.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss: Option<f64>,
+    /// The rate that the path sustained, its smallest round-trip time, and the share of packets lost otherwise
+    /// than by congestion.
+    pub path: PathHints,
     /// When, seconds since 1970. What a user wrote has none, and is believed for ever.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<u64>,
 }
 
-impl MeasuredPath {
+/// ... as it stands in the file.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredPath {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate_bps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rtt_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loss: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<u64>,
+}
+
+impl StoredPath {
     fn is_sane(&self) -> bool {
         let fits = |x: Option<f64>, low: f64, high: f64| {
             x.is_none_or(|x| x.is_finite() && x >= low && x <= high)
         };
         fits(self.rate_bps, 1.0, 1e13) && fits(self.rtt_s, 0.0, 3600.0) && fits(self.loss, 0.0, 1.0)
+    }
+}
+
+impl From<&MeasuredPath> for StoredPath {
+    fn from(m: &MeasuredPath) -> StoredPath {
+        StoredPath {
+            rate_bps: m.path.rate.map(|r| r.as_bps() as f64),
+            rtt_s: m.path.rtt.map(Duration::as_secs_f64),
+            loss: m.path.loss,
+            measured: m.measured,
+        }
+    }
+}
+
+impl From<StoredPath> for MeasuredPath {
+    fn from(s: StoredPath) -> MeasuredPath {
+        let path = PathHints {
+            rate: s.rate_bps.map(Rate::from_bps_f64),
+            rtt: s.rtt_s.map(Duration::from_secs_f64),
+            loss: s.loss,
+        };
+        MeasuredPath { path, measured: s.measured }
+    }
+}
+
+impl From<PathHints> for MeasuredPath {
+    fn from(path: PathHints) -> MeasuredPath {
+        MeasuredPath { path, measured: None }
+    }
+}
+
+impl MeasuredPath {
+    fn is_sane(&self) -> bool {
+        StoredPath::from(self).is_sane()
     }
 
     fn is_fresh(&self, now: u64) -> bool {
@@ -47,44 +87,21 @@ impl MeasuredPath {
     /// Whether a connection with this round-trip time may be on that path: a much shorter one
     /// certainly is not, and with a much longer one the rate of before is no guess.
     pub fn may_be(&self, rtt: Duration) -> bool {
-        self.rtt_s.is_none_or(|then| {
-            let now = rtt.as_secs_f64();
+        self.path.rtt.is_none_or(|then| {
+            let (then, now) = (then.as_secs_f64(), rtt.as_secs_f64());
             now >= then / 2.0 && now <= then * 10.0
         })
     }
 
-    /// For a controller.
-    pub fn hints(&self) -> PathHints {
-        PathHints {
-            rate: self.rate_bps.map(Rate::from_bps_f64),
-            rtt: self.rtt_s.map(Duration::from_secs_f64),
-            loss: self.loss,
-        }
-    }
-}
-
-impl MeasuredPath {
     /// What a connection has found, no faster than what was delivered; `None` where that is too little
     /// to say something. What a peer acknowledges or tells may be a lie.
     pub fn verified(found: &PathHints, delivered: &Delivered) -> Option<MeasuredPath> {
-        let found = MeasuredPath::from(found);
         if !delivered.says_something() {
             return None;
         }
-        let rate = found.rate_bps?.min(delivered.rate_bps());
-        let verified = MeasuredPath { rate_bps: Some(rate), ..found };
-        (rate >= 1.0 && verified.is_sane()).then_some(verified)
-    }
-}
-
-impl From<&PathHints> for MeasuredPath {
-    fn from(found: &PathHints) -> MeasuredPath {
-        MeasuredPath {
-            rate_bps: found.rate.map(|r| r.as_bps() as f64),
-            rtt_s: found.rtt.map(Duration::as_secs_f64),
-            loss: found.loss,
-            measured: None,
-        }
+        let rate = found.rate?.min(Rate::from_bps_f64(delivered.rate_bps()));
+        let verified = MeasuredPath::from(PathHints { rate: Some(rate), ..*found });
+        verified.is_sane().then_some(verified)
     }
 }
 
@@ -225,7 +242,9 @@ impl Learned {
             let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
             all.remove(&oldest);
         }
-        let text = toml::to_string(&all).map_err(|e| Error::new(Kind::Local, e.to_string()))?;
+        let stored: BTreeMap<&String, StoredPath> =
+            all.iter().map(|(name, path)| (name, path.into())).collect();
+        let text = toml::to_string(&stored).map_err(|e| Error::new(Kind::Local, e.to_string()))?;
         replace(&self.path, &text)
     }
 
@@ -254,11 +273,11 @@ pub fn read(text: &str) -> Result<BTreeMap<String, MeasuredPath>, Error> {
         let why = why.lines().next().unwrap_or_default();
         Error::new(Kind::Input, crate::error::shown(why))
     };
-    let all: BTreeMap<String, MeasuredPath> =
+    let all: BTreeMap<String, StoredPath> =
         toml::from_str(text).map_err(|e| bad(&e.to_string()))?;
     match all.iter().find(|(_, c)| !c.is_sane()) {
         Some((place, _)) => Err(bad(&format!("{place}: a value is out of range"))),
-        None => Ok(all),
+        None => Ok(all.into_iter().map(|(place, stored)| (place, stored.into())).collect()),
     }
 }
 

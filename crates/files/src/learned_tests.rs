@@ -1,7 +1,8 @@
 use super::*;
 
 fn path(mbit: f64) -> MeasuredPath {
-    MeasuredPath { rate_bps: Some(mbit * 1e6), rtt_s: Some(0.08), ..Default::default() }
+    let (rate, rtt) = (Rate::from_bps_f64(mbit * 1e6), Duration::from_millis(80));
+    MeasuredPath::from(PathHints { rate: Some(rate), rtt: Some(rtt), loss: None })
 }
 
 fn in_folder() -> (tempfile::TempDir, Learned) {
@@ -16,8 +17,10 @@ fn what_was_learned_is_found_again_and_nonsense_is_named() {
     assert_eq!(learned.get("a:1").unwrap(), None);
     learned.keep("a:1", path(1.5)).unwrap();
     learned.keep("[::1]:2", MeasuredPath::default()).unwrap();
-    assert_eq!(learned.get("a:1").unwrap().unwrap().hints(), path(1.5).hints());
-    assert!(learned.keep("a:1", MeasuredPath { loss: Some(2.0), ..path(1.0) }).is_err());
+    assert_eq!(learned.get("a:1").unwrap().unwrap().path, path(1.5).path);
+    let mut all_is_lost = path(1.0);
+    all_is_lost.path.loss = Some(2.0);
+    assert!(learned.keep("a:1", all_is_lost).is_err());
     for text in ["x", "['a:1']\nloss = 7.0\n", "['a:1']\nspeed = 1\n"] {
         std::fs::write(learned.path(), text).unwrap();
         assert!(learned.get("a:1").unwrap_err().line.contains("paths.toml"));
@@ -89,7 +92,9 @@ fn no_rate_is_kept_that_was_not_delivered() {
         (0..=ms / 50).for_each(|i| delivered.seen(at(i * 50), total * i * 50 / ms));
         delivered
     };
-    let rate = |d: &Delivered| MeasuredPath::verified(&found, d).map(|c| c.rate_bps.unwrap());
+    let rate = |d: &Delivered| {
+        MeasuredPath::verified(&found, d).map(|c| c.path.rate.unwrap().as_bps() as f64)
+    };
     let slow = rate(&delivered(1_250_000, 10_000)).unwrap();
     assert!((0.9e6..1.01e6).contains(&slow), "{slow}");
     assert_eq!(rate(&delivered(999_999, 10_000)), None, "too little to say something");
@@ -101,7 +106,7 @@ fn no_rate_is_kept_that_was_not_delivered() {
     // And what was measured is not raised.
     let slow = PathHints { rate: Some(Rate::from_bps(500_000)), ..found };
     let kept = MeasuredPath::verified(&slow, &delivered(1_250_000, 10_000)).unwrap();
-    assert_eq!(kept.rate_bps, Some(500_000.0));
+    assert_eq!(kept.path.rate, Some(Rate::from_bps(500_000)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::bench_tests::{bytes, control, open, pair};
 use crate::client::{get, get_tree, list, make_folder, put, put_tree, tune};
 use crate::error::{Error, Kind};
 use crate::frames::{self, Frames};
-use crate::message::{DirectoryEntry, EntryKind, Frame, HeldPrefix, Request, TransportHints};
+use crate::message::{DirectoryEntry, EntryKind, Frame, HeldPrefix, Request, Tuning};
 use crate::path::{CleanPath, part_name};
 use crate::stream::{Session, Stream};
 use std::io::Write as _;
@@ -155,7 +155,7 @@ fn nonsense() -> Vec<Vec<u8>> {
         framed(&[Frame::Begin { start: u64::MAX, size: 0 }]),
         framed(&[Frame::Begin { start: 7, size: 9 }]),
         framed(&[Frame::Holding { held, whole: true }, Frame::Holding { held, whole: false }]),
-        framed(&[Frame::Holding { held, whole: true }, Frame::Tuned(TransportHints::default())]),
+        framed(&[Frame::Holding { held, whole: true }, Frame::Tuned(Tuning::default())]),
         // Errors whose text is long, would drive a terminal, is no text, lies about its length, is none.
         framed(&[Frame::Error(Error::new(Kind::Remote, control.clone()))]),
         raw(1, &[&[0, 14, 0xea, 0x60][..], &control.as_bytes()[..60_000]].concat()),
@@ -198,7 +198,7 @@ fn nonsense_of_a_server_is_one_clear_error_to_every_command() {
         assert_eq!(std::fs::read_dir(tree.path()).unwrap().count(), 0, "lie {i}");
         assert_eq!(std::fs::read(here.path().join("from/mine")).unwrap(), bytes(1, 3000));
         // Of TUNE the answer may be true by chance, of nothing else here.
-        if let Err(e) = tune(&server, TransportHints::default()) {
+        if let Err(e) = tune(&server, Tuning::default()) {
             clear(&e);
         }
     }

@@ -3,6 +3,8 @@
 use crate::error::{Error, Kind, shown};
 use crate::path::MAX_PATH;
 use crate::wire::{Fields, put_text};
+use narrows_base::{Duration, Rate};
+use narrows_congestion::PathHints;
 
 /// The version of requests and frames.
 pub const VERSION: u8 = 2;
@@ -24,14 +26,10 @@ pub struct HeldPrefix {
 
 /// What an end knows of the path, and the controller that it sends, or would have the other send,
 /// with.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct TransportHints {
-    /// Rate of the path, bit/s.
-    pub rate_bps: Option<u64>,
-    /// Round-trip time with empty queues, ns.
-    pub rtt_ns: Option<u64>,
-    /// Share of packets lost without congestion, in 10^-9.
-    pub loss_ppb: Option<u64>,
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Tuning {
+    /// The path's rate, RTT and loss rate: bit/s, ns and 10^-9 in the message.
+    pub path: PathHints,
     /// Controller, as in a specification; empty for the server's own.
     pub controller: String,
 }
@@ -43,29 +41,32 @@ fn known(f: &mut Fields<'_>, most: u64) -> Result<Option<u64>, Error> {
     match f.u64()? {
         UNKNOWN => Ok(None),
         n if n <= most => Ok(Some(n)),
-        _ => Err(Error::protocol("a wish out of range")),
+        _ => Err(Error::protocol("path hints out of range")),
     }
 }
 
-impl TransportHints {
+impl Tuning {
     fn put(&self, out: &mut Vec<u8>) {
-        for n in [self.rate_bps, self.rtt_ns, self.loss_ppb] {
+        let PathHints { rate, rtt, loss } = self.path;
+        let loss = loss.map(|share| (share * 1e9).round() as u64);
+        for n in [rate.map(Rate::as_bps), rtt.map(Duration::as_nanos), loss] {
             out.extend(n.unwrap_or(UNKNOWN).to_be_bytes());
         }
         put_text(out, &self.controller);
     }
-    fn read(f: &mut Fields<'_>) -> Result<TransportHints, Error> {
-        Ok(TransportHints {
-            rate_bps: known(f, 10_000_000_000_000)?,
-            rtt_ns: known(f, 3_600_000_000_000)?,
-            loss_ppb: known(f, 1_000_000_000)?,
-            controller: f.text()?.to_string(),
-        })
+    fn read(f: &mut Fields<'_>) -> Result<Tuning, Error> {
+        let path = PathHints {
+            // A rate of zero is no rate.
+            rate: known(f, 10_000_000_000_000)?.filter(|bps| *bps > 0).map(Rate::from_bps),
+            rtt: known(f, 3_600_000_000_000)?.map(Duration::from_nanos),
+            loss: known(f, 1_000_000_000)?.map(|n| n as f64 * 1e-9),
+        };
+        Ok(Tuning { path, controller: f.text()?.to_string() })
     }
 }
 
 /// What a client asks for; one per stream.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Request {
     /// What is there? Of a folder its entries, of a file the file.
     List {
@@ -92,7 +93,7 @@ pub enum Request {
         path: String,
     },
     /// Send to me so; for all that follows on this connection.
-    Tune(TransportHints),
+    Tune(Tuning),
 }
 
 impl Request {
@@ -122,7 +123,7 @@ impl Request {
                 put_text(&mut body, path);
                 body.extend(size.to_be_bytes());
             }
-            Request::Tune(transport_hints) => transport_hints.put(&mut body),
+            Request::Tune(tuning) => tuning.put(&mut body),
         }
         let mut out = MAGIC.to_vec();
         out.extend([VERSION, self.kind()]);
@@ -138,8 +139,8 @@ impl Request {
     pub fn read(kind: u8, body: &[u8]) -> Result<Request, Error> {
         let mut f = Fields::new(body);
         if kind == 5 {
-            let transport_hints = TransportHints::read(&mut f)?;
-            return f.end().map(|()| Request::Tune(transport_hints));
+            let tuning = Tuning::read(&mut f)?;
+            return f.end().map(|()| Request::Tune(tuning));
         }
         let path = f.text()?.to_string();
         let request = match kind {
@@ -211,7 +212,7 @@ impl DirectoryEntry {
 }
 
 /// A frame of a conversation, either way.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Frame<'b> {
     /// I am still at work.
     Wait,
@@ -249,7 +250,7 @@ pub enum Frame<'b> {
         hidden: u64,
     },
     /// TUNE: what this end sends with, and what it has learned of the path by sending.
-    Tuned(TransportHints),
+    Tuned(Tuning),
 }
 
 /// Text of an ERROR.
@@ -300,8 +301,8 @@ impl Frame<'_> {
                 out.extend(hidden.to_be_bytes());
                 9
             }
-            Frame::Tuned(transport_hints) => {
-                transport_hints.put(&mut out);
+            Frame::Tuned(tuning) => {
+                tuning.put(&mut out);
                 10
             }
         };
@@ -342,7 +343,7 @@ impl Frame<'_> {
                 Frame::Listed(entries)
             }
             9 => Frame::ListEnd { folder: f.u8()? != 0, hidden: f.u64()? },
-            10 => Frame::Tuned(TransportHints::read(&mut f)?),
+            10 => Frame::Tuned(Tuning::read(&mut f)?),
             _ => return Err(Error::protocol("an unknown frame")),
         };
         f.end()?;

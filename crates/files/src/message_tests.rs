@@ -23,7 +23,7 @@ fn every_frame_and_request_comes_back() {
             DirectoryEntry { kind: EntryKind::FolderLink, size: 0, modified: 9, name: "b".into() },
         ]),
         Frame::ListEnd { folder: true, hidden: 2 },
-        Frame::Tuned(TransportHints { controller: "rrtp+bbr".into(), ..TransportHints::default() }),
+        Frame::Tuned(Tuning { controller: "rrtp+bbr".into(), ..Tuning::default() }),
     ] {
         round(&frame);
     }
@@ -33,11 +33,13 @@ fn every_frame_and_request_comes_back() {
         Request::Get { path: "a".into(), held: Some(held) },
         Request::Put { path: String::new(), size: 3 },
         Request::MakeFolder { path: "x".into() },
-        Request::Tune(TransportHints::default()),
-        Request::Tune(TransportHints {
-            rate_bps: Some(1_500_000),
-            rtt_ns: Some(80_000_000),
-            loss_ppb: Some(10_000_000),
+        Request::Tune(Tuning::default()),
+        Request::Tune(Tuning {
+            path: PathHints {
+                rate: Some(Rate::from_bps(1_500_000)),
+                rtt: Some(Duration::from_millis(80)),
+                loss: Some(0.01),
+            },
             controller: "rrtp+bbr".into(),
         }),
     ] {

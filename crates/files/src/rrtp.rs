@@ -6,12 +6,9 @@ mod session;
 
 use crate::error::{Error, Kind};
 use crate::key::Identity;
-use crate::message::TransportHints;
 use crate::silence::Silence;
 use crate::stream::{Output, Stream};
 use crate::until::Until;
-use narrows_base::{Duration, Rate};
-use narrows_congestion::PathHints;
 use narrows_net::{ReceiveStream, SendStream, block_on_for};
 use narrows_wire::StaticKey;
 use narrows_wire::noise::PublicKey;
@@ -150,24 +147,5 @@ impl Output for Half<SendStream> {
     fn abort(&mut self, why: &Error) {
         // A connection that is over has nothing to be told.
         let _ = self.half.reset(GIVEN_UP + u64::from(why.kind.code()));
-    }
-}
-
-/// What a profile is on the wire.
-pub fn transport_hints(hints: &PathHints, controller: &str) -> TransportHints {
-    TransportHints {
-        rate_bps: hints.rate.map(Rate::as_bps),
-        rtt_ns: hints.rtt.map(Duration::as_nanos),
-        loss_ppb: hints.loss.map(|x| (x * 1e9) as u64),
-        controller: controller.to_string(),
-    }
-}
-
-/// And back.
-pub fn hints(transport_hints: &TransportHints) -> PathHints {
-    PathHints {
-        rate: transport_hints.rate_bps.filter(|r| *r > 0).map(Rate::from_bps),
-        rtt: transport_hints.rtt_ns.map(Duration::from_nanos),
-        loss: transport_hints.loss_ppb.map(|n| n as f64 * 1e-9),
     }
 }

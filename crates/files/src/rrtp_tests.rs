@@ -5,12 +5,13 @@ use crate::client::{get, list, make_folder, put, tune};
 use crate::error::Kind;
 use crate::key::Identity;
 use crate::learned::{Learned, MeasuredPath};
-use crate::message::TransportHints;
+use crate::message::Tuning;
 use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
 use crate::service::{Permits, Service};
 use crate::stream::Session;
 use crate::{CleanPath, Error};
-use narrows_base::Spec;
+use narrows_base::{Duration, Rate, Spec};
+use narrows_congestion::PathHints;
 use narrows_net::endpoint::connection;
 use narrows_net::{ConnectOptions, Endpoint, Options, block_on};
 use narrows_transport::connection::ConnectionConfig;
@@ -66,8 +67,11 @@ fn files_go_both_ways_and_the_server_says_what_it_sends_with() {
     assert_eq!(std::fs::read(root.path().join("g")).unwrap(), content);
     make_folder(&session, &path("d")).unwrap();
     assert_eq!(list(&session, &CleanPath::root()).unwrap().entries.len(), 3);
-    let transport_hints = TransportHints { rate_bps: Some(1_000_000), ..TransportHints::default() };
-    assert_eq!(tune(&session, transport_hints).unwrap().controller, "rrtp+cubic");
+    let tuning = Tuning {
+        path: PathHints { rate: Some(Rate::from_bps(1_000_000)), ..PathHints::default() },
+        ..Tuning::default()
+    };
+    assert_eq!(tune(&session, tuning).unwrap().controller, "rrtp+cubic");
 }
 
 /// The client's choice reaches the server's sending, and its own end understands what comes: a
@@ -97,7 +101,7 @@ fn a_server_that_permits_it_sends_with_what_the_client_says() {
             Connect::new(right(), ours, &NEVER),
         )
         .unwrap();
-        assert_eq!(tune(&session, TransportHints::default()).unwrap().controller, sent_with);
+        assert_eq!(tune(&session, Tuning::default()).unwrap().controller, sent_with);
         let path = CleanPath::read("f").unwrap();
         get(&session, &path, &open(here.path()), "f", &control()).unwrap();
         assert_eq!(std::fs::read(here.path().join("f")).unwrap(), content);
@@ -149,7 +153,7 @@ fn a_server_that_learns_keeps_what_the_path_to_a_client_was_like() {
     let client = crate::learned::client(Identity::new([4; 32]).unwrap().public(), address.ip());
     assert_eq!(all.keys().collect::<Vec<_>>(), [&client]);
     // 3 MB and their frames, however fast: no more than their bits in a quarter of a second.
-    let rate = all[&client].rate_bps.unwrap();
+    let rate = all[&client].path.rate.unwrap().as_bps() as f64;
     assert!(rate > 0.0 && rate <= 97e6 && all[&client].measured.is_some(), "{rate}");
 }
 
@@ -158,7 +162,8 @@ fn what_was_learned_seeds_a_connection_on_such_a_path_and_no_other() {
     let here = tempfile::tempdir().unwrap();
     let told = |rtt_s: Option<f64>| {
         let learned = Learned::at(here.path().join("clients.toml"));
-        let path = MeasuredPath { rate_bps: Some(40e6), rtt_s, ..Default::default() };
+        let (rate, rtt) = (Some(Rate::from_bps(40_000_000)), rtt_s.map(Duration::from_secs_f64));
+        let path = MeasuredPath::from(PathHints { rate, rtt, loss: None });
         learned.keep("this client", path).unwrap();
         let key = StaticKey::new([3; 32]).unwrap();
         let protocol = Protocol::read(&Spec::named("rrtp"), Preset::Rfc, 1500).unwrap();

@@ -12,7 +12,7 @@ use crate::access::AllowList;
 use crate::error::{Error, Kind, shown};
 use crate::frames::{self, Frames};
 use crate::hashing::Hashing;
-use crate::message::{Frame, Request, TransportHints};
+use crate::message::{Frame, Request, Tuning};
 use crate::path::CleanPath;
 use crate::requests::{IDLE, MAX_REQUESTS, MAX_RUNNING, Requests, Slot, Source, View};
 use crate::stream::{Output, Stream};
@@ -110,7 +110,7 @@ impl fmt::Display for Event {
 pub trait RequestChannel {
     /// Sends from now on as the client would have it, as far as that is possible; says with what,
     /// and what is known of the path.
-    fn tune(&self, transport_hints: &TransportHints) -> TransportHints;
+    fn tune(&self, tuning: &Tuning) -> Tuning;
 }
 
 /// Who asks.
@@ -298,7 +298,7 @@ impl Service {
             Request::Get { path, .. } => ("get", path),
             Request::Put { path, .. } => ("put", path),
             Request::MakeFolder { path } => ("mkdir", path),
-            Request::Tune(transport_hints) => ("tune", &transport_hints.controller),
+            Request::Tune(tuning) => ("tune", &tuning.controller),
         };
         (event.what, event.path) = (what, path.clone());
         let next = match &request {
@@ -329,8 +329,8 @@ impl Service {
         event: &mut Event,
         link: &dyn RequestChannel,
     ) -> Result<(), Error> {
-        if let Request::Tune(transport_hints) = &request {
-            return frames::send(output, &Frame::Tuned(link.tune(transport_hints)));
+        if let Request::Tune(tuning) = &request {
+            return frames::send(output, &Frame::Tuned(link.tune(tuning)));
         }
         let path = CleanPath::read(&event.path)?;
         match request {

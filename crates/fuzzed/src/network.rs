@@ -1,6 +1,6 @@
 //! Peers of the file service that say whatever the input says.
 
-use narrows_files::message::TransportHints;
+use narrows_files::message::Tuning;
 use narrows_files::service::RequestChannel;
 use narrows_files::stream::{Output, Session, Stream};
 use narrows_files::{Error, TransferControl};
@@ -83,8 +83,8 @@ impl Session for Hostile {
 pub struct Untold;
 
 impl RequestChannel for Untold {
-    fn tune(&self, transport_hints: &TransportHints) -> TransportHints {
-        transport_hints.clone()
+    fn tune(&self, tuning: &Tuning) -> Tuning {
+        tuning.clone()
     }
 }
 

@@ -21,8 +21,10 @@ pub fn run(bytes: &[u8]) {
     one_line(AllowList::read(text).map(|list| assert!(list.len() <= text.len())));
     one_line(known(text, "host:1").map(|_| ()));
     one_line(learned::read(text).map(|all| {
-        for path in all.values() {
-            let _ = path.hints();
+        // What passes can be used: no rate of zero, no share above one.
+        for known in all.values() {
+            assert!(known.path.rate.is_none_or(|rate| rate.as_bps() >= 1));
+            assert!(known.path.loss.is_none_or(|share| (0.0..=1.0).contains(&share)));
         }
     }));
 }

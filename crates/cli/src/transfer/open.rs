@@ -4,13 +4,13 @@ use super::{TransferOptions, known_servers, own_key};
 use crate::failure::Failure;
 use crate::terminal::{STOP, note};
 use crate::transport::{Hints, Transport};
-use narrows_base::{Duration, Rate, SpecError};
+use narrows_base::{Duration, SpecError};
 use narrows_congestion::HintSource;
 use narrows_files::access::{Known, KnownServers};
 use narrows_files::client;
 use narrows_files::learned::{Delivered, Learned, MeasuredPath};
-use narrows_files::message::TransportHints;
-use narrows_files::rrtp::{self, Connect, Expect, RrtpSession};
+use narrows_files::message::Tuning;
+use narrows_files::rrtp::{Connect, Expect, RrtpSession};
 use narrows_files::stream::Session;
 use narrows_files::tcp::{Accept, TcpSession};
 use narrows_files::{Error, Identity, Kind, Scheme, Url, error, key};
@@ -36,7 +36,7 @@ pub struct Opened {
     over: Over,
     direction: Direction,
     /// What the server is asked for: only what the user said, or what was learned.
-    transport_hints: TransportHints,
+    tuning: Tuning,
     /// Whether the user asked for this very controller.
     asked: bool,
     /// What the server sends with, once it has said so.
@@ -103,7 +103,7 @@ fn over_tcp(
     Ok(Opened {
         over: Over::Tcp(Box::new(session)),
         direction,
-        transport_hints: TransportHints::default(),
+        tuning: Tuning::default(),
         asked: false,
         theirs: Mutex::new(None),
         learned: None,
@@ -128,14 +128,14 @@ fn over_rrtp(
     let transport = Transport {
         protocol: options.protocol.clone().unwrap_or_else(|| "rrtp".into()),
         hints: Hints {
-            rate: options.hints.rate.or(before.rate_bps.map(Rate::from_bps_f64)),
-            rtt: options.hints.rtt.or(before.rtt_s.map(Duration::from_secs_f64)),
-            loss: options.hints.loss.or(before.loss),
+            rate: options.hints.rate.or(before.path.rate),
+            rtt: options.hints.rtt.or(before.path.rtt),
+            loss: options.hints.loss.or(before.path.loss),
             limit: options.hints.limit,
         },
     };
     let sounds = direction == Direction::Put;
-    let said = options.hints.rate.is_some() || before.rate_bps.is_none();
+    let said = options.hints.rate.is_some() || before.path.rate.is_none();
     let hint_source = if said { HintSource::User } else { HintSource::Stored };
     let config = ConnectionConfig { sounds, hint_source, ..transport.connection()? };
     let server = url.server();
@@ -164,10 +164,7 @@ fn over_rrtp(
     Ok(Opened {
         over: Over::Rrtp(Box::new(session)),
         direction,
-        transport_hints: rrtp::transport_hints(
-            &hints,
-            options.protocol.as_deref().unwrap_or_default(),
-        ),
+        tuning: Tuning { path: hints, controller: options.protocol.clone().unwrap_or_default() },
         asked: options.protocol.is_some(),
         theirs: Mutex::new(None),
         learned: learned.map(|(file, name, _)| (file, name)),
@@ -233,7 +230,7 @@ impl Opened {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 // A server that cannot be told says so where it matters, in the request beside.
-                let Ok(answer) = client::tune(self.session(), self.transport_hints.clone()) else {
+                let Ok(answer) = client::tune(self.session(), self.tuning.clone()) else {
                     return;
                 };
                 let asked = self.session().protocol();
@@ -301,9 +298,9 @@ impl Opened {
         // Who sent knows.
         let found = match self.direction {
             Direction::Put => Some(session.learned()),
-            Direction::Get => client::tune(session.as_ref(), TransportHints::default())
-                .ok()
-                .map(|w| rrtp::hints(&w)),
+            Direction::Get => {
+                client::tune(session.as_ref(), Tuning::default()).ok().map(|theirs| theirs.path)
+            }
         };
         match found.and_then(|found| MeasuredPath::verified(&found, delivered)) {
             Some(found) => Ok(file.keep(name, found)?),

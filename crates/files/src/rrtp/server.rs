@@ -8,7 +8,7 @@ use crate::error::{Error, Kind};
 use crate::frames;
 use crate::key::Identity;
 use crate::learned::{Delivered, Learned, MeasuredPath, client};
-use crate::message::{Frame, Request, TransportHints};
+use crate::message::{Frame, Request, Tuning};
 use crate::requests::{Slot, Source, View, watched};
 use crate::service::{Caller, Event, RequestChannel, Service};
 use crate::until::Until;
@@ -295,7 +295,7 @@ pub(crate) fn remember(connection: &Connection, learned: &Learned, place: &str) 
     // A file that is broken was complained of when the server started.
     let Ok(Some(known)) = learned.get(place) else { return };
     if known.may_be(connection.stats().srtt) {
-        let _ = connection.reconfigure(&known.hints(), HintSource::Stored);
+        let _ = connection.reconfigure(&known.path, HintSource::Stored);
     }
 }
 
@@ -320,14 +320,12 @@ struct Remote {
 }
 
 impl RequestChannel for Remote {
-    fn tune(&self, transport_hints: &TransportHints) -> TransportHints {
-        let hints = super::hints(transport_hints);
-        if hints != PathHints::default() {
+    fn tune(&self, tuning: &Tuning) -> Tuning {
+        if tuning.path != PathHints::default() {
             // A connection that is over has nothing to tune.
-            let _ = self.connection.reconfigure(&hints, HintSource::Peer);
+            let _ = self.connection.reconfigure(&tuning.path, HintSource::Peer);
         }
-        let learned = self.connection.learned();
-        let label = self.connection.protocol().unwrap_or_else(|_| self.label.clone());
-        super::transport_hints(&learned, &label)
+        let controller = self.connection.protocol().unwrap_or_else(|_| self.label.clone());
+        Tuning { path: self.connection.learned(), controller }
     }
 }

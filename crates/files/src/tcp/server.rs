@@ -4,7 +4,7 @@
 use crate::error::{Error, Kind};
 use crate::frames;
 use crate::key::Identity;
-use crate::message::{Frame, TransportHints};
+use crate::message::{Frame, Tuning};
 use crate::requests::{Limits, READING, Requests, Slot, watched};
 use crate::service::{Caller, Event, RequestChannel, Service, refused};
 use crate::silence::SILENCE;
@@ -195,7 +195,7 @@ impl Drop for Lingering {
 struct Kernel;
 
 impl RequestChannel for Kernel {
-    fn tune(&self, _: &TransportHints) -> TransportHints {
-        TransportHints { controller: "tcp".into(), ..TransportHints::default() }
+    fn tune(&self, _: &Tuning) -> Tuning {
+        Tuning { controller: "tcp".into(), ..Tuning::default() }
     }
 }
