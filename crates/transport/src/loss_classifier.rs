@@ -133,8 +133,6 @@ impl ClassifierConfig {
 /// What is missing at a receiver, and what became of it as far as the rule can tell.
 pub struct LossTracker {
     classifier: Box<dyn LossClassifier>,
-    /// One above the highest number that came.
-    next: u64,
     radio: Ranges,
     /// The newest judgement: `[from, to)`, and whether it was the radio.
     classified: Option<(u64, u64, bool)>,
@@ -143,26 +141,25 @@ pub struct LossTracker {
 impl LossTracker {
     /// By that rule, before the first packet.
     pub fn new(classifier: Box<dyn LossClassifier>) -> LossTracker {
-        LossTracker { classifier, next: 0, radio: Ranges::default(), classified: None }
+        LossTracker { classifier, radio: Ranges::default(), classified: None }
     }
 
-    /// Packet `seq` came at `now`; it left at `sent` by the sender's clock. Numbers below the first
-    /// packet that came count as missing, as numbers start at 0.
+    /// A packet came at `now`; it left at `sent` by the sender's clock. It is the first to show that the numbers
+    /// `[from, to)` are missing: none, where `to` is not above `from`.
     #[inline]
-    pub fn on_arrival(&mut self, now: Time, sent: Time, seq: u64) {
-        let missing = seq.saturating_sub(self.next);
+    pub fn on_arrival(&mut self, now: Time, sent: Time, (from, to): (u64, u64)) {
+        let missing = to.saturating_sub(from);
         let radio = self.classifier.on_arrival(&ArrivalWithGap { now, sent, missing });
         if missing > 0 {
-            self.classified = Some((self.next, seq, radio));
+            self.classified = Some((from, to, radio));
             if radio {
-                self.radio.insert(self.next, seq, |_, _| ());
+                self.radio.insert(from, to, |_, _| ());
                 while self.radio.len() > MAX_RANGES {
                     let Some((_, to)) = self.radio.iter().next() else { break };
                     self.radio.trim_below(to);
                 }
             }
         }
-        self.next = self.next.max(seq.saturating_add(1));
     }
 
     /// Whether a missing number is taken for the radio's.
@@ -171,7 +168,12 @@ impl LossTracker {
         !self.radio.is_empty() && self.radio.find(number).is_some()
     }
 
-    /// Nobody will ask for numbers below `n` any more.
+    /// Ranges of radio losses that it remembers.
+    pub fn ranges(&self) -> usize {
+        self.radio.len()
+    }
+
+    /// Nothing below `n` will be reported any more.
     #[inline]
     pub fn trim_below(&mut self, n: u64) {
         if !self.radio.is_empty() {
@@ -189,7 +191,7 @@ impl LossTracker {
 
 impl std::fmt::Debug for LossTracker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Judge(next {}, {} radio ranges)", self.next, self.radio.len())
+        write!(f, "LossTracker({} radio ranges)", self.radio.len())
     }
 }
 

@@ -11,11 +11,12 @@ fn tracker(classifier: &str) -> LossTracker {
 /// verdicts.
 fn verdicts(classifier: &str, trips: &[Option<u64>]) -> Vec<bool> {
     let mut tracker = tracker(classifier);
-    let mut verdicts = Vec::new();
+    let (mut verdicts, mut next) = (Vec::new(), 0);
     for (i, trip) in trips.iter().enumerate() {
         let sent = Time::ZERO + Duration::from_millis(10 * i as u64);
         if let Some(trip) = trip {
-            tracker.on_arrival(sent + Duration::from_millis(*trip), sent, i as u64);
+            tracker.on_arrival(sent + Duration::from_millis(*trip), sent, (next, i as u64));
+            next = i as u64 + 1;
             verdicts.extend(tracker.classified().map(|j| j.2));
         }
     }
@@ -73,8 +74,10 @@ fn zigzag_is_harder_on_single_losses() {
 fn the_books_name_radio_losses_until_trimmed() {
     let mut tracker = tracker("spike");
     let at = |ms| Time::ZERO + Duration::from_millis(ms);
-    for (now, sent, seq) in [(50, 0, 0), (60, 10, 1), (160, 40, 4), (190, 140, 9)] {
-        tracker.on_arrival(at(now), at(sent), seq);
+    for (now, sent, gap) in
+        [(50, 0, (0, 0)), (60, 10, (1, 1)), (160, 40, (2, 4)), (190, 140, (5, 9))]
+    {
+        tracker.on_arrival(at(now), at(sent), gap);
     }
     let radio: Vec<u64> = (0..12).filter(|n| tracker.is_radio(*n)).collect();
     assert_eq!(radio, [5, 6, 7, 8], "2 and 3 were lost in a spike");
@@ -82,7 +85,7 @@ fn the_books_name_radio_losses_until_trimmed() {
     assert!(!tracker.is_radio(6) && tracker.is_radio(8));
     // A peer that skips numbers for ever.
     for i in 0..10_000_u64 {
-        tracker.on_arrival(at(200 + i), at(150 + i), 10 + 2 * i);
+        tracker.on_arrival(at(200 + i), at(150 + i), (9 + 2 * i, 10 + 2 * i));
     }
     assert!(tracker.radio.len() <= MAX_RANGES);
 }

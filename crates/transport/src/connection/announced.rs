@@ -1,7 +1,7 @@
 //! What a peer says that it sends with: known by its label, since this end runs the receiver side.
 
 use super::{Closed, Connection};
-use crate::loss_classifier::LossClassifier;
+use crate::loss_classifier::LossTracker;
 use crate::{Preset, Protocol};
 use narrows_base::{Settings, Spec, Time};
 use narrows_congestion::{Environment, ReceiverSide};
@@ -32,7 +32,7 @@ pub(super) fn find(label: &str, ours: &Protocol, custom: &[Protocol]) -> Option<
 
 /// What the peer's sending needs at this end: the receiver side of its controller, and who tells
 /// radio losses from congestion.
-type Receiving = (Option<Box<dyn ReceiverSide>>, Option<Box<dyn LossClassifier>>);
+type Receiving = (Option<Box<dyn ReceiverSide>>, Option<LossTracker>);
 
 /// For what the peer announced; `None` if this end does not know it. Verdicts are as the peer's
 /// protocol says, else as ours does.
@@ -42,7 +42,7 @@ pub(super) fn receiving(
     custom: &[Protocol],
     environment: &Environment,
 ) -> Option<Receiving> {
-    let classifier = |p: &Protocol| p.datagram().feedback.classifier.build();
+    let classifier = |p: &Protocol| p.datagram().feedback.classifier.tracker();
     if label.is_empty() {
         return Some((None, classifier(ours)));
     }

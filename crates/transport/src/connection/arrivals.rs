@@ -4,7 +4,7 @@
 use super::nonces::Received;
 use super::numbering::Numbering;
 use crate::ack_policy::{AckPolicy, MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, max_wait};
-use crate::loss_classifier::{ArrivalWithGap, LossClassifier};
+use crate::loss_classifier::LossTracker;
 use crate::ranges::Ranges;
 use narrows_base::{Duration, Time};
 use narrows_congestion::{Arrival, Feedback, ReceiverSide};
@@ -49,13 +49,11 @@ pub(super) struct Arrivals {
     counted_bytes: u32,
     /// What the peer's sender side said last.
     feedback: Feedback,
-    /// Who tells radio losses from congestion.
-    classifier: Option<Box<dyn LossClassifier>>,
+    /// Tells radio losses from congestion; most protocols have none.
+    tracker: Option<Box<LossTracker>>,
     /// None below the floor.
     seen: Received,
-    /// Of the missing, those that the radio link lost, by verdict, and those that are no losses: packets that
-    /// do not count, and numbers that were left out.
-    radio: Ranges,
+    /// Of the missing, those that are no losses: packets that do not count, and numbers that were left out.
     uncounted: Ranges,
     /// Nothing is said of what is below.
     floor: u64,
@@ -79,18 +77,14 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub fn new(
-        half: Option<Box<dyn ReceiverSide>>,
-        classifier: Option<Box<dyn LossClassifier>>,
-    ) -> Arrivals {
+    pub fn new(half: Option<Box<dyn ReceiverSide>>, tracker: Option<LossTracker>) -> Arrivals {
         Arrivals {
             half,
-            classifier,
+            tracker: tracker.map(Box::new),
             numbering: Numbering::default(),
             counted_bytes: 0,
             feedback: Feedback::NONE,
             seen: Received::default(),
-            radio: Ranges::default(),
             uncounted: Ranges::default(),
             floor: 0,
             next: 0,
@@ -113,10 +107,10 @@ impl Arrivals {
     pub fn believe(
         &mut self,
         half: Option<Box<dyn ReceiverSide>>,
-        classifier: Option<Box<dyn LossClassifier>>,
+        tracker: Option<LossTracker>,
         first: u64,
     ) {
-        (self.half, self.classifier, self.advised) = (half, classifier, false);
+        (self.half, self.tracker, self.advised) = (half, tracker.map(Box::new), false);
         self.feedback = Feedback::NONE;
         self.numbering = Numbering::default();
         self.numbering.leave_out(0, first.max(self.next));
@@ -152,14 +146,16 @@ impl Arrivals {
             self.forget_below(to);
         }
         self.extend_stamp(came.stamp);
-        if self.tracker(now, came, number.saturating_sub(expected)) {
-            self.radio.insert(next, number - uncounted, |_, _| ());
+        // Reports leave when they must, not when the pacer says: their spacing means nothing.
+        if let Some(tracker) = &mut self.tracker
+            && (came.asks || expected < number)
+        {
+            let sent = Time::from_nanos(self.sent_us.saturating_mul(1000));
+            tracker.on_arrival(now, sent, (next, number - uncounted));
         }
-        for ranges in [&mut self.radio, &mut self.uncounted] {
-            while ranges.len() > MAX_RANGES {
-                let Some((_, to)) = ranges.iter().next() else { break };
-                ranges.trim_below(to);
-            }
+        while self.uncounted.len() > MAX_RANGES {
+            let Some((_, to)) = self.uncounted.iter().next() else { break };
+            self.uncounted.trim_below(to);
         }
         self.marks += u64::from(came.marked);
         // The first packet that a report answers is echoed (as RFC 7323 section 4.3): those that
@@ -184,18 +180,6 @@ impl Arrivals {
         let about = if self.sent_us == 0 { u64::from(stamp) } else { self.newest_us };
         self.sent_us = prelude::nearest(stamp, about).max(1);
         self.newest_us = self.newest_us.max(self.sent_us);
-    }
-
-    /// Whether the `missing` numbers just below this packet were lost by the radio link.
-    #[inline]
-    fn tracker(&mut self, now: Time, came: &ReceivedPacket, missing: u64) -> bool {
-        let Some(classifier) = &mut self.classifier else { return false };
-        // Reports leave when they must, not when the pacer says: their spacing means nothing.
-        if !came.asks && missing == 0 {
-            return false;
-        }
-        let sent = Time::from_nanos(self.sent_us.saturating_mul(1000));
-        classifier.on_arrival(&ArrivalWithGap { now, sent, missing }) && missing > 0
     }
 
     /// `next` was expected before it came; the numbers from `sent_to` up to its own do not count.
@@ -249,7 +233,9 @@ impl Arrivals {
     fn forget_below(&mut self, n: u64) {
         self.floor = self.floor.max(n);
         self.seen.forget_below(self.floor);
-        self.radio.trim_below(self.floor);
+        if let Some(tracker) = &mut self.tracker {
+            tracker.trim_below(self.floor);
+        }
         self.uncounted.trim_below(self.floor);
     }
 
@@ -307,7 +293,8 @@ impl Arrivals {
 
     /// Bytes of the heap that its books hold.
     pub fn memory(&self) -> usize {
-        self.seen.memory() + (self.radio.len() + self.uncounted.len()) * 16
+        let radio = self.tracker.as_ref().map_or(0, |t| t.ranges());
+        self.seen.memory() + (radio + self.uncounted.len()) * 16
     }
 
     /// The receiver side's named numbers.
@@ -341,7 +328,7 @@ impl Arrivals {
         std::iter::from_fn(move || {
             let (from, to) = ranges.next()?;
             let below = ranges.peek().map_or(self.floor.min(from), |r| r.1);
-            let radio = below < from && self.radio.find(below).is_some();
+            let radio = below < from && self.tracker.as_ref().is_some_and(|t| t.is_radio(below));
             Some(Run { arrived: to - from, missing: from - below, radio })
         })
     }

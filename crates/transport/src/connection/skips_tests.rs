@@ -1,7 +1,7 @@
 //! Packet numbers that are left out on purpose are no losses, to nobody.
 
 use super::pair_tests::{Net, Pair, config};
-use crate::loss_classifier::{ArrivalWithGap, LossClassifier};
+use crate::loss_classifier::{ArrivalWithGap, LossClassifier, LossTracker};
 use crate::protocol::STREAMS;
 use crate::streams::Side;
 use narrows_base::{Duration, Rate, Time};
@@ -149,7 +149,8 @@ fn probes_that_get_lost_are_no_holes() {
 fn a_report_that_gets_lost_is_no_loss_to_the_receiver() {
     let mut pair = Pair::new(&config("rrtp+cubic"), clean(0.0), 1);
     let spy = Spy::default();
-    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(Box::new(spy.clone())), 0);
+    let tracker = LossTracker::new(Box::new(spy.clone()));
+    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(tracker), 0);
     pair.transfer(Side::Server, 100_000, 60.0).unwrap();
     // The client sends nothing but reports now, and none arrives.
     pair.drop_short = Some((Side::Client, 100));
@@ -194,7 +195,8 @@ impl LossClassifier for Spy {
 fn told(net: Net, seed: u64) -> Told {
     let mut pair = pair("rrtp+cubic", net, seed);
     let spy = Spy::default();
-    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(Box::new(spy.clone())), 0);
+    let tracker = LossTracker::new(Box::new(spy.clone()));
+    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(tracker), 0);
     for from in [Side::Client, Side::Server, Side::Client] {
         pair.transfer(from, 500_000, 60.0).unwrap();
     }

@@ -129,7 +129,7 @@ impl Receiver {
         let least_unacked = p.seq.saturating_sub(u64::from(data.least_unacked));
         self.least_unacked = self.least_unacked.max(least_unacked.min(self.next));
         if let Some(tracker) = &mut self.tracker {
-            tracker.on_arrival(now, p.stamp, p.seq);
+            tracker.on_arrival(now, p.stamp, (expected, p.seq));
         }
         let marked = p.has(Packet::CE);
         self.marks = self.marks.wrapping_add(u32::from(marked && !duplicate));
