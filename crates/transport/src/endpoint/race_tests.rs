@@ -1,9 +1,12 @@
-//! A conversation that comes again: nothing opens twice, and who is connected stays so.
+//! What comes again, too early, or to another connection than it was for: nothing opens twice, nothing is left, and
+//! who is connected stays so.
 
 use super::attackers::{NEIGHBOUR, connect, is_alive, net, speak};
 use super::hostile_tests::drain;
 use super::stub::{CLIENT, Net, SERVER, StubConnection};
 use super::{Clients, Handle, ServerKey};
+use crate::connection::{Closed, Connection};
+use crate::streams::Read;
 use narrows_base::Duration;
 
 /// An honest client whose connection is to go on, whatever others do.
@@ -60,4 +63,81 @@ fn a_conversation_that_is_replayed_opens_and_ends_nothing() {
     }
     let newcomer = honest(&mut net);
     still_talks(&mut net, newcomer);
+}
+
+/// CLOSE comes before the FINISH of its own connection, or FINISH never comes: the connection ends as soon as
+/// it is there, and nothing is left of it.
+#[test]
+fn a_close_that_overtakes_finish_leaves_nothing() {
+    for (finish, opens) in [(Some(100), true), (None, false)] {
+        let mut net = Net::<Connection>::new(5);
+        let handle = net.connect(ServerKey::Any);
+        let mut is_closed = false;
+        for _ in 0..60 {
+            let until = net.now + Duration::from_millis(10);
+            net.run(until, &mut |now, bytes| match (bytes[0], finish) {
+                (0x85, None) => vec![],
+                (0x85, Some(late)) => vec![now + Duration::from_millis(late)],
+                _ => vec![now + Duration::from_millis(20)],
+            });
+            if net.is_connected(CLIENT) && !is_closed {
+                is_closed = true;
+                let now = net.now;
+                net.at(CLIENT).close(now, handle, 300, "changed my mind");
+            }
+        }
+        assert!(is_closed);
+        let is_told = |net: &Net<Connection>| {
+            matches!(net.closed(SERVER), Some(Closed::ByPeer { code: 300, .. }))
+        };
+        assert_eq!(net.is_connected(SERVER), opens);
+        assert_eq!(is_told(&net), opens, "{:?}", net.closed(SERVER));
+        net.run_for(60.0);
+        assert!(net.at(CLIENT).is_empty() && net.at(SERVER).is_empty());
+        assert_eq!(net.at(SERVER).gate.sizes()[0], 0, "no handshake waits");
+    }
+}
+
+/// A connection has the place, and so most of the id, of one that ended: packets of that one, as they were and
+/// with the id that is in use now, change nothing, and the new one carries what it is given.
+#[test]
+fn packets_of_a_places_last_connection_change_nothing() {
+    let mut net = Net::<Connection>::new(6);
+    let client = CLIENT.parse().unwrap();
+    let server = SERVER.parse().unwrap();
+    let first = net.connect(ServerKey::Any);
+    net.run_for(1.0);
+    let old = net.events.iter().find(|e| e.0 == server).unwrap().1;
+    let old_id = net.at(SERVER).id(old).unwrap();
+    let now = net.now;
+    net.at(CLIENT).close(now, first, 0, "");
+    net.run_for(60.0);
+    assert!(net.at(SERVER).is_empty());
+    let said: Vec<Vec<u8>> =
+        net.seen.iter().filter(|s| s.0 == client).map(|s| s.2.clone()).collect();
+    net.events.clear();
+    let second = net.connect(ServerKey::Any);
+    net.run_for(1.0);
+    let new = net.events.iter().find(|e| e.0 == server).unwrap().1;
+    let new_id = net.at(SERVER).id(new).unwrap();
+    assert_ne!(old_id, new_id);
+    for packet in &said {
+        let now = net.now;
+        net.at(SERVER).receive(now, client, 0, &mut packet.clone());
+        let at = if packet[0] & 0x80 == 0 { 1 } else { 5 };
+        let mut renamed = packet.clone();
+        renamed[at..at + 4].copy_from_slice(&new_id.0.to_be_bytes());
+        net.at(SERVER).receive(now, client, 0, &mut renamed);
+    }
+    assert!(said.iter().any(|p| p[0] & 0x80 == 0) && said.iter().any(|p| p[0] == 0x85));
+    net.run_for(1.0);
+    assert_eq!(net.at(SERVER).len(), 1);
+    let connection = net.at(CLIENT).connection(second).unwrap();
+    let id = connection.open(true).unwrap();
+    assert_eq!(connection.write(id, &[7; 20_000]).unwrap(), 20_000);
+    net.run_for(2.0);
+    let mut buffer = vec![0; 30_000];
+    let read = net.at(SERVER).connection(new).unwrap().read(id, &mut buffer);
+    assert_eq!(read, Ok(Read::Bytes(20_000)));
+    assert_eq!((net.closed(CLIENT), net.closed(SERVER)), (None, None));
 }
