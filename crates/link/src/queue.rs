@@ -7,6 +7,7 @@
 mod average;
 mod codel;
 mod cw;
+mod droptail;
 mod fifo;
 mod fq_codel;
 mod packet;
@@ -20,7 +21,8 @@ use narrows_base::list::{List, Listed};
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, RandomKey, Rate, Settings, Spec, SpecError, Time};
 
-pub use fifo::{DROP_TAIL, has_room};
+pub use droptail::DROP_TAIL;
+pub use fifo::has_room;
 pub use packet::QueuedPacket;
 
 /// A queue discipline in front of a transmitter.
@@ -117,7 +119,7 @@ pub struct Setup<'a> {
 /// All queues.
 pub static QUEUES: List<QueueEntry> = List::new(
     "queue",
-    &[fifo::ENTRY, red::ENTRY, cw::ENTRY, codel::ENTRY, fq_codel::ENTRY, pie::ENTRY],
+    &[droptail::ENTRY, red::ENTRY, cw::ENTRY, codel::ENTRY, fq_codel::ENTRY, pie::ENTRY],
 );
 
 /// Whether to mark, in every descriptor that has the choice.
@@ -162,7 +164,7 @@ pub fn build(config: &LinkConfig, random_key: RandomKey) -> Result<Box<dyn Disci
     let limit = limit(&config.queue)?;
     let (entry, settings) = match &config.queue.aqm {
         Some(spec) => read(spec)?,
-        None => (&fifo::ENTRY, Settings::defaults(DROP_TAIL.params)),
+        None => (&droptail::ENTRY, Settings::defaults(DROP_TAIL.params)),
     };
     let (link, random_key) = (LinkAhead::of(config), random_key.named("queue"));
     Ok((entry.build)(&Setup { settings: &settings, limit, link, random_key }))

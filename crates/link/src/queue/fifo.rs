@@ -1,26 +1,9 @@
-//! Drop-tail: drops arrivals beyond its limit. Also the first-in-first-out queue that other disciplines build on.
+//! Packets in order of arrival, with a limit: drop-tail's queue, and a part of other disciplines'.
 
-use super::{Discipline, QueueEntry, QueueObserver, QueuedPacket, limit_param};
+use super::QueuedPacket;
 use crate::config::QueueLimit;
-use narrows_base::{Descriptor, Status, Time};
+use narrows_base::Time;
 use std::collections::VecDeque;
-
-/// Drop-tail's descriptor.
-pub const DROP_TAIL: Descriptor = Descriptor {
-    name: "droptail",
-    summary: "first in, first out; an arrival that finds no room is dropped",
-    source: "RFC 2309 section 2",
-    senses: "packets or bytes waiting",
-    sets: "drops",
-    params: &[limit_param(1e15, "no limit unless a link says so; ns-2's limit_ L is (L-1)p")],
-    status: Status::Validated(
-        "ns-2.35 DropTail: one flow of four TCPs drops as many packets, within one (docs/validation.md)",
-    ),
-};
-
-/// Drop-tail's entry.
-pub(super) const ENTRY: QueueEntry =
-    QueueEntry::new(&DROP_TAIL, |s| Box::new(DropTail::new(s.limit)));
 
 /// Whether one more packet of `size` may wait.
 #[inline]
@@ -72,51 +55,5 @@ impl Fifo {
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
-    }
-}
-
-/// First in, first out, with a limited room.
-#[derive(Debug)]
-pub(super) struct DropTail(Fifo);
-
-impl DropTail {
-    pub fn new(limit: QueueLimit) -> DropTail {
-        DropTail(Fifo::new(limit))
-    }
-}
-
-impl Discipline for DropTail {
-    fn enqueue(
-        &mut self,
-        now: Time,
-        packet: QueuedPacket,
-        idle: bool,
-        observer: &mut dyn QueueObserver,
-    ) -> bool {
-        let fits = idle || self.0.has_room(packet.size);
-        if fits {
-            self.0.push(now, packet);
-        } else {
-            observer.dropped(&packet);
-        }
-        fits
-    }
-    fn dequeue(
-        &mut self,
-        _now: Time,
-        _observer: &mut dyn QueueObserver,
-    ) -> Option<(Time, QueuedPacket)> {
-        self.0.pop()
-    }
-    fn pass(
-        &mut self,
-        _now: Time,
-        packet: QueuedPacket,
-        _observer: &mut dyn QueueObserver,
-    ) -> Option<QueuedPacket> {
-        Some(packet)
-    }
-    fn waiting(&self) -> usize {
-        self.0.len()
     }
 }
