@@ -74,8 +74,9 @@ impl Duration {
     /// From seconds, rounded to the nearest nanosecond; negative or NaN becomes zero.
     #[inline]
     pub fn from_secs_f64(s: f64) -> Duration {
-        // `as` saturates, and maps NaN and negatives to zero.
-        Duration((s * 1e9 + 0.5) as u64)
+        let ns = s * 1e9 + 0.5;
+        // `as` saturates, and maps NaN to zero; to a signed number it takes half of the instructions.
+        if ns < i64::MAX as f64 { Duration((ns as i64).max(0) as u64) } else { Duration(ns as u64) }
     }
     /// In nanoseconds.
     #[inline]

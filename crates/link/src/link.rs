@@ -222,13 +222,25 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
     /// The packet that has arrived at the far end by `now`; call until `None`.
     #[inline]
     pub fn poll<M: Meter<P>>(&mut self, now: Time, meter: &mut M) -> Option<P> {
+        let packet = *self.first_due(now, meter)?;
+        self.remove_first();
+        Some(packet)
+    }
+
+    /// What [`poll`](Link::poll) would give, where it lies: the caller copies it, once, and calls
+    /// [`remove_first`](Link::remove_first).
+    #[inline]
+    pub fn first_due<M: Meter<P>>(&mut self, now: Time, meter: &mut M) -> Option<&P> {
         if self.extra.is_some() {
             self.finish_service(now, meter);
         }
-        if self.flying.front()?.due > now {
-            return None;
-        }
-        self.flying.pop_front().map(|f| f.packet)
+        self.flying.front().filter(|f| f.due <= now).map(|f| &f.packet)
+    }
+
+    /// Forgets the first packet on the wire.
+    #[inline]
+    pub fn remove_first(&mut self) {
+        self.flying.pop_front();
     }
 
     /// Packets that wait at `now`, the one in transmission not counted.

@@ -38,16 +38,6 @@ pub enum Kind {
     Sample = 6,
 }
 
-const KINDS: [Kind; 7] = [
-    Kind::Change,
-    Kind::Measure,
-    Kind::Link,
-    Kind::Source,
-    Kind::Sender,
-    Kind::Receiver,
-    Kind::Sample,
-];
-
 /// Largest number that an event can carry.
 pub const MAX_NUMBER: u32 = (1 << 28) - 1;
 
@@ -58,10 +48,23 @@ impl Event {
         debug_assert!(number <= MAX_NUMBER);
         Event { time, key: (kind as u32) << 28 | number }
     }
+    /// Its place among all events as one number.
+    #[inline]
+    fn order(self) -> u128 {
+        u128::from(self.time.as_nanos()) << 32 | u128::from(self.key)
+    }
     /// Its kind.
     #[inline]
     pub fn kind(self) -> Kind {
-        KINDS[(self.key >> 28) as usize]
+        match self.key >> 28 {
+            0 => Kind::Change,
+            1 => Kind::Measure,
+            2 => Kind::Link,
+            3 => Kind::Source,
+            4 => Kind::Sender,
+            5 => Kind::Receiver,
+            _ => Kind::Sample,
+        }
     }
     /// The entity's number.
     #[inline]
@@ -89,7 +92,7 @@ struct Node {
 pub struct Calendar {
     nodes: Vec<Node>,
     free: u32,
-    heads: Box<[u32]>,
+    heads: Box<[u32; BUCKETS as usize]>,
     /// A bit per bucket that holds something, and a bit per word that is not zero.
     occupied: [u64; WORDS],
     summary: [u64; WORDS / 64],
@@ -114,7 +117,7 @@ impl Default for Calendar {
         Calendar {
             nodes: Vec::new(),
             free: NIL,
-            heads: vec![NIL; BUCKETS as usize].into_boxed_slice(),
+            heads: Box::new([NIL; BUCKETS as usize]),
             occupied: [0; WORDS],
             summary: [0; WORDS / 64],
             stored: 0,
@@ -140,14 +143,20 @@ impl Calendar {
     #[inline]
     pub fn push(&mut self, event: Event) {
         let bucket = event.time.as_nanos() >> self.shift;
-        if bucket <= self.bucket {
-            self.push_current(event);
-        } else if bucket - self.bucket < BUCKETS {
+        // After the bucket in hand and within the year, in one comparison.
+        if bucket.wrapping_sub(self.bucket + 1) < BUCKETS - 1 {
             self.store(bucket, event);
+        } else if bucket <= self.bucket {
+            self.push_current(event);
         } else {
-            self.far_pushes += 1;
-            self.far.push(Reverse(event));
+            self.push_far(event);
         }
+    }
+
+    #[inline(never)]
+    fn push_far(&mut self, event: Event) {
+        self.far_pushes += 1;
+        self.far.push(Reverse(event));
     }
 
     /// Takes the earliest event if it is not after `until`.
@@ -185,11 +194,11 @@ impl Calendar {
         Some(event)
     }
 
-    #[inline]
+    #[inline(never)]
     fn push_current(&mut self, event: Event) {
         let mut at = self.current.len();
         let least = at.saturating_sub(CROWD);
-        while at > least && self.current[at - 1] < event {
+        while at > least && self.current[at - 1].order() < event.order() {
             at -= 1;
         }
         if at == least && least > 0 {
@@ -223,27 +232,42 @@ impl Calendar {
         if self.pops >= REVIEW {
             self.review();
         }
-        let near = if self.stored > 0 { Some(self.next_occupied()) } else { None };
-        let far = self.far.peek().map(|e| e.0.time.as_nanos() >> self.shift);
-        let Some(bucket) = near.into_iter().chain(far).min() else { return };
+        let near = if self.stored > 0 { self.next_occupied() } else { u64::MAX };
+        let far = self.first_far();
+        let bucket = near.min(far);
+        if bucket == u64::MAX {
+            return;
+        }
         self.bucket = bucket;
         self.opened += 1;
-        self.take_bucket((bucket & MASK) as usize);
-        while let Some(Reverse(event)) = self.far.peek() {
-            let b = event.time.as_nanos() >> self.shift;
-            if b - bucket >= BUCKETS {
-                break;
-            }
-            let event = *event;
-            self.far.pop();
-            if b == bucket {
-                self.current.push(event);
-            } else {
-                self.store(b, event);
-            }
+        if near == bucket {
+            self.take_bucket((bucket & MASK) as usize);
+        }
+        if far - bucket < BUCKETS {
+            self.take_far();
         }
         if self.current.len() > 1 {
             self.current.sort_unstable_by(|a, b| b.cmp(a));
+        }
+    }
+
+    /// The bucket of the first event beyond the year.
+    #[inline]
+    fn first_far(&self) -> u64 {
+        self.far.peek().map_or(u64::MAX, |e| e.0.time.as_nanos() >> self.shift)
+    }
+
+    /// Moves what has come within the year into its bucket.
+    #[cold]
+    fn take_far(&mut self) {
+        while self.first_far() - self.bucket < BUCKETS {
+            let Some(Reverse(event)) = self.far.pop() else { return };
+            let bucket = event.time.as_nanos() >> self.shift;
+            if bucket == self.bucket {
+                self.current.push(event);
+            } else {
+                self.store(bucket, event);
+            }
         }
     }
 
@@ -358,6 +382,16 @@ impl std::fmt::Debug for Calendar {
 mod tests {
     use super::*;
     use narrows_base::RandomKey;
+
+    const KINDS: [Kind; 7] = [
+        Kind::Change,
+        Kind::Measure,
+        Kind::Link,
+        Kind::Source,
+        Kind::Sender,
+        Kind::Receiver,
+        Kind::Sample,
+    ];
 
     /// Random pushes and pops against a heap, over time scales from nanoseconds to minutes.
     #[test]

@@ -235,7 +235,7 @@ impl Meter<Packet> for At<'_> {
         self.meter.waiting += self.meter.area(now);
         self.meter.level = Some((now, packets));
     }
-    #[inline]
+    #[inline(always)]
     fn served(&mut self, packet: &Packet, arrived: Time, start: Time, end: Time) {
         let bits = f64::from(packet.size) * 8.0;
         if start > arrived && self.meter.level.is_none() {

@@ -23,6 +23,9 @@ use narrows_link::Link;
 use narrows_transport::{Input, Output};
 
 const NONE: u32 = u32::MAX;
+/// The way of data, and that of acknowledgements, among a route's.
+const FORWARD: usize = 0;
+const BACK: usize = 1;
 /// Events between two calls of the progress function.
 const PROGRESS: u64 = 1 << 18;
 /// Packets that enter links between two counts of all that are under way.
@@ -50,9 +53,9 @@ const _: () = assert!(size_of::<Node>() == 128);
 /// Where a flow's packets go.
 #[derive(Clone, Copy)]
 struct Route {
-    /// First link in the list of hops, and how many: data, acknowledgements.
-    forward: (u32, u16),
-    back: (u32, u16),
+    /// First link in the list of hops, and how many: data, and acknowledgements ([`BACK`]). Which of
+    /// them a packet takes no branch could foresee, so it is an index.
+    ways: [(u32, u16); 2],
     group: u32,
     /// Index of its series, or `NONE`.
     series: u32,
@@ -145,8 +148,10 @@ impl Network {
                 Kind::Source => self.on_source(number),
                 Kind::Change => {
                     let (_, link, change) = &spec.changes[number as usize];
-                    self.nodes[*link].link.change(event.time, change);
-                    self.arm_link(*link as u32);
+                    let changed = &mut self.nodes[*link].link;
+                    changed.change(event.time, change);
+                    let due = changed.next_timeout();
+                    self.arm_link(*link as u32, due);
                 }
                 Kind::Measure => {
                     for f in &mut self.flows {
@@ -178,34 +183,36 @@ impl Network {
     #[inline]
     fn on_link(&mut self, number: u32) {
         let now = self.now;
-        if self.nodes[number as usize].event != now {
+        let node = &mut self.nodes[number as usize];
+        if node.event != now {
             return; // An earlier event took its place.
         }
-        self.nodes[number as usize].event = Time::NEVER;
-        loop {
+        node.event = Time::NEVER;
+        let due = loop {
             let node = &mut self.nodes[number as usize];
-            let packet = if node.meter == NONE {
-                node.link.poll(now, &mut ())
+            let first = if node.meter == NONE {
+                node.link.first_due(now, &mut ())
             } else {
                 // Served links tell their meter when a service ends; which group is in the packet.
                 let routes = &self.routes;
                 let meter = &mut self.meters[node.meter as usize];
-                node.link.poll(now, &mut ByFlow { meter, routes })
+                node.link.first_due(now, &mut ByFlow { meter, routes })
             };
-            let Some(packet) = packet else { break };
-            self.arrived(packet);
-            if self.overfull {
-                break;
+            let Some(&(mut packet)) = first else { break node.link.next_timeout() };
+            node.link.remove_first();
+            self.arrived(&mut packet);
+            let due = self.nodes[number as usize].link.next_timeout();
+            if due > now || self.overfull {
+                break due;
             }
-        }
-        self.arm_link(number);
+        };
+        self.arm_link(number, due);
     }
 
-    /// Sees to it that the link's pending event is not later than its next due time.
+    /// Sees to it that the link's pending event is not later than `due`, its next timeout.
     #[inline]
-    fn arm_link(&mut self, number: u32) {
+    fn arm_link(&mut self, number: u32, due: Time) {
         let node = &mut self.nodes[number as usize];
-        let due = node.link.next_timeout();
         if due < node.event {
             node.event = due;
             self.calendar.push(Event::new(due.max(self.now), Kind::Link, number));
@@ -214,12 +221,12 @@ impl Network {
 
     /// A packet has come out of the link that it was on.
     #[inline]
-    fn arrived(&mut self, mut packet: Packet) {
+    fn arrived(&mut self, packet: &mut Packet) {
         let route = self.routes[packet.flow as usize];
-        let (start, length) = if packet.has(Packet::ACK) { route.back } else { route.forward };
+        let way = route.ways[usize::from(packet.has(Packet::ACK))];
         packet.hop += 1;
-        if u16::from(packet.hop) < length {
-            self.travel(start, length, packet, route.group);
+        if u16::from(packet.hop) < way.1 {
+            self.travel(way, packet, route.group);
             return;
         }
         let word =
@@ -234,7 +241,7 @@ impl Network {
     }
 
     #[inline]
-    fn ack_arrived(&mut self, packet: Packet, route: Route) {
+    fn ack_arrived(&mut self, packet: &Packet, route: Route) {
         let now = self.now;
         if !packet.has(Packet::SYN) && now >= self.from {
             let rtt = now.since(packet.stamp);
@@ -244,19 +251,19 @@ impl Network {
             self.flow_series[route.series as usize].rtt = now.since(packet.stamp);
         }
         let flow = &mut self.flows[packet.flow as usize];
-        flow.sender.handle(now, Input::Packet(packet));
+        flow.sender.on_packet(now, packet);
         self.pump(packet.flow);
     }
 
     #[inline]
-    fn data_arrived(&mut self, packet: Packet, route: Route) {
+    fn data_arrived(&mut self, packet: &Packet, route: Route) {
         let now = self.now;
         if route.series != NONE {
             self.flow_series[route.series as usize].bits += f64::from(packet.size) * 8.0;
         }
         let flow = &mut self.flows[packet.flow as usize];
         let before = flow.receiver.delivered();
-        let ack = flow.receiver.on_packet(now, &packet);
+        let ack = flow.receiver.on_packet(now, packet);
         let after = flow.receiver.delivered();
         if after > before {
             flow.stats.delivered(now, self.from, after - before, self.keep);
@@ -265,13 +272,18 @@ impl Network {
                 flow.stats.done = Some(now);
             }
         }
-        if let Some((from, to, radio)) = flow.receiver.classified() {
+        let classified = flow.receiver.classified();
+        let due = flow.receiver.next_timeout();
+        if due < flow.receiver_event {
+            flow.receiver_event = due;
+            self.calendar.push(Event::new(due, Kind::Receiver, packet.flow));
+        }
+        if let Some((from, to, radio)) = classified {
             self.classified(packet.flow, from..to, radio);
         }
-        if let Some(ack) = ack {
-            self.travel(route.back.0, route.back.1, ack, route.group);
+        if let Some(mut ack) = ack {
+            self.travel(route.ways[BACK], &mut ack, route.group);
         }
-        self.arm_receiver(packet.flow);
     }
 
     /// A receiver has judged what is missing; what queues dropped is known here.
@@ -293,9 +305,9 @@ impl Network {
         while !self.overfull {
             let flow = &mut self.flows[number as usize];
             match flow.sender.poll(self.now) {
-                Output::Send(packet) => {
+                Output::Send(mut packet) => {
                     flow.stats.sent_bytes += u64::from(packet.payload());
-                    self.travel(route.forward.0, route.forward.1, packet, route.group);
+                    self.travel(route.ways[FORWARD], &mut packet, route.group);
                 }
                 Output::Wait(due) => {
                     if flow.timer.arm(due) {
@@ -333,9 +345,9 @@ impl Network {
         }
         flow.receiver_event = Time::NEVER;
         let ack = flow.receiver.on_timeout(self.now);
-        if let Some(ack) = ack {
+        if let Some(mut ack) = ack {
             let route = self.routes[number as usize];
-            self.travel(route.back.0, route.back.1, ack, route.group);
+            self.travel(route.ways[BACK], &mut ack, route.group);
         }
         self.arm_receiver(number);
     }
@@ -343,7 +355,7 @@ impl Network {
     /// A packet enters the link of its route that `packet.hop` names, now; and passes on through
     /// private links as far as they go.
     #[inline]
-    fn travel(&mut self, start: u32, length: u16, mut packet: Packet, group: u32) {
+    fn travel(&mut self, (start, length): (u32, u16), packet: &mut Packet, group: u32) {
         self.until_count -= 1;
         if self.until_count == 0 {
             self.count_packets();
@@ -354,19 +366,20 @@ impl Network {
             let node = &mut self.nodes[index as usize];
             if !node.computed {
                 if node.meter == NONE {
-                    node.link.accept(at, packet, &mut ());
+                    node.link.accept(at, *packet, &mut ());
                 } else {
                     let meter = &mut self.meters[node.meter as usize];
-                    node.link.accept(at, packet, &mut ByFlow { meter, routes: &self.routes });
+                    node.link.accept(at, *packet, &mut ByFlow { meter, routes: &self.routes });
                 }
-                self.arm_link(index);
+                let due = node.link.next_timeout();
+                self.arm_link(index, due);
                 return;
             }
             let out = if node.meter == NONE {
-                node.link.pass(at, &mut packet, &mut ())
+                node.link.pass(at, packet, &mut ())
             } else {
                 let meter = &mut self.meters[node.meter as usize];
-                node.link.pass(at, &mut packet, &mut At { meter, group })
+                node.link.pass(at, packet, &mut At { meter, group })
             };
             let Some(out) = out else { return };
             at = out;
@@ -380,7 +393,7 @@ impl Network {
                 }
             }
             let node = &mut self.nodes[index as usize];
-            if node.link.hold(at, packet) && at < node.event {
+            if node.link.hold(at, *packet) && at < node.event {
                 node.event = at;
                 self.calendar.push(Event::new(at, Kind::Link, index));
             }

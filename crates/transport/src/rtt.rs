@@ -44,8 +44,9 @@ pub struct RttEstimator {
     rttvar: f64,
     samples: u64,
     min: Duration,
-    /// The retransmission timeout without back-off, in seconds.
+    /// The retransmission timeout without back-off, in seconds, and what it is with its bounds.
     rto: f64,
+    bounded_rto: Duration,
     min_rto: f64,
     max_rto: f64,
     granularity: f64,
@@ -56,17 +57,20 @@ pub struct RttEstimator {
 impl RttEstimator {
     /// Before the first sample.
     pub fn new(config: &RtoConfig) -> RttEstimator {
-        RttEstimator {
+        let mut estimator = RttEstimator {
             srtt: 0.0,
             rttvar: 0.0,
             samples: 0,
             min: Duration::MAX,
             rto: config.initial.as_secs_f64(),
+            bounded_rto: Duration::ZERO,
             min_rto: config.min.as_secs_f64(),
             max_rto: config.max.as_secs_f64(),
             granularity: config.granularity.as_secs_f64(),
             ticks: config.in_ticks.then_some((0, 0)),
-        }
+        };
+        estimator.bounded_rto = estimator.backed_off(0);
+        estimator
     }
 
     /// Takes a round-trip time seen by the controller: every acknowledgement's echo.
@@ -108,16 +112,22 @@ impl RttEstimator {
                 self.rto = (((*rttvar << 3) + *srtt) >> 3) as f64 * tick;
             }
         }
+        self.bounded_rto = self.backed_off(0);
     }
 
     /// The opening was retransmitted: RFC 6298 section 5.7 starts at 3 s.
     pub fn opening_was_lost(&mut self) {
         self.rto = self.rto.max(3.0);
+        self.bounded_rto = self.backed_off(0);
     }
 
     /// The timeout after `backoffs` doublings.
     #[inline]
     pub fn rto(&self, backoffs: u32) -> Duration {
+        if backoffs == 0 { self.bounded_rto } else { self.backed_off(backoffs) }
+    }
+
+    fn backed_off(&self, backoffs: u32) -> Duration {
         let doubled = self.rto.max(self.min_rto) * f64::from(1u32 << backoffs.min(16));
         Duration::from_secs_f64(doubled.min(self.max_rto))
     }
@@ -165,14 +175,15 @@ mod tests {
 
     #[test]
     fn ns2_counts_ticks() {
-        let mut e = RttEstimator::new(&RtoConfig::NS2);
-        assert_eq!(e.rto(0), Duration::from_secs(3));
-        let r = Duration::from_millis(47);
-        e.observe(r);
-        e.sample(r, Time::ZERO);
-        // 4 ticks: srtt 4, rttvar 2, timeout 12 ticks; the floor is 200 ms.
-        assert_eq!(e.rto(0), Duration::from_millis(200));
-        e.min_rto = 0.0;
-        assert_eq!(e.rto(0), Duration::from_millis(120));
+        let low = RtoConfig { min: Duration::ZERO, ..RtoConfig::NS2 };
+        for (config, expected) in [(RtoConfig::NS2, 200), (low, 120)] {
+            let mut e = RttEstimator::new(&config);
+            assert_eq!(e.rto(0), Duration::from_secs(3));
+            let r = Duration::from_millis(47);
+            e.observe(r);
+            e.sample(r, Time::ZERO);
+            // 4 ticks: srtt 4, rttvar 2, timeout 12 ticks; ns-2's floor is 200 ms.
+            assert_eq!(e.rto(0), Duration::from_millis(expected));
+        }
     }
 }

@@ -81,6 +81,14 @@ macro_rules! both {
 }
 
 impl SimulatedSender {
+    /// An acknowledgement or report arrived: the same as [`Input::Packet`], without a copy of it.
+    #[inline]
+    pub fn on_packet(&mut self, now: Time, packet: &Packet) {
+        match self {
+            SimulatedSender::Tcp(sender) => sender.on_ack(now, packet),
+            SimulatedSender::Datagram(sender) => sender.handle(now, Input::Packet(*packet)),
+        }
+    }
     /// The controller, to be watched.
     #[inline]
     pub fn controller(&self) -> &dyn Controller {

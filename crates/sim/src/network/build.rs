@@ -127,15 +127,14 @@ impl Network {
     ) {
         let Place { spec, index, group, n } = place;
         let number = self.flows.len() as u32;
-        let forward = self.add_route(&flow.forward, users);
-        let back = self.add_route(&flow.back, users);
+        let ways = [&flow.forward, &flow.back].map(|links| self.add_route(links, users));
         let mut series = NONE;
         if spec.series.as_ref().is_some_and(|s| n < s.flows_per_group) {
             series = self.flow_series.len() as u32;
             let name = format!("{}.{n}", group.name);
             self.flow_series.push(FlowSeries::new(number, name, group.name.clone()));
         }
-        self.routes.push(Route { forward, back, group: index as u32, series });
+        self.routes.push(Route { ways, group: index as u32, series });
         let key = place.key(RandomKey::from_seed(spec.seed));
         let (sender, receiver) = group.protocol.endpoints(number, key);
         self.flows.push(Flow {

@@ -50,6 +50,9 @@ pub(crate) struct State {
     recover: u64,
     /// Segments added to the window; may be negative.
     pub inflation: i64,
+    /// Copies outstanding by the kind's own count, and whether that is what is held against the window.
+    pipe: i64,
+    by_pipe: bool,
 }
 
 /// An acknowledgement, once the scoreboard has been updated by it.
@@ -110,25 +113,11 @@ trait LossRecovery {
     /// The flight was given up: what follows `una` is sent again.
     fn on_restart(&mut self, _scoreboard: &mut Scoreboard) {}
 
-    /// Segments outstanding, to be held against the window. `next` is where sending goes on.
-    #[inline]
-    fn outstanding(&self, _state: &State, scoreboard: &Scoreboard, next: u64) -> u64 {
-        next - scoreboard.una
-    }
-
-    /// A copy of `seq` left.
-    #[inline]
-    fn on_sent(&mut self, _scoreboard: &mut Scoreboard, _seq: u64) {}
-
-    /// A segment of so many outstanding copies is cumulatively acknowledged and leaves the scoreboard.
-    #[inline]
-    fn on_acked(&mut self, _copies: u8) {}
-
     /// Takes in a SACK block; calls `fresh` with each segment that is newly reported.
     #[inline]
     fn on_block(
         &mut self,
-        _state: &State,
+        _state: &mut State,
         _scoreboard: &mut Scoreboard,
         _block: (u64, u64),
         _fresh: impl FnMut(&mut Scoreboard, u64),

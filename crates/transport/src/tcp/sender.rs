@@ -217,7 +217,7 @@ impl Sender {
         segment.app_limited = app_limited;
         segment.transmissions = segment.transmissions.saturating_add(1);
         let bytes = u32::from(segment.bytes);
-        self.recovery.on_sent(&mut self.scoreboard, seq);
+        self.recovery.on_sent(segment);
         let number = self.counters.sent;
         self.counters.sent += 1;
         self.counters.retransmissions += u64::from(copy);
@@ -336,10 +336,11 @@ impl Machine for Sender {
         if send_limits.pacing_rate.is_some() && now < self.pace_free {
             return self.wait(self.pace_free);
         }
-        // A float's cast saturates: an infinite window is u64::MAX, and the receive window limits.
-        let window = (send_limits.cwnd as u64).saturating_add_signed(self.recovery.inflation());
+        // A float's cast saturates: an infinite window is i64::MAX, and the receive window limits.
+        let cwnd = (send_limits.cwnd as i64).max(0);
+        let window = cwnd.saturating_add(self.recovery.inflation());
         let outstanding = self.outstanding();
-        if outstanding >= window {
+        if outstanding as i64 >= window {
             self.window_limited = true;
             return self.wait(Time::NEVER);
         }

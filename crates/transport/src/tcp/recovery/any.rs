@@ -7,7 +7,7 @@ use super::sack1::Sack1;
 use super::tahoe::Tahoe;
 use super::vegas::Vegas;
 use super::{Acked, DUP_THRESH, LossRecovery, Outcome, Phase, State};
-use crate::tcp::scoreboard::Scoreboard;
+use crate::tcp::scoreboard::{Scoreboard, Segment};
 use crate::tcp::{RecoveryKind, TcpConfig};
 
 #[derive(Debug)]
@@ -24,6 +24,8 @@ enum Kind {
 #[derive(Debug)]
 pub(crate) struct Recovery {
     state: State,
+    /// Whether segments count their copies, which leave the pipe with them.
+    counts_copies: bool,
     kind: Kind,
 }
 
@@ -50,8 +52,10 @@ impl Recovery {
             RecoveryKind::Sack => Kind::Sack(Sack::default()),
             RecoveryKind::Sack1 => Kind::Sack1(Sack1::new(config)),
         };
-        let state = State { phase: Phase::Open, dupacks: 0, recover: 0, inflation: 0 };
-        Recovery { state, kind }
+        let counts_copies = config.recovery == RecoveryKind::Sack;
+        let (phase, by_pipe) = (Phase::Open, counts_copies);
+        let state = State { phase, dupacks: 0, recover: 0, inflation: 0, pipe: 0, by_pipe };
+        Recovery { state, counts_copies, kind }
     }
 
     #[inline]
@@ -74,19 +78,25 @@ impl Recovery {
         self.state.phase
     }
 
+    /// Segments outstanding, to be held against the window. `next` is where sending goes on.
     #[inline]
     pub fn outstanding(&self, scoreboard: &Scoreboard, next: u64) -> u64 {
-        each!(&self.kind, k => k.outstanding(&self.state, scoreboard, next))
+        if self.state.by_pipe { self.state.pipe.max(0) as u64 } else { next - scoreboard.una }
     }
 
+    /// A copy of a segment left.
     #[inline]
-    pub fn on_sent(&mut self, scoreboard: &mut Scoreboard, seq: u64) {
-        each!(&mut self.kind, k => k.on_sent(scoreboard, seq));
+    pub fn on_sent(&mut self, segment: &mut Segment) {
+        self.state.pipe += 1;
+        if self.counts_copies {
+            segment.copies = segment.copies.saturating_add(1);
+        }
     }
 
+    /// A segment of so many outstanding copies is cumulatively acknowledged and leaves the scoreboard.
     #[inline]
     pub fn on_acked(&mut self, copies: u8) {
-        each!(&mut self.kind, k => k.on_acked(copies));
+        self.state.pipe -= i64::from(copies);
     }
 
     pub fn on_block(
@@ -95,7 +105,7 @@ impl Recovery {
         block: (u64, u64),
         fresh: impl FnMut(&mut Scoreboard, u64),
     ) {
-        each!(&mut self.kind, k => k.on_block(&self.state, scoreboard, block, fresh));
+        each!(&mut self.kind, k => k.on_block(&mut self.state, scoreboard, block, fresh));
     }
 
     #[inline]
@@ -111,8 +121,8 @@ impl Recovery {
 
     /// The window begins anew: what follows `una` is sent again, except what SACK reported.
     pub fn restart(&mut self, scoreboard: &mut Scoreboard) {
-        let recover = scoreboard.max;
-        self.state = State { phase: Phase::SlowStart, dupacks: 0, recover, inflation: 0 };
+        let (phase, recover, by_pipe) = (Phase::SlowStart, scoreboard.max, self.counts_copies);
+        self.state = State { phase, dupacks: 0, recover, inflation: 0, pipe: 0, by_pipe };
         each!(&mut self.kind, k => k.on_restart(scoreboard));
     }
 
@@ -135,10 +145,8 @@ impl Recovery {
 
 #[cfg(test)]
 impl Recovery {
-    pub fn pipe(&self) -> u64 {
-        match &self.kind {
-            Kind::Sack(sack) => sack.pipe(),
-            _ => 0,
-        }
+    /// What the copies of all segments must add up to, where they are counted.
+    pub fn pipe(&self) -> Option<i64> {
+        self.counts_copies.then_some(self.state.pipe)
     }
 }

@@ -26,11 +26,11 @@ impl LossRecovery for Sack {
         } else if acked.duplicate {
             state.dupacks += 1;
         }
-        outcome.lost = self.0.find_lost(scoreboard);
+        outcome.lost = self.0.find_lost(state, scoreboard);
         if state.may_begin(scoreboard)
             && (state.dupacks >= DUP_THRESH || scoreboard.get(scoreboard.una).lost)
         {
-            outcome.lost = self.0.mark_oldest(scoreboard).or(outcome.lost);
+            outcome.lost = self.0.mark_oldest(state, scoreboard).or(outcome.lost);
             state.begin(scoreboard, &mut outcome);
             self.0.begin(scoreboard);
         }
@@ -41,29 +41,14 @@ impl LossRecovery for Sack {
         self.0.all_lost(scoreboard);
     }
 
-    #[inline]
-    fn outstanding(&self, _state: &State, _scoreboard: &Scoreboard, _next: u64) -> u64 {
-        self.0.pipe
-    }
-
-    #[inline]
-    fn on_sent(&mut self, scoreboard: &mut Scoreboard, seq: u64) {
-        self.0.count_copy(scoreboard, seq);
-    }
-
-    #[inline]
-    fn on_acked(&mut self, copies: u8) {
-        self.0.pipe -= u64::from(copies);
-    }
-
     fn on_block(
         &mut self,
-        _state: &State,
+        state: &mut State,
         scoreboard: &mut Scoreboard,
         block: (u64, u64),
         fresh: impl FnMut(&mut Scoreboard, u64),
     ) {
-        self.0.insert(scoreboard, block, fresh);
+        self.0.insert(state, scoreboard, block, fresh);
     }
 
     fn sacked(&self) -> u64 {
@@ -81,12 +66,5 @@ impl LossRecovery for Sack {
 
     fn on_retransmitted(&mut self, seq: u64) {
         self.0.on_retransmitted(seq);
-    }
-}
-
-#[cfg(test)]
-impl Sack {
-    pub fn pipe(&self) -> u64 {
-        self.0.pipe
     }
 }

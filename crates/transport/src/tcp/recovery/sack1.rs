@@ -16,8 +16,6 @@ use crate::tcp::scoreboard::Scoreboard;
 pub(super) struct Sack1 {
     sacked: Sacked,
     limited_transmit: bool,
-    /// What ns-2 counts as outstanding in fast recovery.
-    pipe: i64,
     /// Whether a timeout began the last episode.
     after_timeout: bool,
 }
@@ -27,7 +25,6 @@ impl Sack1 {
         Sack1 {
             sacked: Sacked::default(),
             limited_transmit: config.limited_transmit,
-            pipe: 0,
             after_timeout: false,
         }
     }
@@ -41,7 +38,7 @@ impl LossRecovery for Sack1 {
         acked: Acked<'_>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
-        self.pipe -= if acked.newly_acked > 0 { 2 } else { 1 };
+        state.pipe -= if acked.newly_acked > 0 { 2 } else { 1 };
         if acked.newly_acked > 0 {
             state.dupacks = 0;
             self.sacked.trim(scoreboard);
@@ -49,11 +46,12 @@ impl LossRecovery for Sack1 {
                 state.advance(scoreboard);
             } else if scoreboard.una >= state.recover {
                 state.end(&mut outcome);
+                state.by_pipe = false;
             }
         } else if acked.duplicate {
             state.dupacks += 1;
         }
-        outcome.lost = self.sacked.find_lost(scoreboard);
+        outcome.lost = self.sacked.find_lost(state, scoreboard);
         if state.phase != Phase::FastRecovery {
             let most = if self.limited_transmit { DUP_THRESH - 1 } else { 0 };
             state.inflation = state.dupacks.min(most) as i64;
@@ -61,12 +59,13 @@ impl LossRecovery for Sack1 {
         // bugFix_: after a timeout beyond all that was sent before it.
         let passed = !self.after_timeout || scoreboard.una > state.recover;
         if state.may_begin(scoreboard) && passed && state.dupacks >= DUP_THRESH {
-            outcome.lost = self.sacked.mark_oldest(scoreboard).or(outcome.lost);
+            outcome.lost = self.sacked.mark_oldest(state, scoreboard).or(outcome.lost);
             state.begin(scoreboard, &mut outcome);
             self.sacked.begin(scoreboard);
             self.after_timeout = false;
             // The first retransmission, to be sent at once, is not counted.
-            self.pipe = (scoreboard.max - scoreboard.una) as i64 - DUP_THRESH as i64 - 1;
+            state.by_pipe = true;
+            state.pipe = (scoreboard.max - scoreboard.una) as i64 - DUP_THRESH as i64 - 1;
         }
         outcome
     }
@@ -80,27 +79,15 @@ impl LossRecovery for Sack1 {
         self.sacked.all_lost(scoreboard);
     }
 
-    fn outstanding(&self, state: &State, scoreboard: &Scoreboard, next: u64) -> u64 {
-        match state.phase {
-            Phase::FastRecovery => self.pipe.max(0) as u64,
-            _ => next - scoreboard.una,
-        }
-    }
-
-    #[inline]
-    fn on_sent(&mut self, _scoreboard: &mut Scoreboard, _seq: u64) {
-        self.pipe += 1;
-    }
-
     fn on_block(
         &mut self,
-        state: &State,
+        state: &mut State,
         scoreboard: &mut Scoreboard,
         block: (u64, u64),
         fresh: impl FnMut(&mut Scoreboard, u64),
     ) {
         if state.phase != Phase::SlowStart {
-            self.sacked.insert(scoreboard, block, fresh);
+            self.sacked.insert(state, scoreboard, block, fresh);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What SACK blocks have reported, and the holes between them: shared by [`Sack`](super::sack::Sack) and ns-2's
 //! [`Sack1`](super::sack1::Sack1).
 
-use super::{DUP_THRESH, Lost};
+use super::{DUP_THRESH, Lost, State};
 use crate::ranges::Ranges;
 use crate::tcp::scoreboard::Scoreboard;
 use narrows_congestion::LossFoundBy;
@@ -10,8 +10,6 @@ use narrows_congestion::LossFoundBy;
 pub(super) struct Sacked {
     /// Segments above `una` that have arrived.
     ranges: Ranges,
-    /// Outstanding segments by the pipe rules (RFC 6675 SetPipe); what is counted by `count_copy`.
-    pub pipe: u64,
     /// Unsacked segments below this are lost (RFC 6675 IsLost).
     pub lost_edge: u64,
     /// Next candidate for retransmission in this fast recovery (above RFC 6675's HighRxt).
@@ -20,28 +18,20 @@ pub(super) struct Sacked {
 }
 
 impl Sacked {
-    /// Counts a copy of `seq` as outstanding.
-    #[inline]
-    pub fn count_copy(&mut self, scoreboard: &mut Scoreboard, seq: u64) {
-        let segment = scoreboard.get_mut(seq);
-        segment.copies = segment.copies.saturating_add(1);
-        self.pipe += 1;
-    }
-
     /// Takes in a block; calls `fresh` with each segment that is newly reported.
     pub fn insert(
         &mut self,
+        state: &mut State,
         scoreboard: &mut Scoreboard,
         (from, to): (u64, u64),
         mut fresh: impl FnMut(&mut Scoreboard, u64),
     ) {
         let (from, to) = (from.max(scoreboard.una), to.min(scoreboard.max));
-        let pipe = &mut self.pipe;
         self.ranges.insert(from, to, |a, b| {
             for seq in a..b {
                 let segment = scoreboard.get_mut(seq);
                 segment.sacked = true;
-                *pipe -= u64::from(segment.copies);
+                state.pipe -= i64::from(segment.copies);
                 segment.copies = 0;
                 fresh(scoreboard, seq);
             }
@@ -72,7 +62,7 @@ impl Sacked {
 
     /// Marks what the blocks above it show to be lost (RFC 6675 IsLost, in segments).
     #[inline]
-    pub fn find_lost(&mut self, scoreboard: &mut Scoreboard) -> Option<Lost> {
+    pub fn find_lost(&mut self, state: &mut State, scoreboard: &mut Scoreboard) -> Option<Lost> {
         if self.ranges.is_empty() {
             return None;
         }
@@ -84,7 +74,7 @@ impl Sacked {
         let mut first = None;
         let mut segments = 0;
         for seq in from..edge {
-            if self.mark_lost(scoreboard, seq) {
+            if mark_lost(state, scoreboard, seq) {
                 first.get_or_insert(seq);
                 segments += 1;
             }
@@ -94,24 +84,11 @@ impl Sacked {
     }
 
     /// Marks the oldest segment lost, unless it already is.
-    pub fn mark_oldest(&mut self, scoreboard: &mut Scoreboard) -> Option<Lost> {
+    pub fn mark_oldest(&mut self, state: &mut State, scoreboard: &mut Scoreboard) -> Option<Lost> {
         let oldest = scoreboard.una;
-        let marked = self.mark_lost(scoreboard, oldest);
+        let marked = mark_lost(state, scoreboard, oldest);
         self.lost_edge = self.lost_edge.max(oldest + 1);
         marked.then(|| Lost::one(scoreboard, oldest, LossFoundBy::Duplicates))
-    }
-
-    fn mark_lost(&mut self, scoreboard: &mut Scoreboard, seq: u64) -> bool {
-        let segment = scoreboard.get_mut(seq);
-        if segment.sacked || segment.lost {
-            return false;
-        }
-        segment.lost = true;
-        if segment.copies > 0 {
-            segment.copies -= 1;
-            self.pipe -= 1;
-        }
-        true
     }
 
     /// Everything outstanding is lost, except what has arrived.
@@ -122,7 +99,6 @@ impl Sacked {
             segment.lost = !segment.sacked;
             segment.copies = 0;
         }
-        self.pipe = 0;
     }
 
     /// Fast recovery begins.
@@ -163,4 +139,18 @@ impl Sacked {
         self.rescued = true;
         Some(last)
     }
+}
+
+/// Whether a segment is newly found lost: its oldest copy has left the pipe.
+fn mark_lost(state: &mut State, scoreboard: &mut Scoreboard, seq: u64) -> bool {
+    let segment = scoreboard.get_mut(seq);
+    if segment.sacked || segment.lost {
+        return false;
+    }
+    segment.lost = true;
+    if segment.copies > 0 {
+        segment.copies -= 1;
+        state.pipe -= 1;
+    }
+    true
 }

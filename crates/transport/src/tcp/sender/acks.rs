@@ -10,8 +10,7 @@ use narrows_congestion::{
 };
 
 impl Sender {
-    #[inline]
-    pub(super) fn on_ack(&mut self, now: Time, p: &Packet) {
+    pub(crate) fn on_ack(&mut self, now: Time, p: &Packet) {
         if p.has(Packet::CORRUPT) || p.seq > self.scoreboard.max || p.seq < self.scoreboard.una {
             return; // Damaged, never sent, or older than what is known.
         }
