@@ -1,0 +1,189 @@
+//! Narrows' congestion controllers for [quinn](https://docs.rs/quinn): for people who keep QUIC.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! let controller = narrows_quinn::Controllers::new("rrtp")?;
+//! // quinn::TransportConfig is this type.
+//! let mut transport = quinn_proto::TransportConfig::default();
+//! transport.congestion_controller_factory(Arc::new(controller));
+//! # Ok::<(), narrows_quinn::Error>(())
+//! ```
+//!
+//! Any controller of `narrows list controllers` that goes by acknowledgements, with its parameters:
+//! `"vegas(alpha=2,beta=4)"`, `"bbr3"`, `"stpd"`. What quinn's trait does not have, and what is done about it:
+//!
+//! | quinn | here |
+//! |---|---|
+//! | no pacing rate: it paces 1.25 windows per smoothed RTT | where a controller sets a rate, the window is at most what that rate carries in a smoothed RTT |
+//! | no ticks | a tick that is due comes with the next packet or acknowledgement |
+//! | one call for several packets that were sent | as many packets, of the path's MTU |
+//! | no packet numbers of what was acknowledged, and losses only in sum | controllers that go by packet numbers, or have a receiver side, are [refused](Error::NeedsRrtp) |
+//! | spurious losses are not told | they stay losses |
+//!
+//! RTTs are those of the very packets, the peer's delay of the acknowledgement included.
+
+mod adapter;
+mod sent_log;
+
+use adapter::Adapter;
+use narrows_base::{RandomKey, Settings, Spec, SpecError};
+use narrows_congestion::{ControllerEntry, Environment, PathHints};
+
+use quinn_proto::congestion::{Controller, ControllerFactory};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Controllers that are made for rrtp's packet outcomes and do not go by the packets' numbers: what quinn tells of
+/// packets is enough for them.
+const NUMBERS_NOT_NEEDED: [&str; 1] = ["rrtp"];
+/// RFC 9002 section 7.2: ten packets.
+const INITIAL_WINDOW: f64 = 10.0;
+
+/// Why a controller cannot serve quinn.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// No such controller, or a parameter that it does not have or cannot take.
+    Specification(SpecError),
+    /// It goes by packet numbers or has a receiver side, which only rrtp can give it.
+    NeedsRrtp(&'static str),
+    /// It sends as it was told, whatever is acknowledged, which quinn's window cannot express.
+    Unresponsive(&'static str),
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Error::Specification(e) => e.fmt(f),
+            Error::NeedsRrtp(name) => write!(
+                f,
+                "{name} goes by packet numbers or has a receiver side, for which quinn has no means: use \
+                 rrtp+{name} over rrtp"
+            ),
+            Error::Unresponsive(name) => write!(
+                f,
+                "{name} sends at a told rate, which quinn's window cannot express: use rrtp+{name} over rrtp"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Specification(e) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+impl From<SpecError> for Error {
+    fn from(e: SpecError) -> Error {
+        Error::Specification(e)
+    }
+}
+
+/// Makes a controller for each connection: a factory for
+/// [`congestion_controller_factory`](quinn_proto::TransportConfig::congestion_controller_factory).
+#[derive(Debug)]
+pub struct Controllers {
+    entry: &'static ControllerEntry,
+    settings: Settings,
+    initial_window: f64,
+    hints: PathHints,
+    seed: u64,
+    made: AtomicU64,
+}
+
+impl Controllers {
+    /// Of that name, with parameters: `"vegas(alpha=2)"`.
+    ///
+    /// # Errors
+    /// A controller that does not exist, with a suggestion, or that quinn cannot serve.
+    pub fn new(specification: &str) -> Result<Controllers, Error> {
+        let spec = Spec::parse(specification)?;
+        let entry = narrows_congestion::find(&spec.name)?;
+        let settings = entry.read(&spec)?;
+        let trial = (entry.build)(&settings, &Environment::default());
+        let name = entry.descriptor.name;
+        if entry.is_unresponsive() {
+            return Err(Error::Unresponsive(name));
+        }
+        let numbers = trial.requirements().rrtp && !NUMBERS_NOT_NEEDED.contains(&name);
+        if numbers || entry.receiver.is_some() {
+            return Err(Error::NeedsRrtp(name));
+        }
+        Ok(Controllers {
+            entry,
+            settings,
+            initial_window: INITIAL_WINDOW,
+            hints: PathHints::default(),
+            seed: 1,
+            made: AtomicU64::new(0),
+        })
+    }
+    /// Packets that may leave before the first acknowledgement; at least one.
+    #[must_use]
+    pub fn with_initial_window(mut self, packets: f64) -> Controllers {
+        self.initial_window = packets.clamp(1.0, 1e6);
+        self
+    }
+    /// What is known of the path beforehand.
+    #[must_use]
+    pub fn with_hints(mut self, hints: PathHints) -> Controllers {
+        self.hints = hints;
+        self
+    }
+    /// Seed of controllers that draw (BBR's phases); each connection draws differently.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Controllers {
+        self.seed = seed;
+        self
+    }
+}
+
+impl ControllerFactory for Controllers {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
+        let environment = Environment {
+            initial_window: self.initial_window,
+            packet_bytes: u32::from(current_mtu),
+            random_key: RandomKey::from_seed(self.seed).numbered(number),
+            hints: self.hints,
+            ..Environment::default()
+        };
+        let controller = (self.entry.build)(&self.settings, &environment);
+        Box::new(Adapter::new(controller, now, current_mtu, self.initial_window))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_needs_more_than_quinn_tells_is_refused() {
+        for name in ["tfwc", "tfrc", "tear", "fixed", "brutal", "rrtp-lasthop"] {
+            let e = Controllers::new(name).unwrap_err().to_string();
+            assert!(e.contains(&format!("use rrtp+{name} over rrtp")), "{e}");
+        }
+        let e = Controllers::new("vegsa").unwrap_err().to_string();
+        assert!(e.contains("vegas"), "{e}");
+    }
+
+    #[test]
+    fn every_other_controller_serves() {
+        let now = Instant::now();
+        let mut served = 0;
+        for entry in narrows_congestion::CONTROLLERS.iter() {
+            let Ok(factory) = Controllers::new(entry.descriptor.name) else { continue };
+            let controller = Arc::new(factory).build(now, 1200);
+            assert!(controller.window() >= 1200, "{}", entry.descriptor.name);
+            assert_eq!(controller.window(), controller.clone_box().window());
+            served += 1;
+        }
+        assert!(served >= 12, "{served}");
+    }
+}
