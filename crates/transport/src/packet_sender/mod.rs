@@ -94,6 +94,17 @@ const UNLIMITED_WINDOW: f64 = 1e15;
 /// The longest probe timeout: so soon after an outage something is received.
 const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// What one packet need not wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Force {
+    Nothing,
+    /// The window: a recovery begins with one packet (RFC 9002 section 7.3.2), but not in the wake of the one before:
+    /// where the queue holds a packet or two, it would be dropped there each time.
+    Window,
+    /// Neither the window nor the pacer.
+    All,
+}
+
 /// The sending machine under a payload source.
 pub struct PacketSender<C: PayloadSource> {
     payload_source: C,
@@ -104,8 +115,8 @@ pub struct PacketSender<C: PayloadSource> {
     limiter: Limiter,
     feed: CcFeed,
     counters: Counters,
-    /// One packet may leave whatever the window and the pacer say.
-    force: bool,
+    /// What does not hold the next packet back.
+    force: Force,
 }
 
 impl<C: PayloadSource> PacketSender<C> {
@@ -131,7 +142,7 @@ impl<C: PayloadSource> PacketSender<C> {
             limiter,
             feed: CcFeed::new(controller),
             counters: Counters::default(),
-            force: false,
+            force: Force::Nothing,
         }
     }
 
@@ -230,7 +241,7 @@ impl<C: PayloadSource> PacketSender<C> {
     }
     /// The next packet leaves whatever the controller says.
     pub fn force(&mut self) {
-        self.force = true;
+        self.force = Force::All;
     }
     /// Probe timeouts since anything was received.
     pub fn backoffs(&self) -> u32 {
@@ -239,7 +250,7 @@ impl<C: PayloadSource> PacketSender<C> {
     /// Whether one packet may leave whatever the window and the pacer say.
     #[inline]
     pub fn is_forced(&self) -> bool {
-        self.force
+        self.force == Force::All
     }
 
     /// A round-trip time from elsewhere (the handshake): timers know it, and it is no sample of
@@ -286,7 +297,7 @@ impl<C: PayloadSource> PacketSender<C> {
         self.limiter.on_sent(now, bytes);
         self.path.on_sent(bytes as u16);
         self.loss.on_sent(now);
-        self.force = false;
+        self.force = Force::Nothing;
         self.counters.retransmissions += u64::from(again);
         if self.ledger.is_full() {
             self.forget_oldest(now);

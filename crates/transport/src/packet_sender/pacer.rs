@@ -100,6 +100,16 @@ impl Pacer {
     pub fn stall(&mut self) {
         self.stalled = true;
     }
+    /// The next packet leaves later by a share of the time between two. Where a queue holds a packet or two, whoever
+    /// answers each report at once meets it full or not full for good, and what is sent again may be dropped forever.
+    pub fn shift(&mut self, now: Time, share: f64, feed: &CcFeed, progress: Progress) {
+        let (Some((last, bits)), Some(rate)) = (self.paced, self.rate(feed, progress)) else {
+            return;
+        };
+        let gap = Duration::from_secs_f64(bits / feed.scale() / rate.as_bps().max(1) as f64);
+        let least = Time::from_nanos(now.as_nanos().saturating_sub(gap.as_nanos()));
+        self.paced = Some((last.max(least) + gap.mul_f64(share), bits));
+    }
     /// The next packet, which was due then, may leave now.
     #[inline]
     pub fn permit(&mut self, now: Time, due: Time) {

@@ -2,7 +2,7 @@
 
 use super::limiter::LimiterDecision;
 use super::pacer::Progress;
-use super::{MAX_SENT_PACKETS, PacketSender, PayloadSource};
+use super::{Force, MAX_SENT_PACKETS, PacketSender, PayloadSource};
 use narrows_base::{Rate, Time};
 use narrows_congestion::SendLimits;
 
@@ -55,18 +55,20 @@ impl<C: PayloadSource> PacketSender<C> {
                 // The path would carry more.
                 self.feed.on_held_back(in_flight);
             }
-            if !self.force {
+            if self.force != Force::All {
                 return Permission::Paced(due);
             }
         }
         // A float's cast saturates: an infinite window is u64::MAX, and what is remembered of packets on
         // their way limits.
-        if in_flight >= (send_limits.cwnd as u64).min(MAX_SENT_PACKETS as u64) && !self.force {
+        if in_flight >= (send_limits.cwnd as u64).min(MAX_SENT_PACKETS as u64)
+            && self.force == Force::Nothing
+        {
             self.feed.on_window_full();
             self.pacer.stall();
             return Permission::WindowFull;
         }
-        if !self.force && in_flight > 0 {
+        if self.force == Force::Nothing && in_flight > 0 {
             let decision = self.limiter.decision(now);
             if decision != LimiterDecision::Free {
                 // What the path carries is not known.
@@ -88,6 +90,6 @@ impl<C: PayloadSource> PacketSender<C> {
     #[inline]
     pub fn nothing_to_send(&mut self) {
         self.feed.on_nothing_to_send(self.ledger.in_flight());
-        self.force = false;
+        self.force = Force::Nothing;
     }
 }

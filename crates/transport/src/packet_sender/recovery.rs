@@ -4,7 +4,8 @@
 use super::feed::Reaction;
 use super::ledger::PacketClass;
 use super::losses::{Found, Front};
-use super::{MAX_BACKOFF_TIMEOUT, PacketSender, PayloadSource};
+use super::{Force, MAX_BACKOFF_TIMEOUT, PacketSender, PayloadSource};
+use narrows_base::random::{mix, unit};
 use narrows_base::{Duration, Time};
 
 impl<C: PayloadSource> PacketSender<C> {
@@ -75,7 +76,13 @@ impl<C: PayloadSource> PacketSender<C> {
             Reaction::Nothing => {}
             Reaction::RecoveryEvent => {
                 self.loss.on_recovery();
-                self.force = !self.feed.keeps_own_timer();
+                if !self.feed.keeps_own_timer() && self.force == Force::Nothing {
+                    self.force = Force::Window;
+                }
+                if found.repair {
+                    let share = unit(mix(self.ledger.next()));
+                    self.pacer.shift(now, share, &self.feed, self.progress());
+                }
             }
             Reaction::SlowStartRestart => self.loss.end_run(),
         }
@@ -115,7 +122,9 @@ impl<C: PayloadSource> PacketSender<C> {
             // leaves then is data if there is any: receiver sides measure what arrives, and a few bytes every
             // two seconds would keep a rate that follows that measure (RFC 5348: twice of it) down for good.
             let silent = now.since(self.loss.last_sent()) >= MAX_BACKOFF_TIMEOUT;
-            self.force = !self.feed.keeps_own_timer() || silent;
+            if !self.feed.keeps_own_timer() || silent {
+                self.force = Force::All;
+            }
         }
         self.arm(now);
         if probe && self.timer_due() <= now {
