@@ -3,7 +3,7 @@
 use crate::clock::{self, Clock};
 use narrows_base::Time;
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
-use socket2::{Domain, Protocol, Socket as Raw, Type};
+use socket2::{Domain, Protocol, SockRef, Socket as Raw, Type};
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,10 +46,18 @@ impl Socket {
             // Not every system can; then it serves IPv6 alone.
             let _ = raw.set_only_v6(false);
         }
+        raw.bind(&address.into())?;
+        Socket::of(raw.into())
+    }
+
+    /// One that was bound elsewhere. It no longer blocks, and its buffers grow.
+    ///
+    /// # Errors
+    /// It is not bound, or the system refuses what is needed.
+    pub fn of(io: UdpSocket) -> io::Result<Socket> {
+        let raw = SockRef::from(&io);
         enlarge(&raw);
         raw.set_nonblocking(true)?;
-        raw.bind(&address.into())?;
-        let io: UdpSocket = raw.into();
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
         without_destination(&io);
         let local = io.local_addr()?;

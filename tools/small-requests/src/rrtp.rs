@@ -8,7 +8,6 @@ use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use std::net::SocketAddr;
-use tokio::io::AsyncReadExt;
 
 /// An endpoint: driven by a task of the runtime, as quinn's are, or by a thread of its own.
 pub struct Rrtp<const IS_TASK: bool> {
@@ -55,37 +54,31 @@ impl<const IS_TASK: bool> Endpoint for Rrtp<IS_TASK> {
 impl Connection for narrows_net::Connection {
     async fn request(&self, data: &[u8]) -> Result<usize> {
         let (mut send, mut receive) = self.open_bi().await?;
-        send.send_all(data).await?;
-        send.finish()?;
+        send.send_last(data).await?;
         Ok(receive.receive_all(1 << 16).await?.len())
     }
     async fn answer_request(&self) -> Result<()> {
         let (mut send, mut receive) = self.accept_bi().await?;
         tokio::spawn(async move {
             let data = receive.receive_all(1 << 16).await?;
-            send.send_all(&data).await?;
-            send.finish()?;
-            Ok::<(), Error>(())
+            Ok::<(), Error>(send.send_last(&data).await?)
         });
         Ok(())
     }
     async fn send(&self, data: &[u8], times: usize) -> Result<()> {
         let mut stream = self.open_uni().await?;
-        for _ in 0..times {
+        for _ in 1..times {
             stream.send_all(data).await?;
         }
-        Ok(stream.finish()?)
+        Ok(stream.send_last(data).await?)
     }
     async fn read(&self) -> Result<usize> {
         let mut stream = self.accept_uni().await?;
-        let (mut piece, mut all) = (Vec::with_capacity(64 << 10), 0);
-        loop {
-            piece.clear();
-            match stream.read_buf(&mut piece).await? {
-                0 => return Ok(all),
-                count => all += count,
-            }
+        let mut all = 0;
+        while let Some(chunk) = stream.receive_chunk(1 << 20).await? {
+            all += chunk.len();
         }
+        Ok(all)
     }
     fn send_message(&self, message: &[u8]) -> Result<()> {
         Ok(narrows_net::Connection::send_message(self, message, Duration::ZERO)?)

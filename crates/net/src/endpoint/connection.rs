@@ -1,6 +1,7 @@
 //! One connection as an application holds it.
 
 use super::connection_ref::ConnectionRef;
+use super::state::Waiting;
 use super::stream::{ReceiveStream, SendStream};
 use crate::error::Error;
 use narrows_base::{Duration, Rate};
@@ -49,8 +50,10 @@ impl Connection {
     fn poll_open(&self, context: &mut Context<'_>, one_way: bool) -> Poll<Result<u64, Error>> {
         let opened = self.hold.with(|machine, state| {
             let id = machine.open(one_way);
-            if id.is_none() {
-                state.streams.add(context.waker());
+            match id {
+                Some(id) if !one_way => _ = state.readers.insert(id, Waiting::default()),
+                Some(_) => {}
+                None => state.opening.add(context.waker()),
             }
             id
         })?;
@@ -78,11 +81,14 @@ impl Connection {
     fn poll_accept(&self, context: &mut Context<'_>, one_way: bool) -> Poll<Result<u64, Error>> {
         let mut core = self.hold.shared().lock();
         // What came before the connection's end can still be read after it.
-        let came = core.any_life(self.hold.handle).map(|l| &mut l.came[usize::from(one_way)]);
-        if let Some(id) = came.and_then(|c| c.pop_front()) {
+        let kind = usize::from(one_way);
+        if let Some(state) = core.any_life(self.hold.handle)
+            && let Some(id) = state.came[kind].pop_front()
+        {
+            state.readers.insert(id, Waiting::default());
             return Poll::Ready(Ok(id));
         }
-        core.state(self.hold.handle)?.streams.add(context.waker());
+        core.state(self.hold.handle)?.accepting[kind].add(context.waker());
         Poll::Pending
     }
 

@@ -35,7 +35,7 @@ use crate::wait::Waker;
 use narrows_transport::endpoint::{Connect, Endpoint as TransportEndpoint};
 use std::fmt;
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
@@ -95,6 +95,23 @@ impl Endpoint {
     /// bytes; a task was to drive it ([`Driver`]) and there is no tokio runtime here.
     pub fn bind(address: SocketAddr, options: Options) -> Result<Endpoint, Error> {
         let socket = Socket::bind(address).map_err(|e| Error::bind(address, &e))?;
+        Endpoint::on(socket, options)
+    }
+
+    /// The same over a socket that the caller has bound, with options of its own: a device, a mark, a firewall's
+    /// leave, a descriptor that was inherited. It belongs to the endpoint from now on and no longer blocks.
+    ///
+    /// # Errors
+    /// The socket is not bound, or as with [`bind`](Endpoint::bind).
+    pub fn with_socket(socket: UdpSocket, options: Options) -> Result<Endpoint, Error> {
+        let socket = Socket::of(socket).map_err(|e| Error::system(&e))?;
+        if socket.local().port() == 0 {
+            return Err(Error::Address { address: socket.local() });
+        }
+        Endpoint::on(socket, options)
+    }
+
+    fn on(socket: Socket, options: Options) -> Result<Endpoint, Error> {
         getrandom::fill(&mut [0; 1]).map_err(|e| Error::System(e.to_string()))?;
         let (driver, tap) = (options.driver, options.tap.clone());
         #[cfg(feature = "runtime-tokio")]

@@ -294,12 +294,13 @@ impl Core {
                 self.endpoint.inspect(handle, |connection| {
                     while let Some(id) = connection.accept() {
                         // Bit 1 of an id: only its opener sends.
-                        state.came[usize::from(id & 2 != 0)].push_back(id);
+                        let one_way = usize::from(id & 2 != 0);
+                        state.came[one_way].push_back(id);
+                        state.accepting[one_way].release(woken);
                     }
                 });
-                state.streams.release(woken);
             }
-            StreamEvent::MayOpen => state.streams.release(woken),
+            StreamEvent::MayOpen => state.opening.release(woken),
             StreamEvent::Readable(id) => {
                 if let Some(reader) = state.readers.get_mut(&id) {
                     reader.release(woken);
@@ -307,14 +308,13 @@ impl Core {
             }
             StreamEvent::Writable(id) => {
                 if let Some(writer) = state.writers.get_mut(&id) {
-                    writer.waiting.release(woken);
+                    writer.release(woken);
                 }
             }
             StreamEvent::Arrived(id) => {
                 state.under_way.remove(&id);
                 if let Some(writer) = state.writers.get_mut(&id) {
-                    writer.arrived = true;
-                    writer.waiting.release(woken);
+                    writer.release(woken);
                 }
                 if state.abandoned && state.under_way.is_empty() {
                     self.endpoint.close(now, handle, 0, "");

@@ -49,11 +49,15 @@ pub(super) struct ConnectionState {
     pub learned: PathHints,
     /// For being connected, and for the end.
     pub stages: Waiting,
-    /// For streams of the peer, and for leave to open one.
-    pub streams: Waiting,
+    /// For streams of the peer, of both directions and of one.
+    pub accepting: [Waiting; 2],
+    /// For leave to open one.
+    pub opening: Waiting,
     pub messages: Waiting,
+    /// Of every stream that somebody can read.
     pub readers: BTreeMap<u64, Waiting>,
-    pub writers: BTreeMap<u64, Writer>,
+    /// Those who wait for room, or until all has arrived.
+    pub writers: BTreeMap<u64, Waiting>,
     /// What an ended connection's streams still hold.
     pub unread: BTreeMap<u64, UnreadBytes>,
     /// Finished by this end and not known to have arrived.
@@ -72,13 +76,6 @@ pub(super) struct UnreadBytes {
     pub whole: bool,
 }
 
-/// Who writes a stream.
-#[derive(Debug, Default)]
-pub(super) struct Writer {
-    pub waiting: Waiting,
-    pub arrived: bool,
-}
-
 impl ConnectionState {
     pub fn new(remote: SocketAddr, wanted: ServerKey) -> ConnectionState {
         ConnectionState {
@@ -90,7 +87,8 @@ impl ConnectionState {
             stats: Stats::default(),
             learned: PathHints::default(),
             stages: Waiting::default(),
-            streams: Waiting::default(),
+            accepting: Default::default(),
+            opening: Waiting::default(),
             messages: Waiting::default(),
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
@@ -129,10 +127,11 @@ impl ConnectionState {
     /// Whatever is waited for here has come, or never will.
     pub fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         self.stages.release(woken);
-        self.streams.release(woken);
+        self.accepting.iter_mut().for_each(|a| a.release(woken));
+        self.opening.release(woken);
         self.messages.release(woken);
         self.readers.values_mut().for_each(|r| r.release(woken));
-        self.writers.values_mut().for_each(|w| w.waiting.release(woken));
+        self.writers.values_mut().for_each(|w| w.release(woken));
     }
 
     /// Its connection ends: what can still be read is kept, so that a peer that closes as soon as all

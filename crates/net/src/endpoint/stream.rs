@@ -1,7 +1,7 @@
 //! The halves of a stream: asynchronous by tokio's traits, which need no runtime, and blocking.
 
 use super::connection_ref::ConnectionRef;
-use super::state::{ConnectionState, Waiting, Writer};
+use super::state::ConnectionState;
 use crate::block::block_on;
 use crate::error::Error;
 use narrows_transport::streams::{Read, StreamError};
@@ -20,15 +20,17 @@ const LOCKED: usize = 64 << 10;
 pub struct SendStream {
     hold: Arc<ConnectionRef>,
     id: u64,
+    /// Finished or reset.
     over: bool,
+    /// Its end will leave, or has left.
+    is_finished: bool,
+    /// Somebody may be known to wait for it.
+    has_waited: bool,
 }
 
 impl SendStream {
     pub(super) fn new(hold: Arc<ConnectionRef>, id: u64) -> SendStream {
-        if let Some(state) = hold.shared().lock().any_life(hold.handle) {
-            state.writers.insert(id, Writer::default());
-        }
-        SendStream { hold, id, over: false }
+        SendStream { hold, id, over: false, is_finished: false, has_waited: false }
     }
 
     /// The stream's number in its connection.
@@ -53,10 +55,11 @@ impl SendStream {
         let taken = self.hold.with(|machine, state| {
             let taken = machine.write(id, data);
             if taken == Ok(0) {
-                state.writers.entry(id).or_default().waiting.add(context.waker());
+                state.writers.entry(id).or_default().add(context.waker());
             }
             taken
         })??;
+        self.has_waited |= taken == 0;
         if taken == 0 { Poll::Pending } else { Poll::Ready(Ok(taken)) }
     }
 
@@ -72,6 +75,46 @@ impl SendStream {
         Ok(())
     }
 
+    /// Sends all of `data`, and no more. Where there is room for all of it at once, data and end leave together,
+    /// whoever drives the endpoint; with [`send_all`](SendStream::send_all) and [`finish`](SendStream::finish) a
+    /// thread may send them apart.
+    ///
+    /// # Errors
+    /// The peer wants no more, the stream is finished, or the connection is over.
+    pub async fn send_last(&mut self, mut data: &[u8]) -> Result<(), Error> {
+        loop {
+            let sent = poll_fn(|context| self.poll_send_last(context, data)).await?;
+            data = data.get(sent..).unwrap_or_default();
+            if self.over {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes as much as there is room for; with the last of it the stream is finished.
+    fn poll_send_last(
+        &mut self,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize, Error>> {
+        let id = self.id;
+        let piece = data.get(..LOCKED).unwrap_or(data);
+        let (taken, is_all) = self.hold.with(|machine, state| {
+            let taken = machine.write(id, piece)?;
+            let is_all = taken == data.len();
+            if is_all {
+                machine.finish(id)?;
+                state.under_way.insert(id);
+            } else if taken == 0 {
+                state.writers.entry(id).or_default().add(context.waker());
+            }
+            Ok::<_, StreamError>((taken, is_all))
+        })??;
+        (self.over, self.is_finished) = (is_all, is_all);
+        self.has_waited |= taken == 0 && !is_all;
+        if taken == 0 && !is_all { Poll::Pending } else { Poll::Ready(Ok(taken)) }
+    }
+
     /// No more will be sent.
     ///
     /// # Errors
@@ -82,8 +125,10 @@ impl SendStream {
         self.hold.with(|machine, state| {
             machine.finish(id)?;
             state.under_way.insert(id);
-            Ok(())
-        })?
+            Ok::<_, StreamError>(())
+        })??;
+        self.is_finished = true;
+        Ok(())
     }
 
     /// Finishes, if that was not done, and waits until all has arrived at the peer.
@@ -98,16 +143,16 @@ impl SendStream {
     }
 
     fn poll_arrived(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let id = self.id;
+        let (id, is_finished) = (self.id, self.is_finished);
+        self.has_waited = true;
         self.hold.look(|machine, state| {
-            let writer = state.writers.entry(id).or_default();
-            if writer.arrived {
+            if is_finished && !state.under_way.contains(&id) {
                 return Poll::Ready(Ok(()));
             }
             if let Err(StreamError::Stopped(code)) = machine.write(id, &[]) {
                 return Poll::Ready(Err(Error::StreamStopped(code)));
             }
-            writer.waiting.add(context.waker());
+            state.writers.entry(id).or_default().add(context.waker());
             Poll::Pending
         })?
     }
@@ -118,7 +163,7 @@ impl SendStream {
     /// It has no more to give up, or the connection is over.
     pub fn reset(&mut self, code: u64) -> Result<(), Error> {
         let id = self.id;
-        self.over = true;
+        (self.over, self.is_finished) = (true, false);
         self.hold.with(|machine, state| {
             state.under_way.remove(&id);
             machine.reset(id, code)
@@ -136,6 +181,9 @@ impl Drop for SendStream {
     fn drop(&mut self) {
         if !self.over {
             let _ = self.finish();
+        }
+        if !self.has_waited {
+            return;
         }
         let mut core = self.hold.shared().lock();
         if let Some(state) = core.any_life(self.hold.handle) {
@@ -174,10 +222,8 @@ pub struct ReceiveStream {
 }
 
 impl ReceiveStream {
+    /// Of a stream that has its place among the connection's readers.
     pub(super) fn new(hold: Arc<ConnectionRef>, id: u64) -> ReceiveStream {
-        if let Some(state) = hold.shared().lock().any_life(hold.handle) {
-            state.readers.insert(id, Waiting::default());
-        }
         ReceiveStream { hold, id, over: false }
     }
 
@@ -251,6 +297,21 @@ impl ReceiveStream {
     /// The peer gave the stream up, or the connection is over.
     pub async fn receive(&mut self, into: &mut [u8]) -> Result<usize, Error> {
         poll_fn(|context| self.poll_receive(context, into)).await
+    }
+
+    /// Reads what there is, at least one byte and at most `most`, into memory of that size; `None` is the stream's
+    /// end.
+    ///
+    /// # Errors
+    /// The peer gave the stream up, or the connection is over.
+    pub async fn receive_chunk(&mut self, most: usize) -> Result<Option<Vec<u8>>, Error> {
+        let most = most.clamp(1, LOCKED);
+        let mut chunk = Vec::new();
+        poll_fn(|context| {
+            self.poll_with(context, most, &mut |piece| chunk.extend_from_slice(piece))
+        })
+        .await?;
+        Ok((!chunk.is_empty()).then_some(chunk))
     }
 
     /// Reads to the end, which must come before `most` bytes.

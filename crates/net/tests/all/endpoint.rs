@@ -255,6 +255,31 @@ fn only_listed_clients_are_served() {
     assert!(matches!(why, Error::Refused { .. }), "{why}");
 }
 
+/// The caller's socket keeps its address and carries the endpoint's packets.
+#[test]
+fn an_endpoint_takes_a_socket_that_the_caller_has_bound() {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let key = new_key().unwrap();
+    let public = *key.public();
+    let options = Options::server(key, Clients::Any, config());
+    let server = Endpoint::with_socket(socket, options).unwrap();
+    assert_eq!(server.local_addr(), address);
+    let client = client();
+    let there = wait(client.connect(address, to(public))).unwrap();
+    let mut send = wait(there.open_uni()).unwrap();
+    wait(send.send_last(&bytes(6, 200_000))).unwrap();
+    let here = wait(server.accept()).unwrap();
+    let mut receive = wait(here.accept_uni()).unwrap();
+    let mut all = Vec::new();
+    while let Some(chunk) = wait(receive.receive_chunk(50_000)).unwrap() {
+        assert!(chunk.len() <= 50_000);
+        all.extend(chunk);
+    }
+    assert!(all == bytes(6, 200_000), "other bytes came");
+    assert_eq!(wait(send.arrived()), Ok(()));
+}
+
 #[test]
 fn nobody_there_is_an_error_in_time() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

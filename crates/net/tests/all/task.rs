@@ -65,7 +65,7 @@ async fn request(connection: &Connection, data: &[u8]) -> Vec<u8> {
 /// answer are two datagrams, whether a task asks or the runtime's outermost future.
 #[test]
 fn a_small_request_is_one_datagram_and_so_is_its_answer() {
-    const REQUESTS: u64 = 200;
+    const REQUESTS: u64 = 400;
     runtime().block_on(async {
         let (_client, there, _server, here) = pair().await;
         let echo = tokio::spawn(echo(here.clone()));
@@ -84,8 +84,8 @@ fn a_small_request_is_one_datagram_and_so_is_its_answer() {
         let asked = there.stats().datagrams_sent - before.0;
         let answered = here.stats().datagrams_sent - before.1;
         // Probes of the path's MTU, and of a machine that is too busy, come on top.
-        assert!(asked < REQUESTS * 5 / 4, "{asked} datagrams of the client");
-        assert!(answered < REQUESTS * 5 / 4, "{answered} datagrams of the server");
+        assert!(asked < REQUESTS * 11 / 10, "{asked} datagrams of the client");
+        assert!(answered < REQUESTS * 11 / 10, "{answered} datagrams of the server");
         there.close(300, "thanks");
         assert!(matches!(soon(echo).await.unwrap(), Error::ClosedByPeer { code: 300, .. }));
     });

@@ -18,6 +18,9 @@ const ECT0: u8 = 2;
 /// A connection that is paced waits for so much to send at most, so that one call sends several
 /// packets; only above [`BURST_RATE`].
 const MAX_HOLD: Duration = Duration::from_micros(500);
+/// Packets with messages that leave less than this empty are followed by others in the same call, none of them
+/// larger: they are cut out of one buffer by the kernel.
+const MAX_LEFT_EMPTY: usize = 128;
 /// Packets of one call at most that are waited for.
 const MAX_HELD: u64 = 40;
 /// Below it (bit/s) packets leave one by one.
@@ -69,8 +72,9 @@ impl Connection {
         self.sender.payload_source_mut().messages.expire(now);
         let (full, mut used, mut segment) = (self.datagram(), 0, 0);
         for _ in 0..segments.max(1) {
-            let end = (used + full).min(buffer.len());
-            if used > 0 && end < used + full {
+            let most = if used == 0 { full } else { segment };
+            let end = (used + most).min(buffer.len());
+            if used > 0 && end < used + most {
                 break;
             }
             let Some(space) = buffer.get_mut(used..end) else { break };
@@ -79,7 +83,10 @@ impl Connection {
                 segment = size;
             }
             used += size;
-            if size < full {
+            // A next message did not fit, and those behind it may make packets of the same size.
+            let is_nearly_full = size + MAX_LEFT_EMPTY >= full
+                && !self.sender.payload_source_mut().messages.is_empty();
+            if size < segment || size < full && !is_nearly_full {
                 break;
             }
         }

@@ -1,6 +1,8 @@
 //! Who drives an endpoint: a thread of its own, or a task of the caller's runtime.
 
 #[cfg(feature = "runtime-tokio")]
+mod readiness;
+#[cfg(feature = "runtime-tokio")]
 pub(super) mod task;
 pub(super) mod thread;
 #[cfg(feature = "runtime-tokio")]

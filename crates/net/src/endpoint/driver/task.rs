@@ -3,57 +3,51 @@
 //! what they answer.
 
 use super::Ending;
+use super::readiness::Readiness;
 use super::timer::Timer;
 use crate::endpoint::shared::Shared;
 use crate::endpoint::turn::Next;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 /// What the runtime has to know of an endpoint.
 pub struct Registered {
-    /// The endpoint's socket once more, for its readiness.
-    socket: UdpSocket,
+    socket: Readiness,
     timer: Timer,
 }
 
 impl Registered {
     /// Of the runtime in which this is called.
     pub fn new(shared: &Shared) -> io::Result<Registered> {
-        let socket = UdpSocket::from_std(shared.socket.io().try_clone()?)?;
-        Ok(Registered { socket, timer: Timer::new()? })
+        Ok(Registered { socket: Readiness::new(&shared.socket)?, timer: Timer::new()? })
     }
 
     /// Receives, if the socket may hold something. The runtime learns that it is empty from a batch that has
     /// room left, without another call.
     fn receive(&self, shared: &Shared) {
-        let _ = self.socket.try_io(Interest::READABLE, || {
+        self.socket.receive(|| {
             let more = shared.turn().receive(shared);
             if more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
         });
     }
 
     /// Sends; whether the socket is full.
-    fn is_full(&self, shared: &Shared) -> bool {
+    fn is_full(&mut self, shared: &Shared) -> bool {
         let mut turn = shared.turn();
         turn.has_more()
-            && self
-                .socket
-                .try_io(Interest::WRITABLE, || match turn.flush(shared) {
-                    true => Ok(()),
-                    false => Err(io::ErrorKind::WouldBlock.into()),
-                })
-                .is_err()
+            && self.socket.is_full(&shared.socket, || match turn.flush(shared) {
+                true => Ok(()),
+                false => Err(io::ErrorKind::WouldBlock.into()),
+            })
     }
 
     /// Ready when there is something to do again.
     fn poll(&mut self, context: &mut Context<'_>, shared: &Shared, next: &Next) -> Poll<()> {
         shared.set_driver(context.waker());
         let is_ready = !next.is_busy && !shared.is_asleep()
-            || self.socket.poll_recv_ready(context).is_ready()
-            || next.is_full && self.socket.poll_send_ready(context).is_ready()
+            || self.socket.poll_readable(context).is_ready()
+            || next.is_full && self.socket.poll_writable(context).is_ready()
             || self.timer.poll(context, next.now, next.due).is_ready();
         if is_ready {
             shared.wake_up();
