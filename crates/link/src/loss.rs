@@ -7,7 +7,6 @@ mod outage;
 mod single;
 
 use crate::LinkPacket;
-use narrows_base::descriptor::ParamKind;
 use narrows_base::list::{List, Listed};
 use narrows_base::units::{self, Unit};
 use narrows_base::{Descriptor, RandomKey, Settings, Spec, SpecError, Time};
@@ -148,6 +147,7 @@ fn split_plus(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
     use crate::link::tests::packet;
+    use narrows_base::descriptor::ParamKind;
 
     fn run(spec: &str, n: u32) -> Vec<u32> {
         let mut p =
