@@ -146,7 +146,6 @@ fn split_plus(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_base::descriptor::ParamKind;
     use crate::link::tests::packet;
     use narrows_base::descriptor::ParamKind;
 
