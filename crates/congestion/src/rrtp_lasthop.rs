@@ -20,7 +20,7 @@
 //! - Losses by the radio change nothing. Congestion halves the rate, as in S3's regular mode, once in a
 //!   round trip and for a round trip: then 95 % of it come back, S3's "instantaneous recovery"
 //!   (section 4.4.2). Without that the next probe would have to find the rate anew.
-//! - S3 believes the receiver's verdict. On the channel of its own whatever queue there is is ours,
+//! - S3 believes the receiver's loss classifier. On the channel of its own whatever queue there is is ours,
 //!   so here a loss is congestion only if a queue shows in the round trips, too, or if a round lost
 //!   more than any radio. Gaps between arrivals alone convict innocents wherever hosts hold packets
 //!   back for a fraction of a gap.

@@ -19,7 +19,7 @@ pub const KINDS: &[&str] = &[
     "protocols",
     "controllers",
     "recoveries",
-    "verdicts",
+    "classifiers",
     "queues",
     "losses",
     "sources",
@@ -69,8 +69,10 @@ pub fn items(kind: &str) -> Vec<Item> {
             .iter()
             .map(|e| Item { variables: e.variables, ..plain("controllers", e.descriptor) })
             .collect(),
-        "recoveries" => RECOVERIES.iter().map(|r| plain("recoveries", r.0)).collect(),
-        "verdicts" => LOSS_CLASSIFIERS.iter().map(|v| plain("verdicts", v.descriptor)).collect(),
+        "recoveries" => RECOVERIES.iter().map(|r| plain("recoveries", r.descriptor)).collect(),
+        "classifiers" => {
+            LOSS_CLASSIFIERS.iter().map(|c| plain("classifiers", c.descriptor)).collect()
+        }
         "queues" => QUEUES.iter().map(|e| plain("queues", e.descriptor)).collect(),
         "losses" => LOSSES.iter().map(|e| plain("losses", e.descriptor)).collect(),
         "sources" => SOURCES.iter().map(|e| plain("sources", e.descriptor)).collect(),

@@ -119,7 +119,7 @@ impl Recorder {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(threads) = threads else { return Ok(None) };
         let begun = Instant::now();
-        // What is left to say when connections close is part of the story.
+        // What is left to say when connections close belongs to the recording.
         while self.observers.any() && begun.elapsed() < PATIENCE {
             std::thread::sleep(EVERY);
         }

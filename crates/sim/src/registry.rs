@@ -117,23 +117,16 @@ fn check_protocol(p: &protocol::ProtocolEntry) -> Result<(), SpecError> {
     }
     let controller = CONTROLLERS.find(p.controller).map_err(|e| wrong(e.to_string()))?;
     if p.family == Family::Tcp {
-        if RECOVERIES.iter().all(|r| r.0.name != p.recovery) {
-            let names: Vec<&str> = RECOVERIES.iter().map(|r| r.0.name).collect();
-            let names = names.join(", ");
-            let recovery = p.recovery;
-            return Err(wrong(format!("recovery '{recovery}'; expected one of: {names}")));
-        }
+        RECOVERIES.find(p.recovery).map_err(|e| wrong(e.to_string()))?;
         let settings = Settings::defaults(controller.descriptor.params);
         let one = (controller.build)(&settings, &Environment::default());
         if controller.receiver.is_some() || one.requirements().rrtp {
-            let why = "its controller is for datagrams: it learns from each packet's fate or from its \
-                       receiver half, which TCP does not have";
+            let why = "its controller is for datagrams: it learns from each packet's outcome or from its \
+                       receiver side, which TCP does not have";
             return Err(wrong(why.into()));
         }
     }
-    if LOSS_CLASSIFIERS.iter().all(|v| v.descriptor.name != p.classifier) {
-        return Err(wrong(format!("there is no verdict '{}'", p.classifier)));
-    }
+    LOSS_CLASSIFIERS.find(p.classifier).map_err(|e| wrong(e.to_string()))?;
     Ok(())
 }
 

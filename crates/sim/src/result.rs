@@ -109,7 +109,7 @@ pub struct FlowResult {
     pub classifier_counts: Option<ClassifierCounts>,
 }
 
-/// Missing packets by what became of them, in truth and by the receiver's verdict (`transport::loss_classifier`). What
+/// Missing packets by what became of them, in truth and by the receiver's loss classifier (`transport::loss_classifier`). What
 /// a metered link's queue dropped is congestion; everything else that was missing when a later packet
 /// came was the radio's, late packets and drops on unmetered links included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

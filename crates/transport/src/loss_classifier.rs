@@ -1,9 +1,9 @@
 //! Loss differentiation at the receiver: was what is missing lost by the radio link, or dropped by a
-//! full queue (S3 section 3.6)? One file per rule, and the list.
+//! full queue (S3 section 3.6)? One file per classifier, and the list.
 //!
-//! A rule gets every arrival and, with it, the number of packets that are missing just below it. A
+//! A classifier gets every arrival and, with it, the number of packets that are missing just below it. A
 //! [`LossTracker`] keeps the books for a receiver, simulated or real: which numbers are missing, and which
-//! of them the rule takes for the radio's, so that reports can say it. A packet that comes late after
+//! of them the classifier takes for the radio's, so that reports can say it. A packet that comes late after
 //! all is neither; whoever reports leaves out what came.
 
 mod biaz;
@@ -11,6 +11,7 @@ mod spike;
 mod zigzag;
 
 use crate::ranges::Ranges;
+use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Settings, Spec, SpecError, Status, Time};
 
 /// Ranges of radio losses kept at most; older ones are forgotten and so count as congestion.
@@ -36,15 +37,16 @@ impl ArrivalWithGap {
     }
 }
 
-/// A rule that tells radio losses from congestion.
+/// Tells radio losses from congestion.
 pub trait LossClassifier: Send {
     /// A packet came, in order of arrival. Whether the missing ones were lost by the radio link; of no
     /// meaning where none are.
     fn on_arrival(&mut self, arrival: &ArrivalWithGap) -> bool;
 }
 
-/// A rule: its descriptor, and how to build it.
+/// A classifier: its descriptor, and how to build it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ClassifierEntry {
     /// What it says of itself.
     pub descriptor: &'static Descriptor,
@@ -52,13 +54,19 @@ pub struct ClassifierEntry {
     pub build: fn(&Settings) -> Box<dyn LossClassifier>,
 }
 
-/// Nobody judges.
+impl Listed for ClassifierEntry {
+    fn name(&self) -> &'static str {
+        self.descriptor.name
+    }
+}
+
+/// Every loss counts as congestion.
 const NONE: Descriptor = Descriptor {
     name: "none",
-    summary: "judges nothing: every loss may be congestion",
+    summary: "classifies nothing: every loss may be congestion",
     source: "TCP",
     senses: "nothing",
-    sets: "no verdict",
+    sets: "nothing",
     params: &[],
     status: Status::NotValidated,
 };
@@ -71,33 +79,32 @@ impl LossClassifier for NoClassifier {
     }
 }
 
-/// All rules.
-pub const LOSS_CLASSIFIERS: &[ClassifierEntry] = &[
-    ClassifierEntry { descriptor: &NONE, build: |_| Box::new(NoClassifier) },
-    ClassifierEntry { descriptor: &biaz::DESCRIPTOR, build: biaz::build },
-    ClassifierEntry { descriptor: &spike::DESCRIPTOR, build: spike::build },
-    ClassifierEntry { descriptor: &zigzag::DESCRIPTOR, build: zigzag::build },
-];
+/// All loss classifiers.
+pub static LOSS_CLASSIFIERS: List<ClassifierEntry> = List::new(
+    "loss classifier",
+    &[
+        ClassifierEntry { descriptor: &NONE, build: |_| Box::new(NoClassifier) },
+        ClassifierEntry { descriptor: &biaz::DESCRIPTOR, build: biaz::build },
+        ClassifierEntry { descriptor: &spike::DESCRIPTOR, build: spike::build },
+        ClassifierEntry { descriptor: &zigzag::DESCRIPTOR, build: zigzag::build },
+    ],
+);
 
-/// The rule of that name, with its defaults or what was given: `spike`, `biaz(sigma=0.75)`.
+/// The classifier of that name, with its defaults or what was given: `spike`, `biaz(sigma=0.75)`.
 ///
 /// # Errors
-/// An unknown rule or parameter.
+/// An unknown classifier or parameter.
 pub fn read(spec: &Spec) -> Result<Box<dyn LossClassifier>, SpecError> {
-    let entry =
-        LOSS_CLASSIFIERS.iter().find(|e| e.descriptor.name == spec.name).ok_or_else(|| {
-            let names: Vec<&str> = LOSS_CLASSIFIERS.iter().map(|e| e.descriptor.name).collect();
-            SpecError::unknown("verdict", &spec.name, &names)
-        })?;
+    let entry = LOSS_CLASSIFIERS.find(&spec.name)?;
     Ok((entry.build)(&Settings::read(spec, entry.descriptor.params)?))
 }
 
-/// A rule as a configuration names it.
+/// A classifier as a configuration names it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ClassifierConfig {
     /// One of [`LOSS_CLASSIFIERS`].
     pub name: &'static str,
-    /// Biaz's sigma and phi; other rules take no notice.
+    /// Biaz's sigma and phi; others take no notice.
     pub biaz: (f64, f64),
 }
 
@@ -109,12 +116,12 @@ impl Default for ClassifierConfig {
 }
 
 impl ClassifierConfig {
-    /// The rule's books for a receiver; `None` where nobody judges.
+    /// A receiver's tracker with it; `None` where every loss is congestion.
     pub fn tracker(&self) -> Option<LossTracker> {
         self.build().map(LossTracker::new)
     }
 
-    /// The rule alone.
+    /// The classifier alone.
     pub fn build(&self) -> Option<Box<dyn LossClassifier>> {
         let mut spec = Spec::named(self.name);
         match self.name {
@@ -130,11 +137,11 @@ impl ClassifierConfig {
     }
 }
 
-/// What is missing at a receiver, and what became of it as far as the rule can tell.
+/// What is missing at a receiver, and what became of it as far as the classifier can tell.
 pub struct LossTracker {
     classifier: Box<dyn LossClassifier>,
     radio: Ranges,
-    /// The newest judgement: `[from, to)`, and whether it was the radio.
+    /// The newest classification: `[from, to)`, and whether it was the radio.
     classified: Option<(u64, u64, bool)>,
 }
 

@@ -8,23 +8,23 @@ fn tracker(classifier: &str) -> LossTracker {
 }
 
 /// Packets that leave each 10 ms, with a trip of so many milliseconds each; `None` is lost. The
-/// verdicts.
-fn verdicts(classifier: &str, trips: &[Option<u64>]) -> Vec<bool> {
+/// classifications.
+fn classifications(classifier: &str, trips: &[Option<u64>]) -> Vec<bool> {
     let mut tracker = tracker(classifier);
-    let (mut verdicts, mut next) = (Vec::new(), 0);
+    let (mut classifications, mut next) = (Vec::new(), 0);
     for (i, trip) in trips.iter().enumerate() {
         let sent = Time::ZERO + Duration::from_millis(10 * i as u64);
         if let Some(trip) = trip {
             tracker.on_arrival(sent + Duration::from_millis(*trip), sent, (next, i as u64));
             next = i as u64 + 1;
-            verdicts.extend(tracker.classified().map(|j| j.2));
+            classifications.extend(tracker.classified().map(|j| j.2));
         }
     }
-    verdicts
+    classifications
 }
 
 /// A queue that grows to 100 ms, loses one there, drains, and the radio loses one.
-fn story() -> Vec<Option<u64>> {
+fn trips_of_a_radio_loss() -> Vec<Option<u64>> {
     let mut trips = vec![Some(50); 40];
     trips.extend((0..50).map(|i| Some(50 + 2 * i)));
     trips.push(None);
@@ -38,28 +38,28 @@ fn story() -> Vec<Option<u64>> {
 
 #[test]
 fn spike_tells_a_full_queue_from_an_empty_one() {
-    assert_eq!(verdicts("spike", &story()), [false, true]);
-    assert_eq!(verdicts("none", &story()), [false, false]);
+    assert_eq!(classifications("spike", &trips_of_a_radio_loss()), [false, true]);
+    assert_eq!(classifications("none", &trips_of_a_radio_loss()), [false, false]);
 }
 
 #[test]
 fn spike_ends_lower_than_it_begins() {
     let mut trips = vec![Some(0), Some(120), None, Some(50), None, Some(39), None, Some(59)];
-    assert_eq!(verdicts("spike", &trips), [false, true, true]);
+    assert_eq!(classifications("spike", &trips), [false, true, true]);
     trips.extend([None, Some(61)]);
-    assert_eq!(verdicts("spike", &trips), [false, true, true, false]);
+    assert_eq!(classifications("spike", &trips), [false, true, true, false]);
 }
 
 #[test]
 fn biaz_counts_the_time_that_lost_packets_took() {
     // Evenly spaced arrivals: what is missing left a gap of its own size.
     let even = [Some(5), Some(5), None, Some(5), None, None, Some(5)];
-    assert_eq!(verdicts("biaz", &even), [true, true]);
+    assert_eq!(classifications("biaz", &even), [true, true]);
     // The queue was full: no gap, as what was behind it waited there; or a gap that is too long.
-    assert_eq!(verdicts("biaz", &[Some(30), Some(30), None, Some(20)]), [false]);
-    assert_eq!(verdicts("biaz", &[Some(30), Some(30), None, Some(41)]), [false]);
-    assert_eq!(verdicts("biaz(phi=2.25)", &[Some(30), Some(30), None, Some(41)]), [true]);
-    assert_eq!(verdicts("biaz(sigma=1.25)", &even), [false, false]);
+    assert_eq!(classifications("biaz", &[Some(30), Some(30), None, Some(20)]), [false]);
+    assert_eq!(classifications("biaz", &[Some(30), Some(30), None, Some(41)]), [false]);
+    assert_eq!(classifications("biaz(phi=2.25)", &[Some(30), Some(30), None, Some(41)]), [true]);
+    assert_eq!(classifications("biaz(sigma=1.25)", &even), [false, false]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn zigzag_is_harder_on_single_losses() {
     let mut trips: Vec<_> = (0..200).map(|i| Some(if i % 2 == 0 { 40 } else { 60 })).collect();
     // At the mean: one missing is congestion, four are the radio's.
     trips.extend([None, Some(50), None, None, None, None, Some(50), None, Some(20)]);
-    assert_eq!(verdicts("zigzag", &trips), [false, true, true]);
+    assert_eq!(classifications("zigzag", &trips), [false, true, true]);
 }
 
 #[test]

@@ -174,7 +174,7 @@ impl SimulatedReceiver {
     pub fn classifies(&self) -> bool {
         matches!(self, SimulatedReceiver::Datagram(r) if r.classifies())
     }
-    /// The newest verdict on missing packets, once: `[from, to)`, and whether the radio link is
+    /// The newest classification of missing packets, once: `[from, to)`, and whether the radio link is
     /// believed to have lost them. None where nobody judges.
     #[inline]
     pub fn classified(&mut self) -> Option<(u64, u64, bool)> {

@@ -190,7 +190,7 @@ proptest! {
     }
 }
 
-/// S1 section 5.1.3's vector, with a verdict: of 4 to 10, packet 4 is missing.
+/// S1 section 5.1.3's vector, with a cause: of 4 to 10, packet 4 is missing.
 #[test]
 fn a_vector_is_runs_from_the_top() {
     let mut space = [0; 600];

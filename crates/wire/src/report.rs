@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! | flags | highest | echo (4) | delay | [marks] | [feedback: length, bytes] | nonce sum (1) | count | runs … |
-//! run:  | arrived - 1 | missing * 2 + verdict |
+//! run:  | arrived - 1 | missing * 2 + radio   |
 //! ```
 //!
 //! Runs go from the highest number downwards: so many arrived, so many below them are missing. Only
@@ -62,7 +62,7 @@ pub struct Run {
     pub arrived: u64,
     /// How many are missing; at least 1 but in the last run.
     pub missing: u64,
-    /// The receiver's verdict on the missing ones: lost by the radio link, not by congestion.
+    /// Whether the receiver believes that the radio link lost the missing ones, not congestion.
     pub radio: bool,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// The ranges `[from, to)` that are missing, in falling order, each with the verdict that it
+    /// The ranges `[from, to)` that are missing, in falling order, each with the cause that it
     /// was the radio link.
     pub fn missing(&self) -> impl Iterator<Item = (u64, u64, bool)> + 'a {
         let mut at = self.highest.saturating_add(1);

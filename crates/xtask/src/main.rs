@@ -42,7 +42,7 @@ cargo xtask COMMAND
   sim-vs-real      the same transfers in simulation and over real sockets, through the relay; writes
                    docs/sim-vs-real.md
   faults           fault schedules between whole endpoints, some beside hostile ones, in a release build
-                   (--schedules N: so many, 10000 unless told; --seed N: only that one, with its story)
+                   (--schedules N: so many, 10000 unless told; --seed N: only that one, step by step)
   bench transport  our transport beside quinn (tools/quinn-speed): CPU over loopback, and four links
                    through the same relay; writes its section of docs/benchmarks.md
   bench bad-links  a controller where links lose, delay, reorder and change, in simulation: medians over seeds,

@@ -8,7 +8,7 @@ const PAGE: &str = "docs/validation.md";
 /// Folders whose names begin so are compared with theory.
 const FORMS: &str = "closed-forms";
 const NS2: &str = "ns2";
-const STORY: &str = "findings.md";
+const FINDINGS: &str = "findings.md";
 
 /// What is written: paths from the workspace's root, and texts.
 type Written = BTreeMap<PathBuf, String>;
@@ -58,13 +58,13 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     // What could be judged is written even if something else could not be.
     if faults.is_empty() {
-        let path = root.join("experiments").join(STORY);
+        let path = root.join("experiments").join(FINDINGS);
         let text =
             std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let find = |id: &str| done.iter().find(|d| d.id == id).map(|d| d.judged.as_slice());
         match crate::findings::told(&text, find) {
-            Ok(story) => {
-                let page = all(&done, section.as_deref().unwrap_or_default(), &story);
+            Ok(findings) => {
+                let page = all(&done, section.as_deref().unwrap_or_default(), &findings);
                 written.insert(PAGE.into(), page);
             }
             Err(fault) => faults.push(fault),
@@ -113,7 +113,7 @@ fn kept(folder: &Path) -> Result<Done, String> {
 }
 
 /// `docs/validation.md`.
-fn all(done: &[Done], ns2: &str, story: &str) -> String {
+fn all(done: &[Done], ns2: &str, findings: &str) -> String {
     let (forms, papers): (Vec<&Done>, Vec<&Done>) =
         done.iter().partition(|d| d.id.starts_with(FORMS));
     let rows: String =
@@ -137,7 +137,7 @@ fn all(done: &[Done], ns2: &str, story: &str) -> String {
          folders.\n\n{forms}\
          ## Against the papers\n\n\
          One folder per figure: the scenario as data, the stated numbers, ours, and a verdict.\n\n\
-         {story}\n\
+         {findings}\n\
          ### All figures\n\n\
          | experiment | | reproduced | differs | impossible |\n|---|---|---|---|---|\n{rows}\n\
          ### What differs or is impossible\n\n{differs}",

@@ -41,12 +41,12 @@ fn config(aqm: &str, limit: QueueLimit) -> LinkConfig {
 
 /// What happened, packet by packet.
 #[derive(Default, PartialEq, Debug)]
-struct Story {
+struct Record {
     dropped: Vec<u32>,
     marked: Vec<u32>,
     out: Vec<(Time, QueuedPacket)>,
 }
-impl QueueObserver for Story {
+impl QueueObserver for Record {
     fn dropped(&mut self, packet: &QueuedPacket) {
         self.dropped.push(packet.number());
     }
@@ -59,26 +59,26 @@ impl QueueObserver for Story {
 /// out after it.
 type Step = (u64, u16, u32, bool, u8);
 
-fn tell(aqm: &str, limit: QueueLimit, steps: &[Step]) -> Story {
+fn tell(aqm: &str, limit: QueueLimit, steps: &[Step]) -> Record {
     let mut queue = build(&config(aqm, limit), RandomKey::from_seed(5)).unwrap();
-    let (mut story, mut now, mut inside, mut idle) = (Story::default(), Time::ZERO, 0, true);
+    let (mut record, mut now, mut inside, mut idle) = (Record::default(), Time::ZERO, 0, true);
     for (i, (gap, size, flow, ect, taken)) in steps.iter().enumerate() {
         now += Duration::from_nanos(*gap);
         let flags = if *ect { Packet::ECT } else { 0 };
         let p = QueuedPacket { flow: u64::from(*flow), ..queued(i as u32, *size, flags) };
-        let before = story.dropped.len();
+        let before = record.dropped.len();
         if idle && inside == 0 {
-            match queue.pass(now, p, &mut story) {
+            match queue.pass(now, p, &mut record) {
                 Some(p) => {
-                    story.out.push((now, p));
+                    record.out.push((now, p));
                     idle = false;
                 }
-                None => assert_eq!(story.dropped.len(), before + 1, "{aqm}: lost without a word"),
+                None => assert_eq!(record.dropped.len(), before + 1, "{aqm}: lost without a word"),
             }
         } else {
-            let waits = queue.enqueue(now, p, false, &mut story);
-            assert_eq!(!waits, story.dropped[before..].contains(&(i as u32)), "{aqm}");
-            inside = inside + 1 - (story.dropped.len() - before);
+            let waits = queue.enqueue(now, p, false, &mut record);
+            assert_eq!(!waits, record.dropped[before..].contains(&(i as u32)), "{aqm}");
+            inside = inside + 1 - (record.dropped.len() - before);
         }
         assert_eq!(queue.waiting(), inside, "{aqm}: waiting");
         match limit {
@@ -87,25 +87,25 @@ fn tell(aqm: &str, limit: QueueLimit, steps: &[Step]) -> Story {
             QueueLimit::Unlimited => {}
         }
         for _ in 0..*taken {
-            let before = story.dropped.len();
-            match queue.dequeue(now, &mut story) {
+            let before = record.dropped.len();
+            match queue.dequeue(now, &mut record) {
                 Some((came, p)) => {
                     assert!(came <= now);
-                    story.out.push((now, p));
+                    record.out.push((now, p));
                     inside -= 1;
                 }
                 None => idle = true,
             }
-            inside -= story.dropped.len() - before;
+            inside -= record.dropped.len() - before;
             assert_eq!(queue.waiting(), inside, "{aqm}: waiting");
             assert!(!idle || inside == 0, "{aqm}: nothing came out though something waits");
         }
     }
-    while let Some((_, p)) = queue.dequeue(now, &mut story) {
-        story.out.push((now, p));
+    while let Some((_, p)) = queue.dequeue(now, &mut record) {
+        record.out.push((now, p));
     }
     assert_eq!(queue.waiting(), 0, "{aqm}");
-    story
+    record
 }
 
 /// Every queue as listed, and some with other parameters.
@@ -144,20 +144,20 @@ proptest! {
         ],
     ) {
         for aqm in all() {
-            let story = tell(&aqm, limit, &steps);
-            let mut outcomes: Vec<u32> = story.dropped.clone();
-            outcomes.extend(story.out.iter().map(|o| o.1.number()));
+            let record = tell(&aqm, limit, &steps);
+            let mut outcomes: Vec<u32> = record.dropped.clone();
+            outcomes.extend(record.out.iter().map(|o| o.1.number()));
             outcomes.sort_unstable();
             prop_assert_eq!(outcomes, (0..steps.len() as u32).collect::<Vec<_>>(), "{}", aqm);
             let mut last = BTreeMap::new();
-            for (_, p) in &story.out {
+            for (_, p) in &record.out {
                 let before = last.insert(p.flow, p.number());
                 prop_assert!(before.is_none_or(|b| b < p.number()), "{}: out of order", aqm);
                 prop_assert!(!p.marked || p.ect, "{}: marked without ECT", aqm);
-                let told = story.marked.contains(&p.number());
+                let told = record.marked.contains(&p.number());
                 prop_assert_eq!(told, p.marked, "{}: mark", aqm);
             }
-            prop_assert_eq!(&story, &tell(&aqm, limit, &steps), "{}: repeats", aqm);
+            prop_assert_eq!(&record, &tell(&aqm, limit, &steps), "{}: repeats", aqm);
         }
     }
 }

@@ -256,7 +256,7 @@ fn thirty_share_alike_whatever_the_radio_loses() {
     }
 }
 
-/// The verdict where the truth is known: a queue of our own making overflows, a radio link loses.
+/// The classification where the truth is known: a queue of our own making overflows, a radio link loses.
 #[test]
 fn spike_is_right_about_most_losses() {
     let classifier_counts = |protocol, net: &Net| {
@@ -264,7 +264,7 @@ fn spike_is_right_about_most_losses() {
         r.groups[0].flows[0].classifier_counts.unwrap()
     };
     // Reno's window under a stream: every loss of a clean link is the queue's.
-    let clean = classifier_counts("rrtp+reno(verdict=spike)", &Net { loss: "none", ..I });
+    let clean = classifier_counts("rrtp+reno(classifier=spike)", &Net { loss: "none", ..I });
     assert!(clean.congestion > 50 && clean.radio == 0, "{clean:?}");
     assert!(clean.congestion_judged_radio * 20 < clean.congestion, "{clean:?}");
     let lossy = classifier_counts("rrtp", &I);

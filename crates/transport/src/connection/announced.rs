@@ -34,8 +34,8 @@ pub(super) fn find(label: &str, ours: &Protocol, custom: &[Protocol]) -> Option<
 /// radio losses from congestion.
 type Receiving = (Option<Box<dyn ReceiverSide>>, Option<LossTracker>);
 
-/// For what the peer announced; `None` if this end does not know it. Verdicts are as the peer's
-/// protocol says, else as ours does.
+/// For what the peer announced; `None` if this end does not know it. The loss classifier is the
+/// peer's protocol's, else as ours does.
 pub(super) fn receiving(
     label: &str,
     ours: &Protocol,

@@ -52,7 +52,7 @@ pub(super) struct PathChanges {
 }
 
 impl Connection {
-    /// The server says what it sends with: its receiver side and verdicts are to fit.
+    /// The server says what it sends with: its receiver side and loss classifier are to fit.
     pub(super) fn on_controller(&mut self, now: Time, label: &[u8]) {
         if !std::mem::take(&mut self.setup.may_say) {
             return;
@@ -69,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// A receiver side and a verdict that know nothing yet; numbers below `first` are none of theirs.
+    /// A receiver side and a loss classifier that know nothing yet; numbers below `first` are none of theirs.
     /// False if this end does not know what the peer sends with.
     fn renew_receiver(&mut self, first: u64) -> bool {
         let ControllerSetup { peers, protocol, custom, environment, .. } = &*self.setup;

@@ -71,7 +71,7 @@ fn the_first_flight_leaves_together() {
     assert_eq!(data[1].0, data[3].0, "{data:?}");
 }
 
-/// The receiver's verdicts reach the sender under the seal: without a queue every loss is the
+/// What the receiver classifies reaches the sender under the seal: without a queue every loss is the
 /// radio's.
 #[test]
 fn radio_losses_are_told_apart_over_the_wire() {

@@ -2,7 +2,7 @@
 //!
 //! A report: the feedback's words, then the ACK vector as run lengths of 16 bits from the highest
 //! number downwards (arrived, missing, arrived, …) until the space or the vector ends. The top bit
-//! of a missing run's length is the receiver's verdict that the radio link lost it. The number that a report
+//! of a missing run's length says that the receiver believes that the radio link lost it. The number that a report
 //! ends at shares its 64 bits with how long the packet that it echoes was on its way.
 
 use crate::packet_sender::ForwardTime;
@@ -12,7 +12,7 @@ use narrows_congestion::Feedback;
 /// Most run lengths in a report without feedback.
 pub const MAX_RUNS: usize = 12;
 
-/// The verdict in a missing run's length, which has the bits below.
+/// The cause in a missing run's length, which has the bits below.
 const RADIO: u16 = 1 << 15;
 
 /// The ACK vector of one report.
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_run_carries_its_verdict() {
+    fn a_missing_run_carries_its_cause() {
         let ranges = [(90_000u64, 90_001u64), (10, 20), (5, 6)];
         let runs = Runs::over(2, 90_000, ranges.into_iter(), |n| n > 10, MAX_RUNS);
         let mut radio = Ranges::default();

@@ -193,7 +193,7 @@ impl Receiver {
     pub fn classifies(&self) -> bool {
         self.tracker.is_some()
     }
-    /// The newest verdict on what is missing, once, for whoever knows the truth: packets
+    /// The newest classification of what is missing, once, for whoever knows the truth: packets
     /// `[from, to)`, and whether the radio link is believed to have lost them.
     #[inline]
     pub fn classified(&mut self) -> Option<(u64, u64, bool)> {

@@ -19,7 +19,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     summary: "radio, if the gap lasts as long as the missing packets would have taken",
     source: "Biaz and Vaidya 1999; S3 section 3.6.1",
     senses: "times between arrivals",
-    sets: "verdict on missing packets",
+    sets: "the cause of missing packets",
     params: &[
         Param {
             name: "sigma",

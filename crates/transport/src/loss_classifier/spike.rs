@@ -17,7 +17,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     summary: "congestion, while the one-way trip time is high",
     source: "Tobe et al. 2000; Cen, Cosman and Voelker 2003; S3 section 3.6.2",
     senses: "relative one-way trip time",
-    sets: "verdict on missing packets",
+    sets: "the cause of missing packets",
     params: &[
         Param {
             name: "begin",

@@ -15,7 +15,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     summary: "radio, if the trip time is low for the number of packets missing",
     source: "Cen, Cosman and Voelker 2003",
     senses: "relative one-way trip time, its mean and deviation, packets missing",
-    sets: "verdict on missing packets",
+    sets: "the cause of missing packets",
     params: &[],
     status: Status::NotValidated,
 };

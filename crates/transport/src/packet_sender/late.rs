@@ -2,7 +2,7 @@
 //! numbers are never used again, its arrival proves that (what RFC 3522 needs timestamps for, and RFC 8985
 //! duplicates that the receiver reports).
 
-use super::ledger::SentPacket;
+use super::sent_packet::SentPacket;
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
 

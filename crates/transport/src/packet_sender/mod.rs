@@ -33,19 +33,21 @@ mod recovery;
 mod reordering;
 mod reports;
 mod round_trip;
+mod sent_packet;
 mod skips;
 mod spurious;
 
 use crate::rtt::{RtoConfig, RttEstimator};
 use crate::simulated::Counters;
 use feed::CcFeed;
-use ledger::{PacketClass, PacketLedger};
+use ledger::PacketLedger;
 use limiter::Limiter;
 use losses::LossDetector;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{Controller, Dispersion, HintSource, PathHints, Sent};
 use pacer::Pacer;
 use round_trip::RoundTrip;
+use sent_packet::PacketClass;
 
 pub use forward_delay::ForwardTime;
 pub use permission::Permission;
@@ -208,7 +210,7 @@ impl<C: PayloadSource> PacketSender<C> {
     }
     /// Packets lost directly behind one that saw no long queue, and all packets behind such a one: a queue that
     /// overflows is long, so their ratio is what the path itself loses, however seldom the queue is short.
-    /// The receiver's verdict is no part of it: Spike takes a queue that stays at a few milliseconds for
+    /// The receiver's loss classifier is no part of it: Spike takes a queue that stays at a few milliseconds for
     /// congestion, since it never saw a longer one.
     pub fn losses_at_short_queue(&self) -> (u64, u64) {
         self.ledger.losses_at_short_queue()

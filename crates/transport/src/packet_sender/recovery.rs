@@ -2,7 +2,6 @@
 //! payload source and the controller.
 
 use super::feed::Reaction;
-use super::ledger::PacketClass;
 use super::losses::{Found, Front};
 use super::{Force, MAX_BACKOFF_TIMEOUT, PacketSender, PayloadSource};
 use narrows_base::random::{mix, unit};

@@ -1,8 +1,8 @@
 //! What a report brings.
 
 use super::forward_delay::ForwardTime;
-use super::ledger::PacketClass;
 use super::losses::PACKET_THRESHOLD;
+use super::sent_packet::PacketClass;
 use super::spurious::LateArrivals;
 use super::{PacketSender, PayloadSource};
 use narrows_base::{Duration, Time};

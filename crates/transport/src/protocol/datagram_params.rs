@@ -59,20 +59,20 @@ pub const STREAM_PARAMS: &[Param] = &[
     },
     HANDSHAKE,
     Param {
-        name: "verdict",
+        name: "classifier",
         help: "who tells radio losses from congestion at the receiver",
         kind: ParamKind::Choice(&["own", "none", "biaz", "spike", "zigzag"]),
         origin: "none, unless the protocol is made with one; S3 section 3.6",
     },
     Param {
         name: "biaz-sigma",
-        help: "verdict=biaz: shortest gap of a radio loss, in spacings above the number missing",
+        help: "classifier=biaz: shortest gap of a radio loss, in spacings above the number missing",
         kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 1.0 },
         origin: "S3 table 3.2",
     },
     Param {
         name: "biaz-phi",
-        help: "verdict=biaz: longest gap of a radio loss, likewise",
+        help: "classifier=biaz: longest gap of a radio loss, likewise",
         kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 100.0, default: 2.0 },
         origin: "S3 table 3.2",
     },
@@ -181,14 +181,11 @@ pub(super) fn configure(
         return Ok(c);
     }
     let mut classifier = ClassifierConfig { name: entry.classifier, ..ClassifierConfig::default() };
-    if given.choice("verdict") != "own" {
-        classifier.name = given.choice("verdict");
+    if given.choice("classifier") != "own" {
+        classifier.name = given.choice("classifier");
     }
     classifier.biaz = (given.number("biaz-sigma"), given.number("biaz-phi"));
-    if LOSS_CLASSIFIERS.iter().all(|v| v.descriptor.name != classifier.name) {
-        let names: Vec<&str> = LOSS_CLASSIFIERS.iter().map(|v| v.descriptor.name).collect();
-        return Err(SpecError::unknown("verdict", classifier.name, &names));
-    }
+    LOSS_CLASSIFIERS.find(classifier.name)?;
     c.reliable = true;
     c.feedback.classifier = classifier;
     let told = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);

@@ -93,7 +93,7 @@ impl ProtocolEntry {
     }
     /// With one of [`LOSS_CLASSIFIERS`](crate::loss_classifier::LOSS_CLASSIFIERS), unless the user says otherwise.
     #[must_use]
-    pub const fn with_verdict(mut self, classifier: &'static str) -> ProtocolEntry {
+    pub const fn with_classifier(mut self, classifier: &'static str) -> ProtocolEntry {
         self.classifier = classifier;
         self
     }

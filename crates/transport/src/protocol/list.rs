@@ -151,13 +151,13 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "rrtp",
             "short queues where it is alone, a fair share where not (S3)",
         )
-        .with_verdict("spike"),
+        .with_classifier("spike"),
         ProtocolEntry::stream(
             "rrtp-lasthop",
             "rrtp-lasthop",
             "keeps to the rate of a radio channel of its own (S3)",
         )
-        .with_verdict("biaz"),
+        .with_classifier("biaz"),
         ProtocolEntry::stream(
             "brutal",
             "brutal",

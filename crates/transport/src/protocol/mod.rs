@@ -10,7 +10,7 @@ mod tcp_params;
 pub use datagram_params::{DATAGRAM_PARAMS, STREAM_PARAMS};
 pub use entry::{Family, ProtocolEntry};
 pub use list::{PROTOCOLS, STREAM_PREFIX, STREAMS, every};
-pub use recovery::RECOVERIES;
+pub use recovery::{RECOVERIES, RecoveryEntry};
 pub use tcp_params::TCP_PARAMS;
 
 use crate::datagram::{self, DatagramConfig};
@@ -322,11 +322,10 @@ mod tests {
     /// and no entry of the list is out of reach.
     #[test]
     fn choices_offer_what_the_lists_have() {
-        let recoveries: Vec<&str> = RECOVERIES.iter().map(|r| r.0.name).collect();
+        let recoveries = RECOVERIES.names();
         assert_eq!(words(TCP_PARAMS, "recovery"), recoveries);
-        let rules: Vec<&str> =
-            crate::loss_classifier::LOSS_CLASSIFIERS.iter().map(|v| v.descriptor.name).collect();
-        assert_eq!(words(STREAM_PARAMS, "verdict"), rules);
+        let classifiers = crate::loss_classifier::LOSS_CLASSIFIERS.names();
+        assert_eq!(words(STREAM_PARAMS, "classifier"), classifiers);
         for p in every() {
             let spec = Spec::named(p.name);
             let protocol = Protocol::read(&spec, Preset::Rfc, 1000).unwrap();

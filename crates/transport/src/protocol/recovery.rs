@@ -1,17 +1,37 @@
 //! The list of ways to repair losses.
 
 use crate::tcp::RecoveryKind;
+use narrows_base::list::{List, Listed};
 use narrows_base::{Descriptor, Status};
 
+/// A way to repair losses.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RecoveryEntry {
+    /// What it says of itself.
+    pub descriptor: &'static Descriptor,
+    /// How it is configured.
+    pub kind: RecoveryKind,
+}
+
+impl Listed for RecoveryEntry {
+    fn name(&self) -> &'static str {
+        self.descriptor.name
+    }
+}
+
 /// All ways to repair losses.
-pub const RECOVERIES: &[(&Descriptor, RecoveryKind)] = &[
-    (&TAHOE, RecoveryKind::Tahoe),
-    (&RENO, RecoveryKind::Reno),
-    (&NEWRENO, RecoveryKind::NewReno),
-    (&SACK, RecoveryKind::Sack),
-    (&SACK1, RecoveryKind::Sack1),
-    (&VEGAS, RecoveryKind::Vegas),
-];
+pub static RECOVERIES: List<RecoveryEntry> = List::new(
+    "recovery",
+    &[
+        RecoveryEntry { descriptor: &TAHOE, kind: RecoveryKind::Tahoe },
+        RecoveryEntry { descriptor: &RENO, kind: RecoveryKind::Reno },
+        RecoveryEntry { descriptor: &NEWRENO, kind: RecoveryKind::NewReno },
+        RecoveryEntry { descriptor: &SACK, kind: RecoveryKind::Sack },
+        RecoveryEntry { descriptor: &SACK1, kind: RecoveryKind::Sack1 },
+        RecoveryEntry { descriptor: &VEGAS, kind: RecoveryKind::Vegas },
+    ],
+);
 
 const fn recovery(
     name: &'static str,

@@ -84,11 +84,7 @@ pub(super) fn configure(
         "default" => entry.recovery,
         other => other,
     };
-    let listed = RECOVERIES.iter().find(|(descriptor, _)| descriptor.name == wanted);
-    c.recovery = listed.map(|(_, kind)| *kind).ok_or_else(|| {
-        let names: Vec<&str> = RECOVERIES.iter().map(|(descriptor, _)| descriptor.name).collect();
-        SpecError::unknown("recovery", wanted, &names)
-    })?;
+    c.recovery = RECOVERIES.find(wanted)?.kind;
     let set = |name: &str, f: &mut dyn FnMut(f64)| {
         if given.given(name) {
             f(given.number(name));

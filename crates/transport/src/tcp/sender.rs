@@ -1,7 +1,7 @@
 //! The sending side: opening, sending, acknowledgements, timers.
 //!
 //! One [`handle`](Sender::handle), then [`poll`](Sender::poll) until it waits. The order within an
-//! acknowledgement: the scoreboard, the RTT, recovery's verdict, the controller, the timer; then poll
+//! acknowledgement: the scoreboard, the RTT, what recovery finds lost, the controller, the timer; then poll
 //! sends repair first and new data after it.
 
 mod acks;

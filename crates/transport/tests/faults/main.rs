@@ -87,7 +87,7 @@ fn summarize_crowds(endings: &[CrowdEnding]) {
     let clients = sum(|e| e.clients as u64);
     println!(
         "{} crowds: {clients} honest clients served in {} attempts; {} handshakes of hostile ones, {} bytes from \
-         them, {} to them; longest {:.0} s, at most {} bytes held by a port",
+         them, {} to them; longest {:.0} s, at most {} bytes held by an endpoint",
         endings.len(),
         sum(|e| e.attempts as u64),
         sum(|e| e.opened),
@@ -130,7 +130,7 @@ fn summarize(endings: &[Ending]) {
     let updates: u64 = endings.iter().map(|e| e.updates).sum();
     println!(
         "{} schedules, {updates} key updates: {whole} whole ({again} of them after another attempt), {cut} with a reason; \
-         longest {longest:.0} s, at most {most} bytes held by a port",
+         longest {longest:.0} s, at most {most} bytes held by an endpoint",
         endings.len()
     );
     for ((who, kind), count) in &reasons {

@@ -1,4 +1,4 @@
-//! What an acknowledgement does: the scoreboard, round-trip times, recovery's verdict, and what the
+//! What an acknowledgement does: the scoreboard, round-trip times, what recovery finds lost, and what the
 //! controller is told.
 
 use super::Sender;

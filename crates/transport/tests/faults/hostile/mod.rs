@@ -63,7 +63,7 @@ pub trait Behaviour {
 /// The kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Acknowledges what never came, conceals losses, forges times, marks, verdicts and feedback.
+    /// Acknowledges what never came, conceals losses, forges times, marks, loss causes and feedback.
     Liar,
     /// Asks for much and acknowledges nothing.
     Silent,
