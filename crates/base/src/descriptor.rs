@@ -7,6 +7,7 @@ use crate::units::{self, Unit};
 
 /// How far a part has been checked against published numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Status {
     /// Agrees with published numbers or a reference implementation; says which.
     Validated(&'static str),

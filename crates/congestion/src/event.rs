@@ -111,6 +111,7 @@ impl RateSample {
 
 /// How a loss was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum LossFoundBy {
     /// Duplicate acknowledgements or a partial acknowledgement.
     Duplicates,
@@ -144,6 +145,7 @@ pub struct Loss {
 
 /// Losses, and what they or routers' marks begin and end.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum CongestionEvent {
     /// Segments were found lost. What that begins, if anything, follows as an event of its own.
     Losses(Loss),
@@ -172,6 +174,7 @@ pub struct SpuriousLosses {
 
 /// What a recovery is the answer to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum RecoveryCause {
     /// Segments that were found lost.
     Loss,
@@ -200,6 +203,7 @@ pub struct RecoveryEvent {
 
 /// Something about the path.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum PathEvent {
     /// The path has changed, or more is known of it: values in the hints replace estimates; absent
     /// ones leave them.

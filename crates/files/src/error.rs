@@ -5,6 +5,7 @@ use std::io;
 
 /// What went wrong. Those with a number travel in an ERROR frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Kind {
     /// What the user wrote is wrong.
     Input,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 /// What a transfer tells while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ProgressEvent {
     /// A walk through folders found a file with so many bytes.
     Expect(u64),

@@ -1,7 +1,7 @@
 use super::*;
 use narrows_scenario::scenario_file;
 use narrows_sim::result::Roughness;
-use narrows_sim::{FlowDetail, GroupResult, Histogram, LinkResult, LinkTicks};
+use narrows_sim::{FlowDetail, GroupResult, LinkResult, LinkTicks};
 use std::path::Path;
 
 /// Two groups on 8 Mbit/s: the first always, `second` from 30 s to 60 s of 100 s.
@@ -35,41 +35,27 @@ fn plan(warmup: &str) -> Plan {
 /// A flow that started at `start` and got so many bytes in each second from `first` on.
 fn flow(start: f64, first: usize, seconds: Vec<u64>) -> FlowResult {
     let roughness = [Roughness::NONE; 7];
-    FlowResult {
-        start: Time::from_secs_f64(start),
-        detail: Some(Box::new(FlowDetail { roughness, first, seconds })),
-        ..FlowResult::default()
-    }
+    let mut flow = FlowResult::default();
+    flow.start = Time::from_secs_f64(start);
+    flow.detail = Some(Box::new(FlowDetail { roughness, first, seconds }));
+    flow
 }
 
 /// A run in which groups offered and were served so many bits in each tick.
 fn run(ticks: Vec<(Vec<f64>, Vec<f64>)>, flows: Vec<Vec<FlowResult>>) -> RunResult {
-    let groups = flows.into_iter().map(|flows| GroupResult {
-        name: String::new(),
-        flows,
-        rtt: Histogram::default(),
-    });
-    let ticks = ticks.into_iter().map(|(offered, served)| LinkTicks { offered, served });
-    let link = LinkResult {
-        name: String::new(),
-        capacity_bits: 8e8,
-        served_bits: 0.0,
-        queue_mean: 0.0,
-        queue_max: 0,
-        managed: false,
-        average: None,
-        groups: Vec::new(),
-        ticks: ticks.collect(),
+    let group = |flows| {
+        let mut group = GroupResult::default();
+        group.flows = flows;
+        group
     };
-    RunResult {
-        digest: 0,
-        events: 0,
-        delivered_packets: 0,
-        span_s: 100.0,
-        groups: groups.collect(),
-        links: vec![link],
-        series: Vec::new(),
-    }
+    let mut link = LinkResult::default();
+    link.capacity_bits = 8e8;
+    link.ticks = ticks.into_iter().map(|(offered, served)| LinkTicks { offered, served }).collect();
+    let mut run = RunResult::default();
+    run.span_s = 100.0;
+    run.groups = flows.into_iter().map(group).collect();
+    run.links = vec![link];
+    run
 }
 
 /// Bits per tick: pairs of (ticks, Mbit/s).

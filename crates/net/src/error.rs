@@ -14,6 +14,7 @@ const BUSY: u64 = 8;
 
 /// Why something did not work.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Error {
     /// An address cannot be bound.
     Bind {

@@ -4,7 +4,8 @@ use crate::histogram::Histogram;
 use narrows_base::Time;
 
 /// What a run measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct RunResult {
     /// A number over all packet arrivals at endpoints and all drops, in order.
     pub digest: u64,
@@ -23,7 +24,8 @@ pub struct RunResult {
 }
 
 /// What a group of flows did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct GroupResult {
     /// Its name.
     pub name: String,
@@ -69,6 +71,7 @@ pub struct FlowDetail {
 
 /// What a flow did.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct FlowResult {
     /// When it started.
     pub start: Time,
@@ -125,7 +128,8 @@ pub struct ClassifierCounts {
 }
 
 /// What happened on a metered link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct LinkResult {
     /// Its name.
     pub name: String,

@@ -83,6 +83,7 @@ pub struct SeriesSpec {
 
 /// Why there is no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum SimError {
     /// A field of the specification has a value that it cannot have.
     Spec(FieldError),
@@ -121,4 +122,11 @@ impl fmt::Display for SimError {
         }
     }
 }
-impl std::error::Error for SimError {}
+impl std::error::Error for SimError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            SimError::Spec(e) => Some(e),
+            _ => None,
+        }
+    }
+}

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct SpeedResult {
     /// Application bytes that arrived, in order where they are a stream.
     pub bytes: u64,

@@ -28,6 +28,7 @@ use parts::{builder, library};
 
 /// Why a handshake packet led nowhere. After any of them the handshake still waits for the right one.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum HandshakeError {
     /// It belongs to another handshake.
     NotOurs,
@@ -59,7 +60,14 @@ impl fmt::Display for HandshakeError {
     }
 }
 
-impl std::error::Error for HandshakeError {}
+impl std::error::Error for HandshakeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            HandshakeError::Malformed(m) => Some(m),
+            _ => None,
+        }
+    }
+}
 
 /// Keys, and who the peer is.
 #[derive(Debug)]

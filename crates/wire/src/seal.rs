@@ -26,6 +26,7 @@ pub const MAX_FORGED: u64 = 1 << 36;
 
 /// Why a packet was not sealed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum SealError {
     /// The number is not above all before it, or is too large: it would repeat a nonce.
     Number,
@@ -49,6 +50,7 @@ impl std::error::Error for SealError {}
 
 /// Why a packet was not opened. All of them mean: act as if it had never come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum OpenError {
     /// It is no data packet.
     Malformed(Malformed),
@@ -71,7 +73,14 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for OpenError {}
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            OpenError::Malformed(m) => Some(m),
+            _ => None,
+        }
+    }
+}
 
 #[inline]
 fn nonce(number: u64) -> Nonce {

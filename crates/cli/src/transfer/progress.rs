@@ -73,13 +73,14 @@ impl Progress {
             // A folder's size is known from the walk, a single file's from the file.
             ProgressEvent::Expect(bytes) if self.folder => self.bar.inc_length(bytes),
             ProgressEvent::Begin(bytes) if !self.folder => self.bar.set_length(bytes),
-            ProgressEvent::Expect(_) | ProgressEvent::Begin(_) => {}
             ProgressEvent::Held(bytes) => {
                 self.bar.inc(bytes);
                 // What was here before says nothing about the rate.
                 self.bar.reset_eta();
             }
             ProgressEvent::Moved(bytes) => self.bar.inc(bytes),
+            // The others say nothing that the bar shows.
+            _ => {}
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 /// One direction.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
 pub struct DirectionStats {
     /// Datagrams that came to the link.
     pub offered_packets: u64,
@@ -68,6 +69,7 @@ pub struct Lateness {
 
 /// All that a relay counts.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
 pub struct RelayStats {
     /// Towards B.
     pub there: DirectionStats,

@@ -193,6 +193,7 @@ pub enum Event {
 
 /// What an application can read of a connection.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Stats {
     /// Packets sent, lost, timeouts and so on.
     pub counters: Counters,

@@ -48,6 +48,7 @@ impl Controller for Witness {
             CongestionEvent::SpuriousLosses(s) => {
                 self.note(format!("spurious {}{}", s.packets, if s.undo { " undo" } else { "" }));
             }
+            other => self.note(format!("{other:?}")),
         }
     }
     fn send_limits(&self) -> SendLimits {

@@ -14,6 +14,7 @@ use narrows_wire::ConnectionId;
 /// What an endpoint knows of a connection that a client opened, for whoever shares something else among
 /// clients ([`share`](super::share)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Facts {
     /// Its network, its key, and whether that is listed.
     pub client: Client,
