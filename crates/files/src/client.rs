@@ -14,7 +14,6 @@ pub use get_tree::get_tree;
 pub use list::{Listing, list};
 pub use put::put;
 pub use put_tree::put_tree;
-pub(crate) use stall::MAX_STALL;
 
 use crate::error::{Error, Kind};
 use crate::frames::Frames;

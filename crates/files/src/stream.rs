@@ -4,6 +4,9 @@ use crate::error::Error;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
+/// How long a client waits for a stream that moves next to nothing.
+pub(crate) const MAX_STALL: Duration = Duration::from_secs(600);
+
 /// A stream's sending half.
 pub trait Output: Write + Send {
     /// Says that nothing follows; the peer reads everything written before, then the end.
@@ -38,6 +41,6 @@ pub trait Session: Send + Sync {
     /// For how long a stream may move next to nothing, although the server is not silent, before a client gives
     /// it up.
     fn max_stall(&self) -> Duration {
-        crate::client::MAX_STALL
+        MAX_STALL
     }
 }

@@ -11,10 +11,9 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A stream comes forward if it moves so many bytes, either way, while its two ends wait for each other for so
-/// long: 133 bit/s.
+/// A stream comes forward if it moves so many bytes, either way, while its two ends wait for each other for
+/// [`MAX_STALL`](crate::stream::MAX_STALL): 133 bit/s.
 const MIN_BYTES: u64 = 10_000;
-pub(crate) const MAX_STALL: Duration = Duration::from_secs(600);
 /// A server may wait longer if it has to read what it holds of a file: for a disk so fast.
 const HASHED_BYTES_PER_S: u64 = 10_000_000;
 
@@ -153,6 +152,7 @@ impl Output for Writer {
 mod tests {
     use super::*;
     use crate::message::HeldPrefix;
+    use crate::stream::MAX_STALL;
 
     /// A stream that has not moved for an hour, of which its halves have not yet waited.
     fn old() -> Stall {
