@@ -3,6 +3,7 @@
 
 use super::feed::Reaction;
 use super::losses::{Found, Front};
+use super::sent_packet::PacketClass;
 use super::{Force, MAX_BACKOFF_TIMEOUT, PacketSender, PayloadSource};
 use narrows_base::random::{mix, unit};
 use narrows_base::{Duration, Time};
