@@ -53,7 +53,8 @@ impl Files {
     }
 
     fn without_tests(mut files: BTreeMap<Module, Source>) -> Files {
-        let below = |module: &Module, name: &String| [&module[..], &[name.clone()]].concat();
+        let below =
+            |module: &Module, name: &String| [&module[..], std::slice::from_ref(name)].concat();
         let tests: Vec<Module> = files
             .iter()
             .flat_map(|(m, s)| s.tests.iter().map(move |name| below(m, name)))
@@ -100,7 +101,7 @@ impl Files {
             rest = &rest[1..];
         }
         while let Some(name) = rest.first() {
-            let child = [&at[..], &[name.clone()]].concat();
+            let child = [&at[..], std::slice::from_ref(name)].concat();
             if !self.0.contains_key(&child) {
                 break;
             }
@@ -123,7 +124,7 @@ fn read_folder(
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let below = [module, &[name.clone()]].concat();
+        let below = [module, std::slice::from_ref(&name)].concat();
         if path.is_dir() {
             // Programs of their own.
             if module.is_empty() && name == "bin" {

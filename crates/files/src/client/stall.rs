@@ -17,10 +17,11 @@ const MIN_BYTES: u64 = 10_000;
 /// A server may wait longer if it has to read what it holds of a file: for a disk so fast.
 const HASHED_BYTES_PER_S: u64 = 10_000_000;
 
-/// Opens a stream that ends with an error when it does not come forward.
-pub(super) fn open(
-    session: &dyn Session,
-) -> Result<(Frames<Input>, Box<dyn Output>, Stall), Error> {
+/// A stream that ends with an error when it does not come forward: what is read, what is written, and the watch.
+type Watched = (Frames<Input>, Box<dyn Output>, Stall);
+
+/// Opens a stream that is watched.
+pub(super) fn open(session: &dyn Session) -> Result<Watched, Error> {
     let Stream { input, output } = session.open()?;
     let stall = Stall::new(session.max_stall());
     let (reading, writing) = (stall.clone(), stall.clone());

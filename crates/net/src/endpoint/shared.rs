@@ -116,11 +116,8 @@ impl Shared {
 
     /// Sleeps until something is to be done: the thread that drives.
     pub fn sleep(&self, due: Time, room: bool) {
-        let waker = match &self.waker {
-            DriverWaker::Thread(waker) => waker,
-            #[cfg(feature = "runtime-tokio")]
-            DriverWaker::Task(_) => return,
-        };
+        #[cfg_attr(not(feature = "runtime-tokio"), expect(irrefutable_let_patterns))]
+        let DriverWaker::Thread(waker) = &self.waker else { return };
         let wish = [wait::Interest { socket: &self.socket, room }];
         let now = self.clock.now();
         if wait::wait(wish.into_iter(), waker, now, due).is_err() {

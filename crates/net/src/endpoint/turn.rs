@@ -48,6 +48,7 @@ impl Outbox {
 /// What is left to do after a turn.
 pub(super) struct Next {
     /// When that was found.
+    #[cfg_attr(not(feature = "runtime-tokio"), expect(dead_code))]
     pub now: Time,
     /// Nothing before this time, unless something comes or the application calls.
     pub due: Time,
