@@ -17,7 +17,7 @@
 //! 5.1.3 has a margin of three, one number more than RFC 9002's threshold: its claims hold with either. S4
 //! asks for "selective acknowledgments and timeouts" and no more.
 //!
-//! Reports leave when [`AckPolicy`](crate::ack_policy) says so and when the controller's receiver side does. Papers
+//! Reports leave when `ack_policy.rs` says so and when the controller's receiver side does. Papers
 //! about media know less: TFRC's receiver reports once per round trip, TFWC's for every packet, and no window
 //! is paced. In preset `ns2` media do so, too (`ack-every`, `window-pacing`). S1's fairness needs the
 //! latter: TFWC that is paced takes from TCP on a short queue what bursts would have lost.

@@ -15,7 +15,7 @@ const MEMORY: u64 = 4096;
 /// Ranges kept at most, whatever a peer or a path does.
 const MAX_RANGES: usize = 256;
 
-/// A datagram receiver: reports leave when [`AckPolicy`] or the controller's receiver side say so, as
+/// A datagram receiver: reports leave when the ACK policy or the controller's receiver side say so, as
 /// those of a connection do.
 pub struct Receiver {
     half: Option<Box<dyn ReceiverSide>>,
