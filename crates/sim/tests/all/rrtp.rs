@@ -127,8 +127,6 @@ fn one_packet_too_few_is_no_competitor() {
     assert!(worst < 3.0, "{worst:.1} packets");
 }
 
-/// One packet of 1500 bytes waits behind a pipe of three: a window that grows to find that out loses a
-/// quarter of what it sends.
 /// What is sent again meets the queue at another moment than the time before. If it left directly behind each report,
 /// it would find the one place taken each time: 0.01 of the link arrived in order, while 0.97 of it was busy.
 #[test]
@@ -139,6 +137,8 @@ fn a_queue_of_one_packet_does_not_drop_the_same_bytes_for_good() {
     assert!(share > 0.8, "{share:.3}");
 }
 
+/// One packet of 1500 bytes waits behind a pipe of three: a window that grows to find that out loses a
+/// quarter of what it sends.
 #[test]
 fn packets_too_large_for_a_small_queue_are_not_sent_in_vain() {
     for packet in [1300, 1400, 1500] {
