@@ -2,9 +2,10 @@
 
 use crate::error::{Error, Kind};
 use crate::follower::Follower;
-use std::io::{self, Read};
+use crate::stream::{MIN_PROGRESS, Output, Stream};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// As long as a server that does not answer is waited for.
@@ -12,6 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Before the second attempt; then twice as long each time.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LAST_WAIT: Duration = Duration::from_secs(2);
+/// How often a transfer that came forward may be interrupted: a server that takes all and keeps nothing would
+/// have it sent for ever.
+const MAX_RENEWALS: u32 = 100;
 /// How often a wait looks whether the user has stopped it.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -21,12 +25,24 @@ pub(crate) struct Patience {
     wait: Duration,
     is_told: bool,
     tell: fn(&str),
+    /// Bytes that were moved since it began.
+    moved: u64,
+    renewals: u32,
 }
 
 impl Patience {
     /// From now on; `tell` gets the line for the user.
     pub fn new(now: Instant, tell: fn(&str)) -> Patience {
-        Patience { until: now + PATIENCE, wait: FIRST_WAIT, is_told: false, tell }
+        let (until, wait) = (now + PATIENCE, FIRST_WAIT);
+        Patience { until, wait, is_told: false, tell, moved: 0, renewals: 0 }
+    }
+
+    /// So many bytes were moved before the server was busy: if they are enough, it begins anew.
+    pub fn moved(&mut self, now: Instant, bytes: u64) {
+        self.moved = self.moved.saturating_add(bytes);
+        if self.moved >= MIN_PROGRESS && self.renewals < MAX_RENEWALS {
+            *self = Patience { renewals: self.renewals + 1, ..Patience::new(now, self.tell) };
+        }
     }
 
     /// How long an attempt may take that begins now.
@@ -43,25 +59,25 @@ impl Patience {
         (wait < self.left(now)).then_some(wait)
     }
 
-    /// Tells the user that this server is busy, at once, but only once.
-    pub fn tell(&mut self, server: &str) {
+    /// Tells the user what is the matter with the server ("... is busy"), at once, but only once.
+    pub fn tell(&mut self, what: &str) {
         if !std::mem::replace(&mut self.is_told, true) {
             let seconds = self.left(Instant::now()).as_secs_f64();
-            (self.tell)(&format!("{server} is busy: it is asked again for {seconds:.0} s"));
+            (self.tell)(&format!("{what}: it is asked again for {seconds:.0} s"));
         }
     }
 
-    /// Waits before the next attempt; false if there may be none.
+    /// Waits before the next attempt; false if there may be none. `what` is for [`Patience::tell`].
     ///
     /// # Errors
     /// The user has stopped it.
-    pub fn pause(&mut self, server: &str, stop: &AtomicBool) -> Result<bool, Error> {
+    pub fn pause(&mut self, what: &str, stop: &AtomicBool) -> Result<bool, Error> {
         let mut random_key = [0; 2];
         // Without randomness this client comes again when others do.
         let _ = getrandom::fill(&mut random_key);
         let random_key = f64::from(u16::from_be_bytes(random_key)) / f64::from(u16::MAX);
         let Some(mut left) = self.next(Instant::now(), random_key) else { return Ok(false) };
-        self.tell(server);
+        self.tell(what);
         while !left.is_zero() {
             if stop.load(Ordering::SeqCst) {
                 return Err(Error::interrupted());
@@ -74,58 +90,102 @@ impl Patience {
     }
 }
 
-/// Whether a server has answered anything but that it is busy; clones are the same.
+/// What a server has said to a session's requests since this was last taken: errors that are this end's own look
+/// the same to whoever asked. Clones are the same.
 #[derive(Clone, Default)]
-pub(crate) struct Answered(Arc<AtomicBool>);
+pub(crate) struct Heard(Arc<Said>);
 
-impl Answered {
-    /// Whether it has.
-    pub fn is_true(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+#[derive(Default)]
+struct Said {
+    /// ERROR 11, or a stream reset with its code.
+    is_busy: AtomicBool,
+    /// Bytes of frames, either way, WAIT not counted.
+    moved: AtomicU64,
+}
+
+impl Heard {
+    /// Whether it said that it is busy, and how many bytes were moved; both begin anew.
+    pub fn take(&self) -> (bool, u64) {
+        let Said { is_busy, moved } = &*self.0;
+        (is_busy.swap(false, Ordering::SeqCst), moved.swap(0, Ordering::SeqCst))
     }
 
-    /// What is read from this stream counts.
-    pub fn notice(&self, input: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
-        let (answered, follower) = (self.clone(), Follower::default());
-        Box::new(Noticed { input, answered, follower, code: Vec::new() })
+    /// What comes and goes on this stream counts.
+    pub fn notice(&self, Stream { input, output }: Stream) -> Stream {
+        let (follower, code) = (Follower::default(), Vec::new());
+        let input = Box::new(NoticedInput { input, heard: self.clone(), follower, code });
+        Stream { input, output: Box::new(NoticedOutput { output, heard: self.clone() }) }
+    }
+
+    fn moved(&self, bytes: u64) {
+        self.0.moved.fetch_add(bytes, Ordering::SeqCst);
+    }
+
+    fn busy(&self) {
+        self.0.is_busy.store(true, Ordering::SeqCst);
+    }
+
+    /// A stream that the server has reset.
+    fn ended(&self, e: io::Error) -> io::Error {
+        let ours = e.get_ref().and_then(|e| e.downcast_ref::<Error>());
+        if ours.is_some_and(|e| e.kind == Kind::Busy) {
+            self.busy();
+        }
+        e
     }
 }
 
-/// A reader that notes what comes.
-struct Noticed {
+struct NoticedInput {
     input: Box<dyn Read + Send>,
-    answered: Answered,
+    heard: Heard,
     follower: Follower,
     /// Of the ERROR that comes.
     code: Vec<u8>,
 }
 
-impl Read for Noticed {
+impl Read for NoticedInput {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.input.read(into)?;
-        let Noticed { answered, follower, code, .. } = self;
-        if !answered.is_true() {
-            follower.pass(into.get(..read).unwrap_or_default(), |kind, payload| {
-                let is_answer = match kind {
-                    // WAIT.
-                    0 => false,
-                    // ERROR.
-                    1 if payload.is_empty() => {
-                        code.clear();
-                        false
-                    }
-                    1 => {
-                        code.extend(payload.iter().take(2 - code.len().min(2)));
-                        code.len() == 2 && *code != Kind::Busy.code().to_be_bytes()
-                    }
-                    _ => true,
-                };
-                if is_answer {
-                    answered.0.store(true, Ordering::SeqCst);
+        let NoticedInput { input, heard, follower, code } = self;
+        let read = input.read(into).map_err(|e| heard.ended(e))?;
+        follower.pass(into.get(..read).unwrap_or_default(), |kind, payload| match kind {
+            // WAIT.
+            0 => {}
+            // ERROR.
+            1 if payload.is_empty() => code.clear(),
+            1 => {
+                code.extend(payload.iter().take(2 - code.len().min(2)));
+                if *code == Kind::Busy.code().to_be_bytes() {
+                    heard.busy();
                 }
-            });
-        }
+            }
+            _ => heard.moved(payload.len() as u64),
+        });
         Ok(read)
+    }
+}
+
+struct NoticedOutput {
+    output: Box<dyn Output>,
+    heard: Heard,
+}
+
+impl Write for NoticedOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.output.write(bytes).map_err(|e| self.heard.ended(e))?;
+        self.heard.moved(written as u64);
+        Ok(written)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+impl Output for NoticedOutput {
+    fn finish(&mut self) -> io::Result<()> {
+        self.output.finish()
+    }
+    fn abort(&mut self, why: &Error) {
+        self.output.abort(why);
     }
 }
 
@@ -161,31 +221,56 @@ mod tests {
             TOLD.fetch_add(1, Ordering::SeqCst);
         });
         for _ in 0..2 {
-            assert!(patience.pause("h:1", &AtomicBool::new(false)).unwrap());
+            assert!(patience.pause("h:1 is busy", &AtomicBool::new(false)).unwrap());
             assert_eq!(TOLD.load(Ordering::SeqCst), 1);
         }
-        let stopped = patience.pause("h:1", &AtomicBool::new(true));
+        let stopped = patience.pause("h:1 is busy", &AtomicBool::new(true));
         assert_eq!(stopped.unwrap_err().kind, Kind::Interrupted);
     }
 
-    /// WAIT and ERROR 11 are no answers; any other frame is, also behind them.
+    /// A transfer that came forward before it was interrupted has all its patience again; one that did not, or was
+    /// interrupted a hundred times, has not.
     #[test]
-    fn what_is_not_busy_is_an_answer() {
+    fn who_comes_forward_is_patient_again_but_not_for_ever() {
+        let began = Instant::now();
+        let mut patience = Patience::new(began, |_| ());
+        let mut now = began;
+        for _ in 0..MAX_RENEWALS {
+            now += PATIENCE;
+            patience.moved(now, MIN_PROGRESS / 2);
+            assert_eq!(patience.left(now), Duration::ZERO);
+            patience.moved(now, MIN_PROGRESS / 2);
+            assert_eq!(patience.left(now), PATIENCE);
+        }
+        now += PATIENCE;
+        patience.moved(now, 1 << 40);
+        assert_eq!(patience.left(now), Duration::ZERO);
+    }
+
+    /// ERROR 11 says busy, wherever it comes; other errors do not.
+    #[test]
+    fn what_a_server_says_is_told_from_what_this_end_finds() {
         let error = |kind| Frame::Error(Error::new(kind, "text"));
-        for (stream, is_answer) in [
-            (vec![Frame::Wait, Frame::Wait], false),
-            (vec![Frame::Wait, error(Kind::Busy)], false),
-            (vec![error(Kind::NotFound)], true),
-            (vec![error(Kind::Busy), Frame::Data(b"")], true),
-            (vec![Frame::Done], true),
+        for (stream, is_busy, moved) in [
+            (vec![Frame::Wait, Frame::Wait], false, 0),
+            (vec![Frame::Wait, error(Kind::Busy)], true, 0),
+            (vec![error(Kind::NotFound)], false, 0),
+            (vec![Frame::Data(b"12345"), error(Kind::Busy)], true, 5),
+            (vec![error(Kind::Busy), Frame::Data(b"123"), error(Kind::NotFound)], true, 3),
+            (vec![Frame::Done], false, 0),
         ] {
             let mut bytes = Vec::new();
             stream.iter().for_each(|f| frames::write(&mut bytes, f).unwrap());
             for step in [1, 3, 100] {
-                let (answered, bytes) = (Answered::default(), bytes.clone());
-                let mut input = answered.notice(Box::new(std::io::Cursor::new(bytes)));
-                while input.read(&mut vec![0; step]).unwrap() > 0 {}
-                assert_eq!(answered.is_true(), is_answer, "{stream:?}");
+                let heard = Heard::default();
+                let (ours, Stream { mut output, .. }) = crate::bench_tests::pair(i64::MAX);
+                let mut ours = heard.notice(ours);
+                output.write_all(&bytes).unwrap();
+                output.finish().unwrap();
+                while ours.input.read(&mut vec![0; step]).unwrap() > 0 {}
+                ours.output.write_all(b"four").unwrap();
+                assert_eq!(heard.take(), (is_busy, moved + 4), "{stream:?}");
+                assert_eq!(heard.take(), (false, 0));
             }
         }
     }

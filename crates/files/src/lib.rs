@@ -48,6 +48,8 @@ pub use url::{Scheme, Url};
 #[cfg(test)]
 mod bench_tests;
 #[cfg(test)]
+mod busy_tests;
+#[cfg(test)]
 mod cut_tests;
 #[cfg(test)]
 mod hostile_tests;

@@ -99,7 +99,7 @@ fn static_key(identity: &Identity) -> Result<StaticKey, Error> {
     StaticKey::new(*identity.private()).map_err(|e| Error::new(Kind::Local, e.to_string()))
 }
 
-fn stream(
+pub(crate) fn stream(
     (send, receive): (SendStream, ReceiveStream),
     until: Until,
     silence: Option<Silence>,

@@ -8,7 +8,6 @@ use crate::learned::{Learned, MeasuredPath};
 use crate::message::Tuning;
 use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
 use crate::service::{Permits, Service};
-use crate::stream::Session;
 use crate::{CleanPath, Error};
 use narrows_base::{Duration, Rate, Spec};
 use narrows_congestion::PathHints;
@@ -18,11 +17,9 @@ use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use narrows_wire::StaticKey;
-use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn config() -> ConnectionConfig {
     connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
@@ -187,70 +184,4 @@ fn what_was_learned_seeds_a_connection_on_such_a_path_and_no_other() {
     let (before, after) = told(None);
     println!("{before:?} {after:?}");
     assert!(before != after);
-}
-
-/// A server that says CLOSE 8 to so many connections, behind so many bytes of an answer, and answers the
-/// others with a byte; and how many came.
-fn busy_at_first(turned_away: usize, said: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
-    let key = StaticKey::new([3; 32]).unwrap();
-    let options = Options::server(key, Clients::Any, config());
-    let server = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
-    let (address, came) = (server.local_addr(), Arc::new(AtomicUsize::new(0)));
-    let count = Arc::clone(&came);
-    std::thread::spawn(move || {
-        let mut kept = Vec::new();
-        while let Ok(connection) = block_on(server.accept()) {
-            let before = count.fetch_add(1, Ordering::SeqCst);
-            let (mut send, receive) = block_on(connection.accept_bi()).unwrap();
-            if before >= turned_away {
-                block_on(send.send_all(b"!")).unwrap();
-                send.finish().unwrap();
-            } else {
-                if !said.is_empty() {
-                    block_on(send.send_all(said)).unwrap();
-                    send.finish().unwrap();
-                    block_on(send.arrived()).unwrap();
-                }
-                connection.close(8, "busy: somebody else has the place");
-            }
-            kept.push((connection, send, receive));
-        }
-    });
-    (address, came)
-}
-
-fn ask(session: &RrtpSession) -> Result<Vec<u8>, Error> {
-    let mut stream = session.open()?;
-    stream.output.write_all(b"?").map_err(Error::stream)?;
-    let mut answer = Vec::new();
-    stream.input.read_to_end(&mut answer).map_err(Error::stream)?;
-    Ok(answer)
-}
-
-#[test]
-fn a_server_that_is_busy_is_asked_again() {
-    let (server, came) = busy_at_first(2, b"");
-    let session = session(server, 4, Expect::Anybody).unwrap();
-    assert_eq!(session.while_busy(|| ask(&session)).unwrap(), b"!");
-    assert_eq!(came.load(Ordering::SeqCst), 3);
-}
-
-/// What was half answered is not asked twice: who asked knows whether that is safe.
-#[test]
-fn who_was_answered_is_not_asked_again() {
-    let (server, came) = busy_at_first(usize::MAX, b"half");
-    let session = session(server, 4, right()).unwrap();
-    let e = session.while_busy::<()>(|| {
-        let mut stream = session.open()?;
-        stream.output.write_all(b"?").map_err(Error::stream)?;
-        stream.input.read_exact(&mut [0; 4]).map_err(Error::stream)?;
-        let session: &dyn Session = &session;
-        loop {
-            let mut next = session.open()?;
-            next.input.read_exact(&mut [0]).map_err(Error::stream)?;
-        }
-    });
-    let e = e.unwrap_err();
-    assert!(e.kind == Kind::Busy && e.line.contains("busy"), "{e}");
-    assert_eq!(came.load(Ordering::SeqCst), 1);
 }

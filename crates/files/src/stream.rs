@@ -6,6 +6,8 @@ use std::time::Duration;
 
 /// How long a client waits for a stream that moves next to nothing.
 pub(crate) const MAX_STALL: Duration = Duration::from_secs(600);
+/// Bytes, either way, by which a transfer comes forward.
+pub(crate) const MIN_PROGRESS: u64 = 10_000;
 
 /// A stream's sending half.
 pub trait Output: Write + Send {

@@ -7,7 +7,7 @@ mod socket;
 
 pub use server::Server;
 
-use crate::busy::{Answered, Patience};
+use crate::busy::{Heard, Patience};
 use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::silence::SILENCE;
@@ -39,7 +39,7 @@ pub struct TcpSession {
     silence: Duration,
     // The address that answered is asked first the next time.
     good: Mutex<Option<SocketAddr>>,
-    answered: Answered,
+    heard: Heard,
     /// Told a line when the server is busy and is asked again, once.
     busy: fn(&str),
 }
@@ -76,7 +76,7 @@ impl TcpSession {
             stop,
             silence: SILENCE,
             good: Mutex::new(None),
-            answered: Answered::default(),
+            heard: Heard::default(),
             busy: |_| (),
         })
     }
@@ -87,20 +87,21 @@ impl TcpSession {
         TcpSession { busy, ..self }
     }
 
-    /// Does `work`, and does it again when the server was too busy to answer anything, as over rrtp.
+    /// Does `work`, and does it again when the server said that it is busy, as over rrtp.
     ///
     /// # Errors
     /// Those of the work.
     pub fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         let mut patience = Patience::new(Instant::now(), self.busy);
         loop {
-            match work() {
-                Err(e) if e.kind == Kind::Busy && !self.answered.is_true() => {
-                    if !patience.pause(&self.server, self.stop)? {
-                        return Err(e);
-                    }
-                }
+            let e = match work() {
+                Err(e) if e.kind == Kind::Busy => e,
                 other => return other,
+            };
+            let (is_busy, moved) = self.heard.take();
+            patience.moved(Instant::now(), moved);
+            if !is_busy || !patience.pause(&format!("{} is busy", self.server), self.stop)? {
+                return Err(e);
             }
         }
     }
@@ -150,7 +151,7 @@ impl Session for TcpSession {
             noise::client(socket, &self.identity, self.congestion.as_deref(), &self.accept)
                 // Who judges a key says whose.
                 .map_err(|e| if e.kind == Kind::WrongKey { e } else { e.at(&self.server) })?;
-        Ok(Stream { input: self.answered.notice(stream.input), ..stream })
+        Ok(self.heard.notice(stream))
     }
 
     fn protocol(&self) -> String {

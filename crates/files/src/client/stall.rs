@@ -1,19 +1,17 @@
 //! Whether a request comes forward. A server that only says WAIT, or moves a byte now and then, is never silent;
-//! it is given up nevertheless.
+//! it is given up nevertheless, if it moves less than [`MIN_PROGRESS`] while its two ends wait for each other for
+//! [`MAX_STALL`](crate::stream::MAX_STALL): 133 bit/s.
 
 use super::Input;
 use crate::error::{Error, Kind};
 use crate::follower::Follower;
 use crate::frames::Frames;
 use crate::message::Request;
-use crate::stream::{Output, Session, Stream};
+use crate::stream::{MIN_PROGRESS, Output, Session, Stream};
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A stream comes forward if it moves so many bytes, either way, while its two ends wait for each other for
-/// [`MAX_STALL`](crate::stream::MAX_STALL): 133 bit/s.
-const MIN_BYTES: u64 = 10_000;
 /// A server may wait longer if it has to read what it holds of a file: for a disk so fast.
 const HASHED_BYTES_PER_S: u64 = 10_000_000;
 
@@ -80,7 +78,7 @@ impl Stall {
     fn moved(&self, half: Half, took: Duration, bytes: u64) -> Result<(), Error> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.bytes = state.bytes.saturating_add(bytes);
-        if state.bytes >= MIN_BYTES {
+        if state.bytes >= MIN_PROGRESS {
             (state.since, state.bytes, state.is_at_work) = (Instant::now(), 0, false);
             state.waited = [Duration::ZERO; 2];
             return Ok(());

@@ -1,7 +1,7 @@
 //! A client's connection, which is opened again while the server is busy.
 
 use super::{static_key, stream, told, wait, wait_and_look};
-use crate::busy::{Answered, Patience};
+use crate::busy::{Heard, Patience};
 use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::silence::{SILENCE, Silence};
@@ -68,7 +68,7 @@ pub struct RrtpSession {
 struct Current {
     connection: Connection,
     endpoint: Endpoint,
-    answered: Answered,
+    heard: Heard,
 }
 
 impl RrtpSession {
@@ -106,19 +106,24 @@ impl RrtpSession {
         Err(last)
     }
 
-    /// Does `work`, and does it again when the server was too busy to answer anything: over a new connection if it
-    /// took the place of this one away. Not for longer than the patience lasts.
+    /// Does `work`, and does it again when the server said that it is busy, or took this connection's place away: over
+    /// a new connection then. Not for longer than the patience lasts, which begins anew when `work` has come forward.
+    /// What `work` began, it must be able to go on with.
     ///
     /// # Errors
     /// Those of the work.
     pub fn while_busy<T>(&self, mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         loop {
-            let (e, current) = match (work(), self.current()) {
-                (Err(e), current) if current.is_too_busy(&e) => (e, current),
-                (other, _) => return other,
+            let e = match work() {
+                Err(e) if matches!(e.kind, Kind::Busy | Kind::Cut) => e,
+                other => return other,
             };
+            let current = self.current();
             let mut patience = self.patience.lock().unwrap_or_else(PoisonError::into_inner);
-            if !patience.pause(&self.address.to_string(), self.how.stop)? {
+            let (why, moved) = current.why_busy();
+            patience.moved(Instant::now(), moved);
+            let Some(why) = why else { return Err(e) };
+            if !patience.pause(&format!("{} {why}", self.address), self.how.stop)? {
                 return Err(e);
             }
             if current.connection.silence().is_ok() {
@@ -164,10 +169,10 @@ fn open(
     how: &Connect,
     patience: &mut Patience,
 ) -> Result<Current, Error> {
-    let (mut busy, server) = (None, address.to_string());
+    let (mut busy, what) = (None, format!("{address} is busy"));
     loop {
         match attempt(address, identity, how, patience) {
-            Err(e) if e.kind == Kind::Busy && patience.pause(&server, how.stop)? => busy = Some(e),
+            Err(e) if e.kind == Kind::Busy && patience.pause(&what, how.stop)? => busy = Some(e),
             // What was left of the patience may have been too short for an answer.
             Err(e) if e.kind == Kind::Unreachable => return Err(busy.unwrap_or(e)),
             other => return other,
@@ -201,22 +206,27 @@ fn attempt(
     // An attempt that meets BUSY goes on: the user does not have to wait for its end to learn why.
     let look = || {
         if endpoint.meets_busy() {
-            patience.tell(&address.to_string());
+            patience.tell(&format!("{address} is busy"));
         }
     };
     let until = Until::Stopped(how.stop);
     let connected = wait_and_look(&until, None, look, endpoint.connect(address, options))?;
     let connection = connected.map_err(|e| told(e, &ours))?;
-    Ok(Current { connection, endpoint, answered: Answered::default() })
+    Ok(Current { connection, endpoint, heard: Heard::default() })
 }
 
 impl Current {
-    /// Whether nothing was answered but that the server is busy, or it gave the place to another before it
-    /// answered. Of a CLOSE that got lost a RESET tells.
-    fn is_too_busy(&self, e: &Error) -> bool {
-        let over = self.connection.silence().err();
-        let is_put_out = matches!(over, Some(E::Busy { .. } | E::PeerRestarted));
-        (is_put_out || e.kind == Kind::Busy) && !self.answered.is_true()
+    /// Why the server is to be asked again, if it is, and how many bytes were moved. Of a CLOSE that got lost a RESET
+    /// tells, as it tells of a restart.
+    fn why_busy(&self) -> (Option<&'static str>, u64) {
+        let (is_busy, moved) = self.heard.take();
+        let why = match self.connection.silence().err() {
+            Some(E::PeerRestarted) => Some("knows this connection no longer"),
+            Some(E::Busy { .. }) => Some("is busy"),
+            Some(_) => None,
+            None => is_busy.then_some("is busy"),
+        };
+        (why, moved)
     }
 }
 
@@ -233,8 +243,7 @@ impl Session for RrtpSession {
         let (until, silence) = (Until::Stopped(self.how.stop), Silence::new(self.how.silence));
         let (send, receive) = wait(&until, Some(&silence), current.connection.open_bi())?
             .map_err(|e| told(e, &ours))?;
-        let Stream { input, output } = stream((send, receive), until, Some(silence), ours);
-        Ok(Stream { input: current.answered.notice(input), output })
+        Ok(current.heard.notice(stream((send, receive), until, Some(silence), ours)))
     }
     fn protocol(&self) -> String {
         self.how.config.protocol.label().to_string()
