@@ -42,8 +42,6 @@ pub struct Adapter {
     rttvar: Duration,
     min_rtt: Duration,
     app_limited: bool,
-    /// The window was full at the last packet.
-    window_limited: bool,
     round: u64,
     round_end: u64,
     /// When the recovery under way began.
@@ -74,7 +72,6 @@ impl Adapter {
             rttvar: Duration::ZERO,
             min_rtt: Duration::MAX,
             app_limited: false,
-            window_limited: false,
             round: 0,
             round_end: 0,
             recovery: None,
@@ -169,7 +166,8 @@ impl Adapter {
             flight: outstanding,
             outstanding,
             prior_outstanding: prior_outstanding.max(outstanding + batch.packets),
-            window_limited: self.window_limited && !self.app_limited,
+            // As quinn's own controllers judge: its pacer keeps the flight below the window most of the time.
+            window_limited: !self.app_limited,
             in_recovery: self.recovery.is_some(),
             round: self.round,
             round_start,
@@ -222,7 +220,6 @@ impl Controller for Adapter {
                 });
             }
         });
-        self.window_limited = self.in_flight + mtu > self.window();
     }
 
     fn on_ack(
