@@ -10,6 +10,8 @@ pub mod math;
 pub mod packet;
 pub mod random;
 pub mod rate;
+pub mod replay;
+pub mod run;
 pub mod spec;
 pub mod text;
 pub mod time;
@@ -20,6 +22,8 @@ pub use field::FieldError;
 pub use packet::Packet;
 pub use random::{RandomKey, RandomStream};
 pub use rate::Rate;
+pub use replay::ReplayWindow;
+pub use run::Run;
 pub use spec::{Spec, SpecError};
 pub use time::{Duration, Time};
 

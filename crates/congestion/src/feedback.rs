@@ -26,6 +26,7 @@ impl Feedback {
         feedback
     }
     /// From the words of a packet.
+    #[inline]
     pub fn from_words(words: &[u32]) -> Feedback {
         let mut feedback = Feedback::NONE;
         for (word, x) in feedback.words.iter_mut().zip(words) {
@@ -35,6 +36,7 @@ impl Feedback {
         feedback
     }
     /// The words for a packet.
+    #[inline]
     pub fn words(&self) -> &[u32] {
         &self.words[..usize::from(self.used)]
     }

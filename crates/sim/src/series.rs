@@ -72,8 +72,8 @@ impl FlowSeries {
             }
         };
         sender.controller().watch(&mut put);
-        if let Some(half) = flow.receiver.half() {
-            half.watch(&mut put);
+        if let Some(side) = flow.receiver.receiver_side() {
+            side.watch(&mut put);
         }
         for column in columns {
             column.1.resize(n + 1, f64::NAN);

@@ -10,7 +10,6 @@
 // Handshakes and packet senders have one user less without connections.
 #![cfg_attr(not(feature = "connections"), allow(dead_code))]
 
-mod ack_policy;
 #[cfg(feature = "connections")]
 pub mod connection;
 pub mod datagram;
@@ -18,6 +17,7 @@ pub mod datagram;
 pub mod endpoint;
 pub mod loss_classifier;
 mod packet_pair;
+mod packet_receiver;
 pub mod packet_sender;
 pub mod protocol;
 pub mod ranges;

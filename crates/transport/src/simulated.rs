@@ -184,10 +184,10 @@ impl SimulatedReceiver {
         }
     }
     /// The controller's receiver side, to be watched, where it has one.
-    pub fn half(&self) -> Option<&dyn ReceiverSide> {
+    pub fn receiver_side(&self) -> Option<&dyn ReceiverSide> {
         match self {
             SimulatedReceiver::Tcp(_) => None,
-            SimulatedReceiver::Datagram(r) => r.half(),
+            SimulatedReceiver::Datagram(r) => r.receiver_side(),
         }
     }
 }

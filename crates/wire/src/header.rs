@@ -11,15 +11,16 @@
 
 use crate::bytes::{MAX_VARINT, Malformed, Source};
 
+pub use narrows_base::replay::MAX_PACKET_NUMBER;
+
+const _: () = assert!(MAX_PACKET_NUMBER == MAX_VARINT);
+
 /// Bit of the first byte that tells a long packet.
 pub const LONG: u8 = 0x80;
 const PHASE: u8 = 0x40;
 const WIDE: u8 = 0x20;
 /// The random bits of the first byte.
 pub const RANDOM: u8 = 0x1f;
-
-/// Largest packet number: what a sequence number may be, and more than a connection can use.
-pub const MAX_PACKET_NUMBER: u64 = MAX_VARINT;
 
 /// Connection id, chosen by the end that receives packets with it. Big-endian on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

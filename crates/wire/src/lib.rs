@@ -24,7 +24,6 @@ pub mod packet;
 pub mod params;
 pub mod prelude;
 pub mod prf;
-pub mod replay;
 pub mod report;
 pub mod reset;
 pub mod seal;

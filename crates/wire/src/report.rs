@@ -9,6 +9,9 @@
 //! the last run may have 0 missing. Nothing is said about numbers below the last run.
 
 use crate::bytes::{BufferFull, Malformed, Sink, Source};
+use narrows_base::run;
+
+pub use narrows_base::Run;
 
 /// Most runs of a report.
 pub const MAX_RUNS: usize = 32;
@@ -55,17 +58,6 @@ pub struct Report<'a> {
     pub runs: Runs<'a>,
 }
 
-/// A stretch of arrived numbers and the stretch of missing ones below it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run {
-    /// How many arrived; at least 1.
-    pub arrived: u64,
-    /// How many are missing; at least 1 but in the last run.
-    pub missing: u64,
-    /// Whether the receiver believes that the radio link lost the missing ones, not congestion.
-    pub radio: bool,
-}
-
 /// The runs of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Runs<'a> {
@@ -83,7 +75,7 @@ impl<'a> Runs<'a> {
         // Numbers that are not yet spoken of.
         let mut left = highest.saturating_add(1);
         for i in (0..count).rev() {
-            let run = run(source)?;
+            let run = read_run(source)?;
             left = left
                 .checked_sub(run.arrived)
                 .and_then(|l| l.checked_sub(run.missing))
@@ -99,11 +91,11 @@ impl<'a> Runs<'a> {
     /// The runs from the top.
     pub fn iter(&self) -> impl Iterator<Item = Run> + 'a {
         let mut source = Source::new(self.bytes);
-        (0..self.count).map_while(move |_| run(&mut source).ok())
+        (0..self.count).map_while(move |_| read_run(&mut source).ok())
     }
 }
 
-fn run(source: &mut Source<'_>) -> Result<Run, Malformed> {
+fn read_run(source: &mut Source<'_>) -> Result<Run, Malformed> {
     let arrived = source.varint()? + 1;
     let missing = source.varint()?;
     Ok(Run { arrived, missing: missing / 2, radio: missing % 2 == 1 })
@@ -134,24 +126,13 @@ pub fn runs<'b>(buffer: &'b mut [u8], list: impl IntoIterator<Item = Run>) -> Ru
 impl<'a> Report<'a> {
     /// The ranges `[from, to)` that arrived, in falling order.
     pub fn arrived(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
-        let mut to = self.highest.saturating_add(1);
-        self.runs.iter().map(move |run| {
-            let from = to.saturating_sub(run.arrived);
-            let range = (from, to);
-            to = from.saturating_sub(run.missing);
-            range
-        })
+        run::arrived(self.highest, self.runs.iter())
     }
 
-    /// The ranges `[from, to)` that are missing, in falling order, each with the cause that it
-    /// was the radio link.
+    /// The ranges `[from, to)` that are missing, in falling order, each with whether the radio link is believed to
+    /// have lost it.
     pub fn missing(&self) -> impl Iterator<Item = (u64, u64, bool)> + 'a {
-        let mut at = self.highest.saturating_add(1);
-        self.runs.iter().filter_map(move |run| {
-            let to = at.saturating_sub(run.arrived);
-            at = to.saturating_sub(run.missing);
-            (at < to).then_some((at, to, run.radio))
-        })
+        run::missing(self.highest, self.runs.iter())
     }
 
     pub(crate) fn read(source: &mut Source<'a>) -> Result<Report<'a>, Malformed> {

@@ -11,7 +11,7 @@ use crate::keys::Secret;
 #[cfg(test)]
 use crate::keys::Suite;
 use crate::packet::TAG_BYTES;
-use crate::replay::{Replay, WINDOW};
+use narrows_base::replay::{ReplayWindow, WINDOW};
 use ring::aead::{Aad, LessSafeKey, Nonce};
 use std::fmt;
 
@@ -255,7 +255,7 @@ pub struct Opener {
     phase: bool,
     /// Lowest number opened in this phase.
     first: u64,
-    replay: Replay,
+    replay: ReplayWindow,
     forged: u64,
 }
 
@@ -285,7 +285,7 @@ impl Opener {
             after: next.next()?,
             phase: false,
             first: 0,
-            replay: Replay::default(),
+            replay: ReplayWindow::default(),
             forged: 0,
         })
     }

@@ -178,7 +178,8 @@ impl Connection {
             + payload_source.messages.memory()
             + self.inbox.memory()
             + self.sender.memory()
-            + self.arrivals.memory()
+            + self.receiver.memory()
+            + self.receiver.received().memory()
             + self.nonces.memory()
     }
     /// The controller's named numbers, for traces.

@@ -2,7 +2,7 @@
 //! timers. Pure: time and randomness are arguments.
 //!
 //! Sending is the [packet sender](crate::packet_sender)'s, under streams and messages (`payload_source`, `packets`);
-//! `receive` takes packets apart, `arrivals` says what came, `path` follows the peer's address,
+//! `receive` takes packets apart, `report_frame` writes what the `packet_receiver` reports, `path` follows the peer's address,
 //! `mtu` finds how large datagrams may be, `close` ends it. Either end begins with a PING, so that
 //! the peer knows that its handshake arrived.
 //!
@@ -12,32 +12,31 @@
 
 mod announced;
 mod api;
-mod arrivals;
 mod close;
 mod learned;
 mod messages;
 mod mtu;
 mod new_connection;
 mod nonces;
-mod numbering;
 mod packets;
 mod path;
 mod path_change;
 mod payload;
 mod receive;
+mod report_frame;
 mod timers;
 
 pub(crate) use announced::UNKNOWN_PROTOCOL;
 pub use messages::MessageError;
 pub use new_connection::NewConnection;
 
+use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, PacketReceiver, ReceiverConfig};
 use crate::packet_sender::{PacketSender, PacketSenderConfig};
 use crate::protocol::is_sayable;
 use crate::rtt::RtoConfig;
 use crate::streams::{Limits, Side, StreamEvent, Streams};
 use crate::{Counters, Protocol};
 use announced::receiving;
-use arrivals::Arrivals;
 use close::Phase;
 use learned::Learned;
 use messages::{Inbox, Outbox};
@@ -46,10 +45,11 @@ use narrows_base::{Duration, RandomKey, Rate, Time};
 use narrows_congestion::{Feedback, HintSource, PathHints};
 use narrows_wire::prf::Prf;
 use narrows_wire::{Established, Opener, Sealer};
-use nonces::SentNonces;
+use nonces::{Received, SentNonces};
 use path::PeerPath;
 use path_change::{ControllerSetup, PathChanges};
 use payload::ConnectionPayload;
+use report_frame::PeerClock;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -57,6 +57,9 @@ use std::sync::Arc;
 const UDP_OVERHEAD: u32 = 28;
 /// Fewest bytes that a datagram may have, whatever a peer says that it takes.
 const MIN_DATAGRAM: u16 = 512;
+/// How a connection answers its peer's packets.
+const RECEIVER: ReceiverConfig =
+    ReceiverConfig { ack_every: MAX_PACKETS_PER_ACK, max_ack_delay: MAX_ACK_DELAY };
 /// What a peer takes that says nothing.
 const USUAL_DATAGRAM: u64 = 1200;
 
@@ -238,7 +241,8 @@ pub struct Connection {
     sender: PacketSender<ConnectionPayload>,
     sealer: Sealer,
     opener: Opener,
-    arrivals: Arrivals,
+    receiver: PacketReceiver<Received>,
+    peer_clock: PeerClock,
     nonces: SentNonces,
     unproved: u64,
     inbox: Inbox,
@@ -319,7 +323,7 @@ impl Connection {
         let endpoint = config.protocol.datagram();
         let carrying = PacketSenderConfig {
             credit: endpoint.credit.max(LATENESS),
-            max_ack_delay: crate::ack_policy::MAX_ACK_DELAY,
+            max_ack_delay: MAX_ACK_DELAY,
             rto: endpoint.rto,
             packet: u32::from(first) + UDP_OVERHEAD,
             paces_windows: true,
@@ -356,12 +360,13 @@ impl Connection {
         let receiving =
             receiving(&peers.controller, &config.protocol, &config.custom, &environment);
         let unknown = receiving.is_none().then(|| peers.controller.as_str().into());
-        let (half, rule) = receiving.unwrap_or_default();
+        let (receiver_side, classifier) = receiving.unwrap_or_default();
         let mut connection = Connection {
             sender,
             sealer,
             opener,
-            arrivals: Arrivals::new(half, rule),
+            receiver: PacketReceiver::new(&RECEIVER, receiver_side, classifier),
+            peer_clock: PeerClock::default(),
             nonces: SentNonces::new(&seed),
             unproved: 0,
             inbox: Inbox::new(config.messages_held),

@@ -9,6 +9,7 @@
 //! A report speaks of no number below what the newest packet that its sender had opened called the lowest of
 //! unknown outcome. From that follows how far back the nonces of sent packets are remembered.
 
+use crate::packet_receiver::ReceivedNumbers;
 use crate::packet_sender::MAX_SENT_PACKETS;
 use crate::ranges::Ranges;
 use narrows_wire::prf::Prf;
@@ -140,10 +141,11 @@ pub(super) struct Received {
     sum: u8,
 }
 
-impl Received {
-    /// A packet that did not come before.
+impl ReceivedNumbers for Received {
+    type Nonce = u8;
+
     #[inline]
-    pub fn insert(&mut self, number: u64, nonce: u8) {
+    fn insert(&mut self, number: u64, nonce: u8) {
         let above = self.count_above(number);
         self.seen.insert(number, number + 1, |_, _| ());
         let place = self.nonces.len().saturating_sub(above);
@@ -158,16 +160,9 @@ impl Received {
             self.forget_below(lowest + 1);
         }
     }
-    /// How many with higher numbers there are.
-    #[inline]
-    fn count_above(&self, number: u64) -> usize {
-        let above = self.seen.iter().rev().take_while(|(_, to)| *to > number);
-        above.map(|(from, to)| (to - from.max(number + 1)) as usize).sum()
-    }
 
-    /// Forgets the packets below.
     #[inline]
-    pub fn forget_below(&mut self, number: u64) {
+    fn forget_below(&mut self, number: u64) {
         let below = self.seen.iter().take_while(|(from, _)| *from < number);
         let count: u64 = below.map(|(from, to)| to.min(number) - from).sum();
         if count == 0 {
@@ -178,22 +173,19 @@ impl Received {
         give_back(&mut self.nonces);
     }
 
-    /// Ranges `[from, to)` in rising order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
-        self.seen.iter()
+    fn ranges(&self) -> &Ranges {
+        &self.seen
     }
-    /// The range that contains a number.
-    pub fn find(&self, number: u64) -> Option<(u64, u64)> {
-        self.seen.find(number)
+}
+
+impl Received {
+    /// How many with higher numbers there are.
+    #[inline]
+    fn count_above(&self, number: u64) -> usize {
+        let above = self.seen.iter().rev().take_while(|(_, to)| *to > number);
+        above.map(|(from, to)| (to - from.max(number + 1)) as usize).sum()
     }
-    /// How many ranges.
-    pub fn ranges(&self) -> usize {
-        self.seen.len()
-    }
-    /// Where a report that names `late` begins, see [`Ranges::top_of_report`].
-    pub fn top_of_report(&self, highest: u64, late: u64, ranges: usize) -> u64 {
-        self.seen.top_of_report(highest, late, ranges)
-    }
+
     /// The sum of the nonces of so many packets, the highest of those below `end`.
     #[inline]
     pub fn sum_below(&self, end: u64, count: u64) -> u8 {

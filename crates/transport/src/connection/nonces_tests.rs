@@ -1,6 +1,8 @@
 use super::*;
-use crate::connection::arrivals::{Arrivals, ReceivedPacket};
+use crate::connection::RECEIVER;
 use crate::connection::pair_tests::{Net, Pair, config, keys};
+use crate::connection::report_frame;
+use crate::packet_receiver::{PacketReceiver, ReceivedPacket};
 use crate::streams::Side;
 use narrows_base::{Duration, Rate, Time};
 use narrows_wire::seal::receipt_nonce;
@@ -39,7 +41,7 @@ proptest! {
                 let count = count.min(below.clone().count());
                 prop_assert_eq!(received.sum_below(number, count as u64), sum(below.take(count)));
             }
-            let told: u64 = received.iter().map(|(from, to)| to - from).sum();
+            let told: u64 = received.ranges().iter().map(|(from, to)| to - from).sum();
             prop_assert_eq!(told, model.len() as u64);
         }
     }
@@ -133,7 +135,7 @@ fn an_idle_connection_keeps_little() {
         assert!(end.sender.next_number() > 3000);
         let kept = end.nonces.memory();
         assert!(kept <= 2 * MIN_CAPACITY, "{side:?}: {kept}");
-        let kept = end.arrivals.memory();
+        let kept = end.receiver.memory() + end.receiver.received().memory();
         assert!(kept <= 2 * MIN_CAPACITY, "{side:?}: {kept}");
     }
 }
@@ -142,25 +144,25 @@ fn an_idle_connection_keeps_little() {
 #[test]
 fn a_report_says_nothing_of_what_is_below_the_lowest_of_unknown_outcome() {
     let now = Time::from_secs_f64(1.0);
-    let mut arrivals = Arrivals::new(None, None);
+    let mut receiver = PacketReceiver::<Received>::new(&RECEIVER, None, None);
     for (number, least_unacked, nonce) in
         [(0, 0, 1), (10, 10, 2), (12, 10, 4), (3, 0, 8), (11, 0, 16)]
     {
         let came = ReceivedPacket {
             number,
             nonce,
-            stamp: 0,
+            sent: now,
             least_unacked,
             bytes: 1228,
             marked: false,
-            asks: true,
+            ack_eliciting: true,
             uncounted: 0,
         };
-        arrivals.on_packet(now, &came, Duration::ZERO);
+        receiver.on_packet(now, &came, Duration::ZERO);
     }
     let mut buffer = [0; 200];
     let mut writer = FrameWriter::new(&mut buffer, Prelude { stamp: 0, distance: 0 }).unwrap();
-    assert!(arrivals.write(now, &mut writer));
+    assert!(report_frame::write(&mut receiver, now, &mut writer));
     let length = writer.len();
     let (_, mut frames) = Frames::read(&buffer[..length]).unwrap();
     let Some(Ok(Frame::Report(report))) = frames.next() else { panic!("no report") };

@@ -1,9 +1,9 @@
 //! Packets that leave: filled with frames, recorded by the packet sender, sealed in place.
 
-use super::arrivals::feedback_bytes;
 use super::messages::MESSAGE_OVERHEAD;
 use super::path::PathFrame;
 use super::payload::SentFrames;
+use super::report_frame::{self, feedback_bytes};
 use super::{Connection, Transmit, UDP_OVERHEAD};
 use crate::packet_sender::{PayloadSource, Permission};
 use crate::streams::SentFrame;
@@ -155,7 +155,7 @@ impl Connection {
             self.sender.nothing_to_send();
             data = false;
         }
-        if !data && !self.arrivals.must_report(now) {
+        if !data && !self.receiver.must_report(now) {
             return 0;
         }
         let number = self.sender.next_number();
@@ -170,7 +170,8 @@ impl Connection {
             // At the beginning of a packet there is room.
             let _ = writer.frame(&Frame::Extension { kind: UNCOUNTED, body });
         }
-        let reported = self.arrivals.would_report(now) && self.arrivals.write(now, &mut writer);
+        let reported = self.receiver.should_piggyback(now)
+            && report_frame::write(&mut self.receiver, now, &mut writer);
         let before = writer.len();
         let mut frames = SentFrames::default();
         if data {
@@ -204,9 +205,9 @@ impl Connection {
     #[inline]
     fn reports_with_last(&mut self, writer: &mut FrameWriter<'_>, now: Time) -> bool {
         writer.room() > 0
-            && self.arrivals.has_news()
+            && self.receiver.has_news()
             && self.sender.payload_source_mut().is_empty()
-            && self.arrivals.write(now, writer)
+            && report_frame::write(&mut self.receiver, now, writer)
     }
 
     /// What begins every payload: the prelude, and which numbers below were left out.
@@ -337,7 +338,7 @@ impl Connection {
         let area = buffer.get_mut(head..most.checked_sub(TAG_BYTES)?)?;
         let mut writer = self.begin(now, area)?;
         if report {
-            self.arrivals.write(now, &mut writer);
+            report_frame::write(&mut self.receiver, now, &mut writer);
         }
         for frame in frames {
             writer.frame(frame).ok()?;

@@ -62,7 +62,7 @@ impl Connection {
         {
             self.setup.peers = label.into();
             self.unknown = None;
-            if !self.renew_receiver(self.arrivals.next_number()) {
+            if !self.renew_receiver(self.receiver.next_number()) {
                 self.unknown = Some(label.into());
                 self.on_unknown(now);
             }
@@ -73,10 +73,10 @@ impl Connection {
     /// False if this end does not know what the peer sends with.
     fn renew_receiver(&mut self, first: u64) -> bool {
         let ControllerSetup { peers, protocol, custom, environment, .. } = &*self.setup;
-        let Some((half, rule)) = receiving(peers, protocol, custom, environment) else {
+        let Some((side, classifier)) = receiving(peers, protocol, custom, environment) else {
             return false;
         };
-        self.arrivals.believe(half, rule, first);
+        self.receiver.replace_receiver_side(side, classifier, first);
         true
     }
 
@@ -88,7 +88,7 @@ impl Connection {
             return;
         }
         self.mtu.restart(now);
-        if self.renew_path(now, self.arrivals.next_number()) {
+        if self.renew_path(now, self.receiver.next_number()) {
             (self.changes.found, self.changes.must_say) = (self.changes.found + 1, true);
             if let Some(rtt) = rtt {
                 self.sender.seed_rtt(now, rtt);

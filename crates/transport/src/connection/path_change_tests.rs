@@ -55,7 +55,7 @@ impl Download {
 
 fn watched(connection: &Connection) -> BTreeMap<&'static str, f64> {
     let mut all = BTreeMap::new();
-    connection.arrivals.watch(&mut |name, x| {
+    connection.receiver.receiver_side().unwrap().watch(&mut |name, x| {
         all.insert(name, x);
     });
     all
@@ -200,7 +200,7 @@ fn a_path_that_changes_all_the_time_is_no_new_one_each_time() {
     let mut begun = 0;
     for times in 1..=500 {
         let before = d.pair.server.sender.flight();
-        let (now, next) = (d.pair.now, d.pair.server.arrivals.next_number());
+        let (now, next) = (d.pair.now, d.pair.server.receiver.next_number());
         d.pair.server.on_new_path(now, times, next);
         begun += u32::from(before > 0 && d.pair.server.sender.flight() == 0);
         d.run_for(0.01);

@@ -1,8 +1,9 @@
 //! Packets that come: opened in place, checked, taken apart.
 
-use super::arrivals::{ReceivedPacket, feedback_of};
 use super::nonces::Proof;
+use super::report_frame::feedback_of;
 use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
+use crate::packet_receiver::ReceivedPacket;
 use crate::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{CONTROLLER, NEW_PATH, SKIPPED, UNCOUNTED, number};
@@ -38,7 +39,7 @@ impl Connection {
             self.fault(now, 1, "a payload without a prelude");
             return true;
         };
-        let (mut asks, mut uncounted) = (false, 0);
+        let (mut ack_eliciting, mut uncounted) = (false, 0);
         // An MTU probe says nothing of controllers; every other packet would.
         let (mut is_probe, mut is_named) = (false, false);
         for frame in frames {
@@ -55,7 +56,7 @@ impl Connection {
                     self.on_report(now, report, prelude.stamp);
                 }
                 Ok(frame) => {
-                    asks |= !matches!(
+                    ack_eliciting |= !matches!(
                         frame,
                         Frame::Report(_) | Frame::Padding(_) | Frame::Close { .. }
                     );
@@ -64,7 +65,7 @@ impl Connection {
                 Err(malformed) => self.fault(now, 1, malformed.what),
             }
         }
-        if asks && !is_probe && !is_named {
+        if ack_eliciting && !is_probe && !is_named {
             // It sends with what its parameters say.
             self.on_unknown(now);
         }
@@ -72,14 +73,14 @@ impl Connection {
             let came = ReceivedPacket {
                 number: opened.number,
                 nonce,
-                stamp: prelude.stamp,
+                sent: self.peer_clock.sent(prelude.stamp),
                 least_unacked: prelude.least_unacked(opened.number),
                 bytes: size as u32 + UDP_OVERHEAD,
                 marked: ecn == CE,
-                asks,
+                ack_eliciting,
                 uncounted,
             };
-            self.arrivals.on_packet(now, &came, self.sender.rtt().srtt());
+            self.receiver.on_packet(now, &came, self.sender.rtt().srtt());
         }
         true
     }
@@ -93,7 +94,7 @@ impl Connection {
             return;
         }
         match *frame {
-            Frame::Feedback(bytes) => self.arrivals.on_feedback(bytes),
+            Frame::Feedback(bytes) => self.receiver.on_feedback(feedback_of(bytes)),
             Frame::Datagram(message) if message.len() > usize::from(self.max_message) => {
                 self.fault(now, 1, "a message longer than permitted");
             }

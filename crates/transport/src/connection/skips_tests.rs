@@ -38,7 +38,8 @@ fn pair(protocol: &str, net: Net, seed: u64) -> Pair {
 
 /// What the receiver side at the server says, and the highest of each.
 fn note(pair: &Pair, most: &mut std::collections::BTreeMap<&'static str, f64>) {
-    pair.server.arrivals.watch(&mut |name, x| {
+    let Some(side) = pair.server.receiver.receiver_side() else { return };
+    side.watch(&mut |name, x| {
         let entry = most.entry(name).or_insert(x);
         *entry = entry.max(x);
     });
@@ -71,7 +72,7 @@ fn a_clean_path_has_no_losses_under_any_controller() {
                 while p.server.accept().is_some() {}
                 note(p, &mut most);
                 // Nothing is ever missing, to the receiver that reports and judges.
-                assert_eq!(p.server.arrivals.holes(), 0, "{protocol}");
+                assert_eq!(p.server.receiver.missing(32), 0, "{protocol}");
                 loop {
                     match p.server.read(id, &mut buffer) {
                         Ok(crate::streams::Read::Bytes(_)) => {}
@@ -150,7 +151,7 @@ fn a_report_that_gets_lost_is_no_loss_to_the_receiver() {
     let mut pair = Pair::new(&config("rrtp+cubic"), clean(0.0), 1);
     let spy = Spy::default();
     let tracker = LossTracker::new(Box::new(spy.clone()));
-    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(tracker), 0);
+    pair.server.receiver.replace_receiver_side(Some(Box::new(spy.clone())), Some(tracker), 0);
     pair.transfer(Side::Server, 100_000, 60.0).unwrap();
     // The client sends nothing but reports now, and none arrives.
     pair.drop_short = Some((Side::Client, 100));
@@ -196,7 +197,7 @@ fn told(net: Net, seed: u64) -> Told {
     let mut pair = pair("rrtp+cubic", net, seed);
     let spy = Spy::default();
     let tracker = LossTracker::new(Box::new(spy.clone()));
-    pair.server.arrivals.believe(Some(Box::new(spy.clone())), Some(tracker), 0);
+    pair.server.receiver.replace_receiver_side(Some(Box::new(spy.clone())), Some(tracker), 0);
     for from in [Side::Client, Side::Server, Side::Client] {
         pair.transfer(from, 500_000, 60.0).unwrap();
     }

@@ -18,7 +18,7 @@ impl Connection {
         self.sender
             .next_timeout(self.last_due + self.tick_pause())
             .min(held)
-            .min(self.arrivals.next_timeout())
+            .min(self.receiver.next_timeout())
             .min(self.path.next_timeout())
             .min(self.idle_due())
             .min(self.keep_alive_due())
@@ -79,6 +79,6 @@ impl Connection {
             payload_source.ping |= payload_source.is_empty();
             self.suspects_size = true;
         }
-        self.arrivals.on_timeout(now);
+        self.receiver.on_timeout(now);
     }
 }

@@ -1,7 +1,7 @@
 //! What a datagram endpoint is made of.
 
-use crate::ack_policy::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
 use crate::loss_classifier::ClassifierConfig;
+use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
 use crate::rtt::RtoConfig;
 use crate::tcp::{Preset, TcpConfig};
 use narrows_base::Duration;

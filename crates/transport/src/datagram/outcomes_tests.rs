@@ -6,7 +6,7 @@ use super::{DatagramConfig, Receiver, Sender};
 use crate::packet_sender::MAX_SENT_PACKETS;
 use crate::simulated::{Input, Output};
 use crate::tcp::Preset;
-use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time};
+use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Time, run};
 use narrows_congestion::{Ack, Controller, PacketOutcome, PathHints, SendLimits};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,8 +97,8 @@ impl Pair {
 
 /// The numbers that a report names, the highest first.
 fn vector(report: &Packet) -> Vec<u64> {
-    let (runs, ..) = read_report(report);
-    runs.arrived(report.seq - 1).flat_map(|(from, to)| (from..to).rev()).collect()
+    let (vector, ..) = read_report(report);
+    run::arrived(report.seq - 1, vector.runs()).flat_map(|(from, to)| (from..to).rev()).collect()
 }
 
 /// S1 section 5.2: the vector is 10 9 8 7 6 5 3. S1 keeps a margin of three, so that 4 would be lost when
@@ -366,4 +366,19 @@ fn a_lossy_path_is_reported_exactly() {
     assert!(run.sent > 1000 && lost.len() > 100, "{} {}", run.sent, lost.len());
     assert!(run.silence > 5, "{}: at this rate of losses a vector reaches further", run.silence);
     assert_eq!(lost, missing);
+}
+
+/// As over sockets, where a packet that comes twice is not opened again.
+#[test]
+fn a_packet_that_comes_twice_counts_once_and_is_answered_once() {
+    let mut pair = Pair::new(3.0);
+    let packets = pair.send();
+    pair.report(&packets[0]);
+    let delivered = pair.receiver.delivered();
+    assert!(delivered > 0);
+    assert!(pair.receiver.on_packet(pair.now, &packets[0]).is_none());
+    assert_eq!(pair.receiver.delivered(), delivered);
+    pair.report(&packets[2]);
+    pair.report(&packets[1]);
+    assert_eq!(pair.receiver.delivered(), 3 * delivered, "late is not twice");
 }

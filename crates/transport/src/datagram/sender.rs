@@ -8,7 +8,7 @@ use super::payload::SimulatedSource;
 use super::stream::SentRange;
 use crate::packet_sender::{AckReport, PacketSender, PacketSenderConfig, Permission};
 use crate::simulated::{Counters, Input, Output};
-use narrows_base::{Duration, Machine, Packet, Time, random};
+use narrows_base::{Duration, Machine, Packet, Time, random, run};
 use narrows_congestion::{Controller, HintSource};
 
 /// A datagram sender.
@@ -180,10 +180,13 @@ impl Sender {
         if p.has(Packet::CORRUPT) || !self.sender.concerns(highest) {
             return;
         }
-        let (runs, feedback, marks) = header::read_report(p);
+        let (vector, feedback, marks) = header::read_report(p);
         let (rtt, forward) = (now.since(p.stamp), header::forward_time(p));
         let heard = AckReport { highest, rtt, forward, marks, feedback };
-        self.sender.on_report(now, &heard, runs.arrived(highest), runs.radio(highest));
+        let arrived = run::arrived(highest, vector.runs());
+        let missing = run::missing(highest, vector.runs());
+        let radio = missing.filter(|m| m.2).map(|(from, to, _)| (from, to));
+        self.sender.on_report(now, &heard, arrived, radio);
     }
 }
 

@@ -1,15 +1,16 @@
-//! The replay window: every packet number is accepted once.
+//! The replay window of a receiver: every packet number is accepted once.
 
-use crate::header::MAX_PACKET_NUMBER;
+/// The largest packet number (RFC 9000 section 12.3).
+pub const MAX_PACKET_NUMBER: u64 = (1 << 62) - 1;
 
 /// How far below the highest number a packet may be and still be accepted.
 pub const WINDOW: u64 = 1024;
 const WORDS: usize = WINDOW as usize / 64;
 
 /// Which of the last [`WINDOW`] numbers have been opened: a bitmap of fixed size (RFC 6479's way,
-/// without its shifts). Only numbers of authenticated packets may be marked.
+/// without its shifts). Over sockets only numbers of authenticated packets may be marked.
 #[derive(Clone, Debug, Default)]
-pub struct Replay {
+pub struct ReplayWindow {
     /// One above the highest marked.
     next: u64,
     seen: [u64; WORDS],
@@ -20,7 +21,7 @@ fn place(number: u64) -> (usize, u64) {
     ((number / 64) as usize % WORDS, 1 << (number % 64))
 }
 
-impl Replay {
+impl ReplayWindow {
     /// The highest number marked.
     #[inline]
     pub fn highest(&self) -> Option<u64> {
@@ -46,7 +47,10 @@ impl Replay {
         if !self.is_new(number) {
             return false;
         }
-        if number >= self.next {
+        if number == self.next {
+            // Its place is taken anew below.
+            self.next = number + 1;
+        } else if number > self.next {
             self.forget(number);
             self.next = number + 1;
         }
@@ -90,7 +94,7 @@ mod tests {
         /// The window says what a set of all numbers so far would say.
         #[test]
         fn it_agrees_with_a_set(steps in prop::collection::vec((0u8..4, 0u64..3000), 1..400), start in 0u64..1 << 40) {
-            let mut window = Replay::default();
+            let mut window = ReplayWindow::default();
             let mut set = BTreeSet::new();
             let mut at = start;
             for (kind, by) in steps {
@@ -116,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_far_end_of_numbers_is_refused() {
-        let mut window = Replay::default();
+        let mut window = ReplayWindow::default();
         assert!(!window.mark(u64::MAX));
         assert!(window.mark(MAX_PACKET_NUMBER));
         assert!(!window.mark(MAX_PACKET_NUMBER));

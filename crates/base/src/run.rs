@@ -1,0 +1,59 @@
+//! Runs: how an acknowledgement says which packets arrived and which are missing. rrtp's ACK frame and the reports
+//! of simulated packets write them differently, and read them as the same.
+
+/// So many packets that arrived, and so many below them that are missing.
+///
+/// A list of runs goes from the highest number that an acknowledgement names downwards. It says nothing of numbers
+/// below the last run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// How many arrived.
+    pub arrived: u64,
+    /// How many are missing below them.
+    pub missing: u64,
+    /// Whether the receiver believes that the radio link lost the missing ones, not congestion.
+    pub radio: bool,
+}
+
+/// What arrived, as ranges `[from, to)` in falling order.
+#[inline]
+pub fn arrived(highest: u64, runs: impl Iterator<Item = Run>) -> impl Iterator<Item = (u64, u64)> {
+    let mut at = highest.saturating_add(1);
+    runs.filter_map(move |run| {
+        let (from, to) = (at.saturating_sub(run.arrived), at);
+        at = from.saturating_sub(run.missing);
+        (from < to).then_some((from, to))
+    })
+}
+
+/// What is missing, as ranges `[from, to)` in falling order, each with whether the radio link is believed to have
+/// lost it.
+#[inline]
+pub fn missing(
+    highest: u64,
+    runs: impl Iterator<Item = Run>,
+) -> impl Iterator<Item = (u64, u64, bool)> {
+    let mut at = highest.saturating_add(1);
+    runs.filter_map(move |run| {
+        let to = at.saturating_sub(run.arrived);
+        at = to.saturating_sub(run.missing);
+        (at < to).then_some((at, to, run.radio))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_follow_each_other_downwards_and_end_at_number_0() {
+        let run = |arrived, missing, radio| Run { arrived, missing, radio };
+        let runs = [run(2, 3, false), run(1, 1, true), run(0, 1, true), run(4, 9, true)];
+        let ranges: Vec<_> = arrived(10, runs.into_iter()).collect();
+        assert_eq!(ranges, [(9, 11), (5, 6), (0, 3)]);
+        let ranges: Vec<_> = missing(10, runs.into_iter()).collect();
+        assert_eq!(ranges, [(6, 9, false), (4, 5, true), (3, 4, true)]);
+        let top = run(1, 0, false);
+        assert_eq!(arrived(u64::MAX, [top].into_iter()).next(), Some((u64::MAX - 1, u64::MAX)));
+    }
+}

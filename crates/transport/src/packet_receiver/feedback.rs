@@ -1,0 +1,144 @@
+//! The receiver side of the sender's controller, and what it is told of arrivals: packets that are paced and counted,
+//! which are those that ask for a report, under numbers of its own without those that do not count.
+
+use super::log::Place;
+use super::numbering::Numbering;
+use crate::ranges::Ranges;
+use narrows_base::{Duration, Time};
+use narrows_congestion::{Arrival, Feedback, ReceiverSide};
+
+/// A number that turns out not to count is told to the receiver side only if it is so near: none waits longer for
+/// what comes out of order.
+const NEAR: u64 = 64;
+/// So long after the last packet that asked for a report, the receiver side may still report: an idle connection
+/// falls silent.
+const ATTENTION: Duration = Duration::from_secs(2);
+
+/// A packet as a receiver side gets it, by the sender's numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SidePacket {
+    pub number: u64,
+    pub sent: Time,
+    pub bytes: u32,
+    pub marked: bool,
+    pub ack_eliciting: bool,
+}
+
+/// A receiver side.
+pub(super) struct FeedbackSource {
+    side: Box<dyn ReceiverSide>,
+    /// Without packets that do not count, and without what was left out.
+    numbering: Numbering,
+    /// Bytes of the last packet that counted.
+    counted_bytes: u32,
+    /// What the sender side said last.
+    from_sender: Feedback,
+    /// Its feedback is to be reported.
+    wants_report: bool,
+    /// When the last packet that counted came.
+    last: Time,
+}
+
+impl FeedbackSource {
+    /// Of a sender whose numbers below `first` do not count.
+    pub fn new(side: Box<dyn ReceiverSide>, first: u64) -> FeedbackSource {
+        let mut numbering = Numbering::default();
+        numbering.leave_out(0, first);
+        FeedbackSource {
+            side,
+            numbering,
+            counted_bytes: 0,
+            from_sender: Feedback::NONE,
+            wants_report: false,
+            last: Time::ZERO,
+        }
+    }
+    /// The receiver side, to be watched.
+    pub fn side(&self) -> &dyn ReceiverSide {
+        &*self.side
+    }
+    /// The sender side says this, until it says otherwise.
+    #[inline]
+    pub fn on_feedback(&mut self, feedback: Feedback) {
+        self.from_sender = feedback;
+    }
+
+    /// A packet came; `received` are all that came, this one included.
+    #[inline]
+    pub fn on_packet(&mut self, now: Time, p: &SidePacket, place: &Place, received: &Ranges) {
+        if p.number >= place.next {
+            let (from, to) = if p.ack_eliciting {
+                (place.uncounted_from.max(place.next), p.number)
+            } else {
+                (place.next, p.number + 1)
+            };
+            if from < to {
+                self.numbering.leave_out(from, to);
+            }
+        } else if place.uncounted_from < p.number || !p.ack_eliciting {
+            let to = if p.ack_eliciting { p.number } else { p.number + 1 };
+            self.fill(now, p.sent, place.uncounted_from, to, received);
+        }
+        if p.ack_eliciting {
+            (self.last, self.counted_bytes) = (now, p.bytes);
+            self.give(now, p);
+        }
+    }
+
+    /// Numbers `[from, to)` were taken for missing, and do not count: what told so came out of order. To
+    /// the receiver side it is as if they had come, so that it sees no loss where there was none.
+    #[cold]
+    fn fill(&mut self, now: Time, sent: Time, from: u64, to: u64, received: &Ranges) {
+        // What is further away was lost in its eyes.
+        for number in from.max(to.saturating_sub(NEAR))..to {
+            if self.numbering.counts(number)
+                && !(number < to - 1 && received.find(number).is_some())
+            {
+                let bytes = self.counted_bytes;
+                let p = SidePacket { number, sent, bytes, marked: false, ack_eliciting: true };
+                self.give(now, &p);
+            }
+        }
+    }
+
+    #[inline]
+    fn give(&mut self, now: Time, p: &SidePacket) {
+        self.wants_report |= self.side.on_arrival(&Arrival {
+            now,
+            seq: self.numbering.of(p.number),
+            sent: p.sent,
+            bytes: p.bytes,
+            marked: p.marked,
+            duplicate: false,
+            feedback: self.from_sender,
+        });
+    }
+
+    /// Whether its feedback is to be reported.
+    #[inline]
+    pub fn wants_report(&self) -> bool {
+        self.wants_report
+    }
+    /// The feedback of a report that leaves now; none in one that others asked for: a receiver side would be asked
+    /// more often than its algorithm says.
+    #[inline]
+    pub fn feedback(&mut self, now: Time) -> Feedback {
+        if self.wants_report { self.side.feedback(now) } else { Feedback::NONE }
+    }
+    #[inline]
+    pub fn on_report_sent(&mut self) {
+        self.wants_report = false;
+    }
+
+    /// When to call [`on_timeout`](FeedbackSource::on_timeout); never while nothing has come for long.
+    #[inline]
+    pub fn next_timeout(&self) -> Time {
+        let tick = self.side.next_tick();
+        if tick <= self.last + ATTENTION { tick } else { Time::NEVER }
+    }
+    pub fn on_timeout(&mut self, now: Time) {
+        if now >= self.next_timeout() {
+            self.wants_report |= self.side.on_tick(now);
+        }
+    }
+}

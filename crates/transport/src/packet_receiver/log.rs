@@ -1,0 +1,247 @@
+//! What arrived and what is missing, as acknowledgements say it.
+
+use crate::ranges::Ranges;
+use narrows_base::Run;
+
+/// Ranges kept at most, whatever a peer or a path does.
+const MAX_RANGES: usize = 256;
+
+/// The numbers of packets that arrived, each once, with what is kept of each beside its number: a connection keeps
+/// nonces, a simulation nothing.
+pub(crate) trait ReceivedNumbers: Default {
+    /// What is kept of a packet.
+    type Nonce: Copy;
+    /// A packet that did not come before.
+    fn insert(&mut self, number: u64, nonce: Self::Nonce);
+    /// Forgets the packets below.
+    fn forget_below(&mut self, number: u64);
+    /// The numbers.
+    fn ranges(&self) -> &Ranges;
+}
+
+impl ReceivedNumbers for Ranges {
+    type Nonce = ();
+
+    #[inline]
+    fn insert(&mut self, number: u64, (): ()) {
+        Ranges::insert(self, number, number + 1, |_, _| ());
+    }
+    #[inline]
+    fn forget_below(&mut self, number: u64) {
+        self.trim_below(number);
+    }
+    #[inline]
+    fn ranges(&self) -> &Ranges {
+        self
+    }
+}
+
+/// Where a packet stands among those before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// One above the highest number before.
+    pub next: u64,
+    /// The number that would have left no gap: above `next` where numbers in between do not count.
+    pub expected: u64,
+    /// The lowest of the numbers directly below the packet's that do not count; its own where all do.
+    pub uncounted_from: u64,
+}
+
+/// The log.
+#[derive(Debug, Default)]
+pub(super) struct ArrivalLog<R> {
+    /// None below the floor.
+    received: R,
+    /// Of the missing, those that are no losses: packets that do not count, and numbers that the peer left out.
+    uncounted: Ranges,
+    /// Nothing is said of what is below.
+    floor: u64,
+    /// One above the highest number that came.
+    next: u64,
+}
+
+impl<R: ReceivedNumbers> ArrivalLog<R> {
+    /// One above the highest number that came.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+    /// Nothing is said of what is below.
+    #[inline]
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+    /// What arrived.
+    pub fn received(&self) -> &R {
+        &self.received
+    }
+
+    /// A packet; each number comes once. The sender knows the outcome of all below `least_unacked`, and of those
+    /// directly below this one so many do not count.
+    #[inline]
+    pub fn on_arrival(
+        &mut self,
+        number: u64,
+        nonce: R::Nonce,
+        uncounted: u64,
+        least_unacked: u64,
+    ) -> Place {
+        let next = self.next;
+        // Nothing is missing where nothing was: the lowest number that was is the one expected.
+        let uncounted = uncounted.min(number.saturating_sub(self.floor));
+        let expected = if number > next { number.min(next + uncounted) } else { next };
+        // Of one below, the sender has told the outcome: a report that spoke of it would reach further down than the
+        // sender remembers.
+        if number >= self.floor {
+            self.received.insert(number, nonce);
+        }
+        if uncounted > 0 {
+            self.leave_out(number - uncounted, number);
+        }
+        self.next = next.max(number + 1);
+        if least_unacked > self.floor {
+            self.forget_below(least_unacked.min(self.next));
+        }
+        while self.received.ranges().len() > MAX_RANGES {
+            let Some((_, to)) = self.received.ranges().iter().next() else { break };
+            self.forget_below(to);
+        }
+        Place { next, expected, uncounted_from: number - uncounted }
+    }
+
+    /// Numbers `[from, to)` do not count, where the packet `to` came.
+    #[cold]
+    fn leave_out(&mut self, from: u64, to: u64) {
+        // Packets that do not count may have come: then there is nothing to remember.
+        if self.received.ranges().find(to).is_none_or(|range| range.0 > from) {
+            self.uncounted.insert(from, to, |_, _| ());
+        }
+        while self.uncounted.len() > MAX_RANGES {
+            let Some((_, to)) = self.uncounted.iter().next() else { break };
+            self.uncounted.trim_below(to);
+        }
+    }
+
+    #[inline]
+    fn forget_below(&mut self, number: u64) {
+        self.floor = self.floor.max(number);
+        self.received.forget_below(self.floor);
+        if !self.uncounted.is_empty() {
+            self.uncounted.trim_below(self.floor);
+        }
+    }
+
+    /// How many packets are missing in what a report of so many runs says; 2 for more.
+    pub fn missing(&self, max_runs: usize) -> u64 {
+        let mut missing = 0;
+        let mut ranges = self.received.ranges().iter().rev().peekable();
+        for _ in 0..max_runs {
+            let Some((from, _)) = ranges.next().filter(|_| missing < 2) else { break };
+            let below = ranges.peek().map_or(self.floor.min(from), |r| r.1);
+            // What does not count lies directly below what told so.
+            let uncounted = match from.checked_sub(1).and_then(|n| self.uncounted.find(n)) {
+                Some((begin, _)) => from - begin.max(below),
+                None => 0,
+            };
+            missing += from - below - uncounted;
+        }
+        missing.min(2)
+    }
+
+    /// The highest number that a report of so many runs names: one that names `late`, which came late, too.
+    #[inline]
+    pub fn highest(&self, late: Option<u64>, max_runs: usize) -> Option<u64> {
+        let highest = self.next.checked_sub(1)?;
+        // A late packet that lies below what a report has room for is named all the same.
+        let ranges = self.received.ranges();
+        Some(late.map_or(highest, |late| ranges.top_of_report(highest, late, max_runs)))
+    }
+
+    /// What came and what is missing, from `highest` downwards; `radio` says of a missing number whether its run is
+    /// the radio link's.
+    #[inline]
+    pub fn runs(&self, highest: u64, radio: impl Fn(u64) -> bool) -> impl Iterator<Item = Run> {
+        runs(self.received.ranges().iter().rev(), self.floor, highest, radio)
+    }
+
+    /// Bytes of the heap that ranges beside the numbers that arrived hold.
+    pub fn memory(&self) -> usize {
+        self.uncounted.len() * size_of::<(u64, u64)>()
+    }
+}
+
+/// The runs from `highest` down to `floor` of what arrived: ranges `[from, to)` in falling order.
+#[inline]
+pub(crate) fn runs(
+    arrived: impl Iterator<Item = (u64, u64)>,
+    floor: u64,
+    highest: u64,
+    radio: impl Fn(u64) -> bool,
+) -> impl Iterator<Item = Run> {
+    let mut ranges = arrived.skip_while(move |r| r.0 > highest).take_while(move |r| r.1 > floor);
+    let mut next = ranges.next();
+    std::iter::from_fn(move || {
+        let (from, to) = next.take()?;
+        next = ranges.next();
+        let (from, to) = (from.max(floor), to.min(highest.saturating_add(1)));
+        let below = next.map_or(floor.min(from), |range| range.1);
+        let missing = from - below;
+        Some(Run { arrived: to - from, missing, radio: missing > 0 && radio(below) })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// Late, below what is said, out of order: the log says what a set would say.
+    #[test]
+    fn a_report_says_what_arrived_above_the_lowest_of_unknown_outcome() {
+        let mut log = ArrivalLog::<Ranges>::default();
+        for (number, least_unacked) in [(0, 0), (10, 10), (12, 10), (3, 0), (11, 0)] {
+            log.on_arrival(number, (), 0, least_unacked);
+        }
+        let runs: Vec<_> = log.runs(12, |_| true).collect();
+        assert_eq!(runs, [Run { arrived: 3, missing: 0, radio: false }]);
+    }
+
+    #[test]
+    fn numbers_that_do_not_count_are_no_gap() {
+        let mut log = ArrivalLog::<Ranges>::default();
+        log.on_arrival(0, (), 0, 0);
+        let place = log.on_arrival(4, (), 2, 0);
+        assert_eq!((place.next, place.expected, place.uncounted_from), (1, 3, 2));
+        assert_eq!(log.missing(9), 1, "number 1, neither 2 nor 3");
+    }
+
+    proptest! {
+        /// Whatever comes in whatever order: runs are what came and what did not, down to the floor, and memory is
+        /// bounded.
+        #[test]
+        fn runs_say_what_a_set_says(
+            steps in prop::collection::vec((0u64..700, 0u64..900), 1..700), floor_moves in any::<bool>(),
+        ) {
+            let (mut log, mut set) = (ArrivalLog::<Ranges>::default(), BTreeSet::new());
+            for (at, (number, back)) in steps.into_iter().enumerate() {
+                let number = number + at as u64;
+                if !set.insert(number) {
+                    continue;
+                }
+                let floor = if floor_moves { number.saturating_sub(back) } else { 0 };
+                log.on_arrival(number, (), 0, floor);
+                prop_assert!(log.received.len() <= MAX_RANGES);
+                let mut at = log.next;
+                for run in log.runs(log.next - 1, |_| false) {
+                    let arrived = at - run.arrived..at;
+                    let missing = arrived.start - run.missing..arrived.start;
+                    prop_assert!(missing.clone().all(|n| !set.contains(&n) || n < log.floor));
+                    prop_assert!(arrived.clone().all(|n| set.contains(&n)));
+                    at = missing.start;
+                }
+                prop_assert!(at == log.floor.min(log.next - 1) || log.received.is_empty());
+            }
+        }
+    }
+}

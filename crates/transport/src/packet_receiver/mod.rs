@@ -1,0 +1,283 @@
+//! The receiving side of packets, the same under connections and simulated datagrams: what arrived and what is
+//! missing ([`log`]), when a report leaves ([`AckPolicy`]), which losses are the radio link's
+//! ([`LossTracker`]), and the receiver side of the sender's controller ([`feedback`]).
+//!
+//! It knows packets by number. Whoever owns it has opened them, has dropped what came twice
+//! ([`ReplayWindow`](narrows_base::ReplayWindow)), and gives reports their bytes: `connection/report_frame.rs`, and
+//! `datagram/receiver.rs` in simulation.
+
+mod ack_policy;
+mod feedback;
+mod log;
+mod numbering;
+
+pub(crate) use ack_policy::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
+pub(crate) use log::ReceivedNumbers;
+#[cfg(test)]
+pub(crate) use log::runs;
+
+use crate::loss_classifier::LossTracker;
+use ack_policy::{AckPolicy, max_wait};
+use feedback::{FeedbackSource, SidePacket};
+use log::ArrivalLog;
+use narrows_base::{Duration, Run, Time};
+use narrows_congestion::{Feedback, ReceiverSide};
+
+/// A packet that came, for the first time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceivedPacket<N> {
+    pub number: u64,
+    /// By which reports show that it came.
+    pub nonce: N,
+    /// When it left, by the sender's clock.
+    pub sent: Time,
+    /// The lowest number whose outcome the sender did not know then.
+    pub least_unacked: u64,
+    /// On the wire.
+    pub bytes: u32,
+    /// Whether a router marked it (ECN CE).
+    pub marked: bool,
+    /// Whether it asks for a report (RFC 9000 section 13.2).
+    pub ack_eliciting: bool,
+    /// Numbers directly below its own of packets that do not count, or that the peer left out on purpose.
+    pub uncounted: u64,
+}
+
+/// The packet whose round trip a report lets its sender measure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Echo {
+    /// When it left, by the sender's clock.
+    pub sent: Time,
+    /// When it came, by the receiver's.
+    pub came: Time,
+}
+
+/// What a report says beside its runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReportFields {
+    /// The number that its runs begin at.
+    pub highest: u64,
+    pub echo: Echo,
+    /// Packets that came marked so far.
+    pub marks: u64,
+    pub feedback: Feedback,
+}
+
+/// How a receiver answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceiverConfig {
+    /// Packets that one report answers at most; 0 where only the receiver side asks for reports.
+    pub ack_every: u32,
+    /// How long a packet waits for its report at most (RFC 9000 max_ack_delay).
+    pub max_ack_delay: Duration,
+}
+
+/// The receiver of one direction of a flow or a connection.
+pub(crate) struct PacketReceiver<R> {
+    log: ArrivalLog<R>,
+    /// The receiver side of the peer's controller, where it has one.
+    feedback: Option<Box<FeedbackSource>>,
+    /// Tells radio losses from congestion; most protocols have none.
+    tracker: Option<Box<LossTracker>>,
+    /// `None` where only the receiver side asks for reports.
+    policy: Option<AckPolicy>,
+    max_ack_delay: Duration,
+    /// What the next report echoes.
+    echo: Echo,
+    /// It came after the last report.
+    echoes: bool,
+    /// The lowest packet since the last report that came late.
+    late: Option<u64>,
+    marks: u64,
+}
+
+impl<R: ReceivedNumbers> PacketReceiver<R> {
+    /// Before the first packet.
+    pub fn new(
+        config: &ReceiverConfig,
+        side: Option<Box<dyn ReceiverSide>>,
+        tracker: Option<LossTracker>,
+    ) -> PacketReceiver<R> {
+        PacketReceiver {
+            log: ArrivalLog::default(),
+            feedback: side.map(|side| Box::new(FeedbackSource::new(side, 0))),
+            tracker: tracker.map(Box::new),
+            policy: (config.ack_every > 0).then(|| AckPolicy::new(config.ack_every)),
+            max_ack_delay: config.max_ack_delay,
+            echo: Echo { sent: Time::ZERO, came: Time::ZERO },
+            echoes: false,
+            late: None,
+            marks: 0,
+        }
+    }
+    /// The peer sends with another controller than was believed, from the packet `first` on.
+    pub fn replace_receiver_side(
+        &mut self,
+        side: Option<Box<dyn ReceiverSide>>,
+        tracker: Option<LossTracker>,
+        first: u64,
+    ) {
+        let first = first.max(self.log.next());
+        self.feedback = side.map(|side| Box::new(FeedbackSource::new(side, first)));
+        self.tracker = tracker.map(Box::new);
+    }
+
+    /// One above the highest number that came.
+    #[inline]
+    pub fn next_number(&self) -> u64 {
+        self.log.next()
+    }
+    /// What arrived, as far as reports speak of it.
+    pub fn received(&self) -> &R {
+        self.log.received()
+    }
+    /// The receiver side, to be watched.
+    pub fn receiver_side(&self) -> Option<&dyn ReceiverSide> {
+        self.feedback.as_ref().map(|f| f.side())
+    }
+    /// What tells radio losses from congestion.
+    #[inline]
+    pub fn tracker(&mut self) -> Option<&mut LossTracker> {
+        self.tracker.as_deref_mut()
+    }
+    /// Whether anything tells radio losses from congestion.
+    pub fn classifies(&self) -> bool {
+        self.tracker.is_some()
+    }
+
+    /// The peer's sender side says this, until it says otherwise.
+    #[inline]
+    pub fn on_feedback(&mut self, from_sender: Feedback) {
+        if let Some(feedback) = &mut self.feedback {
+            feedback.on_feedback(from_sender);
+        }
+    }
+
+    /// A packet came that did not come before. A round trip takes `rtt`; zero where that is not known.
+    #[inline]
+    pub fn on_packet(&mut self, now: Time, p: &ReceivedPacket<R::Nonce>, rtt: Duration) {
+        let number = p.number;
+        let place = self.log.on_arrival(number, p.nonce, p.uncounted, p.least_unacked);
+        // Reports leave when they must, not when the pacer says: their spacing means nothing.
+        if let Some(tracker) = &mut self.tracker
+            && (p.ack_eliciting || place.expected < number)
+        {
+            tracker.on_arrival(now, p.sent, (place.next, place.uncounted_from));
+            tracker.trim_below(self.log.floor());
+        }
+        self.marks += u64::from(p.marked);
+        if let Some(feedback) = &mut self.feedback {
+            let ReceivedPacket { sent, bytes, marked, ack_eliciting, .. } = *p;
+            let packet = SidePacket { number, sent, bytes, marked, ack_eliciting };
+            feedback.on_packet(now, &packet, &place, self.log.received().ranges());
+        }
+        let Some(policy) = &mut self.policy else {
+            self.echo = Echo { sent: p.sent, came: now };
+            return;
+        };
+        // A report echoes the first packet that it answers (as RFC 7323 section 4.3): those that left
+        // just behind it waited for it, which is no queue. Nor is it one that a packet was overtaken.
+        if number < place.next {
+            self.late = Some(self.late.map_or(number, |late| late.min(number)));
+        } else if policy.is_all_answered() || !self.echoes {
+            (self.echo, self.echoes) = (Echo { sent: p.sent, came: now }, true);
+        }
+        policy.on_number(number, place.expected);
+        if p.ack_eliciting {
+            let wait = max_wait(rtt, self.max_ack_delay);
+            policy.on_ack_eliciting(now, number, place.expected, p.marked, wait);
+        }
+    }
+
+    #[inline]
+    fn report_due(&self) -> Time {
+        self.policy.as_ref().map_or(Time::NEVER, AckPolicy::due)
+    }
+    #[inline]
+    fn wants_feedback(&self) -> bool {
+        self.feedback.as_ref().is_some_and(|f| f.wants_report())
+    }
+    /// Whether a report must leave, alone if need be.
+    #[inline]
+    pub fn must_report(&self, now: Time) -> bool {
+        self.log.next() > 0 && (self.wants_feedback() || self.report_due() <= now)
+    }
+    /// Whether to piggyback a report on a packet that leaves anyhow.
+    #[inline]
+    pub fn should_piggyback(&self, now: Time) -> bool {
+        self.must_report(now) || self.policy.as_ref().is_some_and(AckPolicy::should_piggyback)
+    }
+    /// Whether a packet that asks for a report was not reported.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.policy.as_ref().is_some_and(|policy| !policy.is_all_answered())
+    }
+    /// Whether as many packets came as one report answers, and nothing else asks for it.
+    pub fn is_cumulative(&self) -> bool {
+        self.policy.as_ref().is_some_and(AckPolicy::is_full) && !self.wants_feedback()
+    }
+    /// How many packets are missing in a report of so many runs; 2 for more.
+    pub fn missing(&self, max_runs: usize) -> u64 {
+        self.log.missing(max_runs)
+    }
+
+    /// A report for now, if anything came. Beside its feedback it has room for so many runs.
+    #[inline]
+    pub fn report(
+        &mut self,
+        now: Time,
+        max_runs: impl FnOnce(&Feedback) -> usize,
+    ) -> Option<ReportFields> {
+        let feedback = self.feedback.as_mut().map_or(Feedback::NONE, |f| f.feedback(now));
+        let highest = self.log.highest(self.late, max_runs(&feedback))?;
+        Some(ReportFields { highest, echo: self.echo, marks: self.marks, feedback })
+    }
+    /// What came and what is missing, from `highest` downwards.
+    #[inline]
+    pub fn runs(&self, highest: u64) -> impl Iterator<Item = Run> {
+        let tracker = self.tracker.as_deref();
+        self.log.runs(highest, move |n| tracker.is_some_and(|t| t.is_radio(n)))
+    }
+    /// The report leaves.
+    #[inline]
+    pub fn on_report_sent(&mut self) {
+        if let Some(policy) = &mut self.policy {
+            policy.on_report_sent();
+        }
+        if let Some(feedback) = &mut self.feedback {
+            feedback.on_report_sent();
+        }
+        (self.echoes, self.late) = (false, None);
+    }
+
+    /// When to call [`on_timeout`](PacketReceiver::on_timeout).
+    #[inline]
+    pub fn next_timeout(&self) -> Time {
+        if self.log.next() == 0 {
+            return Time::NEVER;
+        }
+        let feedback = self.feedback.as_ref().map_or(Time::NEVER, |f| f.next_timeout());
+        feedback.min(self.report_due())
+    }
+    /// The receiver side's tick may be due.
+    pub fn on_timeout(&mut self, now: Time) {
+        if self.log.next() > 0
+            && let Some(feedback) = &mut self.feedback
+        {
+            feedback.on_timeout(now);
+        }
+    }
+
+    /// Bytes of the heap that it holds beside what arrived.
+    pub fn memory(&self) -> usize {
+        let radio = self.tracker.as_ref().map_or(0, |t| t.ranges());
+        self.log.memory() + radio * size_of::<(u64, u64)>()
+    }
+}
+
+impl<R: ReceivedNumbers> std::fmt::Debug for PacketReceiver<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ranges = self.log.received().ranges().len();
+        write!(f, "PacketReceiver(next {}, {ranges} ranges)", self.log.next())
+    }
+}
