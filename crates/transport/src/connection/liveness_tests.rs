@@ -78,6 +78,54 @@ fn an_outage_of_half_a_minute_is_survived_and_soon_forgotten() {
     }
 }
 
+/// What the client sends into an outage that begins now and lasts for so many seconds, with data to send: times
+/// since its beginning and UDP payloads.
+fn probes(pair: &mut Pair, seconds: u64) -> Vec<(f64, usize)> {
+    let (begin, sent) = (pair.now, pair.log.len());
+    pair.outage_until = begin + Duration::from_secs(seconds);
+    let id = pair.client.open(true).unwrap();
+    pair.client.write(id, &[1; 300_000]).unwrap();
+    pair.run_for(seconds as f64);
+    let own = pair.log[sent..].iter().filter(|l| l.1 == Side::Client);
+    own.map(|l| (l.0.since(begin).as_secs_f64(), l.2)).collect()
+}
+
+/// The end of an outage is noticed within two seconds; asking for it costs a path that may be somebody else's by now
+/// no more than 400 bit/s, below what RFC 9002's back-off would send.
+#[test]
+fn a_path_that_has_acknowledged_is_probed_every_two_seconds_by_short_packets() {
+    for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr", "rrtp+stpd"] {
+        let mut pair = Pair::new(&config(protocol), Net::good(), 1);
+        pair.transfer(Side::Client, 300_000, 10.0).unwrap();
+        let probes = probes(&mut pair, 40);
+        let late: Vec<&(f64, usize)> = probes.iter().filter(|p| p.0 > 4.0).collect();
+        let gaps: Vec<f64> = late.windows(2).map(|w| w[1].0 - w[0].0).collect();
+        assert!(gaps.iter().all(|g| (1.99..2.01).contains(g)), "{protocol}: {probes:?}");
+        // With the headers of IPv6 and UDP.
+        assert!(late.iter().all(|p| p.1 + 48 <= 100), "{protocol}: {late:?}");
+        // The first ones carry data, or a lost tail would take a round trip more.
+        assert!(probes.iter().any(|p| p.0 > 0.05 && p.1 > 400), "{protocol}: {probes:?}");
+        pair.run_for(3.5);
+        assert_eq!(pair.client.stats().flight, 0, "{protocol}: all arrived soon after it");
+    }
+}
+
+/// A path that never acknowledged anything is backed off from as RFC 9002 says: its address may be a victim's.
+#[test]
+fn a_path_that_never_acknowledged_is_probed_ever_more_seldom() {
+    for protocol in ["rrtp", "rrtp+cubic", "rrtp+bbr"] {
+        let mut patient = config(protocol);
+        patient.idle_timeout = Duration::from_secs(240);
+        let mut pair = Pair::new(&patient, Net::good(), 1);
+        let probes = probes(&mut pair, 220);
+        let late: Vec<f64> = probes.iter().map(|p| p.0).filter(|t| *t > 1.0).collect();
+        let gaps: Vec<f64> = late.windows(2).map(|w| w[1] - w[0]).collect();
+        // To an eighth of the idle timeout at most, so that an end in time is noticed.
+        let doubles = |w: &[f64]| w[1] > 1.99 * w[0] || (29.9..30.1).contains(&w[1]);
+        assert!(gaps.windows(2).all(doubles) && gaps.len() >= 5, "{protocol}: {gaps:?}");
+    }
+}
+
 /// A rate of a packet in twenty seconds is the controller's affair. That both ends live is the connection's:
 /// with data to send it does not run into an idle timeout of eight.
 #[test]

@@ -321,10 +321,12 @@ impl Connection {
         let peer_told = config.hint_source == HintSource::Peer;
         let believed = if peer_told { PathHints::default() } else { config.told() };
         let endpoint = config.protocol.datagram();
+        let idle_timeout = shorter(config.idle_timeout, peers.idle_timeout_ms);
+        let rto = timers::backing_off(endpoint.rto, idle_timeout);
         let carrying = PacketSenderConfig {
             credit: endpoint.credit.max(LATENESS),
             max_ack_delay: MAX_ACK_DELAY,
-            rto: endpoint.rto,
+            rto,
             packet: u32::from(first) + UDP_OVERHEAD,
             paces_windows: true,
             told: (believed, config.hint_source),
@@ -378,7 +380,7 @@ impl Connection {
             closed: None,
             moved: None,
             ended: false,
-            rto: endpoint.rto,
+            rto,
             told,
             ecn: endpoint.ecn,
             max_message: config.max_message.min(hello.max_message.min(65_535) as u16),
@@ -395,7 +397,7 @@ impl Connection {
             }),
             changes: PathChanges::default(),
             unknown,
-            idle_timeout: shorter(config.idle_timeout, peers.idle_timeout_ms),
+            idle_timeout,
             keep_alive: config.keep_alive,
             last_heard: now,
             last_sent: now,

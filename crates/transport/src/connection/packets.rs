@@ -5,7 +5,7 @@ use super::path::PathFrame;
 use super::payload::SentFrames;
 use super::report_frame::{self, feedback_bytes};
 use super::{Connection, Transmit, UDP_OVERHEAD};
-use crate::packet_sender::{PayloadSource, Permission};
+use crate::packet_sender::{PayloadSource, Permission, SHORT_PROBE_BYTES};
 use crate::streams::SentFrame;
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{CONTROLLER, SKIPPED, UNCOUNTED, number_bytes};
@@ -27,12 +27,17 @@ const MAX_HELD: u64 = 40;
 const BURST_RATE: u64 = 5_000_000;
 /// After so many probe timeouts in a row it may be the size: packets are small.
 const SUSPICIOUS: u32 = 2;
+/// IPv6's and UDP's headers.
+const LONGEST_HEADERS: u32 = 48;
+/// UDP payload of a probe that leaves earlier than RFC 9002 says: a PING.
+const SHORT_PROBE_DATAGRAM: usize = (SHORT_PROBE_BYTES - LONGEST_HEADERS) as usize;
 /// Packets that repeat the sender side's feedback: the first, and one of so many.
 const FIRST_ADVISED: u64 = 10;
 const ADVISED_EVERY: u64 = 16;
-/// Bytes that a server sends for each that came, until something is acknowledged. With reports and
-/// CLOSE, which are beside it, it stays below 40.
+/// Bytes that a server sends for each that came, until something is acknowledged; with short probes, which the
+/// client's report may need if the first was lost. With reports and CLOSE, which are beside it, it stays below 40.
 const MAX_UNHEARD: u64 = 34;
+const MAX_UNHEARD_WITH_PROBES: u64 = 36;
 /// UDP payload of SYN, START and the shortest FINISH; and of what answers them.
 const CLIENTS_HANDSHAKE: u64 = 64 + 90 + 73;
 const SERVERS_HANDSHAKE: u64 = 57 + 240;
@@ -102,7 +107,8 @@ impl Connection {
     /// Bytes of a full datagram now.
     pub(super) fn datagram(&self) -> usize {
         let suspicious = self.sender.backoffs() >= SUSPICIOUS;
-        usize::from(if suspicious { self.mtu.small() } else { self.mtu.size() })
+        let full = usize::from(if suspicious { self.mtu.small() } else { self.mtu.size() });
+        if self.sender.is_short_probe() { full.min(SHORT_PROBE_DATAGRAM) } else { full }
     }
     /// Whether a packet of data may leave.
     #[inline]
@@ -142,9 +148,11 @@ impl Connection {
 
     /// Whether a packet of so many bytes would be too much for a client that has acknowledged nothing: its
     /// address is its own, but what it asked for may be meant to fill somebody's link.
-    fn is_unheard(&self, bytes: usize) -> bool {
+    pub(super) fn is_unheard(&self, bytes: usize) -> bool {
         let came = self.bytes_received + CLIENTS_HANDSHAKE;
-        self.unheard && self.bytes_sent + bytes as u64 + SERVERS_HANDSHAKE > MAX_UNHEARD * came
+        let is_short = bytes <= SHORT_PROBE_DATAGRAM;
+        let most = if is_short { MAX_UNHEARD_WITH_PROBES } else { MAX_UNHEARD };
+        self.unheard && self.bytes_sent + bytes as u64 + SERVERS_HANDSHAKE > most * came
     }
 
     /// Fills and seals one packet; its size, 0 if nothing leaves.
@@ -230,9 +238,13 @@ impl Connection {
         self.announce(writer);
         self.say_new_path(writer);
         self.advise(now, writer);
+        let is_short = self.sender.is_short_probe();
         let payload_source = self.sender.payload_source_mut();
         if payload_source.ping && writer.frame(&Frame::Ping).is_ok() {
             payload_source.ping = false;
+        }
+        if is_short {
+            return;
         }
         while let Some(message) = payload_source.messages.peek() {
             let message_bytes = message.len() as u16;
@@ -305,7 +317,10 @@ impl Connection {
 
     /// Asks whether larger packets pass, if that is to be known now.
     fn mtu_probe(&mut self, now: Time, buffer: &mut [u8]) -> Option<usize> {
-        let soon = self.sender.flight() > 0 && self.sender.has_arrived();
+        let soon = self.sender.flight() > 0
+            && self.sender.has_arrived()
+            // In an outage nothing passes, whatever its size.
+            && self.sender.backoffs() == 0;
         if !soon || self.sender.skipped_below() > 0 {
             // Its outcome would not be known soon, or ever; or it would have to say which number was left out, and be lost.
             return None;

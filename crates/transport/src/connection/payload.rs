@@ -82,11 +82,10 @@ impl ConnectionPayload {
     /// Whether this load repeats what was lost: as far as counts can tell, since lost bytes that
     /// arrived late are not sent again.
     pub fn repays(&mut self, frames: &SentFrames) -> bool {
-        if self.owed == 0 {
-            return false;
-        }
-        self.owed = self.owed.saturating_sub(frames.bytes());
-        true
+        let bytes = frames.bytes();
+        let repays = self.owed > 0 && bytes > 0;
+        self.owed = self.owed.saturating_sub(bytes);
+        repays
     }
 }
 

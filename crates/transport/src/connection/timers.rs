@@ -2,11 +2,26 @@
 
 use super::{Closed, Connection};
 use crate::packet_sender::PayloadSource;
+use crate::rtt::RtoConfig;
 use narrows_base::{Duration, Time};
 
 /// Who has data to send, and hears nothing since the pacer lets nothing leave, asks the peer for a sign of
 /// life after this part of the idle timeout. If that gets lost, probe timeouts follow.
 const ASKS_AFTER: f64 = 0.25;
+/// Before the first acknowledgement probe timeouts double to this part of the idle timeout at most: after an outage
+/// that ends in time several probes are left, of which a bad link may lose some.
+const LONGEST_TIMEOUT: f64 = 0.125;
+/// … and may double to so much, however short that is.
+const MIN_LONGEST_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Timeouts of a connection with this idle timeout.
+pub(super) fn backing_off(rto: RtoConfig, idle_timeout: Duration) -> RtoConfig {
+    let longest = match idle_timeout {
+        Duration::ZERO => rto.max,
+        idle => rto.max.min(idle.mul_f64(LONGEST_TIMEOUT).max(MIN_LONGEST_TIMEOUT)),
+    };
+    RtoConfig { max: longest, ..rto }
+}
 
 impl Connection {
     /// When to call [`on_timeout`](Connection::on_timeout). Ask after every other call.
@@ -54,6 +69,9 @@ impl Connection {
         let is_wanted = self.keep_alive != Duration::ZERO
             && now >= self.last_heard.max(self.last_asked) + self.keep_alive;
         self.last_asked = now;
+        if self.sender.backoffs() > 0 {
+            return; // Probes ask already.
+        }
         let payload_source = self.sender.payload_source_mut();
         payload_source.ping |= is_wanted;
         if !payload_source.is_empty() {
@@ -75,8 +93,12 @@ impl Connection {
         }
         if self.sender.on_timeout(now) {
             // Nothing is heard: something must leave, and perhaps packets are too large.
+            if self.is_unheard(self.datagram()) {
+                self.sender.shorten_probe();
+            }
+            let is_short = self.sender.is_short_probe();
             let payload_source = self.sender.payload_source_mut();
-            payload_source.ping |= payload_source.is_empty();
+            payload_source.ping |= is_short || payload_source.is_empty();
             self.suspects_size = true;
         }
         self.receiver.on_timeout(now);

@@ -166,6 +166,7 @@ impl Sender {
         match self.sender.permission(now) {
             Permission::Paced(due) => Err(due),
             Permission::WindowFull => Err(Time::NEVER),
+            Permission::Now if self.sender.is_short_probe() => Ok(SentRange::default()),
             Permission::Now => {
                 self.sender.payload_source_mut().take(now, self.payload).ok_or_else(|| {
                     self.sender.nothing_to_send();

@@ -296,6 +296,31 @@ fn probes_double_and_persistent_congestion_starts_anew() {
     assert_eq!(s.receiver.delivered(), s.receiver.received(), "all that was lost came again");
 }
 
+/// As a connection's: data at first, then a question every two seconds.
+#[test]
+fn a_long_silence_is_probed_every_two_seconds_by_short_packets() {
+    let mut s = Story::new(4.0, u64::MAX, 1);
+    s.round(|_| true);
+    s.round(|_| false);
+    let (mut probes, mut before) = (Vec::new(), s.now);
+    while probes.len() < 20 {
+        s.timer();
+        for p in std::mem::take(&mut s.wire) {
+            let pause = s.now.since(std::mem::replace(&mut before, s.now));
+            probes.push((pause.as_secs_f64(), p.size, p.payload()));
+        }
+    }
+    assert!(probes[..3].iter().all(|p| p.2 > 0), "{probes:?}");
+    let late = &probes[10..];
+    assert!(late.iter().all(|p| p.0 == 2.0 && p.1 <= 100 && p.2 == 0), "{probes:?}");
+    // The answer to one of them ends it: all that was lost leaves again.
+    s.timer();
+    for _ in 0..8 {
+        s.round(|_| true);
+    }
+    assert!(s.receiver.delivered() == s.receiver.received() && s.receiver.delivered() > 0);
+}
+
 #[test]
 fn a_stream_is_answered_as_a_connection_answers() {
     let mut s = Story::new(64.0, u64::MAX, 32);

@@ -7,7 +7,9 @@
 //!   not acknowledged.
 //! - Where nothing is received for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
 //!   beyond the window: what was lost, or new bytes, or the oldest bytes in flight once more (6.2).
-//!   A controller with a timer of its own is overruled only where nothing was sent for the longest timeout.
+//!   On a path that has acknowledged something, one leaves every 2 s at least, so that an outage's end is noticed; those
+//!   that RFC 9002's doubling would not let go yet are short and carry nothing.
+//!   A controller with a timer of its own is overruled only where nothing was sent for 2 s.
 //! - Losses of packets that left after the last reduction begin a recovery; it ends when the outcome of
 //!   every packet sent before it is known (7.3.1, 7.3.2). One packet may leave at once, and again if it
 //!   is lost; that is no new repair, since it met the queue that made the loss.
@@ -202,14 +204,26 @@ impl LossDetector {
     pub fn probe_timeout(&self, path: &RoundTrip) -> Duration {
         path.probe_timeout(self.max_ack_delay)
     }
-    /// The probe timeout with back-off.
-    fn backed_off(&self, path: &RoundTrip) -> Duration {
+    /// The probe timeout with RFC 9002's back-off.
+    fn doubled(&self, path: &RoundTrip) -> Duration {
         if path.first().is_never() {
             return path.estimator().rto(self.backoffs);
         }
-        let doubled = 1u64 << self.backoffs.min(16);
         let once = self.probe_timeout(path);
-        once.saturating_mul(doubled).min(MAX_BACKOFF_TIMEOUT.max(once))
+        let doubled = once.saturating_mul(1 << self.backoffs.min(16));
+        doubled.min(path.longest_timeout().max(once))
+    }
+    /// The probe timeout with our back-off. A path that never acknowledged anything may be nobody's who asked for it.
+    fn backed_off<L>(&self, ledger: &PacketLedger<L>, path: &RoundTrip) -> Duration {
+        let doubled = self.doubled(path);
+        if ledger.arrived() == 0 || self.backoffs == 0 {
+            return doubled;
+        }
+        doubled.min(MAX_BACKOFF_TIMEOUT)
+    }
+    /// Whether the probe that is due now leaves before RFC 9002 would let it.
+    pub fn is_probe_early<L>(&self, ledger: &PacketLedger<L>, path: &RoundTrip) -> bool {
+        self.backed_off(ledger, path) < self.doubled(path)
     }
     /// When the timer is due by what is known now; `all_arrived` if nothing would have to be repaired.
     pub fn timer_due<L>(
@@ -222,7 +236,7 @@ impl LossDetector {
             None => Time::NEVER,
             Some(_) if all_arrived => Time::NEVER,
             Some(front) if ledger.waits_for_late() => front.sent + self.patience(path),
-            Some(_) => self.last_sent + self.backed_off(path),
+            Some(_) => self.last_sent + self.backed_off(ledger, path),
         }
     }
     /// Sets the timer, never for this very moment.
@@ -231,7 +245,7 @@ impl LossDetector {
         self.timer = due.max(now + Duration::from_nanos(1));
     }
     /// Nothing left for so long, by the controller's will: not this very moment again.
-    pub fn put_off(&mut self, now: Time, path: &RoundTrip) {
-        self.timer = now + self.backed_off(path);
+    pub fn put_off<L>(&mut self, now: Time, ledger: &PacketLedger<L>, path: &RoundTrip) {
+        self.timer = now + self.backed_off(ledger, path);
     }
 }

@@ -79,7 +79,7 @@ pub struct PacketSenderConfig {
     pub credit: Duration,
     /// How long the receiver keeps a report back at most.
     pub max_ack_delay: Duration,
-    /// The timeout before the first round-trip time is known; the longest is 2 s.
+    /// The timeout before the first round-trip time is known, at most 2 s, and the longest to which it doubles.
     pub rto: RtoConfig,
     /// Bytes of a full packet on the wire at first.
     pub packet: u32,
@@ -93,8 +93,10 @@ pub struct PacketSenderConfig {
 /// A window that is none.
 const UNLIMITED_WINDOW: f64 = 1e15;
 
-/// The longest probe timeout: so soon after an outage something is received.
+/// A path that has acknowledged something is probed at least so often: so soon after an outage something is received.
 const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes on the wire of a probe that leaves earlier than RFC 9002's back-off would let it.
+pub const SHORT_PROBE_BYTES: u32 = 100;
 
 /// What one packet need not wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +107,15 @@ enum Force {
     Window,
     /// Neither the window nor the pacer.
     All,
+    /// Likewise, but it is no more than a question whether anybody is there.
+    ShortProbe,
+}
+
+impl Force {
+    /// Whether the pacer does not hold it back.
+    fn overrules_pacer(self) -> bool {
+        matches!(self, Force::All | Force::ShortProbe)
+    }
 }
 
 /// The sending machine under a payload source.
@@ -252,7 +263,19 @@ impl<C: PayloadSource> PacketSender<C> {
     /// Whether one packet may leave whatever the window and the pacer say.
     #[inline]
     pub fn is_forced(&self) -> bool {
-        self.force == Force::All
+        self.force.overrules_pacer()
+    }
+    /// The probe that is to leave is a short one: more may not leave now.
+    pub fn shorten_probe(&mut self) {
+        if self.force == Force::All {
+            self.force = Force::ShortProbe;
+        }
+    }
+    /// Whether the next packet is to have [`SHORT_PROBE_BYTES`] at most, and to carry nothing: the path may be gone, and
+    /// RFC 9002 would wait longer before it asks.
+    #[inline]
+    pub fn is_short_probe(&self) -> bool {
+        self.force == Force::ShortProbe
     }
 
     /// A round-trip time from elsewhere (the handshake): timers know it, and it is no sample of

@@ -55,7 +55,7 @@ impl<C: PayloadSource> PacketSender<C> {
                 // The path would carry more.
                 self.feed.on_held_back(in_flight);
             }
-            if self.force != Force::All {
+            if !self.force.overrules_pacer() {
                 return Permission::Paced(due);
             }
         }

@@ -110,8 +110,9 @@ impl<C: PayloadSource> PacketSender<C> {
         } else {
             probe = true;
             self.counters.timeouts += 1;
+            let early = self.loss.is_probe_early(&self.ledger, &self.path);
             self.loss.on_probe_timeout();
-            if self.payload_source.is_empty() {
+            if !early && self.payload_source.is_empty() {
                 let PacketSender { ledger, payload_source, .. } = self;
                 ledger.missing().any(|p| payload_source.lost(&p.payload));
             }
@@ -122,13 +123,15 @@ impl<C: PayloadSource> PacketSender<C> {
             // leaves then is data if there is any: receiver sides measure what arrives, and a few bytes every
             // two seconds would keep a rate that follows that measure (RFC 5348: twice of it) down for good.
             let silent = now.since(self.loss.last_sent()) >= MAX_BACKOFF_TIMEOUT;
-            if !self.feed.keeps_own_timer() || silent {
+            if !self.feed.keeps_own_timer() {
+                self.force = if early { Force::ShortProbe } else { Force::All };
+            } else if silent {
                 self.force = Force::All;
             }
         }
         self.arm(now);
         if probe && self.timer_due() <= now {
-            self.loss.put_off(now, &self.path);
+            self.loss.put_off(now, &self.ledger, &self.path);
         }
         probe
     }

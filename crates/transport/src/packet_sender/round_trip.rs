@@ -29,23 +29,25 @@ pub(super) struct RoundTrip {
     smallest: u16,
     /// Smallest round-trip time of a packet of about that size.
     min_full_rtt: Duration,
+    /// The longest to which a timeout doubles.
+    longest_timeout: Duration,
     forward: ForwardDelay,
-}
-
-fn estimator(rto: &RtoConfig) -> RttEstimator {
-    RttEstimator::new(&RtoConfig { max: MAX_BACKOFF_TIMEOUT, ..*rto })
 }
 
 impl RoundTrip {
     /// Before the first sample.
     pub fn new(rto: &RtoConfig) -> RoundTrip {
         RoundTrip {
-            estimator: estimator(rto),
+            estimator: RttEstimator::new(&RtoConfig {
+                initial: rto.initial.min(MAX_BACKOFF_TIMEOUT),
+                ..*rto
+            }),
             latest: Duration::ZERO,
             first: Time::NEVER,
             largest: 0,
             smallest: u16::MAX,
             min_full_rtt: Duration::MAX,
+            longest_timeout: rto.max,
             forward: ForwardDelay::default(),
         }
     }
@@ -121,6 +123,10 @@ impl RoundTrip {
     /// The round-trip time that packets may be expected to have now.
     pub fn expected(&self) -> Duration {
         self.srtt().max(self.latest)
+    }
+    /// The longest to which a timeout doubles.
+    pub fn longest_timeout(&self) -> Duration {
+        self.longest_timeout
     }
     /// How long an absent packet may be late once a later one has come.
     pub fn patience(&self) -> Duration {

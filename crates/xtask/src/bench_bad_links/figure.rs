@@ -25,7 +25,9 @@ pub enum Figure {
     Jain,
     /// Mean completion time of the transfers, ms.
     Completion,
-    /// Seconds from the last change to 0.8 of what the link then has, over 0.2 s.
+    /// Seconds from the last change, or an outage's end, to the first packet that the link then serves.
+    Resumed,
+    /// Seconds from that packet to 0.8 of what the link then has, over 0.2 s.
     Recovered,
     /// Seconds from the last change until the queue stays below two base round trips.
     Drained,
@@ -46,6 +48,7 @@ impl Figure {
             Figure::Others => "others Mbit/s",
             Figure::Jain => "Jain",
             Figure::Completion => "completion ms",
+            Figure::Resumed => "resumed s",
             Figure::Recovered => "recovered s",
             Figure::Drained => "drained s",
         }
@@ -57,9 +60,11 @@ impl Figure {
             _ if !value.is_finite() => "never".into(),
             Figure::Queue | Figure::Rtt | Figure::Completion => format!("{value:.1}"),
             Figure::Dropped | Figure::Spurious => format!("{:.2}%", 100.0 * value),
-            Figure::Goodput | Figure::Others | Figure::Recovered | Figure::Drained => {
-                format!("{value:.2}")
-            }
+            Figure::Goodput
+            | Figure::Others
+            | Figure::Resumed
+            | Figure::Recovered
+            | Figure::Drained => format!("{value:.2}"),
             _ => format!("{value:.3}"),
         }
     }

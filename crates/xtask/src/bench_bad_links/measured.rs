@@ -3,8 +3,8 @@
 use super::cells::Cell;
 use super::figure::Figure;
 use narrows_scenario::Plan;
-use narrows_sim::RunResult;
 use narrows_sim::result::LINK_TICK_S;
+use narrows_sim::{LinkResult, RunResult};
 
 impl Figure {
     /// Of one run.
@@ -52,18 +52,30 @@ impl Figure {
                 });
                 took.sum::<f64>() / flows.len().max(1) as f64
             }
+            Figure::Resumed => {
+                resumed(cell, link).map_or(f64::NAN, |ticks| ticks as f64 * LINK_TICK_S)
+            }
             Figure::Recovered => recovered(cell, link),
             Figure::Drained => drained(cell, plan, run),
         }
     }
 }
 
-fn recovered(cell: &Cell, link: &narrows_sim::LinkResult) -> f64 {
-    let Some(step) = &cell.step else { return f64::NAN };
-    let Some(ticks) = link.ticks.first() else { return f64::NAN };
-    let from = (step.at_s / LINK_TICK_S).round() as usize;
+/// What the link served in each tick after the last change.
+fn served<'r>(cell: &Cell, link: &'r LinkResult) -> Option<&'r [f64]> {
+    let from = (cell.step?.at_s / LINK_TICK_S).round() as usize;
+    link.ticks.first()?.served.get(from..)
+}
+
+fn resumed(cell: &Cell, link: &LinkResult) -> Option<usize> {
+    let after = served(cell, link)?;
+    Some(after.iter().position(|bits| *bits > 0.0).unwrap_or(after.len()))
+}
+
+fn recovered(cell: &Cell, link: &LinkResult) -> f64 {
+    let (Some(step), Some(begin)) = (&cell.step, resumed(cell, link)) else { return f64::NAN };
     let wanted = 0.8 * step.rate_bps * 2.0 * LINK_TICK_S;
-    let after = ticks.served.get(from..).unwrap_or_default();
+    let after = served(cell, link).and_then(|s| s.get(begin..)).unwrap_or_default();
     let first = after.windows(2).position(|w| w.iter().sum::<f64>() >= wanted);
     first.map_or(f64::INFINITY, |i| i as f64 * LINK_TICK_S)
 }
