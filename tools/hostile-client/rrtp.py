@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 VERSION = b"RRT\1"
+APPLICATION = b"narrows-files"
 TICK = 0.01
 # Scripts bind below, so that a router can tell them from programs that let the system choose.
 FIRST_PORT, LAST_PORT = 10000, 49151
@@ -251,6 +252,7 @@ class Connection:
             mine += [(3 + i, varint(n)) for i, n in enumerate(self.limits)]
             mine += [(7, varint(self.message)), (8, VERSION)]
             mine += [(10, self.controller)] if self.controller else []
+            mine += [(11, bytes([len(APPLICATION)]) + APPLICATION)]
             mine = self.id + b"".join(bytes([k, len(v)]) + v for k, v in mine)
             self.opening = b"\x85" + VERSION + self.peer_id + self.noise.third(mine)
             keys = [Key(self.noise.h, k) for k in self.noise.split()]

@@ -27,7 +27,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn config() -> ConnectionConfig {
-    connection(Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap())
+    let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
+    crate::rrtp::for_files(connection(protocol)).unwrap()
 }
 fn server_options() -> Options {
     Options::server(StaticKey::new([3; 32]).unwrap(), Clients::Any, config())

@@ -10,8 +10,9 @@ use crate::silence::Silence;
 use crate::stream::{Output, Stream};
 use crate::until::Until;
 use narrows_net::{ReceiveStream, SendStream, block_on_for};
-use narrows_wire::StaticKey;
+use narrows_transport::connection::ConnectionConfig;
 use narrows_wire::noise::PublicKey;
+use narrows_wire::{ApplicationProtocols, StaticKey};
 use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};
 use std::pin::pin;
@@ -22,6 +23,16 @@ use std::time::Instant;
 pub(crate) use server::remember;
 pub use server::{End, Permit, Server};
 pub use session::{Connect, Expect, RrtpSession};
+
+/// The application protocol of this service: its messages have a version of their own.
+const APPLICATION: &str = "narrows-files";
+
+/// A connection that says so in its handshake.
+pub(crate) fn for_files(config: ConnectionConfig) -> Result<ConnectionConfig, Error> {
+    let applications = ApplicationProtocols::new([APPLICATION])
+        .map_err(|e| Error::new(Kind::Local, e.to_string()))?;
+    Ok(ConnectionConfig { applications, ..config })
+}
 
 /// A stream that is reset with this and an ERROR's code ends as with that ERROR.
 const GIVEN_UP: u64 = 256;
@@ -77,7 +88,7 @@ fn told(e: narrows_net::Error, ours: &PublicKey) -> Error {
             let line = format!("{address} has another key than expected ({found} now)");
             return Error::new(Kind::WrongKey, line);
         }
-        E::Version { .. } => Kind::Version,
+        E::Version { .. } | E::NoCommonProtocol { .. } => Kind::Version,
         E::System(_) | E::TooMany => Kind::Local,
         // Given up in the middle of what was being said: the code is an ERROR's.
         E::StreamReset(code) if *code > GIVEN_UP => {

@@ -38,7 +38,8 @@ fn is_silent(e: &Error) {
 fn mute() -> SocketAddr {
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let key = StaticKey::new([3; 32]).unwrap();
-    let options = Options::server(key, Clients::Any, connection(protocol));
+    let options =
+        Options::server(key, Clients::Any, crate::rrtp::for_files(connection(protocol)).unwrap());
     let server = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
     let address = server.local_addr();
     std::thread::spawn(move || {

@@ -10,7 +10,7 @@ use narrows_transport::endpoint::{
 };
 use narrows_transport::streams::Limits;
 use narrows_transport::{Preset, Protocol};
-use narrows_wire::{StaticKey, Suite};
+use narrows_wire::{ApplicationProtocols, StaticKey, Suite};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -54,6 +54,7 @@ fn connection() -> ConnectionConfig {
         messages_held: 4,
         sounds: true,
         custom: Default::default(),
+        applications: ApplicationProtocols::new(["fuzzed"]).expect("a list"),
     }
 }
 

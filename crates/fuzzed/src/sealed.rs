@@ -47,6 +47,7 @@ fn config(which: usize) -> ConnectionConfig {
         messages_held: 16,
         sounds: false,
         custom: Default::default(),
+        applications: Default::default(),
     }
 }
 
@@ -64,7 +65,10 @@ struct Tried {
 impl Tried {
     fn new(side: Side, which: usize) -> Tried {
         let now = Time::from_secs_f64(100.0);
-        let config = config(which);
+        let mut config = config(which);
+        if side == Side::Server {
+            config.applications = keys::application();
+        }
         let hello = Params { max_datagram: 1472, ..keys::permits() };
         let (established, peer) = keys::handshake(side, &hello, config.protocol.label());
         let peer_at = SocketAddr::from(([192, 0, 2, 1], 5000));

@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 /// CLOSE's codes for a client that the server does not serve, or has no room for (docs/rrtp.md).
 const REFUSED: u64 = 4;
 const BUSY: u64 = 8;
+/// … with which it has no application protocol in common.
+const NO_COMMON_PROTOCOL: u64 = 10;
 
 /// Why something did not work.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,6 +83,12 @@ pub enum Error {
         /// Which.
         label: String,
     },
+    /// Client and server have no application protocol in common
+    /// ([`ConnectionConfig::applications`](narrows_transport::connection::ConnectionConfig::applications)).
+    NoCommonProtocol {
+        /// What both of them speak.
+        reason: String,
+    },
     /// This end closed the connection.
     Closed,
     /// The peer closed the connection.
@@ -147,6 +155,10 @@ impl Error {
             Closed::Panicked { controller, message } => {
                 Error::Panicked { controller: controller.clone(), message: message.clone() }
             }
+            Closed::ByPeer { code: NO_COMMON_PROTOCOL, reason }
+            | Closed::NoCommonProtocol { reason } => {
+                Error::NoCommonProtocol { reason: reason.clone() }
+            }
             Closed::ByPeer { code, reason } => {
                 Error::ClosedByPeer { code: *code, reason: reason.clone() }
             }
@@ -181,9 +193,10 @@ impl Error {
             Error::GaveWay => K::ConnectionAborted,
             Error::Panicked { .. } => K::Other,
             Error::WrongKey { .. } | Error::Refused { .. } => K::PermissionDenied,
-            Error::Version { .. } | Error::Fault { .. } | Error::UnknownProtocol { .. } => {
-                K::InvalidData
-            }
+            Error::Version { .. }
+            | Error::Fault { .. }
+            | Error::UnknownProtocol { .. }
+            | Error::NoCommonProtocol { .. } => K::InvalidData,
             Error::ClosedByPeer { .. } => K::ConnectionAborted,
             Error::PeerRestarted | Error::StreamReset(_) => K::ConnectionReset,
             Error::StreamStopped(_) => K::BrokenPipe,
@@ -270,6 +283,7 @@ impl fmt::Display for Error {
                 f,
                 "the peer sends with the protocol '{label}', which is unknown here: both ends must know it"
             ),
+            Error::NoCommonProtocol { reason } => f.write_str(reason),
             Error::Closed => f.write_str("the connection is closed"),
             Error::ClosedByPeer { code, reason } if reason.is_empty() => {
                 write!(f, "the peer closed the connection (code {code})")

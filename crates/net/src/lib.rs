@@ -61,6 +61,7 @@ pub use endpoint::{
     Blocking, ConnectOptions, Connection, Driver, Endpoint, Options, ReceiveStream, SendStream,
 };
 pub use error::Error;
+pub use narrows_wire::{ApplicationProtocolError, ApplicationProtocols};
 pub use relay::{Relay, RelayStats};
 
 /// The README's Rust, compiled as it stands there.

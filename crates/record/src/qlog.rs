@@ -205,6 +205,7 @@ impl<W: Write> Events<W> {
             Closed::Reset => by("remote", "stateless_reset"),
             Closed::TimedOut => by("local", "idle_timeout"),
             Closed::Version => by("local", "version_mismatch"),
+            Closed::NoCommonProtocol { reason } => coded("local", 10, reason),
             Closed::UnknownProtocol { .. } => by("local", "unspecified"),
             Closed::NoAnswer
             | Closed::WrongKey { .. }

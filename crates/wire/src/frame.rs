@@ -35,6 +35,9 @@ pub const NEW_PATH: u8 = 0x44;
 /// may conclude a loss, as [`number`] reads it.
 pub const UNCOUNTED: u8 = 0x45;
 
+/// The extension by which a server says which of the application protocols that the client offered it speaks.
+pub const APPLICATION: u8 = 0x46;
+
 /// Longest reason of a CLOSE, bytes.
 pub const MAX_REASON_BYTES: usize = 255;
 

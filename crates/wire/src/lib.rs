@@ -8,10 +8,11 @@
 //! |---|---|
 //! | tell packets apart, write those of the handshake | [`packet`] |
 //! | answer a SYN without keeping anything | [`cookie`] |
-//! | agree on keys | [`noise`], with what both ends say of themselves in [`params`] |
+//! | agree on keys | [`noise`], with what both ends say of themselves in [`params`] and [`application`] |
 //! | seal and open a data packet | [`seal`], its header in [`header`], its keys in [`keys`] |
 //! | read and write what is inside | [`frame`], [`prelude`], [`report`], [`writer`] |
 
+pub mod application;
 pub mod bytes;
 pub mod cookie;
 pub mod frame;
@@ -29,6 +30,7 @@ pub mod reset;
 pub mod seal;
 pub mod writer;
 
+pub use application::{ApplicationProtocolError, ApplicationProtocols};
 pub use bytes::{BufferFull, Malformed};
 pub use cookie::{Cookie, CookieSecrets};
 pub use frame::{Frame, Frames};

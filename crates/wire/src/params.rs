@@ -7,6 +7,7 @@
 //! Kinds in rising order, each at most once. Integers are variable-length and fill their value.
 //! Unknown kinds are skipped; a kind that is absent means 0, or nothing.
 
+use crate::application::ApplicationProtocols;
 use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use crate::header::ConnectionId;
 
@@ -49,11 +50,14 @@ pub struct Params {
     /// `cubic:beta=0.7`), so that the peer runs the receiver side that belongs to it. Printable
     /// ASCII.
     pub controller: String,
+    /// Client: which application protocols it offers.
+    pub applications: ApplicationProtocols,
 }
 
 const OFFERED: u8 = 8;
 const RESET_TOKEN: u8 = 9;
 const CONTROLLER: u8 = 10;
+const APPLICATIONS: u8 = 11;
 
 impl Hello {
     /// Writes the hello.
@@ -96,6 +100,10 @@ impl Hello {
             sink.put(&[CONTROLLER, name.len() as u8])?;
             sink.put(name)?;
         }
+        if !p.applications.is_empty() {
+            sink.byte(APPLICATIONS)?;
+            p.applications.write(sink)?;
+        }
         Ok(())
     }
 
@@ -135,6 +143,7 @@ impl Hello {
                     }
                     p.controller = value.iter().map(|b| char::from(*b)).collect();
                 }
+                APPLICATIONS => p.applications = ApplicationProtocols::read(value)?,
                 _ => {}
             }
         }
@@ -168,13 +177,14 @@ mod tests {
         fn hellos_come_back(
             id in any::<u32>(), n in prop::array::uniform7(0u64..1 << 62), shift in 0u32..62,
             offered in any::<Option<u32>>(), reset_token in any::<Option<[u8; 16]>>(),
-            controller in "[ -~]{0,128}", cut in any::<prop::sample::Index>(),
+            controller in "[ -~]{0,128}", names in prop::collection::btree_set("[!-+\\--~]{1,20}", 0..6), cut in any::<prop::sample::Index>(),
             corrupt in any::<(prop::sample::Index, u8)>(),
         ) {
             let [a, b, c, d, e, f, g] = n.map(|x| x >> shift);
             let hello = Hello { connection: ConnectionId(id), params: Params {
                 idle_timeout_ms: a, max_datagram: b, max_data: c, max_stream: d,
                 max_streams_both: e, max_streams_one: f, max_message: g, offered, reset_token, controller,
+                applications: ApplicationProtocols::new(names).unwrap(),
             } };
             let mut buffer = [0; MAX_HELLO_BYTES];
             let mut sink = Sink::new(&mut buffer);
@@ -203,6 +213,7 @@ mod tests {
             (&[0, 0, 0, 1, 1, 2, 5, 5], "more than the integer"),
             (&[0, 0, 0, 1, 9, 2, 5, 5], "a short token"),
             (&[0, 0, 0, 1, 10, 1, 7], "a bell in a name"),
+            (&[0, 0, 0, 1, 11, 2, 2, 65], "an application protocol cut off"),
         ] {
             assert!(Hello::read(bytes).is_err(), "{why}");
         }

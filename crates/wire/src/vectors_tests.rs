@@ -64,6 +64,7 @@ fn handshake(v: &mut Vectors, suite: Suite) {
             offered: None,
             reset_token: Some(token),
             controller: "rrtp".into(),
+            applications: Default::default(),
         },
     };
     let client_hello = Hello {

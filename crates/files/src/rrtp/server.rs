@@ -63,6 +63,7 @@ impl Server {
         let clients = service
             .clients()
             .map_or(Clients::Any, |list| Clients::Listed(list.keys().copied().collect()));
+        let config = super::for_files(config)?;
         let mut options = Options::server(static_key(identity)?, clients, config).tapped(tap);
         options.permit = permit;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);

@@ -191,7 +191,7 @@ fn attempt(
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let config = ConnectionConfig { keep_alive: ASK, ..how.config.clone() };
+    let config = super::for_files(ConnectionConfig { keep_alive: ASK, ..how.config.clone() })?;
     let options = Options::client(static_key(identity)?, config.clone()).tapped(how.tap.clone());
     let endpoint = Endpoint::bind(SocketAddr::new(any, 0), options).map_err(|e| told(e, &ours))?;
     let server_key = match how.expect {

@@ -3,9 +3,14 @@
 use narrows_transport::streams::Side;
 use narrows_wire::hostile::Peer;
 use narrows_wire::{
-    ClientHandshake, ConnectionId, Cookie, Established, Hello, Packet, Params, ServerHandshake,
-    StaticKey, Suite,
+    ApplicationProtocols, ClientHandshake, ConnectionId, Cookie, Established, Hello, Packet,
+    Params, ServerHandshake, StaticKey, Suite,
 };
+
+/// What a client offers and a server speaks.
+pub fn application() -> ApplicationProtocols {
+    ApplicationProtocols::new(["fuzzed"]).expect("a list")
+}
 
 /// What both ends permit.
 pub fn permits() -> Params {
@@ -17,6 +22,7 @@ pub fn permits() -> Params {
         max_streams_both: 8,
         max_streams_one: 8,
         max_message: 1400,
+        applications: application(),
         ..Params::default()
     }
 }

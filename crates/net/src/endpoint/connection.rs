@@ -214,6 +214,43 @@ impl Connection {
         self.hold.look(|m, _| m.protocol().to_string())
     }
 
+    /// The application protocol that both ends speak
+    /// ([`ConnectionConfig::applications`](narrows_transport::connection::ConnectionConfig::applications)), if they
+    /// name any. A client that offers several waits for the server's choice; one that offers a single one knows it
+    /// at once, and the connection ends if the server refuses it.
+    ///
+    /// ```no_run
+    /// # use narrows_net::{ApplicationProtocols, ConnectOptions, Endpoint, Error};
+    /// # async fn chat(
+    /// #     endpoint: Endpoint, server: std::net::SocketAddr, mut options: ConnectOptions,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// options.connection.applications = ApplicationProtocols::new(["chat/2", "chat/1"])?;
+    /// let connection = endpoint.connect(server, options).await?;
+    /// match connection.application().await {
+    ///     Ok(chosen) => println!("we speak {chosen:?}"),
+    ///     Err(Error::NoCommonProtocol { reason }) => println!("{reason}"),
+    ///     Err(other) => return Err(other.into()),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn application(&self) -> Result<Option<String>, Error> {
+        poll_fn(|context| {
+            let known = self.hold.look(|machine, state| {
+                let known = machine.application().map(|name| name.map(String::from));
+                if known.is_none() {
+                    state.stages.add(context.waker());
+                }
+                known
+            })?;
+            known.map_or(Poll::Pending, |name| Poll::Ready(Ok(name)))
+        })
+        .await
+    }
+
     /// The peer's static key; `None` if the connection was over before it was known.
     pub fn peer_key(&self) -> Option<[u8; 32]> {
         let mut core = self.hold.shared().lock();

@@ -124,6 +124,7 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
         messages_held: 1024,
         sounds: true,
         custom: Default::default(),
+        applications: Default::default(),
     }
 }
 

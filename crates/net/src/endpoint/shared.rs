@@ -274,6 +274,11 @@ impl Core {
                     state.messages.release(&mut self.woken);
                 }
             }
+            Event::ApplicationKnown => {
+                if let Some(state) = self.states.get_mut(&handle) {
+                    state.stages.release(&mut self.woken);
+                }
+            }
             Event::Moved(to) => {
                 if let Some(state) = self.states.get_mut(&handle) {
                     state.remote = to;

@@ -2,7 +2,9 @@
 
 use narrows_base::{Duration, Spec};
 use narrows_net::endpoint::{connection, new_key};
-use narrows_net::{ConnectOptions, Connection, Driver, Endpoint, Error, Options};
+use narrows_net::{
+    ApplicationProtocols, ConnectOptions, Connection, Driver, Endpoint, Error, Options,
+};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_transport::{Preset, Protocol};
@@ -160,4 +162,29 @@ fn a_closed_endpoint_and_one_whose_runtime_ended_are_over() {
     drop(runtime);
     let accepted = narrows_net::block_on_for(PATIENCE, left.unwrap().accept());
     assert_eq!(accepted.expect("it never ended").unwrap_err(), Error::EndpointClosed);
+}
+
+/// Over sockets, client and server agree on an application protocol, or the client learns both lists.
+#[test]
+fn an_application_protocol_is_agreed_or_the_client_learns_both_lists() {
+    let with = |names: &[&str]| {
+        let applications = ApplicationProtocols::new(names).unwrap();
+        ConnectionConfig { applications, ..config() }
+    };
+    runtime().block_on(async {
+        let key = new_key().unwrap();
+        let expected = ServerKey::Is(*key.public());
+        let server = bind(Options::server(key, Clients::Any, with(&["chat/2", "chat/1"]))).unwrap();
+        let client = bind(Options::client(new_key().unwrap(), config())).unwrap();
+        let to = |names| ConnectOptions::new(expected, with(names));
+        let agreed = soon(client.connect(server.local_addr(), to(&["chat/1", "chat/2"]))).await;
+        assert_eq!(soon(agreed.unwrap().application()).await, Ok(Some("chat/2".into())));
+        let here = soon(server.accept()).await.unwrap();
+        assert_eq!(soon(here.application()).await, Ok(Some("chat/2".into())));
+        let refused = soon(client.connect(server.local_addr(), to(&["mail"]))).await.unwrap();
+        let why = soon(refused.closed()).await;
+        let lists = "(the client offers: mail; the server speaks: chat/2, chat/1)";
+        assert_eq!(why.to_string(), format!("no common application protocol {lists}"));
+        assert!(matches!(why, Error::NoCommonProtocol { .. }));
+    });
 }

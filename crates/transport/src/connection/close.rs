@@ -143,6 +143,9 @@ impl Connection {
         if let Some(to) = self.moved.take() {
             return Some(Event::Moved(to));
         }
+        if std::mem::take(&mut self.agreement.news) {
+            return Some(Event::ApplicationKnown);
+        }
         if std::mem::take(&mut self.inbox.news) {
             return Some(Event::Message);
         }

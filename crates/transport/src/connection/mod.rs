@@ -12,6 +12,7 @@
 
 mod announced;
 mod api;
+mod application;
 mod close;
 mod learned;
 mod messages;
@@ -27,6 +28,7 @@ mod report_frame;
 mod timers;
 
 pub(crate) use announced::UNKNOWN_PROTOCOL;
+pub(crate) use application::{NO_COMMON_PROTOCOL, refusal};
 pub use messages::MessageError;
 pub use new_connection::NewConnection;
 
@@ -37,6 +39,7 @@ use crate::rtt::RtoConfig;
 use crate::streams::{Limits, Side, StreamEvent, Streams};
 use crate::{Counters, Protocol};
 use announced::receiving;
+use application::Agreement;
 use close::Phase;
 use learned::Learned;
 use messages::{Inbox, Outbox};
@@ -44,7 +47,7 @@ use mtu::Mtu;
 use narrows_base::{Duration, RandomKey, Rate, Time};
 use narrows_congestion::{Feedback, HintSource, PathHints};
 use narrows_wire::prf::Prf;
-use narrows_wire::{Established, Opener, Sealer};
+use narrows_wire::{ApplicationProtocols, Established, Opener, Sealer};
 use nonces::{Received, SentNonces};
 use path::PeerPath;
 use path_change::{ControllerSetup, PathChanges};
@@ -97,6 +100,9 @@ pub struct ConnectionConfig {
     /// labels; on a server, also what it sends with for a client that sends with one. What this end
     /// itself sends with need not be here.
     pub custom: Arc<[Protocol]>,
+    /// Which application protocols this end speaks, the one that it prefers first. A client and a server come
+    /// together if they have one in common, or if both name none.
+    pub applications: ApplicationProtocols,
 }
 
 impl ConnectionConfig {
@@ -177,6 +183,12 @@ pub enum Closed {
         /// As the peer wrote it, printable ASCII.
         label: String,
     },
+    /// The server speaks none of the application protocols that this client offered, and did not refuse it. It was
+    /// told. (A server that refuses says CLOSE 10.)
+    NoCommonProtocol {
+        /// What both ends speak.
+        reason: String,
+    },
 }
 
 /// What happened.
@@ -188,6 +200,8 @@ pub enum Event {
     Stream(StreamEvent),
     /// A message can be received.
     Message,
+    /// A client that offered several application protocols knows which one the server chose.
+    ApplicationKnown,
     /// The peer's address changed and was validated.
     Moved(SocketAddr),
     /// It is over; nothing follows.
@@ -272,6 +286,7 @@ pub struct Connection {
     /// What the peer announced and this end does not know. A server may yet say that it sends with
     /// something else.
     unknown: Option<Box<str>>,
+    agreement: Box<Agreement>,
     idle_timeout: Duration,
     keep_alive: Duration,
     last_heard: Time,
@@ -397,6 +412,7 @@ impl Connection {
             }),
             changes: PathChanges::default(),
             unknown,
+            agreement: Box::new(Agreement::new(side, &config.applications, &peers.applications)),
             idle_timeout,
             keep_alive: config.keep_alive,
             last_heard: now,
@@ -460,6 +476,8 @@ impl std::fmt::Debug for Connection {
     }
 }
 
+#[cfg(test)]
+mod application_tests;
 #[cfg(test)]
 mod chaos_tests;
 #[cfg(test)]

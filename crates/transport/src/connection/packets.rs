@@ -236,6 +236,7 @@ impl Connection {
     /// Writes what waits.
     fn fill(&mut self, now: Time, writer: &mut FrameWriter<'_>, frames: &mut SentFrames) {
         self.announce(writer);
+        self.say_application(writer);
         self.say_new_path(writer);
         self.advise(now, writer);
         let is_short = self.sender.is_short_probe();

@@ -105,6 +105,7 @@ pub(crate) fn config(protocol: &str) -> ConnectionConfig {
         messages_held: 16,
         sounds: true,
         custom: Default::default(),
+        applications: Default::default(),
     }
 }
 
@@ -119,6 +120,7 @@ pub(crate) fn params(config: &ConnectionConfig) -> Params {
         max_message: u64::from(config.max_message),
         reset_token: Some([9; 16]),
         controller: config.protocol.label().into(),
+        applications: config.applications.clone(),
         ..Params::default()
     }
 }

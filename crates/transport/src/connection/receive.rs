@@ -6,7 +6,7 @@ use super::{Connection, UDP_OVERHEAD, USUAL_DATAGRAM};
 use crate::packet_receiver::ReceivedPacket;
 use crate::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::{CONTROLLER, NEW_PATH, SKIPPED, UNCOUNTED, number};
+use narrows_wire::frame::{APPLICATION, CONTROLLER, NEW_PATH, SKIPPED, UNCOUNTED, number};
 use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, Frames, Report, prelude};
 use std::net::SocketAddr;
@@ -40,11 +40,14 @@ impl Connection {
             return true;
         };
         let (mut ack_eliciting, mut uncounted) = (false, 0);
-        // An MTU probe says nothing of controllers; every other packet would.
-        let (mut is_probe, mut is_named) = (false, false);
+        // An MTU probe says nothing of what the peer chose; every other packet with streams, messages or a PING would.
+        let (mut is_probe, mut carries) = (false, false);
+        let (mut is_named, mut has_application) = (false, false);
         for frame in frames {
             is_probe |= matches!(frame, Ok(Frame::Padding(_))) && size > USUAL_DATAGRAM as usize;
             is_named |= matches!(frame, Ok(Frame::Extension { kind: CONTROLLER, .. }));
+            has_application |= matches!(frame, Ok(Frame::Extension { kind: APPLICATION, .. }));
+            carries |= matches!(frame, Ok(Frame::Stream { .. } | Frame::Datagram(_) | Frame::Ping));
             match frame {
                 Ok(Frame::Extension { kind: SKIPPED | UNCOUNTED, body }) => {
                     uncounted = uncounted.max(number(body).unwrap_or(0));
@@ -65,9 +68,14 @@ impl Connection {
                 Err(malformed) => self.fault(now, 1, malformed.what),
             }
         }
-        if ack_eliciting && !is_probe && !is_named {
-            // It sends with what its parameters say.
-            self.on_unknown(now);
+        if carries && !is_probe {
+            if !is_named {
+                // It sends with what its parameters say.
+                self.on_unknown(now);
+            }
+            if !has_application {
+                self.on_no_application(now);
+            }
         }
         if self.is_open() {
             let came = ReceivedPacket {
@@ -107,6 +115,7 @@ impl Connection {
                 }
             }
             Frame::Extension { kind: CONTROLLER, body } => self.on_controller(now, body),
+            Frame::Extension { kind: APPLICATION, body } => self.on_application(now, body),
             // Reports are read with the stamp of their packet.
             Frame::Report(_)
             | Frame::Padding(_)

@@ -115,7 +115,7 @@ impl Accepting {
         reason: &str,
     ) -> bool {
         let frame = Frame::Close { code, reason: reason.as_bytes() };
-        let mut datagram = vec![0; 128];
+        let mut datagram = vec![0; 256];
         let head = Sealer::header_len(0, None);
         let most = datagram.len() - TAG_BYTES;
         let written = datagram.get_mut(head..most).and_then(|payload| {

@@ -15,7 +15,8 @@ pub(super) fn server_params(config: &ConnectionConfig, reset_token: [u8; 16]) ->
     if params.controller.len() > MAX_LABEL {
         params.controller.clear();
     }
-    Params { reset_token: Some(reset_token), ..params }
+    // A client learns the one that was chosen, under keys that nobody else has.
+    Params { reset_token: Some(reset_token), applications: Default::default(), ..params }
 }
 
 /// The parameters for the peer, without ids and tokens.
@@ -33,5 +34,6 @@ pub(super) fn params(config: &ConnectionConfig) -> Params {
         offered: None,
         reset_token: None,
         controller: if is_sayable(label) { label.to_string() } else { String::new() },
+        applications: config.applications.clone(),
     }
 }

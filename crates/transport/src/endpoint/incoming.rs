@@ -8,7 +8,7 @@ use super::connections::{Connections, MAX_REPLIES};
 use super::managed::ManagedConnection;
 use super::{Clients, hello};
 use crate::connection::NewConnection;
-use crate::connection::UNKNOWN_PROTOCOL;
+use crate::connection::{NO_COMMON_PROTOCOL, UNKNOWN_PROTOCOL, refusal};
 use crate::repeat::Repeat;
 use crate::streams::Side;
 use narrows_base::Time;
@@ -16,6 +16,7 @@ use narrows_wire::header::{Header, LONG};
 use narrows_wire::packet::{self, Finish, Nonce, Start};
 use narrows_wire::reset::is_token;
 use narrows_wire::{Established, Hello, Packet, ServerHandshake, VERSION};
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 /// Whether two addresses mean one place: a socket of both families shows IPv4 as IPv6.
@@ -229,19 +230,24 @@ impl<C: ManagedConnection> Connections<C> {
         let announced = &established.peer.params.controller;
         let Some(mut accepting) = self.take_answering(slot) else { return };
         let client = self.client(accepting.from, established.key);
-        let refusal = match (is_welcome, is_misled) {
-            (false, _) => Some((4, "this client's key is not on the list")),
-            (true, true) => Some((5, "both ends speak a better version")),
-            (true, false) if !self.config.connection.knows(announced) => {
-                Some((UNKNOWN_PROTOCOL, "the protocol that this client sends with is unknown here"))
-            }
-            (true, false) if !self.make_room(now, &client) => {
-                Some((BUSY, "busy: there is no room for another client now"))
-            }
-            (true, false) => None,
+        let (spoken, offered) =
+            (&self.config.connection.applications, &established.peer.params.applications);
+        let refused: Option<(u64, Cow<'static, str>)> = if !is_welcome {
+            Some((4, "this client's key is not on the list".into()))
+        } else if is_misled {
+            Some((5, "both ends speak a better version".into()))
+        } else if !self.config.connection.knows(announced) {
+            let why = "the protocol that this client sends with is unknown here";
+            Some((UNKNOWN_PROTOCOL, why.into()))
+        } else if spoken.agree(offered).is_err() {
+            Some((NO_COMMON_PROTOCOL, refusal(offered, spoken).into()))
+        } else if !self.make_room(now, &client) {
+            Some((BUSY, "busy: there is no room for another client now".into()))
+        } else {
+            None
         };
-        if let Some((code, why)) = refusal {
-            accepting.refuse(now, established, code, why);
+        if let Some((code, why)) = refused {
+            accepting.refuse(now, established, code, &why);
             self.put_back(slot, ConnectionState::Accepting(accepting));
             return self.urge(slot);
         }

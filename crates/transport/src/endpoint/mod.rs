@@ -50,6 +50,8 @@ mod table;
 #[cfg(test)]
 mod amplification_tests;
 #[cfg(test)]
+mod application_tests;
+#[cfg(test)]
 mod attackers;
 #[cfg(test)]
 mod bounds_tests;

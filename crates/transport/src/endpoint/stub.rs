@@ -191,6 +191,7 @@ pub(super) fn connection() -> ConnectionConfig {
         messages_held: 16,
         sounds: false,
         custom: Default::default(),
+        applications: Default::default(),
     }
 }
 

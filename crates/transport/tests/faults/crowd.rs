@@ -142,6 +142,7 @@ impl Crowd {
             messages_held: 16,
             sounds: true,
             custom: Default::default(),
+            applications: Default::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use narrows_transport::connection::{Closed, ConnectionConfig};
 use narrows_transport::endpoint::{Clients, Connect, Endpoint, ServerKey};
 use narrows_transport::streams::Limits;
 use narrows_transport::{Preset, Protocol};
-use narrows_wire::{StaticKey, Suite};
+use narrows_wire::{ApplicationProtocols, StaticKey, Suite};
 
 /// What happens.
 #[derive(Clone, Copy, Debug)]
@@ -205,6 +205,7 @@ impl Schedule {
             messages_held: 16,
             sounds: true,
             custom: Default::default(),
+            applications: ApplicationProtocols::new(["faults"]).unwrap(),
         }
     }
     fn wish(&self, world: &World) -> Connect {

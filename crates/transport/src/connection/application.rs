@@ -1,0 +1,109 @@
+//! Which application protocol both ends speak. The client offers some in its FINISH; the server chose one before the
+//! connection began, and says so in its packets until one has arrived. A server that says nothing does not know what
+//! application protocols are, or speaks none.
+
+use super::{Closed, Connection};
+use crate::streams::Side;
+use narrows_base::Time;
+use narrows_wire::frame::APPLICATION;
+use narrows_wire::{ApplicationProtocols, Frame, FrameWriter};
+
+/// CLOSE's code for ends without an application protocol in common.
+pub(crate) const NO_COMMON_PROTOCOL: u64 = 10;
+/// Bytes of the reason at most: a refusal is no longer than three times the shortest FINISH.
+const MAX_REASON: usize = 190;
+
+/// Why there is no connection.
+pub(crate) fn refusal(offered: &ApplicationProtocols, spoken: &ApplicationProtocols) -> String {
+    let mut reason = format!(
+        "no common application protocol (the client offers: {offered}; the server speaks: {spoken})"
+    );
+    // All of it is ASCII.
+    reason.truncate(MAX_REASON);
+    reason
+}
+
+/// What was agreed, as far as this end knows.
+#[derive(Debug)]
+pub(super) struct Agreement {
+    offered: ApplicationProtocols,
+    agreed: Option<Box<str>>,
+    /// A client that offered some waits for the server's word; a server says it.
+    is_pending: bool,
+    side: Side,
+    /// The application is to be told.
+    pub news: bool,
+}
+
+impl Agreement {
+    pub fn new(side: Side, ours: &ApplicationProtocols, peers: &ApplicationProtocols) -> Agreement {
+        let agreed: Option<Box<str>> = match side {
+            Side::Server => ours.agree(peers).ok().flatten().map(Into::into),
+            // If the server refuses the only one, there is no connection.
+            Side::Client if ours.iter().count() == 1 => ours.iter().next().map(Into::into),
+            Side::Client => None,
+        };
+        let is_pending = match side {
+            Side::Server => agreed.is_some(),
+            Side::Client => !ours.is_empty(),
+        };
+        Agreement { offered: ours.clone(), agreed, is_pending, side, news: false }
+    }
+
+    /// What both ends speak: `None` as long as this end does not know.
+    pub fn agreed(&self) -> Option<Option<&str>> {
+        match &self.agreed {
+            Some(name) => Some(Some(name)),
+            None if self.is_pending => None,
+            None => Some(None),
+        }
+    }
+}
+
+impl Connection {
+    /// The application protocol that both ends speak, `Some(None)` if they name none; `None` at a client that
+    /// offered several and does not know yet which one the server chose.
+    pub fn application(&self) -> Option<Option<&str>> {
+        self.agreement.agreed()
+    }
+
+    /// The server says which of the client's application protocols it speaks.
+    pub(super) fn on_application(&mut self, now: Time, name: &[u8]) {
+        let agreement = &mut *self.agreement;
+        if agreement.side == Side::Server || !agreement.is_pending {
+            return;
+        }
+        let chosen = agreement.offered.iter().find(|offered| offered.as_bytes() == name);
+        match chosen {
+            Some(chosen) => {
+                agreement.agreed = Some(chosen.into());
+                (agreement.is_pending, agreement.news) = (false, true);
+            }
+            None => self.fault(now, 1, "an application protocol that was not offered"),
+        }
+    }
+
+    /// A packet came in which the server would have said what it speaks.
+    pub(super) fn on_no_application(&mut self, now: Time) {
+        let agreement = &*self.agreement;
+        if agreement.side == Side::Client && agreement.is_pending {
+            let reason = refusal(&agreement.offered, &ApplicationProtocols::default());
+            let why = Closed::NoCommonProtocol { reason: reason.clone() };
+            self.begin_closing(now, NO_COMMON_PROTOCOL, &reason, why);
+        }
+    }
+
+    /// APPLICATION, in every packet until one of them has arrived.
+    #[inline]
+    pub(super) fn say_application(&mut self, writer: &mut FrameWriter<'_>) {
+        if !self.agreement.is_pending || self.agreement.side == Side::Client {
+            return;
+        }
+        if self.sender.has_arrived() {
+            self.agreement.is_pending = false;
+        } else if let Some(name) = &self.agreement.agreed {
+            // The first packets are empty: there is room.
+            let _ = writer.frame(&Frame::Extension { kind: APPLICATION, body: name.as_bytes() });
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Two ends agree on an application protocol in the handshake, or there is no connection.
+
+use super::stub::{CLIENT, Net, SERVER, config, connection, key, random, wish};
+use super::{Clients, Connect, Connections, EndpointConfig, Handle, ServerKey};
+use crate::connection::{Closed, Connection, ConnectionConfig, Event};
+use narrows_wire::ApplicationProtocols;
+use narrows_wire::packet::Packet;
+
+fn with(names: &[&str]) -> ConnectionConfig {
+    let applications = ApplicationProtocols::new(names).unwrap();
+    ConnectionConfig { applications, ..connection() }
+}
+
+/// A client that offers these and a server that speaks those, after half a second.
+fn meet(offered: &[&str], spoken: &[&str]) -> (Net<Connection>, Handle) {
+    let mut net = Net::new(7);
+    let server = EndpointConfig { connection: with(spoken), ..config(2, Clients::Any) };
+    *net.at(SERVER) = Connections::new(server, random(5));
+    let now = net.now;
+    let wanted = Connect { connection: with(offered), ..wish(SERVER, ServerKey::Any) };
+    let handle = net.at(CLIENT).connect(now, wanted).unwrap();
+    net.run_for(0.5);
+    (net, handle)
+}
+
+#[test]
+fn both_ends_know_what_the_server_chose() {
+    let cases: [(&[&str], &[&str], Option<&str>); 4] = [
+        (&["chat"], &["chat"], Some("chat")),
+        (&["chat/1", "chat/2"], &["chat/3", "chat/2", "chat/1"], Some("chat/2")),
+        (&["files", "chat"], &["chat"], Some("chat")),
+        (&[], &[], None),
+    ];
+    for (offered, spoken, expected) in cases {
+        let (mut net, handle) = meet(offered, spoken);
+        let server = net.events.iter().find(|e| e.0 == SERVER.parse().unwrap()).unwrap().1;
+        let of = |c: &Connection| c.application().map(|known| known.map(String::from));
+        let at_client = net.at(CLIENT).connection(handle).map(|c| of(c));
+        let at_server = net.at(SERVER).connection(server).map(|c| of(c));
+        let expected = Some(Some(expected.map(String::from)));
+        assert_eq!((at_client, at_server), (expected.clone(), expected), "{offered:?} {spoken:?}");
+        let is_told = net.at_of(CLIENT).contains(&Event::ApplicationKnown);
+        assert_eq!(is_told, !offered.is_empty());
+    }
+}
+
+#[test]
+fn ends_with_nothing_in_common_have_no_connection_and_the_client_learns_both_lists() {
+    let cases: [(&[&str], &[&str], &str); 3] = [
+        (&["chat", "talk"], &["files"], "the client offers: chat, talk; the server speaks: files"),
+        (&["chat"], &[], "the client offers: chat; the server speaks: none"),
+        (&[], &["files"], "the client offers: none; the server speaks: files"),
+    ];
+    for (offered, spoken, lists) in cases {
+        let (mut net, _) = meet(offered, spoken);
+        let reason = format!("no common application protocol ({lists})");
+        assert_eq!(net.closed(CLIENT), Some(Closed::ByPeer { code: 10, reason }));
+        assert!(!net.is_connected(SERVER), "the server's application is not bothered");
+        net.run_for(11.0);
+        assert!(net.at(SERVER).is_empty());
+    }
+}
+
+/// Long lists on both sides: the refusal stays short, and says what it can.
+#[test]
+fn a_refusal_is_no_longer_than_three_times_what_it_refuses() {
+    let spoken = ["s".repeat(64), "t".repeat(62)];
+    let spoken: Vec<&str> = spoken.iter().map(String::as_str).collect();
+    let long = "o".repeat(64);
+    for offered in [&[][..], &["x"], &[long.as_str()]] {
+        let (net, _) = meet(offered, &spoken);
+        let Some(Closed::ByPeer { code: 10, reason }) = net.closed(CLIENT) else {
+            panic!("{:?}", net.closed(CLIENT));
+        };
+        assert!(reason.contains("the client offers: "), "{reason}");
+        let longest = |from: &str, is: &dyn Fn(&[u8]) -> bool| {
+            let from = from.parse().unwrap();
+            let seen = net.seen.iter().filter(|s| s.0 == from && is(&s.2));
+            seen.map(|s| s.2.len()).max().unwrap()
+        };
+        let finish = longest(CLIENT, &|bytes| matches!(Packet::read(bytes), Ok(Packet::Finish(_))));
+        let close = longest(SERVER, &|bytes| bytes[0] & 0x80 == 0);
+        assert!(close <= 3 * finish, "{close} bytes for {finish}");
+    }
+}
+
+/// Who does not have the client's keys learns nothing of either list: the client's goes to the server whose key
+/// was expected, and the server's is no longer in START-ECHO, which a scanner can read.
+#[test]
+fn a_scan_does_not_learn_what_a_server_speaks() {
+    let answer = |spoken: &[&str]| {
+        let (net, _) = meet(spoken, spoken);
+        let echo = net.seen.iter().find(|s| matches!(Packet::read(&s.2), Ok(Packet::StartEcho(_))));
+        echo.unwrap().2.len()
+    };
+    assert_eq!(answer(&["chat/1"]), answer(&[]));
+    // And a client that expects another server says nothing at all.
+    let mut net: Net<Connection> = Net::new(7);
+    let now = net.now;
+    let wanted = Connect { connection: with(&["chat"]), ..wish(SERVER, ServerKey::Is([3; 32])) };
+    net.at(CLIENT).connect(now, wanted).unwrap();
+    net.run_for(2.0);
+    let found = *key(2).public();
+    assert_eq!(net.closed(CLIENT), Some(Closed::WrongKey { found }));
+    assert!(!net.seen.iter().any(|s| matches!(Packet::read(&s.2), Ok(Packet::Finish(_)))));
+}
