@@ -31,6 +31,9 @@ pub enum Command {
     /// Search for the network on which a protocol does worst
     #[command(after_help = crate::attack::HELP)]
     Attack(Box<crate::attack::AttackArgs>),
+    /// What RFC 9743 asks of a new congestion controller, measured
+    #[command(after_help = crate::scorecard::HELP)]
+    Scorecard(crate::scorecard::ScorecardArgs),
     /// A UDP link emulator: the same links, in real time
     #[command(after_help = crate::relay::HELP)]
     Relay(crate::relay::RelayArgs),

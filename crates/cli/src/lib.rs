@@ -10,6 +10,7 @@ mod help;
 mod log;
 mod record;
 mod relay;
+mod scorecard;
 mod serve;
 mod speed;
 mod sweep;
@@ -51,6 +52,7 @@ pub fn run(registry: Registry) -> ExitCode {
         Some(Command::Run(args)) => work::run(&args),
         Some(Command::Sweep(args)) => sweep::sweep(&args),
         Some(Command::Attack(args)) => attack::attack(&args),
+        Some(Command::Scorecard(args)) => scorecard::scorecard(&args),
         Some(Command::Relay(args)) => relay::relay(&args),
         Some(Command::Speed(args)) => speed::speed(&args),
         Some(Command::Serve(args)) => serve::serve(&args),

@@ -18,6 +18,7 @@ pub mod measure;
 pub mod outcome;
 pub mod recommendation;
 pub mod response;
+pub mod scorecard;
 pub mod stats;
 pub mod sweep;
 

@@ -176,6 +176,35 @@ fn an_attack_leaves_scenarios_that_run_again() {
     }
 }
 
+/// A scorecard's page, numbers and networks are there, and a network of it can be run again.
+#[test]
+fn a_scorecard_leaves_a_page_and_networks_that_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["scorecard", "vegas", "--section", "5.1.5", "--seeds", "2", "--json"];
+    let card = narrows(folder.path(), &args);
+    assert!(card.status.success(), "{}", text(&card.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&card.stdout).unwrap();
+    let criteria = json["criteria"].as_array().unwrap();
+    assert_eq!(criteria.len(), 4);
+    let out = folder.path().join("narrows-scorecard");
+    let page = std::fs::read_to_string(out.join("scorecard.md")).unwrap();
+    for c in criteria {
+        assert!(page.contains(c["network"].as_str().unwrap()));
+        assert!(out.join(c["scenario"].as_str().unwrap()).is_file());
+        assert!(c["figures"][0]["cubic"].as_f64().unwrap() > 0.0);
+    }
+    let again = narrows(&out, &["run", "scenarios/5.1.5-4.toml", "--json"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    for (wrong, said) in [
+        (["scorecard", "vegsa", "--seeds", "2"], "unknown protocol 'vegsa'; did you mean 'vegas'?"),
+        (["scorecard", "vegas", "--section", "9"], "--section '9': nothing is measured for it"),
+    ] {
+        let refused = narrows(folder.path(), &wrong);
+        assert_eq!(refused.status.code(), Some(2));
+        assert!(text(&refused.stderr).contains(said), "{}", text(&refused.stderr));
+    }
+}
+
 #[test]
 fn a_sweep_writes_its_files_and_runs_no_point_twice() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,265 @@
+//! What `narrows scorecard` does.
+
+use crate::command_line::{command_line, quoted};
+use crate::failure::Failure;
+use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width};
+use crate::values::{jobs, seed};
+use clap::Args;
+use narrows_lab::execute::Control;
+use narrows_lab::scorecard::{Judgement, NOT_SIMULATED, Row, SECTIONS, Scorecard};
+use narrows_report::{output, summary};
+use narrows_scenario::scenario_file;
+use std::path::{Path, PathBuf};
+
+pub const HELP: &str = "\
+What RFC 9743 (BCP 133) asks of a new congestion controller: collapse, bufferbloat,
+losses that it causes, fairness, short flows, neighbours, wireless links, AQM, moving
+delays, outages, and more. The RFC sets no thresholds. Each figure stands beside
+Reno's and CUBIC's on the same network with the same random draws: 'better' is
+better than both, 'WORSE' worse than both, by more than 5% and beyond the 95%
+interval. BBR is shown, not judged by.
+
+Examples:
+  narrows scorecard rrtp                       narrows-scorecard/scorecard.md
+  narrows scorecard 'rrtp+vegas(alpha=2)' --section 5.2
+  narrows scorecard bbr3 --seeds 20 --json
+  narrows run narrows-scorecard/scenarios/5.1.4-3.toml    one of its networks again";
+
+#[derive(Args)]
+pub struct ScorecardArgs {
+    /// The protocol, as in 'vegas(alpha=1,beta=3)'
+    #[arg(value_name = "PROTOCOL")]
+    pub protocol: String,
+    /// Only these sections of the RFC: 5.2, or 7.1
+    #[arg(long, value_name = "NUMBER")]
+    pub section: Option<String>,
+    /// Seeds of each network
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub seeds: u32,
+    /// The first seed
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
+    pub seed: u64,
+    /// Runs at the same time; by default one per core
+    #[arg(long, value_name = "J", value_parser = jobs)]
+    pub jobs: Option<usize>,
+    /// Folder for scorecard.md, scorecard.json, scenarios/
+    #[arg(long, value_name = "DIR", default_value = "narrows-scorecard")]
+    pub out: PathBuf,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `narrows scorecard`.
+pub fn scorecard(a: &ScorecardArgs) -> Result<(), Failure> {
+    output::check_folder(&a.out).map_err(Failure::Input)?;
+    let asked = Scorecard {
+        protocol: a.protocol.clone(),
+        seeds: a.seeds,
+        seed: a.seed,
+        section: a.section.clone(),
+    };
+    catch_interrupt();
+    let bar = Bar::new(format!("RFC 9743 for {}", a.protocol));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let progress = |fraction| bar.tell(fraction);
+    let control = Control { stop: &STOP, progress: &progress, jobs: a.jobs.unwrap_or(cores) };
+    let rows = asked.measure(&control);
+    bar.finish();
+    let rows = rows.map_err(Failure::Input)?.ok_or(Failure::Interrupted)?;
+    let names = names(&rows);
+    write(&asked, &rows, &names, &a.out)?;
+    if a.json {
+        return print_json(&json(&asked, &rows, &names));
+    }
+    let mut text = table(&asked, &rows);
+    text += &format!("\n{}\n", summary::wrapped(&verdict(&rows), text_width()));
+    text += &format!("\n{}\n", a.out.join("scorecard.md").display());
+    print(&text)
+}
+
+/// A file's name for each network: its section and its number there.
+fn names(rows: &[Row]) -> Vec<String> {
+    let mut counted = std::collections::BTreeMap::new();
+    rows.iter()
+        .map(|r| {
+            let number = counted.entry(r.criterion.section).or_insert(0);
+            *number += 1;
+            format!("{}-{number}", r.criterion.section)
+        })
+        .collect()
+}
+
+fn write(a: &Scorecard, rows: &[Row], names: &[String], out: &Path) -> Result<(), Failure> {
+    let folder = out.join("scenarios");
+    std::fs::create_dir_all(&folder).map_err(|e| {
+        let why = narrows_scenario::text_file::plain(&e);
+        Failure::Outside(format!("--out {}: cannot create the folder: {why}", out.display()))
+    })?;
+    let keep = |path: PathBuf, text: String| {
+        output::whole(&path, |p| std::fs::write(p, &text)).map(|_| ()).map_err(Failure::Outside)
+    };
+    for (row, name) in rows.iter().zip(names) {
+        keep(folder.join(format!("{name}.toml")), scenario_file::text(&row.scenario))?;
+    }
+    let text = serde_json::to_string_pretty(&json(a, rows, names)).unwrap_or_default() + "\n";
+    keep(out.join("scorecard.json"), text)?;
+    keep(out.join("scorecard.md"), page(a, rows, names))
+}
+
+fn of_section<'a>(rows: &'a [Row], section: &'a str) -> impl Iterator<Item = (usize, &'a Row)> {
+    rows.iter().enumerate().filter(move |(_, r)| r.criterion.section == section)
+}
+
+fn count(rows: &[Row], judgement: Judgement) -> usize {
+    let entries = rows.iter().flat_map(|r| &r.entries);
+    entries.filter(|e| e.judgement == judgement).count()
+}
+
+fn verdict(rows: &[Row]) -> String {
+    let all: usize = rows.iter().map(|r| r.entries.len()).sum();
+    let mut text = format!(
+        "Of {all} figures {} are better than Reno's and CUBIC's, {} are worse than both",
+        count(rows, Judgement::Better),
+        count(rows, Judgement::Worse)
+    );
+    let worse: Vec<&str> = SECTIONS
+        .iter()
+        .filter(|(number, _)| {
+            let mut entries = of_section(rows, number).flat_map(|(_, r)| &r.entries);
+            entries.any(|e| e.judgement == Judgement::Worse)
+        })
+        .map(|(number, _)| *number)
+        .collect();
+    if !worse.is_empty() {
+        text += &format!(" (sections {})", worse.join(", "));
+    }
+    text + "."
+}
+
+/// For the terminal.
+fn table(a: &Scorecard, rows: &[Row]) -> String {
+    let mut text = format!("{:<30}{:>13}{:>13}{:>13}{:>13}\n", "", "this", "Reno", "CUBIC", "BBR");
+    text = text.replacen("this", &format!("{:>4}", shortened(&a.protocol)), 1);
+    for (number, title) in SECTIONS {
+        if of_section(rows, number).next().is_none() {
+            continue;
+        }
+        text += &format!("\n{number} {title}\n");
+        for (_, row) in of_section(rows, number) {
+            text += &format!(" {}\n", row.criterion.what);
+            for e in &row.entries {
+                text += &format!("   {:<27}", e.figure.title);
+                for x in e.means {
+                    text += &format!("{:>13}", e.figure.text(x));
+                }
+                let shown = !matches!(e.judgement, Judgement::Alike);
+                text += &format!("  {}\n", if shown { e.judgement.name() } else { "" });
+            }
+        }
+    }
+    text.lines().map(|l| l.trim_end().to_string() + "\n").collect()
+}
+
+fn shortened(name: &str) -> String {
+    name.chars().take(12).collect()
+}
+
+/// For whoever attaches it to a draft.
+fn page(a: &Scorecard, rows: &[Row], names: &[String]) -> String {
+    let y = a.yardsticks();
+    let mut text = format!(
+        "# {} by the criteria of RFC 9743 (BCP 133)\n\n\
+         Simulated, means over {} seeds, `{}`. Beside it, in its place on the same networks with the same \
+         random draws: Reno (`{}`), CUBIC (`{}`), and BBR (`{}`), by which nothing is judged. **Better** is better \
+         than both Reno and CUBIC, **WORSE** worse than both, by more than 5% and beyond the 95% interval \
+         of the differences; the rest is like one of them or between them.\n\n{}\n",
+        a.protocol,
+        a.seeds,
+        command_line(),
+        y.reno,
+        y.cubic,
+        y.bbr,
+        verdict(rows)
+    );
+    for (number, title) in SECTIONS {
+        if of_section(rows, number).next().is_none() {
+            continue;
+        }
+        text +=
+            &format!("\n## {number} {title}\n\n| | | {} | Reno | CUBIC | BBR | |\n", a.protocol);
+        text += "|---|---|---|---|---|---|---|\n";
+        for (i, row) in of_section(rows, number) {
+            let mut what = format!("[{}](scenarios/{}.toml)", row.criterion.what, names[i]);
+            for e in &row.entries {
+                let cells: Vec<String> = e.means.iter().map(|x| e.figure.text(*x)).collect();
+                let judged = match e.judgement {
+                    Judgement::Better => "**better**",
+                    Judgement::Worse => "**WORSE**",
+                    other => other.name(),
+                };
+                text += &format!(
+                    "| {what} | {} | {} | {judged} |\n",
+                    e.figure.title,
+                    cells.join(" | ")
+                );
+                what = String::new();
+            }
+        }
+    }
+    if a.section.is_none() {
+        text += "\n## Not simulated\n\n| | | |\n|---|---|---|\n";
+        for (number, title, why) in NOT_SIMULATED {
+            text += &format!("| {number} | {title} | {why} |\n");
+        }
+    }
+    let example = names.first().map_or("", String::as_str);
+    text += &format!(
+        "\nA network again: `narrows run {}`.\n",
+        quoted(&format!("scenarios/{example}.toml"))
+    );
+    text
+}
+
+fn json(a: &Scorecard, rows: &[Row], names: &[String]) -> serde_json::Value {
+    let y = a.yardsticks();
+    let criteria: Vec<serde_json::Value> = (rows.iter().zip(names))
+        .map(|(row, name)| {
+            let figures: Vec<serde_json::Value> = (row.entries.iter())
+                .map(|e| {
+                    serde_json::json!({
+                        "title": e.figure.title,
+                        "measure": e.figure.measure,
+                        "of_the_others": e.figure.group == 1,
+                        "per_second": e.figure.per_second,
+                        "more_is_better": e.figure.more_is_better(),
+                        "value": e.means[0],
+                        "reno": e.means[1],
+                        "cubic": e.means[2],
+                        "bbr": e.means[3],
+                        "judgement": e.judgement.name().to_lowercase(),
+                    })
+                })
+                .collect();
+            serde_json::json!({
+                "section": row.criterion.section,
+                "network": row.criterion.what,
+                "scenario": format!("scenarios/{name}.toml"),
+                "figures": figures,
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "command": "scorecard",
+        "command_line": command_line(),
+        "protocol": a.protocol,
+        "reno": y.reno,
+        "cubic": y.cubic,
+        "bbr": y.bbr,
+        "seeds": a.seeds,
+        "seed": a.seed,
+        "better": count(rows, Judgement::Better),
+        "worse": count(rows, Judgement::Worse),
+        "criteria": criteria,
+    })
+}

@@ -1,0 +1,235 @@
+//! `narrows scorecard`: what RFC 9743 (BCP 133) asks of a new congestion controller, measured.
+//!
+//! The RFC names criteria and sets no thresholds: what counts is whether a controller does more harm, or less, than
+//! those of today's standards would in its place. So every figure stands beside the same figure of Reno and
+//! CUBIC on the same network with the same random draws, over the same transport; BBR is shown, but not a yardstick.
+//!
+//! ```text
+//!   criteria ─> a scenario each ─> controller, Reno, CUBIC and BBR in turn, several seeds
+//!            ─> differences, seed by seed ─> better than both, alike, worse than both
+//! ```
+
+mod criteria;
+mod judge;
+
+pub use criteria::{Criterion, Figure, NOT_SIMULATED, SECTIONS};
+pub use judge::Judgement;
+
+use crate::execute::Control;
+use crate::measure::{self, View};
+use crate::response::Response;
+use narrows_base::SpecError;
+use narrows_scenario::{Plan, Scenario};
+use narrows_sim::{RunResult, SimError};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What is asked of [`Scorecard::measure`].
+#[derive(Clone, Debug)]
+pub struct Scorecard {
+    /// The protocol, as in `compare`.
+    pub protocol: String,
+    /// Seeds of each scenario.
+    pub seeds: u32,
+    /// The first.
+    pub seed: u64,
+    /// Only sections whose number begins with this, `5.2` for instance.
+    pub section: Option<String>,
+}
+
+/// The protocols in whose place the controller stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Yardsticks {
+    /// RFC 5681.
+    pub reno: &'static str,
+    /// RFC 9438.
+    pub cubic: &'static str,
+    /// Shown, not judged by.
+    pub bbr: &'static str,
+}
+
+/// A figure of a criterion, measured.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// What was measured.
+    pub figure: Figure,
+    /// Means over the seeds: of the controller, Reno, CUBIC, BBR.
+    pub means: [f64; 4],
+    /// The controller's place among Reno and CUBIC.
+    pub judgement: Judgement,
+}
+
+/// A criterion with its figures.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What was asked.
+    pub criterion: Criterion,
+    /// The network, with the controller alone: to be run again.
+    pub scenario: Scenario,
+    /// What came out.
+    pub entries: Vec<Entry>,
+}
+
+impl Scorecard {
+    /// What the controller is held against: over rrtp others over rrtp, else TCP with selective acknowledgements.
+    pub fn yardsticks(&self) -> Yardsticks {
+        let name = self.protocol.split(['(', '+']).next().unwrap_or_default().trim();
+        if name == "rrtp" || name == "rrtp-lasthop" {
+            Yardsticks { reno: "rrtp+reno", cubic: "rrtp+cubic", bbr: "rrtp+bbr" }
+        } else {
+            Yardsticks { reno: "sack", cubic: "cubic", bbr: "bbr" }
+        }
+    }
+
+    /// Runs everything; `None` if it was interrupted.
+    ///
+    /// # Errors
+    /// A protocol that does not exist; a section that does not; what the simulator refuses.
+    pub fn measure(&self, control: &Control<'_>) -> Result<Option<Vec<Row>>, String> {
+        let wanted = |c: &Criterion| self.section.as_ref().is_none_or(|s| c.section.starts_with(s));
+        let criteria: Vec<Criterion> = criteria::all()?.into_iter().filter(wanted).collect();
+        if criteria.is_empty() {
+            let known: Vec<&str> = SECTIONS.iter().map(|(number, _)| *number).collect();
+            let section = self.section.as_deref().unwrap_or_default();
+            return Err(format!(
+                "--section '{section}': nothing is measured for it; there are {}",
+                known.join(", ")
+            ));
+        }
+        let mut works = Vec::new();
+        for criterion in &criteria {
+            let scenario = self.scenario(criterion, true).map_err(|e| e.to_string())?;
+            works.push(Plan::new(scenario).map_err(|e| e.to_string())?);
+        }
+        let Some(values) = self.run_all(&criteria, &works, control)? else { return Ok(None) };
+        let mut rows = Vec::new();
+        for (criterion, of_figures) in criteria.into_iter().zip(values) {
+            let scenario = self.scenario(&criterion, false).map_err(|e| e.to_string())?;
+            let entries = (criterion.figures.iter().zip(of_figures))
+                .map(|(figure, values)| Entry {
+                    figure: figure.clone(),
+                    means: values.each_ref().map(|v| v.iter().sum::<f64>() / v.len().max(1) as f64),
+                    judgement: judge::judge(&values, figure.more_is_better()),
+                })
+                .collect();
+            rows.push(Row { criterion, scenario, entries });
+        }
+        Ok(Some(rows))
+    }
+
+    /// Which protocols are run, and which of them each of the four columns shows: a yardstick may be measured, too.
+    fn variants(&self) -> (Vec<&str>, [usize; 4]) {
+        let y = self.yardsticks();
+        let mut list: Vec<&str> = Vec::new();
+        let columns = [self.protocol.trim(), y.reno, y.cubic, y.bbr].map(|name| {
+            list.iter().position(|n| *n == name).unwrap_or_else(|| {
+                list.push(name);
+                list.len() - 1
+            })
+        });
+        (list, columns)
+    }
+
+    fn scenario(&self, criterion: &Criterion, beside: bool) -> Result<Scenario, SpecError> {
+        let protocols = match beside {
+            true => self.variants().0.join(","),
+            false => self.protocol.clone(),
+        };
+        criterion.scenario(protocols, self.seeds, self.seed)
+    }
+
+    /// Values by criterion, figure, protocol and seed.
+    #[allow(clippy::type_complexity)]
+    fn run_all(
+        &self,
+        criteria: &[Criterion],
+        plans: &[Plan],
+        control: &Control<'_>,
+    ) -> Result<Option<Vec<Vec<[Vec<f64>; 4]>>>, String> {
+        let seeds = self.seeds as usize;
+        let (list, columns) = self.variants();
+        let variants = list.len();
+        let mut tasks: Vec<(usize, usize, usize)> = (0..plans.len())
+            .flat_map(|c| (0..variants).flat_map(move |v| (0..seeds).map(move |s| (c, v, s))))
+            .collect();
+        // The longest first, so that no core waits for one at the end.
+        tasks.sort_by(|a, b| plans[b.0].work().total_cmp(&plans[a.0].work()));
+        let all: f64 = tasks.iter().map(|t| plans[t.0].work()).sum();
+        let empty = |c: &Criterion| -> Vec<[Vec<f64>; 4]> {
+            c.figures.iter().map(|_| std::array::from_fn(|_| vec![f64::NAN; seeds])).collect()
+        };
+        let values: Mutex<Vec<Vec<[Vec<f64>; 4]>>> =
+            Mutex::new(criteria.iter().map(empty).collect());
+        let done = Mutex::new(0.0);
+        let refused: Mutex<Option<String>> = Mutex::new(None);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some((c, variant, seed)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let (plan, criterion) = (&plans[*c], &criteria[*c]);
+                let number = self.seed.wrapping_add(*seed as u64);
+                let network = plan.network(*variant, number, false);
+                let mut go_on = |_| !control.stop.load(Ordering::Relaxed);
+                match narrows_sim::run(&network, &mut go_on) {
+                    Ok(run) => {
+                        let figures = criterion.figures.iter();
+                        let of = |f: &Figure| value(f, plan, *variant, &run);
+                        let found: Vec<f64> = figures.map(of).collect();
+                        if let Ok(mut values) = values.lock() {
+                            for (place, x) in values[*c].iter_mut().zip(found) {
+                                let shown =
+                                    columns.iter().zip(place).filter(|(v, _)| *v == variant);
+                                shown.for_each(|(_, place)| place[*seed] = x);
+                            }
+                        }
+                    }
+                    Err(SimError::Interrupted) => return,
+                    Err(e) => {
+                        let why = format!("{}: {e}", criterion.what);
+                        refused.lock().map(|mut r| *r = Some(why)).unwrap_or(());
+                        return;
+                    }
+                }
+                if let Ok(mut done) = done.lock() {
+                    *done += plan.work();
+                    (control.progress)(*done / all);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..control.jobs {
+                scope.spawn(work);
+            }
+            work();
+        });
+        if let Ok(Some(why)) = refused.into_inner() {
+            return Err(why);
+        }
+        if control.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        Ok(values.into_inner().ok())
+    }
+}
+
+/// A figure of one run.
+fn value(figure: &Figure, plan: &Plan, variant: usize, run: &RunResult) -> f64 {
+    let group = figure.group;
+    let Some(measure) = measure::find(figure.measure) else { return f64::NAN };
+    let others: Vec<usize> = (0..run.groups.len())
+        .filter(|g| *g != group && plan.bottleneck(*g) == plan.bottleneck(group))
+        .collect();
+    let view = View {
+        run,
+        group,
+        link: &run.links[plan.bottleneck(group)],
+        others: &others,
+        response: &Response::of(plan, variant, run, group),
+    };
+    let x = (measure.of)(&view);
+    let x = if figure.per_second { x / run.span_s } else { x };
+    // A transfer that does not end and a rate that is not taken up take the whole run at least.
+    if x.is_finite() || !figure.is_a_time() { x } else { run.span_s }
+}
+
+#[cfg(test)]
+mod tests;

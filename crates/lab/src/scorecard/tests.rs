@@ -1,0 +1,73 @@
+use super::*;
+use std::sync::atomic::AtomicBool;
+
+fn card(protocol: &str, section: &str) -> Scorecard {
+    Scorecard { protocol: protocol.into(), seeds: 3, seed: 1, section: Some(section.into()) }
+}
+
+fn measure(card: &Scorecard) -> Vec<Row> {
+    let stop = AtomicBool::new(false);
+    let control = Control { stop: &stop, progress: &|_| {}, jobs: 2 };
+    card.measure(&control).unwrap().unwrap()
+}
+
+/// Every criterion is of a section that the list names, every section has one, and every scenario can be built.
+#[test]
+fn every_section_has_a_criterion_that_can_be_run() {
+    let criteria = criteria::all().unwrap();
+    for (number, title) in SECTIONS {
+        assert!(criteria.iter().any(|c| c.section == number), "{number} {title}");
+    }
+    for c in &criteria {
+        assert!(SECTIONS.iter().any(|(number, _)| *number == c.section), "{}", c.what);
+        for figure in &c.figures {
+            let measure = measure::find(figure.measure).unwrap();
+            assert!(measure.name == figure.measure && !c.figures.is_empty());
+        }
+        let scenario = c.scenario("rrtp,sack".into(), 2, 1).unwrap();
+        Plan::new(scenario).unwrap();
+    }
+}
+
+/// A yardstick held against itself is alike in everything.
+#[test]
+fn cubic_is_like_cubic() {
+    for row in measure(&card("cubic", "5.1.5")) {
+        for e in &row.entries {
+            assert_eq!(e.judgement, Judgement::Alike, "{}: {:?}", row.criterion.what, e.means);
+            assert_eq!(e.means[0], e.means[2], "{}", row.criterion.what);
+        }
+    }
+}
+
+/// Who keeps sending into a dead path is found out.
+#[test]
+fn who_does_not_back_off_is_worse() {
+    let rows = measure(&card("fixed(rate=5Mbit/s)", "5.1.1"));
+    assert_eq!(rows[0].entries[0].judgement, Judgement::Worse, "{:?}", rows[0].entries);
+}
+
+#[test]
+fn a_difference_counts_beyond_its_interval_and_a_twentieth() {
+    let of = |x: [f64; 3]| x.to_vec();
+    let (low, high, wide) = (of([1.0, 1.1, 0.9]), of([2.0, 2.1, 1.9]), of([0.2, 3.0, 1.2]));
+    let values = |a: &Vec<f64>, b: &Vec<f64>| [a.clone(), b.clone(), b.clone(), b.clone()];
+    assert_eq!(judge::judge(&values(&high, &low), true), Judgement::Better);
+    assert_eq!(judge::judge(&values(&high, &low), false), Judgement::Worse);
+    assert_eq!(judge::judge(&values(&wide, &low), true), Judgement::Alike);
+    let near: Vec<f64> = low.iter().map(|x| x * 1.04).collect();
+    assert_eq!(judge::judge(&values(&near, &low), true), Judgement::Alike);
+    // Better than one of the two only.
+    let between = [of([1.5, 1.6, 1.4]), low.clone(), high, low];
+    assert_eq!(judge::judge(&between, true), Judgement::Alike);
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let stop = AtomicBool::new(false);
+    let control = Control { stop: &stop, progress: &|_| {}, jobs: 1 };
+    let e = card("rrtp", "9").measure(&control).unwrap_err();
+    assert!(e.contains("'9'") && e.contains("5.1.1"), "{e}");
+    let e = card("vegsa", "5.1.2").measure(&control).unwrap_err();
+    assert!(e.contains("vegas"), "{e}");
+}
