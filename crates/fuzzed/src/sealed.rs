@@ -79,7 +79,7 @@ impl Tried {
             established,
             remote: peer_at,
             rtt: Some(Duration::from_millis(20)),
-            spacing: None,
+            dispersion: None,
             seed: [5; 32],
         };
         let connection = Connection::new(now, beginning);

@@ -15,13 +15,12 @@ pub mod connection;
 pub mod datagram;
 #[cfg(feature = "connections")]
 pub mod endpoint;
+mod handshake;
 pub mod loss_classifier;
-mod packet_pair;
 mod packet_receiver;
 pub mod packet_sender;
 pub mod protocol;
 pub mod ranges;
-mod repeat;
 pub mod rtt;
 pub mod simulated;
 #[cfg(feature = "connections")]

@@ -107,7 +107,7 @@ fn world(side: Side, config: &ConnectionConfig, victim: Victim, lies: Lies) -> W
     let rtt = Duration::from_secs_f64(victim.rtt);
     let forged = Dispersion { rtt, bits: 12e3, took: Duration::from_micros(10) };
     let beginning = super::NewConnection {
-        spacing: (side == Side::Client).then_some(forged),
+        dispersion: (side == Side::Client).then_some(forged),
         ..beginning(side, config, &hello, ours, from, Some(rtt))
     };
     let mut sender = Connection::new(now, beginning);

@@ -313,7 +313,7 @@ pub struct Connection {
 impl Connection {
     /// `hello` is what this end told the peer; `rtt` what the handshake measured.
     pub fn new(now: Time, beginning: NewConnection<'_>) -> Connection {
-        let NewConnection { side, config, hello, established, remote, rtt, spacing, seed } =
+        let NewConnection { side, config, hello, established, remote, rtt, dispersion, seed } =
             beginning;
         let Established { peer, sealer, opener, .. } = established;
         let peers = peer.params;
@@ -437,8 +437,8 @@ impl Connection {
         if peer_told {
             connection.reconfigure(now, &config.told(), HintSource::Peer);
         }
-        if let Some(spacing) = spacing {
-            connection.sender.on_dispersion(now, &spacing);
+        if let Some(dispersion) = dispersion {
+            connection.sender.on_dispersion(now, &dispersion);
         }
         connection
     }

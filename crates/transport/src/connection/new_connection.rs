@@ -22,7 +22,7 @@ pub struct NewConnection<'a> {
     /// What the handshake measured, if its packets were sent once only.
     pub rtt: Option<Duration>,
     /// What the spacing of the answers to its packets tells.
-    pub spacing: Option<Dispersion>,
+    pub dispersion: Option<Dispersion>,
     /// Randomness, never used again.
     pub seed: [u8; 32],
 }

@@ -1,50 +1,58 @@
-//! The opening of a simulated connection, as `endpoint` opens real ones: SYN, SYN-ECHO, START, START-ECHO,
-//! FINISH; each with its bytes on the wire and its repetitions, so that a simulated transfer pays two
+//! The handshake of a simulated connection: SYN, SYN-ECHO, START, START-ECHO, FINISH, in the order and with the
+//! repetitions of real ones (`crate::handshake`), and with their bytes on the wire. So a simulated transfer pays two
 //! round trips before its first byte, and has a first sample of them.
 //!
 //! The server here takes no data before FINISH. A real one keeps a few packets that overtake it.
 
-use crate::packet_pair::{PROBE_BYTES, PacketPair};
-use crate::repeat::{FIRST_REPEAT, Repeat};
-use narrows_base::{Duration, Packet, Time};
-use narrows_congestion::{Dispersion, PathHints};
+use crate::handshake::{ClientExchange, HandshakePacket, PROBE_BYTES, PathSample, Repeat};
+use narrows_base::{Packet, Time};
+use narrows_congestion::PathHints;
 
 /// IP and UDP headers.
 const HEADERS: u16 = 28;
-/// UDP payload of SYN, START and FINISH. `docs/rrtp.md`; of FINISH with the parameters of a
-/// connection by `drive`.
-const CLIENT: [u16; 3] = [64, 90, FINISH];
-const FINISH: u16 = 140;
+/// UDP payload of SYN, START and FINISH, as long as an endpoint's.
+pub(crate) const CLIENT: [u16; 3] = [64, 90, 140];
 /// UDP payload of SYN-ECHO and START-ECHO.
-const SERVER: [u16; 2] = [57, 200];
+pub(crate) const SERVER: [u16; 2] = [57, 200];
+
+/// Which packet is sent until it is answered.
+#[derive(Debug)]
+enum Stage {
+    Exchange(ClientExchange),
+    Finish(Repeat),
+    /// The server has the keys.
+    Done,
+}
 
 /// The client's side.
 #[derive(Debug)]
 pub(super) struct Handshake {
-    /// Which packet is sent until it is answered: SYN, START or FINISH.
-    stage: u8,
-    repeat: Repeat,
+    hints: PathHints,
+    stage: Stage,
     /// Packets sent so far: they draw their losses by their number, before data.
     sent: u64,
-    rtt: Option<Duration>,
-    packet_pair: PacketPair,
+}
+
+fn exchange(now: Time, hints: &PathHints) -> Stage {
+    Stage::Exchange(ClientExchange::new(now, hints.rtt, hints.rate.is_none()))
 }
 
 impl Handshake {
-    /// `told` is what is known of the path.
-    pub fn new(told: &PathHints) -> Handshake {
-        let wait = told.rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5)).max(FIRST_REPEAT);
-        let (repeat, packet_pair) =
-            (Repeat::new(Time::ZERO, wait), PacketPair::new(told.rate.is_none()));
-        Handshake { stage: 0, repeat, sent: 0, rtt: None, packet_pair }
+    /// With what is known of the path.
+    pub fn new(hints: &PathHints) -> Handshake {
+        Handshake { hints: *hints, stage: exchange(Time::ZERO, hints), sent: 0 }
     }
     /// Begins.
     pub fn open(&mut self, now: Time) {
-        self.repeat.due = now;
+        self.stage = exchange(now, &self.hints);
     }
     /// Whether data may leave: FINISH left.
     pub fn is_open(&self) -> bool {
-        self.stage == 3 || (self.stage == 2 && self.repeat.is_sent())
+        match &self.stage {
+            Stage::Exchange(_) => false,
+            Stage::Finish(repeat) => repeat.is_sent(),
+            Stage::Done => true,
+        }
     }
     /// Packets that it sent.
     pub fn sent(&self) -> u64 {
@@ -52,51 +60,56 @@ impl Handshake {
     }
     /// When a packet is to be sent (again).
     pub fn due(&self) -> Time {
-        match self.stage {
-            3 => Time::NEVER,
-            0 if self.sounds() => Time::ZERO,
-            _ => self.repeat.due,
+        match &self.stage {
+            Stage::Exchange(exchange) if exchange.has_probe() => Time::ZERO,
+            Stage::Exchange(exchange) => exchange.due(),
+            Stage::Finish(repeat) => repeat.due,
+            Stage::Done => Time::NEVER,
         }
     }
-    fn sounds(&self) -> bool {
-        self.packet_pair.is_due() && self.stage == 0 && self.repeat.is_sent()
-    }
-    /// The packet that is due: its stage and its size; the rest is the sender's.
-    pub fn packet(&mut self, now: Time) -> (u64, u16) {
+    /// The packet that is due, as its place in the handshake and its size; the rest is the sender's.
+    pub fn next_packet(&mut self, now: Time) -> Option<(u64, u16)> {
+        let (place, bytes) = match &mut self.stage {
+            Stage::Exchange(exchange) => {
+                if exchange.is_stale(now) {
+                    exchange.restart(now);
+                }
+                match exchange.next_packet(now)? {
+                    HandshakePacket::Syn => (0, CLIENT[0]),
+                    HandshakePacket::Probe => (0, PROBE_BYTES),
+                    HandshakePacket::Start => (1, CLIENT[1]),
+                }
+            }
+            Stage::Finish(repeat) if repeat.due <= now => {
+                repeat.on_sent(now);
+                (2, CLIENT[2])
+            }
+            Stage::Finish(_) | Stage::Done => return None,
+        };
         self.sent += 1;
-        if self.sounds() {
-            self.packet_pair.on_sent();
-            return (0, PROBE_BYTES + HEADERS);
-        }
-        self.repeat.on_sent(now);
-        let bytes = CLIENT.get(usize::from(self.stage)).copied().unwrap_or(FINISH);
-        (u64::from(self.stage), bytes + HEADERS)
+        Some((place, bytes + HEADERS))
     }
-    /// The server answered; the round-trip time when the keys are there.
-    pub fn on_answer(&mut self, now: Time, packet: &Packet) -> Option<Duration> {
+    /// The server answered; what the handshake told of the path when the keys are there.
+    pub fn on_answer(&mut self, now: Time, packet: &Packet) -> Option<PathSample> {
+        let Stage::Exchange(exchange) = &mut self.stage else { return None };
         if packet.seq == 0 {
-            self.packet_pair.on_answer(now);
-        }
-        if packet.seq != u64::from(self.stage) || self.stage > 1 {
+            exchange.on_syn_echo(now);
+            if exchange.awaits_syn_echo() {
+                exchange.begin_start(now);
+            }
             return None;
         }
-        let sample = self.repeat.sample(now);
-        self.rtt = match (self.rtt, sample) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        self.repeat = Repeat::after(now, self.repeat.took(now));
-        self.stage += 1;
-        self.rtt.filter(|_| self.stage == 2)
-    }
-    /// What the answers' spacing tells, once the keys are there.
-    pub fn spacing(&self) -> Option<Dispersion> {
-        self.packet_pair.spacing(self.rtt?)
+        if exchange.awaits_syn_echo() {
+            return None;
+        }
+        let sample = exchange.finish(now);
+        self.stage = Stage::Finish(sample.finish);
+        Some(sample)
     }
     /// A report came: the server has the keys.
     pub fn on_report(&mut self) {
-        if self.stage == 2 {
-            self.stage = 3;
+        if matches!(self.stage, Stage::Finish(_)) {
+            self.stage = Stage::Done;
         }
     }
 }

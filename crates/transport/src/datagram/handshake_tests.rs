@@ -1,4 +1,5 @@
 use super::*;
+use narrows_base::Duration;
 
 fn at(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)
@@ -29,30 +30,30 @@ fn told() -> PathHints {
 fn larger_syns_ask_for_the_rate() {
     let mut o = Handshake::new(&PathHints::default());
     o.open(at(0));
-    assert_eq!(o.packet(at(0)), (0, 92));
+    assert_eq!(o.next_packet(at(0)).unwrap(), (0, 92));
     for _ in 0..3 {
         assert!(o.due() <= at(0));
-        assert_eq!(o.packet(at(0)), (0, 528));
+        assert_eq!(o.next_packet(at(0)).unwrap(), (0, 528));
     }
     assert_eq!(o.due(), at(300));
     for ms in [40, 48, 56, 64] {
-        assert_eq!(o.on_answer(at(ms), &echo(0)), None);
+        assert!(o.on_answer(at(ms), &echo(0)).is_none());
     }
-    assert_eq!(o.packet(at(64)).0, 1);
-    assert_eq!(o.on_answer(at(110), &echo(1)), Some(Duration::from_millis(40)));
-    let spacing = o.spacing().unwrap();
-    assert_eq!((spacing.bits, spacing.took), (3.0 * 528.0 * 8.0, Duration::from_millis(24)));
+    assert_eq!(o.next_packet(at(64)).unwrap().0, 1);
+    let sample = o.on_answer(at(110), &echo(1)).unwrap();
+    assert_eq!(sample.rtt, Some(Duration::from_millis(40)));
+    let dispersion = sample.dispersion.unwrap();
+    assert_eq!((dispersion.bits, dispersion.took), (3.0 * 528.0 * 8.0, Duration::from_millis(24)));
 
     let mut o = Handshake::new(&PathHints::default());
     o.open(at(0));
     for _ in 0..4 {
-        o.packet(at(0));
+        o.next_packet(at(0)).unwrap();
     }
     // The answer to the second or a later one.
     o.on_answer(at(48), &echo(0));
-    assert_eq!(o.packet(at(48)).0, 1);
-    o.on_answer(at(90), &echo(1));
-    assert!(o.spacing().is_none());
+    assert_eq!(o.next_packet(at(48)).unwrap().0, 1);
+    assert!(o.on_answer(at(90), &echo(1)).unwrap().dispersion.is_none());
 }
 
 /// Two round trips, then data behind FINISH; the path's time is known by then.
@@ -60,15 +61,35 @@ fn larger_syns_ask_for_the_rate() {
 fn an_opening_takes_two_round_trips() {
     let mut o = Handshake::new(&told());
     o.open(at(5));
-    assert_eq!((o.due(), o.packet(at(5))), (at(5), (0, 92)));
-    assert_eq!(o.on_answer(at(45), &echo(0)), None);
-    assert_eq!((o.due(), o.packet(at(45)).0), (at(45), 1));
+    assert_eq!((o.due(), o.next_packet(at(5)).unwrap()), (at(5), (0, 92)));
+    assert!(o.on_answer(at(45), &echo(0)).is_none());
+    assert_eq!((o.due(), o.next_packet(at(45)).unwrap().0), (at(45), 1));
     assert!(!o.is_open());
-    assert_eq!(o.on_answer(at(85), &echo(1)), Some(Duration::from_millis(40)));
-    assert_eq!(o.packet(at(85)).0, 2);
+    let sample = o.on_answer(at(85), &echo(1)).unwrap();
+    assert_eq!(sample.rtt, Some(Duration::from_millis(40)));
+    assert_eq!(o.next_packet(at(85)).unwrap().0, 2);
     assert!(o.is_open());
     o.on_report();
     assert!(o.due().is_never());
+}
+
+/// A START that nobody answers is begun again with SYN after three seconds, as over sockets.
+#[test]
+fn a_start_in_vain_begins_again() {
+    let mut o = Handshake::new(&told());
+    o.open(at(0));
+    o.next_packet(at(0)).unwrap();
+    assert!(o.on_answer(at(40), &echo(0)).is_none());
+    let mut places = Vec::new();
+    while o.due() < at(5000) {
+        let due = o.due();
+        places.push((due.as_nanos() / 1_000_000, o.next_packet(due).unwrap().0));
+    }
+    assert_eq!(
+        places,
+        [(40, 1), (140, 1), (340, 1), (740, 1), (1540, 1), (3140, 0), (3440, 0), (4040, 0)]
+    );
+    assert!(o.on_answer(at(5000), &echo(1)).is_none(), "of a START that was given up");
 }
 
 /// What is not answered is sent again, and an answer to either says nothing of the time.
@@ -76,13 +97,14 @@ fn an_opening_takes_two_round_trips() {
 fn a_lost_syn_costs_300_ms_and_the_sample() {
     let mut o = Handshake::new(&told());
     o.open(at(0));
-    o.packet(at(0));
+    o.next_packet(at(0)).unwrap();
     assert_eq!(o.due(), at(300));
-    o.packet(at(300));
-    assert_eq!(o.on_answer(at(340), &echo(0)), None);
-    o.packet(at(340));
+    o.next_packet(at(300)).unwrap();
+    assert!(o.on_answer(at(340), &echo(0)).is_none());
+    o.next_packet(at(340)).unwrap();
     // An answer to SYN again, and then START's.
-    assert_eq!(o.on_answer(at(350), &echo(0)), None);
-    assert_eq!(o.on_answer(at(380), &echo(1)), Some(Duration::from_millis(40)));
+    assert!(o.on_answer(at(350), &echo(0)).is_none());
+    let sample = o.on_answer(at(380), &echo(1)).unwrap();
+    assert_eq!(sample.rtt, Some(Duration::from_millis(40)));
     assert_eq!(o.sent(), 3);
 }

@@ -27,7 +27,7 @@
 //! (`crate::connection`); media begin at once, as in ns-2.
 
 mod assembly;
-mod handshake;
+pub(crate) mod handshake;
 mod payload;
 mod stream;
 

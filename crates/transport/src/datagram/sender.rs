@@ -113,13 +113,10 @@ impl Sender {
 impl Sender {
     /// The handshake's next packet, if one is due.
     #[cold]
-    fn open_further(&mut self, now: Time) -> Option<Packet> {
+    fn next_handshake_packet(&mut self, now: Time) -> Option<Packet> {
         let handshake = self.handshake.as_mut()?;
-        if now < handshake.due() {
-            return None;
-        }
         let random_key = self.random_key.wrapping_add(handshake.sent());
-        let (seq, size) = handshake.packet(now);
+        let (seq, size) = handshake.next_packet(now)?;
         self.before = handshake.sent();
         Some(Packet {
             seq,
@@ -144,17 +141,19 @@ impl Sender {
             return false;
         }
         if !packet.has(Packet::CORRUPT)
-            && let Some(rtt) = handshake.on_answer(now, packet)
+            && let Some(sample) = handshake.on_answer(now, packet)
         {
-            self.sender.seed_rtt(now, rtt);
-            if let Some(spacing) = handshake.spacing() {
-                self.sender.on_dispersion(now, &spacing);
+            if let Some(rtt) = sample.rtt {
+                self.sender.seed_rtt(now, rtt);
+            }
+            if let Some(dispersion) = sample.dispersion {
+                self.sender.on_dispersion(now, &dispersion);
             }
         }
         true
     }
 
-    fn opening_due(&self) -> Time {
+    fn handshake_due(&self) -> Time {
         self.handshake.as_ref().map_or(Time::NEVER, Handshake::due)
     }
 }
@@ -226,16 +225,16 @@ impl Machine for Sender {
             return Output::Wait(Time::NEVER);
         }
         if self.handshake.is_some() {
-            if let Some(packet) = self.open_further(now) {
+            if let Some(packet) = self.next_handshake_packet(now) {
                 return Output::Send(packet);
             }
             if self.handshake.as_ref().is_some_and(|o| !o.is_open()) {
-                return Output::Wait(self.opening_due());
+                return Output::Wait(self.handshake_due());
             }
         }
         // A tick that has come is handed over at the next input; never at this very moment again.
         let later = now + Duration::from_nanos(1);
-        let again = self.opening_due();
+        let again = self.handshake_due();
         let range = match self.next_range(now) {
             Ok(range) => range,
             Err(pace) => return Output::Wait(self.sender.next_timeout(later).min(pace).min(again)),

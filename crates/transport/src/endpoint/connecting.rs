@@ -2,10 +2,8 @@
 
 use super::{Connect, ServerKey, hello};
 use crate::connection::{Closed, ConnectionConfig};
-use crate::packet_pair::{PROBE_BYTES, PacketPair};
-use crate::repeat::{FIRST_REPEAT, Repeat};
+use crate::handshake::{ClientExchange, HandshakePacket, MAX_COOKIE_AGE, PROBE_BYTES, PathSample};
 use narrows_base::{Duration, Time};
-use narrows_congestion::Dispersion;
 use narrows_wire::cookie::MIN_COOKIE_LIFE;
 use narrows_wire::packet::{self, Nonce, StartEcho, Versions};
 use narrows_wire::{
@@ -14,11 +12,8 @@ use narrows_wire::{
 };
 use std::net::SocketAddr;
 
-/// A START that went so often, for so long, without an answer that opens, is begun again, too: its
-/// cookie, or the key in the one that the server kept, may have been damaged on the way, and nothing
-/// but a new nonce mends that.
-const TRIES: u32 = 4;
-const LONG: Duration = Duration::from_secs(3);
+const _: () = assert!(MAX_COOKIE_AGE.as_nanos() == MIN_COOKIE_LIFE.as_nanos());
+
 /// After an answer that would end the attempt (a wrong key, no common version), the right one may
 /// still come for so long: both can be somebody else's.
 const GRACE: Duration = Duration::from_secs(1);
@@ -26,21 +21,15 @@ const GRACE: Duration = Duration::from_secs(1);
 /// them has the attempt.
 const ECHOES: u32 = 64;
 
-enum Stage {
-    Syn,
-    Start(Box<ClientHandshake>, Time),
-}
-
 /// An attempt to connect.
 pub(super) struct Connecting {
     wish: Connect,
     id: ConnectionId,
     reset_token: [u8; 16],
     nonce: Nonce,
-    stage: Stage,
-    repeat: Repeat,
-    rtt: Option<Duration>,
-    packet_pair: PacketPair,
+    exchange: ClientExchange,
+    /// What START-ECHO is read with, from SYN-ECHO on.
+    keys: Option<Box<ClientHandshake>>,
     /// Gives up then.
     until: Time,
     /// What to say then.
@@ -57,12 +46,7 @@ pub(super) struct HandshakeDone {
     pub(super) finish: Vec<u8>,
     /// What the server was told.
     pub(super) hello: Params,
-    /// First sample.
-    pub(super) rtt: Option<Duration>,
-    /// What the answers' spacing tells.
-    pub(super) spacing: Option<Dispersion>,
-    /// What FINISH may take to be answered: the exchange before it, repetitions included.
-    pub(super) took: Duration,
+    pub(super) path: PathSample,
     /// The attempt's end.
     pub(super) until: Time,
 }
@@ -75,20 +59,17 @@ impl Connecting {
         reset_token: [u8; 16],
         nonce: Nonce,
     ) -> Connecting {
-        // Where the path is known to be long, an early repetition only spoils the sample.
-        let wait = wish.connection.hints.rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5));
         let until = now + wish.patience;
         let known = wish.connection.told().rate.is_some();
-        let packet_pair = PacketPair::new(wish.connection.sounds && !known);
+        let probes = wish.connection.sounds && !known;
+        let exchange = ClientExchange::new(now, wish.connection.hints.rtt, probes);
         Connecting {
             wish,
             id,
             reset_token,
             nonce,
-            stage: Stage::Syn,
-            repeat: Repeat::new(now, wait.max(FIRST_REPEAT)),
-            rtt: None,
-            packet_pair,
+            exchange,
+            keys: None,
             until,
             outcome: Closed::NoAnswer,
             was_busy: false,
@@ -124,44 +105,36 @@ impl Connecting {
         self.until
     }
     pub(super) fn due(&self) -> Time {
-        self.repeat.due.min(self.until)
+        self.exchange.due().min(self.until)
     }
 
     /// Whether the cookie is so old, or START went so often, that the attempt begins again, which
     /// needs a new nonce: the server may remember the old one.
     pub(super) fn is_stale(&self, now: Time) -> bool {
-        let Stage::Start(_, since) = self.stage else { return false };
-        let in_vain = self.repeat.sent >= TRIES && now >= since + LONG;
-        in_vain || now >= since + MIN_COOKIE_LIFE
+        self.exchange.is_stale(now)
     }
     /// Begins again.
     pub(super) fn restart(&mut self, now: Time, nonce: Nonce) {
         self.nonce = nonce;
-        self.stage = Stage::Syn;
-        self.repeat = Repeat::new(now, FIRST_REPEAT);
-        self.packet_pair.spoil();
+        self.exchange.restart(now);
+        self.keys = None;
         self.echoes = 0;
     }
 
     /// The packet that waits for its answer, if it is time to send it.
     pub(super) fn transmit(&mut self, now: Time) -> Option<Vec<u8>> {
-        if self.has_more() {
-            self.packet_pair.on_sent();
-            return Some(packet::syn_of(VERSION, &self.nonce, PROBE_BYTES.into()));
+        match self.exchange.next_packet(now)? {
+            HandshakePacket::Syn => Some(packet::syn(VERSION, &self.nonce)),
+            HandshakePacket::Probe => {
+                Some(packet::syn_of(VERSION, &self.nonce, PROBE_BYTES.into()))
+            }
+            HandshakePacket::Start => self.keys.as_ref().map(|keys| keys.start().to_vec()),
         }
-        if self.repeat.due > now {
-            return None;
-        }
-        self.repeat.on_sent(now);
-        Some(match &self.stage {
-            Stage::Syn => packet::syn(VERSION, &self.nonce),
-            Stage::Start(handshake, _) => handshake.start().to_vec(),
-        })
     }
 
     /// Whether another packet is to follow the last one at once.
     pub(super) fn has_more(&self) -> bool {
-        self.packet_pair.is_due() && self.repeat.is_sent() && matches!(self.stage, Stage::Syn)
+        self.exchange.has_probe()
     }
 
     /// A SYN-ECHO with our nonce; whether there is something to send now.
@@ -172,16 +145,14 @@ impl Connecting {
         key: &StaticKey,
         seed: [u8; 32],
     ) -> bool {
-        self.packet_pair.on_answer(now);
-        if !matches!(self.stage, Stage::Syn) {
+        self.exchange.on_syn_echo(now);
+        if !self.exchange.awaits_syn_echo() {
             return false;
         }
         let made = ClientHandshake::new(self.wish.suite, self.nonce, cookie, key, seed);
-        let Ok(handshake) = made else { return false };
-        self.rtt = self.repeat.sample(now);
-        // The first SYN is at least a round-trip time ago, so START rarely goes twice on a long path.
-        self.repeat = Repeat::after(now, now.since(self.repeat.first_sent));
-        self.stage = Stage::Start(Box::new(handshake), now);
+        let Ok(keys) = made else { return false };
+        self.exchange.begin_start(now);
+        self.keys = Some(Box::new(keys));
         if self.outcome == Closed::Version {
             // Somebody who speaks our version answered: the VERSION was not the server's.
             self.outcome = Closed::NoAnswer;
@@ -193,7 +164,7 @@ impl Connecting {
     /// attempt ends soon, unless the server answers after all.
     pub(super) fn on_version(&mut self, now: Time, refused: u32, spoken: &Versions<'_>) {
         let is_plausible = refused == VERSION && spoken.iter().all(|v| v != VERSION);
-        if is_plausible && matches!(self.stage, Stage::Syn) {
+        if is_plausible && self.exchange.awaits_syn_echo() {
             self.judge(now, Closed::Version);
         }
     }
@@ -211,7 +182,7 @@ impl Connecting {
         now: Time,
         echo: &StartEcho<'_>,
     ) -> Option<HandshakeDone> {
-        let Stage::Start(handshake, _) = &mut self.stage else { return None };
+        let keys = self.keys.as_mut()?;
         if self.echoes >= ECHOES {
             return None;
         }
@@ -223,23 +194,15 @@ impl Connecting {
         };
         let hello = Hello { connection: self.id, params };
         let wanted = self.wish.server_key;
-        let read = handshake.on_start_echo(echo, &hello, |key| match wanted {
+        let read = keys.on_start_echo(echo, &hello, |key| match wanted {
             ServerKey::Any => true,
             ServerKey::Is(right) => *key == right,
         });
         match read {
             Ok((established, finish)) => {
-                let sample = self.repeat.sample(now);
-                let rtt = self.rtt.into_iter().chain(sample).min();
-                Some(HandshakeDone {
-                    spacing: rtt.and_then(|rtt| self.packet_pair.spacing(rtt)),
-                    established,
-                    finish,
-                    hello: hello.params,
-                    rtt,
-                    took: now.since(self.repeat.first_sent),
-                    until: self.until,
-                })
+                let path = self.exchange.finish(now);
+                let (hello, until) = (hello.params, self.until);
+                Some(HandshakeDone { established, finish, hello, path, until })
             }
             Err(HandshakeError::KeyRefused(found)) => {
                 self.judge(now, Closed::WrongKey { found });

@@ -28,6 +28,11 @@ fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
     // SYN, its echo, START, its echo, FINISH, the client's question and the answer to it.
     let kinds: Vec<u8> = net.seen.iter().map(|s| s.2[0]).collect();
     assert_eq!(kinds, [0x81, 0x82, 0x83, 0x84, 0x85, 0, 0]);
+    // Simulated handshakes have as many bytes; those with parameters about as many.
+    let sizes: Vec<u16> = net.seen.iter().map(|s| s.2.len() as u16).collect();
+    let (client, server) = (crate::datagram::handshake::CLIENT, crate::datagram::handshake::SERVER);
+    assert_eq!(sizes[..3], [client[0], server[0], client[1]]);
+    assert!(sizes[3].abs_diff(server[1]) < 30 && sizes[4].abs_diff(client[2]) < 5, "{sizes:?}");
 }
 
 /// The path's rate is asked for with the first packets, where that is wanted and it is not told. The
@@ -52,9 +57,9 @@ fn larger_syns_tell_the_rate_before_data_do() {
         let sizes: Vec<usize> =
             net.seen.iter().filter(|s| s.2[0] == 0x81).map(|s| s.2.len()).collect();
         assert_eq!(sizes, [64, 500, 500, 500][..syns]);
-        let spacing = net.at(CLIENT).connection(handle).unwrap().spacing;
-        assert_eq!(spacing.is_some(), syns == 4);
-        if let Some(s) = spacing {
+        let dispersion = net.at(CLIENT).connection(handle).unwrap().dispersion;
+        assert_eq!(dispersion.is_some(), syns == 4);
+        if let Some(s) = dispersion {
             // Answers share the way.
             let rate = s.bits / s.took.as_secs_f64();
             assert!((0.8e6..1.05e6).contains(&rate), "{rate}");

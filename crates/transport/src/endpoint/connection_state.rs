@@ -8,7 +8,7 @@ use super::managed::ManagedConnection;
 use super::share::Client;
 use crate::connection::NewConnection;
 use crate::connection::{Closed, Event};
-use crate::repeat::Repeat;
+use crate::handshake::Repeat;
 use narrows_base::Time;
 use narrows_wire::Established;
 use std::any::Any;

@@ -9,7 +9,7 @@ use super::managed::ManagedConnection;
 use super::{Clients, hello};
 use crate::connection::NewConnection;
 use crate::connection::{NO_COMMON_PROTOCOL, UNKNOWN_PROTOCOL, refusal};
-use crate::repeat::Repeat;
+use crate::handshake::PathSample;
 use crate::streams::Side;
 use narrows_base::Time;
 use narrows_wire::header::{Header, LONG};
@@ -262,7 +262,7 @@ impl<C: ManagedConnection> Connections<C> {
             established,
             remote,
             rtt,
-            spacing: None,
+            dispersion: None,
             seed,
         };
         match Live::begin(now, beginning, None, Some(client)) {
@@ -300,8 +300,8 @@ impl<C: ManagedConnection> Connections<C> {
         let seed = self.draw();
         let Some(s) = self.table.get(slot) else { return };
         let Some(ConnectionState::Connecting(connecting)) = &s.content else { return };
-        let repeat = Repeat::after(now, opened.took);
         let until = opened.until;
+        let PathSample { rtt, dispersion, finish: repeat } = opened.path;
         let finishing = Finishing { packet: opened.finish, repeat, until };
         let beginning = NewConnection {
             side: Side::Client,
@@ -309,8 +309,8 @@ impl<C: ManagedConnection> Connections<C> {
             hello: &opened.hello,
             established: opened.established,
             remote: from,
-            rtt: opened.rtt,
-            spacing: opened.spacing,
+            rtt,
+            dispersion,
             seed,
         };
         let begun = Live::begin(now, beginning, Some(Box::new(finishing)), None);

@@ -7,7 +7,7 @@
 //! | do what the application asks | `calls` |
 //! | give each its turn to send | `outgoing` |
 //! | dispatch received datagrams | `incoming` |
-//! | open one as the client | `connecting`, with `crate::packet_pair` |
+//! | open one as the client | `connecting`, with `crate::handshake` |
 //! | accept one as the server: cookies, handshakes, their bounds | `handshake_gate`, `handshake_rate`, `accepting` |
 //! | share places among clients when all are taken | `admission`, with `activity`, `client_counts`, [`share`], [`source`] |
 //!

@@ -127,8 +127,8 @@ impl CcFeed {
         let rate = hints.rate.map(|r| Rate::from_bps_f64(r.as_bps() as f64 * self.scale));
         self.controller.on_path_event(now, &PathEvent::Hints(PathHints { rate, ..*hints }));
     }
-    pub fn on_dispersion(&mut self, now: Time, spacing: &Dispersion) {
-        let dispersion = Dispersion { bits: spacing.bits * self.scale, ..*spacing };
+    pub fn on_dispersion(&mut self, now: Time, dispersion: &Dispersion) {
+        let dispersion = Dispersion { bits: dispersion.bits * self.scale, ..*dispersion };
         self.controller.on_path_event(now, &PathEvent::Dispersion(dispersion));
     }
     pub fn on_timeout(&mut self, now: Time) {

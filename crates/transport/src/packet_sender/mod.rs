@@ -310,8 +310,8 @@ impl<C: PayloadSource> PacketSender<C> {
         self.feed.on_path_hints(now, hints);
     }
     /// What the opening showed of the path.
-    pub fn on_dispersion(&mut self, now: Time, spacing: &Dispersion) {
-        self.feed.on_dispersion(now, spacing);
+    pub fn on_dispersion(&mut self, now: Time, dispersion: &Dispersion) {
+        self.feed.on_dispersion(now, dispersion);
     }
     /// A packet of so many bytes on the wire leaves now; `again` if it repeats what was lost.
     #[inline]

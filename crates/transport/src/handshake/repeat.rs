@@ -1,9 +1,9 @@
-//! Packets of an opening that are sent until they are answered.
+//! Packets of a handshake that are sent until they are answered.
 
 use narrows_base::{Duration, Time};
 
 /// A packet without an answer is sent again after this at first; then after twice as long each
-/// time. RFC 6298's second is for data; an opening that waits a second for each lost packet is
+/// time. RFC 6298's second is for data; a handshake that waits a second for each lost packet is
 /// what people complain of on bad links, and one that asks early costs 64 bytes.
 pub(crate) const FIRST_REPEAT: Duration = Duration::from_millis(300);
 /// The shortest wait where the round-trip time is known: the peer's arithmetic takes time, too.
@@ -11,12 +11,12 @@ const SOON: Duration = Duration::from_millis(100);
 /// The longest wait.
 const LAST_REPEAT: Duration = Duration::from_secs(2);
 /// A packet that is sent until it is answered.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeat {
     /// When it leaves next.
     pub(crate) due: Time,
     wait: Duration,
-    pub(crate) first_sent: Time,
+    first_sent: Time,
     pub(crate) sent: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What the packets of an opening tell of the path before the first data packet leaves.
+//! What the packets of a handshake tell of the path before the first data packet leaves.
 //!
 //! Three larger SYNs follow the first one at once. A server answers each, and keeps nothing of any;
 //! their answers come as far apart as the slowest link needs for them: S3's packet pair (section 3.2), a
@@ -57,7 +57,7 @@ impl PacketPair {
         self.last = now;
     }
     /// What they tell, if all were answered once. Where one is missing it is not known which.
-    pub(crate) fn spacing(&self, rtt: Duration) -> Option<Dispersion> {
+    pub(crate) fn dispersion(&self, rtt: Duration) -> Option<Dispersion> {
         let bits = f64::from(PROBES) * f64::from(PROBE_BYTES + HEADERS) * 8.0;
         (self.wanted && self.came == 1 + PROBES).then(|| Dispersion {
             rtt,
@@ -74,8 +74,8 @@ mod tests {
     fn answered(packet_pair: &mut PacketPair, times: u64) -> Option<f64> {
         (0..times)
             .for_each(|i| packet_pair.on_answer(Time::from_nanos(70_000_000 + i * 5_280_000)));
-        let spacing = packet_pair.spacing(Duration::from_millis(60))?;
-        Some(spacing.bits / spacing.took.as_secs_f64())
+        let dispersion = packet_pair.dispersion(Duration::from_millis(60))?;
+        Some(dispersion.bits / dispersion.took.as_secs_f64())
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
         let mut late = left;
         assert_eq!(answered(&mut late, 3), None);
         late.on_answer(Time::from_nanos(370_000_000));
-        assert!(late.spacing(Duration::ZERO).is_none(), "the answer to another SYN");
+        assert!(late.dispersion(Duration::ZERO).is_none(), "the answer to another SYN");
         left.spoil();
         assert_eq!(answered(&mut left, 4), None, "it began again");
         assert!(!PacketPair::new(false).is_due());

@@ -1,0 +1,133 @@
+//! The course of a handshake at the client, over sockets and in simulation alike: SYN until SYN-ECHO, START until
+//! START-ECHO, then FINISH; when each is sent again, and what the answers tell of the path. What the packets contain is
+//! not decided here: `endpoint/connecting.rs` has keys and cookies, `datagram/handshake.rs` only sizes.
+
+mod packet_pair;
+mod repeat;
+
+pub(crate) use packet_pair::PROBE_BYTES;
+pub(crate) use repeat::Repeat;
+
+use narrows_base::{Duration, Time};
+use narrows_congestion::Dispersion;
+use packet_pair::PacketPair;
+use repeat::FIRST_REPEAT;
+
+/// A START that went so often, for so long, without an answer that opens, is begun again, too: its
+/// cookie, or the key in the one that the server kept, may have been damaged on the way, and nothing
+/// but a new nonce mends that.
+const MAX_STARTS: u32 = 4;
+const MAX_START_TIME: Duration = Duration::from_secs(3);
+/// A server may forget so old a cookie.
+pub(crate) const MAX_COOKIE_AGE: Duration = Duration::from_secs(10);
+
+/// What the client waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Awaited {
+    SynEcho,
+    /// Since then.
+    StartEcho(Time),
+}
+
+/// A packet that is to leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HandshakePacket {
+    Syn,
+    /// A SYN of [`PROBE_BYTES`]: the spacing of the answers tells the path's rate.
+    Probe,
+    Start,
+}
+
+/// What a handshake told of the path.
+#[derive(Debug)]
+pub(crate) struct PathSample {
+    /// The shorter of two exchanges, of those whose answers are known to be theirs.
+    pub rtt: Option<Duration>,
+    pub dispersion: Option<Dispersion>,
+    /// FINISH, to be sent until something of the server opens.
+    pub finish: Repeat,
+}
+
+/// An attempt, until START-ECHO.
+#[derive(Debug)]
+pub(crate) struct ClientExchange {
+    awaited: Awaited,
+    repeat: Repeat,
+    rtt: Option<Duration>,
+    packet_pair: PacketPair,
+}
+
+impl ClientExchange {
+    /// To begin now; `rtt` is what is known of the round trip, and `probes` whether the rate is asked for.
+    pub fn new(now: Time, rtt: Option<Duration>, probes: bool) -> ClientExchange {
+        // Where the path is known to be long, an early repetition only spoils the sample.
+        let wait = rtt.map_or(FIRST_REPEAT, |rtt| rtt.mul_f64(1.5)).max(FIRST_REPEAT);
+        ClientExchange {
+            awaited: Awaited::SynEcho,
+            repeat: Repeat::new(now, wait),
+            rtt: None,
+            packet_pair: PacketPair::new(probes),
+        }
+    }
+    /// Begins again.
+    pub fn restart(&mut self, now: Time) {
+        self.awaited = Awaited::SynEcho;
+        self.repeat = Repeat::new(now, FIRST_REPEAT);
+        self.packet_pair.spoil();
+    }
+
+    /// Whether the attempt is to begin again: START went in vain, or the cookie is too old.
+    pub fn is_stale(&self, now: Time) -> bool {
+        let Awaited::StartEcho(since) = self.awaited else { return false };
+        let in_vain = self.repeat.sent >= MAX_STARTS && now >= since + MAX_START_TIME;
+        in_vain || now >= since + MAX_COOKIE_AGE
+    }
+    /// Whether SYN-ECHO is awaited.
+    pub fn awaits_syn_echo(&self) -> bool {
+        self.awaited == Awaited::SynEcho
+    }
+    /// Whether another packet is to follow the last one at once.
+    pub fn has_probe(&self) -> bool {
+        self.packet_pair.is_due() && self.repeat.is_sent() && self.awaits_syn_echo()
+    }
+    /// When a packet is to be sent (again), probes aside.
+    pub fn due(&self) -> Time {
+        self.repeat.due
+    }
+    /// The packet that leaves now, if one is due.
+    pub fn next_packet(&mut self, now: Time) -> Option<HandshakePacket> {
+        if self.has_probe() {
+            self.packet_pair.on_sent();
+            return Some(HandshakePacket::Probe);
+        }
+        if self.repeat.due > now {
+            return None;
+        }
+        self.repeat.on_sent(now);
+        Some(match self.awaited {
+            Awaited::SynEcho => HandshakePacket::Syn,
+            Awaited::StartEcho(_) => HandshakePacket::Start,
+        })
+    }
+
+    /// A SYN-ECHO came, the first or another.
+    pub fn on_syn_echo(&mut self, now: Time) {
+        self.packet_pair.on_answer(now);
+    }
+    /// START is to be sent now: a SYN-ECHO was good.
+    pub fn begin_start(&mut self, now: Time) {
+        self.rtt = self.repeat.sample(now);
+        // The first SYN is at least a round-trip time ago, so START rarely goes twice on a long path.
+        self.repeat = Repeat::after(now, self.repeat.took(now));
+        self.awaited = Awaited::StartEcho(now);
+    }
+    /// A START-ECHO was good.
+    pub fn finish(&self, now: Time) -> PathSample {
+        let rtt = self.rtt.into_iter().chain(self.repeat.sample(now)).min();
+        PathSample {
+            rtt,
+            dispersion: rtt.and_then(|rtt| self.packet_pair.dispersion(rtt)),
+            finish: Repeat::after(now, self.repeat.took(now)),
+        }
+    }
+}
