@@ -38,6 +38,40 @@ impl SendStream {
         self.id
     }
 
+    /// Whose data leaves first when several streams of the connection have some: that of the highest priority, lost
+    /// data included; equals take turns packet by packet. New streams have priority 0. It counts for what has not left
+    /// yet, from now on; the peer does not learn it, and messages go before all streams.
+    ///
+    /// A stream with a lower priority gets **nothing** as long as those above it can fill all that the connection may
+    /// send. One that waits at its own flow control limit, or whose application has written nothing, holds up nobody.
+    ///
+    /// ```no_run
+    /// # async fn both(connection: narrows_net::Connection) -> Result<(), narrows_net::Error> {
+    /// let (mut terminal, _screen) = connection.open_bi().await?;
+    /// let mut upload = connection.open_uni().await?;
+    /// terminal.set_priority(1)?;
+    /// upload.send_all(&[0; 1 << 20]).await?;
+    /// terminal.send_all(b"ls\n").await?; // is in the next packet
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// All of the stream has arrived or was given up, or the connection is over.
+    pub fn set_priority(&self, priority: i32) -> Result<(), Error> {
+        let id = self.id;
+        Ok(self.hold.look(|machine, _| machine.set_priority(id, priority))??)
+    }
+
+    /// What [`set_priority`](SendStream::set_priority) set.
+    ///
+    /// # Errors
+    /// All of the stream has arrived or was given up, or the connection is over.
+    pub fn priority(&self) -> Result<i32, Error> {
+        let id = self.id;
+        Ok(self.hold.look(|machine, _| machine.priority(id))??)
+    }
+
     /// Takes as much of `data` as there is room for, at least one byte and at most 64 KB.
     ///
     /// # Errors

@@ -37,6 +37,20 @@ impl Connection {
     pub fn finish(&mut self, id: u64) -> Result<(), StreamError> {
         self.sending()?.finish(id)
     }
+    /// See [`Streams::set_priority`](crate::streams::Streams::set_priority).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_priority(&mut self, id: u64, priority: i32) -> Result<(), StreamError> {
+        self.sending()?.set_priority(id, priority)
+    }
+    /// See [`Streams::priority`](crate::streams::Streams::priority).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn priority(&mut self, id: u64) -> Result<i32, StreamError> {
+        self.sending()?.priority(id)
+    }
     /// See [`Streams::reset`](crate::streams::Streams::reset).
     ///
     /// # Errors

@@ -495,6 +495,8 @@ mod pair_tests;
 #[cfg(test)]
 mod path_change_tests;
 #[cfg(test)]
+mod priority_tests;
+#[cfg(test)]
 mod scenario_tests;
 #[cfg(test)]
 mod skips_tests;

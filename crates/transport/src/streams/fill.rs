@@ -1,7 +1,8 @@
-//! Filling packets: what is not data first, then what was lost, then new data, stream by stream in
-//! turn.
+//! Filling packets: what is not data first, then the streams by their priorities; of equals what was lost first, then
+//! new data, stream by stream in turn.
 
 use super::open::Stream;
+use super::priority::PriorityQueue;
 use super::queues::Queues;
 use super::{Frame, SentFrame, Streams};
 use narrows_wire::FrameWriter;
@@ -22,17 +23,17 @@ impl Streams {
         }
         let Streams { map, queues, credit, .. } = self;
         let Queues { control, again, fresh, .. } = queues;
-        settle_front(control, |id| {
+        settle_control(control, |id| {
             let stream = map.get_mut(id)?;
             stream.in_control = stream.must_control();
             stream.in_control.then_some(())
         }) || settle_front(again, |id| {
-            let stream = map.get_mut(id)?;
+            let stream = map.get_mut(&id)?;
             stream.in_again = stream.send.as_mut()?.next_retransmission().is_some();
             stream.in_again.then_some(())
         }) || (credit.room() > 0 || credit.must_say())
             && settle_front(fresh, |id| {
-                let stream = map.get_mut(id)?;
+                let stream = map.get_mut(&id)?;
                 stream.in_fresh = stream.send.as_mut()?.next_new().is_some();
                 stream.in_fresh.then_some(())
             })
@@ -67,8 +68,18 @@ impl Streams {
         let before = writer.len();
         self.fill_limits(writer, wrote)?;
         self.fill_control(writer, wrote)?;
-        self.fill_again(writer, wrote, before)?;
-        self.fill_fresh(writer, wrote, before)?;
+        let mut has_credit = true;
+        loop {
+            let fresh = self.queues.fresh.highest().filter(|_| has_credit);
+            let again = self.queues.again.highest();
+            if again.is_some() && again >= fresh {
+                self.fill_again(writer, wrote, before)?;
+            } else if fresh.is_some() {
+                has_credit = self.fill_fresh(writer, wrote, before)?;
+            } else {
+                break;
+            }
+        }
         // Now it is known whether the connection's limit is in the way.
         if self.credit.must_say() && !self.queues.fresh.is_empty() {
             writer.frame(&Frame::Blocked { at: self.credit.most() }).ok()?;
@@ -130,6 +141,7 @@ impl Streams {
         Some(())
     }
 
+    /// What the first of the streams with lost data must send again; `None` when the packet is full.
     fn fill_again(
         &mut self,
         writer: &mut FrameWriter<'_>,
@@ -137,84 +149,95 @@ impl Streams {
         before: usize,
     ) -> Option<()> {
         let Streams { map, queues, .. } = self;
-        while let Some(id) = queues.again.front() {
-            if let Some(stream) = map.get_mut(id) {
-                let (mut any, mut full) = (false, false);
-                while let Some((from, to)) =
-                    stream.send.as_mut().and_then(|s| s.next_retransmission())
-                {
-                    let Some(end) = put(stream, from, to, writer, wrote, before) else {
-                        full = true;
-                        break;
-                    };
-                    any = true;
-                    if let Some(half) = &mut stream.send {
-                        half.on_retransmitted(end);
-                    }
-                }
-                stream.in_again = full;
-                queues.touch(stream);
-                if full {
-                    return turn(&mut queues.again, any);
-                }
-            }
+        let Some(stream) = queues.again.front().and_then(|id| map.get_mut(&id)) else {
             queues.again.pop_front();
+            return Some(());
+        };
+        let (mut any, mut full) = (false, false);
+        while let Some((from, to)) = stream.send.as_mut().and_then(|s| s.next_retransmission()) {
+            let Some(end) = put(stream, from, to, writer, wrote, before) else {
+                full = true;
+                break;
+            };
+            any = true;
+            if let Some(half) = &mut stream.send {
+                half.on_retransmitted(end);
+            }
         }
+        stream.in_again = full;
+        queues.touch(stream);
+        if full {
+            return turn(&mut queues.again, any);
+        }
+        queues.again.pop_front();
         Some(())
     }
 
+    /// New data of the first of the streams that have some, as far as the connection's credit goes: whether there is
+    /// any left. `None` when the packet is full.
     fn fill_fresh(
         &mut self,
         writer: &mut FrameWriter<'_>,
         wrote: &mut dyn FnMut(SentFrame),
         before: usize,
-    ) -> Option<()> {
+    ) -> Option<bool> {
         let Streams { map, queues, credit, held, .. } = self;
-        while let Some(id) = queues.fresh.front() {
-            if let Some(stream) = map.get_mut(id) {
-                let (mut any, mut full) = (false, false);
-                while let Some((from, to)) = stream.send.as_ref().and_then(|s| s.next_new()) {
-                    let to = to.min(from + credit.room());
-                    if from == to {
-                        // Without credit it stays where it is.
-                        queues.touch(stream);
-                        return Some(());
-                    }
-                    let Some(end) = put(stream, from, to, writer, wrote, before) else {
-                        full = true;
-                        break;
-                    };
-                    any = true;
-                    credit.spend(end - from);
-                    let Some(half) = &mut stream.send else { break };
-                    half.on_sent(end - from);
-                    if half.has_room_again(held) {
-                        queues.writable(stream);
-                    }
-                }
-                stream.in_fresh = full;
-                // It may wait at its own limit now, or have its end left to say.
-                queues.touch(stream);
-                if full {
-                    return turn(&mut queues.fresh, any);
-                }
-            }
+        let Some(stream) = queues.fresh.front().and_then(|id| map.get_mut(&id)) else {
             queues.fresh.pop_front();
+            return Some(true);
+        };
+        let (mut any, mut full) = (false, false);
+        while let Some((from, to)) = stream.send.as_ref().and_then(|s| s.next_new()) {
+            let to = to.min(from + credit.room());
+            if from == to {
+                // Without credit it stays where it is.
+                queues.touch(stream);
+                return Some(false);
+            }
+            let Some(end) = put(stream, from, to, writer, wrote, before) else {
+                full = true;
+                break;
+            };
+            any = true;
+            credit.spend(end - from);
+            let Some(half) = &mut stream.send else { break };
+            half.on_sent(end - from);
+            if half.has_room_again(held) {
+                queues.writable(stream);
+            }
         }
-        Some(())
+        stream.in_fresh = full;
+        // It may wait at its own limit now, or have its end left to say.
+        queues.touch(stream);
+        if full {
+            turn(&mut queues.fresh, any)?;
+        }
+        queues.fresh.pop_front();
+        Some(true)
     }
 }
 
-/// After a full packet: who wrote something lets the next one begin.
-fn turn(list: &mut VecDeque<u64>, any: bool) -> Option<()> {
-    if any && list.len() > 1 {
-        list.rotate_left(1);
+/// After a full packet: who wrote something lets the next one of its priority begin.
+fn turn(list: &mut PriorityQueue, any: bool) -> Option<()> {
+    if any {
+        list.rotate();
     }
     None
 }
 
 /// Drops entries out of date from the front; whether one is left that is not.
-fn settle_front(list: &mut VecDeque<u64>, mut valid: impl FnMut(&u64) -> Option<()>) -> bool {
+fn settle_front(list: &mut PriorityQueue, mut valid: impl FnMut(u64) -> Option<()>) -> bool {
+    while let Some(id) = list.front() {
+        if valid(id).is_some() {
+            return true;
+        }
+        list.pop_front();
+    }
+    false
+}
+
+/// The same for streams with frames other than data.
+fn settle_control(list: &mut VecDeque<u64>, mut valid: impl FnMut(&u64) -> Option<()>) -> bool {
     while let Some(id) = list.front() {
         if valid(id).is_some() {
             return true;

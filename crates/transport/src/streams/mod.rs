@@ -11,6 +11,7 @@ mod flow_control;
 mod incoming;
 mod open;
 mod outcomes;
+mod priority;
 mod queues;
 mod reassembly;
 mod receive;
@@ -326,6 +327,10 @@ mod tests;
 #[cfg(test)]
 #[path = "memory_tests.rs"]
 mod memory_tests;
+
+#[cfg(test)]
+#[path = "priority_tests.rs"]
+mod priority_tests;
 
 #[cfg(test)]
 #[path = "shuffle_tests.rs"]

@@ -18,6 +18,8 @@ pub(super) struct Stream {
     pub in_again: bool,
     pub in_fresh: bool,
     pub is_counted: bool,
+    /// Of what this end sends on it.
+    pub priority: i32,
     /// An event waits to be taken.
     pub readable_told: bool,
     pub writable_told: bool,
@@ -101,6 +103,7 @@ impl Streams {
             in_again: false,
             in_fresh: false,
             is_counted: false,
+            priority: 0,
             readable_told: false,
             writable_told: false,
             is_unseen: false,

@@ -2,6 +2,7 @@
 
 use super::StreamEvent;
 use super::open::Stream;
+use super::priority::PriorityQueue;
 use std::collections::VecDeque;
 
 /// Every stream is at most once in each list; a flag of the stream says so. An entry may be out of
@@ -11,9 +12,9 @@ pub(super) struct Queues {
     /// Something other than data.
     pub control: VecDeque<u64>,
     /// Lost data, or an end alone: what needs no credit.
-    pub again: VecDeque<u64>,
+    pub again: PriorityQueue,
     /// New data that the stream's own limit permits.
-    pub fresh: VecDeque<u64>,
+    pub fresh: PriorityQueue,
     /// At most one of a kind for each stream.
     pub events: VecDeque<StreamEvent>,
     /// Streams opened by the peer that no event told yet.
@@ -29,12 +30,21 @@ impl Queues {
     #[inline]
     pub fn touch(&mut self, stream: &mut Stream) {
         let must = stream.must_control();
-        enter(&mut self.control, &mut stream.in_control, stream.id, must);
+        if must && !stream.in_control {
+            stream.in_control = true;
+            self.control.push_back(stream.id);
+        }
         let Some(half) = &stream.send else { return };
         let (again, fresh, busy) =
             (half.may_retransmit(), half.next_new().is_some(), half.is_busy());
-        enter(&mut self.again, &mut stream.in_again, stream.id, again);
-        enter(&mut self.fresh, &mut stream.in_fresh, stream.id, fresh);
+        if again && !stream.in_again {
+            stream.in_again = true;
+            self.again.push_back(stream.priority, stream.id);
+        }
+        if fresh && !stream.in_fresh {
+            stream.in_fresh = true;
+            self.fresh.push_back(stream.priority, stream.id);
+        }
         if busy != stream.is_counted {
             stream.is_counted = busy;
             self.busy = if busy { self.busy + 1 } else { self.busy.saturating_sub(1) };
@@ -43,26 +53,40 @@ impl Queues {
 
     /// Bytes of its lists.
     pub fn memory(&self) -> usize {
-        let lists = [&self.control, &self.again, &self.fresh];
-        let lists: usize = lists.iter().map(|list| list.capacity() * 8).sum();
-        lists + self.events.capacity() * size_of::<StreamEvent>()
+        let waiting = self.again.memory() + self.fresh.memory();
+        let control = self.control.capacity() * size_of::<u64>();
+        control + waiting + self.events.capacity() * size_of::<StreamEvent>()
     }
 
     /// Out of all lists. Rarely is it in one: what is over has nothing to send.
     pub fn forget(&mut self, stream: &Stream) {
-        let leave = |list: &mut VecDeque<u64>, is_in: bool| {
-            if is_in {
-                list.retain(|id| *id != stream.id);
-            }
-        };
-        leave(&mut self.control, stream.in_control);
-        leave(&mut self.again, stream.in_again);
-        leave(&mut self.fresh, stream.in_fresh);
+        if stream.in_control {
+            self.control.retain(|id| *id != stream.id);
+        }
+        if stream.in_again {
+            self.again.remove(stream.priority, stream.id);
+        }
+        if stream.in_fresh {
+            self.fresh.remove(stream.priority, stream.id);
+        }
         if stream.is_counted {
             self.busy = self.busy.saturating_sub(1);
         }
         self.withdraw(stream);
     }
+    /// It waits behind others from now on, or before them.
+    pub fn change_priority(&mut self, stream: &mut Stream, priority: i32) {
+        let before = std::mem::replace(&mut stream.priority, priority);
+        if stream.in_again {
+            self.again.remove(before, stream.id);
+            self.again.push_back(priority, stream.id);
+        }
+        if stream.in_fresh {
+            self.fresh.remove(before, stream.id);
+            self.fresh.push_back(priority, stream.id);
+        }
+    }
+
     /// There is nothing to read after all.
     pub fn unreadable(&mut self, stream: &mut Stream) {
         self.withdraw(stream);
@@ -76,11 +100,11 @@ impl Queues {
 
     /// Gives back what long lists took; for when there is no stream at all.
     pub fn release(&mut self) {
-        for list in [&mut self.control, &mut self.again, &mut self.fresh] {
-            if list.is_empty() && list.capacity() > 64 {
-                *list = VecDeque::new();
-            }
+        if self.control.is_empty() && self.control.capacity() > 64 {
+            self.control = VecDeque::new();
         }
+        self.again.release();
+        self.fresh.release();
     }
 
     /// There is something to read.
@@ -97,13 +121,5 @@ impl Queues {
             stream.writable_told = true;
             self.events.push_back(StreamEvent::Writable(stream.id));
         }
-    }
-}
-
-#[inline]
-fn enter(list: &mut VecDeque<u64>, is_in: &mut bool, id: u64, must: bool) {
-    if must && !*is_in {
-        *is_in = true;
-        list.push_back(id);
     }
 }

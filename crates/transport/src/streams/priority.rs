@@ -1,0 +1,113 @@
+//! Streams that wait for their turn to send: those of the highest priority first, equals one after the other.
+
+use super::{StreamError, Streams};
+use std::collections::VecDeque;
+
+/// Lists of priorities that nobody waits with are kept, up to so many.
+const KEPT_LEVELS: usize = 8;
+
+/// Ids by priority, the highest first. Mostly there is one priority.
+#[derive(Debug, Default)]
+pub(super) struct PriorityQueue {
+    /// Falling; a list may be empty.
+    levels: Vec<(i32, VecDeque<u64>)>,
+}
+
+impl PriorityQueue {
+    /// Behind its equals.
+    #[inline]
+    pub fn push_back(&mut self, priority: i32, id: u64) {
+        let place = self.levels.iter().position(|level| level.0 <= priority);
+        match place.and_then(|place| self.levels.get_mut(place)) {
+            Some(level) if level.0 == priority => level.1.push_back(id),
+            _ => {
+                self.levels.insert(place.unwrap_or(self.levels.len()), (priority, [id].into()));
+            }
+        }
+    }
+
+    #[inline]
+    fn first(&self) -> Option<&(i32, VecDeque<u64>)> {
+        self.levels.iter().find(|level| !level.1.is_empty())
+    }
+    #[inline]
+    fn first_mut(&mut self) -> Option<&mut VecDeque<u64>> {
+        self.levels.iter_mut().map(|level| &mut level.1).find(|ids| !ids.is_empty())
+    }
+    /// The highest priority with which somebody waits.
+    #[inline]
+    pub fn highest(&self) -> Option<i32> {
+        self.first().map(|level| level.0)
+    }
+    /// Whose turn it is.
+    #[inline]
+    pub fn front(&self) -> Option<u64> {
+        self.first().and_then(|level| level.1.front().copied())
+    }
+    #[inline]
+    pub fn pop_front(&mut self) {
+        if let Some(ids) = self.first_mut() {
+            ids.pop_front();
+        }
+    }
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first().is_none()
+    }
+    /// The front had its turn: the next of the same priority comes.
+    #[inline]
+    pub fn rotate(&mut self) {
+        if let Some(ids) = self.first_mut().filter(|ids| ids.len() > 1) {
+            ids.rotate_left(1);
+        }
+    }
+    /// Takes one out that waits with this priority.
+    pub fn remove(&mut self, priority: i32, id: u64) {
+        if let Some(level) = self.levels.iter_mut().find(|level| level.0 == priority) {
+            level.1.retain(|other| *other != id);
+        }
+        if self.levels.len() > KEPT_LEVELS {
+            self.levels.retain(|level| !level.1.is_empty());
+        }
+    }
+
+    /// Bytes of its lists.
+    pub fn memory(&self) -> usize {
+        let ids: usize =
+            self.levels.iter().map(|level| level.1.capacity() * size_of::<u64>()).sum();
+        ids + self.levels.capacity() * size_of::<(i32, VecDeque<u64>)>()
+    }
+    /// Gives back what long lists took.
+    pub fn release(&mut self) {
+        if self.is_empty() && (self.levels.len() > 1 || self.memory() > 1024) {
+            self.levels = Vec::new();
+        }
+    }
+}
+
+impl Streams {
+    /// Whose data leaves first when several streams have some, lost data included: that of the highest priority; among
+    /// equals, streams take turns packet by packet. New streams have priority 0. Only this end knows it.
+    ///
+    /// # Errors
+    /// If the stream is not there or not in this direction.
+    pub fn set_priority(&mut self, id: u64, priority: i32) -> Result<(), StreamError> {
+        let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
+        if stream.send.is_none() {
+            return Err(StreamError::Unknown);
+        }
+        if priority != stream.priority {
+            self.queues.change_priority(stream, priority);
+        }
+        Ok(())
+    }
+
+    /// The priority of a stream that this end sends on.
+    ///
+    /// # Errors
+    /// If the stream is not there or not in this direction.
+    pub fn priority(&self, id: u64) -> Result<i32, StreamError> {
+        let stream = self.map.get(&id).filter(|stream| stream.send.is_some());
+        stream.map(|stream| stream.priority).ok_or(StreamError::Unknown)
+    }
+}
