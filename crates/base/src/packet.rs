@@ -47,6 +47,8 @@ impl Packet {
     pub const CE: u8 = 32;
     /// ACK: echo of a mark (RFC 3168 ECE).
     pub const ECE: u8 = 64;
+    /// Data: its sender is scalable (RFC 9331 ECT(1)); the same bit as an ACK's echo.
+    pub const ECT1: u8 = 64;
     /// Data: the sender has reduced its window (RFC 3168 CWR).
     pub const CWR: u8 = 128;
 

@@ -23,6 +23,7 @@ mod fixed;
 mod illinois;
 mod jersey;
 mod ledbat;
+mod prague;
 mod rap;
 mod reno;
 mod rrtp;
@@ -109,13 +110,18 @@ pub struct Requirements {
     /// persistent congestion, and lets nothing leave against its will (a recovery's first packet, a
     /// probe) before two seconds of silence.
     pub own_timer: bool,
+    /// Its packets are ECT(1) (RFC 9331): it reacts to every mark, in proportion, and so needs to be told of each
+    /// (accurate ECN), which rrtp does.
+    pub l4s: bool,
 }
 
 impl Requirements {
     /// rrtp's packet outcomes or receiver side.
-    pub const RRTP: Requirements = Requirements { rrtp: true, own_timer: false };
+    pub const RRTP: Requirements = Requirements { rrtp: true, own_timer: false, l4s: false };
     /// ... and a timer of its own.
-    pub const OWN_TIMER: Requirements = Requirements { rrtp: true, own_timer: true };
+    pub const OWN_TIMER: Requirements = Requirements { rrtp: true, own_timer: true, l4s: false };
+    /// rrtp's count of marks, and ECT(1) on every packet.
+    pub const L4S: Requirements = Requirements { rrtp: true, own_timer: false, l4s: true };
 }
 
 /// What a controller is built with.

@@ -3,7 +3,9 @@
 //! `narrows_sim::Registry`.
 
 use crate::{Controller, Environment, ReceiverSide};
-use crate::{bbr, bbr3, brutal, copa, cubic, fixed, illinois, jersey, ledbat, rap, reno, stpd};
+use crate::{
+    bbr, bbr3, brutal, copa, cubic, fixed, illinois, jersey, ledbat, prague, rap, reno, stpd,
+};
 use crate::{rrtp, rrtp_lasthop, vegas, veno, westwood, westwood_plus};
 use crate::{tear, tear_wireless, tfrc, tfwc};
 use narrows_base::list::{List, Listed};
@@ -82,6 +84,7 @@ pub static CONTROLLERS: List<ControllerEntry> = List::new(
             .with_variables(illinois::VARIABLES),
         ControllerEntry::new(&copa::DESCRIPTOR, copa::build).with_variables(copa::VARIABLES),
         ControllerEntry::new(&ledbat::DESCRIPTOR, ledbat::build).with_variables(ledbat::VARIABLES),
+        ControllerEntry::new(&prague::DESCRIPTOR, prague::build).with_variables(prague::VARIABLES),
         ControllerEntry::new(&brutal::DESCRIPTOR, brutal::build)
             .with_variables(brutal::VARIABLES)
             .ignoring_acks(),

@@ -44,6 +44,10 @@ pub trait LinkPacket {
     fn is_ect(&self) -> bool {
         false
     }
+    /// Whether its sender is scalable, so that a low-delay queue may have it (RFC 9331: ECT(1), or CE already).
+    fn is_l4s(&self) -> bool {
+        false
+    }
     /// Marks it: congestion experienced (RFC 3168: CE).
     fn mark(&mut self) {}
     /// Whether it has been marked.
@@ -73,6 +77,9 @@ impl LinkPacket for Packet {
     }
     fn is_ect(&self) -> bool {
         self.has(Packet::ECT)
+    }
+    fn is_l4s(&self) -> bool {
+        !self.has(Packet::ACK) && self.has(Packet::ECT1)
     }
     fn mark(&mut self) {
         self.flags |= Packet::CE;

@@ -8,6 +8,7 @@ mod average;
 mod codel;
 mod cw;
 mod droptail;
+mod dualpi2;
 mod fifo;
 mod fq_codel;
 mod packet;
@@ -119,7 +120,15 @@ pub struct Setup<'a> {
 /// All queues.
 pub static QUEUES: List<QueueEntry> = List::new(
     "queue",
-    &[droptail::ENTRY, red::ENTRY, cw::ENTRY, codel::ENTRY, fq_codel::ENTRY, pie::ENTRY],
+    &[
+        droptail::ENTRY,
+        red::ENTRY,
+        cw::ENTRY,
+        codel::ENTRY,
+        fq_codel::ENTRY,
+        pie::ENTRY,
+        dualpi2::ENTRY,
+    ],
 );
 
 /// Whether to mark, in every descriptor that has the choice.

@@ -46,6 +46,7 @@ impl<P: LinkPacket + Copy> Held<P> {
             size: packet.size(),
             flow: packet.flow(),
             ect: packet.is_ect(),
+            l4s: packet.is_l4s(),
             marked: packet.is_marked(),
         };
         if let Some(place) = self.places.get_mut(slot as usize) {

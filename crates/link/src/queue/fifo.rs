@@ -42,6 +42,10 @@ impl Fifo {
         self.bytes -= u64::from(head.1.size);
         Some(head)
     }
+    /// When the packet at the head came.
+    pub fn first(&self) -> Option<Time> {
+        self.queue.front().map(|(came, _)| *came)
+    }
     /// Takes out the packet in place `at`, counted from the head.
     pub fn remove(&mut self, at: usize) -> Option<QueuedPacket> {
         let (_, packet) = self.queue.remove(at)?;

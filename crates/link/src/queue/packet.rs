@@ -11,6 +11,8 @@ pub struct QueuedPacket {
     pub flow: u64,
     /// Whether its sender understands ECN, so that it may be marked (RFC 3168: ECT).
     pub ect: bool,
+    /// Whether its sender is scalable (RFC 9331: ECT(1)).
+    pub l4s: bool,
     /// Whether it is marked (CE), by an earlier queue or this one.
     pub marked: bool,
 }
@@ -18,7 +20,7 @@ pub struct QueuedPacket {
 impl QueuedPacket {
     /// A packet of no link, for tests of a discipline alone; `number` tells it from others.
     pub const fn new(number: u32, size: u32, flow: u64) -> QueuedPacket {
-        QueuedPacket { slot: number, size, flow, ect: false, marked: false }
+        QueuedPacket { slot: number, size, flow, ect: false, l4s: false, marked: false }
     }
     /// The number that [`new`](QueuedPacket::new) was given, or the link's own.
     pub const fn number(&self) -> u32 {

@@ -42,6 +42,9 @@ impl LinkPacket for DatagramRef {
     fn is_ect(&self) -> bool {
         self.ecn != 0
     }
+    fn is_l4s(&self) -> bool {
+        self.ecn & 1 != 0
+    }
     fn mark(&mut self) {
         self.ecn = 3;
     }

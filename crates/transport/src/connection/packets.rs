@@ -15,6 +15,8 @@ use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
 
 /// ECN bits of packets that routers may mark: ECT(0).
 const ECT0: u8 = 2;
+/// Of a scalable sender (RFC 9331).
+const ECT1: u8 = 1;
 /// A connection that is paced waits for so much to send at most, so that one call sends several
 /// packets; only above [`BURST_RATE`].
 const MAX_HOLD: Duration = Duration::from_micros(500);
@@ -69,7 +71,11 @@ impl Connection {
     fn one(&mut self, to: std::net::SocketAddr, size: usize, ecn: bool) -> Transmit {
         self.datagrams_sent += 1;
         self.bytes_sent += size as u64;
-        let ecn = if ecn && self.ecn { ECT0 } else { 0 };
+        let ecn = match ecn && self.ecn {
+            true if self.sender.controller().requirements().l4s => ECT1,
+            true => ECT0,
+            false => 0,
+        };
         Transmit { to, size, segment: size, ecn }
     }
 

@@ -45,13 +45,19 @@ impl Sender {
             told: (config.hints, HintSource::User),
         };
         let payload = SimulatedSource::new(config.reliable, config.expiry);
+        // A scalable sender's packets say so whether or not the scenario asks for ECN: it lives by marks.
+        let ect = match (controller.requirements().l4s, config.ecn) {
+            (true, _) => Packet::ECT | Packet::ECT1,
+            (false, true) => Packet::ECT,
+            (false, false) => 0,
+        };
         Sender {
             sender: PacketSender::new(&carrying, controller, payload),
             flow,
             payload: config.payload(),
             header: config.header_bytes,
             empty: config.report_bytes,
-            ect: if config.ecn { Packet::ECT } else { 0 },
+            ect,
             random_key,
             open: false,
             handshake: config.handshake.then(|| Handshake::new(&config.hints)),
