@@ -213,26 +213,26 @@ impl TargetFile {
     /// The disk's; or somebody else writes it at this moment.
     pub fn part(self, from: Option<ExistingFile>) -> Result<PartialFile, Error> {
         let what = shown(&self.part);
-        let told = |e: io::Error| Error::file(&what, &e);
+        let file_error = |e: io::Error| Error::file(&what, &e);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).nonblock(true).follow(FollowSymlinks::No);
-        let file = self.dir.open_with(&self.part, &options).map_err(told)?;
+        let file = self.dir.open_with(&self.part, &options).map_err(file_error)?;
         let mut file = regular(file, &what)?;
         lock(&file, &what)?;
         let (bytes, hasher) = match from {
             Some(found) if !found.whole => {
-                let there = file.metadata().map_err(told)?.len();
+                let there = file.metadata().map_err(file_error)?.len();
                 if there != found.held.bytes {
                     return Err(busy(&what));
                 }
                 (there, found.hasher)
             }
             _ => {
-                file.set_len(0).map_err(told)?;
+                file.set_len(0).map_err(file_error)?;
                 (0, Hasher::new())
             }
         };
-        file.seek(SeekFrom::Start(bytes)).map_err(told)?;
+        file.seek(SeekFrom::Start(bytes)).map_err(file_error)?;
         Ok(PartialFile { place: self, file, bytes, hasher })
     }
 }

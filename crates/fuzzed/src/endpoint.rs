@@ -52,7 +52,7 @@ fn connection() -> ConnectionConfig {
         send_buffer: 1 << 14,
         max_message: 1000,
         messages_held: 4,
-        sounds: true,
+        probes_rate: true,
         custom: Default::default(),
         applications: ApplicationProtocols::new(["fuzzed"]).expect("a list"),
     }
@@ -62,7 +62,7 @@ struct End {
     endpoint: Endpoint,
     address: SocketAddr,
     /// What was told of each connection: connected, closed.
-    told: BTreeMap<Handle, (bool, bool)>,
+    events: BTreeMap<Handle, (bool, bool)>,
 }
 
 impl End {
@@ -78,7 +78,7 @@ impl End {
         End {
             endpoint: Endpoint::new(config, Box::new(Counting(u64::from(n)))),
             address: SocketAddr::from(([192, 0, 2, n], 7)),
-            told: BTreeMap::new(),
+            events: BTreeMap::new(),
         }
     }
 
@@ -94,7 +94,7 @@ impl End {
             }
         }
         while let Some((handle, event)) = self.endpoint.event() {
-            let (connected, closed) = self.told.entry(handle).or_default();
+            let (connected, closed) = self.events.entry(handle).or_default();
             assert!(!*closed, "{event:?} after the end");
             match event {
                 Event::Connected(_) => assert!(!std::mem::replace(connected, true)),
@@ -131,18 +131,18 @@ pub fn run(bytes: &[u8]) {
                     patience: Duration::from_secs(15),
                 };
                 let handle = ends[1].endpoint.connect(now, connect);
-                handle.map(|h| ends[1].told.insert(h, (false, false)));
+                handle.map(|h| ends[1].events.insert(h, (false, false)));
             }
             2 => {
                 let end = &mut ends[usize::from(op / 9 % 2)];
-                let handle = end.told.keys().nth(usize::from(arg)).copied();
+                let handle = end.events.keys().nth(usize::from(arg)).copied();
                 if let Some(handle) = handle {
                     end.endpoint.close(now, handle, 256, "enough");
                 }
             }
             3 => {
                 let end = &mut ends[usize::from(op / 9 % 2)];
-                let handle = end.told.iter().filter(|t| !t.1.1).nth(usize::from(arg % 4));
+                let handle = end.events.iter().filter(|t| !t.1.1).nth(usize::from(arg % 4));
                 let connection = handle.and_then(|t| end.endpoint.connection(*t.0));
                 if let Some(connection) = connection
                     && let Some(id) = connection.open(false)
@@ -197,6 +197,6 @@ pub fn run(bytes: &[u8]) {
             end.see_to(quiet, &mut flying);
         }
         assert!(end.endpoint.is_empty(), "something is kept for ever");
-        assert!(end.told.values().all(|told| told.1), "an end was not told");
+        assert!(end.events.values().all(|events| events.1), "an end was not told");
     }
 }

@@ -45,7 +45,7 @@ fn config(which: usize) -> ConnectionConfig {
         send_buffer: 1 << 18,
         max_message: 1400,
         messages_held: 16,
-        sounds: false,
+        probes_rate: false,
         custom: Default::default(),
         applications: Default::default(),
     }

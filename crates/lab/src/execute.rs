@@ -63,8 +63,8 @@ pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
     let mut runs: Runs = vec![vec![None; seeds]; variants];
     // Where the network draws nothing only a protocol may: two seeds show whether it does, and
     // a run that repeats itself need not be run again.
-    let trial = if plan.draws() { all.len() } else { all.len().min(2 * variants) };
-    work(plan, control, &all[..trial], (0, all.len()), &mut runs)?;
+    let first_runs = if plan.draws() { all.len() } else { all.len().min(2 * variants) };
+    work(plan, control, &all[..first_runs], (0, all.len()), &mut runs)?;
     if !plan.draws() {
         for runs in &mut runs {
             if let [Some(a), Some(b), ..] = &runs[..]
@@ -74,8 +74,9 @@ pub fn execute(plan: &Plan, control: &Control<'_>) -> Result<Runs, String> {
             }
         }
     }
-    let rest: Vec<_> = all[trial..].iter().copied().filter(|(v, s)| *s < runs[*v].len()).collect();
-    work(plan, control, &rest, (trial, trial + rest.len()), &mut runs)?;
+    let rest: Vec<_> =
+        all[first_runs..].iter().copied().filter(|(v, s)| *s < runs[*v].len()).collect();
+    work(plan, control, &rest, (first_runs, first_runs + rest.len()), &mut runs)?;
     Ok(runs)
 }
 
@@ -138,17 +139,17 @@ fn one(
     let number = plan.scenario.seed.wrapping_add(seed as u64);
     let network = plan.network(variant, number, seed == 0);
     let end = network.end.as_nanos().max(1);
-    let mut told = 0;
+    let mut reported = 0;
     let mut watch = |now: narrows_base::Time| {
         let thousandths = (u128::from(now.as_nanos().min(end)) * 1000 / u128::from(end)) as u64;
-        if thousandths > told {
-            tell(thousandths - told);
-            told = thousandths;
+        if thousandths > reported {
+            tell(thousandths - reported);
+            reported = thousandths;
         }
         !stop.load(Ordering::Relaxed)
     };
     let result = narrows_sim::run(&network, &mut watch)?;
-    tell(1000 - told);
+    tell(1000 - reported);
     Ok(keep(plan, variant, number, result))
 }
 

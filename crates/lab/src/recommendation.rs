@@ -54,29 +54,30 @@ pub fn recommend(outcome: &Outcome, aim: Aim) -> String {
         Some(chosen) => (chosen, &to_be_had),
         None => (ideal, pool),
     };
-    let mut told = vec![question.first_sentence(chosen, among)];
-    told.push(Obtain::of(&chosen.protocol).sentence(&chosen.protocol));
+    let mut sentences = vec![question.first_sentence(chosen, among)];
+    sentences.push(Obtain::of(&chosen.protocol).sentence(&chosen.protocol));
     if ideal.protocol != chosen.protocol {
         let over_udp = match Obtain::of(&ideal.protocol) {
             Obtain::Simulation(Some(ours)) => format!(" (its controller runs over UDP as {ours})"),
             _ => String::new(),
         };
-        told.push(format!(
+        sentences.push(format!(
             "In simulation only, {} is better: {}{over_udp}.",
             ideal.protocol,
             question.what_it_does(ideal)
         ));
     }
-    told.extend(question.ruled_out(pool, chosen));
+    sentences.extend(question.ruled_out(pool, chosen));
     if let Some(why) = question.why_not(chosen) {
-        told.push(format!("Mind that {why}."));
+        sentences.push(format!("Mind that {why}."));
     }
-    told.extend(unsuited(&all, pool, suited.is_empty(), aim));
-    told.extend(cause(&all, chosen));
+    sentences.extend(unsuited(&all, pool, suited.is_empty(), aim));
+    sentences.extend(cause(&all, chosen));
     if chosen.status == Status::NotValidated.to_string() {
-        told.push(format!("{} is not validated against published numbers yet.", chosen.protocol));
+        sentences
+            .push(format!("{} is not validated against published numbers yet.", chosen.protocol));
     }
-    told.join(" ")
+    sentences.join(" ")
 }
 
 /// What protocols are held against.

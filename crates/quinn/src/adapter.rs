@@ -32,7 +32,7 @@ pub struct Adapter {
     epoch: Instant,
     /// Bytes of a packet now, and when the controller was built.
     mtu: u64,
-    told: u64,
+    nominal_mtu: u64,
     initial_window: f64,
     limits: SendLimits,
     log: SentLog,
@@ -63,7 +63,7 @@ impl Adapter {
             controller: Mutex::new(controller),
             epoch: now,
             mtu,
-            told: mtu,
+            nominal_mtu: mtu,
             initial_window,
             log: SentLog::default(),
             in_flight: 0,
@@ -118,7 +118,7 @@ impl Adapter {
 
     /// The controller's rate in real bytes; packets are of the MTU now.
     fn rate_bps(&self) -> Option<f64> {
-        let scale = self.mtu as f64 / self.told as f64;
+        let scale = self.mtu as f64 / self.nominal_mtu as f64;
         self.limits.pacing_rate.map(|rate: Rate| rate.as_bps() as f64 * scale)
     }
 
@@ -127,7 +127,7 @@ impl Adapter {
     fn outcome(&mut self, now: Time, sent: Time, bytes: u64, lost: bool) -> PacketOutcome {
         let seq = self.outcomes;
         self.outcomes += 1;
-        let bytes = (bytes as f64 * self.told as f64 / self.mtu as f64) as u32;
+        let bytes = (bytes as f64 * self.nominal_mtu as f64 / self.mtu as f64) as u32;
         PacketOutcome { now, seq, sent, bytes, lost, marked: false, radio: false }
     }
 
@@ -207,7 +207,7 @@ impl Controller for Adapter {
         let (before, mtu) = (self.packets(self.in_flight), self.mtu);
         self.in_flight = self.in_flight.saturating_add(bytes);
         let packets = self.packets(bytes);
-        let scale = self.told as f64 / mtu as f64;
+        let scale = self.nominal_mtu as f64 / mtu as f64;
         self.with(now, |controller| {
             for i in 0..packets {
                 let left = bytes - (i * mtu).min(bytes);

@@ -72,14 +72,14 @@ impl Recorder {
         };
         fs::create_dir_all(folder).map_err(|e| cannot(folder, &e))?;
         names::remove_old(folder).map_err(|e| cannot(folder, &e))?;
-        let (queue, told) = Queue::new();
+        let (queue, event) = Queue::new();
         let writer = Writer::new(folder, about).map_err(|e| format!("--record: {e}"))?;
         let (observers, stop) = (Observers::default(), Arc::new(AtomicBool::new(false)));
         let spawn = || std::thread::Builder::new().name("narrows-record".into());
         let system = |e: std::io::Error| format!("--record: the system has no thread left: {e}");
         let writes = {
             let queue = queue.clone();
-            spawn().spawn(move || writer.run(&told, &queue)).map_err(system)?
+            spawn().spawn(move || writer.run(&event, &queue)).map_err(system)?
         };
         let samples = {
             let (queue, observers, stop) = (queue.clone(), observers.clone(), stop.clone());

@@ -15,7 +15,7 @@ pub struct Links {
     end: f64,
     rows: [Rows; 2],
     /// At the last row.
-    told: [DirectionStats; 2],
+    recorded: [DirectionStats; 2],
     /// Now.
     last: [DirectionStats; 2],
     /// Most that waited: since the last row, and ever.
@@ -34,7 +34,7 @@ impl Links {
             start,
             end: start,
             rows: [Rows::new(start), Rows::new(start)],
-            told: Default::default(),
+            recorded: Default::default(),
             last: Default::default(),
             most: Default::default(),
             late: (0.0, 0.0),
@@ -47,7 +47,7 @@ impl Links {
         self.last = ways(look);
         self.late = (look.stats.lateness.mean_s, look.stats.lateness.p99_s);
         for (n, rows) in self.rows.iter_mut().enumerate() {
-            let (Some(now), Some(told)) = (self.last.get(n), self.told.get_mut(n)) else {
+            let (Some(now), Some(recorded)) = (self.last.get(n), self.recorded.get_mut(n)) else {
                 continue;
             };
             let (Some(most), Some(waiting)) = (self.most.get_mut(n), look.waiting.get(n)) else {
@@ -56,7 +56,7 @@ impl Links {
             let seen = look.most.get(n).copied().unwrap_or(0);
             *most = (most.0.max(seen), most.1.max(seen));
             let Some(length) = rows.due(at, last) else { continue };
-            let before = std::mem::replace(told, *now);
+            let before = std::mem::replace(recorded, *now);
             let bits = |of: fn(&DirectionStats) -> u64| {
                 of(now).saturating_sub(of(&before)) as f64 * 8.0 / length
             };

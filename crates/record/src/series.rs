@@ -19,7 +19,7 @@ pub struct Series {
     pub last: Stats,
     rows: Rows,
     /// The figures at the last row.
-    told: Stats,
+    recorded: Stats,
     /// Application bytes in every second since the start.
     bins: Vec<f64>,
 }
@@ -31,7 +31,7 @@ impl Series {
             end: start,
             last: Stats::default(),
             rows: Rows::new(start),
-            told: Stats::default(),
+            recorded: Stats::default(),
             bins: Vec::new(),
         }
     }
@@ -55,7 +55,7 @@ impl Series {
     }
 
     fn row(&mut self, at: f64, length: f64, now: &Stats, watched: &[(&'static str, f64)]) {
-        let before = std::mem::replace(&mut self.told, *now);
+        let before = std::mem::replace(&mut self.recorded, *now);
         let finite = |x: f64| if x.is_finite() && x < 1e14 { x } else { f64::NAN };
         let bits = |a: u64, b: u64| a.saturating_sub(b) as f64 * 8.0 / length;
         let count = |a: u64, b: u64| a.saturating_sub(b) as f64;

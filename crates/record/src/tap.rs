@@ -89,9 +89,9 @@ impl Queue {
         (Arc::new(queue), from)
     }
 
-    pub(super) fn push(&self, told: RecordEvent) {
+    pub(super) fn push(&self, event: RecordEvent) {
         // A writer that is gone has said why.
-        let _ = self.to.send(told);
+        let _ = self.to.send(event);
     }
 
     /// A number for one more endpoint.
@@ -117,16 +117,16 @@ impl Queue {
     }
 
     /// Figures, if there is room; without them the series is coarser.
-    fn offer_figures(&self, told: RecordEvent) {
+    fn offer_figures(&self, event: RecordEvent) {
         if self.waiting.load(Ordering::Relaxed) <= MAX_WAITING + MAX_FIGURES {
             self.waiting.fetch_add(FIGURES, Ordering::Relaxed);
-            self.push(told);
+            self.push(event);
         }
     }
 
     /// The writer has taken this off the queue.
-    pub fn taken(&self, told: &RecordEvent) {
-        let cost = match told {
+    pub fn taken(&self, event: &RecordEvent) {
+        let cost = match event {
             RecordEvent::Datagrams(_, d) => d.bytes.len() + OVERHEAD,
             RecordEvent::Figures(..) | RecordEvent::RelaySnapshot(..) => FIGURES,
             RecordEvent::Endpoint(..)
@@ -217,8 +217,8 @@ impl Observers {
                 seen.push(RecordEvent::Figures(*endpoint, handle, figures));
             })
         });
-        for told in seen {
-            queue.offer_figures(told);
+        for event in seen {
+            queue.offer_figures(event);
         }
     }
 }

@@ -95,9 +95,9 @@ impl Writer {
 
     /// Writes until the end is told.
     pub fn run(mut self, from: &Receiver<RecordEvent>, queue: &Queue) -> Result<Writer, String> {
-        while let Ok(told) = from.recv() {
-            queue.taken(&told);
-            match told {
+        while let Ok(event) = from.recv() {
+            queue.taken(&event);
+            match event {
                 RecordEvent::End => break,
                 RecordEvent::Endpoint(number, name, local, zero) => {
                     self.endpoint(number, name, local, zero)?;

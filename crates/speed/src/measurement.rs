@@ -69,7 +69,7 @@ impl Speed {
         ConnectionConfig {
             hints: self.hints,
             rate_limit: self.rate_limit,
-            sounds: self.direction == Direction::Up,
+            probes_rate: self.direction == Direction::Up,
             ..connection(self.protocol.clone())
         }
     }

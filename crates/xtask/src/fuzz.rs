@@ -7,54 +7,55 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const MANIFEST: &str = "fuzz/Cargo.toml";
 
 /// What the command was told.
-struct Told {
+struct Options {
     seconds: u32,
     seed: Option<u64>,
     mutational: bool,
     target: Option<String>,
 }
 
-fn read(rest: &[String]) -> Result<Told, String> {
-    let mut told = Told { seconds: 60, seed: None, mutational: false, target: None };
+fn read(rest: &[String]) -> Result<Options, String> {
+    let mut options = Options { seconds: 60, seed: None, mutational: false, target: None };
     let mut words = rest.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
         match word.as_str() {
-            "--mutational" => told.mutational = true,
-            "--target" => told.target = Some(value()?.clone()),
+            "--mutational" => options.mutational = true,
+            "--target" => options.target = Some(value()?.clone()),
             "--seed" => {
                 let text = value()?;
                 let seed = text.parse().map_err(|_| format!("'{text}' is not a seed"))?;
-                (told.seed, told.mutational) = (Some(seed), true);
+                (options.seed, options.mutational) = (Some(seed), true);
             }
             text => {
-                told.seconds =
+                options.seconds =
                     text.parse().map_err(|_| format!("'{text}' is not a number of seconds"))?;
             }
         }
     }
-    Ok(told)
+    Ok(options)
 }
 
 /// Fuzzes each target.
 pub fn run(rest: &[String]) -> Result<(), String> {
-    let told = read(rest)?;
-    if !told.mutational && has_fuzzer() {
+    let options = read(rest)?;
+    if !options.mutational && has_fuzzer() {
         let targets = targets()?;
-        for target in targets.iter().filter(|t| told.target.as_ref().is_none_or(|one| one == *t)) {
-            let time = format!("-max_total_time={}", told.seconds);
+        for target in targets.iter().filter(|t| options.target.as_ref().is_none_or(|one| one == *t))
+        {
+            let time = format!("-max_total_time={}", options.seconds);
             cargo(&["+nightly", "fuzz", "run", target, "--", &time])?;
         }
         return Ok(());
     }
     // Another one each time, and said, so that whoever sees a failure can have it again.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
-    let seed = told.seed.unwrap_or(now);
+    let seed = options.seed.unwrap_or(now);
     eprintln!("without libFuzzer: inputs made of fuzz/seeds, seed {seed}");
-    let (seconds, seed) = (told.seconds.to_string(), seed.to_string());
+    let (seconds, seed) = (options.seconds.to_string(), seed.to_string());
     let mut args = vec!["run", "--quiet", "--locked", "--package", "narrows-fuzzed"];
     args.extend(["--bin", "mutational", "--", &seconds, &seed]);
-    args.extend(told.target.as_deref());
+    args.extend(options.target.as_deref());
     cargo(&args)
 }
 

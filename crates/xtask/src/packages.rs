@@ -33,11 +33,11 @@ fn crates_of(package: &str) -> Result<BTreeSet<String>, String> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["tree", "--locked", "--package", package]);
     command.args(["--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
-    let told = command.output().map_err(|e| format!("'cargo tree' could not be started: {e}"))?;
-    if !told.status.success() {
-        return Err(format!("'cargo tree' failed: {}", String::from_utf8_lossy(&told.stderr)));
+    let output = command.output().map_err(|e| format!("'cargo tree' could not be started: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("'cargo tree' failed: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    let text = String::from_utf8_lossy(&told.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().map(package_of).filter(|p| !p.is_empty()).collect())
 }
 

@@ -134,10 +134,10 @@ fn over_rrtp(
             limit: options.hints.limit,
         },
     };
-    let sounds = direction == Direction::Put;
+    let probes_rate = direction == Direction::Put;
     let said = options.hints.rate.is_some() || before.path.rate.is_none();
     let hint_source = if said { HintSource::User } else { HintSource::Stored };
-    let config = ConnectionConfig { sounds, hint_source, ..transport.connection()? };
+    let config = ConnectionConfig { probes_rate, hint_source, ..transport.connection()? };
     let server = url.server();
     let expect = match (url.key, known.get(&server)?) {
         (Some(key), _) | (None, Some(key)) => Expect::Key(key),

@@ -4,7 +4,7 @@ use super::Summary;
 use super::get::{Got, Wanted, get, place};
 use super::list::{MAX_WALK_BYTES, Room, read_listing};
 use super::pipeline::Pipeline;
-use super::tree::{File, Walk, Work, below, told};
+use super::tree::{File, Walk, Work, below, display};
 use crate::error::{Error, Kind};
 use crate::frames::Frames;
 use crate::message::{EntryKind, Frame, Request};
@@ -38,11 +38,12 @@ pub fn get_tree(
         control.tell(ProgressEvent::Expect(file.size));
     }
     for folder in &walk.folders {
-        dir.create_dir_all(folder.relative()).map_err(|e| Error::file(&told(folder), &e))?;
+        dir.create_dir_all(folder.relative()).map_err(|e| Error::file(&display(folder), &e))?;
     }
     let inside = |file: &CleanPath| -> Result<(Dir, String), Error> {
         let (folder, name) = file.split().ok_or_else(|| Error::protocol("a file without name"))?;
-        let dir = dir.open_dir(folder.relative()).map_err(|e| Error::file(&told(&folder), &e))?;
+        let dir =
+            dir.open_dir(folder.relative()).map_err(|e| Error::file(&display(&folder), &e))?;
         Ok((dir, name.to_string()))
     };
     let done = Work::new(walk.files, summary).run(
@@ -125,8 +126,8 @@ fn leave_hidden(dir: &Dir, walk: &mut Walk) -> u64 {
 fn named(e: Error, file: &CleanPath) -> Error {
     match (e.kind, file.split()) {
         (Kind::Exists, Some((folder, _))) if folder.is_root() => e,
-        (Kind::Exists, Some((folder, _))) => e.at(&told(&folder)),
-        _ => e.at(&told(file)),
+        (Kind::Exists, Some((folder, _))) => e.at(&display(&folder)),
+        _ => e.at(&display(file)),
     }
 }
 

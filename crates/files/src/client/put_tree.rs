@@ -5,7 +5,7 @@ use super::Summary;
 use super::list::{MAX_WALK_BYTES, Room, read_listing};
 use super::pipeline::Pipeline;
 use super::put::{put, stamp};
-use super::tree::{File, Walk, Work, below, told};
+use super::tree::{File, Walk, Work, below, display};
 use crate::error::{Error, Kind};
 use crate::frames;
 use crate::message::{EntryKind, Frame, HeldPrefix, Request};
@@ -52,7 +52,7 @@ fn look(
     walk: &mut Walk,
     control: &TransferControl,
 ) -> Result<(), Error> {
-    let failed = |e: std::io::Error| Error::file(&told(folder), &e);
+    let failed = |e: std::io::Error| Error::file(&display(folder), &e);
     let inside = dir.open_dir(folder.relative()).map_err(failed)?;
     let mut names = Vec::new();
     for entry in inside.entries().map_err(failed)? {
@@ -209,7 +209,7 @@ fn send(
     claimed: bool,
     control: &TransferControl,
 ) -> Result<(), Error> {
-    let what = told(&file.path);
+    let what = display(&file.path);
     let mut open = open_regular(dir, &file.path.relative(), &what)?;
     let before = stamp(&open, &what)?;
     let changed = || {

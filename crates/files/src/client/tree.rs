@@ -155,6 +155,6 @@ pub(super) fn below(path: &CleanPath, relative: &CleanPath) -> Result<CleanPath,
     relative.names().try_fold(path.clone(), |path, name| path.join(name))
 }
 
-pub(super) fn told(path: &CleanPath) -> String {
+pub(super) fn display(path: &CleanPath) -> String {
     if path.is_root() { ".".into() } else { shown(&path.to_string()) }
 }

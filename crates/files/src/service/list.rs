@@ -45,8 +45,8 @@ pub(super) fn answer(
 ) -> Result<(), Error> {
     let (root, what) = (&service.root, named(path));
     let mut listed = Listed { all: &service.listed, ours: 0 };
-    let told = |e: std::io::Error| Error::file(&what, &e);
-    let about = root.metadata(path.relative()).map_err(told)?;
+    let file_error = |e: std::io::Error| Error::file(&what, &e);
+    let about = root.metadata(path.relative()).map_err(file_error)?;
     if !about.is_dir() {
         let name = path.name().unwrap_or_default();
         let entry = entry(name, &about, false).ok_or_else(|| {
@@ -55,10 +55,10 @@ pub(super) fn answer(
         frames::write(output, &Frame::Listed(vec![entry]))?;
         return frames::send(output, &Frame::ListEnd { folder: false, hidden: 0 });
     }
-    let dir = root.open_dir(path.relative()).map_err(told)?;
+    let dir = root.open_dir(path.relative()).map_err(file_error)?;
     let (mut entries, mut hidden) = (Vec::new(), 0);
-    for found in dir.entries().map_err(told)? {
-        let found = found.map_err(told)?;
+    for found in dir.entries().map_err(file_error)? {
+        let found = found.map_err(file_error)?;
         let name = found.file_name();
         let Some(name) = name.to_str() else {
             hidden += 1;

@@ -36,7 +36,7 @@ pub(super) struct Turn {
     /// Whom to wake once the core is unlocked.
     pub woken: Vec<Waker>,
     /// The latest time that the endpoint was told: time stamps may lie before it.
-    pub told: Time,
+    pub latest: Time,
     /// The last receive left nothing in the socket.
     pub is_drained: bool,
 }
@@ -47,7 +47,7 @@ impl Turn {
             batch: Batch::new(RECEIVED),
             outbox: Outbox::new(),
             woken: Vec::new(),
-            told: Time::ZERO,
+            latest: Time::ZERO,
             is_drained: true,
         }
     }

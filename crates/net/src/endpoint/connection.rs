@@ -202,7 +202,7 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub fn silence(&self) -> Result<(Duration, Duration), Error> {
-        self.hold.with_now(|m, now| (now.since(m.last_heard()), m.idle_timeout()))
+        self.hold.with_now(|m, now| (now.since(m.last_received()), m.idle_timeout()))
     }
 
     /// What this end sends with: on a server, what the client announced if that is permitted

@@ -122,7 +122,7 @@ pub fn connection(protocol: Protocol) -> ConnectionConfig {
         send_buffer: 6 << 20,
         max_message: 1400,
         messages_held: 1024,
-        sounds: true,
+        probes_rate: true,
         custom: Default::default(),
         applications: Default::default(),
     }

@@ -70,26 +70,26 @@ impl Turn {
 
     /// Hands what came to the endpoint, and calls what is due.
     fn take_in(&mut self, shared: &Shared, core: &mut Core) {
-        let told = &mut self.told;
+        let latest = &mut self.latest;
         self.batch.each(&shared.clock, true, |came| {
-            *told = came.at.max(*told);
+            *latest = came.at.max(*latest);
             if let Some(tap) = &shared.tap {
                 tap.received(&came);
             }
-            core.endpoint.receive(*told, came.from, came.ecn, came.bytes);
+            core.endpoint.receive(*latest, came.from, came.ecn, came.bytes);
         });
-        self.told = shared.clock.now().max(self.told);
-        if core.endpoint.next_timeout() <= self.told {
-            core.endpoint.on_timeout(self.told);
+        self.latest = shared.clock.now().max(self.latest);
+        if core.endpoint.next_timeout() <= self.latest {
+            core.endpoint.on_timeout(self.latest);
         }
-        core.dispatch(self.told);
+        core.dispatch(self.latest);
     }
 
     /// Takes what is to leave; what remains to be done. With nothing more to do before a time, the driver
     /// counts as asleep from here on.
     fn put_out(&mut self, shared: &Shared, core: &mut Core) -> Next {
-        let now = shared.clock.now().max(self.told);
-        self.told = now;
+        let now = shared.clock.now().max(self.latest);
+        self.latest = now;
         self.outbox.fill(core, now, shared.socket.segments().min(SEGMENTS));
         core.dispatch(now);
         let is_left = core.leaving.is_some_and(|since| core.has_left(now, since));

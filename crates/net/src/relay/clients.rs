@@ -15,7 +15,7 @@ pub(super) struct Client {
     pub socket: Socket,
     pub there: LossNumbers,
     pub back: LossNumbers,
-    heard: Time,
+    last_received: Time,
 }
 
 /// All of them, by a number that is never used again.
@@ -49,7 +49,7 @@ impl Clients {
             None => self.add(now, address, to, seed)?,
         };
         let client = self.list.get_mut(&number)?;
-        client.heard = now;
+        client.last_received = now;
         Some((number, client))
     }
 
@@ -64,7 +64,7 @@ impl Clients {
         let number = self.seen;
         self.seen = self.seen.checked_add(1)?;
         let (there, back) = (LossNumbers::there(seed, number), LossNumbers::back(seed, number));
-        self.list.insert(number, Client { address, socket, there, back, heard: now });
+        self.list.insert(number, Client { address, socket, there, back, last_received: now });
         self.numbers.insert(address, number);
         Some(number)
     }
@@ -73,7 +73,7 @@ impl Clients {
     pub fn forget(&mut self, now: Time) {
         let (idle, errors) = (self.idle, &mut self.errors);
         self.list.retain(|_, c| {
-            let keep = now.since(c.heard) < idle;
+            let keep = now.since(c.last_received) < idle;
             if !keep {
                 *errors += c.socket.errors();
             }
@@ -106,7 +106,7 @@ impl Clients {
 impl Client {
     /// Something came for it.
     pub fn hear(&mut self, now: Time) {
-        self.heard = now;
+        self.last_received = now;
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Direction {
     slab: Slab,
     pub stats: DirectionStats,
     /// The latest time that the link was told.
-    told: Time,
+    latest: Time,
     /// The most that waited since that was asked.
     most: usize,
 }
@@ -65,12 +65,12 @@ impl Direction {
         let mut link = Link::new(config, RandomKey::from_seed(seed).named("link").named(name))?;
         link.count_waiting();
         let (slab, stats) = (Slab::default(), DirectionStats::default());
-        Ok(Direction { link, slab, stats, told: Time::ZERO, most: 0 })
+        Ok(Direction { link, slab, stats, latest: Time::ZERO, most: 0 })
     }
 
     /// The latest time that the link was told.
-    pub fn told(&self) -> Time {
-        self.told
+    pub fn latest(&self) -> Time {
+        self.latest
     }
 
     /// A datagram came to the link at `at`, of which the link hears in order only.
@@ -79,13 +79,13 @@ impl Direction {
             self.stats.overflowed += 1;
             return;
         };
-        self.told = self.told.max(at);
+        self.latest = self.latest.max(at);
         // A datagram's length fits: UDP's does.
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX - HEADERS) + HEADERS;
         let datagram = DatagramRef { slot, client, random_key, size, ecn: ecn & 3, corrupt: false };
         let mut tally =
             Tally { slab: &mut self.slab, stats: &mut self.stats, most: &mut self.most };
-        self.link.accept(self.told, datagram, &mut tally);
+        self.link.accept(self.latest, datagram, &mut tally);
     }
 
     /// When something leaves the link.
@@ -108,7 +108,7 @@ impl Direction {
             if due > until {
                 break;
             }
-            self.told = self.told.max(due);
+            self.latest = self.latest.max(due);
             let mut tally =
                 Tally { slab: &mut self.slab, stats: &mut self.stats, most: &mut self.most };
             let Some(datagram) = self.link.poll(due, &mut tally) else { continue };

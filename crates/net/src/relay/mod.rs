@@ -90,7 +90,7 @@ impl Relay {
         }
         towards(to).map_err(|e| Error::bind(to, &e))?;
         let local = front.local();
-        let told = Counts {
+        let counts = Counts {
             stats: RelayStats::default(),
             late: LatenessCounter::new(),
             waiting: [0; 2],
@@ -100,7 +100,7 @@ impl Relay {
             stop: AtomicBool::new(false),
             over: AtomicBool::new(false),
             waker: Waker::new().map_err(|e| Error::system(&e))?,
-            told: Mutex::new(told),
+            counts: Mutex::new(counts),
         });
         let clock = Clock::new();
         if let Some(watch) = &watch {
@@ -131,8 +131,8 @@ impl Relay {
 
     /// What it has counted so far.
     pub fn stats(&self) -> RelayStats {
-        let told = lock(&self.shared.told);
-        RelayStats { lateness: told.late.read(), ..told.stats }
+        let counts = lock(&self.shared.counts);
+        RelayStats { lateness: counts.late.read(), ..counts.stats }
     }
 
     /// Stops it; what is on the links is lost. What was counted.

@@ -103,7 +103,7 @@ impl Runner {
             None => refused += 1,
         });
         if refused > 0 {
-            lock(&self.shared.told).stats.refused += refused;
+            lock(&self.shared.counts).stats.refused += refused;
         }
     }
 
@@ -116,8 +116,8 @@ impl Runner {
         stuck_there: &mut Stuck,
         stuck_back: &mut Stuck,
     ) {
-        let mut told = lock(&self.shared.told);
-        let told = &mut *told;
+        let mut counts = lock(&self.shared.counts);
+        let counts = &mut *counts;
         let (clients, front, clock, to) = (&self.clients, &self.front, &self.clock, self.to);
         let send = |socket: &Socket, peer, side, bytes: &[u8], ecn| {
             let sent = socket.send(peer, bytes, bytes.len(), ecn);
@@ -145,7 +145,7 @@ impl Runner {
                 }
                 stuck.pop_front();
             }
-            let until = if emptied { now } else { direction.told().min(now) };
+            let until = if emptied { now } else { direction.latest().min(now) };
             direction.deliver(until, |Out { client, bytes, ecn, due }| {
                 if !stuck.is_empty() || send(client, bytes, ecn) == Sent::Full {
                     if stuck.len() < STUCK {
@@ -153,20 +153,20 @@ impl Runner {
                     }
                     return;
                 }
-                told.late.record(clock.now().since(due));
+                counts.late.record(clock.now().since(due));
             });
         }
-        told.stats.there = self.there.stats;
-        told.stats.back = self.back.stats;
+        counts.stats.there = self.there.stats;
+        counts.stats.back = self.back.stats;
         for (n, direction) in [&mut self.there, &mut self.back].into_iter().enumerate() {
             let (waiting, most) = direction.waiting(now);
-            if let (Some(w), Some(m)) = (told.waiting.get_mut(n), told.most.get_mut(n)) {
+            if let (Some(w), Some(m)) = (counts.waiting.get_mut(n), counts.most.get_mut(n)) {
                 (*w, *m) = (waiting, (*m).max(most));
             }
         }
-        told.stats.clients = self.clients.len();
-        told.stats.clients_seen = self.clients.seen();
-        told.stats.errors = self.clients.errors() + self.front.errors();
+        counts.stats.clients = self.clients.len();
+        counts.stats.clients_seen = self.clients.seen();
+        counts.stats.errors = self.clients.errors() + self.front.errors();
     }
 
     fn wait(&self, stuck_there: &Stuck, stuck_back: &Stuck) {

@@ -12,7 +12,7 @@ pub(super) struct Shared {
     /// The thread has ended.
     pub over: AtomicBool,
     pub waker: Waker,
-    pub told: Mutex<Counts>,
+    pub counts: Mutex<Counts>,
 }
 
 /// What is counted.

@@ -98,9 +98,9 @@ impl RelayObserver {
     }
     /// What is seen now.
     pub fn look(&self) -> RelaySnapshot {
-        let told = &mut *lock(&self.shared.told);
-        let most = std::mem::replace(&mut told.most, told.waiting);
-        let stats = RelayStats { lateness: told.late.read(), ..told.stats };
-        RelaySnapshot { at: self.clock.now(), stats, waiting: told.waiting, most }
+        let counts = &mut *lock(&self.shared.counts);
+        let most = std::mem::replace(&mut counts.most, counts.waiting);
+        let stats = RelayStats { lateness: counts.late.read(), ..counts.stats };
+        RelaySnapshot { at: self.clock.now(), stats, waiting: counts.waiting, most }
     }
 }

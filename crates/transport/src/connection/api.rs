@@ -125,14 +125,14 @@ impl Connection {
     }
     /// What may be believed of what the peer says. Its rate is tried, as the packet sender bounds it; its
     /// round-trip time is no longer than ours, of which there is one since the handshake.
-    fn bounded(&self, told: &PathHints) -> PathHints {
+    fn bounded(&self, hints: &PathHints) -> PathHints {
         let rtt = self.sender.rtt();
         let measured = if rtt.min() < Duration::MAX { rtt.min() } else { rtt.srtt() };
-        let rtt = told.rtt.filter(|_| measured > Duration::ZERO).map(|rtt| rtt.min(measured));
+        let rtt = hints.rtt.filter(|_| measured > Duration::ZERO).map(|rtt| rtt.min(measured));
         PathHints {
-            rate: told.rate,
+            rate: hints.rate,
             rtt,
-            loss: told.loss.map(|loss| loss.clamp(0.0, MAX_PEER_LOSS)),
+            loss: hints.loss.map(|loss| loss.clamp(0.0, MAX_PEER_LOSS)),
         }
     }
     /// Never faster than this.
@@ -146,11 +146,11 @@ impl Connection {
     /// the packets that left behind one that saw no long queue; none where these were too few.
     pub fn learned(&self) -> PathHints {
         let min = self.sender.rtt().min();
-        let (lost, told) = self.sender.losses_at_short_queue();
+        let (lost, hints) = self.sender.losses_at_short_queue();
         PathHints {
             rate: self.learned.rate().map(|r| r.min(self.sender.max_delivered())),
             rtt: (min < Duration::MAX).then_some(min),
-            loss: (told >= ENOUGH).then(|| lost as f64 / told as f64),
+            loss: (hints >= ENOUGH).then(|| lost as f64 / hints as f64),
         }
     }
     /// Figures.
@@ -209,8 +209,8 @@ impl Connection {
         &self.label
     }
     /// When something authentic came last; its beginning before that.
-    pub fn last_heard(&self) -> Time {
-        self.last_heard
+    pub fn last_received(&self) -> Time {
+        self.last_received
     }
     /// How long it waits for something authentic; zero for ever. The shorter of both ends' wishes.
     pub fn idle_timeout(&self) -> Duration {

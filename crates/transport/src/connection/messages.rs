@@ -52,7 +52,7 @@ impl Connection {
         }
         let most = self.max_message_len();
         if message.len() > most {
-            self.mtu.wish();
+            self.mtu.want_larger();
             self.seek_larger(now);
             return Err(MessageError::TooLongForPath { most });
         }

@@ -95,7 +95,7 @@ pub struct ConnectionConfig {
     pub messages_held: usize,
     /// Whether a client's opening asks for the path's rate with three larger packets: for whoever will
     /// send more than it gets. Not where the rate is told.
-    pub sounds: bool,
+    pub probes_rate: bool,
     /// Protocols in no list ([`Protocol::custom_media`]) that the peer may send with, known by their
     /// labels; on a server, also what it sends with for a client that sends with one. What this end
     /// itself sends with need not be here.
@@ -111,7 +111,7 @@ impl ConnectionConfig {
         label.is_empty() || announced::find(label, &self.protocol, &self.custom).is_some()
     }
     /// What is known of the path, by itself or by the protocol's parameters.
-    pub fn told(&self) -> PathHints {
+    pub fn path_hints(&self) -> PathHints {
         let (here, by_name) = (self.hints, self.protocol.hints());
         PathHints {
             rate: here.rate.or(by_name.rate),
@@ -265,7 +265,7 @@ pub struct Connection {
     learned: Learned,
     phase: Phase,
     /// A server that has not been acknowledged anything: it sends little.
-    unheard: bool,
+    before_first_ack: bool,
     /// Events that wait; after the last there is none.
     closed: Option<Closed>,
     moved: Option<SocketAddr>,
@@ -273,7 +273,7 @@ pub struct Connection {
     /// For round-trip times of a new path.
     rto: RtoConfig,
     /// The full packet that the controller was built for, as links count it.
-    told: u32,
+    nominal_packet: u32,
     ecn: bool,
     max_message: u16,
     peers_message: u64,
@@ -289,7 +289,7 @@ pub struct Connection {
     agreement: Box<Agreement>,
     idle_timeout: Duration,
     keep_alive: Duration,
-    last_heard: Time,
+    last_received: Time,
     last_sent: Time,
     last_asked: Time,
     last_due: Time,
@@ -300,8 +300,8 @@ pub struct Connection {
     /// A probe timeout has passed since a large packet arrived.
     suspects_size: bool,
     /// What the controller's sender side said last, and when.
-    advised: Feedback,
-    advised_at: Time,
+    feedback_sent: Feedback,
+    feedback_sent_at: Time,
     datagrams_sent: u64,
     bytes_sent: u64,
     bytes_received: u64,
@@ -328,13 +328,13 @@ impl Connection {
         if let Some(rate) = config.hints.rate.filter(|_| config.hint_source != HintSource::Peer) {
             mtu.on_rate(rate);
         }
-        let told = u32::from(most) + UDP_OVERHEAD;
+        let nominal_packet = u32::from(most) + UDP_OVERHEAD;
         let random_key =
             RandomKey::from_seed(seed.iter().take(8).fold(0, |s, b| s << 8 | u64::from(*b)));
 
         // What the peer told is bounded by what is measured, below.
-        let peer_told = config.hint_source == HintSource::Peer;
-        let believed = if peer_told { PathHints::default() } else { config.told() };
+        let from_peer = config.hint_source == HintSource::Peer;
+        let believed = if from_peer { PathHints::default() } else { config.path_hints() };
         let endpoint = config.protocol.datagram();
         let idle_timeout = shorter(config.idle_timeout, peers.idle_timeout_ms);
         let rto = timers::backing_off(endpoint.rto, idle_timeout);
@@ -344,7 +344,7 @@ impl Connection {
             rto,
             packet: u32::from(first) + UDP_OVERHEAD,
             paces_windows: true,
-            told: (believed, config.hint_source),
+            hints: (believed, config.hint_source),
         };
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
         // A server sends little before a client has acknowledged something, and so holds little for it.
@@ -361,7 +361,7 @@ impl Connection {
             one_way: peers.max_streams_one,
         });
         let payload_source = ConnectionPayload::new(streams, Outbox::default(), first);
-        let environment = config.protocol.environment(told, random_key, believed);
+        let environment = config.protocol.environment(nominal_packet, random_key, believed);
         let controller = config.protocol.controller(&environment);
         let mut sender = PacketSender::new(&carrying, controller, payload_source);
         sender.limit_rate(config.rate_limit);
@@ -391,12 +391,12 @@ impl Connection {
             mtu,
             learned: Learned::default(),
             phase: Phase::Open,
-            unheard: side == Side::Server,
+            before_first_ack: side == Side::Server,
             closed: None,
             moved: None,
             ended: false,
             rto,
-            told,
+            nominal_packet,
             ecn: endpoint.ecn,
             max_message: config.max_message.min(hello.max_message.min(65_535) as u16),
             peers_message: peers.max_message,
@@ -415,15 +415,15 @@ impl Connection {
             agreement: Box::new(Agreement::new(side, &config.applications, &peers.applications)),
             idle_timeout,
             keep_alive: config.keep_alive,
-            last_heard: now,
+            last_received: now,
             last_sent: now,
             last_asked: now,
             last_due: now,
             held_until: None,
             is_data_held: false,
             suspects_size: false,
-            advised: Feedback::NONE,
-            advised_at: Time::ZERO,
+            feedback_sent: Feedback::NONE,
+            feedback_sent_at: Time::ZERO,
             datagrams_sent: 0,
             bytes_sent: 0,
             bytes_received: 0,
@@ -434,8 +434,8 @@ impl Connection {
         if connection.sender.is_scaled() {
             connection.sender.on_path_hints(now, &believed, config.hint_source);
         }
-        if peer_told {
-            connection.reconfigure(now, &config.told(), HintSource::Peer);
+        if from_peer {
+            connection.reconfigure(now, &config.path_hints(), HintSource::Peer);
         }
         if let Some(dispersion) = dispersion {
             connection.sender.on_dispersion(now, &dispersion);
@@ -448,9 +448,9 @@ impl Connection {
         let full = if self.mtu.is_settled() {
             u32::from(self.mtu.size()) + UDP_OVERHEAD
         } else {
-            self.told
+            self.nominal_packet
         };
-        self.sender.scale_bytes(now, full, self.told);
+        self.sender.scale_bytes(now, full, self.nominal_packet);
     }
 }
 

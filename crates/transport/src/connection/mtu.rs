@@ -79,7 +79,7 @@ impl Mtu {
         self.most
     }
     /// The application has a message that needs larger ones.
-    pub fn wish(&mut self) {
+    pub fn want_larger(&mut self) {
         self.wished = true;
     }
     /// Whether what was wished for is being looked for: then something must be in flight.

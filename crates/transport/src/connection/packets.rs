@@ -154,17 +154,17 @@ impl Connection {
 
     /// Whether a packet of so many bytes would be too much for a client that has acknowledged nothing: its
     /// address is its own, but what it asked for may be meant to fill somebody's link.
-    pub(super) fn is_unheard(&self, bytes: usize) -> bool {
+    pub(super) fn is_before_first_ack(&self, bytes: usize) -> bool {
         let came = self.bytes_received + CLIENTS_HANDSHAKE;
         let is_short = bytes <= SHORT_PROBE_DATAGRAM;
         let most = if is_short { MAX_UNHEARD_WITH_PROBES } else { MAX_UNHEARD };
-        self.unheard && self.bytes_sent + bytes as u64 + SERVERS_HANDSHAKE > most * came
+        self.before_first_ack && self.bytes_sent + bytes as u64 + SERVERS_HANDSHAKE > most * came
     }
 
     /// Fills and seals one packet; its size, 0 if nothing leaves.
     #[inline]
     fn next_packet(&mut self, now: Time, space: &mut [u8]) -> usize {
-        let mut data = self.may_send(now) && !self.is_unheard(space.len());
+        let mut data = self.may_send(now) && !self.is_before_first_ack(space.len());
         if data && self.sender.payload_source_mut().is_empty() {
             self.sender.nothing_to_send();
             data = false;
@@ -244,7 +244,7 @@ impl Connection {
         self.announce(writer);
         self.say_application(writer);
         self.say_new_path(writer);
-        self.advise(now, writer);
+        self.write_feedback(now, writer);
         let is_short = self.sender.is_short_probe();
         let payload_source = self.sender.payload_source_mut();
         if payload_source.ping && writer.frame(&Frame::Ping).is_ok() {
@@ -296,18 +296,18 @@ impl Connection {
 
     /// What the sender side of the controller says: when it changed, eight times a round trip, and
     /// now and then again, since packets get lost.
-    fn advise(&mut self, now: Time, writer: &mut FrameWriter<'_>) {
+    fn write_feedback(&mut self, now: Time, writer: &mut FrameWriter<'_>) {
         let feedback = self.sender.controller().feedback_to_receiver();
         if feedback.is_empty() {
             return;
         }
         let number = self.sender.next_number();
-        let old = now.since(self.advised_at) >= self.sender.rtt().srtt().mul_f64(0.125);
+        let old = now.since(self.feedback_sent_at) >= self.sender.rtt().srtt().mul_f64(0.125);
         let again = number < FIRST_ADVISED || number.is_multiple_of(ADVISED_EVERY);
-        if again || old && feedback != self.advised {
+        if again || old && feedback != self.feedback_sent {
             let mut words = [0; 16];
             if writer.frame(&Frame::Feedback(feedback_bytes(&feedback, &mut words))).is_ok() {
-                (self.advised, self.advised_at) = (feedback, now);
+                (self.feedback_sent, self.feedback_sent_at) = (feedback, now);
             }
         }
     }

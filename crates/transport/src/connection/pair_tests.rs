@@ -103,7 +103,7 @@ pub(crate) fn config(protocol: &str) -> ConnectionConfig {
         send_buffer: 1 << 20,
         max_message: 1400,
         messages_held: 16,
-        sounds: true,
+        probes_rate: true,
         custom: Default::default(),
         applications: Default::default(),
     }

@@ -46,7 +46,7 @@ pub(super) struct PathChanges {
     found: u64,
     must_say: bool,
     /// How many the peer found.
-    heard: u64,
+    peers: u64,
     /// When the last began.
     last: Option<Time>,
 }
@@ -99,10 +99,10 @@ impl Connection {
 
     /// The peer says that its packets from `first` on take another path: then this end's own address changed.
     pub(super) fn on_new_path(&mut self, now: Time, times: u64, first: u64) {
-        if times <= self.changes.heard {
+        if times <= self.changes.peers {
             return;
         }
-        self.changes.heard = times;
+        self.changes.peers = times;
         if self.renew_path(now, first) {
             self.mtu.restart(now);
             self.set_scale(now);
@@ -120,7 +120,7 @@ impl Connection {
         self.setup.environment.hints = PathHints::default();
         self.sender.renew(now, self.setup.controller(), &self.rto);
         self.learned = Learned::default();
-        (self.advised, self.held_until, self.suspects_size) = (Feedback::NONE, None, false);
+        (self.feedback_sent, self.held_until, self.suspects_size) = (Feedback::NONE, None, false);
         let payload_source = self.sender.payload_source_mut();
         payload_source.large_lost = 0;
         // Its round-trip time is to be known soon, also where this end has nothing else to send.

@@ -31,7 +31,7 @@ impl Connection {
         if !self.is_open() {
             self.on_late_packet();
         } else {
-            self.last_heard = now;
+            self.last_received = now;
             self.sender.on_peer_alive(now);
             self.path.on_packet(now, from, size, highest.is_none_or(|h| opened.number > h));
         }
@@ -158,7 +158,7 @@ impl Connection {
             elapsed.max(Duration::from_micros(1))
         };
         self.rtts = (self.rtts.0 + rtt, self.rtts.1 + 1);
-        let heard = AckReport {
+        let ack_report = AckReport {
             highest: report.highest,
             rtt,
             forward: ForwardTime::between(report.echo, stamp, report.delay),
@@ -167,8 +167,8 @@ impl Connection {
         };
         self.sealer.acknowledged(report.highest);
         let radio = report.missing().filter(|m| m.2).map(|(from, to, _)| (from, to));
-        let sample = self.sender.on_report(now, &heard, report.arrived(), radio);
-        self.unheard &= !self.sender.has_arrived();
+        let sample = self.sender.on_report(now, &ack_report, report.arrived(), radio);
+        self.before_first_ack &= !self.sender.has_arrived();
         if let Some(sample) = sample {
             let bytes = u32::from(self.mtu.size()) + UDP_OVERHEAD;
             let srtt = self.sender.rtt().srtt();

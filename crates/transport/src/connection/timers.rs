@@ -43,14 +43,14 @@ impl Connection {
     /// for ever, which on a path of microseconds would keep a processor busy with a connection that
     /// does nothing: they become rarer as the silence grows, from 32 round trips on.
     fn tick_pause(&self) -> Duration {
-        let silence = self.last_due.since(self.last_heard.max(self.last_sent));
+        let silence = self.last_due.since(self.last_received.max(self.last_sent));
         silence.mul_f64(0.125).max(Duration::from_nanos(1))
     }
 
     fn idle_due(&self) -> Time {
         match self.idle_timeout {
             Duration::ZERO => Time::NEVER,
-            timeout => self.last_heard + timeout,
+            timeout => self.last_received + timeout,
         }
     }
     /// When the peer is asked for a sign of life: after the keep-alive pause, and where the pacer holds data
@@ -61,13 +61,13 @@ impl Connection {
         let held = self.is_data_held.then(|| self.idle_timeout.mul_f64(ASKS_AFTER));
         let wanted = (self.keep_alive != Duration::ZERO).then_some(self.keep_alive);
         let pause = held.into_iter().chain(wanted).filter(|p| *p != Duration::ZERO).min();
-        pause.map_or(Time::NEVER, |pause| self.last_heard.max(self.last_asked) + pause)
+        pause.map_or(Time::NEVER, |pause| self.last_received.max(self.last_asked) + pause)
     }
     /// Asks for one: by data, if there is any, else by PING if that was wanted. It leaves whatever the window
     /// and the pacer say; once a pause is no load.
     fn keep_alive(&mut self, now: Time) {
         let is_wanted = self.keep_alive != Duration::ZERO
-            && now >= self.last_heard.max(self.last_asked) + self.keep_alive;
+            && now >= self.last_received.max(self.last_asked) + self.keep_alive;
         self.last_asked = now;
         if self.sender.backoffs() > 0 {
             return; // Probes ask already.
@@ -93,7 +93,7 @@ impl Connection {
         }
         if self.sender.on_timeout(now) {
             // Nothing is heard: something must leave, and perhaps packets are too large.
-            if self.is_unheard(self.datagram()) {
+            if self.is_before_first_ack(self.datagram()) {
                 self.sender.shorten_probe();
             }
             let is_short = self.sender.is_short_probe();

@@ -209,12 +209,12 @@ mod tests {
             write_report(&mut packet, &vector, &feedback, 77);
             let (read, back, marks) = read_report(&packet);
             prop_assert_eq!((back, marks), (feedback, 77));
-            let mut told = Ranges::default();
+            let mut read_back = Ranges::default();
             for (from, to) in run::arrived(head, read.runs()) {
-                told.insert(from, to, |_, _| ());
+                read_back.insert(from, to, |_, _| ());
             }
             // The run that ends the space may be cut by the floor but never invented.
-            for (from, to) in told.iter() {
+            for (from, to) in read_back.iter() {
                 let inside = seen.find(from);
                 prop_assert!(inside.is_some_and(|(_, end)| end >= to), "{from}..{to}");
             }
@@ -225,7 +225,7 @@ mod tests {
                 }
             }
             if !far && expected.len() <= room(&feedback) {
-                prop_assert_eq!(told, expected);
+                prop_assert_eq!(read_back, expected);
             }
         }
 

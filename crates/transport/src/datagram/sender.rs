@@ -42,7 +42,7 @@ impl Sender {
             rto: config.rto,
             packet: config.packet_bytes,
             paces_windows: config.window_pacing,
-            told: (config.hints, HintSource::User),
+            hints: (config.hints, HintSource::User),
         };
         let payload = SimulatedSource::new(config.reliable, config.expiry);
         // A scalable sender's packets say so whether or not the scenario asks for ECN: it lives by marks.
@@ -188,11 +188,11 @@ impl Sender {
         }
         let (vector, feedback, marks) = header::read_report(p);
         let (rtt, forward) = (now.since(p.stamp), header::forward_time(p));
-        let heard = AckReport { highest, rtt, forward, marks, feedback };
+        let ack_report = AckReport { highest, rtt, forward, marks, feedback };
         let arrived = run::arrived(highest, vector.runs());
         let missing = run::missing(highest, vector.runs());
         let radio = missing.filter(|m| m.2).map(|(from, to, _)| (from, to));
-        self.sender.on_report(now, &heard, arrived, radio);
+        self.sender.on_report(now, &ack_report, arrived, radio);
     }
 }
 

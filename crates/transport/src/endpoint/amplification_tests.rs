@@ -19,9 +19,10 @@ fn server(label: usize) -> Endpoint {
     let label = "x".repeat(label);
     // With a receiver side, so that the client must be told.
     let tfrc = Protocol::read(&Spec::named("rrtp+tfrc"), Preset::Rfc, 1500).unwrap();
-    let half: Arc<MakeReceiverSide> = Arc::new(move |e| tfrc.receiver_side(e).unwrap());
+    let receiver_side: Arc<MakeReceiverSide> = Arc::new(move |e| tfrc.receiver_side(e).unwrap());
     let make = move |e: &_| copy.controller(e);
-    let protocol = Protocol::custom_media(&label, like.datagram(), make, Some(half)).unwrap();
+    let protocol =
+        Protocol::custom_media(&label, like.datagram(), make, Some(receiver_side)).unwrap();
     let connection = ConnectionConfig { protocol, ..connection() };
     Connections::new(EndpointConfig { connection, ..config(2, Clients::Any) }, random(3))
 }

@@ -23,7 +23,7 @@ const ECHOES: u32 = 64;
 
 /// An attempt to connect.
 pub(super) struct Connecting {
-    wish: Connect,
+    connect: Connect,
     id: ConnectionId,
     reset_token: [u8; 16],
     nonce: Nonce,
@@ -54,17 +54,17 @@ pub(super) struct HandshakeDone {
 impl Connecting {
     pub(super) fn new(
         now: Time,
-        wish: Connect,
+        connect: Connect,
         id: ConnectionId,
         reset_token: [u8; 16],
         nonce: Nonce,
     ) -> Connecting {
-        let until = now + wish.patience;
-        let known = wish.connection.told().rate.is_some();
-        let probes = wish.connection.sounds && !known;
-        let exchange = ClientExchange::new(now, wish.connection.hints.rtt, probes);
+        let until = now + connect.patience;
+        let known = connect.connection.path_hints().rate.is_some();
+        let probes = connect.connection.probes_rate && !known;
+        let exchange = ClientExchange::new(now, connect.connection.hints.rtt, probes);
         Connecting {
-            wish,
+            connect,
             id,
             reset_token,
             nonce,
@@ -78,13 +78,13 @@ impl Connecting {
     }
 
     pub(super) fn remote(&self) -> SocketAddr {
-        self.wish.remote
+        self.connect.remote
     }
     pub(super) fn nonce(&self) -> Nonce {
         self.nonce
     }
     pub(super) fn config(&self) -> &ConnectionConfig {
-        &self.wish.connection
+        &self.connect.connection
     }
     /// How the attempt ends if it ends now.
     pub(super) fn outcome(&self) -> Closed {
@@ -149,7 +149,7 @@ impl Connecting {
         if !self.exchange.awaits_syn_echo() {
             return false;
         }
-        let made = ClientHandshake::new(self.wish.suite, self.nonce, cookie, key, seed);
+        let made = ClientHandshake::new(self.connect.suite, self.nonce, cookie, key, seed);
         let Ok(keys) = made else { return false };
         self.exchange.begin_start(now);
         self.keys = Some(Box::new(keys));
@@ -165,11 +165,11 @@ impl Connecting {
     pub(super) fn on_version(&mut self, now: Time, refused: u32, spoken: &Versions<'_>) {
         let is_plausible = refused == VERSION && spoken.iter().all(|v| v != VERSION);
         if is_plausible && self.exchange.awaits_syn_echo() {
-            self.judge(now, Closed::Version);
+            self.end_soon(now, Closed::Version);
         }
     }
 
-    fn judge(&mut self, now: Time, outcome: Closed) {
+    fn end_soon(&mut self, now: Time, outcome: Closed) {
         if self.outcome == Closed::NoAnswer {
             self.outcome = outcome;
             self.until = self.until.min(now + GRACE);
@@ -190,10 +190,10 @@ impl Connecting {
         let params = Params {
             offered: Some(VERSION),
             reset_token: Some(self.reset_token),
-            ..hello::params(&self.wish.connection)
+            ..hello::params(&self.connect.connection)
         };
         let hello = Hello { connection: self.id, params };
-        let wanted = self.wish.server_key;
+        let wanted = self.connect.server_key;
         let read = keys.on_start_echo(echo, &hello, |key| match wanted {
             ServerKey::Any => true,
             ServerKey::Is(right) => *key == right,
@@ -205,7 +205,7 @@ impl Connecting {
                 Some(HandshakeDone { established, finish, hello, path, until })
             }
             Err(HandshakeError::KeyRefused(found)) => {
-                self.judge(now, Closed::WrongKey { found });
+                self.end_soon(now, Closed::WrongKey { found });
                 None
             }
             Err(_) => None,

@@ -39,10 +39,10 @@ fn both_ends_learn_whom_they_talk_to_and_how_far_it_is() {
 /// server keeps nothing of any of them and says no more than it heard.
 #[test]
 fn larger_syns_tell_the_rate_before_data_do() {
-    for (sounds, told, syns) in [(true, None, 4), (false, None, 1), (true, Some(1), 1)] {
+    for (probes_rate, told, syns) in [(true, None, 4), (false, None, 1), (true, Some(1), 1)] {
         let mut net = Net::pair(1);
         let mut config = connection();
-        config.sounds = sounds;
+        config.probes_rate = probes_rate;
         config.hints.rate = told.map(Rate::from_bps);
         let now = net.now;
         let wish = Connect { connection: config, ..wish(SERVER, right()) };

@@ -178,7 +178,7 @@ impl<C: ManagedConnection> Connections<C> {
                 if is_over {
                     self.remove(slot);
                 } else {
-                    self.forget_told(slot);
+                    self.forget_reported(slot);
                 }
             }
             if let Some(event) = event {
@@ -266,7 +266,7 @@ impl<C: ManagedConnection> Connections<C> {
     }
 
     /// Forgets a connection of whose end everybody knows.
-    pub(super) fn forget_told(&mut self, slot: u32) {
+    pub(super) fn forget_reported(&mut self, slot: u32) {
         let content = self.table.get(slot).and_then(|s| s.content.as_ref());
         if matches!(content, Some(ConnectionState::Live(l)) if l.is_told && (l.over.is_some() || l.connection.is_drained()))
         {

@@ -50,7 +50,7 @@ impl<C: ManagedConnection> Connections<C> {
             if sent.is_some() {
                 return sent;
             }
-            self.forget_told(slot);
+            self.forget_reported(slot);
         }
         // The last connection had nothing; strangers may.
         let (to, packet) = self.answers.pop_front()?;

@@ -189,7 +189,7 @@ pub(super) fn connection() -> ConnectionConfig {
         send_buffer: 1 << 18,
         max_message: 1000,
         messages_held: 16,
-        sounds: false,
+        probes_rate: false,
         custom: Default::default(),
         applications: Default::default(),
     }

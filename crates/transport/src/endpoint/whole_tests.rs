@@ -185,8 +185,8 @@ impl ReceiverSide for Witness {
 fn witness(label: &str, calls: &Arc<AtomicU64>) -> Result<Protocol, SpecError> {
     let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let (config, calls) = (like.datagram(), calls.clone());
-    let half: Arc<MakeReceiverSide> = Arc::new(move |_| Box::new(Witness(calls.clone())));
-    Protocol::custom_media(label, config, move |e| like.controller(e), Some(half))
+    let receiver_side: Arc<MakeReceiverSide> = Arc::new(move |_| Box::new(Witness(calls.clone())));
+    Protocol::custom_media(label, config, move |e| like.controller(e), Some(receiver_side))
 }
 
 /// A client that sends with such a protocol, to a server that knows `known`, and back.

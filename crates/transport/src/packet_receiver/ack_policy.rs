@@ -149,59 +149,59 @@ mod tests {
     /// the numbers in `holes`.
     fn reports(packets: u64, gap: u64, holes: &[u64], most: u32, rtt: Duration) -> Vec<u32> {
         let mut policy = AckPolicy::new(most);
-        let (mut told, mut since, mut expected) = (Vec::new(), 0, 0);
+        let (mut answered, mut since, mut expected) = (Vec::new(), 0, 0);
         for number in (0..packets).filter(|n| !holes.contains(n)) {
             let now = Time::ZERO + Duration::from_micros(gap * number);
             if policy.due() < now {
-                told.push(std::mem::take(&mut since));
+                answered.push(std::mem::take(&mut since));
                 policy.on_report_sent();
             }
             policy.on_number(number, expected);
             policy.on_ack_eliciting(now, number, expected, false, max_wait(rtt, MAX_ACK_DELAY));
             (expected, since) = (number + 1, since + 1);
             if policy.due() <= now {
-                told.push(std::mem::take(&mut since));
+                answered.push(std::mem::take(&mut since));
                 policy.on_report_sent();
             }
         }
-        told
+        answered
     }
 
     const LONG: Duration = Duration::from_secs(1);
 
     #[test]
     fn reports_become_rarer_while_packets_come_in_order() {
-        let told = reports(3000, 10, &[], MAX_PACKETS_PER_ACK, LONG);
-        assert_eq!(told[..14], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2]);
-        assert!(told.is_sorted(), "{told:?}");
-        assert_eq!(told.last(), Some(&MAX_PACKETS_PER_ACK));
+        let answered = reports(3000, 10, &[], MAX_PACKETS_PER_ACK, LONG);
+        assert_eq!(answered[..14], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2]);
+        assert!(answered.is_sorted(), "{answered:?}");
+        assert_eq!(answered.last(), Some(&MAX_PACKETS_PER_ACK));
     }
 
     #[test]
     fn a_hole_is_told_at_once_and_what_follows_it_often() {
-        let told = reports(2100, 10, &[2000], MAX_PACKETS_PER_ACK, LONG);
+        let answered = reports(2100, 10, &[2000], MAX_PACKETS_PER_ACK, LONG);
         // The packet that revealed it and three above it alone, then pairs again.
-        assert!(told.windows(6).any(|w| w == [1, 1, 1, 1, 2, 2]), "{told:?}");
+        assert!(answered.windows(6).any(|w| w == [1, 1, 1, 1, 2, 2]), "{answered:?}");
     }
 
     #[test]
     fn none_waits_longer_than_a_part_of_the_round_trip() {
         // 3.125 ms at 100 ms, and five packets in them.
-        let told = reports(3000, 600, &[], MAX_PACKETS_PER_ACK, Duration::from_millis(100));
-        assert_eq!(told.iter().max(), Some(&6));
+        let answered = reports(3000, 600, &[], MAX_PACKETS_PER_ACK, Duration::from_millis(100));
+        assert_eq!(answered.iter().max(), Some(&6));
         assert_eq!(max_wait(Duration::ZERO, MAX_ACK_DELAY), MAX_ACK_DELAY);
         assert_eq!(max_wait(Duration::from_micros(50), MAX_ACK_DELAY), MIN_DELAY);
     }
 
     #[test]
     fn packets_far_apart_are_answered_one_by_one() {
-        let told = reports(200, 30_000, &[], MAX_PACKETS_PER_ACK, LONG);
-        assert!(told.iter().all(|n| *n == 1), "{told:?}");
+        let answered = reports(200, 30_000, &[], MAX_PACKETS_PER_ACK, LONG);
+        assert!(answered.iter().all(|n| *n == 1), "{answered:?}");
     }
 
     #[test]
     fn one_for_each_is_one_for_each() {
-        let told = reports(500, 10, &[], 1, LONG);
-        assert!(told.iter().all(|n| *n == 1));
+        let answered = reports(500, 10, &[], 1, LONG);
+        assert!(answered.iter().all(|n| *n == 1));
     }
 }

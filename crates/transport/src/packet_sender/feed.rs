@@ -90,14 +90,14 @@ impl CcFeed {
         self.radio
     }
 
-    /// A full packet has so many bytes, while the controller was built for `told`.
-    pub fn scale_bytes(&mut self, now: Time, full: u32, told: u32) {
-        let scale = f64::from(told.max(1)) / f64::from(full.max(1));
+    /// A full packet has so many bytes, while the controller was built for `nominal`.
+    pub fn scale_bytes(&mut self, now: Time, full: u32, nominal: u32) {
+        let scale = f64::from(nominal.max(1)) / f64::from(full.max(1));
         if scale != self.scale {
             self.controller.on_path_event(now, &PathEvent::PacketBytes(full));
         }
         self.scale = scale;
-        self.full_bits = f64::from(told) * 8.0;
+        self.full_bits = f64::from(nominal) * 8.0;
     }
     #[inline]
     pub fn scale(&self) -> f64 {
@@ -235,18 +235,18 @@ impl CcFeed {
         });
     }
 
-    /// The acknowledgement of a report, to be told for each packet that it shows arrived; `heard` is the
+    /// The acknowledgement of a report, to be told for each packet that it shows arrived; `reported` is the
     /// round-trip time, whether a round begins, and new marks.
     #[inline]
     pub fn ack<L>(
         &mut self,
         now: Time,
-        heard: (Duration, bool, u32, Feedback),
+        reported: (Duration, bool, u32, Feedback),
         (prior_outstanding, sent_since): (u64, u64),
         ledger: &PacketLedger<L>,
         path: &RoundTrip,
     ) -> Ack {
-        let (rtt, round_start, marks, feedback) = heard;
+        let (rtt, round_start, marks, feedback) = reported;
         Ack {
             now,
             rtt,

@@ -156,8 +156,8 @@ impl<L> PacketLedger<L> {
     }
     /// Packets that did not arrive and whose loss somebody wants to know of, from the oldest on.
     pub fn missing(&self) -> impl Iterator<Item = &SentPacket<L>> {
-        let told = |s| matches!(s, PacketClass::InFlight | PacketClass::OldPath);
-        self.packets.iter().filter(move |p| !p.arrived && told(p.class))
+        let is_tracked = |s| matches!(s, PacketClass::InFlight | PacketClass::OldPath);
+        self.packets.iter().filter(move |p| !p.arrived && is_tracked(p.class))
     }
 
     /// From now on some numbers are left out, drawn from random bits that the peer cannot guess.

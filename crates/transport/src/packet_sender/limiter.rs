@@ -63,9 +63,9 @@ pub(super) enum LimiterDecision {
 
 /// What is permitted beyond what arrived, once on a path, to whoever tries a rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Opening {
+enum FirstRounds {
     /// Nothing was acknowledged.
-    Unheard,
+    NothingAcknowledged,
     /// The path carries so many bytes in a window of time, as it has shown; over if that does not rise until
     /// then.
     Shown(u64, Time),
@@ -82,15 +82,15 @@ pub(super) struct Limiter {
     granted: u64,
     /// Initial window, bytes.
     initial: u64,
-    opening: Opening,
+    first_rounds: FirstRounds,
     /// Smallest round-trip time known.
     rtt: Duration,
     history: History,
     /// Bytes per second that may leave by what was told, the round trip that was told with it, and until
     /// when it counts in windows of time.
-    told: f64,
-    told_rtt: Option<Duration>,
-    told_until: Time,
+    hinted_rate: f64,
+    hinted_rtt: Option<Duration>,
+    hint_ends: Time,
 }
 
 impl Limiter {
@@ -102,12 +102,12 @@ impl Limiter {
             credit: (INITIAL_PACKETS * full) as i64,
             granted: 0,
             initial: INITIAL_PACKETS * full,
-            opening: Opening::Unheard,
+            first_rounds: FirstRounds::NothingAcknowledged,
             rtt: Duration::MAX,
             history: History::new(slot_of(Duration::MAX)),
-            told: 0.0,
-            told_rtt: None,
-            told_until: Time::NEVER,
+            hinted_rate: 0.0,
+            hinted_rtt: None,
+            hint_ends: Time::NEVER,
         }
     }
 
@@ -121,24 +121,24 @@ impl Limiter {
     }
 
     /// Somebody says what the path's rate is.
-    pub fn on_told(&mut self, hints: &PathHints, source: HintSource) {
+    pub fn on_hints(&mut self, hints: &PathHints, source: HintSource) {
         let Some(rate) = hints.rate else { return };
         let share = match source {
             HintSource::User => 1.0,
             HintSource::Stored => 0.5,
             HintSource::Peer => return,
         };
-        self.told = share * rate.as_bps() as f64 / 8.0;
-        self.told_rtt = hints.rtt;
-        self.told_until = Time::NEVER;
+        self.hinted_rate = share * rate.as_bps() as f64 / 8.0;
+        self.hinted_rtt = hints.rtt;
+        self.hint_ends = Time::NEVER;
         self.open_as_told();
     }
     /// The initial window is the bandwidth-delay product of the path hints.
     fn open_as_told(&mut self) {
         let known = (self.rtt != Duration::MAX).then_some(self.rtt);
-        let Some(rtt) = self.told_rtt.or(known) else { return };
+        let Some(rtt) = self.hinted_rtt.or(known) else { return };
         // A float's cast saturates.
-        let product = (self.told * rtt.as_secs_f64()) as u64;
+        let product = (self.hinted_rate * rtt.as_secs_f64()) as u64;
         if product > self.initial {
             self.credit = self.credit.saturating_add_unsigned(product - self.initial);
             self.initial = product;
@@ -148,26 +148,28 @@ impl Limiter {
     /// Bytes beyond what arrived permits, while a rate is tried.
     #[inline]
     fn beyond(&self) -> u64 {
-        let Opening::Shown(shown, _) = self.opening else { return 0 };
+        let FirstRounds::Shown(shown, _) = self.first_rounds else { return 0 };
         let arrived = self.history.most(SCALES.len() - 1);
         let more = shown.saturating_sub(arrived).min(MAX_SHOWN_PACKETS * self.full);
         (GROWTH * more).max((PROBE_PACKETS - INITIAL_PACKETS) * self.full)
     }
     /// Something arrived: a rate may be tried, or was, and higher ones may follow.
-    fn go_on_opening(&mut self, now: Time) {
+    fn go_on_with_first_rounds(&mut self, now: Time) {
         let before = self.beyond();
-        match self.opening {
-            Opening::Unheard => self.opening = Opening::Shown(0, now + self.window()),
-            Opening::Shown(shown, until) => {
+        match self.first_rounds {
+            FirstRounds::NothingAcknowledged => {
+                self.first_rounds = FirstRounds::Shown(0, now + self.window())
+            }
+            FirstRounds::Shown(shown, until) => {
                 let rate = self.history.rate_shown(now);
                 let bytes = (rate * self.window().as_secs_f64()) as u64;
                 if bytes > shown {
-                    self.opening = Opening::Shown(bytes, now + self.window());
+                    self.first_rounds = FirstRounds::Shown(bytes, now + self.window());
                 } else if now > until {
-                    self.opening = Opening::Over;
+                    self.first_rounds = FirstRounds::Over;
                 }
             }
-            Opening::Over => {}
+            FirstRounds::Over => {}
         }
         let more = self.beyond().saturating_sub(before);
         self.credit = self.credit.saturating_add_unsigned(more);
@@ -198,9 +200,9 @@ impl Limiter {
     pub fn on_sent(&mut self, now: Time, bytes: u32) {
         self.history.on_sent(now, bytes);
         self.credit = (self.credit - i64::from(bytes)).max(-(self.full as i64));
-        if self.told > 0.0 && self.told_until.is_never() {
+        if self.hinted_rate > 0.0 && self.hint_ends.is_never() {
             let rtt = if self.rtt == Duration::MAX { Duration::ZERO } else { self.rtt };
-            self.told_until = now + self.window() + rtt;
+            self.hint_ends = now + self.window() + rtt;
         }
     }
     fn window(&self) -> Duration {
@@ -220,18 +222,18 @@ impl Limiter {
     #[inline]
     pub fn on_report(&mut self, now: Time) {
         self.history.on_report();
-        if self.told > 0.0 && now >= self.told_until {
-            self.forget_told();
+        if self.hinted_rate > 0.0 && now >= self.hint_ends {
+            self.forget_hints();
         }
-        if self.opening != Opening::Over {
-            self.go_on_opening(now);
+        if self.first_rounds != FirstRounds::Over {
+            self.go_on_with_first_rounds(now);
         }
         // Of a scale that is no shorter than a round trip.
         let trip = usize::from(self.rtt > self.history.length());
         let kept = self.history.most(trip).max(self.initial).saturating_add(self.beyond());
         let granted = std::mem::take(&mut self.granted).min(PROBE_PACKETS * self.full);
         self.credit = self.credit.min(i64::try_from(kept.max(granted)).unwrap_or(i64::MAX));
-        if let Opening::Shown(..) = self.opening {
+        if let FirstRounds::Shown(..) = self.first_rounds {
             // What a rate was tried with is no addition to what arrives meanwhile.
             let last = SCALES.len() - 1;
             let permitted = GROWTH * self.history.most(last) + self.initial + self.beyond();
@@ -246,14 +248,14 @@ impl Limiter {
                 / (SCALES[1] as f64 * self.history.length().as_secs_f64()),
         )
     }
-    fn forget_told(&mut self) {
+    fn forget_hints(&mut self) {
         self.initial = self.ten_packets();
-        self.told = 0.0;
+        self.hinted_rate = 0.0;
     }
 
     /// Nothing was received for a probe timeout.
     pub fn on_probe_timeout(&mut self) {
-        self.forget_told();
+        self.forget_hints();
         self.credit = self.credit.min(self.initial as i64);
     }
 
@@ -272,12 +274,12 @@ impl Limiter {
     /// Bytes that may leave in so many slots.
     #[inline]
     fn permitted(&self, now: Time, scale: usize) -> u64 {
-        let told = if self.told > 0.0 && now < self.told_until {
-            (self.told * self.history.length().as_secs_f64() * SCALES[scale] as f64) as u64
+        let hinted = if self.hinted_rate > 0.0 && now < self.hint_ends {
+            (self.hinted_rate * self.history.length().as_secs_f64() * SCALES[scale] as f64) as u64
         } else {
             0
         };
-        let most = self.history.most(scale).saturating_mul(GROWTH).max(told);
+        let most = self.history.most(scale).saturating_mul(GROWTH).max(hinted);
         (self.ten_packets() + self.beyond()).saturating_add(most)
     }
 }

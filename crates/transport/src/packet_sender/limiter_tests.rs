@@ -112,17 +112,17 @@ fn nothing_is_permitted_by_a_silence() {
 #[test]
 fn what_is_known_beforehand_is_sent_at_once_as_far_as_it_is_believed() {
     // 100 packets in a round trip of 100 ms.
-    let told = PathHints { rate: Some(Rate::from_bps(8_000_000)), ..PathHints::default() };
+    let hints = PathHints { rate: Some(Rate::from_bps(8_000_000)), ..PathHints::default() };
     for (source, least, most) in
         [(HintSource::User, 92, 100), (HintSource::Stored, 45, 52), (HintSource::Peer, 10, 10)]
     {
         let mut limiter = limiter();
-        limiter.on_told(&told, source);
+        limiter.on_hints(&hints, source);
         let sent = burst(&mut limiter, at(0)) + burst(&mut limiter, at(84));
         assert!((least..=most).contains(&sent), "{source:?}: {sent}");
         // Nobody is believed who is contradicted by silence.
         let mut limiter = self::limiter();
-        limiter.on_told(&told, source);
+        limiter.on_hints(&hints, source);
         limiter.on_probe_timeout();
         assert_eq!(burst(&mut limiter, at(0)), 10, "{source:?}");
     }

@@ -133,21 +133,21 @@ impl LossDetector {
         &self,
         now: Time,
         highest: u64,
-        told: Duration,
+        measured: Duration,
         ledger: &PacketLedger<L>,
         path: &RoundTrip,
     ) -> Duration {
-        if now.since(self.leapt) >= told && told <= MAX_BACKOFF_TIMEOUT {
-            return told;
+        if now.since(self.leapt) >= measured && measured <= MAX_BACKOFF_TIMEOUT {
+            return measured;
         }
         // Where nothing was in flight no timer tells of a leap, but a report may echo a packet that left
         // before: then what it answers is younger by far.
-        let age = ledger.get(highest).map_or(told, |p| now.since(p.sent));
-        if now.since(self.leapt) >= told && told <= age + MAX_BACKOFF_TIMEOUT {
-            return told;
+        let age = ledger.get(highest).map_or(measured, |p| now.since(p.sent));
+        if now.since(self.leapt) >= measured && measured <= age + MAX_BACKOFF_TIMEOUT {
+            return measured;
         }
         let known = if path.first().is_never() { MAX_BACKOFF_TIMEOUT } else { path.latest() };
-        told.min(known)
+        measured.min(known)
     }
 
     /// What is known of the lowest packet; `None` if there is none.

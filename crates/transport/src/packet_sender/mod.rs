@@ -87,7 +87,7 @@ pub struct PacketSenderConfig {
     /// acknowledgements arrive.
     pub paces_windows: bool,
     /// The path hints that the controller was built with, and their source.
-    pub told: (PathHints, HintSource),
+    pub hints: (PathHints, HintSource),
 }
 
 /// A window that is none.
@@ -140,12 +140,12 @@ impl<C: PayloadSource> PacketSender<C> {
         payload_source: C,
     ) -> PacketSender<C> {
         let mut limiter = Limiter::new(config.packet);
-        let (mut told, source) = config.told;
+        let (mut hints, source) = config.hints;
         // A rate that is a controller's own parameter is told, too.
         let send_limits = controller.send_limits();
-        told.rate =
-            told.rate.or(send_limits.pacing_rate.filter(|_| send_limits.cwnd >= UNLIMITED_WINDOW));
-        limiter.on_told(&told, source);
+        hints.rate =
+            hints.rate.or(send_limits.pacing_rate.filter(|_| send_limits.cwnd >= UNLIMITED_WINDOW));
+        limiter.on_hints(&hints, source);
         PacketSender {
             payload_source,
             ledger: PacketLedger::new(),
@@ -285,10 +285,10 @@ impl<C: PayloadSource> PacketSender<C> {
         self.path.know(now, rtt);
         self.limiter.on_rtt(now, rtt);
     }
-    /// A full packet has so many bytes, while the controller was built for `told`: all that it
+    /// A full packet has so many bytes, while the controller was built for `nominal`: all that it
     /// says and hears of bytes is in proportion, so that its packets per second are right.
-    pub fn scale_bytes(&mut self, now: Time, full: u32, told: u32) {
-        self.feed.scale_bytes(now, full, told);
+    pub fn scale_bytes(&mut self, now: Time, full: u32, nominal: u32) {
+        self.feed.scale_bytes(now, full, nominal);
     }
     /// Whether bytes are told in proportion.
     pub fn is_scaled(&self) -> bool {
@@ -306,7 +306,7 @@ impl<C: PayloadSource> PacketSender<C> {
     }
     /// The path is another one, or better known.
     pub fn on_path_hints(&mut self, now: Time, hints: &PathHints, source: HintSource) {
-        self.limiter.on_told(hints, source);
+        self.limiter.on_hints(hints, source);
         self.feed.on_path_hints(now, hints);
     }
     /// What the opening showed of the path.
@@ -332,15 +332,15 @@ impl<C: PayloadSource> PacketSender<C> {
         }
         let last_waiting = self.payload_source.is_empty();
         self.counters.sent += 1;
-        let told = self.feed.scaled(bytes);
+        let scaled = self.feed.scaled(bytes);
         self.feed.on_sent(&Sent {
             now,
-            bytes: told,
+            bytes: scaled,
             outstanding: self.ledger.in_flight(),
             retransmission: again,
             last_waiting,
         });
-        self.pacer.on_sent(now, told, &self.feed, self.progress());
+        self.pacer.on_sent(now, scaled, &self.feed, self.progress());
         if self.ledger.is_next_skipped() {
             self.ledger.push(now, stamp, C::Payload::default(), 0, PacketClass::Skipped);
         }

@@ -57,20 +57,20 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn on_report(
         &mut self,
         now: Time,
-        heard: &AckReport,
+        ack_report: &AckReport,
         arrived: impl Iterator<Item = (u64, u64)>,
         radio: impl Iterator<Item = (u64, u64)>,
     ) -> Option<RateSample> {
-        if !self.concerns(heard.highest) {
+        if !self.concerns(ack_report.highest) {
             return None;
         }
-        let end = heard.highest + 1;
+        let end = ack_report.highest + 1;
         self.ledger.lost.forget(now, self.path.expected());
         let mut fresh = 0;
         self.path.begin_report();
-        let is_of_this_path = self.ledger.is_of_this_path(heard.highest);
-        if is_of_this_path && self.ledger.has_this_path_for(now, heard.rtt) {
-            self.limiter.on_rtt(now, heard.rtt);
+        let is_of_this_path = self.ledger.is_of_this_path(ack_report.highest);
+        if is_of_this_path && self.ledger.has_this_path_for(now, ack_report.rtt) {
+            self.limiter.on_rtt(now, ack_report.rtt);
         }
         let mut late = self.feed.none_late();
         for (from, to) in arrived {
@@ -95,20 +95,20 @@ impl<C: PayloadSource> PacketSender<C> {
         self.limiter.on_report(now);
         let prior = self.ledger.in_flight();
         self.ledger.leave_flight(fresh);
-        let marks = self.feed.new_marks(heard.marks, fresh);
+        let marks = self.feed.new_marks(ack_report.marks, fresh);
         if marks > 0 {
             self.ledger.take_marks(marks, end);
         }
         self.ledger.report(end);
-        let Some(rtt) = self.rtt_of_this_path(now, is_of_this_path, heard.rtt) else {
+        let Some(rtt) = self.rtt_of_this_path(now, is_of_this_path, ack_report.rtt) else {
             // Nothing for the controller.
             self.find_losses(now);
             self.arm(now);
             return None;
         };
-        let rtt = self.loss.without_leap(now, heard.highest, rtt, &self.ledger, &self.path);
+        let rtt = self.loss.without_leap(now, ack_report.highest, rtt, &self.ledger, &self.path);
         let rtt = self.path.sample(now, rtt);
-        let forward_delay = self.path.forward_delay(heard.forward, rtt);
+        let forward_delay = self.path.forward_delay(ack_report.forward, rtt);
         let round_start = self.feed.begin_round(end, self.ledger.next());
         if fresh > 0 || !late.is_empty() {
             self.loss.end_backoff();
@@ -117,8 +117,8 @@ impl<C: PayloadSource> PacketSender<C> {
         let next = self.ledger.next();
         let sent_since = next - end - self.ledger.skipped(end, next);
         let (ledger, path) = (&self.ledger, &self.path);
-        let heard = (rtt, round_start, marks, heard.feedback);
-        let ack = self.feed.ack(now, heard, (prior, sent_since), ledger, path);
+        let ack_report = (rtt, round_start, marks, ack_report.feedback);
+        let ack = self.feed.ack(now, ack_report, (prior, sent_since), ledger, path);
         let ack = Ack { forward_delay: Some(forward_delay), ..ack };
         self.feed.tell_acks(&ack, fresh);
         self.feed.tell_spurious(now, &late, &self.ledger, &self.path);

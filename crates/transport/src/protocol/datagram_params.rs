@@ -188,11 +188,11 @@ pub(super) fn configure(
     LOSS_CLASSIFIERS.find(classifier.name)?;
     c.reliable = true;
     c.feedback.classifier = classifier;
-    let told = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
+    let given_value = |name: &str| Some(given.number(name)).filter(|x| *x > 0.0);
     c.hints = PathHints {
-        rate: told("rate").map(Rate::from_bps_f64),
-        rtt: told("rtt").map(Duration::from_secs_f64),
-        loss: told("loss"),
+        rate: given_value("rate").map(Rate::from_bps_f64),
+        rtt: given_value("rtt").map(Duration::from_secs_f64),
+        loss: given_value("loss"),
     };
     if given.given("initial-window") {
         c.initial_window = given.number("initial-window");

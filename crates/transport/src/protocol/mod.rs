@@ -294,9 +294,9 @@ impl Protocol {
                 SimulatedReceiver::Tcp(tcp::Receiver::new(c, flow, acks)),
             ),
             Ends::Datagram(c) => {
-                let half = self.make_receiver.as_ref().map(|make| make(&environment));
+                let receiver_side = self.make_receiver.as_ref().map(|make| make(&environment));
                 let sender = datagram::Sender::new(c, controller, flow, data);
-                let receiver = datagram::Receiver::new(c, half, flow, acks);
+                let receiver = datagram::Receiver::new(c, receiver_side, flow, acks);
                 (
                     SimulatedSender::Datagram(Box::new(sender)),
                     SimulatedReceiver::Datagram(Box::new(receiver)),

@@ -101,7 +101,7 @@ impl Streams {
         if self.all.window.is_pending() {
             let most = self.all.window.offer();
             writer.frame(&Frame::MaxData(most)).ok()?;
-            self.all.window.told(most);
+            self.all.window.on_advertised(most);
             wrote(SentFrame::MaxData);
         }
         for direction_index in 0..2 {
@@ -109,7 +109,7 @@ impl Streams {
             if self.theirs[direction_index].is_pending() {
                 let most = self.theirs[direction_index].offer().min(super::open::MAX_STREAMS);
                 writer.frame(&Frame::MaxStreams { one_way, most }).ok()?;
-                self.theirs[direction_index].told(most);
+                self.theirs[direction_index].on_advertised(most);
                 wrote(SentFrame::MaxStreams(one_way));
             }
             if self.must_say_streams_blocked(direction_index) {
@@ -264,7 +264,7 @@ fn control(
         if half.must_grant() {
             let most = half.window.offer();
             writer.frame(&Frame::MaxStream { id, most }).ok()?;
-            half.window.told(most);
+            half.window.on_advertised(most);
             wrote(SentFrame::MaxStream(id));
         }
     }

@@ -83,7 +83,7 @@ impl Window {
         self.next()
     }
     /// It was told.
-    pub fn told(&mut self, granted: u64) {
+    pub fn on_advertised(&mut self, granted: u64) {
         self.granted = granted;
         self.waits = false;
         self.pending = false;

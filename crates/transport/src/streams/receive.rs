@@ -47,7 +47,7 @@ pub(super) struct Receiving {
     /// And before: as many may wait again.
     usual: usize,
     /// The application was told of the end or reset.
-    told: bool,
+    is_reported: bool,
     /// The code of a STOP that must be said.
     pub stop: Option<u64>,
     stop_code: u64,
@@ -66,7 +66,7 @@ impl Receiving {
             state: State::Open,
             peak: 0,
             usual: 0,
-            told: false,
+            is_reported: false,
             stop: None,
             stop_code: 0,
             wants: true,
@@ -190,12 +190,12 @@ impl Receiving {
 
     /// Nobody has to learn of the reset.
     pub fn know_reset(&mut self) {
-        self.told = true;
+        self.is_reported = true;
     }
 
     /// The application wants no more.
     pub fn stop(&mut self, code: u64, all: &mut Total) -> Result<(), StreamError> {
-        if self.state == State::Stopped || self.told {
+        if self.state == State::Stopped || self.is_reported {
             return Err(StreamError::Finished);
         }
         if self.size.is_none() {
@@ -237,14 +237,14 @@ impl Receiving {
             State::Open => {}
             State::Stopped => return Err(StreamError::Finished),
             State::Reset(code) => {
-                self.told = true;
+                self.is_reported = true;
                 return Err(StreamError::Reset(code));
             }
         }
         let waiting = (self.ready - self.window.taken()) as usize;
         if waiting == 0 {
             if self.size == Some(self.ready) {
-                self.told = true;
+                self.is_reported = true;
                 return Ok(Read::End);
             }
             self.wants = true;
@@ -288,7 +288,7 @@ impl Receiving {
 
     /// Whether the end is all that there is left to read.
     pub fn only_end_left(&self) -> bool {
-        self.state == State::Open && !self.told && self.size == Some(self.window.taken())
+        self.state == State::Open && !self.is_reported && self.size == Some(self.window.taken())
     }
     /// Whether the peer should be told of a greater limit.
     #[inline]
@@ -303,7 +303,7 @@ impl Receiving {
     /// Whether nothing more will happen.
     #[inline]
     pub fn is_over(&self) -> bool {
-        self.told || self.state == State::Stopped && self.size.is_some()
+        self.is_reported || self.state == State::Stopped && self.size.is_some()
     }
     /// Bytes that it holds.
     pub fn memory(&self) -> usize {

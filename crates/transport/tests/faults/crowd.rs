@@ -140,7 +140,7 @@ impl Crowd {
             send_buffer: 1 << 20,
             max_message: 1000,
             messages_held: 16,
-            sounds: true,
+            probes_rate: true,
             custom: Default::default(),
             applications: Default::default(),
         }

@@ -203,7 +203,7 @@ impl Schedule {
             send_buffer: 1 << 16,
             max_message: 1000,
             messages_held: 16,
-            sounds: true,
+            probes_rate: true,
             custom: Default::default(),
             applications: ApplicationProtocols::new(["faults"]).unwrap(),
         }

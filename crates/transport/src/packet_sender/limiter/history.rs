@@ -140,8 +140,8 @@ impl History {
     pub fn on_arrived(&mut self, now: Time, sent: Time, bytes: u32) {
         self.advance(now);
         let (number, current) = (self.number(sent), self.current);
-        let told = &mut self.slot_mut(current).acknowledged;
-        *told = told.saturating_add(bytes);
+        let acknowledged = &mut self.slot_mut(current).acknowledged;
+        *acknowledged = acknowledged.saturating_add(bytes);
         if number <= current && current - number < SLOTS as u64 {
             let arrived = &mut self.slot_mut(number).arrived;
             *arrived = arrived.saturating_add(bytes);
