@@ -52,7 +52,7 @@ impl Feedback {
     }
 }
 
-/// A data packet arrived at the receiver: one event for each, duplicates included.
+/// A data packet arrived at the receiver. What came twice is no event; packets may come out of order.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// When, by the receiver's clock.
@@ -65,8 +65,6 @@ pub struct Arrival {
     pub bytes: u32,
     /// Whether a router marked it (ECN CE).
     pub marked: bool,
-    /// Whether it came before.
-    pub duplicate: bool,
     /// The sender side's feedback in it.
     pub feedback: Feedback,
 }

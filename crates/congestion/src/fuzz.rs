@@ -70,7 +70,7 @@ pub enum Step {
     Next,
     /// So many left out.
     Ahead(u64),
-    /// So many below the highest: late, or a duplicate.
+    /// So many below the highest: late.
     Behind(u64),
 }
 

@@ -35,7 +35,7 @@ fn is_silent(e: &Error) {
 }
 
 /// A server whose machine acknowledges everything, while its service says nothing.
-fn mute() -> SocketAddr {
+fn silent_server() -> SocketAddr {
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let key = StaticKey::new([3; 32]).unwrap();
     let options =
@@ -57,7 +57,7 @@ fn a_server_that_lives_and_says_nothing_is_given_up_over_rrtp() {
     let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("mine"), bytes(1, 3_000_000)).unwrap();
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
-    let server = mute();
+    let server = silent_server();
     let expect = Expect::Key(*Identity::new([3; 32]).unwrap().public());
     let how = Connect { silence: SHORT, ..Connect::new(expect, connection(protocol), &NEVER) };
     let ours = Identity::new([4; 32]).unwrap();

@@ -37,7 +37,7 @@ fn session(to: SocketAddr) -> TcpSession {
 
 /// What happens to the bytes of a direction.
 #[derive(Clone)]
-enum Fate {
+enum Damage {
     Whole,
     /// One at a time, each in a segment of its own.
     Single,
@@ -47,21 +47,21 @@ enum Fate {
     Then(usize, Vec<u8>),
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, fate: &Fate) {
+fn pass(mut from: TcpStream, mut to: TcpStream, damage: &Damage) {
     let mut some = [0; 4096];
-    let mut left = match fate {
-        Fate::Cut(n) | Fate::Then(n, _) => *n,
-        Fate::Whole | Fate::Single => usize::MAX,
+    let mut left = match damage {
+        Damage::Cut(n) | Damage::Then(n, _) => *n,
+        Damage::Whole | Damage::Single => usize::MAX,
     };
     while left > 0 {
-        let most = if matches!(fate, Fate::Single) { 1 } else { some.len().min(left) };
+        let most = if matches!(damage, Damage::Single) { 1 } else { some.len().min(left) };
         let Ok(n @ 1..) = from.read(&mut some[..most]) else { break };
         left -= n;
         if to.write_all(&some[..n]).is_err() {
             break;
         }
     }
-    if let Fate::Then(_, lie) = fate {
+    if let Damage::Then(_, lie) = damage {
         let _ = to.write_all(lie);
     }
     let _ = to.shutdown(Shutdown::Write);
@@ -70,7 +70,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, fate: &Fate) {
 }
 
 /// A way to the server on which this happens to what the client and the server say.
-fn way(server: SocketAddr, clients: Fate, servers: Fate) -> SocketAddr {
+fn way(server: SocketAddr, clients: Damage, servers: Damage) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -105,13 +105,13 @@ fn an_opening_cut_at_any_byte_harms_nobody() {
     std::fs::write(root.path().join("f"), bytes(1, 100)).unwrap();
     let (service, server) = serve(root.path());
     for n in 0..CLIENTS_OPENING + REQUEST {
-        let way = way(server, Fate::Cut(n), Fate::Whole);
+        let way = way(server, Damage::Cut(n), Damage::Whole);
         let e = list(&session(way), &CleanPath::root()).unwrap_err();
         clear(&e, &format!("the client's byte {n}"));
     }
     served(&service, server);
     for n in 0..SERVERS_OPENING + 60 {
-        let way = way(server, Fate::Whole, Fate::Cut(n));
+        let way = way(server, Damage::Whole, Damage::Cut(n));
         let e = list(&session(way), &CleanPath::root()).unwrap_err();
         clear(&e, &format!("the server's byte {n}"));
     }
@@ -128,11 +128,12 @@ fn half_and_forged_messages_behind_a_true_opening_end_the_connection() {
     let long: Vec<Vec<u8>> =
         [16, 65_535].map(|n: u16| [&n.to_be_bytes()[..], &bytes(2, n.into())].concat()).into();
     for lie in lies.into_iter().chain(long) {
-        let clients = Fate::Then(CLIENTS_OPENING, lie.clone());
-        let e = list(&session(way(server, clients, Fate::Whole)), &CleanPath::root()).unwrap_err();
+        let clients = Damage::Then(CLIENTS_OPENING, lie.clone());
+        let e =
+            list(&session(way(server, clients, Damage::Whole)), &CleanPath::root()).unwrap_err();
         clear(&e, "a lie of the client's");
-        let servers = Fate::Then(SERVERS_OPENING, lie.clone());
-        let way = way(server, Fate::Whole, servers);
+        let servers = Damage::Then(SERVERS_OPENING, lie.clone());
+        let way = way(server, Damage::Whole, servers);
         let path = CleanPath::read("f").unwrap();
         let e = get(&session(way), &path, &open(here.path()), "f", &control()).unwrap_err();
         clear(&e, "a lie of the server's");
@@ -146,7 +147,7 @@ fn what_comes_byte_by_byte_is_served() {
     let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(root.path().join("f"), bytes(1, 3000)).unwrap();
     let (service, server) = serve(root.path());
-    let way = way(server, Fate::Single, Fate::Single);
+    let way = way(server, Damage::Single, Damage::Single);
     let path = CleanPath::read("f").unwrap();
     get(&session(way), &path, &open(here.path()), "f", &control()).unwrap();
     assert_eq!(std::fs::read(here.path().join("f")).unwrap(), bytes(1, 3000));

@@ -8,9 +8,9 @@ use narrows_congestion::fuzz::{FuzzCase, variants};
 pub fn run(bytes: &[u8]) {
     // Which variant of each: the first byte; the rest is what happens.
     let Some((which, events)) = bytes.split_first() else { return };
-    let trial = FuzzCase::from_bytes(events);
+    let case = FuzzCase::from_bytes(events);
     for entry in CONTROLLERS.iter() {
         let variants = variants(entry);
-        trial.put(entry, &variants[usize::from(*which) % variants.len()]);
+        case.put(entry, &variants[usize::from(*which) % variants.len()]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   draw cases ─> run each with three seeds ─> keep the worst, change them a little, run again ─> …
-//!   ─> run the worst with fresh seeds (the worst of many is partly bad luck) ─> leave out of each what it
+//!   ─> run the worst with fresh seeds (the worst of many is partly chance) ─> leave out of each what it
 //!   does not need ─> a scenario file each
 //! ```
 //!
@@ -178,11 +178,11 @@ impl Attack {
 /// found so far is reported.
 pub fn attack(a: &Attack, control: &Control<'_>) -> Result<Findings, String> {
     // A wrong protocol is refused before anything runs.
-    let trial = a.scenario(&Case::plain(), a.seed, 1).map_err(|e| {
+    let scenario = a.scenario(&Case::plain(), a.seed, 1).map_err(|e| {
         let line = e.to_string();
         line.strip_prefix("--protocols: ").map_or(line.clone(), str::to_string)
     })?;
-    Plan::new(trial).map_err(|e| e.to_string())?;
+    Plan::new(scenario).map_err(|e| e.to_string())?;
     let mut random = RandomKey::from_seed(a.seed).named("attack").stream();
     let mut found: Vec<Found> = Vec::new();
     let mut cases = 0;

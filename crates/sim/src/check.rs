@@ -68,7 +68,8 @@ fn too_many(field: &str, n: usize, what: &str, most: usize) -> FieldError {
 }
 
 fn alike(list: &str, a: usize, b: usize, name: &str) -> FieldError {
-    let why = format!("{list}[{a}] is called '{name}', too; luck and results go by the name");
+    let why =
+        format!("{list}[{a}] is called '{name}', too; random draws and results go by the name");
     FieldError::new(format!("{list}[{b}].name"), why)
 }
 

@@ -188,7 +188,7 @@ impl LossTracker {
         }
     }
 
-    /// The newest judgement, once: `[from, to)`, and whether it was the radio. For whoever knows the
+    /// The newest classification, once: `[from, to)`, and whether it was the radio. For whoever knows the
     /// truth.
     #[inline]
     pub fn classified(&mut self) -> Option<(u64, u64, bool)> {

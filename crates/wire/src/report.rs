@@ -161,15 +161,17 @@ impl<'a> Report<'a> {
 
     pub(crate) fn write(&self, sink: &mut Sink<'_>) -> Result<(), BufferFull> {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let advised = !self.feedback.is_empty();
-        sink.byte(self.reason as u8 | flag(self.marks.is_some(), MARKS) | flag(advised, FEEDBACK))?;
+        let has_feedback = !self.feedback.is_empty();
+        sink.byte(
+            self.reason as u8 | flag(self.marks.is_some(), MARKS) | flag(has_feedback, FEEDBACK),
+        )?;
         sink.varint(self.highest)?;
         sink.number(u64::from(self.echo % crate::prelude::STAMPS), 4)?;
         sink.varint(self.delay)?;
         if let Some(marks) = self.marks {
             sink.varint(marks)?;
         }
-        if advised {
+        if has_feedback {
             write_feedback(self.feedback, sink)?;
         }
         sink.byte(self.nonce_sum)?;
@@ -182,7 +184,7 @@ impl<'a> Report<'a> {
 pub(crate) fn read_feedback<'a>(source: &mut Source<'a>) -> Result<&'a [u8], Malformed> {
     let length = usize::from(source.byte()?);
     if length == 0 || length > MAX_FEEDBACK_BYTES {
-        return Err(Malformed::new("advice has 1 to 16 bytes"));
+        return Err(Malformed::new("feedback has 1 to 16 bytes"));
     }
     source.take(length)
 }

@@ -154,19 +154,19 @@ fn keys_of_a_connection_take_less_than_4_kb() {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum Delivery {
     Now,
     Later(usize),
     Lost,
     Twice,
 }
 
-fn fate() -> impl Strategy<Value = Fate> {
+fn delivery() -> impl Strategy<Value = Delivery> {
     prop_oneof![
-        4 => Just(Fate::Now),
-        2 => (1usize..60).prop_map(Fate::Later),
-        1 => Just(Fate::Lost),
-        1 => Just(Fate::Twice),
+        4 => Just(Delivery::Now),
+        2 => (1usize..60).prop_map(Delivery::Later),
+        1 => Just(Delivery::Lost),
+        1 => Just(Delivery::Twice),
     ]
 }
 
@@ -175,21 +175,21 @@ proptest! {
     /// everything that comes is opened once, as it was sealed, and acknowledged updates never
     /// confuse the receiver.
     #[test]
-    fn what_comes_is_opened_once(steps in prop::collection::vec((fate(), 1u64..40, 0usize..200, any::<bool>()), 1..300), chacha in any::<bool>()) {
+    fn what_comes_is_opened_once(steps in prop::collection::vec((delivery(), 1u64..40, 0usize..200, any::<bool>()), 1..300), chacha in any::<bool>()) {
         let suite = if chacha { Suite::ChaCha20Poly1305 } else { Suite::Aes256Gcm };
         let (mut sealer, mut opener) = pair(suite, 3);
         let mut number = 0;
         let mut waiting: Vec<(usize, u64, Vec<u8>, Vec<u8>)> = Vec::new();
         let mut acked = None;
-        for (at, (fate, skip, length, update)) in steps.into_iter().enumerate() {
+        for (at, (delivery, skip, length, update)) in steps.into_iter().enumerate() {
             number += skip;
             let payload: Vec<u8> = (0..length).map(|i| (i as u64 + number) as u8).collect();
             let datagram = sealed(&mut sealer, number, acked, &payload);
-            match fate {
-                Fate::Now => waiting.push((at, number, payload, datagram)),
-                Fate::Later(by) => waiting.push((at + by, number, payload, datagram)),
-                Fate::Lost => {}
-                Fate::Twice => {
+            match delivery {
+                Delivery::Now => waiting.push((at, number, payload, datagram)),
+                Delivery::Later(by) => waiting.push((at + by, number, payload, datagram)),
+                Delivery::Lost => {}
+                Delivery::Twice => {
                     waiting.push((at, number, payload.clone(), datagram.clone()));
                     waiting.push((at + 3, number, payload, datagram));
                 }

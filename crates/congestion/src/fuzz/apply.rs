@@ -266,15 +266,12 @@ impl Connection {
         let now = self.now;
         match event {
             Event::Arrival { step, marked, sent_ago, words } => {
-                let (seq, duplicate) = match *step {
-                    Step::Next => (self.next, false),
-                    Step::Ahead(n) => (self.next.saturating_add(n), false),
-                    // Whether it came before is as good as drawn.
-                    Step::Behind(n) => (self.next.saturating_sub(n + 1), n % 2 == 0),
+                let seq = match *step {
+                    Step::Next => self.next,
+                    Step::Ahead(n) => self.next.saturating_add(n),
+                    Step::Behind(n) => self.next.saturating_sub(n + 1),
                 };
                 let seq = seq.min(END_OF_NUMBERS - 1);
-                let duplicate =
-                    duplicate && self.next > 0 || seq < self.next && self.next > 1 << 62;
                 self.next = self.next.max(seq + 1);
                 // A packet says what its sender side says, or anything.
                 let feedback = if words.is_empty() {
@@ -288,7 +285,6 @@ impl Connection {
                     sent: Time::from_nanos(now.as_nanos().wrapping_sub(*sent_ago)),
                     bytes: self.bytes,
                     marked: *marked,
-                    duplicate,
                     feedback,
                 });
             }

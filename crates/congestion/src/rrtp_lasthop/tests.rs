@@ -50,6 +50,7 @@ fn lose(c: &mut dyn Controller, sent: u64, now: u64, radio: bool) -> f64 {
 fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
     let rtt = Duration::from_millis(rtt);
     c.on_ack(&Ack {
+        duplicate: false,
         now: at(ms),
         rtt,
         rtt_unambiguous: true,
@@ -61,7 +62,6 @@ fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
         newly_acked: 10,
         newly_sacked: 0,
         newly_delivered: 10,
-        duplicate: false,
         sent_since: 10,
         flight: 10,
         outstanding: 10,
@@ -179,14 +179,14 @@ fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
     let hints = PathHints { rate: Some(Rate::from_bps(16_000_000)), ..PathHints::default() };
     c.on_path_event(at(0), &PathEvent::Hints(hints));
     hear(&mut *c, 0, 100);
-    let mut half = Receiver::default();
+    let mut receiver = Receiver::default();
     for seq in 0..4000_u64 {
         // Two thousand packets per second that leave in fives and come in sevens.
         let sent = Time::ZERO + Duration::from_micros(500 * (seq / 5 * 5));
         let now = Time::ZERO + Duration::from_micros(50_000 + 500 * (seq / 7 * 7 + 6));
-        let (bytes, marked, duplicate, feedback) = (1000, false, false, Feedback::NONE);
-        if half.on_arrival(&Arrival { now, seq, sent, bytes, marked, duplicate, feedback }) {
-            let told = half.feedback(now);
+        let (bytes, marked, feedback) = (1000, false, Feedback::NONE);
+        if receiver.on_arrival(&Arrival { now, seq, sent, bytes, marked, feedback }) {
+            let told = receiver.feedback(now);
             for gap in [told.number(0), told.number(1)] {
                 assert!((gap / 500e-6 - 1.0).abs() < 0.15, "{seq}: {gap}");
             }
@@ -198,7 +198,7 @@ fn packets_that_a_host_holds_back_for_milliseconds_do_not_move_the_rate() {
 
 #[test]
 fn the_receiver_tells_short_gaps_when_they_differ_and_the_long_follow() {
-    let mut half = Receiver::default();
+    let mut receiver = Receiver::default();
     let mut told = Vec::new();
     let mut now = 0;
     for seq in 0..240_u64 {
@@ -209,12 +209,11 @@ fn the_receiver_tells_short_gaps_when_they_differ_and_the_long_follow() {
             sent: at(10 * seq),
             bytes: 1000,
             marked: false,
-            duplicate: false,
             feedback: Feedback::NONE,
         };
         // Every twelfth is lost: the time that it took is shared.
-        if seq % 12 != 7 && half.on_arrival(&arrival) {
-            told.push((seq, half.feedback(arrival.now).number(0)));
+        if seq % 12 != 7 && receiver.on_arrival(&arrival) {
+            told.push((seq, receiver.feedback(arrival.now).number(0)));
         }
     }
     let apply = |n: u64| told.iter().rfind(|t| t.0 <= n).unwrap().1;

@@ -61,7 +61,7 @@ pub(super) struct TcpEmulation {
     ahead: Reassembly,
     /// When the state's timer fires.
     due: Time,
-    told: SenderState,
+    sender_state: SenderState,
     between: Option<f64>,
     last_arrival: Option<Time>,
     backoff: f64,
@@ -84,7 +84,7 @@ impl TcpEmulation {
             arrived: 0,
             ahead: Reassembly::default(),
             due: Time::NEVER,
-            told: SenderState::default(),
+            sender_state: SenderState::default(),
             between: None,
             last_arrival: None,
             backoff: 1.0,
@@ -104,7 +104,7 @@ impl TcpEmulation {
     }
     /// Smoothed RTT that the sender told, in seconds.
     pub fn rtt(&self) -> Option<f64> {
-        (self.told.srtt > 0.0).then_some(self.told.srtt)
+        (self.sender_state.srtt > 0.0).then_some(self.sender_state.srtt)
     }
     pub fn delay(&self) -> Option<&Hysteresis> {
         self.delay.as_ref()
@@ -119,14 +119,14 @@ impl TcpEmulation {
     }
     /// RTO of the emulated TCP, in seconds.
     fn rto(&self) -> f64 {
-        (self.told.srtt + 4.0 * self.told.deviation).max(MIN_RTO) * self.backoff
+        (self.sender_state.srtt + 4.0 * self.sender_state.deviation).max(MIN_RTO) * self.backoff
     }
     /// The longest silence that is not a timeout, in seconds.
     pub fn timeout(&self) -> f64 {
         let expected = self.last_cwnd.max(OUT_OF_ORDER) as f64;
         let srtt = self.rtt().unwrap_or(1.0);
-        let arrivals = self.between.unwrap_or(srtt) * expected + 2.0 * self.told.deviation;
-        arrivals.max(srtt + 4.0 * self.told.deviation) * self.backoff
+        let arrivals = self.between.unwrap_or(srtt) * expected + 2.0 * self.sender_state.deviation;
+        arrivals.max(srtt + 4.0 * self.sender_state.deviation) * self.backoff
     }
 
     /// Fires the timers that are due.
@@ -146,13 +146,10 @@ impl TcpEmulation {
     /// A packet arrived.
     pub fn on_arrival(&mut self, a: &Arrival) {
         self.on_time(a.now);
-        if a.duplicate {
-            return;
-        }
-        let idle = std::mem::replace(&mut self.told, SenderState::read(&a.feedback)).idle;
+        let idle = std::mem::replace(&mut self.sender_state, SenderState::read(&a.feedback)).idle;
         self.time_between(a.now, idle);
         if let Some(delay) = &mut self.delay {
-            delay.observe(a, &self.told, self.between);
+            delay.observe(a, &self.sender_state, self.between);
         }
         match self.state {
             State::SlowStartReady | State::AvoidanceReady => {
@@ -217,7 +214,7 @@ impl TcpEmulation {
     }
 
     fn arm_silence(&mut self, now: Time) {
-        self.due = if self.told.idle {
+        self.due = if self.sender_state.idle {
             Time::NEVER
         } else {
             now + Duration::from_secs_f64(self.timeout())
@@ -226,7 +223,7 @@ impl TcpEmulation {
 
     /// One packet more for the window and the round.
     fn grow(&mut self) {
-        if !self.told.idle {
+        if !self.sender_state.idle {
             self.cwnd += match self.growth {
                 Growth::SlowStart => 1.0,
                 Growth::Avoidance => 1.0 / self.last_cwnd as f64,
@@ -334,7 +331,7 @@ impl TcpEmulation {
     }
     fn end_fast_recovery(&mut self) {
         self.cwnd = match (&mut self.delay, self.growth) {
-            (Some(delay), _) => delay.cut(self.cwnd, self.told.srtt),
+            (Some(delay), _) => delay.cut(self.cwnd, self.sender_state.srtt),
             (None, Growth::SlowStart) => (self.cwnd / 2.0).max(2.0),
             (None, Growth::Avoidance) => (self.cwnd / 2.0).max(1.0),
         };

@@ -38,7 +38,6 @@ impl Scenario {
             sent: self.now,
             bytes: 1000,
             marked: self.marked,
-            duplicate: false,
             feedback: Feedback::of(&[0.125, 0.015_625, 0.125, idle]),
         });
     }

@@ -47,7 +47,7 @@ pub(super) struct PathDelay {
 
 impl PathDelay {
     /// A packet arrived.
-    pub fn observe(&mut self, a: &Arrival, told: &SenderState) {
+    pub fn observe(&mut self, a: &Arrival, sender_state: &SenderState) {
         let now = a.now.as_secs_f64();
         let way = (i128::from(a.now.as_nanos()) - i128::from(a.sent.as_nanos())) as f64 * 1e-9;
         if !self.begun {
@@ -64,12 +64,12 @@ impl PathDelay {
             self.foreign *= FORGET;
         }
         self.base.take(way);
-        if told.rtt > 0.0 {
-            self.rtt.take(told.rtt);
+        if sender_state.rtt > 0.0 {
+            self.rtt.take(sender_state.rtt);
         }
         self.now = Some(self.now.map_or(way, |x| x.min(way)));
         self.few += 1;
-        if self.few >= FEW && now - self.half_since >= told.srtt / 2.0 {
+        if self.few >= FEW && now - self.half_since >= sender_state.srtt / 2.0 {
             let least = self.now.take().unwrap_or(way);
             if let Some(past) = self.past {
                 self.noise += NOISE_GAIN * ((least - past).abs() - self.noise);

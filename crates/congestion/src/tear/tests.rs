@@ -33,34 +33,33 @@ fn arrival(ms: u64, seq: u64, rtt: f64) -> Arrival {
         sent: now,
         bytes: 1000,
         marked: false,
-        duplicate: false,
         feedback: Feedback::of(&[rtt, rtt / 8.0, rtt]),
     }
 }
 
 #[test]
 fn every_packet_is_reported_until_a_rate_is_known() {
-    let mut half = receiver("tear");
+    let mut receiver = receiver("tear");
     for seq in 0..3 {
         let a = arrival(seq * 10, seq, 0.0);
-        assert!(half.on_arrival(&a));
-        assert_eq!(half.feedback(a.now).number(0), 0.0, "no RTT, no rate");
+        assert!(receiver.on_arrival(&a));
+        assert_eq!(receiver.feedback(a.now).number(0), 0.0, "no RTT, no rate");
     }
     let a = arrival(30, 3, 0.1);
-    assert!(half.on_arrival(&a));
-    assert!(half.feedback(a.now).number(0) > 10.0);
+    assert!(receiver.on_arrival(&a));
+    assert!(receiver.feedback(a.now).number(0) > 10.0);
 }
 
 /// A growing window is told once per RTT, a falling rate at once.
 #[test]
 fn reports_are_rare_and_bad_news_travels_at_once() {
-    let mut half = receiver("tear");
+    let mut receiver = receiver("tear");
     let mut reports = Vec::new();
     for seq in 0..4000 {
         let a = arrival(seq * 5, seq, 0.125);
         // Every 310th is lost.
-        if seq % 310 != 309 && half.on_arrival(&a) {
-            reports.push((seq * 5, half.feedback(a.now).number(0)));
+        if seq % 310 != 309 && receiver.on_arrival(&a) {
+            reports.push((seq * 5, receiver.feedback(a.now).number(0)));
         }
     }
     let early = reports.windows(2).filter(|w| w[1].0 - w[0].0 < 125);
@@ -73,15 +72,15 @@ fn reports_are_rare_and_bad_news_travels_at_once() {
 /// The ACK vector has room for few holes.
 #[test]
 fn four_holes_are_reported() {
-    let mut half = receiver("tear-wireless");
+    let mut receiver = receiver("tear-wireless");
     for seq in 0..50 {
         let a = arrival(seq, seq, 0.5);
-        if half.on_arrival(&a) {
-            half.feedback(a.now);
+        if receiver.on_arrival(&a) {
+            receiver.feedback(a.now);
         }
     }
     let wants: Vec<bool> =
-        (0..4).map(|i| half.on_arrival(&arrival(51 + i, 51 + 2 * i, 0.5))).collect();
+        (0..4).map(|i| receiver.on_arrival(&arrival(51 + i, 51 + 2 * i, 0.5))).collect();
     assert_eq!(wants, [false, false, false, true]);
 }
 
@@ -144,37 +143,35 @@ proptest! {
     #[test]
     fn nothing_that_arrives_breaks_either_half(events in events()) {
         for spec in SPECS {
-            let (mut half, mut sender) = (receiver(spec), sender(spec));
+            let (mut receiver, mut sender) = (receiver(spec), sender(spec));
             let (mut now, mut next) = (Time::ZERO, 0_u64);
             let mut top = 0;
             for (gap, event) in &events {
                 now += Duration::from_nanos(*gap);
                 let report = match event {
-                    Event::Wait => half.next_tick() <= now && half.on_tick(now),
+                    Event::Wait => receiver.next_tick() <= now && receiver.on_tick(now),
                     Event::Packet { step, late, marked, words } => {
                         let seq = next.saturating_add_signed(*step - 1).min(u64::MAX / 2 - 1);
-                        let duplicate = *step == 0;
                         next = next.max(seq + 1);
                         top = top.max(seq);
-                        half.on_arrival(&Arrival {
+                        receiver.on_arrival(&Arrival {
                             now,
                             seq,
                             sent: Time::from_nanos(now.as_nanos().wrapping_sub(*late)),
                             bytes: 1000,
                             marked: *marked,
-                            duplicate,
                             feedback: Feedback::from_words(words),
                         })
                     }
                 };
-                half.watch(&mut |name, value| assert!(value.is_finite(), "{spec}: {name} {value}"));
+                receiver.watch(&mut |name, value| assert!(value.is_finite(), "{spec}: {name} {value}"));
                 if report {
-                    let feedback = half.feedback(now);
+                    let feedback = receiver.feedback(now);
                     let told = f64::from(f32::from_bits(feedback.words()[0]));
                     prop_assert!(told.is_finite() && told >= 0.0, "{spec}: {told}");
                     let rtt = Duration::from_nanos(*gap);
                     sender.on_ack(&Ack { rttvar: rtt, ..crate::fuzz::report(now, feedback, rtt) });
-                    prop_assert!(half.next_tick() > now, "{spec}: a tick that never goes away");
+                    prop_assert!(receiver.next_tick() > now, "{spec}: a tick that never goes away");
                 }
                 let rate = sender.send_limits().pacing_rate.map_or(0, |r| r.as_bps());
                 prop_assert!(rate >= 1000, "{spec}: {rate} bit/s is less than a packet in 8 s");

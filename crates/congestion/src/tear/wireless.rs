@@ -160,11 +160,11 @@ impl Hysteresis {
     }
 
     /// A packet arrived; arrivals are `between` seconds apart.
-    pub fn observe(&mut self, arrival: &Arrival, told: &SenderState, between: Option<f64>) {
-        self.now = 1.0 / between.unwrap_or(told.srtt).max(1e-9);
+    pub fn observe(&mut self, arrival: &Arrival, sender_state: &SenderState, between: Option<f64>) {
+        self.now = 1.0 / between.unwrap_or(sender_state.srtt).max(1e-9);
         match &mut self.thresholds {
-            Thresholds::Fixed { rtt, .. } => *rtt = told.rtt,
-            Thresholds::Adaptive(path) => path.observe(arrival, told),
+            Thresholds::Fixed { rtt, .. } => *rtt = sender_state.rtt,
+            Thresholds::Adaptive(path) => path.observe(arrival, sender_state),
         }
         let (delay, r1, r2) = self.judged();
         if self.down {
@@ -182,7 +182,7 @@ impl Hysteresis {
         }
         if delay > r1 {
             let since = *self.stands_since.get_or_insert(arrival.now);
-            let long = STANDS * told.srtt;
+            let long = STANDS * sender_state.srtt;
             self.stands = long > 0.0 && arrival.now.since(since).as_secs_f64() > long;
         } else {
             (self.stands_since, self.stands) = (None, false);

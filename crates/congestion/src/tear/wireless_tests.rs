@@ -35,7 +35,6 @@ impl Scenario {
             sent: at(self.now - self.rtt / 2.0 - queued + self.clock),
             bytes: 1000,
             marked: false,
-            duplicate: false,
             feedback: Feedback::NONE,
         };
         self.seq += 1;
@@ -88,7 +87,6 @@ fn down_cuts_once_per_rtt_until_below_r1() {
                 sent: now,
                 bytes: 1000,
                 marked: false,
-                duplicate: false,
                 feedback: Feedback::of(&[0.125, 0.0, rtt]),
             });
             seq += 1;

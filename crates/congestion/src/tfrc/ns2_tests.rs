@@ -5,7 +5,7 @@ use crate::fuzz::report;
 use narrows_base::{Settings, Spec};
 
 struct Scenario {
-    half: Sender,
+    sender: Sender,
     now: Time,
 }
 
@@ -14,14 +14,14 @@ fn scenario(text: &str) -> Scenario {
     let settings = Settings::read(&spec, crate::tfrc::DESCRIPTOR.params).unwrap();
     let options = Options::read(&settings, &crate::Environment::default());
     assert!(options.ns2);
-    let mut s = Scenario { half: Sender::new(&options), now: Time::ZERO };
+    let mut s = Scenario { sender: Sender::new(&options), now: Time::ZERO };
     s.send();
     s
 }
 
 impl Scenario {
     fn send(&mut self) {
-        self.half.on_sent(&Sent {
+        self.sender.on_sent(&Sent {
             now: self.now,
             bytes: 1000,
             outstanding: 1,
@@ -31,14 +31,14 @@ impl Scenario {
     }
     fn report(&mut self, p: f64, recv: f64, lost: f64, rtt_ms: u64) {
         self.now += Duration::from_millis(101);
-        self.half.on_ack(&report(
+        self.sender.on_ack(&report(
             self.now,
             Feedback::of(&[p, recv, lost]),
             Duration::from_millis(rtt_ms),
         ));
     }
     fn packets_per_second(&self) -> f64 {
-        self.half.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
+        self.sender.send_limits().pacing_rate.unwrap().as_bps() as f64 / 8000.0
     }
 }
 
@@ -50,14 +50,14 @@ fn close(a: f64, b: f64) -> bool {
 fn it_begins_at_300_bytes_per_second_then_at_the_initial_window() {
     let mut s = scenario("tfrc(preset=ns2)");
     assert!(close(s.packets_per_second(), 0.3));
-    assert_eq!(s.half.next_tick(), Time::from_secs_f64(20.0 / 3.0));
-    assert_eq!(s.half.feedback_to_receiver().number(3), 1.0, "every packet is to be reported");
+    assert_eq!(s.sender.next_tick(), Time::from_secs_f64(20.0 / 3.0));
+    assert_eq!(s.sender.feedback_to_receiver().number(3), 1.0, "every packet is to be reported");
     s.report(0.0, 1000.0, 0.0, 100);
     assert!(s.packets_per_second() > 1e9, "a report in slow start releases a packet at once");
     s.send();
-    assert!(close(s.half.rate, 40_000.0) && close(s.packets_per_second(), 40.0));
+    assert!(close(s.sender.rate, 40_000.0) && close(s.packets_per_second(), 40.0));
     assert_eq!(
-        (s.half.feedback_to_receiver().number(2), s.half.feedback_to_receiver().number(3)),
+        (s.sender.feedback_to_receiver().number(2), s.sender.feedback_to_receiver().number(3)),
         (1.0, 0.0)
     );
 }
@@ -70,7 +70,7 @@ fn slow_start_rises_packet_by_packet() {
     s.report(0.0, 1000.0, 0.0, 100);
     s.report(0.0, 40_000.0, 0.0, 100);
     s.report(0.0, 40_000.0, 0.0, 100);
-    assert!(close(s.half.rate, 80_000.0));
+    assert!(close(s.sender.rate, 80_000.0));
     for i in 1..=8 {
         s.send();
         assert!(close(s.packets_per_second(), 40.0 + 5.0 * f64::from(i)), "{i}");
@@ -79,7 +79,7 @@ fn slow_start_rises_packet_by_packet() {
     assert!(close(s.packets_per_second(), 80.0));
     // Less than half arrives: the rate falls to what does.
     s.report(0.0, 30_000.0, 0.0, 100);
-    assert!(close(s.half.rate, 30_000.0), "{}", s.half.rate);
+    assert!(close(s.sender.rate, 30_000.0), "{}", s.sender.rate);
 }
 
 #[test]
@@ -89,23 +89,23 @@ fn below_the_equation_the_rate_rises_by_a_packet_per_round_trip() {
         s.report(0.0, 40_000.0, 0.0, 100);
     }
     s.report(0.1, 40_000.0, 1.0, 100);
-    let low = s.half.rate;
-    let rto = s.half.rto;
+    let low = s.sender.rate;
+    let rto = s.sender.rto;
     // One tick of 0.1 s: srtt 8/8 and rttvar 2/4 ticks, so 1 + 2 ticks.
     assert!(close(rto, 0.3), "{rto}");
-    let fair = s.half.options.equation.packets_per_second(0.1, 0.1, 0.3) * 1000.0;
+    let fair = s.sender.options.equation.packets_per_second(0.1, 0.1, 0.3) * 1000.0;
     assert!(close(low, fair), "down to the equation at once: {low} {fair}");
     // 101 ms since the last change the first time that it counts; the step out of slow start is
     // no change, so the first rise is two round trips' worth at most.
     s.report(0.001, 40_000.0, 0.0, 100);
-    assert!(close(s.half.rate, low + 20_000.0), "{} {low}", s.half.rate);
-    let before = s.half.rate;
+    assert!(close(s.sender.rate, low + 20_000.0), "{} {low}", s.sender.rate);
+    let before = s.sender.rate;
     s.report(0.001, 40_000.0, 0.0, 100);
-    assert!(close(s.half.rate, before + 10_100.0), "{} {before}", s.half.rate);
+    assert!(close(s.sender.rate, before + 10_100.0), "{} {before}", s.sender.rate);
     for _ in 0..30 {
         s.report(0.001, 40_000.0, 0.0, 100);
     }
-    assert!(close(s.half.rate, 80_000.0), "twice what arrives at most: {}", s.half.rate);
+    assert!(close(s.sender.rate, 80_000.0), "twice what arrives at most: {}", s.sender.rate);
 }
 
 #[test]
@@ -117,9 +117,9 @@ fn conservative_keeps_to_what_arrives_after_a_loss() {
     for _ in 0..20 {
         s.report(0.0001, 40_000.0, 0.0, 100);
     }
-    assert!(close(s.half.rate, 60_000.0), "{}", s.half.rate);
+    assert!(close(s.sender.rate, 60_000.0), "{}", s.sender.rate);
     s.report(0.0001, 40_000.0, 1.0, 100);
-    assert!(close(s.half.rate, 40_000.0), "{}", s.half.rate);
+    assert!(close(s.sender.rate, 40_000.0), "{}", s.sender.rate);
 }
 
 #[test]
@@ -135,14 +135,14 @@ fn silence_halves_and_a_gap_once_begun_is_kept() {
     assert!(close(s.packets_per_second(), gap), "the new rate counts from the next packet on");
     s.send();
     assert!(s.packets_per_second() < gap);
-    let (before, set) = (s.half.rate, s.now);
-    s.now = s.half.next_tick();
+    let (before, set) = (s.sender.rate, s.now);
+    s.now = s.sender.next_tick();
     // max(2R, 2s/X) with X as it was when the report came.
     assert!(s.now.since(set) >= Duration::from_millis(199));
-    s.half.on_tick(s.now);
-    assert!(close(s.half.rate, before / 2.0));
+    s.sender.on_tick(s.now);
+    assert!(close(s.sender.rate, before / 2.0));
     assert!(s.packets_per_second() > 1e9, "and a packet leaves at once");
-    assert_eq!(s.half.feedback_to_receiver().number(3), 1.0);
+    assert_eq!(s.sender.feedback_to_receiver().number(3), 1.0);
 }
 
 /// The gap is (s/X) sqrt(RTT) / mean sqrt(RTT), both means with a gain of 1/20.
@@ -158,7 +158,7 @@ fn spacing_follows_the_root_of_the_round_trip_time() {
         s.report(0.01, 1e6, 1.0, 100);
         s.report(0.05, 1e6, 0.0, 400);
         s.send();
-        let expected = s.half.rate * factor / 1000.0;
+        let expected = s.sender.rate * factor / 1000.0;
         assert!(close(s.packets_per_second(), expected), "{text}: {expected}");
     }
 }
@@ -170,7 +170,7 @@ fn rates_are_bounded_whatever_is_reported() {
     for _ in 0..5000 {
         let (a, b) = (stream.bits(), stream.bits());
         s.now += Duration::from_nanos(stream.bits() >> 40);
-        s.half.on_ack(&report(
+        s.sender.on_ack(&report(
             s.now,
             Feedback::from_words(&[a as u32, b as u32, (a >> 32) as u32]),
             Duration::from_nanos(stream.bits() >> (stream.bits() % 64)),
@@ -178,11 +178,11 @@ fn rates_are_bounded_whatever_is_reported() {
         if stream.chance(0.5) {
             s.send();
         }
-        if stream.chance(0.2) && s.half.next_tick() < Time::from_secs_f64(1e9) {
-            s.now = s.now.max(s.half.next_tick());
-            s.half.on_tick(s.now);
+        if stream.chance(0.2) && s.sender.next_tick() < Time::from_secs_f64(1e9) {
+            s.now = s.now.max(s.sender.next_tick());
+            s.sender.on_tick(s.now);
         }
-        assert!(s.half.rate.is_finite() && s.half.rate > 0.0);
-        assert!(s.half.send_limits().pacing_rate.unwrap().as_bps() > 0);
+        assert!(s.sender.rate.is_finite() && s.sender.rate > 0.0);
+        assert!(s.sender.send_limits().pacing_rate.unwrap().as_bps() > 0);
     }
 }

@@ -138,9 +138,6 @@ impl Receiver {
 impl ReceiverSide for Receiver {
     fn on_arrival(&mut self, a: &Arrival) -> bool {
         let now = a.now.as_secs_f64();
-        if a.duplicate {
-            return false;
-        }
         let overdue = self.owed || a.now >= self.timer;
         let urgent = self.heed(&a.feedback);
         let first = self.received.is_empty();

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const RTT: f64 = 0.1;
 
 struct Scenario {
-    half: Receiver,
+    receiver: Receiver,
     now: Time,
     sent: u64,
     reports: Vec<(f64, Feedback)>,
@@ -24,7 +24,7 @@ fn options(text: &str) -> Options {
 impl Scenario {
     fn new(text: &str) -> Scenario {
         Scenario {
-            half: Receiver::new(&options(text)),
+            receiver: Receiver::new(&options(text)),
             now: Time::ZERO,
             sent: 0,
             reports: Vec::new(),
@@ -33,13 +33,13 @@ impl Scenario {
         }
     }
     fn report(&mut self) {
-        let feedback = self.half.feedback(self.now);
+        let feedback = self.receiver.feedback(self.now);
         self.reports.push((self.now.as_secs_f64(), feedback));
     }
     fn wait(&mut self, until: Time) {
-        while self.half.next_tick() <= until {
-            self.now = self.half.next_tick().max(self.now);
-            if self.half.on_tick(self.now) {
+        while self.receiver.next_tick() <= until {
+            self.now = self.receiver.next_tick().max(self.now);
+            if self.receiver.on_tick(self.now) {
                 self.report();
             }
         }
@@ -52,10 +52,9 @@ impl Scenario {
             sent: self.now,
             bytes: 1000,
             marked,
-            duplicate: false,
             feedback: self.says,
         };
-        if self.half.on_arrival(&arrival) {
+        if self.receiver.on_arrival(&arrival) {
             self.report();
         }
     }
@@ -70,8 +69,8 @@ impl Scenario {
         }
     }
     fn p(&mut self) -> f64 {
-        let top = self.half.detector.top();
-        self.half.history.loss_event_rate(top)
+        let top = self.receiver.detector.top();
+        self.receiver.history.loss_event_rate(top)
     }
 }
 
@@ -159,9 +158,9 @@ fn losses_within_a_round_trip_are_one_event() {
     s.packets(100, |_| false);
     s.packets(9, |seq| seq % 2 == 0);
     // 100, 102, 104 and 106 did not come; 107 is the highest that did.
-    assert_eq!(s.half.history.open(s.half.detector.top()), 7.0);
+    assert_eq!(s.receiver.history.open(s.receiver.detector.top()), 7.0);
     s.packets(20, |seq| seq == 115);
-    assert_eq!(s.half.history.open(s.half.detector.top()), 128.0 - 115.0);
+    assert_eq!(s.receiver.history.open(s.receiver.detector.top()), 128.0 - 115.0);
 }
 
 #[test]
@@ -210,20 +209,20 @@ proptest! {
         ns2 in any::<bool>(),
         sane in any::<bool>(),
     ) {
-        let mut half = Receiver::new(&options(if ns2 { "tfrc(preset=ns2)" } else { "tfrc" }));
+        let mut receiver = Receiver::new(&options(if ns2 { "tfrc(preset=ns2)" } else { "tfrc" }));
         let mut now = Time::ZERO;
         for (gap, seq, words, flags) in arrivals {
             now += Duration::from_nanos(gap);
-            if half.next_tick() <= now && half.on_tick(now) {
-                half.feedback(now);
+            if receiver.next_tick() <= now && receiver.on_tick(now) {
+                receiver.feedback(now);
             }
             let feedback = if sane { Feedback::of(&[RTT, 0.4, f64::from(flags)]) } else { Feedback::from_words(&words) };
-            let told = half.on_arrival(&Arrival {
+            let told = receiver.on_arrival(&Arrival {
                 now, seq, sent: Time::from_nanos(u64::from(words[0])), bytes: words[1] % 65_536,
-                marked: flags & 1 == 1, duplicate: flags & 2 == 2, feedback,
+                marked: flags & 1 == 1, feedback,
             });
             if told {
-                let said = half.feedback(now);
+                let said = receiver.feedback(now);
                 for w in said.words() {
                     let x = f32::from_bits(*w);
                     prop_assert!(x.is_finite() && x >= 0.0, "{said:?}");

@@ -5,7 +5,7 @@ use crate::fuzz::report;
 use narrows_base::{Settings, Spec};
 
 struct Scenario {
-    half: Sender,
+    sender: Sender,
     now: Time,
     rtt: Duration,
 }
@@ -14,15 +14,18 @@ fn scenario(text: &str) -> Scenario {
     let spec = Spec::parse(text).unwrap();
     let settings = Settings::read(&spec, crate::tfrc::DESCRIPTOR.params).unwrap();
     let options = Options::read(&settings, &crate::Environment::default());
-    let mut s =
-        Scenario { half: Sender::new(&options), now: Time::ZERO, rtt: Duration::from_millis(100) };
+    let mut s = Scenario {
+        sender: Sender::new(&options),
+        now: Time::ZERO,
+        rtt: Duration::from_millis(100),
+    };
     s.send(false);
     s
 }
 
 impl Scenario {
     fn send(&mut self, last_waiting: bool) {
-        self.half.on_sent(&Sent {
+        self.sender.on_sent(&Sent {
             now: self.now,
             bytes: 1000,
             outstanding: 1,
@@ -38,15 +41,15 @@ impl Scenario {
         self.send(limited);
         self.now += self.rtt;
         self.send(limited);
-        self.half.on_ack(&report(self.now, Feedback::of(&[p, recv]), self.rtt));
+        self.sender.on_ack(&report(self.now, Feedback::of(&[p, recv]), self.rtt));
     }
     /// The nofeedback timer expires.
     fn silence(&mut self) {
-        self.now = self.half.next_tick();
-        self.half.on_tick(self.now);
+        self.now = self.sender.next_tick();
+        self.sender.on_tick(self.now);
     }
     fn x(&self) -> f64 {
-        self.half.rate
+        self.sender.rate
     }
 }
 
@@ -58,7 +61,7 @@ fn close(a: f64, b: f64) -> bool {
 fn one_packet_per_second_and_two_seconds_of_patience_before_the_first_report() {
     let mut s = scenario("tfrc");
     assert!(close(s.x(), 1000.0));
-    assert_eq!(s.half.next_tick(), Time::from_secs_f64(2.0));
+    assert_eq!(s.sender.next_tick(), Time::from_secs_f64(2.0));
     s.silence();
     assert!(close(s.x(), 500.0), "nothing came back of what was sent: half");
     let mut s = scenario("tfrc");
@@ -223,16 +226,16 @@ fn a_longer_round_trip_slows_the_pacing_at_once() {
     for _ in 0..20 {
         s.report(0.001, 1e6);
     }
-    assert!(close(s.half.paced, s.x()));
+    assert!(close(s.sender.paced, s.x()));
     s.rtt = Duration::from_millis(400);
     s.report(0.001, 1e6);
     // R_sqmean moves a tenth of the way from sqrt(0.1) to sqrt(0.4): a factor of 1.1 over 2.
-    assert!(close(s.half.paced, s.x() * 0.55), "{} {}", s.half.paced, s.x());
+    assert!(close(s.sender.paced, s.x() * 0.55), "{} {}", s.sender.paced, s.x());
     let mut s = scenario("tfrc(oscillation=off)");
     s.report(0.0, 0.0);
     s.rtt = Duration::from_millis(400);
     s.report(0.001, 1e6);
-    assert!(close(s.half.paced, s.x()));
+    assert!(close(s.sender.paced, s.x()));
 }
 
 #[test]
@@ -244,7 +247,7 @@ fn memory_and_rates_are_bounded_whatever_is_reported() {
             let (a, b) = (stream.bits(), stream.bits());
             s.rtt = Duration::from_nanos(stream.bits() >> (stream.bits() % 64));
             s.now += Duration::from_nanos(stream.bits() >> 40);
-            s.half.on_ack(&report(
+            s.sender.on_ack(&report(
                 s.now,
                 Feedback::from_words(&[a as u32, b as u32, (a >> 32) as u32]),
                 s.rtt,
@@ -252,12 +255,12 @@ fn memory_and_rates_are_bounded_whatever_is_reported() {
             if stream.chance(0.3) {
                 s.send(stream.chance(0.5));
             }
-            if stream.chance(0.1) && s.half.next_tick() < Time::from_secs_f64(1e9) {
+            if stream.chance(0.1) && s.sender.next_tick() < Time::from_secs_f64(1e9) {
                 s.silence();
             }
-            assert!(s.half.recv_set.len() <= MAX_RATES);
+            assert!(s.sender.recv_set.len() <= MAX_RATES);
             assert!(s.x() >= 1000.0 / 64.0 - 1e-9 && s.x().is_finite(), "{}", s.x());
-            assert!(s.half.send_limits().pacing_rate.unwrap().as_bps() > 0);
+            assert!(s.sender.send_limits().pacing_rate.unwrap().as_bps() > 0);
         }
     }
 }

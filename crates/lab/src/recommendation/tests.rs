@@ -60,7 +60,7 @@ fn with(mut r: ProtocolOutcome, name: &str, value: impl Fn(u64) -> f64) -> Proto
     r
 }
 
-fn advice(aim: Aim, results: Vec<ProtocolOutcome>) -> String {
+fn recommendation(aim: Aim, results: Vec<ProtocolOutcome>) -> String {
     let outcome = Outcome {
         command: "compare",
         command_line: String::new(),
@@ -81,20 +81,23 @@ fn advice(aim: Aim, results: Vec<ProtocolOutcome>) -> String {
 #[test]
 fn who_gives_way_to_nobody_is_not_recommended() {
     let brutal = "rrtp+brutal(rate=19Mbit/s)";
-    let text = advice(Aim::Bulk, vec![result(brutal, 19.0, 0.05), result("bbr", 18.0, 0.055)]);
+    let text =
+        recommendation(Aim::Bulk, vec![result(brutal, 19.0, 0.05), result("bbr", 18.0, 0.055)]);
     assert!(text.starts_with("Use bbr"), "{text}");
     assert!(text.contains("gives way to nobody"), "{text}");
 }
 
 #[test]
 fn within_five_percent_the_shorter_delay_wins() {
-    let text = advice(Aim::Bulk, vec![result("cubic", 9.6, 0.166), result("rrtp", 9.4, 0.103)]);
+    let text =
+        recommendation(Aim::Bulk, vec![result("cubic", 9.6, 0.166), result("rrtp", 9.4, 0.103)]);
     assert!(text.starts_with("Use rrtp") && text.contains("cubic would give 2.1% more"), "{text}");
-    let text = advice(Aim::Bulk, vec![result("veno", 1.38, 0.24), result("rrtp", 1.2, 0.11)]);
+    let text =
+        recommendation(Aim::Bulk, vec![result("veno", 1.38, 0.24), result("rrtp", 1.2, 0.11)]);
     assert!(text.starts_with("Use veno"), "{text}");
     // A delay that is shorter by chance alone decides nothing.
     let noisy = with(result("bbr", 9.5, 0.15), "rtt_s_mean", |s| 0.05 + 0.02 * s as f64);
-    let text = advice(Aim::Bulk, vec![result("cubic", 9.6, 0.166), noisy]);
+    let text = recommendation(Aim::Bulk, vec![result("cubic", 9.6, 0.166), noisy]);
     assert!(text.starts_with("Use cubic"), "{text}");
 }
 
@@ -103,7 +106,7 @@ fn within_five_percent_the_shorter_delay_wins() {
 fn what_cannot_be_told_apart_is_not_equal() {
     let wide =
         with(result("sack", 31.1, 0.405), "goodput_bps", |s| 31.1e6 + 8e6 * (s as f64 - 4.5));
-    let text = advice(Aim::Bulk, vec![wide, result("rrtp", 39.7, 0.41)]);
+    let text = recommendation(Aim::Bulk, vec![wide, result("rrtp", 39.7, 0.41)]);
     assert!(
         text.starts_with("Use rrtp") && text.contains("10 seeds cannot tell it from sack"),
         "{text}"
@@ -118,7 +121,7 @@ fn differences_are_paired_by_seed() {
             factor * 1e6 * (0.7 + 0.06 * s as f64)
         })
     };
-    let text = advice(Aim::Bulk, vec![of("sack", 0.9), of("rrtp", 1.0)]);
+    let text = recommendation(Aim::Bulk, vec![of("sack", 0.9), of("rrtp", 1.0)]);
     assert!(text.contains("11% more than the next, sack (95% interval, paired by seed"), "{text}");
 }
 
@@ -127,7 +130,7 @@ fn a_share_is_held_against_the_number_of_flows() {
     let shared = |flows, rivals, share: f64| {
         let mut r = with(result("rrtp", 5.0, 0.12), "share", |_| share);
         (r.flows, r.rivals) = (flows, rivals);
-        advice(Aim::Bulk, vec![r])
+        recommendation(Aim::Bulk, vec![r])
     };
     // One flow beside four: 20% would be equal.
     assert!(shared(1, 4, 0.71).contains("Mind that it takes 71%"), "{}", shared(1, 4, 0.71));
@@ -140,25 +143,26 @@ fn a_share_is_held_against_the_number_of_flows() {
 fn files_must_be_whole_and_calls_do_not_wait() {
     let lossy = || with(result("tfwc", 1.4, 0.12), "loss_rate", |_| 0.029);
     let worse = || with(result("tear-wireless", 1.45, 0.11), "loss_rate", |_| 0.12);
-    let text = advice(Aim::Bulk, vec![lossy(), result("cubic", 0.8, 0.2)]);
+    let text = recommendation(Aim::Bulk, vec![lossy(), result("cubic", 0.8, 0.2)]);
     assert!(text.starts_with("Use cubic") && text.contains("Not considered: tfwc"), "{text}");
-    let text = advice(Aim::Calls, vec![lossy(), worse(), result("cubic", 1.45, 0.2)]);
+    let text = recommendation(Aim::Calls, vec![lossy(), worse(), result("cubic", 1.45, 0.2)]);
     assert!(
         text.starts_with("Use tfwc") && text.contains("but it loses 12% of its packets"),
         "{text}"
     );
     assert!(text.contains("Not considered: cubic"), "{text}");
-    let text = advice(Aim::Bulk, vec![lossy()]);
+    let text = recommendation(Aim::Bulk, vec![lossy()]);
     assert!(text.contains("None of these is made for bulk"), "{text}");
 }
 
 #[test]
 fn what_can_be_had_comes_first() {
-    let text = advice(Aim::Bulk, vec![result("stpd", 1.45, 0.11), result("bbr", 1.3, 0.15)]);
+    let text =
+        recommendation(Aim::Bulk, vec![result("stpd", 1.45, 0.11), result("bbr", 1.3, 0.15)]);
     assert!(text.starts_with("Use bbr"), "{text}");
     assert!(text.contains("tcp_congestion_control=bbr"), "{text}");
     assert!(text.contains("In simulation only, stpd is better: 1.450"), "{text}");
-    let text = advice(Aim::Bulk, vec![result("stpd", 1.45, 0.11)]);
+    let text = recommendation(Aim::Bulk, vec![result("stpd", 1.45, 0.11)]);
     assert!(text.starts_with("Use stpd") && text.contains("simulation only"), "{text}");
 }
 
@@ -171,6 +175,6 @@ fn one_trajectory_is_no_certainty() {
         settle(&mut r);
         r
     };
-    let text = advice(Aim::Bulk, vec![once("rrtp", 9.0), once("cubic", 5.0)]);
+    let text = recommendation(Aim::Bulk, vec![once("rrtp", 9.0), once("cubic", 5.0)]);
     assert!(text.contains("on one trajectory") && !text.contains('±'), "{text}");
 }

@@ -1,14 +1,14 @@
 use super::*;
 use std::sync::atomic::AtomicBool;
 
-fn card(protocol: &str, section: &str) -> Scorecard {
+fn scorecard(protocol: &str, section: &str) -> Scorecard {
     Scorecard { protocol: protocol.into(), seeds: 3, seed: 1, section: Some(section.into()) }
 }
 
-fn measure(card: &Scorecard) -> Vec<Row> {
+fn measure(scorecard: &Scorecard) -> Vec<Row> {
     let stop = AtomicBool::new(false);
     let control = Control { stop: &stop, progress: &|_| {}, jobs: 2 };
-    card.measure(&control).unwrap().unwrap()
+    scorecard.measure(&control).unwrap().unwrap()
 }
 
 /// Every criterion is of a section that the list names, every section has one, and every scenario can be built.
@@ -32,7 +32,7 @@ fn every_section_has_a_criterion_that_can_be_run() {
 /// A yardstick held against itself is alike in everything.
 #[test]
 fn cubic_is_like_cubic() {
-    for row in measure(&card("cubic", "5.1.5")) {
+    for row in measure(&scorecard("cubic", "5.1.5")) {
         for e in &row.entries {
             assert_eq!(e.judgement, Judgement::Alike, "{}: {:?}", row.criterion.what, e.means);
             assert_eq!(e.means[0], e.means[2], "{}", row.criterion.what);
@@ -43,7 +43,7 @@ fn cubic_is_like_cubic() {
 /// Who keeps sending into a dead path is found out.
 #[test]
 fn who_does_not_back_off_is_worse() {
-    let rows = measure(&card("fixed(rate=5Mbit/s)", "5.1.1"));
+    let rows = measure(&scorecard("fixed(rate=5Mbit/s)", "5.1.1"));
     assert_eq!(rows[0].entries[0].judgement, Judgement::Worse, "{:?}", rows[0].entries);
 }
 
@@ -66,8 +66,8 @@ fn a_difference_counts_beyond_its_interval_and_a_twentieth() {
 fn what_is_not_there_is_said() {
     let stop = AtomicBool::new(false);
     let control = Control { stop: &stop, progress: &|_| {}, jobs: 1 };
-    let e = card("rrtp", "9").measure(&control).unwrap_err();
+    let e = scorecard("rrtp", "9").measure(&control).unwrap_err();
     assert!(e.contains("'9'") && e.contains("5.1.1"), "{e}");
-    let e = card("vegsa", "5.1.2").measure(&control).unwrap_err();
+    let e = scorecard("vegsa", "5.1.2").measure(&control).unwrap_err();
     assert!(e.contains("vegas"), "{e}");
 }

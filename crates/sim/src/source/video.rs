@@ -11,7 +11,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     name: "video",
     summary: "frames at a steady pace whose size follows what the transport allows",
     source: "-",
-    senses: "the transport's allowance at each frame",
+    senses: "the transport's send rate at each frame",
     sets: "application data",
     params: &[
         number("fps", Unit::None, "frames per second", 0.1, 1000.0, 25.0, "film and PAL"),

@@ -140,7 +140,7 @@ impl Connection {
         self.sender.limit_rate(most);
     }
 
-    /// What it learned of the path, as a profile for the next connection to the same place: the
+    /// What it learned of the path, as path hints for the next connection to the same place: the
     /// highest delivery rate of the last ten round trips (no more than arrived in a third of a second or a round
     /// trip, whatever the reports' times pretend), the smallest round-trip time, and the share that was lost of
     /// the packets that left behind one that saw no long queue; none where these were too few.

@@ -38,7 +38,7 @@ fn lost_round_trips(from: Side, (rate, ms): (u64, u64), source: Option<HintSourc
 }
 
 /// What `docs/rrtp.md` says of an opening by a server of which nothing is known, of which its peer says what it is, a
-/// stored profile, or the user; and by a client, of which the latter two say it.
+/// stored measurement, or the user; and by a client, of which the latter two say it.
 #[test]
 fn an_opening_costs_what_the_documentation_says() {
     use HintSource::{Peer, Stored, User};

@@ -37,7 +37,7 @@ impl Stage {
     fn new(window: f64, bps: Option<u64>) -> Stage {
         let mut config = DatagramConfig::preset(crate::Preset::Ns2);
         config.credit = Duration::from_millis(2);
-        // So that the allowance alone says what may leave.
+        // So that the send limits alone says what may leave.
         let (rate, rtt) = (Rate::from_bps(10_000_000_000), Duration::from_secs(1));
         config.hints = PathHints { rate: Some(rate), rtt: Some(rtt), loss: None };
         let told = Arc::new(Mutex::new((SendLimits::unpaced(1.0), 0)));
@@ -192,7 +192,7 @@ fn the_receivers_delay_is_not_in_the_round_trip() {
     let (first, last) = sent.split_at(10);
     assert!(first.iter().all(|p| receiver.on_packet(ms(20), p).is_some()), "one by one");
     assert!(receiver.on_packet(ms(20), &last[0]).is_none());
-    // A 32nd of a round trip by the endpoint's own rule; 30 ms by the half's, which is late here.
+    // A 32nd of a round trip by the endpoint's own rule; 30 ms by the receiver side's, which is late here.
     assert_eq!(receiver.next_timeout(), ms(20) + Duration::from_micros(1250));
     let report = receiver.on_timeout(ms(50)).unwrap();
     s.sender.handle(ms(70), Input::Packet(report));

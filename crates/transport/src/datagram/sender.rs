@@ -106,7 +106,7 @@ impl Sender {
         };
         let data = Data {
             payload: range.length as u16,
-            // No more than `MAX_SENT_PACKETS` are unresolved.
+            // No more than `MAX_SENT_PACKETS` have an unknown outcome.
             least_unacked: (seq - self.sender.least_unacked().min(seq)) as u16,
             offset: range.offset,
             feedback: self.sender.controller().feedback_to_receiver(),

@@ -58,34 +58,40 @@ impl Controller for Witness {
 
 const PAYLOAD: u64 = 936;
 
-struct Story {
+struct Scenario {
     sender: Sender,
     receiver: Receiver,
-    told: Arc<Mutex<(f64, Vec<String>)>>,
+    events: Arc<Mutex<(f64, Vec<String>)>>,
     now: Time,
     wire: Vec<Packet>,
     due: Time,
 }
 
-impl Story {
+impl Scenario {
     /// With so much to send, in a window of so many packets; every packet is answered.
-    fn new(window: f64, bytes: u64, ack_every: u32) -> Story {
+    fn new(window: f64, bytes: u64, ack_every: u32) -> Scenario {
         let feedback = FeedbackConfig { ack_every, ..FeedbackConfig::default() };
         let config = DatagramConfig {
             reliable: true,
             feedback,
             ..DatagramConfig::preset(crate::Preset::Rfc)
         };
-        let told = Arc::new(Mutex::new((window, Vec::new())));
-        let sender = Sender::new(&config, Box::new(Witness(told.clone())), 0, 1);
+        let events = Arc::new(Mutex::new((window, Vec::new())));
+        let sender = Sender::new(&config, Box::new(Witness(events.clone())), 0, 1);
         let receiver = Receiver::new(&config, None, 0, 2);
-        let mut story =
-            Story { sender, receiver, told, now: Time::ZERO, wire: Vec::new(), due: Time::NEVER };
-        story.tell(Input::Open);
-        story.tell(Input::Data(bytes));
-        story
+        let mut scenario = Scenario {
+            sender,
+            receiver,
+            events,
+            now: Time::ZERO,
+            wire: Vec::new(),
+            due: Time::NEVER,
+        };
+        scenario.give(Input::Open);
+        scenario.give(Input::Data(bytes));
+        scenario
     }
-    fn tell(&mut self, input: Input) {
+    fn give(&mut self, input: Input) {
         self.sender.handle(self.now, input);
         loop {
             match self.sender.poll(self.now) {
@@ -105,13 +111,13 @@ impl Story {
     }
     fn arrives(&mut self, p: &Packet) {
         if let Some(report) = self.receiver.on_packet(self.now, p) {
-            self.tell(Input::Packet(report));
+            self.give(Input::Packet(report));
         }
     }
     /// The timer that the sender waits for.
     fn timer(&mut self) {
         self.now = self.due;
-        self.tell(Input::Timeout);
+        self.give(Input::Timeout);
     }
     /// What the pacer keeps back leaves.
     fn pace(&mut self) {
@@ -121,7 +127,7 @@ impl Story {
         }
     }
     fn heard(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.told.lock().unwrap().1)
+        std::mem::take(&mut self.events.lock().unwrap().1)
     }
     fn numbers(&self) -> Vec<u64> {
         self.wire.iter().map(|p| p.seq).collect()
@@ -130,7 +136,7 @@ impl Story {
 
 #[test]
 fn a_lost_packets_bytes_leave_in_a_new_packet_and_one_repair_is_told() {
-    let mut s = Story::new(6.0, u64::MAX, 1);
+    let mut s = Scenario::new(6.0, u64::MAX, 1);
     s.round(|_| true);
     s.heard();
     assert_eq!(s.numbers(), [6, 7, 8, 9, 10, 11]);
@@ -153,7 +159,7 @@ fn a_lost_packets_bytes_leave_in_a_new_packet_and_one_repair_is_told() {
 
 #[test]
 fn a_late_packet_that_was_sent_again_breaks_nothing() {
-    let mut s = Story::new(6.0, 12 * PAYLOAD, 1);
+    let mut s = Scenario::new(6.0, 12 * PAYLOAD, 1);
     s.round(|_| true);
     let late = s.wire[0];
     s.round(|p| p.seq != late.seq);
@@ -173,7 +179,7 @@ fn a_late_packet_that_was_sent_again_breaks_nothing() {
 #[test]
 fn a_late_packet_takes_its_loss_back() {
     for other in [None, Some(9)] {
-        let mut s = Story::new(8.0, u64::MAX, 1);
+        let mut s = Scenario::new(8.0, u64::MAX, 1);
         s.round(|_| true);
         s.pace();
         s.heard();
@@ -186,13 +192,13 @@ fn a_late_packet_takes_its_loss_back() {
         assert!(!heard.iter().any(|h| h == "end" || h.starts_with("spurious")), "{heard:?}");
         s.arrives(&late);
         let heard = s.heard();
-        let told = heard.iter().find(|h| h.starts_with("spurious"));
+        let events = heard.iter().find(|h| h.starts_with("spurious"));
         match other {
             None => {
-                assert_eq!(told.unwrap(), "spurious 1 undo", "{heard:?}");
+                assert_eq!(events.unwrap(), "spurious 1 undo", "{heard:?}");
                 assert!(heard.iter().any(|h| h == "end"));
             }
-            Some(_) => assert_eq!(told.unwrap(), "spurious 1", "{heard:?}"),
+            Some(_) => assert_eq!(events.unwrap(), "spurious 1", "{heard:?}"),
         }
         assert_eq!(s.sender.counters().spurious, 1);
     }
@@ -201,7 +207,7 @@ fn a_late_packet_takes_its_loss_back() {
 /// Once a packet came behind one three numbers above, distance is no loss any more: only time is.
 #[test]
 fn where_packets_are_reordered_time_tells_what_is_lost() {
-    let mut s = Story::new(12.0, u64::MAX, 1);
+    let mut s = Scenario::new(12.0, u64::MAX, 1);
     for _ in 0..4 {
         s.round(|_| true);
         s.pace();
@@ -235,7 +241,7 @@ fn where_packets_are_reordered_time_tells_what_is_lost() {
 /// What came late is named though more gaps lie above it than a report has room for.
 #[test]
 fn a_late_packet_below_many_gaps_is_reported() {
-    let mut s = Story::new(64.0, u64::MAX, 1);
+    let mut s = Scenario::new(64.0, u64::MAX, 1);
     for _ in 0..5 {
         s.round(|_| true);
         s.pace();
@@ -250,7 +256,7 @@ fn a_late_packet_below_many_gaps_is_reported() {
 
 #[test]
 fn a_lost_tail_is_probed_for() {
-    let mut s = Story::new(4.0, 8 * PAYLOAD, 1);
+    let mut s = Scenario::new(4.0, 8 * PAYLOAD, 1);
     s.round(|_| true);
     s.heard();
     // The last two are lost: nothing above them can show it.
@@ -269,7 +275,7 @@ fn a_lost_tail_is_probed_for() {
 
 #[test]
 fn probes_double_and_persistent_congestion_starts_anew() {
-    let mut s = Story::new(4.0, u64::MAX, 1);
+    let mut s = Scenario::new(4.0, u64::MAX, 1);
     s.round(|_| true);
     s.heard();
     let mut pauses = Vec::new();
@@ -299,7 +305,7 @@ fn probes_double_and_persistent_congestion_starts_anew() {
 /// As a connection's: data at first, then a question every two seconds.
 #[test]
 fn a_long_silence_is_probed_every_two_seconds_by_short_packets() {
-    let mut s = Story::new(4.0, u64::MAX, 1);
+    let mut s = Scenario::new(4.0, u64::MAX, 1);
     s.round(|_| true);
     s.round(|_| false);
     let (mut probes, mut before) = (Vec::new(), s.now);
@@ -323,7 +329,7 @@ fn a_long_silence_is_probed_every_two_seconds_by_short_packets() {
 
 #[test]
 fn a_stream_is_answered_as_a_connection_answers() {
-    let mut s = Story::new(64.0, u64::MAX, 32);
+    let mut s = Scenario::new(64.0, u64::MAX, 32);
     s.round(|_| true);
     s.pace();
     s.heard();

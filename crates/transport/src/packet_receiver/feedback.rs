@@ -109,7 +109,6 @@ impl FeedbackSource {
             sent: p.sent,
             bytes: p.bytes,
             marked: p.marked,
-            duplicate: false,
             feedback: self.from_sender,
         });
     }

@@ -20,7 +20,7 @@
 //!
 //! Rates that are known beforehand:
 //! - This side's own user says it: the initial window is that rate's bandwidth-delay product.
-//! - A profile that was stored for this peer says it: half of that, at half the rate.
+//! - A measurement that was stored for this peer says it: half of that, at half the rate.
 //! - The peer says it, or the spacing of its answers: nothing before the first acknowledgement; then, once
 //!   on a path, whoever wants to try a rate may send [`PROBE_PACKETS`] in all. What arrived of these and of
 //!   what follows them, divided by the time since they left, is a rate that the path has at least. As long

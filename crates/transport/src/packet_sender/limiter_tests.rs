@@ -108,7 +108,7 @@ fn nothing_is_permitted_by_a_silence() {
     }
 }
 
-/// A user who knows the path is believed for one window, a stored profile for half of it, a peer not at all.
+/// A user who knows the path is believed for one window, a stored measurement for half of it, a peer not at all.
 #[test]
 fn what_is_known_beforehand_is_sent_at_once_as_far_as_it_is_believed() {
     // 100 packets in a round trip of 100 ms.

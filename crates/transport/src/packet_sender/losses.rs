@@ -3,7 +3,7 @@
 //! - A packet is lost when it is absent and the packet three numbers above it has arrived (section
 //!   6.1.1), or when a later one has and it left 9/8 of a round trip ago (6.1.2). Where the path reorders,
 //!   the distance does not count, and the time is longer: see `reordering`. An arrival is reported
-//!   as soon as everything below it is known, so the lowest unresolved packet is always one that is
+//!   as soon as everything below it is known, so the lowest packet of unknown outcome is always one that is
 //!   not acknowledged.
 //! - Where nothing is received for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
 //!   beyond the window: what was lost, or new bytes, or the oldest bytes in flight once more (6.2).
