@@ -4,8 +4,8 @@
 //! marks from a millisecond of waiting on:
 //!
 //! ```text
-//! alpha += (marked share of the last round - alpha) / 16        once per round (section 2.4.2)
-//! mark, once per round trip:   cwnd -= cwnd * alpha / 2         (2.4.3)
+//! alpha += (marked share of the last round - alpha) / 16        once per round of rtt_virt (section 2.4.2)
+//! mark, once per round:        cwnd -= cwnd * alpha / 2         (2.4.3)
 //! unmarked ACK:                cwnd += (srtt / rtt_virt)^2 / cwnd    (2.4.4)
 //! loss:                        cwnd /= 2, as Reno               (2.4.1; RFC 9331 section 4.3)
 //! pacing:                      cwnd / srtt, twice that in slow start
@@ -13,6 +13,9 @@
 //!
 //! `rtt_virt` is the larger of srtt and 25 ms: flows of shorter RTTs grow, and look at alpha, as if they had 25 ms, so
 //! that they do not push out longer ones (2.4.4). Slow start ends at the first mark or loss.
+//!
+//! Where slow start ends early on a fast link (marks of its bursts) the rest of the way is a packet per round:
+//! 1 Gbit/s with 10 ms is .63 used over the first 10 s (mean of three).
 //!
 //! Left out: falling back to Reno's answer behind a queue that marks as RFC 3168 has it (the draft's section 2.4.1
 //! names it optional, Linux has it off): beside Reno in such a queue it takes more than its part.
@@ -100,6 +103,10 @@ impl Prague {
         self.cwnd < self.ssthresh
     }
 
+    fn virtual_rtt(&self) -> Duration {
+        Duration::from_secs_f64(self.rtt_virt_s).max(self.srtt)
+    }
+
     /// Once per virtual round trip.
     fn update_alpha(&mut self, now: Time) {
         if now < self.round.end {
@@ -109,8 +116,7 @@ impl Prague {
             let share = self.round.marked as f64 / self.round.delivered as f64;
             self.alpha = bounded(self.alpha + self.gain * (share - self.alpha), 0.0).min(1.0);
         }
-        let virt = Duration::from_secs_f64(self.rtt_virt_s).max(self.srtt);
-        self.round = Round { end: now + virt, ..Round::default() };
+        self.round = Round { end: now + self.virtual_rtt(), ..Round::default() };
     }
 
     fn reduce(&mut self, now: Time) {
@@ -119,7 +125,7 @@ impl Prague {
         }
         self.cwnd = bounded(self.cwnd * (1.0 - self.alpha / 2.0), 2.0);
         self.ssthresh = self.cwnd;
-        self.reduced_until = now + self.srtt;
+        self.reduced_until = now + self.virtual_rtt();
     }
 }
 
@@ -153,7 +159,7 @@ impl Controller for Prague {
             CongestionEvent::RecoveryStart(r) if r.cause == RecoveryCause::EcnCe => {}
             CongestionEvent::RecoveryStart(r) => {
                 (self.cwnd, self.ssthresh) = self.halve.apply(self.cwnd, r.flight);
-                self.reduced_until = r.now + r.srtt;
+                self.reduced_until = r.now + self.virtual_rtt();
             }
             CongestionEvent::SlowStartRestart(r) => {
                 if r.timeout {
