@@ -35,8 +35,9 @@
 //! # }
 //! ```
 //!
-//! A program that runs on tokio and has many small requests lets a task of its runtime drive the endpoint:
-//! `Options::server(…).driven_by(Driver::Tokio)`, with the feature `runtime-tokio` ([`Driver`]).
+//! With the feature `runtime-tokio`, an endpoint that is bound within a tokio runtime is driven by a task of that runtime,
+//! so that a request wakes no other thread; else by a thread of its own. `Options::driven_by` says otherwise
+//! ([`Driver`]).
 //!
 //! **Systems.** Tried on Linux only (kernel 6.18). Elsewhere the libraries fall back: no segmentation
 //! offload where a system has none, `poll` in milliseconds where there is no `ppoll`, a socket that

@@ -7,7 +7,7 @@ use crate::transfer::runtime;
 use crate::worker::{Count, Worker};
 use narrows_net::clock::processor_seconds;
 use narrows_net::endpoint::new_key;
-use narrows_net::{Clock, ConnectOptions, Endpoint, Error, Options};
+use narrows_net::{Clock, ConnectOptions, Driver, Endpoint, Error, Options};
 use narrows_transport::endpoint::{Clients, ServerKey};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,7 +54,9 @@ impl Speed {
             (std::net::Ipv4Addr::UNSPECIFIED, 0).into()
         };
         let tap = self.recorder.as_ref().map(|r| r.tap("client"));
-        let options = Options::client(new_key()?, self.config()).tapped(tap);
+        // Bulk: its packets are sealed beside what the measurement does.
+        let options =
+            Options::client(new_key()?, self.config()).tapped(tap).driven_by(Driver::Thread);
         let endpoint = Endpoint::bind(any, options)?;
         let options =
             ConnectOptions { suite: self.suite, ..ConnectOptions::new(server_key, self.config()) };

@@ -5,7 +5,7 @@ use super::request::{Kind, REQUEST, Request};
 use super::transfer::{TALLY, receive_some, runtime, send_bytes};
 use narrows_base::Time;
 use narrows_net::tap::Tap;
-use narrows_net::{Clock, Connection, Endpoint, Error, Options, ReceiveStream, SendStream};
+use narrows_net::{Clock, Connection, Driver, Endpoint, Error, Options, ReceiveStream, SendStream};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::Clients;
 use narrows_wire::StaticKey;
@@ -51,7 +51,8 @@ impl Server {
         tap: Option<Arc<dyn Tap>>,
     ) -> Result<Server, Error> {
         let public = *key.public();
-        let options = Options::server(key, clients, connection).tapped(tap);
+        let options =
+            Options::server(key, clients, connection).tapped(tap).driven_by(Driver::Thread);
         let endpoint = Endpoint::bind(listen, options)?;
         let told = Arc::<ServerCounts>::default();
         let (accepting, telling) = (endpoint.clone(), told.clone());

@@ -17,7 +17,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use narrows_congestion::{HintSource, PathHints};
 use narrows_net::tap::Tap;
-use narrows_net::{Connection, Endpoint, Options, ReceiveStream, SendStream, block_on_for};
+use narrows_net::{Connection, Driver, Endpoint, Options, ReceiveStream, SendStream, block_on_for};
 use narrows_transport::connection::ConnectionConfig;
 pub use narrows_transport::endpoint::Permit;
 use narrows_transport::endpoint::{Clients, EndpointLimits};
@@ -64,7 +64,9 @@ impl Server {
             .clients()
             .map_or(Clients::Any, |list| Clients::Listed(list.keys().copied().collect()));
         let config = super::for_files(config)?;
-        let mut options = Options::server(static_key(identity)?, clients, config).tapped(tap);
+        let mut options = Options::server(static_key(identity)?, clients, config)
+            .tapped(tap)
+            .driven_by(Driver::Thread);
         options.permit = permit;
         options.limits = EndpointLimits::new(MAX_CONNECTIONS);
         let endpoint = Endpoint::bind(address, options)

@@ -10,7 +10,7 @@ use crate::until::Until;
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
 use narrows_net::tap::Tap;
-use narrows_net::{ConnectOptions, Connection, Endpoint, Error as E, Options};
+use narrows_net::{ConnectOptions, Connection, Driver, Endpoint, Error as E, Options};
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::ServerKey;
 use narrows_wire::noise::PublicKey;
@@ -192,7 +192,10 @@ fn attempt(
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let config = super::for_files(ConnectionConfig { keep_alive: ASK, ..how.config.clone() })?;
-    let options = Options::client(static_key(identity)?, config.clone()).tapped(how.tap.clone());
+    // Whoever asks blocks a thread, which may be a runtime's.
+    let options = Options::client(static_key(identity)?, config.clone())
+        .tapped(how.tap.clone())
+        .driven_by(Driver::Thread);
     let endpoint = Endpoint::bind(SocketAddr::new(any, 0), options).map_err(|e| told(e, &ours))?;
     let server_key = match how.expect {
         Expect::Key(key) => ServerKey::Is(key),

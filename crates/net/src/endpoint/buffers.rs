@@ -1,9 +1,10 @@
 //! What a driver keeps from turn to turn: the datagrams that came, and those that wait for room in the socket.
 
-use crate::socket::{Batch, MAX_DATAGRAM};
+use crate::socket::{Batch, MAX_DATAGRAM, Socket};
 use narrows_base::Time;
 use narrows_transport::connection::Transmit;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::Waker;
 
 /// Buffers of 64 KB that one receive fills at most. Each holds what one connection sent in a row: with
@@ -31,6 +32,7 @@ impl Outbox {
 
 /// What a driver needs from turn to turn.
 pub(super) struct Turn {
+    pub socket: Arc<Socket>,
     pub batch: Batch,
     pub outbox: Outbox,
     /// Whom to wake once the core is unlocked.
@@ -42,8 +44,9 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    pub fn new() -> Turn {
+    pub fn new(socket: Arc<Socket>) -> Turn {
         Turn {
+            socket,
             batch: Batch::new(RECEIVED),
             outbox: Outbox::new(),
             woken: Vec::new(),

@@ -1,8 +1,10 @@
 //! One connection as an application holds it.
 
 use super::connection_ref::ConnectionRef;
+use super::shared::Core;
 use super::state::Waiting;
 use super::stream::{ReceiveStream, SendStream};
+use super::take_turn::{Kind, Turn};
 use crate::error::Error;
 use narrows_base::{Duration, Rate};
 use narrows_congestion::{HintSource, PathHints};
@@ -65,7 +67,7 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub async fn accept_bi(&self) -> Result<(SendStream, ReceiveStream), Error> {
-        let id = poll_fn(|context| self.poll_accept(context, false)).await?;
+        let id = self.accept(false).await?;
         Ok((SendStream::new(self.hold.clone(), id), ReceiveStream::new(self.hold.clone(), id)))
     }
 
@@ -74,22 +76,21 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub async fn accept_uni(&self) -> Result<ReceiveStream, Error> {
-        let id = poll_fn(|context| self.poll_accept(context, true)).await?;
+        let id = self.accept(true).await?;
         Ok(ReceiveStream::new(self.hold.clone(), id))
     }
 
-    fn poll_accept(&self, context: &mut Context<'_>, one_way: bool) -> Poll<Result<u64, Error>> {
-        let mut core = self.hold.shared().lock();
-        // What came before the connection's end can still be read after it.
-        let kind = usize::from(one_way);
-        if let Some(state) = core.any_life(self.hold.handle)
-            && let Some(id) = state.came[kind].pop_front()
-        {
+    fn accept(&self, one_way: bool) -> Turn<'_, u64, impl FnMut(&mut Core) -> Option<u64>> {
+        let handle = self.hold.handle;
+        let kind = if one_way { Kind::OneWay } else { Kind::Both };
+        let take = move |core: &mut Core| {
+            // What came before the connection's end can still be read after it.
+            let state = core.any_life(handle)?;
+            let id = state.came[usize::from(one_way)].pop_front()?;
             state.readers.insert(id, Waiting::default());
-            return Poll::Ready(Ok(id));
-        }
-        core.state(self.hold.handle)?.accepting[kind].add(context.waker());
-        Poll::Pending
+            Some(id)
+        };
+        Turn::new(&self.hold, kind, take)
     }
 
     /// Sends an unreliable message of one packet, dropped unsent after `expiry` (zero never). Never
@@ -101,8 +102,13 @@ impl Connection {
     /// [`max_message_len`](Connection::max_message_len) again after a round trip),
     /// [`MessagesFull`](Error::MessagesFull), or the connection is over.
     pub fn send_message(&self, message: &[u8], expiry: Duration) -> Result<(), Error> {
-        let taken = self.hold.with_now(|m, now| m.send_message(now, message, expiry))?;
-        taken.map_err(Error::from)
+        let sent = if expiry == Duration::ZERO {
+            // The time of the last turn is exact enough for what never expires, and the clock is not free.
+            self.hold.with_latest(|m, latest| m.send_message(latest, message, expiry))?
+        } else {
+            self.hold.with_now(|m, now| m.send_message(now, message, expiry))?
+        };
+        sent.map_err(Error::from)
     }
 
     /// Bytes of the longest message that can be sent now: what the peer takes and the path is known to
@@ -136,7 +142,11 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub async fn receive_message(&self) -> Result<Vec<u8>, Error> {
-        poll_fn(|context| self.poll_message(context)).await
+        let handle = self.hold.handle;
+        Turn::new(&self.hold, Kind::Message, move |core: &mut Core| {
+            core.endpoint.with(handle, |machine| machine.receive_message())?.ok()?
+        })
+        .await
     }
 
     /// See [`receive_message`](Connection::receive_message).
@@ -144,7 +154,7 @@ impl Connection {
         let message = self.hold.look(|machine, state| {
             let message = machine.receive_message();
             if message.is_none() {
-                state.messages.add(context.waker());
+                state.polling.add(context.waker());
             }
             message
         })?;

@@ -39,6 +39,14 @@ impl ConnectionRef {
         self.with(|machine, _| act(machine, now))
     }
 
+    /// The same, with the time of the driver's last turn, which costs nothing.
+    pub fn with_latest<R>(&self, act: impl FnOnce(&mut Machine, Time) -> R) -> Result<R, Error> {
+        self.shared().with(|core| {
+            let latest = core.latest;
+            on_open(core, self.handle, |machine, _| act(machine, latest))
+        })
+    }
+
     /// Looks at a connection that is open, changing nothing that the driver should know.
     pub fn look<R>(
         &self,

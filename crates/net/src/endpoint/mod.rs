@@ -14,7 +14,9 @@ mod options;
 mod shared;
 mod state;
 mod stream;
+mod take_turn;
 mod turn;
+mod wait_queue;
 
 pub use self::connection::Connection;
 pub use self::observer::{ConnectionView, Observer};
@@ -74,7 +76,7 @@ pub(crate) struct Owner {
 
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Owner({})", self.shared.socket.local())
+        write!(f, "Owner({})", self.shared.socket().local())
     }
 }
 
@@ -104,32 +106,57 @@ impl Endpoint {
     /// # Errors
     /// The socket is not bound, or as with [`bind`](Endpoint::bind).
     pub fn with_socket(socket: UdpSocket, options: Options) -> Result<Endpoint, Error> {
-        let socket = Socket::of(socket).map_err(|e| Error::system(&e))?;
-        if socket.local().port() == 0 {
+        Endpoint::on(bound(socket)?, options)
+    }
+
+    /// Goes on from another socket, as after a change of network: its connections keep their keys, streams and
+    /// messages, and their peers learn the new address from a packet that leaves at once. If more than the port is new
+    /// to a peer, congestion control begins anew. Attempts to connect that are under way begin again, or end with their
+    /// patience. The new socket must have the old one's family, IPv4 or IPv6; an endpoint that others connect to is
+    /// found by new ones at its new address only.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let endpoint: narrows_net::Endpoint = unimplemented!();
+    /// endpoint.rebind(std::net::UdpSocket::bind("0.0.0.0:0")?)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The socket is not bound or of the other family, or the system refuses what is needed. The old one is kept then.
+    pub fn rebind(&self, socket: UdpSocket) -> Result<(), Error> {
+        let socket = bound(socket)?;
+        if socket.local().is_ipv4() != self.local_addr().is_ipv4() {
             return Err(Error::Address { address: socket.local() });
         }
-        Endpoint::on(socket, options)
+        self.shared().rebind(Arc::new(socket));
+        Ok(())
     }
 
     fn on(socket: Socket, options: Options) -> Result<Endpoint, Error> {
         getrandom::fill(&mut [0; 1]).map_err(|e| Error::System(e.to_string()))?;
-        let (driver, tap) = (options.driver, options.tap.clone());
+        let tap = options.tap.clone();
         #[cfg(feature = "runtime-tokio")]
-        let runtime = match driver {
+        let runtime = match options.driver {
             Driver::Tokio => Some(Handle::try_current().map_err(|_| Error::NoRuntime)?),
+            Driver::Auto => Handle::try_current().ok(),
             Driver::Thread => None,
         };
         let endpoint =
             TransportEndpoint::new(options.port(socket.local().port()), Box::new(System));
-        let waker = match driver {
-            Driver::Thread => DriverWaker::Thread(Waker::new().map_err(|e| Error::system(&e))?),
-            #[cfg(feature = "runtime-tokio")]
-            Driver::Tokio => DriverWaker::Task(Mutex::new(None)),
+        #[cfg(feature = "runtime-tokio")]
+        let waker = runtime.as_ref().map(|_| DriverWaker::Task(Mutex::new(None)));
+        #[cfg(not(feature = "runtime-tokio"))]
+        let waker = None;
+        let waker = match waker {
+            Some(waker) => waker,
+            None => DriverWaker::Thread(Waker::new().map_err(|e| Error::system(&e))?),
         };
         let shared = Arc::new(Shared::new(Core::new(endpoint, tap), socket, Clock::new(), waker));
         if let Some(tap) = &shared.tap {
             let observed: Arc<dyn observer::Observed> = shared.clone();
-            let (clock, local) = (shared.clock, shared.socket.local());
+            let (clock, local) = (shared.clock, shared.socket().local());
             tap.bound(Observer::new(Arc::downgrade(&observed), clock, local));
         }
         let driven = shared.clone();
@@ -150,7 +177,7 @@ impl Endpoint {
 
     /// Where it is bound.
     pub fn local_addr(&self) -> SocketAddr {
-        self.shared().socket.local()
+        self.shared().socket().local()
     }
 
     /// Connects to a server.
@@ -219,7 +246,7 @@ impl Endpoint {
 
     /// Sends and receives that the system refused, ICMP's messages included.
     pub fn errors(&self) -> u64 {
-        self.shared().socket.errors()
+        self.shared().errors()
     }
 
     /// Closes all connections; what was not delivered is dropped. A code from 256 on is the
@@ -264,7 +291,7 @@ impl Endpoint {
         loop {
             let is_over = {
                 let mut turn = self.shared().turn();
-                turn.receive(self.shared());
+                turn.receive();
                 turn.run(self.shared()).is_over
             };
             if is_over || self.shared().lock().ended {
@@ -292,6 +319,15 @@ impl Endpoint {
     fn shared(&self) -> &Shared {
         &self.listener.owner.shared
     }
+}
+
+/// A socket that the caller has bound.
+fn bound(socket: UdpSocket) -> Result<Socket, Error> {
+    let socket = Socket::of(socket).map_err(|e| Error::system(&e))?;
+    if socket.local().port() == 0 {
+        return Err(Error::Address { address: socket.local() });
+    }
+    Ok(socket)
 }
 
 impl ConnectionRef {

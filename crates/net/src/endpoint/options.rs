@@ -19,13 +19,17 @@ const CONNECTIONS: usize = 16_384;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Driver {
-    /// A thread of its own. Its timers are exact to microseconds whatever the application does, and it seals and
-    /// opens packets while the application computes: for large transfers, and for programs without a runtime.
+    /// A task of the tokio runtime in which the endpoint is bound, if it is bound within one and the feature
+    /// `runtime-tokio` is on: there nobody has to wake another thread for a packet. Else a thread of its own.
     #[default]
+    Auto,
+    /// A thread of its own. Its timers are exact to microseconds whatever the application does, and it seals and
+    /// opens packets while the application computes: for large transfers, for programs without a runtime, and for tasks
+    /// that block their runtime's threads (as [`Blocking`](super::Blocking) streams do).
     Thread,
     /// A task of the tokio runtime in which the endpoint is bound, which must have its I/O and time enabled. No
-    /// other thread has to be woken for a packet, so a small request costs a third: for services with many of
-    /// them. A task of the application that does not yield holds up all connections.
+    /// other thread has to be woken for a packet, so a small request costs a third. A task of the application that does
+    /// not yield holds up all connections, unless the runtime has other threads.
     #[cfg(feature = "runtime-tokio")]
     Tokio,
 }

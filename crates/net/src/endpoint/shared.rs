@@ -13,8 +13,8 @@ use narrows_transport::connection::{Closed, Connection as Machine, Event};
 use narrows_transport::endpoint::{Endpoint as TransportEndpoint, Handle, ServerKey};
 use narrows_transport::streams::StreamEvent;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::Waker;
 
 /// A connection that nobody holds any more but that has finished streams under way lives on for
@@ -43,7 +43,11 @@ pub(super) struct Shared {
     pub core: Mutex<Core>,
     /// Locked before the core, if both are.
     turn: Mutex<Turn>,
-    pub socket: Socket,
+    /// The turn's own, for whoever does not hold the turn.
+    socket: RwLock<Arc<Socket>>,
+    /// How often the socket was replaced, and the errors of those before.
+    rebound: AtomicU64,
+    past_errors: AtomicU64,
     pub clock: Clock,
     /// The core's own, for what happens without its lock.
     pub tap: Option<Arc<dyn Tap>>,
@@ -67,8 +71,38 @@ impl Observed for Shared {
 impl Shared {
     pub fn new(core: Core, socket: Socket, clock: Clock, waker: DriverWaker) -> Shared {
         let (tap, state) = (core.tap.clone(), AtomicU8::new(AWAKE));
-        let (core, turn) = (Mutex::new(core), Mutex::new(Turn::new()));
-        Shared { core, turn, socket, clock, tap, waker, state }
+        let socket = Arc::new(socket);
+        let (core, turn) = (Mutex::new(core), Mutex::new(Turn::new(socket.clone())));
+        let (rebound, past_errors) = (AtomicU64::new(0), AtomicU64::new(0));
+        let socket = RwLock::new(socket);
+        Shared { core, turn, socket, rebound, past_errors, clock, tap, waker, state }
+    }
+
+    /// The socket of now.
+    pub fn socket(&self) -> Arc<Socket> {
+        self.socket.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    /// Sends and receives that failed, of all sockets.
+    pub fn errors(&self) -> u64 {
+        self.past_errors.load(Ordering::Relaxed) + self.socket().errors()
+    }
+    /// How often the socket was replaced.
+    #[cfg(feature = "runtime-tokio")]
+    pub fn rebound(&self) -> u64 {
+        self.rebound.load(Ordering::Acquire)
+    }
+    /// Goes on with another socket. What waits in the old one is taken in before.
+    pub fn rebind(&self, socket: Arc<Socket>) {
+        let mut turn = self.turn();
+        turn.receive();
+        turn.run(self);
+        self.past_errors.fetch_add(turn.socket.errors(), Ordering::Relaxed);
+        turn.socket = socket.clone();
+        *self.socket.write().unwrap_or_else(PoisonError::into_inner) = socket;
+        self.rebound.fetch_add(1, Ordering::Release);
+        drop(turn);
+        // The driver, which may wait for the old one, is woken.
+        self.with(Core::on_local_address_change);
     }
 
     /// The core, for as short a time as can be. A panic of another thread leaves it usable enough
@@ -118,7 +152,8 @@ impl Shared {
     pub fn sleep(&self, due: Time, room: bool) {
         #[cfg_attr(not(feature = "runtime-tokio"), expect(irrefutable_let_patterns))]
         let DriverWaker::Thread(waker) = &self.waker else { return };
-        let wish = [wait::Interest { socket: &self.socket, room }];
+        let socket = self.socket();
+        let wish = [wait::Interest { socket: &socket, room }];
         let now = self.clock.now();
         if wait::wait(wish.into_iter(), waker, now, due).is_err() {
             // A system that does not let us wait must not make us spin.
@@ -162,6 +197,8 @@ pub(super) struct Core {
     pub accepting: Waiting,
     /// Nobody accepts any more.
     pub closed_to_peers: bool,
+    /// The time of the driver's last turn.
+    pub latest: Time,
     /// Everything is to end: since when.
     pub leaving: Option<Time>,
     /// The driver's thread has ended.
@@ -181,6 +218,7 @@ impl Core {
             incoming: VecDeque::new(),
             accepting: Waiting::default(),
             closed_to_peers: false,
+            latest: Time::ZERO,
             leaving: None,
             ended: false,
             woken: Vec::new(),
@@ -270,8 +308,10 @@ impl Core {
             }
             Event::Stream(event) => self.on_stream(now, handle, event),
             Event::Message => {
+                let came = self.endpoint.inspect(handle, |machine| machine.messages_received());
                 if let Some(state) = self.states.get_mut(&handle) {
-                    state.messages.release(&mut self.woken);
+                    state.messages.release(came.unwrap_or(0), &mut self.woken);
+                    state.polling.release(&mut self.woken);
                 }
             }
             Event::ApplicationKnown => {
@@ -298,7 +338,7 @@ impl Core {
                         // Bit 1 of an id: only its opener sends.
                         let one_way = usize::from(id & 2 != 0);
                         state.came[one_way].push_back(id);
-                        state.accepting[one_way].release(woken);
+                        state.accepting[one_way].release(1, woken);
                     }
                 });
             }
@@ -376,6 +416,15 @@ impl Core {
     pub fn close_all(&mut self, now: Time, code: u64, reason: &str) {
         for handle in self.states.keys() {
             self.endpoint.close(now, *handle, code, reason);
+        }
+    }
+
+    /// All peers are to learn this end's new address.
+    fn on_local_address_change(&mut self) {
+        for (handle, state) in &self.states {
+            if state.stage == Stage::Open {
+                self.endpoint.inspect(*handle, Machine::on_local_address_change);
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! One connection as the application sees it: where it stands, and who waits for what.
 
+use super::wait_queue::WaitQueue;
 use crate::error::Error;
 use narrows_base::Time;
 use narrows_congestion::PathHints;
@@ -50,10 +51,12 @@ pub(super) struct ConnectionState {
     /// For being connected, and for the end.
     pub stages: Waiting,
     /// For streams of the peer, of both directions and of one.
-    pub accepting: [Waiting; 2],
+    pub accepting: [WaitQueue; 2],
     /// For leave to open one.
     pub opening: Waiting,
-    pub messages: Waiting,
+    pub messages: WaitQueue,
+    /// For messages, by `poll_message`: who polls may stop at any time, so all of them are woken.
+    pub polling: Waiting,
     /// Of every stream that somebody can read.
     pub readers: BTreeMap<u64, Waiting>,
     /// Those who wait for room, or until all has arrived.
@@ -89,7 +92,8 @@ impl ConnectionState {
             stages: Waiting::default(),
             accepting: Default::default(),
             opening: Waiting::default(),
-            messages: Waiting::default(),
+            messages: WaitQueue::default(),
+            polling: Waiting::default(),
             readers: BTreeMap::new(),
             writers: BTreeMap::new(),
             unread: BTreeMap::new(),
@@ -127,9 +131,10 @@ impl ConnectionState {
     /// Whatever is waited for here has come, or never will.
     pub fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         self.stages.release(woken);
-        self.accepting.iter_mut().for_each(|a| a.release(woken));
+        self.accepting.iter_mut().for_each(|a| a.release(usize::MAX, woken));
         self.opening.release(woken);
-        self.messages.release(woken);
+        self.messages.release(usize::MAX, woken);
+        self.polling.release(woken);
         self.readers.values_mut().for_each(|r| r.release(woken));
         self.writers.values_mut().for_each(|w| w.release(woken));
     }

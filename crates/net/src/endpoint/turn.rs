@@ -3,7 +3,7 @@
 
 use super::buffers::{Outbox, RECEIVED, Turn};
 use super::shared::{Core, Shared};
-use crate::socket::Sent;
+use crate::socket::{Sent, Socket};
 use narrows_base::Time;
 use narrows_transport::connection::Transmit;
 use std::task::Waker;
@@ -27,11 +27,11 @@ impl Outbox {
     }
 
     /// Sends what it holds; false if the socket is full.
-    fn flush(&mut self, shared: &Shared) -> bool {
+    fn flush(&mut self, shared: &Shared, socket: &Socket) -> bool {
         while let Some((index, transmit)) = self.ready.front() {
             let bytes = self.buffers.get(*index).and_then(|b| b.get(..transmit.size));
             let Transmit { to, segment, ecn, .. } = *transmit;
-            let sent = bytes.map_or(Sent::Gone, |b| shared.socket.send(to, b, segment, ecn));
+            let sent = bytes.map_or(Sent::Gone, |b| socket.send(to, b, segment, ecn));
             if sent == Sent::Full {
                 return false;
             }
@@ -63,8 +63,8 @@ pub(super) struct Next {
 impl Turn {
     /// Receives what there is, at most a batch. False if nothing is left in the socket: with room left in the
     /// batch it is empty, or says so at the next wait.
-    pub fn receive(&mut self, shared: &Shared) -> bool {
-        self.is_drained = shared.socket.receive(&mut self.batch) < RECEIVED;
+    pub fn receive(&mut self) -> bool {
+        self.is_drained = self.socket.receive(&mut self.batch) < RECEIVED;
         !self.is_drained
     }
 
@@ -89,8 +89,8 @@ impl Turn {
     /// counts as asleep from here on.
     fn put_out(&mut self, shared: &Shared, core: &mut Core) -> Next {
         let now = shared.clock.now().max(self.latest);
-        self.latest = now;
-        self.outbox.fill(core, now, shared.socket.segments().min(SEGMENTS));
+        (self.latest, core.latest) = (now, now);
+        self.outbox.fill(core, now, self.socket.segments().min(SEGMENTS));
         core.dispatch(now);
         let is_left = core.leaving.is_some_and(|since| core.has_left(now, since));
         // With all buffers taken there may be more to send.
@@ -118,7 +118,7 @@ impl Turn {
             next
         };
         self.wake();
-        next.is_full = !self.outbox.flush(shared);
+        next.is_full = !self.outbox.flush(shared, &self.socket);
         next
     }
 
@@ -155,6 +155,6 @@ impl Turn {
     /// Sends; false if the socket is full.
     #[cfg(feature = "runtime-tokio")]
     pub fn flush(&mut self, shared: &Shared) -> bool {
-        self.outbox.flush(shared)
+        self.outbox.flush(shared, &self.socket)
     }
 }

@@ -115,6 +115,67 @@ fn without_a_runtime_there_is_no_task() {
     assert!(!why.to_string().contains('\n'));
 }
 
+/// Where nothing is said, the runtime in which an endpoint is bound drives it, if there is one.
+#[test]
+fn an_endpoint_that_is_bound_in_a_runtime_is_a_task_of_it() {
+    let bind = |driver: Option<Driver>| {
+        let mut options = Options::client(new_key().unwrap(), config());
+        options.driver = driver.unwrap_or(options.driver);
+        Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap()
+    };
+    let outside = bind(None);
+    runtime().block_on(async {
+        let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let thread = bind(Some(Driver::Thread));
+        assert_eq!(tasks(), 0);
+        let task = bind(None);
+        assert_eq!(tasks(), 1);
+        for endpoint in [&outside, &thread, &task] {
+            endpoint.close(0, "");
+            soon(endpoint.closed()).await;
+        }
+    });
+}
+
+/// Of tasks that wait for messages as many are woken as there are, and whoever is woken and does not come leaves its
+/// message to the next.
+#[test]
+fn a_message_whose_receiver_gave_up_goes_to_the_next_one() {
+    runtime().block_on(async {
+        let (_client, there, _server, here) = pair().await;
+        for turn in 0..50_u8 {
+            let (first, second) = (here.clone(), here.clone());
+            let (give_up, given_up) = tokio::sync::oneshot::channel::<()>();
+            let gives_up = tokio::spawn(async move {
+                tokio::select! {
+                    biased;
+                    _ = given_up => None,
+                    message = first.receive_message() => Some(message.unwrap()),
+                }
+            });
+            tokio::task::yield_now().await;
+            let waits = tokio::spawn(async move { second.receive_message().await.unwrap() });
+            tokio::task::yield_now().await;
+            there.send_message(&[turn], Duration::ZERO).unwrap();
+            if turn % 2 == 0 {
+                // Until the message is there, and its receiver woken or about to be.
+                while here.stats().bytes_taken < u64::from(turn) + 1 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            let _ = give_up.send(());
+            match soon(gives_up).await.unwrap() {
+                None => assert_eq!(soon(waits).await.unwrap(), [turn]),
+                Some(message) => {
+                    assert_eq!(message, [turn]);
+                    waits.abort();
+                    let _ = waits.await;
+                }
+            }
+        }
+    });
+}
+
 /// The peer of an endpoint that is shut down or left by the only thread of its runtime learns of it, although
 /// that thread runs no task meanwhile.
 #[test]
@@ -187,4 +248,46 @@ fn an_application_protocol_is_agreed_or_the_client_learns_both_lists() {
         assert_eq!(why.to_string(), format!("no common application protocol {lists}"));
         assert!(matches!(why, Error::NoCommonProtocol { .. }));
     });
+}
+
+/// The client goes on from another socket: both directions work at once, whoever speaks first, and the server knows
+/// the new address.
+#[test]
+fn connections_go_on_from_another_socket() {
+    for driver in [Driver::Tokio, Driver::Thread] {
+        runtime().block_on(async {
+            let key = new_key().unwrap();
+            let expected = ServerKey::Is(*key.public());
+            let at: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
+            let options = Options::server(key, Clients::Any, config()).driven_by(driver);
+            let server = Endpoint::bind(at, options).unwrap();
+            let options = Options::client(new_key().unwrap(), config()).driven_by(driver);
+            let client = Endpoint::bind(at, options).unwrap();
+            let to = ConnectOptions::new(expected, config());
+            let there = soon(client.connect(server.local_addr(), to)).await.unwrap();
+            let here = soon(server.accept()).await.unwrap();
+            let echo = tokio::spawn(echo(here.clone()));
+            for turn in 0..3 {
+                assert_eq!(request(&there, &[turn; 3000]).await, [turn; 3000]);
+                let before = client.local_addr();
+                client.rebind(std::net::UdpSocket::bind(at).unwrap()).unwrap();
+                assert_ne!(client.local_addr(), before);
+                // The server speaks first: without a packet of the client's it would not know where to.
+                soon(async {
+                    while here.remote() != Some(client.local_addr()) {
+                        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                    }
+                })
+                .await;
+                here.send_message(&[turn], Duration::ZERO).unwrap();
+                assert_eq!(soon(there.receive_message()).await.unwrap(), [turn]);
+            }
+            assert_eq!(request(&there, &[9; 3000]).await, [9; 3000]);
+            if let Ok(other) = std::net::UdpSocket::bind("[::1]:0") {
+                assert!(matches!(client.rebind(other), Err(Error::Address { .. })));
+            }
+            there.close(0, "");
+            soon(echo).await.unwrap();
+        });
+    }
 }

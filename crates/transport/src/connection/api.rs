@@ -102,6 +102,19 @@ impl Connection {
         self.inbox.pop()
     }
 
+    /// This end's own address has changed: the peer learns it from a packet that leaves at once.
+    pub fn on_local_address_change(&mut self) {
+        if self.is_open() {
+            self.sender.payload_source_mut().ping = true;
+            self.sender.force();
+        }
+    }
+
+    /// Messages that came and wait to be received.
+    pub fn messages_received(&self) -> usize {
+        self.inbox.len()
+    }
+
     /// Closes; what was not delivered is dropped. A code from 256 on is the application's.
     pub fn close(&mut self, now: Time, code: u64, reason: &str) {
         let code = code.min(narrows_wire::bytes::MAX_VARINT);

@@ -180,6 +180,9 @@ impl Inbox {
     pub fn pop(&mut self) -> Option<Vec<u8>> {
         self.came.pop_front()
     }
+    pub fn len(&self) -> usize {
+        self.came.len()
+    }
     /// Bytes that wait.
     pub fn memory(&self) -> usize {
         self.came.iter().map(Vec::len).sum()

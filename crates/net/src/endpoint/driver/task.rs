@@ -14,20 +14,34 @@ use std::task::{Context, Poll};
 /// What the runtime has to know of an endpoint.
 pub struct Registered {
     socket: Readiness,
+    /// How often the endpoint's socket had been replaced when this one was registered.
+    rebound: u64,
     timer: Timer,
 }
 
 impl Registered {
     /// Of the runtime in which this is called.
     pub fn new(shared: &Shared) -> io::Result<Registered> {
-        Ok(Registered { socket: Readiness::new(&shared.socket)?, timer: Timer::new()? })
+        let rebound = shared.rebound();
+        let socket = Readiness::new(&shared.socket())?;
+        Ok(Registered { socket, rebound, timer: Timer::new()? })
+    }
+
+    /// Another socket is watched, if the endpoint has another one. If the system refuses, the next turn tries again.
+    fn follow(&mut self, shared: &Shared) {
+        let rebound = shared.rebound();
+        if rebound != self.rebound
+            && let Ok(socket) = Readiness::new(&shared.socket())
+        {
+            (self.socket, self.rebound) = (socket, rebound);
+        }
     }
 
     /// Receives, if the socket may hold something. The runtime learns that it is empty from a batch that has
     /// room left, without another call.
     fn receive(&self, shared: &Shared) {
         self.socket.receive(|| {
-            let more = shared.turn().receive(shared);
+            let more = shared.turn().receive();
             if more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
         });
     }
@@ -36,7 +50,7 @@ impl Registered {
     fn is_full(&mut self, shared: &Shared) -> bool {
         let mut turn = shared.turn();
         turn.has_more()
-            && self.socket.is_full(&shared.socket, || match turn.flush(shared) {
+            && self.socket.is_full(&shared.socket(), || match turn.flush(shared) {
                 true => Ok(()),
                 false => Err(io::ErrorKind::WouldBlock.into()),
             })
@@ -62,6 +76,7 @@ impl Registered {
 pub async fn run(ending: Ending, mut registered: Registered) {
     let shared = &*ending.0;
     loop {
+        registered.follow(shared);
         registered.receive(shared);
         let woke = shared.turn().begin(shared);
         if woke {

@@ -13,7 +13,7 @@ pub fn run(shared: Arc<Shared>) {
     loop {
         let next = {
             let mut turn = shared.turn();
-            turn.receive(shared);
+            turn.receive();
             turn.run(shared)
         };
         if next.is_over {

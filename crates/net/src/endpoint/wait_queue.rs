@@ -1,0 +1,105 @@
+//! Tasks that wait for things of which each takes one: messages, streams of the peer. As many are woken as there are
+//! things, those who waited longest first; with all of them woken, most would find nothing and wait again.
+//!
+//! A task that is woken and does not come (its future was dropped) leaves its turn to the next: [`Ticket::leave`].
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+/// Whoever waits.
+#[derive(Debug, Default)]
+pub(super) struct WaitQueue {
+    /// By rising tickets.
+    waiting: VecDeque<(u64, Waker)>,
+    next: u64,
+}
+
+/// One task's place in a queue.
+#[derive(Debug, Default)]
+pub(super) struct Ticket(Option<u64>);
+
+impl WaitQueue {
+    fn find(&self, ticket: u64) -> Option<usize> {
+        self.waiting.binary_search_by_key(&ticket, |waiting| waiting.0).ok()
+    }
+
+    /// Waits, or goes on waiting in its place.
+    pub fn wait(&mut self, ticket: &mut Ticket, waker: &Waker) {
+        let place = ticket.0.and_then(|number| self.find(number));
+        if let Some((_, known)) = place.and_then(|place| self.waiting.get_mut(place)) {
+            if !known.will_wake(waker) {
+                known.clone_from(waker);
+            }
+            return;
+        }
+        ticket.0 = Some(self.next);
+        self.waiting.push_back((self.next, waker.clone()));
+        self.next += 1;
+    }
+
+    /// So many are to be woken.
+    pub fn release(&mut self, most: usize, woken: &mut Vec<Waker>) {
+        let count = most.min(self.waiting.len());
+        woken.extend(self.waiting.drain(..count).map(|waiting| waiting.1));
+    }
+}
+
+impl Ticket {
+    /// Waits no more. True if it had been woken: what it was woken for is another's now, if it was not taken.
+    pub fn leave(&mut self, queue: &mut WaitQueue) -> bool {
+        let Some(number) = self.0.take() else { return false };
+        match queue.find(number) {
+            Some(place) => {
+                queue.waiting.remove(place);
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// Whether it was never needed, or was given up.
+    pub fn is_unused(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn as_many_wake_as_there_are_things_and_who_leaves_passes_its_turn_on() {
+        let tasks: Vec<Arc<Count>> = (0..3).map(|_| Arc::default()).collect();
+        let woken = |n: usize| tasks[n].0.load(Ordering::Relaxed);
+        let mut tickets: [Ticket; 3] = Default::default();
+        let mut queue = WaitQueue::default();
+        for _ in 0..2 {
+            // Asked twice, it waits once and keeps its place.
+            for (ticket, task) in tickets.iter_mut().zip(&tasks) {
+                queue.wait(ticket, &task.clone().into());
+            }
+        }
+        let mut list = Vec::new();
+        queue.release(1, &mut list);
+        list.drain(..).for_each(Waker::wake);
+        assert_eq!([woken(0), woken(1), woken(2)], [1, 0, 0]);
+        // The second gives up while it waits, the first although it was woken.
+        assert!(!tickets[1].leave(&mut queue));
+        assert!(tickets[0].leave(&mut queue));
+        assert!(tickets[0].is_unused() && !tickets[0].leave(&mut queue));
+        queue.release(9, &mut list);
+        list.drain(..).for_each(Waker::wake);
+        assert_eq!([woken(0), woken(1), woken(2)], [1, 0, 1]);
+    }
+}
