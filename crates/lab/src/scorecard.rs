@@ -11,6 +11,7 @@
 
 mod criteria;
 mod judge;
+mod networks;
 
 pub use criteria::{Criterion, Figure, NOT_SIMULATED, SECTIONS};
 pub use judge::Judgement;
@@ -87,7 +88,7 @@ impl Scorecard {
     /// A protocol that does not exist; a section that does not; what the simulator refuses.
     pub fn measure(&self, control: &Control<'_>) -> Result<Option<Vec<Row>>, String> {
         let wanted = |c: &Criterion| self.section.as_ref().is_none_or(|s| c.section.starts_with(s));
-        let criteria: Vec<Criterion> = criteria::all()?.into_iter().filter(wanted).collect();
+        let criteria: Vec<Criterion> = networks::all()?.into_iter().filter(wanted).collect();
         if criteria.is_empty() {
             let known: Vec<&str> = SECTIONS.iter().map(|(number, _)| *number).collect();
             let section = self.section.as_deref().unwrap_or_default();

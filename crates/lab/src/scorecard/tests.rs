@@ -14,7 +14,7 @@ fn measure(scorecard: &Scorecard) -> Vec<Row> {
 /// Every criterion is of a section that the list names, every section has one, and every scenario can be built.
 #[test]
 fn every_section_has_a_criterion_that_can_be_run() {
-    let criteria = criteria::all().unwrap();
+    let criteria = networks::all().unwrap();
     for (number, title) in SECTIONS {
         assert!(criteria.iter().any(|c| c.section == number), "{number} {title}");
     }
