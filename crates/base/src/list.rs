@@ -78,7 +78,8 @@ impl<E: Listed> List<E> {
         }
         if !additions.is_empty() && self.added.get().is_some() {
             return Err(SpecError::new(format!(
-                "{kind} '{}' comes too late: the list has been read or added to already",
+                "{kind} '{}' comes too late: the list has been read or added to already; install all additions \
+                 at once, before anything else",
                 additions[0].name()
             )));
         }

@@ -16,7 +16,7 @@
 //! after the ACK's own growth instead of before it. It never widens the window unless
 //! `assign=always`, the simulator ns-3's reading. Nothing falls below two segments.
 
-use crate::westwood::AckedCount;
+use crate::acked_count::AckedCount;
 use crate::{
     Ack, CongestionEvent, Controller, Environment, RecoveryCause, SendLimits, bounded, positive,
     variables,

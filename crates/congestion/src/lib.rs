@@ -39,6 +39,7 @@ mod westwood;
 mod westwood_plus;
 
 // Shared by controllers: mathematics and parts, not controllers.
+mod acked_count;
 mod equation;
 mod extreme;
 mod fuzzy;

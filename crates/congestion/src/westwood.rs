@@ -9,6 +9,7 @@
 //! (almost) zero; the module's divisor `fr_a` for timeouts in slow start is left out; so is its
 //! rule that takes an idle remainder below 10 ms for a whole tau/2.
 
+use crate::acked_count::AckedCount;
 use crate::{
     Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, positive, variables,
 };
@@ -73,32 +74,6 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         counter: AckedCount::default(),
         bandwidth: Bandwidth { filter, estimate: 0.0, last_sample: 0.0, last: None, waiting: 0 },
     })
-}
-
-/// What one ACK stands for, cumulative ACKs and earlier duplicates considered (S2, AckedCount).
-#[derive(Clone, Debug, Default)]
-pub struct AckedCount {
-    accounted: u64,
-}
-
-impl AckedCount {
-    /// Segments to count for this ACK.
-    pub fn count(&mut self, ack: &Ack) -> u64 {
-        match ack.newly_acked {
-            // A duplicate: something arrived, which a later advance will cover once more.
-            0 if ack.duplicate || ack.newly_sacked > 0 => {
-                self.accounted = self.accounted.saturating_add(1);
-                1
-            }
-            0 => 0,
-            1 => 1,
-            advance if self.accounted >= advance => {
-                self.accounted -= advance;
-                1
-            }
-            advance => advance - std::mem::take(&mut self.accounted),
-        }
-    }
 }
 
 /// Filters 0 to 3 of the ns-2 module; B is the estimate, b the sample, b' the one before.
@@ -214,7 +189,7 @@ impl Controller for Westwood {
 
 #[cfg(test)]
 mod tests {
-    use super::{AckedCount, Bandwidth, Filter};
+    use super::{Bandwidth, Filter};
     use crate::scenario::{Scenario, build};
     use narrows_base::{Duration, Time};
 
@@ -241,23 +216,6 @@ mod tests {
         let before = s.window();
         s.recovery();
         assert_eq!(s.window(), before);
-    }
-
-    #[test]
-    fn duplicates_are_not_counted_twice() {
-        // Four duplicates, then an ACK for 6: four of them are already counted.
-        let mut s = Scenario::new(build("westwood"));
-        let mut counter = AckedCount::default();
-        let mut total = 0;
-        for advance in [0, 0, 0, 0, 6, 1, 2] {
-            total += counter.count(&s.ack(advance, false));
-        }
-        assert_eq!(total, 4 + 2 + 1 + 2);
-        // More duplicates than the advance: one, and the rest stays on account.
-        for advance in [0, 0, 0, 0, 0, 3, 4] {
-            total += counter.count(&s.ack(advance, false));
-        }
-        assert_eq!(total, 9 + 5 + 1 + 2);
     }
 
     #[test]

@@ -17,8 +17,8 @@
 //! `arithmetic=jiffies` adds that code's whole bytes per millisecond: they lose up to 8 percent of
 //! the estimate at 1.5 Mbit/s, which the reference numbers contain.
 
+use crate::acked_count::AckedCount;
 use crate::linux::WholeWindow;
-use crate::westwood::AckedCount;
 use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};

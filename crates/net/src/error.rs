@@ -23,7 +23,7 @@ pub enum Error {
         /// Which.
         address: SocketAddr,
         /// The system's reason.
-        why: String,
+        why: SystemError,
     },
     /// Nothing can be sent to this address.
     Address {
@@ -31,9 +31,14 @@ pub enum Error {
         address: SocketAddr,
     },
     /// A link cannot be built.
-    Link(String),
+    Link {
+        /// Which.
+        place: String,
+        /// What is wrong with it.
+        why: SpecError,
+    },
     /// The system refused a thread, a descriptor or random bytes.
-    System(String),
+    System(SystemError),
     /// A task was to drive the endpoint, and there is no tokio runtime here to run it.
     NoRuntime,
     /// As many connections as the endpoint may have are there.
@@ -138,13 +143,13 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn bind(address: SocketAddr, e: &io::Error) -> Error {
-        Error::Bind { address, why: plain(e) }
+        Error::Bind { address, why: SystemError::new(e) }
     }
     pub(crate) fn link(place: &str, e: &SpecError) -> Error {
-        Error::Link(format!("{place}: {e}"))
+        Error::Link { place: place.into(), why: e.clone() }
     }
     pub(crate) fn system(e: &io::Error) -> Error {
-        Error::System(plain(e))
+        Error::System(SystemError::new(e))
     }
     pub(crate) fn closed(why: &Closed, address: SocketAddr, wanted: ServerKey) -> Error {
         match why {
@@ -181,7 +186,7 @@ impl Error {
         use io::ErrorKind as K;
         match self {
             Error::Bind { .. } | Error::Address { .. } => K::AddrNotAvailable,
-            Error::Link(_) | Error::MessageTooLong { .. } | Error::TooLong { .. } => {
+            Error::Link { .. } | Error::MessageTooLong { .. } | Error::TooLong { .. } => {
                 K::InvalidInput
             }
             Error::MessageTooLongNow { .. } | Error::MessagesFull => K::WouldBlock,
@@ -233,11 +238,38 @@ impl From<Error> for io::Error {
     }
 }
 
-/// The system's words without its number.
-fn plain(e: &io::Error) -> String {
-    let text = e.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+/// What the system said, kept so that it can be copied and compared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SystemError {
+    kind: io::ErrorKind,
+    text: String,
 }
+
+impl SystemError {
+    fn new(e: &io::Error) -> SystemError {
+        let text = e.to_string();
+        let text = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
+        SystemError { kind: e.kind(), text }
+    }
+    /// Its kind.
+    pub fn kind(&self) -> io::ErrorKind {
+        self.kind
+    }
+}
+
+impl From<io::Error> for SystemError {
+    fn from(e: io::Error) -> SystemError {
+        SystemError::new(&e)
+    }
+}
+
+impl fmt::Display for SystemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for SystemError {}
 
 /// A key as people compare it.
 fn hex(key: &[u8; 32]) -> String {
@@ -251,7 +283,7 @@ impl fmt::Display for Error {
             Error::Address { address } => {
                 write!(f, "{address} is no place to send to: give a host and a port above 0")
             }
-            Error::Link(why) => f.write_str(why),
+            Error::Link { place, why } => write!(f, "{place}: {why}"),
             Error::System(why) => write!(f, "the system refuses: {why}"),
             Error::NoRuntime => f.write_str(
                 "a task is to drive this endpoint, but it is not bound within a tokio runtime",
@@ -298,25 +330,26 @@ impl fmt::Display for Error {
             Error::Fault { code, why } => {
                 write!(f, "the peer broke the protocol: {why} (code {code})")
             }
-            Error::StreamReset(code) => {
-                write!(f, "the peer gave up sending on this stream (code {code})")
-            }
-            Error::StreamStopped(code) => {
-                write!(f, "the peer wants no more of this stream (code {code})")
-            }
-            Error::StreamFinished => f.write_str("this stream was finished before"),
-            Error::StreamUnknown => f.write_str("there is no such stream"),
+            Error::StreamReset(code) => StreamError::Reset(*code).fmt(f),
+            Error::StreamStopped(code) => StreamError::Stopped(*code).fmt(f),
+            Error::StreamFinished => StreamError::Finished.fmt(f),
+            Error::StreamUnknown => StreamError::Unknown.fmt(f),
             Error::TooLong { most } => write!(f, "the stream is longer than {most} bytes"),
-            Error::MessageTooLong { most: 0 } => f.write_str("the peer takes no messages"),
-            Error::MessageTooLong { most } => {
-                write!(f, "the message is too long for this peer: {most} bytes at most")
-            }
+            Error::MessageTooLong { most } => MessageError::TooLong { most: *most }.fmt(f),
             Error::MessageTooLongNow { most } => {
-                write!(f, "the message is too long for the path at present: {most} bytes at most")
+                MessageError::TooLongForPath { most: *most }.fmt(f)
             }
-            Error::MessagesFull => f.write_str("as many messages wait to be sent as may"),
+            Error::MessagesFull => MessageError::QueueFull.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Bind { why, .. } | Error::System(why) => Some(why),
+            Error::Link { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+}

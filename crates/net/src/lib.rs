@@ -61,7 +61,7 @@ pub use clock::Clock;
 pub use endpoint::{
     Blocking, ConnectOptions, Connection, Driver, Endpoint, Options, ReceiveStream, SendStream,
 };
-pub use error::Error;
+pub use error::{Error, SystemError};
 pub use narrows_wire::{ApplicationProtocolError, ApplicationProtocols};
 pub use relay::{Relay, RelayStats};
 

@@ -82,7 +82,7 @@ impl Speed {
             Some(server) if self.direction == Direction::Up => server.received(),
             _ => shared.iter().map(|c| c.bytes.load(Ordering::Relaxed)).sum(),
         };
-        runtime().map_err(|e| Error::System(e.to_string()))?.block_on(async {
+        runtime().map_err(|e| Error::System(e.into()))?.block_on(async {
             let mut working: JoinSet<_> = workers.map(Worker::work).collect();
             let mut ended = Ok(());
             let mut note = |done: Result<_, _>| {

@@ -56,7 +56,7 @@ impl Server {
         let endpoint = Endpoint::bind(listen, options)?;
         let told = Arc::<ServerCounts>::default();
         let (accepting, telling) = (endpoint.clone(), told.clone());
-        let system = |e: std::io::Error| Error::System(e.to_string());
+        let system = |e: std::io::Error| Error::System(e.into());
         let runtime = runtime().map_err(system)?;
         let thread = std::thread::Builder::new()
             .name("narrows-speed".into())

@@ -135,7 +135,7 @@ impl Endpoint {
     }
 
     fn on(socket: Socket, options: Options) -> Result<Endpoint, Error> {
-        getrandom::fill(&mut [0; 1]).map_err(|e| Error::System(e.to_string()))?;
+        getrandom::fill(&mut [0; 1]).map_err(|e| Error::system(&std::io::Error::other(e)))?;
         let tap = options.tap.clone();
         #[cfg(feature = "runtime-tokio")]
         let runtime = match options.driver {

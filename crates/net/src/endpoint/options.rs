@@ -150,6 +150,6 @@ impl Entropy for System {
 /// The system has none.
 pub fn new_key() -> Result<StaticKey, crate::Error> {
     let mut private = [0; 32];
-    getrandom::fill(&mut private).map_err(|e| crate::Error::System(e.to_string()))?;
-    StaticKey::new(private).map_err(|e| crate::Error::System(e.to_string()))
+    getrandom::fill(&mut private).map_err(|e| crate::Error::system(&std::io::Error::other(e)))?;
+    StaticKey::new(private).map_err(|e| crate::Error::system(&std::io::Error::other(e)))
 }

@@ -220,7 +220,9 @@ fn ipv6_works_where_the_system_has_it() {
 fn what_cannot_be_is_refused_in_one_line() {
     let b = Socket::bind(local()).unwrap();
     let taken = Relay::bind(b.local(), b.local(), &mbit(1, 0), &mbit(1, 0), 1).unwrap_err();
-    assert!(matches!(taken, Error::Bind { .. }), "{taken}");
+    let Error::Bind { why, .. } = &taken else { panic!("{taken}") };
+    assert_eq!(why.kind(), std::io::ErrorKind::AddrInUse);
+    assert_eq!(std::error::Error::source(&taken).unwrap().to_string(), why.to_string());
     let nowhere = Relay::bind(local(), local(), &mbit(1, 0), &mbit(1, 0), 1).unwrap_err();
     assert!(nowhere.to_string().contains("port above 0"), "{nowhere}");
     let aqm = Some(Spec::parse("nonsense").unwrap());

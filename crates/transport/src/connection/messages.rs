@@ -32,6 +32,24 @@ pub enum MessageError {
     Closed,
 }
 
+impl std::fmt::Display for MessageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            MessageError::TooLong { most: 0 } => f.write_str("the peer takes no messages"),
+            MessageError::TooLong { most } => {
+                write!(f, "the message is too long for this peer: {most} bytes at most")
+            }
+            MessageError::TooLongForPath { most } => {
+                write!(f, "the message is too long for the path at present: {most} bytes at most")
+            }
+            MessageError::QueueFull => f.write_str("as many messages wait to be sent as may"),
+            MessageError::Closed => f.write_str("the connection is closed"),
+        }
+    }
+}
+
+impl std::error::Error for MessageError {}
+
 impl Connection {
     /// Hands over a message; dropped unsent after `expiry` (zero never).
     ///

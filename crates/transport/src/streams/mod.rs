@@ -74,6 +74,23 @@ pub enum StreamError {
     Finished,
 }
 
+impl std::fmt::Display for StreamError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StreamError::Unknown => f.write_str("there is no such stream"),
+            StreamError::Reset(code) => {
+                write!(f, "the peer gave up sending on this stream (code {code})")
+            }
+            StreamError::Stopped(code) => {
+                write!(f, "the peer wants no more of this stream (code {code})")
+            }
+            StreamError::Finished => f.write_str("this stream was finished before"),
+        }
+    }
+}
+
+impl std::error::Error for StreamError {}
+
 /// What happened to streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamEvent {

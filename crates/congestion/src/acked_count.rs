@@ -1,0 +1,53 @@
+//! Segments that an ACK stands for: what estimators of the rate of returning ACKs count (Westwood, Westwood+,
+//! Jersey).
+
+use crate::Ack;
+
+/// What one ACK stands for, cumulative ACKs and earlier duplicates considered (S2, AckedCount).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AckedCount {
+    accounted: u64,
+}
+
+impl AckedCount {
+    /// Segments to count for this ACK.
+    pub fn count(&mut self, ack: &Ack) -> u64 {
+        match ack.newly_acked {
+            // A duplicate: something arrived, which a later advance will cover once more.
+            0 if ack.duplicate || ack.newly_sacked > 0 => {
+                self.accounted = self.accounted.saturating_add(1);
+                1
+            }
+            0 => 0,
+            1 => 1,
+            advance if self.accounted >= advance => {
+                self.accounted -= advance;
+                1
+            }
+            advance => advance - std::mem::take(&mut self.accounted),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Scenario, build};
+
+    #[test]
+    fn duplicates_are_not_counted_twice() {
+        // Four duplicates, then an ACK for 6: four of them are already counted.
+        let mut s = Scenario::new(build("westwood"));
+        let mut counter = AckedCount::default();
+        let mut total = 0;
+        for advance in [0, 0, 0, 0, 6, 1, 2] {
+            total += counter.count(&s.ack(advance, false));
+        }
+        assert_eq!(total, 4 + 2 + 1 + 2);
+        // More duplicates than the advance: one, and the rest stays on account.
+        for advance in [0, 0, 0, 0, 0, 3, 4] {
+            total += counter.count(&s.ack(advance, false));
+        }
+        assert_eq!(total, 9 + 5 + 1 + 2);
+    }
+}
