@@ -14,6 +14,8 @@ mod announced;
 mod api;
 mod application;
 mod close;
+mod config;
+mod event;
 mod learned;
 mod messages;
 mod mtu;
@@ -29,6 +31,8 @@ mod timers;
 
 pub(crate) use announced::UNKNOWN_PROTOCOL;
 pub(crate) use application::{NO_COMMON_PROTOCOL, refusal};
+pub use config::ConnectionConfig;
+pub use event::{Closed, Event, Stats, Transmit};
 pub use messages::MessageError;
 pub use new_connection::NewConnection;
 
@@ -36,25 +40,23 @@ use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, PacketReceiver,
 use crate::packet_sender::{PacketSender, PacketSenderConfig};
 use crate::protocol::is_sayable;
 use crate::rtt::RtoConfig;
-use crate::streams::{Limits, Side, StreamEvent, Streams};
-use crate::{Counters, Protocol};
+use crate::streams::{Limits, Side, Streams};
 use announced::receiving;
 use application::Agreement;
 use close::Phase;
 use learned::Learned;
 use messages::{Inbox, Outbox};
 use mtu::Mtu;
-use narrows_base::{Duration, RandomKey, Rate, Time};
+use narrows_base::{Duration, RandomKey, Time};
 use narrows_congestion::{Feedback, HintSource, PathHints};
 use narrows_wire::prf::Prf;
-use narrows_wire::{ApplicationProtocols, Established, Opener, Sealer};
+use narrows_wire::{Established, Opener, Sealer};
 use nonces::{Received, SentNonces};
 use path::PeerPath;
 use path_change::{ControllerSetup, PathChanges};
 use payload::ConnectionPayload;
 use report_frame::PeerClock;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 /// Bytes of UDP's and IPv4's headers.
 const UDP_OVERHEAD: u32 = 28;
@@ -65,190 +67,6 @@ const RECEIVER: ReceiverConfig =
     ReceiverConfig { ack_every: MAX_PACKETS_PER_ACK, max_ack_delay: MAX_ACK_DELAY };
 /// What a peer takes that says nothing.
 const USUAL_DATAGRAM: u64 = 1200;
-
-/// How a connection behaves at this end.
-#[derive(Clone, Debug)]
-pub struct ConnectionConfig {
-    /// Whose controller paces what this end sends: any of `rrtp`'s family or of media.
-    pub protocol: Protocol,
-    /// What is known of the path.
-    pub hints: PathHints,
-    /// Who says so: how much of it may be sent before anything was acknowledged.
-    pub hint_source: HintSource,
-    /// Never faster than this, whatever the controller says.
-    pub rate_limit: Option<Rate>,
-    /// Largest UDP payload, bytes: what path MTU discovery tries to reach.
-    pub max_datagram: u16,
-    /// UDP payload that every path is assumed to carry.
-    pub first_datagram: u16,
-    /// Gives up after so long without a packet of the peer; zero never.
-    pub idle_timeout: Duration,
-    /// Asks for a sign of life when nothing came for so long; zero never.
-    pub keep_alive: Duration,
-    /// What the peer may send at first.
-    pub limits: Limits,
-    /// Written and not yet arrived at most, bytes of all streams together.
-    pub send_buffer: usize,
-    /// Longest message that this end takes, bytes; 0 none.
-    pub max_message: u16,
-    /// Messages that wait to be read at most; the oldest goes.
-    pub messages_held: usize,
-    /// Whether a client's opening asks for the path's rate with three larger packets: for whoever will
-    /// send more than it gets. Not where the rate is told.
-    pub probes_rate: bool,
-    /// Protocols in no list ([`Protocol::custom_media`]) that the peer may send with, known by their
-    /// labels; on a server, also what it sends with for a client that sends with one. What this end
-    /// itself sends with need not be here.
-    pub custom: Arc<[Protocol]>,
-    /// Which application protocols this end speaks, the one that it prefers first. A client and a server come
-    /// together if they have one in common, or if both name none.
-    pub applications: ApplicationProtocols,
-}
-
-impl ConnectionConfig {
-    /// Whether this end knows what a peer announces: it can run its receiver side, if it has one.
-    pub(crate) fn knows(&self, label: &str) -> bool {
-        label.is_empty() || announced::find(label, &self.protocol, &self.custom).is_some()
-    }
-    /// What is known of the path, by itself or by the protocol's parameters.
-    pub fn path_hints(&self) -> PathHints {
-        let (here, by_name) = (self.hints, self.protocol.hints());
-        PathHints {
-            rate: here.rate.or(by_name.rate),
-            rtt: here.rtt.or(by_name.rtt),
-            loss: here.loss.or(by_name.loss),
-        }
-    }
-}
-
-/// A datagram (or several of equal size, for segmentation offload) to send.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Transmit {
-    /// Where to.
-    pub to: SocketAddr,
-    /// Bytes written into the buffer.
-    pub size: usize,
-    /// Bytes of each datagram but perhaps the last; equals `size` if there is one.
-    pub segment: usize,
-    /// The ECN bits (0 to 3).
-    pub ecn: u8,
-}
-
-/// Why a connection ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Closed {
-    /// This end closed it.
-    Locally,
-    /// The peer closed it.
-    ByPeer {
-        /// CLOSE's code.
-        code: u64,
-        /// CLOSE's reason, cleaned of everything but printable text.
-        reason: String,
-    },
-    /// The peer lost its state (RESET).
-    Reset,
-    /// Nothing came for the idle timeout.
-    TimedOut,
-    /// The peer broke the protocol; it was told so.
-    Fault {
-        /// CLOSE's code.
-        code: u64,
-        /// What it did.
-        why: &'static str,
-    },
-    /// Nobody answered the handshake in time.
-    NoAnswer,
-    /// Nobody opened the handshake in time: the server said that it had no room (not authenticated).
-    Busy,
-    /// This end gave up an idle connection to make room for another client; the peer was told.
-    GaveWay,
-    /// This end's congestion controller panicked, or the connection around it. Nothing more was sent.
-    Panicked {
-        /// The controller that it sent with.
-        controller: String,
-        /// The panic's message, if it is text.
-        message: String,
-    },
-    /// The server's key is not the expected one.
-    WrongKey {
-        /// What it is.
-        found: [u8; 32],
-    },
-    /// The server speaks none of our versions.
-    Version,
-    /// The peer sends with a protocol that this end does not know, so that it cannot run its receiver
-    /// half. The peer was told.
-    UnknownProtocol {
-        /// As the peer wrote it, printable ASCII.
-        label: String,
-    },
-    /// The server speaks none of the application protocols that this client offered, and did not refuse it. It was
-    /// told. (A server that refuses says CLOSE 10.)
-    NoCommonProtocol {
-        /// What both ends speak.
-        reason: String,
-    },
-}
-
-/// What happened.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// The handshake is over; this is the peer's static key.
-    Connected([u8; 32]),
-    /// Streams.
-    Stream(StreamEvent),
-    /// A message can be received.
-    Message,
-    /// A client that offered several application protocols knows which one the server chose.
-    ApplicationKnown,
-    /// The peer's address changed and was validated.
-    Moved(SocketAddr),
-    /// It is over; nothing follows.
-    Closed(Closed),
-}
-
-/// What an application can read of a connection.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Packets sent, lost, timeouts and so on.
-    pub counters: Counters,
-    /// Datagrams sent, those with nothing but a report included.
-    pub datagrams_sent: u64,
-    /// UDP payload bytes sent.
-    pub bytes_sent: u64,
-    /// UDP payload bytes received and opened.
-    pub bytes_received: u64,
-    /// Bytes of the application's streams that the peer has, each without a gap before it.
-    pub bytes_arrived: u64,
-    /// Bytes of the peer's streams that the application has read or dropped, and of its messages
-    /// that came.
-    pub bytes_taken: u64,
-    /// Smoothed round-trip time; zero before the first sample.
-    pub srtt: Duration,
-    /// Smallest round-trip time.
-    pub min_rtt: Duration,
-    /// Sum of all round-trip times that reports gave, and how many: their mean is the path's.
-    pub rtt_sum: Duration,
-    /// How many.
-    pub rtt_samples: u64,
-    /// Window in packets as the controller allows it; infinite as `f64::INFINITY`.
-    pub window: f64,
-    /// The controller's pacing rate, bit/s of UDP payload plus IP and UDP headers.
-    pub rate: Option<Rate>,
-    /// Packets in flight.
-    pub flight: u64,
-    /// UDP payload of a full datagram now.
-    pub datagram: u16,
-    /// Packets that were not authentic or came twice.
-    pub refused: u64,
-    /// Reports that were ignored since they spoke of packets whose nonces were forgotten: none of a peer that says
-    /// nothing of packets below those of unknown outcome.
-    pub unproved: u64,
-    /// Losses that the peer's receiver judged to be the radio link's.
-    pub radio_losses: u64,
-}
 
 /// A connection whose keys are known.
 pub struct Connection {
