@@ -38,6 +38,9 @@ pub const UNCOUNTED: u8 = 0x45;
 /// The extension by which a server says which of the application protocols that the client offered it speaks.
 pub const APPLICATION: u8 = 0x46;
 
+/// The extension that asks for reports that are so far apart (microseconds), as [`number`] reads it; 0 takes that back.
+pub const REPORT_SPACING: u8 = 0x47;
+
 /// Longest reason of a CLOSE, bytes.
 pub const MAX_REASON_BYTES: usize = 255;
 

@@ -181,7 +181,12 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
             let cell = &chosen[w.cell];
             let figures: Vec<Figure> = cell.goals.iter().map(Goal::figure).collect();
             let series = figures.contains(&Figure::Drained);
-            match narrows_sim::run(&w.plan.network(0, w.seed, series), &mut |_| true) {
+            let mut network = w.plan.network(0, w.seed, series);
+            if figures.contains(&Figure::Acks) {
+                // The way back is metered by itself only where it is somebody's bottleneck.
+                network.links.iter_mut().take(2).for_each(|link| link.metered = true);
+            }
+            match narrows_sim::run(&network, &mut |_| true) {
                 Ok(run) => {
                     for figure in figures {
                         let value = figure.of(cell, &w.plan, &run);

@@ -315,6 +315,8 @@ mod path_change_tests;
 #[cfg(test)]
 mod priority_tests;
 #[cfg(test)]
+mod return_path_tests;
+#[cfg(test)]
 mod scenario_tests;
 #[cfg(test)]
 mod skips_tests;

@@ -8,7 +8,7 @@ use super::{Connection, Transmit, UDP_OVERHEAD};
 use crate::packet_sender::{PayloadSource, Permission, SHORT_PROBE_BYTES};
 use crate::streams::SentFrame;
 use narrows_base::{Duration, Time};
-use narrows_wire::frame::{CONTROLLER, SKIPPED, UNCOUNTED, number_bytes};
+use narrows_wire::frame::{CONTROLLER, REPORT_SPACING, SKIPPED, UNCOUNTED, number_bytes};
 use narrows_wire::packet::TAG_BYTES;
 use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, FrameWriter, Prelude, SealError, Sealer};
@@ -246,6 +246,7 @@ impl Connection {
         self.say_application(writer);
         self.say_new_path(writer);
         self.write_feedback(now, writer);
+        self.wish_for_spacing(writer);
         let is_short = self.sender.is_short_probe();
         let payload_source = self.sender.payload_source_mut();
         if payload_source.ping && writer.frame(&Frame::Ping).is_ok() {
@@ -310,6 +311,17 @@ impl Connection {
             if writer.frame(&Frame::Feedback(feedback_bytes(&feedback, &mut words))).is_ok() {
                 (self.feedback_sent, self.feedback_sent_at) = (feedback, now);
             }
+        }
+    }
+
+    /// How far apart reports ought to come, where they wait on the way back.
+    #[inline]
+    fn wish_for_spacing(&self, writer: &mut FrameWriter<'_>) {
+        let (spacing, is_due) = self.sender.report_spacing();
+        if is_due {
+            let mut bytes = [0; 8];
+            let body = number_bytes(spacing.as_nanos() / 1000, &mut bytes);
+            let _ = writer.frame(&Frame::Extension { kind: REPORT_SPACING, body });
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Net {
     /// One way.
     pub delay: Duration,
     pub rate: Rate,
+    /// … and that of what the server sends, where it is another.
+    pub back: Option<Rate>,
     /// Bytes that wait at most.
     pub queue: u64,
     pub loss: f64,
@@ -40,6 +42,7 @@ impl Net {
         Net {
             delay: Duration::from_millis(20),
             rate: Rate::from_bps(20_000_000),
+            back: None,
             queue: 100_000,
             loss: 0.0,
             twice: 0.0,
@@ -226,14 +229,15 @@ impl Pair {
     fn launch(&mut self, side: Side, mut flying: Flying) {
         let net = self.net;
         let free = &mut self.free[usize::from(side == Side::Server)];
-        let waits = free.since(self.now).as_secs_f64() * net.rate.as_bps() as f64 / 8.0;
+        let rate = net.back.filter(|_| side == Side::Server).unwrap_or(net.rate).as_bps() as f64;
+        let waits = free.since(self.now).as_secs_f64() * rate / 8.0;
         let size = flying.bytes.len() as u64 + 28;
         let is_short = self.drop_short.is_some_and(|(s, n)| s == side && flying.bytes.len() < n);
         if is_short || flying.bytes.len() > net.mtu || waits as u64 + size > net.queue {
             return;
         }
         let start = (*free).max(self.now);
-        *free = start + Duration::from_secs_f64(size as f64 * 8.0 / net.rate.as_bps() as f64);
+        *free = start + Duration::from_secs_f64(size as f64 * 8.0 / rate);
         let mut at = *free + net.delay;
         if self.random.chance(net.loss) || self.now < self.outage_until {
             return;

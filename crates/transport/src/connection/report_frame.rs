@@ -39,7 +39,7 @@ pub(super) fn write(
     if writer.frame(&frame).is_err() {
         return false;
     }
-    receiver.on_report_sent();
+    receiver.on_report_sent(now);
     true
 }
 

@@ -121,6 +121,18 @@ pub struct Data {
     pub offset: u64,
     /// What the sender side says.
     pub feedback: Feedback,
+    /// How far apart reports are wished for; zero for no wish.
+    pub spacing: Duration,
+}
+
+/// Offsets have so many bits beyond 32; above them is the square root of the spacing in these units.
+const OFFSET_BITS: u32 = 24;
+const SPACING_UNIT_US: u64 = 16;
+
+fn spacing_code(spacing: Duration) -> u32 {
+    let us = spacing.as_nanos().div_ceil(1000);
+    // A float's cast saturates.
+    u32::from((us as f64 / SPACING_UNIT_US as f64).sqrt().ceil() as u8)
 }
 
 /// Writes what a data packet says: in the 24 bytes, and in the place of TCP's packet count.
@@ -132,18 +144,21 @@ pub fn write_data(packet: &mut Packet, data: &Data) {
     }
     let lengths = u32::from(data.payload) | u32::from(data.least_unacked) << 16;
     packet.sack = [(lengths, data.offset as u32), (words[0], words[1]), (words[2], words[3])];
-    packet.number = (data.offset >> 32) as u32;
+    let high = (data.offset >> 32) as u32 & ((1 << OFFSET_BITS) - 1);
+    packet.number = high | spacing_code(data.spacing) << OFFSET_BITS;
 }
 
 /// Reads what [`write_data`] wrote.
 #[inline]
 pub fn read_data(packet: &Packet) -> Data {
     let [(lengths, low), (a, b), (c, d)] = packet.sack;
+    let code = u64::from(packet.number >> OFFSET_BITS);
     Data {
         payload: lengths as u16,
         least_unacked: (lengths >> 16) as u16,
-        offset: u64::from(packet.number) << 32 | u64::from(low),
+        offset: u64::from(packet.number & ((1 << OFFSET_BITS) - 1)) << 32 | u64::from(low),
         feedback: Feedback::from_words(&[a, b, c, d]),
+        spacing: Duration::from_micros(code * code * SPACING_UNIT_US),
     }
 }
 

@@ -86,7 +86,9 @@ impl Receiver {
         let one_way = now.since(p.stamp);
         self.one_way =
             if self.one_way == Duration::ZERO { one_way } else { self.one_way.min(one_way) };
+        let rtt = self.one_way.saturating_mul(2);
         self.receiver.on_feedback(data.feedback);
+        self.receiver.on_spacing(data.spacing, rtt);
         let packet = ReceivedPacket {
             number: p.seq,
             nonce: (),
@@ -97,7 +99,7 @@ impl Receiver {
             ack_eliciting: true,
             uncounted: 0,
         };
-        self.receiver.on_packet(now, &packet, self.one_way.saturating_mul(2));
+        self.receiver.on_packet(now, &packet, rtt);
         self.report(now)
     }
 
@@ -137,7 +139,7 @@ impl Receiver {
         let fields = self.receiver.report(now, header::room)?;
         let vector =
             AckVector::of(self.receiver.runs(fields.highest), header::room(&fields.feedback));
-        self.receiver.on_report_sent();
+        self.receiver.on_report_sent(now);
         self.reports = self.reports.wrapping_add(1);
         let mut packet = Packet {
             seq: 0,

@@ -110,6 +110,7 @@ impl Sender {
             least_unacked: (seq - self.sender.least_unacked().min(seq)) as u16,
             offset: range.offset,
             feedback: self.sender.controller().feedback_to_receiver(),
+            spacing: self.sender.report_spacing().0,
         };
         header::write_data(&mut packet, &data);
         packet

@@ -5,6 +5,9 @@
 //! as the packets go on in order; none waits longer than the agreed delay, nor than a 32nd of a
 //! round trip, so that windows are not kept waiting. A hole is reported at once (NACK, SACK), and so
 //! are the packets just above it.
+//!
+//! A sender that sees reports wait on the way back asks for more distance between them: then none leaves earlier, hole
+//! or not, and as many packets as come are answered by one.
 
 use narrows_base::{Duration, Time};
 
@@ -26,6 +29,8 @@ const FIRST_PACKETS_PER_ACK: u32 = 2;
 /// In order so long, reports become rarer: one more packet for each for every so many.
 const STEADY: u32 = 100;
 const STEP: u32 = 8;
+/// A report leaves after so much time, whatever a sender asks for.
+pub(crate) const MAX_SPACING: Duration = Duration::from_secs(1);
 
 /// How long a packet waits for its report at most, where a round trip takes so long (zero: not known)
 /// and `most` is agreed.
@@ -34,6 +39,14 @@ pub(crate) fn max_wait(rtt: Duration, most: Duration) -> Duration {
         Duration::ZERO => most,
         known => known.mul_f64(RTT_SHARE).max(MIN_DELAY).min(most),
     }
+}
+
+/// How far apart reports leave at least, where a sender asked for `asked` and a round trip takes so long (zero: not
+/// known).
+pub(crate) fn bounded_spacing(asked: Duration, rtt: Duration) -> Duration {
+    // The sender, which measures more of the path, asks for one round trip at most.
+    let most = if rtt == Duration::ZERO { MAX_ACK_DELAY } else { rtt.saturating_mul(2) };
+    asked.min(most).min(MAX_SPACING)
 }
 
 /// What has come and is not answered.
@@ -52,6 +65,10 @@ pub(crate) struct AckPolicy {
     last: Time,
     /// The packet that revealed the last hole.
     hole: Option<u64>,
+    /// Reports are so far apart at least; zero if nobody asked for that.
+    spacing: Duration,
+    /// When the last one left.
+    reported: Time,
 }
 
 impl AckPolicy {
@@ -66,7 +83,13 @@ impl AckPolicy {
             due: Time::NEVER,
             last: Time::ZERO,
             hole: None,
+            spacing: Duration::ZERO,
+            reported: Time::ZERO,
         }
+    }
+    /// Reports are to be so far apart from now on.
+    pub fn on_spacing(&mut self, spacing: Duration) {
+        self.spacing = spacing;
     }
 
     /// Whether all that came is answered: the next packet is the first that a report echoes.
@@ -117,6 +140,9 @@ impl AckPolicy {
             || number < FIRST;
         let due = if at_once { now } else { now + max_wait };
         self.due = self.due.min(due);
+        if self.spacing > Duration::ZERO && number >= FIRST {
+            self.due = self.due.max(self.reported + self.spacing);
+        }
     }
 
     /// When a report must leave, alone if need be.
@@ -136,8 +162,8 @@ impl AckPolicy {
     }
     /// A report left.
     #[inline]
-    pub fn on_report_sent(&mut self) {
-        (self.unanswered, self.due) = (0, Time::NEVER);
+    pub fn on_report_sent(&mut self, now: Time) {
+        (self.unanswered, self.due, self.reported) = (0, Time::NEVER, now);
     }
 }
 
@@ -154,14 +180,14 @@ mod tests {
             let now = Time::ZERO + Duration::from_micros(gap * number);
             if policy.due() < now {
                 answered.push(std::mem::take(&mut since));
-                policy.on_report_sent();
+                policy.on_report_sent(now);
             }
             policy.on_number(number, expected);
             policy.on_ack_eliciting(now, number, expected, false, max_wait(rtt, MAX_ACK_DELAY));
             (expected, since) = (number + 1, since + 1);
             if policy.due() <= now {
                 answered.push(std::mem::take(&mut since));
-                policy.on_report_sent();
+                policy.on_report_sent(now);
             }
         }
         answered
@@ -191,6 +217,52 @@ mod tests {
         assert_eq!(answered.iter().max(), Some(&6));
         assert_eq!(max_wait(Duration::ZERO, MAX_ACK_DELAY), MAX_ACK_DELAY);
         assert_eq!(max_wait(Duration::from_micros(50), MAX_ACK_DELAY), MIN_DELAY);
+    }
+
+    /// When reports leave, in milliseconds, of packets that come each `gap` of them, every `hole`-th missing.
+    fn times(spacing: Duration, gap: u64, hole: u64) -> Vec<u64> {
+        let mut policy = AckPolicy::new(MAX_PACKETS_PER_ACK);
+        policy.on_spacing(spacing);
+        let (mut times, mut expected) = (Vec::new(), 0);
+        for at in 0..2000u64 {
+            let now = Time::ZERO + Duration::from_millis(at);
+            if at.is_multiple_of(gap) && (at / gap) % hole != hole - 1 {
+                let number = at / gap;
+                policy.on_number(number, expected);
+                let wait = max_wait(Duration::from_millis(40), MAX_ACK_DELAY);
+                policy.on_ack_eliciting(now, number, expected, false, wait);
+                expected = number + 1;
+            }
+            if policy.due() <= now {
+                times.push(at);
+                policy.on_report_sent(now);
+            }
+        }
+        times.retain(|t| *t > 20 * gap);
+        times
+    }
+
+    #[test]
+    fn a_sender_that_asks_for_distance_gets_it_holes_or_not() {
+        for hole in [u64::MAX, 10] {
+            let spaced = times(Duration::from_millis(40), 1, hole);
+            assert!(spaced.windows(2).all(|w| (40..=42).contains(&(w[1] - w[0]))), "{spaced:?}");
+        }
+        assert!(times(Duration::ZERO, 1, 10).len() > 1000, "unasked, a hole is told at once");
+        // What comes more seldom than that is answered as ever.
+        assert_eq!(
+            times(Duration::from_millis(40), 100, u64::MAX),
+            times(Duration::ZERO, 100, u64::MAX)
+        );
+    }
+
+    #[test]
+    fn no_sender_gets_more_distance_than_two_round_trips_or_a_second() {
+        let ms = Duration::from_millis;
+        assert_eq!(bounded_spacing(ms(30), ms(40)), ms(30));
+        assert_eq!(bounded_spacing(Duration::MAX, ms(40)), ms(80));
+        assert_eq!(bounded_spacing(Duration::MAX, ms(5000)), MAX_SPACING);
+        assert_eq!(bounded_spacing(Duration::MAX, Duration::ZERO), MAX_ACK_DELAY);
     }
 
     #[test]

@@ -11,13 +11,13 @@ mod feedback;
 mod log;
 mod numbering;
 
-pub(crate) use ack_policy::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
+pub(crate) use ack_policy::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK, MAX_SPACING};
 pub(crate) use log::ReceivedNumbers;
 #[cfg(test)]
 pub(crate) use log::runs;
 
 use crate::loss_classifier::LossTracker;
-use ack_policy::{AckPolicy, max_wait};
+use ack_policy::{AckPolicy, bounded_spacing, max_wait};
 use feedback::{FeedbackSource, SidePacket};
 use log::ArrivalLog;
 use narrows_base::{Duration, Run, Time};
@@ -153,6 +153,15 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         }
     }
 
+    /// The peer's sender asks for reports that are so far apart at least; zero for the usual ones. A round trip takes
+    /// `rtt`; zero where that is not known.
+    #[inline]
+    pub fn on_spacing(&mut self, asked: Duration, rtt: Duration) {
+        if let Some(policy) = &mut self.policy {
+            policy.on_spacing(bounded_spacing(asked, rtt));
+        }
+    }
+
     /// A packet came that did not come before. A round trip takes `rtt`; zero where that is not known.
     #[inline]
     pub fn on_packet(&mut self, now: Time, p: &ReceivedPacket<R::Nonce>, rtt: Duration) {
@@ -240,9 +249,9 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
     }
     /// The report leaves.
     #[inline]
-    pub fn on_report_sent(&mut self) {
+    pub fn on_report_sent(&mut self, now: Time) {
         if let Some(policy) = &mut self.policy {
-            policy.on_report_sent();
+            policy.on_report_sent(now);
         }
         if let Some(feedback) = &mut self.feedback {
             feedback.on_report_sent();

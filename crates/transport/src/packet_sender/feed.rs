@@ -46,6 +46,9 @@ pub(super) struct CcFeed {
     repairing: bool,
     episode: Option<Episode>,
     radio: u64,
+    /// How long reports wait on the way back, and packets that are in flight for that only: neither is the
+    /// controller's.
+    unreported: (Duration, u64),
 }
 
 impl CcFeed {
@@ -65,6 +68,7 @@ impl CcFeed {
             repairing: false,
             episode: None,
             radio: 0,
+            unreported: (Duration::ZERO, 0),
         }
     }
     /// Another path, under a new controller; `next` is the next number.
@@ -75,6 +79,7 @@ impl CcFeed {
         (self.cut_at, self.marks_cut_at) = (next, next);
         (self.round, self.round_end) = (0, next);
         (self.repairing, self.window_limited, self.episode) = (false, false, None);
+        self.unreported = (Duration::ZERO, 0);
     }
 
     #[inline]
@@ -196,6 +201,49 @@ impl CcFeed {
         self.marks = marks;
         new.min(u32::try_from(fresh).unwrap_or(u32::MAX))
     }
+    /// Reports wait so long on the way back, and so many packets are in flight for that only.
+    #[inline]
+    pub fn on_unreported(&mut self, wait: Duration, packets: f64) {
+        // RFC 5348 and its kin are defined by the whole round trip.
+        if !self.own_timer {
+            // A float's cast saturates.
+            self.unreported = (wait, packets as u64);
+        }
+    }
+    /// Packets in flight beyond the controller's window.
+    #[inline]
+    pub fn unreported(&self) -> u64 {
+        self.unreported.1
+    }
+    /// A round-trip time without the wait of reports.
+    #[inline]
+    pub fn without_wait(&self, rtt: Duration, wait: Duration, path: &RoundTrip) -> Duration {
+        if self.own_timer || wait == Duration::ZERO {
+            return rtt;
+        }
+        (rtt - rtt.min(wait)).max(path.min().min(rtt))
+    }
+    /// … the smoothed one.
+    #[inline]
+    pub fn srtt(&self, path: &RoundTrip) -> Duration {
+        self.without_wait(path.srtt(), self.unreported.0, path)
+    }
+    /// Of packets in flight, those that are the controller's.
+    #[inline]
+    fn outstanding(&self, packets: u64) -> u64 {
+        packets.saturating_sub(self.unreported.1)
+    }
+    /// FlightSize, of which a loss leaves a part: no less than the window where that is full.
+    #[inline]
+    fn flight_size(&self, packets: u64) -> u64 {
+        if self.unreported.1 == 0 {
+            return packets;
+        }
+        // A float's cast saturates.
+        let window = self.controller.send_limits().cwnd as u64;
+        self.outstanding(packets).max(packets.min(window))
+    }
+
     /// A report names numbers below `end`: whether it begins a round.
     #[inline]
     pub fn begin_round(&mut self, end: u64, next: u64) -> bool {
@@ -251,7 +299,7 @@ impl CcFeed {
             now,
             rtt,
             rtt_unambiguous: true,
-            srtt: path.srtt(),
+            srtt: self.srtt(path),
             rttvar: path.estimator().rttvar(),
             min_rtt: path.min(),
             arrived: None,
@@ -261,9 +309,9 @@ impl CcFeed {
             newly_delivered: 1,
             duplicate: false,
             sent_since,
-            flight: ledger.in_flight(),
-            outstanding: ledger.in_flight(),
-            prior_outstanding,
+            flight: self.flight_size(ledger.in_flight()),
+            outstanding: self.outstanding(ledger.in_flight()),
+            prior_outstanding: self.outstanding(prior_outstanding),
             window_limited: self.window_limited,
             in_recovery: self.repairing,
             round: self.round,
@@ -288,7 +336,7 @@ impl CcFeed {
                 // The losses that the report reveals are taken off for all.
                 outstanding: ack.outstanding + (fresh - 1 - i),
                 flight: ack.flight + (fresh - 1 - i),
-                prior_outstanding: ack.prior_outstanding - i,
+                prior_outstanding: ack.prior_outstanding.saturating_sub(i),
                 round_start: ack.round_start && !later,
                 marks: if later { 0 } else { ack.marks },
                 feedback: if is_last { ack.feedback } else { Feedback::NONE },
@@ -323,19 +371,21 @@ impl CcFeed {
     }
     fn end_recovery<L>(&mut self, now: Time, ledger: &PacketLedger<L>, path: &RoundTrip) {
         if std::mem::take(&mut self.repairing) {
-            let repair = CcFeed::repair(now, ledger.in_flight(), ledger, path);
+            let repair = self.repair(now, ledger.in_flight(), ledger, path);
             self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(repair));
         }
     }
 
     fn repair<L>(
+        &self,
         now: Time,
         flight: u64,
         ledger: &PacketLedger<L>,
         path: &RoundTrip,
     ) -> RecoveryEvent {
-        let outstanding = ledger.in_flight();
-        let (min_rtt, srtt, cause) = (path.min(), path.srtt(), RecoveryCause::Loss);
+        let flight = self.flight_size(flight);
+        let outstanding = self.outstanding(ledger.in_flight());
+        let (min_rtt, srtt, cause) = (path.min(), self.srtt(path), RecoveryCause::Loss);
         RecoveryEvent { now, cause, flight, outstanding, min_rtt, srtt }
     }
 
@@ -394,9 +444,8 @@ impl CcFeed {
             // recovery by 7.3.2's comparison, too.
             self.cut_at = ledger.next() + u64::from(!self.own_timer);
             let flight = (ledger.next() - first).saturating_sub(ledger.not_in_flight());
-            self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(CcFeed::repair(
-                now, flight, ledger, path,
-            )));
+            let repair = self.repair(now, flight, ledger, path);
+            self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(repair));
         } else if found.repair {
             reaction = Reaction::RecoveryEvent;
         }
@@ -429,7 +478,7 @@ impl CcFeed {
         if marks > 0 && ledger.reported() > self.marks_cut_at {
             let cause = RecoveryCause::EcnCe;
             let mark =
-                RecoveryEvent { cause, ..CcFeed::repair(now, ledger.in_flight(), ledger, path) };
+                RecoveryEvent { cause, ..self.repair(now, ledger.in_flight(), ledger, path) };
             self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(mark));
             self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(mark));
             counters.marks += 1;

@@ -63,6 +63,8 @@ pub(super) enum Front {
 /// Finds losses, and knows when to look for them: the one timer.
 #[derive(Debug)]
 pub(super) struct LossDetector {
+    /// How long the receiver keeps a report back by agreement, and with what it was asked for.
+    agreed_ack_delay: Duration,
     max_ack_delay: Duration,
     timer: Time,
     backoffs: u32,
@@ -78,6 +80,7 @@ impl LossDetector {
     /// `max_ack_delay` is how long the receiver keeps a report back at most.
     pub fn new(max_ack_delay: Duration) -> LossDetector {
         LossDetector {
+            agreed_ack_delay: max_ack_delay,
             max_ack_delay,
             timer: Time::NEVER,
             backoffs: 0,
@@ -203,6 +206,10 @@ impl LossDetector {
 
     pub fn probe_timeout(&self, path: &RoundTrip) -> Duration {
         path.probe_timeout(self.max_ack_delay)
+    }
+    /// The receiver was asked to wait so long for a report.
+    pub fn on_spacing(&mut self, spacing: Duration) {
+        self.max_ack_delay = self.agreed_ack_delay + spacing;
     }
     /// The probe timeout with RFC 9002's back-off.
     fn doubled(&self, path: &RoundTrip) -> Duration {

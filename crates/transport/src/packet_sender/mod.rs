@@ -32,6 +32,7 @@ mod path_change;
 mod permission;
 mod reordering;
 mod reports;
+mod return_path;
 mod round_trip;
 mod sent_packet;
 mod skips;
@@ -46,6 +47,7 @@ use losses::LossDetector;
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::{Controller, Dispersion, HintSource, PathHints, Sent};
 use pacer::Pacer;
+use return_path::ReturnPath;
 use round_trip::RoundTrip;
 use sent_packet::PacketClass;
 
@@ -123,6 +125,7 @@ pub struct PacketSender<C: PayloadSource> {
     payload_source: C,
     ledger: PacketLedger<C::Payload>,
     path: RoundTrip,
+    return_path: Box<ReturnPath>,
     loss: LossDetector,
     pacer: Pacer,
     limiter: Limiter,
@@ -150,6 +153,7 @@ impl<C: PayloadSource> PacketSender<C> {
             payload_source,
             ledger: PacketLedger::new(),
             path: RoundTrip::new(&config.rto),
+            return_path: Box::new(ReturnPath::new()),
             loss: LossDetector::new(config.max_ack_delay),
             pacer: Pacer::new(config.credit, config.paces_windows),
             limiter,
@@ -230,6 +234,11 @@ impl<C: PayloadSource> PacketSender<C> {
     #[inline]
     pub fn rtt(&self) -> &RttEstimator {
         self.path.estimator()
+    }
+    /// How far apart the receiver ought to send its reports, and whether the next packet ought to say so.
+    #[inline]
+    pub fn report_spacing(&self) -> (Duration, bool) {
+        self.return_path.wish(self.ledger.next())
     }
     /// The next packet's number.
     #[inline]

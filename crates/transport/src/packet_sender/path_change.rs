@@ -1,10 +1,11 @@
 //! Another path: what was measured of the old one does not count on it, and what is in flight there is not in
 //! flight here (RFC 9000 section 9.4).
 
+use super::return_path::ReturnPath;
 use super::round_trip::RoundTrip;
 use super::{PacketSender, PayloadSource};
 use crate::rtt::RtoConfig;
-use narrows_base::Time;
+use narrows_base::{Duration, Time};
 use narrows_congestion::Controller;
 
 impl<C: PayloadSource> PacketSender<C> {
@@ -14,7 +15,9 @@ impl<C: PayloadSource> PacketSender<C> {
         self.ledger.renew(now);
         self.feed.renew(controller, self.ledger.next());
         self.path = RoundTrip::new(rto);
+        *self.return_path = ReturnPath::new();
         self.loss.renew();
+        self.loss.on_spacing(Duration::ZERO);
         self.limiter.restart();
         self.pacer.renew();
         self.arm(now);

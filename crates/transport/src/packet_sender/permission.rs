@@ -30,7 +30,7 @@ impl<C: PayloadSource> PacketSender<C> {
     }
     #[inline]
     pub(super) fn progress(&self) -> Progress {
-        Progress { srtt: self.path.srtt(), arrived: self.ledger.arrived() }
+        Progress { srtt: self.feed.srtt(&self.path), arrived: self.ledger.arrived() }
     }
     /// The rate at which packets leave, if any is set.
     pub fn pacing_rate(&self) -> Option<Rate> {
@@ -61,9 +61,9 @@ impl<C: PayloadSource> PacketSender<C> {
         }
         // A float's cast saturates: an infinite window is u64::MAX, and what is remembered of packets on
         // their way limits.
-        if in_flight >= (send_limits.cwnd as u64).min(MAX_SENT_PACKETS as u64)
-            && self.force == Force::Nothing
-        {
+        // What has arrived and is not reported does not count.
+        let window = (send_limits.cwnd as u64).saturating_add(self.feed.unreported());
+        if in_flight >= window.min(MAX_SENT_PACKETS as u64) && self.force == Force::Nothing {
             self.feed.on_window_full();
             self.pacer.stall();
             return Permission::WindowFull;

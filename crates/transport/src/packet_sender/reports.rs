@@ -110,6 +110,7 @@ impl<C: PayloadSource> PacketSender<C> {
         let rtt = self.path.sample(now, rtt);
         let forward_delay = self.path.forward_delay(ack_report.forward, rtt);
         let round_start = self.feed.begin_round(end, self.ledger.next());
+        let rtt = self.follow_return_path(now, (rtt, forward_delay), round_start);
         if fresh > 0 || !late.is_empty() {
             self.loss.end_backoff();
         }
@@ -120,12 +121,30 @@ impl<C: PayloadSource> PacketSender<C> {
         let ack_report = (rtt, round_start, marks, ack_report.feedback);
         let ack = self.feed.ack(now, ack_report, (prior, sent_since), ledger, path);
         let ack = Ack { forward_delay: Some(forward_delay), ..ack };
+        if let Some(rate) = ack.rate.filter(|r| !r.app_limited) {
+            self.return_path.on_rate(rate.per_second());
+        }
         self.feed.tell_acks(&ack, fresh);
         self.feed.tell_spurious(now, &late, &self.ledger, &self.path);
         self.tell_losses(now, &found);
         self.feed.tell_marks(now, marks, &self.ledger, &self.path, &mut self.counters);
         self.arm(now);
         ack.rate
+    }
+
+    /// A report's round-trip time and forward delay: the round-trip time without what it waited on the way back.
+    #[inline]
+    fn follow_return_path(
+        &mut self,
+        now: Time,
+        delays: (Duration, Duration),
+        is_start: bool,
+    ) -> Duration {
+        let (base, next) = (self.path.min(), self.ledger.next());
+        let wait = self.return_path.on_report(now, delays, base, next, is_start);
+        self.feed.on_unreported(self.return_path.wait(), self.return_path.unreported());
+        self.loss.on_spacing(self.return_path.longest_spacing());
+        self.feed.without_wait(delays.0, wait, &self.path)
     }
 
     /// The round-trip time that a report tells of this path: that of the packet that it echoes, if that one

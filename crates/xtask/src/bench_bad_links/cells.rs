@@ -430,15 +430,24 @@ fn return_paths() -> Vec<Cell> {
         cell("return path", "lte, cubic upload", "lte", of_cubic()).reverse("cubic:1").quick(),
         cell("return path", "cable, cubic upload", "cable", of_cubic()).reverse("cubic:1").quick(),
     ];
+    // A tenth of the way back, or a report of 64 bytes in a base RTT.
+    let acks = |most: f64| AtMost(Figure::Acks, most.max(0.1));
     let upload = "20Mbit/s,20ms,queue=100kB,reverse-rate=1Mbit/s";
-    cells.push(
-        cell("return path", "1 Mbit/s, cubic upload", upload, of_cubic())
-            .reverse("cubic:1")
-            .quick(),
-    );
-    for (name, rate) in [("a hundredth", "200kbit/s"), ("a three hundredth", "66kbit/s")] {
-        let link = format!("20Mbit/s,20ms,queue=100kB,reverse-rate={rate},reverse-queue=20p");
-        cells.push(cell("return path", name, &link, of_cubic()).quick());
+    let goals = || vec![OfBest(Figure::Goodput, 0.9, CUBIC), acks(0.0)];
+    for queue in ["", ",reverse-queue=20p"] {
+        let name = format!("1 Mbit/s{queue}, cubic upload").replace("reverse-queue=", "queue of ");
+        let link = format!("{upload}{queue}");
+        cells.push(cell("return path", name, &link, goals()).reverse("cubic:1").quick());
+    }
+    for (name, rate, kbps) in
+        [("a hundredth", "200kbit/s", 200.0), ("a three hundredth", "66kbit/s", 66.0)]
+    {
+        for loss in ["", ",loss=1%"] {
+            let queue = "queue=100kB,reverse-queue=20p";
+            let link = format!("20Mbit/s,20ms,{queue},reverse-rate={rate}{loss}");
+            let goals = vec![OfBest(Figure::Goodput, 0.9, CUBIC), acks(64.0 * 8.0 / 40.0 / kbps)];
+            cells.push(cell("return path", format!("{name}{loss}"), &link, goals).quick());
+        }
     }
     cells
 }

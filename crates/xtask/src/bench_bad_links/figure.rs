@@ -17,6 +17,8 @@ pub enum Figure {
     Dropped,
     /// Packets sent again beyond those that were dropped or lost, over the packets sent.
     Spurious,
+    /// Share of the return path's capacity that its acknowledgements take.
+    Acks,
     /// The others' share of the departures.
     Theta,
     /// Goodput of the other flows, Mbit/s.
@@ -44,6 +46,7 @@ impl Figure {
             Figure::Rtt => "RTT ms",
             Figure::Dropped => "dropped",
             Figure::Spurious => "spurious",
+            Figure::Acks => "ACKs",
             Figure::Theta => "theta",
             Figure::Others => "others Mbit/s",
             Figure::Jain => "Jain",
@@ -59,7 +62,7 @@ impl Figure {
         match self {
             _ if !value.is_finite() => "never".into(),
             Figure::Queue | Figure::Rtt | Figure::Completion => format!("{value:.1}"),
-            Figure::Dropped | Figure::Spurious => format!("{:.2}%", 100.0 * value),
+            Figure::Dropped | Figure::Spurious | Figure::Acks => format!("{:.2}%", 100.0 * value),
             Figure::Goodput
             | Figure::Others
             | Figure::Resumed

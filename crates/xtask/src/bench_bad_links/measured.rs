@@ -34,6 +34,13 @@ impl Figure {
                 let missing = (here.dropped + here.lost) as f64;
                 (again - missing).max(0.0) / sum(|f| f.sent_packets as f64).max(1.0)
             }
+            Figure::Acks => {
+                let name = format!("{}.back", plan.bottleneck_name(0));
+                run.links.iter().find(|l| l.name == name).map_or(f64::NAN, |back| {
+                    let data: f64 = back.groups.iter().map(|g| g.served_bits).sum();
+                    (back.served_bits - data) / back.capacity_bits
+                })
+            }
             Figure::Theta => {
                 let all: f64 = link.groups.iter().map(|g| g.served_bits).sum();
                 (all - here.served_bits) / all.max(1.0)
