@@ -22,9 +22,9 @@
 //! - This side's own user says it: the initial window is that rate's bandwidth-delay product.
 //! - A measurement that was stored for this peer says it: half of that, at half the rate.
 //! - The peer says it, or the spacing of its answers: nothing before the first acknowledgement; then, once
-//!   on a path, whoever wants to try a rate may send [`PROBE_PACKETS`] in all. What arrived of these and of
-//!   what follows them, divided by the time since they left, is a rate that the path has at least. As long
-//!   as it rises, twice what this is in a window of time may leave in any part of it.
+//!   on a path, whoever wants to try a rate may send [`PROBE_PACKETS`] in all beyond twice what the path has
+//!   shown to carry in a window: what arrived of the packets that left since some moment, divided by the time
+//!   since then, is a rate that it has at least. That may leave in any part of the window, as long as it rises.
 //!
 //! Probe timeouts and MTU probes are no part of this, and a packet may always leave when nothing is in
 //! flight.
@@ -66,9 +66,8 @@ pub(super) enum LimiterDecision {
 enum FirstRounds {
     /// Nothing was acknowledged.
     NothingAcknowledged,
-    /// The path carries so many bytes in a window of time, as it has shown; over if that does not rise until
-    /// then.
-    Shown(u64, Time),
+    /// Over if what the path has shown does not rise until then.
+    Until(Time),
     Over,
 }
 
@@ -83,6 +82,10 @@ pub(super) struct Limiter {
     /// Initial window, bytes.
     initial: u64,
     first_rounds: FirstRounds,
+    /// What the first round trips permit beyond what arrived: the path carries so many bytes in a window of time, as it has
+    /// shown; and a train to try a rate with, in the first window.
+    shown: u64,
+    train_until: Option<Time>,
     /// Smallest round-trip time known.
     rtt: Duration,
     history: History,
@@ -103,6 +106,8 @@ impl Limiter {
             granted: 0,
             initial: INITIAL_PACKETS * full,
             first_rounds: FirstRounds::NothingAcknowledged,
+            shown: 0,
+            train_until: None,
             rtt: Duration::MAX,
             history: History::new(slot_of(Duration::MAX)),
             hinted_rate: 0.0,
@@ -148,28 +153,28 @@ impl Limiter {
     /// Bytes beyond what arrived permits, while a rate is tried.
     #[inline]
     fn beyond(&self) -> u64 {
-        let FirstRounds::Shown(shown, _) = self.first_rounds else { return 0 };
+        if matches!(self.first_rounds, FirstRounds::NothingAcknowledged | FirstRounds::Over) {
+            return 0;
+        }
         let arrived = self.history.most(SCALES.len() - 1);
-        let more = shown.saturating_sub(arrived).min(MAX_SHOWN_PACKETS * self.full);
-        (GROWTH * more).max((PROBE_PACKETS - INITIAL_PACKETS) * self.full)
+        let more = self.shown.saturating_sub(arrived).min(MAX_SHOWN_PACKETS * self.full);
+        let train = self.train_until.map_or(0, |_| (PROBE_PACKETS - INITIAL_PACKETS) * self.full);
+        train + GROWTH * more
     }
     /// Something arrived: a rate may be tried, or was, and higher ones may follow.
     fn go_on_with_first_rounds(&mut self, now: Time) {
-        let before = self.beyond();
+        let (before, until) = (self.beyond(), now + self.window());
+        if self.first_rounds == FirstRounds::NothingAcknowledged {
+            self.train_until = Some(until);
+        }
+        self.train_until = self.train_until.filter(|until| now < *until);
+        let bytes = self.history.shown(now, self.full);
         match self.first_rounds {
-            FirstRounds::NothingAcknowledged => {
-                self.first_rounds = FirstRounds::Shown(0, now + self.window())
+            FirstRounds::Until(over) if bytes <= self.shown && now > over => {
+                self.first_rounds = FirstRounds::Over;
             }
-            FirstRounds::Shown(shown, until) => {
-                let rate = self.history.rate_shown(now);
-                let bytes = (rate * self.window().as_secs_f64()) as u64;
-                if bytes > shown {
-                    self.first_rounds = FirstRounds::Shown(bytes, now + self.window());
-                } else if now > until {
-                    self.first_rounds = FirstRounds::Over;
-                }
-            }
-            FirstRounds::Over => {}
+            FirstRounds::Until(_) if bytes <= self.shown => {}
+            _ => (self.first_rounds, self.shown) = (FirstRounds::Until(until), bytes),
         }
         let more = self.beyond().saturating_sub(before);
         self.credit = self.credit.saturating_add_unsigned(more);
@@ -233,7 +238,7 @@ impl Limiter {
         let kept = self.history.most(trip).max(self.initial).saturating_add(self.beyond());
         let granted = std::mem::take(&mut self.granted).min(PROBE_PACKETS * self.full);
         self.credit = self.credit.min(i64::try_from(kept.max(granted)).unwrap_or(i64::MAX));
-        if let FirstRounds::Shown(..) = self.first_rounds {
+        if let FirstRounds::Until(_) = self.first_rounds {
             // What a rate was tried with is no addition to what arrives meanwhile.
             let last = SCALES.len() - 1;
             let permitted = GROWTH * self.history.most(last) + self.initial + self.beyond();

@@ -11,6 +11,9 @@ const SLOTS: usize = 64;
 /// The most of a stretch is remembered for this time, and up to twice as long.
 const MEMORY: Duration = Duration::from_secs(150);
 
+/// What arrived shows at most so many times as much for a window.
+const MAX_SHOWN_TIMES: f64 = 3.0;
+
 /// Bytes of a slot: that left, of these the ones that arrived, and that were acknowledged in it.
 #[derive(Clone, Copy, Default, Debug)]
 struct Slot {
@@ -167,9 +170,13 @@ impl History {
         let most = self.most[0][scale].max(self.most[1][scale]);
         most.arrived.min(most.acknowledged)
     }
-    /// Bytes per second that the path has at least: the highest mean rate at which what left since some moment
-    /// of the last window has arrived. Of what else arrived meanwhile nothing counts, and the round trip does.
-    pub fn rate_shown(&self, now: Time) -> f64 {
+    /// Bytes that the path carries in a window, at least: by the highest mean rate at which what left since some moment
+    /// of the last window has arrived. Of what else arrived meanwhile nothing counts, and the round trip does; the first
+    /// packet (`full` bytes) waits for none, so that only what came behind it shows a rate. Where
+    /// that is short, what has arrived shows no more than some times itself: a path may pass a burst faster than it
+    /// goes on.
+    pub fn shown(&self, now: Time, full: u64) -> u64 {
+        let window = self.length.saturating_mul(WINDOW).as_secs_f64();
         let (mut arrived, mut most) = (0, 0.0f64);
         for back in 0..=WINDOW.min(self.current) {
             let number = self.current - back;
@@ -177,10 +184,11 @@ impl History {
             let since = Time::from_nanos(self.length.as_nanos().saturating_mul(number));
             let took = now.since(since).as_secs_f64();
             if took > 0.0 {
-                most = most.max(arrived as f64 / took);
+                let between = arrived.saturating_sub(full) as f64;
+                most = most.max(between * (window / took).min(MAX_SHOWN_TIMES));
             }
         }
-        most
+        most as u64
     }
     /// What left in the stretch of this scale that ends now.
     #[inline]
