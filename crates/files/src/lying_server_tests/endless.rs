@@ -1,0 +1,109 @@
+//! Answers without end, and answers that never come.
+
+use super::*;
+
+/// A listing without end, of names that are kept or left out or of none, and folders in folders for ever.
+#[test]
+fn endless_listings_are_given_up() {
+    let small = |entries: Vec<DirectoryEntry>| framed(&[Frame::Listed(entries)]);
+    let names: Vec<DirectoryEntry> =
+        (0..100).map(|n| entry(EntryKind::File, 1, &format!("{n:0250}"))).collect();
+    for again in [
+        small(Vec::new()),
+        small(vec![entry(EntryKind::File, 0, ""); 100]),
+        small(vec![entry(EntryKind::FolderLink, 0, "x"); 100]),
+        small(names),
+    ] {
+        let rule = again.clone();
+        let server = liar(move |_| Endless(Vec::new(), rule.clone()));
+        let e = list(&server, &CleanPath::root()).unwrap_err();
+        clear(&e);
+        assert!(e.kind == Kind::Busy && server.said() < 1_200_000, "{e}, {}", server.said());
+        let here = tempfile::tempdir().unwrap();
+        let rule = again.clone();
+        let server = liar(move |_| Endless(Vec::new(), rule.clone()));
+        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
+            .unwrap_err();
+        clear(&e);
+        assert!(e.kind == Kind::Busy && server.said() < 5_000_000, "{e}, {}", server.said());
+        assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+    }
+    // One below the other, and a hundred in each.
+    for names in [vec!["a".to_string()], (0..100).map(|n| format!("{n:0200}")).collect()] {
+        let here = tempfile::tempdir().unwrap();
+        let folders = names.iter().map(|n| entry(EntryKind::Folder, 0, n)).collect();
+        let all = listing(folders);
+        let server = liar(move |_| Say(all.clone()));
+        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
+            .unwrap_err();
+        clear(&e);
+        assert!(matches!(e.kind, Kind::Busy | Kind::BadPath), "{e}");
+        assert!(server.said() < 10_000_000, "{}", server.said());
+        assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+    }
+}
+
+/// Of a file of the right size, but with other bytes, little is read only to be thrown away.
+#[test]
+fn a_large_answer_that_is_not_wanted_is_not_read() {
+    let here = tempfile::tempdir().unwrap();
+    for name in ["f", "g"] {
+        std::fs::write(here.path().join(name), bytes(5, 3_000_000)).unwrap();
+    }
+    let entries = ["f", "g"].iter().map(|n| entry(EntryKind::File, 3_000_000, n)).collect();
+    let all = listing(entries);
+    let begin = framed(&[Frame::Begin { start: 0, size: 1 << 63 }]);
+    let block = framed(&[Frame::Data(&[7; 4000])]);
+    let server = liar(move |request| match request {
+        Request::List { .. } => Say(all.clone()),
+        _ => Endless(begin.clone(), block.clone()),
+    });
+    let e =
+        get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap_err();
+    assert!(e.kind == Kind::Exists && server.said() < 200_000, "{e}, {}", server.said());
+    assert_eq!(std::fs::read(here.path().join("f")).unwrap(), bytes(5, 3_000_000));
+}
+
+/// WAIT for ever, and a byte now and then of a true answer: neither keeps a client for ever, whatever it asks.
+#[test]
+fn a_server_that_only_waits_or_trickles_is_given_up() {
+    let none = HeldPrefix { bytes: 0, hash: hash(b"") };
+    let holding = framed(&[Frame::Holding { held: none, whole: false }]);
+    let begin = framed(&[Frame::Begin { start: 0, size: 9_000 }]);
+    let waits = |_: &Request| Trickle(Vec::new(), framed(&[Frame::Wait]));
+    // A frame of 9000 bytes, of which some 150 come until the time is over.
+    let trickles = move |request: &Request| {
+        let (once, kind) = match request {
+            Request::Get { .. } => (begin.clone(), 2),
+            Request::Put { .. } => (holding.clone(), 7),
+            _ => (Vec::new(), 8),
+        };
+        Trickle([once, vec![kind, 0, 0x23, 0x28]].concat(), vec![1])
+    };
+    let holds = framed(&[Frame::Holding { held: none, whole: false }]);
+    let waits_after = move |_: &Request| Trickle(holds.clone(), framed(&[Frame::Wait]));
+
+    let errors = |server: &dyn Session| {
+        let here = tempfile::tempdir().unwrap();
+        let (dir, tree) = (open(here.path()), here.path().join("d"));
+        std::fs::write(here.path().join("mine"), bytes(1, 3000)).unwrap();
+        let errors = [
+            put(server, &dir, Path::new("mine"), &path("f"), &control()).unwrap_err(),
+            get(server, &path("f"), &dir, "f", &control()).unwrap_err(),
+            get_tree(server, &path("d"), || Ok(open(&tree)), &control()).unwrap_err(),
+            list(server, &path("d")).unwrap_err(),
+        ];
+        assert!(!here.path().join("f").exists() && !tree.exists());
+        errors.iter().for_each(clear);
+        errors
+    };
+    for e in errors(&liar(waits)) {
+        assert!(e.kind == Kind::Cut && e.line.contains("at work"), "{e}");
+    }
+    for e in errors(&liar(trickles)) {
+        assert!(e.kind == Kind::Cut && e.line.contains("moved only"), "{e}");
+    }
+    // Of an upload that was sent whole the end is waited for.
+    let [upload, ..] = errors(&liar(waits_after));
+    assert!(upload.kind == Kind::Cut && upload.line.contains("at work"), "{upload}");
+}

@@ -1,0 +1,84 @@
+//! What a server lists, and says of the files in there.
+
+use super::*;
+
+/// Names that lead out, that are none, or are kept for partial files are left out; what looks odd stays
+/// in its folder; of entries with one name there is one.
+#[test]
+fn a_tree_with_false_names_stays_in_its_folder() {
+    let above = tempfile::tempdir().unwrap();
+    let here = above.path().join("here");
+    std::fs::create_dir(&here).unwrap();
+    let entries = |names: &[&str], kind| -> Vec<DirectoryEntry> {
+        names.iter().map(|n| entry(kind, 3, n)).collect()
+    };
+    let left = ["..", ".", "", "/", "/etc/passwd", "../out", "a/../../out", "a\0b", "\0"];
+    let kept = [".narrows-part", ".f.NARROWS-PART", ".narrows-PART"];
+    let odd = ["con", "a\\..\\b", "\u{1b}[2J", "\u{202e}txt.exe", "C:x", "-rf", "a\nb", "..."];
+    let mut all = Vec::new();
+    for kind in [EntryKind::File, EntryKind::Folder, EntryKind::FolderLink] {
+        all.extend(entries(&left, kind));
+        all.extend(entries(&kept, kind));
+    }
+    all.extend(entries(&odd, EntryKind::File));
+    all.extend(entries(&["twice", "twice", "both"], EntryKind::File));
+    all.extend(entries(&["both", "twice"], EntryKind::Folder));
+    let long = "n".repeat(256);
+    all.extend(entries(&[&long], EntryKind::File));
+    let root = listing(all);
+    let server = liar(move |request| match request {
+        Request::List { path } if path == "d" => Say(root.clone()),
+        Request::List { .. } => Say(listing(Vec::new())),
+        _ => Say(file(b"abc")),
+    });
+    let done = get_tree(&server, &path("d"), || Ok(open(&here)), &control()).unwrap();
+    assert_eq!(done.files, odd.len() as u64 + 2);
+    assert_eq!(done.skipped, 3 * (left.len() + kept.len()) as u64 + 1);
+    assert_eq!(std::fs::read_dir(above.path()).unwrap().count(), 1, "it left its folder");
+    assert_eq!(std::fs::read_dir(&here).unwrap().count(), odd.len() + 2);
+    assert_eq!(std::fs::read(here.join("twice")).unwrap(), b"abc");
+}
+
+/// Sums of what a server says have no end that a number has.
+#[test]
+fn huge_counts_and_sizes_do_no_harm() {
+    let here = tempfile::tempdir().unwrap();
+    let mut entries: Vec<DirectoryEntry> =
+        (0..9).map(|n| entry(EntryKind::File, u64::MAX - n, &format!("f{n}"))).collect();
+    entries.extend((0..3).map(|n| entry(EntryKind::FolderLink, 1 << 63, &format!("l{n}"))));
+    entries.push(entry(EntryKind::Folder, u64::MAX, "d"));
+    let top = framed(&[Frame::Listed(entries), Frame::ListEnd { folder: true, hidden: u64::MAX }]);
+    let links = (0..3).map(|n| entry(EntryKind::FolderLink, 0, &format!("l{n}"))).collect();
+    let below = listing(links);
+    let server = liar(move |request| match request {
+        Request::List { path } if path.is_empty() => Say(top.clone()),
+        Request::List { .. } => Say(below.clone()),
+        _ => Say(file(b"abc")),
+    });
+    let done = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control()).unwrap();
+    assert_eq!((done.files, done.skipped), (9, u64::MAX));
+}
+
+/// An ERROR that only says that a name is taken leaves the files behind it on the same stream alone; one
+/// of another kind ends the transfer, with what is whole.
+#[test]
+fn a_false_error_of_one_file_keeps_no_other_from_coming() {
+    let entries = (0..40).map(|n| entry(EntryKind::File, 3, &format!("f{n:02}"))).collect();
+    let all: Vec<u8> = listing(entries);
+    for (kind, come) in [(Kind::Exists, 39), (Kind::NotFound, 3)] {
+        let here = tempfile::tempdir().unwrap();
+        let all = all.clone();
+        let server = liar(move |request| match request {
+            Request::List { .. } => Say(all.clone()),
+            Request::Get { path, .. } if path == "f03" => {
+                Say(framed(&[Frame::Error(Error::new(kind, "a lie"))]))
+            }
+            _ => Say(file(b"abc")),
+        });
+        let e = get_tree(&server, &CleanPath::root(), || Ok(open(here.path())), &control())
+            .unwrap_err();
+        clear(&e);
+        assert!(e.kind == kind && e.line.contains(&format!("{come} of 40")), "{e}");
+        assert!(!here.path().join("f03").exists());
+    }
+}
