@@ -16,9 +16,13 @@ import socket
 import struct
 import time
 
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from rrtp import (
     GET, LIST, PUT, Connection, Noise, Port, bind, read_varint, request, run, tune, varint,
 )
+
+TCP_ESTABLISHED = 1
 
 
 class Attack:
@@ -265,10 +269,23 @@ class Uploads(Attack):
                     c.uploads[n] += 5
 
 
+class Lists(Attack):
+    """LISTs of `many`, a folder of many entries, on 2 connections of 8 streams; none of the answers is read."""
+
+    want = 2
+    options = {"limits": (8192, 512, 0, 0)}
+
+    def act(self, c, now):
+        while c.used < 8:
+            c.used += 1
+            c.stream(request(LIST, "many"), fin=True)
+            self.count("requests")
+
+
 class Tcp(Attack):
     """512 TCP connections that say nothing."""
 
-    want, says_hello = 512, False
+    want, says_hello, asks = 512, False, b""
 
     def connect(self):
         sock = socket.socket()
@@ -277,7 +294,7 @@ class Tcp(Attack):
         if sock.connect_ex(self.server) not in (0, errno.EINPROGRESS):
             sock.close()
             return
-        self.connections.append(TcpConnection(sock, self.says_hello))
+        self.connections.append(TcpConnection(sock, self.says_hello, self.asks))
         self.count("opened")
 
     def tick(self, now):
@@ -302,11 +319,18 @@ class TcpUnlisted(Tcp):
     says_hello = True
 
 
+class TcpUnread(Tcp):
+    """200 TCP connections that ask for `big`, by new keys, and read nothing of it."""
+
+    want, says_hello, asks = 200, True, request(GET, "big")
+
+
 class TcpConnection:
     """TCP, and Noise if it says hello."""
 
-    def __init__(self, sock, says_hello):
+    def __init__(self, sock, says_hello, asks=b""):
         self.sock, self.says_hello, self.said, self.heard = sock, says_hello, 0, b""
+        self.asks = asks
         self.is_over, self.began = False, time.monotonic()
 
     @property
@@ -320,6 +344,11 @@ class TcpConnection:
                 first = self.noise.first()
                 self.sock.send(b"NRWT\x01\x01" + struct.pack(">H", len(first)) + first)
                 self.said = 1
+            if self.asks and self.said == 2:
+                # An answer that nobody reads; that the server has hung up shows behind what it has sent.
+                info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+                self.is_over = info[0] != TCP_ESTABLISHED
+                return
             data = self.sock.recv(4096)
             if not data:
                 self.is_over = True
@@ -331,6 +360,10 @@ class TcpConnection:
                     third = self.noise.third(b"")
                     self.sock.send(struct.pack(">H", len(third)) + third)
                     self.said = 2
+                    if self.asks:
+                        key = AESGCM(self.noise.split()[0])
+                        sealed = key.encrypt(bytes(12), self.asks, b"")
+                        self.sock.send(struct.pack(">H", len(sealed)) + sealed)
         except BlockingIOError:
             pass
         except OSError as fault:
@@ -352,7 +385,13 @@ ATTACKS = {
     "tune": Tune,
     "ahead": AheadOfArrival,
 }
-OTHERS = {"moving": Moving, "slow": Slow, "uploads": Uploads}
+OTHERS = {
+    "moving": Moving,
+    "slow": Slow,
+    "uploads": Uploads,
+    "lists": Lists,
+    "tcp-unread": TcpUnread,
+}
 
 
 def main():

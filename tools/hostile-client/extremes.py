@@ -127,9 +127,36 @@ def lists(c):
         c.at += len(data)
 
 
+def runs(c):
+    """Reports of every other packet, as many runs as they may have, ten in a packet and a thousand a second."""
+    if c.next_stream == 0:
+        c.stream(request(GET, "big"))
+    some = sorted(n for n in c.seen if n >= c.floor)[-64::2]
+    if not some:
+        return
+    for _ in range(2):
+        c.send(b"".join(c.report(some) for _ in range(10)))
+
+
+def streams(c):
+    """STREAM, RESET_STREAM and STOP with odd ids, offsets, lengths and ends; it begins again when that is found out."""
+    ids = lambda: random.choice((*range(12), *range(12), 508, 512, 1 << 20, BIG))
+    for _ in range(4):
+        frames = b""
+        for _ in range(20):
+            sid, offset = varint(ids()), random.choice((0, 0, 1, 2, 100, 1000, 1 << 16, 1 << 32, BIG))
+            data = os.urandom(random.choice((0, 0, 1, 1, 9)))
+            fin = random.choice((0, 0, 0, 0x40))
+            place = struct.pack(">Q", offset)
+            frames += bytes([0x80 | 0x38 | 7 | fin]) + sid + place + varint(len(data)) + data
+            if random.random() < 0.1:
+                frames += b"\x12" + sid + odd() + odd() + b"\x13" + varint(ids()) + odd()
+        c.send(frames)
+
+
 ATTACKS = {
     f.__name__.replace("_", "-"): f
-    for f in (numbers, holes, reports, blocked, windows, stops, keys, frames_at_random, messages, lists)
+    for f in (numbers, holes, reports, blocked, windows, stops, keys, frames_at_random, messages, lists, runs, streams)
 }
 # Controllers that a client may name, with values at the ends of their ranges, or that are none.
 NAMES = (

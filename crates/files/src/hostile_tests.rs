@@ -9,11 +9,13 @@ use crate::message::{DirectoryEntry, EntryKind, Frame, HeldPrefix, Request};
 use crate::path::{CleanPath, is_upload, part_name, upload_name};
 use crate::requests::MAX_RUNNING;
 use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
-use crate::service::{Permits, Service};
+use crate::service::{MAX_ENTRIES, Permits, Service};
 use crate::stream::{Session, Stream};
 use crate::tcp::{self, TcpSession};
 use narrows_base::Spec;
 use narrows_net::endpoint::connection;
+use narrows_transport::connection::ConnectionConfig;
+use narrows_transport::streams::Limits;
 use narrows_transport::{Preset, Protocol};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -44,8 +46,12 @@ fn serve(root: &Path, permits: Permits) -> (Arc<Service>, SocketAddr, SocketAddr
     (service, at.0, at.1)
 }
 fn over_udp(to: SocketAddr, key: u8) -> RrtpSession {
+    over_udp_with(to, key, |_| ())
+}
+fn over_udp_with(to: SocketAddr, key: u8, set: impl Fn(&mut ConnectionConfig)) -> RrtpSession {
     let protocol = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
-    let (host, config) = (to.ip().to_string(), connection(protocol));
+    let (host, mut config) = (to.ip().to_string(), connection(protocol));
+    set(&mut config);
     let expect = Expect::Key(*identity(3).public());
     let how = Connect::new(expect, config, &NEVER);
     RrtpSession::connect(&host, to.port(), &identity(key), how).unwrap()
@@ -106,6 +112,35 @@ fn answers_that_nobody_reads_give_way() {
     let here = tempfile::tempdir().unwrap();
     get(&over_udp(udp, 50), &path("small"), &open(here.path()), "small", &control()).unwrap();
     assert!(service.requests().running() <= MAX_RUNNING.network);
+}
+
+/// Listings that nobody reads hold as many entries as all may: they give way to whoever asks for another.
+#[test]
+fn listings_that_nobody_reads_give_way() {
+    let root = tempfile::tempdir().unwrap();
+    for folder in ["many", "few"] {
+        std::fs::create_dir(root.path().join(folder)).unwrap();
+    }
+    for n in 0..MAX_ENTRIES {
+        std::fs::write(root.path().join(format!("many/{n:0250}")), b"").unwrap();
+    }
+    std::fs::write(root.path().join("few/f"), b"f").unwrap();
+    let (_, udp, _) = serve(root.path(), Permits::default());
+    let limits = Limits { data: 4000, stream: 1000, both: 16, one_way: 0 };
+    let mut streams = Vec::new();
+    for key in [10, 11] {
+        let hostile = over_udp_with(udp, key, |config| config.limits = limits);
+        let mut stream = hostile.open().unwrap();
+        let request = Request::List { path: "many".into() };
+        stream.output.write_all(&request.bytes()).unwrap();
+        streams.push((hostile, stream));
+    }
+    let honest = over_udp(udp, 50);
+    let few = || list(&honest, &path("few"));
+    while few().is_ok() {
+        std::thread::yield_now();
+    }
+    assert_eq!(honest.while_busy(few).unwrap().entries.len(), 1);
 }
 
 /// Connections without a handshake, and with one but no request, are as many as they like: a client that

@@ -47,6 +47,16 @@ struct Mark {
     waker: Mutex<Option<Waker>>,
 }
 
+impl Mark {
+    fn give_way(&self, why: u8) {
+        self.state.store(why, Ordering::Release);
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
 /// Answers a request, or says why not.
 type Job = Box<dyn FnOnce(Option<Error>) + Send>;
 
@@ -146,10 +156,7 @@ impl Requests {
                         None => state.table.remove(id),
                     }
                 }
-                (None, Some(victim)) => {
-                    state.give_way(victim, GAVE_WAY);
-                    break;
-                }
+                (None, Some(victim)) => state.give_way(victim, GAVE_WAY),
                 (None, None) => break,
             }
         }
@@ -212,11 +219,7 @@ impl Requests {
 impl State {
     fn give_way(&mut self, id: u64, why: u8) {
         if let Some(mark) = self.marks.get(&id) {
-            mark.state.store(why, Ordering::Release);
-            let waker = mark.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(waker) = waker {
-                waker.wake();
-            }
+            mark.give_way(why);
         }
     }
 }
@@ -292,8 +295,17 @@ impl View {
         self.given_up()
     }
 
+    /// It has to be given up: the server needs what its answer holds.
+    pub(crate) fn give_way(&self) {
+        self.0.give_way(GAVE_WAY);
+    }
+
+    /// Whether both are of the same slot.
+    pub(crate) fn is_of(&self, other: &View) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Bytes that were moved in all.
-    #[cfg(test)]
     pub fn bytes(&self) -> u64 {
         self.0.moved.load(Ordering::Relaxed)
     }

@@ -8,6 +8,9 @@ mod sweep;
 
 pub(crate) use put::UNASKED;
 
+#[cfg(test)]
+pub(crate) use list::MAX_ENTRIES;
+
 use crate::access::AllowList;
 use crate::error::{Error, Kind, shown};
 use crate::frames::{self, Frames};
@@ -25,7 +28,6 @@ use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant, SystemTime};
 
 /// What a service permits.
@@ -134,7 +136,7 @@ pub struct Service {
     quota: Quota,
     hashing: Hashing,
     /// Entries of listings that are held in memory.
-    listed: AtomicUsize,
+    listings: list::Listings,
     requests: Arc<Requests>,
     log: Box<dyn Fn(&Event) + Send + Sync>,
 }
@@ -156,11 +158,11 @@ impl Service {
         dir.entries().map_err(|e| Error::file(&what, &e))?;
         let quota = Quota::new(permits.quota);
         let (uploads, hashing) = (put::Uploads::default(), Hashing::default());
-        let listed = AtomicUsize::new(0);
+        let listings = list::Listings::default();
         let requests = Requests::new(MAX_REQUESTS, MAX_RUNNING, IDLE);
         let log = Box::new(log);
         let service =
-            Service { root: dir, permits, uploads, quota, hashing, listed, requests, log };
+            Service { root: dir, permits, uploads, quota, hashing, listings, requests, log };
         if service.permits.put {
             service.sweep();
         }

@@ -33,6 +33,8 @@ impl Limits {
 
 /// A request that moved less than this since it was looked at last did not move.
 const MOVES: u64 = 1000;
+/// Requests that are told to end at the same time so that others can begin, at most.
+const MAX_ENDING: usize = 16;
 /// How far a request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
@@ -150,11 +152,8 @@ impl Table {
     ) -> Option<u64> {
         let inside =
             |(_, e): &(&u64, &RequestEntry)| counted(e) && e.source.scopes().contains(&scope);
-        let (idle, moving): (Vec<_>, Vec<_>) = self
-            .entries
-            .iter()
-            .filter(inside)
-            .partition(|(_, e)| now.saturating_sub(e.moved_at) >= self.idle);
+        let (idle, moving): (Vec<_>, Vec<_>) =
+            self.entries.iter().filter(inside).partition(|(_, e)| self.is_idle(now, e));
         let holder = |(id, e): &(&u64, &RequestEntry)| Holder {
             client: *e.source.client(),
             moved: (0, e.moved),
@@ -170,6 +169,10 @@ impl Table {
             };
             gives_way(moving.iter().filter(above).map(holder).collect(), newcomers)
         })
+    }
+
+    fn is_idle(&self, now: u64, entry: &RequestEntry) -> bool {
+        now.saturating_sub(entry.moved_at) >= self.idle
     }
 
     /// A request is complete and waits for its turn.
@@ -195,15 +198,21 @@ impl Table {
             self.had.0.clear();
         }
         waiting.sort_unstable();
-        let ending = self.entries.values().any(|e| e.ending);
+        let ending = self.entries.values().filter(|e| e.ending).count();
+        let most = waiting.len().min(MAX_ENDING);
         for (_, _, _, id) in &waiting {
             let Some(e) = self.entries.get(id) else { continue };
             let Some(scope) = self.busy.full(&e.source, &self.running) else {
                 return (Some(*id), None);
             };
-            // One after the other: the last one's thread is free a moment later.
-            let runs = |e: &RequestEntry| e.stage == Stage::Running && !e.ending;
-            if !ending && let Some(victim) = self.victim(now, scope, &e.source, &self.busy, runs) {
+            // Of those that move, one after the other: the last one's thread is free a moment later. Who moves nothing
+            // may take longer to notice: in a wait of the kernel's.
+            let runs = |e: &RequestEntry| {
+                e.stage == Stage::Running && !e.ending && (ending == 0 || self.is_idle(now, e))
+            };
+            if ending < most
+                && let Some(victim) = self.victim(now, scope, &e.source, &self.busy, runs)
+            {
                 if let Some(e) = self.entries.get_mut(&victim) {
                     e.ending = true;
                 }

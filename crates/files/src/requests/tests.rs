@@ -1,6 +1,7 @@
 //! Who gets a place and a turn, and who gives way.
 
 use super::*;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::mpsc;
 
@@ -122,12 +123,36 @@ fn turns_go_to_who_has_the_fewest_and_idle_answers_end_for_those_who_wait() {
     // Behind the same address: nobody is idle, nobody holds more.
     let neighbour = ask(&mut t, 500, "192.0.2.9", 60);
     assert_eq!(t.turn(500), (None, None));
-    // Now they are: one after the other ends for it, and the honest one moves on.
-    let (none, Some(victim)) = t.turn(1000) else { panic!("somebody gives way") };
-    assert!(none.is_none() && running.contains(&victim));
-    assert_eq!(t.turn(1001), (None, None), "one is enough");
-    t.remove(victim);
+    // Now they are: all three end, since more than three wait, and the honest one moves on.
+    let victims: Vec<u64> = std::iter::from_fn(|| match t.turn(1000) {
+        (None, victim) => victim,
+        (Some(_), _) => panic!("nobody has left yet"),
+    })
+    .collect();
+    assert_eq!(victims.iter().collect::<BTreeSet<_>>(), running.iter().collect());
+    t.remove(victims[0]);
     assert_eq!(t.turn(1002).0, Some(neighbour));
+}
+
+/// Answers that move end only as far as they have to: one, until its thread is free.
+#[test]
+fn of_answers_that_move_one_after_the_other_ends() {
+    let limits = Limits { key: 3, network: 3, all: 4 };
+    let mut t = Table::new(MAX_REQUESTS, limits, 1000);
+    for _ in 0..3 {
+        let (id, _) = t.admit(0, source("192.0.2.9", 1)).unwrap();
+        t.wait(0, id);
+        assert_eq!(t.turn(0).0, Some(id));
+        t.run(0, id);
+    }
+    for key in [2, 3] {
+        let (id, _) = t.admit(0, source("192.0.2.9", key)).unwrap();
+        t.wait(0, id);
+    }
+    let (None, Some(victim)) = t.turn(1) else { panic!("who holds three gives way") };
+    assert_eq!(t.turn(2), (None, None));
+    t.remove(victim);
+    assert!(t.turn(3).0.is_some());
 }
 
 #[test]

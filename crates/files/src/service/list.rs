@@ -5,35 +5,92 @@ use crate::error::{Error, Kind};
 use crate::frames;
 use crate::message::{DirectoryEntry, EntryKind, Frame, MAX_FRAME};
 use crate::path::{CleanPath, check_name};
+use crate::requests::{IDLE, View};
 use crate::stream::Output;
 use cap_std::fs::Metadata;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// Entries of one folder.
-pub const MAX_ENTRIES: usize = 200_000;
+pub const MAX_ENTRIES: usize = if cfg!(test) { 2_000 } else { 200_000 };
 
 /// Entries of all listings that are made at the same time.
-const MAX_LISTED: usize = 400_000;
+const MAX_LISTED: usize = 2 * MAX_ENTRIES;
+
+/// A listing that is sent moves so many bytes a second, or gives way when there is no room for another.
+const MIN_BYTES_PER_S: f64 = 1000.0;
+
+/// What listings under way hold.
+#[derive(Default)]
+pub(super) struct Listings {
+    entries: AtomicUsize,
+    sent: Mutex<Vec<Sent>>,
+}
+
+/// A listing that is complete and is sent.
+struct Sent {
+    view: View,
+    /// When it was looked at last, and what its request had moved by then.
+    looked: Instant,
+    moved: u64,
+}
+
+impl Sent {
+    /// Since it was looked at last, if that is long enough ago.
+    fn stands_still(&mut self) -> bool {
+        let (passed, moved) = (self.looked.elapsed(), self.view.bytes());
+        if passed < IDLE {
+            return false;
+        }
+        let least = MIN_BYTES_PER_S * passed.as_secs_f64();
+        let stands_still = (moved.saturating_sub(self.moved) as f64) < least;
+        (self.looked, self.moved) = (Instant::now(), moved);
+        stands_still
+    }
+}
+
+impl Listings {
+    fn sent(&self) -> MutexGuard<'_, Vec<Sent>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nobody keeps the room with a listing that he does not read: whoever asks again finds some.
+    fn make_room(&self) {
+        let still = |sent: &mut Sent| sent.stands_still().then(|| sent.view.clone());
+        let views: Vec<View> = self.sent().iter_mut().filter_map(still).collect();
+        views.iter().for_each(View::give_way);
+    }
+}
 
 /// Entries of a listing under way; gone with it.
 struct Listed<'s> {
-    all: &'s AtomicUsize,
+    all: &'s Listings,
     ours: usize,
+    view: View,
 }
 
 impl Listed<'_> {
     fn one_more(&mut self) -> Result<(), Error> {
         self.ours += 1;
-        if self.all.fetch_add(1, Ordering::Relaxed) < MAX_LISTED {
+        if self.all.entries.fetch_add(1, Ordering::Relaxed) < MAX_LISTED {
             return Ok(());
         }
+        self.all.make_room();
         Err(crate::requests::busy())
+    }
+
+    /// It is complete.
+    fn is_sent(&self) {
+        let (view, moved) = (self.view.clone(), self.view.bytes());
+        self.all.sent().push(Sent { view, looked: Instant::now(), moved });
     }
 }
 
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.ours, Ordering::Relaxed);
+        self.all.sent().retain(|sent| !sent.view.is_of(&self.view));
+        self.all.entries.fetch_sub(self.ours, Ordering::Relaxed);
     }
 }
 
@@ -44,7 +101,7 @@ pub(super) fn answer(
     output: &mut dyn Output,
 ) -> Result<(), Error> {
     let (root, what) = (&service.root, named(path));
-    let mut listed = Listed { all: &service.listed, ours: 0 };
+    let mut listed = Listed { all: &service.listings, ours: 0, view: caller.slot.clone() };
     let file_error = |e: std::io::Error| Error::file(&what, &e);
     let about = root.metadata(path.relative()).map_err(file_error)?;
     if !about.is_dir() {
@@ -89,6 +146,7 @@ pub(super) fn answer(
         }
     }
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    listed.is_sent();
     // An entry has at most 17 + 2 + 255 bytes.
     for batch in entries.chunks(MAX_FRAME / 300) {
         frames::write(output, &Frame::Listed(batch.to_vec()))?;
