@@ -125,7 +125,7 @@ fn listings_that_nobody_reads_give_way() {
         std::fs::write(root.path().join(format!("many/{n:0250}")), b"").unwrap();
     }
     std::fs::write(root.path().join("few/f"), b"f").unwrap();
-    let (_, udp, _) = serve(root.path(), Permits::default());
+    let (service, udp, _) = serve(root.path(), Permits::default());
     let limits = Limits { data: 4000, stream: 1000, both: 16, one_way: 0 };
     let mut streams = Vec::new();
     for key in [10, 11] {
@@ -135,11 +135,12 @@ fn listings_that_nobody_reads_give_way() {
         stream.output.write_all(&request.bytes()).unwrap();
         streams.push((hostile, stream));
     }
-    let honest = over_udp(udp, 50);
-    let few = || list(&honest, &path("few"));
-    while few().is_ok() {
+    while service.listed() < 2 * MAX_ENTRIES {
         std::thread::yield_now();
     }
+    let honest = over_udp(udp, 50);
+    let few = || list(&honest, &path("few"));
+    assert_eq!(few().unwrap_err().kind, Kind::Busy);
     assert_eq!(honest.while_busy(few).unwrap().entries.len(), 1);
 }
 

@@ -194,6 +194,12 @@ impl Service {
         self.quota.measured(found, before);
     }
 
+    /// Entries that listings under way hold.
+    #[cfg(test)]
+    pub(crate) fn listed(&self) -> usize {
+        self.listings.entries()
+    }
+
     /// The requests of all its clients, over whatever transport.
     pub fn requests(&self) -> &Arc<Requests> {
         &self.requests

@@ -51,6 +51,12 @@ impl Sent {
 }
 
 impl Listings {
+    /// How many entries they hold.
+    #[cfg(test)]
+    pub fn entries(&self) -> usize {
+        self.entries.load(Ordering::Relaxed)
+    }
+
     fn sent(&self) -> MutexGuard<'_, Vec<Sent>> {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
