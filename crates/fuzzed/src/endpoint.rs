@@ -72,6 +72,7 @@ impl End {
             clients,
             connection: connection(),
             permit: Permit::Listed,
+            filter: Default::default(),
             limits: EndpointLimits { handshakes: 3, ..EndpointLimits::new(CONNECTIONS) },
             local_port: 7,
         };

@@ -6,7 +6,7 @@ use narrows_congestion::PathHints;
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{
-    Clients, EndpointConfig, EndpointLimits, Entropy, Permit, ServerKey,
+    Clients, EndpointConfig, EndpointLimits, Entropy, Filter, Permit, ServerKey,
 };
 use narrows_transport::streams::Limits;
 use narrows_wire::{StaticKey, Suite};
@@ -45,6 +45,22 @@ pub struct Options {
     pub connection: ConnectionConfig,
     /// Whether they send as the client would have it: unless configured otherwise, they do.
     pub permit: Permit,
+    /// Whom the application lets in, of those that `clients` permits; usually all of them.
+    ///
+    /// ```
+    /// # use narrows_net::Options;
+    /// use narrows_transport::endpoint::{Decision, Filter, Incoming};
+    ///
+    /// # fn closed_on_sundays(mut options: Options, is_sunday: fn() -> bool) -> Options {
+    /// options.filter = Filter::new(move |client: &Incoming<'_>| match is_sunday() {
+    ///     true if client.remote.ip().is_loopback() => Decision::Accept,
+    ///     true => Decision::Refuse("closed on Sundays".into()),
+    ///     false => Decision::Accept,
+    /// });
+    /// # options
+    /// # }
+    /// ```
+    pub filter: Filter,
     /// How many connections and handshakes there may be, in all and from one network. When places run
     /// out, idle connections give theirs up ([`share`](narrows_transport::endpoint::share)).
     pub limits: EndpointLimits,
@@ -60,7 +76,8 @@ impl Options {
         let clients = Clients::None;
         let (limits, permit) = (EndpointLimits::new(CONNECTIONS), Permit::Listed);
         let driver = Driver::default();
-        Options { key, clients, connection, permit, limits, driver, tap: None }
+        let filter = Filter::default();
+        Options { key, clients, connection, permit, filter, limits, driver, tap: None }
     }
     /// An endpoint that whoever is in `clients` may connect to.
     pub fn server(key: StaticKey, clients: Clients, connection: ConnectionConfig) -> Options {
@@ -82,6 +99,7 @@ impl Options {
             clients: self.clients,
             connection: self.connection,
             permit: self.permit,
+            filter: self.filter,
             limits: self.limits,
             local_port,
         }

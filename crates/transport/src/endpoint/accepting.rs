@@ -21,6 +21,8 @@ enum Stage {
     Waiting(Box<ServerHandshake>),
     /// The client was refused, by this sealed CLOSE.
     Refused(Vec<u8>),
+    /// It gets no answer; its place is kept so that nothing else answers what it goes on sending.
+    Ignored,
 }
 
 /// A handshake with a good cookie.
@@ -93,7 +95,7 @@ impl Accepting {
     pub(super) fn on_finish(&mut self, finish: &Finish<'_>) -> Result<Established, HandshakeError> {
         let read = match &mut self.stage {
             Stage::Waiting(handshake) => handshake.on_finish(finish),
-            Stage::Refused(_) => Err(HandshakeError::Finished),
+            Stage::Refused(_) | Stage::Ignored => Err(HandshakeError::Finished),
         };
         self.was_forged |= read.is_err();
         read
@@ -134,6 +136,12 @@ impl Accepting {
         true
     }
 
+    /// Says nothing to it any more.
+    pub(super) fn ignore(&mut self) {
+        self.stage = Stage::Ignored;
+        (self.early, self.is_wanted) = (Vec::new(), false);
+    }
+
     /// Something of a client that was refused came again; whether it may be told again.
     pub(super) fn on_again(&mut self, now: Time) -> bool {
         matches!(self.stage, Stage::Refused(_)) && self.want(now)
@@ -161,6 +169,7 @@ impl Accepting {
                 handshake.start_echo().to_vec()
             }
             Stage::Refused(close) => close.clone(),
+            Stage::Ignored => return None,
         })
     }
 }

@@ -6,7 +6,7 @@ use super::connecting::HandshakeDone;
 use super::connection_state::{ConnectionState, Finishing, Live};
 use super::connections::{Connections, MAX_REPLIES};
 use super::managed::ManagedConnection;
-use super::{Clients, hello};
+use super::{Clients, Decision, Incoming, hello};
 use crate::connection::NewConnection;
 use crate::connection::{NO_COMMON_PROTOCOL, UNKNOWN_PROTOCOL, refusal};
 use crate::handshake::PathSample;
@@ -19,9 +19,19 @@ use narrows_wire::{Established, Hello, Packet, ServerHandshake, VERSION};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
+/// Bytes of an application's reason at most.
+const MAX_REFUSAL: usize = 128;
+
 /// Whether two addresses mean one place: a socket of both families shows IPv4 as IPv6.
 fn is_same(a: SocketAddr, b: SocketAddr) -> bool {
     a.port() == b.port() && a.ip().to_canonical() == b.ip().to_canonical()
+}
+
+/// As much of an application's reason as a refusal may have: it is no longer than three times the shortest FINISH.
+fn bounded(mut reason: String) -> String {
+    let most = (0..=MAX_REFUSAL).rev().find(|at| reason.is_char_boundary(*at));
+    reason.truncate(most.unwrap_or(0));
+    reason
 }
 
 impl<C: ManagedConnection> Connections<C> {
@@ -33,6 +43,8 @@ impl<C: ManagedConnection> Connections<C> {
         let Ok(packet) = Packet::read(datagram) else { return };
         let is_server = self.config.clients != Clients::None;
         match packet {
+            Packet::Syn { .. } | Packet::Start(_)
+                if is_server && !self.config.filter.answers(from) => {}
             Packet::Syn { version, nonce } if is_server && self.answers.len() < MAX_REPLIES => {
                 let answer = self.gate.on_syn(now, from, version, &nonce, &mut *self.entropy);
                 self.answers.push_back((from, answer));
@@ -239,12 +251,26 @@ impl<C: ManagedConnection> Connections<C> {
         } else if !self.config.connection.knows(announced) {
             let why = "the protocol that this client sends with is unknown here";
             Some((UNKNOWN_PROTOCOL, why.into()))
-        } else if spoken.agree(offered).is_err() {
-            Some((NO_COMMON_PROTOCOL, refusal(offered, spoken).into()))
-        } else if !self.make_room(now, &client) {
-            Some((BUSY, "busy: there is no room for another client now".into()))
+        } else if let Ok(application) = spoken.agree(offered) {
+            let incoming = Incoming {
+                remote: accepting.from,
+                key: &established.key,
+                is_listed: client.is_listed,
+                application,
+            };
+            match self.config.filter.decide(&incoming) {
+                Decision::Refuse(reason) => Some((4, bounded(reason).into())),
+                Decision::Ignore => {
+                    accepting.ignore();
+                    return self.put_back(slot, ConnectionState::Accepting(accepting));
+                }
+                Decision::Accept if !self.make_room(now, &client) => {
+                    Some((BUSY, "busy: there is no room for another client now".into()))
+                }
+                Decision::Accept => None,
+            }
         } else {
-            None
+            Some((NO_COMMON_PROTOCOL, refusal(offered, spoken).into()))
         };
         if let Some((code, why)) = refused {
             accepting.refuse(now, established, code, &why);

@@ -8,7 +8,7 @@
 //! | give each its turn to send | `outgoing` |
 //! | dispatch received datagrams | `incoming` |
 //! | open one as the client | `connecting`, with `crate::handshake` |
-//! | accept one as the server: cookies, handshakes, their bounds | `handshake_gate`, `handshake_rate`, `accepting` |
+//! | accept one as the server: cookies, handshakes, their bounds, the application's filter | `handshake_gate`, `handshake_rate`, `accepting`, `accept_filter` |
 //! | share places among clients when all are taken | `admission`, with `activity`, `client_counts`, [`share`], [`source`] |
 //!
 //! What unauthenticated packets can make it keep: nothing for a SYN but an answer in a queue of 256; for a START
@@ -27,6 +27,7 @@ use narrows_wire::{StaticKey, Suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+mod accept_filter;
 mod accepting;
 mod activity;
 mod admission;
@@ -47,6 +48,8 @@ pub mod share;
 pub mod source;
 mod table;
 
+#[cfg(test)]
+mod accept_filter_tests;
 #[cfg(test)]
 mod amplification_tests;
 #[cfg(test)]
@@ -73,6 +76,7 @@ mod stub;
 mod whole_tests;
 
 pub use crate::connection::NewConnection;
+pub use accept_filter::{AcceptFilter, Decision, Filter, Incoming};
 pub use calls::Facts;
 pub use connections::Connections;
 pub use limits::EndpointLimits;
@@ -171,6 +175,8 @@ pub struct EndpointConfig {
     pub connection: ConnectionConfig,
     /// Whether they send as the client would have it.
     pub permit: Permit,
+    /// Whom the application lets in, of those that `clients` permits.
+    pub filter: Filter,
     /// How many connections and handshakes there may be.
     pub limits: EndpointLimits,
     /// The UDP port that the socket is bound to: RESETs of another port of the same identity are not

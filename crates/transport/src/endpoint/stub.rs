@@ -201,6 +201,7 @@ pub(super) fn config(n: u8, clients: Clients) -> EndpointConfig {
         clients,
         connection: connection(),
         permit: Permit::Own,
+        filter: Default::default(),
         limits: EndpointLimits {
             connections_of_source: 64,
             handshakes: 16,

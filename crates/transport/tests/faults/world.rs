@@ -371,6 +371,7 @@ pub fn config(
         clients,
         connection,
         permit: Permit::Listed,
+        filter: Default::default(),
         limits: EndpointLimits {
             connections_of_source: 16,
             handshakes: 8,
