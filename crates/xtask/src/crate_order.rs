@@ -1,4 +1,5 @@
-//! Crates use only those that `docs/architecture.md` says they stand on, and what these stand on.
+//! Crates use only those that `docs/architecture.md` says they stand on, and what these stand on; and every file of a
+//! crate that the page names is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,6 +24,33 @@ pub fn check(root: &Path) -> Result<(), String> {
         let used = dependencies(&read(&path.join("Cargo.toml"))?);
         if let Some(other) = used.difference(below).next() {
             return Err(format!("by {PAGE}, '{name}' does not stand on '{other}', which it uses"));
+        }
+    }
+    let mut files = Vec::new();
+    files_below(&root.join("crates"), "", &mut files)?;
+    match named_files(&page).find(|name| !files.iter().any(|f| f.ends_with(&format!("/{name}")))) {
+        Some(name) => Err(format!("{PAGE} names '{name}', which is no file of any crate")),
+        None => Ok(()),
+    }
+}
+
+/// The Rust files that a page names, each as it writes it: `packet.rs`, `link/src/loss.rs`.
+fn named_files(page: &str) -> impl Iterator<Item = &str> {
+    page.split('`').skip(1).step_by(2).filter(|name| {
+        let is_path = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_./".contains(&b));
+        is_path && name.ends_with(".rs") && !name.contains("NAME")
+    })
+}
+
+fn files_below(folder: &Path, at: &str, files: &mut Vec<String>) -> Result<(), String> {
+    let why = |e: std::io::Error| format!("{}: {e}", folder.display());
+    for entry in std::fs::read_dir(folder).map_err(why)? {
+        let entry = entry.map_err(why)?;
+        let path = format!("{at}/{}", entry.file_name().to_string_lossy());
+        if entry.file_type().map_err(why)?.is_dir() {
+            files_below(&entry.path(), &path, files)?;
+        } else {
+            files.push(path);
         }
     }
     Ok(())
@@ -88,6 +116,12 @@ mod tests {
         let sim: Vec<&str> = order["sim"].iter().map(String::as_str).collect();
         assert_eq!(sim, ["base", "link"]);
         assert!(order["base"].is_empty());
+    }
+
+    #[test]
+    fn a_page_names_files_by_their_paths() {
+        let page = "see `a/b.rs`, `queue/NAME.rs`, `a b.rs` and `c.rs`: `d`";
+        assert_eq!(named_files(page).collect::<Vec<_>>(), ["a/b.rs", "c.rs"]);
     }
 
     #[test]
