@@ -430,6 +430,12 @@ fn return_paths() -> Vec<Cell> {
         cell("return path", "lte, cubic upload", "lte", of_cubic()).reverse("cubic:1").quick(),
         cell("return path", "cable, cubic upload", "cable", of_cubic()).reverse("cubic:1").quick(),
     ];
+    for percent in [10, 30, 50] {
+        let link = format!("20Mbit/s,25ms,queue=125kB,reverse-loss={percent}%");
+        let name = format!("{percent}% of the ACKs lost");
+        let goals = vec![AtLeast(Figure::Rate, 0.9), AtMost(Figure::Queue, 10.0)];
+        cells.push(cell("return path", name, &link, goals).quick_if(percent == 50));
+    }
     // A tenth of the way back, or a report of 64 bytes in a base RTT.
     let acks = |most: f64| AtMost(Figure::Acks, most.max(0.1));
     let upload = "20Mbit/s,20ms,queue=100kB,reverse-rate=1Mbit/s";
