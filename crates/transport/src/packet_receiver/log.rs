@@ -205,6 +205,8 @@ mod tests {
         }
         let runs: Vec<_> = log.runs(12, |_| true).collect();
         assert_eq!(runs, [Run { arrived: 3, missing: 0, radio: false }]);
+        let kept: Vec<_> = log.received().iter().collect();
+        assert_eq!(kept, [(10, 13)], "what is below is not kept");
     }
 
     #[test]
