@@ -226,7 +226,8 @@ impl LossDetector {
         if ledger.arrived() == 0 || self.backoffs == 0 {
             return doubled;
         }
-        doubled.min(MAX_BACKOFF_TIMEOUT)
+        // No answer comes sooner than the timeout itself.
+        doubled.min(MAX_BACKOFF_TIMEOUT.max(self.probe_timeout(path)))
     }
     /// Whether the probe that is due now leaves before RFC 9002 would let it.
     pub fn is_probe_early<L>(&self, ledger: &PacketLedger<L>, path: &RoundTrip) -> bool {

@@ -110,7 +110,10 @@ impl<C: PayloadSource> PacketSender<C> {
         let rtt = self.path.sample(now, rtt);
         let forward_delay = self.path.forward_delay(ack_report.forward, rtt);
         let round_start = self.feed.begin_round(end, self.ledger.next());
-        let rtt = self.follow_return_path(now, (rtt, forward_delay), round_start);
+        // As measured: a corrected round trip says nothing of the way back.
+        let measured = (ack_report.rtt, forward_delay);
+        let wait = self.follow_return_path(now, measured, round_start);
+        let rtt = self.feed.without_wait(rtt, wait, &self.path);
         if fresh > 0 || !late.is_empty() {
             self.loss.end_backoff();
         }
@@ -132,7 +135,7 @@ impl<C: PayloadSource> PacketSender<C> {
         ack.rate
     }
 
-    /// A report's round-trip time and forward delay: the round-trip time without what it waited on the way back.
+    /// How long a report with this round-trip time and forward delay waited on the way back.
     #[inline]
     fn follow_return_path(
         &mut self,
@@ -144,7 +147,7 @@ impl<C: PayloadSource> PacketSender<C> {
         let wait = self.return_path.on_report(now, delays, base, next, is_start);
         self.feed.on_unreported(self.return_path.wait(), self.return_path.unreported());
         self.loss.on_spacing(self.return_path.longest_spacing());
-        self.feed.without_wait(delays.0, wait, &self.path)
+        wait
     }
 
     /// The round-trip time that a report tells of this path: that of the packet that it echoes, if that one

@@ -25,8 +25,9 @@ const SOME_REPORTS: u64 = 8;
 const MIN_WAIT_NANOS: i64 = 1_000_000;
 /// Part of the mean wait that a report's own wait is.
 const WAIT_GAIN: f64 = 1.0 / 16.0;
-/// No wait is longer: beyond it a clock is wrong.
-const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Round trips that exceed the smallest by more say nothing of the way back: forward delays are unambiguous within half
+/// of 2^24 microseconds.
+const MAX_EXCESS: Duration = Duration::from_secs(8);
 /// Reports get one part in so many of a thin return path: with those before that was known, a tenth.
 const PARTS: u64 = 12;
 /// Clocks of two hosts run apart by so much at most.
@@ -129,6 +130,9 @@ impl ReturnPath {
         next: u64,
         is_start: bool,
     ) -> Duration {
+        if rtt > base + MAX_EXCESS {
+            return Duration::ZERO;
+        }
         let nanos = |d: Duration| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX);
         let back = nanos(rtt).saturating_sub(nanos(forward));
         // Where a queue makes round trips long, there is no need to wait for their end.
@@ -145,7 +149,7 @@ impl ReturnPath {
         }
         let wait = match back.saturating_sub(self.least(now)) {
             short if short < MIN_WAIT_NANOS => Duration::ZERO,
-            long => Duration::from_nanos(long.unsigned_abs()).min(MAX_WAIT),
+            long => Duration::from_nanos(long.unsigned_abs()).min(MAX_EXCESS),
         };
         self.wait += (wait.as_secs_f64() - self.wait) * WAIT_GAIN;
         if self.wait < 1e-6 {
@@ -204,6 +208,7 @@ impl ReturnPath {
 
 #[cfg(test)]
 mod tests {
+    use super::super::forward_delay::{ForwardDelay, ForwardTime};
     use super::*;
 
     const BASE: Duration = Duration::from_millis(40);
@@ -289,6 +294,24 @@ mod tests {
         let wide = all.split_off(all.len() / 2);
         let close = wide.iter().filter(|s| **s < ms(12)).count();
         assert!(close * 5 < wide.len(), "{close} of {}", wide.len());
+    }
+
+    /// A queue on the way there of more than half of what differences of stamps can tell is no queue on the way back.
+    #[test]
+    fn round_trips_that_stamps_cannot_tell_apart_are_no_wait() {
+        let (mut way, mut forward) = (ReturnPath::new(), ForwardDelay::default());
+        for seconds in 2..15u64 {
+            let one_way = Duration::from_secs(seconds);
+            let rtt = one_way + BASE;
+            let delay = forward.of(ForwardTime::of(one_way), rtt);
+            let base = Duration::from_secs(2) + BASE;
+            let now = Time::ZERO + Duration::from_secs(20 * seconds);
+            assert_eq!(
+                way.on_report(now, (rtt, delay), base, 0, true),
+                Duration::ZERO,
+                "{seconds}"
+            );
+        }
     }
 
     /// Whatever a receiver pretends of its clock, it is asked for no more than a report in a base RTT.
