@@ -331,7 +331,7 @@ impl Controller for LastHop {
             let before = self.before.get_or_insert(rate);
             // The lost of a flood took no time on the channel: what arrived is what it carries.
             if self.path.is_flooded() {
-                *before = before.min(self.path.round_rate);
+                *before = before.min(self.path.round.rate());
             }
             let before = *before;
             self.set((rate / 2.0).min(before));

@@ -16,8 +16,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const KNOWN: &str =
-    "--filter TEXT, --protocols A,B, --seeds N, --quick, --json FILE, --before FILE, --write";
+const KNOWN: &str = "--filter 'TEXT|TEXT', --protocols A,B, --seeds N, --quick, --json FILE, --before FILE, --write";
 
 struct Ask {
     filter: Vec<String>,
@@ -45,7 +44,9 @@ impl Ask {
             let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value after it"));
             let list = |text: &String| text.split(',').map(|w| w.trim().to_string()).collect();
             match flag.as_str() {
-                "--filter" => ask.filter = list(value()?),
+                "--filter" => {
+                    ask.filter = value()?.split('|').map(|w| w.trim().to_string()).collect();
+                }
                 "--protocols" => ask.protocols = list(value()?),
                 "--seeds" => {
                     let text = value()?;

@@ -1,6 +1,10 @@
-//! Somebody else fills the queue: a window that grows and halves as TCP's does, and the question whether
-//! it is still so.
+//! Somebody else fills the queue: a window that grows and halves as TCP's does. Whether it is still so is asked
+//! by `question.rs`.
 
+use super::loss_model::LossModel;
+use super::question::{
+    ALONE, Answer, FELL, MIN_CUT, MIN_WINDOW, PASSES, QUEUE_CUT, Question, SETTLED,
+};
 use super::{Mode, Rrtp};
 use crate::{Ack, PacketOutcome};
 use narrows_base::{Time, math};
@@ -10,23 +14,10 @@ use narrows_base::{Time, math};
 const BACKOFF: f64 = 0.5;
 /// … but a shallow queue is empty before that: what the path itself holds may stay, up to this.
 const MAX_LEFT: f64 = 0.9;
+/// … and the growth after it is so much of what AIMD of the same mean window has: pacing spares us the drops of bursts.
+const GENTLE: f64 = 0.85;
 /// Packets per cubic second: RFC 9438's C.
 const CUBIC: f64 = 0.4;
-/// What the question cuts off the window at most and at least, and of the queue at most.
-const CUT: f64 = 0.2;
-const MIN_CUT: f64 = 0.08;
-const QUEUE_CUT: f64 = 0.8;
-/// Rounds between questions; doubles with each answer that there are others.
-const FIRST_WAIT: u32 = 6;
-const MAX_WAIT: u32 = 24;
-/// … and after a wrong one that there are none.
-const DOUBTS: u32 = 48;
-/// A rate of which a cut leaves so much is nobody else's.
-const ALONE: f64 = 0.95;
-/// … unless the queue was gone: then a cut says nothing.
-const QUEUE_LEFT: f64 = 0.02;
-/// Rounds after a decrease before the rate is steady.
-const SETTLED: u32 = 2;
 /// Losses in a round, and share of the window, that are not the radio's even before the first answer.
 const SEVERAL: f64 = 3.0;
 const SEVERAL_SHARE: f64 = 0.03;
@@ -43,153 +34,171 @@ const NEAR_REFILL: f64 = 0.0625;
 const NEAR: f64 = 0.95;
 /// A cut after which the queue was gone within so many rounds emptied it.
 const EMPTIES: u32 = 4;
-/// In a smaller window a packet more or less is all there is.
-const MIN_WINDOW: f64 = 3.0;
-/// Where pipe and shallow queue hold fewer there is no queue to ask with: cuts that left all of the rate
+/// Where pipe and shallow queue hold fewer packets there is no queue to ask with: cuts that left all of the rate
 /// are answers. The window is the product and a packet then.
 const FEW: f64 = 5.0;
-/// Packets by which an answer falls short that is worth a second question.
-const ONE: f64 = 1.5;
-/// So many answers in a row must say so.
-const PASSES: u32 = 2;
+/// Rounds in a row with an empty queue that show it.
+const MIN_AT_BASE: u32 = 8;
+/// The round after a decrease in which nothing is left of what was sent before it.
+const JUDGED: u32 = 3;
+/// A cut that leaves so much of the window says whether losses follow the rate.
+const DEEP: f64 = 0.75;
 
 #[derive(Clone, Debug, Default)]
 pub struct Competitive {
-    /// When the window was last reduced: what left before was lost to the same congestion.
-    cut_at: Option<Time>,
-    /// Rounds since the last question, and until the next.
-    rounds: u32,
-    wait: u32,
-    /// Round of the question that is being asked; 0 if none is.
-    probing: u32,
-    /// The rate before it, packets per second, and the part that is cut off the window.
-    rate: f64,
-    cut: f64,
-    /// Packets lost in its first round.
-    lost: f64,
-    /// The round before's rate.
-    last_rate: f64,
-    /// The last answer hung on a single packet.
-    unsure: bool,
-    /// Answers in a row that we are alone.
-    passed: u32,
+    pub question: Question,
+    last_cut: Cut,
     /// Reductions in a row that left the rate as it was.
     kept: u32,
-    /// Rounds since the window was reduced.
+    /// Rounds since the window was reduced, without those of questions.
     since_cut: u32,
-    /// The window before the last cut, if a curve leads back to it, and the seconds since in which the
-    /// window was the limit.
-    before: f64,
+    /// Seconds since then in which the window was the limit.
     clock: f64,
-    /// The last cut emptied the queue.
-    emptied: bool,
     /// Packets per round trip that the window grows by.
     growth: f64,
     /// Rounds without a queue, in a row.
     empty: u32,
-    /// The first question is not answered yet.
-    tentative: bool,
-    /// … and nobody was met yet: the startup found a queue.
-    unmet: bool,
-    /// … which suffices to ask.
-    can_retry: bool,
+    /// … whatever was lost, where a queue has shown before.
+    at_base: u32,
 }
 
-/// Whether a round trip of so long met no queue.
-fn meets_none(rtt: f64, base: f64) -> bool {
-    rtt <= base + (EMPTY * base).max(LATE)
+/// A reduction of the window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cut {
+    /// What left before was lost to the same congestion.
+    at: Option<Time>,
+    /// The window before it, if a curve leads back to it.
+    window: f64,
+    /// Packets delivered per second before it.
+    delivered: f64,
+    /// What it left of the window.
+    left: f64,
+    /// It emptied the queue.
+    emptied: bool,
+}
+
+impl Competitive {
+    /// Whether losses may be the link's: until the first question is answered, and while the queue is empty.
+    pub fn knows_losses(&self) -> bool {
+        self.question.first.open || self.at_base >= MIN_AT_BASE
+    }
+    /// Whether the rate is what the window makes it.
+    pub fn is_settled(&self) -> bool {
+        self.since_cut >= SETTLED
+    }
+    /// Whether the window was not reduced for so many rounds.
+    pub fn is_lossless(&self, rounds: u32) -> bool {
+        self.since_cut >= rounds
+    }
+    /// What the last question was answered.
+    pub fn answer(&self) -> Answer {
+        self.question.answer
+    }
 }
 
 impl Rrtp {
+    /// Whether a round trip of so long met no queue.
+    fn meets_none(&self, rtt: f64, floor: f64) -> bool {
+        rtt <= floor + (EMPTY * floor).max(LATE).max(self.path.spread())
+    }
+
     /// From now on somebody else may be there; with `ask` it is found out at once.
     pub(super) fn begin_competitive(&mut self, ack: &Ack, ask: bool) {
         let now_window = (ack.outstanding as f64).max(2.0);
         let unmet = self.mode == Mode::Startup;
+        // A startup that met no queue of its own may have been in somebody's all the time: its losses are that
+        // queue's.
+        let proven = !unmet || self.path.queue_shows().is_some() || self.startup.saw_empty();
+        let settle = if proven { LossModel::hold } else { LossModel::distrust };
+        self.path.losses.iter_mut().for_each(settle);
+        self.told = false;
         if self.mode == Mode::Default {
             self.window = self.window.clamp(now_window, 2.0 * now_window);
         }
         self.path.most_rate = 1e12;
         self.mode = Mode::Competitive;
-        let wait = self.competitive.wait.clamp(FIRST_WAIT, MAX_WAIT);
         self.competitive = Competitive {
-            wait,
-            cut_at: self.competitive.cut_at,
+            question: self.competitive.question.next(ask, unmet, self.path.round.rate()),
+            last_cut: Cut { at: self.competitive.last_cut.at, ..Cut::default() },
+            since_cut: if ask { SETTLED } else { 0 },
             growth: 1.0,
             ..Competitive::default()
         };
-        if ask {
-            (self.competitive.rounds, self.competitive.since_cut) = (wait, SETTLED);
-            (self.competitive.tentative, self.competitive.unmet) = (true, unmet);
-            self.competitive.last_rate = self.path.round_rate;
-        }
-    }
-
-    /// An answer was wrong: questions become rare.
-    pub(super) fn doubt(&mut self) {
-        self.competitive.wait = DOUBTS;
     }
 
     /// A loss that may be congestion.
     pub(super) fn congestion_loss(&mut self, outcome: &PacketOutcome) {
-        if self.mode != Mode::Competitive
-            || self.competitive.cut_at.is_some_and(|at| outcome.sent <= at)
-        {
+        let last = self.competitive.last_cut;
+        if self.mode != Mode::Competitive || last.at.is_some_and(|at| outcome.sent <= at) {
             return;
         }
         // The queue is our own, as far as is known: a single loss may be the radio's.
-        let several = SEVERAL + SEVERAL_SHARE * self.window;
-        if self.competitive.tentative && (self.path.lost_now() as f64) < several {
+        let several = SEVERAL + (SEVERAL_SHARE + 2.0 * self.path.link_loss()) * self.window;
+        if self.competitive.question.first.open && (self.path.lost_now() as f64) < several {
             return;
         }
-        (self.competitive.tentative, self.competitive.can_retry) = (false, false);
-        self.competitive.cut_at = Some(outcome.now);
+        self.competitive.question.drop();
         let held = self.path.held().clamp(BACKOFF, MAX_LEFT);
-        let left = if self.competitive.emptied { held } else { BACKOFF };
+        let left = if last.emptied { held } else { BACKOFF };
         // CUBIC's curve is for queues that a cut does not empty.
-        let deep = !self.competitive.emptied && self.competitive.kept == 0;
-        self.competitive.before = if deep { self.window } else { 0.0 };
-        self.competitive.clock = 0.0;
-        self.competitive.emptied = false;
+        let deep = !last.emptied && self.competitive.kept == 0;
+        self.competitive.last_cut = Cut {
+            at: Some(outcome.now),
+            window: if deep { self.window } else { 0.0 },
+            delivered: self.path.round.delivered_rate(),
+            left,
+            emptied: false,
+        };
+        (self.competitive.clock, self.competitive.since_cut) = (0.0, 0);
+        let gentle = if last.emptied { GENTLE } else { 1.0 };
+        self.competitive.growth = gentle * 3.0 * (1.0 - left) / (1.0 + left);
         self.window = (self.window * left).max(1.0);
-        self.competitive.growth = 3.0 * (1.0 - left) / (1.0 + left);
-        self.competitive.probing = 0;
-        self.competitive.since_cut = 0;
     }
 
     /// Packets per round trip by which CUBIC's curve would grow (RFC 9438 equations 1 and 2 and section 4.4,
     /// with our backoff): behind a deep queue a round trip is long, and a packet for each is too little
     /// beside who counts seconds.
     fn cubic_step(&self) -> f64 {
-        let c = &self.competitive;
-        if c.before <= 0.0 {
+        let before = self.competitive.last_cut.window;
+        if before <= 0.0 {
             return 0.0;
         }
-        let back = math::cbrt(c.before * (1.0 - BACKOFF) / CUBIC);
-        let t = c.clock + self.path.rtt - back;
-        let target = c.before + CUBIC * t * t * t;
+        let back = math::cbrt(before * (1.0 - BACKOFF) / CUBIC);
+        let t = self.competitive.clock + self.path.rtt - back;
+        let target = before + CUBIC * t * t * t;
         (target - self.window).min(0.5 * self.window)
+    }
+
+    /// Part of what is delivered by which the window grows beyond a packet per round trip.
+    fn refill(&self) -> f64 {
+        let c = &self.competitive;
+        let near = self.window > NEAR * self.path.product();
+        let base = self.path.floor().unwrap_or(0.0);
+        // What a cut shows is looked at before the window grows again.
+        let empty = c.empty >= EMPTY_ROUNDS && c.since_cut >= JUDGED;
+        let short = base * (1.0 + 1.5 * MIN_CUT / QUEUE_CUT);
+        let unknown = c.question.first.unmet && c.question.first.open;
+        if empty && self.meets_none(self.path.rtt, base) {
+            if near { NEAR_REFILL } else { REFILL }
+        } else if unknown && self.path.varies() && !self.path.may_be_full() {
+            // Round trips scatter too much to ask.
+            REFILL
+        } else if unknown && self.path.rtt < short {
+            // It is too short to ask with.
+            NEAR_REFILL
+        } else {
+            0.0
+        }
     }
 
     pub(super) fn competitive_ack(&mut self, ack: &Ack, round: bool) {
         // Until the first answer the queue is our own, as far as is known: it need not grow.
-        if ack.window_limited && ack.newly_delivered > 0 && !self.competitive.can_retry {
+        let waits = self.competitive.question.first.can_retry;
+        if ack.window_limited && ack.newly_delivered > 0 && !waits {
             let fresh = ack.newly_delivered as f64;
             let step = self.competitive.growth.max(self.cubic_step());
             let slow = step * fresh / self.window.max(1.0);
-            let near = self.window > NEAR * self.path.product();
-            let base = self.path.base().unwrap_or(0.0);
-            let empty = self.competitive.empty >= EMPTY_ROUNDS;
-            let short = base * (1.0 + 1.5 * MIN_CUT / QUEUE_CUT);
-            let refill = if empty && meets_none(self.path.rtt, base) {
-                if near { NEAR_REFILL } else { REFILL }
-            } else if self.competitive.unmet && self.competitive.tentative && self.path.rtt < short
-            {
-                // It is too short to ask with.
-                NEAR_REFILL
-            } else {
-                0.0
-            };
-            self.window += (refill * fresh).max(slow);
+            self.window += (self.refill() * fresh).max(slow);
         }
         let few = self.path.product() + 1.0;
         if few >= FEW || self.path.held_at_most() < BACKOFF {
@@ -200,92 +209,71 @@ impl Rrtp {
         if !round {
             return;
         }
-        let Some(base) = self.path.base() else { return };
-        let c = &mut self.competitive;
-        if ack.window_limited {
-            c.clock += self.path.rtt;
+        let Some(base) = self.path.floor() else { return };
+        if self.competitive.question.is_overdue() {
+            // No queue of ours shows: what the startup took for the link's loss is not proven.
+            self.path.losses.iter_mut().for_each(LossModel::distrust);
         }
+        if ack.window_limited {
+            self.competitive.clock += self.path.rtt;
+        }
+        self.count_empty(base);
+        let varies = self.competitive.question.first.open && self.path.varies();
+        if varies && self.grew_without_a_queue() {
+            self.no_queue(true);
+            return;
+        }
+        if !self.competitive.question.is_asked() {
+            self.count_round();
+            self.competitive.since_cut += 1;
+            self.judge_cut();
+        }
+        self.question_round(ack, base);
+    }
+
+    /// Looks for rounds that met no queue.
+    fn count_empty(&mut self, base: f64) {
+        let none = self.meets_none(self.path.round.max_rtt, base);
+        let c = &mut self.competitive;
         // A queue that never empties passes for the path's own delay in the end; its losses do not.
-        let empty = meets_none(self.path.round_max_rtt, base) && !self.path.is_flooded();
+        let empty = none && !self.path.is_flooded();
         c.empty = if empty { c.empty + 1 } else { 0 };
-        c.emptied |= empty && c.since_cut < EMPTIES;
-        let rate = self.path.round_rate;
-        match c.probing {
-            0 => {
-                c.rounds += 1;
-                c.since_cut += 1;
-                if c.since_cut == SETTLED {
-                    let kept = rate > ALONE * self.path.bandwidth();
-                    c.kept = if kept { c.kept + 1 } else { 0 };
-                }
-                let ours = 1.0 - base / self.path.round_rtt;
-                // Whole packets: less than one says nothing, and one more than meant may leave no queue.
-                let whole = self.window.floor();
-                let most = QUEUE_CUT * ours * whole;
-                let packets = (CUT * whole).max(1.0).min(most).floor();
-                let cut = packets / whole.max(1.0);
-                c.can_retry = c.tentative && c.unmet && packets >= 1.0 && cut >= MIN_CUT;
-                let settled = c.since_cut >= SETTLED && cut >= MIN_CUT;
-                let can = settled && packets >= 1.0 && ack.window_limited;
-                if c.rounds >= c.wait && can && self.window >= MIN_WINDOW {
-                    c.probing = 1;
-                    c.rate = 0.5 * (rate + c.last_rate);
-                    c.cut = cut;
-                }
-                c.last_rate = rate;
+        c.last_cut.emptied |= empty && c.since_cut < EMPTIES;
+        // A queue that has shown before and does not now is empty: what is lost meanwhile is the link's.
+        let at_base = none && self.path.shows_no_queue();
+        if !at_base && c.at_base >= MIN_AT_BASE && self.path.loses() {
+            // The path is full again.
+            c.question.reopen();
+            (c.since_cut, c.last_cut.delivered) = (SETTLED, 0.0);
+        }
+        c.at_base = if at_base { c.at_base + 1 } else { 0 };
+        if c.at_base == MIN_AT_BASE {
+            self.path.losses.iter_mut().for_each(LossModel::trust);
+        }
+    }
+
+    /// What a cut tells that congestion caused.
+    fn judge_cut(&mut self) {
+        let round = self.path.round;
+        let c = &mut self.competitive;
+        let cut = c.last_cut;
+        let deep = cut.left <= DEEP && cut.delivered > 0.0;
+        if c.since_cut == JUDGED && deep && self.path.shows_no_queue() {
+            // If as much less arrives as less is sent, nothing is full: the loss is the link's.
+            let fell = 1.0 - round.delivered_rate() / cut.delivered;
+            let link = fell > FELL * (1.0 - cut.left);
+            if let Some(losses) = &mut self.path.losses {
+                if link { losses.not_full(&round) } else { losses.distrust() }
             }
-            1 => {
-                c.probing = 2;
-                c.lost = self.path.round_lost;
-            }
-            _ => {
-                c.probing = 0;
-                c.rounds = 0;
-                let kept = rate / c.rate.max(1e-9);
-                let lost = (c.lost + self.path.round_lost) / self.path.round_delivered.max(1.0);
-                if kept <= ALONE && kept * (1.0 + lost) > ALONE {
-                    // Without what was lost it would have been: asked again.
-                    c.rounds = c.wait.saturating_sub(SETTLED);
-                    return;
-                }
-                // In a small window it is a packet or none, and one lost or late looks the same.
-                let short = (c.rate - rate) * self.path.round_delivered / rate.max(1e-9);
-                if kept <= ALONE && short < ONE && !c.unsure {
-                    c.unsure = true;
-                    c.rounds = c.wait.saturating_sub(SETTLED);
-                    return;
-                }
-                c.unsure = false;
-                let gone = self.path.round_rtt <= base * (1.0 + QUEUE_LEFT);
-                if kept <= ALONE || gone {
-                    // A queue that the cut emptied says nothing of others.
-                    if kept <= ALONE {
-                        c.wait = (c.wait * 2).min(MAX_WAIT);
-                    }
-                    c.passed = 0;
-                    (c.tentative, c.can_retry) = (false, false);
-                    return;
-                }
-                c.passed += 1;
-                if c.tentative && c.unmet {
-                    // As much from a shorter queue: so it stays.
-                    self.window -= (c.cut * self.window).round();
-                }
-                // Once more, a few rounds later.
-                c.rounds = c.wait.saturating_sub(2);
-                if c.passed >= PASSES {
-                    c.wait = FIRST_WAIT;
-                    self.path.set_bandwidth(rate.max(c.rate));
-                    self.begin_default();
-                }
-            }
+        }
+        if c.since_cut == SETTLED {
+            let kept = round.rate() > ALONE * self.path.bandwidth();
+            c.kept = if kept { c.kept + 1 } else { 0 };
         }
     }
 
     pub(super) fn competitive_limits(&self) -> (f64, Option<f64>) {
-        let c = &self.competitive;
-        let cut = if c.probing > 0 { (c.cut * self.window).round() } else { 0.0 };
-        let window = self.window.floor() - cut;
+        let window = self.window.floor() - self.competitive.question.held_back(self.window);
         (window, Some(1.25 * self.window.max(2.0) / self.path.rtt.max(1e-6)))
     }
 }

@@ -2,8 +2,12 @@
 //! probes for more, one in which that is seen, one that begins with an empty queue, to see the smallest
 //! round trip, and five that hold.
 
+use super::loss_model::LossModel;
+use super::path_model::PathModel;
+use super::round::Round;
 use super::{Mode, Rrtp};
 use crate::Ack;
+use narrows_base::Time;
 
 /// Rounds of a cycle: one probes, the others hold.
 const CYCLE: u32 = 8;
@@ -14,6 +18,8 @@ const MAX_PROBE: f64 = 1.0;
 const SEEN: u32 = 2;
 /// Room that the window leaves above the product.
 const ROOM_SECONDS: f64 = 0.004;
+/// … of it, where the link loses by itself.
+const LOSSY_ROOM: f64 = 0.25;
 /// … and no more than this share of the product, or a packet.
 const ROOM_SHARE: f64 = 0.1;
 /// A bandwidth that falls to so much of what it was is shared, or is another.
@@ -21,6 +27,11 @@ const YIELDED: f64 = 0.8;
 /// Rounds with a queue that is not ours before the mode changes.
 const FOREIGN_ROUNDS: u32 = 2;
 
+/// Part of a probe that arrives or waits where it is not dropped; and probes in a row that were.
+const ANSWERED: f64 = 0.25;
+const DROPPED_PROBES: u32 = 2;
+/// Rounds in a row that lose more than the link: where it loses by itself, one may be a burst.
+const FLOODED_ROUNDS: u32 = 2;
 /// After so many rounds it was right to begin this mode.
 const PROVEN: u32 = 40;
 
@@ -29,6 +40,11 @@ const ROOM_PACKETS: f64 = 6.0;
 /// Part of the round trip, and seconds, that a queue may exceed twice our room by before it is foreign.
 const FOREIGN: f64 = 0.125;
 const NOISE: f64 = 0.002;
+/// The round of a cycle that sends less while losses or noise are to be explained, and how much less.
+const QUIET: u32 = 4;
+const QUIET_RATE: f64 = 0.9;
+/// A share of losses, or of the round trip, that is to be explained.
+const WORTH_ASKING: f64 = 0.015;
 
 #[derive(Clone, Debug, Default)]
 pub struct DefaultMode {
@@ -39,32 +55,62 @@ pub struct DefaultMode {
     before: f64,
     /// Rounds with a foreign queue in a row.
     foreign: u32,
+    /// The round before the probe, and probes in a row of which as good as nothing arrived or waited.
+    round_before: Round,
+    dropped: u32,
+    /// Rounds in a row that lost more than the link does.
+    flooded: u32,
     /// Rounds in this mode.
     rounds: u32,
     /// Acknowledgements in this round since no more was in flight than the path holds.
     seen: u32,
     /// The bandwidth when the mode began, or the most since.
     entered: f64,
+    /// When the last quiet round began and ended.
+    quiet: Option<(Time, Option<Time>)>,
+}
+
+impl DefaultMode {
+    /// What a probe adds arrives, waits or is lost. Whether enough of it arrived or waited for the rest to be the
+    /// link's loss.
+    fn probe_answered(&self, path: &PathModel, base: f64) -> bool {
+        let rise = (path.round.max_rtt - self.round_before.max_rtt) / base;
+        let growth = path.round.delivered_rate() / self.round_before.delivered_rate() - 1.0;
+        rise.max(growth) > ANSWERED * self.probe
+    }
+
+    /// Whether a packet that left then left while the sender held back.
+    pub fn is_quiet(&self, sent: Time) -> bool {
+        self.quiet.is_some_and(|(from, until)| sent > from && until.is_none_or(|u| sent <= u))
+    }
 }
 
 impl Rrtp {
     pub(super) fn begin_default(&mut self) {
         self.mode = Mode::Default;
+        self.path.losses.iter_mut().for_each(LossModel::settle);
         self.default_mode = DefaultMode {
             phase: 0,
             probe: PROBE,
             before: self.path.bandwidth(),
             foreign: 0,
+            flooded: 0,
+            round_before: self.path.round,
+            dropped: 0,
             rounds: 0,
             seen: 0,
             entered: self.path.bandwidth(),
+            quiet: None,
         };
     }
 
     /// Packets that may wait.
     fn room(&self) -> f64 {
         let room = (self.path.bandwidth() * ROOM_SECONDS).max(ROOM_PACKETS);
-        room.min((ROOM_SHARE * self.path.product()).max(1.0))
+        let room = room.min((ROOM_SHARE * self.path.product()).max(1.0));
+        // Who makes up for the link's losses leaves the queue to those who cannot.
+        let told = self.path.losses.as_ref().is_some_and(|l| l.told);
+        if self.path.loses() && !told { LOSSY_ROOM * room } else { room }
     }
 
     pub(super) fn default_ack(&mut self, ack: &Ack, round: bool) {
@@ -76,20 +122,37 @@ impl Rrtp {
         }
         self.default_mode.seen = 0;
         let bandwidth = self.path.bandwidth();
-        let Some(base) = self.path.base() else { return };
+        let Some(base) = self.path.floor() else { return };
         let room = self.room();
         let flooded = self.path.is_flooded();
+        let explain = self.path.link_loss() + self.path.rate_loss() > WORTH_ASKING
+            || self.path.noise() > WORTH_ASKING * base;
+        let loses = self.path.loses();
         let a = &mut self.default_mode;
+        a.flooded = if flooded { a.flooded + 1 } else { 0 };
+        let flooded = a.flooded >= if loses { FLOODED_ROUNDS } else { 1 };
         let measured = a.phase;
         a.entered = a.entered.max(bandwidth);
         if flooded && a.rounds >= 1 {
             // Somebody's, or more than there is: what was delivered counts.
-            self.path.set_bandwidth(bandwidth.min(self.path.round_rate.max(1e-3)));
+            self.path.set_bandwidth(bandwidth.min(self.path.round.rate().max(1e-3)));
             self.window = self.path.product();
             self.begin_competitive(ack, false);
             return;
         }
         a.rounds += 1;
+        if measured == 1 {
+            let answered = a.probe_answered(&self.path, base);
+            a.dropped = if answered { 0 } else { a.dropped + 1 };
+            if a.dropped >= DROPPED_PROBES && self.path.loses() {
+                let delivered = self.path.round.delivered_rate().max(1e-3);
+                self.path.losses.iter_mut().for_each(LossModel::distrust);
+                self.path.set_bandwidth(bandwidth.min(delivered));
+                a.dropped = 0;
+            }
+        }
+        let a = &mut self.default_mode;
+        let bandwidth = self.path.bandwidth();
         a.phase = (a.phase + 1) % CYCLE;
         if a.phase == 2 {
             // What the probe found is known a round later.
@@ -101,13 +164,19 @@ impl Rrtp {
             }
         }
         if a.phase == 0 {
+            a.round_before = self.path.round;
             a.before = bandwidth;
         }
         self.path.most_rate = if a.phase <= 2 { 1e12 } else { bandwidth };
+        match &mut a.quiet {
+            Some((_, until)) if until.is_none() => *until = Some(ack.now),
+            quiet if a.phase == QUIET && explain => *quiet = Some((ack.now, None)),
+            _ => {}
+        }
         // The probe's queue is gone two rounds later.
         if measured >= 3 || measured == 0 {
-            let ours = 2.0 * room / bandwidth + FOREIGN * base + NOISE;
-            if self.path.round_rtt > base + ours {
+            let ours = 2.0 * room / bandwidth + FOREIGN * base + NOISE + self.path.spread();
+            if self.path.round.min_rtt > base + ours {
                 a.foreign += 1;
             } else {
                 a.foreign = 0;
@@ -116,8 +185,9 @@ impl Rrtp {
                 // Soon after the answers that began this mood they were wrong: not asked again at once.
                 let proven = a.rounds >= PROVEN;
                 self.begin_competitive(ack, proven);
+                self.competitive.question.path_was_ours = proven;
                 if !proven {
-                    self.doubt();
+                    self.competitive.question.doubt();
                 }
             }
         }
@@ -136,6 +206,9 @@ impl Rrtp {
             }
             // What leaves then meets no queue of ours; longer would only leave the link idle.
             2 if self.default_mode.seen < SEEN => (product + 1.0, Some(bandwidth * 1.05)),
+            QUIET if self.default_mode.quiet.is_some_and(|q| q.1.is_none()) => {
+                (product + self.room(), Some(bandwidth * QUIET_RATE))
+            }
             _ => (product + self.room(), Some(bandwidth * 1.05)),
         }
     }

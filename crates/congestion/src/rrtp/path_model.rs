@@ -1,7 +1,16 @@
 //! What is known of the path: rates, round trips, queues, losses. `rrtp-lasthop` keeps the same books.
+//!
+//! *Bandwidth* is the largest delivery rate of the last rounds. What the link lost of a sample had been sent by the
+//! bottleneck, too, and counts; what a full queue dropped does not ([`LossModel`]).
+//!
+//! *Round trips* lack what packets waited on the way back, where the receiver says when they arrived: its queues are
+//! not ours. The *noise* is what round trips are above the smallest one without any queue: jitter, and what hosts need.
+//! It rises only when an experiment showed that a delay does not follow the own window, and falls by itself.
 
+use super::KNOWN_LOSS;
+use super::loss_model::LossModel;
+use super::round::{Counting, Round};
 use crate::{Ack, positive};
-use narrows_base::Time;
 
 /// Rounds over which the largest delivery rate counts.
 const RATE_ROUNDS: usize = 10;
@@ -15,6 +24,11 @@ const TELLING_BAND: f64 = 0.1;
 const FLOOD: f64 = 0.1;
 /// Part of the band above which a loss is congestion.
 const SPIKE: f64 = 0.4;
+/// Differences of neighbouring round trips that are jitter: share of the base, and packets' times.
+const SCATTER: f64 = 0.01;
+const SCATTER_TURNS: f64 = 0.7;
+/// Part of the way that the noise falls when a round shows less.
+const NOISE_FALLS: f64 = 0.25;
 
 /// Estimates; a round is the time in which what is in flight is answered.
 #[derive(Clone, Debug)]
@@ -29,27 +43,25 @@ pub struct PathModel {
     told: bool,
     /// Newest RTT.
     pub rtt: f64,
-    /// Largest RTT, likewise.
+    /// Largest RTT, as the smallest.
     most: [f64; 2],
-    /// Of the round that ended last: smallest RTT, packets per second.
-    pub round_rtt: f64,
-    pub round_rate: f64,
-    /// … and its largest RTT.
-    pub round_max_rtt: f64,
-    now_rtt: f64,
-    now_max_rtt: f64,
-    began: Option<Time>,
-    delivered: f64,
-    total: f64,
+    /// The round that ended last, and the one that goes on.
+    pub round: Round,
+    now: Counting,
     pub rounds: u64,
     /// Samples above this do not count.
     pub most_rate: f64,
     /// Share that the radio link is known to lose.
     pub radio_loss: f64,
-    /// Packets lost in this round and in the one that ended last, and delivered in that.
-    lost: u64,
-    pub round_lost: f64,
-    pub round_delivered: f64,
+    /// What the link loses by itself, where it is asked.
+    pub losses: Option<LossModel>,
+    /// Whether that counts now.
+    pub crediting: bool,
+    /// Seconds that round trips are longer than the base without a queue: mean and deviation.
+    noise: [f64; 2],
+    /// The smallest time back of this and of the last period; the mean excess over it.
+    back: [f64; 2],
+    back_excess: f64,
 }
 
 impl Default for PathModel {
@@ -62,25 +74,25 @@ impl Default for PathModel {
             told: false,
             rtt: 0.0,
             most: [0.0; 2],
-            round_rtt: f64::INFINITY,
-            round_rate: 0.0,
-            round_max_rtt: 0.0,
-            now_rtt: f64::INFINITY,
-            now_max_rtt: 0.0,
-            began: None,
-            delivered: 0.0,
-            total: 0.0,
+            round: Round::default(),
+            now: Counting::default(),
             rounds: 0,
             most_rate: 1e12,
             radio_loss: 0.0,
-            lost: 0,
-            round_lost: 0.0,
-            round_delivered: 0.0,
+            losses: None,
+            crediting: true,
+            noise: [0.0; 2],
+            back: [f64::INFINITY; 2],
+            back_excess: 0.0,
         }
     }
 }
 
 impl PathModel {
+    /// One that finds out what the link loses and counts it as sent by the bottleneck.
+    pub fn with_losses() -> PathModel {
+        PathModel { losses: Some(LossModel::default()), ..PathModel::default() }
+    }
     /// Somebody says what the smallest RTT is: it counts until one is measured, as the time of
     /// transmission is not in it.
     pub fn set_base(&mut self, base: f64) {
@@ -105,21 +117,54 @@ impl PathModel {
         let base = self.base[0].min(self.base[1]);
         base.is_finite().then_some(base.max(HOST_SECONDS))
     }
-    /// Bandwidth-delay product, packets.
+    /// Bandwidth-delay product, packets: what fills the path without a queue of ours.
     pub fn product(&self) -> f64 {
-        self.bandwidth() * self.base().unwrap_or(0.0)
+        self.bandwidth() * (self.base().unwrap_or(0.0) + self.noise[0] + self.back_excess)
     }
-    /// Whether a loss now is taken for congestion: not where the newest round trip is in the lower part
-    /// of a band that is wide enough to tell.
-    pub fn is_queueing(&self) -> bool {
-        self.queue_shows().unwrap_or(true)
+    /// What round trips are without a queue: the smallest, and the noise.
+    pub fn floor(&self) -> Option<f64> {
+        Some(self.base()? + self.noise[0])
     }
-    /// … where a band too narrow to tell acquits: nobody else's queue can be there.
+    /// Mean of the noise, seconds.
+    pub fn noise(&self) -> f64 {
+        self.noise[0]
+    }
+    /// What the noise varies by, seconds.
+    pub fn spread(&self) -> f64 {
+        2.0 * self.noise[1]
+    }
+    /// Whether the round trips of the last round scatter from packet to packet, more than turns at the bottleneck make
+    /// them: a queue grows and falls step by step, jitter leaps.
+    pub fn varies(&self) -> bool {
+        let turns = SCATTER_TURNS / self.bandwidth().max(1.0);
+        self.round.scatter > (SCATTER * self.base().unwrap_or(0.0)).max(turns)
+    }
+    /// By how much the mean round trip of the last round may be off by chance; 0 where there is no jitter.
+    pub fn chance(&self) -> f64 {
+        let each = 2.0 * self.round.deviation / self.round.delivered.max(1.0).sqrt();
+        if self.varies() { each } else { 0.0 }
+    }
+    /// What was taken for noise was somebody's queue.
+    pub fn forget_noise(&mut self) {
+        self.noise = [0.0; 2];
+    }
+    /// The delay of the last round is nobody's queue.
+    pub fn learn_noise(&mut self) {
+        let base = self.base().unwrap_or(0.0);
+        self.noise = [(self.round.mean_rtt - base).max(0.0), self.round.deviation];
+        self.most = [0.0; 2];
+    }
+    /// Whether a queue shows; a band too narrow to tell acquits: nobody else's queue can be there.
     pub fn shows_queue(&self) -> bool {
         self.queue_shows().unwrap_or(false)
     }
-    fn queue_shows(&self) -> Option<bool> {
-        let base = self.base()?;
+    /// … where it is known that there is none.
+    pub fn shows_no_queue(&self) -> bool {
+        self.queue_shows() == Some(false)
+    }
+    /// Whether the newest round trip is in the upper part of a band that is wide enough to tell.
+    pub fn queue_shows(&self) -> Option<bool> {
+        let base = self.floor()? + self.spread();
         let band = self.most[0].max(self.most[1]) - base;
         (band >= TELLING_BAND * base).then_some(self.rtt > base + SPIKE * band)
     }
@@ -127,32 +172,67 @@ impl PathModel {
     /// The part of what is in flight that the path itself holds when its queue is as long as in this round
     /// or the last.
     pub fn held(&self) -> f64 {
-        let most = self.now_max_rtt.max(self.round_max_rtt);
-        self.base().unwrap_or(0.0) / most.max(1e-9)
+        let most = self.now.max_rtt.max(self.round.max_rtt);
+        self.floor().unwrap_or(0.0) / most.max(1e-9)
     }
     /// … as long as in the last period at most.
     pub fn held_at_most(&self) -> f64 {
-        self.base().unwrap_or(0.0) / self.most[0].max(self.most[1]).max(1e-9)
+        self.floor().unwrap_or(0.0) / self.most[0].max(self.most[1]).max(1e-9)
     }
 
     /// A packet was lost.
     pub fn on_loss(&mut self) {
-        self.lost += 1;
+        self.now.lost += 1;
+        self.losses.iter_mut().for_each(LossModel::on_loss);
+    }
+
+    /// Share of packets that the link loses: measured or told.
+    pub fn link_loss(&self) -> f64 {
+        self.measured_losses().map_or(0.0, LossModel::link).max(self.radio_loss)
+    }
+    /// What was measured of the link's losses, if the path holds enough packets to tell.
+    fn measured_losses(&self) -> Option<&LossModel> {
+        self.losses.as_ref().filter(|_| self.crediting)
+    }
+    /// Whether it is worth making up for.
+    pub fn loses(&self) -> bool {
+        self.link_loss() >= KNOWN_LOSS
+    }
+    /// Share of packets whose loss follows the own rate.
+    pub fn rate_loss(&self) -> f64 {
+        self.losses.as_ref().map_or(0.0, LossModel::excess)
+    }
+
+    /// The round trip without what was waited on the way back.
+    fn forward(&mut self, rtt: f64, forward_delay: Option<f64>) -> f64 {
+        let Some(there) = forward_delay else { return rtt };
+        let back = rtt - there;
+        self.back[0] = self.back[0].min(back);
+        let excess = (back - self.back[0].min(self.back[1])).clamp(0.0, rtt);
+        self.back_excess += 0.1 * (excess - self.back_excess);
+        rtt - excess
     }
 
     /// Packets lost in this round so far.
     pub fn lost_now(&self) -> u64 {
-        self.lost
+        self.now.lost
     }
 
     /// Whether the round that ended last lost more than a radio link would.
     pub fn is_flooded(&self) -> bool {
-        self.round_lost > 2.0 + (FLOOD + 2.0 * self.radio_loss) * self.round_delivered
+        let expected = FLOOD + 2.0 * self.link_loss();
+        self.round.lost > 2.0 + expected * (self.round.delivered + self.round.credit)
+    }
+
+    /// Whether the round that ended last lost as much as a full queue makes a newcomer lose, whoever lost it: round trips
+    /// that do not follow the window may then be that queue's.
+    pub fn may_be_full(&self) -> bool {
+        self.round.lost > 2.0 + FLOOD * self.round.delivered
     }
 
     /// Takes an acknowledgement in; true if a round has ended.
     pub fn on_ack(&mut self, ack: &Ack) -> bool {
-        let rtt = positive(ack.rtt);
+        let rtt = self.forward(positive(ack.rtt), ack.forward_delay.map(positive));
         self.rtt = rtt;
         let now = ack.now.as_secs_f64();
         if self.told {
@@ -164,46 +244,53 @@ impl PathModel {
         if self.base[0].is_finite() && now - self.period_began > BASE_SECONDS.max(40.0 * rtt) {
             self.base = [f64::INFINITY, self.base[0]];
             self.most = [0.0, self.most[0]];
+            self.back = [f64::INFINITY, self.back[0]];
             self.period_began = now;
+        }
+        let shorter = self.base[0].min(self.base[1]) - rtt;
+        if shorter > 0.0 && self.noise[0] > 0.0 {
+            // The floor stays where it was.
+            self.noise[0] += shorter;
         }
         self.base[0] = self.base[0].min(rtt);
         self.most[0] = self.most[0].max(rtt);
-        let mut ended = false;
-        if ack.round_start {
-            if let Some(began) = self.began {
-                let span = positive(ack.now.since(began));
-                self.round_rate = self.delivered / span;
-                self.round_rtt = self.now_rtt;
-                self.round_max_rtt = self.now_max_rtt;
-                self.round_lost = self.lost as f64;
-                self.round_delivered = self.delivered;
-                self.rounds += 1;
-                ended = true;
-                // Rounds in which the application was the limit say nothing: what is known stays.
-                if self.sampled {
-                    self.best.rotate_right(1);
-                    self.best[0] = 0.0;
-                    self.sampled = false;
-                }
-            }
-            self.began = Some(ack.now);
-            self.delivered = 0.0;
-            self.lost = 0;
-            self.now_rtt = rtt;
-            self.now_max_rtt = rtt;
+        let ended = if ack.round_start { self.now.turn(ack.now, rtt) } else { None };
+        if let Some(round) = ended {
+            self.end_round(round);
         }
-        self.now_rtt = self.now_rtt.min(rtt);
-        self.now_max_rtt = self.now_max_rtt.max(rtt);
-        self.delivered += ack.newly_delivered as f64;
-        self.total += ack.newly_delivered as f64;
+        self.now.add(rtt, ack.newly_delivered as f64);
         if let Some(rate) = &ack.rate {
-            let sample = rate.per_second().min(self.most_rate);
+            let (likely, possible) = self.losses.as_mut().map_or((0.0, 0.0), |l| l.credit_of(rate));
+            let per_second = |credit: f64| {
+                let credit = if self.crediting { credit } else { 0.0 };
+                (rate.delivered as f64 + credit) / positive(rate.interval)
+            };
+            // What chance may have lost keeps the bandwidth that is known; a probe finds no more by what it lost.
             let known = self.bandwidth();
+            let sample =
+                per_second(possible).min(known).max(per_second(likely)).min(self.most_rate);
             if sample >= known || !rate.app_limited {
                 self.sampled = true;
                 self.best[0] = self.best[0].max(sample);
             }
         }
-        ended
+        ended.is_some()
+    }
+
+    fn end_round(&mut self, mut round: Round) {
+        round.credit =
+            self.measured_losses().map_or(0.0, |l| l.credit(round.lost, round.delivered));
+        self.round = round;
+        self.rounds += 1;
+        if let Some(base) = self.base() {
+            let less = (round.mean_rtt - base - self.noise[0]).min(0.0);
+            self.noise[0] = (self.noise[0] + NOISE_FALLS * less).max(0.0);
+        }
+        // Rounds in which the application was the limit say nothing: what is known stays.
+        if self.sampled {
+            self.best.rotate_right(1);
+            self.best[0] = 0.0;
+            self.sampled = false;
+        }
     }
 }

@@ -10,6 +10,9 @@
 //! train tells that leaves at this rate.
 
 use super::flight::{AT_ONCE, Flight};
+use super::loss_model::LossModel;
+use super::path_model::PathModel;
+use super::round::Round;
 use super::{Mode, Rrtp};
 use crate::{Ack, Dispersion, PacketOutcome};
 use narrows_base::Time;
@@ -34,8 +37,19 @@ const RISEN: f64 = 0.1;
 const NOISE: f64 = 0.001;
 /// … in so many acknowledgements in a row.
 const RISEN_ACKS: u32 = 8;
+/// A round whose largest round trip is within this multiple of the smallest met no queue.
+const EMPTY: f64 = 1.02;
 /// A train that arrives at less than this share of its rate shows that the rate is not there.
 const TRAIN: f64 = 0.6;
+/// A round that delivers so much more than any before shows that there was room.
+const FOLLOWS: f64 = 1.1;
+/// So many rounds without that show that there is none.
+const MAX_STALE: u32 = 4;
+const MAX_SCATTERED: u32 = 2;
+/// Part of what was sent in addition that arrives where nothing is full.
+const IN_STEP: f64 = 0.6;
+/// Part of what a full link would make round trips longer, below which they stayed.
+const STAYS: f64 = 0.2;
 /// Rounds at the window's limit in which no flight told the rate.
 const ENOUGH_ROUNDS: u32 = 2;
 
@@ -71,12 +85,44 @@ pub struct Startup {
     climb: f64,
     /// Round trips above [`RISEN`] in a row.
     high: u32,
+    /// The round of the climb that delivered most, and how many were there since.
+    best: Option<Round>,
+    stale: u32,
+    /// A round met no queue.
+    saw_empty: bool,
 }
 
 impl Startup {
+    /// Whether the path was met without a queue.
+    pub fn saw_empty(&self) -> bool {
+        self.saw_empty
+    }
     /// After a restart: no train.
     pub fn again() -> Startup {
         Startup { stage: Stage::Climb, climb: BLIND_CLIMB, ..Startup::default() }
+    }
+    /// A round delivered more than any before. If it was more as more was sent, what was lost is the link's; if round
+    /// trips scatter and are not longer for it, what they are above the smallest is no queue.
+    fn followed(&mut self, path: &mut PathModel) {
+        let round = path.round;
+        let before = self.best.replace(round);
+        let Some(before) = before else { return };
+        let growth = round.sent_rate() / before.sent_rate() - 1.0;
+        if round.delivered_rate() / before.delivered_rate() - 1.0 < IN_STEP * growth {
+            return;
+        }
+        path.losses.iter_mut().for_each(LossModel::followed);
+        let rise = round.mean_rtt - before.mean_rtt;
+        if path.varies()
+            && !path.may_be_full()
+            && rise < STAYS * growth * before.mean_rtt + path.chance()
+        {
+            path.learn_noise();
+        }
+    }
+    /// What ended the climb was no queue.
+    pub fn resumed() -> Startup {
+        Startup { climb: CLIMB, ..Startup::again() }
     }
 }
 
@@ -189,9 +235,32 @@ impl Rrtp {
                 }
             }
             Stage::Climb => {
-                let high = self.path.rtt > base + (RISEN * base).max(NOISE);
+                if round {
+                    let o = &mut self.startup;
+                    let best = o.best.map_or(0.0, |b| b.delivered_rate());
+                    let follows = self.path.round.delivered_rate() > FOLLOWS * best;
+                    o.stale = if follows { 0 } else { o.stale + u32::from(ack.window_limited) };
+                    let base = self.path.floor().unwrap_or(0.0);
+                    self.startup.saw_empty |= self.path.round.max_rtt <= EMPTY * base;
+                    if follows {
+                        self.startup.followed(&mut self.path);
+                    }
+                }
+                let floor = self.path.floor().unwrap_or(base);
+                let risen = (RISEN * floor).max(NOISE).max(self.path.spread());
+                let high = self.path.rtt > floor + risen;
                 self.startup.high = if high { self.startup.high + 1 } else { 0 };
-                if self.startup.high >= RISEN_ACKS || (round && self.path.is_flooded()) {
+                // A link that loses much delivers more if more is sent; a full one does not.
+                let stale = self.startup.stale;
+                let flooded = self.path.is_flooded() && (stale > 0 || self.startup.climb > CLIMB);
+                let full = round && (flooded || stale >= MAX_STALE);
+                // Where round trips scatter, a few that are long say less than the rate does.
+                let risen = self.startup.high >= RISEN_ACKS;
+                if risen && (!self.path.varies() || (round && stale >= MAX_SCATTERED)) || full {
+                    if risen && self.startup.saw_empty {
+                        // A queue that grows drops nothing: all that was lost is the link's.
+                        self.path.losses.iter_mut().for_each(LossModel::followed);
+                    }
                     self.begin_competitive(ack, true);
                     return;
                 }

@@ -1,8 +1,11 @@
 //! The two modes on a bottleneck of this file: a queue, a fixed delay, and somebody else's window.
 
+mod losses;
+
 use crate::scenario::{Scenario, build, build_in};
 use crate::{Ack, Controller, Dispersion, Environment, Feedback};
 use crate::{PacketOutcome, PathEvent, PathHints, RateSample};
+use narrows_base::random::mix;
 use narrows_base::{Duration, Rate, Time};
 use std::collections::VecDeque;
 
@@ -14,12 +17,22 @@ struct Bottleneck {
     per_second: f64,
     rtt: f64,
     room: usize,
-    /// Of every so many of our packets one is lost by the radio; 0 none.
+    /// Of every so many of our packets one is lost by the radio; 0 none. They are lost so many in a row.
     radio: u64,
+    burst: u64,
+    /// … at random.
+    random: bool,
+    /// Each answer is up to so many seconds late, in order; and the state of its draws.
+    jitter: f64,
+    draw: u64,
     /// Our host looks for answers so often.
     turns: f64,
     /// The other sender's window, packets; a packet each leaves when one is answered.
     other: usize,
+    /// … which is ten Renos': it grows by ten packets per round trip, and a drop takes a twentieth of it.
+    renos: bool,
+    /// When we begin.
+    begins: f64,
     now: f64,
     /// When the link has sent everything that waits.
     free: f64,
@@ -54,8 +67,14 @@ impl Bottleneck {
             rtt: 0.05,
             room: 50,
             radio: 0,
+            burst: 1,
+            random: false,
+            jitter: 0.0,
+            draw: 1,
             turns: 1e-4,
             other: 0,
+            renos: false,
+            begins: 0.0,
             now: 0.0,
             free: 0.0,
             flying: VecDeque::new(),
@@ -97,6 +116,11 @@ impl Bottleneck {
     fn competitive(&self) -> bool {
         self.watch("rrtp_state") == 2.0
     }
+    fn radio_loses(&self) -> bool {
+        let run = self.next / self.burst;
+        let draw = if self.random { mix(run + 1000 * self.radio) } else { run };
+        self.radio > 0 && draw % self.radio == 7 % self.radio
+    }
     fn send_what_may_leave(&mut self) {
         loop {
             let a = self.controller.send_limits();
@@ -109,9 +133,12 @@ impl Bottleneck {
             let delay = (self.free - self.now).max(0.0);
             let (what, due) = match self.enter() {
                 None => (What::Dropped, self.free + self.rtt),
-                Some(due) if self.radio > 0 && self.next % self.radio == 7 => (What::Radio, due),
+                Some(due) if self.radio_loses() => (What::Radio, due),
                 Some(due) => (What::Arrives, due),
             };
+            self.draw = self.draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let late = self.jitter * (self.draw >> 11) as f64 / (1u64 << 53) as f64;
+            let due = (due + late).max(self.flying.back().map_or(0.0, |p| p.2));
             self.delays.push(delay);
             let stamp = (self.delivered, self.delivered_at);
             self.flying.push_back((self.next, self.now, due, what, stamp.0, stamp.1));
@@ -193,16 +220,51 @@ impl Bottleneck {
             }
             while self.others.len() < self.other {
                 // Whatever is dropped is sent again a little later.
-                let due = self.enter().unwrap_or(self.now + 0.01);
-                self.others.push_back(due);
+                let due = self.enter();
+                if due.is_none() && self.renos {
+                    self.other -= self.other / 20;
+                }
+                self.others.push_back(due.unwrap_or(self.now + 0.01));
             }
-            self.send_what_may_leave();
+            if self.renos && self.now % 0.09 < 1e-4 {
+                self.other += 10;
+            }
+            if self.now >= self.begins {
+                self.send_what_may_leave();
+            }
         }
         (self.delivered - before) as f64 / (self.now - from)
     }
     fn mean_delay(&self) -> f64 {
         self.delays.iter().sum::<f64>() / self.delays.len() as f64
     }
+}
+
+/// Round trips that vary by themselves look like a queue until the window has been seen not to move them.
+#[test]
+fn jitter_is_no_queue() {
+    for jitter in [0.01, 0.02, 0.04] {
+        let mut b = Bottleneck { jitter, ..Bottleneck::new(PathHints::default()) };
+        b.run(5.0);
+        let rate = b.run(15.0);
+        assert!(rate > 880.0, "{jitter}: {rate}");
+        assert!(b.mean_delay() < 0.03, "{jitter}: {}", b.mean_delay());
+        let noise = b.watch("noise_s");
+        assert!(noise < jitter, "{jitter}: {noise}");
+    }
+}
+
+/// A path that became longer is no queue either.
+#[test]
+fn a_longer_path_is_filled_again_within_seconds() {
+    let mut b = Bottleneck { room: 100, ..Bottleneck::new(PathHints::default()) };
+    b.run(6.0);
+    assert!(b.default_mode());
+    b.rtt = 0.15;
+    b.run(9.0);
+    let rate = b.run(14.0);
+    assert!(rate > 900.0, "{rate}");
+    assert!(b.mean_delay() < 0.02, "{}", b.mean_delay());
 }
 
 fn told(bps: u64) -> PathHints {

@@ -1,0 +1,99 @@
+//! Which losses are the link's.
+
+use super::{Bottleneck, told};
+use crate::PathHints;
+
+/// The link's own loss is repaired and neither a brake nor a queue, and it is said how much it is.
+#[test]
+fn a_link_that_loses_much_is_filled_all_the_same() {
+    for radio in [10, 5, 3] {
+        let mut b = Bottleneck { radio, ..Bottleneck::new(PathHints::default()) };
+        b.run(5.0);
+        let rate = b.run(15.0);
+        let loss = 1.0 / radio as f64;
+        assert!(rate > 0.95 * (1.0 - loss) * 1000.0, "1/{radio}: {rate}");
+        assert!(b.mean_delay() < 0.008, "1/{radio}: {}", b.mean_delay());
+        let believed = b.watch("link_loss");
+        assert!((believed - loss).abs() < 0.05, "1/{radio}: {believed}");
+    }
+}
+
+/// What a buffer drops follows the rate: believing it the link's would raise the rate by what is dropped.
+#[test]
+fn what_a_short_buffer_drops_is_not_taken_for_the_links_loss() {
+    for room in [1, 3] {
+        let mut b = Bottleneck { room, ..Bottleneck::new(PathHints::default()) };
+        b.run(5.0);
+        let (sent, arrived) = (b.next, b.delivered);
+        let rate = b.run(15.0);
+        let lost = 1.0 - (b.delivered - arrived) as f64 / (b.next - sent) as f64;
+        assert!(rate > 700.0 && lost < 0.1, "{room}: {rate} {lost}");
+        assert!(b.watch("link_loss") < 0.05, "{room}: {}", b.watch("link_loss"));
+    }
+}
+
+/// Losses in bursts are the link's just as well: a round that loses more than the mean is no full queue.
+#[test]
+fn bursts_of_losses_are_the_links_too() {
+    for radio in [10, 7] {
+        let hints = PathHints::default();
+        let mut b = Bottleneck { radio, burst: 4, random: true, ..Bottleneck::new(hints) };
+        b.run(5.0);
+        let rate = b.run(15.0);
+        let loss = 1.0 / radio as f64;
+        assert!(rate > 0.94 * (1.0 - loss) * 1000.0, "1/{radio}: {rate}");
+        assert!(b.mean_delay() < 0.01, "1/{radio}: {}", b.mean_delay());
+    }
+}
+
+/// Whoever comes to a queue that others keep full loses packets and sees round trips that do not vary, as on a long
+/// link that loses, and if it sends more, more arrives, as others yield. It must not take the link by that.
+#[test]
+fn a_queue_that_others_keep_full_is_not_a_link_that_loses() {
+    for begins in [5.0, 5.3, 6.1, 7.7] {
+        let hints = PathHints::default();
+        let mut b = Bottleneck { other: 20, renos: true, begins, ..Bottleneck::new(hints) };
+        b.run(10.0);
+        let (sent, arrived) = (b.next, b.delivered);
+        let rate = b.run(30.0);
+        let lost = 1.0 - (b.delivered - arrived) as f64 / (b.next - sent) as f64;
+        assert!(rate < 400.0 && lost < 0.2, "{begins}: {rate} {lost}");
+    }
+}
+
+/// A link that begins to lose much is first taken for a full one. The queue, which had shown before, is empty then: so
+/// the losses are the link's, and the rate comes back.
+#[test]
+fn a_link_that_begins_to_lose_is_filled_again() {
+    for radio in [6, 4] {
+        let mut b = Bottleneck::new(PathHints::default());
+        b.run(5.0);
+        b.radio = radio;
+        b.run(9.0);
+        let rate = b.run(19.0);
+        assert!(rate > 0.85 * (1.0 - 1.0 / radio as f64) * 1000.0, "1/{radio}: {rate}");
+    }
+}
+
+/// Told the rate, a third of all packets lost is believed from the first round on.
+#[test]
+fn what_was_told_is_kept_up_on_a_link_that_loses_much() {
+    let mut b = Bottleneck { radio: 3, ..Bottleneck::new(told(8_000_000)) };
+    let rate = b.run(5.0);
+    assert!(rate > 0.85 * 667.0, "{rate}");
+}
+
+/// A queue of a fiftieth of the product overflows before a delay shows. What a probe adds neither arrives nor waits
+/// there: it is dropped, and making up for it would only drop more.
+#[test]
+fn a_queue_too_short_to_show_is_not_a_link_that_loses() {
+    for per_second in [4000.0, 10_000.0] {
+        let hints = told(8000 * per_second as u64);
+        let mut b = Bottleneck { per_second, room: 4, turns: 0.2e-3, ..Bottleneck::new(hints) };
+        b.run(3.0);
+        let (sent, arrived) = (b.next, b.delivered);
+        let rate = b.run(13.0);
+        let lost = 1.0 - (b.delivered - arrived) as f64 / (b.next - sent) as f64;
+        assert!(lost < 0.1 && rate > 0.6 * per_second, "{per_second}: {lost} {rate}");
+    }
+}
