@@ -46,6 +46,8 @@ const FOLLOWS: f64 = 1.1;
 /// So many rounds without that show that there is none.
 const MAX_STALE: u32 = 4;
 const MAX_SCATTERED: u32 = 2;
+/// Packets of a window below which a round's losses and deliveries are mostly chance.
+const FEW_TO_TELL: f64 = 32.0;
 /// Part of what was sent in addition that arrives where nothing is full.
 const IN_STEP: f64 = 0.6;
 /// Part of what a full link would make round trips longer, below which they stayed.
@@ -252,7 +254,11 @@ impl Rrtp {
                 self.startup.high = if high { self.startup.high + 1 } else { 0 };
                 // A link that loses much delivers more if more is sent; a full one does not.
                 let stale = self.startup.stale;
-                let flooded = self.path.is_flooded() && (stale > 0 || self.startup.climb > CLIMB);
+                // On an empty path a few packets lose as many by chance, and as many more the round after.
+                let chance = self.startup.saw_empty && self.window < FEW_TO_TELL && !self.restarted;
+                let blind = self.startup.climb > CLIMB && !chance;
+                let sure = if chance { MAX_STALE - 1 } else { 1 };
+                let flooded = self.path.is_flooded() && (stale >= sure || blind);
                 let full = round && (flooded || stale >= MAX_STALE);
                 // Where round trips scatter, a few that are long say less than the rate does.
                 let risen = self.startup.high >= RISEN_ACKS;
