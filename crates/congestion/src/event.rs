@@ -46,6 +46,10 @@ pub struct Ack {
     pub forward_delay: Option<Duration>,
     /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
     pub newly_acked: u64,
+    /// Segments by which this ACK may let a window grow (appropriate byte counting, RFC 3465): `newly_acked`, at
+    /// most as many as the receiver acknowledges at once, so that an ACK that covers a repaired hole, or lost ACKs
+    /// before it, bring no burst.
+    pub counted: u64,
     /// Segments newly reported by SACK, not yet cumulatively acknowledged.
     pub newly_sacked: u64,
     /// Segments delivered by this ACK as far as the sender can tell: newly acked that were not

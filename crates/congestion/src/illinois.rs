@@ -198,7 +198,7 @@ impl Controller for Illinois {
             return;
         }
         if self.cwnd < self.ssthresh {
-            self.cwnd = bounded(self.cwnd + 1.0, 1.0);
+            self.cwnd = bounded(self.cwnd + ack.counted as f64, 1.0);
         } else {
             let acked = (ack.newly_acked as f64).min(self.cwnd);
             self.cwnd = bounded(self.cwnd + acked * self.alpha / self.cwnd, 1.0);

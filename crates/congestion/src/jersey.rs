@@ -135,7 +135,7 @@ impl Controller for Jersey {
         // Marked ACKs widen, too: the reaction is all that a mark does.
         if ack.newly_acked > 0 && !ack.in_recovery && ack.window_limited {
             let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
-            self.cwnd = bounded(self.cwnd + growth, 1.0);
+            self.cwnd = bounded(self.cwnd + ack.counted as f64 * growth, 1.0);
         }
     }
 

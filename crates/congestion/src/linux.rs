@@ -6,6 +6,9 @@
 
 use crate::bounded;
 
+/// Segments of one ACK that the counters below take one by one.
+pub const MAX_COUNTED: u64 = 64;
+
 /// A whole window, its ACK counter and its threshold.
 #[derive(Clone, Debug)]
 pub struct WholeWindow {

@@ -1,7 +1,7 @@
 //! AIMD as in Tahoe, Reno, NewReno and SACK TCP: RFC 5681 sections 3.1 and 3.2.
 //!
-//! Senses loss; sets the window. Slow start adds one segment per segment acknowledged (at most
-//! one per ACK, so that lost ACKs do not make bursts), congestion avoidance one per window.
+//! Senses loss; sets the window. Slow start adds one segment per segment acknowledged
+//! (RFC 3465, see [`Ack::counted`]), congestion avoidance one per window.
 //! Which segments are sent again is recovery's matter: with recovery `tahoe` this is Tahoe.
 //!
 //! Preset `ns2` halves the window rather than FlightSize, see [`Halve`].
@@ -75,10 +75,11 @@ impl Controller for Reno {
         if !ack.may_grow() {
             return;
         }
+        let counted = ack.counted as f64;
         if self.cwnd < self.ssthresh {
-            self.cwnd += 1.0;
+            self.cwnd += counted;
         } else {
-            self.cwnd += self.increase / self.cwnd;
+            self.cwnd += self.increase * counted / self.cwnd;
         }
     }
 

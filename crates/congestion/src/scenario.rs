@@ -75,6 +75,7 @@ impl Scenario {
             arrived: None,
             forward_delay: None,
             newly_acked,
+            counted: newly_acked,
             newly_sacked: 0,
             newly_delivered: newly_acked.max(1),
             duplicate: newly_acked == 0,

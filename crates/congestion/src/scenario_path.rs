@@ -249,6 +249,7 @@ impl SimplePath {
             arrived: None,
             forward_delay: None,
             newly_acked,
+            counted: newly_acked.min(1),
             newly_sacked: u64::from(newly_acked == 0),
             newly_delivered: 1,
             duplicate: newly_acked == 0,

@@ -129,6 +129,7 @@ impl Line {
             arrived: None,
             forward_delay: None,
             newly_acked,
+            counted: newly_acked,
             newly_sacked: 0,
             newly_delivered: 1,
             duplicate: false,

@@ -221,7 +221,7 @@ impl Controller for Vegas {
         // No growth for a sender that cannot keep up with its window.
         let in_flight = self.sequence.next - self.sequence.acked;
         if self.increment > 0.0 && ack.marks == 0 && self.cwnd - (in_flight as f64 + 1.0) <= 2.0 {
-            self.cwnd = bounded(self.cwnd + self.increment, 1.0);
+            self.cwnd = bounded(self.cwnd + ack.counted as f64 * self.increment, 1.0);
         }
         let rtt = ack.rtt.as_secs_f64();
         if ack.rtt_unambiguous && rtt > 0.0 {

@@ -10,7 +10,7 @@
 //! survives losses, see `base`. Departure from Linux: N is also measured after a timeout, before
 //! everything is repaired; slow start rules the window there.
 
-use crate::linux::WholeWindow;
+use crate::linux::{MAX_COUNTED, WholeWindow};
 use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -82,6 +82,27 @@ impl Veno {
         self.backlog_halves < self.beta_halves
     }
 
+    /// The growth for one acknowledged segment.
+    fn grow(&mut self) {
+        if self.samples <= 2 {
+            self.window.reno();
+        } else {
+            // diff = 2 cwnd - floor(2 cwnd baseRTT / RTT).
+            let double = self.window.cwnd.saturating_mul(2);
+            let target = double.saturating_mul(self.base_us) / self.rtt_us;
+            self.backlog_halves = double.saturating_sub(target);
+            if self.window.slow_start() {
+                self.window.raise();
+            } else if self.window.count() {
+                let congested = !self.random();
+                if !congested || self.raise_next {
+                    self.window.raise();
+                }
+                self.raise_next ^= congested;
+            }
+        }
+    }
+
     /// Fu and Liew section III: 4/5 after a random loss, 1/2 after congestion.
     fn cut(&mut self) -> u64 {
         let cwnd = self.window.cwnd;
@@ -106,22 +127,8 @@ impl Controller for Veno {
         if !ack.may_grow() {
             return;
         }
-        if self.samples <= 2 {
-            self.window.reno();
-        } else {
-            // diff = 2 cwnd - floor(2 cwnd baseRTT / RTT).
-            let double = self.window.cwnd.saturating_mul(2);
-            let target = double.saturating_mul(self.base_us) / self.rtt_us;
-            self.backlog_halves = double.saturating_sub(target);
-            if self.window.slow_start() {
-                self.window.raise();
-            } else if self.window.count() {
-                let congested = !self.random();
-                if !congested || self.raise_next {
-                    self.window.raise();
-                }
-                self.raise_next ^= congested;
-            }
+        for _ in 0..ack.counted.min(MAX_COUNTED) {
+            self.grow();
         }
         self.rtt_us = u64::MAX;
     }

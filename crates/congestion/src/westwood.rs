@@ -161,7 +161,7 @@ impl Controller for Westwood {
             return;
         }
         let growth = if self.cwnd < self.ssthresh { 1.0 } else { 1.0 / self.cwnd };
-        self.cwnd = bounded(self.cwnd + growth, 1.0);
+        self.cwnd = bounded(self.cwnd + ack.counted as f64 * growth, 1.0);
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {

@@ -18,7 +18,7 @@
 //! the estimate at 1.5 Mbit/s, which the reference numbers contain.
 
 use crate::acked_count::AckedCount;
-use crate::linux::WholeWindow;
+use crate::linux::{MAX_COUNTED, WholeWindow};
 use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
@@ -160,7 +160,9 @@ impl Controller for WestwoodPlus {
         let rtt = rtt.as_secs_f64() * 1e3;
         self.min_rtt = self.min_rtt.min(if self.jiffies { (rtt + 0.5).floor() } else { rtt });
         if ack.may_grow() {
-            self.window.reno();
+            for _ in 0..ack.counted.min(MAX_COUNTED) {
+                self.window.reno();
+            }
         }
     }
 

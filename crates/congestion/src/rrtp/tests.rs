@@ -183,6 +183,7 @@ impl Bottleneck {
                 arrived: None,
                 forward_delay: None,
                 newly_acked: 1,
+                counted: 1,
                 newly_sacked: 0,
                 newly_delivered: 1,
                 duplicate: false,

@@ -60,6 +60,7 @@ fn hear(c: &mut dyn Controller, ms: u64, rtt: u64) {
         arrived: None,
         forward_delay: None,
         newly_acked: 10,
+        counted: 10,
         newly_sacked: 0,
         newly_delivered: 10,
         sent_since: 10,

@@ -305,6 +305,7 @@ impl CcFeed {
             arrived: None,
             forward_delay: None,
             newly_acked: 1,
+            counted: 1,
             newly_sacked: 0,
             newly_delivered: 1,
             duplicate: false,
@@ -326,7 +327,8 @@ impl CcFeed {
     #[inline]
     pub fn tell_acks(&mut self, ack: &Ack, fresh: u64) {
         if fresh == 0 {
-            let ack = Ack { newly_acked: 0, newly_delivered: 0, duplicate: true, ..*ack };
+            let ack =
+                Ack { newly_acked: 0, counted: 0, newly_delivered: 0, duplicate: true, ..*ack };
             self.controller.on_ack(&ack);
             return;
         }

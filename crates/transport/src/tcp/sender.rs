@@ -29,6 +29,10 @@ pub struct Sender {
     timestamps: bool,
     receiver_stamps: bool,
     receive_window: u64,
+    /// Segments that the receiver acknowledges at once.
+    ack_every: u64,
+    /// Segments of limited transmit beyond the window, since the last advance.
+    limited: u64,
     random_key: u64,
     open: bool,
     established: bool,
@@ -79,6 +83,8 @@ impl Sender {
             timestamps: config.timestamps,
             receiver_stamps: config.receiver_stamps,
             receive_window: config.receive_window.min(MAX_WINDOW),
+            ack_every: u64::from(config.ack_every),
+            limited: 0,
             random_key,
             open: false,
             established: false,
@@ -202,6 +208,8 @@ impl Sender {
                 self.available -= bytes;
             }
             self.scoreboard.push(Segment { bytes: bytes as u16, ..Segment::default() });
+            let beyond = self.flight() as f64 > self.controller.send_limits().cwnd;
+            self.limited += u64::from(self.recovery.suspects_loss() && beyond);
             if !self.timestamps && self.timed.is_none() {
                 self.timed = Some((seq, now));
             }

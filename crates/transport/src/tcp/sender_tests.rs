@@ -280,3 +280,34 @@ fn vegas_sends_a_repair_again_when_it_is_late_too() {
     assert_eq!(again(&p), 1, "the repair of the repair");
     assert_eq!(p.sender.counters().timeouts, 0);
 }
+
+/// The window that a loss halves is the flight without what limited transmit sent behind it
+/// (RFC 5681 section 3.2 step 2, RFC 6675 section 5 (4.2)).
+#[test]
+fn limited_transmit_leaves_the_cut_as_it_was() {
+    for kind in ["reno", "newreno", "sack"] {
+        let mut p = Pair::new(kind);
+        p.round(|_| true);
+        p.round(|_| true);
+        assert_eq!(p.wire.len(), 16, "{kind}");
+        let lost = p.wire[0].seq;
+        p.round(|p| p.seq != lost);
+        assert_eq!(p.sender.controller().send_limits().ssthresh, Some(8.0), "{kind}");
+    }
+}
+
+/// A receiver that acknowledges every second packet slows nobody down (RFC 3465).
+#[test]
+fn delayed_acks_do_not_slow_growth() {
+    let window = |kind: &str| {
+        let mut p = Pair::new(kind);
+        for _ in 0..4 {
+            p.round(|_| true);
+        }
+        p.sender.controller().send_limits().cwnd
+    };
+    for name in ["sack", "illinois", "westwood", "westwood+", "veno", "jersey", "cubic"] {
+        let (each, second) = (window(name), window(&format!("{name}(ack-every=2)")));
+        assert!(second > 0.9 * each, "{name}: {second} of {each}");
+    }
+}

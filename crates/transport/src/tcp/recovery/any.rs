@@ -68,6 +68,13 @@ impl Recovery {
         self.state.phase == Phase::FastRecovery
     }
 
+    /// Duplicates have come that may be the first of a loss: what leaves beyond the window now is limited
+    /// transmit (RFC 3042).
+    #[inline]
+    pub fn suspects_loss(&self) -> bool {
+        self.state.phase == Phase::Open && self.state.dupacks > 0
+    }
+
     /// Segments added to the window; may be negative.
     #[inline]
     pub fn inflation(&self) -> i64 {

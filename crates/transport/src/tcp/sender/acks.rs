@@ -51,6 +51,7 @@ impl Sender {
             arrived: self.arrived(p),
             forward_delay: None,
             newly_acked,
+            counted: newly_acked.min(self.ack_every),
             newly_sacked,
             newly_delivered,
             duplicate,
@@ -76,6 +77,9 @@ impl Sender {
         }
         if outcome.lost.is_some() || outcome.begins || outcome.ends || outcome.restarts {
             self.tell_outcome(now, &outcome);
+        }
+        if newly_acked > 0 {
+            self.limited = 0;
         }
         if self.ecn.echoed(p) {
             self.on_marked(now);
@@ -230,7 +234,8 @@ impl Sender {
         RecoveryEvent {
             now,
             cause: RecoveryCause::Loss,
-            flight: self.scoreboard.max - self.scoreboard.una,
+            // Limited transmit does not count: RFC 5681 section 3.2 step 2, RFC 6675 section 5 (4.2).
+            flight: (self.scoreboard.max - self.scoreboard.una).saturating_sub(self.limited),
             outstanding: self.outstanding(),
             min_rtt: self.rtt.min(),
             srtt: self.rtt.srtt(),
