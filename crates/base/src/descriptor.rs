@@ -1,6 +1,7 @@
-//! Descriptors: name, parameters, source and status of a controller, recovery, queue, loss process, source or link.
+//! Descriptors: the name, parameters, source and validation status of a controller, recovery, queue, loss process,
+//! traffic source or link.
 //!
-//! One list of descriptors per kind drives the parser, help, documentation, Python, fuzzing and sweeps.
+//! There is one list of descriptors per kind. The parser, help, documentation, tests and sweeps all read it.
 
 use crate::spec::{Spec, SpecError};
 use crate::units::{self, Unit};
@@ -9,11 +10,11 @@ use crate::units::{self, Unit};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Status {
-    /// Agrees with published numbers or a reference implementation; says which.
+    /// It agrees with published numbers or with a reference implementation; the text names them.
     Validated(&'static str),
-    /// Checked, and differs; says where and why.
+    /// It was compared and differs; the text says where and why.
     Differs(&'static str),
-    /// Matches no published number yet.
+    /// It has not been compared with published numbers yet.
     NotValidated,
 }
 
@@ -36,15 +37,15 @@ pub struct Param {
     pub help: &'static str,
     /// What values it takes.
     pub kind: ParamKind,
-    /// Where the default comes from: RFC section, paper section, source.
+    /// Where the default comes from: RFC section, paper section or reference implementation.
     pub origin: &'static str,
 }
 
-/// What values a parameter takes. Numbers are held in the unit's base: seconds, bytes, bit/s,
-/// fractions.
+/// The values that a parameter takes. Numbers are held in the base of their unit: seconds, bytes,
+/// bit/s, fractions.
 #[derive(Clone, Copy, Debug)]
 pub enum ParamKind {
-    /// A number in `[min, max]`.
+    /// A number in `[min, max]`, both in the unit's base.
     Number {
         /// Its unit; values are held in the unit's base.
         unit: Unit,
@@ -52,10 +53,10 @@ pub enum ParamKind {
         min: f64,
         /// Largest legal value.
         max: f64,
-        /// Value when not given.
+        /// Value if the user gives none.
         default: f64,
     },
-    /// One of some words; the first is the default.
+    /// One of these words; the first is the default.
     Choice(&'static [&'static str]),
     /// A list of whole numbers, given without a name; empty by default.
     Integers,
@@ -70,9 +71,9 @@ pub struct Descriptor {
     pub summary: &'static str,
     /// Paper or RFC.
     pub source: &'static str,
-    /// What it senses (controllers), or takes as input.
+    /// What it measures (controllers), or what it takes as input (other parts).
     pub senses: &'static str,
-    /// What it sets (controllers), or does.
+    /// What it controls (controllers), or what it does (other parts).
     pub sets: &'static str,
     /// Its parameters, in the order in which unnamed arguments fill them.
     pub params: &'static [Param],
@@ -80,16 +81,16 @@ pub struct Descriptor {
     pub status: Status,
 }
 
-/// A quantity that is followed over time: a column of the tables of time series.
+/// A quantity recorded over time: one column of a time series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Variable {
     /// The column's name. A time in seconds ends with `_s`, a rate in bit/s with `_bps`.
     pub name: &'static str,
-    /// Empty where it has none.
+    /// The unit, or empty if it has none.
     pub unit: &'static str,
-    /// One line: what it is.
+    /// What it is, in one line.
     pub meaning: &'static str,
-    /// What the values 0, 1, 2 … are called, where they stand for states.
+    /// Names of the values 0, 1, 2 …, if the variable is a state.
     pub states: &'static [&'static str],
 }
 
@@ -106,7 +107,7 @@ impl Variable {
     ) -> Variable {
         Variable { name, unit: "", meaning, states }
     }
-    /// The meaning in one line, with the names of the states.
+    /// The meaning and the names of the states, in one line.
     pub fn explained(&self) -> String {
         if self.states.is_empty() {
             return self.meaning.to_string();
@@ -117,7 +118,7 @@ impl Variable {
     }
 }
 
-/// Values of a part's parameters: given ones over defaults.
+/// The values of a part's parameters: what the user gave, and defaults for the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     params: Vec<(&'static str, Value)>,
@@ -131,7 +132,7 @@ enum Value {
 }
 
 impl Settings {
-    /// All defaults.
+    /// The defaults of all parameters.
     pub fn defaults(params: &[Param]) -> Settings {
         let params = params
             .iter()
@@ -147,8 +148,8 @@ impl Settings {
     /// Reads the arguments of `spec` for a part with `params`.
     ///
     /// # Errors
-    /// An unknown parameter, a value of the wrong form, or one out of range; the message says
-    /// which, and what would be right.
+    /// An unknown parameter, a value of the wrong form, or one out of range; the message names it
+    /// and says what is expected.
     pub fn read(spec: &Spec, params: &[Param]) -> Result<Settings, SpecError> {
         let mut settings = Settings::defaults(params);
         let takes_integers = params.iter().any(|p| matches!(p.kind, ParamKind::Integers));
@@ -225,8 +226,8 @@ impl Settings {
     /// A number's value in its unit's base.
     ///
     /// # Panics
-    /// If the part has no such number: a mistake in the part's own code, which the test that
-    /// builds every listed part finds.
+    /// If the part declares no number of this name. That is a bug in the part; the test that builds
+    /// every listed part finds it.
     pub fn number(&self, name: &str) -> f64 {
         match self.params.iter().find(|(n, _)| *n == name) {
             Some((_, Value::Number(x, _))) => *x,
@@ -243,13 +244,13 @@ impl Settings {
             _ => panic!("no choice named {name} in this descriptor"),
         }
     }
-    /// Whether the user gave this parameter; false if it has its default.
+    /// Whether the user gave this parameter, even if with the value of its default.
     pub fn given(&self, name: &str) -> bool {
         self.params.iter().any(|(n, v)| {
             *n == name && matches!(v, Value::Number(_, true) | Value::Choice(_, true))
         })
     }
-    /// The unnamed whole numbers.
+    /// The whole numbers given without a name ([`ParamKind::Integers`]).
     pub fn integers(&self) -> &[u64] {
         &self.integers
     }

@@ -4,21 +4,21 @@ use crate::spec::SpecError;
 use crate::time::Duration;
 use std::fmt;
 
-/// A field of a specification has a value that it cannot have.
+/// A field of a specification has an impossible value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FieldError {
-    /// The path to the field from the specification that was checked: `links[3].config.delay`.
+    /// Path of the field within the checked specification: `links[3].config.delay`.
     pub field: String,
-    /// What is wrong with its value, and what would be right.
+    /// What is wrong with the value, and what is expected.
     pub why: String,
 }
 
 impl FieldError {
-    /// An error at `field`; `why` says what is wrong and what would be right.
+    /// An error at `field`; `why` says what is wrong and what is expected.
     pub fn new(field: impl Into<String>, why: impl Into<String>) -> FieldError {
         FieldError { field: field.into(), why: why.into() }
     }
-    /// The same error with the field's path extended: `field` becomes `part.field`.
+    /// The same error with the field's path prefixed: `field` becomes `part.field`.
     #[must_use]
     pub fn within(self, part: &str) -> FieldError {
         FieldError { field: format!("{part}.{}", self.field), why: self.why }
@@ -41,7 +41,7 @@ impl From<FieldError> for SpecError {
 /// Checks that a probability lies in [0, 1].
 ///
 /// # Errors
-/// It does not, or is NaN.
+/// It lies outside, or is NaN.
 pub fn probability(field: &str, p: f64) -> Result<(), FieldError> {
     if (0.0..=1.0).contains(&p) {
         return Ok(());
@@ -52,7 +52,7 @@ pub fn probability(field: &str, p: f64) -> Result<(), FieldError> {
 /// Checks that a whole number lies in `[min, max]`.
 ///
 /// # Errors
-/// It does not.
+/// It lies outside.
 pub fn whole(field: &str, n: u64, min: u64, max: u64) -> Result<(), FieldError> {
     if (min..=max).contains(&n) {
         return Ok(());
@@ -63,7 +63,7 @@ pub fn whole(field: &str, n: u64, min: u64, max: u64) -> Result<(), FieldError> 
 /// Checks that a number lies in `[min, max]`, where `max` may be infinite.
 ///
 /// # Errors
-/// It does not, or is NaN.
+/// It lies outside, or is NaN.
 pub fn number(field: &str, x: f64, min: f64, max: f64) -> Result<(), FieldError> {
     if (min..=max).contains(&x) {
         return Ok(());

@@ -1,7 +1,7 @@
-//! What all crates of Narrows share: units, packets, parameters, named random streams.
+//! Types that all crates of Narrows share: units, packets, parameters, named random streams.
 //!
-//! A pure crate: no clock, socket, thread, file or unordered map. It uses no other crate of
-//! Narrows, so everything here may be used everywhere.
+//! A pure crate: no clock, socket, thread, file or unordered map. It depends on no other crate of
+//! Narrows.
 
 pub mod descriptor;
 pub mod field;
@@ -29,16 +29,16 @@ pub use time::{Duration, Time};
 
 /// A state machine: one [`handle`](Machine::handle), then [`poll`](Machine::poll) until it waits.
 ///
-/// Endpoints and links are machines. None reads a clock, draws from a global random source or
-/// does I/O: a simulation, a socket driver and an emulator differ only in who supplies `now` and
-/// carries what comes out.
+/// Endpoints and links are machines. None reads a clock, draws from a global random source or does
+/// I/O: a simulation, a socket driver and an emulator differ only in who supplies `now` and who
+/// transmits the output.
 pub trait Machine {
-    /// What can happen to it: a packet, a timeout, a request of the application.
+    /// An input: a packet, a timeout, a request of the application.
     type Input;
-    /// What the caller is to do: send a packet, report an event, or wait until a time.
+    /// A request to the caller: send a packet, report an event, or wait until a time.
     type Output;
-    /// Takes in one input at `now`, which never runs backwards.
+    /// Processes one input at `now`. Time never runs backwards.
     fn handle(&mut self, now: Time, input: Self::Input);
-    /// Gives one output; the caller polls again until the output says to wait.
+    /// Returns the next output; the caller polls again until the output says to wait.
     fn poll(&mut self, now: Time) -> Self::Output;
 }

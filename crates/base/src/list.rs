@@ -1,19 +1,19 @@
-//! Lists of parts that can be named: those that are built in, and those that a program adds.
+//! Lists of parts that are chosen by name: the built-in ones, and those that a program adds.
 //!
-//! Whoever reads a name, shows what there is or tries every part walks one of these, so that an
-//! addition is known everywhere. A list takes additions once, before anything has read it: a name
-//! never means two things in one process.
+//! Parsers, listings and tests that cover every part all iterate over these lists, so an added part
+//! is known to all of them. A list can be extended only once and only before it is first read, so a
+//! name means the same thing throughout a process.
 
 use crate::spec::SpecError;
 use std::sync::OnceLock;
 
-/// A part with a name by which users know it.
+/// A part that users choose by name.
 pub trait Listed: 'static {
-    /// The name.
+    /// The name that users write.
     fn name(&self) -> &'static str;
 }
 
-/// A list of parts of one kind.
+/// All parts of one kind.
 #[derive(Debug)]
 pub struct List<E: 'static> {
     kind: &'static str,
@@ -22,41 +22,41 @@ pub struct List<E: 'static> {
 }
 
 impl<E: Listed> List<E> {
-    /// The built-in parts of a kind, such as `"queue"`.
+    /// A list of the built-in parts of a kind, such as `"queue"`.
     pub const fn new(kind: &'static str, built_in: &'static [E]) -> List<E> {
         List { kind, built_in, added: OnceLock::new() }
     }
 
-    /// What there is: first what is built in, then additions in their order.
+    /// All parts: the built-in ones first, then additions in the order in which they were added.
     pub fn iter(&'static self) -> impl Iterator<Item = &'static E> + Clone {
         self.built_in.iter().chain(self.added.get_or_init(Vec::new))
     }
 
-    /// What is built in, whether or not additions are still possible.
+    /// The built-in parts only. Does not end the time in which parts can be added.
     pub const fn built_in(&self) -> &'static [E] {
         self.built_in
     }
 
-    /// The names of all.
+    /// The names of all parts.
     pub fn names(&'static self) -> Vec<&'static str> {
         self.iter().map(Listed::name).collect()
     }
 
-    /// The part of that name.
+    /// Finds a part by name.
     ///
     /// # Errors
-    /// There is none; a near name is suggested.
+    /// No part has this name; the message suggests a similar one.
     pub fn find(&'static self, name: &str) -> Result<&'static E, SpecError> {
         self.iter()
             .find(|e| e.name() == name)
             .ok_or_else(|| SpecError::unknown(self.kind, name, &self.names()))
     }
 
-    /// Whether these could be added: nothing changes.
+    /// Checks whether these parts could be added, without adding them.
     ///
     /// # Errors
-    /// A name that cannot be written in a specification, is taken, or stands twice among them; or the
-    /// list has been read or added to already.
+    /// A name cannot be written in a specification, is taken, or occurs twice among the additions; or the list has been
+    /// read or extended already.
     pub fn check(&self, additions: &[E]) -> Result<(), SpecError> {
         let kind = self.kind;
         for (i, e) in additions.iter().enumerate() {
@@ -86,10 +86,10 @@ impl<E: Listed> List<E> {
         Ok(())
     }
 
-    /// Adds parts, once, before the list is read.
+    /// Adds parts. Possible once, before the list is first read.
     ///
     /// # Errors
-    /// As [`check`](List::check); then nothing is added.
+    /// As [`check`](List::check); nothing is added then.
     pub fn add(&self, additions: Vec<E>) -> Result<(), SpecError> {
         self.check(&additions)?;
         if additions.is_empty() {

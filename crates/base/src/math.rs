@@ -1,7 +1,7 @@
-//! Functions whose last bit differs between C libraries, in one software version.
+//! Software versions of functions whose last bit differs between C libraries.
 //!
-//! Equal scenario and seed give equal bytes on every machine only if `exp`, `ln` and `pow` do.
-//! `sqrt` and the four operations are exact by IEEE 754 and need no wrapper.
+//! Runs of the same scenario and seed are identical on every machine only if `exp`, `ln` and `pow`
+//! are. `sqrt` and the four operations are exact by IEEE 754 and need no wrapper.
 
 /// e^x.
 pub fn exp(x: f64) -> f64 {

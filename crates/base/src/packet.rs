@@ -2,19 +2,21 @@
 
 use crate::time::Time;
 
-/// A packet of either direction of a flow.
+/// A packet of a simulated flow, in either direction.
 ///
-/// With its due time it fills exactly one cache line in a link's ring, which is why SACK blocks
-/// are offsets of 32 bits from the cumulative acknowledgement.
+/// Together with its arrival time it fills exactly one cache line in a link's ring; this is why
+/// SACK blocks are 32-bit offsets from the cumulative acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Data: the segment's number (0 is the SYN). ACK: the next segment expected.
+    /// Data: the segment's number (0 is the SYN). ACK: the next segment expected (cumulative
+    /// acknowledgement).
     pub seq: u64,
-    /// Data: when this copy was sent. ACK: the echo of that.
+    /// Data: when this copy was sent. ACK: the echoed send time.
     pub stamp: Time,
-    /// Data: packet number within the flow, from 0, modulo 2^32. ACK: its echo.
+    /// Data: packet number within the flow, from 0, modulo 2^32. ACK: the echoed packet number.
     pub number: u32,
-    /// Random bits made of the flow and the packet's number, for losses drawn per packet.
+    /// Random bits derived from the flow and the packet number, for losses that are drawn per
+    /// packet.
     pub random_key: u32,
     /// ACK: up to three SACK blocks `[from, to)` as offsets from `seq`; `(0, 0)` is no block.
     /// The first holds the segment that triggered this ACK (RFC 2018 section 4). Data: the low 16
@@ -24,9 +26,9 @@ pub struct Packet {
     pub flow: u32,
     /// Size on the wire in bytes, headers included.
     pub size: u16,
-    /// How many links of its route it has passed.
+    /// Number of links of its route that it has passed.
     pub hop: u8,
-    /// Bits of `Packet::ACK` and the other constants here.
+    /// A combination of [`Packet::ACK`] and the other flags.
     pub flags: u8,
 }
 
@@ -35,24 +37,25 @@ const _: () = assert!(size_of::<Packet>() <= 56);
 impl Packet {
     /// An acknowledgement (otherwise data).
     pub const ACK: u8 = 1;
-    /// Data: not the first copy of this segment.
+    /// Data: this segment has been sent before.
     pub const RETRANSMISSION: u8 = 2;
     /// Opens the connection.
     pub const SYN: u8 = 4;
     /// Corrupted on a link; the receiver discards it.
     pub const CORRUPT: u8 = 8;
-    /// The sender understands ECN (RFC 3168 ECT).
+    /// The sender is ECN-capable (RFC 3168 ECT).
     pub const ECT: u8 = 16;
-    /// Congestion experienced: marked by a router (RFC 3168 CE).
+    /// Congestion experienced: marked by a queue (RFC 3168 CE).
     pub const CE: u8 = 32;
-    /// ACK: echo of a mark (RFC 3168 ECE).
+    /// ACK: echo of a CE mark (RFC 3168 ECE).
     pub const ECE: u8 = 64;
-    /// Data: its sender is scalable (RFC 9331 ECT(1)); the same bit as an ACK's echo.
+    /// Data: ECT(1), the sender uses a scalable controller (RFC 9331). Shares its bit with ECE,
+    /// which only ACKs have.
     pub const ECT1: u8 = 64;
     /// Data: the sender has reduced its window (RFC 3168 CWR).
     pub const CWR: u8 = 128;
 
-    /// Bytes of TCP and IP headers inside a packet.
+    /// Bytes of TCP and IP headers that a packet's size includes.
     pub const HEADER: u32 = 40;
 
     /// Application bytes of a data packet.
@@ -61,12 +64,12 @@ impl Packet {
         self.sack[0].0 & 0xFFFF
     }
 
-    /// An ACK's third SACK block, used for an arrival time by the receiver's clock instead.
+    /// ACK: the arrival time by the receiver's clock, stored in place of the third SACK block.
     #[inline]
     pub const fn arrived(&self) -> Time {
         Time::from_nanos(((self.sack[2].0 as u64) << 32) | self.sack[2].1 as u64)
     }
-    /// Puts an arrival time in place of the third SACK block.
+    /// Stores an arrival time in place of the third SACK block.
     #[inline]
     pub const fn set_arrived(&mut self, at: Time) {
         let ns = at.as_nanos();

@@ -1,12 +1,12 @@
 //! Random numbers: one seed, and a named stream for each part that draws.
 //!
-//! Every random part draws from a stream named after it, so that a new part does not disturb
-//! the others. Uniform loss does not draw from a stream at all: it is a function of (seed, link,
-//! flow, packet number), so that one flow's losses do not depend on which others are there.
+//! Every random part draws from a stream with its own name, so adding a part does not change what
+//! the others draw. Uniform loss uses no stream at all: it is a function of (seed, link, flow,
+//! packet number), so one flow's losses do not depend on which other flows exist.
 //!
-//! The mixer is SplitMix64 (Steele, Lea, Flood 2014); its stream is the mixer over a counter.
+//! The mixer is SplitMix64 (Steele, Lea, Flood 2014); a stream applies the mixer to a counter.
 
-/// A key from which draws are made: a seed and the names mixed into it.
+/// A key for random draws: a seed with the names mixed into it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RandomKey(u64);
 
@@ -20,7 +20,7 @@ pub const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The top 53 bits as a number in [0, 1).
+/// The top 53 bits of `bits` as a number in [0, 1).
 #[inline]
 pub fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -31,7 +31,7 @@ impl RandomKey {
     pub const fn from_seed(seed: u64) -> RandomKey {
         RandomKey(mix(seed.wrapping_add(STEP)))
     }
-    /// The key of a named part.
+    /// The key of the part called `name`, derived from this key.
     pub fn named(self, name: &str) -> RandomKey {
         // FNV-1a, then mixed: names are short and few.
         let mut h: u64 = 0xCBF2_9CE4_8422_2325;
@@ -40,7 +40,7 @@ impl RandomKey {
         }
         RandomKey(mix(self.0 ^ mix(h)))
     }
-    /// The key of a numbered part.
+    /// The key of the part numbered `n`, derived from this key.
     #[inline]
     pub const fn numbered(self, n: u64) -> RandomKey {
         RandomKey(mix(self.0.wrapping_add(n.wrapping_mul(STEP))))
@@ -50,18 +50,18 @@ impl RandomKey {
     pub const fn bits(self) -> u64 {
         self.0
     }
-    /// One draw in [0, 1) for `n`, without state.
+    /// A number in [0, 1) that depends only on this key and `n`.
     #[inline]
     pub fn draw(self, n: u64) -> f64 {
         unit(self.numbered(n).0)
     }
-    /// A stream of draws.
+    /// A random stream that begins at this key.
     pub const fn stream(self) -> RandomStream {
         RandomStream { key: self.0, count: 0 }
     }
 }
 
-/// A sequence of draws.
+/// A sequence of pseudorandom numbers.
 #[derive(Clone, Debug)]
 pub struct RandomStream {
     key: u64,

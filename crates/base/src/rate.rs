@@ -3,11 +3,12 @@
 use crate::time::Duration;
 use std::fmt;
 
-/// A rate in bit/s. 64 bits, so 400 Gbit/s is far from the edge.
+/// A rate in bit/s, held in 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Rate(u64);
 
-/// Highest rate of a link: 1000 Tbit/s. At higher ones whole flights of packets would take no time.
+/// The highest rate of a link: 1000 Tbit/s. At higher rates, whole windows of packets would
+/// serialise in zero nanoseconds.
 pub const MAX_RATE: Rate = Rate(1_000_000_000_000_000);
 
 impl Rate {
@@ -15,7 +16,7 @@ impl Rate {
     pub const fn from_bps(bps: u64) -> Rate {
         Rate(bps)
     }
-    /// From bit/s as a float: rounded, saturating, NaN and negatives become zero.
+    /// From bit/s as a float: rounded, saturating; NaN and negative values become zero.
     pub fn from_bps_f64(bps: f64) -> Rate {
         Rate((bps + 0.5) as u64)
     }
@@ -24,8 +25,9 @@ impl Rate {
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// Time to send `bytes`, as whole nanoseconds and a remainder in units of 1/rate ns, so that
-    /// a caller who carries the remainder loses nothing. A zero rate takes for ever.
+    /// Time to send `bytes`, as whole nanoseconds and a remainder in units of 1/rate ns, so that a
+    /// caller who carries the remainder accumulates no rounding error. At rate zero the time is
+    /// [`Duration::MAX`].
     ///
     /// ```
     /// use narrows_base::Rate;
@@ -49,7 +51,7 @@ impl fmt::Debug for Rate {
     }
 }
 impl fmt::Display for Rate {
-    /// As people write it: `1.5Mbit/s`, `384kbit/s`.
+    /// Formats the rate with a unit: `1.5Mbit/s`, `384kbit/s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let b = self.0 as f64;
         match self.0 {
@@ -61,8 +63,8 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Serialisation times on a link of constant rate, with the remainder below a nanosecond carried
-/// from packet to packet. Remembers the last size, because division is the costliest
+/// Serialisation times on a link of constant rate; the remainder below a nanosecond is carried from
+/// packet to packet. It caches the last packet size, because the division is the costliest
 /// instruction per packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Serializer {
@@ -82,7 +84,7 @@ impl Serializer {
     pub fn rate(&self) -> Rate {
         Rate(self.rate)
     }
-    /// Time that the next packet of `size` bytes takes.
+    /// Serialisation time of the next packet, which has `size` bytes.
     #[inline]
     pub fn next(&mut self, size: u32) -> Duration {
         if size != self.size {

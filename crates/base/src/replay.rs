@@ -1,17 +1,17 @@
-//! The replay window of a receiver: every packet number is accepted once.
+//! The receiver's replay window: each packet number is accepted once.
 
 /// The largest packet number (RFC 9000 section 12.3).
 pub const MAX_PACKET_NUMBER: u64 = (1 << 62) - 1;
 
-/// How far below the highest number a packet may be and still be accepted.
+/// How far below the highest received number a packet may be and still be accepted.
 pub const WINDOW: u64 = 1024;
 const WORDS: usize = WINDOW as usize / 64;
 
-/// Which of the last [`WINDOW`] numbers have been opened: a bitmap of fixed size (RFC 6479's way,
-/// without its shifts). Over sockets only numbers of authenticated packets may be marked.
+/// Which of the last [`WINDOW`] packet numbers have been received: a bitmap of fixed size (as in
+/// RFC 6479, but without shifts). Over sockets, only numbers of authenticated packets are marked.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayWindow {
-    /// One above the highest marked.
+    /// The highest marked number plus one.
     next: u64,
     seen: [u64; WORDS],
 }
@@ -41,7 +41,7 @@ impl ReplayWindow {
         self.seen.get(word).is_some_and(|w| w & bit == 0)
     }
 
-    /// Books a number; whether it was new.
+    /// Marks a number as received. Returns false if it was marked already or is too old.
     #[inline]
     pub fn mark(&mut self, number: u64) -> bool {
         if !self.is_new(number) {
@@ -61,8 +61,8 @@ impl ReplayWindow {
         true
     }
 
-    /// Clears the places of the numbers from `next` to `number`, whose old meaning is below the
-    /// window.
+    /// Clears the bits of the numbers from `next` to `number`; each bit still stands for a number
+    /// that is now below the window.
     fn forget(&mut self, number: u64) {
         if number - self.next >= WINDOW {
             self.seen = [0; WORDS];

@@ -1,21 +1,22 @@
-//! Runs: how an acknowledgement says which packets arrived and which are missing. rrtp's ACK frame and the reports
-//! of simulated packets write them differently, and read them as the same.
+//! Runs: the form in which an acknowledgement says which packets arrived and which are missing. rrtp's ACK frame and
+//! the reports of simulated packets encode them differently but mean the same.
 
-/// So many packets that arrived, and so many below them that are missing.
+/// A number of consecutive packets that arrived, and the number of missing packets directly below them.
 ///
-/// A list of runs goes from the highest number that an acknowledgement names downwards. It says nothing of numbers
-/// below the last run.
+/// A list of runs starts at the highest packet number that an acknowledgement names and goes downwards. It says nothing
+/// about numbers below the last run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// How many arrived.
+    /// Number of packets that arrived.
     pub arrived: u64,
-    /// How many are missing below them.
+    /// Number of packets missing below those.
     pub missing: u64,
-    /// Whether the receiver believes that the radio link lost the missing ones, not congestion.
+    /// Whether the receiver attributes the missing packets to the radio link rather than to
+    /// congestion.
     pub radio: bool,
 }
 
-/// What arrived, as ranges `[from, to)` in falling order.
+/// The packets that arrived, as ranges `[from, to)` in descending order.
 #[inline]
 pub fn arrived(highest: u64, runs: impl Iterator<Item = Run>) -> impl Iterator<Item = (u64, u64)> {
     let mut at = highest.saturating_add(1);
@@ -26,8 +27,7 @@ pub fn arrived(highest: u64, runs: impl Iterator<Item = Run>) -> impl Iterator<I
     })
 }
 
-/// What is missing, as ranges `[from, to)` in falling order, each with whether the radio link is believed to have
-/// lost it.
+/// The missing packets, as ranges `[from, to)` in descending order, each with [`Run::radio`].
 #[inline]
 pub fn missing(
     highest: u64,

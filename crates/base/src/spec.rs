@@ -1,4 +1,4 @@
-//! `name(key=value,…)`: how users write a part with its parameters, everywhere.
+//! `name(key=value,…)`: the syntax of a part with its parameters.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ pub struct Spec {
     pub args: Vec<(Option<String>, String)>,
 }
 
-/// What is wrong with a piece of input: one line, saying where and what would be right. Hidden
-/// characters in what it quotes are escaped.
+/// An error in an input, in one line: what is wrong, where, and what is expected. Hidden characters
+/// in quoted input are escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(String);
 
 impl SpecError {
-    /// An error that consists of this line.
+    /// An error with this text.
     pub fn new(line: impl Into<String>) -> SpecError {
         SpecError(line.into())
     }
-    /// An unknown name, with a suggestion if one is near, otherwise what there is.
+    /// An unknown name; suggests a similar name if there is one, otherwise lists all.
     pub fn unknown(what: &str, name: &str, known: &[&str]) -> SpecError {
         match nearest(name, known) {
             Some(near) => SpecError(format!("unknown {what} '{name}'; did you mean '{near}'?")),
@@ -33,7 +33,7 @@ impl SpecError {
             }
         }
     }
-    /// The same error with the place in front: `place: …`.
+    /// The same error, prefixed with its place: `place: …`.
     #[must_use]
     pub fn at(self, place: &str) -> SpecError {
         SpecError(format!("{place}: {}", self.0))
@@ -144,7 +144,7 @@ pub fn split(text: &str) -> Result<Vec<&str>, SpecError> {
     Ok(out)
 }
 
-/// The known name nearest to a mistyped one, if near enough to suggest.
+/// The known name that is closest to a mistyped one, if it is close enough to suggest.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = name.to_lowercase();
     let limit = if name.chars().count() <= 4 { 1 } else { 2 };
@@ -156,7 +156,8 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, k)| k)
 }
 
-/// Edit distance with transpositions of neighbours (optimal string alignment).
+/// Edit distance that counts the transposition of neighbours as one edit (optimal string
+/// alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().collect());
     let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];

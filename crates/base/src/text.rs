@@ -1,13 +1,13 @@
-//! Escapes untrusted text (of files, peers, names) before it is shown in a terminal, a log or a page.
+//! Escapes untrusted text (from files or peers) before it is shown in a terminal, a log or a page.
 //!
-//! A terminal obeys control characters, and what has no width or turns the reading direction lets a
-//! name look like another one. Everything of that kind is written out as `\u{…}`, so that what is shown
-//! is what is there. Only where text is shown: names stay what they are in files and for random draws.
+//! A terminal obeys control characters, and characters without width or with a change of reading direction can make one
+//! name look like another. All of them are written as `\u{…}`. Text is escaped only where it is shown: names stay
+//! unchanged in files and for random draws.
 
 use std::borrow::Cow;
 
-/// Characters that are seen as nothing or change how others are seen: controls, line and paragraph
-/// separators, directional formatting, and Unicode's Default_Ignorable_Code_Point. Left out are the
+/// Characters that are invisible or change how others are displayed: controls, line and paragraph
+/// separators, directional formatting, and Unicode's Default_Ignorable_Code_Point, except the
 /// presentation selectors of emoji (U+FE0E, U+FE0F).
 const HIDDEN: &[(char, char)] = &[
     ('\u{0}', '\u{1f}'),
@@ -31,7 +31,7 @@ const HIDDEN: &[(char, char)] = &[
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
-/// Whether a character is written out where text is shown.
+/// Whether a character is escaped where text is shown.
 pub fn is_hidden(c: char) -> bool {
     if (' '..='~').contains(&c) {
         return false;
@@ -40,7 +40,7 @@ pub fn is_hidden(c: char) -> bool {
     HIDDEN.get(after).is_some_and(|(first, _)| *first <= c)
 }
 
-/// The text in one line, with everything hidden written out.
+/// The text in one line, with hidden characters escaped.
 ///
 /// ```
 /// use narrows_base::text::shown;
@@ -51,7 +51,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     written_out(text, is_hidden)
 }
 
-/// The text with its lines, everything else hidden written out.
+/// The text with its line breaks; all other hidden characters are escaped.
 pub fn escaped_lines(text: &str) -> Cow<'_, str> {
     written_out(text, |c| c != '\n' && is_hidden(c))
 }
@@ -71,7 +71,8 @@ fn written_out(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// JSON text for a terminal: the same values, with everything hidden in its strings as `\uXXXX`.
+/// JSON text for a terminal: the same values, with hidden characters in its strings written as
+/// `\uXXXX`.
 pub fn escaped_json(text: &str) -> Cow<'_, str> {
     let hidden = |c| c != '\n' && is_hidden(c);
     if !text.contains(hidden) {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// An instant: nanoseconds since the start of a run. 2^64 ns are 584 years.
+/// An instant: nanoseconds since the start of a run. 64 bits last for 584 years.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
@@ -14,7 +14,7 @@ pub struct Duration(u64);
 impl Time {
     /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// Later than everything: "no deadline".
+    /// Later than every other instant: "no deadline".
     pub const NEVER: Time = Time(u64::MAX);
 
     /// From nanoseconds since the start.
@@ -51,7 +51,7 @@ impl Time {
 impl Duration {
     /// No time at all.
     pub const ZERO: Duration = Duration(0);
-    /// Longer than every run.
+    /// The longest duration, used for "unlimited".
     pub const MAX: Duration = Duration(u64::MAX);
 
     /// From nanoseconds.
@@ -92,7 +92,7 @@ impl Duration {
     pub fn mul_f64(self, k: f64) -> Duration {
         Duration((self.0 as f64 * k + 0.5) as u64)
     }
-    /// Times a whole number, saturating.
+    /// Multiplied by a whole number, saturating.
     pub const fn saturating_mul(self, k: u64) -> Duration {
         Duration(self.0.saturating_mul(k))
     }
@@ -142,7 +142,7 @@ impl fmt::Debug for Duration {
     }
 }
 impl fmt::Display for Duration {
-    /// The way a person would write it: `80ms`, `1.5s`, `250us`.
+    /// Formats the duration with a unit: `80ms`, `1.5s`, `250us`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0;
         if ns == 0 {

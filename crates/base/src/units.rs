@@ -4,18 +4,18 @@ use crate::rate::{MAX_RATE, Rate};
 use crate::spec::SpecError;
 use crate::time::Duration;
 
-/// What a number is measured in; its base is what programs hold.
+/// The unit of a number. Programs hold numbers in the unit's base.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// A bare number.
     None,
-    /// Packets or segments; `p` may be written.
+    /// Packets or segments; the suffix `p` is optional.
     Packets,
-    /// Bytes; kB is 1000.
+    /// Bytes; a kB is 1000 bytes.
     Bytes,
-    /// Time in seconds; a unit is required.
+    /// Seconds; a unit is required.
     Seconds,
-    /// bit/s; a unit is required.
+    /// Bits per second; a unit is required.
     BitsPerSecond,
     /// A fraction; `1%` and `0.01` are the same.
     Fraction,
@@ -33,7 +33,7 @@ impl Unit {
             Unit::Fraction => "fraction",
         }
     }
-    /// A value in the form in which it could be typed.
+    /// Formats a value as a user would type it.
     pub fn show(self, x: f64) -> String {
         match self {
             Unit::None | Unit::Packets | Unit::Fraction => format!("{x}"),
@@ -82,16 +82,15 @@ const SIZES: &[(&str, f64)] = &[
     ("GiB", 1_073_741_824.0),
 ];
 
-/// Bits or bytes? What a unit would be in the other of the two, where people use it for either.
+/// The two readings of a unit that people use for bits and for bytes.
 struct Readings {
-    /// A number of this unit as bits, in bits.
+    /// The factor to bits if the unit counts bits.
     bits: f64,
-    /// As bytes, in bits.
+    /// The factor to bits if the unit counts bytes.
     bytes: f64,
 }
 
-/// What `MBps`, `MB/s` (of a rate), `Kb` or `Mbit` (of a size) may mean: a kilo is 1000 unless there is
-/// an `i`.
+/// What `MBps`, `MB/s` (of a rate), `Kb` or `Mbit` (of a size) may mean. Kilo is 1000, unless there is an `i`.
 fn readings(unit: &str, rate: bool) -> Option<Readings> {
     let lower = unit.to_lowercase();
     let stem = match rate {
@@ -112,7 +111,7 @@ fn readings(unit: &str, rate: bool) -> Option<Readings> {
     Some(Readings { bits: factor, bytes: 8.0 * factor })
 }
 
-/// A number of bytes as people write it: `45kB`.
+/// Formats a number of bytes: `45kB`.
 fn size_text(bytes: f64) -> String {
     let written = |unit: &str, factor: f64| format!("{}{unit}", bytes / factor);
     match bytes {
@@ -123,7 +122,7 @@ fn size_text(bytes: f64) -> String {
     }
 }
 
-/// Of a unit that may be of bits or of bytes, what to write for each.
+/// The error for a unit that could be bits or bytes: says what to write for each.
 fn ambiguous(text: &str, x: f64, unit: &str, rate: bool) -> Option<SpecError> {
     let r = readings(unit, rate)?;
     let (bits, bytes) = if rate {
@@ -139,8 +138,8 @@ fn ambiguous(text: &str, x: f64, unit: &str, rate: bool) -> Option<SpecError> {
     )))
 }
 
-/// Whether two spellings of a unit agree in what tells bits from bytes: the case of a `b` that is not
-/// the beginning of `bit`.
+/// Whether two spellings of a unit have the same case wherever case tells bits from bytes: in a `b` that does not begin
+/// `bit`.
 fn same_b(a: &str, b: &str) -> bool {
     let is_bit = |s: &str| s.to_ascii_lowercase().contains("bit");
     let at = |s: &str| s.chars().find(|c| c.eq_ignore_ascii_case(&'b'));
@@ -177,7 +176,7 @@ fn parts(text: &str) -> Result<(f64, &str), SpecError> {
     Ok((x, text[end..].trim()))
 }
 
-/// The same where no unit is needed.
+/// Splits a number from its unit where the unit may be missing.
 fn bare(text: &str) -> Result<(f64, &str), SpecError> {
     let number = parts(text);
     if number.is_err() && !text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -221,7 +220,7 @@ fn scaled(text: &str, what: &str, table: &[(&str, f64)], example: &str) -> Resul
     Ok(x * factor)
 }
 
-/// A number in `unit`'s base.
+/// Reads a number with its unit and returns it in `unit`'s base.
 ///
 /// # Errors
 /// Not a number, a unit that is missing or unknown, or a negative quantity.
@@ -250,7 +249,7 @@ pub fn number(text: &str, unit: Unit) -> Result<f64, SpecError> {
     }
 }
 
-/// A time such as `80ms`.
+/// Reads a time such as `80ms`.
 ///
 /// # Errors
 /// As [`number`].
@@ -258,7 +257,7 @@ pub fn duration(text: &str) -> Result<Duration, SpecError> {
     number(text, Unit::Seconds).map(Duration::from_secs_f64)
 }
 
-/// A rate such as `1.5Mbit/s`.
+/// Reads a rate such as `1.5Mbit/s`.
 ///
 /// # Errors
 /// As [`number`]; also a rate below 1 bit/s.
@@ -296,8 +295,8 @@ mod tests {
         assert!(rate("1e9Tbit/s").unwrap_err().to_string().contains("at most"));
     }
 
-    /// What may be bits or bytes is refused with both readings: eight times too much or too little
-    /// would go unseen.
+    /// A unit that could be bits or bytes is refused with both readings, because a factor of eight
+    /// would go unnoticed.
     #[test]
     fn bits_are_not_taken_for_bytes() {
         for (good, bps) in [

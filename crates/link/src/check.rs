@@ -1,4 +1,4 @@
-//! Whether a link can be built of a configuration that a program filled in field by field.
+//! Checks link configurations that programs fill in field by field.
 
 use crate::config::{Change, LinkConfig};
 use crate::queue;
@@ -6,8 +6,8 @@ use narrows_base::field::{at_most, probability};
 use narrows_base::rate::MAX_RATE;
 use narrows_base::{Duration, FieldError, Rate};
 
-/// Longest delay of a link and longest run: ten years. Far from the 584 years at which nanoseconds in
-/// 64 bits end, so sums of times do not overflow.
+/// The longest delay of a link and the longest run: ten years. Nanoseconds in 64 bits reach 584 years, so sums of such
+/// times do not overflow.
 pub const MAX_TIME: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// The largest bucket of a policer, in bytes.
@@ -15,7 +15,8 @@ const MAX_BURST: u64 = 1 << 40;
 
 fn rate(field: &str, rate: Rate) -> Result<(), FieldError> {
     if rate.as_bps() == 0 {
-        // A packet that began at rate zero would never end, whatever the rate becomes.
+        // A packet whose transmission begins at rate zero would never end, even if the rate is
+        // raised later.
         return Err(FieldError::new(field, "0 bit/s: at least 1 bit/s is expected"));
     }
     if rate > MAX_RATE {
@@ -25,10 +26,10 @@ fn rate(field: &str, rate: Rate) -> Result<(), FieldError> {
 }
 
 impl LinkConfig {
-    /// Whether a link can be built of it.
+    /// Checks that a link can be built with this configuration.
     ///
     /// # Errors
-    /// The field that has a value that it cannot have.
+    /// Names the field that has an impossible value.
     pub fn check(&self) -> Result<(), FieldError> {
         rate("rate", self.rate)?;
         at_most("delay", self.delay, MAX_TIME)?;
@@ -51,10 +52,10 @@ impl LinkConfig {
 }
 
 impl Change {
-    /// Whether a link can change so.
+    /// Checks that a link can apply this change.
     ///
     /// # Errors
-    /// The new value is one that a link cannot have.
+    /// The new value is impossible.
     pub fn check(&self) -> Result<(), FieldError> {
         match self {
             Change::Rate(new) => rate("rate", *new),

@@ -1,4 +1,4 @@
-//! The configuration of a link: one direction of a duplex one.
+//! The configuration of a link. A link has one direction; a duplex path has two links.
 
 use crate::loss::LossSpec;
 use crate::policer::PolicerConfig;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 pub struct LinkConfig {
     /// Serialisation rate.
     pub rate: Rate,
-    /// Delivery opportunities that replace the rate.
+    /// Delivery opportunities; if present, they replace the rate.
     pub trace: Option<Arc<Trace>>,
     /// Propagation delay, one way.
     pub delay: Duration,
     /// The queue before the transmitter.
     pub queue: QueueConfig,
-    /// Losses after transmission; a packet survives if it survives all.
+    /// Loss processes, applied after transmission; a packet survives if it survives all of them.
     pub loss: Vec<LossSpec>,
     /// Jitter, reordering, duplication, corruption, policing.
     pub impairments: Impairments,
-    /// Whether rate, delay or loss will change during the run.
+    /// Whether rate, delay or loss change during the run.
     pub changes: bool,
 }
 
@@ -39,7 +39,7 @@ impl LinkConfig {
         }
     }
 
-    /// Whether this is what [`plain`](LinkConfig::plain) makes of a rate and a delay.
+    /// Whether this equals [`plain`](LinkConfig::plain) of this rate and delay.
     pub fn is_plain(&self, rate: Rate, delay: Duration) -> bool {
         self.rate == rate
             && self.delay == delay
@@ -66,43 +66,43 @@ pub enum QueueLimit {
 /// A queue: its limit and its discipline.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueConfig {
-    /// How much may wait.
+    /// Limit on what may wait.
     pub limit: QueueLimit,
-    /// Management, by its name in [`crate::queue::QUEUES`]; `None` is drop-tail.
+    /// Name and parameters of a discipline in [`crate::queue::QUEUES`]; `None` is drop-tail.
     pub aqm: Option<Spec>,
 }
 
-/// What a link does to packets besides queueing, delaying and losing them.
+/// What a link does to packets apart from queueing, delaying and losing them.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Impairments {
-    /// Extra delay, uniform in [0, jitter); the order is kept.
+    /// Extra delay, uniform in [0, jitter); packets keep their order.
     pub jitter: Duration,
     /// Probability that a packet is held back so that later ones overtake it.
     pub reorder: f64,
-    /// By how much a held-back packet is late.
+    /// The extra delay of a packet that is held back.
     pub reorder_by: Duration,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
     /// Probability that a packet arrives damaged.
     pub corrupt: f64,
-    /// Drops what is sent faster than a rate.
+    /// Drops packets that exceed a rate.
     pub policer: Option<PolicerConfig>,
 }
 
 impl Impairments {
-    /// Whether packets keep their order and their number.
+    /// Whether the order and number of packets stay unchanged: no reordering, no duplication.
     pub fn orderly(&self) -> bool {
         self.reorder == 0.0 && self.duplicate == 0.0
     }
 }
 
-/// Something that changes while the run goes on.
+/// A change of a link during a run.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// A new rate; the packet in transmission finishes at the old one.
+    /// A new rate; the packet in transmission finishes at the old rate.
     Rate(Rate),
     /// A new propagation delay; packets never overtake those already on the way.
     Delay(Duration),
-    /// New losses.
+    /// New loss processes, which replace the old ones.
     Loss(Vec<LossSpec>),
 }

@@ -1,10 +1,10 @@
 //! Links as state machines: queue and rate, then a policer, then delay, then loss.
 //!
-//! A [`Link`] is driven in virtual time by the simulator and in real time by the emulator: the
-//! same code. It is generic over the packet type ([`LinkPacket`]) and reports what happens to a [`Meter`].
+//! The simulator drives a [`Link`] in virtual time, the emulator drives the same code in real time. It is generic over
+//! the packet type ([`LinkPacket`]) and reports what happens to a [`Meter`].
 //!
-//! To add a loss process: a file here and its entry in [`loss::LOSSES`]. To add a queue: a file
-//! in `queue/` and its entry in [`queue::QUEUES`].
+//! To add a loss process: a file here and its entry in [`loss::LOSSES`]. To add a queue: a file in `queue/` and its
+//! entry in [`queue::QUEUES`].
 
 pub mod check;
 pub mod config;
@@ -25,32 +25,33 @@ pub use trace::Trace;
 
 use narrows_base::{Packet, Time};
 
-/// What a link carries.
+/// A packet that a link carries.
 pub trait LinkPacket {
     /// Bytes on the wire.
     fn size(&self) -> u32;
-    /// Random bits of this packet for losses drawn per packet: a function of its flow and its
-    /// number, so that no flow's losses depend on the others.
+    /// Random bits of this packet, for losses that are drawn per packet: a function of its flow and
+    /// number, so that one flow's losses do not depend on the others.
     fn random_key(&self) -> u64;
-    /// Whether listed and periodic losses count it: data, not acknowledgements.
+    /// Whether loss processes that count packets (lists, periods) count it: true for data, false
+    /// for ACKs.
     fn is_data(&self) -> bool;
-    /// Corrupts it.
+    /// Marks the payload as corrupted.
     fn corrupt(&mut self);
-    /// Which flow and direction it belongs to, for queues that tell flows apart.
+    /// Identifies its flow and direction, for queues that treat flows separately.
     fn flow(&self) -> u64 {
         0
     }
-    /// Whether its sender understands ECN, so that it may be marked (RFC 3168: ECT).
+    /// Whether its sender is ECN-capable, so that it may be marked (RFC 3168: ECT).
     fn is_ect(&self) -> bool {
         false
     }
-    /// Whether its sender is scalable, so that a low-delay queue may have it (RFC 9331: ECT(1), or CE already).
+    /// Whether it belongs in a low-latency queue (RFC 9331: ECT(1), or CE already).
     fn is_l4s(&self) -> bool {
         false
     }
-    /// Marks it: congestion experienced (RFC 3168: CE).
+    /// Sets congestion experienced (RFC 3168: CE).
     fn mark(&mut self) {}
-    /// Whether it has been marked.
+    /// Whether CE is set.
     fn is_marked(&self) -> bool {
         false
     }
@@ -89,10 +90,10 @@ impl LinkPacket for Packet {
     }
 }
 
-/// Observes a link. Every method has an empty default, so `()` is a meter.
+/// Observes a link. Every method has an empty default, and `()` is a meter that ignores everything.
 ///
-/// Times may lie in the future of the caller: a link of constant rate knows at arrival when a
-/// packet will leave.
+/// Times may be later than the caller's present: a link of constant rate knows at a packet's
+/// arrival when it will leave.
 pub trait Meter<P> {
     /// A packet arrived at the queue.
     #[inline]
@@ -100,23 +101,25 @@ pub trait Meter<P> {
     /// The queue dropped it.
     #[inline]
     fn dropped(&mut self, _now: Time, _packet: &P) {}
-    /// The queue marked it; it goes on.
+    /// The queue marked it (CE); it stays in the queue.
     #[inline]
     fn marked(&mut self, _now: Time, _packet: &P) {}
-    /// A packet arrived at a queue that keeps an average, which is this many packets now.
+    /// A packet arrived at a queue that keeps an average; the average is now this many packets.
     #[inline]
     fn averaged(&mut self, _now: Time, _packets: f64) {}
-    /// It was let in, and `waiting` packets now wait, it included if it must.
+    /// The packet was admitted; now `waiting` packets wait, including this one unless its
+    /// transmission has begun.
     #[inline]
     fn queued(&mut self, _now: Time, _waiting: usize) {}
-    /// From now on so many wait. Only links that serve packet by packet say so: packets that
-    /// their queue drops after a while, or that still wait at the end, have waited too.
+    /// The number of waiting packets is now `packets`. Only links that serve packet by packet
+    /// report it; it includes packets that the queue drops later and those that wait at the end of
+    /// the run.
     #[inline]
     fn waiting(&mut self, _now: Time, _packets: usize) {}
-    /// Its transmission began and ended; it had waited since `arrived`.
+    /// The packet's transmission began and ended; it arrived at `arrived`.
     #[inline]
     fn served(&mut self, _packet: &P, _arrived: Time, _start: Time, _end: Time) {}
-    /// It was lost after it had been sent.
+    /// The packet was transmitted and then lost.
     #[inline]
     fn lost(&mut self, _at: Time, _packet: &P) {}
 }

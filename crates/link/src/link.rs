@@ -1,9 +1,9 @@
-//! One direction of a link: *queue and rate, then a policer, then delay, then loss*.
+//! A link: *queue and rate, then a policer, then delay, then loss*.
 //!
 //! A plain link (drop-tail, constant rate) knows at a packet's arrival when it will leave, so it
-//! keeps no queue of packets: only the start times of those that still wait (`Room`).
-//! Every other link serves packets one by one (`Served`). The two agree to the
-//! nanosecond, which a property test holds them to.
+//! does not queue packets but only keeps the start times of those that wait (`Room`). Every other
+//! link serves packets one by one (`Served`). A property test checks that both compute the same
+//! departures to the nanosecond.
 
 mod served;
 
@@ -32,28 +32,29 @@ const _: () = assert!(size_of::<Flying<narrows_base::Packet>>() == 64);
 pub struct Link<P> {
     serializer: Serializer,
     delay: Duration,
-    /// When the transmitter is free.
+    /// When the transmitter becomes idle.
     busy: Time,
     flying: VecDeque<Flying<P>>,
-    /// Present where waiting packets are counted: always where the room is limited.
+    /// Present if waiting packets must be counted: always if the queue is limited.
     room: Option<Box<Room>>,
     extra: Option<Box<Extra<P>>>,
 }
 
-// The simulator keeps four per flow: with its own fields each must fit in two cache lines.
+// The simulator keeps four links per flow; each, with the simulator's own fields, must fit in two
+// cache lines.
 const _: () = assert!(size_of::<Link<narrows_base::Packet>>() <= 104);
 
-/// A computed link's waiting room.
+/// The queue of a computed link.
 #[derive(Debug, Default)]
 struct Room {
     limit: QueueLimit,
-    /// Start times (ns) and sizes of packets that wait.
+    /// Start times of transmission (ns) and sizes of the packets that wait.
     starts: VecDeque<(u64, u32)>,
     bytes: u64,
 }
 
 impl Room {
-    /// Forgets the packets whose transmission has begun by `now`.
+    /// Removes the packets whose transmission has begun by `now`.
     #[inline]
     fn settle(&mut self, now: Time) {
         while let Some(&(start, bytes)) = self.starts.front() {
@@ -66,7 +67,7 @@ impl Room {
     }
 }
 
-/// What only some links have; plain links stay small.
+/// State that only some links need, kept apart so that plain links stay small.
 struct Extra<P> {
     loss: Vec<Box<dyn LossProcess>>,
     impairments: Impairments,
@@ -78,7 +79,7 @@ struct Extra<P> {
 }
 
 impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
-    /// Builds a link; `random_key` is the key from which its losses and its queue's draws are made.
+    /// Builds a link; `random_key` is the key of its losses and of its queue's random draws.
     ///
     /// # Errors
     /// As [`LinkConfig::check`].
@@ -117,18 +118,20 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         })
     }
 
-    /// Counts waiting packets even where the room is unlimited, for meters and traces.
+    /// Counts waiting packets even if the queue is unlimited, for meters and traces.
     pub fn count_waiting(&mut self) {
         self.room.get_or_insert_default();
     }
 
-    /// Whether [`pass`](Link::pass) works: constant rate, drop-tail, and order is kept.
+    /// Whether [`pass`](Link::pass) can be used: constant rate, drop-tail, and packets keep their
+    /// order.
     pub fn is_computed(&self) -> bool {
         self.extra.as_ref().is_none_or(|e| e.served.is_none() && e.impairments.orderly())
     }
 
-    /// Sends a packet into a computed link at `now`: when it comes out at the far end, or `None`
-    /// if it is dropped or lost. The packet is the caller's to keep, with [`hold`](Link::hold).
+    /// Sends a packet into a computed link at `now`. Returns when it arrives at the far end, or
+    /// `None` if it is dropped or lost. The link does not store the packet; [`hold`](Link::hold)
+    /// does.
     #[inline]
     pub fn pass<M: Meter<P>>(&mut self, now: Time, packet: &mut P, meter: &mut M) -> Option<Time> {
         meter.offered(now, packet);
@@ -146,7 +149,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         }
     }
 
-    /// Room in the queue and the transmitter's time for one packet: drop-tail, computed.
+    /// Admits one packet to the drop-tail queue and computes its transmission.
     #[inline]
     fn schedule<M: Meter<P>>(
         &mut self,
@@ -173,8 +176,8 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         Some((start, end))
     }
 
-    /// Keeps a packet until it is due at the far end; dues must not run backwards on an orderly
-    /// link. Returns whether it is now the first due.
+    /// Stores a packet until it arrives at the far end at `due`. On a link that keeps the order,
+    /// `due` must not decrease. Returns whether the packet is now the first to arrive.
     #[inline]
     pub fn hold(&mut self, due: Time, packet: P) -> bool {
         let late = self.flying.back().is_some_and(|b| b.due > due);
@@ -188,7 +191,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         }
     }
 
-    /// Offers a packet to any link at `now`.
+    /// Offers a packet to a link of any kind at `now`.
     pub fn accept<M: Meter<P>>(&mut self, now: Time, mut packet: P, meter: &mut M) {
         if self.extra.as_ref().is_some_and(|e| e.served.is_some()) {
             meter.offered(now, &packet);
@@ -206,7 +209,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         }
     }
 
-    /// When [`poll`](Link::poll) has something to do.
+    /// When [`poll`](Link::poll) next has something to do.
     #[inline]
     pub fn next_timeout(&self) -> Time {
         let first = self.flying.front().map_or(Time::NEVER, |f| f.due);
@@ -219,7 +222,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         }
     }
 
-    /// The packet that has arrived at the far end by `now`; call until `None`.
+    /// A packet that has arrived at the far end by `now`; call until `None`.
     #[inline]
     pub fn poll<M: Meter<P>>(&mut self, now: Time, meter: &mut M) -> Option<P> {
         let packet = *self.first_due(now, meter)?;
@@ -227,7 +230,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         Some(packet)
     }
 
-    /// What [`poll`](Link::poll) would give, where it lies: the caller copies it, once, and calls
+    /// As [`poll`](Link::poll), but by reference: the caller copies the packet once and calls
     /// [`remove_first`](Link::remove_first).
     #[inline]
     pub fn first_due<M: Meter<P>>(&mut self, now: Time, meter: &mut M) -> Option<&P> {
@@ -237,13 +240,13 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         self.flying.front().filter(|f| f.due <= now).map(|f| &f.packet)
     }
 
-    /// Forgets the first packet on the wire.
+    /// Removes the packet that [`first_due`](Link::first_due) returned.
     #[inline]
     pub fn remove_first(&mut self) {
         self.flying.pop_front();
     }
 
-    /// Packets that wait at `now`, the one in transmission not counted.
+    /// Packets that wait at `now`, without the one in transmission.
     pub fn waiting(&self, now: Time) -> usize {
         if let Some(served) = self.extra.as_ref().and_then(|e| e.served.as_ref()) {
             return served.queue.waiting();
@@ -254,10 +257,10 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         })
     }
 
-    /// Packets that it holds: those that wait, the one in transmission and those on their way.
+    /// All packets in the link: waiting, in transmission and propagating.
     pub fn held(&self) -> usize {
         let served = self.extra.as_ref().and_then(|e| e.served.as_ref());
-        // On a computed link, packets that wait are among those on their way.
+        // On a computed link, waiting packets are stored with those that propagate.
         self.flying.len()
             + served.map_or(0, |s| s.queue.waiting() + usize::from(s.current.is_some()))
     }
@@ -267,12 +270,12 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         self.extra.as_ref()?.served.as_ref()?.queue.average()
     }
 
-    /// Applies a scheduled change. Only links configured with `changes` have one.
+    /// Applies a scheduled change. Requires a link configured with `changes`.
     pub fn change(&mut self, now: Time, change: &Change) {
         match change {
             Change::Rate(rate) => {
                 self.serializer = Serializer::new(*rate);
-                // A trace goes on as if nothing had happened, and so does the queue before it.
+                // A trace continues, and so does the queue in front of it.
                 let served = self.extra.as_mut().and_then(|e| e.served.as_mut());
                 if let Some(served) = served.filter(|s| s.trace.is_none()) {
                     served.queue.change_rate(now, *rate);
@@ -288,7 +291,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
         }
     }
 
-    /// Loss, delay and impairments for a packet whose transmission ended.
+    /// Applies loss, delay and impairments to a packet whose transmission ended.
     fn launch<M: Meter<P>>(&mut self, end: Time, mut packet: P, meter: &mut M) {
         let Some(extra) = &mut self.extra else {
             self.hold(end + self.delay, packet);
@@ -312,7 +315,7 @@ impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
 }
 
 impl<P: LinkPacket + Copy> Extra<P> {
-    /// When a packet sent until `end` arrives, or `None` if it is lost.
+    /// When a packet whose transmission ended at `end` arrives, or `None` if it is lost.
     #[inline]
     fn after<M: Meter<P>>(
         &mut self,
@@ -321,7 +324,8 @@ impl<P: LinkPacket + Copy> Extra<P> {
         packet: &mut P,
         meter: &mut M,
     ) -> Option<Time> {
-        // Every process sees every packet, so that chains keep their step.
+        // Every process sees every packet, so that the state of a chain does not depend on other
+        // processes.
         let mut lost = false;
         for process in &mut self.loss {
             lost |= process.strikes(end, packet);

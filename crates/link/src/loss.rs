@@ -1,6 +1,7 @@
-//! Loss processes: which packets a link loses after it has sent them.
+//! Loss processes: which packets a link loses after transmission.
 //!
-//! The contract, the list, and the reading of specifications; the processes have files of their own. `docs/sources.md` has the definitions.
+//! The contract, the list and the reading of specifications; each process is in a file of its own. `docs/sources.md`
+//! has the definitions.
 
 mod burst;
 mod outage;
@@ -11,25 +12,27 @@ use narrows_base::list::{List, Listed};
 use narrows_base::units::{self, Unit};
 use narrows_base::{Descriptor, RandomKey, Settings, Spec, SpecError, Time};
 
-/// Decides packet by packet. Packets come in the order in which they leave the link.
+/// Decides for each packet whether it is lost. Packets come in the order in which their
+/// transmission ends.
 pub trait LossProcess: Send {
     /// Whether this packet, whose transmission ended at `at`, is lost.
     fn strikes(&mut self, at: Time, packet: &dyn LinkPacket) -> bool;
 }
 
-/// A loss process: its descriptor, and how it is built.
+/// An entry of the list: a descriptor and a constructor.
 #[derive(Clone, Copy, Debug)]
 pub struct LossEntry {
-    /// What it says of itself.
+    /// Name, parameters and source.
     pub descriptor: &'static Descriptor,
-    /// Builds it for the link whose key is given.
+    /// Builds the process for a link with the given random key.
     pub build: fn(&Settings, RandomKey) -> Box<dyn LossProcess>,
-    /// Whether these parameters go together; each alone is in the range that the descriptor gives.
+    /// Checks that the parameters fit together; each alone is already within its descriptor's
+    /// range.
     pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
 impl LossEntry {
-    /// One whose parameters always go together.
+    /// An entry whose parameters always fit together.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Settings, RandomKey) -> Box<dyn LossProcess>,
@@ -59,7 +62,7 @@ pub static LOSSES: List<LossEntry> = List::new(
     ],
 );
 
-/// A loss process that has been read and checked, ready to be built for any link.
+/// The specification of a loss process, read and checked, from which any link can build it.
 #[derive(Clone, Debug)]
 pub struct LossSpec {
     spec: Spec,
@@ -75,7 +78,8 @@ impl PartialEq for LossSpec {
 }
 
 impl LossSpec {
-    /// Reads `1%`, `0.01`, `ge(g=0.13%,h=12.5%)`, or several joined by `+`.
+    /// Reads a list of loss processes: `1%`, `0.01`, `ge(g=0.13%,h=12.5%)`, or several joined by
+    /// `+`.
     ///
     /// # Errors
     /// An unknown process, or a parameter that is unknown or out of range.
@@ -108,18 +112,19 @@ impl LossSpec {
         Ok(LossSpec { spec, entry, settings })
     }
 
-    /// As the user wrote it, in full.
+    /// The complete specification as text, which [`parse_all`](LossSpec::parse_all) reads.
     pub fn text(&self) -> String {
         self.spec.to_string()
     }
 
-    /// Builds the process for the link whose key is `random_key`.
+    /// Builds the process for a link with the key `random_key`.
     pub fn build(&self, random_key: RandomKey) -> Box<dyn LossProcess> {
         (self.entry.build)(&self.settings, random_key)
     }
 }
 
-/// Whether a number's exponent begins at the end: `1e`, but not `ge`.
+/// Whether `text` ends in a number's `e` (`1e`, but not `ge`), so that a following `+` belongs to
+/// the exponent.
 fn ends_in_exponent(text: &[u8]) -> bool {
     matches!(text, [.., b'0'..=b'9' | b'.', b'e' | b'E'])
 }

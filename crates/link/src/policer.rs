@@ -1,8 +1,8 @@
-//! A policer: a token bucket without a queue, behind the transmitter. What finds too few tokens is dropped. Carriers
-//! limit subscribers so, where a shaper would need memory.
+//! A policer: a token bucket without a queue, behind the transmitter. Packets that find too few tokens are dropped.
+//! Carriers limit subscribers in this way where a shaper would need memory.
 //!
-//! The bucket is kept as the time at which it is full again (the generic cell rate algorithm of ITU-T I.371), so that
-//! no token is rounded away.
+//! The bucket is stored as the time at which it is full again (the generic cell rate algorithm of ITU-T I.371), so that
+//! no token is lost to rounding.
 
 use narrows_base::rate::Serializer;
 use narrows_base::{Duration, Rate, Time};
@@ -10,9 +10,9 @@ use narrows_base::{Duration, Rate, Time};
 /// A policer's parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PolicerConfig {
-    /// Rate at which tokens come.
+    /// Rate at which tokens are added.
     pub rate: Rate,
-    /// Bytes that the bucket holds; it is full at first.
+    /// Capacity of the bucket in bytes; it is full at first.
     pub burst: u64,
 }
 
@@ -20,9 +20,9 @@ pub struct PolicerConfig {
 #[derive(Debug)]
 pub(crate) struct Policer {
     tokens: Serializer,
-    /// Time in which an empty bucket fills.
+    /// Time to fill an empty bucket.
     fill: Duration,
-    /// When it is full again.
+    /// When the bucket is full again.
     full: Time,
 }
 
@@ -31,7 +31,7 @@ impl Policer {
         let (fill, _) = config.rate.transmission(config.burst);
         Policer { tokens: Serializer::new(config.rate), fill, full: Time::ZERO }
     }
-    /// Whether a packet of so many bytes may pass at `now`, which takes its tokens.
+    /// Whether a packet of `bytes` bytes may pass at `now`; if so, its tokens are taken.
     #[inline]
     pub fn admits(&mut self, now: Time, bytes: u32) -> bool {
         let mut tokens = self.tokens;
@@ -69,8 +69,8 @@ mod tests {
     }
 
     proptest! {
-        /// In any stretch of time no more passes than the burst and the rate times the stretch; and who keeps to the
-        /// rate loses nothing.
+        /// In any stretch of time no more passes than the burst and the rate times the stretch; a sender that keeps to
+        /// the rate loses nothing.
         #[test]
         fn what_passes_is_bounded_by_the_bucket(
             packets in prop::collection::vec((0u64..3000, 40u32..1500), 1..200),

@@ -1,8 +1,9 @@
-//! Queue disciplines: which packets wait, in which order they go, which are marked or dropped.
+//! Queue disciplines: which packets wait, in which order they leave, and which are marked or
+//! dropped.
 //!
-//! The contract, the list and the reading of specifications; each discipline has a file of its
-//! own in `queue/`. All hold what waits in front of the transmitter: the packet in transmission
-//! is not counted, neither by the room nor by an average.
+//! The contract, the list and the reading of specifications; each discipline is in a file of its
+//! own in `queue/`. All of them hold the packets that wait in front of the transmitter: the packet
+//! in transmission counts neither towards the limit nor towards an average.
 
 mod average;
 mod codel;
@@ -28,8 +29,8 @@ pub use packet::QueuedPacket;
 
 /// A queue discipline in front of a transmitter.
 pub trait Discipline: Send {
-    /// Enqueues a packet; true if it now waits. Reports to `observer` which packets are marked or dropped,
-    /// the arriving one included. With `idle` the transmitter takes it at once, whatever the limit.
+    /// Enqueues a packet; returns whether it now waits. Reports to `observer` the packets that are marked or dropped,
+    /// including the arriving one. If `idle`, the transmitter takes it at once, whatever the limit.
     fn enqueue(
         &mut self,
         now: Time,
@@ -37,14 +38,15 @@ pub trait Discipline: Send {
         idle: bool,
         observer: &mut dyn QueueObserver,
     ) -> bool;
-    /// The packet to transmit next and when it arrived; reports to `observer` those dropped or marked
-    /// meanwhile. `None` only if nothing waits any more.
+    /// Takes out the packet to transmit next, with its arrival time. Reports to `observer` the packets that are dropped
+    /// or marked on the way. `None` only if nothing waits any more.
     fn dequeue(
         &mut self,
         now: Time,
         observer: &mut dyn QueueObserver,
     ) -> Option<(Time, QueuedPacket)>;
-    /// An arrival at an idle transmitter with nothing waiting: the packet to transmit at once.
+    /// Handles an arrival at an idle transmitter when nothing waits: returns the packet to transmit
+    /// at once.
     fn pass(
         &mut self,
         now: Time,
@@ -54,21 +56,21 @@ pub trait Discipline: Send {
         self.enqueue(now, packet, true, observer);
         self.dequeue(now, observer).map(|(_, packet)| packet)
     }
-    /// How many wait.
+    /// Number of waiting packets.
     fn waiting(&self) -> usize;
-    /// The transmitter has a new rate from now on.
+    /// The transmitter's rate changes to `rate`.
     fn change_rate(&mut self, _now: Time, _rate: Rate) {}
-    /// The average queue in packets, for those that keep one: whether they do never changes.
+    /// The average queue in packets, if the discipline keeps one. Whether it does never changes.
     fn average(&self) -> Option<f64> {
         None
     }
 }
 
-/// Told what a discipline does to packets.
+/// Observes what a discipline does to packets.
 pub trait QueueObserver {
-    /// It dropped this one.
+    /// The packet was dropped.
     fn dropped(&mut self, packet: &QueuedPacket);
-    /// It marked this one (CE), which goes on.
+    /// The packet was marked (CE); it stays in the queue.
     fn marked(&mut self, packet: &QueuedPacket);
 }
 
@@ -77,19 +79,20 @@ impl QueueObserver for () {
     fn marked(&mut self, _packet: &QueuedPacket) {}
 }
 
-/// A discipline: its descriptor, and how it is built.
+/// An entry of the list: a descriptor and a constructor.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueEntry {
-    /// What it says of itself.
+    /// Name, parameters and source.
     pub descriptor: &'static Descriptor,
-    /// Builds it for a link.
+    /// Builds the discipline for a link.
     pub build: fn(&Setup<'_>) -> Box<dyn Discipline>,
-    /// Whether these parameters go together; each alone is in the range that the descriptor gives.
+    /// Checks that the parameters fit together; each alone is already within its descriptor's
+    /// range.
     pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
 impl QueueEntry {
-    /// One whose parameters always go together.
+    /// An entry whose parameters always fit together.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Setup<'_>) -> Box<dyn Discipline>,
@@ -104,16 +107,16 @@ impl Listed for QueueEntry {
     }
 }
 
-/// What a discipline is built of.
+/// What a discipline is built from.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// Its parameters.
     pub settings: &'a Settings,
-    /// How much may wait.
+    /// Limit on what may wait.
     pub limit: QueueLimit,
-    /// The link.
+    /// The link behind the queue.
     pub link: LinkAhead,
-    /// The key of whatever it draws.
+    /// The key of its random draws.
     pub random_key: RandomKey,
 }
 
@@ -131,7 +134,7 @@ pub static QUEUES: List<QueueEntry> = List::new(
     ],
 );
 
-/// Whether to mark, in every descriptor that has the choice.
+/// The parameter `ecn` of the disciplines that can mark.
 const ECN: Param = Param {
     name: "ecn",
     help: "on: marks packets of ECN-capable senders where it would drop; others are dropped",
@@ -139,14 +142,14 @@ const ECN: Param = Param {
     origin: "RFC 3168; without ECN-capable senders both are the same",
 };
 
-/// What a discipline knows of the link that it stands before.
+/// What a discipline knows about the link behind it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinkAhead {
-    /// Bits per second, the mean for a trace.
+    /// Rate in bit/s; for a trace, its mean.
     pub bps: f64,
     /// Propagation delay in seconds.
     pub delay_s: f64,
-    /// Whether the rate is constant between changes: false for a trace.
+    /// Whether the rate is constant between changes; false for a trace.
     pub steady: bool,
 }
 
@@ -159,13 +162,13 @@ impl LinkAhead {
         let bps = bps.max(1.0);
         LinkAhead { bps, delay_s: config.delay.as_secs_f64(), steady: config.trace.is_none() }
     }
-    /// Packets of this size that pass in a second (S1 eq. 6.3: ptc).
+    /// Packets of `bytes` bytes that the link transmits in a second (S1 eq. 6.3: ptc).
     pub fn packets_per_s(self, bytes: f64) -> f64 {
         self.bps / (8.0 * bytes)
     }
 }
 
-/// The discipline that a link's configuration names; `random_key` is the link's key.
+/// Builds the discipline of a link's configuration; `random_key` is the link's key.
 ///
 /// # Errors
 /// An unknown discipline, or parameters that it does not have.
@@ -179,16 +182,16 @@ pub fn build(config: &LinkConfig, random_key: RandomKey) -> Result<Box<dyn Disci
     Ok((entry.build)(&Setup { settings: &settings, limit, link, random_key }))
 }
 
-/// Whether a queue is anything but drop-tail: then its link serves packet by packet.
+/// Whether the discipline is not drop-tail, so that its link serves packet by packet.
 pub fn is_managed(config: &QueueConfig) -> bool {
     config.aqm.as_ref().is_some_and(|spec| spec.name != DROP_TAIL.name)
 }
 
-/// The waiting room of a configuration. A discipline's own `limit` goes first, then the link's;
-/// where neither is given, what the discipline's definition says.
+/// The queue limit of a configuration: the discipline's own `limit` first, then the link's, then
+/// the default of the discipline's definition.
 ///
 /// # Errors
-/// As [`build`]: this is also how a specification is checked.
+/// As [`build`]; specifications are checked by calling this function.
 pub fn limit(config: &QueueConfig) -> Result<QueueLimit, SpecError> {
     let Some(spec) = &config.aqm else { return Ok(config.limit) };
     let (entry, settings) = read(spec)?;
@@ -206,7 +209,7 @@ fn read(spec: &Spec) -> Result<(&'static QueueEntry, Settings), SpecError> {
     Ok((entry, settings))
 }
 
-/// The parameter `limit` with this default.
+/// The parameter `limit` with this default, for disciplines that define one.
 const fn limit_param(default: f64, origin: &'static str) -> Param {
     Param {
         name: "limit",

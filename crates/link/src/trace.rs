@@ -1,15 +1,16 @@
-//! Mahimahi packet-delivery traces: each line is a millisecond at which 1500 bytes may leave.
+//! Mahimahi packet-delivery traces: each line is the millisecond of an opportunity to send 1500
+//! bytes.
 //!
-//! The trace repeats: its last line is also its length. Several equal lines are several
-//! opportunities. What an opportunity leaves over serves further waiting packets at that moment
-//! and is lost when none waits.
+//! The trace repeats; its last line is also its length. Several equal lines are several
+//! opportunities. Bytes that the head packet leaves unused serve further waiting packets at the
+//! same moment and are lost if none waits.
 
 use narrows_base::{Duration, SpecError, Time};
 
 /// Bytes that one opportunity carries.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
-/// A checked trace.
+/// A trace that has been read and checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     millis: Vec<u64>,
@@ -57,14 +58,14 @@ impl Trace {
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period.saturating_mul(1_000_000))
     }
-    /// The same endless repetition, entered `offset` later (whole milliseconds count).
+    /// The same repeating trace, started `offset` later (rounded down to whole milliseconds).
     #[must_use]
     pub fn entered_at(&self, offset: Duration) -> Trace {
         let skipped = offset.as_nanos() / 1_000_000 % self.period;
         if skipped == 0 {
             return self.clone();
         }
-        // What has gone by comes again at the end of each period.
+        // Lines before the offset come at the end of each period.
         let later = self.millis.iter().filter(|m| **m > skipped).map(|m| m - skipped);
         let again = self.millis.iter().filter(|m| **m <= skipped);
         let again = again.map(|m| m + self.period - skipped);
@@ -74,13 +75,13 @@ impl Trace {
     pub fn mean_bps(&self) -> f64 {
         self.millis.len() as f64 * f64::from(OPPORTUNITY_BYTES) * 8000.0 / self.period as f64
     }
-    /// Bytes that may leave in `[from, until)`.
+    /// Bytes that can be sent in `[from, until)`.
     pub fn bytes_between(&self, from: Time, until: Time) -> f64 {
         self.before(until).saturating_sub(self.before(from)) as f64 * f64::from(OPPORTUNITY_BYTES)
     }
-    /// How many opportunities come before `t`.
+    /// Number of opportunities before `t`.
     fn before(&self, t: Time) -> u64 {
-        // Opportunities up to and including t - 1 ns.
+        // That is, opportunities up to and including t - 1 ns.
         let Some(ns) = t.as_nanos().checked_sub(1) else { return 0 };
         let ms = ns / 1_000_000;
         // An opportunity at the period's end belongs to that period.
@@ -90,24 +91,24 @@ impl Trace {
         if whole == 0 {
             return in_period(rest);
         }
-        // Lines at 0 of a repetition coincide with the end of the one before; both count.
+        // A line at 0 coincides with the end of the previous repetition; both count.
         whole.saturating_mul(self.millis.len() as u64)
             + if rest == 0 { zeros } else { in_period(rest) }
     }
 }
 
-/// A place in a trace.
+/// A position in a trace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cursor {
     round: u64,
     index: usize,
-    /// Unused bytes of the opportunity just passed, and when it was.
+    /// Unused bytes of the last opportunity, and its time.
     left: u32,
     at: Time,
 }
 
 impl Cursor {
-    /// When a packet of `size` bytes at the head of the queue since `now` has left.
+    /// When a packet of `size` bytes that reached the head of the queue at `now` has been sent.
     pub(crate) fn serve(&mut self, trace: &Trace, now: Time, size: u32) -> Time {
         let mut need = size;
         if self.at == now {
@@ -136,7 +137,7 @@ impl Cursor {
             need -= OPPORTUNITY_BYTES;
         }
     }
-    /// Passes opportunities that went by unused.
+    /// Skips opportunities that passed unused.
     fn skip_to(&mut self, trace: &Trace, now: Time) {
         let ns = now.as_nanos();
         let ms = ns.div_ceil(1_000_000);

@@ -1,5 +1,5 @@
-//! Unreliable messages between two rrtp endpoints on loopback, under any controller, media rates included:
-//! `cargo run -p narrows --example messages -- tfrc`.
+//! Unreliable messages between two rrtp endpoints on loopback, under any controller, also one for media: `cargo run -p
+//! narrows --example messages -- tfrc`.
 
 use narrows::base::{Duration, Spec};
 use narrows::net::endpoint::{connection, new_key};
@@ -22,7 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let there = client.connect(to, ConnectOptions::new(expected, config)).await?;
         let here = server.accept().await?;
         for n in 1..=3 {
-            // Media give a time after which a message is not worth sending; zero is never.
+            // The second argument is the time after which sending the message is pointless; zero is
+            // none.
             there.send_message(format!("frame {n}").as_bytes(), Duration::ZERO)?;
             // On a real path a message may be lost.
             let frame = here.receive_message().await?;

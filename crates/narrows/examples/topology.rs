@@ -1,5 +1,5 @@
-//! A network built in Rust, run, and read out as typed values: two flows share a bottleneck of 2 Mbit/s.
-//! `cargo run -p narrows --example topology`.
+//! Builds a network in Rust, runs it and reads typed results: two flows share a bottleneck of 2 Mbit/s. `cargo run -p
+//! narrows --example topology`.
 
 use narrows::base::{Duration, Rate, Spec, Time};
 use narrows::link::{LinkConfig, QueueConfig, QueueLimit};
@@ -9,7 +9,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // There: 2 Mbit/s, 30 ms, room for 60 packets. Back: the same without a limit.
+    // Forward: 2 Mbit/s, 30 ms, a queue of 60 packets. Back: the same without a limit.
     let back = LinkConfig::plain(Rate::from_bps(2_000_000), Duration::from_millis(30));
     let queue = QueueConfig { limit: QueueLimit::Packets(60), aqm: None };
     let there = LinkConfig { queue, ..back.clone() };
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         config: Arc::new(config),
         metered: true,
     };
-    // Links are named by their place in the list below.
+    // Links are named by their index in the list below.
     let flow = |start| FlowSpec {
         start: Time::from_secs_f64(start),
         stop: Time::NEVER,

@@ -1,5 +1,5 @@
-//! Congestion controllers, transport endpoints and links as pure state machines: simulated, or run for real
-//! over UDP. One crate to depend on; everything is in a crate of its own, which this one gives a name.
+//! Congestion controllers, transport endpoints and links as pure state machines: simulated, or run for real over UDP.
+//! This crate re-exports the others, so that programs depend on one.
 //!
 //! ```
 //! use narrows::base::Spec;
@@ -19,11 +19,11 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `sim` (default) | [`sim`], the simulator: ten crates in all, and no C compiler |
+//! | `sim` (default) | [`sim`], the simulator: with its dependencies ten crates, no C compiler |
 //! | `net` | `net`, `wire` and the connections of `transport`: rrtp over UDP, the relay; needs a C compiler, for the ciphers |
 //! | `files` | `files`: list, get, put over rrtp or TCP |
 //! | `lab` | `scenario`, `lab`: links and scenarios as text, comparisons, sweeps, measures |
-//! | `report` | `report`: what they found as pages, figures, Parquet, CSV and JSON |
+//! | `report` | `report`: results as pages, figures, Parquet, CSV and JSON |
 //! | `record` | `record`, `speed`: recordings and measurements of real transfers |
 //! | `cli` | `run`: the command, to be called from a `main` of one's own, with additions in a [`Registry`] |
 

@@ -4,12 +4,12 @@ use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use std::fmt;
 use std::sync::Arc;
 
-/// Most bytes of a list, a length byte for each name included.
+/// The most bytes of an encoded list, including a length byte for each name.
 pub const MAX_LIST_BYTES: usize = 128;
-/// Most bytes of a name.
+/// The most bytes of a name.
 pub const MAX_NAME_BYTES: usize = 64;
 
-/// The application protocols that an end speaks, the one that it prefers first.
+/// The application protocols that an endpoint supports, in order of preference.
 ///
 /// ```
 /// use narrows_wire::ApplicationProtocols;
@@ -17,24 +17,25 @@ pub const MAX_NAME_BYTES: usize = 64;
 /// let ours = ApplicationProtocols::new(["chat/2", "chat/1"])?;
 /// let offered = ApplicationProtocols::new(["chat/1"])?;
 /// assert_eq!(ours.agree(&offered), Ok(Some("chat/1")));
-/// // Who names none and who names some do not belong together.
+/// // An endpoint that names none cannot talk to one that names some.
 /// assert!(ours.agree(&ApplicationProtocols::default()).is_err());
 /// # Ok::<(), narrows_wire::ApplicationProtocolError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ApplicationProtocols(Arc<[Box<str>]>);
 
-/// Why a list cannot be one.
+/// Why a list of application protocols is invalid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ApplicationProtocolError {
-    /// This name is empty, too long, or has other characters than printable ASCII without spaces and commas.
+    /// This name is empty, too long, or has characters other than printable ASCII without spaces
+    /// and commas.
     Name(String),
-    /// This name is there twice.
+    /// This name occurs twice.
     Twice(String),
-    /// All names together are too long.
+    /// The encoded list is too long.
     TooLong {
-        /// Bytes that they take, with a byte for each one's length.
+        /// Its length in bytes, including a length byte for each name.
         bytes: usize,
     },
 }
@@ -62,7 +63,7 @@ impl fmt::Display for ApplicationProtocolError {
 
 impl std::error::Error for ApplicationProtocolError {}
 
-/// Two ends without an application protocol in common.
+/// The two endpoints have no application protocol in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoCommonProtocol;
 
@@ -70,7 +71,7 @@ impl ApplicationProtocols {
     /// A list of these names.
     ///
     /// # Errors
-    /// A name cannot be one or is there twice, or all of them are too long for a handshake.
+    /// A name is invalid or occurs twice, or the list is too long for a handshake.
     pub fn new<S: AsRef<str>>(
         names: impl IntoIterator<Item = S>,
     ) -> Result<ApplicationProtocols, ApplicationProtocolError> {
@@ -92,7 +93,7 @@ impl ApplicationProtocols {
         Ok(ApplicationProtocols(list.into()))
     }
 
-    /// Whether it names none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -102,11 +103,11 @@ impl ApplicationProtocols {
         self.0.iter().map(|name| &**name)
     }
 
-    /// At a server: which one it speaks with a client that offers these, by its own preference; none if neither
-    /// end names any.
+    /// The server's choice among the protocols that a client offers, by the server's own preference; `None` if neither
+    /// side names any.
     ///
     /// # Errors
-    /// They have none in common.
+    /// The lists have no protocol in common.
     pub fn agree(&self, offered: &ApplicationProtocols) -> Result<Option<&str>, NoCommonProtocol> {
         if self.is_empty() && offered.is_empty() {
             return Ok(None);
@@ -115,7 +116,7 @@ impl ApplicationProtocols {
         common.map(Some).ok_or(NoCommonProtocol)
     }
 
-    /// Writes the list, a length before each name.
+    /// Writes each name with its length before it.
     pub(crate) fn write(&self, sink: &mut Sink<'_>) -> Result<(), BufferFull> {
         let bytes: usize = self.iter().map(|name| 1 + name.len()).sum();
         sink.byte(bytes as u8)?;
@@ -126,7 +127,8 @@ impl ApplicationProtocols {
         Ok(())
     }
 
-    /// Reads what [`write`](Self::write) wrote behind the length of the whole.
+    /// Reads a list as [`write`](Self::write) writes it; its length in bytes is known from the
+    /// parameter.
     pub(crate) fn read(value: &[u8]) -> Result<ApplicationProtocols, Malformed> {
         let mut source = Source::new(value);
         let mut names = Vec::new();
@@ -139,7 +141,7 @@ impl ApplicationProtocols {
     }
 }
 
-/// As people read it: the names with commas between.
+/// The names, separated by commas.
 impl fmt::Display for ApplicationProtocols {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
@@ -155,7 +157,7 @@ impl fmt::Display for ApplicationProtocols {
 
 const WRONG: Malformed = Malformed::new("a list of application protocols that is none");
 
-/// Whether these bytes can be a name of the list.
+/// Whether these bytes are a valid name.
 pub fn is_name(bytes: &[u8]) -> bool {
     let is_plain = |b: &u8| (0x21..0x7f).contains(b) && *b != b',';
     (1..=MAX_NAME_BYTES).contains(&bytes.len()) && bytes.iter().all(is_plain)

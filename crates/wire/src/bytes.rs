@@ -6,7 +6,7 @@ use std::fmt;
 /// Largest value of a variable-length integer: 2^62 - 1.
 pub const MAX_VARINT: u64 = (1 << 62) - 1;
 
-/// What a peer sent is not in the format.
+/// Bytes from a peer that violate the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed {
     /// What is wrong, in a few words.
@@ -27,7 +27,7 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// There is no room left in the buffer; nothing of the refused item was kept.
+/// The buffer is full. Nothing of the refused item was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BufferFull;
 
@@ -49,38 +49,35 @@ pub const fn varint_len(value: u64) -> usize {
     }
 }
 
-/// Takes bytes from the front of a slice.
+/// Reads bytes from the front of a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a>(&'a [u8]);
 
 const SHORT: Malformed = Malformed::new("it ends too early");
 
 impl<'a> Source<'a> {
-    /// Over these bytes.
+    /// Reads from these bytes.
     pub fn new(bytes: &'a [u8]) -> Source<'a> {
         Source(bytes)
     }
-    /// What has not been taken.
+    /// The bytes that have not been read.
     pub fn rest(&self) -> &'a [u8] {
         self.0
     }
-    /// Whether all is taken.
+    /// Whether everything has been read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
     /// The next `n` bytes.
     ///
     /// # Errors
-    /// If there are fewer; then nothing is taken. So for all that follow.
+    /// There are fewer; nothing is consumed then. The same holds for the methods below.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], Malformed> {
         let (front, rest) = self.0.split_at_checked(n).ok_or(SHORT)?;
         self.0 = rest;
         Ok(front)
     }
-    /// As many bytes as a variable-length integer at the front says.
-    ///
-    /// # Errors
-    /// If there are fewer.
+    /// Bytes preceded by their count as a variable-length integer.
     pub fn take_counted(&mut self) -> Result<&'a [u8], Malformed> {
         let length = self.varint()?;
         self.take(usize::try_from(length).map_err(|_| SHORT)?)
@@ -115,7 +112,8 @@ impl<'a> Source<'a> {
     pub fn number(&mut self, n: usize) -> Result<u64, Malformed> {
         Ok(self.take(n)?.iter().fold(0, |x, b| (x << 8) | u64::from(*b)))
     }
-    /// A variable-length integer, at most [`MAX_VARINT`]. A longer form than needed is accepted.
+    /// A variable-length integer, at most [`MAX_VARINT`]. Encodings longer than necessary are
+    /// accepted.
     ///
     /// # Errors
     /// If it is cut off.
@@ -127,7 +125,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Appends bytes to a caller's buffer.
+/// Appends to a caller's buffer.
 #[derive(Debug)]
 pub struct Sink<'b> {
     buffer: &'b mut [u8],
@@ -135,7 +133,7 @@ pub struct Sink<'b> {
 }
 
 impl<'b> Sink<'b> {
-    /// Over this buffer, from its beginning.
+    /// Writes to this buffer, from its beginning.
     pub fn new(buffer: &'b mut [u8]) -> Sink<'b> {
         Sink { buffer, used: 0 }
     }
@@ -151,14 +149,14 @@ impl<'b> Sink<'b> {
     pub fn written(&self) -> &[u8] {
         self.buffer.get(..self.used).unwrap_or_default()
     }
-    /// Takes back what was written after `used` was read.
+    /// Truncates to the length `used`.
     pub(crate) fn back_to(&mut self, used: usize) {
         self.used = self.used.min(used);
     }
     /// Appends these bytes.
     ///
     /// # Errors
-    /// If they do not fit; then nothing is written. So for all that follow.
+    /// They do not fit; nothing is written then. The same holds for the methods below.
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), BufferFull> {
         let end = self.used.checked_add(bytes.len()).ok_or(BufferFull)?;
         self.buffer.get_mut(self.used..end).ok_or(BufferFull)?.copy_from_slice(bytes);
@@ -172,7 +170,7 @@ impl<'b> Sink<'b> {
     pub fn byte(&mut self, byte: u8) -> Result<(), BufferFull> {
         self.put(&[byte])
     }
-    /// Appends a number in `n` bytes (at most 8), the highest first; what is above is cut off.
+    /// Appends a number in `n` bytes (at most 8), the highest first; higher bytes are discarded.
     ///
     /// # Errors
     /// If it does not fit.
@@ -191,10 +189,10 @@ impl<'b> Sink<'b> {
         let code = length.trailing_zeros() as u64;
         self.number(value | code << (8 * length - 2), length)
     }
-    /// Appends a count and as many bytes.
+    /// Appends a count and that many bytes.
     ///
     /// # Errors
-    /// If they do not fit; the count may have been written.
+    /// They do not fit; the count may have been written.
     pub fn put_counted(&mut self, bytes: &[u8]) -> Result<(), BufferFull> {
         self.varint(bytes.len() as u64)?;
         self.put(bytes)

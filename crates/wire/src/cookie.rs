@@ -1,29 +1,28 @@
-//! The cookie of a SYN-ECHO: the server keeps nothing of a SYN, and knows its own cookie again.
+//! The cookie of a SYN-ECHO, which lets the server keep no state for a SYN.
 //!
 //! ```text
 //! | bucket (4) | HMAC-SHA256 (32) |
 //! ```
 //!
-//! The bucket is the server's time in units of [`MIN_COOKIE_LIFE`]. The HMAC is over what the cookie
-//! is bound to: version, bucket, the client's address, port and nonce. A cookie is accepted in its own
-//! bucket and the next.
+//! The bucket is the server's time in units of [`MIN_COOKIE_LIFE`]. The HMAC covers version, bucket, the client's
+//! address, port and nonce. A cookie is accepted in its own bucket and in the next.
 
 use narrows_base::{Duration, Time};
 use ring::hmac;
 use std::net::{IpAddr, SocketAddr};
 
-/// Bytes of a cookie.
+/// Length of a cookie in bytes.
 pub const COOKIE_BYTES: usize = 4 + 32;
-/// A bucket: a cookie is good for at least this long after it was made.
+/// The length of a bucket: a cookie is valid for at least this long.
 pub const MIN_COOKIE_LIFE: Duration = Duration::from_secs(10);
-/// Nothing that was made so long ago is good: two buckets.
+/// Two buckets: a cookie is valid for less than this.
 pub const MAX_COOKIE_LIFE: Duration = Duration::from_secs(20);
 
 /// A cookie, opaque to the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cookie(pub [u8; COOKIE_BYTES]);
 
-/// The server's secret, and the one before it.
+/// The server's secret and the previous one.
 #[derive(Debug)]
 pub struct CookieSecrets {
     current: hmac::Key,
@@ -36,14 +35,15 @@ impl CookieSecrets {
         CookieSecrets { current: hmac::Key::new(hmac::HMAC_SHA256, secret), previous: None }
     }
 
-    /// Replaces the secret. Cookies of the old one stay good until the next replacement; so wait
-    /// at least [`MAX_COOKIE_LIFE`] between two.
+    /// Replaces the secret. Cookies made with the old one stay valid until the next replacement, so
+    /// wait at least [`MAX_COOKIE_LIFE`] between two.
     pub fn rotate(&mut self, secret: &[u8; 32]) {
         let new = hmac::Key::new(hmac::HMAC_SHA256, secret);
         self.previous = Some(std::mem::replace(&mut self.current, new));
     }
 
-    /// The cookie for a SYN; `now` by any clock that only this server reads.
+    /// The cookie for a SYN. `now` may come from any clock, as long as the same clock is used for
+    /// checking.
     pub fn create(&self, now: Time, from: SocketAddr, nonce: &[u8; 16], version: u32) -> Cookie {
         let bucket = bucket(now);
         let tag = hmac::sign(&self.current, &bound(bucket, from, nonce, version));
@@ -54,8 +54,8 @@ impl CookieSecrets {
         Cookie(cookie)
     }
 
-    /// Whether this server gave the cookie to this address for this nonce and version, less than
-    /// two buckets ago. The comparison takes the same time wherever the difference is.
+    /// Whether this server made the cookie for this address, nonce and version less than two
+    /// buckets ago. Compares in constant time.
     pub fn is_valid(
         &self,
         now: Time,
@@ -66,7 +66,7 @@ impl CookieSecrets {
     ) -> bool {
         let Some((front, tag)) = cookie.0.split_first_chunk::<4>() else { return false };
         let baked = u32::from_be_bytes(*front);
-        // Before the first bucket there was none: no wrapping below.
+        // Bucket numbers must not wrap below zero.
         if bucket(now).checked_sub(baked).is_none_or(|age| age > 1) {
             return false;
         }
@@ -77,14 +77,15 @@ impl CookieSecrets {
     }
 }
 
-/// 1361 years fit.
+/// 32 bits of buckets last for 1361 years.
 fn bucket(now: Time) -> u32 {
     u32::try_from(now.as_nanos() / MIN_COOKIE_LIFE.as_nanos()).unwrap_or(u32::MAX)
 }
 
 const BOUND: usize = 16 + 4 + 4 + 18 + 16;
 
-/// What a cookie is bound to; every part of fixed length, so that no two can be mistaken.
+/// The HMAC's input. Every field has a fixed length, so that different inputs cannot give the same
+/// bytes.
 fn bound(bucket: u32, from: SocketAddr, nonce: &[u8; 16], version: u32) -> [u8; BOUND] {
     let mut bytes = [0; BOUND];
     let parts: [&[u8]; 5] = [
@@ -100,8 +101,8 @@ fn bound(bucket: u32, from: SocketAddr, nonce: &[u8; 16], version: u32) -> [u8; 
     bytes
 }
 
-/// Address and port in 18 bytes; IPv4 as IPv6 (`::ffff:a.b.c.d`), since a socket of both families
-/// shows it so. The IPv6 flow label and scope do not count.
+/// Address and port in 18 bytes. IPv4 is written as IPv6 (`::ffff:a.b.c.d`), as dual-stack sockets
+/// report it. The IPv6 flow label and scope are ignored.
 pub(crate) fn address(from: SocketAddr) -> [u8; 18] {
     let ip = match from.ip() {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),

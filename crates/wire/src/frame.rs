@@ -1,4 +1,4 @@
-//! Frames: what a sealed payload holds after its prelude. `docs/rrtp.md` draws each.
+//! Frames: the contents of a sealed payload after its prelude. `docs/rrtp.md` has the layouts.
 //!
 //! The first byte is the type. 0x80 to 0xff is STREAM; 0x40 to 0x7f are extensions, which begin
 //! with a length: unknown ones are skipped. Any other unknown type ends the connection.
@@ -7,19 +7,19 @@ use crate::bytes::{MAX_VARINT, Malformed, Sink, Source};
 use crate::prelude::Prelude;
 use crate::report::{Report, read_feedback};
 
-/// The extension by which a server says what it sends with, where that is not what its parameters
-/// said: the label of a controller, as parameter 10 has it.
+/// Extension: the server's congestion controller, if it differs from the one in its parameters;
+/// encoded like parameter 10.
 pub const CONTROLLER: u8 = 0x42;
 
-/// The extension that says that packet numbers were left out on purpose: how many directly below the packet's
-/// own, as [`number`] reads it.
+/// Extension: the number of packet numbers directly below this packet's that were skipped on purpose, as [`number`]
+/// reads it.
 pub const SKIPPED: u8 = 0x43;
 
-/// The content of an extension that is one number; none if it is malformed.
+/// Reads an extension whose content is one number; `None` if it is malformed.
 pub fn number(body: &[u8]) -> Option<u64> {
     Source::new(body).varint().ok()
 }
-/// The content of an extension that is one number; empty above 2^62 - 1.
+/// Encodes an extension's content that is one number; empty above 2^62 - 1.
 pub fn number_bytes(number: u64, buffer: &mut [u8; 8]) -> &[u8] {
     let mut sink = Sink::new(buffer);
     let _ = sink.varint(number);
@@ -27,21 +27,22 @@ pub fn number_bytes(number: u64, buffer: &mut [u8; 8]) -> &[u8] {
     buffer.get(..used).unwrap_or_default()
 }
 
-/// The extension that says that this end's packets take another path, with a new congestion state: how often that
-/// has happened, as [`number`] reads it.
+/// Extension: this end's packets now take another path and its congestion state was reset; the number of times that
+/// this has happened, as [`number`] reads it.
 pub const NEW_PATH: u8 = 0x44;
 
-/// The extension that says that packets do not count: of how many numbers directly below the packet's own nobody
-/// may conclude a loss, as [`number`] reads it.
+/// Extension: the number of packet numbers directly below this packet's from which no loss may be concluded, as
+/// [`number`] reads it.
 pub const UNCOUNTED: u8 = 0x45;
 
-/// The extension by which a server says which of the application protocols that the client offered it speaks.
+/// Extension: the application protocol that the server chose among those that the client offered.
 pub const APPLICATION: u8 = 0x46;
 
-/// The extension that asks for reports that are so far apart (microseconds), as [`number`] reads it; 0 takes that back.
+/// Extension: requests reports at least this many microseconds apart, as [`number`] reads it; 0
+/// cancels the request.
 pub const REPORT_SPACING: u8 = 0x47;
 
-/// Longest reason of a CLOSE, bytes.
+/// The longest reason of a CLOSE, in bytes.
 pub const MAX_REASON_BYTES: usize = 255;
 
 pub(crate) mod kind {
@@ -66,104 +67,106 @@ pub(crate) mod kind {
     pub const CLOSE: u8 = 0x14;
     pub const EXTENSION: u8 = 0x40;
     pub const STREAM: u8 = 0x80;
-    /// STREAM's bits: end of the stream; a length follows; size of the offset; id, 7 for "follows".
+    /// Bits of STREAM's first byte: end of the stream; a length follows; size of the offset; stream
+    /// id, where 7 means that it follows.
     pub const FIN: u8 = 0x40;
     pub const LENGTH: u8 = 0x20;
     pub const OFFSET_SHIFT: u8 = 3;
     pub const ID: u8 = 7;
 }
 
-/// Bytes of an offset by STREAM's two bits.
+/// Bytes of an offset, by the two bits of STREAM's first byte.
 pub(crate) const OFFSETS: [usize; 4] = [0, 3, 5, 8];
 
-/// One frame; data borrows from the packet.
+/// One frame. Data borrow from the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frame<'a> {
-    /// So many bytes that mean nothing: a probe for the path's MTU.
+    /// This many bytes of padding: a probe for the path's MTU.
     Padding(usize),
-    /// Ack-eliciting, and nothing else.
+    /// Has no content but elicits an ACK.
     Ping,
-    /// What arrived.
+    /// rrtp's acknowledgement.
     Report(Report<'a>),
-    /// From the sender side of a controller to its receiver side: 1 to 16 bytes.
+    /// Feedback from the sender side of a controller to its receiver side: 1 to 16 bytes.
     Feedback(&'a [u8]),
     /// An unreliable message.
     Datagram(&'a [u8]),
     /// Data of a stream.
     Stream {
-        /// Which stream: bit 0 set if the server opened it, bit 1 set if only its opener sends.
+        /// Stream id: bit 0 is set if the server opened it, bit 1 if only its opener sends.
         id: u64,
-        /// Of the first byte of `data`.
+        /// Position of the first byte of `data` in the stream.
         offset: u64,
         /// Whether the stream ends after `data`.
         fin: bool,
-        /// Perhaps nothing.
+        /// May be empty.
         data: &'a [u8],
     },
-    /// All streams together may hold so many bytes since the beginning.
+    /// Connection flow control: the sum of the bytes that all streams may send, since the
+    /// beginning.
     MaxData(u64),
-    /// A stream may hold so many bytes.
+    /// Stream flow control.
     MaxStream {
-        /// Which.
+        /// Stream id.
         id: u64,
-        /// Bytes from its beginning.
+        /// Bytes that the stream may send, since its beginning.
         most: u64,
     },
-    /// How many streams the peer may have opened since the beginning.
+    /// Limit on the streams that the peer may open, since the beginning.
     MaxStreams {
-        /// Of one direction; otherwise of both.
+        /// Counts unidirectional streams if true, bidirectional ones otherwise.
         one_way: bool,
-        /// How many.
+        /// The limit.
         most: u64,
     },
-    /// The sender would send more than MAX_DATA permits.
+    /// MAX_DATA keeps the sender from sending more.
     Blocked {
         /// The limit.
         at: u64,
     },
-    /// The sender would send more than MAX_STREAM permits.
+    /// MAX_STREAM keeps the sender from sending more.
     StreamBlocked {
-        /// Which.
+        /// Stream id.
         id: u64,
         /// The limit.
         at: u64,
     },
-    /// The sender would open more streams than MAX_STREAMS permits.
+    /// MAX_STREAMS keeps the sender from opening more streams.
     StreamsBlocked {
-        /// Of one direction; otherwise of both.
+        /// Counts unidirectional streams if true, bidirectional ones otherwise.
         one_way: bool,
         /// The limit.
         at: u64,
     },
-    /// To be returned over the path on which it came.
+    /// To be returned on the path on which it came.
     PathChallenge([u8; 8]),
-    /// A challenge returned.
+    /// Returns a challenge.
     PathResponse([u8; 8]),
-    /// The sender of a stream gives it up.
+    /// The sender of a stream abandons it.
     ResetStream {
-        /// Which.
+        /// Stream id.
         id: u64,
-        /// The application's reason.
+        /// The application's error code.
         code: u64,
-        /// Bytes that were sent, for flow control.
+        /// Number of bytes sent on the stream, for flow control.
         size: u64,
     },
-    /// The receiver of a stream wants no more of it.
+    /// The receiver of a stream wants no more data.
     Stop {
-        /// Which.
+        /// Stream id.
         id: u64,
-        /// The application's reason.
+        /// The application's error code.
         code: u64,
     },
     /// The connection ends.
     Close {
-        /// The reason's number: `docs/rrtp.md` lists those below 256, others are the
-        /// application's.
+        /// Error code: `docs/rrtp.md` lists those below 256, the others belong to the application.
         code: u64,
-        /// For people: UTF-8, at most 255 bytes. Untrusted: to be cleaned before it is shown.
+        /// A reason for people: UTF-8, at most 255 bytes. Untrusted, to be escaped before it is
+        /// shown.
         reason: &'a [u8],
     },
-    /// An extension that this version does not know, to be skipped.
+    /// An extension unknown to this version, to be skipped.
     Extension {
         /// 0x40 to 0x7f.
         kind: u8,
@@ -172,15 +175,15 @@ pub enum Frame<'a> {
     },
 }
 
-/// The frames of a payload, one after the other; after an error nothing more.
+/// Iterates over the frames of a payload; ends after an error.
 #[derive(Clone, Debug)]
 pub struct Frames<'a>(Source<'a>);
 
 impl<'a> Frames<'a> {
-    /// The prelude of an opened payload, and the frames behind it.
+    /// Reads the prelude of an opened payload, and returns it with the frames behind it.
     ///
     /// # Errors
-    /// If the prelude is cut off.
+    /// The prelude is cut off.
     pub fn read(payload: &'a [u8]) -> Result<(Prelude, Frames<'a>), Malformed> {
         let mut source = Source::new(payload);
         let prelude = Prelude::read(&mut source)?;

@@ -4,10 +4,10 @@
 //! | 0 P W R R R R R | connection id (4) | packet number, lowest 3 (W = 0) or 4 (W = 1) bytes |
 //! ```
 //!
-//! R are random bits: they mean nothing to the receiver, but whoever did not get the packet does not know them,
-//! so not its tag either, even if he knows what else is in it.
+//! R are random bits that the receiver ignores. They make the tag unpredictable for anyone who did not receive the
+//! packet, even if the rest of its content is known.
 //!
-//! Numbers are truncated and completed as in RFC 9000 appendix A.2 and A.3.
+//! Packet numbers are truncated and recovered as in RFC 9000 appendix A.2 and A.3.
 
 use crate::bytes::{MAX_VARINT, Malformed, Source};
 
@@ -15,14 +15,14 @@ pub use narrows_base::replay::MAX_PACKET_NUMBER;
 
 const _: () = assert!(MAX_PACKET_NUMBER == MAX_VARINT);
 
-/// Bit of the first byte that tells a long packet.
+/// Bit of the first byte that distinguishes long packets from short ones.
 pub const LONG: u8 = 0x80;
 const PHASE: u8 = 0x40;
 const WIDE: u8 = 0x20;
 /// The random bits of the first byte.
 pub const RANDOM: u8 = 0x1f;
 
-/// Connection id, chosen by the end that receives packets with it. Big-endian on the wire.
+/// Connection id, chosen by the endpoint that receives packets with it. Big-endian on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub u32);
 
@@ -33,17 +33,17 @@ pub struct Header {
     pub connection: ConnectionId,
     /// The sender's key phase.
     pub phase: bool,
-    /// Whether the number has 4 bytes and not 3.
+    /// Whether the packet number has 4 bytes instead of 3.
     pub wide: bool,
-    /// Five bits at random.
+    /// Five random bits.
     pub random: u8,
     /// The packet number's lowest 24 or 32 bits.
     pub number: u32,
 }
 
 impl Header {
-    /// For a packet with this number, to a peer that has acknowledged `acked` (the highest
-    /// number known to have arrived, if any); its random bits are zero.
+    /// The header of packet `number`, where `acked` is the highest packet number known to have
+    /// arrived, if any. Its random bits are zero.
     pub fn new(connection: ConnectionId, phase: bool, number: u64, acked: Option<u64>) -> Header {
         let wide = is_wide(number, acked);
         let mask = if wide { u32::MAX } else { 0x00ff_ffff };
@@ -56,7 +56,7 @@ impl Header {
         if self.wide { 9 } else { 8 }
     }
 
-    /// Always false: a header has eight bytes at least.
+    /// Always false: a header has at least eight bytes.
     pub const fn is_empty(&self) -> bool {
         false
     }
@@ -88,7 +88,8 @@ impl Header {
         Ok(Header { connection, phase: first & PHASE != 0, wide, random: first & RANDOM, number })
     }
 
-    /// The whole packet number, for a receiver whose highest authenticated number is `highest`.
+    /// The full packet number, if the highest authenticated number is `highest` (RFC 9000 appendix
+    /// A.3).
     #[inline]
     pub fn complete(&self, highest: Option<u64>) -> u64 {
         let expected = highest.map_or(0, |h| h.saturating_add(1));
@@ -105,7 +106,8 @@ impl Header {
     }
 }
 
-/// Whether a number needs four bytes: three do while less than 2^23 numbers are unacknowledged.
+/// Whether a packet number needs four bytes. Three suffice while fewer than 2^23 numbers are
+/// unacknowledged.
 pub fn is_wide(number: u64, acked: Option<u64>) -> bool {
     let unacked = acked.map_or(number.saturating_add(1), |a| number.saturating_sub(a));
     unacked >= 1 << 23

@@ -1,5 +1,5 @@
-//! A peer that has the keys and keeps to nothing: for tests and fuzzing of what must withstand it. It seals
-//! properly whatever it is told to say, true or not, and opens what comes.
+//! A peer that has the keys but follows no rule, for tests and fuzzing of the code that must withstand it. It seals
+//! whatever it is told to send, true or not, and opens what it receives.
 
 use crate::bytes::MAX_VARINT;
 use crate::packet::TAG_BYTES;
@@ -11,16 +11,17 @@ use crate::{
 use narrows_base::Time;
 use std::collections::BTreeMap;
 
-/// The other end of a connection: keys, numbers, and frames that need not be true.
+/// The other end of a connection: keys, packet numbers, and frames that need not be true.
 pub struct Peer {
     sealer: Sealer,
     opener: Opener,
     next: u64,
-    /// Numbers that came, with their nonces; reports speak of nothing below the floor; and the last stamp.
+    /// Received packet numbers with their nonces; the floor below which reports say nothing; the
+    /// last stamp.
     came: BTreeMap<u64, u8>,
     floor: u64,
     stamp: u32,
-    /// What was sent last.
+    /// The last datagram sent.
     last: Vec<u8>,
     challenge: Option<[u8; 8]>,
     stream: u64,
@@ -28,7 +29,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// With the keys of a handshake that it made as the client, or as the server.
+    /// A peer with the keys of a handshake in which it was the client or the server.
     pub fn new(established: Established, is_client: bool) -> Peer {
         let Established { sealer, opener, .. } = established;
         Peer {
@@ -45,10 +46,10 @@ impl Peer {
         }
     }
 
-    /// A datagram of the other end; whether it is authentic and new.
+    /// Receives a datagram; returns whether it is authentic and new.
     ///
     /// # Panics
-    /// If what is sealed cannot be read.
+    /// The opened payload cannot be parsed.
     pub fn came(&mut self, datagram: &mut [u8]) -> bool {
         let nonce = receipt_nonce(datagram);
         let Ok(opened) = self.opener.open(datagram) else { return false };
@@ -67,7 +68,7 @@ impl Peer {
         true
     }
 
-    /// Seals what is written.
+    /// Seals the payload that `write` writes.
     fn seal(&mut self, now: Time, write: impl FnOnce(&mut [u8], Prelude) -> usize) -> Vec<u8> {
         let number = self.next;
         self.next = (self.next + 1).min(MAX_VARINT);
@@ -77,14 +78,14 @@ impl Peer {
         let length = write(&mut datagram[head..1472 - TAG_BYTES], prelude);
         datagram.truncate(head + length + TAG_BYTES);
         if self.sealer.seal(number, None, &mut datagram).is_err() {
-            // No number is left: nothing more can be said.
+            // The packet numbers are used up: nothing more can be sent.
             return vec![0; 40];
         }
         self.last = datagram.clone();
         datagram
     }
 
-    /// These bytes behind a true prelude, or in place of one.
+    /// A packet with these bytes behind a valid prelude, or in its place.
     pub fn raw(&mut self, now: Time, payload: &[u8]) -> Vec<u8> {
         self.seal(now, |area, prelude| {
             let start = match payload.first() {
@@ -95,7 +96,7 @@ impl Peer {
             start + payload.len()
         })
     }
-    /// This frame, alone.
+    /// A packet with this frame alone.
     pub fn frame(&mut self, now: Time, frame: &Frame<'_>) -> Vec<u8> {
         self.seal(now, |area, prelude| {
             let mut writer = FrameWriter::new(area, prelude).expect("room for a prelude");
@@ -104,7 +105,8 @@ impl Peer {
         })
     }
 
-    /// A report of what came; a `lie` of what never did, or of less, or of other marks and delays.
+    /// A report of what arrived. `lie` chooses what is false in it: packets that never arrived, too
+    /// few packets, marks, delays.
     pub fn report(&mut self, now: Time, lie: u8) -> Vec<u8> {
         let mut list: Vec<Run> = Vec::new();
         let mut below: Option<u64> = None;
@@ -132,7 +134,7 @@ impl Peer {
             3 => list.iter_mut().for_each(|run| run.radio = true),
             4 => report_delay = 1 << (lie & 15),
             5 => highest = highest.saturating_sub(u64::from(lie & 15)),
-            // All below the highest came.
+            // Claims that everything below the highest arrived.
             11 => {
                 list.truncate(1);
                 list.iter_mut().for_each(|run| run.arrived = highest + 1);
@@ -144,7 +146,7 @@ impl Peer {
             list.truncate(1);
             list[0] = Run { arrived: 1, missing: 0, radio: false };
         }
-        // Of what never came it does not know the nonces.
+        // It does not know the nonces of packets that never arrived.
         let (mut nonce_sum, mut to) = (0, highest + 1);
         for run in &list {
             let told = self.came.range(to.saturating_sub(run.arrived)..to);
@@ -166,7 +168,7 @@ impl Peer {
         self.frame(now, &frame)
     }
 
-    /// More of a stream of its own, as it may be.
+    /// A packet with more data of a stream of its own.
     pub fn stream(&mut self, now: Time, length: usize) -> Vec<u8> {
         let data = vec![9; length.min(1300)];
         let (id, offset) = (self.stream, self.offset);
@@ -174,7 +176,7 @@ impl Peer {
         self.frame(now, &Frame::Stream { id, offset, fin: false, data: &data })
     }
 
-    /// A frame that is well-formed and says anything.
+    /// A well-formed frame with any content.
     pub fn liar(&mut self, now: Time, arg: u8, lie: u64) -> Vec<u8> {
         let id = u64::from(arg >> 4);
         let data = [arg; 32];
@@ -199,15 +201,15 @@ impl Peer {
         self.frame(now, &frame)
     }
 
-    /// What was sent last, once more.
+    /// The last datagram, once more.
     pub fn again(&mut self) -> Vec<u8> {
         if self.last.is_empty() { vec![0; 40] } else { self.last.clone() }
     }
-    /// Leaves out so many packet numbers.
+    /// Skips `n` packet numbers.
     pub fn skip(&mut self, n: u64) {
         self.next = (self.next + n).min(MAX_VARINT);
     }
-    /// The answer to a challenge, or another.
+    /// The response to a path challenge, or a wrong one.
     pub fn challenged(&mut self, now: Time, arg: u8) -> Vec<u8> {
         let data = self.challenge.take().filter(|_| arg < 128).unwrap_or([arg; 8]);
         self.frame(now, &Frame::PathResponse(data))

@@ -1,5 +1,5 @@
-//! The key schedule: from the finished handshake to the keys of packets, and from each key phase
-//! to the next. All by ring's HKDF-SHA256 (RFC 5869):
+//! The key schedule: from the finished handshake to the keys of packets, and from each key phase to
+//! the next. All by ring's HKDF-SHA256 (RFC 5869):
 //!
 //! ```text
 //! secret 0 of a direction = Extract(salt: handshake hash, key: Noise's key of that direction)
@@ -7,39 +7,39 @@
 //! secret n + 1            = Expand(secret n, "rrtp0 next", 32)
 //! ```
 //!
-//! Why not Noise's own transport: it takes no associated data, so a packet's header would not be
-//! authenticated; and its update (Rekey) leaves no room for a phase bit with old packets on the
-//! way. So `Split()`'s two keys are taken out (`snow`'s `risky-raw-split`) and used for nothing but
-//! the extraction above. They are independent and known only to the two ends once the handshake is
-//! authentic, which is Noise's promise; HKDF is a PRF keyed by them, and the labels keep its
-//! outputs apart; the salt binds them to this very handshake, prologue and identities included.
-//! A secret is forgotten when its successor is made, so whoever takes a key cannot open what was
-//! sealed under an earlier one.
+//! Noise's own transport is not used because it takes no associated data, so a packet's header
+//! would not be authenticated, and because its Rekey does not allow a phase bit while packets of
+//! the old key are in flight. So `Split()`'s two keys are taken out (`snow`'s `risky-raw-split`)
+//! and used for nothing but the extraction above. They are independent and known only to the two
+//! ends once the handshake is authentic, which is Noise's promise; HKDF is a PRF keyed by them, and
+//! the labels keep its outputs apart; the salt binds them to this very handshake, prologue and
+//! identities included. A secret is erased when its successor has been made, so a stolen key cannot
+//! open what was sealed under an earlier one.
 
 use ring::aead::{AES_256_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 use ring::hkdf;
 
-/// The ciphers of a connection, chosen by the client. Every implementation has both.
+/// The cipher suite of a connection, chosen by the client. Every implementation has both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Suite {
-    /// Fastest where the processor has AES.
+    /// Fastest on processors with AES instructions.
     Aes256Gcm,
-    /// Fastest where it has not.
+    /// Fastest on processors without.
     ChaCha20Poly1305,
 }
 
 impl Suite {
-    /// Both.
+    /// Both suites.
     pub const ALL: [Suite; 2] = [Suite::Aes256Gcm, Suite::ChaCha20Poly1305];
 
-    /// The number in a START.
+    /// Its code in a START.
     pub const fn code(self) -> u8 {
         match self {
             Suite::Aes256Gcm => 1,
             Suite::ChaCha20Poly1305 => 2,
         }
     }
-    /// From the number in a START.
+    /// The suite with this code in a START.
     pub const fn from_code(code: u8) -> Option<Suite> {
         match code {
             1 => Some(Suite::Aes256Gcm),
@@ -62,7 +62,7 @@ impl Suite {
     }
 }
 
-/// A direction's secret in one key phase.
+/// A direction's secret of one key phase.
 pub(crate) struct Secret {
     suite: Suite,
     prk: hkdf::Prk,
@@ -72,18 +72,18 @@ const KEY_LABEL: &[u8] = b"rrtp0 key";
 const NEXT_LABEL: &[u8] = b"rrtp0 next";
 
 impl Secret {
-    /// Of phase 0.
+    /// The secret of phase 0.
     pub(crate) fn first(suite: Suite, hash: &[u8], split: &[u8; 32]) -> Secret {
         Secret { suite, prk: hkdf::Salt::new(hkdf::HKDF_SHA256, hash).extract(split) }
     }
 
-    /// This phase's key. (None never: HKDF refuses only outputs above 255 hashes.)
+    /// The key of this phase. (`None` never occurs: HKDF refuses only outputs above 255 hashes.)
     pub(crate) fn key(&self) -> Option<LessSafeKey> {
         let okm = self.prk.expand(&[KEY_LABEL], self.suite.aead()).ok()?;
         Some(LessSafeKey::new(UnboundKey::from(okm)))
     }
 
-    /// This phase's key in the open, for the test vectors.
+    /// The key of this phase as bytes, for the test vectors.
     #[cfg(test)]
     pub(crate) fn raw_key(&self) -> [u8; 32] {
         let mut key = [0; 32];
@@ -92,7 +92,7 @@ impl Secret {
         key
     }
 
-    /// The next phase's secret.
+    /// The secret of the next phase.
     pub(crate) fn next(&self) -> Option<Secret> {
         let okm = self.prk.expand(&[NEXT_LABEL], hkdf::HKDF_SHA256).ok()?;
         Some(Secret { suite: self.suite, prk: hkdf::Prk::from(okm) })

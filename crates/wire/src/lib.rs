@@ -1,14 +1,14 @@
-//! The binary format of `rrtp` over UDP, and its sealing. `docs/rrtp.md` has every layout. The
-//! endpoint that speaks it is in crate `transport`: an endpoint with its connections.
+//! The binary format of `rrtp` over UDP, and its sealing. `docs/rrtp.md` has every layout. Connections and endpoints
+//! are in crate `transport`.
 //!
-//! Pure: no clock, no socket, no random source; time and randomness are arguments. Decoding never
-//! panics, and keeps nothing that a peer could make large: what is read borrows from the packet.
+//! Pure: no clock, no socket, no random source; time and randomness are arguments. Decoding never panics and allocates
+//! nothing whose size a peer controls: what is read borrows from the packet.
 //!
 //! | to | see |
 //! |---|---|
 //! | tell packets apart, write those of the handshake | [`packet`] |
-//! | answer a SYN without keeping anything | [`cookie`] |
-//! | agree on keys | [`noise`], with what both ends say of themselves in [`params`] and [`application`] |
+//! | answer a SYN without keeping state | [`cookie`] |
+//! | agree on keys | [`noise`], with both ends' parameters in [`params`] and [`application`] |
 //! | seal and open a data packet | [`seal`], its header in [`header`], its keys in [`keys`] |
 //! | read and write what is inside | [`frame`], [`prelude`], [`report`], [`writer`] |
 
@@ -49,5 +49,5 @@ mod handshake_tests;
 #[cfg(test)]
 mod vectors_tests;
 
-/// The format's version as it stands in every long packet: the letters `RRT` and the number 1.
+/// The version number in every long packet: the letters `RRT` and the number 1.
 pub const VERSION: u32 = 0x5252_5401;

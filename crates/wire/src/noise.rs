@@ -1,15 +1,14 @@
 //! The handshake behind the cookie: Noise XX (revision 34) by `snow`, over START, START-ECHO and
 //! FINISH.
 //!
-//! The clear part of START (version, suite, nonce, cookie) is the prologue: if anybody changed a
-//! bit of it, the two ends' hashes differ and nothing opens. START-ECHO's and FINISH's clear fields
-//! are names by which a handshake is found: changed, it is not. The client sees the server's key
-//! before it sends its own.
+//! The clear part of START (version, suite, nonce, cookie) is the prologue: if a bit of it is
+//! changed on the way, the two ends' hashes differ and nothing can be opened. The clear fields of
+//! START-ECHO and FINISH only identify the handshake: if changed, it is not found. The client sees
+//! the server's key before it sends its own.
 //!
-//! `snow` draws its ephemeral key from the seed that the caller hands over, so a handshake can be
-//! built again from what began it. That is needed: a message whose first half is a copy and whose
-//! second is forged leaves the library's state spoilt. A forgery must change nothing, so the state
-//! is then built anew.
+//! `snow` draws its ephemeral key from the caller's seed, so a handshake state can be rebuilt from
+//! its inputs. This is necessary because a message with a copied first half and a forged second
+//! half leaves the library's state unusable, and a forgery must change nothing.
 
 use crate::bytes::{Malformed, Sink};
 use crate::cookie::Cookie;
@@ -26,23 +25,24 @@ mod parts;
 pub use parts::{PublicKey, StaticKey};
 use parts::{builder, library};
 
-/// Why a handshake packet led nowhere. After any of them the handshake still waits for the right one.
+/// Why a handshake packet was refused. After any of these the handshake still waits for the right
+/// one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum HandshakeError {
     /// It belongs to another handshake.
     NotOurs,
-    /// This handshake has given its keys already: a repetition, to be answered with a data packet.
+    /// This handshake has completed: the packet is a repetition, to be answered with a data packet.
     Finished,
-    /// It was changed on the way, or made by somebody else.
+    /// It was changed on the way, or made by a third party.
     Forged,
     /// The server proved to hold this key, which the caller refused.
     KeyRefused(PublicKey),
-    /// It is authentic but nonsense.
+    /// It is authentic but malformed.
     Malformed(Malformed),
     /// Our own parameters cannot be written.
     OwnParams,
-    /// The cryptographic library said so.
+    /// The cryptographic library failed.
     Library(&'static str),
 }
 
@@ -69,19 +69,20 @@ impl std::error::Error for HandshakeError {
     }
 }
 
-/// Keys, and who the peer is.
+/// The result of a handshake: keys, and the peer's identity.
 #[derive(Debug)]
 pub struct Established {
-    /// The peer's static key, proven. The client has accepted the server's before; the server has
-    /// yet to judge the client's.
+    /// The peer's static key, proven. The client has already accepted the server's key; the server
+    /// still has to decide on the client's.
     pub key: PublicKey,
     /// The peer's id and parameters.
     pub peer: Hello,
-    /// For what we send.
+    /// For packets that we send.
     pub sealer: Sealer,
-    /// For what the peer sends.
+    /// For packets from the peer.
     pub opener: Opener,
-    /// Hash of the whole handshake, equal at both ends and nowhere else (channel binding).
+    /// Hash of the whole handshake, equal at both ends and unique to this handshake (channel
+    /// binding).
     pub hash: [u8; 32],
 }
 
@@ -121,7 +122,7 @@ fn established(
         .get_handshake_hash()
         .try_into()
         .map_err(|_| HandshakeError::Library("hash length"))?;
-    // In this order by Noise: the initiator's sending key, then the responder's.
+    // Noise's order: the initiator's sending key, then the responder's.
     let (ours, theirs) = state.dangerously_get_raw_split();
     let (send, receive) = if state.is_initiator() { (ours, theirs) } else { (theirs, ours) };
     let derived = Sealer::new(peer.connection, &Secret::first(suite, &hash, &send))
@@ -146,7 +147,7 @@ impl ClientHandshake {
     /// source, never used again.
     ///
     /// # Errors
-    /// None that the caller could cause.
+    /// Only if the cryptographic library fails.
     pub fn new(
         suite: Suite,
         nonce: Nonce,
@@ -171,14 +172,14 @@ impl ClientHandshake {
         Ok((state, message))
     }
 
-    /// The START, to be sent, and sent again until a START-ECHO comes.
+    /// The START, to be sent and repeated until a START-ECHO arrives.
     pub fn start(&self) -> &[u8] {
         &self.start
     }
 
-    /// Reads a START-ECHO. `accept` says whether the server's key is the expected one; only then
-    /// is the FINISH made, with `hello` and our own key sealed in it. The FINISH is to be sent, and
-    /// sent again until a data packet of the server opens.
+    /// Reads a START-ECHO. `accept` says whether the server's key is the expected one; only then is
+    /// the FINISH made, with `hello` and our own key sealed in it. The FINISH is to be sent and
+    /// repeated until a data packet of the server has been opened.
     ///
     /// # Errors
     /// As [`HandshakeError`] says; the handshake can go on with another START-ECHO.
@@ -240,11 +241,11 @@ pub struct ServerHandshake {
 }
 
 impl ServerHandshake {
-    /// Answers a START **whose cookie the caller has found valid**, and whose nonce belongs to no
+    /// Answers a START **whose cookie the caller has checked**, and whose nonce belongs to no
     /// handshake or connection that is alive. `seed` as for the client.
     ///
     /// # Errors
-    /// If the client's key is not one, or `hello` is too long.
+    /// The client's key is invalid, or `hello` is too long.
     pub fn new(
         start: &Start<'_>,
         key: &StaticKey,
@@ -282,13 +283,13 @@ impl ServerHandshake {
         Ok((state, message))
     }
 
-    /// The START-ECHO, to be sent for this START and each repetition of it.
+    /// The START-ECHO, to be sent for this START and for each repetition of it.
     pub fn start_echo(&self) -> &[u8] {
         &self.echo
     }
 
-    /// Reads a FINISH. Whether this client may connect, the caller decides by
-    /// [`Established::key`] afterwards: with the keys it can say no under seal (CLOSE).
+    /// Reads a FINISH. Afterwards the caller decides by [`Established::key`] whether this client
+    /// may connect; having the keys, it can refuse with a sealed CLOSE.
     ///
     /// # Errors
     /// As [`HandshakeError`] says; the handshake can go on with another FINISH.
@@ -303,7 +304,8 @@ impl ServerHandshake {
             let key = peer_key(&self.state)?;
             established(self.suite, &mut self.state, key, peer)
         });
-        // Until the client's key was read, nothing is spoilt: no work for blind forgeries.
+        // Before the client's key was read the state is intact: a blind forgery causes no extra
+        // work.
         if done.is_err() && self.state.get_remote_static().is_some() {
             (self.state, _) = ServerHandshake::begin(
                 self.suite,

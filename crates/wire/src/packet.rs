@@ -1,7 +1,8 @@
-//! Outer packets: what a datagram is, and the packets of the handshake byte by byte.
+//! Datagrams, and the layouts of the handshake's packets.
 //!
-//! A datagram holds one packet. Bit 7 of the first byte tells *long* packets (handshake) from
-//! *short* ones (data, [`crate::header`]). Every long packet begins with a type and the version.
+//! A datagram holds one packet. Bit 7 of the first byte distinguishes *long* packets (handshake)
+//! from *short* ones (data, [`crate::header`]). Every long packet begins with a type and the
+//! version.
 
 use crate::VERSION;
 use crate::bytes::{Malformed, Source};
@@ -9,23 +10,23 @@ use crate::cookie::{COOKIE_BYTES, Cookie};
 use crate::header::{ConnectionId, Header, LONG};
 use crate::keys::Suite;
 
-/// A SYN is padded to at least this, so that no answer to it is longer.
+/// Minimum length of a SYN, so that no answer to it is longer.
 pub const SYN_BYTES: usize = 64;
-/// A SYN-ECHO.
+/// Length of a SYN-ECHO.
 pub const SYN_ECHO_BYTES: usize = 5 + 16 + COOKIE_BYTES;
-/// The part of a START that is in the clear and becomes the handshake's prologue.
+/// Length of START's clear part, which is the handshake's prologue.
 pub const START_CLEAR_BYTES: usize = 5 + 1 + 16 + COOKIE_BYTES;
-/// A START: the clear part and an ephemeral key.
+/// Length of a START: the clear part and an ephemeral key.
 pub const START_BYTES: usize = START_CLEAR_BYTES + 32;
-/// Most bytes of any long packet but a SYN. Longer ones are malformed.
+/// The most bytes of a long packet other than a SYN. Longer ones are malformed.
 pub const MAX_LONG_BYTES: usize = 1200;
-/// Most versions that a VERSION lists.
+/// The most versions that a VERSION lists.
 pub const MAX_VERSIONS: usize = 8;
-/// A RESET.
+/// Length of a RESET.
 pub const RESET_BYTES: usize = 5 + 16;
-/// A BUSY.
+/// Length of a BUSY.
 pub const BUSY_BYTES: usize = 5 + 16;
-/// Seal of a packet: the AEAD's tag.
+/// Length of the AEAD's tag.
 pub const TAG_BYTES: usize = 16;
 
 const SYN: u8 = LONG | 1;
@@ -37,47 +38,47 @@ const VERSIONS: u8 = LONG | 6;
 const RESET: u8 = LONG | 7;
 const BUSY: u8 = LONG | 8;
 
-/// What the client draws at random for each attempt at a connection.
+/// The client's random number for an attempt to connect.
 pub type Nonce = [u8; 16];
 
 /// A parsed datagram. Nothing in it is authenticated yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Packet<'a> {
-    /// A client asks for a cookie. The only packet that is read in any version.
+    /// A client asks for a cookie. The only packet that is parsed in any version.
     Syn {
-        /// The version that the client wants to speak: perhaps not ours.
+        /// The version that the client wants, which may be unknown to us.
         version: u32,
-        /// The client's name for this attempt.
+        /// Identifies the attempt.
         nonce: Nonce,
     },
-    /// The server's answer to a SYN, which it then forgets.
+    /// The server's answer to a SYN, for which it keeps no state.
     SynEcho {
         /// As in the SYN.
         nonce: Nonce,
-        /// To be returned in START.
+        /// To be returned in the START.
         cookie: Cookie,
     },
-    /// The client proves that it gets what is sent to its address, and offers a key.
+    /// The client proves that it receives at its address, and sends an ephemeral key.
     Start(Start<'a>),
     /// The server's key, identity and parameters.
     StartEcho(StartEcho<'a>),
     /// The client's identity and parameters.
     Finish(Finish<'a>),
-    /// The server does not speak a SYN's version.
+    /// The server does not support a SYN's version.
     Version {
-        /// The version that was not understood.
+        /// The refused version.
         refused: u32,
         /// As in the SYN.
         nonce: Nonce,
-        /// What the server speaks.
+        /// The versions that the server supports.
         spoken: Versions<'a>,
     },
     /// Stateless reset: the peer does not know the connection.
     Reset {
-        /// Valid only if the peer said this token in its parameters ([`crate::reset`]).
+        /// Valid only if it equals the token in the peer's parameters ([`crate::reset`]).
         token: [u8; 16],
     },
-    /// The server has no room for this START now. Not authenticated: a hint for the user.
+    /// The server cannot accept this START now. Not authenticated: a hint for the user.
     Busy {
         /// As in the START.
         nonce: Nonce,
@@ -89,13 +90,13 @@ pub enum Packet<'a> {
 /// A START.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Start<'a> {
-    /// Which ciphers the client wants for this connection.
+    /// The cipher suite that the client wants.
     pub suite: Suite,
     /// As in the SYN.
     pub nonce: Nonce,
     /// From the SYN-ECHO.
     pub cookie: Cookie,
-    /// Everything in the clear, the prologue of the handshake.
+    /// The clear part, which is the handshake's prologue.
     pub clear: &'a [u8],
     /// Noise message 1: an ephemeral public key.
     pub noise: &'a [u8],
@@ -104,22 +105,22 @@ pub struct Start<'a> {
 /// A START-ECHO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StartEcho<'a> {
-    /// As in the START: how a client finds its attempt.
+    /// As in the START; identifies the client's attempt.
     pub nonce: Nonce,
-    /// Noise message 2; sealed in it, the server's [`Hello`](crate::Hello).
+    /// Noise message 2; it contains the server's [`Hello`](crate::Hello), sealed.
     pub noise: &'a [u8],
 }
 
 /// A FINISH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finish<'a> {
-    /// The server's id of the connection: how it finds the handshake.
+    /// The server's connection id, which identifies the handshake.
     pub connection: ConnectionId,
-    /// Noise message 3; sealed in it, the client's [`Hello`](crate::Hello).
+    /// Noise message 3; it contains the client's [`Hello`](crate::Hello), sealed.
     pub noise: &'a [u8],
 }
 
-/// The list of a VERSION packet.
+/// The versions in a VERSION packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Versions<'a>(&'a [u8]);
 
@@ -134,7 +135,7 @@ impl<'a> Packet<'a> {
     /// Parses a datagram.
     ///
     /// # Errors
-    /// If it is nothing of this format, or of another version (a SYN excepted).
+    /// It is not of this format, or of another version and not a SYN.
     pub fn read(datagram: &'a [u8]) -> Result<Packet<'a>, Malformed> {
         let mut source = Source::new(datagram);
         let first = source.byte()?;
@@ -228,19 +229,19 @@ pub fn syn(version: u32, nonce: &Nonce) -> Vec<u8> {
     syn_of(version, nonce, SYN_BYTES)
 }
 
-/// A SYN of so many bytes, 64 at least.
+/// A SYN of `bytes` bytes, but at least 64.
 pub fn syn_of(version: u32, nonce: &Nonce, bytes: usize) -> Vec<u8> {
     let mut packet = long(SYN, version, &[nonce]);
     packet.resize(bytes.max(SYN_BYTES), 0);
     packet
 }
 
-/// The answer to a SYN of our version.
+/// The answer to a SYN of a supported version.
 pub fn syn_echo(nonce: &Nonce, cookie: &Cookie) -> Vec<u8> {
     long(SYN_ECHO, VERSION, &[nonce, &cookie.0])
 }
 
-/// The answer to a SYN of another version; of `spoken` the first eight are listed.
+/// The answer to a SYN of an unsupported version; lists the first eight of `spoken`.
 pub fn version(refused: u32, nonce: &Nonce, spoken: &[u32]) -> Vec<u8> {
     let listed: Vec<u8> = spoken.iter().take(MAX_VERSIONS).flat_map(|v| v.to_be_bytes()).collect();
     long(VERSIONS, refused, &[nonce, &[(listed.len() / 4) as u8], &listed])
@@ -251,22 +252,22 @@ pub fn start_clear(suite: Suite, nonce: &Nonce, cookie: &Cookie) -> Vec<u8> {
     long(START, VERSION, &[&[suite.code()], nonce, &cookie.0])
 }
 
-/// A START-ECHO around Noise message 2.
+/// A START-ECHO with Noise message 2.
 pub fn start_echo(nonce: &Nonce, noise: &[u8]) -> Vec<u8> {
     long(START_ECHO, VERSION, &[nonce, noise])
 }
 
-/// A FINISH around Noise message 3, to the connection that the server named.
+/// A FINISH with Noise message 3, for the server's `connection`.
 pub fn finish(connection: ConnectionId, noise: &[u8]) -> Vec<u8> {
     long(FINISH, VERSION, &[&connection.0.to_be_bytes(), noise])
 }
 
-/// A RESET. To be sent only in answer to a short packet: those are longer.
+/// A RESET. To be sent only in answer to a short packet, which is longer.
 pub fn reset(token: &[u8; 16]) -> Vec<u8> {
     long(RESET, VERSION, &[token])
 }
 
-/// A BUSY. To be sent only in answer to a START with a good cookie, which is longer.
+/// A BUSY. To be sent only in answer to a START with a valid cookie, which is longer.
 pub fn busy(nonce: &Nonce) -> Vec<u8> {
     long(BUSY, VERSION, &[nonce])
 }

@@ -1,56 +1,56 @@
-//! What both ends say of themselves, sealed in START-ECHO and FINISH: the *hello*.
+//! The transport parameters, sealed in START-ECHO and FINISH: the *hello*.
 //!
 //! ```text
 //! | connection id (4) | kind (1) | length (1) | value | kind | length | value | …
 //! ```
 //!
-//! Kinds in rising order, each at most once. Integers are variable-length and fill their value.
-//! Unknown kinds are skipped; a kind that is absent means 0, or nothing.
+//! Kinds are in ascending order, each at most once. Integers are variable-length and fill their
+//! value exactly. Unknown kinds are skipped; an absent kind means 0 or none.
 
 use crate::application::ApplicationProtocols;
 use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use crate::header::ConnectionId;
 
-/// Most bytes of a hello.
+/// The most bytes of a hello.
 pub const MAX_HELLO_BYTES: usize = 512;
-/// Most bytes of a controller's name with its parameters.
+/// The most bytes of a controller's name with its parameters.
 pub const MAX_CONTROLLER_BYTES: usize = 128;
 
-/// One end's name for the connection, and its parameters.
+/// An endpoint's connection id and parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hello {
-    /// The id that packets *to* this end carry.
+    /// The id in packets *to* this endpoint.
     pub connection: ConnectionId,
-    /// The rest.
+    /// The parameters.
     pub params: Params,
 }
 
-/// What one end can take, and what it will do.
+/// Limits and choices of one endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Params {
-    /// This end gives up after so many milliseconds without a packet; 0: never.
+    /// Idle timeout in milliseconds; 0: none.
     pub idle_timeout_ms: u64,
-    /// Largest UDP payload that this end receives, bytes; 0: 1200.
+    /// Largest UDP payload that this endpoint receives, in bytes; 0 means 1200.
     pub max_datagram: u64,
-    /// Bytes of all streams together that the peer may send at first.
+    /// Initial flow-control limit of the connection, in bytes.
     pub max_data: u64,
-    /// Bytes of one stream that the peer may send at first.
+    /// Initial flow-control limit of each stream, in bytes.
     pub max_stream: u64,
-    /// How many streams of both directions the peer may open at first.
+    /// Initial limit on the bidirectional streams that the peer may open.
     pub max_streams_both: u64,
-    /// How many streams of one direction the peer may open at first.
+    /// Initial limit on the unidirectional streams that the peer may open.
     pub max_streams_one: u64,
-    /// Longest content of a DATAGRAM frame that this end takes, bytes; 0: none at all.
+    /// Longest content of a DATAGRAM frame that this endpoint accepts, in bytes; 0: no DATAGRAM
+    /// frames.
     pub max_message: u64,
-    /// Client: the version of its first SYN, so that a forged VERSION is noticed.
+    /// Client: the version of its first SYN, which reveals a forged VERSION.
     pub offered: Option<u32>,
-    /// What a RESET of this end will carry.
+    /// The token in a RESET of this endpoint.
     pub reset_token: Option<[u8; 16]>,
-    /// The controller of what this end sends, as in a specification (`tfrc`,
-    /// `cubic:beta=0.7`), so that the peer runs the receiver side that belongs to it. Printable
-    /// ASCII.
+    /// The congestion controller of this endpoint's sender, as a specification (`tfrc`,
+    /// `cubic:beta=0.7`), so that the peer can run its receiver side. Printable ASCII.
     pub controller: String,
-    /// Client: which application protocols it offers.
+    /// Client: the application protocols that it offers.
     pub applications: ApplicationProtocols,
 }
 
@@ -63,8 +63,7 @@ impl Hello {
     /// Writes the hello.
     ///
     /// # Errors
-    /// If it does not fit, a number is above 2^62 - 1, or the controller's name cannot be read
-    /// back.
+    /// It does not fit, a number is above 2^62 - 1, or the controller's name is invalid.
     pub fn write(&self, sink: &mut Sink<'_>) -> Result<(), BufferFull> {
         let p = &self.params;
         sink.number(u64::from(self.connection.0), 4)?;
@@ -110,7 +109,7 @@ impl Hello {
     /// Reads a hello.
     ///
     /// # Errors
-    /// If it is cut off, too long, out of order, or a value is none of its kind.
+    /// It is cut off, too long or out of order, or a value is invalid.
     pub fn read(bytes: &[u8]) -> Result<Hello, Malformed> {
         if bytes.len() > MAX_HELLO_BYTES {
             return Err(Malformed::new("parameters above 512 bytes"));
@@ -191,7 +190,7 @@ mod tests {
             hello.write(&mut sink).unwrap();
             let mut bytes = sink.written().to_vec();
             prop_assert_eq!(Hello::read(&bytes), Ok(hello));
-            // What a later version adds at the end is skipped; anything else is an answer, too.
+            // Data that a later version appends are skipped.
             let known = bytes.len();
             bytes.extend_from_slice(&[200, 3, 1, 2, 3]);
             prop_assert!(Hello::read(&bytes).is_ok());

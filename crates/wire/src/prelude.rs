@@ -4,29 +4,29 @@
 //! | S S | stamp, 30 bits | distance: 0, 1, 2 or 4 bytes as S says |
 //! ```
 //!
-//! The stamp is the sender's clock in microseconds, modulo 2^30 (17.9 minutes): only differences
-//! mean something. The distance, subtracted from the packet's own number, gives the lowest number
+//! The stamp is the sender's clock in microseconds, modulo 2^30 (17.9 minutes); only differences
+//! are meaningful. The distance, subtracted from the packet's own number, gives the lowest number
 //! whose outcome the sender does not know.
 
 use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use narrows_base::Time;
 
-/// Fewest bytes of a prelude, so of a payload.
+/// Minimum length of a prelude and so of a payload.
 pub const MIN_PRELUDE_BYTES: usize = 4;
-/// Stamps are modulo this.
+/// Number of different stamps: stamps are modulo this.
 pub const STAMPS: u32 = 1 << 30;
 
-/// What begins every payload.
+/// The fields that begin every payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prelude {
     /// Send time in microseconds, modulo [`STAMPS`].
     pub stamp: u32,
-    /// Own number minus the lowest number whose outcome the sender does not know.
+    /// The packet's number minus the lowest number whose outcome the sender does not know.
     pub distance: u32,
 }
 
 impl Prelude {
-    /// Bytes on the wire: 4 to 8.
+    /// Encoded length in bytes: 4 to 8.
     pub const fn len(&self) -> usize {
         match self.distance {
             0 => 4,
@@ -35,12 +35,13 @@ impl Prelude {
             _ => 8,
         }
     }
-    /// Never.
+    /// Always false.
     pub const fn is_empty(&self) -> bool {
         false
     }
 
-    /// For a packet sent now, with this number, while `least_unacked` is the lowest of unknown outcome.
+    /// The prelude of packet `number` sent at `now`; `least_unacked` is the lowest number of
+    /// unknown outcome.
     pub fn new(now: Time, number: u64, least_unacked: u64) -> Prelude {
         let distance = number.saturating_sub(least_unacked);
         Prelude { stamp: stamp(now), distance: u32::try_from(distance).unwrap_or(u32::MAX) }
@@ -78,8 +79,7 @@ pub fn stamp(time: Time) -> u32 {
     ((time.as_nanos() / 1000) % u64::from(STAMPS)) as u32
 }
 
-/// The time that a stamp means, in microseconds of the stamping clock, if it is the one nearest
-/// to `about`: within 8.9 minutes of it.
+/// The time in microseconds that a stamp stands for, if it is within 8.9 minutes of `about`.
 pub fn nearest(stamp: u32, about: u64) -> u64 {
     let all = u64::from(STAMPS);
     let ahead = (u64::from(stamp % STAMPS) + all - about % all) % all;

@@ -1,18 +1,18 @@
-//! Random numbers that nobody can guess who does not know the secret, however many of them he has seen:
-//! HMAC-SHA256 over a counter.
+//! Random numbers that cannot be predicted without the secret, however many of them are known: HMAC-SHA256 over a
+//! counter.
 
 use ring::hmac;
 
 /// A sequence of random numbers.
 pub struct Prf {
-    /// The library's form of it is ten times as long.
+    /// Kept in this form because the library's key type is ten times as large.
     secret: [u8; 32],
     label: &'static str,
     count: u64,
 }
 
 impl Prf {
-    /// From a secret; sequences of other labels are independent of this one.
+    /// A sequence from a secret; sequences with different labels are independent.
     pub fn new(secret: &[u8; 32], label: &'static str) -> Prf {
         Prf { secret: *secret, label, count: 0 }
     }

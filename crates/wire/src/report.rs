@@ -5,17 +5,17 @@
 //! run:  | arrived - 1 | missing * 2 + radio   |
 //! ```
 //!
-//! Runs go from the highest number downwards: so many arrived, so many below them are missing. Only
-//! the last run may have 0 missing. Nothing is said about numbers below the last run.
+//! Runs go downwards from the highest number: a count of packets that arrived, then a count of missing packets below
+//! them. Only the last run may have 0 missing. A report says nothing about numbers below the last run.
 
 use crate::bytes::{BufferFull, Malformed, Sink, Source};
 use narrows_base::run;
 
 pub use narrows_base::Run;
 
-/// Most runs of a report.
+/// The most runs of a report.
 pub const MAX_RUNS: usize = 32;
-/// Most bytes of a controller's feedback, in a report or beside data.
+/// The most bytes of a controller's feedback, in a report or beside data.
 pub const MAX_FEEDBACK_BYTES: usize = 16;
 
 const MARKS: u8 = 4;
@@ -25,36 +25,36 @@ const KNOWN: u8 = 0x0f;
 /// Why a report was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// The receiver side of the controller asked for it, or a timer expired.
+    /// The controller's receiver side requested it, or a timer expired.
     Regular = 0,
-    /// CACK: cumulative, no gap since the last report.
+    /// CACK: cumulative; nothing is missing since the last report.
     Cumulative = 1,
-    /// NACK: one packet is missing, perhaps still.
+    /// NACK: one packet is missing.
     Missing = 2,
-    /// SACK: several are missing.
+    /// SACK: several packets are missing.
     Selective = 3,
 }
 
-/// A report's fields and its runs, still in wire form but checked.
+/// A report. Its runs are checked, but still encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Report<'a> {
-    /// Why now.
+    /// Why it was sent.
     pub reason: Reason,
     /// The highest packet number that arrived.
     pub highest: u64,
-    /// The stamp of the first packet that arrived since the report before ([`crate::prelude`]).
+    /// The stamp of the first packet that arrived since the previous report ([`crate::prelude`]).
     pub echo: u32,
     /// Microseconds from that arrival to this report.
     pub delay: u64,
-    /// Packets that came with an ECN mark (CE), since the connection began; absent if this end
-    /// cannot read marks.
+    /// Number of packets received with CE since the connection began; absent if this endpoint
+    /// cannot read ECN marks.
     pub marks: Option<u64>,
-    /// For the sender side of the controller: at most 16 bytes; empty for none.
+    /// Feedback for the controller's sender side: at most 16 bytes, empty for none.
     pub feedback: &'a [u8],
-    /// The XOR of the last bytes of the tags of all packets that the runs say arrived: only who received
+    /// The XOR of the last tag bytes of all packets that the runs report as received; only an endpoint that received
     /// them knows it.
     pub nonce_sum: u8,
-    /// What came and what did not.
+    /// Which packets arrived and which are missing.
     pub runs: Runs<'a>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Runs<'a> {
             return Err(Malformed::new("a report has 1 to 32 runs"));
         }
         let all = source.rest();
-        // Numbers that are not yet spoken of.
+        // Packet numbers not covered yet.
         let mut left = highest.saturating_add(1);
         for i in (0..count).rev() {
             let run = read_run(source)?;
@@ -88,7 +88,7 @@ impl<'a> Runs<'a> {
         Ok(Runs { bytes, count })
     }
 
-    /// The runs from the top.
+    /// The runs, from the highest packet number downwards.
     pub fn iter(&self) -> impl Iterator<Item = Run> + 'a {
         let mut source = Source::new(self.bytes);
         (0..self.count).map_while(move |_| read_run(&mut source).ok())
@@ -101,8 +101,8 @@ fn read_run(source: &mut Source<'_>) -> Result<Run, Malformed> {
     Ok(Run { arrived, missing: missing / 2, radio: missing % 2 == 1 })
 }
 
-/// Writes runs into a buffer and gives them back as [`Report::runs`]. What does not fit, above
-/// 32 or for want of bytes (515 are always enough), is left out from the bottom.
+/// Encodes runs into a buffer, for use as [`Report::runs`]. Runs beyond 32, or beyond the buffer
+/// (515 bytes always suffice), are dropped from the low end.
 pub fn runs<'b>(buffer: &'b mut [u8], list: impl IntoIterator<Item = Run>) -> Runs<'b> {
     let mut sink = Sink::new(buffer);
     let mut count = 0;
@@ -124,13 +124,13 @@ pub fn runs<'b>(buffer: &'b mut [u8], list: impl IntoIterator<Item = Run>) -> Ru
 }
 
 impl<'a> Report<'a> {
-    /// The ranges `[from, to)` that arrived, in falling order.
+    /// The packets that arrived, as ranges `[from, to)` in descending order.
     pub fn arrived(&self) -> impl Iterator<Item = (u64, u64)> + 'a {
         run::arrived(self.highest, self.runs.iter())
     }
 
-    /// The ranges `[from, to)` that are missing, in falling order, each with whether the radio link is believed to
-    /// have lost it.
+    /// The missing packets, as ranges `[from, to)` in descending order, each with whether the receiver attributes it to
+    /// the radio link.
     pub fn missing(&self) -> impl Iterator<Item = (u64, u64, bool)> + 'a {
         run::missing(self.highest, self.runs.iter())
     }
@@ -180,7 +180,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A length of 1 to 16 and as many bytes.
+/// Reads a length of 1 to 16 and that many bytes.
 pub(crate) fn read_feedback<'a>(source: &mut Source<'a>) -> Result<&'a [u8], Malformed> {
     let length = usize::from(source.byte()?);
     if length == 0 || length > MAX_FEEDBACK_BYTES {

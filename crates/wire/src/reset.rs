@@ -1,12 +1,12 @@
 //! The token of a stateless RESET.
 //!
-//! An endpoint that lost its connections, by a restart for example, cannot seal a CLOSE. The token,
-//! told in its parameters when the connection began and computed anew from a key that outlives
-//! restarts, proves that the RESET is its own.
+//! An endpoint that lost its connections, for example by a restart, cannot seal a CLOSE. The token was in its
+//! parameters when the connection began, and it can compute it again from a key that survives restarts; this proves
+//! that the RESET is genuine.
 //!
-//! The token is bound to the peer's address: whoever asks for a RESET from elsewhere, with another's
-//! connection id, is told a token that is worth nothing. The price: after a change of address it
-//! no longer fits, and the peer has to find out by its idle timeout.
+//! The token is bound to the peer's address: a third party that provokes a RESET with somebody else's connection id
+//! gets a useless token. The price is that after a change of address the token does not match, and the peer has to wait
+//! for its idle timeout.
 
 use crate::cookie::address;
 use crate::header::ConnectionId;
@@ -15,21 +15,20 @@ use ring::hmac;
 use std::net::SocketAddr;
 use subtle::ConstantTimeEq;
 
-/// The key from which tokens are made; keep it as long as the server's static key.
+/// The key from which tokens are computed; keep it as long as the server's static key.
 #[derive(Debug)]
 pub struct ResetKey(hmac::Key);
 
 impl ResetKey {
-    /// From 32 secret bytes, used for nothing else.
+    /// From 32 secret bytes that are used for nothing else.
     pub fn new(secret: &[u8; 32]) -> ResetKey {
         ResetKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// From the end's identity and the UDP port that it is bound to, so that a server that was
-    /// started again knows its tokens, and another server with the same identity has others: one
-    /// must not be made to reset the other's connections. It is the HMAC of a label and the port
-    /// under the private key, which tells nothing of that key (HMAC is a PRF) and is used for
-    /// nothing else.
+    /// Derives the key from the endpoint's identity and its UDP port. A restarted server computes
+    /// the same tokens; another server with the same identity has different ones, so that neither
+    /// can be made to reset the other's connections. The key is the HMAC of a label and the port
+    /// under the private key; it reveals nothing about that key (HMAC is a PRF).
     pub fn of(identity: &StaticKey, local_port: u16) -> ResetKey {
         let key = hmac::Key::new(hmac::HMAC_SHA256, identity.private());
         let mut context = hmac::Context::with_key(&key);
@@ -39,7 +38,7 @@ impl ResetKey {
         ResetKey(hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref()))
     }
 
-    /// The token for a connection that this end calls `connection`, with a peer at `peer`: the
+    /// The token of the connection with this endpoint's id `connection` and a peer at `peer`: the
     /// first 16 bytes of an HMAC-SHA256.
     pub fn token(&self, connection: ConnectionId, peer: SocketAddr) -> [u8; 16] {
         let mut context = hmac::Context::with_key(&self.0);
@@ -51,7 +50,7 @@ impl ResetKey {
     }
 }
 
-/// Whether a RESET's token is the one that the peer told, in constant time.
+/// Whether a RESET's token equals the one in the peer's parameters, in constant time.
 pub fn is_token(told: &[u8; 16], received: &[u8; 16]) -> bool {
     told.ct_eq(received).into()
 }

@@ -1,9 +1,9 @@
 //! Sealing and opening data packets: AEAD by ring, in place.
 //!
-//! The nonce is 32 zero bits and the packet number (64 bits, highest byte first); the header is
-//! the associated data. A [`Sealer`] takes rising numbers only, so no nonce is used twice under a
-//! key; an [`Opener`] opens each number once. Either direction has its own key phase: a sealer
-//! turns to its next key by itself, an opener follows when a packet under it proves true.
+//! The nonce is 32 zero bits and the packet number (64 bits, highest byte first); the header is the
+//! associated data. A [`Sealer`] takes ascending numbers only, so no nonce is used twice under a
+//! key; an [`Opener`] opens each number once. Each direction has its own key phase: a sealer moves
+//! to its next key by itself, and an opener follows when a packet under that key is authentic.
 
 use crate::bytes::Malformed;
 use crate::header::{ConnectionId, Header, MAX_PACKET_NUMBER};
@@ -15,24 +15,25 @@ use narrows_base::replay::{ReplayWindow, WINDOW};
 use ring::aead::{Aad, LessSafeKey, Nonce};
 use std::fmt;
 
-/// Packets under one key after which the next is taken, once the peer has acknowledged one of them.
+/// A key update is due after this many packets, once the peer has acknowledged one of them.
 pub const UPDATE_AFTER: u64 = 1 << 22;
-/// Packets under one key at most: AES-GCM's confidentiality limit of RFC 9001 section 6.6, which
-/// packets of up to 2^11 bytes keep with room to spare; for the other cipher it is merely strict.
+/// The most packets under one key: AES-GCM's confidentiality limit of RFC 9001 section 6.6, which
+/// is safe for packets of up to 2^11 bytes. ChaCha20-Poly1305 would allow more.
 pub const MAX_KEY_PACKETS: u64 = 1 << 23;
-/// Refused packets of a connection at most: the integrity limit of ChaCha20-Poly1305 in RFC 9001
-/// section 6.6; AES-GCM's is higher.
+/// The most unauthentic packets of a connection: the integrity limit of ChaCha20-Poly1305 in RFC
+/// 9001 section 6.6; AES-GCM's is higher.
 pub const MAX_FORGED: u64 = 1 << 36;
 
 /// Why a packet was not sealed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SealError {
-    /// The number is not above all before it, or is too large: it would repeat a nonce.
+    /// The number is not above all earlier ones, or is too large: it would repeat a nonce.
     Number,
-    /// The key has sealed all it may and the peer acknowledged none of it: the connection is over.
+    /// The key reached its limit and the peer has acknowledged none of its packets: the connection
+    /// is over.
     KeyUsedUp,
-    /// The buffer does not hold a header and a seal.
+    /// The buffer has no room for header and tag.
     TooShort,
 }
 
@@ -48,17 +49,17 @@ impl fmt::Display for SealError {
 
 impl std::error::Error for SealError {}
 
-/// Why a packet was not opened. All of them mean: act as if it had never come.
+/// Why a packet was not opened. Each means that it must be ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It is no data packet.
+    /// It is not a data packet.
     Malformed(Malformed),
     /// Its number was opened before, or is too far below the highest.
     Replayed,
-    /// It was not sealed by the peer for this connection.
+    /// It was not sealed by the peer with this connection's keys.
     Forged,
-    /// More forgeries came than the cipher is made to withstand: close the connection.
+    /// The cipher's integrity limit is reached: close the connection.
     TooManyForged,
 }
 
@@ -88,33 +89,33 @@ fn nonce(number: u64) -> Nonce {
     Nonce::assume_unique_for_key([0, 0, 0, 0, a, b, c, d, e, f, g, h])
 }
 
-/// A sealed packet's nonce in the sense of RFC 3540, by which a receiver proves that the packet came: the last
-/// byte of its tag. Whoever did not get the packet does not know it.
+/// A sealed packet's nonce in the sense of RFC 3540, by which a receiver proves that the packet arrived: the last byte
+/// of its tag, which cannot be known without the packet.
 #[inline]
 pub fn receipt_nonce(datagram: &[u8]) -> u8 {
     datagram.last().copied().unwrap_or_default()
 }
 
-/// One direction's sending end.
+/// The sending end of one direction.
 pub struct Sealer {
     connection: ConnectionId,
     /// The random bits of the next header.
     random: u8,
     key: LessSafeKey,
-    /// Of the next phase.
+    /// The secret of the next phase.
     next: Secret,
     phase: bool,
-    /// First number that may be sealed.
+    /// The lowest number that may be sealed next.
     from: u64,
-    /// First number of this phase.
+    /// The first number of this phase.
     first: u64,
     sealed: u64,
     confirmed: bool,
 }
 
 impl Sealer {
-    /// For packets to a peer that calls the connection so; none if the library refuses the secret,
-    /// which it does not.
+    /// For packets to the peer's `connection`. `None` if the library refuses the secret, which does
+    /// not happen.
     pub(crate) fn new(connection: ConnectionId, secret: &Secret) -> Option<Sealer> {
         Some(Sealer {
             connection,
@@ -129,25 +130,24 @@ impl Sealer {
         })
     }
 
-    /// What the peer calls the connection.
+    /// The peer's connection id.
     pub fn connection(&self) -> ConnectionId {
         self.connection
     }
 
-    /// The next packets have these five random bits in their header. They are to be drawn anew for every packet,
-    /// from what the peer does not know, where its tag is to prove to this end that it arrived.
+    /// Sets the five random bits in the headers of the next packets. They must be drawn for every packet, from a source
+    /// unknown to the peer, if the packet's tag is to prove its arrival.
     #[inline]
     pub fn set_random(&mut self, bits: u8) {
         self.random = bits;
     }
 
-    /// Seals a datagram in place. On entry it has space for the header
-    /// ([`header_len`](Sealer::header_len) bytes), the payload, and 16 bytes for the seal; on return
-    /// all is filled in. `acked` is the highest number that the peer has acknowledged.
+    /// Seals a datagram in place. On entry it has room for the header ([`header_len`](Sealer::header_len) bytes), the
+    /// payloadand 16 bytes of tag; on return everything is filled in. `acked` is the highest number that the peer has
+    /// acknowledged.
     ///
     /// # Errors
-    /// If the number does not rise, the key is used up, or there is no space; then nothing was
-    /// sealed.
+    /// The number does not ascend, the key is used up, or there is no room; nothing is sealed then.
     #[inline]
     pub fn seal(
         &mut self,
@@ -158,8 +158,8 @@ impl Sealer {
         self.seal_with(number, acked, datagram, &[])
     }
 
-    /// As [`seal`](Sealer::seal), with the payload's last bytes lying elsewhere: `datagram` has space
-    /// for them before the seal.
+    /// As [`seal`](Sealer::seal), but the payload's last bytes are in a separate buffer; `datagram` has room for them
+    /// before the tag.
     ///
     /// # Errors
     /// As `seal`.
@@ -197,7 +197,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Seals the `written` first bytes of `rest` in place and `tail` behind them.
+    /// Seals the first `written` bytes of `rest` in place, and `tail` behind them.
     #[inline]
     fn encrypt(
         &self,
@@ -215,21 +215,21 @@ impl Sealer {
         Some(())
     }
 
-    /// Bytes of header that [`seal`](Sealer::seal) will write: 8 or 9.
+    /// Length of the header that [`seal`](Sealer::seal) writes: 8 or 9 bytes.
     pub fn header_len(number: u64, acked: Option<u64>) -> usize {
         Header::new(ConnectionId(0), false, number, acked).len()
     }
 
-    /// The peer has acknowledged this number: if it was sealed under the present key, the next
+    /// The peer acknowledged this number. If it was sealed with the present key, the next key
     /// update is permitted.
     #[inline]
     pub fn acknowledged(&mut self, number: u64) {
         self.confirmed |= self.sealed > 0 && number >= self.first && number < self.from;
     }
 
-    /// Turns to the next key, if the peer has acknowledged a packet under this one and a replay
-    /// window of numbers has passed since the last turn; whether it did. Otherwise the phase bit
-    /// would be ambiguous: a late packet of the phase before the last has the same bit as a new one.
+    /// Moves to the next key, if the peer has acknowledged a packet under this one and a replay window of numbers has
+    /// passed since the last update; returns whether it did. Otherwise the phase bit would be ambiguous: a late packet
+    /// of the phase before the last has the same bit as a new one.
     pub fn update(&mut self) -> bool {
         if !self.confirmed || self.from - self.first < WINDOW {
             return false;
@@ -243,17 +243,19 @@ impl Sealer {
     }
 }
 
-/// One direction's receiving end.
+/// The receiving end of one direction.
 pub struct Opener {
-    /// Boxed: most connections never change their keys, and a key of ring's is half a kilobyte.
+    /// Boxed because most connections never update their keys, and a key of ring's is half a
+    /// kilobyte.
     previous: Option<Box<LessSafeKey>>,
     current: LessSafeKey,
-    /// Made in advance, so that a change of phase takes no longer to refuse than to accept.
+    /// Computed in advance, so that refusing a packet with the other phase bit takes as long as
+    /// accepting it.
     next: LessSafeKey,
-    /// Of the phase after the next.
+    /// The secret of the phase after the next.
     after: Secret,
     phase: bool,
-    /// Lowest number opened in this phase.
+    /// The lowest number opened in this phase.
     first: u64,
     replay: ReplayWindow,
     forged: u64,
@@ -275,7 +277,7 @@ enum Phase {
 }
 
 impl Opener {
-    /// None if the library refuses the secret, which it does not.
+    /// `None` if the library refuses the secret, which does not happen.
     pub(crate) fn new(secret: &Secret) -> Option<Opener> {
         let next = secret.next()?;
         Some(Opener {
@@ -290,10 +292,11 @@ impl Opener {
         })
     }
 
-    /// Opens a datagram in place. One that is refused is spoilt, but changes nothing else.
+    /// Opens a datagram in place. If it is refused, its bytes are unusable, but nothing else
+    /// changes.
     ///
     /// # Errors
-    /// If it is malformed, came before, or is not authentic.
+    /// It is malformed, a duplicate, or not authentic.
     #[inline]
     pub fn open<'p>(&mut self, datagram: &'p mut [u8]) -> Result<Opened<'p>, OpenError> {
         let header = Header::read(datagram).map_err(OpenError::Malformed)?;
@@ -331,7 +334,7 @@ impl Opener {
             Phase::Previous => {}
         }
         self.replay.mark(number);
-        // Below the window nothing is opened: the previous key has served.
+        // Packets below the window are never opened: the previous key is no longer needed.
         if self.previous.is_some() && number >= self.first.saturating_add(WINDOW) {
             self.previous = None;
         }
@@ -343,12 +346,12 @@ impl Opener {
     pub fn highest(&self) -> Option<u64> {
         self.replay.highest()
     }
-    /// How many packets were not authentic.
+    /// Number of packets that were not authentic.
     pub fn forged(&self) -> u64 {
         self.forged
     }
 
-    /// The peer's next key has proved true with this number.
+    /// A packet under the peer's next key was authentic.
     fn turn(&mut self, number: u64) {
         let (Some(key), Some(after)) = (self.after.key(), self.after.next()) else { return };
         let current = std::mem::replace(&mut self.next, key);

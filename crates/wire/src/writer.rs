@@ -5,33 +5,33 @@ use crate::frame::{Frame, MAX_REASON_BYTES, OFFSETS, kind};
 use crate::prelude::Prelude;
 use crate::report::write_feedback;
 
-/// Writes one payload. A frame that does not fit, or that no reader would accept, is refused and
+/// Writes one payload. A frame that does not fit, or that a reader would reject, is refused and
 /// leaves nothing behind.
 #[derive(Debug)]
 pub struct FrameWriter<'b> {
     sink: Sink<'b>,
-    /// The last frame reaches to the end of the packet: nothing may follow.
+    /// The last frame extends to the end of the packet: no other may follow.
     ended: bool,
-    /// Bytes of it that lie elsewhere.
+    /// Bytes of it in a separate buffer.
     apart: usize,
 }
 
 impl<'b> FrameWriter<'b> {
-    /// Begins a payload. The buffer's length is the most that it may have.
+    /// Begins a payload. The buffer's length is the payload's limit.
     ///
     /// # Errors
-    /// If not even the prelude fits.
+    /// The prelude does not fit.
     pub fn new(buffer: &'b mut [u8], prelude: Prelude) -> Result<FrameWriter<'b>, BufferFull> {
         let mut sink = Sink::new(buffer);
         prelude.write(&mut sink)?;
         Ok(FrameWriter { sink, ended: false, apart: 0 })
     }
 
-    /// Bytes of payload so far, those that lie apart included.
+    /// Length of the payload so far, including bytes in a separate buffer.
     pub fn len(&self) -> usize {
         self.sink.used() + self.apart
     }
-    /// How many of them lie apart, at the end.
+    /// Number of bytes at the end that are in a separate buffer.
     pub fn apart(&self) -> usize {
         self.apart
     }
@@ -44,23 +44,24 @@ impl<'b> FrameWriter<'b> {
         if self.ended { 0 } else { self.sink.room() }
     }
 
-    /// Most data that [`last_stream`](FrameWriter::last_stream) would take now.
+    /// The most data that [`last_stream`](FrameWriter::last_stream) would accept now.
     pub fn stream_room(&self, id: u64, offset: u64) -> usize {
         self.room().saturating_sub(stream_head(id, offset))
     }
 
-    /// Writes any frame; STREAM and DATAGRAM with their length, so that others can follow.
+    /// Writes a frame; STREAM and DATAGRAM with a length, so that others can follow.
     ///
     /// # Errors
-    /// If it does not fit.
+    /// It does not fit.
     pub fn frame(&mut self, frame: &Frame<'_>) -> Result<(), BufferFull> {
         self.whole(|sink| write(frame, sink))
     }
 
-    /// Writes data of a stream as the last frame: without a length, to the end of the packet.
+    /// Writes data of a stream as the last frame, without a length: they extend to the end of the
+    /// packet.
     ///
     /// # Errors
-    /// If it does not fit.
+    /// They do not fit.
     pub fn last_stream(
         &mut self,
         id: u64,
@@ -73,11 +74,11 @@ impl<'b> FrameWriter<'b> {
         self.sink.put(data)
     }
 
-    /// As [`last_stream`](FrameWriter::last_stream), but leaves the data where they are: they are
-    /// given to [`Sealer::seal_with`](crate::Sealer::seal_with).
+    /// As [`last_stream`](FrameWriter::last_stream), but does not copy the data: pass them to
+    /// [`Sealer::seal_with`](crate::Sealer::seal_with).
     ///
     /// # Errors
-    /// If it would not fit.
+    /// They would not fit.
     pub fn last_stream_apart(
         &mut self,
         id: u64,
@@ -93,10 +94,10 @@ impl<'b> FrameWriter<'b> {
         Ok(())
     }
 
-    /// Writes a message as the last frame: without a length, to the end of the packet.
+    /// Writes a message as the last frame, without a length: it extends to the end of the packet.
     ///
     /// # Errors
-    /// If it does not fit.
+    /// It does not fit.
     pub fn last_datagram(&mut self, data: &[u8]) -> Result<(), BufferFull> {
         self.whole(|sink| {
             sink.byte(kind::DATAGRAM_LAST)?;
@@ -118,7 +119,7 @@ impl<'b> FrameWriter<'b> {
     }
 }
 
-/// Bytes before the data of a STREAM that reaches to the end of the packet.
+/// Bytes in front of the data of a STREAM frame that extends to the end of the packet.
 pub fn stream_head(id: u64, offset: u64) -> usize {
     let id = if id < u64::from(kind::ID) { 0 } else { varint_len(id) };
     1 + id + OFFSETS[offset_code(offset)]
@@ -133,7 +134,7 @@ fn offset_code(offset: u64) -> usize {
     }
 }
 
-/// What comes before the data of a STREAM, but for its length.
+/// Writes the part of a STREAM frame in front of its data, without its length.
 fn stream(
     id: u64,
     offset: u64,

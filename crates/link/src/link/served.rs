@@ -1,4 +1,4 @@
-//! Links that serve their packets one by one: those with a trace, changes or a managed queue.
+//! Links that serve packets one by one: those with a trace, changes or a managed queue.
 
 use super::Link;
 use crate::queue::{Discipline, QueueObserver, QueuedPacket};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(super) struct Served<P> {
     pub(super) queue: Box<dyn Discipline>,
     pub(super) trace: Option<(Arc<Trace>, Cursor)>,
-    /// The packet in transmission: when it came, started, ends.
+    /// The packet in transmission: its arrival, start and end.
     pub(super) current: Option<(Time, Time, Time, P)>,
     /// Whether the queue keeps an average.
     averages: bool,
@@ -28,7 +28,7 @@ impl<P: LinkPacket + Copy> Served<P> {
     }
 }
 
-/// The packets that the queue arranges, in places that are used again.
+/// Storage of the packets that the queue orders; slots are reused.
 struct Held<P> {
     places: Vec<Option<P>>,
     free: Vec<u32>,
@@ -54,7 +54,7 @@ impl<P: LinkPacket + Copy> Held<P> {
         }
         queued
     }
-    /// `None` for one that was taken before: a discipline may be anybody's.
+    /// `None` if the slot was emptied before, which a discipline from another crate might do.
     #[inline]
     fn take(&mut self, queued: &QueuedPacket) -> Option<P> {
         let packet = self.places.get_mut(queued.slot as usize)?.take()?;
@@ -87,11 +87,11 @@ impl<P: LinkPacket + Copy, M: Meter<P>> QueueObserver for Tell<'_, P, M> {
 
 impl<P: LinkPacket + Copy + Send + 'static> Link<P> {
     pub(super) fn serve_arrival<M: Meter<P>>(&mut self, now: Time, packet: P, meter: &mut M) {
-        // Services that ended by now make room first: departures come before arrivals.
+        // Transmissions that ended by now free their room first: departures precede arrivals.
         self.finish_service(now, meter);
         let Some(served) = self.extra.as_mut().and_then(|e| e.served.as_mut()) else { return };
         let idle = served.current.is_none();
-        // An idle transmitter takes it at once, even where the waiting room is zero.
+        // An idle transmitter takes the packet at once, even if the queue may hold none.
         let queued = served.held.put(packet);
         let (queue, held) = (&mut served.queue, &mut served.held);
         let mut observer = Tell { now, held, meter };

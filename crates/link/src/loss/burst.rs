@@ -1,9 +1,10 @@
-//! Losses in bursts: Gilbert-Elliott, and two states with exponential durations, counted in
-//! packets (S0 figure 4.13) or in time.
+//! Loss in bursts: Gilbert-Elliott, and two states with exponential durations, counted in packets
+//! (S0 figure 4.13) or in time.
 //!
-//! In the packet-counted model an idle sender freezes the channel: each retransmission after a
-//! timeout consumes one packet of the burst, so one burst can hold a sender for minutes. Time
-//! counted, the same burst is over in milliseconds. Both are kept, and named apart.
+//! If durations are counted in packets, an idle sender freezes the channel: each retransmission
+//! after a timeout consumes one packet of the burst, so one burst can block a sender for minutes.
+//! Counted in time, the same burst is over in milliseconds. The two are separate processes with
+//! names of their own.
 
 use crate::LinkPacket;
 use crate::loss::{LossEntry, LossProcess};
@@ -115,8 +116,8 @@ impl GilbertElliott {
 
 impl LossProcess for GilbertElliott {
     fn strikes(&mut self, _at: Time, _packet: &dyn LinkPacket) -> bool {
-        // Two draws per packet whatever the state, so that the stream's position says which
-        // packet it is.
+        // Two draws per packet in either state, so that the position in the stream depends only on
+        // the packet count.
         let change = self.stream.unit();
         let loss = self.stream.unit();
         self.bad = if self.bad { change >= self.into_good } else { change < self.into_bad };
@@ -124,14 +125,14 @@ impl LossProcess for GilbertElliott {
     }
 }
 
-/// Changes of state between two packets that are gone through one by one.
+/// Limit on state changes between two packets that are simulated one by one.
 const MAX_TURNS: u32 = 1_000;
 
 struct TwoState {
     mean: [f64; 2],
     in_time: bool,
     bad: bool,
-    /// Where the present state ends: a packet count, or nanoseconds.
+    /// Where the present state ends: a packet count, or nanoseconds since the start.
     ends: u64,
     count: u64,
     stream: RandomStream,
@@ -154,9 +155,8 @@ impl TwoState {
         t.ends = t.length();
         t
     }
-    /// Length of the present state, at least one unit. Counted in packets, lengths are rounded
-    /// to the nearest whole packet: rounding up would add half a packet to every burst (ns-2
-    /// adds a whole one).
+    /// Length of the next state, at least one unit. Lengths in packets are rounded to the nearest
+    /// whole packet: rounding up would add half a packet to every burst (ns-2 adds a whole one).
     fn length(&mut self) -> u64 {
         let x = self.stream.exponential(self.mean[usize::from(self.bad)]);
         ((x + 0.5) as u64).max(u64::from(self.in_time))
@@ -167,8 +167,8 @@ impl LossProcess for TwoState {
     fn strikes(&mut self, at: Time, _packet: &dyn LinkPacket) -> bool {
         let here = if self.in_time { at.as_nanos() } else { self.count };
         self.count += 1;
-        // A mean far below the spacing of packets would need many turns: the state is then
-        // drawn from its share of the time, and the clock set to now.
+        // Mean durations far below the packet spacing would need many changes; beyond the limit the
+        // state is drawn from the stationary distribution, and the clock set to now.
         let mut turns = 0;
         while here >= self.ends {
             self.bad = !self.bad;

@@ -1,4 +1,4 @@
-//! Outages: for a while everything is lost, as in a handoff or behind a building.
+//! Outages: periods in which every packet is lost, as in a handoff or behind a building.
 
 use crate::LinkPacket;
 use crate::loss::{LossEntry, LossProcess};
@@ -45,8 +45,8 @@ struct Outage {
     random: Option<RandomStream>,
 }
 
-/// Outages between two packets that are gone through one by one. Beyond, what was before tells nothing
-/// of now, and a packet must not cost a turn for each of a million outages.
+/// Limit on outages between two packets that are simulated one by one. After that many, the earlier state says nothing
+/// about the present one, and a packet must not cost a step for each of a million outages.
 const MAX_TURNS: u32 = 1_000;
 
 impl Outage {
@@ -59,7 +59,8 @@ impl Outage {
             random: random.then(|| random_key.named("outage").stream()),
         }
     }
-    /// Whether it is out at `at`, by the outages' share of the time; the next begins later.
+    /// Draws whether there is an outage at `at`, with the outages' share of time as the
+    /// probability; the next one begins later.
     fn drawn_anew(&mut self, at: Time) -> bool {
         let Some(stream) = &mut self.random else { return false };
         let (length, every) = (self.length.as_secs_f64(), self.every.as_secs_f64());
@@ -68,12 +69,12 @@ impl Outage {
     }
     fn next_start(&mut self, now: Time) -> Time {
         match &mut self.random {
-            // At least the outage's own length apart: two cannot overlap.
+            // At least one outage length apart, so that two cannot overlap.
             Some(stream) => {
                 let gap = Duration::from_secs_f64(stream.exponential(self.every.as_secs_f64()));
                 self.start + gap.max(self.length).max(Duration::from_nanos(1))
             }
-            // Skip whole periods at once: a long silence must not cost a turn per period.
+            // Skip whole periods at once, because a long silence must not cost a step per period.
             None => {
                 let periods = now.since(self.start).as_nanos() / self.every.as_nanos();
                 self.start + self.every.saturating_mul(periods.max(1))

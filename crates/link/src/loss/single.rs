@@ -1,4 +1,5 @@
-//! Losses packet by packet, without bursts: none, independent ones, every N-th packet, and a list of packets.
+//! Loss processes without bursts: none, independent losses, one in every N packets, and a list of
+//! packet numbers.
 
 use super::{LossEntry, LossProcess};
 use crate::LinkPacket;
@@ -93,7 +94,7 @@ impl LossProcess for Nothing {
     }
 }
 
-/// Independent losses, a function of the packet itself.
+/// Independent losses. Whether a packet is lost is a function of the packet itself.
 struct Uniform {
     key: u64,
     p: f64,
@@ -107,7 +108,7 @@ impl LossProcess for Uniform {
 struct Periodic {
     period: u64,
     offset: u64,
-    /// Where the place in a block is drawn from, if it is.
+    /// The key for the position within a block, if it is random.
     random: Option<RandomKey>,
     count: u64,
 }
@@ -126,7 +127,7 @@ impl LossProcess for Periodic {
         if !packet.is_data() {
             return false;
         }
-        // The very first packet opens the connection: number 0 is spared.
+        // The very first packet, number 0, opens the connection and is never lost.
         let (block, place) = (self.count / self.period, self.count % self.period);
         let offset = match self.random {
             Some(random_key) => (random_key.draw(block) * self.period as f64) as u64,

@@ -7,7 +7,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time};
 
-/// The waiting time that CoDel tolerates.
+/// The target: the waiting time that CoDel accepts.
 pub(super) const TARGET: Param = Param {
     name: "target",
     help: "waiting time that may stand",
@@ -15,7 +15,7 @@ pub(super) const TARGET: Param = Param {
     origin: "RFC 8289 section 4.4",
 };
 
-/// How long it tolerates more.
+/// The interval: how long CoDel accepts a longer wait.
 pub(super) const INTERVAL: Param = Param {
     name: "interval",
     help: "how long the wait may stay above the target; about the longest usual RTT",
@@ -40,7 +40,7 @@ const CODEL: Descriptor = Descriptor {
 pub(super) const ENTRY: QueueEntry =
     QueueEntry::new(&CODEL, |s| Box::new(CoDel::new(s.settings, s.limit)));
 
-/// CoDel's two times, and whether it marks.
+/// CoDel's parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     target: Duration,
@@ -56,8 +56,8 @@ impl Law {
             ecn: s.choice("ecn") == "on",
         }
     }
-    /// When the next drop is due: drops come closer with the square root of their number, to
-    /// which TCP's throughput answers linearly (RFC 8289 section 3.4).
+    /// When the next drop is due. The spacing of drops shrinks with the square root of their
+    /// number, to which TCP's throughput responds linearly (RFC 8289 section 3.4).
     fn next(&self, from: Time, count: u32) -> Time {
         from + Duration::from_nanos(
             (self.interval.as_nanos() as f64 / f64::from(count.max(1)).sqrt()) as u64,
@@ -65,21 +65,21 @@ impl Law {
     }
 }
 
-/// CoDel's memory of one queue (RFC 8289 section 5).
+/// CoDel's state for one queue (RFC 8289 section 5).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
-    /// When the wait will have been above the target for an interval.
+    /// When the wait will have exceeded the target for an interval.
     first_above: Option<Time>,
     /// When the next drop is due, while dropping.
     drop_next: Time,
-    /// Drops since dropping began, and as it was when it last began.
+    /// Drops since the dropping state began, and the value of `count` when it last began.
     count: u32,
     last_count: u32,
     dropping: bool,
 }
 
 impl State {
-    /// The head of the queue, and whether it may be dropped.
+    /// Takes out the head of the queue, and says whether it may be dropped.
     fn head(
         &mut self,
         law: &Law,
@@ -91,7 +91,7 @@ impl State {
             self.first_above = None;
             return None;
         };
-        // Behind a single packet no queue stands, however slow the link.
+        // A single packet is no standing queue, however slow the link.
         if now.since(came) < law.target || fifo.bytes() <= u64::from(mtu) {
             self.first_above = None;
             return Some((came, packet, false));
@@ -100,7 +100,7 @@ impl State {
         Some((came, packet, now >= due))
     }
 
-    /// The packet to send, after CoDel's drops; `mtu` is the largest packet's size.
+    /// Takes out the packet to transmit, after CoDel's drops; `mtu` is the largest packet's size.
     pub fn dequeue(
         &mut self,
         law: &Law,
@@ -117,7 +117,8 @@ impl State {
             if !may_drop {
                 return Some((came, packet));
             }
-            // What controlled the last episode is where this one begins, if it follows soon.
+            // If this dropping state soon follows the last one, it begins at the drop rate that
+            // controlled that one.
             let made = self.count.saturating_sub(self.last_count);
             let soon = now.since(self.drop_next) < law.interval.saturating_mul(16);
             self.count = if made > 1 && soon { made } else { 1 };
@@ -161,12 +162,12 @@ fn strike(ecn: bool, packet: &mut QueuedPacket, observer: &mut dyn QueueObserver
     marks
 }
 
-/// One queue under CoDel.
+/// A single queue under CoDel.
 pub(super) struct CoDel {
     law: Law,
     state: State,
     fifo: Fifo,
-    /// The largest packet seen, which stands for the MTU.
+    /// Size of the largest packet seen, taken as the MTU.
     mtu: u32,
 }
 

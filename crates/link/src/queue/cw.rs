@@ -1,9 +1,10 @@
-//! Congestion warning: the router of TCP Jersey, which marks everything above one threshold.
+//! Congestion warning: the router of TCP Jersey, which marks every packet while the average queue
+//! exceeds one threshold.
 //!
-//! S2 names the scheme and leaves the threshold open. Here it is a quarter of the room, as the
-//! public ns-3 port of Jersey configures it (50 of 200 packets), the weight is that port's 0.2,
-//! and an idle link lets the average decay as RED's does. Packets of senders without ECN pass:
-//! nothing but a full room drops.
+//! S2 names the scheme but not the threshold. Here it is a quarter of the queue limit, as the
+//! public ns-3 port of Jersey configures it (50 of 200 packets). The weight is 0.2 as in that port,
+//! and on an idle link the average decays as RED's does. Packets that are not ECN-capable pass;
+//! only a full queue drops.
 
 use super::average::Averaged;
 use super::fifo::Fifo;
@@ -13,7 +14,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time};
 
-/// The room of which the threshold is a share where a link has none.
+/// The queue limit assumed for the threshold if the link has none.
 const USUAL_ROOM: f64 = 200.0;
 
 /// The congestion-warning router's descriptor.
@@ -52,17 +53,18 @@ const CW: Descriptor = Descriptor {
     status: Status::Validated("marks above its threshold and nowhere else, by test"),
 };
 
-/// Its entry.
+/// Congestion warning's entry.
 pub(super) const ENTRY: QueueEntry =
     QueueEntry::new(&CW, |s| Box::new(Cw::new(s.settings, s.limit, s.link)));
 
-/// A queue that warns.
+/// A queue that marks by congestion warning.
 pub(super) struct Cw {
     threshold: f64,
     weight: f64,
     mean_packet: f64,
     packets_per_s: f64,
-    /// Queue, average and threshold are in bytes over the mean packet's where the room is in bytes.
+    /// If the limit is in bytes, queue, average and threshold are bytes divided by the mean packet
+    /// size.
     line: Averaged,
 }
 

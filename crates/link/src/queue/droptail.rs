@@ -22,7 +22,7 @@ pub const DROP_TAIL: Descriptor = Descriptor {
 pub(super) const ENTRY: QueueEntry =
     QueueEntry::new(&DROP_TAIL, |s| Box::new(DropTail::new(s.limit)));
 
-/// First in, first out, with a limited room.
+/// A FIFO queue with a limit.
 #[derive(Debug)]
 pub(super) struct DropTail(Fifo);
 

@@ -1,4 +1,4 @@
-//! DualPI2: two queues that share a link, one for scalable senders (RFC 9332, appendix A).
+//! DualPI2: two coupled queues on one link, the low-latency one for scalable senders (RFC 9332, appendix A).
 //!
 //! ```text
 //!   ECT(1), CE ──> L queue: marked from a millisecond of waiting on, or with k p ──╮
@@ -7,13 +7,13 @@
 //!                  p: a proportional integral controller holds the longer wait at its target
 //! ```
 //!
-//! A scalable sender (Prague) reduces in proportion to its marks, one of Reno's kind by the square root of its: the
-//! square on one side makes them share. The L queue goes first; the C queue is served at least a tenth of the bytes
-//! while it waits. Beyond a probability of a quarter in the C queue both are overloaded: packets of
-//! the L queue are dropped as the others are, too.
+//! The rate of a scalable sender (Prague) is proportional to 1/p, that of a Reno-like sender to 1/sqrt(p); squaring p
+//! for the C queue makes them share the link equally. The L queue has priority; while the C queue has packets it gets
+//! at least a tenth of the bytes. If the C queue's probability exceeds a quarter, both are overloaded, and packets of
+//! the L queue are dropped like the others.
 //!
-//! As in the RFC's pseudocode marks and drops come evenly: each packet adds its probability, and each whole one is a
-//! mark. Waits are those of the heads.
+//! As in the RFC's pseudocode, marks and drops are spaced evenly: each packet adds its probability to a sum, and a
+//! packet is marked when the sum reaches one. A queue's wait is that of its head.
 
 use super::fifo::Fifo;
 use super::{Discipline, QueueEntry, QueueObserver, QueuedPacket, has_room, limit_param};
@@ -64,14 +64,15 @@ const fn seconds(name: &'static str, help: &'static str, default: f64) -> Param 
 pub(super) const ENTRY: QueueEntry =
     QueueEntry::new(&DUALPI2, |s| Box::new(DualPi2::new(s.settings, s.limit)));
 
-/// The largest probability of the classic queue before both count as overloaded.
+/// The classic queue's probability beyond which both queues count as overloaded.
 const P_C_MAX: f64 = 0.25;
-/// Of ten bytes one is the classic queue's while both wait.
+/// The classic queue gets one of ten bytes while both queues wait.
 const CLASSIC_PART: i64 = 10;
-/// With fewer packets in the low-delay queue its own AQM does not mark: a packet's own transmission is no queue.
+/// The low-latency queue's own AQM marks only if more packets than this wait, because a packet's
+/// own serialisation is no queue.
 const MIN_PACKETS: usize = 1;
 
-/// Marks or drops evenly: RFC 9332's recur().
+/// Spaces marks or drops evenly: RFC 9332's recur().
 #[derive(Debug, Default)]
 struct Even(f64);
 
@@ -103,7 +104,8 @@ struct DualPi2 {
     previous_s: f64,
     low_even: Even,
     classic_even: Even,
-    /// Bytes by which the low-delay queue is ahead of its part; above 0 the classic one is served.
+    /// Bytes by which the low-latency queue is ahead of its share; above 0 the classic queue is
+    /// served.
     ahead: i64,
 }
 
@@ -130,7 +132,7 @@ impl DualPi2 {
         }
     }
 
-    /// Makes up for the updates that were due by `now`.
+    /// Applies all updates that were due by `now`.
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
             let at = self.next_update;
@@ -143,7 +145,7 @@ impl DualPi2 {
             self.previous_s = delay;
             self.next_update += self.update;
             if before == (self.p, self.previous_s) && self.waiting() == 0 {
-                // Nothing moves any more: on to the last that is due.
+                // Further updates would change nothing: skip to the last one that is due.
                 let behind = now.since(self.next_update).as_nanos() / self.update.as_nanos().max(1);
                 self.next_update += self.update.saturating_mul(behind);
             }
@@ -154,7 +156,7 @@ impl DualPi2 {
         (self.p * self.p).min(P_C_MAX)
     }
 
-    /// The low-delay queue's own marks: a ramp over its wait.
+    /// The marking probability of the low-latency queue's own AQM: a ramp over its wait.
     fn own_p(&self, wait_s: f64) -> f64 {
         if self.low.len() < MIN_PACKETS {
             return 0.0;
@@ -162,7 +164,7 @@ impl DualPi2 {
         ((wait_s - self.min_th_s) / self.range_s).clamp(0.0, 1.0)
     }
 
-    /// Whether the low-delay queue is served next.
+    /// Whether the low-latency queue is served next.
     fn low_next(&mut self) -> bool {
         match (self.low.len(), self.classic.len()) {
             (0, _) => false,
@@ -174,7 +176,7 @@ impl DualPi2 {
         }
     }
 
-    /// A packet of the low-delay queue: whether it goes on, perhaps marked.
+    /// Marks or drops a packet of the low-latency queue; returns whether it is kept.
     fn passes_low(
         &mut self,
         wait_s: f64,
@@ -198,7 +200,7 @@ impl DualPi2 {
         true
     }
 
-    /// The same of the classic queue.
+    /// Marks or drops a packet of the classic queue; returns whether it is kept.
     fn passes_classic(&mut self, packet: &mut QueuedPacket, o: &mut dyn QueueObserver) -> bool {
         let p = self.classic_p();
         if !self.classic_even.strikes(p) {
@@ -251,7 +253,7 @@ impl Discipline for DualPi2 {
             };
             let size = i64::from(packet.size);
             let change = if is_low { size } else { -size * (CLASSIC_PART - 1) };
-            // What one queue did not use is not kept for it.
+            // A queue's unused share is not saved for later.
             self.ahead =
                 (self.ahead + change).clamp(-size * CLASSIC_PART * 2, size * CLASSIC_PART * 2);
             if passes {

@@ -1,4 +1,4 @@
-//! Packets in order of arrival, with a limit: drop-tail's queue, and a part of other disciplines'.
+//! A FIFO with a limit: the whole of drop-tail, and a part of other disciplines.
 
 use super::QueuedPacket;
 use crate::config::QueueLimit;
@@ -15,7 +15,7 @@ pub fn has_room(limit: QueueLimit, packets: u64, bytes: u64, size: u32) -> bool 
     }
 }
 
-/// Packets in order of arrival, each with when it came.
+/// Packets in order of arrival, each with its arrival time.
 #[derive(Debug)]
 pub(super) struct Fifo {
     limit: QueueLimit,
@@ -42,11 +42,11 @@ impl Fifo {
         self.bytes -= u64::from(head.1.size);
         Some(head)
     }
-    /// When the packet at the head came.
+    /// When the packet at the head arrived.
     pub fn first(&self) -> Option<Time> {
         self.queue.front().map(|(came, _)| *came)
     }
-    /// Takes out the packet in place `at`, counted from the head.
+    /// Takes out the packet at position `at`, counted from the head.
     pub fn remove(&mut self, at: usize) -> Option<QueuedPacket> {
         let (_, packet) = self.queue.remove(at)?;
         self.bytes -= u64::from(packet.size);

@@ -1,4 +1,4 @@
-//! FQ-CoDel: a queue under CoDel for every flow, served in turn by bytes (RFC 8290).
+//! FQ-CoDel: one CoDel queue per flow, served by deficit round robin (RFC 8290).
 
 use super::codel::{INTERVAL, Law, State, TARGET};
 use super::fifo::Fifo;
@@ -9,7 +9,7 @@ use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, RandomKey, Settings, Status, Time, random};
 use std::collections::VecDeque;
 
-/// Most packets that one overload drops (RFC 8290 section 4.1).
+/// The most packets that are dropped at once when the limit is exceeded (RFC 8290 section 4.1).
 const BATCH: u32 = 64;
 
 /// FQ-CoDel's descriptor.
@@ -48,13 +48,13 @@ pub(super) const ENTRY: QueueEntry =
 struct Flow {
     fifo: Fifo,
     state: State,
-    /// Bytes that it may still send in its turn; negative after a packet larger than the rest.
+    /// Bytes that it may still send in this round; negative after a packet that exceeded the rest.
     deficit: i64,
     /// Whether it is on one of the two lists.
     listed: bool,
 }
 
-/// Flows that take turns.
+/// Flow queues that are served in turn.
 pub(super) struct FqCoDel {
     law: Law,
     limit: QueueLimit,
@@ -64,7 +64,7 @@ pub(super) struct FqCoDel {
     packets: usize,
     bytes: u64,
     flows: Vec<Flow>,
-    /// Flows that just began, and the others, in order of their turns.
+    /// New flows and old flows (RFC 8290 section 4.2), each in the order of their turns.
     fresh: VecDeque<u32>,
     old: VecDeque<u32>,
 }
@@ -103,10 +103,11 @@ impl FqCoDel {
         }
     }
 
-    /// Drops half of the queue with most bytes from its head, at most [`BATCH`] packets at a
-    /// time: looking for that queue is dear, and must not be needed for every arrival.
+    /// Drops half of the bytes of the longest queue from its head, at most [`BATCH`] packets at a
+    /// time: finding that queue is expensive and must not be needed for every arrival.
     fn relieve(&mut self, observer: &mut dyn QueueObserver) {
-        // Packets break the tie between queues of empty ones, so that something is dropped.
+        // Among queues of empty packets the packet count breaks the tie, so that something is
+        // dropped.
         let fattest = self.flows.iter_mut().max_by_key(|f| (f.fifo.bytes(), f.fifo.len()));
         let Some(flow) = fattest else { return };
         let most = flow.fifo.bytes();
@@ -144,7 +145,7 @@ impl Discipline for FqCoDel {
             flow.deficit = self.quantum;
             self.fresh.push_back(place as u32);
         }
-        // Drops are taken from the head, so that the arriving packet is gone only if its queue is.
+        // Drops are made at the head, so the arriving packet is dropped only if its own queue is.
         while !idle && self.packets > 0 && self.is_over() {
             self.relieve(observer);
         }
@@ -177,8 +178,8 @@ impl Discipline for FqCoDel {
             }
             list.pop_front();
             if fresh {
-                // A flow that has emptied waits for a turn among the old ones before it may be
-                // new again: else one packet at a time would always go first.
+                // A flow that has emptied becomes an old flow before it may be new again; otherwise
+                // a flow with one packet at a time would always go first.
                 self.old.push_back(index);
             } else {
                 flow.listed = false;

@@ -1,9 +1,10 @@
-//! PIE: a drop probability that a proportional integral controller steers by delay (RFC 8033).
+//! PIE: a drop probability controlled by the queueing delay with a proportional-integral controller
+//! (RFC 8033).
 //!
-//! The delay is what waits over the rate, as RFC 8034 has it where the rate is known; before a
-//! trace, whose rate is not, it is the wait of the packet that left last (RFC 8033 section 4.2
-//! allows both). The probability is brought up to date when a packet comes or goes: between
-//! events nothing that it depends on changes.
+//! The delay is the queue over the link's rate, as in RFC 8034 where the rate is known. In front of
+//! a trace, whose rate is not known, it is the wait of the packet that left last (RFC 8033 section
+//! 4.2 allows both). The probability is updated lazily when a packet arrives or leaves, since
+//! nothing that it depends on changes in between.
 
 use super::fifo::Fifo;
 use super::{Discipline, ECN, LinkAhead, QueueEntry, QueueObserver, QueuedPacket};
@@ -63,8 +64,8 @@ pub(super) const ENTRY: QueueEntry = QueueEntry::new(&PIE, |s| {
     Box::new(Pie::new(s.settings, s.limit, s.link, s.random_key.stream()))
 });
 
-/// How much of an adjustment is applied while the probability is below so much: small
-/// probabilities must move in small steps (RFC 8033 section 4.2).
+/// Scale of an adjustment while the probability is below the given bound: small probabilities must
+/// change in small steps (RFC 8033 section 4.2).
 const SCALES: [(f64, f64); 6] =
     [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
 
@@ -83,17 +84,17 @@ pub(super) struct Pie {
     mark_p: f64,
     stream: RandomStream,
     fifo: Fifo,
-    /// Seconds per byte, where that is known.
+    /// Seconds per byte; `None` in front of a trace.
     byte_s: Option<f64>,
-    /// The wait of the packet that left last.
+    /// Seconds that the packet that left last had waited.
     last_wait_s: f64,
     mtu: u32,
     next_update: Time,
     p: f64,
     delay_old_s: f64,
-    /// What is left of the burst allowance, in seconds.
+    /// The remaining burst allowance in seconds.
     allowance_s: f64,
-    /// Probability passed since the last drop: keeps drops apart, but not for ever.
+    /// Sum of probabilities since the last drop, which spaces drops (RFC 8033 section 5.4).
     passed: f64,
 }
 
@@ -129,7 +130,7 @@ impl Pie {
         }
     }
 
-    /// Makes up for the updates that were due by `now`.
+    /// Applies all updates that were due by `now`.
     #[inline]
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
@@ -137,7 +138,7 @@ impl Pie {
             self.step(self.delay_s());
             self.next_update += self.update;
             if before == (self.p, self.delay_old_s, self.allowance_s) {
-                // Nothing moves any more: on to the last that is due.
+                // Further updates would change nothing: skip to the last one that is due.
                 let behind = now.since(self.next_update).as_nanos() / self.update.as_nanos().max(1);
                 self.next_update += self.update.saturating_mul(behind);
             }
@@ -165,7 +166,7 @@ impl Pie {
         self.delay_old_s = delay_s;
     }
 
-    /// Whether this arrival is to be dropped or marked (RFC 8033 sections 4.1 and 5.4).
+    /// Whether this arrival is dropped or marked (RFC 8033 sections 4.1 and 5.4).
     fn strikes(&mut self) -> bool {
         if self.allowance_s > 0.0 {
             return false;

@@ -1,10 +1,10 @@
-//! RED: early drops by an average of the queue (Floyd and Jacobson 1993), with ns-2's later rules.
+//! RED: early drops by the average queue (Floyd and Jacobson 1993), with ns-2's later additions.
 //!
-//! Averages, thresholds and counts are packets, or with `mode=bytes` bytes over the mean packet's.
-//! S1 (section 6.2.2) prints ns-2's rule for the weight without its floor of 100 ms under the RTT;
-//! ns-2 has it, and on S1's links it decides. `rtt-floor=0s` is S1 as printed.
-//! After a change of the rate the weight stays, as S1 wants it, and thresholds that follow from a
-//! delay follow the rate.
+//! Averages, thresholds and counts are in packets, or with `mode=bytes` in bytes divided by the
+//! mean packet size. S1 (section 6.2.2) prints ns-2's rule for the weight without its lower bound
+//! of 100 ms on the RTT; ns-2 has the bound, and on S1's links it decides the weight.
+//! `rtt-floor=0s` is S1 as printed. After a change of the rate the weight stays, as in S1, and
+//! thresholds derived from a target delay follow the rate.
 
 use super::average::Averaged;
 use super::fifo::Fifo;
@@ -23,19 +23,19 @@ pub(super) const ENTRY: QueueEntry = QueueEntry {
     })
 };
 
-/// What the parameters come to on a link.
+/// RED's parameters, resolved for a link.
 #[derive(Clone, Debug)]
 struct Law {
     min: f64,
     max: f64,
     weight: f64,
     mean_packet: f64,
-    /// Target delay in seconds, if the thresholds follow from it.
+    /// Target delay in seconds, if the thresholds are derived from it.
     target_s: Option<f64>,
     in_bytes: bool,
     gentle: bool,
     adaptive: bool,
-    /// Smallest max-p that adaptation reaches.
+    /// The smallest max-p that adaptation reaches.
     bottom: f64,
     wait: bool,
     cautious: bool,
@@ -71,17 +71,17 @@ impl Law {
         law
     }
 
-    /// The rate is this many bit/s now.
+    /// Adapts the thresholds to a new rate in bit/s.
     fn follow(&mut self, bps: f64) {
         self.packets_per_s = bps / (8.0 * self.mean_packet);
         if let Some(target_s) = self.target_s {
-            // S1 eqs. 6.5 and 6.6, with the 5 packets of its footnote 10.
+            // S1 eqs. 6.5 and 6.6, with the minimum of 5 packets from its footnote 10.
             self.min = (target_s * self.packets_per_s / 2.0).max(5.0);
             self.max = 3.0 * self.min;
         }
     }
 
-    /// The probability by the average alone: p_b.
+    /// p_b: the probability by the average alone.
     fn by_average(&self, average: f64, max_p: f64) -> f64 {
         let p = if average < self.max {
             max_p * (average - self.min) / (self.max - self.min)
@@ -93,8 +93,8 @@ impl Law {
         p.clamp(0.0, 1.0)
     }
 
-    /// The probability with `count` packets since the last drop: p_a, which makes the distance
-    /// between drops uniform; and in byte mode with this packet's share of a mean one.
+    /// p_a: the probability given `count` packets since the last drop, which makes the distance
+    /// between drops uniform; in byte mode it is scaled by this packet's size relative to the mean.
     fn spread(&self, p: f64, count: f64, share: f64) -> f64 {
         let passed = count * p;
         let spread = match self.wait {
@@ -107,8 +107,8 @@ impl Law {
     }
 }
 
-/// The weight that a number or one of ns-2's conventions means (its RED, 2001 and later; S1
-/// eqs. 6.2 to 6.4 are -1 without the floor).
+/// The weight given by a number or by one of ns-2's conventions (RED in ns-2, 2001 and later; S1
+/// eqs. 6.2 to 6.4 are -1 without the lower bound).
 fn weight(given: f64, floor_s: f64, delay_s: f64, packets_per_s: f64) -> f64 {
     let over = |packets: f64| 1.0 - math::exp(-1.0 / packets);
     if given > 0.0 {
@@ -129,9 +129,9 @@ pub(super) struct Red {
     max_p: f64,
     /// When adaptation last moved max-p.
     adapted: Time,
-    /// Packets since the last drop, or bytes over the mean packet's.
+    /// Packets since the last drop, or bytes divided by the mean packet size.
     count: f64,
-    /// Whether the average was already above the lower threshold at the arrival before.
+    /// Whether the average was above the lower threshold at the previous arrival.
     above: bool,
     stream: RandomStream,
     line: Averaged,
@@ -152,7 +152,8 @@ impl Red {
         }
     }
 
-    /// Adaptive RED (Floyd, Gummadi, Shenker 2001): keeps the average in the middle fifth.
+    /// Adaptive RED (Floyd, Gummadi, Shenker 2001): keeps the average within the middle fifth
+    /// between the thresholds.
     #[inline]
     fn adapt(&mut self, now: Time) {
         if !self.law.adaptive || now.since(self.adapted).as_secs_f64() <= EPISODE_S {
@@ -168,12 +169,12 @@ impl Red {
         }
     }
 
-    /// Whether this arrival is struck early; then with which p_b.
+    /// Whether this arrival is dropped or marked early; if so, the p_b that decided it.
     fn strikes(&mut self, queue: f64, share: f64) -> Option<f64> {
         let p = self.law.by_average(self.line.average, self.max_p);
         let spread = self.law.spread(p, self.count, share);
         if self.law.cautious {
-            // The queue may have been empty for 50 ms, and the average not know it yet.
+            // The queue may have been empty for 50 ms before the average reflects it.
             let arrivals = self.law.packets_per_s * 0.05;
             if queue < self.line.average * math::pow(1.0 - self.law.weight, arrivals) {
                 return None;
@@ -182,8 +183,8 @@ impl Red {
         self.stream.chance(spread).then_some(p)
     }
 
-    /// Makes room for an arrival by dropping one of those that wait, drawn with the arrival
-    /// among them; false if the arrival itself must go.
+    /// Makes room for an arrival by dropping a random one of the waiting packets and the arrival;
+    /// false if the arrival itself is dropped.
     fn evict(&mut self, size: u32, observer: &mut dyn QueueObserver) -> bool {
         while !self.line.fifo.has_room(size) {
             let n = self.line.fifo.len();
@@ -210,7 +211,8 @@ impl Discipline for Red {
         let step = if self.law.in_bytes { share } else { 1.0 };
         self.count += step;
         let full = !idle && !self.line.fifo.has_room(size);
-        // ns-2: an arrival that finds at most one packet (in byte mode none) is never struck.
+        // ns-2: an arrival that finds at most one packet (in byte mode none) is never dropped
+        // early.
         let few =
             if self.law.in_bytes { self.line.fifo.len() == 0 } else { self.line.fifo.len() <= 1 };
         if self.line.average < self.law.min || few {

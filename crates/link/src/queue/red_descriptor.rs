@@ -5,7 +5,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, SpecError, Status};
 
-/// Adaptation moves max-p at most once in so many seconds.
+/// The shortest time between two adaptations of max-p, in seconds.
 pub(super) const EPISODE_S: f64 = 0.5;
 
 const fn choice(
@@ -124,10 +124,10 @@ pub(super) const RED: Descriptor = Descriptor {
     ),
 };
 
-/// Whether these parameters go together.
+/// Checks that the parameters fit together.
 ///
 /// # Errors
-/// Thresholds the wrong way round, or a weight that is neither one nor a convention.
+/// The lower threshold is above the upper one, or a weight that is neither one nor a convention.
 pub(super) fn check(s: &Settings) -> Result<(), SpecError> {
     let (min, max, weight) = (s.number("min"), s.number("max"), s.number("weight"));
     if max > 0.0 && min >= max {

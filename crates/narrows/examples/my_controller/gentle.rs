@@ -1,13 +1,13 @@
-//! Gentle: one segment more per round trip; when the round-trip time exceeds the smallest seen by a given
-//! share, a seventh of the window less; half at a loss. The worked example of
-//! `docs/adding-a-controller.md`, which quotes this file.
+//! Gentle adds one segment per round trip, reduces the window by a seventh when the round-trip time exceeds the
+//! smallest one by a given share, and halves it at a loss. The worked example of `docs/adding-a-controller.md`, which
+//! quotes this file.
 
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 use narrows_congestion::{Ack, CongestionEvent, Controller, Environment, SendLimits};
 
-/// What it says of itself.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "gentle",
     summary: "leaves a seventh of the window when the round trip stretches",
@@ -23,11 +23,11 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The columns of its time series.
 pub const VARIABLES: &[Variable] =
     &[Variable::new("limit", "", "round-trip time over its minimum at which the window shrinks")];
 
-/// Makes one for a flow.
+/// Makes the controller of a flow.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Gentle {
         cwnd: environment.initial_window,

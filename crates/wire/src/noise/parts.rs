@@ -1,5 +1,5 @@
-//! What a handshake is made of: static keys, and where `snow` takes ciphers, hashes, X25519 and
-//! randomness from.
+//! What a handshake is built from: static keys, and `snow`'s sources of ciphers, hashes, X25519 and
+//! randomness.
 
 use super::HandshakeError;
 use crate::keys::Suite;
@@ -9,11 +9,11 @@ use snow::resolvers::{CryptoResolver, DefaultResolver, RingResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
 use std::fmt;
 
-/// An X25519 public key: who an end is.
+/// An X25519 public key, which identifies an endpoint.
 pub type PublicKey = [u8; 32];
 
-/// An X25519 private key. A server keeps it for years; a client without an identity draws a new one
-/// each time.
+/// An X25519 private key. A server keeps it for years; a client without an identity makes a new one
+/// for each connection.
 #[derive(Clone)]
 pub struct StaticKey {
     private: [u8; 32],
@@ -24,7 +24,7 @@ impl StaticKey {
     /// From 32 bytes of a cryptographic random source.
     ///
     /// # Errors
-    /// If the library does not know X25519, which it does.
+    /// The cryptographic library failed.
     pub fn new(private: [u8; 32]) -> Result<StaticKey, HandshakeError> {
         let mut dh = DefaultResolver
             .resolve_dh(&DHChoice::Curve25519)
@@ -37,7 +37,7 @@ impl StaticKey {
     pub(crate) fn private(&self) -> &[u8; 32] {
         &self.private
     }
-    /// What to pin.
+    /// The public key, which peers pin.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
@@ -49,7 +49,7 @@ impl fmt::Debug for StaticKey {
     }
 }
 
-/// Hands `snow` its random bytes once.
+/// Passes the caller's random bytes to `snow`, once.
 struct Drawn(Option<[u8; 32]>);
 
 impl Random for Drawn {
