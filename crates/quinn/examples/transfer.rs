@@ -1,12 +1,12 @@
-//! A quinn client and server over an emulated link, once for each congestion controller that is named.
+//! A quinn client and server over an emulated link, once for each given congestion controller.
 //!
 //! ```sh
 //! cargo run --release -p narrows-quinn --example transfer -- [--link LINK] [--seconds S] CONTROLLER...
 //! ```
 //!
-//! `quinn-cubic` and `quinn-bbr` are quinn's own; every other name is one of Narrows', with its parameters. The link
-//! is written as for `narrows speed --link`. The rate is counted where the server reads, from the moment at which
-//! the client begins to connect; RTTs are quinn's smoothed ones, sampled every 50 ms.
+//! `quinn-cubic` and `quinn-bbr` are quinn's own; every other name is one of Narrows', with its parameters. The link is
+//! written as for `narrows speed --link`. The rate is counted where the server reads, from the moment at which the
+//! client begins to connect; RTTs are quinn's smoothed ones, sampled every 50 ms.
 
 use narrows_net::relay::Relay;
 use narrows_quinn::Controllers;
@@ -21,7 +21,7 @@ use std::time::Instant;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Bytes of the largest packet, for queues that are given in packets or products.
+/// Bytes of the largest packet, for queue limits in packets or bandwidth-delay products.
 const PACKET: u32 = 1500;
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -33,7 +33,7 @@ fn factory(name: &str) -> Result<Arc<dyn ControllerFactory + Send + Sync>, Failu
     })
 }
 
-/// Both sides with a certificate made for this run, the controller named at both.
+/// Configurations of both sides with a self-made certificate and the same controller.
 fn configs(controller: &str) -> Result<(quinn::ServerConfig, quinn::ClientConfig), Failure> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()])?;
     let certificate = CertificateDer::from(made.cert);
@@ -68,7 +68,7 @@ struct Measured {
     sent: u64,
 }
 
-/// Sends for so long and looks at the connection meanwhile.
+/// Sends for the given time and samples the connection meanwhile.
 async fn send(
     config: quinn::ClientConfig,
     to: SocketAddr,

@@ -1,7 +1,7 @@
-//! quinn's calls as the events of Narrows' controllers.
+//! Translates quinn's calls into the events of Narrows' controllers.
 //!
-//! Controllers count packets of the MTU; quinn counts bytes. A batch of acknowledgements is collected
-//! until [`on_end_acks`](Controller::on_end_acks), because only then is known what is still in flight.
+//! Controllers count packets of the MTU, quinn counts bytes. Acknowledgements are collected until
+//! [`on_end_acks`](Controller::on_end_acks), because only then is it known what is still in flight.
 
 use crate::sent_log::SentLog;
 use narrows_base::{Duration, Rate, Time};
@@ -15,7 +15,7 @@ use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Fewest packets that the window may hold: quinn divides by it.
+/// The smallest window in packets: quinn divides by it.
 const MIN_WINDOW: f64 = 1.0;
 
 /// A batch of acknowledgements.
@@ -23,14 +23,14 @@ const MIN_WINDOW: f64 = 1.0;
 struct Batch {
     packets: u64,
     newest: Option<Time>,
-    /// When each packet left, and its bytes.
+    /// Send time and bytes of each acknowledged packet.
     arrived: Vec<(Time, u64)>,
 }
 
 pub struct Adapter {
     controller: Mutex<Box<dyn narrows_congestion::Controller>>,
     epoch: Instant,
-    /// Bytes of a packet now, and when the controller was built.
+    /// The present packet size in bytes, and the one with which the controller was built.
     mtu: u64,
     nominal_mtu: u64,
     initial_window: f64,
@@ -44,9 +44,10 @@ pub struct Adapter {
     app_limited: bool,
     round: u64,
     round_end: u64,
-    /// When the recovery under way began.
+    /// When the present recovery began.
     recovery: Option<Time>,
-    /// Packets whose outcome is known: their numbers, since quinn tells none.
+    /// Number of packets with a known outcome, which serves as packet number, since quinn passes
+    /// none.
     outcomes: u64,
 }
 
@@ -79,7 +80,8 @@ impl Adapter {
         }
     }
 
-    /// Since a second before the connection: the controllers' time 0 means never sent.
+    /// Counted from a second before the connection, because controllers use time 0 for "never
+    /// sent".
     fn time(&self, at: Instant) -> Time {
         let since = at.saturating_duration_since(self.epoch).as_nanos();
         Time::from_nanos(u64::try_from(since).unwrap_or(u64::MAX / 2)) + Duration::from_secs(1)
@@ -89,7 +91,7 @@ impl Adapter {
         bytes.div_ceil(self.mtu)
     }
 
-    /// Does something with the controller, ticks that are due first, and asks what it allows now.
+    /// Calls the controller, with ticks that are due first, and then reads its limits.
     fn with(&mut self, now: Time, call: impl FnOnce(&mut dyn narrows_congestion::Controller)) {
         let controller = self.controller.get_mut().unwrap_or_else(PoisonError::into_inner);
         if now >= controller.next_tick() {
@@ -116,14 +118,14 @@ impl Adapter {
         self.min_rtt = self.min_rtt.min(rtt);
     }
 
-    /// The controller's rate in real bytes; packets are of the MTU now.
+    /// The controller's rate in bytes of the present packet size.
     fn rate_bps(&self) -> Option<f64> {
         let scale = self.mtu as f64 / self.nominal_mtu as f64;
         self.limits.pacing_rate.map(|rate: Rate| rate.as_bps() as f64 * scale)
     }
 
-    /// The next packet's outcome. Packets count in the order in which quinn tells of them: those that arrived
-    /// exactly, losses together with the newest of them.
+    /// The next packet's outcome. Packets are numbered in the order in which quinn reports them: arrivals exactly,
+    /// losses together with the newest of them.
     fn outcome(&mut self, now: Time, sent: Time, bytes: u64, lost: bool) -> PacketOutcome {
         let seq = self.outcomes;
         self.outcomes += 1;
@@ -167,7 +169,8 @@ impl Adapter {
             flight: outstanding,
             outstanding,
             prior_outstanding: prior_outstanding.max(outstanding + batch.packets),
-            // As quinn's own controllers judge: its pacer keeps the flight below the window most of the time.
+            // As quinn's own controllers do: its pacer keeps the packets in flight below the window
+            // most of the time.
             window_limited: !self.app_limited,
             in_recovery: self.recovery.is_some(),
             round: self.round,
@@ -312,7 +315,7 @@ impl Controller for Adapter {
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
         self.mtu = u64::from(new_mtu.max(1));
-        // quinn tells no time here; nothing that a controller does with an MTU needs one.
+        // quinn passes no time here; no controller needs one for a change of MTU.
         let bytes = PathEvent::PacketBytes(u32::from(new_mtu));
         let controller = self.controller.get_mut().unwrap_or_else(PoisonError::into_inner);
         controller.on_path_event(Time::ZERO, &bytes);
@@ -321,13 +324,14 @@ impl Controller for Adapter {
 
     fn window(&self) -> u64 {
         let window = self.limits.cwnd.max(MIN_WINDOW) * self.mtu as f64;
-        // What the rate carries in a smoothed RTT: quinn has no other pacing than by its window.
+        // The packets that the rate carries in a smoothed RTT, because quinn paces only by the
+        // window.
         let carried = match (self.rate_bps(), self.srtt) {
             (Some(rate), srtt) if srtt > Duration::ZERO => rate / 8.0 * srtt.as_secs_f64(),
             _ => f64::INFINITY,
         };
         let least = MIN_WINDOW * self.mtu as f64;
-        // quinn sends while in flight and the next packet stay below the window.
+        // quinn sends while the packets in flight plus the next one are below the window.
         (window.min(carried.max(least)) + self.mtu as f64).min(u64::MAX as f64 / 2.0) as u64
     }
 

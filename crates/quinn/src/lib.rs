@@ -1,4 +1,4 @@
-//! Narrows' congestion controllers for [quinn](https://docs.rs/quinn): for people who keep QUIC.
+//! Narrows' congestion controllers for [quinn](https://docs.rs/quinn): for applications that use QUIC.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -10,23 +10,24 @@
 //! # Ok::<(), narrows_quinn::Error>(())
 //! ```
 //!
-//! Any controller of `narrows list controllers` that goes by acknowledgements, with its parameters:
-//! `"vegas(alpha=2,beta=4)"`, `"bbr3"`, `"stpd"`. What quinn's trait does not have, and what is done about it:
+//! Any controller of `narrows list controllers` that is driven by acknowledgements can be used, with its parameters:
+//! `"vegas(alpha=2,beta=4)"`, `"bbr3"`, `"stpd"`. How differences between quinn's trait and ours are handled:
 //!
 //! | quinn | here |
 //! |---|---|
-//! | no pacing rate: it paces 1.25 windows per smoothed RTT | where a controller sets a rate, the window is at most what that rate carries in a smoothed RTT |
-//! | no ticks | a tick that is due comes with the next packet or acknowledgement |
-//! | one call for several packets that were sent | as many packets, of the path's MTU |
-//! | no packet numbers of what was acknowledged, and losses only in sum | controllers that go by packet numbers, or have a receiver side, are [refused](Error::NeedsRrtp) |
-//! | spurious losses are not told | they stay losses |
+//! | no pacing rate: it paces 1.25 windows per smoothed RTT | if a controller sets a rate, the window is limited to what that rate carries in a smoothed RTT |
+//! | no ticks | due ticks are delivered with the next packet or acknowledgement |
+//! | one call for several sent packets | the same number of packets of the path's MTU |
+//! | no packet numbers of what was acknowledged, and only the total of losses | controllers that need packet numbers, or have a receiver side, are [refused](Error::NeedsRrtp) |
+//! | spurious losses are not reported | they stay losses |
 //!
-//! RTTs are those of the very packets, the peer's delay of the acknowledgement included.
+//! RTTs are measured per packet and include the peer's ACK delay.
 //!
-//! `jersey` reduces its window at congestion marks alone: on a path without them it floods, inside quinn as elsewhere.
+//! `jersey` reduces its window only at congestion marks: without an AQM that marks it fills every queue, inside quinn
+//! as elsewhere.
 //!
-//! `cargo run --release -p narrows-quinn --example transfer -- quinn-cubic rrtp` compares controllers between a
-//! quinn client and server over an emulated link; `tests/virtual_time.rs` does so in virtual time.
+//! `cargo run --release -p narrows-quinn --example transfer -- quinn-cubic rrtp` compares controllers between a quinn
+//! client and server over an emulated link; `tests/virtual_time.rs` does so in virtual time.
 
 mod adapter;
 mod sent_log;
@@ -40,8 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Controllers that are made for rrtp's packet outcomes and do not go by the packets' numbers: what quinn tells of
-/// packets is enough for them.
+/// Controllers that need rrtp's packet outcomes but not the packets' numbers, so that quinn's information suffices.
 const NUMBERS_NOT_NEEDED: [&str; 1] = ["rrtp"];
 /// RFC 9002 section 7.2: ten packets.
 const INITIAL_WINDOW: f64 = 10.0;
@@ -50,11 +50,11 @@ const INITIAL_WINDOW: f64 = 10.0;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such controller, or a parameter that it does not have or cannot take.
+    /// There is no such controller, or a parameter is unknown or out of range.
     Specification(SpecError),
-    /// It goes by packet numbers or has a receiver side, which only rrtp can give it.
+    /// It needs packet numbers or a receiver side, which only rrtp provides.
     NeedsRrtp(&'static str),
-    /// It sends as it was told, whatever is acknowledged, which quinn's window cannot express.
+    /// Its rate does not depend on acknowledgements, which quinn's window cannot express.
     Unresponsive(&'static str),
 }
 
@@ -103,7 +103,7 @@ pub struct Controllers {
 }
 
 impl Controllers {
-    /// Of that name, with parameters: `"vegas(alpha=2)"`.
+    /// The controller with this name and parameters: `"vegas(alpha=2)"`.
     ///
     /// # Errors
     /// A controller that does not exist, with a suggestion, or that quinn cannot serve.
@@ -129,19 +129,19 @@ impl Controllers {
             made: AtomicU64::new(0),
         })
     }
-    /// Packets that may leave before the first acknowledgement; at least one.
+    /// Packets that may be sent before the first acknowledgement; at least one.
     #[must_use]
     pub fn with_initial_window(mut self, packets: f64) -> Controllers {
         self.initial_window = packets.clamp(1.0, 1e6);
         self
     }
-    /// What is known of the path beforehand.
+    /// What is known about the path in advance.
     #[must_use]
     pub fn with_hints(mut self, hints: PathHints) -> Controllers {
         self.hints = hints;
         self
     }
-    /// Seed of controllers that draw (BBR's phases); each connection draws differently.
+    /// Seed of random draws (BBR's phases); each connection draws differently.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Controllers {
         self.seed = seed;

@@ -1,22 +1,22 @@
-//! What was delivered when a packet left, for delivery-rate samples
-//! (draft-cheng-iccrg-delivery-rate-estimation). quinn names a packet by the moment at which it was sent.
+//! What had been delivered when a packet was sent, for delivery-rate samples
+//! (draft-cheng-iccrg-delivery-rate-estimation). quinn identifies a packet by its send time.
 
 use narrows_base::{Duration, Time};
 use narrows_congestion::RateSample;
 use std::collections::VecDeque;
 
-/// Moments kept at most: at one per packet, ten seconds of 100 Mbit/s.
+/// The most send times kept: with one per packet, ten seconds at 100 Mbit/s.
 const MAX_MOMENTS: usize = 1 << 16;
-/// How long a packet may be on its way.
+/// Send times older than this are discarded.
 const MAX_AGE: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     sent: Time,
-    /// Packets delivered by then, and when the last was.
+    /// Packets delivered until then, and when the last of them was.
     delivered: u64,
     delivered_at: Time,
-    /// When the packet left whose delivery began the interval.
+    /// Send time of the packet whose delivery began the interval.
     first_sent: Time,
     app_limited: bool,
 }
@@ -30,7 +30,7 @@ pub struct SentLog {
 }
 
 impl SentLog {
-    /// Packets leave now; `is_first` if nothing else is in flight.
+    /// Packets are sent; `is_first` if nothing else is in flight.
     pub fn sent(&mut self, now: Time, is_first: bool, app_limited: bool) {
         if is_first {
             (self.delivered_at, self.first_sent) = (now, now);
@@ -55,15 +55,16 @@ impl SentLog {
         self.delivered
     }
 
-    /// So many packets of which the newest left at `sent` are delivered: the rate, and how much had been
-    /// delivered when it left.
+    /// `packets` packets were delivered, of which the newest was sent at `sent`: returns the delivery rate and the
+    /// number delivered when that packet was sent.
     pub fn acked(&mut self, now: Time, sent: Time, packets: u64) -> Option<RateSample> {
         self.delivered = self.delivered.saturating_add(packets);
         self.delivered_at = now;
         let at = self.moments.partition_point(|m| m.sent <= sent).checked_sub(1)?;
         let moment = *self.moments.get(at)?;
         self.first_sent = sent;
-        // ACKs may come together, packets may leave together: the longer of the two intervals.
+        // ACKs may arrive in bursts and packets may leave in bursts, so the longer of the two
+        // intervals counts.
         let sending = sent.since(moment.first_sent).as_nanos();
         let acking = now.since(moment.delivered_at).as_nanos();
         let interval = Duration::from_nanos(sending.max(acking));

@@ -1,5 +1,5 @@
-//! The hot paths, each alone: run with `cargo bench -p narrows-sim`. Whole processes beside ns-2
-//! are timed by `cargo xtask bench`.
+//! Micro-benchmarks of the hot paths: run with `cargo bench -p narrows-sim`. `cargo xtask bench`
+//! times whole processes beside ns-2.
 
 use divan::{Bencher, counter::ItemsCount};
 use narrows_base::{Duration, Machine, Packet, RandomKey, Rate, Spec, Time};
@@ -13,7 +13,7 @@ fn main() {
     divan::main();
 }
 
-/// A pop and a push with so many events pending, due up to 30 ms ahead.
+/// A pop and a push with `pending` events in the queue, due up to 30 ms ahead.
 #[divan::bench(args = [4, 400, 4_000])]
 fn calendar(bencher: Bencher, pending: u32) {
     let mut random = RandomKey::from_seed(1).named("bench").stream();

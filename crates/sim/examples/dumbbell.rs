@@ -1,6 +1,5 @@
-//! N flows over one bottleneck: how the engine is driven without the laboratory, and what
-//! `cargo xtask bench` times. Arguments: flows, Mbit/s, seconds, protocol, `idle` (flows that
-//! never start).
+//! N flows over one bottleneck: drives the engine without the lab crate. `cargo xtask bench` times
+//! this program. Arguments: flows, Mbit/s, seconds, protocol, `idle` (flows that never start).
 //!
 //! `cargo run --release -p narrows-sim --example dumbbell -- 10 100 60`
 
@@ -41,14 +40,14 @@ fn main() {
     );
 }
 
-/// CPU time of this process so far; 0 where the system does not tell.
+/// CPU time of this process so far in seconds; 0 if the system does not report it.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let ns: f64 = text.split(' ').next().and_then(|w| w.parse().ok()).unwrap_or(0.0);
     ns * 1e-9
 }
 
-/// Most memory that this process ever had, in KiB; 0 where the system does not tell.
+/// Peak memory of this process in KiB; 0 if the system does not report it.
 fn peak_kib() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"));

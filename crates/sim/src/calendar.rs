@@ -1,16 +1,15 @@
-//! The event queue: a bucketed calendar.
+//! The event queue: a calendar queue.
 //!
-//! Events are 16 bytes and `Copy`. Buckets are linked lists in one recycled slab, so pushing
-//! touches the list's head and the slab's hottest slot; the bucket in hand is a small sorted
-//! vector. Events beyond the calendar's year wait in a heap. The order of events is theirs alone
-//! (time, then kind, then number), so the width of buckets, which adapts to the traffic, changes
-//! the speed and nothing else.
+//! Events are 16 bytes and `Copy`. Buckets are linked lists in one recycled slab, so a push touches
+//! only the list's head and the slab's most recent slot; the current bucket is a small sorted
+//! vector. Events beyond the calendar's year wait in a heap. Events are ordered by time, then kind,
+//! then number, so the bucket width, which adapts to the traffic, affects only the speed.
 
 use narrows_base::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// An event: its time, and who it is for. Ordered by time, then kind, then number.
+/// An event: its time, and the entity that handles it. Ordered by time, then kind, then number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Event {
     /// When.
@@ -18,17 +17,17 @@ pub struct Event {
     key: u32,
 }
 
-/// What kinds of events there are, in the order in which simultaneous ones are handled.
+/// Kinds of events, in the order in which simultaneous ones are handled.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u32)]
 pub enum Kind {
     /// A scheduled change of a link.
     Change = 0,
-    /// Measuring begins.
+    /// The measured span begins.
     Measure = 1,
-    /// A link has something to do: a packet arrives at its far end, or a service ends.
+    /// A packet arrives at the link's far end, or a transmission ends.
     Link = 2,
-    /// An application's turn.
+    /// An application may write.
     Source = 3,
     /// A sender's timer.
     Sender = 4,
@@ -48,7 +47,7 @@ impl Event {
         debug_assert!(number <= MAX_NUMBER);
         Event { time, key: (kind as u32) << 28 | number }
     }
-    /// Its place among all events as one number.
+    /// Its position in the order of events, as one number.
     #[inline]
     fn order(self) -> u128 {
         u128::from(self.time.as_nanos()) << 32 | u128::from(self.key)
@@ -77,9 +76,9 @@ const BUCKETS: u64 = 8192;
 const MASK: u64 = BUCKETS - 1;
 const WORDS: usize = BUCKETS as usize / 64;
 const NIL: u32 = u32::MAX;
-/// Places that a late comer to the bucket in hand may walk.
+/// Positions that a late event may move in the current bucket before it goes to the heap.
 const CROWD: usize = 48;
-/// Pops between two looks at the bucket width.
+/// Pops between two reviews of the bucket width.
 const REVIEW: u32 = 8192;
 
 #[derive(Clone, Copy)]
@@ -93,16 +92,16 @@ pub struct Calendar {
     nodes: Vec<Node>,
     free: u32,
     heads: Box<[u32; BUCKETS as usize]>,
-    /// A bit per bucket that holds something, and a bit per word that is not zero.
+    /// A bit per non-empty bucket, and a bit per non-zero word.
     occupied: [u64; WORDS],
     summary: [u64; WORDS / 64],
-    /// Events in buckets, the one in hand not counted.
+    /// Events in buckets, without the current one.
     stored: usize,
-    /// The bucket in hand, latest first.
+    /// The current bucket, latest event first.
     current: Vec<Event>,
-    /// Late comers to a bucket in hand that is crowded (a million flows that start at once).
+    /// Late events of a current bucket that is crowded (a million flows that start at once).
     crowd: BinaryHeap<Reverse<Event>>,
-    /// Absolute number of the bucket in hand.
+    /// Absolute number of the current bucket.
     bucket: u64,
     /// A bucket is 2^shift nanoseconds.
     shift: u32,
@@ -143,7 +142,7 @@ impl Calendar {
     #[inline]
     pub fn push(&mut self, event: Event) {
         let bucket = event.time.as_nanos() >> self.shift;
-        // After the bucket in hand and within the year, in one comparison.
+        // One comparison for "after the current bucket and within the year".
         if bucket.wrapping_sub(self.bucket + 1) < BUCKETS - 1 {
             self.store(bucket, event);
         } else if bucket <= self.bucket {
@@ -177,7 +176,7 @@ impl Calendar {
         Some(event)
     }
 
-    /// The earlier of the bucket in hand and its late comers.
+    /// Pops the earlier event of the current bucket and its heap.
     #[cold]
     fn pop_crowded(&mut self, until: Time) -> Option<Event> {
         let late = self.crowd.peek()?.0;
@@ -227,7 +226,7 @@ impl Calendar {
         self.stored += 1;
     }
 
-    /// Makes the next bucket that holds something the one in hand.
+    /// Makes the next non-empty bucket the current one.
     fn open_next(&mut self) {
         if self.pops >= REVIEW {
             self.review();
@@ -257,7 +256,7 @@ impl Calendar {
         self.far.peek().map_or(u64::MAX, |e| e.0.time.as_nanos() >> self.shift)
     }
 
-    /// Moves what has come within the year into its bucket.
+    /// Moves events that are now within the year into their buckets.
     #[cold]
     fn take_far(&mut self) {
         while self.first_far() - self.bucket < BUCKETS {
@@ -290,7 +289,7 @@ impl Calendar {
         }
     }
 
-    /// Absolute number of the next bucket after the one in hand that holds something.
+    /// Absolute number of the next non-empty bucket after the current one.
     #[inline]
     fn next_occupied(&self) -> u64 {
         let start = ((self.bucket + 1) & MASK) as usize;
@@ -319,7 +318,8 @@ impl Calendar {
         None
     }
 
-    /// Adapts the bucket width: two to twelve events per bucket opened (measured best), few beyond the year.
+    /// Adapts the bucket width so that a bucket has two to twelve events (measured optimum) and few
+    /// events lie beyond the year.
     #[cold]
     fn review(&mut self) {
         let per_bucket = f64::from(self.pops) / f64::from(self.opened.max(1));
@@ -340,7 +340,7 @@ impl Calendar {
         }
     }
 
-    /// Everything into buckets of another width. The bucket in hand is empty.
+    /// Moves everything into buckets of another width. The current bucket must be empty.
     fn rebuild(&mut self, shift: u32) {
         let start = self.bucket << self.shift;
         let mut events = Vec::with_capacity(self.stored);

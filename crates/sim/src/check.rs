@@ -1,4 +1,4 @@
-//! Whether a network can be run: every field of a [`NetworkSpec`], before anything is built of it.
+//! Checks every field of a [`NetworkSpec`] before anything is built from it.
 
 use crate::spec::{FlowSpec, GroupSpec, NetworkSpec, SeriesSpec};
 use narrows_base::field::{at_most, whole};
@@ -7,11 +7,11 @@ use narrows_link::MAX_TIME;
 
 /// Most flows in one run; a million need about 2 GB.
 pub const MAX_FLOWS: usize = 1_000_000;
-/// Most links in one run: a million flows have four of their own each.
+/// Most links in one run: enough for a million flows with four links each.
 pub const MAX_LINKS: usize = 8_000_000;
-/// Most groups of flows in one run: each keeps a histogram of its round-trip times.
+/// Most groups of flows in one run: each keeps a histogram of RTTs.
 pub const MAX_GROUPS: usize = 10_000;
-/// Most links that a route has: packets count them in eight bits.
+/// Most links of a route: packets count them in eight bits.
 pub const MAX_HOPS: usize = 200;
 /// Most changes in one run.
 pub const MAX_CHANGES: usize = 1_000_000;
@@ -19,7 +19,7 @@ pub const MAX_CHANGES: usize = 1_000_000;
 pub const MAX_SAMPLES: u64 = 1_000_000;
 /// Most samples of all sampled flows and links together; one is about ten numbers of eight bytes.
 pub const MAX_ROWS: u64 = 20_000_000;
-/// Most pairs of a metered link and a group, which are counted apart.
+/// Most pairs of a metered link and a group; each pair has its own counters.
 const MAX_METERED: usize = 4_000_000;
 
 /// Checks all fields.
@@ -73,7 +73,8 @@ fn alike(list: &str, a: usize, b: usize, name: &str) -> FieldError {
     FieldError::new(format!("{list}[{b}].name"), why)
 }
 
-/// Two of these names that are equal, if any: millions are compared by a key of eight bytes each.
+/// Indices of two equal names, if there are any. Millions of names are compared by keys of eight
+/// bytes.
 fn twice<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<(usize, usize)> {
     let key = |name: &str| RandomKey::from_seed(0).named(name).bits();
     let mut keys: Vec<u64> = names.clone().map(key).collect();

@@ -1,9 +1,10 @@
-//! The columns of time series that the engine samples itself. A controller's own are in its list entry.
+//! The columns of time series that the engine itself samples. A controller's own columns are in its
+//! list entry.
 
 use narrows_base::Variable;
 
-/// Columns of the tables of flows (`kind` is `flow`) and links (`link`). Counts are those of the interval
-/// that ends at the sample.
+/// Columns of the tables of flows (`kind` is `flow`) and links (`link`). Counts cover the interval that ends at the
+/// sample.
 pub const COLUMNS: &[Variable] = &[
     // Of flows.
     Variable::new("cwnd", "packets", "congestion window; none where it is not bounded"),

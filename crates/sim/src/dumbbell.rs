@@ -1,5 +1,5 @@
-//! The dumbbell of the reference measurements: N flows from as many sources to as many sinks over
-//! one link. Flow i starts at i/N seconds, which no scenario file can say.
+//! The dumbbell of the reference measurements: N flows between N pairs of hosts over one
+//! bottleneck. Flow i starts at i/N seconds, which scenario files cannot express.
 
 use crate::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec};
 use narrows_base::{Duration, Rate, Time};

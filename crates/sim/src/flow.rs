@@ -1,4 +1,4 @@
-//! A flow in the engine: its two endpoints, its application, what is counted of it.
+//! A flow in the engine: its two endpoints, its application and its counters.
 
 use crate::result::{ClassifierCounts, FlowResult};
 use crate::smooth::Smoothness;
@@ -8,20 +8,21 @@ use narrows_transport::ranges::Ranges;
 use narrows_transport::{Counters, SimulatedReceiver, SimulatedSender};
 use std::ops::Range;
 
-/// A flow: endpoints side by side, so that a flow is few cache lines and no pointers.
+/// A flow. Its endpoints are stored inline, so that a flow occupies few cache lines.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub sender: SimulatedSender,
     pub receiver: SimulatedReceiver,
     pub timer: Timer,
-    /// When the receiver's pending timer event fires; `NEVER` if there is none.
+    /// When the receiver's pending timer event fires; `NEVER` if none is pending.
     pub receiver_event: Time,
     pub stats: FlowStats,
 }
 
 /// A sender's pending events: a far one for the retransmission timer, a near one for pacing. An
-/// event that comes too early does no harm: the sender is asked again. So a deadline that moves
-/// on costs nothing, and pacing does not leave a retransmission event behind for every packet.
+/// event that fires early is harmless: the sender is polled and the event set again. So postponing
+/// a deadline costs nothing, and pacing does not leave a retransmission event behind for every
+/// packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
     near: Time,
@@ -35,7 +36,7 @@ impl Default for Timer {
 }
 
 impl Timer {
-    /// Whether a new event at `due` is needed.
+    /// Returns whether a new event at `due` must be queued.
     #[inline]
     pub fn arm(&mut self, due: Time) -> bool {
         if due.is_never() || self.near.min(self.far) <= due {
@@ -48,7 +49,7 @@ impl Timer {
         }
         true
     }
-    /// Whether the event at `now` is one that is waited for.
+    /// Whether the event at `now` is a pending one.
     #[inline]
     pub fn fires(&mut self, now: Time) -> bool {
         if now == self.near {
@@ -63,21 +64,21 @@ impl Timer {
     }
 }
 
-/// The application's side, touched only at its own turns.
+/// The application of a flow, touched only when it writes.
 #[derive(Debug)]
 pub(crate) struct Application {
     pub source: Box<dyn Source>,
-    /// Whether its first write is all that it has.
+    /// Whether its first write is all its data.
     pub is_transfer: bool,
     pub start: Time,
     pub stop: Time,
     pub opened: bool,
-    /// Bytes of a finite transfer, 0 otherwise.
+    /// Size of a finite transfer in bytes, 0 otherwise.
     pub wanted: u64,
 }
 
 impl Application {
-    /// One that begins and stops at these times.
+    /// An application with these start and stop times.
     pub fn new(
         source: Box<dyn Source>,
         is_transfer: bool,
@@ -98,7 +99,7 @@ pub(crate) struct FlowStats {
     ground_truth: Option<Box<GroundTruth>>,
 }
 
-/// What queues dropped of a flow, and what its receiver says of its losses.
+/// Packets of a flow that queues dropped, and its receiver's loss classification.
 #[derive(Debug, Default)]
 struct GroundTruth {
     dropped: Ranges,
@@ -111,7 +112,7 @@ impl FlowStats {
         let ground_truth = self.ground_truth.get_or_insert_default();
         ground_truth.dropped.insert(seq, seq.saturating_add(1), |_, _| ());
     }
-    /// How the receiver classifies missing packets; it counts in the measured span.
+    /// Counts how the receiver classified missing packets, if within the measured span.
     pub fn classified(&mut self, missing: Range<u64>, radio: bool, counts: bool) {
         let ground_truth = self.ground_truth.get_or_insert_default();
         let length = missing.end.saturating_sub(missing.start);
@@ -131,14 +132,15 @@ impl FlowStats {
             }
         }
     }
-    /// Application bytes came in order at `now`; `keep` says whether bins of a second are kept.
+    /// Counts application bytes delivered in order at `now`; `keep` says whether bins of one second
+    /// are kept.
     #[inline]
     pub fn delivered(&mut self, now: Time, from: Time, bytes: u64, keep: bool) {
         if now >= from {
             self.smoothness.add(now.since(from).as_nanos(), bytes, keep);
         }
     }
-    /// Measuring begins. What has come out of order is not goodput of the span to come.
+    /// The measured span begins. Bytes received out of order before it do not count as goodput.
     pub fn begin(&mut self, sender: &SimulatedSender, receiver: &SimulatedReceiver) {
         self.base_counters = sender.counters();
         self.base_delivered = receiver.received();
@@ -153,7 +155,7 @@ impl FlowStats {
             start: a.start,
             done: self.done,
             wanted_bytes: a.wanted,
-            // A hole that was never filled holds back bytes that came before measuring began.
+            // A hole that was never filled holds back bytes received before the measured span.
             goodput_bytes: flow.receiver.delivered().saturating_sub(self.base_delivered),
             sent_bytes: self.sent_bytes - self.base_sent_bytes,
             sent_packets: now.sent - base.sent,
@@ -172,7 +174,7 @@ impl FlowStats {
     }
 }
 
-/// The measured span, and whether bins of a second are kept.
+/// The measured span, and whether bins of one second are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub from: Time,

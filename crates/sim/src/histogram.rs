@@ -1,4 +1,4 @@
-//! Quantiles of many values in little memory: a thin face over HDR histograms.
+//! Quantiles of many values in bounded memory: a thin wrapper of HDR histograms.
 
 /// Values in nanoseconds, counted with three significant digits.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The event engine: virtual time for endpoints and links.
 //!
-//! A [`NetworkSpec`] says what there is; [`run`] gives a [`RunResult`]. Equal specification and
-//! seed give an equal [`RunResult::digest`] on every machine and with any number of threads.
+//! [`run`] simulates a [`NetworkSpec`] and returns a [`RunResult`]. Equal specifications and seeds
+//! give equal [`RunResult::digest`]s on every machine and with any number of threads.
 
 pub mod calendar;
 pub mod result;

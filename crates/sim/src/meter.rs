@@ -1,33 +1,34 @@
-//! Counting what happens on a link, per group of flows.
+//! Counts what happens on a link, per group of flows.
 
 use crate::result::{LINK_TICK_S, LinkGroup, LinkResult, LinkTicks, MAX_BINS, QueueAverage};
 use narrows_base::{Packet, Time};
 use narrows_link::Meter;
 
-/// Counts of one link over the measured span, and over the sample in hand.
+/// Counts of one link over the measured span and over the current sample interval.
 #[derive(Debug)]
 pub(crate) struct LinkMeter {
     from: Time,
     until: Time,
     groups: Vec<LinkGroup>,
     served_bits: f64,
-    /// Packets times nanoseconds of waiting.
+    /// Sum of waiting time: packets times nanoseconds.
     waiting: f64,
-    /// Of a link that serves packet by packet: since when how many have waited.
+    /// On a link that serves packet by packet: the present number of waiting packets, and since
+    /// when.
     level: Option<(Time, usize)>,
     queue_max: usize,
     average: Averages,
-    /// Bits of all groups, offered and served, at the end of each tick.
+    /// Bits of all groups, offered and served, at the end of each tick of [`LINK_TICK_S`].
     offered_ticks: Ticks,
     served_ticks: Ticks,
     /// Counts per sample interval, if sampled.
     pub bins: Option<Bins>,
-    /// Data packets (flow and number) that its queue dropped and that nobody has asked for yet, where
-    /// some receiver judges losses.
+    /// Data packets (flow and number) that the queue dropped and that have not been classified yet; kept only if some
+    /// receiver classifies losses.
     pub drops: Option<Vec<(u32, u64)>>,
 }
 
-/// What the average of a queue that keeps one was at arrivals.
+/// The queue's own average, sampled at arrivals.
 #[derive(Debug)]
 struct Averages {
     min: f64,
@@ -45,13 +46,13 @@ impl Averages {
     }
 }
 
-/// A tick, in nanoseconds.
+/// Length of a tick, in nanoseconds.
 const TICK_NS: u64 = (LINK_TICK_S * 1e9) as u64;
 
-/// What had been counted of each group when each tick ended. A packet costs one comparison.
+/// Cumulative counts of each group at the end of each tick. A packet costs one comparison.
 #[derive(Debug)]
 struct Ticks {
-    /// When the tick in hand ends; never if ticks are not kept.
+    /// When the current tick ends; never if ticks are not kept.
     next: u64,
     counts: Vec<f64>,
 }
@@ -61,7 +62,7 @@ impl Ticks {
         let next = if keep { from.as_nanos().saturating_add(TICK_NS) } else { u64::MAX };
         Ticks { next, counts: Vec::new() }
     }
-    /// It is `t`, and so much has been counted before.
+    /// Time has reached `t`; `count` is a group's cumulative count before `t`.
     #[cold]
     #[inline(never)]
     fn pass(&mut self, t: u64, groups: &[LinkGroup], count: fn(&LinkGroup) -> f64) {
@@ -70,7 +71,7 @@ impl Ticks {
             self.next = self.next.saturating_add(TICK_NS);
         }
     }
-    /// Of one group, what was counted in each tick.
+    /// A group's count in each tick.
     fn of(&self, group: usize, groups: usize) -> Vec<f64> {
         let mut before = 0.0;
         let counts = self.counts.iter().skip(group).step_by(groups.max(1));
@@ -78,7 +79,7 @@ impl Ticks {
     }
 }
 
-/// Counts per interval. A computed link tells of departures ahead of time, so the bins reach
+/// Counts per sample interval. A computed link reports departures ahead of time, so the bins extend
 /// beyond the present.
 #[derive(Debug)]
 pub(crate) struct Bins {
@@ -101,7 +102,7 @@ impl Bins {
         let counts = vec![Bin::default(); usize::try_from(n).unwrap_or(0)];
         Bins { start: start.as_nanos(), interval: interval.max(1), counts }
     }
-    /// The bin that ends at or after `t`: bin k holds what came in the interval before sample k.
+    /// The bin that ends at or after `t`. Bin k covers the interval before sample k.
     #[inline]
     pub fn at(&mut self, t: Time) -> Option<&mut Bin> {
         let offset = t.as_nanos().checked_sub(self.start);
@@ -133,7 +134,7 @@ impl LinkMeter {
     fn counts(&self, t: Time) -> bool {
         t >= self.from && t <= self.until
     }
-    /// The packet-nanoseconds of `level` until `now`, inside the measured span.
+    /// Packet-nanoseconds of `level` until `now`, within the measured span.
     #[inline]
     fn area(&self, now: Time) -> f64 {
         self.level.map_or(0.0, |(since, packets)| {
@@ -164,7 +165,7 @@ impl LinkMeter {
     }
 }
 
-/// A meter at work: the link's counts and which group each flow belongs to.
+/// The link's counters, and the group of each flow.
 pub(crate) struct At<'a> {
     pub meter: &'a mut LinkMeter,
     pub group: u32,
@@ -247,7 +248,7 @@ impl Meter<Packet> for At<'_> {
                 let LinkMeter { served_ticks, groups, .. } = &mut *self.meter;
                 served_ticks.pass(end.as_nanos(), groups, |g| g.served_bits);
             }
-            // Of a service that began before measuring did, only the rest counts.
+            // Of a transmission that began before the measured span, only the rest counts.
             let from = self.meter.from;
             let bits = if start < from {
                 bits * end.since(from).as_secs_f64() / end.since(start).as_secs_f64()

@@ -1,10 +1,10 @@
 //! The engine: endpoints, links and applications in virtual time.
 //!
-//! One pending event per link (deliveries of a FIFO link are already in order) and one lazily
-//! re-armed timer per endpoint. A link that only one flow enters in one direction, that keeps
-//! order and computes its departures, needs no event of its own: a packet passes through it when
-//! it leaves the link before. On a dumbbell that leaves four events per delivered packet: the
-//! data's and the acknowledgement's arrival at the bottleneck, and at the endpoints.
+//! There is one pending event per link (deliveries of a FIFO link are already in order) and one
+//! lazily re-armed timer per endpoint. A link that only one direction of one flow enters, that
+//! keeps the order and that computes its departures needs no event: a packet passes through it when
+//! it leaves the previous link. On a dumbbell this leaves four events per delivered packet: the
+//! arrivals of the data packet and of its ACK at the bottleneck and at the endpoint.
 
 mod build;
 mod by_flow;
@@ -23,17 +23,17 @@ use narrows_link::Link;
 use narrows_transport::{Input, Output};
 
 const NONE: u32 = u32::MAX;
-/// The way of data, and that of acknowledgements, among a route's.
+/// Indices of a route's directions: data and ACKs.
 const FORWARD: usize = 0;
 const BACK: usize = 1;
 /// Events between two calls of the progress function.
 const PROGRESS: u64 = 1 << 18;
-/// Packets that enter links between two counts of all that are under way.
+/// Packets that enter links between two counts of all packets under way.
 const COUNT: u32 = 1 << 18;
-/// Packets under way and waiting at once: a GB in the links' rings.
+/// Most packets under way or waiting at once: a GB in the links' rings.
 const MAX_PACKETS: usize = if cfg!(test) { 1 << 19 } else { 1 << 24 };
-/// Calls of the progress function at the same simulated moment before a run is given up. A million
-/// flows that start together need some ten.
+/// Calls of the progress function at the same simulated time before a run is aborted. A million
+/// flows that start together need about ten.
 const MAX_STANDSTILL: u32 = if cfg!(test) { 4 } else { 100 };
 
 /// A link in the engine: two cache lines.
@@ -42,7 +42,7 @@ struct Node {
     link: Link<Packet>,
     /// When its pending event fires.
     event: Time,
-    /// A packet may pass as it leaves the link before.
+    /// Whether packets enter it directly when they leave the previous link.
     private: bool,
     computed: bool,
     meter: u32,
@@ -50,11 +50,11 @@ struct Node {
 
 const _: () = assert!(size_of::<Node>() == 128);
 
-/// Where a flow's packets go.
+/// The links of a flow's packets.
 #[derive(Clone, Copy)]
 struct Route {
-    /// First link in the list of hops, and how many: data, and acknowledgements ([`BACK`]). Which of
-    /// them a packet takes no branch could foresee, so it is an index.
+    /// First index in the list of hops, and number of hops: for data, and for ACKs ([`BACK`]). An array, because a
+    /// branch on the direction would be unpredictable.
     ways: [(u32, u16); 2],
     group: u32,
     /// Index of its series, or `NONE`.
@@ -75,24 +75,22 @@ struct Network {
     time_s: Vec<f64>,
     from: Time,
     end: Time,
-    /// Whether flows keep their bins of a second.
+    /// Whether flows keep bins of one second.
     keep: bool,
     now: Time,
     digest: u64,
     events: u64,
-    /// Packets that may still enter links before all are counted.
+    /// Packets that may still enter links before all packets are counted.
     until_count: u32,
     /// More than [`MAX_PACKETS`] are under way: nothing more is sent, and the run ends.
     overfull: bool,
 }
 
-/// Runs a network to its end. `progress` is called now and then with the simulated time;
-/// returning false stops the run. Whatever the specification, between two calls only so much is done
-/// and memory stays bounded.
+/// Runs a network to its end. `progress` is called regularly with the simulated time; returning false stops the run.
+/// For any specification, the work between two calls and the memory are bounded.
 ///
 /// # Errors
-/// [`SimError::Spec`] names the field that has a value that it cannot have; the others say why a run
-/// ended before its time.
+/// [`SimError::Spec`] names a field with an impossible value; the others say why a run was aborted.
 pub fn run(
     spec: &NetworkSpec,
     progress: &mut dyn FnMut(Time) -> bool,
@@ -179,7 +177,7 @@ impl Network {
         Ok(())
     }
 
-    /// A link has something to do.
+    /// A link's pending event fires.
     #[inline]
     fn on_link(&mut self, number: u32) {
         let now = self.now;
@@ -193,7 +191,8 @@ impl Network {
             let first = if node.meter == NONE {
                 node.link.first_due(now, &mut ())
             } else {
-                // Served links tell their meter when a service ends; which group is in the packet.
+                // Served links report to their meter when a transmission ends; the packet
+                // identifies the group.
                 let routes = &self.routes;
                 let meter = &mut self.meters[node.meter as usize];
                 node.link.first_due(now, &mut ByFlow { meter, routes })
@@ -209,7 +208,7 @@ impl Network {
         self.arm_link(number, due);
     }
 
-    /// Sees to it that the link's pending event is not later than `due`, its next timeout.
+    /// Makes the link's pending event no later than `due`, its next timeout.
     #[inline]
     fn arm_link(&mut self, number: u32, due: Time) {
         let node = &mut self.nodes[number as usize];
@@ -219,7 +218,7 @@ impl Network {
         }
     }
 
-    /// A packet has come out of the link that it was on.
+    /// A packet has left the last link that it was on.
     #[inline]
     fn arrived(&mut self, packet: &mut Packet) {
         let route = self.routes[packet.flow as usize];
@@ -286,7 +285,7 @@ impl Network {
         }
     }
 
-    /// A receiver has judged what is missing; what queues dropped is known here.
+    /// A receiver has classified missing packets; compares that with what queues dropped.
     #[cold]
     fn classified(&mut self, number: u32, missing: std::ops::Range<u64>, radio: bool) {
         for drops in self.meters.iter_mut().filter_map(|m| m.drops.as_mut()) {
@@ -324,7 +323,7 @@ impl Network {
         if !flow.timer.fires(self.now) {
             return; // An earlier event took its place.
         }
-        // Lazily re-armed: the deadline may have moved on, and then nothing happens here.
+        // Timers are lazily re-armed: if the deadline has moved, this does nothing.
         flow.sender.handle(self.now, Input::Timeout);
         self.pump(number);
     }
@@ -352,8 +351,8 @@ impl Network {
         self.arm_receiver(number);
     }
 
-    /// A packet enters the link of its route that `packet.hop` names, now; and passes on through
-    /// private links as far as they go.
+    /// Puts a packet into the link that `packet.hop` names, and passes it through private links as
+    /// far as possible.
     #[inline]
     fn travel(&mut self, (start, length): (u32, u16), packet: &mut Packet, group: u32) {
         self.until_count -= 1;
@@ -401,7 +400,7 @@ impl Network {
         }
     }
 
-    /// Whether more packets are under way than a run holds.
+    /// Whether more packets are under way than [`MAX_PACKETS`].
     #[cold]
     fn count_packets(&mut self) {
         self.until_count = COUNT;
@@ -409,7 +408,7 @@ impl Network {
         self.overfull = held > MAX_PACKETS;
     }
 
-    /// An application's turn.
+    /// An application writes.
     fn on_source(&mut self, number: u32) {
         let now = self.now;
         let a = &mut self.applications[number as usize];

@@ -1,4 +1,5 @@
-//! What a program adds to the lists: controllers, protocols, queues, loss processes, sources of its own.
+//! Parts that a program adds to the lists: controllers, protocols, queues, loss processes, traffic
+//! sources.
 
 use crate::source::{self, SOURCES};
 use narrows_base::descriptor::ParamKind;
@@ -8,7 +9,7 @@ use narrows_link::{LOSSES, QUEUES, loss, queue};
 use narrows_transport::protocol::{self, Family, STREAM_PREFIX};
 use narrows_transport::{PROTOCOLS, RECOVERIES, loss_classifier::LOSS_CLASSIFIERS};
 
-/// Names that stand for families of protocols.
+/// Names of families of protocols.
 const FAMILIES: [&str; 4] = ["tcp", "media", "rrtp", "all"];
 
 /// Parts that are added to the built-in ones. From [`install`](Registry::install) on, every
@@ -46,43 +47,42 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Nothing but what is built in.
+    /// A registry with no additions.
     pub fn new() -> Registry {
         Registry::default()
     }
-    /// A controller NAME, and with it the protocol `rrtp+NAME`.
+    /// Adds a controller, and with it the protocol `rrtp+NAME`.
     pub fn controller(mut self, entry: narrows_congestion::ControllerEntry) -> Registry {
         self.controllers.push(entry);
         self
     }
-    /// A protocol: a controller, built in or added, with an endpoint and a recovery.
+    /// Adds a protocol: a controller, built in or added, with an endpoint and a recovery.
     pub fn protocol(mut self, entry: protocol::ProtocolEntry) -> Registry {
         self.protocols.push(entry);
         self
     }
-    /// A queue discipline, for `aqm=NAME`.
+    /// Adds a queue discipline, for `aqm=NAME`.
     pub fn queue(mut self, entry: queue::QueueEntry) -> Registry {
         self.queues.push(entry);
         self
     }
-    /// A loss process, for `loss=NAME(…)`.
+    /// Adds a loss process, for `loss=NAME(…)`.
     pub fn loss(mut self, entry: loss::LossEntry) -> Registry {
         self.losses.push(entry);
         self
     }
-    /// A traffic source.
+    /// Adds a traffic source.
     pub fn source(mut self, entry: source::SourceEntry) -> Registry {
         self.sources.push(entry);
         self
     }
 
-    /// Adds all of it to the lists of this process, once, before anything has read them: a name has one
-    /// meaning as long as the process lives. After an error the lists may have some of it.
+    /// Adds everything to the lists of this process. Possible once, before anything has read the lists, so that a name
+    /// keeps its meaning for the life of the process. After an error the lists may contain a part of the additions.
     ///
     /// # Errors
-    /// The first part that cannot be added, in one line: its name is taken or cannot be written, its
-    /// descriptor contradicts itself, a protocol is made of parts that do not exist, or the lists have been
-    /// read already.
+    /// The first part that cannot be added, in one line: its name is taken or invalid, its descriptor is inconsistent,
+    /// a protocol is made of parts that do not exist, or the lists have been read already.
     pub fn install(self) -> Result<(), SpecError> {
         CONTROLLERS.check(&self.controllers)?;
         PROTOCOLS.check(&self.protocols)?;
@@ -94,7 +94,7 @@ impl Registry {
             .chain(self.losses.iter().map(|e| e.descriptor))
             .chain(self.sources.iter().map(|e| e.descriptor));
         descriptors.try_for_each(check_descriptor)?;
-        // A protocol's check makes its controller, which may look up others.
+        // Checking a protocol builds its controller, which may look up others.
         CONTROLLERS.add(self.controllers)?;
         for p in &self.protocols {
             check_protocol(p)?;

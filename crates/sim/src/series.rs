@@ -1,4 +1,4 @@
-//! Sampling flows and links over time.
+//! Samples flows and links over time.
 
 use crate::flow::Flow;
 use crate::meter::LinkMeter;
@@ -12,9 +12,9 @@ pub(crate) struct FlowSeries {
     pub flow: u32,
     name: String,
     group: String,
-    /// Since the last sample: bits that came to the receiver.
+    /// Bits that the receiver got since the last sample.
     pub bits: f64,
-    /// Of the last acknowledgement.
+    /// RTT of the last ACK.
     pub rtt: Duration,
     last_retransmissions: u64,
     columns: Vec<(&'static str, Vec<f64>)>,
@@ -66,7 +66,7 @@ impl FlowSeries {
                     columns.len() - 1
                 }
             };
-            // A name shown twice in one sample keeps its first value.
+            // A name reported twice in one sample keeps its first value.
             if columns[at].1.len() == n {
                 columns[at].1.push(value);
             }
@@ -91,7 +91,7 @@ impl FlowSeries {
     }
 }
 
-/// A link that is sampled: its queue, and the average that the queue keeps, if it does.
+/// A link that is sampled: its queue, and the average that the queue itself keeps, if any.
 #[derive(Debug)]
 pub(crate) struct QueueSeries {
     pub link: usize,

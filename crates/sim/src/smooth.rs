@@ -1,16 +1,16 @@
-//! How smooth a flow's goodput is on several time scales, from running sums: no bin is kept,
-//! except those of one second where the engine can afford them.
+//! The variation of a flow's goodput on several time scales, from running sums: bins are not stored, except those of
+//! one second where memory permits.
 //!
-//! A packet adds its bytes to the finest bin and does nothing else. When that bin closes, ten times
-//! a second at most, coarser bins take it in and close with it: each is a whole number of finer ones.
+//! A packet only adds its bytes to the finest bin. When that bin closes, at most ten times a second, the coarser bins
+//! take it in; each of them consists of a whole number of finer ones.
 
 use crate::result::{FlowDetail, Roughness, SCALES_MS};
 
-/// The finest bin, in nanoseconds.
+/// Length of the finest bin, in nanoseconds.
 pub(crate) const TICK_NS: u64 = SCALES_MS[0] * 1_000_000;
-/// The scale of one second, whose bins are kept.
+/// Index of the one-second scale, whose bins are stored.
 pub(crate) const SECOND: usize = 3;
-/// Finest bins in a bin of each scale.
+/// Number of finest bins in a bin of each scale.
 const TICKS: [u64; SCALES_MS.len()] = {
     let mut ticks = [0; SCALES_MS.len()];
     let mut s = 0;
@@ -21,7 +21,7 @@ const TICKS: [u64; SCALES_MS.len()] = {
     ticks
 };
 
-/// The finest bin in hand, and the sums of all scales once there are any.
+/// The open finest bin, and the sums of all scales once anything arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Smoothness {
     tick: u64,
@@ -32,25 +32,25 @@ pub(crate) struct Smoothness {
 #[derive(Debug, Default)]
 struct Scales {
     sums: [Sums; SCALES_MS.len()],
-    /// Bytes per second from second `first` on, if kept.
+    /// Bytes per second from second `first` on, if stored.
     first: usize,
     seconds: Vec<u64>,
 }
 
-/// Of one scale: the bin in hand, and sums over those that are closed.
+/// One scale: the open bin, and sums over the closed ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     bytes: u64,
     sum: f64,
     squares: f64,
-    /// Of the absolute differences between neighbours.
+    /// Sum of the absolute differences between neighbours.
     change: f64,
-    /// The bin before the one in hand.
+    /// The bin before the open one.
     last: f64,
 }
 
 impl Sums {
-    /// The bin with number `bin` ends; the next with anything in it is `next`.
+    /// Closes bin `bin`; the next non-empty one is `next`.
     fn close(&mut self, bin: u64, next: u64) -> u64 {
         let (bytes, x) = (self.bytes, self.bytes as f64);
         self.sum += x;
@@ -60,7 +60,7 @@ impl Sums {
         }
         self.last = x;
         if next > bin + 1 {
-            // Bins passed over are empty: they add to no sum, but the fall to them is a change.
+            // Bins in between are empty: they add to no sum except the change down to zero.
             self.change += x;
             self.last = 0.0;
         }
@@ -70,7 +70,7 @@ impl Sums {
 }
 
 impl Smoothness {
-    /// Bytes came so many nanoseconds after measuring began.
+    /// Counts bytes that arrived `since_ns` nanoseconds after the start of the measured span.
     #[inline]
     pub fn add(&mut self, since_ns: u64, bytes: u64, keep: bool) {
         let tick = since_ns / TICK_NS;
@@ -89,15 +89,15 @@ impl Smoothness {
         (self.tick, self.bytes) = (tick, 0);
     }
 
-    /// Mean and standard deviation of bytes per bin of one second, and what there is besides, over
-    /// the whole bins of the measured span; `None` without two seconds, and without anything in them.
+    /// Mean and standard deviation of bytes per bin of one second, and the detail, over the whole bins of the measured
+    /// span; `None` if there are fewer than two seconds or they are empty.
     pub fn result(
         mut self,
         span_ns: u64,
         keep: bool,
     ) -> (Option<(f64, f64)>, Option<Box<FlowDetail>>) {
         let whole = TICKS.map(|t| span_ns / (t * TICK_NS));
-        // Bins that the end cuts short stay open: what is in them does not count.
+        // A bin that the end cuts short stays open and does not count.
         if whole[0] > self.tick {
             self.close(whole[0], keep);
         }
@@ -125,7 +125,7 @@ impl Smoothness {
 }
 
 impl Scales {
-    /// Tick `old` ends with so many bytes; the next with anything in it is `new`.
+    /// Closes tick `old` with `bytes` bytes; the next non-empty tick is `new`.
     fn close(&mut self, old: u64, new: u64, bytes: u64, keep: bool) {
         for (s, sums) in self.sums.iter_mut().enumerate() {
             sums.bytes += bytes;

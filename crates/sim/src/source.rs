@@ -1,5 +1,5 @@
-//! Traffic sources: what applications hand to their transport, and when. The contract, the list and
-//! the reading of specifications; each source has a file of its own in `source/`.
+//! Traffic sources: what applications pass to the transport, and when. The contract, the list and
+//! the reading of specifications; each source is in a file of its own in `source/`.
 
 mod bulk;
 mod cbr;
@@ -15,46 +15,47 @@ use narrows_base::{Descriptor, Param, RandomStream, Settings, Spec, SpecError, T
 
 /// An application that writes into one connection.
 pub trait Source: std::fmt::Debug + Send {
-    /// The application's turn at `now`: bytes to hand over, and when its next turn is, later than `now`
-    /// ([`Time::NEVER`] if there is none). `allowed_bps` tells what the transport allows at present.
+    /// Called at `now`: returns the bytes to send, and when to call again, later than `now` ([`Time::NEVER`] for
+    /// never). `allowed_bps` returns the rate that the transport allows at present.
     fn write(&mut self, now: Time, allowed_bps: &dyn Fn() -> f64) -> (u64, Time);
 }
 
-/// Starts a source for one flow, with a random stream of its own.
+/// Starts a source for one flow, with its own random stream.
 pub type StartSource = fn(&Settings, RandomStream) -> Box<dyn Source>;
-/// Transfers from a time on, in the order of their starts: when, and how many bytes.
+/// Lists transfers from a given time on, in order of start: start time and bytes.
 pub type StartTransfers =
     fn(&Settings, Time, RandomStream) -> Box<dyn Iterator<Item = (Time, u64)>>;
 
 /// How a source uses connections, and how it is started.
 #[derive(Clone, Copy, Debug)]
 pub enum Pattern {
-    /// Always has something to send: its first write is `u64::MAX`.
+    /// Always has data to send: its first write is `u64::MAX`.
     Endless(StartSource),
-    /// One file, handed over at the first write.
+    /// One file, passed to the transport in the first write.
     Transfer(StartSource),
-    /// Writes now and then, without end.
+    /// Writes from time to time, without end.
     Ongoing(StartSource),
-    /// Files, each over a connection of its own.
+    /// Files, each over its own connection.
     Transfers(StartTransfers),
 }
 
-/// A source: its descriptor, and how it is started.
+/// An entry of the list: a descriptor and a constructor.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceEntry {
-    /// What it says of itself.
+    /// Name, parameters and source.
     pub descriptor: &'static Descriptor,
     /// How it uses connections.
     pub pattern: Pattern,
-    /// Application bit/s that it would send if nothing held it back: infinite where it always has
-    /// something to send, `None` where that is not constant.
+    /// The application rate in bit/s that it would send if nothing limited it: infinite if it
+    /// always has data, `None` if the rate is not constant.
     pub demand_bps: fn(&Settings) -> Option<f64>,
-    /// Whether these parameters go together; each alone is in the range that the descriptor gives.
+    /// Checks that the parameters fit together; each alone is already within its descriptor's
+    /// range.
     pub check: fn(&Settings) -> Result<(), SpecError>,
 }
 
 impl SourceEntry {
-    /// One without a constant rate, whose parameters always go together.
+    /// An entry without a constant rate, whose parameters always fit together.
     pub const fn new(descriptor: &'static Descriptor, pattern: Pattern) -> SourceEntry {
         SourceEntry { descriptor, pattern, demand_bps: |_| None, check: |_| Ok(()) }
     }
@@ -84,7 +85,7 @@ const fn number(
     Param { name, help, kind: ParamKind::Number { unit, min, max, default }, origin }
 }
 
-/// A source that has been read and checked.
+/// The specification of a source, read and checked.
 #[derive(Clone, Debug)]
 pub struct SourceSpec {
     text: String,
@@ -100,15 +101,15 @@ impl PartialEq for SourceSpec {
 }
 
 impl SourceSpec {
-    /// Whether it always has something to send.
+    /// Whether it always has data to send.
     pub fn is_endless(&self) -> bool {
         matches!(self.entry.pattern, Pattern::Endless(_))
     }
-    /// Whether it is one file.
+    /// Whether it is a single file.
     pub fn is_transfer(&self) -> bool {
         matches!(self.entry.pattern, Pattern::Transfer(_))
     }
-    /// Whether it is files that come to an end, each with its time.
+    /// Whether it consists of files that complete, each with a completion time.
     pub fn completes(&self) -> bool {
         matches!(self.entry.pattern, Pattern::Transfer(_) | Pattern::Transfers(_))
     }
@@ -136,13 +137,14 @@ impl SourceSpec {
         &self.text
     }
 
-    /// What it would send if nothing held it back, in application bit/s: infinite for `bulk`, and
-    /// `None` where it is not constant.
+    /// The application rate in bit/s that it would send if nothing limited it: infinite for `bulk`,
+    /// `None` if not constant.
     pub fn demand_bps(&self) -> Option<f64> {
         (self.entry.demand_bps)(&self.settings)
     }
 
-    /// For one that opens connections: its transfers (start, bytes) from a time on. `None` for others.
+    /// The transfers (start, bytes) from a given time on, for a source that opens connections;
+    /// `None` for others.
     pub(crate) fn transfers(
         &self,
         from: Time,
@@ -154,7 +156,8 @@ impl SourceSpec {
         }
     }
 
-    /// A running source for one flow; `stream` is its own. `None` for one that opens connections.
+    /// Starts the source for one flow with the random stream `stream`; `None` for one that opens
+    /// connections.
     pub(crate) fn start(&self, stream: RandomStream) -> Option<Box<dyn Source>> {
         match self.entry.pattern {
             Pattern::Endless(start) | Pattern::Transfer(start) | Pattern::Ongoing(start) => {

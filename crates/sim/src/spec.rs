@@ -1,4 +1,4 @@
-//! What a run is made of: links, groups of flows with their routes, changes, and what is watched.
+//! The specification of a run: links, groups of flows with their routes, changes, and time series.
 
 use crate::source::SourceSpec;
 use narrows_base::{Duration, FieldError, Time};
@@ -14,17 +14,17 @@ pub use crate::check::{
 /// Everything that a run needs.
 #[derive(Clone, Debug)]
 pub struct NetworkSpec {
-    /// All randomness comes from here.
+    /// Seed of all random draws.
     pub seed: u64,
     /// Simulated time at which the run ends, at most ten years.
     pub end: Time,
-    /// Measures count from here, which is before the end, to the end.
+    /// The measured span is from here, which must be before `end`, to `end`.
     pub measure_from: Time,
     /// Links, each one direction. Routes name them by index.
     pub links: Vec<LinkSpec>,
-    /// Groups of flows: one protocol each, measured together.
+    /// Groups of flows: each has one protocol and is measured as a whole.
     pub groups: Vec<GroupSpec>,
-    /// Scheduled changes: when, which link, what. That link's config must have `changes` set.
+    /// Scheduled changes: time, link, new value. The link's configuration must have `changes` set.
     pub changes: Vec<(Time, usize, Change)>,
     /// Time series to record, if any.
     pub series: Option<SeriesSpec>,
@@ -33,10 +33,9 @@ pub struct NetworkSpec {
 /// One direction of a link.
 #[derive(Clone, Debug)]
 pub struct LinkSpec {
-    /// Its random draws and its series are named after this: unique.
+    /// A unique name, from which its random draws are derived and under which its series appears.
     pub name: String,
-    /// What it is made of; links that are alike share it, so that flows with links of their own
-    /// stay small.
+    /// Configuration. Equal links share it, so that flows with links of their own stay small.
     pub config: Arc<LinkConfig>,
     /// Whether it is measured (departures, drops, queue) per group of flows.
     pub metered: bool,
@@ -45,22 +44,23 @@ pub struct LinkSpec {
 /// Flows of one protocol, measured together.
 #[derive(Clone, Debug)]
 pub struct GroupSpec {
-    /// Flows are named `name.0`, `name.1`, …; their random draws follows the name: unique.
+    /// A unique name. Flows are named `name.0`, `name.1`, …; their random draws are derived from
+    /// these names.
     pub name: String,
-    /// What they speak.
+    /// The protocol.
     pub protocol: Protocol,
-    /// What their applications send.
+    /// The traffic of each application.
     pub source: SourceSpec,
     /// The flows. A `web` source makes many transfers of each.
     pub flows: Vec<FlowSpec>,
 }
 
-/// One flow's place and time.
+/// One flow's route and times.
 #[derive(Clone, Debug)]
 pub struct FlowSpec {
     /// When its application starts.
     pub start: Time,
-    /// When its application stops, not before the start; [`Time::NEVER`] for the run's end.
+    /// When its application stops, not before `start`; [`Time::NEVER`] means at the end of the run.
     pub stop: Time,
     /// Links from sender to receiver, 1 to [`MAX_HOPS`].
     pub forward: Vec<u32>,
@@ -68,36 +68,36 @@ pub struct FlowSpec {
     pub back: Vec<u32>,
 }
 
-/// What is watched over time.
+/// Which time series are recorded.
 #[derive(Clone, Debug)]
 pub struct SeriesSpec {
     /// Time between samples; at most [`MAX_SAMPLES`] fit into the run.
     pub interval: Duration,
-    /// First sample.
+    /// Time of the first sample.
     pub from: Time,
     /// Links whose queue, throughput and drops are sampled, each once; they must be metered.
     pub links: Vec<usize>,
-    /// At most so many flows of each group are sampled.
+    /// The most flows of each group that are sampled.
     pub flows_per_group: usize,
 }
 
-/// Why there is no result.
+/// Why a run has no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SimError {
-    /// A field of the specification has a value that it cannot have.
+    /// A field of the specification has an impossible value.
     Spec(FieldError),
-    /// More than so many packets were on their way or waited at once.
+    /// Too many packets were under way or waiting at once.
     TooManyPackets {
-        /// When.
+        /// When it happened.
         at: Time,
-        /// How many a run holds.
+        /// The limit.
         most: usize,
     },
-    /// Millions of events came at the same moment, and still more: packets go in circles that take no
-    /// time, or a controller asks again and again for a tick that is due.
+    /// Millions of events at the same simulated time without an end: packets circulate without delay, or a controller
+    /// keeps asking for a tick that is already due.
     TimeStandsStill {
-        /// When.
+        /// When it happened.
         at: Time,
     },
     /// The caller asked to stop.

@@ -1,4 +1,4 @@
-//! From a specification to a network: links, routes, flows, transfers.
+//! Builds a network from its specification: links, routes, flows, transfers.
 
 use super::{COUNT, NONE, Network, Node, Route};
 use crate::calendar::Calendar;
@@ -14,7 +14,7 @@ use crate::spec::{FlowSpec, GroupSpec, MAX_FLOWS, NetworkSpec, SimError};
 use narrows_base::{FieldError, RandomKey, Time};
 use narrows_link::Link;
 
-/// Which flow of which group.
+/// A flow, identified by its group and its index.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     spec: &'a NetworkSpec,
@@ -24,7 +24,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The flow's random draws: it follows the group's name and the flow's number.
+    /// The key of the flow's random draws, derived from the group's name and the flow's index.
     fn key(&self, random_key: RandomKey) -> RandomKey {
         random_key.named("flow").named(&self.group.name).numbered(self.n as u64)
     }
@@ -157,10 +157,10 @@ impl Network {
     }
 }
 
-/// A transfer of a `web` source: which flow's, when it starts, its bytes.
+/// A transfer of a `web` source: flow index, start, bytes.
 type Transfer = (usize, Time, u64);
 
-/// For groups with a `web` source, the transfers that they make.
+/// The transfers of groups with a `web` source.
 fn transfers(
     spec: &NetworkSpec,
     random_key: RandomKey,

@@ -1,11 +1,11 @@
-//! Whose packet it is that a link tells of.
+//! Finds the group of a packet that a link reports later than it was offered.
 
 use super::Route;
 use crate::meter::{At, LinkMeter};
 use narrows_base::{Packet, Time};
 use narrows_link::Meter;
 
-/// A meter for links that tell of packets later than they were offered.
+/// A meter for links that report packets later than they were offered.
 pub(super) struct ByFlow<'a> {
     pub meter: &'a mut LinkMeter,
     pub routes: &'a [Route],

@@ -1,4 +1,4 @@
-//! From a network at its end to what was measured.
+//! Computes the results of a network at the end of its run.
 
 use super::Network;
 use crate::flow::Span;
@@ -57,7 +57,8 @@ impl Network {
     }
 }
 
-/// Bits that a link could have served between two times, its changes and its trace considered.
+/// Bits that a link could have served between two times, according to its rate changes and its
+/// trace.
 fn capacity_bits(spec: &NetworkSpec, link: usize, from: Time, end: Time) -> f64 {
     let config = &spec.links[link].config;
     if let Some(trace) = &config.trace {
@@ -76,8 +77,8 @@ fn capacity_bits(spec: &NetworkSpec, link: usize, from: Time, end: Time) -> f64 
     bits + part(since, end) * rate.as_bps() as f64
 }
 
-/// What [`LinkGroup::arriving_capacity_bits`](crate::LinkGroup::arriving_capacity_bits) says; the link's
-/// `capacity` over the span itself where its rate never changes.
+/// Computes [`LinkGroup::arriving_capacity_bits`](crate::LinkGroup::arriving_capacity_bits): equal to `capacity`, the
+/// link's capacity over the span itself, if the rate never changes.
 fn arriving_capacity_bits(
     spec: &NetworkSpec,
     link: usize,
@@ -89,7 +90,7 @@ fn arriving_capacity_bits(
         return capacity;
     }
     let (mut sum, mut flows) = (0.0, 0.0);
-    // Flows with the same way from here are many.
+    // Many flows share the same path from here.
     let mut last: Option<(&[u32], f64)> = None;
     for flow in &group.flows {
         let Some(at) = flow.forward.iter().position(|l| *l as usize == link) else { continue };
@@ -112,7 +113,7 @@ fn arriving_capacity_bits(
     if flows > 0.0 { sum / flows } else { capacity }
 }
 
-/// A link's propagation delay for what arrives at `t`.
+/// A link's propagation delay for a packet that arrives at `t`.
 fn delay(spec: &NetworkSpec, link: usize, t: Time) -> Duration {
     let mut last = (Time::ZERO, spec.links[link].config.delay);
     for (at, of, change) in &spec.changes {

@@ -1,4 +1,4 @@
-//! Data without end.
+//! An endless transfer.
 
 use super::{Pattern, Source, SourceEntry};
 use narrows_base::{Descriptor, RandomStream, Settings, Status, Time};

@@ -1,4 +1,4 @@
-//! A constant rate, all the time or in on-periods of exponential length.
+//! A constant bit rate, continuous or in on-periods of exponential length.
 
 use super::{Pattern, Source, SourceEntry, number};
 use narrows_base::units::Unit;
@@ -42,7 +42,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
 struct Cbr {
     gap: Duration,
     bytes: u64,
-    /// Mean lengths of on and off periods in seconds; 0 is always on.
+    /// Mean lengths of on and off periods in seconds; an off length of 0 means always on.
     on_s: f64,
     off_s: f64,
     on_until: Time,

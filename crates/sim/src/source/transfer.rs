@@ -28,7 +28,7 @@ fn start(s: &Settings, _: RandomStream) -> Box<dyn Source> {
     Box::new(Transfer { bytes: s.number("size") as u64 })
 }
 
-/// A file of so many bytes.
+/// A file of this many bytes.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     pub bytes: u64,

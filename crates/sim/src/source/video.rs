@@ -1,4 +1,4 @@
-//! Frames at a steady pace whose size follows what the transport allows.
+//! Video frames at a constant frame rate, whose size follows the rate that the transport allows.
 
 use super::{Pattern, Source, SourceEntry, number};
 use narrows_base::units::Unit;
@@ -64,18 +64,18 @@ fn start(s: &Settings, _: RandomStream) -> Box<dyn Source> {
 #[derive(Debug)]
 struct Video {
     fps: f64,
-    /// The encoder's lowest and highest rate.
+    /// The encoder's lowest and highest rate in bit/s.
     bps: (f64, f64),
-    /// Frames from one key frame to the next; 0 is none.
+    /// Frames per group, from one key frame to the next; 0 for no key frames.
     key: u64,
-    /// A key frame over the others.
+    /// Size of a key frame relative to the others.
     key_size: f64,
     frame: u64,
 }
 
 impl Source for Video {
     fn write(&mut self, now: Time, allowed_bps: &dyn Fn() -> f64) -> (u64, Time) {
-        // The mean over a group of frames is the rate, however large its key frame.
+        // The mean over a group of frames equals the rate, however large the key frame is.
         let share = if self.key == 0 {
             1.0
         } else {

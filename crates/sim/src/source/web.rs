@@ -1,4 +1,4 @@
-//! Short transfers, each over a connection of its own.
+//! Short transfers, each over its own connection.
 
 use super::{Pattern, SourceEntry, number};
 use narrows_base::units::Unit;
