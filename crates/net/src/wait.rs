@@ -103,6 +103,31 @@ pub fn wait<'a>(
     now: Time,
     due: Time,
 ) -> io::Result<()> {
+    let flags = |room| if room { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+    wait_for(interests.map(|w| PollFd::new(w.socket.io(), flags(w.room))), waker, now, due)
+}
+
+/// The same for one descriptor that is to be read, whatever it is.
+///
+/// # Errors
+/// As [`wait`].
+#[cfg(unix)]
+pub fn wait_readable(
+    descriptor: std::os::fd::BorrowedFd<'_>,
+    waker: &Waker,
+    now: Time,
+    due: Time,
+) -> io::Result<()> {
+    let fds = std::iter::once(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+    wait_for(fds, waker, now, due)
+}
+
+fn wait_for<'a>(
+    fds: impl Iterator<Item = PollFd<'a>>,
+    waker: &'a Waker,
+    now: Time,
+    due: Time,
+) -> io::Result<()> {
     if due <= now {
         return Ok(());
     }
@@ -111,10 +136,7 @@ pub fn wait<'a>(
         Timespec { tv_sec: (most / 1_000_000_000) as _, tv_nsec: (most % 1_000_000_000) as _ };
     let mut list = Vec::with_capacity(8);
     list.push(PollFd::new(&waker.event, PollFlags::IN));
-    list.extend(interests.map(|w| {
-        let flags = if w.room { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        PollFd::new(w.socket.io(), flags)
-    }));
+    list.extend(fds);
     match poll(&mut list, Some(&timeout)) {
         Ok(_) => {}
         Err(e) if e == rustix::io::Errno::INTR => return Ok(()),

@@ -12,8 +12,8 @@ pub const HEADERS: u32 = 28;
 pub(super) struct DatagramRef {
     /// Where its bytes are.
     pub slot: u32,
-    /// Whose it is.
-    pub client: u32,
+    /// Whose it is: a relay's client.
+    pub flow: u32,
     pub random_key: u32,
     /// On the link, headers included.
     pub size: u32,
@@ -37,7 +37,7 @@ impl LinkPacket for DatagramRef {
         self.corrupt = true;
     }
     fn flow(&self) -> u64 {
-        u64::from(self.client)
+        u64::from(self.flow)
     }
     fn is_ect(&self) -> bool {
         self.ecn != 0
@@ -57,7 +57,7 @@ impl LinkPacket for DatagramRef {
 /// packets of that flow of the group `main` in a simulation with this seed, so that the two lose
 /// the same packets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LossNumbers {
+pub struct LossNumbers {
     key: u64,
     count: u64,
 }
@@ -78,6 +78,7 @@ impl LossNumbers {
         RandomKey::from_seed(seed).named("flow").named("main").numbered(u64::from(client))
     }
     /// The next datagram's.
+    #[allow(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u32 {
         let draw = mix(self.key.wrapping_add(self.count)) as u32;
         self.count += 1;

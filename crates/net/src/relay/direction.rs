@@ -1,17 +1,20 @@
-//! One direction of a relay: the link, the datagrams on it, and what is counted.
+//! One direction of an emulated link: the link, the packets on it, and what is counted.
 
-use super::datagrams::{DatagramRef, HEADERS, Slab};
+use super::datagrams::{DatagramRef, Slab};
 use super::stats::DirectionStats;
 use narrows_base::random::mix;
 use narrows_base::{RandomKey, SpecError, Time};
-use narrows_link::{Link, LinkConfig, Meter};
+use narrows_link::{Change, Link, LinkConfig, Meter};
 
-/// Bytes of datagrams that one direction keeps at most, whatever the link's queue would hold.
+/// Bytes of packets that one direction keeps at most, whatever the link's queue would hold.
 pub(super) const MAX_HELD: usize = 256 << 20;
 
-pub(super) struct Direction {
+/// A link in virtual time with the bytes of what it carries.
+#[derive(Debug)]
+pub struct Direction {
     link: Link<DatagramRef>,
     slab: Slab,
+    /// What is counted.
     pub stats: DirectionStats,
     /// The latest time that the link was told.
     latest: Time,
@@ -50,17 +53,43 @@ impl Meter<DatagramRef> for Tally<'_> {
     }
 }
 
-/// A datagram at the far end.
-pub(super) struct Out<'a> {
-    pub client: u32,
+/// A packet that comes to the link.
+#[derive(Clone, Copy, Debug)]
+pub struct Arriving<'a> {
+    /// When; the link is told of times in order only.
+    pub at: Time,
+    /// Whose it is, for queues that tell flows apart.
+    pub flow: u32,
+    /// Its random bits, for losses drawn per packet.
+    pub random_key: u32,
+    /// Bytes on the link, headers included.
+    pub size: u32,
+    /// The two bits of its IP header.
+    pub ecn: u8,
+    /// What is handed over at the far end.
     pub bytes: &'a [u8],
+}
+
+/// A packet at the far end.
+#[derive(Debug)]
+pub struct Out<'a> {
+    /// Whose it is.
+    pub flow: u32,
+    /// As it came.
+    pub bytes: &'a mut [u8],
+    /// The two bits of its IP header, as they are now.
     pub ecn: u8,
     /// When it should have left.
     pub due: Time,
+    /// Corrupted: what [`damage`] is given. The second copy of a duplicate shares the bytes, damaged already.
+    pub corrupt: Option<u32>,
 }
 
 impl Direction {
     /// `name` is the link's in a simulation with the same seed.
+    ///
+    /// # Errors
+    /// As [`LinkConfig::check`].
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Result<Direction, SpecError> {
         let mut link = Link::new(config, RandomKey::from_seed(seed).named("link").named(name))?;
         link.count_waiting();
@@ -73,19 +102,25 @@ impl Direction {
         self.latest
     }
 
-    /// A datagram came to the link at `at`, of which the link hears in order only.
-    pub fn accept(&mut self, at: Time, client: u32, random_key: u32, bytes: &[u8], ecn: u8) {
-        let Some(slot) = self.slab.put(bytes, MAX_HELD) else {
+    /// A packet came to the link.
+    pub fn accept(&mut self, packet: Arriving<'_>) {
+        let Some(slot) = self.slab.put(packet.bytes, MAX_HELD) else {
             self.stats.overflowed += 1;
             return;
         };
-        self.latest = self.latest.max(at);
-        // A datagram's length fits: UDP's does.
-        let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX - HEADERS) + HEADERS;
-        let datagram = DatagramRef { slot, client, random_key, size, ecn: ecn & 3, corrupt: false };
+        self.latest = self.latest.max(packet.at);
+        let Arriving { flow, random_key, size, ecn, .. } = packet;
+        let datagram = DatagramRef { slot, flow, random_key, size, ecn: ecn & 3, corrupt: false };
         let mut tally =
             Tally { slab: &mut self.slab, stats: &mut self.stats, most: &mut self.most };
         self.link.accept(self.latest, datagram, &mut tally);
+    }
+
+    /// Applies a scheduled change; what was due before must have been handed over. Only links configured
+    /// with `changes` have one.
+    pub fn change(&mut self, at: Time, change: &Change) {
+        self.latest = self.latest.max(at);
+        self.link.change(self.latest, change);
     }
 
     /// When something leaves the link.
@@ -93,7 +128,7 @@ impl Direction {
         self.link.next_timeout()
     }
 
-    /// Datagrams that wait at `now`, and the most since this was asked.
+    /// Packets that wait at `now`, and the most since this was asked.
     pub fn waiting(&mut self, now: Time) -> (usize, usize) {
         let waiting = self.link.waiting(now);
         (waiting, std::mem::replace(&mut self.most, waiting).max(waiting))
@@ -118,13 +153,11 @@ impl Direction {
                 self.slab.free(slot);
             }
             last = Some(datagram.slot);
-            let bytes = self.slab.get(datagram.slot);
-            if datagram.corrupt && !again {
-                damage(bytes, datagram.random_key);
-            }
+            let corrupt = (datagram.corrupt && !again).then_some(datagram.random_key);
             self.stats.delivered_packets += 1;
             self.stats.delivered_bytes += u64::from(datagram.size);
-            out(Out { client: datagram.client, bytes, ecn: datagram.ecn, due });
+            let (flow, ecn) = (datagram.flow, datagram.ecn);
+            out(Out { flow, bytes: self.slab.get(datagram.slot), ecn, due, corrupt });
         }
         if let Some(slot) = last {
             self.slab.free(slot);
@@ -138,7 +171,7 @@ impl Direction {
 }
 
 /// Turns one bit round, which one is the packet's random draws.
-fn damage(bytes: &mut [u8], random_key: u32) {
+pub fn damage(bytes: &mut [u8], random_key: u32) {
     let draw = mix(u64::from(random_key) ^ 0xBAD);
     let place = draw % (bytes.len() as u64).max(1);
     if let Some(byte) = bytes.get_mut(usize::try_from(place).unwrap_or(0)) {

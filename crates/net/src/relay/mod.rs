@@ -19,15 +19,14 @@ mod shared;
 mod stats;
 mod watch;
 
-pub use self::datagrams::HEADERS;
-pub use self::stats::{DirectionStats, Lateness, RelayStats};
+pub use self::datagrams::{HEADERS, LossNumbers};
+pub use self::direction::{Arriving, Direction, Out, damage};
+pub use self::stats::{DirectionStats, Lateness, LatenessCounter, RelayStats};
 pub use self::watch::{RelayObserver, RelaySide, RelaySnapshot, RelayTap, RelayedDatagram};
 
 use self::clients::{Clients, towards};
-use self::direction::Direction;
 use self::run::Runner;
 use self::shared::{Counts, Shared, lock};
-use self::stats::LatenessCounter;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;

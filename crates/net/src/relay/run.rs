@@ -1,7 +1,8 @@
 //! A relay's loop: take what came, hand over what is due, wait.
 
 use super::clients::Clients;
-use super::direction::{Direction, Out};
+use super::datagrams::HEADERS;
+use super::direction::{Arriving, Direction, Out, damage};
 use super::shared::{Shared, lock};
 use super::watch::{RelaySide, RelayTap, RelayedDatagram};
 use crate::clock::Clock;
@@ -68,7 +69,7 @@ impl Runner {
                                 watch.passed(&arrived(&came, RelaySide::Server, local));
                             }
                             let random_key = client.back.next();
-                            back.accept(came.at, number, random_key, came.bytes, came.ecn);
+                            back.accept(arriving(&came, number, random_key));
                         }
                     });
                     client.hear(now);
@@ -98,7 +99,7 @@ impl Runner {
                 if let Some(watch) = watch {
                     watch.passed(&arrived(&came, RelaySide::Clients, local));
                 }
-                there.accept(came.at, number, client.there.next(), came.bytes, came.ecn);
+                there.accept(arriving(&came, number, client.there.next()));
             }
             None => refused += 1,
         });
@@ -146,7 +147,10 @@ impl Runner {
                 stuck.pop_front();
             }
             let until = if emptied { now } else { direction.latest().min(now) };
-            direction.deliver(until, |Out { client, bytes, ecn, due }| {
+            direction.deliver(until, |Out { flow: client, bytes, ecn, due, corrupt }| {
+                if let Some(random_key) = corrupt {
+                    damage(bytes, random_key);
+                }
                 if !stuck.is_empty() || send(client, bytes, ecn) == Sent::Full {
                     if stuck.len() < STUCK {
                         stuck.push_back((client, bytes.to_vec(), ecn));
@@ -180,6 +184,13 @@ impl Runner {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
+}
+
+/// A datagram that came, as its link takes it.
+fn arriving<'a>(came: &'a Arrival<'_>, client: u32, random_key: u32) -> Arriving<'a> {
+    // A datagram's length fits: UDP's does.
+    let size = u32::try_from(came.bytes.len()).unwrap_or(u32::MAX - HEADERS) + HEADERS;
+    Arriving { at: came.at, flow: client, random_key, size, ecn: came.ecn, bytes: came.bytes }
 }
 
 /// A datagram that came, as a watch is told.

@@ -61,6 +61,8 @@ impl DirectionStats {
 pub struct Lateness {
     /// Mean, s.
     pub mean_s: f64,
+    /// Median, s.
+    pub p50_s: f64,
     /// 99th percentile, s.
     pub p99_s: f64,
     /// Largest, s.
@@ -87,8 +89,8 @@ pub struct RelayStats {
     pub errors: u64,
 }
 
-/// Collects lateness.
-pub(super) struct LatenessCounter {
+/// Collects lateness, for a [`Lateness`].
+pub struct LatenessCounter {
     counts: Option<hdrhistogram::Histogram<u64>>,
     sum: f64,
     max: Duration,
@@ -96,11 +98,15 @@ pub(super) struct LatenessCounter {
 }
 
 impl LatenessCounter {
+    /// Without any.
+    #[allow(clippy::new_without_default, reason = "kilobytes are allocated")]
     pub fn new() -> LatenessCounter {
         // Two digits up to a minute; what is later counts as a minute.
         let counts = hdrhistogram::Histogram::new_with_bounds(1_000, 60_000_000_000, 2).ok();
         LatenessCounter { counts, sum: 0.0, max: Duration::ZERO, count: 0 }
     }
+
+    /// One packet left so late.
     pub fn record(&mut self, late: Duration) {
         if let Some(counts) = &mut self.counts {
             counts.saturating_record(late.as_nanos());
@@ -109,11 +115,19 @@ impl LatenessCounter {
         self.max = self.max.max(late);
         self.count += 1;
     }
+
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// What they amount to.
     pub fn read(&self) -> Lateness {
-        let p99 = self.counts.as_ref().map_or(0, |c| c.value_at_quantile(0.99));
+        let at = |q| self.counts.as_ref().map_or(0, |c| c.value_at_quantile(q)) as f64 * 1e-9;
         Lateness {
             mean_s: if self.count == 0 { 0.0 } else { self.sum / self.count as f64 },
-            p99_s: if self.count == 0 { 0.0 } else { p99 as f64 * 1e-9 },
+            p50_s: if self.count == 0 { 0.0 } else { at(0.5) },
+            p99_s: if self.count == 0 { 0.0 } else { at(0.99) },
             max_s: self.max.as_secs_f64(),
         }
     }

@@ -1,0 +1,27 @@
+//! The kernel's own packets over emulated links, in real time: any program, unchanged (Linux).
+//!
+//! ```text
+//!   namespace A                                         namespace B
+//!   program - kernel - TUN ──> [queue | rate] ─ delay ─ (loss) ──> TUN - kernel - program
+//!                          <──            back            <──
+//! ```
+//!
+//! [`EmulatedLink::between`] joins two [`Namespace`]s by the link stages that the simulator drives. Each direction has a thread
+//! that keeps its link in virtual time: a late wake-up delays what is due a little (measured:
+//! [`WayStats::lateness`]) but never costs capacity. The kernel's super-frames are split, each packet is queued, marked,
+//! lost and delayed by itself, and packets that leave together are joined again for the receiver.
+#![cfg(target_os = "linux")]
+
+mod error;
+mod link;
+mod stats;
+mod system;
+mod tap;
+mod way;
+mod wire;
+
+pub use error::Error;
+pub use link::{EmulatedLink, LinkEnd, LinkOptions, MTU};
+pub use stats::{LinkStats, MIN_WINDOW_PACKETS, WINDOW, WayStats};
+pub use system::namespace::Namespace;
+pub use tap::{End, LinkTap, PassedPacket};

@@ -1,0 +1,113 @@
+//! Interfaces of the calling thread's network namespace: up, addresses, routes.
+
+use super::netlink::{CREATE, Message, Netlink};
+use crate::error::Error;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+use std::net::IpAddr;
+
+const NEW_LINK: u16 = 16;
+const NEW_ADDRESS: u16 = 20;
+const NEW_ROUTE: u16 = 24;
+const LINK_MTU: u16 = 4;
+const LINK_QUEUE: u16 = 13;
+const ADDRESS: u16 = 1;
+const ADDRESS_LOCAL: u16 = 2;
+const ROUTE_TO: u16 = 1;
+const ROUTE_INTERFACE: u16 = 4;
+const ROUTE_GATEWAY: u16 = 5;
+const MAIN_TABLE: u8 = 254;
+const STATIC: u8 = 4;
+const UNICAST: u8 = 1;
+/// The address is used at once: there is nobody else on the link.
+const NO_DUPLICATE_DETECTION: u8 = 2;
+const UP: u32 = libc::IFF_UP as u32;
+const MULTICAST: u32 = libc::IFF_MULTICAST as u32;
+/// Super-frames and packets that wait for the emulator: it must not be the kernel that drops.
+const QUEUE: u32 = 10_000;
+
+fn family(address: IpAddr) -> u8 {
+    if address.is_ipv4() { libc::AF_INET as u8 } else { libc::AF_INET6 as u8 }
+}
+
+fn bytes(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(four) => four.octets().to_vec(),
+        IpAddr::V6(six) => six.octets().to_vec(),
+    }
+}
+
+fn index(name: &str) -> Result<u32, Error> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    let index = socket.and_then(|socket| netdevice::name_to_index(&socket, name));
+    index.map_err(|e| Error::system(format_args!("there is no interface {name}"), &e.into()))
+}
+
+fn request(what: &str, message: Message) -> Result<(), Error> {
+    let done = Netlink::route().and_then(|mut netlink| netlink.request(message));
+    done.map_err(|e| Error::system(what, &e))
+}
+
+fn link(index: u32, flags: u32, change: u32) -> Message {
+    let mut fixed = [0; 16];
+    for (at, value) in [(4, index), (8, flags), (12, change)] {
+        if let Some(place) = fixed.get_mut(at..at + 4) {
+            place.copy_from_slice(&value.to_ne_bytes());
+        }
+    }
+    Message::new(NEW_LINK, 0).fixed(&fixed)
+}
+
+/// Takes an interface up.
+///
+/// # Errors
+/// There is none, or no permission.
+pub fn up(name: &str) -> Result<(), Error> {
+    request(&format!("cannot take the interface {name} up"), link(index(name)?, UP, UP))
+}
+
+/// Takes a TUN device up: MTU, a long queue, and no packets of its own on the link (router solicitations,
+/// multicast reports), which would meet the fates of the user's.
+///
+/// # Errors
+/// There is none, or no permission.
+pub fn up_tun(name: &str, mtu: u32) -> Result<(), Error> {
+    // A system without IPv6 has no such file and sends no such packets.
+    let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode"), "1");
+    let message = link(index(name)?, UP, UP | MULTICAST)
+        .attribute(LINK_MTU, &mtu.to_ne_bytes())
+        .attribute(LINK_QUEUE, &QUEUE.to_ne_bytes());
+    request(&format!("cannot take the interface {name} up"), message)
+}
+
+/// Gives an interface an address.
+///
+/// # Errors
+/// It has it already, or no permission.
+pub fn add_address(name: &str, address: IpAddr, prefix: u8) -> Result<(), Error> {
+    let flags = if address.is_ipv6() { NO_DUPLICATE_DETECTION } else { 0 };
+    let mut fixed = vec![family(address), prefix, flags, 0];
+    fixed.extend(index(name)?.to_ne_bytes());
+    let message = Message::new(NEW_ADDRESS, CREATE)
+        .fixed(&fixed)
+        .attribute(ADDRESS, &bytes(address))
+        .attribute(ADDRESS_LOCAL, &bytes(address));
+    request(&format!("cannot give {name} the address {address}"), message)
+}
+
+/// Adds a route to a network (`prefix` 0: to everything) through an interface, by a gateway if there is one.
+///
+/// # Errors
+/// There is such a route already, or no permission.
+pub fn add_route(to: IpAddr, prefix: u8, name: &str, gateway: Option<IpAddr>) -> Result<(), Error> {
+    let mut fixed = vec![family(to), prefix, 0, 0, MAIN_TABLE, STATIC, 0, UNICAST];
+    fixed.extend([0; 4]);
+    let mut message = Message::new(NEW_ROUTE, CREATE).fixed(&fixed);
+    if prefix > 0 {
+        message = message.attribute(ROUTE_TO, &bytes(to));
+    }
+    if let Some(gateway) = gateway {
+        message = message.attribute(ROUTE_GATEWAY, &bytes(gateway));
+    }
+    let message = message.attribute(ROUTE_INTERFACE, &index(name)?.to_ne_bytes());
+    request(&format!("cannot add a route to {to}/{prefix} through {name}"), message)
+}

@@ -1,0 +1,124 @@
+//! Network namespaces: named ones of `ip netns`, and nameless ones that live as long as somebody holds them.
+
+use super::interface;
+use crate::error::Error;
+use nix::sched::{CloneFlags, setns, unshare};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+
+/// Where `ip netns` has them.
+const NAMED: &str = "/run/netns";
+const OWN: &str = "/proc/thread-self/ns/net";
+
+/// A network namespace, held open.
+#[derive(Debug)]
+pub struct Namespace {
+    file: File,
+    /// How it is called in messages.
+    label: String,
+}
+
+impl Namespace {
+    /// The calling thread's.
+    ///
+    /// # Errors
+    /// There is no `/proc`.
+    pub fn current() -> Result<Namespace, Error> {
+        let file =
+            File::open(OWN).map_err(|e| Error::system(format_args!("cannot open {OWN}"), &e))?;
+        Ok(Namespace { file, label: "the own namespace".into() })
+    }
+
+    /// One of `ip netns`.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn named(name: &str) -> Result<Namespace, Error> {
+        let plain = !name.is_empty() && !name.contains('/') && !name.starts_with('.');
+        let file = if plain {
+            File::open(format!("{NAMED}/{name}"))
+        } else {
+            Err(ErrorKind::NotFound.into())
+        };
+        let file = file.map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::new(format!(
+                "there is no network namespace {name:?} (`ip netns` lists them, `ip netns add {name}` makes one)"
+            )),
+            _ => Error::system(format_args!("cannot open the network namespace {name}"), &e),
+        })?;
+        Ok(Namespace { file, label: name.to_string() })
+    }
+
+    /// A new one without a name, its loopback interface up.
+    ///
+    /// # Errors
+    /// No permission.
+    pub fn create(label: &str) -> Result<Namespace, Error> {
+        let make = || -> Result<Namespace, Error> {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|e| match e {
+                nix::Error::EPERM => Error::new(
+                    "no permission to make a network namespace: run as root (CAP_SYS_ADMIN)",
+                ),
+                e => Error::system("cannot make a network namespace", &e.into()),
+            })?;
+            interface::up("lo")?;
+            Ok(Namespace { label: label.into(), ..Namespace::current()? })
+        };
+        on_a_thread(make)?
+    }
+
+    /// Calls `what` on a thread that is in this namespace.
+    ///
+    /// # Errors
+    /// No permission to enter it.
+    pub fn enter<T: Send>(&self, what: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        on_a_thread(|| {
+            setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|e| match e {
+                nix::Error::EPERM => Error::new(format!(
+                    "no permission to enter the network namespace {}: run as root",
+                    self.label
+                )),
+                nix::Error::EINVAL => Error::new(format!("{} is no network namespace", self.label)),
+                e => Error::system(
+                    format_args!("cannot enter the network namespace {}", self.label),
+                    &e.into(),
+                ),
+            })?;
+            Ok(what())
+        })?
+    }
+
+    /// Moves the calling thread into it.
+    ///
+    /// # Errors
+    /// As [`enter`](Namespace::enter).
+    pub fn join(&self) -> Result<(), Error> {
+        setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|e| {
+            Error::system(
+                format_args!("cannot enter the network namespace {}", self.label),
+                &e.into(),
+            )
+        })
+    }
+
+    /// How it is called.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// What tells it from others.
+    pub fn inode(&self) -> u64 {
+        self.file.metadata().map_or(0, |m| m.ino())
+    }
+}
+
+/// A thread's namespace is its own: what is done in another is done on another thread.
+fn on_a_thread<T: Send>(what: impl FnOnce() -> T + Send) -> Result<T, Error> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .spawn_scoped(scope, what)
+            .map_err(|e| Error::system("the system has no thread left", &e))?;
+        thread.join().map_err(|_| Error::new("a thread ended before its time"))
+    })
+}

@@ -1,0 +1,45 @@
+//! System calls without a safe interface: the ioctls of TUN devices, the scheduler's policy.
+#![allow(unsafe_code, reason = "each call has a comment that says why it is sound")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+
+/// Makes a file of `/dev/net/tun` the TUN device of this name: created, or joined.
+pub fn attach_tun(file: &File, name: &str, flags: libc::c_int) -> io::Result<()> {
+    // SAFETY: all zeros is a valid `ifreq`: it is made of numbers, and unions of them.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    for (place, byte) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = flags as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one `ifreq`, which lives through the call.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Which super-frames and unfinished checksums the holder of the device takes.
+pub fn set_tun_offload(file: &File, offload: libc::c_uint) -> io::Result<()> {
+    // SAFETY: TUNSETOFFLOAD takes a number in place of a pointer and touches no memory of ours.
+    let done =
+        unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offload)) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Puts the calling thread under SCHED_FIFO: it runs when it has something to do, before all that is
+/// not real-time.
+pub fn real_time_priority(priority: libc::c_int) -> io::Result<()> {
+    // SAFETY: all zeros is a valid `sched_param`.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
+    // SAFETY: reads one `sched_param`, which lives through the call; 0 is the calling thread. Children
+    // of the thread are not to inherit it.
+    let done = unsafe {
+        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        libc::sched_setscheduler(0, policy, &raw const parameters)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

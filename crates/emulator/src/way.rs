@@ -1,0 +1,198 @@
+//! One direction of an emulated link: a thread that takes the kernel's packets from one TUN device, carries them over
+//! the link in virtual time, and hands them to the other.
+
+use crate::stats::{LatenessLog, WayStats};
+use crate::system::tun::{MAX_FRAME, Tun};
+use crate::system::unsafe_calls::real_time_priority;
+use crate::tap::{End, LinkTap, PassedPacket};
+use crate::wire::frame::HEADER;
+use crate::wire::join::Joiner;
+use crate::wire::{checksum, ip, split};
+use narrows_base::{Duration, Time};
+use narrows_link::Change;
+use narrows_net::Clock;
+use narrows_net::relay::{Arriving, Direction, LossNumbers, Out, damage};
+use narrows_net::wait::{Waker, exact_timers, first_in_turn, wait_readable};
+use std::collections::VecDeque;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Frames read in a row, before what is due gets its turn.
+const MAX_READS: usize = 32;
+/// Real-time priority: above programs, below what a system itself runs in real time (50 for interrupts).
+const PRIORITY: i32 = 20;
+
+/// What the thread shares with those who look.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub stop: AtomicBool,
+    pub waker: Waker,
+    /// Whether the thread runs in real time.
+    pub real_time: AtomicBool,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug)]
+struct Counts {
+    stats: WayStats,
+    late: LatenessLog,
+    /// The most that waited since somebody looked.
+    most: usize,
+}
+
+impl Shared {
+    pub fn new() -> std::io::Result<Shared> {
+        let counts = Counts { stats: WayStats::default(), late: LatenessLog::new(), most: 0 };
+        Ok(Shared {
+            stop: AtomicBool::new(false),
+            waker: Waker::new()?,
+            real_time: AtomicBool::new(false),
+            counts: Mutex::new(counts),
+        })
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> WayStats {
+        let counts = self.lock();
+        let (lateness, windows) = counts.late.read();
+        WayStats { lateness, windows, ..counts.stats.clone() }
+    }
+
+    /// The most packets that waited since this was asked.
+    pub fn most(&self) -> usize {
+        let mut counts = self.lock();
+        let waiting = counts.stats.waiting;
+        std::mem::replace(&mut counts.most, waiting)
+    }
+
+    /// What a panic elsewhere left behind is still counted right enough.
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread's own.
+pub(crate) struct Way {
+    pub shared: Arc<Shared>,
+    pub clock: Clock,
+    pub from: Arc<Tun>,
+    pub to: Arc<Tun>,
+    /// The end where packets enter.
+    pub entry: End,
+    pub direction: Direction,
+    pub numbers: LossNumbers,
+    /// Scheduled changes, by time.
+    pub changes: VecDeque<(Time, Change)>,
+    pub tap: Option<Arc<dyn LinkTap>>,
+}
+
+impl Way {
+    pub fn run(mut self) {
+        exact_timers();
+        if real_time_priority(PRIORITY).is_ok() {
+            self.shared.real_time.store(true, Ordering::Release);
+        } else {
+            first_in_turn();
+        }
+        let mut frame = vec![0; MAX_FRAME];
+        let mut room = Vec::with_capacity(MAX_FRAME);
+        let mut joiner = Joiner::new(self.to.udp_super_frames);
+        while !self.shared.stop.load(Ordering::Acquire) {
+            // Taken before the device is emptied: whatever came before it is on the link then, and the link
+            // can be taken there.
+            let now = self.clock.now();
+            let Some(emptied) = self.take(&mut frame, &mut room) else { return };
+            let until = if emptied { now } else { self.direction.latest().min(now) };
+            self.hand_over(until, &mut joiner);
+            if emptied {
+                self.wait();
+            }
+        }
+    }
+
+    /// Puts what came on the link; whether that was all. `None` if the device is gone.
+    fn take(&mut self, frame: &mut [u8], room: &mut Vec<u8>) -> Option<bool> {
+        for _ in 0..MAX_READS {
+            let Some(length) = self.from.read(frame).ok()? else { return Some(true) };
+            let at = self.clock.now();
+            self.change_until(at);
+            let bytes = frame.get(..length).unwrap_or_default();
+            let flow = ip::flow(bytes.get(HEADER..).unwrap_or_default());
+            let (direction, numbers) = (&mut self.direction, &mut self.numbers);
+            let (entry, tap) = (self.entry, &self.tap);
+            let whole = split::split(bytes, room, |bytes| {
+                let packet = bytes.get(HEADER..).unwrap_or_default();
+                if let Some(tap) = tap {
+                    tap.passed(&PassedPacket { at, end: entry, entered: true, bytes: packet });
+                }
+                let size = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+                let (random_key, ecn) = (numbers.next(), ip::ecn(packet));
+                direction.accept(Arriving { at, flow, random_key, size, ecn, bytes });
+            });
+            if !whole {
+                self.shared.lock().stats.foreign += 1;
+            }
+        }
+        Some(false)
+    }
+
+    /// Applies the changes that are due, each at its time.
+    fn change_until(&mut self, now: Time) {
+        while let Some((at, change)) = self.changes.pop_front() {
+            if at > now {
+                self.changes.push_front((at, change));
+                return;
+            }
+            self.direction.change(at, &change);
+        }
+    }
+
+    /// Writes what is due.
+    fn hand_over(&mut self, until: Time, joiner: &mut Joiner) {
+        self.change_until(until);
+        let (to, clock, tap) = (&self.to, &self.clock, &self.tap);
+        let exit = self.entry.other();
+        let mut refused = 0;
+        let mut write = |frame: &[u8]| refused += u64::from(to.write(frame).is_err());
+        let mut counts = self.shared.lock();
+        let counts = &mut *counts;
+        let late = &mut counts.late;
+        let mut now = None;
+        self.direction.deliver(until, |Out { bytes, ecn, due, corrupt, .. }| {
+            if let Some(random_key) = corrupt {
+                // The receiver's kernel is to notice: the checksum is that of what was sent.
+                checksum::complete(bytes);
+                damage(bytes.get_mut(HEADER..).unwrap_or_default(), random_key);
+            }
+            let packet = bytes.get_mut(HEADER..).unwrap_or_default();
+            if ecn == ip::CE && ip::ecn(packet) != ip::CE && corrupt.is_none() {
+                ip::mark(packet);
+            }
+            let now = *now.get_or_insert_with(|| clock.now());
+            if let Some(tap) = tap {
+                tap.passed(&PassedPacket { at: now, end: exit, entered: false, bytes: packet });
+            }
+            late.record(now, due);
+            joiner.push(bytes, &mut write);
+        });
+        joiner.flush(&mut write);
+        counts.stats.refused += refused;
+        counts.stats.packets = self.direction.stats;
+        let (waiting, most) = self.direction.waiting(until);
+        counts.stats.waiting = waiting;
+        counts.most = counts.most.max(most);
+    }
+
+    fn wait(&self) {
+        let change = self.changes.front().map_or(Time::NEVER, |(at, _)| *at);
+        let due = self.direction.next_timeout().min(change);
+        let now = self.clock.now();
+        // A system that does not let us wait must not make us spin.
+        if wait_readable(self.from.as_fd(), &self.shared.waker, now, due).is_err() {
+            std::thread::sleep(std::time::Duration::from_nanos(
+                Duration::from_millis(1).as_nanos(),
+            ));
+        }
+    }
+}

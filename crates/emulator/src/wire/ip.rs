@@ -1,0 +1,171 @@
+//! What of an IP packet's headers a link reads and writes: ECN, lengths, checksums, the flow.
+
+use narrows_base::random::mix;
+use std::ops::Range;
+
+/// IP protocol numbers.
+pub const TCP: u8 = 6;
+/// See [`TCP`].
+pub const UDP: u8 = 17;
+/// Congestion experienced, in the two bits of ECN.
+pub const CE: u8 = 3;
+const IPV4_HEADER: usize = 20;
+const IPV6_HEADER: usize = 40;
+
+/// Where the headers of a packet are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// IPv6, otherwise IPv4.
+    pub six: bool,
+    /// What follows the IP header (IPv6 extension headers are not looked into).
+    pub protocol: u8,
+    /// Where it begins.
+    pub transport: usize,
+}
+
+impl Layout {
+    /// `None` for what is no IP packet, and for fragments, whose ports are elsewhere.
+    pub fn of(packet: &[u8]) -> Option<Layout> {
+        match packet.first()? >> 4 {
+            4 if packet.len() >= IPV4_HEADER => {
+                let transport = usize::from(packet.first()? & 0xf) * 4;
+                let fragment = number(packet, 6) & 0x3fff;
+                (transport >= IPV4_HEADER && fragment == 0).then_some(Layout {
+                    six: false,
+                    protocol: *packet.get(9)?,
+                    transport,
+                })
+            }
+            6 if packet.len() >= IPV6_HEADER => {
+                Some(Layout { six: true, protocol: *packet.get(6)?, transport: IPV6_HEADER })
+            }
+            _ => None,
+        }
+    }
+
+    /// Source and destination.
+    fn addresses(self) -> Range<usize> {
+        if self.six { 8..40 } else { 12..20 }
+    }
+
+    /// Bytes of the header after IP's: TCP with options, or UDP; zero for others.
+    pub fn transport_header(self, packet: &[u8]) -> usize {
+        match self.protocol {
+            TCP => packet.get(self.transport + 12).map_or(0, |b| usize::from(b >> 4) * 4).max(20),
+            UDP => 8,
+            _ => 0,
+        }
+    }
+
+    /// The sum that a checksum begins with: addresses, protocol, length (RFC 9293 section 3.1, RFC 8200
+    /// section 8.1). A packet whose checksum is left to a network card has it in place of the checksum.
+    pub fn pseudo_header(self, packet: &[u8], length: usize) -> u16 {
+        let addresses = packet.get(self.addresses()).unwrap_or_default();
+        fold(sum(addresses) + u64::from(self.protocol) + length as u64)
+    }
+
+    /// Writes the packet's length into its IP header, and an IPv4 header's checksum.
+    pub fn set_length(self, packet: &mut [u8]) {
+        let length = packet.len();
+        if self.six {
+            put(packet, 4, (length - IPV6_HEADER.min(length)) as u16);
+        } else {
+            put(packet, 2, length as u16);
+            self.set_header_checksum(packet);
+        }
+    }
+
+    /// Of IPv4 only; IPv6 has none.
+    pub fn set_header_checksum(self, packet: &mut [u8]) {
+        if !self.six {
+            put(packet, 10, 0);
+            let header = packet.get(..self.transport).unwrap_or_default();
+            let checksum = !fold(sum(header));
+            put(packet, 10, checksum);
+        }
+    }
+}
+
+/// The two bits of ECN.
+pub fn ecn(packet: &[u8]) -> u8 {
+    match packet.first().map(|b| b >> 4) {
+        Some(4) => packet.get(1).map_or(0, |b| b & 3),
+        Some(6) => packet.get(1).map_or(0, |b| (b >> 4) & 3),
+        _ => 0,
+    }
+}
+
+/// Marks it as a router does (RFC 3168).
+pub fn mark(packet: &mut [u8]) {
+    match packet.first().map(|b| b >> 4) {
+        Some(4) => {
+            if let Some(byte) = packet.get_mut(1) {
+                *byte |= CE;
+            }
+            if let Some(layout) = Layout::of_header(packet) {
+                layout.set_header_checksum(packet);
+            }
+        }
+        Some(6) => {
+            if let Some(byte) = packet.get_mut(1) {
+                *byte |= CE << 4;
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Layout {
+    /// Of a fragment too: only for the IP header.
+    fn of_header(packet: &[u8]) -> Option<Layout> {
+        let transport = usize::from(packet.first()? & 0xf) * 4;
+        (packet.len() >= transport && transport >= IPV4_HEADER).then_some(Layout {
+            six: false,
+            protocol: 0,
+            transport,
+        })
+    }
+}
+
+/// A number for all packets of the same addresses, protocol and ports.
+pub fn flow(packet: &[u8]) -> u32 {
+    let Some(layout) = Layout::of(packet) else { return 0 };
+    let ports = match layout.protocol {
+        TCP | UDP => packet.get(layout.transport..layout.transport + 4),
+        _ => None,
+    };
+    let parts = [packet.get(layout.addresses()), ports];
+    let bytes = parts.into_iter().flatten().flat_map(|part| part.chunks(4));
+    let word = |chunk: &[u8]| chunk.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+    bytes.fold(u64::from(layout.protocol), |hash, chunk| mix(hash ^ word(chunk))) as u32
+}
+
+/// The 16 bits at a place, in network order; zero beyond the end.
+pub fn number(bytes: &[u8], at: usize) -> u16 {
+    match bytes.get(at..at + 2) {
+        Some([a, b]) => u16::from_be_bytes([*a, *b]),
+        _ => 0,
+    }
+}
+
+/// Writes 16 bits in network order.
+pub fn put(bytes: &mut [u8], at: usize, value: u16) {
+    if let Some(place) = bytes.get_mut(at..at + 2) {
+        place.copy_from_slice(&value.to_be_bytes());
+    }
+}
+
+/// The sum of 16-bit words of the Internet checksum (RFC 1071), not folded.
+pub fn sum(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<2>();
+    let sum: u64 = words.iter().map(|w| u64::from(u16::from_be_bytes(*w))).sum();
+    sum + rest.first().map_or(0, |b| u64::from(*b) << 8)
+}
+
+/// A sum in 16 bits, with end-around carry.
+pub fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    sum as u16
+}

@@ -1,0 +1,108 @@
+//! Links between namespaces that the tests make themselves: the kernel's own TCP over them. Needs root.
+#![cfg(target_os = "linux")]
+
+use narrows_base::{Duration, Rate};
+use narrows_emulator::{EmulatedLink, LinkOptions, Namespace};
+use narrows_link::{LinkConfig, LossSpec};
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+
+/// Two namespaces, or the reason why there are none.
+fn two() -> Option<[Namespace; 2]> {
+    match Namespace::create("a").and_then(|a| Ok([a, Namespace::create("b")?])) {
+        Ok(both) => Some(both),
+        Err(e) => {
+            eprintln!("skipped: {e}");
+            None
+        }
+    }
+}
+
+fn config(mbps: u64, ms: u64) -> LinkConfig {
+    LinkConfig::plain(Rate::from_bps(mbps * 1_000_000), Duration::from_millis(ms))
+}
+
+/// Sends so many bytes by TCP from A to B and returns what arrived.
+fn transfer(a: &Namespace, b: &Namespace, to: IpAddr, bytes: usize) -> Vec<u8> {
+    let listener = b.enter(|| TcpListener::bind(SocketAddr::new(to, 0)).unwrap()).unwrap();
+    let to = listener.local_addr().unwrap();
+    let receiver = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut all).unwrap();
+        all
+    });
+    let mut stream = a.enter(|| TcpStream::connect(to).unwrap()).unwrap();
+    stream.write_all(&pattern(bytes)).unwrap();
+    drop(stream);
+    receiver.join().unwrap()
+}
+
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|n| (n / 1000) as u8).collect()
+}
+
+#[test]
+fn the_kernels_tcp_crosses_a_link_that_loses_and_splits() {
+    let Some([a, b]) = two() else { return };
+    let loss = LossSpec::parse_all("1%").unwrap();
+    let there = LinkConfig { loss, ..config(200, 2) };
+    let link = EmulatedLink::between(&a, &b, LinkOptions::new(there, config(200, 2))).unwrap();
+    let addresses = link.b().addresses.clone();
+    assert_eq!(addresses.len(), 2, "IPv4 and IPv6: {addresses:?}");
+    for to in addresses {
+        assert_eq!(transfer(&a, &b, to, 3_000_000), pattern(3_000_000), "over {to}");
+    }
+    let stats = link.stop();
+    let there = stats.there.packets;
+    // Payloads of 1,448 and 1,428 bytes: what is on the link are packets, not super-frames.
+    assert!(there.offered_packets > 4_100, "{there:?}");
+    assert!(there.offered_bytes <= there.offered_packets * 1500, "{there:?}");
+    assert!(there.lost > 10, "{there:?}");
+    assert_eq!(stats.there.refused + stats.back.refused, 0);
+}
+
+#[test]
+fn the_nth_packet_meets_the_same_fate_for_the_same_seed() {
+    let Some([a, b]) = two() else { return };
+    let fates = |seed: u64| {
+        let loss = LossSpec::parse_all("20%").unwrap();
+        let there = LinkConfig { loss, ..config(100, 1) };
+        let options = LinkOptions { seed, ..LinkOptions::new(there, config(100, 1)) };
+        let link = EmulatedLink::between(&a, &b, options).unwrap();
+        let to = SocketAddr::new(link.b().addresses[0], 7000);
+        let receiver = b.enter(|| UdpSocket::bind(to).unwrap()).unwrap();
+        let sender = a.enter(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+        for n in 0..200u8 {
+            sender.send_to(&[n], to).unwrap();
+        }
+        receiver.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        let mut arrived = Vec::new();
+        let mut byte = [0];
+        while receiver.recv(&mut byte).is_ok() {
+            arrived.push(byte[0]);
+        }
+        arrived
+    };
+    let first = fates(5);
+    assert!(first.len() > 100 && first.len() < 200, "{}", first.len());
+    assert_eq!(first, fates(5));
+    assert_ne!(first, fates(6));
+}
+
+#[test]
+fn a_link_leaves_nothing_behind() {
+    let Some([a, b]) = two() else { return };
+    let interfaces = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let before = a.enter(interfaces).unwrap();
+    let link =
+        EmulatedLink::between(&a, &b, LinkOptions::new(config(10, 1), config(10, 1))).unwrap();
+    let name = link.a().interface.clone();
+    assert!(a.enter(interfaces).unwrap().contains(&name));
+    drop(link);
+    let names = |text: &str| {
+        text.lines()
+            .filter_map(|l| Some(l.split_once(':')?.0.trim().to_string()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&a.enter(interfaces).unwrap()), names(&before));
+}
