@@ -10,7 +10,8 @@ use cells::{Cell, Goal};
 use figure::Figure;
 use narrows_lab::compare;
 use narrows_scenario::Plan;
-use narrows_scenario::scenario::Scheduled;
+use narrows_scenario::access_link::AccessLink;
+use narrows_scenario::scenario::{GroupProtocol, OwnLink, Scheduled};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
@@ -78,12 +79,14 @@ pub struct Row {
     pub medians: Medians,
 }
 
+fn median_of(medians: &Medians, who: &str, figure: Figure) -> f64 {
+    medians.get(who).and_then(|m| m.get(figure.name())).copied().unwrap_or(f64::NAN)
+}
+
 /// Whether a goal is met, and its value in numbers, the rivals' being known.
 pub fn judge(goal: &Goal, protocol: &str, medians: &Medians) -> (f64, String, bool) {
     let figure = goal.figure();
-    let of = |who: &str| {
-        medians.get(who).and_then(|m| m.get(figure.name())).copied().unwrap_or(f64::NAN)
-    };
+    let of = |who: &str| median_of(medians, who, figure);
     let value = of(protocol);
     let text = |x| figure.text(x);
     let (bound, met) = match goal {
@@ -99,6 +102,11 @@ pub fn judge(goal: &Goal, protocol: &str, medians: &Medians) -> (f64, String, bo
         Goal::OfLeast(_, times, rivals) => {
             let least = rivals.iter().map(|r| of(r)).fold(f64::INFINITY, f64::min);
             (format!("≤ {}", text(times * least)), value <= times * least)
+        }
+        Goal::AsEqual(rivals) => {
+            let of = |who: &str| median_of(medians, who, Figure::Inequality);
+            let most = rivals.iter().map(|r| of(r)).fold(f64::INFINITY, f64::min);
+            (format!("0.5 ± {}", text(most)), of(protocol) <= most)
         }
     };
     (value, bound, met)
@@ -138,9 +146,24 @@ fn plan(cell: &Cell, protocol: &str, under_test: bool) -> Result<Plan, String> {
         (true, told) if !told.is_empty() => format!("{protocol}({told})"),
         _ => protocol.to_string(),
     };
-    let question = compare::Question { protocols: spec, ..cell.question.clone() };
+    let mut question = compare::Question { protocols: spec, ..cell.question.clone() };
+    let neighbour = &cell.neighbour;
+    if let (false, Some(beside)) = (under_test, neighbour.beside_rivals) {
+        question.against = Some(beside.into());
+    }
     let wrong = |e: narrows_base::SpecError| format!("{}: {e}", cell.name);
     let (mut scenario, _) = question.scenario(Path::new("")).map_err(wrong)?;
+    if let [under_test, others, ..] = &mut scenario.flows[..] {
+        under_test.start = cell.start;
+        others.start = neighbour.start;
+        if neighbour.same {
+            others.speaks = GroupProtocol::Each;
+        }
+        if let Some(text) = neighbour.access {
+            let side = AccessLink::parse(text).map_err(wrong)?;
+            others.access = Some(OwnLink { side, stream: "access" });
+        }
+    }
     scenario.changes = (cell.changes.iter())
         .map(|(at, change)| Scheduled {
             at: *at,
@@ -180,7 +203,7 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
     let work = || {
         while let Some(w) = works.get(next.fetch_add(1, Ordering::Relaxed)) {
             let cell = &chosen[w.cell];
-            let figures: Vec<Figure> = cell.goals.iter().map(Goal::figure).collect();
+            let figures: Vec<Figure> = cell.goals.iter().flat_map(Goal::figures).collect();
             let series = figures.contains(&Figure::Drained);
             let mut network = w.plan.network(0, w.seed, series);
             if figures.contains(&Figure::Acks) {
@@ -236,6 +259,7 @@ fn median(mut list: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use narrows_base::Time;
 
     #[test]
     fn every_cell_can_be_run_and_has_a_name_of_its_own() {
@@ -261,5 +285,37 @@ mod tests {
         assert!(!met(Goal::Between(Figure::Goodput, 9.5, 10.0)));
         // What was not measured meets nothing.
         assert!(!met(Goal::AtLeast(Figure::Theta, 0.0)));
+    }
+    /// A median of 0.5 may hide runs in which either side starves.
+    #[test]
+    fn equality_is_judged_run_by_run() {
+        let of = |theta, inequality| {
+            BTreeMap::from([("theta".into(), theta), ("inequality".into(), inequality)])
+        };
+        let medians =
+            Medians::from([("rrtp".into(), of(0.5, 0.3)), ("cubic".into(), of(0.4, 0.1))]);
+        let met = |who| judge(&Goal::AsEqual(&["cubic"]), who, &medians).2;
+        assert!(met("cubic") && !met("rrtp"));
+    }
+
+    #[test]
+    fn neighbours_speak_what_the_cell_says_and_the_late_begin_late() {
+        let cells = cells::all().unwrap();
+        let find = |name: &str| cells.iter().find(|c| c.name == name).unwrap();
+        let beside = |name: &str, protocol: &str, under_test| {
+            plan(find(name), protocol, under_test).unwrap().protocol(1, 0).label().to_string()
+        };
+        assert_eq!(beside("1+1 bbr, 10M, 16bdp", "rrtp", true), "bbr");
+        assert_eq!(beside("1+1 bbr, 10M, 16bdp", "cubic", false), "cubic");
+        assert_eq!(beside("late beside 4 of its own, 20M", "vegas", true), "vegas");
+        let starts = |name: &str| -> Vec<f64> {
+            let network = plan(find(name), "rrtp", true).unwrap().network(0, 1, false);
+            let flows = network.groups.iter().flat_map(|g| &g.flows);
+            flows.map(|f| f.start.since(Time::ZERO).as_secs_f64()).collect()
+        };
+        let own = starts("late beside 4 of its own, 20M");
+        assert!(own.len() == 5 && own[..4].iter().all(|s| *s < 1.0) && own[4] >= 20.0, "{own:?}");
+        let tested = starts("late beside bbr, 20M");
+        assert!(tested[0] >= 20.0 && tested[1] < 1.0, "{tested:?}");
     }
 }

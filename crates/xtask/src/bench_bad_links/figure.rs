@@ -21,6 +21,8 @@ pub enum Figure {
     Acks,
     /// The others' share of the departures.
     Theta,
+    /// How far theta is from 0.5.
+    Inequality,
     /// Goodput of the other flows, Mbit/s.
     Others,
     /// Jain's index of the flows' goodputs.
@@ -48,6 +50,7 @@ impl Figure {
             Figure::Spurious => "spurious",
             Figure::Acks => "ACKs",
             Figure::Theta => "theta",
+            Figure::Inequality => "inequality",
             Figure::Others => "others Mbit/s",
             Figure::Jain => "Jain",
             Figure::Completion => "completion ms",

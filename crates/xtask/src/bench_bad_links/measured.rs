@@ -45,6 +45,7 @@ impl Figure {
                 let all: f64 = link.groups.iter().map(|g| g.served_bits).sum();
                 (all - here.served_bits) / all.max(1.0)
             }
+            Figure::Inequality => (Figure::Theta.of(cell, plan, run) - 0.5).abs(),
             Figure::Others => {
                 let others = run.groups.get(1).map_or(&[][..], |g| &g.flows);
                 mbps(others.iter().map(|f| f.goodput_bytes as f64).sum())
