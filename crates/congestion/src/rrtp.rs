@@ -99,8 +99,8 @@
 //! - Alone on a slow link (144 kbit/s, 500 ms, 1 % loss, a buffer of 50 packets) two of 120 runs took losses
 //!   for a competitor's and let the buffer fill: 7 and 18 packets in the mean, where others keep one.
 //! - Where much is lost from the beginning, a startup may end before any queue has shown; then nothing shows that the
-//!   losses are the link's, and the connection stays at a tenth of the rate. On 20 Mbit/s, 25 ms none of 40 seeds at
-//!   20 % and one of 40 at 30 %; told the rate 4 and 8 of 40, whose first flight met a handshake that was lost.
+//!   losses are the link's, and the connection stays at a tenth of the rate. On 20 Mbit/s, 25 ms none of 100 seeds at
+//!   20 % and five of 100 at 30 %; told the rate none and one.
 //! - A link that loses and whose queue is too short to show (a fiftieth of the product) is taken for a full one.
 //! - On a link that loses 5 % it fills what TCP cannot: of four TCPs beside it three keep 0.9 of what they had without,
 //!   Westwood, which alone had used it, 0.7.

@@ -17,13 +17,14 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const KNOWN: &str = "--filter 'TEXT|TEXT', --protocols A,B, --seeds N, --quick, --json FILE, --before FILE, --write";
+const KNOWN: &str = "--filter 'TEXT|TEXT', --protocols A,B, --seeds N, --quick, --each, --json FILE, --before FILE, --write";
 
 struct Ask {
     filter: Vec<String>,
     protocols: Vec<String>,
     seeds: u64,
     quick: bool,
+    each: bool,
     json: Option<String>,
     before: Option<String>,
     write: bool,
@@ -36,6 +37,7 @@ impl Ask {
             protocols: vec!["rrtp".into()],
             seeds: 10,
             quick: false,
+            each: false,
             json: None,
             before: None,
             write: false,
@@ -55,6 +57,7 @@ impl Ask {
                     ask.seeds = n.ok_or_else(|| format!("--seeds '{text}': 1 to 1000"))?;
                 }
                 "--quick" => ask.quick = true,
+                "--each" => ask.each = true,
                 "--json" => ask.json = Some(value()?.clone()),
                 "--before" => ask.before = Some(value()?.clone()),
                 "--write" => ask.write = true,
@@ -197,7 +200,7 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
     // The longest first, so that no core waits for one at the end.
     works.sort_by(|a, b| b.plan.work().total_cmp(&a.plan.work()));
     let next = AtomicUsize::new(0);
-    type Values = BTreeMap<(usize, String, &'static str), Vec<f64>>;
+    type Values = BTreeMap<(usize, String, &'static str), BTreeMap<u64, f64>>;
     let values: Mutex<Values> = Mutex::new(BTreeMap::new());
     let fault: Mutex<Option<String>> = Mutex::new(None);
     let work = || {
@@ -216,7 +219,7 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
                         let value = figure.of(cell, &w.plan, &run);
                         let key = (w.cell, w.protocol.clone(), figure.name());
                         if let Ok(mut v) = values.lock() {
-                            v.entry(key).or_default().push(value);
+                            v.entry(key).or_default().insert(w.seed, value);
                         }
                     }
                 }
@@ -240,7 +243,14 @@ fn measure(ask: &Ask, chosen: Vec<Cell>) -> Result<Vec<Row>, String> {
     }
     let mut rows: Vec<Row> =
         chosen.into_iter().map(|cell| Row { cell, medians: Medians::new() }).collect();
-    for ((cell, protocol, figure), list) in values.into_inner().unwrap_or_default() {
+    for ((cell, protocol, figure), of_seeds) in values.into_inner().unwrap_or_default() {
+        if ask.each {
+            let mut list: Vec<(u64, f64)> = of_seeds.clone().into_iter().collect();
+            list.sort_by(|a, b| a.1.total_cmp(&b.1));
+            let list: Vec<String> = list.iter().map(|(s, v)| format!("{v:.4} ({s})")).collect();
+            println!("{}, {protocol}, {figure}, by seed: {}", rows[cell].cell.name, list.join(" "));
+        }
+        let list = of_seeds.into_values().collect();
         rows[cell].medians.entry(protocol).or_default().insert(figure.into(), median(list));
     }
     Ok(rows)

@@ -4,7 +4,7 @@
 //!
 //! The server here takes no data before FINISH. A real one keeps a few packets that overtake it.
 
-use crate::handshake::{ClientExchange, HandshakePacket, PROBE_BYTES, PathSample, Repeat};
+use crate::handshake::{ClientExchange, FinishRepeat, HandshakePacket, PROBE_BYTES, PathSample};
 use narrows_base::{Packet, Time};
 use narrows_congestion::PathHints;
 
@@ -19,7 +19,7 @@ pub(crate) const SERVER: [u16; 2] = [57, 200];
 #[derive(Debug)]
 enum Stage {
     Exchange(ClientExchange),
-    Finish(Repeat),
+    Finish(FinishRepeat),
     /// The server has the keys.
     Done,
 }
@@ -63,7 +63,7 @@ impl Handshake {
         match &self.stage {
             Stage::Exchange(exchange) if exchange.has_probe() => Time::ZERO,
             Stage::Exchange(exchange) => exchange.due(),
-            Stage::Finish(repeat) => repeat.due,
+            Stage::Finish(repeat) => repeat.due(),
             Stage::Done => Time::NEVER,
         }
     }
@@ -80,7 +80,7 @@ impl Handshake {
                     HandshakePacket::Start => (1, CLIENT[1]),
                 }
             }
-            Stage::Finish(repeat) if repeat.due <= now => {
+            Stage::Finish(repeat) if repeat.due() <= now => {
                 repeat.on_sent(now);
                 (2, CLIENT[2])
             }
@@ -105,6 +105,12 @@ impl Handshake {
         let sample = exchange.finish(now);
         self.stage = Stage::Finish(sample.finish);
         Some(sample)
+    }
+    /// A packet of data left.
+    pub fn on_data(&mut self) {
+        if let Stage::Finish(repeat) = &mut self.stage {
+            repeat.on_data(1);
+        }
     }
     /// A report came: the server has the keys.
     pub fn on_report(&mut self) {

@@ -122,7 +122,8 @@ impl Sender {
     #[cold]
     fn next_handshake_packet(&mut self, now: Time) -> Option<Packet> {
         let handshake = self.handshake.as_mut()?;
-        let random_key = self.random_key.wrapping_add(handshake.sent());
+        let before = handshake.sent() + self.sender.next_number();
+        let random_key = self.random_key.wrapping_add(before);
         let (seq, size) = handshake.next_packet(now)?;
         self.before = handshake.sent();
         Some(Packet {
@@ -249,6 +250,7 @@ impl Machine for Sender {
         let seq = self.sender.next_number();
         let bytes = if range.length > 0 { range.length + self.header } else { self.empty };
         self.sender.sent(now, bytes, range, range.again);
+        self.handshake.iter_mut().for_each(Handshake::on_data);
         Output::Send(self.packet(now, seq, range, bytes))
     }
 }

@@ -8,7 +8,7 @@ use super::managed::ManagedConnection;
 use super::share::Client;
 use crate::connection::NewConnection;
 use crate::connection::{Closed, Event};
-use crate::handshake::Repeat;
+use crate::handshake::FinishRepeat;
 use narrows_base::Time;
 use narrows_wire::Established;
 use std::any::Any;
@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// FINISH, until something of the server opens.
 pub(super) struct Finishing {
     pub(super) packet: Vec<u8>,
-    pub(super) repeat: Repeat,
+    pub(super) repeat: FinishRepeat,
     /// Gives up then.
     pub(super) until: Time,
 }
@@ -152,7 +152,8 @@ pub(super) fn due<C: ManagedConnection>(content: &mut ConnectionState<C>) -> Tim
         ConnectionState::Connecting(connecting) => connecting.due(),
         ConnectionState::Accepting(accepting) => accepting.until(),
         ConnectionState::Live(live) if live.over.is_none() => {
-            let finish = live.finishing.as_ref().map_or(Time::NEVER, |f| f.repeat.due.min(f.until));
+            let finish =
+                live.finishing.as_ref().map_or(Time::NEVER, |f| f.repeat.due().min(f.until));
             finish.min(live.guarded(|c| c.next_timeout()).unwrap_or(Time::NEVER))
         }
         ConnectionState::Live(_) | ConnectionState::Over(_) => Time::NEVER,

@@ -135,7 +135,7 @@ impl<C: ManagedConnection> Connections<C> {
                     if now >= finishing.until {
                         live.over = Some(Closed::NoAnswer);
                         live.finishing = None;
-                    } else if finishing.repeat.due <= now {
+                    } else if finishing.repeat.due() <= now {
                         self.urge(slot);
                     }
                 }

@@ -36,12 +36,25 @@ impl<C: ManagedConnection> Connections<C> {
         while let Some(slot) = self.ready.pop_front() {
             let Some(s) = self.table.get(slot) else { continue };
             s.is_ready = false;
+            let mut is_finish_due = false;
             let sent = match &mut s.content {
                 Some(ConnectionState::Live(live)) => {
-                    live.guarded(|c| c.transmit(now, buffer, segments)).flatten()
+                    // FINISH goes again with the first packets, between which it may have to leave.
+                    let most = live.finishing.as_ref().map_or(u64::MAX, |f| f.repeat.before_next());
+                    let segments = segments.min(usize::try_from(most).unwrap_or(usize::MAX));
+                    let sent = live.guarded(|c| c.transmit(now, buffer, segments)).flatten();
+                    if let (Some(sent), Some(finishing)) = (&sent, &mut live.finishing) {
+                        finishing.repeat.on_data(sent.size.div_ceil(sent.segment.max(1)) as u64);
+                        is_finish_due = finishing.repeat.due() <= now;
+                    }
+                    sent
                 }
                 _ => None,
             };
+            if is_finish_due {
+                self.urge(slot);
+            }
+            let Some(s) = self.table.get(slot) else { continue };
             if sent.is_some() {
                 s.is_ready = true;
                 self.ready.push_back(slot);
@@ -64,7 +77,7 @@ impl<C: ManagedConnection> Connections<C> {
             ConnectionState::Connecting(o) => Some((o.remote(), o.transmit(now)?)),
             ConnectionState::Accepting(a) => Some((a.from, a.transmit(now)?)),
             ConnectionState::Live(live) => {
-                let finishing = live.finishing.as_mut().filter(|f| f.repeat.due <= now)?;
+                let finishing = live.finishing.as_mut().filter(|f| f.repeat.due() <= now)?;
                 finishing.repeat.on_sent(now);
                 Some((live.remote, finishing.packet.clone()))
             }

@@ -6,12 +6,12 @@ mod packet_pair;
 mod repeat;
 
 pub(crate) use packet_pair::PROBE_BYTES;
-pub(crate) use repeat::Repeat;
+pub(crate) use repeat::FinishRepeat;
 
 use narrows_base::{Duration, Time};
 use narrows_congestion::Dispersion;
 use packet_pair::PacketPair;
-use repeat::FIRST_REPEAT;
+use repeat::{FIRST_REPEAT, Repeat};
 
 /// A START that went so often, for so long, without an answer that opens, is begun again, too: its
 /// cookie, or the key in the one that the server kept, may have been damaged on the way, and nothing
@@ -45,7 +45,7 @@ pub(crate) struct PathSample {
     pub rtt: Option<Duration>,
     pub dispersion: Option<Dispersion>,
     /// FINISH, to be sent until something of the server opens.
-    pub finish: Repeat,
+    pub finish: FinishRepeat,
 }
 
 /// An attempt, until START-ECHO.
@@ -127,7 +127,7 @@ impl ClientExchange {
         PathSample {
             rtt,
             dispersion: rtt.and_then(|rtt| self.packet_pair.dispersion(rtt)),
-            finish: Repeat::after(now, self.repeat.took(now)),
+            finish: FinishRepeat::new(Repeat::after(now, self.repeat.took(now))),
         }
     }
 }

@@ -52,3 +52,74 @@ impl Repeat {
         (self.sent == 1).then(|| now.since(self.first_sent))
     }
 }
+
+/// FINISH, until something of the server opens: sent again in time, as any packet of a handshake, and with the
+/// data that follow it, behind the second packet of them, the fourth, the eighth and so on. All of them are lost on a
+/// server that does not have FINISH, and a whole first flight that is lost looks like a path that carries nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FinishRepeat {
+    repeat: Repeat,
+    /// Packets of data so far, and after how many it leaves again.
+    packets: u64,
+    next: u64,
+}
+
+impl FinishRepeat {
+    pub(crate) fn new(repeat: Repeat) -> FinishRepeat {
+        FinishRepeat { repeat, packets: 0, next: 2 }
+    }
+    /// When it leaves next, if no data leave before.
+    pub(crate) fn due(&self) -> Time {
+        if self.packets >= self.next { Time::ZERO } else { self.repeat.due }
+    }
+    /// Whether it left at all.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.repeat.is_sent()
+    }
+    /// It leaves.
+    pub(crate) fn on_sent(&mut self, now: Time) {
+        if self.packets < self.next {
+            self.repeat.on_sent(now);
+        }
+        while self.packets >= self.next {
+            self.next *= 2;
+        }
+    }
+    /// So many packets of data left.
+    pub(crate) fn on_data(&mut self, packets: u64) {
+        self.packets += packets;
+    }
+    /// Packets of data that may leave before it is due again.
+    pub(crate) fn before_next(&self) -> u64 {
+        self.next.saturating_sub(self.packets).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a path that loses, one FINISH before a first flight of many packets decides on all of them.
+    #[test]
+    fn finish_goes_again_with_the_data_at_doubling_distances_and_in_time() {
+        let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        let mut finish = FinishRepeat::new(Repeat::after(at(0), Duration::from_millis(50)));
+        finish.on_sent(at(0));
+        let mut copies = Vec::new();
+        for packet in 1..=84 {
+            assert!(finish.due() > at(1) && finish.before_next() >= 1);
+            finish.on_data(1);
+            if finish.due() <= at(1) {
+                finish.on_sent(at(1));
+                copies.push(packet);
+            }
+        }
+        assert_eq!(copies, [2, 4, 8, 16, 32, 64]);
+        // What left with data puts off none that is due by time.
+        assert_eq!(finish.due(), at(100));
+        // A train that left at once is followed by one copy.
+        finish.on_data(1000);
+        finish.on_sent(at(2));
+        assert_eq!((finish.due(), finish.before_next()), (at(100), 2048 - 1084));
+    }
+}
