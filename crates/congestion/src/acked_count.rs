@@ -1,9 +1,10 @@
-//! Segments that an ACK stands for: what estimators of the rate of returning ACKs count (Westwood, Westwood+,
+//! Counts the segments that an ACK stands for, for estimators of the rate of returning ACKs (Westwood, Westwood+,
 //! Jersey).
 
 use crate::Ack;
 
-/// What one ACK stands for, cumulative ACKs and earlier duplicates considered (S2, AckedCount).
+/// The segments that an ACK stands for, in view of cumulative ACKs and earlier duplicates (S2,
+/// AckedCount).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AckedCount {
     accounted: u64,

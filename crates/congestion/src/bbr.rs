@@ -1,8 +1,8 @@
 //! BBR version 1: Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson, ACM Queue 14(5), 2016, as
 //! Linux `tcp_bbr.c` runs it.
 //!
-//! Senses the delivery rate and the smallest RTT; loss only moves the window for the time of the
-//! repair. Sets a pacing rate, gain times the largest delivery rate of the last 10 rounds, and a
+//! Measures the delivery rate and the smallest RTT; loss only reduces the window during recovery.
+//! Controls the pacing rate, a gain times the largest delivery rate of the last 10 rounds, and the
 //! window, about two bandwidth-delay products.
 //!
 //! ```text
@@ -11,12 +11,12 @@
 //! any state --RTTmin not met again for 10 s--> PROBE_RTT: 4 packets for 200 ms and a round
 //! ```
 //!
-//! Departures from Linux: an ACK's losses are told after it, so they count with the next ACK; the
-//! time a packet waits in the pacer is not subtracted from what is in flight; gains are exact, not
-//! in 256ths; a sender restarts from idle when nothing but the new packet is outstanding, after a
-//! silence of four paced packets; after a timeout the old window comes back by slow start, unless
-//! the flow tells of a recovery's end. Widening the window for aggregated ACKs and detecting
-//! policers are as in Linux, and can be turned off.
+//! Departures from Linux: losses are reported after the ACK that reveals them, so they count with
+//! the next ACK; the time a packet waits in the pacer is not subtracted from what is in flight;
+//! gains are exact, not in 256ths; a sender restarts from idle when nothing but the new packet is
+//! outstanding, after a silence of four paced packets; after a timeout the old window comes back by
+//! slow start, unless the transport reports the end of a recovery. Widening the window for
+//! aggregated ACKs and detecting policers are as in Linux, and can be turned off.
 
 mod aggregation;
 mod filter;
@@ -34,7 +34,7 @@ use narrows_base::{
 };
 use policer::Policer;
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "bbr",
     summary: "paces at the bandwidth that it measured, with two bandwidth-delay products in flight",
@@ -58,7 +58,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     Variable::state("bbr_state", "BBR's state", &["Startup", "Drain", "ProbeBW", "ProbeRTT"]),
     variables::BANDWIDTH,
@@ -72,7 +72,7 @@ const BANDWIDTH_ROUNDS: u64 = 10;
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
 const PACING_MARGIN: f64 = 0.99;
-/// 2/ln 2: the least that doubles the rate every round.
+/// 2/ln 2: the smallest gain that doubles the rate in every round.
 const HIGH_GAIN: f64 = 2.885;
 const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
 const CWND_GAIN: f64 = 2.0;
@@ -83,10 +83,10 @@ const FULL_BANDWIDTH_ROUNDS: u32 = 3;
 /// Before the first RTT, one millisecond is assumed; the window is not bounded by the model.
 const NOMINAL_RTT: f64 = 1e-3;
 const INITIAL_WINDOW: f64 = 10.0;
-/// Silence, in paced packets, after which a sender was idle rather than paced.
+/// A sender is idle, rather than paced, after a silence of this many packet intervals.
 const IDLE_PACKETS: f64 = 4.0;
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let cwnd = bounded(environment.initial_window, 1.0);
     let mut bbr = Bbr {
@@ -132,7 +132,7 @@ enum State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Repairing {
     No,
-    /// Fast repair.
+    /// Fast recovery.
     RecoveryEvent,
     /// After a timeout.
     Loss,
@@ -154,7 +154,7 @@ struct ProbeRtt {
     /// When it may end, set once few enough packets are in flight.
     until: Option<Time>,
     round_done: bool,
-    /// Samples of packets sent with this much delivered are low because we sent little.
+    /// Samples of packets sent before this much was delivered are low because little was sent.
     low: Option<(u64, u64)>,
 }
 
@@ -183,9 +183,10 @@ struct Bbr {
     /// Window before a recovery or PROBE_RTT.
     prior_cwnd: f64,
     recovery: Repairing,
-    /// Packet conservation: one in for one out, in the first round of a recovery.
+    /// Packet conservation: one packet is sent per packet delivered, in the first round of a
+    /// recovery.
     conserving: bool,
-    /// Segments found lost since the last ACK, and in all.
+    /// Segments found lost since the last ACK, and in total.
     losses: u64,
     lost: u64,
     /// Segments delivered by the last ACK.
@@ -204,7 +205,7 @@ impl Controller for Bbr {
         if sent.outstanding != 1 || sent.retransmission || silence <= pause {
             return;
         }
-        // Restarting from idle: no faster than the bandwidth, since more is not needed.
+        // A sender that restarts from idle is paced at the bandwidth, not faster.
         self.idle_restart = true;
         if let Some(aggregation) = &mut self.aggregation {
             aggregation.restart(sent.now);
@@ -246,7 +247,7 @@ impl Controller for Bbr {
             CongestionEvent::SpuriousLosses(spurious) => {
                 self.lost = self.lost.saturating_sub(spurious.packets);
             }
-            // Version 1 does not listen to marks.
+            // Version 1 ignores marks.
             CongestionEvent::RecoveryStart(r) | CongestionEvent::RecoveryEnd(r)
                 if r.cause == RecoveryCause::EcnCe => {}
             CongestionEvent::RecoveryStart(recovery) => {
@@ -271,7 +272,7 @@ impl Controller for Bbr {
                 self.conserving = false;
                 self.cwnd = 1.0;
                 self.full_bandwidth = 0.0;
-                // Linux takes a timeout for the end of a round with a loss.
+                // Linux treats a timeout as the end of a round with a loss.
                 self.rounds.start = true;
                 self.losses = 1;
                 self.look_for_policer(restart.now, false);

@@ -1,8 +1,8 @@
 //! BBR version 3: Cardwell, Swett and Beshay, draft-ietf-ccwg-bbr-06 (July 2026).
 //!
-//! Senses the delivery rate, the smallest RTT and the share of packets lost in a round. Sets a pacing
-//! rate and a window. Version 1 ([`bbr`](crate::bbr)) knows no loss; this one keeps two models of how
-//! much the path bears:
+//! Measures the delivery rate, the smallest RTT and the share of packets lost in a round. Controls the pacing rate and
+//! the window. Unlike version 1 ([`bbr`](crate::bbr)) it takes loss into account, with two models of what the path can
+//! carry:
 //!
 //! ```text
 //! long term   inflight_longterm: what was in flight when a probe lost more than 2%; a probe that loses
@@ -16,11 +16,11 @@
 //! any state --RTTmin not met again for 5 s--> PROBE_RTT: half the product for 200 ms and a round
 //! ```
 //!
-//! Departures from the draft: an ACK's losses are told after it, so they count from the next ACK on;
-//! what was in flight and lost when a packet left is known to a 64th of a round; the ranges lost in a
-//! round are counted as the ACKs that reveal them; the budget for offload is one send quantum, as for
-//! QUIC (section 5.5.8.2), because packets leave one by one; nothing is undone after a spurious recovery
-//! (section 5.5.11). Marks are ignored, as in the draft.
+//! Departures from the draft: losses are reported after the ACK that reveals them, so they count with the next ACK;
+//! what was in flight and lost when a packet left is known to a 64th of a round; the ranges lost in a round are counted
+//! as the ACKs that reveal them; the budget for offload is one send quantum, as for QUIC (section 5.5.8.2), because
+//! packets leave one by one; nothing is undone after a spurious recovery (section 5.5.11). Marks are ignored, as in the
+//! draft.
 
 mod cycle;
 mod history;
@@ -36,7 +36,7 @@ use limits::Window;
 use model::{Bandwidth, FullPipe, InFlight, LossRound, MinRtt, Rounds};
 use narrows_base::{Descriptor, RandomStream, Rate, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "bbr3",
     summary: "BBR that yields to losses of more than 2% and leaves others room",
@@ -47,7 +47,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     Variable::state(
         "bbr3_state",
@@ -60,15 +60,15 @@ pub const VARIABLES: &[Variable] = &[
     Variable::new("inflight_longterm", "packets", "in flight at most, by the losses of probes"),
 ];
 
-/// Share of lost packets above which a probe was too much (LossThresh).
+/// Loss rate above which a probe sent too much (LossThresh).
 const LOSS_THRESHOLD: f64 = 0.02;
-/// Least share kept at a reduction (Beta).
+/// The largest reduction leaves this share (Beta).
 const BETA: f64 = 0.7;
 const MIN_PIPE_CWND: f64 = 4.0;
 /// Before the first RTT, one millisecond is assumed.
 const NOMINAL_RTT: f64 = 1e-3;
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let cwnd = bounded(environment.initial_window, 1.0);
     let packet_bits = f64::from(environment.packet_bytes.max(1)) * 8.0;
@@ -130,7 +130,7 @@ impl State {
     }
 }
 
-/// How many more packets ACKs tell of than the bandwidth explains (section 5.5.9).
+/// How many more packets ACKs report than the bandwidth explains (section 5.5.9).
 #[derive(Clone, Debug)]
 struct ExtraAcked {
     began: Option<Time>,
@@ -138,17 +138,17 @@ struct ExtraAcked {
     most: WindowedMax,
 }
 
-/// One ACK, with what was known when the packet that it answers left.
+/// One ACK, with the state at the time when the packet that it acknowledges was sent.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     now: Time,
-    /// Segments per second; 0 without a sample.
+    /// Segments per second; 0 if there is no sample.
     rate: f64,
     delivered: f64,
     prior_delivered: u64,
     newly_delivered: u64,
     app_limited: bool,
-    /// In flight when the packet left.
+    /// In flight when the packet was sent.
     tx_in_flight: f64,
     /// Lost since then.
     lost: f64,
@@ -257,7 +257,8 @@ impl Controller for Bbr3 {
                 let (tx_in_flight, lost_before) = self.history.at(loss.sent);
                 let lost = self.losses.total.saturating_sub(lost_before) as f64;
                 if lost > tx_in_flight * LOSS_THRESHOLD {
-                    // Where within what was in flight the share was crossed (InflightAtLoss).
+                    // The point within the data in flight at which the loss threshold was crossed
+                    // (InflightAtLoss).
                     let size = loss.segments as f64;
                     let (before, lost_before) = (tx_in_flight - size, lost - size);
                     let prefix = (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD);

@@ -1,19 +1,18 @@
-//! Brutal: the congestion control of Hysteria 2 (`core/internal/congestion/brutal`), which sends at the
-//! rate that it was told and makes good for losses by sending more.
+//! Brutal: the congestion control of Hysteria 2 (`core/internal/congestion/brutal`), which sends at a configured rate
+//! and compensates for losses by sending more.
 //!
-//! Senses the share of packets that arrive, over the last five seconds, and nothing else:
+//! Measures only the share of packets that arrive, over the last five seconds:
 //!
 //! ```text
-//! pacing rate = told rate / max(arrived share, 1 - compensation)
+//! pacing rate = configured rate / max(arrived share, 1 - compensation)
 //! window      = 2 pacing rate srtt
 //! ```
 //!
-//! **It is unfair**: whoever shares the bottleneck with it gets what it leaves. Use it where the rate is
-//! yours. Departures from Hysteria: losses are made good up to a factor 1 / (1 - 0.3), there up to
-//! 1 / 0.8; and there is a circuit breaker (RFC 8085 section 3.1.10): who sends more than twice what
-//! arrived, over half a second or an RTT, falls to twice what arrived, two packets per RTT at least,
-//! and comes back as more arrives. Hysteria has none. Without a told rate it sends its initial window
-//! per RTT, where Hysteria uses BBR.
+//! **It is unfair**: flows that share the bottleneck get what it leaves. Use it only where the rate is reserved for
+//! you. Departures from Hysteria: losses are compensated up to a factor of 1 / (1 - 0.3), in Hysteria up to 1 / 0.8.
+//! There is a circuit breaker (RFC 8085 section 3.1.10), which Hysteria lacks: if more than twice what arrived is sent
+//! over half a second or an RTT, the rate falls to twice what arrived, but at least two packets per RTT, and recovers
+//! as more arrives. Without a configured rate it sends its initial window per RTT, where Hysteria uses BBR.
 
 use crate::{
     Ack, CongestionEvent, Controller, Environment, PathEvent, PathHints, SendLimits, Sent, bounded,
@@ -23,7 +22,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "brutal",
     summary: "sends at a told rate and makes good for losses; unfair to everybody else",
@@ -52,26 +51,26 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     variables::RATE,
     Variable::new("arrived_share", "fraction", "share of packets that arrived in five seconds"),
     Variable::state("circuit_breaker", "whether too little arrives", &["closed", "open"]),
 ];
 
-/// The share that arrives is that of this many slots of a second (`pktInfoSlotCount`).
+/// The share of arrivals is taken over this many slots of a second (`pktInfoSlotCount`).
 const SLOTS: usize = 5;
-/// With fewer packets it is taken for 1 (`minSampleCount`).
+/// With fewer packets the share is taken as 1 (`minSampleCount`).
 const MIN_SAMPLES: u64 = 50;
-/// Window over what the rate carries in an RTT (`congestionWindowMultiplier`).
+/// The window as a multiple of what the rate carries in an RTT (`congestionWindowMultiplier`).
 const WINDOW_RTTS: f64 = 2.0;
-/// Sent over arrived at which the circuit breaker opens.
+/// Ratio of sent to arrived at which the circuit breaker opens.
 const MAX_EXCESS: f64 = 2.0;
-/// The breaker looks at half a second, or an RTT where that is longer.
+/// The breaker compares over half a second, or over an RTT if that is longer.
 const BREAKER_PERIOD: Duration = Duration::from_millis(500);
 const MIN_WINDOW: f64 = 2.0;
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let rate = settings.number("rate");
     let told = if rate > 0.0 { Some(rate) } else { hinted(&environment.hints) };
@@ -93,9 +92,9 @@ fn hinted(hints: &PathHints) -> Option<f64> {
 
 #[derive(Clone, Debug)]
 struct Brutal {
-    /// The rate is the parameter's: hints do not change it.
+    /// Whether the rate comes from the parameter, so that hints do not change it.
     configured: bool,
-    /// bit/s.
+    /// Configured rate in bit/s.
     told: Option<f64>,
     min_share: f64,
     packet_bits: f64,
@@ -106,7 +105,7 @@ struct Brutal {
     breaker: Breaker,
 }
 
-/// Packets that arrived and were lost, per second of time.
+/// Packets that arrived and that were lost, per slot of a second.
 #[derive(Clone, Debug, Default)]
 struct Arrivals {
     slots: [Slot; SLOTS],
@@ -129,7 +128,7 @@ impl Arrivals {
         slot
     }
 
-    /// Of the slots that are at most five seconds older than the newest.
+    /// The share of arrivals in slots at most five seconds older than the newest.
     fn share(&self) -> f64 {
         let newest = self.slots.iter().map(|s| s.second).max().unwrap_or(0);
         let valid = self.slots.iter().filter(|s| s.second + SLOTS as u64 > newest);
@@ -147,7 +146,7 @@ struct Breaker {
     period: Option<Time>,
     sent_bits: f64,
     arrived_bits: f64,
-    /// Most bit/s while open.
+    /// Rate limit in bit/s while open.
     most: Option<f64>,
 }
 
@@ -173,7 +172,7 @@ impl Breaker {
 }
 
 impl Brutal {
-    /// bit/s, the circuit breaker not counted.
+    /// Rate in bit/s before the circuit breaker.
     fn wanted(&self) -> Option<f64> {
         self.told.map(|told| told / self.arrivals.share().max(self.min_share))
     }
@@ -197,7 +196,7 @@ impl Brutal {
 
 impl Controller for Brutal {
     fn on_sent(&mut self, sent: &Sent) {
-        // What leaves after a pause cannot have been answered yet: compare from its answer on.
+        // After a pause, compare only from the first acknowledgement on.
         if sent.outstanding <= 1 {
             self.breaker.period = None;
         }

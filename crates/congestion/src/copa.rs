@@ -1,17 +1,16 @@
 //! Copa: Arun and Balakrishnan, NSDI 2018.
 //!
-//! Senses delay. Steers the window towards the rate `1 / (delta dq)`, where `dq` is the queueing
-//! delay: the standing RTT (the smallest of the last half srtt, which ACK compression and jitter
-//! hardly move) less the smallest RTT of 10 s. Every ACK moves the window by `v / (delta cwnd)`; the
-//! velocity `v` doubles each RTT once the direction has been the same for three. Its own window
-//! oscillates so that the queue empties every five RTTs; where it does not, somebody else fills it,
-//! and `1 / delta` itself moves as AIMD with losses until the queue empties again ("competitive
-//! mode", section 3).
+//! Measures delay. Steers the window towards the rate `1 / (delta dq)`, where `dq` is the queueing delay: the standing
+//! RTT (the smallest of the last half srtt, which ACK compression and jitter hardly move) less the smallest RTT of 10
+//! s. Every ACK moves the window by `v / (delta cwnd)`; the velocity `v` doubles each RTT once the direction has been
+//! the same for three. Its own window oscillates so that the queue empties every five RTTs; if it does not, competing
+//! flows fill it, and `1 / delta` follows AIMD driven by losses until the queue empties again ("competitive mode",
+//! section 3).
 //!
-//! Departure from the paper: a queue of less than two packets is nearly empty, too, because with windows of 50 a
-//! tenth of the range is less than that, and single rounds were taken for somebody else's queue.
-//! Where the paper says nothing: a timeout begins slow start again at two segments; RTTs that are not
-//! unambiguous are used, because they come from timestamps.
+//! Departure from the paper: a queue of less than two packets also counts as nearly empty, because with windows of 50 a
+//! tenth of the range is less than that, and single rounds were mistaken for a competitor's queue. Where the paper says
+//! nothing: after a timeout slow start begins at two segments; RTTs of retransmitted segments are used, too, because
+//! they come from timestamps.
 
 use crate::extreme::{Keep, SlidingExtreme};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
@@ -19,7 +18,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "copa",
     summary: "holds the queue at 1/delta packets per flow and competes where others fill it",
@@ -43,7 +42,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     Variable::state("copa_mode", "Copa's mode", &["default", "competitive"]),
     Variable::new("copa_delta", "", "1 / packets that the flow aims to keep queued"),
@@ -53,16 +52,16 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
-/// Queueing below this share of its range is "nearly empty" (section 3).
+/// Queueing delay below this share of its range is "nearly empty" (section 3).
 const NEARLY_EMPTY: f64 = 0.1;
-/// The range is that of this many RTTs.
+/// The range is taken over this many RTTs.
 const RANGE_RTTS: u64 = 4;
-/// In default mode while the queue was nearly empty within this many RTTs.
+/// In default mode if the queue was nearly empty within this many RTTs.
 const EMPTY_RTTS: u32 = 5;
 /// Rounds in one direction before the velocity doubles.
 const STEADY_ROUNDS: u32 = 3;
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let delta = settings.number("delta");
     Box::new(Copa {
@@ -106,7 +105,7 @@ struct Velocity {
     up: bool,
     /// Rounds in the same direction.
     steady: u32,
-    /// The window a round ago.
+    /// The window one round ago.
     cwnd_before: f64,
 }
 
@@ -201,7 +200,7 @@ impl Controller for Copa {
         let step = self.velocity.factor * self.inverse_delta / self.cwnd * delivered;
         if below && ack.window_limited {
             if !self.velocity.up {
-                // A turn within the round: the velocity belonged to the other direction.
+                // The direction changed within the round, so the velocity no longer applies.
                 self.velocity.factor = 1.0;
             }
             self.cwnd = bounded(self.cwnd + step.min(self.cwnd), 2.0);

@@ -1,19 +1,18 @@
 //! CUBIC: RFC 9438; slow start by HyStart++, RFC 9406.
 //!
-//! Senses loss (and delay in the first slow start). Sets the window to a cubic function of the time
-//! since the last loss, flat around the window where that loss happened, and never below what
-//! Reno would reach:
+//! Reacts to loss (and to delay in the first slow start). Sets the window to a cubic function of the time since the
+//! last loss, flat around the window where that loss happened, and never below what Reno would reach:
 //!
 //! ```text
 //!  W_cubic(t) = C (t - K)^3 + W_max,   K = cbrt((W_max - cwnd_epoch) / C)     equations 1 and 2
 //!  W_est += alpha acked / cwnd,        alpha = 3 (1 - beta) / (1 + beta)      equation 4
 //! ```
 //!
-//! Windows in segments, t in seconds. Time in which the application, not the window, limited the
-//! sender does not count (section 5.8). A cut is taken from FlightSize, but from no more than the
-//! window that was in force: FlightSize counts what has arrived behind a hole, too, and 0.7 of it may
-//! be more than the window. Preset `ns2` takes the window, see [`Halve`]. Left out: undoing a
-//! spurious cut (section 4.9) over TCP, where the recovery kinds do not detect it, and the reaction to ECN.
+//! Windows in segments, t in seconds. Time in which the application, not the window, limited the sender does not count
+//! (section 5.8). A reduction is computed from FlightSize, but from no more than the window in force: FlightSize
+//! includes data that arrived behind a hole, so 0.7 of it may exceed the window. Preset `ns2` uses the window, see
+//! [`Halve`]. Left out: undoing a spurious cut (section 4.9) over TCP, where the recovery kinds do not detect it, and
+//! the reaction to ECN.
 
 use crate::hystart::{Feedback, Hystart};
 use crate::{
@@ -23,7 +22,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable, math};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "cubic",
     summary: "window as a cubic function of the time since the last loss: the Internet's default",
@@ -59,13 +58,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     Variable::new("w_max", "packets", "window at the last reduction (W_max of RFC 9438)"),
     Variable::new("w_est", "packets", "window that Reno would have since (W_est of RFC 9438)"),
 ];
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let beta = settings.number("beta");
     Box::new(Cubic {
@@ -86,16 +85,16 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     })
 }
 
-/// A stretch of congestion avoidance, from a loss or the end of slow start to the next loss.
+/// An epoch of congestion avoidance, from a loss or the end of slow start to the next loss.
 #[derive(Clone, Debug)]
 struct Epoch {
-    /// When it began; later by the time in which the window was not the limit.
+    /// When it began, shifted by the time in which the window was not the limit.
     began: Time,
-    /// When the cubic reaches `w_max`, in seconds from `began`.
+    /// When the cubic function reaches `w_max`, in seconds from `began`.
     k: f64,
-    /// Where the cubic is flat.
+    /// The window at which the cubic function is flat.
     w_max: f64,
-    /// What Reno's window would be.
+    /// Reno's window at this time.
     w_est: f64,
 }
 
@@ -106,13 +105,13 @@ struct Cubic {
     reno_alpha: f64,
     fast_convergence: bool,
     halve: Halve,
-    /// Until the first slow start ends.
+    /// Present until the first slow start ends.
     hystart: Option<Hystart>,
     cwnd: f64,
     ssthresh: f64,
     w_max: f64,
     cwnd_prior: f64,
-    /// Whether the next epoch follows a repaired loss, not a timeout or HyStart++.
+    /// Whether the next epoch follows a recovery rather than a timeout or HyStart++.
     after_loss: bool,
     epoch: Option<Epoch>,
     last_ack: Option<Time>,
@@ -196,7 +195,7 @@ impl Cubic {
         self.before = Some(Box::new(before));
     }
 
-    /// The last cut had no reason.
+    /// Undoes the last reduction, which turned out to be spurious.
     fn undo(&mut self) {
         let Some(before) = self.before.take() else { return };
         let BeforeLoss { cwnd, ssthresh, w_max, cwnd_prior, after_loss, epoch, hystart } = *before;
@@ -207,7 +206,7 @@ impl Cubic {
         }
     }
 
-    /// Pushes the epoch's start back by time that was not spent filling the window.
+    /// Shifts the epoch's start by time in which the window was not filled.
     fn excuse(&mut self, idle: Duration) {
         if let Some(epoch) = &mut self.epoch {
             epoch.began += idle;

@@ -1,48 +1,49 @@
-//! The events that a controller gets.
+//! The events that a controller receives.
 
 use crate::feedback::Feedback;
 use crate::path_hints::PathHints;
 use narrows_base::{Duration, Time};
 
-/// A packet left.
+/// A packet was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// When.
     pub now: Time,
     /// Bytes on the wire.
     pub bytes: u32,
-    /// Segments outstanding, this one included.
+    /// Segments outstanding, including this one.
     pub outstanding: u64,
     /// Whether it is a retransmission.
     pub retransmission: bool,
-    /// Whether nothing more waits to be sent: the sender is data-limited (RFC 5348 section 8.2.1).
+    /// Whether no further data wait to be sent, so that the sender is data-limited (RFC 5348
+    /// section 8.2.1).
     pub last_waiting: bool,
 }
 
-/// An acknowledgement: one for every ACK packet, duplicates included.
+/// An acknowledgement: one for every ACK packet, including duplicates.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
-    /// When it came.
+    /// When it arrived.
     pub now: Time,
-    /// Round-trip time of the very packet that triggered this ACK.
+    /// Round-trip time of the packet that triggered this ACK.
     pub rtt: Duration,
-    /// Whether [`rtt`](Ack::rtt) can be trusted without timestamps: false if the cumulative
-    /// advance covers a retransmitted segment (Karn). `rtt` itself comes from the echo and is
-    /// right even then.
+    /// Whether [`rtt`](Ack::rtt) would be valid without timestamps: false if the cumulative advance
+    /// covers a retransmitted segment (Karn). `rtt` itself comes from the echoed timestamp and is
+    /// valid in any case.
     pub rtt_unambiguous: bool,
-    /// Smoothed RTT (RFC 6298); equals `rtt` before the first sample.
+    /// Smoothed RTT (RFC 6298); at the first sample equal to `rtt`.
     pub srtt: Duration,
-    /// Deviation of the RTT (RFC 6298 RTTVAR).
+    /// RTT variation (RFC 6298 RTTVAR).
     pub rttvar: Duration,
     /// Smallest RTT of the connection so far.
     pub min_rtt: Duration,
-    /// When the packet that triggered this ACK arrived, by the receiver's clock, where the
-    /// receiver sends it (RFC 7323 TSval): only differences mean something.
+    /// When the packet that triggered this ACK arrived, by the receiver's clock, if the receiver
+    /// reports it (RFC 7323 TSval). Only differences are meaningful.
     pub arrived: Option<Time>,
-    /// How long that packet was on its way to the receiver, plus a constant that nobody knows, since the two clocks
-    /// are two: only differences mean something. The constant is such that the first packet's report seems
-    /// to have come back in no time. Unlike [`rtt`](Ack::rtt) it has no part in the queues of the way back. Where
-    /// the receiver tells its clock (rrtp).
+    /// One-way delay of that packet, plus an unknown constant, because the two clocks differ; only differences are
+    /// meaningful. The constant is chosen such that the first packet's report seems to return in no time. Unlike
+    /// [`rtt`](Ack::rtt) it does not include queues on the return path. Present if the receiver reports its clock
+    /// (rrtp).
     pub forward_delay: Option<Duration>,
     /// Segments by which the cumulative acknowledgement advanced; 0 for a duplicate.
     pub newly_acked: u64,
@@ -50,42 +51,43 @@ pub struct Ack {
     /// most as many as the receiver acknowledges at once, so that an ACK that covers a repaired hole, or lost ACKs
     /// before it, bring no burst.
     pub counted: u64,
-    /// Segments newly reported by SACK, not yet cumulatively acknowledged.
+    /// Segments newly reported by SACK and not yet cumulatively acknowledged.
     pub newly_sacked: u64,
-    /// Segments delivered by this ACK as far as the sender can tell: newly acked that were not
-    /// SACKed before, plus newly SACKed; without SACK a duplicate counts 1 and a later advance
-    /// is reduced by those.
+    /// Segments delivered by this ACK as far as the sender can tell: newly acknowledged ones that
+    /// were not SACKed before, plus newly SACKed ones. Without SACK a duplicate counts 1, and a
+    /// later advance is reduced by those.
     pub newly_delivered: u64,
     /// Whether it is a duplicate (RFC 5681 section 2).
     pub duplicate: bool,
-    /// Packets sent from the one that triggered this ACK (excluded) until now.
+    /// Packets sent after the one that triggered this ACK.
     pub sent_since: u64,
     /// Segments in flight after this ACK: sent and not cumulatively acknowledged (FlightSize).
     pub flight: u64,
-    /// Segments outstanding after this ACK as recovery counts them (pipe).
+    /// Segments outstanding after this ACK, as loss recovery counts them (pipe).
     pub outstanding: u64,
     /// Segments outstanding before this ACK.
     pub prior_outstanding: u64,
-    /// Whether the window was the limit when this ACK came (RFC 7661): growth is earned.
+    /// Whether the window was the limit when this ACK arrived (RFC 7661), so that growth is
+    /// justified.
     pub window_limited: bool,
-    /// Whether recovery is under way (the ACK that ends the recovery included).
+    /// Whether recovery is in progress; also true for the ACK that ends it.
     pub in_recovery: bool,
     /// Round number: advances when the first packet sent in the previous round is acknowledged.
     pub round: u64,
     /// Whether this ACK starts a new round.
     pub round_start: bool,
-    /// Packets marked by routers that this ACK newly reports (ECN echo).
+    /// CE marks that this ACK newly reports.
     pub marks: u32,
-    /// Delivery rate sample, where one could be taken.
+    /// Delivery-rate sample, if one could be taken.
     pub rate: Option<RateSample>,
-    /// What the receiver side says, in the last `on_ack` for a report; [`Feedback::NONE`] otherwise.
+    /// Feedback of the receiver side, in the last `on_ack` of a report; otherwise
+    /// [`Feedback::NONE`].
     pub feedback: Feedback,
 }
 
 impl Ack {
-    /// Whether a window grown by acknowledgements may grow by this one: it advances, nothing is
-    /// being retransmitted, the window was what limited the sender, and it reports no mark (RFC 3168
-    /// section 6.1.2).
+    /// Whether an ACK-clocked window may grow by this ACK: it advances, nothing is being retransmitted, the window was
+    /// the limit, and it reports no mark (RFC 3168 section 6.1.2).
     pub fn may_grow(&self) -> bool {
         self.newly_acked > 0 && !self.in_recovery && self.window_limited && self.marks == 0
     }
@@ -98,7 +100,7 @@ pub struct RateSample {
     pub delivered: u64,
     /// The interval.
     pub interval: Duration,
-    /// Segments delivered in total when the acknowledged packet left.
+    /// Segments delivered in total when the acknowledged packet was sent.
     pub prior_delivered: u64,
     /// Segments delivered in total now.
     pub total_delivered: u64,
@@ -113,7 +115,7 @@ impl RateSample {
     }
 }
 
-/// How a loss was found.
+/// How a loss was detected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LossFoundBy {
@@ -121,7 +123,7 @@ pub enum LossFoundBy {
     Duplicates,
     /// SACK blocks above it.
     Sack,
-    /// A fine-grained timer checked at a duplicate (Vegas).
+    /// A fine-grained timer that is checked at each duplicate (Vegas).
     Clock,
     /// The retransmission timer.
     Timeout,
@@ -136,55 +138,57 @@ pub struct Loss {
     pub segments: u64,
     /// When the (first) lost copy was sent.
     pub sent: Time,
-    /// How often that segment had been sent.
+    /// Number of times that this segment had been sent.
     pub transmissions: u32,
-    /// How it was found.
+    /// How it was detected.
     pub found_by: LossFoundBy,
     /// Whether this loss begins a new loss episode.
     pub new_episode: bool,
-    /// How many of the segments the receiver's loss differentiation attributes to the radio link instead
-    /// of congestion; 0 without one.
+    /// Number of these segments that the receiver's loss classifier attributes to the radio link rather than to
+    /// congestion; 0 without a classifier.
     pub radio: u64,
 }
 
-/// Losses, and what they or routers' marks begin and end.
+/// Losses, and the beginnings and ends of the sender's reactions to losses and ECN marks.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum CongestionEvent {
-    /// Segments were found lost. What that begins, if anything, follows as an event of its own.
+    /// Segments were found lost. A reaction, if any, follows as an event of its own.
     Losses(Loss),
-    /// Recovery begins: a new loss episode (Reno, NewReno, SACK), or a router's mark.
+    /// Recovery begins: for a new loss episode (Reno, NewReno, SACK), or for an ECN mark.
     RecoveryStart(RecoveryEvent),
-    /// The recovery is over: everything sent before it began is acknowledged. After a mark it is over at once.
+    /// Recovery has ended: everything sent before it began is acknowledged. After an ECN mark it
+    /// ends at once.
     RecoveryEnd(RecoveryEvent),
-    /// Slow start begins again: after a retransmission timeout, or Tahoe's third duplicate.
+    /// Slow start restarts: after a retransmission timeout, or Tahoe's third duplicate.
     SlowStartRestart(SlowStartRestart),
-    /// Packets that were told as lost arrived after all (rrtp only): directly after the acknowledgement that shows
-    /// it. Where all of an episode did, the recovery's end came before if it was under way.
+    /// Packets that were reported as lost arrived after all (rrtp only). Follows directly after the acknowledgement
+    /// that shows it. If the whole episode was spurious, the end of the recovery has been reported before, if it was in
+    /// progress.
     SpuriousLosses(SpuriousLosses),
 }
 
-/// Packets that were told as lost arrived after all: they were only late.
+/// Packets that were reported as lost arrived after all: they were only late.
 #[derive(Clone, Copy, Debug)]
 pub struct SpuriousLosses {
-    /// When it was known.
+    /// When this became known.
     pub now: Time,
     /// How many packets.
     pub packets: u64,
-    /// Whether no loss of the last loss episode is left: what the episode reduced was reduced for nothing, and is to be
-    /// as it was before (RFC 4015; RFC 9438 section 4.9).
+    /// Whether no loss of the last loss episode remains: the episode's reduction was unjustified and should be undone
+    /// (RFC 4015; RFC 9438 section 4.9).
     pub undo: bool,
 }
 
-/// What a recovery is the answer to.
+/// What a recovery reacts to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RecoveryCause {
     /// Segments that were found lost.
     Loss,
-    /// Routers marked packets (ECN): at most once per window, the last event of an acknowledgement; during
-    /// another recovery only if that one left the window as it was. A controller that does not look at the
-    /// cause handles it as a loss without a retransmission (RFC 3168 section 6.1.2).
+    /// ECN marks, at most once per window, as the last event of an acknowledgement; during another recovery only if
+    /// that one left the window unchanged. A controller that ignores the cause handles it like a loss without a
+    /// retransmission (RFC 3168 section 6.1.2).
     EcnCe,
 }
 
@@ -197,7 +201,7 @@ pub struct RecoveryEvent {
     pub cause: RecoveryCause,
     /// Segments in flight (FlightSize).
     pub flight: u64,
-    /// Segments outstanding as recovery counts them.
+    /// Segments outstanding, as loss recovery counts them.
     pub outstanding: u64,
     /// Smallest RTT of the connection.
     pub min_rtt: Duration,
@@ -205,34 +209,34 @@ pub struct RecoveryEvent {
     pub srtt: Duration,
 }
 
-/// Something about the path.
+/// News about the path.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum PathEvent {
-    /// The path has changed, or more is known of it: values in the hints replace estimates; absent
-    /// ones leave them.
+    /// The path has changed, or more is known about it. Values in the hints replace estimates;
+    /// absent ones leave them.
     Hints(PathHints),
-    /// Packet-pair dispersion of a connection's handshake: once, before the first packet leaves.
+    /// Packet-pair dispersion measured in a connection's handshake: once, before the first data
+    /// packet.
     Dispersion(Dispersion),
-    /// Full packets have this many bytes on the wire from now on (path MTU discovery). Events, windows and rates
-    /// still count segments of [`Environment::packet_bytes`](crate::Environment::packet_bytes): the sender
-    /// converts. It is for controllers to which the number of packets matters.
+    /// The size of full packets on the wire in bytes has changed (path MTU discovery). Events, windows and rates still
+    /// count segments of [`Environment::packet_bytes`](crate::Environment::packet_bytes), because the sender converts.
+    /// For controllers that depend on the number of packets.
     PacketBytes(u32),
 }
 
-/// Packet-pair dispersion: how far apart the answers to back-to-back handshake packets arrived, before
-/// the first data packet.
+/// Packet-pair dispersion: the spacing of the answers to back-to-back handshake packets, before the first data packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Dispersion {
     /// Round-trip time of a small packet.
     pub rtt: Duration,
-    /// Bits, headers included, of those behind the first.
+    /// Bits of the answers after the first, including headers.
     pub bits: f64,
-    /// From the first answer to the last.
+    /// Time from the first answer to the last.
     pub took: Duration,
 }
 
-/// Slow start begins again.
+/// Slow start restarts.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowStartRestart {
     /// When.
@@ -241,7 +245,7 @@ pub struct SlowStartRestart {
     pub flight: u64,
     /// Whether the retransmission timer caused it; otherwise duplicates did (Tahoe).
     pub timeout: bool,
-    /// Timeouts in a row for the same segment, this one included; 1 for the first.
+    /// Number of consecutive timeouts for the same segment, including this one; 1 for the first.
     pub backoffs: u32,
     /// Smallest RTT of the connection.
     pub min_rtt: Duration,
@@ -249,27 +253,27 @@ pub struct SlowStartRestart {
     pub srtt: Duration,
 }
 
-/// Whether one packet, whose number is never used again, arrived or was lost.
+/// The outcome of one packet, whose number is never reused.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOutcome {
-    /// When it was known.
+    /// When it became known.
     pub now: Time,
     /// The packet's number.
     pub seq: u64,
-    /// When it left.
+    /// When it was sent.
     pub sent: Time,
     /// Its bytes on the wire.
     pub bytes: u32,
-    /// Whether it was lost: absent although the packet three numbers above it had arrived (RFC 9002 section
-    /// 6.1.1), or any later one a while ago (6.1.2).
+    /// Whether it was lost: the packet three numbers above has arrived (RFC 9002 section 6.1.1), or any later one
+    /// arrived some time ago (section 6.1.2).
     pub lost: bool,
-    /// Whether it arrived with a router's mark.
+    /// Whether it arrived with a CE mark.
     pub marked: bool,
-    /// Whether the receiver believes that the radio link lost it, not congestion.
+    /// Whether the receiver attributes its loss to the radio link rather than to congestion.
     pub radio: bool,
 }
 
-/// The larger of a duration and one nanosecond, in seconds: a safe divisor.
+/// The duration in seconds, but at least one nanosecond: a safe divisor.
 pub fn positive(d: Duration) -> f64 {
     d.as_nanos().max(1) as f64 * 1e-9
 }

@@ -2,9 +2,10 @@
 
 use narrows_base::Time;
 
-/// At most 16 bytes that only the two sides of one controller read: no header knows them.
+/// At most 16 bytes that only the two sides of one controller interpret; no packet format depends
+/// on their content.
 ///
-/// Numbers travel as 32-bit floats, seven digits: enough for rates and times.
+/// Numbers are sent as 32-bit floats with seven digits, which suffices for rates and times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Feedback {
     words: [u32; 4],
@@ -15,7 +16,8 @@ impl Feedback {
     /// No feedback.
     pub const NONE: Feedback = Feedback { words: [0; 4], used: 0 };
 
-    /// Up to four numbers; more are left out. What is too large for a word becomes the largest.
+    /// Feedback of up to four numbers; further ones are ignored. Values beyond a float's range
+    /// become the largest float.
     pub fn of(numbers: &[f64]) -> Feedback {
         let mut feedback = Feedback::NONE;
         for (word, x) in feedback.words.iter_mut().zip(numbers) {
@@ -44,50 +46,50 @@ impl Feedback {
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
-    /// Number `i`: finite and not negative whatever a peer wrote, 0 where it wrote nothing or
-    /// nonsense.
+    /// Number `i`: finite and non-negative whatever the peer sent; 0 if it is missing or invalid.
     pub fn number(&self, i: usize) -> f64 {
         let x = self.words().get(i).map_or(0.0, |w| f64::from(f32::from_bits(*w)));
         if x.is_finite() && x > 0.0 { x } else { 0.0 }
     }
 }
 
-/// A data packet arrived at the receiver. What came twice is no event; packets may come out of order.
+/// A data packet arrived at the receiver. Duplicates are not reported; packets may be out of order.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// When, by the receiver's clock.
+    /// When it arrived, by the receiver's clock.
     pub now: Time,
     /// Its sequence number; they start at 0 and are never reused.
     pub seq: u64,
-    /// When it left, by the sender's clock: only differences mean something.
+    /// When it was sent, by the sender's clock: only differences are meaningful.
     pub sent: Time,
     /// Bytes on the wire.
     pub bytes: u32,
-    /// Whether a router marked it (ECN CE).
+    /// Whether it has a CE mark.
     pub marked: bool,
-    /// The sender side's feedback in it.
+    /// The sender side's feedback in this packet.
     pub feedback: Feedback,
 }
 
 /// The receiver side of a controller.
 ///
-/// Asked after every arrival and tick whether to report at once; the endpoint adds what arrived
-/// (the ACK vector) and the echoed time by itself. The endpoint also reports by rules of its own, without
-/// feedback, with or without a receiver side.
+/// After every arrival and tick it says whether to report at once; the endpoint adds what arrived (the ACK vector) and
+/// the echoed time. The endpoint also reports by rules of its own, with or without a receiver side.
 pub trait ReceiverSide: Send {
-    /// A packet arrived; true to report now.
+    /// A packet arrived. Returns whether to report now.
     fn on_arrival(&mut self, arrival: &Arrival) -> bool;
-    /// The time asked for by [`next_tick`](ReceiverSide::next_tick) has come; true to report now.
+    /// The time given by [`next_tick`](ReceiverSide::next_tick) has come. Returns whether to report
+    /// now.
     fn on_tick(&mut self, _now: Time) -> bool {
         false
     }
-    /// When [`on_tick`](ReceiverSide::on_tick) is wanted; [`Time::NEVER`] if not.
+    /// When to call [`on_tick`](ReceiverSide::on_tick); [`Time::NEVER`] for never.
     fn next_tick(&self) -> Time {
         Time::NEVER
     }
-    /// A report leaves now, whatever caused it: its feedback to the sender side.
+    /// A report is sent now, for whatever reason: returns the feedback to the sender side.
     fn feedback(&mut self, now: Time) -> Feedback;
-    /// As [`Controller::watch`](crate::Controller::watch); both sides' names are in one entry.
+    /// As [`Controller::watch`](crate::Controller::watch); one list entry names the variables of
+    /// both sides.
     fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 

@@ -1,14 +1,13 @@
-//! A fixed rate: the unresponsive baseline that the others are measured against.
+//! A fixed rate: the unresponsive baseline to compare with.
 //!
-//! Senses nothing. What a constant-bit-rate application over UDP does to a network: no loss and no
-//! mark changes it.
+//! Ignores loss and marks, like a constant-bit-rate application over UDP.
 
 use crate::{Ack, Controller, Environment, Requirements, SendLimits};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "fixed",
     summary: "a fixed rate that listens to nothing: constant bit rate over UDP",
@@ -29,7 +28,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::Validated("its rate is the one given, by test"),
 };
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, _environment: &Environment) -> Box<dyn Controller> {
     Box::new(Fixed { rate: Rate::from_bps_f64(settings.number("rate")) })
 }

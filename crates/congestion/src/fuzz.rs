@@ -1,17 +1,17 @@
-//! Fuzzing: any controller of the list, its receiver side included, under whatever may legally happen to it.
+//! Fuzzing of any listed controller, including its receiver side, with any legal sequence of events.
 //!
 //! Property tests and the fuzz target share it: bytes become an environment and a list of events
-//! ([`FuzzCase::from_bytes`]), [`FuzzCase::put`] tells a controller of them and panics where it breaks
-//! what every controller must keep. After each event:
+//! ([`FuzzCase::from_bytes`]), [`FuzzCase::put`] passes them to a controller and panics if it violates what every
+//! controller must guarantee. After each event:
 //!
-//! - the send limits are a window that is not negative, and finite unless a rate is given; a rate
-//!   above zero; under TCP, which has no other way to go on, a window of at least one;
-//! - ssthresh is at least one, feedback is made of finite numbers; nothing to watch is NaN, and all of it
-//!   is among the entry's variables, a state with one of its numbers;
-//! - a tick that has come moves on after a few calls, at either side.
+//! - the window is not negative, and finite unless there is a pacing rate; the rate is above zero;
+//!   over TCP, which could not continue otherwise, the window is at least one;
+//! - ssthresh is at least one; feedback consists of finite numbers; watched values are not NaN and belong
+//!   to the entry's variables, and states have one of their numbers;
+//! - a due tick is rescheduled after a few calls, at either side.
 //!
-//! And whatever happened: if nothing comes back any more, only time passes, another packet may
-//! leave within the hour. (ns-2's rates have no floor: where its dialect is spoken, any will do.)
+//! Finally, if nothing is received any more, another packet must be permitted within an hour. (Not with ns-2's
+//! variants, whose rates have no lower bound.)
 
 mod apply;
 mod decode;
@@ -26,23 +26,23 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::{Duration, Param, Settings, Spec, Time};
 use std::collections::BTreeSet;
 
-/// Calls after which a tick that has come must have moved on, at one instant.
+/// Most calls at one instant until a due tick must be rescheduled.
 const MAX_CALLS: u32 = 1000;
-/// Ticks that are tried in the silent hour.
+/// Most ticks in the silent hour.
 const MAX_TICKS: u32 = 200_000;
-/// The silence after which another packet must have left.
+/// Another packet must be permitted within this silence.
 const SILENCE: Duration = Duration::from_secs(3600);
 
-/// What a controller is put through.
+/// A case: an environment and events.
 #[derive(Clone, Debug)]
 pub struct FuzzCase {
-    /// What it knows at the start.
+    /// What the controller is built with.
     pub environment: Environment,
-    /// What happens, each after a pause in nanoseconds.
+    /// The events, each after a pause in nanoseconds.
     pub events: Vec<(u64, Event)>,
 }
 
-/// One thing that happens; times and counts are wide on purpose.
+/// One event. Times and counts are wider than any real network's, on purpose.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // The fields are those of the events in `crate::event`.
 pub enum Event {
@@ -62,19 +62,20 @@ pub enum Event {
     Report { rtt: u64 },
 }
 
-/// Where an arriving packet's number lies.
+/// The number of an arriving packet, relative to the highest so far.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Step {
-    /// The next.
+    /// The next number.
     Next,
-    /// So many left out.
+    /// Skips this many numbers.
     Ahead(u64),
-    /// So many below the highest: late.
+    /// This far below the highest: late.
     Behind(u64),
 }
 
-/// An entry with every choice taken once, and every number at its default, least and most.
+/// The entry with each choice taken once, and each number at its default, smallest and largest
+/// value.
 pub fn variants(entry: &ControllerEntry) -> Vec<Settings> {
     let name = entry.descriptor.name;
     let mut specs = vec![name.to_owned()];
@@ -96,10 +97,10 @@ pub fn variants(entry: &ControllerEntry) -> Vec<Settings> {
 }
 
 impl FuzzCase {
-    /// Puts a controller through it, and says which variables it showed.
+    /// Passes the case to a controller and returns the variables that it reported.
     ///
     /// # Panics
-    /// Where the controller does not keep what every controller must.
+    /// The controller violates what every controller must guarantee.
     pub fn put(&self, entry: &ControllerEntry, settings: &Settings) -> BTreeSet<&'static str> {
         let mut shown = BTreeSet::new();
         let name = entry.descriptor.name;

@@ -5,7 +5,7 @@
 
 use narrows_base::math;
 
-/// A term of the input: its name, and the value at which it is entirely true.
+/// A term of the input: its name, and the value at which it is fully true.
 #[derive(Clone, Copy, Debug)]
 pub struct Term {
     #[allow(dead_code, reason = "for the reader of the rules")]
@@ -19,9 +19,9 @@ pub struct Rules<const N: usize> {
     pub outputs: [f64; N],
 }
 
-/// How true each term is of `x`: triangles on a logarithmic axis that peak at their centres and
-/// reach zero at the neighbours' centres, so that neighbours cross at one half and memberships
-/// add up to 1; the outermost terms stay true beyond their centres. Centres rise.
+/// The degree to which each term is true of `x`: triangles on a logarithmic axis that peak at their
+/// centres and reach zero at the neighbours' centres, so that neighbours cross at one half and
+/// memberships add up to 1; the outermost terms stay true beyond their centres. Centres ascend.
 pub fn fuzzify<const N: usize>(terms: &[Term; N], x: f64) -> [f64; N] {
     let x = math::log2(x.clamp(terms[0].centre, terms[N - 1].centre));
     let centres = terms.map(|t| math::log2(t.centre));
@@ -32,7 +32,8 @@ pub fn fuzzify<const N: usize>(terms: &[Term; N], x: f64) -> [f64; N] {
     })
 }
 
-/// Centre of maximum: the mean of the rules' outputs, weighted by how true their premises are.
+/// Centre of maximum: the mean of the rules' outputs, weighted by the degree to which their
+/// premises are true.
 pub fn centre_of_maximum<const N: usize>(truth: &[f64; N], rules: &Rules<N>) -> f64 {
     let weighted: f64 = truth.iter().zip(&rules.outputs).map(|(t, o)| t * o).sum();
     let total: f64 = truth.iter().sum();

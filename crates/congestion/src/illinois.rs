@@ -1,8 +1,9 @@
 //! TCP-Illinois: Liu, Başar and Srikant, Performance Evaluation 65(6-7), 2008, with Linux's
 //! constants.
 //!
-//! Senses loss, and delay to weigh it. A window as Reno's, +alpha per RTT and cut by beta per loss
-//! episode, where alpha falls and beta grows with the queueing delay of the last round:
+//! Reacts to loss, with a strength that depends on delay. The window grows by alpha per RTT and is
+//! reduced by the share beta per loss episode, where alpha falls and beta grows with the queueing
+//! delay of the last round:
 //!
 //! ```text
 //! da = mean RTT - smallest RTT, dm = largest RTT - smallest RTT
@@ -22,7 +23,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "illinois",
     summary: "Reno that grows fast and gives up little while delay says the queue is short",
@@ -64,17 +65,17 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     Variable::new("illinois_alpha", "packets", "segments added to the window per round trip"),
     Variable::new("illinois_beta", "fraction", "share of the window given up at the next loss"),
     variables::MIN_RTT,
 ];
 
-/// Rounds of low delay before alpha is at its largest again (Linux THETA).
+/// Rounds of low delay before alpha returns to its maximum (Linux THETA).
 const LOW_ROUNDS: u32 = 5;
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Illinois {
         alpha_range: (settings.number("alpha-min"), settings.number("alpha-max")),
@@ -155,7 +156,7 @@ impl Illinois {
             if !self.was_high {
                 return alpha_max;
             }
-            // One round without delay may be luck.
+            // One round without delay may be chance.
             self.low_rounds += 1;
             if self.low_rounds < LOW_ROUNDS {
                 return self.alpha;

@@ -1,20 +1,20 @@
 //! TCP-Jersey: Xu, Tian and Ansari, IEEE JSAC 22(4), 2004; as described by S2 section III.
 //!
-//! Senses routers' marks (ECN, best from the queue `cw`) and the rate at which ACKs return. Sets
-//! the window: growth as Reno's. A mark sets ssthresh, and the window with it, to what the
-//! estimated rate carries in a round trip; a loss without a mark is taken for the radio's and is
-//! repaired with the window as it is. A timeout starts anew below that ssthresh.
+//! Measures ECN marks (best from the queue `cw`) and the rate at which ACKs return. The window
+//! grows as Reno's. A mark sets ssthresh and the window to what the estimated rate carries in a
+//! round trip; a loss without a mark is attributed to the radio link and does not change the
+//! window. After a timeout slow start begins below that ssthresh.
 //!
-//! The estimator, S2's lost equation: R = (K RTT R' + L) / (t - t' + K RTT) at an ACK that comes
-//! t - t' after the one before and stands for L segments; RTT is the smoothed one, K is 1. ACKs of
-//! L every T move it by T/(T + RTT) of the way to L/T. New Jersey (the same authors, Computer
+//! The estimator, S2's lost equation: R = (K RTT R' + L) / (t - t' + K RTT) at an ACK that comes t
+//! - t' after the one before and stands for L segments; RTT is the smoothed one, K is 1. ACKs of L
+//! every T move it by T/(T + RTT) of the way to L/T. New Jersey (the same authors, Computer
 //! Networks 47, 2005) takes the receiver's times of arrival for t, so that ACKs may bunch up.
 //!
-//! Where the paper is silent or known at second hand only: L counts duplicates as Westwood does.
-//! The optimum window RTT R is latched once per round trip, at every ACK before the first latch.
-//! Marks call for a reaction once per window, as ECN's do (the flow sees to it). The reaction comes
-//! after the ACK's own growth instead of before it. It never widens the window unless
-//! `assign=always`, the simulator ns-3's reading. Nothing falls below two segments.
+//! Where the paper is silent, or known only through S2: L counts duplicates as Westwood does. The
+//! optimum window RTT R is latched once per round trip, at every ACK before the first latch. Marks
+//! cause one reaction per window (the transport ensures that). The reaction comes after the ACK's
+//! own growth instead of before it. It never widens the window unless `assign=always`, the
+//! simulator ns-3's reading. Nothing falls below two segments.
 
 use crate::acked_count::AckedCount;
 use crate::{
@@ -25,7 +25,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "jersey",
     summary: "takes unmarked losses for the radio's; a mark sets the window to the measured rate",
@@ -63,13 +63,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ),
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     variables::BANDWIDTH,
     Variable::new("ownd", "packets", "optimum window: bandwidth times round-trip time, latched"),
 ];
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Jersey {
         packet_bits: f64::from(environment.packet_bytes) * 8.0,
@@ -141,7 +141,7 @@ impl Controller for Jersey {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
-            // Explicit retransmit: a loss alone is no congestion, a mark is.
+            // Explicit retransmit: a loss alone is not congestion, a mark is.
             CongestionEvent::RecoveryStart(r) if r.cause == RecoveryCause::EcnCe => {
                 self.ssthresh = self.optimum.max(2.0);
                 self.cwnd =

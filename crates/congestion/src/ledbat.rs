@@ -1,10 +1,10 @@
-//! LEDBAT++: Balasubramanian, Ertugay, Havey and Bagnulo, draft-irtf-iccrg-ledbat-plus-plus; a
-//! background transfer that gives way to everybody.
+//! LEDBAT++: Balasubramanian, Ertugay, Havey and Bagnulo, draft-irtf-iccrg-ledbat-plus-plus; for background transfers
+//! that yield to all other traffic.
 //!
-//! Senses round-trip delay and loss. Below the target delay the window grows as Reno's, slower by a
-//! gain of 1/16 or more; above it, it shrinks in proportion to the excess; a loss halves it. So that
-//! several flows measure the same base delay and a late comer does not push the others out, each
-//! flow now and then goes down to two packets for two RTTs (sections 4.1 to 4.4):
+//! Measures round-trip delay and loss. Below the target delay the window grows as Reno's, slower by a gain of 1/16 or
+//! more; above it, it shrinks in proportion to the excess; a loss halves it. So that several flows measure the same
+//! base delay and a newcomer does not displace the others, each flow periodically reduces its window to two packets for
+//! two RTTs (sections 4.1 to 4.4):
 //!
 //! ```text
 //! gain  = 1 / min(16, ceil(2 target / base))
@@ -13,8 +13,8 @@
 //! W    += max(gain - W (delay / target - 1), -W / 2) / W      per ACK, delay > target
 //! ```
 //!
-//! Slow start adds `gain` per ACK; the first one ends at three quarters of the target. The pause ends
-//! with a slow start to the window before it, and the next begins after nine times as long as it took.
+//! Slow start adds `gain` per ACK; the first one ends at three quarters of the target. The pause ends with a slow start
+//! to the window before it, and the next begins after nine times as long as it took.
 
 use crate::extreme::{Keep, SlidingExtreme};
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
@@ -22,7 +22,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "ledbat++",
     summary: "a background transfer: gives way to everybody who fills a queue",
@@ -46,7 +46,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     Variable::new("queueing_delay_s", "s", "standing RTT less the smallest RTT"),
     Variable::state(
@@ -58,17 +58,18 @@ pub const VARIABLES: &[Variable] = &[
 ];
 
 const BASE_WINDOW: Duration = Duration::from_secs(600);
-/// RTT samples of which the smallest counts.
+/// The smallest of this many RTT samples counts.
 const FILTER: usize = 4;
 /// Window during a pause, and its length in RTTs.
 const PAUSE_WINDOW: f64 = 2.0;
 const PAUSE_RTTS: f64 = 2.0;
-/// Time between two pauses over the time that the last took, start of the pause to full window.
+/// Time between two pauses, as a multiple of the duration of the last one, from its start until the
+/// window was full again.
 const DUTY: f64 = 9.0;
 const MIN_WINDOW: f64 = 2.0;
 const MAX_GAIN_DIVISOR: f64 = 16.0;
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Ledbat {
         target: settings.number("target"),
@@ -87,7 +88,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Phase {
     SlowStart {
-        /// Only the first looks at the delay.
+        /// Whether this is the first slow start, the only one that ends by delay.
         first: bool,
     },
     Avoidance,
@@ -191,7 +192,7 @@ impl Controller for Ledbat {
         let delivered = ack.newly_delivered as f64;
         let slow_start = matches!(self.phase, Phase::SlowStart { .. } | Phase::Return { .. });
         if self.phase == Phase::Avoidance && !ack.in_recovery {
-            // What shrinks may always shrink; growth has to be used.
+            // The window may always shrink, but grows only if it was used.
             if self.delay() > self.target || ack.window_limited {
                 self.grow(delivered);
             }

@@ -1,12 +1,10 @@
 //! Congestion controllers: one file each, and the list.
 //!
-//! A controller gets events (packets sent, acknowledgements, losses, start and end of a recovery,
-//! slow-start restarts, ticks) and returns its [`SendLimits`]. It never chooses which segment is sent
-//! and never retransmits: recovery does, in the crate `transport`. Controllers count windows in
-//! segments as real numbers, as papers do.
+//! A controller receives events (packets sent, acknowledgements, losses, start and end of a recovery, slow-start
+//! restarts, ticks) and returns its [`SendLimits`]. Which segments are sent or retransmitted is decided by loss
+//! recovery in the crate `transport`. Controllers count windows in segments as real numbers, as papers do.
 //!
-//! To add one: a file here, its `mod` line and its entry in [`list`]. See
-//! `docs/adding-a-controller.md`.
+//! To add one: a file here, its `mod` line and its entry in [`list`]. See `docs/adding-a-controller.md`.
 
 pub mod event;
 pub mod feedback;
@@ -38,7 +36,7 @@ mod veno;
 mod westwood;
 mod westwood_plus;
 
-// Shared by controllers: mathematics and parts, not controllers.
+// Mathematics and parts shared by several controllers.
 mod acked_count;
 mod equation;
 mod extreme;
@@ -76,13 +74,13 @@ use narrows_base::{Rate, Time};
 /// How much may be in flight, and how fast it may be sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SendLimits {
-    /// Window in segments; the endpoint sends while what is outstanding is below its whole part.
-    /// [`f64::INFINITY`] is no limit.
+    /// Window in segments: the endpoint sends while the outstanding segments are fewer than its
+    /// integer part. [`f64::INFINITY`] means no limit.
     pub cwnd: f64,
-    /// Pacing rate in bit/s on the wire; `None` sends as acknowledgements come.
+    /// Pacing rate in bit/s on the wire; `None` for ACK clocking without pacing.
     pub pacing_rate: Option<Rate>,
-    /// Slow-start threshold in segments, if there is one: a window below it may double within a round trip,
-    /// so an endpoint that paces windows leaves it room for that.
+    /// Slow-start threshold in segments, if there is one. A window below it may double within a round trip, so an
+    /// endpoint that paces by the window must allow for that.
     pub ssthresh: Option<f64>,
 }
 
@@ -91,41 +89,41 @@ impl SendLimits {
     pub const fn unpaced(cwnd: f64) -> SendLimits {
         SendLimits { cwnd, pacing_rate: None, ssthresh: None }
     }
-    /// A window, infinite where the rate alone limits, and a pacing rate.
+    /// A window (infinite if only the rate limits) and a pacing rate.
     pub const fn paced(cwnd: f64, rate: Rate) -> SendLimits {
         SendLimits { cwnd, pacing_rate: Some(rate), ssthresh: None }
     }
-    /// ... with a slow-start threshold.
+    /// The same limits with a slow-start threshold.
     pub const fn with_ssthresh(self, segments: f64) -> SendLimits {
         SendLimits { ssthresh: Some(segments), ..self }
     }
 }
 
-/// What a controller needs of the transport that runs it.
+/// What a controller requires of the transport.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Requirements {
-    /// It needs rrtp and cannot run over TCP: it learns of losses by
-    /// [`on_packet_outcome`](Controller::on_packet_outcome) or from its receiver side, neither of which TCP has.
+    /// Requires rrtp: it learns of losses by [`on_packet_outcome`](Controller::on_packet_outcome) or from its receiver
+    /// side, neither of which TCP has.
     pub rrtp: bool,
-    /// It notices by its own ticks that nothing comes back. The sender then reports no restart after
-    /// persistent congestion, and lets nothing leave against its will (a recovery's first packet, a
-    /// probe) before two seconds of silence.
+    /// Detects by its own ticks that no acknowledgements arrive. The sender then reports no slow-start restart after
+    /// persistent congestion, and sends nothing beyond the limits (a recovery's first packet, a probe) within the first
+    /// two seconds of silence.
     pub own_timer: bool,
-    /// Its packets are ECT(1) (RFC 9331): it reacts to every mark, in proportion, and so needs to be told of each
-    /// (accurate ECN), which rrtp does.
+    /// Its packets are ECT(1) (RFC 9331): it reacts to every mark in proportion, and so needs accurate ECN feedback,
+    /// which rrtp has.
     pub l4s: bool,
 }
 
 impl Requirements {
-    /// rrtp's packet outcomes or receiver side.
+    /// Requires rrtp's packet outcomes or receiver side.
     pub const RRTP: Requirements = Requirements { rrtp: true, own_timer: false, l4s: false };
-    /// ... and a timer of its own.
+    /// Requires rrtp, and has a timer of its own.
     pub const OWN_TIMER: Requirements = Requirements { rrtp: true, own_timer: true, l4s: false };
-    /// rrtp's count of marks, and ECT(1) on every packet.
+    /// Requires rrtp's count of CE marks, and ECT(1) on every packet.
     pub const L4S: Requirements = Requirements { rrtp: true, own_timer: false, l4s: true };
 }
 
-/// What a controller is built with.
+/// What a controller is built from.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Environment {
     /// Initial window in segments.
@@ -134,19 +132,19 @@ pub struct Environment {
     pub initial_ssthresh: f64,
     /// Bytes of a full data packet on the wire.
     pub packet_bytes: u32,
-    /// What "half" is half of at a loss.
+    /// What is halved at a loss.
     pub halve: Halve,
-    /// Whether the scenario asks for ns-2's variants: controllers that ns-2 implements otherwise than
-    /// their RFC follow ns-2, unless a parameter says which.
+    /// Whether preset `ns2` is in force: controllers that ns-2 implements differently from their RFC follow ns-2,
+    /// unless a parameter says otherwise.
     pub ns2: bool,
-    /// Seed for controllers that draw (BBR's probing phase).
+    /// Key of random draws (BBR's probing phase).
     pub random_key: narrows_base::RandomKey,
-    /// What is known of the path.
+    /// What is known about the path.
     pub hints: PathHints,
 }
 
 impl Default for Environment {
-    /// Preset `rfc` at 1000-byte packets.
+    /// Preset `rfc`, 1000-byte packets.
     fn default() -> Environment {
         Environment {
             initial_window: 4.0,
@@ -160,17 +158,17 @@ impl Default for Environment {
     }
 }
 
-/// What a loss halves.
+/// What is halved at a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Halve {
     /// FlightSize (RFC 5681 equation 4).
     Flight,
-    /// cwnd, and ssthresh is the whole part of the half (ns-2).
+    /// cwnd; ssthresh is the integer part of the half (ns-2).
     Window,
 }
 
 impl Halve {
-    /// The new (cwnd, ssthresh) for a loss with `flight` segments in flight.
+    /// The new (cwnd, ssthresh) after a loss with `flight` segments in flight.
     pub fn apply(self, cwnd: f64, flight: u64) -> (f64, f64) {
         match self {
             Halve::Flight => {
@@ -187,46 +185,46 @@ impl Halve {
 
 /// The sender side of a controller.
 ///
-/// Everything but [`on_ack`](Controller::on_ack) and [`send_limits`](Controller::send_limits) has an
-/// empty default; `#[derive(Clone)]` is required, so that a running controller can be copied. The order within
-/// one acknowledgement: `on_packet_outcome` for each packet, `on_ack`, then `on_congestion_event` for what it
-/// revealed: the losses, then a recovery's end or start or a restart, marks last. `on_ack` during recovery has
-/// `Ack::in_recovery` set, the acknowledgement that ends the recovery included.
+/// All methods except [`on_ack`](Controller::on_ack) and [`send_limits`](Controller::send_limits) have empty defaults.
+/// `#[derive(Clone)]` is required, so that a running controller can be copied. The order of calls for one
+/// acknowledgement: `on_packet_outcome` for each packet, `on_ack`, then `on_congestion_event` for what it revealed:
+/// losses, then the end or start of a recovery or a slow-start restart, and ECN marks last. During recovery
+/// `Ack::in_recovery` is set, also for the acknowledgement that ends it.
 pub trait Controller: CloneController + Send {
-    /// An acknowledgement came: every one, duplicates included.
+    /// An acknowledgement arrived. Called for every one, including duplicates.
     fn on_ack(&mut self, ack: &Ack);
-    /// How much may be in flight, how fast.
+    /// The present limits.
     fn send_limits(&self) -> SendLimits;
 
-    /// A packet left.
+    /// A packet was sent.
     fn on_sent(&mut self, _sent: &Sent) {}
-    /// One packet arrived or was lost (rrtp only, where packet numbers are never reused): called once for
-    /// each, in the order of their numbers.
+    /// A packet arrived or was lost (rrtp only, where packet numbers are never reused). Called once per packet, in the
+    /// order of packet numbers.
     fn on_packet_outcome(&mut self, _outcome: &PacketOutcome) {}
-    /// Losses were found, a recovery begins or ends, or slow start begins again.
+    /// Losses were detected, a recovery begins or ends, or slow start restarts.
     fn on_congestion_event(&mut self, _event: &CongestionEvent) {}
-    /// More is known of the path, or it has changed.
+    /// More is known about the path, or it has changed.
     fn on_path_event(&mut self, _now: Time, _event: &PathEvent) {}
-    /// The time asked for by [`next_tick`](Controller::next_tick) has come.
+    /// The time given by [`next_tick`](Controller::next_tick) has come.
     fn on_tick(&mut self, _now: Time) {}
-    /// When [`on_tick`](Controller::on_tick) is wanted; [`Time::NEVER`] if not.
+    /// When to call [`on_tick`](Controller::on_tick); [`Time::NEVER`] for never.
     fn next_tick(&self) -> Time {
         Time::NEVER
     }
-    /// Feedback to the receiver side that the next packet carries.
+    /// Feedback to the receiver side, carried by the next packet.
     fn feedback_to_receiver(&self) -> Feedback {
         Feedback::NONE
     }
-    /// What it needs of the transport, the same for its whole life.
+    /// What it requires of the transport; never changes.
     fn requirements(&self) -> Requirements {
         Requirements::default()
     }
-    /// Passes its estimates and its state to `put`, for time series. Each name is that of one of its
-    /// entry's [`variables`](ControllerEntry::variables).
+    /// Passes estimates and state to `put`, for time series. Each name is one of its list entry's
+    /// [`variables`](ControllerEntry::variables).
     fn watch(&self, _put: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// Copies a controller behind a pointer; every [`Controller`] that is [`Clone`] has it.
+/// Clones a boxed controller; implemented for every [`Controller`] that is [`Clone`].
 pub trait CloneController {
     /// A copy with all estimates and timers.
     fn clone_box(&self) -> Box<dyn Controller>;
@@ -244,18 +242,18 @@ impl Clone for Box<dyn Controller> {
     }
 }
 
-/// A smoothed value `old + gain (new - old)`, started by its first sample.
+/// Updates the moving average `old + gain (new - old)`; the first sample initialises it.
 pub fn smooth(old: &mut Option<f64>, new: f64, gain: f64) -> f64 {
     let value = old.map_or(new, |o| o + gain * (new - o));
     *old = Some(value);
     value
 }
 
-/// Widest window in segments, and fastest rate: far beyond any path, and still exact in a float.
+/// The largest window in segments: far beyond any path, and exact in a float.
 const MAX_CWND: f64 = 1e15;
 
-/// `value` within `[least, 10^15]`; NaN becomes `least`. Every window passes through here, so that
-/// no chain of legal events makes one infinite.
+/// `value` within `[least, 10^15]`; NaN becomes `least`. Applied to every window, so that no
+/// sequence of legal events makes one infinite.
 fn bounded(value: f64, least: f64) -> f64 {
     value.max(least).min(MAX_CWND)
 }

@@ -14,7 +14,7 @@ use narrows_base::{Descriptor, Settings, Spec, SpecError, Variable};
 /// Builds a receiver side.
 pub type BuildReceiver = fn(&Settings, &Environment) -> Box<dyn ReceiverSide>;
 
-/// A listed controller.
+/// An entry of the list of controllers.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ControllerEntry {
@@ -24,33 +24,33 @@ pub struct ControllerEntry {
     pub build: fn(&Settings, &Environment) -> Box<dyn Controller>,
     /// Builds its receiver side, where the algorithm has one.
     pub receiver: Option<BuildReceiver>,
-    /// Everything that either side may show over time.
+    /// Everything that either side reports for time series.
     pub variables: &'static [Variable],
-    /// Whether what it sends follows from acknowledgements.
+    /// Whether sending is driven by acknowledgements.
     ack_driven: bool,
 }
 
 impl ControllerEntry {
-    /// A controller that goes by acknowledgements and has no receiver side.
+    /// A controller that is driven by acknowledgements and has no receiver side.
     pub const fn new(
         descriptor: &'static Descriptor,
         build: fn(&Settings, &Environment) -> Box<dyn Controller>,
     ) -> ControllerEntry {
         ControllerEntry { descriptor, build, receiver: None, variables: &[], ack_driven: true }
     }
-    /// With what it shows over time ([`Controller::watch`]).
+    /// Adds the variables that it reports by [`Controller::watch`].
     #[must_use]
     pub const fn with_variables(mut self, variables: &'static [Variable]) -> ControllerEntry {
         self.variables = variables;
         self
     }
-    /// With a receiver side, which tells the sender what it may do.
+    /// Adds a receiver side, which then determines what may be sent.
     #[must_use]
     pub const fn with_receiver(mut self, build: BuildReceiver) -> ControllerEntry {
         self.receiver = Some(build);
         self
     }
-    /// One that sends as it was told, whatever is acknowledged.
+    /// Declares that it ignores acknowledgements.
     #[must_use]
     pub const fn ignoring_acks(mut self) -> ControllerEntry {
         self.ack_driven = false;
@@ -107,28 +107,29 @@ pub static CONTROLLERS: List<ControllerEntry> = List::new(
     ],
 );
 
-/// The controller of that name.
+/// Finds a controller by name.
 ///
 /// # Errors
-/// An unknown name, with a suggestion.
+/// The name is unknown; the message suggests a similar one.
 pub fn find(name: &str) -> Result<&'static ControllerEntry, SpecError> {
     CONTROLLERS.find(name)
 }
 
 impl ControllerEntry {
-    /// Whether what it sends follows from which packets arrived and when they were acknowledged: not where a
-    /// receiver side says how fast to send or how much was lost, nor where nothing is listened to.
+    /// Whether sending is driven by which packets arrived and when they were acknowledged: false if a receiver side
+    /// determines the rate or measures the losses, or if acknowledgements are ignored.
     pub fn is_ack_driven(&self) -> bool {
         self.ack_driven && self.receiver.is_none()
     }
-    /// Whether it sends as it was told and gives way to nobody (RFC 8085 section 3.1: unresponsive).
+    /// Whether it ignores all congestion signals (unresponsive in the sense of RFC 8085 section
+    /// 3.1).
     pub fn is_unresponsive(&self) -> bool {
         !self.ack_driven
     }
-    /// Builds it from what the user wrote.
+    /// Reads its parameters.
     ///
     /// # Errors
-    /// A parameter that is unknown or out of range.
+    /// A parameter is unknown or out of range.
     pub fn read(&self, spec: &Spec) -> Result<Settings, SpecError> {
         Settings::read(spec, self.descriptor.params)
     }

@@ -1,7 +1,7 @@
 //! Prague: a scalable controller for L4S (draft-briscoe-iccrg-prague-congestion-control, RFC 9331).
 //!
-//! Senses congestion marks, all of them, and losses. Its packets are ECT(1), which a queue of two sorts (DualPI2)
-//! marks from a millisecond of waiting on:
+//! Measures the share of CE-marked packets, and losses. Its packets are ECT(1), which a dual queue (DualPI2) marks from
+//! a wait of one millisecond on:
 //!
 //! ```text
 //! alpha += (marked share of the last round - alpha) / 16        once per round of rtt_virt (section 2.4.2)
@@ -11,14 +11,14 @@
 //! pacing:                      cwnd / srtt, twice that in slow start
 //! ```
 //!
-//! `rtt_virt` is the larger of srtt and 25 ms: flows of shorter RTTs grow, and look at alpha, as if they had 25 ms, so
-//! that they do not push out longer ones (2.4.4). Slow start ends at the first mark or loss.
+//! `rtt_virt` is the larger of srtt and 25 ms: flows with shorter RTTs grow and update alpha as if theirs were 25 ms,
+//! so that they do not displace flows with longer RTTs (2.4.4). Slow start ends at the first mark or loss.
 //!
-//! Where slow start ends early on a fast link (marks of its bursts) the rest of the way is a packet per round:
-//! 1 Gbit/s with 10 ms is .63 used over the first 10 s (mean of three).
+//! If slow start ends early on a fast link (because its bursts are marked), the window grows only by a packet per round
+//! from there: 1 Gbit/s with 10 ms is .63 used over the first 10 s (mean of three).
 //!
-//! Left out: falling back to Reno's answer behind a queue that marks as RFC 3168 has it (the draft's section 2.4.1
-//! names it optional, Linux has it off): beside Reno in such a queue it takes more than its part.
+//! Left out: the fallback to Reno's reaction behind a classic ECN queue as in RFC 3168 (optional in section 2.4.1 of
+//! the draft, off in Linux). Beside Reno in such a queue it takes more than its share.
 
 use crate::{
     Ack, CongestionEvent, Controller, Environment, Halve, RecoveryCause, Requirements, SendLimits,
@@ -28,7 +28,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "prague",
     summary: "reduces in proportion to the share of marked packets: short queues where the network is L4S",
@@ -52,11 +52,11 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] =
     &[Variable::new("prague_alpha", "fraction", "mean share of marked packets")];
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Prague {
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
@@ -73,7 +73,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
     })
 }
 
-/// Packets since alpha was last brought up to date.
+/// Packets since the last update of alpha.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     delivered: u64,
@@ -91,10 +91,10 @@ struct Prague {
     ssthresh: f64,
     srtt: Duration,
     alpha: f64,
-    /// Before the first mark nothing says that the network marks: alpha stays one.
+    /// As long as no mark was seen, it is unknown whether the network marks, and alpha stays one.
     saw_mark: bool,
     round: Round,
-    /// Marks until then belong to what was answered.
+    /// Marks until then belong to the last reduction.
     reduced_until: Time,
 }
 
@@ -155,7 +155,7 @@ impl Controller for Prague {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
-            // Marks are answered as acknowledgements report them, in proportion.
+            // Marks are handled as acknowledgements report them, in proportion.
             CongestionEvent::RecoveryStart(r) if r.cause == RecoveryCause::EcnCe => {}
             CongestionEvent::RecoveryStart(r) => {
                 (self.cwnd, self.ssthresh) = self.halve.apply(self.cwnd, r.flight);

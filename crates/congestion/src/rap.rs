@@ -1,16 +1,16 @@
 //! RAP, the Rate Adaptation Protocol: Rejaie, Handley and Estrin, IEEE INFOCOM 1999.
 //!
-//! Senses loss and the round-trip time, by an ACK for every packet. Sets the rate: a packet per
-//! SRTT more every SRTT, half at a loss; TCP's AIMD without its window. The losses of packets that
-//! left before the last halving belong to it. The first ACK sets a packet per SRTT.
+//! Measures loss and the round-trip time, with an ACK for every packet. Controls the rate: it rises
+//! by one packet per SRTT in every SRTT and is halved at a loss, which is TCP's AIMD without a
+//! window. Losses of packets sent before the last halving belong to it. The first ACK sets the rate
+//! to one packet per SRTT.
 //!
 //! As in ns-2's module where the paper leaves it open: the first packets leave a second apart, the
-//! timeout is 1.2 SRTT + 4 RTTVAR, and a source that used less than half of its rate earns no
-//! more. Departures: SRTT and RTTVAR are RFC 6298's (ns-2's gain is a half); one timer that ACKs
-//! restart stands for a timer per packet; a mark counts as a loss (RFC 3168); steps are at least
-//! 1 ms apart and earn nothing without an ACK, or the rate would never fall below a packet per
-//! round trip on a dead path; and a packet leaves every 64 s whatever happens, as TFRC's (RFC 5348
-//! section 4.3).
+//! timeout is 1.2 SRTT + 4 RTTVAR, and a source that used less than half of its rate earns no more.
+//! Departures: SRTT and RTTVAR are RFC 6298's (ns-2's gain is a half); one timer that ACKs restart
+//! stands for a timer per packet; a mark counts as a loss (RFC 3168); steps are at least 1 ms apart
+//! and earn nothing without an ACK, or the rate would never fall below a packet per round trip on a
+//! dead path; and a packet leaves every 64 s whatever happens, as TFRC's (RFC 5348 section 4.3).
 
 use crate::{
     Ack, Controller, Environment, PacketOutcome, Requirements, SendLimits, Sent, bounded, positive,
@@ -20,7 +20,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rap",
     summary: "a rate that adds a packet per round trip and halves at a loss",
@@ -50,17 +50,17 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[variables::RATE];
 
-/// Packets per second at least: one every 64 s.
+/// Lowest rate in packets per second: one every 64 s.
 const MIN_RATE: f64 = 1.0 / 64.0;
-/// Packets per second at most: beyond any link.
+/// Highest rate in packets per second: beyond any link.
 const MAX_RATE: f64 = 1e9;
-/// Steps are at least this far apart.
+/// Shortest time between two steps.
 const MIN_RTT: Duration = Duration::from_millis(1);
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Rap {
         packet_bits: f64::from(environment.packet_bytes) * 8.0,
@@ -156,7 +156,7 @@ impl Controller for Rap {
 
     fn on_tick(&mut self, now: Time) {
         if now >= self.timer {
-            // Whatever is out is lost. The next packet arms the timer again.
+            // Everything in flight is lost. The next packet arms the timer again.
             self.timer = Time::NEVER;
             self.cut(now);
         }

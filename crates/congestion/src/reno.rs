@@ -11,7 +11,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "reno",
     summary: "additive increase, multiplicative decrease: TCP's standard since 1988",
@@ -35,7 +35,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::Validated("ns-2.35 Tahoe, Reno, NewReno and Sack1 (docs/validation.md)"),
 };
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Reno {
         cwnd: environment.initial_window,

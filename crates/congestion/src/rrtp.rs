@@ -129,7 +129,7 @@ use loss_model::LossModel;
 use narrows_base::{Descriptor, Rate, Settings, Status, Time, Variable};
 pub(crate) use path_model::PathModel;
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp",
     summary: "short queues where it is alone, a fair share where it is not (after S3)",
@@ -140,7 +140,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     Variable::state(
         "rrtp_state",
@@ -183,7 +183,7 @@ const KNOWN_LOSS: f64 = 0.01;
 /// Packets of the first flight: enough for a spacing, few enough for any queue.
 const FIRST_FLIGHT: f64 = 4.0;
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(_settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Rrtp::new(environment))
 }

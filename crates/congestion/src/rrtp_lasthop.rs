@@ -37,7 +37,7 @@ use crate::{bounded, positive};
 use narrows_base::{Descriptor, Rate, Settings, Status, Time, Variable};
 use receiver::Receiver;
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "rrtp-lasthop",
     summary: "keeps to the rate of a radio channel of its own (S3)",
@@ -48,7 +48,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::NotValidated,
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     variables::RATE,
     Variable::new(

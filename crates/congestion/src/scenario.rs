@@ -1,4 +1,4 @@
-//! Timed scenarios for controller tests: at t this happens, then the window must be that.
+//! Timed scenarios for controller tests: events at given times, and the expected windows.
 
 use crate::{Ack, CongestionEvent, Controller, Environment, Feedback};
 use crate::{Loss, LossFoundBy, RecoveryCause, RecoveryEvent, SlowStartRestart, SpuriousLosses};
@@ -52,7 +52,7 @@ impl Scenario {
         let w = self.window();
         if w.is_finite() { w as u64 } else { 10 }
     }
-    /// The next ACK as the endpoint would tell it.
+    /// The next ACK as an endpoint would report it.
     pub fn ack(&mut self, newly_acked: u64, in_recovery: bool) -> Ack {
         self.now += self.gap;
         self.min_rtt = self.min_rtt.min(self.rtt);
@@ -122,7 +122,7 @@ impl Scenario {
         let episode = self.episode();
         self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(episode));
     }
-    /// A packet that counted as lost came; `undo` if it was the last of its episode's.
+    /// A packet that had been declared lost arrived; `undo` if it was the last one of its episode.
     pub fn spurious(&mut self, undo: bool) {
         let spurious = SpuriousLosses { now: self.now, packets: 1, undo };
         self.controller.on_congestion_event(&CongestionEvent::SpuriousLosses(spurious));

@@ -1,8 +1,9 @@
 //! ST-PD TCP, self-tuning proportional and derivative control: S0 chapters 3 to 5.
 //!
-//! Senses delay, with every ACK, duplicates included. Sets the window by a PD law that steers the
-//! packets of its own in the queue to `reference`. Loss alone never cuts the window; only a timeout
-//! does. A fuzzy supervisor tunes both gains by the perceived bandwidth-delay product.
+//! Measures delay with every ACK, including duplicates. Controls the window by a PD controller that
+//! steers the number of its own packets in the queue to `reference`. Loss alone never cuts the
+//! window; only a timeout does. A fuzzy supervisor tunes both gains by the perceived
+//! bandwidth-delay product.
 //!
 //! ```text
 //!  S = x / RTT, x packets sent since the one now acknowledged left         S0 equation 3.4
@@ -11,11 +12,11 @@
 //!  cwnd += Kp(x) err + Kd(x) (err - previous err)                          S0 equation 3.5
 //! ```
 //!
-//! Ours, since S0 lost or left it (docs/sources.md): the terms' centres and the gains
-//! (figures 3.4 and 3.5 lost their numbers; these give S0's 0.368 and 0.033 at x = 3 and keep every
-//! loop delay stable, gains falling with x as stability demands); the start-up (S0's comparison
-//! with Reno implies one as fast as slow start); the limits on the change per ACK; the error memory
-//! cleared by a timeout; no growth by a sender that does not fill its window.
+//! Ours, since S0 lost or left it (docs/sources.md): the terms' centres and the gains (figures 3.4
+//! and 3.5 lost their numbers; these give S0's 0.368 and 0.033 at x = 3 and keep every loop delay
+//! stable, gains falling with x as stability demands); the start-up (S0's comparison with Reno
+//! implies one as fast as slow start); the limits on the change per ACK; the error memory cleared
+//! by a timeout; no growth by a sender that does not fill its window.
 //!
 //! The gains depend on a whole number of packets only, so they are read from a table made once from
 //! the rule base: no logarithm per ACK.
@@ -27,7 +28,7 @@ use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 use std::sync::OnceLock;
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "stpd",
     summary: "steers its own queue to one packet; a fuzzy supervisor tunes the gains",
@@ -83,7 +84,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ),
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     variables::BACKLOG,
     Variable::new("bdp", "packets", "bandwidth-delay product that the supervisor sees"),
@@ -150,7 +151,7 @@ impl Supervisor {
     }
 }
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let slow = settings.choice("startup") == "slow";
     Box::new(Stpd {

@@ -1,13 +1,13 @@
 //! TEAR, TCP emulation at receivers (S4 chapters 3 and 4; Rhee, Ozdemir and Yi 2000).
 //!
-//! The receiver runs TCP's window from what arrives, as if it were the sender: `tear/emulation.rs`.
-//! The rate is that window over the RTT, averaged over the last epochs (`tear/smoothing.rs`); the
-//! sender paces at it. So the share is about TCP's, without TCP's saw. Every packet tells the
-//! receiver the sender's SRTT and deviation; reports come about once per RTT.
+//! The receiver emulates TCP's window from the arriving packets (`tear/emulation.rs`). The rate is that window divided
+//! by the RTT, averaged over the last epochs (`tear/smoothing.rs`), and the sender paces at it. The share is thus about
+//! TCP's, without TCP's sawtooth. Every packet carries the sender's SRTT and RTT variation; reports are sent about once
+//! per RTT.
 //!
-//! Senses loss (and ECN) at the receiver; [`tear_wireless`](super::tear_wireless) senses delay. The
-//! original report and its ns-2 scripts were not to be had: S4 is the source. Where it is open,
-//! contradicts itself or is misprinted:
+//! Reacts to loss (and ECN) at the receiver; [`tear_wireless`](super::tear_wireless) reacts to delay. The original
+//! report and its ns-2 scripts were not available: S4 is the source. Where it is open, contradicts itself or is
+//! misprinted:
 //!
 //! - *T_timeout* is printed as T_interarrival · lastCwnd · 2 · DEV, seconds squared. Read as
 //!   T_interarrival · lastCwnd + 2 DEV; at least RTT + 4 DEV, and at least three arrivals, because
@@ -29,11 +29,10 @@
 //!   has one packet a second under way, then one per RTT.
 //! - Epochs, weights: see `tear/smoothing.rs`. Reports: see `tear/receiver.rs`.
 //!
-//! Ours, S4 having none: discounting, in `tear/smoothing.rs`; an ECN mark is a loss event without the gap. A report raises the rate at
-//! most twofold. The sender halves its rate when nothing came back for four RTTs (or two packets,
-//! if that is longer) after a packet, down to one packet in 8 s: it never stops, so it never sticks.
-//! A packet behind which the application has nothing more to send says so: it does not widen the
-//! window, and silence after it is no timeout.
+//! Ours, S4 having none: discounting, in `tear/smoothing.rs`; an ECN mark is a loss event without the gap. A report
+//! raises the rate at most twofold. The sender halves its rate when nothing came back for four RTTs (or two packets, if
+//! that is longer) after a packet, down to one packet in 8 s: it never stops, so it never sticks. A packet behind which
+//! the application has nothing more to send says so: it does not widen the window, and silence after it is no timeout.
 
 mod emulation;
 mod path_delay;
@@ -70,7 +69,7 @@ pub(crate) const DISCOUNT: Param = Param {
     origin: "RFC 5348 section 5.5; S4 has none",
 };
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tear",
     summary: "the receiver emulates TCP's window; the sender paces at its average over epochs",
@@ -112,7 +111,7 @@ pub const STATE: Variable = Variable::state(
         "timeout",
     ],
 );
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[variables::RATE, WINDOW, THRESHOLD, STATE];
 
 /// Builds the sender side.

@@ -1,16 +1,16 @@
 //! TFRC, TCP-friendly rate control: RFC 5348, and as ns-2.35 has it.
 //!
-//! Senses loss events and their intervals at the receiver, and the round-trip time. Sets a rate:
-//! the one that TCP would have at that loss event rate (the throughput equation), never more than
-//! twice what arrives; before the first loss event it doubles per round trip.
+//! Measures loss events and their intervals at the receiver, and the round-trip time. Controls the
+//! rate: the one that TCP would have at that loss event rate (the throughput equation), but at most
+//! twice the receive rate; before the first loss event it doubles per round trip.
 //!
 //! The segment size s is the whole packet on the wire, as rates are. Choices that the RFC leaves
 //! open: oscillation prevention (section 4.5, optional) is on, because without it few flows on a
-//! drop-tail queue swing; a packet that comes after it was counted as lost stays so (section
-//! 5.1); X_target of the first loss interval (section 6.3.1) is the largest of the receive rate
-//! now and those of the last two reports, and at least s/2R; whether a report's interval was
-//! data-limited (section 8.2.1) is judged up to the moment that its echoed time names, the
-//! receiver's delay taken off. t_RTO is 4R; `min-rto=1s` is the RFC's other choice.
+//! drop-tail queue swing; a packet that comes after it was counted as lost stays so (section 5.1);
+//! X_target of the first loss interval (section 6.3.1) is the largest of the receive rate now and
+//! those of the last two reports, and at least s/2R; whether a report's interval was data-limited
+//! (section 8.2.1) is judged up to the moment that its echoed time names, the receiver's delay
+//! taken off. t_RTO is 4R; `min-rto=1s` is the RFC's other choice.
 //!
 //! Preset `ns2` (automatic in that preset) follows ns-2.35's `Agent/TFRC` and `TFRCSink` at their
 //! defaults: see `tfrc/ns2.rs` and `tfrc/receiver.rs`. Not taken over: variants that are off by
@@ -31,7 +31,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tfrc",
     summary: "the rate that TCP would have at the loss event rate that the receiver measures",
@@ -99,7 +99,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ),
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     variables::RATE,
     variables::LOSS_EVENT_RATE,

@@ -44,7 +44,7 @@ use narrows_base::random::RandomStream;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Rate, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "tfwc",
     summary: "a window from TCP's equation and the average loss interval, for media",
@@ -119,7 +119,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ),
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[
     variables::LOSS_EVENT_RATE,
     Variable::new("mean_loss_interval", "packets", "weighted mean of the last loss intervals"),
@@ -130,7 +130,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable::new("rto_s", "s", "retransmission timeout"),
 ];
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Tfwc::new(settings, environment))
 }

@@ -1,5 +1,5 @@
-//! What more than one controller shows over time. One name is one quantity in one unit, since the
-//! series of several controllers share their columns.
+//! Variables that several controllers report over time. A name stands for one quantity in one unit,
+//! because the time series of different controllers share columns.
 
 use narrows_base::Variable;
 
@@ -9,13 +9,13 @@ pub const RATE: Variable =
 /// An estimate of the bottleneck's rate.
 pub const BANDWIDTH: Variable =
     Variable::new("bandwidth_bps", "bit/s", "estimated bandwidth of the path");
-/// Propagation delay, as far as it is known.
+/// Propagation delay, as far as known.
 pub const MIN_RTT: Variable =
     Variable::new("min_rtt_s", "s", "smallest round-trip time that the controller goes by");
-/// The RTT that an equation uses.
+/// The RTT used in an equation.
 pub const SMOOTHED_RTT: Variable =
     Variable::new("srtt_s", "s", "smoothed round-trip time that the controller goes by");
-/// Packets of this flow in queues, by an estimate from delay.
+/// Packets of this flow in queues, estimated from delay.
 pub const BACKLOG: Variable =
     Variable::new("backlog", "packets", "own packets that wait in queues, estimated from delay");
 /// 1 / the mean loss interval.

@@ -1,8 +1,8 @@
 //! TCP Vegas: Brakmo and Peterson, IEEE JSAC 13(8), 1995, as ns-2.35 runs it (`tcp-vegas.cc`).
 //!
-//! Senses delay: once per round trip, how many of its packets wait in queues. Sets the window so
-//! that between `alpha` and `beta` of them do. Loss cuts it by a quarter, judged segment by
-//! segment.
+//! Measures delay: once per round trip it estimates how many of its packets are queued. Controls
+//! the window so that this number is between `alpha` and `beta`. Loss cuts it by a quarter, judged
+//! segment by segment.
 //!
 //! All cuts happen in `on_loss`, because the rule asks about the lost segment ("was the window
 //! already cut since it was sent?"), not about an episode; `on_recovery_start` does nothing. The
@@ -12,13 +12,12 @@
 //! packet; windows are cut as whole segments; a round of one packet resets the base RTT; the RTT of
 //! the ACK that ends a round counts in the next. With preset `ns2` it also begins as there: the
 //! SYN's round is the first, and only every other one doubles; one packet follows; its ACK sets the
-//! initial window. Departures from ns-2: RTTs of ambiguous ACKs
-//! are left out (there, an ACK that fills a hole counts the age of the newest segment it covers);
-//! a round without samples says nothing about the base RTT (there, such a round sets it to the time
-//! between two ACKs, a packet's service time, and Vegas stays at two packets: at 10% loss that
-//! halves its goodput, see docs/validation.md);
-//! the window never falls below 1 (there, duplicates after a timeout may set it to 0); a cut leaves
-//! slow start at once (there, only if a fourth duplicate follows).
+//! initial window. Departures from ns-2: RTTs of ambiguous ACKs are left out (there, an ACK that
+//! fills a hole counts the age of the newest segment it covers); a round without samples says
+//! nothing about the base RTT (there, such a round sets it to the time between two ACKs, a packet's
+//! service time, and Vegas stays at two packets: at 10% loss that halves its goodput, see
+//! docs/validation.md); the window never falls below 1 (there, duplicates after a timeout may set
+//! it to 0); a cut leaves slow start at once (there, only if a fourth duplicate follows).
 
 use crate::{
     Ack, CongestionEvent, Controller, Environment, Halve, LossFoundBy, RecoveryCause, SendLimits,
@@ -29,7 +28,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "vegas",
     summary: "keeps one to three of its packets queued, measured by delay",
@@ -67,10 +66,10 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ),
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[variables::BACKLOG, variables::MIN_RTT];
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     // ns-2 sends one packet after the SYN and sets `initial_window` before the next ACK's growth.
     let after_syn = environment.halve == Halve::Window;

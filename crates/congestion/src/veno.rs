@@ -1,8 +1,8 @@
 //! TCP Veno: Fu and Liew, IEEE JSAC 21(2), 2003, as Linux 2.6 and ns-2's TCP/Linux run it.
 //!
-//! Senses loss, and tells random loss from congestion by delay: N = cwnd (RTT - baseRTT) / RTT
-//! packets wait in queues. Sets the window like Reno's, but with N >= `beta` it grows at half
-//! speed, and with N < `beta` a loss is taken for random and costs a fifth instead of a half.
+//! Reacts to loss, and distinguishes random loss from congestion by delay: N = cwnd (RTT - baseRTT)
+//! / RTT packets are queued. The window behaves as Reno's, except that with N >= `beta` it grows at
+//! half speed, and with N < `beta` a loss counts as random and costs a fifth instead of a half.
 //!
 //! As in Linux, N is counted in half packets, rounded up, of a whole window: with a buffer of three
 //! packets that rounding decides between 4/5 and 1/2 (ns-2.35 N1, limit 4). The RTT is the smallest
@@ -16,7 +16,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "veno",
     summary: "Reno that gives up a fifth instead of half when delay says the loss was random",
@@ -40,10 +40,10 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     status: Status::Validated("ns-2.35 TCP/Linux Veno (docs/validation.md)"),
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[variables::BACKLOG];
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(Veno {
         beta_halves: (settings.number("beta") * 2.0) as u64,

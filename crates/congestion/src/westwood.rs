@@ -1,7 +1,7 @@
 //! TCP Westwood: Casetti, Gerla, Mascolo, Sanadidi and Wang, MobiCom 2001; the ns-2 module of 2002.
 //!
-//! Senses loss and the rate at which ACKs return. Sets the window: growth as Reno's; at a loss,
-//! to what the estimated bandwidth carries in the smallest RTT, rather than to half.
+//! Reacts to loss, and measures the rate at which ACKs return. The window grows as Reno's; at a
+//! loss it is set to what the estimated bandwidth carries in the smallest RTT, rather than halved.
 //!
 //! Every ACK gives a sample b = acked / (time since the last ACK); S2 section III describes the
 //! four filters and AckedCount. Departures: ssthresh never falls below 2 (S2's procedure lacks it,
@@ -17,7 +17,7 @@ use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "westwood",
     summary: "Reno whose cut follows an estimate of the bandwidth, one sample per ACK",
@@ -55,10 +55,10 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ),
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[variables::BANDWIDTH];
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let filter = match settings.choice("filter") {
         "ewma" => Filter::Ewma(settings.number("keep")),

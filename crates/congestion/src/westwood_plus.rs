@@ -1,9 +1,9 @@
 //! TCP Westwood+: Mascolo, Grieco, Ferorelli, Camarda and Piscitelli, Performance Evaluation 55,
 //! 2004; Linux `tcp_westwood.c`.
 //!
-//! Senses loss and the delivery rate, one sample per round trip, so that compressed ACKs do not
-//! inflate it as they do Westwood's. Sets the window: growth as Reno's; after a loss, to bandwidth
-//! times smallest RTT.
+//! Reacts to loss, and measures the delivery rate once per round trip, so that compressed ACKs do
+//! not inflate it as they do Westwood's. The window grows as Reno's; after a loss it is set to
+//! bandwidth times smallest RTT.
 //!
 //! Three implementations differ in when they cut, see parameter `cut`:
 //!
@@ -23,7 +23,7 @@ use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, bo
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
 
-/// Its descriptor.
+/// Name, parameters and source.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "westwood+",
     summary: "Westwood with one bandwidth sample per round trip",
@@ -55,13 +55,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ),
 };
 
-/// What it shows over time.
+/// The variables that it reports over time.
 pub const VARIABLES: &[Variable] = &[variables::BANDWIDTH];
 
 /// Linux `TCP_WESTWOOD_RTT_MIN`: no sample over less than this.
 const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Builds it.
+/// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     Box::new(WestwoodPlus {
         tustin: settings.choice("filter") == "ns3",

@@ -1,27 +1,27 @@
-//! How many more packets ACKs tell of than the bandwidth explains (Linux `tcp_bbr.c`, since 5.1).
+//! How many more packets ACKs report than the bandwidth explains (Linux `tcp_bbr.c`, since 5.1).
 //!
-//! Where a link delivers in bursts (Wi-Fi, cable), two bandwidth-delay products are too few to keep
-//! sending between them. The window is widened by the largest excess of the last 5 to 10 rounds.
+//! If a link delivers in bursts (Wi-Fi, cable), two bandwidth-delay products do not suffice to keep
+//! sending between bursts. The window is widened by the largest excess of the last 5 to 10 rounds.
 
 use narrows_base::Time;
 
 const WINDOW_ROUNDS: u32 = 5;
-/// An epoch with so many packets begins anew.
+/// An epoch restarts after this many packets.
 const EPOCH_LIMIT: u64 = 1 << 20;
-/// The excess counts up to what the bandwidth carries in this time, in seconds.
+/// The excess is limited to what the bandwidth carries in this time, in seconds.
 const MAX_EXTRA_ACKED_S: f64 = 0.1;
 
 #[derive(Clone, Debug, Default)]
 pub struct Aggregation {
     began: Option<Time>,
     acked: u64,
-    /// Largest excess in this and the last stretch of five rounds.
+    /// Largest excess in the present and in the previous stretch of five rounds.
     excess: [f64; 2],
     rounds: u32,
 }
 
 impl Aggregation {
-    /// A sender that was idle: what comes next begins an epoch.
+    /// The sender was idle: a new epoch begins.
     pub fn restart(&mut self, now: Time) {
         (self.began, self.acked) = (Some(now), 0);
     }

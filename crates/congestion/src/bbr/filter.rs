@@ -1,16 +1,16 @@
 //! The largest sample of the last rounds, in constant space (Nichols 2012, as Linux `win_minmax`).
 
-/// Keeps the best sample and two younger ones to fall back on: the second best of the window's last
-/// three quarters, and the third best of its last half, about.
+/// Keeps the best sample and two younger ones to fall back on: approximately the second best of the
+/// last three quarters of the window and the third best of its last half.
 #[derive(Clone, Debug)]
 pub struct WindowedMax {
     window: u64,
-    /// (round, value), values falling, rounds rising.
+    /// (round, value): values descending, rounds ascending.
     best: [(u64, f64); 3],
 }
 
 impl WindowedMax {
-    /// Over that many rounds.
+    /// A maximum over this many rounds.
     pub fn new(window: u64) -> WindowedMax {
         WindowedMax { window, best: [(0, 0.0); 3] }
     }

@@ -1,4 +1,4 @@
-//! What BBR allows by its model: gains, pacing rate and window.
+//! BBR's limits, computed from its model: gains, pacing rate and window.
 
 use super::policer::Policer;
 use super::{Bbr, CYCLE, Repairing, State};
@@ -6,13 +6,13 @@ use super::{CWND_GAIN, DRAIN_GAIN, HIGH_GAIN, INITIAL_WINDOW, MIN_WINDOW, PACING
 use crate::{Ack, bounded};
 use narrows_base::Duration;
 
-/// Up to whole segments; a last bit too much does not make a segment.
+/// Rounds up to whole segments; a rounding error does not add a segment.
 fn round_up(segments: f64) -> f64 {
     (segments - 1e-9).ceil().max(0.0)
 }
 
 impl Bbr {
-    /// The bandwidth that is believed: the policer's, or the largest measured.
+    /// The bandwidth in use: the policer's if one was detected, otherwise the largest measured.
     pub(super) fn believed(&self) -> f64 {
         self.policer.as_ref().and_then(Policer::rate).unwrap_or(self.bandwidth.get())
     }
@@ -68,13 +68,13 @@ impl Bbr {
         self.with_budget(self.product(self.bandwidth.get(), gain))
     }
 
-    /// The window to come back to.
+    /// Saves the window that is restored later.
     pub(super) fn save_cwnd(&mut self) {
         let undisturbed = self.recovery == Repairing::No && self.state != State::ProbeRtt;
         self.prior_cwnd = if undisturbed { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 
-    /// `bbr_set_pacing_rate`: before the pipe is full, the rate only rises.
+    /// `bbr_set_pacing_rate`: before the pipe is full, the rate only increases.
     pub(super) fn set_pacing(&mut self, ack: &Ack) {
         if !self.seen_rtt && ack.srtt > Duration::ZERO {
             self.seen_rtt = true;
@@ -90,7 +90,7 @@ impl Bbr {
     pub(super) fn set_cwnd(&mut self, ack: &Ack) {
         let acked = ack.newly_delivered as f64;
         if ack.newly_delivered > 0 {
-            // An ACK for P packets releases at most 2 P, less those found lost.
+            // An ACK for P packets permits at most 2 P more, minus those found lost.
             self.cwnd = (self.cwnd - self.losses as f64).max(1.0);
             if self.conserving {
                 self.cwnd = self.cwnd.max(ack.outstanding as f64 + acked);

@@ -1,9 +1,9 @@
-//! Is a policer in the way? (Linux `tcp_bbr.c`, "long-term" bandwidth.)
+//! Detects a policer on the path (Linux `tcp_bbr.c`, "long-term" bandwidth.)
 //!
 //! A token bucket passes bursts, then drops what exceeds its rate: the largest delivery rate says
-//! nothing about it. Two stretches of 4 to 16 rounds that begin and end with losses, lose at
-//! least a fifth, and deliver at (nearly) the same rate show a policer; that rate then replaces
-//! the estimate for 48 rounds.
+//! nothing about it. Two stretches of 4 to 16 rounds that begin and end with losses, lose at least
+//! a fifth, and deliver at nearly the same rate indicate a policer; that rate then replaces the
+//! estimate for 48 rounds.
 
 use narrows_base::Time;
 
@@ -15,12 +15,12 @@ const SAME: f64 = 1.0 / 8.0;
 /// Or within 4 kbit/s.
 const SAME_BPS: f64 = 4000.0;
 const MAX_ROUNDS: u32 = 48;
-/// Stretches shorter than 1 ms say nothing.
+/// Intervals shorter than 1 ms are not evaluated.
 const MIN_INTERVAL_S: f64 = 1e-3;
 
 #[derive(Clone, Debug, Default)]
 pub struct Policer {
-    /// Rate of the last stretch, in segments per second; 0 is none.
+    /// Rate of the last interval, in segments per second; 0 if there is none.
     rate: f64,
     in_use: bool,
     sampling: bool,
@@ -30,7 +30,7 @@ pub struct Policer {
     lost: u64,
 }
 
-/// What one ACK says, with the connection's totals.
+/// What one ACK reports, with the connection's totals.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     pub now: Time,
@@ -60,7 +60,8 @@ impl Policer {
         self.begin_stretch(seen);
     }
 
-    /// True if the policed rate has just served its time and probing must begin anew.
+    /// Returns true when the policed rate has been in use for its full time and probing must
+    /// restart.
     pub fn on_ack(&mut self, seen: &Seen) -> bool {
         if self.in_use {
             if seen.probing_bandwidth && seen.round_start {
@@ -72,7 +73,7 @@ impl Policer {
             }
             return false;
         }
-        // The first loss says that the tokens are spent.
+        // The first loss shows that the tokens are used up.
         if !self.sampling {
             if !seen.losses {
                 return false;

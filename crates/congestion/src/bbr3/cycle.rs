@@ -3,13 +3,13 @@
 use super::{BETA, Bbr3, LOSS_THRESHOLD, MIN_PIPE_CWND, Sample, State};
 use narrows_base::{Duration, Time};
 
-/// Share left free below what lost packets (Headroom).
+/// Share kept free below the level that lost packets (Headroom).
 const HEADROOM: f64 = 0.15;
-/// Rounds between probes at most, so that Reno finds room (T_reno_bound).
+/// Most rounds between two probes, so that Reno flows can coexist (T_reno_bound).
 const MAX_RENO_ROUNDS: f64 = 63.0;
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
 
-/// What the ACKs that come now answer.
+/// What the present ACKs acknowledge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum AckPhase {
     #[default]
@@ -27,7 +27,7 @@ pub struct Cycle {
     wait: Duration,
     pub rounds_since_probe: u64,
     phase: AckPhase,
-    /// Whether losses belong to a probe that has not been judged yet.
+    /// Whether losses belong to a probe that has not been evaluated yet.
     pub probe_sample: bool,
     /// Whether the last probe lost too much, and whether the next stopped early for that reason.
     too_high: bool,
@@ -121,7 +121,7 @@ impl Bbr3 {
         self.full.now
     }
 
-    /// In flight at most while cruising.
+    /// Most in flight while cruising.
     pub(super) fn with_headroom(&self) -> f64 {
         let most = self.in_flight.long_term;
         if most.is_infinite() {
@@ -130,7 +130,7 @@ impl Bbr3 {
         (most - (HEADROOM * most).max(1.0)).max(MIN_PIPE_CWND)
     }
 
-    /// AdaptLongTermModel: whether it changed the state.
+    /// AdaptLongTermModel. Returns whether the state changed.
     fn adapt_long_term(&mut self, s: &Sample) -> bool {
         if self.cycle.phase == AckPhase::ProbeStarting && self.rounds.start {
             self.cycle.phase = AckPhase::ProbeFeedback;
@@ -170,7 +170,7 @@ impl Bbr3 {
         }
     }
 
-    /// A probe lost more than 2% with so much in flight (HandleInflightTooHigh).
+    /// A probe lost more than 2% with this much in flight (HandleInflightTooHigh).
     pub(super) fn in_flight_too_high(&mut self, now: Time, at_loss: f64) {
         self.cycle.too_high = true;
         self.cycle.probe_sample = false;

@@ -1,5 +1,5 @@
-//! What was in flight, and how much had been lost, when a packet left (P.tx_in_flight and P.lost of the
-//! draft). Snapshots instead of a record per packet: two in the time of a 32nd of a round.
+//! What was in flight, and how much had been lost, when a packet was sent (P.tx_in_flight and P.lost of the draft).
+//! Kept as 64 snapshots per round instead of a record per packet.
 
 use crate::Sent;
 use narrows_base::{Duration, Time};
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Snapshots are a 64th of a round apart, and are kept for four rounds.
 const PER_ROUND: u64 = 64;
 const MAX_SNAPSHOTS: usize = 4 * PER_ROUND as usize;
-/// Silence after which the sender was idle, where no RTT is known yet.
+/// A sender is idle after this silence, as long as no RTT is known.
 const IDLE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl History {
         self.idle
     }
 
-    /// (in flight, lost in all) when the packet left that was sent at that time.
+    /// Segments in flight, and segments lost in total, when the packet sent at that time was sent.
     pub fn at(&self, sent: Time) -> (f64, u64) {
         let index = self.snapshots.partition_point(|s| s.at <= sent);
         let snapshot = self.snapshots.get(index.saturating_sub(1));

@@ -1,4 +1,4 @@
-//! What BBRv3 allows by its model: pacing rate and window (section 5.6).
+//! BBRv3's limits, computed from its model: pacing rate and window (section 5.6).
 
 use super::{Bbr3, MIN_PIPE_CWND, NOMINAL_RTT, Sample, State};
 use crate::bounded;
@@ -47,7 +47,7 @@ impl Window {
         self.srtt = srtt;
     }
 
-    /// Until the pipe was full once, the rate only rises.
+    /// Until the pipe has been full once, the rate only increases.
     pub fn pace(&mut self, bandwidth: f64, gain: f64, may_fall: bool) {
         let rate = bounded(bandwidth * self.packet_bits * gain * PACING_MARGIN, 1.0);
         if may_fall || rate > self.pacing {

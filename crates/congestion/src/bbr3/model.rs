@@ -4,7 +4,7 @@
 use super::{BETA, Bbr3, LOSS_THRESHOLD, Sample, State};
 use narrows_base::{Duration, Time};
 
-/// A plateau is less growth than this in three rounds (section 5.3.1.2).
+/// Growth below this factor in three rounds is a plateau (section 5.3.1.2).
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 /// Ranges lost in a round at which Startup ends (BBRStartupFullLossCnt).
@@ -25,7 +25,7 @@ pub struct Rounds {
 /// Segments per second.
 #[derive(Clone, Debug)]
 pub struct Bandwidth {
-    /// Largest of this cycle and of the last.
+    /// Largest rate of the present cycle and of the previous one.
     most: [f64; 2],
     short_term: f64,
     /// Largest of this round.
@@ -46,7 +46,7 @@ impl Bandwidth {
     pub fn now(&self) -> f64 {
         self.max().min(self.short_term)
     }
-    /// A cycle of probing ends: the one before the last is forgotten.
+    /// A probing cycle ends: the maximum of the cycle before the last is dropped.
     pub fn advance(&mut self) {
         self.most = [0.0, self.most[0]];
     }
@@ -69,13 +69,13 @@ impl Default for InFlight {
 /// Losses of the present round.
 #[derive(Clone, Debug, Default)]
 pub struct LossRound {
-    /// Segments lost in all.
+    /// Segments lost in total.
     pub total: u64,
     pub any: bool,
     /// ACKs that revealed losses, and the segments lost.
     events: u32,
     segments: u64,
-    /// The round ends with a packet that left when this much was delivered.
+    /// The round ends with a packet that was sent when this much had been delivered.
     end: u64,
     start: bool,
 }
@@ -103,7 +103,7 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Looks anew, from that delivery rate on.
+    /// Restarts the search, from this delivery rate on.
     pub fn restart(&mut self, rate: f64) {
         (self.rate, self.rounds, self.now) = (rate, 0, false);
     }
@@ -122,7 +122,7 @@ impl FullPipe {
     }
 }
 
-/// The smallest RTT, and when to look for it.
+/// The smallest RTT, and when to probe for it.
 #[derive(Clone, Debug, Default)]
 pub struct MinRtt {
     /// (value, when).
@@ -132,7 +132,7 @@ pub struct MinRtt {
     /// When ProbeRTT may end, set once few enough packets are in flight.
     pub done_at: Option<Time>,
     pub round_done: bool,
-    /// Samples of packets sent with this much delivered are low because little was sent.
+    /// Samples of packets sent before this much was delivered are low because little was sent.
     low: Option<(u64, u64)>,
 }
 
@@ -165,7 +165,7 @@ impl MinRtt {
         (self.done_at, self.round_done, self.low) = (None, false, Some((delivered, delivered)));
     }
 
-    /// What leaves until this much is delivered was held back.
+    /// Sending is restricted until this much has been delivered.
     pub fn mark_low(&mut self, until: u64) {
         if let Some((_, to)) = &mut self.low {
             *to = until;
@@ -205,7 +205,7 @@ impl Bbr3 {
         }
     }
 
-    /// Once per round with a loss: down to what was delivered, at most by 0.7.
+    /// Once per round with a loss: reduces to what was delivered, but to no less than 0.7.
     fn lower_short_term(&mut self) {
         let (bandwidth, in_flight) = (&mut self.bandwidth, &mut self.in_flight);
         if bandwidth.short_term.is_infinite() {
