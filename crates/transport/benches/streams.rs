@@ -1,5 +1,5 @@
-//! What streams cost between two applications, without sealing, sockets or pacing: run with
-//! `cargo bench -p narrows-transport`. 1 GB/s is 1 CPU s/GB, both ends together.
+//! The cost of streams between two applications, without sealing, sockets or pacing: run with
+//! `cargo bench -p narrows-transport`. 1 GB/s is 1 CPU s/GB for both ends together.
 
 use divan::{Bencher, counter::BytesCount};
 use narrows_transport::streams::{Limits, Read, SentFrame, Side, Streams};

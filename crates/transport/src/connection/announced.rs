@@ -1,4 +1,5 @@
-//! What a peer says that it sends with: known by its label, since this end runs the receiver side.
+//! The protocol that a peer announced for its sending. It is identified by its label, because this
+//! end runs the receiver side.
 
 use super::{Closed, Connection};
 use crate::loss_classifier::LossTracker;
@@ -6,17 +7,17 @@ use crate::{Preset, Protocol};
 use narrows_base::{Settings, Spec, Time};
 use narrows_congestion::{Environment, ReceiverSide};
 
-/// CLOSE's code for a peer that sends with a protocol that this end does not know.
+/// CLOSE's code for a peer that announces a protocol unknown to this end.
 pub(crate) const UNKNOWN_PROTOCOL: u64 = 9;
 
-/// What a peer announced, as far as this end knows it.
+/// The protocol that a peer announced, if this end knows it.
 pub(super) enum Announced {
     Protocol(Box<Protocol>),
-    /// A controller that no protocol over our endpoint has the name of.
+    /// A controller that is part of no listed protocol.
     Controller(&'static narrows_congestion::ControllerEntry, Settings),
 }
 
-/// What has that label: ours, one that is in no list, or one of the lists.
+/// Finds the protocol with this label: ours, a custom one, or a listed one.
 pub(super) fn find(label: &str, ours: &Protocol, custom: &[Protocol]) -> Option<Announced> {
     let mut known = std::iter::once(ours).chain(custom);
     if let Some(protocol) = known.find(|p| p.label() == label) {
@@ -30,12 +31,12 @@ pub(super) fn find(label: &str, ours: &Protocol, custom: &[Protocol]) -> Option<
     Some(Announced::Controller(entry, entry.read(&spec).ok()?))
 }
 
-/// What the peer's sending needs at this end: the receiver side of its controller, and who tells
-/// radio losses from congestion.
+/// What this end runs for the peer's sending: the receiver side of its controller, and the loss
+/// classifier.
 type Receiving = (Option<Box<dyn ReceiverSide>>, Option<LossTracker>);
 
-/// For what the peer announced; `None` if this end does not know it. The loss classifier is the
-/// peer's protocol's, else as ours does.
+/// The receiver side and loss classifier for the announced protocol; `None` if this end does not
+/// know it. The loss classifier is that of the peer's protocol, otherwise that of ours.
 pub(super) fn receiving(
     label: &str,
     ours: &Protocol,
@@ -57,8 +58,8 @@ pub(super) fn receiving(
 }
 
 impl Connection {
-    /// The peer sends with something that this end does not know: without a receiver side it may
-    /// never learn what it needs, and nobody would know why.
+    /// The peer announced a protocol that this end does not know. Without a receiver side its
+    /// sending might never work, with no visible reason, so the connection is closed.
     pub(super) fn on_unknown(&mut self, now: Time) {
         let Some(label) = self.unknown.take() else { return };
         let reason = format!("the protocol '{label}' is unknown here");

@@ -1,4 +1,4 @@
-//! What an application asks of a connection.
+//! The methods that an application calls on a connection.
 
 use super::{Closed, Connection, Stats};
 use crate::Counters;
@@ -8,10 +8,10 @@ use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::ConnectionId;
 use std::net::SocketAddr;
 
-/// Share of lost packets that a peer may call usual: controllers that allow for twice as much still
-/// take a path that delivers less than half for one that is overloaded.
+/// The highest loss rate accepted in a peer's hints: controllers that allow for twice as much still
+/// detect overload on a path that delivers less than half.
 const MAX_PEER_LOSS: f64 = 0.2;
-/// Packets after which a share of losses says something.
+/// Number of packets from which on a loss rate is meaningful.
 const ENOUGH: u64 = 200;
 
 impl Connection {
@@ -26,7 +26,7 @@ impl Connection {
     /// See [`Streams::write`](crate::streams::Streams::write).
     ///
     /// # Errors
-    /// As there; all streams are unknown when the connection is closed.
+    /// As there; after the connection is closed every stream is unknown.
     pub fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, StreamError> {
         self.sending()?.write(id, data)
     }
@@ -65,8 +65,8 @@ impl Connection {
     pub fn stop(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
         self.sender.payload_source_mut().streams.stop(id, code)
     }
-    /// See [`Streams::read`](crate::streams::Streams::read). What came before the connection ended
-    /// can be read after it.
+    /// See [`Streams::read`](crate::streams::Streams::read). Data received before the connection
+    /// ended can still be read.
     ///
     /// # Errors
     /// As there.
@@ -93,16 +93,17 @@ impl Connection {
         }
     }
 
-    /// Whether the newest message leaves first, when several wait.
+    /// If several messages wait, whether the newest leaves first.
     pub fn newest_first(&mut self, on: bool) {
         self.sender.payload_source_mut().messages.newest_first = on;
     }
-    /// The next message that came.
+    /// The next received message.
     pub fn receive_message(&mut self) -> Option<Vec<u8>> {
         self.inbox.pop()
     }
 
-    /// This end's own address has changed: the peer learns it from a packet that leaves at once.
+    /// This end's own address has changed. A packet is sent at once so that the peer learns the new
+    /// one.
     pub fn on_local_address_change(&mut self) {
         if self.is_open() {
             self.sender.payload_source_mut().ping = true;
@@ -110,22 +111,23 @@ impl Connection {
         }
     }
 
-    /// Messages that came and wait to be received.
+    /// Number of received messages that wait to be read.
     pub fn messages_received(&self) -> usize {
         self.inbox.len()
     }
 
-    /// Closes; what was not delivered is dropped. A code from 256 on is the application's.
+    /// Closes the connection and drops undelivered data. Codes from 256 on belong to the
+    /// application.
     pub fn close(&mut self, now: Time, code: u64, reason: &str) {
         let code = code.min(narrows_wire::bytes::MAX_VARINT);
         self.begin_closing(now, code, reason, Closed::Locally);
     }
-    /// Seals with the next key from now on, if the present one has served long enough; whether it does.
-    /// It happens by itself before a key is used up.
+    /// Starts a key update if the present key has been used long enough; returns whether it did. Updates happen by
+    /// themselves before a key reaches its limit.
     pub fn update_keys(&mut self) -> bool {
         self.is_open() && self.sealer.update()
     }
-    /// The path is another one, or better known: so says `source`.
+    /// The path has changed or is better known, according to `source`.
     pub fn reconfigure(&mut self, now: Time, hints: &PathHints, source: HintSource) {
         let mut hints = *hints;
         if source == HintSource::Peer {
@@ -136,8 +138,8 @@ impl Connection {
         }
         self.sender.on_path_hints(now, &hints, source);
     }
-    /// What may be believed of what the peer says. Its rate is tried, as the packet sender bounds it; its
-    /// round-trip time is no longer than ours, of which there is one since the handshake.
+    /// Bounds a peer's hints. Its rate is tried within the packet sender's limits; its round-trip time may not exceed
+    /// ours, which the handshake has measured.
     fn bounded(&self, hints: &PathHints) -> PathHints {
         let rtt = self.sender.rtt();
         let measured = if rtt.min() < Duration::MAX { rtt.min() } else { rtt.srtt() };
@@ -148,15 +150,15 @@ impl Connection {
             loss: hints.loss.map(|loss| loss.clamp(0.0, MAX_PEER_LOSS)),
         }
     }
-    /// Never faster than this.
+    /// Limits the sending rate, whatever the controller says.
     pub fn limit_rate(&mut self, most: Option<Rate>) {
         self.sender.limit_rate(most);
     }
 
-    /// What it learned of the path, as path hints for the next connection to the same place: the
-    /// highest delivery rate of the last ten round trips (no more than arrived in a third of a second or a round
-    /// trip, whatever the reports' times pretend), the smallest round-trip time, and the share that was lost of
-    /// the packets that left behind one that saw no long queue; none where these were too few.
+    /// What it measured of the path, as path hints for the next connection to the same peer: the highest delivery rate
+    /// of the last ten round trips (but no more than arrived in a third of a second or a round trip, independently of
+    /// the reports' times), the smallest round-trip time, and the loss rate among packets that followed one that met no
+    /// long queue, if there were enough of them.
     pub fn learned(&self) -> PathHints {
         let min = self.sender.rtt().min();
         let (lost, hints) = self.sender.losses_at_short_queue();
@@ -166,7 +168,7 @@ impl Connection {
             loss: (hints >= ENOUGH).then(|| lost as f64 / hints as f64),
         }
     }
-    /// Figures.
+    /// Counters and measurements.
     pub fn stats(&self) -> Stats {
         let send_limits = self.sender.send_limits();
         let min = self.sender.rtt().min();
@@ -192,13 +194,13 @@ impl Connection {
             radio_losses: self.sender.radio_losses(),
         }
     }
-    /// Bytes of streams and messages that the peer is known to have, and that the application took.
-    /// What was sent twice may count twice.
+    /// Bytes of streams and messages that the peer is known to have received, plus those that the
+    /// application took. Data sent twice may count twice.
     pub fn moved(&self) -> u64 {
         let payload_source = self.sender.payload_source();
         payload_source.bytes_arrived + payload_source.streams.carried().1 + self.inbox.bytes
     }
-    /// Bytes of the heap that streams, messages and the books of packets hold, about.
+    /// Approximate heap memory in bytes of streams, messages and packet records.
     pub fn memory(&self) -> usize {
         let payload_source = self.sender.payload_source();
         payload_source.streams.memory()
@@ -209,27 +211,27 @@ impl Connection {
             + self.receiver.received().memory()
             + self.nonces.memory()
     }
-    /// The controller's named numbers, for traces.
+    /// The controller's variables, for time series.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         self.sender.controller().watch(put);
     }
-    /// What the peer calls this connection: the id in the packets to it.
+    /// The peer's connection id, which packets to it carry.
     pub fn peer_id(&self) -> ConnectionId {
         self.sealer.connection()
     }
-    /// What this end sends with.
+    /// Name and parameters of the protocol of this end's sending.
     pub fn protocol(&self) -> &str {
         &self.label
     }
-    /// When something authentic came last; its beginning before that.
+    /// When the last authentic packet arrived; at first, when the connection began.
     pub fn last_received(&self) -> Time {
         self.last_received
     }
-    /// How long it waits for something authentic; zero for ever. The shorter of both ends' wishes.
+    /// Idle timeout, the shorter of both ends'; zero for none.
     pub fn idle_timeout(&self) -> Duration {
         self.idle_timeout
     }
-    /// Where the peer is.
+    /// The peer's address.
     pub fn remote(&self) -> SocketAddr {
         self.path.remote()
     }

@@ -1,6 +1,6 @@
-//! Which application protocol both ends speak. The client offers some in its FINISH; the server chose one before the
-//! connection began, and says so in its packets until one has arrived. A server that says nothing does not know what
-//! application protocols are, or speaks none.
+//! Negotiation of the application protocol. The client offers a list in its FINISH. The server chose one before the
+//! connection began, and names it in its packets until one of them has arrived. A server that names none does not
+//! support application protocols, or has none.
 
 use super::{Closed, Connection};
 use crate::streams::Side;
@@ -8,12 +8,12 @@ use narrows_base::Time;
 use narrows_wire::frame::APPLICATION;
 use narrows_wire::{ApplicationProtocols, Frame, FrameWriter};
 
-/// CLOSE's code for ends without an application protocol in common.
+/// CLOSE's code if the ends have no application protocol in common.
 pub(crate) const NO_COMMON_PROTOCOL: u64 = 10;
-/// Bytes of the reason at most: a refusal is no longer than three times the shortest FINISH.
+/// The most bytes of the reason, so that a refusal is at most three times the shortest FINISH.
 const MAX_REASON: usize = 190;
 
-/// Why there is no connection.
+/// The reason of a refusal.
 pub(crate) fn refusal(offered: &ApplicationProtocols, spoken: &ApplicationProtocols) -> String {
     let mut reason = format!(
         "no common application protocol (the client offers: {offered}; the server speaks: {spoken})"
@@ -23,15 +23,16 @@ pub(crate) fn refusal(offered: &ApplicationProtocols, spoken: &ApplicationProtoc
     reason
 }
 
-/// What was agreed, as far as this end knows.
+/// What has been agreed, as far as this end knows.
 #[derive(Debug)]
 pub(super) struct Agreement {
     offered: ApplicationProtocols,
     agreed: Option<Box<str>>,
-    /// A client that offered some waits for the server's word; a server says it.
+    /// Client: it offered a list and waits for the server's choice. Server: its choice has not been
+    /// acknowledged.
     is_pending: bool,
     side: Side,
-    /// The application is to be told.
+    /// Whether the application must be notified.
     pub news: bool,
 }
 
@@ -39,7 +40,7 @@ impl Agreement {
     pub fn new(side: Side, ours: &ApplicationProtocols, peers: &ApplicationProtocols) -> Agreement {
         let agreed: Option<Box<str>> = match side {
             Side::Server => ours.agree(peers).ok().flatten().map(Into::into),
-            // If the server refuses the only one, there is no connection.
+            // If the server refuses the only one offered, there is no connection.
             Side::Client if ours.iter().count() == 1 => ours.iter().next().map(Into::into),
             Side::Client => None,
         };
@@ -50,7 +51,7 @@ impl Agreement {
         Agreement { offered: ours.clone(), agreed, is_pending, side, news: false }
     }
 
-    /// What both ends speak: `None` as long as this end does not know.
+    /// The protocol of both ends; `None` as long as this end does not know.
     pub fn agreed(&self) -> Option<Option<&str>> {
         match &self.agreed {
             Some(name) => Some(Some(name)),
@@ -61,13 +62,13 @@ impl Agreement {
 }
 
 impl Connection {
-    /// The application protocol that both ends speak, `Some(None)` if they name none; `None` at a client that
-    /// offered several and does not know yet which one the server chose.
+    /// The agreed application protocol, or `Some(None)` if neither end names any; `None` at a client that offered
+    /// several and does not know the server's choice yet.
     pub fn application(&self) -> Option<Option<&str>> {
         self.agreement.agreed()
     }
 
-    /// The server says which of the client's application protocols it speaks.
+    /// The server names its choice among the client's application protocols.
     pub(super) fn on_application(&mut self, now: Time, name: &[u8]) {
         let agreement = &mut *self.agreement;
         if agreement.side == Side::Server || !agreement.is_pending {
@@ -83,7 +84,7 @@ impl Connection {
         }
     }
 
-    /// A packet came in which the server would have said what it speaks.
+    /// A packet arrived that would have named the server's choice if it had made one.
     pub(super) fn on_no_application(&mut self, now: Time) {
         let agreement = &*self.agreement;
         if agreement.side == Side::Client && agreement.is_pending {
@@ -93,7 +94,7 @@ impl Connection {
         }
     }
 
-    /// APPLICATION, in every packet until one of them has arrived.
+    /// Writes APPLICATION, in every packet until one of them has arrived.
     #[inline]
     pub(super) fn say_application(&mut self, writer: &mut FrameWriter<'_>) {
         if !self.agreement.is_pending || self.agreement.side == Side::Client {
@@ -102,7 +103,7 @@ impl Connection {
         if self.sender.has_arrived() {
             self.agreement.is_pending = false;
         } else if let Some(name) = &self.agreement.agreed {
-            // The first packets are empty: there is room.
+            // There is room because the first packets are empty.
             let _ = writer.frame(&Frame::Extension { kind: APPLICATION, body: name.as_bytes() });
         }
     }

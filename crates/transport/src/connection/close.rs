@@ -6,17 +6,17 @@ use narrows_wire::frame::MAX_REASON_BYTES;
 use narrows_wire::reset::is_token;
 use narrows_wire::{Frame, OpenError};
 
-/// A closed connection answers what still comes for so many probe timeouts (RFC 9000 section 10.2).
+/// A closed connection keeps answering for this many probe timeouts (RFC 9000 section 10.2).
 const DRAIN: u64 = 3;
-/// And no longer: a clock that leapt, or a peer that keeps its reports back, makes a probe timeout of
-/// minutes, and whoever waits for the end waits as long. It is three of the longest timeouts, and a margin.
+/// But for no longer than this: a clock that jumped, or a peer that delays its reports, can make a probe timeout of
+/// minutes. It is three of the longest timeouts, with a margin.
 const MAX_DRAIN: Duration = Duration::from_secs(10);
 
-/// How far a connection is.
+/// The state of a connection.
 #[derive(Debug)]
 pub(super) enum Phase {
     Open,
-    /// CLOSE is said, again when the peer goes on sending.
+    /// CLOSE was sent, and is repeated when the peer keeps sending.
     Closing {
         code: u64,
         reason: Box<str>,
@@ -37,7 +37,7 @@ impl Connection {
         matches!(self.phase, Phase::Open)
     }
 
-    /// Says CLOSE, and why it ended to the application.
+    /// Sends CLOSE, and reports to the application why the connection ended.
     pub(super) fn begin_closing(&mut self, now: Time, code: u64, reason: &str, closed: Closed) {
         if !self.is_open() {
             return;
@@ -49,12 +49,12 @@ impl Connection {
         self.closed = Some(closed);
     }
 
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     pub(super) fn fault(&mut self, now: Time, code: u64, why: &'static str) {
         self.begin_closing(now, code, why, Closed::Fault { code, why });
     }
 
-    /// The peer said CLOSE.
+    /// The peer sent CLOSE.
     pub(super) fn on_close(&mut self, now: Time, code: u64, reason: &[u8]) {
         if self.is_open() {
             let reason = cleaned(reason);
@@ -68,12 +68,12 @@ impl Connection {
         self.phase = Phase::Draining { until };
     }
 
-    /// When an end that begins now is over.
+    /// When a closing state that begins now is over.
     fn drained_at(&self, now: Time) -> Time {
         now + self.sender.probe_timeout().saturating_mul(DRAIN).min(MAX_DRAIN)
     }
 
-    /// Ends at once, without a word.
+    /// Ends at once, without CLOSE.
     pub(super) fn vanish(&mut self, closed: Closed) {
         if self.is_open() {
             self.closed = Some(closed);
@@ -81,7 +81,8 @@ impl Connection {
         self.phase = Phase::Over;
     }
 
-    /// A RESET came from the peer's address: believed if the token is what the peer told.
+    /// A RESET arrived from the peer's address. It is valid if its token is the one in the peer's
+    /// parameters.
     pub fn on_reset(&mut self, token: &[u8; 16]) {
         if self.is_open() && self.reset_token.is_some_and(|told| is_token(&told, token)) {
             self.vanish(Closed::Reset);
@@ -95,14 +96,14 @@ impl Connection {
         }
     }
 
-    /// Something authentic came after the end: CLOSE once more, ever more seldom.
+    /// An authentic packet arrived after the end: repeat CLOSE, at growing intervals.
     pub(super) fn on_late_packet(&mut self) {
         if let Phase::Closing { say, .. } = &mut self.phase {
             *say = true;
         }
     }
 
-    /// CLOSE, if it is time to say it.
+    /// Writes CLOSE if it is due.
     pub(super) fn transmit_close(&mut self, now: Time, buffer: &mut [u8]) -> Option<usize> {
         let Phase::Closing { code, reason, say, next, pause, .. } = &mut self.phase else {
             return None;
@@ -114,8 +115,8 @@ impl Connection {
         *pause = pause.saturating_mul(2);
         let (code, reason) = (*code, reason.clone());
         let close = [&Frame::Close { code, reason: reason.as_bytes() }];
-        // The last report goes along, so that the peer knows of everything that it sent; the end
-        // itself matters more, if there is no room for both.
+        // The last report is included, so that the peer knows the outcome of everything it sent; if
+        // there is no room for both, CLOSE alone is sent.
         self.seal_frames(now, buffer, &close, None, true)
             .or_else(|| self.seal_frames(now, buffer, &close, None, false))
     }
@@ -135,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// What happened since it was asked last.
+    /// The next event, if any.
     pub fn event(&mut self) -> Option<Event> {
         if self.ended {
             return None;
@@ -157,13 +158,13 @@ impl Connection {
         Some(Event::Closed(closed))
     }
 
-    /// Whether everything is over, the last CLOSE included, and the connection can be forgotten.
+    /// Whether the connection is over, including the last CLOSE, and can be dropped.
     pub fn is_drained(&self) -> bool {
         matches!(self.phase, Phase::Over)
     }
 }
 
-/// As much of a reason as CLOSE holds.
+/// The reason, truncated to what CLOSE holds.
 fn bounded(reason: &str) -> &str {
     let mut most = reason.len().min(MAX_REASON_BYTES);
     while !reason.is_char_boundary(most) {
@@ -172,7 +173,7 @@ fn bounded(reason: &str) -> &str {
     reason.get(..most).unwrap_or_default()
 }
 
-/// A peer's reason, fit to be shown.
+/// A peer's reason, escaped for display.
 fn cleaned(reason: &[u8]) -> String {
     narrows_base::text::shown(&String::from_utf8_lossy(reason)).into_owned()
 }

@@ -1,4 +1,4 @@
-//! How a connection behaves, as its application wants it.
+//! The configuration of a connection.
 
 use super::announced;
 use crate::Protocol;
@@ -8,51 +8,52 @@ use narrows_congestion::{HintSource, PathHints};
 use narrows_wire::ApplicationProtocols;
 use std::sync::Arc;
 
-/// How a connection behaves at this end.
+/// The configuration of a connection at this end.
 #[derive(Clone, Debug)]
 pub struct ConnectionConfig {
-    /// Whose controller paces what this end sends: any of `rrtp`'s family or of media.
+    /// The protocol, whose controller limits what this end sends: one of the `rrtp` family or for
+    /// media.
     pub protocol: Protocol,
-    /// What is known of the path.
+    /// What is known about the path.
     pub hints: PathHints,
-    /// Who says so: how much of it may be sent before anything was acknowledged.
+    /// The source of `hints`, which decides how much may be sent before anything is acknowledged.
     pub hint_source: HintSource,
-    /// Never faster than this, whatever the controller says.
+    /// Upper limit on the sending rate, whatever the controller says.
     pub rate_limit: Option<Rate>,
-    /// Largest UDP payload, bytes: what path MTU discovery tries to reach.
+    /// The largest UDP payload in bytes that path MTU discovery tries.
     pub max_datagram: u16,
-    /// UDP payload that every path is assumed to carry.
+    /// UDP payload in bytes that every path is assumed to carry.
     pub first_datagram: u16,
-    /// Gives up after so long without a packet of the peer; zero never.
+    /// The connection ends if no packet of the peer arrives for this long; zero for never.
     pub idle_timeout: Duration,
-    /// Asks for a sign of life when nothing came for so long; zero never.
+    /// Sends a PING if nothing arrived for this long; zero for never.
     pub keep_alive: Duration,
-    /// What the peer may send at first.
+    /// Initial flow-control limits for the peer.
     pub limits: Limits,
-    /// Written and not yet arrived at most, bytes of all streams together.
+    /// Limit on bytes written and not yet acknowledged, over all streams.
     pub send_buffer: usize,
-    /// Longest message that this end takes, bytes; 0 none.
+    /// Longest message in bytes that this end accepts; 0 for none.
     pub max_message: u16,
-    /// Messages that wait to be read at most; the oldest goes.
+    /// Limit on received messages that wait to be read; the oldest is dropped.
     pub messages_held: usize,
-    /// Whether a client's opening asks for the path's rate with three larger packets: for whoever will
-    /// send more than it gets. Not where the rate is told.
+    /// Whether a client's handshake probes the path's rate with three larger packets: for clients that will send more
+    /// than they receive. Not done if the rate is known from hints.
     pub probes_rate: bool,
-    /// Protocols in no list ([`Protocol::custom_media`]) that the peer may send with, known by their
-    /// labels; on a server, also what it sends with for a client that sends with one. What this end
-    /// itself sends with need not be here.
+    /// Unlisted protocols ([`Protocol::custom_media`]) that the peer may announce, identified by their labels; a server
+    /// also uses them for sending to a client that announces one. The protocol of this end's own sending need not be
+    /// included.
     pub custom: Arc<[Protocol]>,
-    /// Which application protocols this end speaks, the one that it prefers first. A client and a server come
-    /// together if they have one in common, or if both name none.
+    /// Application protocols of this end, in order of preference. A client and a server can connect if they have one in
+    /// common, or if both name none.
     pub applications: ApplicationProtocols,
 }
 
 impl ConnectionConfig {
-    /// Whether this end knows what a peer announces: it can run its receiver side, if it has one.
+    /// Whether this end knows the protocol with this label, and so can run its receiver side.
     pub(crate) fn knows(&self, label: &str) -> bool {
         label.is_empty() || announced::find(label, &self.protocol, &self.custom).is_some()
     }
-    /// What is known of the path, by itself or by the protocol's parameters.
+    /// What is known about the path, from `hints` or from the protocol's parameters.
     pub fn path_hints(&self) -> PathHints {
         let (here, by_name) = (self.hints, self.protocol.hints());
         PathHints {

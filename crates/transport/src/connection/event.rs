@@ -1,4 +1,4 @@
-//! What a connection tells whoever drives it: datagrams to send, events, its end, figures.
+//! What a connection passes to its driver: datagrams to send, events, and statistics.
 
 use crate::Counters;
 use crate::streams::StreamEvent;
@@ -8,13 +8,13 @@ use std::net::SocketAddr;
 /// A datagram (or several of equal size, for segmentation offload) to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transmit {
-    /// Where to.
+    /// Destination.
     pub to: SocketAddr,
     /// Bytes written into the buffer.
     pub size: usize,
-    /// Bytes of each datagram but perhaps the last; equals `size` if there is one.
+    /// Bytes of each datagram except possibly the last; equals `size` if there is only one.
     pub segment: usize,
-    /// The ECN bits (0 to 3).
+    /// The ECN field (0 to 3).
     pub ecn: u8,
 }
 
@@ -27,109 +27,111 @@ pub enum Closed {
     ByPeer {
         /// CLOSE's code.
         code: u64,
-        /// CLOSE's reason, cleaned of everything but printable text.
+        /// CLOSE's reason, escaped for display.
         reason: String,
     },
     /// The peer lost its state (RESET).
     Reset,
-    /// Nothing came for the idle timeout.
+    /// Nothing arrived within the idle timeout.
     TimedOut,
-    /// The peer broke the protocol; it was told so.
+    /// The peer violated the protocol; it got a CLOSE.
     Fault {
         /// CLOSE's code.
         code: u64,
-        /// What it did.
+        /// The violation.
         why: &'static str,
     },
-    /// Nobody answered the handshake in time.
+    /// No answer to the handshake in time.
     NoAnswer,
-    /// Nobody opened the handshake in time: the server said that it had no room (not authenticated).
+    /// The handshake was not completed in time, and the server said that it had no room (not
+    /// authenticated).
     Busy,
-    /// This end gave up an idle connection to make room for another client; the peer was told.
+    /// This end closed an idle connection to make room for another client; the peer got a CLOSE.
     GaveWay,
-    /// This end's congestion controller panicked, or the connection around it. Nothing more was sent.
+    /// This end's congestion controller panicked, or the connection around it. Nothing was sent
+    /// afterwards.
     Panicked {
-        /// The controller that it sent with.
+        /// Name and parameters of the controller.
         controller: String,
         /// The panic's message, if it is text.
         message: String,
     },
     /// The server's key is not the expected one.
     WrongKey {
-        /// What it is.
+        /// The server's key.
         found: [u8; 32],
     },
-    /// The server speaks none of our versions.
+    /// The server supports none of our versions.
     Version,
-    /// The peer sends with a protocol that this end does not know, so that it cannot run its receiver
-    /// side. The peer was told.
+    /// The peer announced a protocol that this end does not know, so that it cannot run its receiver side. The peer got
+    /// a CLOSE.
     UnknownProtocol {
-        /// As the peer wrote it, printable ASCII.
+        /// The label as the peer sent it, printable ASCII.
         label: String,
     },
-    /// The server speaks none of the application protocols that this client offered, and did not refuse it. It was
-    /// told. (A server that refuses says CLOSE 10.)
+    /// The server supports none of the application protocols that this client offered, and did not refuse it. It got a
+    /// CLOSE. (A server that refuses sends CLOSE 10.)
     NoCommonProtocol {
-        /// What both ends speak.
+        /// The protocols of both ends.
         reason: String,
     },
 }
 
-/// What happened.
+/// An event of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// The handshake is over; this is the peer's static key.
+    /// The handshake has completed; the peer's static key.
     Connected([u8; 32]),
     /// Streams.
     Stream(StreamEvent),
     /// A message can be received.
     Message,
-    /// A client that offered several application protocols knows which one the server chose.
+    /// A client that offered several application protocols has learnt the server's choice.
     ApplicationKnown,
-    /// The peer's address changed and was validated.
+    /// The peer's address changed, and the new one was validated.
     Moved(SocketAddr),
-    /// It is over; nothing follows.
+    /// The connection is over; no event follows.
     Closed(Closed),
 }
 
-/// What an application can read of a connection.
+/// Statistics of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Packets sent, lost, timeouts and so on.
+    /// Counters of packets sent, packets lost, timeouts, and so on.
     pub counters: Counters,
-    /// Datagrams sent, those with nothing but a report included.
+    /// Datagrams sent, including those with only a report.
     pub datagrams_sent: u64,
     /// UDP payload bytes sent.
     pub bytes_sent: u64,
-    /// UDP payload bytes received and opened.
+    /// UDP payload bytes received in authentic packets.
     pub bytes_received: u64,
-    /// Bytes of the application's streams that the peer has, each without a gap before it.
+    /// Stream bytes that the peer has received in order.
     pub bytes_arrived: u64,
-    /// Bytes of the peer's streams that the application has read or dropped, and of its messages
-    /// that came.
+    /// Bytes of the peer's streams that the application has read or discarded, and bytes of
+    /// received messages.
     pub bytes_taken: u64,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
     /// Smallest round-trip time.
     pub min_rtt: Duration,
-    /// Sum of all round-trip times that reports gave, and how many: their mean is the path's.
+    /// Sum of all round-trip times from reports.
     pub rtt_sum: Duration,
-    /// How many.
+    /// Number of round-trip times in `rtt_sum`.
     pub rtt_samples: u64,
-    /// Window in packets as the controller allows it; infinite as `f64::INFINITY`.
+    /// The controller's window in packets; [`f64::INFINITY`] for none.
     pub window: f64,
-    /// The controller's pacing rate, bit/s of UDP payload plus IP and UDP headers.
+    /// The controller's pacing rate in bit/s, including IP and UDP headers.
     pub rate: Option<Rate>,
     /// Packets in flight.
     pub flight: u64,
-    /// UDP payload of a full datagram now.
+    /// UDP payload of a full datagram at present.
     pub datagram: u16,
-    /// Packets that were not authentic or came twice.
+    /// Packets that were not authentic or were duplicates.
     pub refused: u64,
-    /// Reports that were ignored since they spoke of packets whose nonces were forgotten: none of a peer that says
-    /// nothing of packets below those of unknown outcome.
+    /// Reports that were ignored because they covered packets whose nonces had been dropped. Zero if the peer reports
+    /// only packets that still concern this end.
     pub unproved: u64,
-    /// Losses that the peer's receiver judged to be the radio link's.
+    /// Losses that the peer's receiver attributed to the radio link.
     pub radio_losses: u64,
 }

@@ -1,14 +1,14 @@
-//! What a connection learns of its path.
+//! What a connection measures of its path.
 
 use narrows_base::{Duration, Rate, Time};
 use narrows_congestion::RateSample;
 
-/// The delivery rate of the last so many round trips counts.
+/// The delivery rate is taken over this many round trips …
 const ROUND_TRIPS: u64 = 10;
-/// ... but of this time at least.
+/// … but over at least this time.
 const MIN_SPAN: Duration = Duration::from_secs(1);
 
-/// The highest delivery rate of late: of the stretch of time that runs and of the one before.
+/// The highest recent delivery rate: of the present period and of the previous one.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     now: f64,
@@ -17,7 +17,8 @@ pub(super) struct Learned {
 }
 
 impl Learned {
-    /// A sample while packets had so many bytes on the wire: true if it says something new.
+    /// Takes a sample while packets have this many bytes on the wire. Returns whether it changed
+    /// the estimate.
     #[inline]
     pub fn on_sample(
         &mut self,
@@ -27,7 +28,7 @@ impl Learned {
         srtt: Duration,
     ) -> bool {
         let bps = sample.per_second() * f64::from(bytes) * 8.0;
-        // What the application limited says only that the path carries no less.
+        // If the application was the limit, the path carries at least this rate.
         if sample.app_limited && bps <= self.bps() {
             return false;
         }

@@ -1,4 +1,4 @@
-//! Unreliable messages: what waits to leave, and what waits to be read.
+//! Unreliable messages: the queue of messages to send, and the queue of received ones.
 
 use super::Connection;
 use narrows_base::{Duration, Time};
@@ -8,25 +8,25 @@ use std::collections::VecDeque;
 /// The header, prelude, tag, and a report or feedback beside a message, at most.
 pub(super) const MESSAGE_OVERHEAD: usize = 9 + 8 + TAG_BYTES + 18 + 3;
 
-/// Messages that wait to leave at most, and their bytes.
+/// Limits on messages that wait to be sent: their number and their bytes.
 const MAX_MESSAGES: usize = 1024;
 const MAX_BYTES: usize = 1 << 20;
 
-/// Why a message was not taken.
+/// Why a message was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MessageError {
-    /// Longer than the peer takes, or than the largest datagram that both ends take holds.
+    /// It is longer than the peer accepts, or than the largest datagram of both ends.
     TooLong {
-        /// Bytes that a message may ever have; 0 if the peer takes none.
+        /// The longest possible message in bytes; 0 if the peer accepts none.
         most: usize,
     },
-    /// Longer than the path is known to carry at present. Whether it carries more is being asked
-    /// now: an answer takes a round trip or some.
+    /// It is longer than the path is known to carry at present. A search for a larger size has been
+    /// started, which takes one or a few round trips.
     TooLongForPath {
-        /// Bytes that a message may have now.
+        /// The longest message in bytes that can be sent now.
         most: usize,
     },
-    /// As many wait as may.
+    /// The queue is full.
     QueueFull,
     /// The connection is over.
     Closed,
@@ -51,7 +51,7 @@ impl std::fmt::Display for MessageError {
 impl std::error::Error for MessageError {}
 
 impl Connection {
-    /// Hands over a message; dropped unsent after `expiry` (zero never).
+    /// Queues a message. If it has not been sent after `expiry`, it is dropped; zero means never.
     ///
     /// # Errors
     /// See [`MessageError`].
@@ -78,13 +78,13 @@ impl Connection {
         if taken { Ok(()) } else { Err(MessageError::QueueFull) }
     }
 
-    /// Bytes of the longest message that can be sent now. It grows with what the path is found to
-    /// carry, and falls where the path carries less.
+    /// Length in bytes of the longest message that can be sent now. It grows and falls with the
+    /// path's MTU as found by probing.
     pub fn max_message_len(&self) -> usize {
         self.message_bound(self.mtu.size())
     }
 
-    /// Messages that wait to leave.
+    /// Number of messages that wait to be sent.
     pub fn messages_waiting(&self) -> usize {
         self.sender.payload_source().messages.waiting.len()
     }
@@ -94,8 +94,8 @@ impl Connection {
         usize::from(datagram).saturating_sub(MESSAGE_OVERHEAD).min(peers)
     }
 
-    /// While larger datagrams are sought, something is in flight: a probe's outcome is known by what
-    /// comes after it.
+    /// While a larger size is being probed something must be in flight, because a probe's outcome is decided by later
+    /// packets.
     pub(super) fn seek_larger(&mut self, now: Time) {
         if self.mtu.is_sought(now) && self.sender.flight() == 0 {
             self.sender.payload_source_mut().ping = true;
@@ -106,10 +106,10 @@ impl Connection {
 /// Messages to send.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// When each expires.
+    /// The waiting messages, with the time at which each expires.
     waiting: VecDeque<(Time, Vec<u8>)>,
     bytes: usize,
-    /// Nothing expires before.
+    /// Nothing expires before this.
     soonest: Option<Time>,
     pub newest_first: bool,
     pub expired: u64,
@@ -120,11 +120,11 @@ impl Outbox {
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
-    /// Bytes that wait.
+    /// Bytes of waiting messages.
     pub fn memory(&self) -> usize {
         self.bytes
     }
-    /// Takes a message; false if too many wait.
+    /// Queues a message; false if too many wait.
     pub fn push(&mut self, now: Time, message: &[u8], expiry: Duration) -> bool {
         self.expire(now);
         if self.waiting.len() >= MAX_MESSAGES || self.bytes + message.len() > MAX_BYTES {
@@ -136,7 +136,7 @@ impl Outbox {
         self.waiting.push_back((expires, message.to_vec()));
         true
     }
-    /// Drops what waited too long.
+    /// Drops expired messages.
     #[inline]
     pub fn expire(&mut self, now: Time) {
         if self.soonest.is_some_and(|s| s <= now) {
@@ -163,7 +163,7 @@ impl Outbox {
         let next = if self.newest_first { self.waiting.back() } else { self.waiting.front() };
         next.map(|(_, message)| message.as_slice())
     }
-    /// It left, or can never leave.
+    /// Removes the message from the queue.
     pub fn pop(&mut self) {
         let gone =
             if self.newest_first { self.waiting.pop_back() } else { self.waiting.pop_front() };
@@ -171,19 +171,19 @@ impl Outbox {
     }
 }
 
-/// Messages that came.
+/// Received messages.
 #[derive(Debug)]
 pub(super) struct Inbox {
     came: VecDeque<Vec<u8>>,
     held: usize,
-    /// An event is wanted.
+    /// Whether an event must be reported.
     pub news: bool,
-    /// Bytes of all that came.
+    /// Bytes of all messages received.
     pub bytes: u64,
 }
 
 impl Inbox {
-    /// Holds so many; the oldest goes.
+    /// Holds at most `held` messages and drops the oldest beyond that.
     pub fn new(held: usize) -> Inbox {
         Inbox { came: VecDeque::new(), held: held.max(1), news: false, bytes: 0 }
     }
@@ -201,7 +201,7 @@ impl Inbox {
     pub fn len(&self) -> usize {
         self.came.len()
     }
-    /// Bytes that wait.
+    /// Bytes of waiting messages.
     pub fn memory(&self) -> usize {
         self.came.iter().map(Vec::len).sum()
     }

@@ -1,14 +1,14 @@
-//! One connection of `rrtp`, from the keys on: packets sealed and opened, reports, streams, messages,
-//! timers. Pure: time and randomness are arguments.
+//! One connection of `rrtp` after its handshake: sealing and opening of packets, reports, streams, messages, timers.
+//! Pure: time and randomness are arguments.
 //!
-//! Sending is the [packet sender](crate::packet_sender)'s, under streams and messages (`payload_source`, `packets`);
-//! `receive` takes packets apart, `report_frame` writes what the `packet_receiver` reports, `path` follows the peer's address,
-//! `mtu` finds how large datagrams may be, `close` ends it. Either end begins with a PING, so that
-//! the peer knows that its handshake arrived.
+//! The [packet sender](crate::packet_sender) sends the data of streams and messages (`payload_source`, `packets`);
+//! `receive` parses packets, `report_frame` encodes what the `packet_receiver` reports, `path` follows the peer's
+//! address, `mtu` finds the datagram size, `close` ends the connection. Each end begins with a PING, so that the peer
+//! knows that its handshake arrived.
 //!
-//! Sizes are told to the controller as links count them: UDP payload and 28 bytes for UDP and IPv4
-//! headers. A controller is built for the largest datagrams; while they stay smaller for good,
-//! the packet sender tells it all bytes in proportion.
+//! The controller's packet sizes are those on the wire: UDP payload plus 28 bytes of UDP and IPv4 headers. A controller
+//! is built for the largest datagrams; if they remain smaller, the packet sender scales all byte counts that it passes
+//! to the controller.
 
 mod announced;
 mod api;
@@ -58,17 +58,17 @@ use payload::ConnectionPayload;
 use report_frame::PeerClock;
 use std::net::SocketAddr;
 
-/// Bytes of UDP's and IPv4's headers.
+/// Bytes of UDP and IPv4 headers.
 const UDP_OVERHEAD: u32 = 28;
-/// Fewest bytes that a datagram may have, whatever a peer says that it takes.
+/// Smallest datagram size, whatever limit a peer sets.
 const MIN_DATAGRAM: u16 = 512;
-/// How a connection answers its peer's packets.
+/// The ACK policy for the peer's packets.
 const RECEIVER: ReceiverConfig =
     ReceiverConfig { ack_every: MAX_PACKETS_PER_ACK, max_ack_delay: MAX_ACK_DELAY };
-/// What a peer takes that says nothing.
+/// Datagram size that a peer accepts if it sets no limit.
 const USUAL_DATAGRAM: u64 = 1200;
 
-/// A connection whose keys are known.
+/// A connection whose handshake has completed.
 pub struct Connection {
     sender: PacketSender<ConnectionPayload>,
     sealer: Sealer,
@@ -82,27 +82,28 @@ pub struct Connection {
     mtu: Mtu,
     learned: Learned,
     phase: Phase,
-    /// A server that has not been acknowledged anything: it sends little.
+    /// Server: nothing has been acknowledged yet, so little is sent.
     before_first_ack: bool,
-    /// Events that wait; after the last there is none.
+    /// Pending events; none follows the last one.
     closed: Option<Closed>,
     moved: Option<SocketAddr>,
     ended: bool,
-    /// For round-trip times of a new path.
+    /// Configuration of the RTT estimator on a new path.
     rto: RtoConfig,
-    /// The full packet that the controller was built for, as links count it.
+    /// Size on the wire of the full packet for which the controller was built.
     nominal_packet: u32,
     ecn: bool,
     max_message: u16,
     peers_message: u64,
     reset_token: Option<[u8; 16]>,
-    /// What this end sends with, and the same as long as the peer must be told.
+    /// Label of the protocol of this end's sending, and a second copy while the peer must still be
+    /// informed.
     label: Box<str>,
     announce: Option<Box<str>>,
     setup: Box<ControllerSetup>,
     changes: PathChanges,
-    /// What the peer announced and this end does not know. A server may yet say that it sends with
-    /// something else.
+    /// The label that the peer announced, if this end does not know it. A server may still announce
+    /// another one.
     unknown: Option<Box<str>>,
     agreement: Box<Agreement>,
     idle_timeout: Duration,
@@ -111,25 +112,25 @@ pub struct Connection {
     last_sent: Time,
     last_asked: Time,
     last_due: Time,
-    /// Until then the pacer, or the wish to send several at once, holds packets back.
+    /// Until then packets are held back, by the pacer or in order to send several at once.
     held_until: Option<Time>,
-    /// What it held back last was data.
+    /// Whether the packet held back was data.
     is_data_held: bool,
-    /// A probe timeout has passed since a large packet arrived.
+    /// A probe timeout has occurred since a large packet was acknowledged.
     suspects_size: bool,
-    /// What the controller's sender side said last, and when.
+    /// The feedback that the controller's sender side sent last, and when.
     feedback_sent: Feedback,
     feedback_sent_at: Time,
     datagrams_sent: u64,
     bytes_sent: u64,
     bytes_received: u64,
     refused: u64,
-    /// Sum and number of the round-trip times that reports gave.
+    /// Sum and number of the round-trip times from reports.
     rtts: (Duration, u64),
 }
 
 impl Connection {
-    /// `hello` is what this end told the peer; `rtt` what the handshake measured.
+    /// `hello` has this end's parameters as sent to the peer; `rtt` is the handshake's measurement.
     pub fn new(now: Time, beginning: NewConnection<'_>) -> Connection {
         let NewConnection { side, config, hello, established, remote, rtt, dispersion, seed } =
             beginning;
@@ -150,7 +151,7 @@ impl Connection {
         let random_key =
             RandomKey::from_seed(seed.iter().take(8).fold(0, |s, b| s << 8 | u64::from(*b)));
 
-        // What the peer told is bounded by what is measured, below.
+        // Hints of the peer are bounded by measurements, below.
         let from_peer = config.hint_source == HintSource::Peer;
         let believed = if from_peer { PathHints::default() } else { config.path_hints() };
         let endpoint = config.protocol.datagram();
@@ -165,7 +166,8 @@ impl Connection {
             hints: (believed, config.hint_source),
         };
         let mut streams = Streams::new(side, config.limits, config.send_buffer);
-        // A server sends little before a client has acknowledged something, and so holds little for it.
+        // Before a client has acknowledged something a server sends little, and so buffers little
+        // for it.
         if side == Side::Client
             && let (Some(rate), Some(rtt)) = (believed.rate, believed.rtt.or(rtt))
         {
@@ -261,7 +263,7 @@ impl Connection {
         connection
     }
 
-    /// Tells the packet sender what a full packet is, once that is to last.
+    /// Passes the full packet size to the packet sender once it is settled.
     fn set_scale(&mut self, now: Time) {
         let full = if self.mtu.is_settled() {
             u32::from(self.mtu.size()) + UDP_OVERHEAD
@@ -272,9 +274,9 @@ impl Connection {
     }
 }
 
-/// The shorter of two timeouts, of which zero is none.
+/// The shorter of two timeouts, where zero means none.
 fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
-    // 2^53 ms is longer than any clock of ours.
+    // 2^43 ms is longer than any clock of ours.
     let theirs = Duration::from_millis(theirs_ms.min(1 << 43));
     match (ours, theirs) {
         (Duration::ZERO, other) | (other, Duration::ZERO) => other,
@@ -282,10 +284,10 @@ fn shorter(ours: Duration, theirs_ms: u64) -> Duration {
     }
 }
 
-// A label that can be told is one that the format has room for.
+// Every label must fit into the handshake's parameter.
 const _: () = assert!(crate::protocol::MAX_LABEL == narrows_wire::params::MAX_CONTROLLER_BYTES);
 
-/// A wake-up of a busy machine is so late one time in a hundred: it costs no rate.
+/// A wake-up on a busy machine is this late one time in a hundred; that must not reduce the rate.
 const LATENESS: Duration = Duration::from_millis(5);
 
 impl std::fmt::Debug for Connection {

@@ -1,50 +1,50 @@
-//! How large datagrams may be: path MTU discovery in the spirit of RFC 8899 (DPLPMTUD).
+//! The datagram size: path MTU discovery similar to RFC 8899 (DPLPMTUD).
 //!
-//! It begins with what every path is assumed to carry and asks for the largest at once; what does
-//! not pass is halved. A probe that is lost means nothing to the controller. Where large packets
-//! alone get lost (a black hole: the path has changed), it goes back to the beginning, and asks
-//! again after a while. Where less than the largest passes, it asks for more every ten minutes:
-//! the path may have changed for the better.
+//! It starts with a size that every path is assumed to carry and probes the largest size at once;
+//! if that is lost, it halves the interval. A lost probe is no congestion signal. If only large
+//! packets get lost (a black hole, because the path has changed), it returns to the first size and
+//! probes again after a pause. If the search ended below the largest size, it is repeated every ten
+//! minutes, because the path may have improved.
 //!
-//! On slow paths datagrams stay small, whatever the path carries: at 144 kbit/s a large one takes
-//! 83 ms. An application that has larger messages wants them all the same: then the search begins
-//! whatever is known of the rate.
+//! On slow paths datagrams stay small, because at 144 kbit/s a large one takes 83 ms. If an
+//! application has larger messages, the search is started whatever the rate.
 
 use narrows_base::{Duration, Rate, Time};
 
 /// Below this rate datagrams stay small.
 const SLOW: Rate = Rate::from_bps(300_000);
-/// A size is given up after so many probes (RFC 8899 MAX_PROBES).
+/// A size is given up after this many lost probes (RFC 8899 MAX_PROBES).
 const TRIES: u32 = 3;
-/// The search ends when so few bytes are in question.
+/// The search ends when its interval is this small, in bytes.
 const CLOSE_ENOUGH: u16 = 16;
-/// After a search that ended below the largest (RFC 8899 section 5.1.1, PMTU_RAISE_TIMER).
+/// Pause after a search that ended below the largest size (RFC 8899 section 5.1.1,
+/// PMTU_RAISE_TIMER).
 const RAISE: Duration = Duration::from_secs(600);
-/// After a black hole, doubling to that.
+/// Pause after a black hole; doubles up to `RAISE`.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// So many large packets lost in a row, and none came.
+/// This many consecutive losses of large packets are a black hole.
 pub(super) const BLACK_HOLE: u32 = 3;
 
 #[derive(Debug)]
 pub(super) struct Mtu {
     first: u16,
     most: u16,
-    /// What passes.
+    /// The largest size known to arrive.
     passes: u16,
-    /// The largest that might pass.
+    /// The largest size that may still arrive.
     ceiling: u16,
-    /// The size asked for, and how often in vain.
+    /// The size being probed, and the number of its lost probes.
     asked: u16,
     tries: u32,
-    /// A probe is on its way.
+    /// A probe is in flight.
     pub out: bool,
-    /// Not before.
+    /// When the next search may begin.
     next: Time,
     pause: Duration,
-    /// The search has ended before, and asks for more now: until that is found, sizes remain.
+    /// A repeated search is in progress; the size in use stays until it succeeds.
     again: bool,
     slow: Option<bool>,
-    /// The application has a message that needs more.
+    /// The application has a message that needs a larger size.
     wished: bool,
 }
 
@@ -66,7 +66,7 @@ impl Mtu {
             wished: false,
         }
     }
-    /// Bytes of a full datagram.
+    /// UDP payload of a full datagram, in bytes.
     #[inline]
     pub fn size(&self) -> u16 {
         if self.is_small() { self.first } else { self.passes }
@@ -74,26 +74,26 @@ impl Mtu {
     fn is_small(&self) -> bool {
         self.slow == Some(true) && !self.wished
     }
-    /// Bytes of the largest datagram that both ends take.
+    /// The largest size that both ends accept.
     pub fn most(&self) -> u16 {
         self.most
     }
-    /// The application has a message that needs larger ones.
+    /// The application has a message that needs a larger size.
     pub fn want_larger(&mut self) {
         self.wished = true;
     }
-    /// Whether what was wished for is being looked for: then something must be in flight.
+    /// Whether a size for a waiting message is being searched; then something must be in flight.
     pub fn is_sought(&self, now: Time) -> bool {
         self.wished && !self.is_done() && now >= self.next
     }
     pub fn small(&self) -> u16 {
         self.first
     }
-    /// The path's rate is about this, or was told.
+    /// An estimate of the path's rate, measured or from hints.
     pub fn on_rate(&mut self, rate: Rate) {
         self.slow = Some(rate < SLOW);
     }
-    /// Whether datagrams will remain as they are: so the controller may count on them.
+    /// Whether the size is not expected to change, so that the controller can rely on it.
     pub fn is_settled(&self) -> bool {
         self.is_small() || self.again || self.is_done()
     }
@@ -101,7 +101,7 @@ impl Mtu {
         self.ceiling - self.passes < CLOSE_ENOUGH && self.passes < self.most
             || self.passes == self.most
     }
-    /// The size to ask for now, if any.
+    /// The size to probe now, if any.
     pub fn wanted(&mut self, now: Time) -> Option<u16> {
         let is_useful = self.slow == Some(false) || self.wished;
         let idle = !self.out && is_useful && now >= self.next;
@@ -111,7 +111,7 @@ impl Mtu {
         }
         (idle && !self.is_done()).then_some(self.asked)
     }
-    /// A probe of that size arrived, or was lost.
+    /// A probe of this size arrived or was lost.
     pub fn on_probe(&mut self, now: Time, size: u16, arrived: bool) {
         self.search(size, arrived);
         if self.is_done() {
@@ -133,12 +133,12 @@ impl Mtu {
         }
         self.asked = self.passes + (self.ceiling - self.passes).div_ceil(2);
     }
-    /// Large packets do not come through any more.
+    /// Large packets no longer arrive.
     pub fn on_black_hole(&mut self, now: Time) {
         self.restart(now + self.pause);
         self.pause = self.pause.saturating_mul(2).min(RAISE);
     }
-    /// Another path.
+    /// The path has changed.
     pub fn restart(&mut self, next: Time) {
         self.passes = self.first;
         self.ceiling = self.most;
@@ -154,7 +154,7 @@ impl Mtu {
 mod tests {
     use super::*;
 
-    /// What a path of this MTU makes of it.
+    /// Runs the search over a path with this MTU.
     fn found(mtu: &mut Mtu, path: u16, now: Time) -> (u16, u32) {
         let mut probes = 0;
         while let Some(size) = mtu.wanted(now) {
@@ -199,14 +199,15 @@ mod tests {
         let begun = Time::from_secs_f64(1.0);
         let (before, _) = found(&mut mtu, 1300, begun);
         assert!(before <= 1300 && mtu.is_settled());
-        // It still carries no more: the size stays, packets are not scaled anew, and it costs few probes.
+        // The path still carries no more: the size stays, the packet size is not rescaled, and the
+        // search takes few probes.
         let first = begun + RAISE;
         assert_eq!(mtu.wanted(begun + Duration::from_secs(599)), None);
         assert_eq!(mtu.wanted(first), Some(1472));
         assert!(mtu.is_settled() && mtu.size() == before);
         let (same, probes) = found(&mut mtu, 1300, first);
         assert!((same - before) < CLOSE_ENOUGH && probes <= 20, "{same}, {probes} probes");
-        // Then it does.
+        // Now the path carries more.
         assert_eq!(found(&mut mtu, 1472, first + RAISE), (1472, 1));
         assert_eq!(mtu.wanted(first + RAISE.saturating_mul(3)), None, "there is no more");
     }

@@ -1,4 +1,4 @@
-//! What a connection begins with, once its handshake is over.
+//! The inputs of a new connection, once its handshake is complete.
 
 use super::ConnectionConfig;
 use crate::streams::Side;
@@ -7,22 +7,22 @@ use narrows_congestion::Dispersion;
 use narrows_wire::{Established, Params};
 use std::net::SocketAddr;
 
-/// Everything that [`Connection::new`](super::Connection::new) is told.
+/// The arguments of [`Connection::new`](super::Connection::new).
 pub struct NewConnection<'a> {
     /// Which end this is.
     pub side: Side,
-    /// How it behaves.
+    /// Its configuration.
     pub config: &'a ConnectionConfig,
-    /// What this end told the peer.
+    /// This end's parameters as sent to the peer.
     pub hello: &'a Params,
-    /// Keys, and who the peer is.
+    /// Keys, and the peer's identity and parameters.
     pub established: Established,
-    /// Where the peer is.
+    /// The peer's address.
     pub remote: SocketAddr,
-    /// What the handshake measured, if its packets were sent once only.
+    /// The handshake's RTT, if none of its packets was repeated.
     pub rtt: Option<Duration>,
-    /// What the spacing of the answers to its packets tells.
+    /// Packet-pair dispersion measured in the handshake.
     pub dispersion: Option<Dispersion>,
-    /// Randomness, never used again.
+    /// Random bytes, used only once.
     pub seed: [u8; 32],
 }

@@ -1,13 +1,13 @@
-//! Proof that packets came: every packet has a nonce that only who received it knows, and a report has the sum of
-//! the nonces of all packets that it acknowledges (Savage et al. 1999; the nonce sum of RFC 3540). So a receiver
-//! cannot conceal a loss, not even of one packet between two that came.
+//! Proof of receipt: every packet has a nonce that only its receiver knows, and a report contains the sum of the nonces
+//! of all packets that it acknowledges (Savage et al. 1999; the nonce sum of RFC 3540). So a receiver cannot conceal a
+//! loss, not even of one packet between two that arrived.
 //!
-//! The nonce costs no byte: it is one of the tag's ([`receipt_nonce`](narrows_wire::seal::receipt_nonce)). A
-//! receiver that knows the keys and guesses all that was in the packet could compute its tag; therefore five bits
-//! of the header are random. The sum is an XOR.
+//! The nonce costs no byte: it is one byte of the tag ([`receipt_nonce`](narrows_wire::seal::receipt_nonce)). A
+//! receiver that knows the keys and guesses the content of a packet could compute its tag; therefore five bits of the
+//! header are random. The sum is an XOR.
 //!
-//! A report speaks of no number below what the newest packet that its sender had opened called the lowest of
-//! unknown outcome. From that follows how far back the nonces of sent packets are remembered.
+//! A report covers no number below the least unacked number in the newest packet that its sender had received. This
+//! bounds how long the nonces of sent packets must be remembered.
 
 use crate::packet_receiver::ReceivedNumbers;
 use crate::packet_sender::MAX_SENT_PACKETS;
@@ -31,19 +31,19 @@ fn give_back(bytes: &mut VecDeque<u8>) {
     }
 }
 
-/// What a report's sum says.
+/// What a report's nonce sum proves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Proof {
-    /// Its sender received what it says, or guessed.
+    /// Its sender received what it reports, or guessed.
     Right,
     Wrong,
-    /// It reaches below what is remembered: no honest report does that says anything new.
+    /// It covers numbers whose nonces were dropped, which no honest report with news does.
     Forgotten,
 }
 
-/// The nonces of packets that this end sealed.
+/// The nonces of packets that this end sent.
 pub(super) struct SentNonces {
-    /// Random bits for headers, some drawn in advance.
+    /// Random header bits, some drawn in advance.
     draws: Prf,
     drawn: [u8; 32],
     left: usize,
@@ -55,7 +55,7 @@ pub(super) struct SentNonces {
 }
 
 impl SentNonces {
-    /// Random bits are drawn from a secret of the connection that the peer does not know.
+    /// Random bits are derived from a secret of the connection that the peer does not know.
     pub fn new(secret: &[u8; 32]) -> SentNonces {
         SentNonces {
             draws: Prf::new(secret, "rrtp header bits"),
@@ -91,8 +91,8 @@ impl SentNonces {
         self.start + self.sums.len() as u64 - 1
     }
 
-    /// Forgets what no report can speak of that concerns this end: one that names no packet from `concern` on.
-    /// Every packet from `next` on will say that `least_unacked` or a higher number is the lowest of unknown outcome.
+    /// Drops nonces that no relevant report can cover. A report is relevant if it names a packet from `concern` on.
+    /// Every packet from `next` on carries `least_unacked` or a higher number.
     #[inline]
     pub fn forget(&mut self, concern: u64, next: u64, least_unacked: u64) {
         let concern = least_unacked.min(concern.max(least_unacked.saturating_sub(MAX_MUTE)));
@@ -186,7 +186,7 @@ impl Received {
         above.map(|(from, to)| (to - from.max(number + 1)) as usize).sum()
     }
 
-    /// The sum of the nonces of so many packets, the highest of those below `end`.
+    /// The sum of the nonces of `count` packets, the highest ones below `end`.
     #[inline]
     pub fn sum_below(&self, end: u64, count: u64) -> u8 {
         let above = self.count_above(end.saturating_sub(1)) as u64;

@@ -1,4 +1,4 @@
-//! Packets that leave: filled with frames, recorded by the packet sender, sealed in place.
+//! Outgoing packets: filled with frames, recorded by the packet sender, sealed in place.
 
 use super::messages::MESSAGE_OVERHEAD;
 use super::path::PathFrame;
@@ -47,7 +47,7 @@ const SERVERS_HANDSHAKE: u64 = 57 + 240;
 const PATH_FRAME_BYTES: usize = 9 + 8 + 9 + TAG_BYTES;
 
 impl Connection {
-    /// The next datagram, or up to `segments` of equal size in a row.
+    /// Writes the next datagram, or up to `segments` datagrams of equal size in a row.
     pub fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
         if !self.is_open() {
             let size = self.transmit_close(now, buffer)?;

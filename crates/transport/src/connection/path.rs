@@ -1,4 +1,4 @@
-//! Where the peer is: a change of its address, validated before it counts.
+//! The peer's address: a change is validated before it takes effect.
 
 use narrows_base::{Duration, Time};
 use narrows_wire::ConnectionId;
@@ -57,7 +57,7 @@ impl PeerPath {
         self.remote
     }
 
-    /// An authentic packet of so many bytes came; `newest` if none came with a higher number.
+    /// An authentic packet of `bytes` bytes arrived; `newest` if its number is the highest so far.
     #[inline]
     pub fn on_packet(&mut self, now: Time, from: SocketAddr, bytes: usize, newest: bool) {
         if from != self.remote {
@@ -95,7 +95,8 @@ impl PeerPath {
         self.response = Some((from, data));
     }
 
-    /// A challenge came back, and the peer is where that went now; what is known of the round trip.
+    /// A challenge was returned, and packets now go to that address. Returns what is known of its
+    /// round-trip time.
     pub fn on_response(&mut self, now: Time, data: &[u8; 8]) -> Option<Option<Duration>> {
         let c = self.candidate.as_ref()?;
         let mut padded = ([0; 16], [0; 16]);
@@ -111,7 +112,7 @@ impl PeerPath {
         Some(rtt)
     }
 
-    /// What must leave now in a packet of `size` bytes, and where to.
+    /// The path frame that must be sent now in a packet of `size` bytes, and its destination.
     pub fn path_frame(
         &mut self,
         now: Time,

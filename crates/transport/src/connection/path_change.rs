@@ -1,10 +1,10 @@
-//! Another path: sender and receiver sides of the controllers, the delivery rates and the MTU begin anew at both ends (RFC 9000
-//! section 9.4).
+//! A change of path: the controllers' sender and receiver sides, the delivery rates and the MTU are reset at both ends
+//! (RFC 9000 section 9.4).
 //!
-//! The end that validated a new address of its peer says so by NEW_PATH in its packets until one has arrived: the
-//! peer may not know that its address changed. What the peer's word alone does is done no oftener than a
-//! congestion state takes to mean something, and a validated address that changes faster than that keeps the state
-//! that has just begun: each new one sends an initial window.
+//! The end that validated a new address of its peer sends NEW_PATH in its packets until one has arrived, because the
+//! peer may not know that its address changed. Resets at the peer's request are limited to the rate at which a
+//! congestion state becomes meaningful, and so are resets for validated addresses: each reset permits another initial
+//! window.
 
 use super::{Connection, Learned, receiving};
 use crate::Protocol;
@@ -24,12 +24,12 @@ const MIN_PROBE_TIMEOUTS: u64 = 3;
 /// What controllers are made of.
 pub(super) struct ControllerSetup {
     pub protocol: Protocol,
-    /// Others that the peer may send with, in no list.
+    /// Unlisted protocols that the peer may announce.
     pub custom: Arc<[Protocol]>,
     pub environment: Environment,
-    /// What the peer sends with.
+    /// Label of the peer's protocol.
     pub peers: Box<str>,
-    /// The peer may say once that it is something else: the server may.
+    /// Whether the peer may still announce another protocol, which a server may do once.
     pub may_say: bool,
 }
 

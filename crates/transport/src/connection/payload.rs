@@ -1,4 +1,4 @@
-//! What a connection's packets carry, as the packet sender sees it.
+//! The payload of a connection's packets, as seen by the packet sender.
 
 use super::messages::Outbox;
 use crate::packet_sender::PayloadSource;
@@ -14,12 +14,12 @@ pub(super) struct SentFrames {
     pub size: u16,
     /// Bytes of messages.
     pub messages: u16,
-    /// It asks whether so large a packet passes, and nothing else.
+    /// Whether it is only a probe of the path MTU.
     pub is_probe: bool,
 }
 
 impl SentFrames {
-    /// A packet of so many bytes of which nothing must be known to have arrived.
+    /// A packet of `size` bytes whose content needs no acknowledgement.
     pub fn bare(size: u16, is_probe: bool) -> SentFrames {
         SentFrames { size, is_probe, ..SentFrames::default() }
     }
@@ -54,7 +54,7 @@ pub(super) struct ConnectionPayload {
     pub messages: Outbox,
     /// A PING must leave.
     pub ping: bool,
-    /// What became of the last MTU probe.
+    /// The outcome of the last MTU probe.
     pub probed: Option<(u16, bool)>,
     /// Bytes of streams and messages in packets that arrived.
     pub bytes_arrived: u64,
@@ -79,7 +79,7 @@ impl ConnectionPayload {
             owed: 0,
         }
     }
-    /// Whether this load repeats what was lost: as far as counts can tell, since lost bytes that
+    /// Whether this packet repeats lost data. Judged by byte counts, because lost bytes that
     /// arrived late are not sent again.
     pub fn repays(&mut self, frames: &SentFrames) -> bool {
         let bytes = frames.bytes();

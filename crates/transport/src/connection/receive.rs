@@ -1,4 +1,4 @@
-//! Packets that come: opened in place, checked, taken apart.
+//! Incoming packets: opened in place, checked, parsed.
 
 use super::nonces::Proof;
 use super::report_frame::feedback_of;
@@ -17,8 +17,8 @@ use std::net::SocketAddr;
 const CE: u8 = 3;
 
 impl Connection {
-    /// A short packet for this connection came. It is opened in place; what is not authentic
-    /// changes nothing. True if it was.
+    /// A short packet for this connection arrived; it is opened in place. Returns whether it was
+    /// authentic; otherwise nothing changes.
     pub fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) -> bool {
         let (size, nonce) = (datagram.len(), receipt_nonce(datagram));
         let highest = self.opener.highest();

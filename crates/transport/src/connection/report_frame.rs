@@ -1,5 +1,4 @@
-//! The bytes of what a receiver reports: REPORT frames, rrtp's ACKs. What they say and when is decided in
-//! `packet_receiver`.
+//! Encoding of REPORT frames, rrtp's ACKs. Their content and time are decided in `packet_receiver`.
 
 use super::nonces::Received;
 use crate::packet_receiver::PacketReceiver;
@@ -69,7 +68,7 @@ pub(super) struct PeerClock {
 }
 
 impl PeerClock {
-    /// When a packet left: its stamp in full. Stamps pass zero every 18 minutes.
+    /// The send time of a packet, from its stamp. Stamps wrap every 18 minutes.
     #[inline]
     pub fn sent(&mut self, stamp: u32) -> Time {
         let about = if self.newest_us == 0 { u64::from(stamp) } else { self.newest_us };

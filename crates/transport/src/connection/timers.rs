@@ -1,4 +1,4 @@
-//! What time brings.
+//! The timers of a connection.
 
 use super::{Closed, Connection};
 use crate::packet_sender::PayloadSource;
@@ -24,7 +24,8 @@ pub(super) fn backing_off(rto: RtoConfig, idle_timeout: Duration) -> RtoConfig {
 }
 
 impl Connection {
-    /// When to call [`on_timeout`](Connection::on_timeout). Ask after every other call.
+    /// When to call [`on_timeout`](Connection::on_timeout). To be read again after every other
+    /// call.
     pub fn next_timeout(&self) -> Time {
         if !self.is_open() {
             return self.next_close_timeout();
@@ -79,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// A due time has come.
+    /// The time given by [`next_timeout`](Connection::next_timeout) has come.
     pub fn on_timeout(&mut self, now: Time) {
         self.last_due = now;
         if !self.is_open() {

@@ -1,4 +1,4 @@
-//! The receiving side of a stream: ranges of bytes, put in order.
+//! Reassembly of a stream from ranges of bytes.
 
 use crate::ranges::Ranges;
 
@@ -17,13 +17,13 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Whether `[offset, offset + length)` can be taken.
+    /// Whether `[offset, offset + length)` can be stored.
     #[inline]
     pub fn has_room(&self, offset: u64, length: u32) -> bool {
         offset.checked_add(u64::from(length)).is_some()
             && (self.held.len() < MAX_RANGES || offset <= self.next)
     }
-    /// Takes bytes in; how many of them had not come before.
+    /// Stores a range; returns the number of new bytes.
     #[inline]
     pub fn take(&mut self, offset: u64, length: u32) -> u64 {
         let to = offset.saturating_add(u64::from(length));
@@ -41,12 +41,12 @@ impl Assembly {
         }
         fresh
     }
-    /// Bytes in order so far.
+    /// Length of the in-order prefix in bytes.
     #[inline]
     pub fn in_order(&self) -> u64 {
         self.next
     }
-    /// Distinct bytes so far, in order or not.
+    /// Number of distinct bytes received, in order or not.
     pub fn received(&self) -> u64 {
         self.next + self.held_bytes
     }

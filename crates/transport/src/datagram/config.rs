@@ -1,4 +1,4 @@
-//! What a datagram endpoint is made of.
+//! The configuration of a datagram endpoint pair.
 
 use crate::loss_classifier::ClassifierConfig;
 use crate::packet_receiver::{MAX_ACK_DELAY, MAX_PACKETS_PER_ACK};
@@ -7,15 +7,15 @@ use crate::tcp::{Preset, TcpConfig};
 use narrows_base::Duration;
 use narrows_congestion::{Halve, PathHints};
 
-/// How the receiver answers.
+/// The receiver's ACK policy.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FeedbackConfig {
-    /// Packets that one report answers at most while they come in order; 0 where only the controller's
-    /// receiver side asks for reports, as in papers about media.
+    /// The most packets that one report acknowledges while packets arrive in order; 0 if only the controller's receiver
+    /// side requests reports, as in papers about media.
     pub ack_every: u32,
-    /// How long a packet waits for its report at most (RFC 9000 max_ack_delay).
+    /// The longest time that a packet waits for its report (RFC 9000 max_ack_delay).
     pub max_ack_delay: Duration,
-    /// Who tells radio losses from congestion at the receiver.
+    /// The loss classifier at the receiver.
     pub classifier: ClassifierConfig,
 }
 
@@ -38,21 +38,21 @@ pub struct DatagramConfig {
     pub header_bytes: u32,
     /// Bytes of a report.
     pub report_bytes: u32,
-    /// How far a paced sender that was late may catch up at once. A bounded credit: lateness
-    /// costs no rate, and idleness earns no burst (RFC 5348 section 4.6).
+    /// How far a paced sender that was late may catch up at once. The credit is bounded: lateness
+    /// costs no rate, and idle time permits no burst (RFC 5348 section 4.6).
     pub credit: Duration,
     /// Whether a window without a rate is paced (RFC 9002 section 7.7), as over sockets; otherwise
     /// acknowledgements alone clock packets out, as in papers about media.
     pub window_pacing: bool,
     /// Whether data packets are ECN-capable.
     pub ecn: bool,
-    /// A reliable stream; otherwise media, of which nothing is sent twice.
+    /// A reliable stream if true; otherwise media, which are not retransmitted.
     pub reliable: bool,
-    /// Writes of media that waited longer than this are dropped; zero keeps them.
+    /// Media packets that waited longer than this are dropped; zero for never.
     pub expiry: Duration,
-    /// When the receiver reports, beside its controller's receiver side.
+    /// The receiver's ACK policy, in addition to requests of the controller's receiver side.
     pub feedback: FeedbackConfig,
-    /// Whether a connection is opened by a handshake before data.
+    /// Whether a handshake precedes the data.
     pub handshake: bool,
     /// What is known of the path.
     pub hints: PathHints,
@@ -60,7 +60,7 @@ pub struct DatagramConfig {
     pub initial_window: f64,
     /// Initial slow-start threshold in packets.
     pub initial_ssthresh: f64,
-    /// What a loss halves.
+    /// What is halved at a loss.
     pub halve: Halve,
     /// The probe timeout before the first round-trip time.
     pub rto: RtoConfig,

@@ -2,7 +2,7 @@
 //! repetitions of real ones (`crate::handshake`), and with their bytes on the wire. So a simulated transfer pays two
 //! round trips before its first byte, and has a first sample of them.
 //!
-//! The server here takes no data before FINISH. A real one keeps a few packets that overtake it.
+//! This server accepts no data before FINISH. A real one keeps a few packets that overtake it.
 
 use crate::handshake::{ClientExchange, FinishRepeat, HandshakePacket, PROBE_BYTES, PathSample};
 use narrows_base::{Packet, Time};
@@ -38,15 +38,15 @@ fn exchange(now: Time, hints: &PathHints) -> Stage {
 }
 
 impl Handshake {
-    /// With what is known of the path.
+    /// With these path hints.
     pub fn new(hints: &PathHints) -> Handshake {
         Handshake { hints: *hints, stage: exchange(Time::ZERO, hints), sent: 0 }
     }
-    /// Begins.
+    /// Starts the handshake.
     pub fn open(&mut self, now: Time) {
         self.stage = exchange(now, &self.hints);
     }
-    /// Whether data may leave: FINISH left.
+    /// Whether data may be sent, which is so after FINISH.
     pub fn is_open(&self) -> bool {
         match &self.stage {
             Stage::Exchange(_) => false,
@@ -54,11 +54,11 @@ impl Handshake {
             Stage::Done => true,
         }
     }
-    /// Packets that it sent.
+    /// Number of packets sent.
     pub fn sent(&self) -> u64 {
         self.sent
     }
-    /// When a packet is to be sent (again).
+    /// When the next packet or repetition is due.
     pub fn due(&self) -> Time {
         match &self.stage {
             Stage::Exchange(exchange) if exchange.has_probe() => Time::ZERO,
@@ -67,7 +67,7 @@ impl Handshake {
             Stage::Done => Time::NEVER,
         }
     }
-    /// The packet that is due, as its place in the handshake and its size; the rest is the sender's.
+    /// The packet that is due: its position in the handshake and its size.
     pub fn next_packet(&mut self, now: Time) -> Option<(u64, u16)> {
         let (place, bytes) = match &mut self.stage {
             Stage::Exchange(exchange) => {
@@ -89,7 +89,8 @@ impl Handshake {
         self.sent += 1;
         Some((place, bytes + HEADERS))
     }
-    /// The server answered; what the handshake told of the path when the keys are there.
+    /// An answer of the server arrived. Returns what the handshake measured of the path once the
+    /// keys are known.
     pub fn on_answer(&mut self, now: Time, packet: &Packet) -> Option<PathSample> {
         let Stage::Exchange(exchange) = &mut self.stage else { return None };
         if packet.seq == 0 {
@@ -112,7 +113,7 @@ impl Handshake {
             repeat.on_data(1);
         }
     }
-    /// A report came: the server has the keys.
+    /// A report arrived, so the server has the keys.
     pub fn on_report(&mut self) {
         if matches!(self.stage, Stage::Finish(_)) {
             self.stage = Stage::Done;

@@ -1,9 +1,8 @@
 //! The 24 bytes of a simulated packet that a datagram endpoint fills: reports and data.
 //!
-//! A report: the feedback's words, then one word for each [`Run`] of what arrived (16 bits) and is missing (15 bits,
-//! and one that says that the receiver believes that the radio link lost them), until the space or the runs end. A
-//! longer run takes several words. The number that a report ends at shares its 64 bits with how long the packet that
-//! it echoes was on its way.
+//! A report has the feedback's words, then one word for each [`Run`]: arrived packets (16 bits), missing packets (15
+//! bits), and a bit that attributes the missing ones to the radio link. A longer run takes several words. The highest
+//! number of a report shares 64 bits with the one-way time of the echoed packet.
 
 use crate::packet_sender::ForwardTime;
 use narrows_base::{Duration, Packet, Run};
@@ -25,7 +24,7 @@ pub struct AckVector {
 }
 
 impl AckVector {
-    /// These runs, as far as `room` words can say them.
+    /// Encodes as many of these runs as fit into `room` words.
     #[inline]
     pub fn of(runs: impl Iterator<Item = Run>, room: usize) -> AckVector {
         let mut vector = AckVector::default();
@@ -45,7 +44,7 @@ impl AckVector {
         vector
     }
 
-    /// The runs from the top.
+    /// The runs, from the highest number downwards.
     #[inline]
     pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         self.words[..usize::from(self.used)].iter().map(|word| Run {
@@ -57,29 +56,29 @@ impl AckVector {
 }
 
 const WORDS: u32 = 29;
-/// Marks are counted modulo this.
+/// Mark counts are modulo this.
 pub const MARKS: u32 = 1 << WORDS;
 
 /// Bits of the number that a report ends at.
 const END_BITS: u32 = 40;
 
-/// Writes one above the highest number that a report names, and how long the packet that it echoes was on its way.
+/// Writes the highest reported number plus one, and the one-way time of the echoed packet.
 pub fn write_end(packet: &mut Packet, end: u64, way: Duration) {
     let end = end.min((1 << END_BITS) - 1);
     packet.seq = u64::from(ForwardTime::of(way).as_micros()) << END_BITS | end;
 }
-/// One above the highest number that a report names.
+/// The highest reported number plus one.
 #[inline]
 pub fn report_end(packet: &Packet) -> u64 {
     packet.seq & ((1 << END_BITS) - 1)
 }
-/// How long the packet that it echoes was on its way.
+/// The one-way time of the echoed packet.
 #[inline]
 pub fn forward_time(packet: &Packet) -> ForwardTime {
     ForwardTime::from_micros((packet.seq >> END_BITS) as u32)
 }
 
-/// Words that are left for runs beside this feedback.
+/// Number of words for runs beside this feedback.
 #[inline]
 pub fn room(feedback: &Feedback) -> usize {
     MAX_WORDS - feedback.words().len()
@@ -97,7 +96,7 @@ pub fn write_report(packet: &mut Packet, vector: &AckVector, feedback: &Feedback
     packet.number = ((words.len() as u32) << WORDS) | (marks % MARKS);
 }
 
-/// Reads what [`write_report`] wrote; nonsense reads as something harmless.
+/// Reads what [`write_report`] wrote; invalid data are read as something harmless.
 pub fn read_report(packet: &Packet) -> (AckVector, Feedback, u32) {
     let [a, b, c] = packet.sack;
     let body = [a.0, a.1, b.0, b.1, c.0, c.1];
@@ -110,18 +109,18 @@ pub fn read_report(packet: &Packet) -> (AckVector, Feedback, u32) {
     (vector, feedback, packet.number % MARKS)
 }
 
-/// What a data packet says beside its number and send time.
+/// The fields of a data packet besides its number and send time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Data {
     /// Application bytes.
     pub payload: u16,
-    /// Ack of ack, as the distance of the lowest number whose outcome the sender does not know.
+    /// The least unacked number, as its distance below this packet's number.
     pub least_unacked: u16,
-    /// Where in the stream the bytes belong; 0 where there is no stream.
+    /// Position of the bytes in the stream; 0 if there is no stream.
     pub offset: u64,
-    /// What the sender side says.
+    /// Feedback of the sender side.
     pub feedback: Feedback,
-    /// How far apart reports are wished for; zero for no wish.
+    /// Requested spacing of reports; zero for no request.
     pub spacing: Duration,
 }
 
@@ -135,7 +134,7 @@ fn spacing_code(spacing: Duration) -> u32 {
     u32::from((us as f64 / SPACING_UNIT_US as f64).sqrt().ceil() as u8)
 }
 
-/// Writes what a data packet says: in the 24 bytes, and in the place of TCP's packet count.
+/// Writes the fields of a data packet into the 24 bytes, and into the field of TCP's packet count.
 #[inline]
 pub fn write_data(packet: &mut Packet, data: &Data) {
     let mut words = [0u32; 4];

@@ -1,5 +1,5 @@
-//! What a simulated sender's packets carry, to the [packet sender](crate::packet_sender): a stream's bytes, which are
-//! repaired, or media, which are sent once.
+//! The payload of a simulated sender's packets, as seen by the [packet sender](crate::packet_sender): a stream's bytes,
+//! which are retransmitted, or media, which are not.
 
 use super::stream::{Outgoing, SentRange};
 use super::waiting::Waiting;
@@ -21,21 +21,21 @@ impl SimulatedSource {
             SimulatedSource::Media(Media { waiting: Waiting::default(), expiry, ping: false })
         }
     }
-    /// The application hands over bytes.
+    /// The application writes bytes.
     pub fn push(&mut self, now: Time, bytes: u64) {
         match self {
             SimulatedSource::Stream(s) => s.push(bytes),
             SimulatedSource::Media(m) => m.waiting.push(now, bytes),
         }
     }
-    /// The application drops what did not leave yet.
+    /// The application discards what has not been sent yet.
     pub fn stop(&mut self) {
         match self {
             SimulatedSource::Stream(s) => s.stop(),
             SimulatedSource::Media(m) => m.waiting.clear(),
         }
     }
-    /// The next packet's bytes, of at most `most` bytes.
+    /// Takes the next packet's bytes, at most `most`.
     #[inline]
     pub fn take(&mut self, now: Time, most: u32) -> Option<SentRange> {
         match self {
@@ -43,13 +43,13 @@ impl SimulatedSource {
             SimulatedSource::Media(m) => m.take(now, most),
         }
     }
-    /// Nothing is received: if nothing waits, an empty packet asks for a report.
+    /// Nothing is being received: if nothing waits, an empty packet asks for a report.
     pub fn probe(&mut self) {
         if let SimulatedSource::Media(m) = self {
             m.ping = m.waiting.is_empty();
         }
     }
-    /// Writes that were never sent.
+    /// Number of writes that expired unsent.
     pub fn expired(&self) -> u64 {
         match self {
             SimulatedSource::Stream(_) => 0,

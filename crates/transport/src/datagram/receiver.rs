@@ -1,5 +1,5 @@
-//! The receiving side of datagrams: a simulated packet's fields around the
-//! packet receiver (`packet_receiver`), which decides everything else, and the bytes that came.
+//! The receiving side of datagrams: maps the fields of simulated packets to the packet receiver
+//! (`packet_receiver`), and reassembles the data.
 
 use super::assembly::Assembly;
 use super::config::DatagramConfig;
@@ -11,8 +11,8 @@ use crate::ranges::Ranges;
 use narrows_base::{Duration, Packet, ReplayWindow, Time, random};
 use narrows_congestion::ReceiverSide;
 
-/// A datagram receiver: reports leave when the ACK policy or the controller's receiver side say so, as
-/// those of a connection do.
+/// A datagram receiver. As in a connection, the ACK policy and the controller's receiver side decide when reports are
+/// sent.
 pub struct Receiver {
     receiver: PacketReceiver<Ranges>,
     /// What came twice is dropped here, as by the opener of sealed packets.
@@ -32,7 +32,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// For one flow; `random_key` is the flow's key for losses on the way back.
+    /// For one flow; `random_key` is the flow's key for losses on the return path.
     pub fn new(
         config: &DatagramConfig,
         side: Option<Box<dyn ReceiverSide>>,
@@ -57,7 +57,7 @@ impl Receiver {
         }
     }
 
-    /// A data packet arrived; the report to send now, if any.
+    /// A data packet arrived. Returns the report to send now, if any.
     #[inline]
     pub fn on_packet(&mut self, now: Time, p: &Packet) -> Option<Packet> {
         if p.has(Packet::CORRUPT) {
@@ -119,12 +119,12 @@ impl Receiver {
         })
     }
 
-    /// Whether it tells radio losses from congestion.
+    /// Whether it has a loss classifier.
     pub fn classifies(&self) -> bool {
         self.receiver.classifies()
     }
-    /// The newest classification of what is missing, once, for whoever knows the truth: packets
-    /// `[from, to)`, and whether the radio link is believed to have lost them.
+    /// The newest classification of missing packets, returned once, for comparison with the true
+    /// cause: packets `[from, to)`, and whether they are attributed to the radio link.
     #[inline]
     pub fn classified(&mut self) -> Option<(u64, u64, bool)> {
         self.receiver.tracker().and_then(LossTracker::classified)
@@ -165,27 +165,27 @@ impl Receiver {
         self.receiver.next_timeout()
     }
 
-    /// The receiver side's tick, or packets that waited long enough for their report; the report to send
-    /// now, if any.
+    /// A timer fired: a tick of the receiver side, or packets waited long enough. Returns the report to send now, if
+    /// any.
     pub fn on_timeout(&mut self, now: Time) -> Option<Packet> {
         self.receiver.on_timeout(now);
         self.report(now)
     }
 
-    /// Application bytes so far: in order where they are a stream, otherwise without duplicates.
+    /// Application bytes received: in order for a stream, otherwise without duplicates.
     #[inline]
     pub fn delivered(&self) -> u64 {
         self.assembly.as_ref().map_or(self.delivered, |a| a.in_order())
     }
-    /// Distinct application bytes so far, in order or not.
+    /// Distinct application bytes received, in order or not.
     pub fn received(&self) -> u64 {
         self.assembly.as_ref().map_or(self.delivered, |a| a.received())
     }
-    /// Packets so far, duplicates not counted.
+    /// Packets received, without duplicates.
     pub fn delivered_packets(&self) -> u64 {
         self.packets
     }
-    /// The receiver side, to be watched.
+    /// The controller's receiver side, for time series.
     pub fn receiver_side(&self) -> Option<&dyn ReceiverSide> {
         self.receiver.receiver_side()
     }

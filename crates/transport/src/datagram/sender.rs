@@ -1,5 +1,4 @@
-//! The sending side: a simulated packet's fields around the [packet sender](crate::packet_sender), which decides
-//! everything else.
+//! The sending side of datagrams: maps the fields of simulated packets to the [packet sender](crate::packet_sender).
 
 use super::config::DatagramConfig;
 use super::handshake::Handshake;
@@ -65,7 +64,7 @@ impl Sender {
         }
     }
 
-    /// The controller, to be watched.
+    /// The controller, for time series.
     pub fn controller(&self) -> &dyn Controller {
         self.sender.controller()
     }

@@ -1,8 +1,7 @@
 //! The payload of the reliable mode: a stream of bytes, and which of them must be sent again.
 //!
-//! The sender's side here, the receiver's in `assembly`. Packets are the packet sender's: this knows
-//! ranges of bytes only, so that what a lost packet carried may leave in any later packet (RFC 9002
-//! section 2; RFC 9000 section 13.3).
+//! The receiving side is in `assembly`. The packet sender handles packets; this module handles only ranges of bytes, so
+//! that the bytes of a lost packet may be sent in any later packet (RFC 9002 section 2; RFC 9000 section 13.3).
 
 use crate::ranges::Ranges;
 
@@ -31,20 +30,21 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// The application hands over bytes.
+    /// The application writes bytes.
     pub fn push(&mut self, bytes: u64) {
         self.available = self.available.saturating_add(bytes);
     }
-    /// The application drops what did not leave yet; what left is still repaired.
+    /// The application discards what has not been sent yet; what was sent is still retransmitted if
+    /// lost.
     pub fn stop(&mut self) {
         self.available = 0;
     }
-    /// Whether nothing waits, new or to be sent again.
+    /// Whether nothing waits, neither new data nor retransmissions.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
         self.available == 0 && (self.again.is_empty() || self.first_again().is_none())
     }
-    /// Whether all that ever left has arrived.
+    /// Whether everything sent has arrived.
     #[inline]
     pub fn all_arrived(&self) -> bool {
         self.floor == self.next
@@ -69,7 +69,7 @@ impl Outgoing {
             }
         }
     }
-    /// The next packet's load of at most `most` bytes: what must be sent again first.
+    /// Takes the next packet's range of at most `most` bytes, retransmissions first.
     #[inline]
     pub fn take(&mut self, most: u32) -> Option<SentRange> {
         if !self.again.is_empty()
@@ -103,7 +103,7 @@ impl Outgoing {
             self.floor = end;
         }
     }
-    /// These bytes must be sent again, as far as they have not arrived; false if all have.
+    /// Queues these bytes for retransmission, except those that have arrived; false if all have.
     pub fn send_again(&mut self, offset: u64, length: u32) -> bool {
         let to = offset + u64::from(length);
         let piece = self.missing(offset, to);

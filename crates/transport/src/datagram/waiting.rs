@@ -1,4 +1,4 @@
-//! What the application has handed over and what was not sent yet.
+//! Data that the application has written and that have not been sent yet.
 
 use narrows_base::{Duration, Time};
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ impl Waiting {
     pub fn is_empty(&self) -> bool {
         !self.endless && self.writes.is_empty()
     }
-    /// Drops writes that waited longer than `expiry`, except one that was begun.
+    /// Drops writes that waited longer than `expiry`, except one that was partly sent.
     #[inline]
     pub fn expire(&mut self, now: Time, expiry: Duration) {
         if self.endless || expiry == Duration::ZERO {
@@ -53,7 +53,7 @@ impl Waiting {
             self.expired += 1;
         }
     }
-    /// Takes the next packet's bytes, at most `payload`; 0 if nothing waits.
+    /// Takes the next packet's bytes, at most `payload`; returns 0 if nothing waits.
     #[inline]
     pub fn take(&mut self, payload: u32) -> u32 {
         if self.endless {

@@ -1,25 +1,26 @@
-//! Which clients an application lets in, decided while they knock.
+//! The application's decision on which clients may connect.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// A client whose handshake is complete but for the server's consent.
+/// A client whose handshake is complete except for the server's consent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Incoming<'a> {
-    /// Where it is: the address has answered.
+    /// Its address, which has been validated.
     pub remote: SocketAddr,
-    /// Its static key, which it has proven to hold. A client without an identity has one for this connection only.
+    /// Its static key, which it has proved to hold. A client without an identity uses a key for one
+    /// connection only.
     pub key: &'a [u8; 32],
-    /// Whether that key is in the server's list ([`Clients`](super::Clients)).
+    /// Whether the key is in the server's list ([`Clients`](super::Clients)).
     pub is_listed: bool,
-    /// The application protocol that both ends speak, if they name any.
+    /// The agreed application protocol, if any.
     pub application: Option<&'a str>,
 }
 
-/// What becomes of a client.
+/// What to do with a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Decision {
@@ -32,7 +33,7 @@ pub enum Decision {
     Ignore,
 }
 
-/// Decides who is let in. It is called by whoever drives the endpoint, so it must not block; if it panics, the client
+/// Decides which clients may connect. Called by the endpoint's driver, so it must not block. If it panics, the client
 /// is ignored.
 pub trait AcceptFilter: Send + Sync {
     /// Whether somebody who claims to be at this address gets any answer at all. Nothing has been spent on it, and the
@@ -57,7 +58,7 @@ impl<F: Fn(&Incoming<'_>) -> Decision + Send + Sync> AcceptFilter for F {
 pub struct Filter(Option<Arc<dyn AcceptFilter>>);
 
 impl Filter {
-    /// This one.
+    /// Uses this filter.
     pub fn new(filter: impl AcceptFilter + 'static) -> Filter {
         Filter(Some(Arc::new(filter)))
     }

@@ -1,4 +1,4 @@
-//! A handshake that a server keeps: from a START with a good cookie to its FINISH.
+//! A handshake at the server, from a START with a valid cookie to its FINISH.
 
 use narrows_base::{Duration, Time};
 use narrows_wire::packet::{Finish, Nonce, TAG_BYTES};

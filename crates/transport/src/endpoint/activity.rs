@@ -1,4 +1,4 @@
-//! How much data a connection moves, and whether that is enough to keep its place.
+//! How much data a connection moves, and whether that suffices to keep its place.
 
 use narrows_base::{Duration, Time};
 

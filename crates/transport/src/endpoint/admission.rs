@@ -1,9 +1,9 @@
-//! Who is let in when all places are taken, and who gives up a place for it.
+//! Admission when all places are taken: which client gets a place, and which connection is closed for it.
 //!
-//! A connection that moves data keeps its place, but a network cannot keep many by moving a little in
-//! each. The others give theirs up as [`share`](super::share) says: to a newcomer whose network has as
-//! many connections as one may have, one of that network; else any. A connection that gives way gets CLOSE 8;
-//! a client that finds no place gets BUSY, or CLOSE 8 if it got as far as FINISH.
+//! A connection that moves data keeps its place, but a network cannot keep many places by moving little data in each.
+//! Among the others [`share`](super::share) chooses the one that is closed: one of the newcomer's own network if that
+//! has reached its limit, otherwise any. A connection that gives way gets CLOSE 8; a client that finds no place gets
+//! BUSY, or CLOSE 8 if it had sent its FINISH.
 
 use super::activity::{MIN_MOVING, MIN_MOVING_MUCH};
 use super::client_counts::Next;

@@ -1,5 +1,6 @@
-//! Due times of many, one element each: a connection that postpones its time costs nothing until
-//! the earlier one passes (then it is asked anew), and one that is idle costs nothing at all.
+//! Timers of many connections, one element each. A connection that postpones its timer costs
+//! nothing until the earlier time passes (then it is queried again), and an idle connection costs
+//! nothing at all.
 
 use narrows_base::Time;
 use std::collections::BTreeSet;

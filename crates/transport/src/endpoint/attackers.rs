@@ -1,4 +1,4 @@
-//! For tests: clients of an attacker, and honest ones that are there at the same time.
+//! Test clients: those of an attacker, and honest ones at the same time.
 
 use super::stub::{Net, SERVER, StubConnection, config, key, random, wish};
 use super::{Clients, Connections, EndpointConfig, EndpointLimits, Handle, ServerKey};

@@ -1,4 +1,4 @@
-//! What an application asks of an endpoint: to connect, to do something with a connection, to close it.
+//! The methods that an application calls on an endpoint: connect, access a connection, close it.
 
 use super::activity::MIN_MOVING;
 use super::connecting::Connecting;
@@ -11,27 +11,27 @@ use crate::connection::Closed;
 use narrows_base::{Duration, Time};
 use narrows_wire::ConnectionId;
 
-/// What an endpoint knows of a connection that a client opened, for whoever shares something else among
-/// clients ([`share`](super::share)).
+/// What an endpoint knows about a client's connection, for applications that share other resources among clients
+/// ([`share`](super::share)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Facts {
     /// Its network, its key, and whether that is listed.
     pub client: Client,
-    /// Since its handshake.
+    /// Time since its handshake.
     pub age: Duration,
-    /// Since something was moved, as far as its packets tell.
+    /// Time since it last moved data, judged by its packets.
     pub idle: Duration,
-    /// Bytes of streams and messages that it has moved, either way, known to have arrived.
+    /// Bytes of streams and messages moved in either direction, known to have arrived.
     pub moved: u64,
-    /// The same of the last 10 to 20 s.
+    /// The same, of the last 10 to 20 s.
     pub moved_lately: u64,
-    /// Whether that is so much that the connection gives its place to nobody.
+    /// Whether it moves enough data to keep its place in any case.
     pub is_moving: bool,
 }
 
 impl<C: ManagedConnection> Connections<C> {
-    /// Begins to connect; a [`Connected`](crate::connection::Event::Connected) or
+    /// Starts connecting; a [`Connected`](crate::connection::Event::Connected) or
     /// [`Closed`](crate::connection::Event::Closed) follows. `None` if there are too many connections.
     pub fn connect(&mut self, now: Time, connect: Connect) -> Option<Handle> {
         if self.connections() >= self.config.limits.connections {
@@ -52,8 +52,8 @@ impl<C: ManagedConnection> Connections<C> {
         self.table.get(slot).map(|s| s.handle)
     }
 
-    /// Whether a server answered one of the attempts under way with BUSY. That may be forged, and the attempt
-    /// goes on; a user may be told.
+    /// Whether a server answered one of the pending attempts with BUSY, which may be forged. The attempt goes on; the
+    /// application may inform its user.
     pub fn meets_busy(&mut self) -> bool {
         let Connections { nonces, table, .. } = self;
         nonces.values().any(|slot| match table.get(*slot).and_then(|s| s.content.as_ref()) {
@@ -62,8 +62,8 @@ impl<C: ManagedConnection> Connections<C> {
         })
     }
 
-    /// An established connection; the endpoint looks after it at the next `transmit`. A panic in what is
-    /// called is the caller's: [`with`](Connections::with) keeps it to the connection.
+    /// An established connection; changes take effect at the next `transmit`. This does not catch panics, unlike
+    /// [`with`](Connections::with).
     pub fn connection(&mut self, handle: Handle) -> Option<&mut C> {
         let slot = self.table.by_handle(handle)?;
         self.touch(slot);
@@ -73,9 +73,9 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// Does something with an established connection, and looks after it at the next `transmit`. If that
-    /// panics, which an application's own congestion controller may, the connection ends, as the error
-    /// says; so it says if it has ended before. `None` if there is none.
+    /// Calls `f` on an established connection; changes take effect at the next `transmit`. If it panics, which an
+    /// application's own congestion controller may do, the connection ends with an error that says so. `None` if there
+    /// is no such connection.
     pub fn with<R>(
         &mut self,
         handle: Handle,
@@ -90,7 +90,7 @@ impl<C: ManagedConnection> Connections<C> {
         Some(result.ok_or_else(|| live.over.clone().unwrap_or(Closed::Locally)))
     }
 
-    /// Looks at a connection that was established, over or not, but not at one that has panicked.
+    /// Reads a connection that was established, even if it is over, but not one that has panicked.
     pub fn inspect<R>(&mut self, handle: Handle, look: impl FnOnce(&mut C) -> R) -> Option<R> {
         let slot = self.table.by_handle(handle)?;
         self.touch(slot);
@@ -100,7 +100,7 @@ impl<C: ManagedConnection> Connections<C> {
         live.inspected(look)
     }
 
-    /// What is known of a connection that a client opened.
+    /// What is known about a client's connection.
     pub fn facts(&mut self, now: Time, handle: Handle) -> Option<Facts> {
         let slot = self.table.by_handle(handle)?;
         let ConnectionState::Live(live) = self.table.get(slot)?.content.as_mut()? else {
@@ -114,13 +114,13 @@ impl<C: ManagedConnection> Connections<C> {
         Some(Facts { client: live.client?, age, idle, moved, moved_lately, is_moving })
     }
 
-    /// What this end calls a connection: the id in the packets that come for it.
+    /// This end's connection id: the id in packets to it.
     pub fn id(&mut self, handle: Handle) -> Option<ConnectionId> {
         let slot = self.table.by_handle(handle)?;
         self.table.get(slot).map(|s| s.id)
     }
 
-    /// Gives up a connection, established or not.
+    /// Closes a connection, established or not.
     pub fn close(&mut self, now: Time, handle: Handle, code: u64, reason: &str) {
         let Some(slot) = self.table.by_handle(handle) else { return };
         match self.table.get(slot).and_then(|s| s.content.as_mut()) {

@@ -1,4 +1,4 @@
-//! How many connections clients have, by network, and which of them were found to give way next.
+//! Number of connections per network, and which of them were chosen to give way next.
 
 use super::Handle;
 use super::share::Client;

@@ -1,5 +1,5 @@
-//! What an endpoint keeps for each connection: one that is being opened from either end, one that lives,
-//! or the news of its end.
+//! The state that an endpoint keeps for each connection: opening from either end, established, or ended with its reason
+//! pending.
 
 use super::accepting::Accepting;
 use super::activity::Activity;

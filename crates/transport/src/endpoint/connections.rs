@@ -1,4 +1,5 @@
-//! The connections of an endpoint: whose turn it is to send, whose time has come, what happened.
+//! The connections of an endpoint: which one sends next, whose timer is due, which events are
+//! pending.
 
 use super::alarms::Alarms;
 use super::client_counts::ClientCounts;
@@ -82,19 +83,19 @@ impl<C: ManagedConnection> Connections<C> {
         bytes
     }
 
-    /// When to call [`on_timeout`](Connections::on_timeout), if [`transmit`](Connections::transmit) has just given
-    /// nothing: that is where a connection that was changed says its new time. (If the socket is
-    /// full, this is still the time of the next thing to do but sending.)
+    /// When to call [`on_timeout`](Connections::on_timeout). Valid only after [`transmit`](Connections::transmit) has
+    /// returned `None`, because a connection's new timer is read there. (If the socket is full, it is still the time of
+    /// the next timer.)
     pub fn next_timeout(&self) -> Time {
         self.alarms.first()
     }
 
-    /// Whether nothing waits to be asked for by [`transmit`](Connections::transmit).
+    /// Whether [`transmit`](Connections::transmit) has nothing to do.
     pub fn is_quiet(&self) -> bool {
         self.urgent.is_empty() && self.answers.is_empty() && self.ready.is_empty()
     }
 
-    /// A due time has come.
+    /// The time given by [`next_timeout`](Connections::next_timeout) has come.
     pub fn on_timeout(&mut self, now: Time) {
         // Nothing is armed again for `now` or before in here, so this ends.
         while let Some(slot) = self.alarms.take(now) {
@@ -157,8 +158,8 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    /// What happened since it was asked last. After [`Event::Closed`] the connection can still be
-    /// read until the next call.
+    /// The next event, if any. After [`Event::Closed`] the connection can still be read until the
+    /// next call.
     pub fn event(&mut self) -> Option<(Handle, Event)> {
         while let Some(&slot) = self.eventful.front() {
             let Some(s) = self.table.get(slot) else {
@@ -188,7 +189,7 @@ impl<C: ManagedConnection> Connections<C> {
         None
     }
 
-    /// How many there are, those being opened included.
+    /// Number of connections, including those being opened.
     pub fn len(&self) -> usize {
         self.table.len()
     }
@@ -197,7 +198,7 @@ impl<C: ManagedConnection> Connections<C> {
         self.len() == 0
     }
 
-    /// Bytes of the heap that its connections hold, about, and what waits to be said to strangers.
+    /// Approximate heap memory of its connections and of queued answers, in bytes.
     pub fn memory(&self) -> usize {
         let held = |content: &ConnectionState<C>| match content {
             ConnectionState::Live(live) => live.connection.memory(),

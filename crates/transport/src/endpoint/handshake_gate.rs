@@ -1,5 +1,5 @@
-//! The server's side of a handshake before a handshake is kept: who gets a cookie, whose cookie is good,
-//! and how many handshakes begin in a second.
+//! The stateless part of the server's handshake: it answers SYN with a cookie, checks cookies, and limits handshakes
+//! per second.
 
 use super::handshake_rate::{HandshakeRate, Limiter};
 use super::source::Source;

@@ -1,5 +1,5 @@
-//! How many handshakes a server begins in a second: each costs several X25519 operations, and whoever
-//! has an address can ask for them.
+//! Limits the handshakes that a server begins per second: each costs several X25519 operations, and any client with an
+//! address can request them.
 
 use super::source::{Prefix, Source};
 use narrows_base::{Duration, Time};

@@ -1,4 +1,4 @@
-//! What a connection's configuration is in the peer's words: the parameters of the handshake.
+//! Translates a connection's configuration into the parameters of the handshake.
 
 use crate::connection::ConnectionConfig;
 use crate::protocol::is_sayable;

@@ -1,4 +1,4 @@
-//! What comes to an endpoint: whom a datagram is for, and the steps of a handshake.
+//! Incoming datagrams: which connection each belongs to, and the steps of a handshake.
 
 use super::accepting::Accepting;
 use super::admission::BUSY;
@@ -35,7 +35,7 @@ fn bounded(mut reason: String) -> String {
 }
 
 impl<C: ManagedConnection> Connections<C> {
-    /// A datagram came; it is opened in place.
+    /// A datagram arrived; it is opened in place.
     pub fn receive(&mut self, now: Time, from: SocketAddr, ecn: u8, datagram: &mut [u8]) {
         if datagram.first().is_some_and(|first| first & LONG == 0) {
             return self.on_short(now, from, ecn, datagram);

@@ -1,4 +1,4 @@
-//! How many connections and handshakes an endpoint has, and how its clients share them.
+//! Limits on connections and handshakes, and how clients share them.
 
 /// Handshakes that a server keeps at most, unless configured otherwise: about 2 kB each.
 const HANDSHAKES: usize = 1024;
@@ -7,23 +7,23 @@ const HANDSHAKES: usize = 1024;
 const HANDSHAKE_RATE: u32 = 800;
 const HANDSHAKE_RATE_OF_SOURCE: u32 = 200;
 
-/// How many there may be.
+/// Limits of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EndpointLimits {
-    /// Connections, this end's own attempts to connect included.
+    /// Connections, including this end's own attempts to connect.
     pub connections: usize,
-    /// Connections of clients from one IPv4 address or IPv6 /48.
+    /// Connections from one IPv4 address or IPv6 /48.
     pub connections_of_source: usize,
-    /// Handshakes with a valid cookie that wait for their FINISH. They take no connection's place.
+    /// Handshakes with a valid cookie that wait for their FINISH. They do not count as connections.
     pub handshakes: usize,
-    /// Handshakes that begin in a second.
+    /// Handshakes begun per second.
     pub handshake_rate: u32,
-    /// Handshakes from one IPv4 address or IPv6 /48 that begin in a second.
+    /// Handshakes begun per second from one IPv4 address or IPv6 /48.
     pub handshake_rate_of_source: u32,
 }
 
 impl EndpointLimits {
-    /// For so many connections; one network may have half of them.
+    /// Limits for this many connections; one network may have half of them.
     pub fn new(connections: usize) -> EndpointLimits {
         EndpointLimits {
             connections,

@@ -1,11 +1,10 @@
-//! What an endpoint asks of the connections that it holds: an interface to [`Connection`], so that the endpoint's
-//! own work is tested without one.
+//! The interface through which an endpoint uses [`Connection`], so that the endpoint can be tested without one.
 
 use crate::connection::{Connection, Event, NewConnection, Transmit};
 use narrows_base::Time;
 use std::net::SocketAddr;
 
-/// A connection as its endpoint sees it. The methods that [`Connection`] has by the same name mean the same.
+/// A connection as its endpoint sees it. Methods mean the same as those of [`Connection`].
 pub trait ManagedConnection: Sized {
     /// Keys are known. It begins with a packet that asks for a report (a PING, if there is nothing
     /// better), sent again until one comes: so the client, which repeats FINISH until a packet of

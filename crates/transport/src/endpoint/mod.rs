@@ -1,22 +1,22 @@
-//! An endpoint: all connections of one UDP socket, and their handshake. Pure: the driver hands over
-//! datagrams, time and randomness, and sends what it is given.
+//! An endpoint: all connections of one UDP socket, and their handshakes. Pure: a driver passes in datagrams, time and
+//! randomness, and sends the resulting datagrams.
 //!
 //! | to | see |
 //! |---|---|
-//! | hold connections, and call each when its timer is due | `connections`, with `table`, `connection_state` and `alarms` |
-//! | do what the application asks | `calls` |
+//! | store connections, and call each when its timer is due | `connections`, with `table`, `connection_state` and `alarms` |
+//! | methods for the application | `calls` |
 //! | give each its turn to send | `outgoing` |
 //! | dispatch received datagrams | `incoming` |
 //! | open one as the client | `connecting`, with `crate::handshake` |
 //! | accept one as the server: cookies, handshakes, their bounds, the application's filter | `handshake_gate`, `handshake_rate`, `accepting`, `accept_filter` |
 //! | share places among clients when all are taken | `admission`, with `activity`, `client_counts`, [`share`], [`source`] |
 //!
-//! What unauthenticated packets can make it keep: nothing for a SYN but an answer in a queue of 256; for a START
-//! whose cookie is good a handshake, of which there are at most [`EndpointLimits::handshakes`], for
-//! 10 s at most. An idle connection is looked at only when its own time comes.
+//! State that unauthenticated packets can create: for a SYN only an answer in a queue of 256; for a START with a valid
+//! cookie a handshake, of which there are at most [`EndpointLimits::handshakes`], each for at most 10 s. An idle
+//! connection is touched only when its timer fires.
 //!
-//! A connection whose congestion controller (or whatever else of it) panics ends, alone: it is not
-//! called again, and the application learns which controller it was.
+//! If a connection's congestion controller (or another part of it) panics, only that connection ends: it is not called
+//! again, and the application is told the controller's name.
 
 use crate::connection::{Connection, ConnectionConfig};
 use crate::protocol::{self, Family};
@@ -88,11 +88,11 @@ pub trait Entropy: Send {
     fn fill(&mut self, bytes: &mut [u8]);
 }
 
-/// Names a connection of an endpoint; never used again.
+/// Identifies a connection of an endpoint; never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Handle(pub u64);
 
-/// Who may connect.
+/// Which clients may connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Clients {
     /// Nobody: the endpoint only connects.
@@ -115,7 +115,7 @@ pub enum ServerKey {
     Any,
 }
 
-/// With what an endpoint sends to those who connect.
+/// Which protocol an endpoint uses for sending to clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permit {
     /// With what its configuration says.
@@ -165,36 +165,36 @@ impl Permit {
     }
 }
 
-/// What an endpoint is.
+/// The configuration of an endpoint.
 pub struct EndpointConfig {
     /// This end's identity.
     pub key: StaticKey,
-    /// Who may connect.
+    /// Which clients may connect.
     pub clients: Clients,
-    /// How connections that are accepted behave.
+    /// Configuration of accepted connections.
     pub connection: ConnectionConfig,
-    /// Whether they send as the client would have it.
+    /// Whether to send with the protocol that a client requests.
     pub permit: Permit,
-    /// Whom the application lets in, of those that `clients` permits.
+    /// The application's filter, applied to clients that `clients` permits.
     pub filter: Filter,
-    /// How many connections and handshakes there may be.
+    /// Limits on connections and handshakes.
     pub limits: EndpointLimits,
-    /// The UDP port that the socket is bound to: RESETs of another port of the same identity are not
-    /// this one's.
+    /// The socket's UDP port; the tokens of RESETs depend on it, so that two endpoints with the same identity cannot
+    /// reset each other's connections.
     pub local_port: u16,
 }
 
-/// A wish to connect.
+/// A request to connect.
 pub struct Connect {
-    /// Where to.
+    /// The server's address.
     pub remote: SocketAddr,
-    /// Who must be there.
+    /// The key that the server must have.
     pub server_key: ServerKey,
-    /// The cipher.
+    /// The cipher suite.
     pub suite: Suite,
-    /// How it behaves.
+    /// Configuration of the connection.
     pub connection: ConnectionConfig,
-    /// Gives up after so long without an answer.
+    /// The attempt fails after this long without an answer.
     pub patience: narrows_base::Duration,
 }
 

@@ -1,4 +1,5 @@
-//! What an endpoint sends: packets of handshakes, answers to strangers, connections in turn.
+//! Outgoing datagrams of an endpoint: handshake packets, stateless answers, and connections in
+//! turn.
 
 use super::connection_state::ConnectionState;
 use super::connections::Connections;
@@ -8,8 +9,8 @@ use narrows_base::Time;
 use std::net::SocketAddr;
 
 impl<C: ManagedConnection> Connections<C> {
-    /// What to send next: up to `segments` datagrams of equal size to one place. Packets of
-    /// handshakes first, then connections in turn, each once.
+    /// The next datagrams: up to `segments` of equal size to one address. Handshake packets come
+    /// first, then connections in turn, each once.
     pub fn transmit(&mut self, now: Time, buffer: &mut [u8], segments: usize) -> Option<Transmit> {
         while let Some(slot) = self.urgent.pop_front() {
             let made = self.handshake_packet(now, slot);
