@@ -1,11 +1,10 @@
 //! Transport endpoints as pure state machines, and the list of protocols.
 //!
-//! A protocol that a user names is a combination: an endpoint, a controller, a way to repair
-//! losses. One entry in [`protocol::PROTOCOLS`] is all that a new combination needs; a stream over
-//! our endpoint under any controller (`rrtp+NAME`) needs none.
+//! A protocol is a combination of an endpoint, a controller and a loss recovery. A new combination needs only an entry
+//! in [`protocol::PROTOCOLS`]; a stream over rrtp's endpoint with any controller (`rrtp+NAME`) needs none.
 //!
-//! Feature `connections` (on unless turned off) adds [`connection`], [`endpoint`] and [`streams`]: what real sockets
-//! need and simulations do not, with the ciphers.
+//! Feature `connections` (on by default) adds [`connection`], [`endpoint`] and [`streams`], with the ciphers: what real
+//! sockets need and simulations do not.
 
 // Handshakes and packet senders have one user less without connections.
 #![cfg_attr(not(feature = "connections"), allow(dead_code))]

@@ -1,10 +1,9 @@
-//! Loss differentiation at the receiver: was what is missing lost by the radio link, or dropped by a
-//! full queue (S3 section 3.6)? One file per classifier, and the list.
+//! Loss differentiation at the receiver: whether a missing packet was lost by the radio link or dropped by a full queue
+//! (S3 section 3.6). One file per classifier, and the list.
 //!
-//! A classifier gets every arrival and, with it, the number of packets that are missing just below it. A
-//! [`LossTracker`] keeps the books for a receiver, simulated or real: which numbers are missing, and which
-//! of them the classifier takes for the radio's, so that reports can say it. A packet that comes late after
-//! all is neither; whoever reports leaves out what came.
+//! A classifier sees every arrival with the number of packets missing directly below it. A [`LossTracker`] records for
+//! a receiver, simulated or real, which numbers are missing and which of them are attributed to the radio link, for its
+//! reports. A packet that arrives late counts as neither, and reports do not list it as missing.
 
 mod biaz;
 mod spike;
@@ -17,38 +16,38 @@ use narrows_base::{Descriptor, Settings, Spec, SpecError, Status, Time};
 /// Ranges of radio losses kept at most; older ones are forgotten and so count as congestion.
 const MAX_RANGES: usize = 256;
 
-/// A packet that came, and what is missing below it.
+/// A packet that arrived, and the gap below it.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrivalWithGap {
-    /// When, by the receiver's clock.
+    /// When it arrived, by the receiver's clock.
     pub now: Time,
-    /// When it left, by the sender's clock: only differences mean something.
+    /// When it was sent, by the sender's clock: only differences are meaningful.
     pub sent: Time,
-    /// Packets that are missing between it and the highest number that had come: 0 if it is the next,
-    /// or itself late.
+    /// Number of packets missing between it and the highest number that had arrived before: 0 if there is no gap, or if
+    /// the packet itself is late.
     pub missing: u64,
 }
 
 impl ArrivalWithGap {
-    /// Relative one-way trip time in seconds: the unknown difference of the clocks is in it.
+    /// Relative one-way trip time in seconds, which includes the unknown offset of the two clocks.
     pub fn rott(&self) -> f64 {
         let (now, sent) = (self.now.as_nanos(), self.sent.as_nanos());
         if now >= sent { (now - sent) as f64 * 1e-9 } else { (sent - now) as f64 * -1e-9 }
     }
 }
 
-/// Tells radio losses from congestion.
+/// Distinguishes radio losses from congestion.
 pub trait LossClassifier: Send {
     /// A packet came, in order of arrival. Whether the missing ones were lost by the radio link; of no
     /// meaning where none are.
     fn on_arrival(&mut self, arrival: &ArrivalWithGap) -> bool;
 }
 
-/// A classifier: its descriptor, and how to build it.
+/// An entry of the list: a descriptor and a constructor.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ClassifierEntry {
-    /// What it says of itself.
+    /// Name, parameters and source.
     pub descriptor: &'static Descriptor,
     /// Builds it.
     pub build: fn(&Settings) -> Box<dyn LossClassifier>,
@@ -90,7 +89,7 @@ pub static LOSS_CLASSIFIERS: List<ClassifierEntry> = List::new(
     ],
 );
 
-/// The classifier of that name, with its defaults or what was given: `spike`, `biaz(sigma=0.75)`.
+/// Builds a classifier by name and parameters: `spike`, `biaz(sigma=0.75)`.
 ///
 /// # Errors
 /// An unknown classifier or parameter.
@@ -99,12 +98,12 @@ pub fn read(spec: &Spec) -> Result<Box<dyn LossClassifier>, SpecError> {
     Ok((entry.build)(&Settings::read(spec, entry.descriptor.params)?))
 }
 
-/// A classifier as a configuration names it.
+/// A classifier as part of a configuration.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ClassifierConfig {
-    /// One of [`LOSS_CLASSIFIERS`].
+    /// A name in [`LOSS_CLASSIFIERS`].
     pub name: &'static str,
-    /// Biaz's sigma and phi; others take no notice.
+    /// Biaz's sigma and phi; other classifiers ignore them.
     pub biaz: (f64, f64),
 }
 
@@ -116,7 +115,7 @@ impl Default for ClassifierConfig {
 }
 
 impl ClassifierConfig {
-    /// A receiver's tracker with it; `None` where every loss is congestion.
+    /// A receiver's tracker with this classifier; `None` if every loss counts as congestion.
     pub fn tracker(&self) -> Option<LossTracker> {
         self.build().map(LossTracker::new)
     }
@@ -137,7 +136,7 @@ impl ClassifierConfig {
     }
 }
 
-/// What is missing at a receiver, and what became of it as far as the classifier can tell.
+/// The missing packets at a receiver, and their classification.
 pub struct LossTracker {
     classifier: Box<dyn LossClassifier>,
     radio: Ranges,
@@ -151,8 +150,8 @@ impl LossTracker {
         LossTracker { classifier, radio: Ranges::default(), classified: None }
     }
 
-    /// A packet came at `now`; it left at `sent` by the sender's clock. It is the first to show that the numbers
-    /// `[from, to)` are missing: none, where `to` is not above `from`.
+    /// A packet arrived at `now`; it was sent at `sent` by the sender's clock. It reveals that the numbers `[from, to)`
+    /// are missing; the range may be empty.
     #[inline]
     pub fn on_arrival(&mut self, now: Time, sent: Time, (from, to): (u64, u64)) {
         let missing = to.saturating_sub(from);
@@ -169,18 +168,18 @@ impl LossTracker {
         }
     }
 
-    /// Whether a missing number is taken for the radio's.
+    /// Whether a missing packet is attributed to the radio link.
     #[inline]
     pub fn is_radio(&self, number: u64) -> bool {
         !self.radio.is_empty() && self.radio.find(number).is_some()
     }
 
-    /// Ranges of radio losses that it remembers.
+    /// Number of ranges of radio losses that it stores.
     pub fn ranges(&self) -> usize {
         self.radio.len()
     }
 
-    /// Nothing below `n` will be reported any more.
+    /// Numbers below `n` will not be reported any more.
     #[inline]
     pub fn trim_below(&mut self, n: u64) {
         if !self.radio.is_empty() {
@@ -188,8 +187,8 @@ impl LossTracker {
         }
     }
 
-    /// The newest classification, once: `[from, to)`, and whether it was the radio. For whoever knows the
-    /// truth.
+    /// The newest classification, returned once: `[from, to)`, and whether it is attributed to the radio link. For
+    /// comparison with the true cause.
     #[inline]
     pub fn classified(&mut self) -> Option<(u64, u64, bool)> {
         self.classified.take()

@@ -2,15 +2,15 @@
 
 use narrows_base::{Duration, Time};
 
-/// How a retransmission timeout is computed; of a [packet sender](crate::packet_sender) only its first value, before
-/// there is a round-trip time.
+/// Configuration of the retransmission timeout. A [packet sender](crate::packet_sender) uses only the initial value,
+/// until a round-trip time is known.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RtoConfig {
-    /// Before the first sample.
+    /// Timeout before the first sample.
     pub initial: Duration,
-    /// Floor.
+    /// Minimum of the timeout.
     pub min: Duration,
-    /// Ceiling.
+    /// Maximum of the timeout.
     pub max: Duration,
     /// Clock granularity G (RFC 6298 section 2).
     pub granularity: Duration,
@@ -19,7 +19,7 @@ pub struct RtoConfig {
 }
 
 impl RtoConfig {
-    /// RFC 6298.
+    /// The values of RFC 6298.
     pub const RFC: RtoConfig = RtoConfig {
         initial: Duration::from_secs(1),
         min: Duration::from_secs(1),
@@ -27,7 +27,7 @@ impl RtoConfig {
         granularity: Duration::from_millis(1),
         in_ticks: false,
     };
-    /// ns-2.35.
+    /// The values of ns-2.35.
     pub const NS2: RtoConfig = RtoConfig {
         initial: Duration::from_secs(3),
         min: Duration::from_millis(200),
@@ -37,7 +37,7 @@ impl RtoConfig {
     };
 }
 
-/// Estimates the retransmission timeout.
+/// Estimates the RTT and the retransmission timeout.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     srtt: f64,
@@ -73,7 +73,7 @@ impl RttEstimator {
         estimator
     }
 
-    /// Takes a round-trip time seen by the controller: every acknowledgement's echo.
+    /// Takes a round-trip time for the controller's smoothed values: one per acknowledgement.
     #[inline]
     pub fn observe(&mut self, rtt: Duration) {
         if rtt < self.min {
@@ -91,7 +91,7 @@ impl RttEstimator {
         self.samples += 1;
     }
 
-    /// Takes a sample into the timeout: RFC 6298 with Karn's rule kept by the caller.
+    /// Takes a sample for the timeout (RFC 6298); the caller observes Karn's rule.
     #[inline]
     pub fn sample(&mut self, rtt: Duration, sent: Time) {
         match &mut self.ticks {
@@ -115,7 +115,7 @@ impl RttEstimator {
         self.bounded_rto = self.backed_off(0);
     }
 
-    /// The opening was retransmitted: RFC 6298 section 5.7 starts at 3 s.
+    /// The SYN was retransmitted: RFC 6298 section 5.7 starts at 3 s.
     pub fn opening_was_lost(&mut self) {
         self.rto = self.rto.max(3.0);
         self.bounded_rto = self.backed_off(0);
@@ -136,7 +136,7 @@ impl RttEstimator {
     pub fn srtt(&self) -> Duration {
         Duration::from_secs_f64(self.srtt)
     }
-    /// Mean deviation; zero before the first sample.
+    /// RTT variation (RFC 6298 RTTVAR); zero before the first sample.
     pub fn rttvar(&self) -> Duration {
         Duration::from_secs_f64(self.rttvar)
     }
@@ -145,7 +145,7 @@ impl RttEstimator {
     pub fn min(&self) -> Duration {
         self.min
     }
-    /// Forgets the smallest RTT: the opening's small packets are not data.
+    /// Drops the smallest RTT, because the handshake's packets are smaller than data.
     pub fn forget_min(&mut self) {
         self.min = Duration::MAX;
     }

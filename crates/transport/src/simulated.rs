@@ -1,11 +1,11 @@
-//! What every endpoint is to its driver: one sending machine and one receiving machine, whatever
-//! they speak.
+//! The simulator's interface to endpoints: one type of sender and one of receiver, whatever the
+//! protocol.
 
 use crate::{datagram, tcp};
 use narrows_base::{Duration, Machine, Packet, Rate, Time};
 use narrows_congestion::{Controller, ReceiverSide};
 
-/// What can happen to a sender.
+/// An input of a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Input {
     /// Open the connection.
@@ -20,7 +20,7 @@ pub enum Input {
     Timeout,
 }
 
-/// What a sender wants.
+/// A request of a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Output {
     /// Send this packet.
@@ -29,29 +29,29 @@ pub enum Output {
     Wait(Time),
 }
 
-/// Counts since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
-    /// Data packets sent, the SYN and copies included.
+    /// Data packets sent, including the SYN and retransmissions.
     pub sent: u64,
     /// Of these, retransmissions.
     pub retransmissions: u64,
-    /// Retransmission timeouts; probe timeouts of our endpoint.
+    /// Retransmission timeouts; for rrtp's endpoint, probe timeouts.
     pub timeouts: u64,
-    /// Loss episodes found without a timeout.
+    /// Loss episodes detected without a timeout.
     pub episodes: u64,
-    /// Packets that the sender counts as lost: segments sent again (for TCP the same as
-    /// `retransmissions`), or our endpoint's packets that never came, rightly or not.
+    /// Packets declared lost: for TCP, retransmitted segments (the same as `retransmissions`); for
+    /// rrtp's endpoint, all packets declared lost, rightly or not.
     pub lost: u64,
-    /// Of these, packets that came after all: they were only late (our endpoint only).
+    /// Of these, packets that arrived after all (rrtp's endpoint only).
     pub spurious: u64,
-    /// Reactions to routers' marks, at most one per window (with ECN only).
+    /// Reactions to ECN marks, at most one per window.
     pub marks: u64,
-    /// Writes of the application that waited too long and were never sent (media only).
+    /// Writes that expired and were never sent (media only).
     pub expired: u64,
 }
 
-/// A sender of either kind. TCP stays inline: it is the usual case, and its flows are many.
+/// A sender of either kind. TCP's is stored inline, because it is the most common kind.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)]
 pub enum SimulatedSender {
@@ -89,7 +89,7 @@ impl SimulatedSender {
             SimulatedSender::Datagram(sender) => sender.handle(now, Input::Packet(*packet)),
         }
     }
-    /// The controller, to be watched.
+    /// The controller, for time series.
     #[inline]
     pub fn controller(&self) -> &dyn Controller {
         both!(self, s => s.controller())
@@ -98,11 +98,11 @@ impl SimulatedSender {
     pub fn counters(&self) -> Counters {
         both!(self, s => s.counters())
     }
-    /// Packets sent whose outcome is not known: for TCP, FlightSize.
+    /// Packets sent whose outcome is unknown; for TCP, FlightSize.
     pub fn flight(&self) -> u64 {
         both!(self, s => s.flight())
     }
-    /// Packets known to have arrived: for TCP the cumulative acknowledgement, the SYN included.
+    /// Packets known to have arrived; for TCP, the cumulative acknowledgement including the SYN.
     pub fn acknowledged(&self) -> u64 {
         both!(self, s => s.acknowledged())
     }
@@ -110,8 +110,8 @@ impl SimulatedSender {
     pub fn srtt(&self) -> Duration {
         both!(self, s => s.srtt())
     }
-    /// Application bits per second that may be sent for now: at the pacing rate or a window per
-    /// round trip, the smaller; before the first round trip a second is assumed for it.
+    /// The application rate that may be sent at present: the smaller of the pacing rate and a
+    /// window per round trip. Before the first sample a round trip of one second is assumed.
     pub fn allowed(&self) -> Rate {
         let (payload, packet) = both!(self, s => s.sizes());
         let send_limits = self.controller().send_limits();
@@ -140,7 +140,7 @@ impl Machine for SimulatedSender {
 }
 
 impl SimulatedReceiver {
-    /// A data packet arrived; the acknowledgement or report to send now, if any.
+    /// A data packet arrived. Returns the acknowledgement or report to send now, if any.
     #[inline]
     pub fn on_packet(&mut self, now: Time, packet: &Packet) -> Option<Packet> {
         both!(self, r => r.on_packet(now, packet))
@@ -150,32 +150,32 @@ impl SimulatedReceiver {
     pub fn next_timeout(&self) -> Time {
         both!(self, r => r.next_timeout())
     }
-    /// What is due now, if anything is.
+    /// A timer fired. Returns the acknowledgement or report to send now, if any.
     pub fn on_timeout(&mut self, now: Time) -> Option<Packet> {
         both!(self, r => r.on_timeout(now))
     }
-    /// Application bytes so far: in order for streams, without duplicates for media.
+    /// Application bytes received: in order for streams, without duplicates for media.
     #[inline]
     pub fn delivered(&self) -> u64 {
         both!(self, r => r.delivered())
     }
-    /// Distinct application bytes that came, for streams those that wait for others included.
+    /// Distinct application bytes received; for streams, including those behind a gap.
     pub fn received(&self) -> u64 {
         both!(self, r => r.received())
     }
-    /// Packets so far, counted as [`delivered`](SimulatedReceiver::delivered).
+    /// Packets received, counted as in [`delivered`](SimulatedReceiver::delivered).
     pub fn delivered_packets(&self) -> u64 {
         match self {
             SimulatedReceiver::Tcp(r) => r.next_expected(),
             SimulatedReceiver::Datagram(r) => r.delivered_packets(),
         }
     }
-    /// Whether it tells radio losses from congestion.
+    /// Whether it has a loss classifier.
     pub fn classifies(&self) -> bool {
         matches!(self, SimulatedReceiver::Datagram(r) if r.classifies())
     }
-    /// The newest classification of missing packets, once: `[from, to)`, and whether the radio link is
-    /// believed to have lost them. None where nobody judges.
+    /// The newest classification of missing packets, returned once: `[from, to)`, and whether they are attributed to
+    /// the radio link. `None` without a classifier.
     #[inline]
     pub fn classified(&mut self) -> Option<(u64, u64, bool)> {
         match self {
@@ -183,7 +183,7 @@ impl SimulatedReceiver {
             SimulatedReceiver::Datagram(r) => r.classified(),
         }
     }
-    /// The controller's receiver side, to be watched, where it has one.
+    /// The controller's receiver side, if there is one, for time series.
     pub fn receiver_side(&self) -> Option<&dyn ReceiverSide> {
         match self {
             SimulatedReceiver::Tcp(_) => None,

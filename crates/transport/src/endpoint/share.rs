@@ -11,37 +11,38 @@ use narrows_base::Time;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Whom a place is counted for.
+/// The client for which a place is counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Client {
-    /// Where it comes from.
+    /// Its network.
     pub source: Source,
-    /// Its static key; zeros while it is not known.
+    /// Its static key; zeros while unknown.
     pub key: [u8; 32],
-    /// Whether its key is on a list: those give way only when nobody else can, and never to a key
-    /// that is on none.
+    /// Whether its key is on the server's list: such clients give way only if no other can, and
+    /// never to a key that is not on the list.
     pub is_listed: bool,
 }
 
-/// Somebody who could give up a place. Who must not (it moves data) is left out by the caller.
+/// A candidate for giving up its place. The caller leaves out those that must keep theirs because
+/// they move data.
 #[derive(Clone, Copy, Debug)]
 pub struct Holder<T> {
-    /// Who holds it.
+    /// The client that holds the place.
     pub client: Client,
-    /// Bytes moved lately, and since it came.
+    /// Bytes moved recently, and since it connected.
     pub moved: (u64, u64),
     /// It has just come: its first request may be on its way. It is taken to have moved [`NEW_MOVED`], or a
     /// byte more if it has moved so much already, and of these two groups the larger one gives way, the
     /// oldest first: else whoever keeps many places at a few bytes each, or comes with a few at once, could
     /// put out every other newcomer before that had a round trip's time.
     pub is_new: bool,
-    /// Since when it holds the place.
+    /// Since when it has held the place.
     pub since: Time,
-    /// What the caller calls the place.
+    /// The caller's identifier of the place.
     pub place: T,
 }
 
-/// Bytes that somebody new is taken to have moved.
+/// Bytes that a new client is assumed to have moved.
 pub const NEW_MOVED: u64 = 512;
 
 impl<T> Holder<T> {
@@ -67,7 +68,8 @@ pub fn gives_way<T: Copy>(holders: Vec<Holder<T>>, newcomer: &Client) -> Option<
     give_way(holders, newcomer, 1).pop()
 }
 
-/// The same for several newcomers like this one: at most `most` places, the first to go last.
+/// The same for several newcomers like this one: at most `most` places, in the order in which they
+/// give way.
 pub fn give_way<T: Copy>(mut holders: Vec<Holder<T>>, newcomer: &Client, most: usize) -> Vec<T> {
     if holders.iter().any(|h| !h.client.is_listed) {
         holders.retain(|h| !h.client.is_listed);

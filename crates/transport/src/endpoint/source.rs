@@ -1,10 +1,10 @@
-//! Which network a client comes from, as far as its address tells.
+//! The network that a client's address belongs to.
 
 use std::net::IpAddr;
 
-/// The network that a client is counted under: an IPv4 address, or an IPv6 /64, since whoever has one
-/// IPv6 address usually has the whole /64. A /64 lies in a /56 (one household) and a /48 (one site),
-/// which count too: see [`Source::prefixes`].
+/// The network under which a client is counted: an IPv4 address, or an IPv6 /64, because a host with one IPv6 address
+/// usually has the whole /64. A /64 is part of a /56 (one household) and a /48 (one site), which are counted too: see
+/// [`Source::prefixes`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Source {
     is_ipv6: bool,
@@ -24,7 +24,7 @@ pub struct Prefix {
 const IPV6_LENGTHS: [u8; 3] = [48, 56, 64];
 
 impl Source {
-    /// Of an address; an IPv4 address that an IPv6 socket wrote as its own is IPv4 again.
+    /// The source of an address; an IPv4-mapped IPv6 address counts as IPv4.
     pub fn of(address: IpAddr) -> Source {
         match address.to_canonical() {
             IpAddr::V4(v4) => Source { is_ipv6: false, bits: u64::from(v4.to_bits()) << 32 },
@@ -32,13 +32,13 @@ impl Source {
         }
     }
 
-    /// The networks that it counts in, the widest first: an IPv4 address only in itself.
+    /// The networks that contain it, the widest first; an IPv4 address is only in itself.
     pub fn prefixes(self) -> impl Iterator<Item = Prefix> {
         let lengths: &[u8] = if self.is_ipv6 { &IPV6_LENGTHS } else { &[32] };
         lengths.iter().map(move |length| self.prefix(*length))
     }
 
-    /// The widest network that it counts in.
+    /// The widest network that contains it.
     pub fn widest(self) -> Prefix {
         self.prefix(if self.is_ipv6 { IPV6_LENGTHS[0] } else { 32 })
     }

@@ -1,5 +1,5 @@
-//! Slots, found by connection id or by handle with one look: both have the slot's number in their
-//! low bits. The rest of an id is random, that of a handle counts.
+//! A slab of slots that are found by connection id or by handle in one step: both have the slot's
+//! number in their low bits. The other bits of an id are random, those of a handle are a counter.
 
 use super::{Entropy, Handle};
 use narrows_base::Time;

@@ -1,6 +1,7 @@
-//! The course of a handshake at the client, over sockets and in simulation alike: SYN until SYN-ECHO, START until
-//! START-ECHO, then FINISH; when each is sent again, and what the answers tell of the path. What the packets contain is
-//! not decided here: `endpoint/connecting.rs` has keys and cookies, `datagram/handshake.rs` only sizes.
+//! The client's handshake as a sequence of exchanges, the same over sockets and in simulation: SYN until SYN-ECHO,
+//! START until START-ECHO, then FINISH; when each is repeated, and what the answers show of the path. The contents of
+//! the packets are added elsewhere: keys and cookies in `endpoint/connecting.rs`, sizes alone in
+//! `datagram/handshake.rs`.
 
 mod packet_pair;
 mod repeat;

@@ -1,9 +1,8 @@
-//! What the packets of a handshake tell of the path before the first data packet leaves.
+//! Packet-pair probing in the handshake, before the first data packet.
 //!
-//! Three larger SYNs follow the first one at once. A server answers each, and keeps nothing of any;
-//! their answers come as far apart as the slowest link needs for them: S3's packet pair (section 3.2), a
-//! round trip earlier than data could tell it. If the first SYN is lost, the next one opens all the
-//! same.
+//! Three larger SYNs directly follow the first one. A server answers each without keeping state, and the spacing of the
+//! answers is the serialisation time of the slowest link: S3's packet pair (section 3.2), a round trip earlier than
+//! data could measure it. If the first SYN is lost, the next one opens the connection.
 
 use narrows_base::{Duration, Time};
 use narrows_congestion::Dispersion;

@@ -1,4 +1,4 @@
-//! Packets of a handshake that are sent until they are answered.
+//! Handshake packets that are repeated until they are answered.
 
 use narrows_base::{Duration, Time};
 

@@ -1,12 +1,12 @@
 //! Biaz's rule: Biaz and Vaidya, ASSET 1999; S3 section 3.6.1.
 //!
-//! Where the radio link is the slowest and the last, packets come evenly spaced. If n packets were
-//! lost on it, their time on the link passed all the same: the packet behind them comes n + 1
-//! spacings after the one before. A queue's drop leaves no such gap, or a much longer one. Radio, if
-//! `(n + sigma) Tmin <= Tsep < (n + phi) Tmin`, with Tmin the smallest spacing seen.
+//! If the radio link is the bottleneck and the last hop, packets arrive evenly spaced. Packets lost on it still take
+//! their transmission time: after n of them the next packet arrives n + 1 spacings after the previous one. A drop by a
+//! queue leaves no such gap, or a much longer one. A loss is attributed to the radio link if `(n + sigma) Tmin <= Tsep
+//! < (n + phi) Tmin`, with Tmin the smallest spacing seen.
 //!
-//! S3 prints both comparisons as strict. An exactly even arrival with sigma = 1 lies on the lower
-//! bound, and the original includes it; so do we, less a thousandth for clocks.
+//! S3 prints both comparisons as strict. An exactly even arrival with sigma = 1 lies on the lower bound, and the
+//! original includes it; so do we, less a thousandth for clocks.
 
 use super::{ArrivalWithGap, LossClassifier};
 use narrows_base::descriptor::ParamKind;

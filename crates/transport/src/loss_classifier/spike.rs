@@ -1,10 +1,9 @@
-//! The Spike rule: Tobe, Tamura, Molano, Ghosh and Tokuda, LCN 2000, with the thresholds that Cen,
-//! Cosman and Voelker (IEEE/ACM ToN 11(5), 2003) gave it; S3 section 3.6.2.
+//! The Spike rule: Tobe, Tamura, Molano, Ghosh and Tokuda, LCN 2000, with the thresholds that Cen, Cosman and Voelker
+//! (IEEE/ACM ToN 11(5), 2003) gave it; S3 section 3.6.2.
 //!
-//! A queue that drops is long, so the one-way trip time is high when congestion loses packets. The
-//! connection is in a spike from where the trip time passes the middle between the least and the most
-//! seen until it falls below a third. Losses in a spike are congestion, others the radio's. S3 does
-//! not print its thresholds.
+//! A queue that drops is long, so the one-way trip time is high when congestion causes losses. A spike begins when the
+//! trip time exceeds the middle between the smallest and the largest seen, and ends when it falls below a third. Losses
+//! in a spike are attributed to congestion, others to the radio link. S3 does not print its thresholds.
 
 use super::{ArrivalWithGap, LossClassifier};
 use narrows_base::descriptor::ParamKind;

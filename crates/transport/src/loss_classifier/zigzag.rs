@@ -1,10 +1,9 @@
-//! ZigZag: Cen, Cosman and Voelker, "End-to-end differentiation of congestion and wireless losses",
-//! IEEE/ACM ToN 11(5), 2003.
+//! ZigZag: Cen, Cosman and Voelker, "End-to-end differentiation of congestion and wireless losses", IEEE/ACM ToN 11(5),
+//! 2003.
 //!
-//! A loss is the radio's if the one-way trip time of the packet behind it is below a bound that rises
-//! with the number of packets missing: the mean less a deviation for one, less half for two, the mean
-//! for three, and half a deviation above it for more. Mean and deviation are exponential with gain
-//! 1/32 and 1/16. S3 does not use it.
+//! A loss is attributed to the radio link if the one-way trip time of the next packet is below a bound that rises with
+//! the number of missing packets: the mean less a deviation for one, less half for two, the mean for three, and half a
+//! deviation above it for more. Mean and deviation are exponential with gain 1/32 and 1/16. S3 does not use it.
 
 use super::{ArrivalWithGap, LossClassifier};
 use narrows_base::{Descriptor, Settings, Status};

@@ -1,13 +1,12 @@
-//! When a receiver answers: the same rules over real sockets and in simulation, since a window that opens
-//! for thirty packets at once is another one than a window that opens for two.
+//! The ACK policy: when a receiver sends a report. The rules are the same over sockets and in simulation, because a
+//! window that opens by thirty packets at once behaves differently from one that opens by two.
 //!
-//! Two packets are answered by one report at the beginning and after a hole, up to 32 (S3's CACK)
-//! as the packets go on in order; none waits longer than the agreed delay, nor than a 32nd of a
-//! round trip, so that windows are not kept waiting. A hole is reported at once (NACK, SACK), and so
-//! are the packets just above it.
+//! At the beginning and after a gap one report acknowledges two packets, increasing to 32 (S3's CACK) while packets
+//! arrive in order. No packet waits longer than the agreed delay, nor than a 32nd of a round trip. A gap is reported at
+//! once (NACK, SACK), and so are the packets directly above it.
 //!
-//! A sender that sees reports wait on the way back asks for more distance between them: then none leaves earlier, hole
-//! or not, and as many packets as come are answered by one.
+//! A sender that finds a queue of reports on the return path requests a larger spacing: then no report is sent earlier,
+//! even after a gap, and one report acknowledges all packets of the interval.
 
 use narrows_base::{Duration, Time};
 
@@ -72,7 +71,7 @@ pub(crate) struct AckPolicy {
 }
 
 impl AckPolicy {
-    /// Nothing came yet; one report answers at most so many packets.
+    /// Before the first packet. One report acknowledges at most `most` packets.
     pub fn new(most: u32) -> AckPolicy {
         let most = most.max(1);
         AckPolicy {
@@ -87,18 +86,19 @@ impl AckPolicy {
             reported: Time::ZERO,
         }
     }
-    /// Reports are to be so far apart from now on.
+    /// Reports must be at least this far apart from now on.
     pub fn on_spacing(&mut self, spacing: Duration) {
         self.spacing = spacing;
     }
 
-    /// Whether all that came is answered: the next packet is the first that a report echoes.
+    /// Whether everything has been reported, so that the next packet is the one whose stamp a
+    /// report echoes.
     #[inline]
     pub fn is_all_answered(&self) -> bool {
         self.unanswered == 0
     }
 
-    /// Packet `number` came where `expected` was next, whether it asks for a report or not.
+    /// Packet `number` arrived, where `expected` would have been next.
     #[inline]
     pub fn on_number(&mut self, number: u64, expected: u64) {
         if number > expected {
@@ -111,7 +111,7 @@ impl AckPolicy {
         (self.in_order, self.every) = (0, FIRST_PACKETS_PER_ACK.min(self.most));
     }
 
-    /// … and asks for one, within `max_wait` (RFC 9000 section 13.2).
+    /// The packet is ack-eliciting: it must be reported within `max_wait` (RFC 9000 section 13.2).
     #[inline]
     pub fn on_ack_eliciting(
         &mut self,
@@ -145,22 +145,22 @@ impl AckPolicy {
         }
     }
 
-    /// When a report must leave, alone if need be.
+    /// When a report must be sent, in a packet of its own if necessary.
     #[inline]
     pub fn due(&self) -> Time {
         self.due
     }
-    /// Whether to piggyback a report on a packet that leaves anyhow.
+    /// Whether to add a report to a packet that is sent anyway.
     #[inline]
     pub fn should_piggyback(&self) -> bool {
         self.unanswered > 0 && 2 * self.unanswered >= self.every
     }
-    /// Whether as many came as one report answers.
+    /// Whether as many packets wait as one report acknowledges.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.unanswered >= self.every
     }
-    /// A report left.
+    /// A report was sent.
     #[inline]
     pub fn on_report_sent(&mut self, now: Time) {
         (self.unanswered, self.due, self.reported) = (0, Time::NEVER, now);

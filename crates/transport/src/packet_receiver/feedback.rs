@@ -1,5 +1,5 @@
-//! The receiver side of the sender's controller, and what it is told of arrivals: packets that are paced and counted,
-//! which are those that ask for a report, under numbers of its own without those that do not count.
+//! Runs the receiver side of the sender's controller. It sees only ack-eliciting packets, which are the ones that are
+//! paced and counted, and it sees them under consecutive numbers.
 
 use super::log::Place;
 use super::numbering::Numbering;
@@ -40,7 +40,7 @@ pub(super) struct FeedbackSource {
 }
 
 impl FeedbackSource {
-    /// Of a sender whose numbers below `first` do not count.
+    /// For a sender whose packet numbers below `first` do not count.
     pub fn new(side: Box<dyn ReceiverSide>, first: u64) -> FeedbackSource {
         let mut numbering = Numbering::default();
         numbering.leave_out(0, first);
@@ -53,17 +53,17 @@ impl FeedbackSource {
             last: Time::ZERO,
         }
     }
-    /// The receiver side, to be watched.
+    /// The receiver side, for time series.
     pub fn side(&self) -> &dyn ReceiverSide {
         &*self.side
     }
-    /// The sender side says this, until it says otherwise.
+    /// The feedback of the sender side, valid until it changes.
     #[inline]
     pub fn on_feedback(&mut self, feedback: Feedback) {
         self.from_sender = feedback;
     }
 
-    /// A packet came; `received` are all that came, this one included.
+    /// A packet arrived; `received` has all packets so far, including this one.
     #[inline]
     pub fn on_packet(&mut self, now: Time, p: &SidePacket, place: &Place, received: &Ranges) {
         if p.number >= place.next {
@@ -113,13 +113,13 @@ impl FeedbackSource {
         });
     }
 
-    /// Whether its feedback is to be reported.
+    /// Whether its feedback must be reported.
     #[inline]
     pub fn wants_report(&self) -> bool {
         self.wants_report
     }
-    /// The feedback of a report that leaves now; none in one that others asked for: a receiver side would be asked
-    /// more often than its algorithm says.
+    /// The feedback for a report that is sent now; none if the receiver side did not request the report, because it
+    /// would otherwise be called more often than its algorithm defines.
     #[inline]
     pub fn feedback(&mut self, now: Time) -> Feedback {
         if self.wants_report { self.side.feedback(now) } else { Feedback::NONE }
@@ -129,7 +129,8 @@ impl FeedbackSource {
         self.wants_report = false;
     }
 
-    /// When to call [`on_timeout`](FeedbackSource::on_timeout); never while nothing has come for long.
+    /// When to call [`on_timeout`](FeedbackSource::on_timeout); never if nothing has arrived for
+    /// long.
     #[inline]
     pub fn next_timeout(&self) -> Time {
         let tick = self.side.next_tick();

@@ -1,9 +1,9 @@
-//! The receiving side of packets, the same under connections and simulated datagrams: what arrived and what is
-//! missing ([`log`]), when a report leaves ([`AckPolicy`]), which losses are the radio link's
-//! ([`LossTracker`]), and the receiver side of the sender's controller ([`feedback`]).
+//! The receiving side of packets, the same under connections and simulated datagrams: what arrived and what is missing
+//! ([`log`]), when a report leaves ([`AckPolicy`]), which losses are the radio link's ([`LossTracker`]), and the
+//! receiver side of the sender's controller ([`feedback`]).
 //!
-//! It knows packets by number. Whoever owns it has opened them, has dropped what came twice
-//! ([`ReplayWindow`](narrows_base::ReplayWindow)), and gives reports their bytes: `connection/report_frame.rs`, and
+//! Packets are identified by number. The owner has opened them, dropped duplicates
+//! ([`ReplayWindow`](narrows_base::ReplayWindow)), and encodes the reports: `connection/report_frame.rs`, and
 //! `datagram/receiver.rs` in simulation.
 
 mod ack_policy;
@@ -27,38 +27,39 @@ use narrows_congestion::{Feedback, ReceiverSide};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceivedPacket<N> {
     pub number: u64,
-    /// By which reports show that it came.
+    /// The packet's nonce, by which reports prove that it arrived.
     pub nonce: N,
-    /// When it left, by the sender's clock.
+    /// When it was sent, by the sender's clock.
     pub sent: Time,
-    /// The lowest number whose outcome the sender did not know then.
+    /// The sender's least unacked number at that time.
     pub least_unacked: u64,
     /// On the wire.
     pub bytes: u32,
-    /// Whether a router marked it (ECN CE).
+    /// Whether it has a CE mark.
     pub marked: bool,
-    /// Whether it asks for a report (RFC 9000 section 13.2).
+    /// Whether it is ack-eliciting (RFC 9000 section 13.2).
     pub ack_eliciting: bool,
-    /// Numbers directly below its own of packets that do not count, or that the peer left out on purpose.
+    /// Number of packet numbers directly below its own that do not count or were skipped on
+    /// purpose.
     pub uncounted: u64,
 }
 
 /// The packet whose round trip a report lets its sender measure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Echo {
-    /// When it left, by the sender's clock.
+    /// When it was sent, by the sender's clock.
     pub sent: Time,
-    /// When it came, by the receiver's.
+    /// When it arrived, by the receiver's clock.
     pub came: Time,
 }
 
 /// What a report says beside its runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportFields {
-    /// The number that its runs begin at.
+    /// The highest number of its runs.
     pub highest: u64,
     pub echo: Echo,
-    /// Packets that came marked so far.
+    /// Packets received with a CE mark so far.
     pub marks: u64,
     pub feedback: Feedback,
 }
@@ -66,9 +67,10 @@ pub(crate) struct ReportFields {
 /// How a receiver answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverConfig {
-    /// Packets that one report answers at most; 0 where only the receiver side asks for reports.
+    /// The most packets that one report acknowledges; 0 if only the controller's receiver side
+    /// requests reports.
     pub ack_every: u32,
-    /// How long a packet waits for its report at most (RFC 9000 max_ack_delay).
+    /// The longest time that a packet waits for its report (RFC 9000 max_ack_delay).
     pub max_ack_delay: Duration,
 }
 
@@ -110,7 +112,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
             marks: 0,
         }
     }
-    /// The peer sends with another controller than was believed, from the packet `first` on.
+    /// From packet `first` on the peer uses another controller than assumed.
     pub fn replace_receiver_side(
         &mut self,
         side: Option<Box<dyn ReceiverSide>>,
@@ -122,30 +124,30 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         self.tracker = tracker.map(Box::new);
     }
 
-    /// One above the highest number that came.
+    /// The highest received number plus one.
     #[inline]
     pub fn next_number(&self) -> u64 {
         self.log.next()
     }
-    /// What arrived, as far as reports speak of it.
+    /// The received packet numbers that reports still cover.
     pub fn received(&self) -> &R {
         self.log.received()
     }
-    /// The receiver side, to be watched.
+    /// The receiver side, for time series.
     pub fn receiver_side(&self) -> Option<&dyn ReceiverSide> {
         self.feedback.as_ref().map(|f| f.side())
     }
-    /// What tells radio losses from congestion.
+    /// The loss classifier's tracker, if there is one.
     #[inline]
     pub fn tracker(&mut self) -> Option<&mut LossTracker> {
         self.tracker.as_deref_mut()
     }
-    /// Whether anything tells radio losses from congestion.
+    /// Whether it has a loss classifier.
     pub fn classifies(&self) -> bool {
         self.tracker.is_some()
     }
 
-    /// The peer's sender side says this, until it says otherwise.
+    /// The feedback of the peer's sender side, valid until it changes.
     #[inline]
     pub fn on_feedback(&mut self, from_sender: Feedback) {
         if let Some(feedback) = &mut self.feedback {
@@ -153,8 +155,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         }
     }
 
-    /// The peer's sender asks for reports that are so far apart at least; zero for the usual ones. A round trip takes
-    /// `rtt`; zero where that is not known.
+    /// The peer requests reports at least `asked` apart; zero for the usual policy. `rtt` is zero if unknown.
     #[inline]
     pub fn on_spacing(&mut self, asked: Duration, rtt: Duration) {
         if let Some(policy) = &mut self.policy {
@@ -162,7 +163,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         }
     }
 
-    /// A packet came that did not come before. A round trip takes `rtt`; zero where that is not known.
+    /// A new packet arrived. `rtt` is zero if unknown.
     #[inline]
     pub fn on_packet(&mut self, now: Time, p: &ReceivedPacket<R::Nonce>, rtt: Duration) {
         let number = p.number;
@@ -206,31 +207,32 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
     fn wants_feedback(&self) -> bool {
         self.feedback.as_ref().is_some_and(|f| f.wants_report())
     }
-    /// Whether a report must leave, alone if need be.
+    /// Whether a report must be sent, in a packet of its own if necessary.
     #[inline]
     pub fn must_report(&self, now: Time) -> bool {
         self.log.next() > 0 && (self.wants_feedback() || self.report_due() <= now)
     }
-    /// Whether to piggyback a report on a packet that leaves anyhow.
+    /// Whether to add a report to a packet that is sent anyway.
     #[inline]
     pub fn should_piggyback(&self, now: Time) -> bool {
         self.must_report(now) || self.policy.as_ref().is_some_and(AckPolicy::should_piggyback)
     }
-    /// Whether a packet that asks for a report was not reported.
+    /// Whether an ack-eliciting packet has not been reported yet.
     #[inline]
     pub fn has_news(&self) -> bool {
         self.policy.as_ref().is_some_and(|policy| !policy.is_all_answered())
     }
-    /// Whether as many packets came as one report answers, and nothing else asks for it.
+    /// Whether a report is due only because as many packets wait as one report acknowledges.
     pub fn is_cumulative(&self) -> bool {
         self.policy.as_ref().is_some_and(AckPolicy::is_full) && !self.wants_feedback()
     }
-    /// How many packets are missing in a report of so many runs; 2 for more.
+    /// Number of missing packets in a report of at most `max_runs` runs; 2 stands for more.
     pub fn missing(&self, max_runs: usize) -> u64 {
         self.log.missing(max_runs)
     }
 
-    /// A report for now, if anything came. Beside its feedback it has room for so many runs.
+    /// The report to send now, if anything arrived. Beside its feedback it has room for `max_runs`
+    /// runs.
     #[inline]
     pub fn report(
         &mut self,
@@ -241,13 +243,13 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         let highest = self.log.highest(self.late, max_runs(&feedback))?;
         Some(ReportFields { highest, echo: self.echo, marks: self.marks, feedback })
     }
-    /// What came and what is missing, from `highest` downwards.
+    /// The runs, from `highest` downwards.
     #[inline]
     pub fn runs(&self, highest: u64) -> impl Iterator<Item = Run> {
         let tracker = self.tracker.as_deref();
         self.log.runs(highest, move |n| tracker.is_some_and(|t| t.is_radio(n)))
     }
-    /// The report leaves.
+    /// The report was sent.
     #[inline]
     pub fn on_report_sent(&mut self, now: Time) {
         if let Some(policy) = &mut self.policy {
@@ -268,7 +270,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         let feedback = self.feedback.as_ref().map_or(Time::NEVER, |f| f.next_timeout());
         feedback.min(self.report_due())
     }
-    /// The receiver side's tick may be due.
+    /// A timer of the receiver side may be due.
     pub fn on_timeout(&mut self, now: Time) {
         if self.log.next() > 0
             && let Some(feedback) = &mut self.feedback
@@ -277,7 +279,7 @@ impl<R: ReceivedNumbers> PacketReceiver<R> {
         }
     }
 
-    /// Bytes of the heap that it holds beside what arrived.
+    /// Heap memory in bytes, without the received numbers.
     pub fn memory(&self) -> usize {
         let radio = self.tracker.as_ref().map_or(0, |t| t.ranges());
         self.log.memory() + radio * size_of::<(u64, u64)>()

@@ -1,5 +1,4 @@
-//! The numbers by which a receiver side knows packets: those that count for it, without a hole where
-//! others were, or where nothing was.
+//! Consecutive numbers for the receiver side: only packets that count for it have one.
 
 use std::collections::VecDeque;
 
@@ -19,7 +18,7 @@ struct Step {
 pub(super) struct Numbering(VecDeque<Step>);
 
 impl Numbering {
-    /// Numbers `[from, to)`, above all that were left out before, do not count.
+    /// The numbers `[from, to)` do not count; they are above all earlier such ranges.
     pub fn leave_out(&mut self, from: u64, to: u64) {
         let offset = self.0.back().map_or(0, |s| s.offset);
         let from = from.max(self.0.back().map_or(0, |s| s.to));
@@ -36,7 +35,8 @@ impl Numbering {
         self.0.push_back(Step { from, to, offset: offset + (to - from) });
     }
 
-    /// A packet's number; for one that does not count that of the last below it, which is no news.
+    /// The consecutive number of a packet; for one that does not count, that of the last counted
+    /// packet below it.
     #[inline]
     pub fn of(&self, number: u64) -> u64 {
         match self.0.back() {
@@ -55,7 +55,7 @@ impl Numbering {
         }
         (step.to - step.offset).saturating_sub(1)
     }
-    /// Whether a number counts, as far as is remembered.
+    /// Whether a number counts, as far as is still known.
     pub fn counts(&self, number: u64) -> bool {
         self.0.iter().all(|s| number < s.from || number >= s.to)
     }

@@ -1,7 +1,7 @@
 //! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation), counted in packets.
 //!
-//! TCP's sender keeps the same numbers on its board, where a segment may leave several times;
-//! here every packet leaves once.
+//! TCP's sender has the same fields in its scoreboard, where a segment may be sent several times;
+//! here every packet is sent once.
 
 use narrows_base::{Duration, Time};
 use narrows_congestion::RateSample;
@@ -37,7 +37,7 @@ impl Delivery {
         }
     }
 
-    /// A packet leaves now; `first` if nothing else is in flight.
+    /// A packet is sent; `first` if nothing else is in flight.
     #[inline]
     pub fn sent(&mut self, now: Time, first: bool) -> Stamp {
         if first {
@@ -67,19 +67,19 @@ impl Delivery {
         }
     }
 
-    /// A packet that counted as lost has arrived, as a report of now says: no sample of its own.
+    /// A packet declared lost has arrived: it counts as delivered but gives no sample.
     pub fn arrived_late(&mut self, now: Time) {
         self.delivered += 1;
         self.delivered_time = now;
     }
 
-    /// When the newest packet left that the report being read shows delivered.
+    /// When the newest packet was sent that the present report shows delivered.
     pub fn newest_sent(&self) -> Option<Time> {
         self.newest.map(|n| n.0)
     }
 
-    /// The sample of the report that was read; none if it is shorter than the smallest round-trip
-    /// time `min_rtt` and so not to be trusted.
+    /// The sample of the report; `None` if its interval is shorter than `min_rtt` and so
+    /// unreliable.
     #[inline]
     pub fn sample(&mut self, now: Time, min_rtt: Duration) -> Option<RateSample> {
         let (sent, s) = self.newest.take()?;
@@ -95,7 +95,7 @@ impl Delivery {
         })
     }
 
-    /// The application has nothing to send while `in_flight` packets are out.
+    /// The application has nothing to send while `in_flight` packets are in flight.
     #[inline]
     pub fn nothing_to_send(&mut self, in_flight: u64) {
         self.app_limited_until = self.delivered + in_flight.max(1);

@@ -1,6 +1,6 @@
-//! Packets that count as lost, remembered for a round trip: one that arrives after all was only late. Since packet
-//! numbers are never used again, its arrival proves that (what RFC 3522 needs timestamps for, and RFC 8985
-//! duplicates that the receiver reports).
+//! Packets declared lost, remembered for a round trip: if one arrives after all, it was only late. Packet numbers are
+//! never reused, so its arrival proves that (RFC 3522 needs timestamps for this, RFC 8985 the receiver's report of
+//! duplicates).
 
 use super::sent_packet::SentPacket;
 use narrows_base::{Duration, Time};
@@ -47,12 +47,12 @@ impl<L> LostPackets<L> {
     pub fn new() -> LostPackets<L> {
         LostPackets { packets: VecDeque::new(), gone: 0 }
     }
-    /// The lowest number that may still turn out to be late.
+    /// The lowest number that may still arrive late.
     #[inline]
     pub fn lowest(&self) -> Option<u64> {
         self.packets.front().map(|p| p.seq)
     }
-    /// One above the highest number that is lost for good.
+    /// The highest number that is finally lost, plus one.
     pub fn gone(&self) -> u64 {
         self.gone
     }
@@ -61,7 +61,7 @@ impl<L> LostPackets<L> {
         self.packets.capacity() * size_of::<LostPacket<L>>()
     }
 
-    /// Packet `seq`, above all before, counts as lost.
+    /// Packet `seq`, above all earlier ones, is declared lost.
     pub fn push(&mut self, now: Time, seq: u64, packet: SentPacket<L>) {
         if self.packets.len() >= MAX_REMEMBERED {
             self.pop();
@@ -85,14 +85,14 @@ impl<L> LostPackets<L> {
             self.gone = p.seq + 1;
         }
     }
-    /// Those with numbers below `lowest` are lost for good.
+    /// Packets below `lowest` are finally lost.
     #[inline]
     pub fn forget_below(&mut self, lowest: u64) {
         while self.packets.front().is_some_and(|p| p.seq < lowest) {
             self.pop();
         }
     }
-    /// Those that were found lost longer ago than `longest` are lost for good.
+    /// Packets declared lost longer ago than `longest` are finally lost.
     #[inline]
     pub fn forget(&mut self, now: Time, longest: Duration) {
         let over = |p: &LostPacket<L>| p.arrived || now.since(p.found) > longest;
@@ -107,7 +107,7 @@ impl<L> LostPackets<L> {
         self.packets.clear();
     }
 
-    /// `[from, to)` arrived: `news` for each of them that counts as lost.
+    /// `[from, to)` arrived: calls `news` for each of them that had been declared lost.
     #[inline]
     pub fn take_arrived(
         &mut self,

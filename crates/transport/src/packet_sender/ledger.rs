@@ -1,5 +1,5 @@
-//! The ledger of packets: numbers, what is out, what arrived, and the packets whose outcome is not told yet
-//! (RFC 9002 appendix A.1, `sent_packets`).
+//! The packet ledger: packet numbers, packets in flight, and packets whose outcome is not known yet (RFC 9002 appendix
+//! A.1, `sent_packets`).
 
 use super::MAX_SENT_PACKETS;
 use super::delivery::Stamp;
@@ -24,7 +24,7 @@ pub(super) struct PacketLedger<L> {
     /// Lowest number whose outcome is not known; `packets` begins there.
     least_unacked: u64,
     packets: VecDeque<SentPacket<L>>,
-    /// Those below that count as lost and may be late.
+    /// Packets below those that were declared lost and may be late.
     pub lost: LostPackets<L>,
     /// Of `packets`, the ones not in flight.
     not_in_flight: u64,
@@ -47,7 +47,7 @@ pub(super) struct PacketLedger<L> {
     skipped_below: u64,
     /// How many numbers directly below the next packet are not in flight, those included.
     not_in_flight_below: u64,
-    /// Packets that reports made this end look at.
+    /// Number of packets examined because of reports.
     #[cfg(test)]
     pub looked_at: u64,
 }
@@ -86,13 +86,13 @@ impl<L> PacketLedger<L> {
     pub fn least_unacked(&self) -> u64 {
         self.least_unacked
     }
-    /// The lowest number of which a report may say something new: its outcome is not known, or it counts as lost and
-    /// may be late.
+    /// The lowest number about which a report may have news: its outcome is unknown, or it was declared lost and may be
+    /// late.
     #[inline]
     pub fn lowest_wanted(&self) -> u64 {
         self.lost.lowest().unwrap_or(self.least_unacked)
     }
-    /// One above the highest number that a report named.
+    /// The highest reported number plus one.
     #[inline]
     pub fn reported(&self) -> u64 {
         self.reported
@@ -106,7 +106,7 @@ impl<L> PacketLedger<L> {
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
-    /// Those over another path included.
+    /// The same, including packets on an earlier path.
     #[inline]
     pub fn in_flight_anywhere(&self) -> u64 {
         self.in_flight + self.old_path
@@ -115,7 +115,8 @@ impl<L> PacketLedger<L> {
     pub fn arrived(&self) -> u64 {
         self.arrived
     }
-    /// Packets lost directly behind one that saw no long queue, and all packets behind such a one.
+    /// Losses directly after a packet that met no long queue, and the number of all packets
+    /// directly after such a one.
     pub fn losses_at_short_queue(&self) -> (u64, u64) {
         self.short_queue
     }
@@ -143,7 +144,7 @@ impl<L> PacketLedger<L> {
     pub fn front(&self) -> Option<&SentPacket<L>> {
         self.packets.front()
     }
-    /// Packet `n`, if its outcome is not known.
+    /// Packet `n`, if its outcome is unknown.
     #[inline]
     pub fn get(&self, n: u64) -> Option<&SentPacket<L>> {
         let place = n.checked_sub(self.least_unacked).and_then(|n| usize::try_from(n).ok());
@@ -154,34 +155,35 @@ impl<L> PacketLedger<L> {
     pub fn waits_for_late(&self) -> bool {
         !self.packets.is_empty() && self.least_unacked + 1 < self.reported
     }
-    /// Packets that did not arrive and whose loss somebody wants to know of, from the oldest on.
+    /// Packets that have not arrived and whose loss matters, from the oldest on.
     pub fn missing(&self) -> impl Iterator<Item = &SentPacket<L>> {
         let is_tracked = |s| matches!(s, PacketClass::InFlight | PacketClass::OldPath);
         self.packets.iter().filter(move |p| !p.arrived && is_tracked(p.class))
     }
 
-    /// From now on some numbers are left out, drawn from random bits that the peer cannot guess.
+    /// From now on some packet numbers are skipped, chosen by random bits that the peer cannot
+    /// predict.
     pub fn skip_numbers(&mut self, draws: impl FnMut() -> u64 + Send + Sync + 'static) {
         self.skips = Some(Box::new(Skips::new(draws)));
     }
-    /// Leaves out one number of so many on average.
+    /// Skips one number in `mean` on average.
     #[cfg(test)]
     pub fn skip_often(&mut self, mean: f64) {
         self.skips.iter_mut().for_each(|s| s.set_mean(mean));
     }
-    /// How many of `[from, to)` were left out.
+    /// How many of `[from, to)` were skipped.
     #[inline]
     pub fn skipped(&self, from: u64, to: u64) -> u64 {
         self.skips.as_ref().map_or(0, |s| s.count(from, to))
     }
-    /// Whether the next number is left out, now that a packet has left.
+    /// Decides, after a packet was sent, whether the next number is skipped.
     #[inline]
     pub fn is_next_skipped(&mut self) -> bool {
         let lowest = self.lowest_wanted();
         self.skips.as_mut().is_some_and(|s| s.is_next_skipped(self.next, lowest))
     }
 
-    /// A packet leaves.
+    /// A packet is sent.
     #[inline]
     pub fn push(&mut self, now: Time, stamp: Stamp, payload: L, bytes: u32, class: PacketClass) {
         let is_counted = class.is_counted();
@@ -204,7 +206,7 @@ impl<L> PacketLedger<L> {
         });
     }
 
-    /// Packets whose outcome nobody asks for do not keep the others.
+    /// Drops untracked packets, so that they do not delay the outcome of others.
     pub fn drop_untracked(&mut self) {
         while self.packets.front().is_some_and(|p| p.class.is_untracked()) {
             self.packets.pop_front();
@@ -213,7 +215,7 @@ impl<L> PacketLedger<L> {
         }
     }
 
-    /// The outcome of the lowest packet is known: it is lost unless it arrived.
+    /// Resolves the lowest packet: it is lost unless it arrived.
     #[inline]
     pub fn resolve(&mut self) -> Option<ResolvedPacket<L>> {
         let mut packet = self.packets.pop_front()?;
@@ -239,7 +241,7 @@ impl<L> PacketLedger<L> {
         Some(ResolvedPacket { seq, packet })
     }
 
-    /// A report names numbers below `end`.
+    /// A report covers numbers below `end`.
     #[inline]
     pub fn report(&mut self, end: u64) {
         self.reported = self.reported.max(end);
@@ -281,32 +283,33 @@ impl<L> PacketLedger<L> {
         }
         fresh
     }
-    /// Packets that counted as lost arrived after all; so many of them had left behind one that saw no long queue.
+    /// Packets declared lost arrived after all; `at_short_queue` of them followed one that met no
+    /// long queue.
     pub fn take_back_losses(&mut self, packets: u64, at_short_queue: u64) {
         self.arrived += packets;
         self.short_queue.0 -= at_short_queue;
     }
-    /// So many counted packets arrived.
+    /// `fresh` counted packets arrived.
     #[inline]
     pub fn leave_flight(&mut self, fresh: u64) {
         self.in_flight -= fresh;
         self.arrived += fresh;
     }
-    /// The receiver takes `[from, to)` for lost by the radio link.
+    /// The receiver attributes the loss of `[from, to)` to the radio link.
     #[inline]
     pub fn take_radio(&mut self, from: u64, to: u64) {
         let places = self.places(from, to);
         self.packets.range_mut(places).for_each(|p| p.radio = true);
     }
-    /// Routers marked so many of the newest packets below `end` that arrived: exact where every packet is
-    /// reported, as good as any other order where not.
+    /// `new` packets with CE marks are newly reported: assigned to the newest arrived packets below `end`, which is
+    /// exact if every packet is reported.
     pub fn take_marks(&mut self, new: u32, end: u64) {
         let places = self.places(0, end);
         let arrived = self.packets.range_mut(places).rev().filter(|p| p.arrived);
         arrived.take(new as usize).for_each(|p| p.marked = true);
     }
 
-    /// Packets take another path from now on: those that are out are not in flight.
+    /// Packets take another path from now on; those sent before are no longer in flight.
     pub fn renew(&mut self, now: Time) {
         for p in &mut self.packets {
             if p.class.is_counted() {
@@ -319,12 +322,12 @@ impl<L> PacketLedger<L> {
         self.lost.clear();
         (self.path_start, self.path_since) = (self.next, now);
     }
-    /// Whether packet `highest` took the path of now.
+    /// Whether packet `highest` was sent on the present path.
     #[inline]
     pub fn is_of_this_path(&self, highest: u64) -> bool {
         highest >= self.path_start
     }
-    /// Whether what left a round trip ago took it.
+    /// Whether packets sent a round trip ago were sent on the present path.
     #[inline]
     pub fn has_this_path_for(&self, now: Time, rtt: Duration) -> bool {
         now.since(self.path_since) >= rtt

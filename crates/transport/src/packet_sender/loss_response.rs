@@ -1,4 +1,4 @@
-//! What a loss, an arrival or a probe timeout sets off: passes the loss detector's findings to the ledger, the
+//! The reactions to a loss, an arrival or a probe timeout: passes the loss detector's findings to the ledger, the
 //! payload source and the controller.
 
 use super::feed::Reaction;

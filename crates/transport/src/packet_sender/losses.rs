@@ -7,7 +7,8 @@
 //!   not acknowledged.
 //! - Where nothing is received for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
 //!   beyond the window: what was lost, or new bytes, or the oldest bytes in flight once more (6.2).
-//!   On a path that has acknowledged something, one leaves every 2 s at least, so that an outage's end is noticed; those
+//!   On a path that has acknowledged something, one leaves every 2 s at least, so that an outage's end is noticed;
+//! those
 //!   that RFC 9002's doubling would not let go yet are short and carry nothing.
 //!   A controller with a timer of its own is overruled only where nothing was sent for 2 s.
 //! - Losses of packets that left after the last reduction begin a recovery; it ends when the outcome of
@@ -15,7 +16,7 @@
 //!   is lost; that is no new repair, since it met the queue that made the loss.
 //! - Persistent congestion, every packet of three such timeouts lost: the window begins anew (7.6).
 //!
-//! A packet that counted as lost and comes after all takes its loss back: see `late` and `spurious`.
+//! A packet that was declared lost and arrives late takes its loss back: see `late` and `spurious`.
 
 use super::MAX_BACKOFF_TIMEOUT;
 use super::ledger::PacketLedger;
@@ -77,7 +78,7 @@ pub(super) struct LossDetector {
 }
 
 impl LossDetector {
-    /// `max_ack_delay` is how long the receiver keeps a report back at most.
+    /// `max_ack_delay` is the longest time that the receiver delays a report.
     pub fn new(max_ack_delay: Duration) -> LossDetector {
         LossDetector {
             agreed_ack_delay: max_ack_delay,
@@ -98,7 +99,7 @@ impl LossDetector {
     pub fn last_sent(&self) -> Time {
         self.last_sent
     }
-    /// Probe timeouts since anything was received.
+    /// Number of probe timeouts since anything was received.
     #[inline]
     pub fn backoffs(&self) -> u32 {
         self.backoffs
@@ -114,7 +115,7 @@ impl LossDetector {
     pub fn on_sent(&mut self, now: Time) {
         self.last_sent = now;
     }
-    /// Another path: losses before it are no persistent congestion there.
+    /// The path changed: earlier losses do not count towards persistent congestion.
     pub fn renew(&mut self) {
         (self.backoffs, self.run) = (0, None);
         self.reordering = ReorderingWindow::default();
@@ -198,7 +199,7 @@ impl LossDetector {
         let long = self.probe_timeout(path).saturating_mul(u64::from(PERSISTENT));
         sent.since(since) >= long
     }
-    /// One arrived, or the window begins anew.
+    /// A packet arrived, or slow start was restarted.
     #[inline]
     pub fn end_run(&mut self) {
         self.run = None;
@@ -207,7 +208,7 @@ impl LossDetector {
     pub fn probe_timeout(&self, path: &RoundTrip) -> Duration {
         path.probe_timeout(self.max_ack_delay)
     }
-    /// The receiver was asked to wait so long for a report.
+    /// The receiver was asked to space its reports by `spacing`.
     pub fn on_spacing(&mut self, spacing: Duration) {
         self.max_ack_delay = self.agreed_ack_delay + spacing;
     }
@@ -247,7 +248,7 @@ impl LossDetector {
             Some(_) => self.last_sent + self.backed_off(ledger, path),
         }
     }
-    /// Sets the timer, never for this very moment.
+    /// Sets the timer, but to no earlier than the next nanosecond.
     #[inline]
     pub fn arm(&mut self, now: Time, due: Time) {
         self.timer = due.max(now + Duration::from_nanos(1));

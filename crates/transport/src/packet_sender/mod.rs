@@ -1,23 +1,20 @@
-//! The packet sender: packets whose numbers are never used again, when each may leave, its outcome,
-//! and the controller's events. What the packets carry is the payload source's affair, so that a
-//! simulated stream and a real connection run the same machine.
+//! The packet sender: assigns packet numbers, which are never reused, decides when each packet may be sent, determines
+//! its outcome, and calls the controller. A payload source supplies the contents, so that simulated streams and real
+//! connections use the same sender.
 //!
-//! Its parts, each with its own fields: the packets (`ledger`), losses and the timer (`losses`), round-trip
-//! times (`round_trip`), the pacer (`pacer`), what a peer's acknowledgements permit (`limiter`), and what the
-//! controller is called for (`feed`). The packet sender passes between them what happens: `permission`, `reports`,
-//! `recovery`, `path_change`.
+//! Its parts, each with its own fields: the packets (`ledger`), losses and the timer (`losses`), round-trip times
+//! (`round_trip`), the pacer (`pacer`), what a peer's acknowledgements permit (`limiter`), and the calls of the
+//! controller (`feed`). The packet sender connects them: `permission`, `reports`, `loss_response`, `path_change`.
 //!
-//! Loss detection, probes and repair are RFC 9002's, counted in packets: see `losses`.
-//! Controllers get the same events as from TCP's sender: `on_ack`, then `on_congestion_event` for losses and
-//! what they begin or end; outcomes come before. There is one `on_ack` for each packet that arrived,
-//! however many a report answers (RFC 9002 appendix B.5), so that a controller that counts
-//! acknowledgements grows alike with few reports; all of one report share its RTT and rate sample.
-//! FlightSize at a loss is what was sent from the lost packet on, as TCP's is.
+//! Loss detection, probes and recovery follow RFC 9002, counted in packets: see `losses`. Controllers receive the same
+//! events as from TCP's sender: packet outcomes, then `on_ack`, then `on_congestion_event` for losses and for what they
+//! begin or end. There is one `on_ack` per packet that arrived, however many packets a report acknowledges (RFC 9002
+//! appendix B.5), so that a controller that counts acknowledgements grows equally with fewer reports; all of one report
+//! share its RTT and rate sample. As with TCP, FlightSize at a loss is what was sent from the lost packet on.
 //!
-//! Two kinds of packets are *not in flight*: they are not paced either, and controllers do not learn of
-//! them. A *probe* (of the path's MTU) may be lost without meaning congestion; packets
-//! that carry reports only (ACK-only) are not tracked. Numbers that are left out on purpose
-//! (`skips`) are not in flight either.
+//! Two kinds of packets are *not in flight*: they are not paced, and controllers do not see them. A *probe* (of the
+//! path's MTU) may be lost without meaning congestion; packets that carry reports only (ACK-only) are not tracked.
+//! Numbers that are skipped on purpose (`skips`) are not in flight either.
 
 mod delivery;
 mod feed;
@@ -55,35 +52,36 @@ pub use forward_delay::ForwardTime;
 pub use permission::Permission;
 pub use reports::{AckReport, MARKS};
 
-/// Packets of unknown outcome at most; beyond, the oldest count as lost, so that memory is bounded
-/// when nothing comes back.
+/// Limit on packets of unknown outcome; beyond it the oldest are declared lost, so that memory is
+/// bounded if nothing is acknowledged.
 pub const MAX_SENT_PACKETS: usize = 1 << 16;
 
-/// What packets carry, to the packet sender.
+/// Supplies the payload of packets, and learns what became of it.
 pub trait PayloadSource {
     /// What one packet carries, kept until the packet's outcome is known.
     type Payload: Default;
-    /// Whether nothing waits, new or to be sent again.
+    /// Whether nothing waits, neither new data nor retransmissions.
     fn is_empty(&mut self) -> bool;
-    /// Whether nothing in flight (`in_flight` packets) would have to be repaired.
+    /// Whether nothing in flight (`in_flight` packets) would have to be retransmitted.
     fn all_arrived(&self, in_flight: u64) -> bool;
     /// A packet with this payload arrived.
     fn arrived(&mut self, payload: &Self::Payload);
-    /// A packet with this payload counts as lost, or is put forward by a probe: what is still wanted of
-    /// it must leave again; whether anything is.
+    /// A packet with this payload was declared lost, or is repeated by a probe: what is still needed of it must be sent
+    /// again. Returns whether anything is.
     fn lost(&mut self, payload: &Self::Payload) -> bool;
 }
 
-/// How a packet sender behaves.
+/// The configuration of a packet sender.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PacketSenderConfig {
     /// How far a paced sender that was late may catch up at once.
     pub credit: Duration,
-    /// How long the receiver keeps a report back at most.
+    /// The longest time that the receiver delays a report.
     pub max_ack_delay: Duration,
-    /// The timeout before the first round-trip time is known, at most 2 s, and the longest to which it doubles.
+    /// The timeout before the first round-trip time is known, at most 2 s, and the limit of its
+    /// back-off.
     pub rto: RtoConfig,
-    /// Bytes of a full packet on the wire at first.
+    /// Initial size of a full packet on the wire, in bytes.
     pub packet: u32,
     /// Whether a window without a rate is paced (RFC 9002 section 7.7); otherwise packets leave as
     /// acknowledgements arrive.
@@ -97,7 +95,7 @@ const UNLIMITED_WINDOW: f64 = 1e15;
 
 /// A path that has acknowledged something is probed at least so often: so soon after an outage something is received.
 const MAX_BACKOFF_TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes on the wire of a probe that leaves earlier than RFC 9002's back-off would let it.
+/// Size on the wire of a probe that is sent earlier than RFC 9002's back-off permits.
 pub const SHORT_PROBE_BYTES: u32 = 100;
 
 /// What one packet need not wait for.
@@ -120,7 +118,7 @@ impl Force {
     }
 }
 
-/// The sending machine under a payload source.
+/// A packet sender with its payload source.
 pub struct PacketSender<C: PayloadSource> {
     payload_source: C,
     ledger: PacketLedger<C::Payload>,
@@ -131,7 +129,7 @@ pub struct PacketSender<C: PayloadSource> {
     limiter: Limiter,
     feed: CcFeed,
     counters: Counters,
-    /// What does not hold the next packet back.
+    /// The limits that do not apply to the next packet.
     force: Force,
 }
 
@@ -163,37 +161,38 @@ impl<C: PayloadSource> PacketSender<C> {
         }
     }
 
-    /// From now on some numbers are left out, drawn from random bits that the peer cannot guess. The payload source's
-    /// packets must say so: [`skipped_below`](PacketSender::skipped_below).
+    /// From now on some packet numbers are skipped, chosen by random bits that the peer cannot predict. The payload
+    /// source's packets must report it: [`skipped_below`](PacketSender::skipped_below).
     pub fn skip_numbers(&mut self, draws: impl FnMut() -> u64 + Send + Sync + 'static) {
         self.ledger.skip_numbers(draws);
     }
-    /// Leaves out one number of so many on average.
+    /// Skips one number in `mean` on average.
     #[cfg(test)]
     pub fn skip_often(&mut self, mean: f64) {
         self.ledger.skip_often(mean);
     }
-    /// How many numbers directly below [`next_number`](PacketSender::next_number) were left out.
+    /// How many numbers directly below [`next_number`](PacketSender::next_number) were skipped.
     #[inline]
     pub fn skipped_below(&self) -> u64 {
         self.ledger.skipped_below()
     }
-    /// How many numbers directly below [`next_number`](PacketSender::next_number) are not in flight, or were left out.
+    /// How many numbers directly below [`next_number`](PacketSender::next_number) are not in
+    /// flight, or were skipped.
     #[inline]
     pub fn not_in_flight_below(&self) -> u64 {
         self.ledger.not_in_flight_below()
     }
-    /// What it carries.
+    /// The payload source.
     #[inline]
     pub fn payload_source(&self) -> &C {
         &self.payload_source
     }
-    /// What it carries, to be filled.
+    /// The payload source, to be filled.
     #[inline]
     pub fn payload_source_mut(&mut self) -> &mut C {
         &mut self.payload_source
     }
-    /// The controller, to be watched.
+    /// The controller, for time series.
     pub fn controller(&self) -> &dyn Controller {
         self.feed.controller()
     }
@@ -201,17 +200,17 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn counters(&self) -> Counters {
         self.counters
     }
-    /// Bytes of the heap that its books of packets hold.
+    /// Heap memory of its packet records, in bytes.
     pub fn memory(&self) -> usize {
         self.ledger.memory()
     }
-    /// Packets sent that neither arrived nor count as lost (RFC 9002 bytes_in_flight).
+    /// Packets sent that have neither arrived nor been declared lost (RFC 9002 bytes_in_flight).
     #[inline]
     pub fn flight(&self) -> u64 {
         self.ledger.in_flight()
     }
-    /// The highest rate at which packets left that arrived, bit/s on the wire: whatever their
-    /// acknowledgements' times pretend.
+    /// The highest rate, in bit/s on the wire, at which packets were sent that arrived. It does not
+    /// depend on the times of their acknowledgements.
     pub fn max_delivered(&self) -> Rate {
         self.limiter.max_delivered()
     }
@@ -219,7 +218,7 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn acknowledged(&self) -> u64 {
         self.ledger.arrived()
     }
-    /// Lost packets that the receiver took for the radio link's.
+    /// Lost packets that the receiver attributes to the radio link.
     pub fn radio_losses(&self) -> u64 {
         self.feed.radio_losses()
     }
@@ -230,12 +229,13 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn losses_at_short_queue(&self) -> (u64, u64) {
         self.ledger.losses_at_short_queue()
     }
-    /// Round-trip times.
+    /// The RTT estimator.
     #[inline]
     pub fn rtt(&self) -> &RttEstimator {
         self.path.estimator()
     }
-    /// How far apart the receiver ought to send its reports, and whether the next packet ought to say so.
+    /// The report spacing to request from the receiver, and whether the next packet should carry
+    /// the request.
     #[inline]
     pub fn report_spacing(&self) -> (Duration, bool) {
         self.return_path.wish(self.ledger.next())
@@ -245,36 +245,36 @@ impl<C: PayloadSource> PacketSender<C> {
     pub fn next_number(&self) -> u64 {
         self.ledger.next()
     }
-    /// The lowest number of which a report may say something new: the ack of ack. Its outcome is not known, or it
-    /// counts as lost and may be late.
+    /// The least unacked number: the lowest one about which a report may have news, because its outcome is unknown or
+    /// it was declared lost and may be late.
     #[inline]
     pub fn least_unacked(&self) -> u64 {
         self.ledger.lowest_wanted()
     }
-    /// The highest number that a report named.
+    /// The highest number that a report covered.
     #[inline]
     pub fn highest_reported(&self) -> Option<u64> {
         self.ledger.reported().checked_sub(1)
     }
-    /// Whether a packet that is counted is known to have arrived, over the path of now.
+    /// Whether a counted packet is known to have arrived on the present path.
     #[inline]
     pub fn has_arrived(&self) -> bool {
         self.ledger.arrived() > 0
     }
-    /// The next packet leaves whatever the controller says.
+    /// The next packet is sent whatever the controller allows.
     pub fn force(&mut self) {
         self.force = Force::All;
     }
-    /// Probe timeouts since anything was received.
+    /// Number of probe timeouts since anything was received.
     pub fn backoffs(&self) -> u32 {
         self.loss.backoffs()
     }
-    /// Whether one packet may leave whatever the window and the pacer say.
+    /// Whether one packet may be sent regardless of window and pacer.
     #[inline]
     pub fn is_forced(&self) -> bool {
         self.force.overrules_pacer()
     }
-    /// The probe that is to leave is a short one: more may not leave now.
+    /// Makes the pending probe a short one.
     pub fn shorten_probe(&mut self) {
         if self.force == Force::All {
             self.force = Force::ShortProbe;
@@ -313,16 +313,16 @@ impl<C: PayloadSource> PacketSender<C> {
             self.arm(now);
         }
     }
-    /// The path is another one, or better known.
+    /// The path has changed, or more is known about it.
     pub fn on_path_hints(&mut self, now: Time, hints: &PathHints, source: HintSource) {
         self.limiter.on_hints(hints, source);
         self.feed.on_path_hints(now, hints);
     }
-    /// What the opening showed of the path.
+    /// The handshake's packet-pair dispersion.
     pub fn on_dispersion(&mut self, now: Time, dispersion: &Dispersion) {
         self.feed.on_dispersion(now, dispersion);
     }
-    /// A packet of so many bytes on the wire leaves now; `again` if it repeats what was lost.
+    /// A packet with `bytes` bytes on the wire is sent; `again` if it repeats lost data.
     #[inline]
     pub fn sent(&mut self, now: Time, bytes: u32, payload: C::Payload, again: bool) {
         let bytes = bytes.min(65_535);
@@ -355,7 +355,7 @@ impl<C: PayloadSource> PacketSender<C> {
         }
     }
 
-    /// A packet leaves that is not in flight; `probe` if the payload source wants to know what became of it.
+    /// A packet is sent that is not in flight; `probe` if the payload source needs its outcome.
     pub fn sent_not_in_flight(&mut self, now: Time, bytes: u32, payload: C::Payload, probe: bool) {
         let class = if probe { PacketClass::MtuProbe } else { PacketClass::AckOnly };
         self.ledger.push(now, self.feed.stamp(), payload, bytes.min(65_535), class);
@@ -371,7 +371,7 @@ impl<C: PayloadSource> PacketSender<C> {
         self.loss.due().min(self.feed.controller().next_tick().max(earliest))
     }
 
-    /// A due time has come: whether a probe's, so that something ought to leave.
+    /// A timer fired. Returns whether it was the probe timer, so that something should be sent.
     pub fn on_timeout(&mut self, now: Time) -> bool {
         self.loss.notice_leap(now);
         let probe = now >= self.loss.due() && self.on_timer(now);

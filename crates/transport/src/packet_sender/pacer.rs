@@ -1,5 +1,5 @@
-//! When the next packet may leave by its rate: bounded credit for a sender that was late, none for one that
-//! was idle (RFC 9002 section 7.7, RFC 5348 section 4.6).
+//! The pacer: when the next packet may be sent. A sender that was late has a bounded credit, one that was idle has none
+//! (RFC 9002 section 7.7, RFC 5348 section 4.6).
 
 use super::feed::CcFeed;
 use narrows_base::{Duration, Rate, Time};
@@ -16,7 +16,7 @@ pub(super) struct Pacer {
     credit: Duration,
     /// Whether a window without a rate is paced.
     paces_windows: bool,
-    /// Never faster than this, whatever the controller says.
+    /// Upper limit on the rate, whatever the controller says.
     limit: Option<Rate>,
     /// The last packet's due time and bits: the next is due when they are paced out.
     paced: Option<(Time, f64)>,
@@ -95,7 +95,7 @@ impl Pacer {
             (due, _) => due.map(|d| (d, false)),
         }
     }
-    /// Something else than the pacer holds packets back.
+    /// Something other than the pacer holds packets back.
     #[inline]
     pub fn stall(&mut self) {
         self.stalled = true;
@@ -110,7 +110,7 @@ impl Pacer {
         let least = Time::from_nanos(now.as_nanos().saturating_sub(gap.as_nanos()));
         self.paced = Some((last.max(least) + gap.mul_f64(share), bits));
     }
-    /// The next packet, which was due then, may leave now.
+    /// The next packet, which was due at `due`, may be sent now.
     #[inline]
     pub fn permit(&mut self, now: Time, due: Time) {
         // A window that opens sets many packets free, and none of them was late: without this, what a

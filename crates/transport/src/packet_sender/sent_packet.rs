@@ -1,4 +1,4 @@
-//! A packet that was sent.
+//! The record of a sent packet.
 
 use super::delivery::Stamp;
 use narrows_base::Time;
@@ -19,7 +19,7 @@ pub(super) enum PacketClass {
 }
 
 impl PacketClass {
-    /// Whether its loss is one to the controller.
+    /// Whether the controller is told of its loss.
     #[inline]
     pub fn is_counted(self) -> bool {
         self == PacketClass::InFlight

@@ -1,10 +1,10 @@
-//! Packet numbers that are left out on purpose (RFC 9000 section 21.4). A receiver that says that one of
-//! them arrived says more than it can know.
+//! Packet numbers that are skipped on purpose (RFC 9000 section 21.4). A receiver that acknowledges one of them is
+//! lying.
 //!
-//! The packet directly above says so under seal: a receiver to which that packet comes never takes the
-//! number for lost. One to which it does not come cannot tell the number from the packets that were lost
-//! beside it, so whoever acknowledges these blindly is caught. Gaps are geometric: however many numbers
-//! were left out before, the next is left out with the same probability, and no stretch is safe to lie about.
+//! The packet directly above carries the number of skipped ones, sealed, so a receiver that gets it never takes them
+//! for lost. A receiver that does not get it cannot distinguish a skipped number from the lost packets beside it, so
+//! acknowledging lost packets blindly is detected. The distances are geometric: every number is skipped with the same
+//! probability, so that no range is safe to lie about.
 
 use narrows_base::{math, random::unit};
 use std::collections::VecDeque;

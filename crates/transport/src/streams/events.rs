@@ -1,9 +1,9 @@
-//! What the application is told.
+//! Events of streams for the application.
 
 use super::{StreamEvent, Streams};
 
 impl Streams {
-    /// What happened since it was asked last.
+    /// The next event, if any.
     pub fn event(&mut self) -> Option<StreamEvent> {
         if self.queues.opened > 0 {
             self.queues.opened -= 1;

@@ -1,5 +1,5 @@
-//! Filling packets: what is not data first, then the streams by their priorities; of equals what was lost first, then
-//! new data, stream by stream in turn.
+//! Fills packets with frames: control frames first, then the streams by priority; within a priority lost data before
+//! new data, and streams in turn.
 
 use super::open::Stream;
 use super::priority::PriorityQueue;
@@ -39,9 +39,9 @@ impl Streams {
             })
     }
 
-    /// Writes frames while there is room, what must be sent again first; says what it wrote. Stream
-    /// data that would fill the packet goes last, without a length, and stays where it is:
-    /// [`bytes`](Streams::bytes) has it.
+    /// Writes frames while there is room, retransmissions first, and reports each to `wrote`.
+    /// Stream data that would fill the packet go last, without a length, and are not copied:
+    /// [`bytes`](Streams::bytes) returns them.
     pub fn fill(&mut self, writer: &mut FrameWriter<'_>, wrote: &mut dyn FnMut(SentFrame)) {
         let mut said = 0;
         let _ = self.fill_all(writer, &mut |piece| {
@@ -51,7 +51,7 @@ impl Streams {
         self.queues.said += said;
     }
 
-    /// The bytes of a stream's piece that was written just now.
+    /// The bytes of the stream frame written last.
     #[inline]
     pub fn bytes(&self, piece: &SentFrame) -> &[u8] {
         let SentFrame::Stream { id, offset, length, .. } = *piece else { return &[] };

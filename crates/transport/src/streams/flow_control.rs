@@ -1,5 +1,5 @@
-//! Who may send how much: bytes of a stream, bytes of all, streams (RFC 9000 section 4). All three
-//! count from the beginning and only rise.
+//! Flow control: limits on the bytes of a stream, on the bytes of all streams, and on the number of
+//! streams (RFC 9000 section 4). All three are cumulative and never decrease.
 
 use narrows_wire::bytes::MAX_VARINT;
 
@@ -40,18 +40,18 @@ impl Window {
     pub fn taken(&self) -> u64 {
         self.taken
     }
-    /// What the peer may still send.
+    /// How much the peer may still send.
     #[inline]
     pub fn room(&self) -> u64 {
         self.granted - self.came
     }
-    /// So much came, at most [`send_buffer`](Window::send_buffer).
+    /// `more` arrived, which must be at most [`send_buffer`](Window::send_buffer).
     #[inline]
     pub fn come(&mut self, more: u64) {
         self.came += more;
     }
-    /// So much was used up. The peer hears of it when it is half of the window, or at once if it
-    /// waits: what others hold unread may be all of the rest.
+    /// `more` was consumed. The peer is informed when that is half of the window, or at once if it
+    /// is blocked, because other streams may hold the rest.
     #[inline]
     pub fn take(&mut self, more: u64) {
         self.taken += more;
@@ -64,7 +64,7 @@ impl Window {
     fn next(&self) -> u64 {
         self.taken.saturating_add(self.size).min(MAX_VARINT).max(self.granted)
     }
-    /// The peer waits at this limit.
+    /// The peer is blocked at this limit.
     pub fn waits_at(&mut self, at: u64) {
         // Below, a greater limit is on its way already.
         self.waits = at >= self.granted;
@@ -74,15 +74,15 @@ impl Window {
     pub fn is_pending(&self) -> bool {
         self.pending
     }
-    /// What the peer was told last got lost.
+    /// The last limit sent to the peer was lost.
     pub fn say_again(&mut self) {
         self.pending = true;
     }
-    /// What to tell now.
+    /// The limit to send now.
     pub fn offer(&self) -> u64 {
         self.next()
     }
-    /// It was told.
+    /// The limit was sent.
     pub fn on_advertised(&mut self, granted: u64) {
         self.granted = granted;
         self.waits = false;
@@ -123,19 +123,19 @@ impl Credit {
     pub fn room(&self) -> u64 {
         self.most - self.used
     }
-    /// Uses so much of it, at most [`send_buffer`](Credit::send_buffer).
+    /// Consumes `n`, which must be at most [`send_buffer`](Credit::send_buffer).
     #[inline]
     pub fn spend(&mut self, n: u64) {
         self.used += n;
     }
-    /// The peer permits so much; limits never fall. Whether this one rose.
+    /// The peer sent a limit; limits never decrease. Returns whether it is higher.
     pub fn raise(&mut self, most: u64) -> bool {
         let most = most.min(MAX_VARINT);
         let more = most > self.most;
         self.most = self.most.max(most);
         more
     }
-    /// Whether the peer should be told that this end, which wants more, waits here.
+    /// Whether to inform the peer that this end is blocked.
     #[inline]
     pub fn must_say(&self) -> bool {
         self.used == self.most && self.said != Some(self.most)
@@ -143,7 +143,7 @@ impl Credit {
     pub fn said(&mut self) {
         self.said = Some(self.most);
     }
-    /// What was said got lost; whether it is still true.
+    /// That information was lost. Returns whether it is still true.
     pub fn unsaid(&mut self) -> bool {
         let still = self.said == Some(self.most) && self.used == self.most;
         if still {

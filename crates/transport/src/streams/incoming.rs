@@ -4,10 +4,10 @@ use super::open::{self, Direction};
 use super::{Frame, Streams, Violation};
 
 impl Streams {
-    /// Takes a frame of the peer; false if it is not about streams.
+    /// Processes a frame of the peer; false if it does not concern streams.
     ///
     /// # Errors
-    /// If the peer may not send it: the connection must end with the violation's code.
+    /// The peer violated the protocol: the connection must be closed with the violation's code.
     #[inline]
     pub fn on_frame(&mut self, frame: &Frame<'_>) -> Result<bool, Violation> {
         match *frame {

@@ -1,9 +1,9 @@
-//! The streams of a connection at one end: bytes in order, both directions, flow control.
+//! The streams of a connection at one end: ordered bytes in both directions, with flow control.
 //!
-//! What a stream is follows RFC 9000 sections 2 to 4, in the frames of `docs/rrtp.md`. A stream is
-//! forgotten when both of its directions are over; of the others only those with something to
-//! send stand in lists, so thousands of idle ones cost nothing. Memory is bounded by what this
-//! end's limits grant to the peer and by `send_buffer` for each stream.
+//! Streams are those of RFC 9000 sections 2 to 4, with the frames of `docs/rrtp.md`. A stream is
+//! dropped when both directions are over. Only streams with something to send are in lists, so
+//! thousands of idle ones cost nothing. Memory is bounded by what this end's limits grant to the
+//! peer and by `send_buffer` for each stream.
 
 mod events;
 mod fill;
@@ -37,20 +37,20 @@ pub enum Side {
     Server,
 }
 
-/// What one end lets the other send at first.
+/// Initial flow-control limits for the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes of all streams together, and how many more while the application reads.
+    /// Bytes of all streams together; also the window while the application reads.
     pub data: u64,
-    /// Bytes of one stream, likewise.
+    /// Bytes of one stream; also the window while the application reads.
     pub stream: u64,
-    /// Open streams of both directions.
+    /// Number of open bidirectional streams.
     pub both: u64,
-    /// Open streams of one direction.
+    /// Number of open unidirectional streams.
     pub one_way: u64,
 }
 
-/// What a read gave.
+/// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
     /// So many bytes, at least one.
@@ -61,7 +61,7 @@ pub enum Read {
     End,
 }
 
-/// Why a stream does not do what was asked.
+/// Why an operation on a stream failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamError {
     /// There is no such stream (any more), or not in this direction.
@@ -91,7 +91,7 @@ impl std::fmt::Display for StreamError {
 
 impl std::error::Error for StreamError {}
 
-/// What happened to streams.
+/// An event of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StreamEvent {
     /// The peer opened one: `accept` gives it.
@@ -106,7 +106,7 @@ pub enum StreamEvent {
     MayOpen,
 }
 
-/// A piece of a packet, to be told what became of it.
+/// A frame in a sent packet, kept until its outcome is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SentFrame {
     /// Bytes of a stream.
@@ -134,12 +134,12 @@ pub enum SentFrame {
     Blocked,
 }
 
-/// A fault of the peer that ends the connection: CLOSE's code and why.
+/// A protocol violation by the peer that ends the connection: CLOSE's code and the reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// As `docs/rrtp.md` lists them: 2 flow control, 3 stream state.
+    /// Error code as in `docs/rrtp.md`: 2 flow control, 3 stream state.
     pub code: u64,
-    /// For people.
+    /// A description for people.
     pub why: &'static str,
 }
 
@@ -169,8 +169,8 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// None yet; `send_buffer` bounds what is written and not yet arrived, in bytes of all streams
-    /// together: see `send_buffer.rs`.
+    /// Without streams. `send_buffer` bounds the bytes that are written and have not arrived, over
+    /// all streams: see `send_buffer.rs`.
     pub fn new(side: Side, ours: Limits, send_buffer: usize) -> Streams {
         let streams = |most: u64| Window::new(most.min(open::MAX_STREAMS));
         Streams {
@@ -189,11 +189,11 @@ impl Streams {
             arrived: 0,
         }
     }
-    /// So many bytes may leave before the peer has acknowledged anything, and are to be written by then.
+    /// This many bytes may be sent before anything is acknowledged, and should be written by then.
     pub fn on_known_path(&mut self, bytes: usize) {
         self.held.on_known_path(bytes);
     }
-    /// What the peer permits at first (known after the handshake).
+    /// The peer's initial limits, known after the handshake.
     pub fn peer_permits(&mut self, peers: Limits) {
         self.credit.raise(peers.data);
         self.stream_credit = peers.stream;
@@ -206,34 +206,35 @@ impl Streams {
         self.on_max_streams(false, peers.both);
         self.on_max_streams(true, peers.one_way);
     }
-    /// Takes what there is room for; 0 if there is none.
+    /// Writes as many bytes as there is room for, and returns how many; 0 if there is no room.
     ///
     /// # Errors
-    /// If the stream is not there or not in this direction, was finished or reset, or if the
-    /// peer wants no more.
+    /// The stream does not exist or is not in this direction, was finished or reset, or was stopped
+    /// by the peer.
     pub fn write(&mut self, id: u64, data: &[u8]) -> Result<usize, StreamError> {
         let held = self.held;
         self.sending(id, |half| half.write(data, &held))
     }
-    /// No more will be written.
+    /// Ends the stream after what has been written.
     ///
     /// # Errors
     /// As [`write`](Streams::write).
     pub fn finish(&mut self, id: u64) -> Result<(), StreamError> {
         self.sending(id, send::Sending::finish)
     }
-    /// Gives sending up. After [`finish`](Streams::finish) too, as long as not all has arrived.
+    /// Abandons sending. Possible after [`finish`](Streams::finish), too, until all data have
+    /// arrived.
     ///
     /// # Errors
-    /// If the stream is not there or not in this direction, or was reset.
+    /// The stream does not exist or is not in this direction, or was reset.
     pub fn reset(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
         let code = code.min(narrows_wire::bytes::MAX_VARINT);
         self.sending(id, |half| half.reset(code))
     }
-    /// Wants no more: what waits to be read is dropped, and the peer asked to stop.
+    /// Stops reading: unread data are dropped, and the peer is asked to stop sending.
     ///
     /// # Errors
-    /// If the stream is not there or not in this direction, or if its end was read.
+    /// The stream does not exist or is not in this direction, or its end was read.
     pub fn stop(&mut self, id: u64, code: u64) -> Result<(), StreamError> {
         let code = code.min(narrows_wire::bytes::MAX_VARINT);
         let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
@@ -242,11 +243,12 @@ impl Streams {
         self.settle(id);
         Ok(())
     }
-    /// Reads in order. When [`Read::End`] or [`StreamError::Reset`] was given, this direction is
-    /// over; if the other is too, the stream is unknown from then on.
+    /// Reads in order. After [`Read::End`] or [`StreamError::Reset`] this direction is over; if the
+    /// other is too, the stream no longer exists.
     ///
     /// # Errors
-    /// If the stream is not there or not in this direction, was stopped, or if the peer reset it.
+    /// The stream does not exist or is not in this direction, was stopped, or was reset by the
+    /// peer.
     pub fn read(&mut self, id: u64, into: &mut [u8]) -> Result<Read, StreamError> {
         let mut at = 0;
         self.read_with(id, into.len(), &mut |piece| {
@@ -256,7 +258,8 @@ impl Streams {
             }
         })
     }
-    /// The same, for whoever keeps the bytes elsewhere than in a slice: hands at most `most` to `put`, in pieces.
+    /// As [`read`](Streams::read), but passes at most `most` bytes to `put`, in pieces, instead of copying them into a
+    /// slice.
     ///
     /// # Errors
     /// As [`read`](Streams::read).
@@ -314,13 +317,13 @@ impl Streams {
         }
     }
 
-    /// Bytes of all streams that arrived at the peer, each without a gap before it; and bytes of
-    /// the peer's that were read here or dropped unread.
+    /// Bytes that the peer has received in order, over all streams; and bytes of the peer's streams
+    /// that were read or dropped here.
     pub fn carried(&self) -> (u64, u64) {
         (self.arrived, self.all.window.taken())
     }
 
-    /// Bytes of the heap that it holds, but for the map's own nodes.
+    /// Heap memory in bytes, without the nodes of the map.
     pub fn memory(&self) -> usize {
         let streams = self.map.values().map(|stream| {
             let send = stream.send.as_ref().map_or(0, send::Sending::memory);
@@ -330,8 +333,8 @@ impl Streams {
         streams.sum::<usize>() + self.queues.memory()
     }
 
-    /// Whether nothing sent still waits to be known as arrived. What was written and could not
-    /// leave yet does not count.
+    /// Whether everything sent is known to have arrived. Data written but not sent yet do not
+    /// count.
     pub fn all_arrived(&self) -> bool {
         self.queues.busy == 0 && self.queues.said == 0
     }

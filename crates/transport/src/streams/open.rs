@@ -63,7 +63,7 @@ pub(super) fn direction_index(id: u64) -> usize {
 }
 
 impl Streams {
-    /// A new stream, if the peer permits one more. Otherwise an event tells when it does.
+    /// Opens a stream if the peer permits another one. Otherwise an event reports when it does.
     pub fn open(&mut self, one_way: bool) -> Option<u64> {
         let direction_index = usize::from(one_way);
         let ours = &mut self.ours[direction_index];
@@ -77,7 +77,7 @@ impl Streams {
         self.insert(id);
         Some(id)
     }
-    /// The next stream that the peer opened.
+    /// The next stream opened by the peer.
     pub fn accept(&mut self) -> Option<u64> {
         let peer = u64::from(self.side == Side::Client);
         for direction_index in 0..2 {

@@ -1,9 +1,9 @@
-//! What became of the pieces that were sent.
+//! The outcomes of sent frames.
 
 use super::{SentFrame, StreamEvent, Streams};
 
 impl Streams {
-    /// A packet with this piece arrived.
+    /// A packet with this frame arrived.
     #[inline]
     pub fn arrived(&mut self, piece: &SentFrame) {
         match *piece {
@@ -50,7 +50,7 @@ impl Streams {
         }
     }
 
-    /// A packet with this piece was lost; whether anything of it must leave again.
+    /// A packet with this frame was lost. Returns whether anything of it must be sent again.
     pub fn lost(&mut self, piece: &SentFrame) -> bool {
         if !matches!(piece, SentFrame::Stream { .. } | SentFrame::Reset(_)) {
             self.said_less();

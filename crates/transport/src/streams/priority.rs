@@ -1,4 +1,4 @@
-//! Streams that wait for their turn to send: those of the highest priority first, equals one after the other.
+//! Streams that wait for their turn to send: highest priority first, round robin within a priority.
 
 use super::{StreamError, Streams};
 use std::collections::VecDeque;
@@ -34,12 +34,12 @@ impl PriorityQueue {
     fn first_mut(&mut self) -> Option<&mut VecDeque<u64>> {
         self.levels.iter_mut().map(|level| &mut level.1).find(|ids| !ids.is_empty())
     }
-    /// The highest priority with which somebody waits.
+    /// The highest priority of a waiting stream.
     #[inline]
     pub fn highest(&self) -> Option<i32> {
         self.first().map(|level| level.0)
     }
-    /// Whose turn it is.
+    /// The stream whose turn it is.
     #[inline]
     pub fn front(&self) -> Option<u64> {
         self.first().and_then(|level| level.1.front().copied())
@@ -54,14 +54,14 @@ impl PriorityQueue {
     pub fn is_empty(&self) -> bool {
         self.first().is_none()
     }
-    /// The front had its turn: the next of the same priority comes.
+    /// The first stream has had its turn; the next one of the same priority follows.
     #[inline]
     pub fn rotate(&mut self) {
         if let Some(ids) = self.first_mut().filter(|ids| ids.len() > 1) {
             ids.rotate_left(1);
         }
     }
-    /// Takes one out that waits with this priority.
+    /// Removes a stream that waits with this priority.
     pub fn remove(&mut self, priority: i32, id: u64) {
         if let Some(level) = self.levels.iter_mut().find(|level| level.0 == priority) {
             level.1.retain(|other| *other != id);
@@ -77,7 +77,7 @@ impl PriorityQueue {
             self.levels.iter().map(|level| level.1.capacity() * size_of::<u64>()).sum();
         ids + self.levels.capacity() * size_of::<(i32, VecDeque<u64>)>()
     }
-    /// Gives back what long lists took.
+    /// Frees the memory of lists that have become short.
     pub fn release(&mut self) {
         if self.is_empty() && (self.levels.len() > 1 || self.memory() > 1024) {
             self.levels = Vec::new();
@@ -86,11 +86,12 @@ impl PriorityQueue {
 }
 
 impl Streams {
-    /// Whose data leaves first when several streams have some, lost data included: that of the highest priority; among
-    /// equals, streams take turns packet by packet. New streams have priority 0. Only this end knows it.
+    /// Sets a stream's priority. Among streams with data to send, including lost data, those of the highest priority go
+    /// first; within a priority they take turns packet by packet. New streams have priority 0. The peer does not see
+    /// priorities.
     ///
     /// # Errors
-    /// If the stream is not there or not in this direction.
+    /// The stream does not exist or is not in this direction.
     pub fn set_priority(&mut self, id: u64, priority: i32) -> Result<(), StreamError> {
         let stream = self.map.get_mut(&id).ok_or(StreamError::Unknown)?;
         if stream.send.is_none() {
@@ -105,7 +106,7 @@ impl Streams {
     /// The priority of a stream that this end sends on.
     ///
     /// # Errors
-    /// If the stream is not there or not in this direction.
+    /// The stream does not exist or is not in this direction.
     pub fn priority(&self, id: u64) -> Result<i32, StreamError> {
         let stream = self.map.get(&id).filter(|stream| stream.send.is_some());
         stream.map(|stream| stream.priority).ok_or(StreamError::Unknown)

@@ -1,5 +1,5 @@
-//! What came of a stream behind a gap, in pieces by offset: memory follows the bytes that came,
-//! however far ahead they lie.
+//! Reassembly: data received behind a gap, in pieces by offset. Memory is proportional to the bytes
+//! received, however far ahead they are.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -43,7 +43,7 @@ impl Reassembly {
         self.sent_frames.remove(&start)
     }
 
-    /// Keeps what of the data is not there yet.
+    /// Stores the parts of the data that are not there yet.
     pub fn insert(&mut self, from: u64, mut data: &[u8]) {
         let mut at = from;
         while !data.is_empty() {

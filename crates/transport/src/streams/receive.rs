@@ -1,8 +1,7 @@
-//! The receiving half of a stream: bytes in any order in, in order out.
+//! The receiving half of a stream: takes bytes in any order, returns them in order.
 //!
-//! What came in order lies in one buffer, which is given back when all is read; what came behind a gap
-//! in pieces, from which it is read once the gap has closed. So a gap costs nothing, and memory follows
-//! what came; flow control bounds that.
+//! In-order data are in one buffer, which is freed when everything has been read; data behind a gap are kept in pieces,
+//! and are read from there once the gap has closed. Memory is proportional to what arrived, and flow control bounds it.
 
 use super::flow_control::{Total, Window};
 use super::reassembly::Reassembly;

@@ -1,5 +1,5 @@
-//! The sending half of a stream: bytes written are kept until they arrived; what was lost leaves
-//! again, in whatever packet comes next.
+//! The sending half of a stream: written bytes are kept until they have arrived; lost ones are sent
+//! again in any later packet.
 
 use super::flow_control::Credit;
 use super::send_buffer::{SendBuffers, StreamBuffer};

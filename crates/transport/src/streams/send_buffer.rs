@@ -1,14 +1,13 @@
-//! How much may be written ahead.
+//! Limits on data that are written before they can be sent.
 //!
-//! What was written is kept until it arrived, behind a lost packet for as long as its repair takes.
-//! A buffer much longer than what is under way delays what is written last, and costs: memory that
-//! a processor's cache holds is the cheaper one. So each stream's bound follows what it has under way,
-//! and grows as soon as more leaves than ever before: a path that is filled at once has filled a
-//! quarter of it when its writer is asked for more.
+//! Written data are kept until they have arrived; behind a lost packet that takes as long as its retransmission. A
+//! buffer much larger than the data in flight delays what is written last, and no longer fits into the processor's
+//! cache. So each stream's bound follows its data in flight, and grows as soon as more is in flight than ever before: a
+//! path that is filled at once has used a quarter of the buffer when the writer is asked for more.
 //!
-//! A peer that reads or acknowledges nothing must not make a connection keep much for it, on
-//! however many streams: together they have what a path may need at once, and each a little for
-//! itself, so that one that stands still stops no other.
+//! A peer that reads or acknowledges nothing must not make a connection hold much memory, on however many streams: all
+//! streams share what a path may need at once, and each has a little of its own, so that a blocked stream blocks no
+//! other.
 
 /// The bound is so many times what is under way: a sender whose rate doubles finds the next round
 /// trip's bytes written.

@@ -1,15 +1,14 @@
-//! What a TCP endpoint is made of, and the two presets.
+//! The configuration of a TCP endpoint, and two presets.
 
 use crate::rtt::RtoConfig;
 use narrows_base::{Duration, Packet};
 use narrows_congestion::Halve;
 
-/// Segments in flight at most, whatever a receive window says: the largest window that TCP can express
-/// (RFC 7323: 2^30 bytes) in segments of 1024 bytes. It bounds a sender's memory where neither the
-/// controller nor the link limits it.
+/// Limit on segments in flight, whatever the receive window: the largest window that TCP can express (RFC 7323: 2^30
+/// bytes) in segments of 1024 bytes. It bounds a sender's memory if neither the controller nor the link does.
 pub const MAX_WINDOW: u64 = 1 << 20;
 
-/// Which endpoint a run speaks.
+/// Which variant of the endpoints is simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
     /// As the RFCs: initial window 4, minimum RTO 1 s, an ACK for every packet, headers inside
@@ -21,7 +20,7 @@ pub enum Preset {
     Ns2,
 }
 
-/// How losses are found and repaired.
+/// How losses are detected and retransmitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecoveryKind {
     /// The third duplicate starts the window anew.
@@ -41,10 +40,10 @@ pub enum RecoveryKind {
     Vegas,
 }
 
-/// Parameters of a TCP endpoint pair.
+/// Parameters of a TCP sender and receiver.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TcpConfig {
-    /// Loss repair.
+    /// Loss recovery.
     pub recovery: RecoveryKind,
     /// Bytes of a full data packet on the wire.
     pub packet_bytes: u32,
@@ -69,7 +68,7 @@ pub struct TcpConfig {
     /// At most one fast retransmit for each window of data (RFC 6582 section 3.2 step 2; ns-2's
     /// `bugFix_`). Without SACK only; Reno of 1990 had no such rule.
     pub once_per_window: bool,
-    /// What a loss halves.
+    /// What is halved at a loss.
     pub halve: Halve,
     /// Receive window in segments, at most [`MAX_WINDOW`].
     pub receive_window: u64,
@@ -82,7 +81,7 @@ pub struct TcpConfig {
 }
 
 impl TcpConfig {
-    /// A preset with NewReno repair and 1000-byte packets.
+    /// A preset with NewReno recovery and 1000-byte packets.
     pub fn preset(preset: Preset) -> TcpConfig {
         let rfc = TcpConfig {
             recovery: RecoveryKind::NewReno,

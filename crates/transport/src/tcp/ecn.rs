@@ -1,11 +1,9 @@
-//! Explicit congestion notification: what the two ends of a TCP connection keep of routers' marks
-//! (RFC 3168 section 6.1).
+//! Explicit congestion notification: the ECN state of the two ends of a TCP connection (RFC 3168 section 6.1).
 //!
-//! New data are ECN-capable, copies and the opening are not (6.1.1, 6.1.5). The receiver echoes a
-//! mark on every acknowledgement until the sender says that it has reduced its window (6.1.3).
-//! The sender reacts at most once per window (6.1.2): after a reduction for whatever reason, not
-//! before the first new packet behind it, which carries the notice, is acknowledged. A recovery that
-//! left the window as it was is no reduction: marks during it count.
+//! New data are ECN-capable; retransmissions and the SYN are not (6.1.1, 6.1.5). The receiver echoes a mark on every
+//! acknowledgement until the sender says that it has reduced its window (6.1.3). The sender reacts at most once per
+//! window (6.1.2): after a reduction for whatever reason, not before the first new packet behind it, which carries the
+//! notice, is acknowledged. A recovery that left the window as it was is no reduction: marks during it count.
 
 use narrows_base::{Packet, Time};
 

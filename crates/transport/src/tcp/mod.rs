@@ -1,7 +1,7 @@
-//! TCP, segment by segment: the sender, the receiver, and loss repair.
+//! TCP, segment by segment: the sender, the receiver, and loss recovery.
 //!
 //! Segments are numbered from 0, which is the SYN; a segment keeps its bytes for life, so a
-//! retransmission repeats exactly what was sent. Windows are the controller's.
+//! retransmission repeats exactly what was sent. The controller determines the window.
 //!
 //! Not here, on purpose: data both ways on one connection, the FIN exchange, urgent data, window
 //! scaling, PRR (RFC 6937) and RACK (RFC 8985).
