@@ -34,6 +34,9 @@ pub enum Command {
     /// What RFC 9743 asks of a new congestion controller, measured
     #[command(after_help = crate::scorecard::HELP)]
     Scorecard(crate::scorecard::ScorecardArgs),
+    /// Run any program over an emulated link (Linux)
+    #[command(after_help = crate::link::HELP)]
+    Link(Box<crate::link::LinkArgs>),
     /// A UDP link emulator: the same links, in real time
     #[command(after_help = crate::relay::HELP)]
     Relay(crate::relay::RelayArgs),
@@ -267,7 +270,8 @@ mod tests {
     fn help_fits_eighty_columns() {
         let all = Cli::command();
         let named = |name| all.find_subcommand(name).unwrap();
-        let texts = ["compare", "run", "sweep", "relay", "speed", "list", "completions", "man"];
+        let texts =
+            ["compare", "run", "sweep", "link", "relay", "speed", "list", "completions", "man"];
         for command in texts.map(named).into_iter().chain([&all]) {
             let text = command.get_after_help().unwrap().to_string();
             for line in text.lines() {

@@ -8,6 +8,8 @@ pub enum Failure {
     Input(String),
     /// Something outside failed, such as a full disk: exit code 1.
     Outside(String),
+    /// A command that was run for the user ended with this exit code: nothing is said, and it is passed on.
+    Command(u8),
     /// Interrupted before anything was finished: exit code 130.
     Interrupted,
     /// Interrupted; the line says what is kept: exit code 130.

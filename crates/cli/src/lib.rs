@@ -7,6 +7,7 @@ mod attack;
 mod command_line;
 mod failure;
 mod help;
+mod link;
 mod log;
 mod record;
 mod relay;
@@ -53,6 +54,7 @@ pub fn run(registry: Registry) -> ExitCode {
         Some(Command::Sweep(args)) => sweep::sweep(&args),
         Some(Command::Attack(args)) => attack::attack(&args),
         Some(Command::Scorecard(args)) => scorecard::scorecard(&args),
+        Some(Command::Link(args)) => link::link(&args),
         Some(Command::Relay(args)) => relay::relay(&args),
         Some(Command::Speed(args)) => speed::speed(&args),
         Some(Command::Serve(args)) => serve::serve(&args),
@@ -66,6 +68,7 @@ pub fn run(registry: Registry) -> ExitCode {
     };
     let (line, code) = match result {
         Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Command(code)) => return ExitCode::from(code),
         Err(Failure::Input(line)) => (line, 2),
         Err(Failure::Outside(line)) => (line, 1),
         Err(Failure::Stopped(line)) => (line, 130),

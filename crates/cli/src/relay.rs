@@ -102,7 +102,8 @@ pub fn configs(there: &LinkDirection, back: &LinkDirection) -> (LinkConfig, Link
     (there.config(rtt, PACKET, false), back.config(rtt, PACKET, false))
 }
 
-fn describe(direction: &LinkDirection) -> String {
+/// A direction as its keys.
+pub fn describe(direction: &LinkDirection) -> String {
     let pairs: Vec<String> =
         direction.pairs().into_iter().map(|(k, v)| format!("{k} {v}")).collect();
     pairs.join(", ")

@@ -12,16 +12,26 @@
 //! lost and delayed by itself, and packets that leave together are joined again for the receiver.
 #![cfg(target_os = "linux")]
 
+mod command;
 mod error;
 mod link;
+mod signals;
 mod stats;
 mod system;
 mod tap;
+mod topology;
 mod way;
+mod way_out;
 mod wire;
 
+pub use command::spawn;
 pub use error::Error;
 pub use link::{EmulatedLink, LinkEnd, LinkOptions, MTU};
+pub use signals::{Event, Signals, forward};
 pub use stats::{LinkStats, MIN_WINDOW_PACKETS, WINDOW, WayStats};
+pub use system::leftovers::{Cleaned, clean};
 pub use system::namespace::Namespace;
+pub use system::user::{become_root_of_own, is_root};
 pub use tap::{End, LinkTap, PassedPacket};
+pub use topology::{Topology, TopologyLink};
+pub use way_out::Behind;

@@ -1,8 +1,13 @@
 //! What the kernel is asked for: TUN devices, namespaces, addresses, routes.
 
+pub mod forwarding;
 pub mod interface;
+pub mod leftovers;
 pub mod namespace;
 pub mod netlink;
+pub mod nft;
+pub mod own_files;
 pub mod slot;
 pub mod tun;
 pub mod unsafe_calls;
+pub mod user;

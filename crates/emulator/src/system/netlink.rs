@@ -15,8 +15,6 @@ const NESTED: u16 = 0x8000;
 const HEADER: usize = 16;
 /// Make it; fail if it exists.
 pub const CREATE: u16 = 0x400 | 0x200;
-/// Make it, whatever is there, at the list's end.
-pub const APPEND: u16 = 0x400 | 0x800;
 
 /// One request.
 #[derive(Debug)]

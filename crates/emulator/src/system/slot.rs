@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Links at once: as many blocks of eight addresses as 198.18.0.0/15 has.
 const MAX_SLOTS: u32 = 16_384;
@@ -62,9 +63,20 @@ impl Slot {
         written.map_err(|e| Error::system(format_args!("cannot write {}", self.path.display()), &e))
     }
 
-    /// The number.
-    pub fn number(&self) -> u32 {
-        self.number
+    /// A file beside it, for a command's own `/etc`; removed with it.
+    ///
+    /// # Errors
+    /// The disk is full.
+    pub fn write_beside(&self, extension: &str, text: &str) -> Result<PathBuf, Error> {
+        let path = self.path.with_extension(extension);
+        let written = fs::write(&path, text);
+        written.map_err(|e| Error::system(format_args!("cannot write {}", path.display()), &e))?;
+        Ok(path)
+    }
+
+    /// What carries its name: an nftables table.
+    pub fn name(&self) -> String {
+        format!("narrows{}", self.number)
     }
 
     /// The name of the interface at end 0 or 1.
@@ -92,24 +104,85 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         // While it is still locked: whoever opened it before sees that it is not in its place any more.
-        let _ = fs::remove_file(&self.path);
+        for beside in [
+            self.path.clone(),
+            self.path.with_extension("resolv.conf"),
+            self.path.with_extension("hosts"),
+        ] {
+            let _ = fs::remove_file(beside);
+        }
     }
 }
 
 /// Locks a file unless its owner lives; false too if it was removed meanwhile.
-pub fn is_locked(file: &File, path: &Path) -> bool {
-    if flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return false;
-    }
+fn is_locked(file: &File, path: &Path) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_in_place(file, path)
+}
+
+/// Whether the open file is still the one of this path.
+pub fn is_in_place(file: &File, path: &Path) -> bool {
     let same = |a: &fs::Metadata, b: &fs::Metadata| a.ino() == b.ino() && a.dev() == b.dev();
     matches!((file.metadata(), fs::metadata(path)), (Ok(a), Ok(b)) if same(&a, &b))
 }
 
-/// Where the files are: one place for root, and one for each user.
+/// All slots: their files, and whether their owners live.
+fn all() -> Result<Vec<(PathBuf, bool)>, Error> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder()?).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == SUFFIX)
+            && let Ok(file) = File::open(&path)
+        {
+            let dead = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+            all.push((path, !dead));
+        }
+    }
+    Ok(all)
+}
+
+/// The lines that living owners noted.
+///
+/// # Errors
+/// There is no place for the files.
+pub fn live_notes() -> Result<Vec<String>, Error> {
+    let mut lines = Vec::new();
+    for (path, _) in all()?.into_iter().filter(|(_, live)| *live) {
+        lines.extend(fs::read_to_string(path).unwrap_or_default().lines().map(str::to_string));
+    }
+    Ok(lines)
+}
+
+/// Removes the files of dead owners. What they had noted.
+///
+/// # Errors
+/// There is no place for the files.
+pub fn remove_dead() -> Result<Vec<Vec<String>>, Error> {
+    let mut notes = Vec::new();
+    for (path, _) in all()?.into_iter().filter(|(_, live)| !*live) {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        notes.push(text.lines().map(str::to_string).collect());
+        let _ = fs::remove_file(&path);
+        let _ = fs::remove_file(path.with_extension("resolv.conf"));
+        let _ = fs::remove_file(path.with_extension("hosts"));
+    }
+    Ok(notes)
+}
+
+/// Where the files are: one place for root, and one for each user. Decided once: in a user namespace everybody
+/// is root.
 ///
 /// # Errors
 /// None can be made.
 pub fn folder() -> Result<PathBuf, Error> {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(folder) = FOLDER.get() {
+        return Ok(folder.clone());
+    }
+    let folder = find_folder()?;
+    Ok(FOLDER.get_or_init(|| folder).clone())
+}
+
+fn find_folder() -> Result<PathBuf, Error> {
     let user = rustix::process::getuid().as_raw();
     let of_session = std::env::var_os("XDG_RUNTIME_DIR").map(|d| PathBuf::from(d).join("narrows"));
     let all = [

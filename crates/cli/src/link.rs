@@ -1,0 +1,85 @@
+//! `narrows link`: any program over an emulated link, in real time.
+
+#[cfg(target_os = "linux")]
+mod attend;
+#[cfg(target_os = "linux")]
+mod make;
+#[cfg(target_os = "linux")]
+mod shown;
+
+use crate::failure::Failure;
+use crate::values::seed;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct LinkArgs {
+    /// The way out, or from A to B: RATE,DELAY[,key=value]* or a name from `narrows list links`
+    #[arg(value_name = "SPEC|NAME", required_unless_present_any = ["clean", "scenario"], conflicts_with_all = ["clean", "scenario"])]
+    pub link: Option<String>,
+    /// The way back [default: the same rate, delay and queue without loss]
+    #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
+    pub back: Option<String>,
+    /// Join two network namespaces of `ip netns`, until Ctrl-C
+    #[arg(long, value_name = "A:B", conflicts_with_all = ["command", "far", "scenario"])]
+    pub between: Option<String>,
+    /// A command for the shell at the far end, which is then a namespace of its own: no way out, no root needed
+    #[arg(long, value_name = "COMMAND", requires = "command", conflicts_with = "scenario")]
+    pub far: Option<String>,
+    /// The topology of a scenario file: a namespace for each node
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "back"])]
+    pub scenario: Option<PathBuf>,
+    /// A command for the shell in a scenario's node; it all ends when the last one given does
+    #[arg(long, value_name = "NODE=COMMAND", requires = "scenario")]
+    pub at: Vec<String>,
+    /// Seed of the losses: the n-th packet that enters a link meets the same fate
+    #[arg(long, value_name = "S", value_parser = seed())]
+    pub seed: Option<u64>,
+    /// A line on the error stream each second while a command runs
+    #[arg(long)]
+    pub live: bool,
+    /// Say nothing but errors
+    #[arg(long, conflicts_with = "live")]
+    pub quiet: bool,
+    /// At the end, print what was counted as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Remove what killed runs left
+    #[arg(long, conflicts_with_all = ["back", "between", "far", "command", "json", "live"])]
+    pub clean: bool,
+    /// Runs behind the link
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "clean")]
+    pub command: Vec<String>,
+}
+
+pub const HELP: &str = "\
+COMMAND runs in a network namespace whose only way to other networks is the
+link: what it sends crosses SPEC, what it receives crosses --back. Links are
+written as for `narrows compare`. The kernel's own packets are queued, marked,
+lost and delayed one by one. Inside, the far end's address (printed at the
+start and in NARROWS_HOST) reaches the host, servers on 127.0.0.1 included.
+This needs root, or pasta; with --far or --scenario it needs neither.
+The exit code is the command's.
+
+Examples:
+  narrows link geo -- curl -O https://example.org/file
+  narrows link 20Mbit/s,25ms --back 20Mbit/s,25ms,loss=1% -- bash
+  narrows link 12Mbit/s,20ms,queue=60kB --far 'iperf3 -s' -- \\
+      sh -c 'sleep 1; iperf3 -c $NARROWS_FAR'
+  narrows link lte -- narrows link wifi -- bash       a path of two links
+  narrows link 10Mbit/s,20ms --between red:blue       until Ctrl-C
+  narrows link --scenario parking-lot.toml --at 'server=iperf3 -s' \\
+      --at 'client=iperf3 -c server'
+  narrows link --clean                                after a kill -9";
+
+/// `narrows link`.
+#[cfg(target_os = "linux")]
+pub fn link(a: &LinkArgs) -> Result<(), Failure> {
+    make::link(a)
+}
+
+/// `narrows link`.
+#[cfg(not(target_os = "linux"))]
+pub fn link(_: &LinkArgs) -> Result<(), Failure> {
+    Err(Failure::Input("narrows link needs Linux (TUN devices, namespaces); `narrows relay` emulates a link for UDP".into()))
+}

@@ -1,0 +1,139 @@
+//! While links run: signals, commands that end, what is shown.
+
+use super::LinkArgs;
+use super::shown::{json, live_line, table, warning};
+use crate::failure::Failure;
+use crate::terminal::{note, print};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use narrows_emulator::{EmulatedLink, Event, LinkStats, Signals, forward};
+use serde_json::Value;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// A command that was told to end has so long, then it is killed.
+const PATIENCE: Duration = Duration::from_secs(2);
+const TERMINATE: i32 = 15;
+
+/// What runs. It is over when the last command is; without any, at a signal.
+pub struct Running<'a> {
+    pub links: Vec<(&'a str, &'a EmulatedLink)>,
+    pub commands: Vec<(String, Child)>,
+}
+
+/// Stays until it is over. The failure is the last command's exit code, if that is not zero.
+pub fn attend(a: &LinkArgs, signals: &Signals, running: Running<'_>) -> Result<(), Failure> {
+    let Running { links, mut commands } = running;
+    let alone = commands.is_empty();
+    let bar = (alone && !a.quiet).then(bar);
+    let mut last: Vec<LinkStats> = links.iter().map(|(_, l)| l.stats()).collect();
+    let mut shown = Instant::now();
+    let code = loop {
+        let patience = SECOND.saturating_sub(shown.elapsed());
+        match signals.wait(patience) {
+            Some(Event::Child) => {
+                if let Some(status) = ended(&mut commands, a.quiet) {
+                    break code(status);
+                }
+            }
+            Some(Event::Stop { signal, .. }) if alone => {
+                break Some(signal)
+                    .filter(|s| *s != 2 && *s != TERMINATE)
+                    .map_or(0, |s| 128 + s as u8);
+            }
+            Some(Event::Stop { signal, everybody }) => {
+                for (_, child) in commands.iter().filter(|_| !everybody) {
+                    forward(child, signal);
+                }
+            }
+            None => {}
+        }
+        if shown.elapsed() >= SECOND {
+            let now: Vec<LinkStats> = links.iter().map(|(_, l)| l.stats()).collect();
+            let seconds = shown.elapsed().as_secs_f64();
+            for (((name, _), now), before) in links.iter().zip(&now).zip(&last) {
+                let line = live_line(name, now, before, seconds);
+                match &bar {
+                    Some(bar) => bar.set_message(line),
+                    None if a.live => note(&line),
+                    None => {}
+                }
+            }
+            (last, shown) = (now, Instant::now());
+        }
+    };
+    end(commands);
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    finish(a, &links)?;
+    if code == 0 { Ok(()) } else { Err(Failure::Command(code)) }
+}
+
+/// Says what was counted.
+fn finish(a: &LinkArgs, links: &[(&str, &EmulatedLink)]) -> Result<(), Failure> {
+    let all: Vec<(&str, LinkStats, bool)> =
+        links.iter().map(|(n, l)| (*n, l.stats(), l.is_real_time())).collect();
+    if a.json {
+        let objects: serde_json::Map<String, Value> =
+            all.iter().map(|(n, s, r)| ((*n).to_string(), json(s, *r))).collect();
+        print(&format!("{}\n", Value::Object(objects)))?;
+    } else if !a.quiet {
+        for (name, stats, _) in &all {
+            table(name, stats).lines().for_each(note);
+        }
+    }
+    for line in all.iter().filter_map(|(name, stats, real_time)| warning(name, stats, *real_time)) {
+        note(&format!("narrows: {line}"));
+    }
+    Ok(())
+}
+
+/// Takes out the commands that ended; the status of the last one given, when it did.
+fn ended(commands: &mut Vec<(String, Child)>, quiet: bool) -> Option<ExitStatus> {
+    let mut status = None;
+    let main = commands.len().checked_sub(1)?;
+    let mut number = 0;
+    commands.retain_mut(|(name, child)| {
+        let own = number;
+        number += 1;
+        let Ok(Some(ended)) = child.try_wait() else { return true };
+        if own == main {
+            status = Some(ended);
+        } else if !ended.success() && !quiet {
+            note(&format!("narrows: {name}: {ended}"));
+        }
+        false
+    });
+    status
+}
+
+/// Ends what still runs.
+pub fn end(mut commands: Vec<(String, Child)>) {
+    commands.iter().for_each(|(_, child)| forward(child, TERMINATE));
+    let begun = Instant::now();
+    for (_, child) in &mut commands {
+        while begun.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if matches!(child.try_wait(), Ok(None)) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// As shells have it.
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{msg}") {
+        bar.set_style(style);
+    }
+    bar
+}

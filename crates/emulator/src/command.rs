@@ -1,0 +1,27 @@
+//! Programs in a namespace.
+
+use crate::error::Error;
+use crate::system::namespace::Namespace;
+use crate::system::own_files;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+/// Starts a program in a namespace, where it sees `files` (each the second in place of the first).
+///
+/// # Errors
+/// It cannot be started.
+pub fn spawn(
+    command: &mut Command,
+    namespace: &Namespace,
+    files: &[(PathBuf, PathBuf)],
+) -> Result<Child, Error> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    namespace.enter(|| {
+        own_files::replace(files)?;
+        command.spawn().map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::new(format!("{name}: command not found")),
+            _ => Error::system(format_args!("cannot start {name}"), &e),
+        })
+    })?
+}

@@ -1,0 +1,74 @@
+//! Signals as events: what ends a link or is passed on to its commands.
+
+use crate::error::Error;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::process::Child;
+use std::time::Duration;
+
+/// `si_code` of a signal that the terminal sent to all its programs.
+const FROM_KERNEL: i32 = 0x80;
+
+/// A signal that came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A command may have ended.
+    Child,
+    /// Somebody wants an end.
+    Stop {
+        /// The signal.
+        signal: i32,
+        /// The commands were told by the terminal already.
+        everybody: bool,
+    },
+}
+
+/// Receives the signals in place of the process.
+#[derive(Debug)]
+pub struct Signals {
+    descriptor: SignalFd,
+}
+
+impl Signals {
+    /// From now on signals wait here. To be called before any thread is started, so that none gets them;
+    /// programs that are started get theirs as usual.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn take() -> Result<Signals, Error> {
+        let mut set = SigSet::empty();
+        for signal in
+            [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD]
+        {
+            set.add(signal);
+        }
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        let taken = set.thread_block().and_then(|()| SignalFd::with_flags(&set, flags));
+        let descriptor = taken.map_err(|e| Error::system("cannot receive signals", &e.into()))?;
+        Ok(Signals { descriptor })
+    }
+
+    /// The next, if one comes within this time.
+    pub fn wait(&self, patience: Duration) -> Option<Event> {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(patience.subsec_nanos()),
+        };
+        let _ = poll(&mut [PollFd::new(&self.descriptor, PollFlags::IN)], Some(&timeout));
+        let signal = self.descriptor.read_signal().ok()??;
+        if signal.ssi_signo == Signal::SIGCHLD as u32 {
+            return Some(Event::Child);
+        }
+        let signo = i32::try_from(signal.ssi_signo).unwrap_or_default();
+        Some(Event::Stop { signal: signo, everybody: signal.ssi_code == FROM_KERNEL })
+    }
+}
+
+/// Passes a signal on to a command.
+pub fn forward(child: &Child, signal: i32) {
+    if let (Ok(pid), Ok(signal)) = (i32::try_from(child.id()), Signal::try_from(signal)) {
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
+}
