@@ -80,6 +80,8 @@ impl Tried {
             remote: peer_at,
             rtt: Some(Duration::from_millis(20)),
             dispersion: None,
+            without_syn: false,
+            token: None,
             seed: [5; 32],
         };
         let connection = Connection::new(now, beginning);

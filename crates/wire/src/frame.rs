@@ -42,6 +42,9 @@ pub const APPLICATION: u8 = 0x46;
 /// cancels the request.
 pub const REPORT_SPACING: u8 = 0x47;
 
+/// The extension by which a server gives a client an address token ([`crate::token`]) for its next handshake.
+pub const TOKEN: u8 = 0x48;
+
 /// The longest reason of a CLOSE, in bytes.
 pub const MAX_REASON_BYTES: usize = 255;
 

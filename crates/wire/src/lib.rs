@@ -8,6 +8,7 @@
 //! |---|---|
 //! | tell packets apart, write those of the handshake | [`packet`] |
 //! | answer a SYN without keeping state | [`cookie`] |
+//! | know a client's address again without asking | [`token`] |
 //! | agree on keys | [`noise`], with both ends' parameters in [`params`] and [`application`] |
 //! | seal and open a data packet | [`seal`], its header in [`header`], its keys in [`keys`] |
 //! | read and write what is inside | [`frame`], [`prelude`], [`report`], [`writer`] |
@@ -28,6 +29,7 @@ pub mod prf;
 pub mod report;
 pub mod reset;
 pub mod seal;
+pub mod token;
 pub mod writer;
 
 pub use application::{ApplicationProtocolError, ApplicationProtocols};
@@ -42,6 +44,7 @@ pub use params::{Hello, Params};
 pub use prelude::Prelude;
 pub use report::{Reason, Report, Run};
 pub use seal::{OpenError, Opener, SealError, Sealer};
+pub use token::{Token, TokenSecrets};
 pub use writer::FrameWriter;
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::socket::Socket;
 use crate::wait::Waker;
-use narrows_transport::endpoint::{Connect, Endpoint as TransportEndpoint};
+use narrows_transport::endpoint::{Connect, Endpoint as TransportEndpoint, MemoryTokens};
 use std::fmt;
 use std::future::poll_fn;
 use std::net::{SocketAddr, UdpSocket};
@@ -134,7 +134,7 @@ impl Endpoint {
         Ok(())
     }
 
-    fn on(socket: Socket, options: Options) -> Result<Endpoint, Error> {
+    fn on(socket: Socket, mut options: Options) -> Result<Endpoint, Error> {
         getrandom::fill(&mut [0; 1]).map_err(|e| Error::system(&std::io::Error::other(e)))?;
         let tap = options.tap.clone();
         #[cfg(feature = "runtime-tokio")]
@@ -143,8 +143,10 @@ impl Endpoint {
             Driver::Auto => Handle::try_current().ok(),
             Driver::Thread => None,
         };
-        let endpoint =
+        let tokens = std::mem::replace(&mut options.token_store, Box::new(MemoryTokens::default()));
+        let mut endpoint =
             TransportEndpoint::new(options.port(socket.local().port()), Box::new(System));
+        endpoint.set_token_store(tokens);
         #[cfg(feature = "runtime-tokio")]
         let waker = runtime.as_ref().map(|_| DriverWaker::Task(Mutex::new(None)));
         #[cfg(not(feature = "runtime-tokio"))]

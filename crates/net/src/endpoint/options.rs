@@ -6,7 +6,8 @@ use narrows_congestion::PathHints;
 use narrows_transport::Protocol;
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{
-    Clients, EndpointConfig, EndpointLimits, Entropy, Filter, Permit, ServerKey,
+    Clients, EndpointConfig, EndpointLimits, Entropy, Filter, MemoryTokens, Permit, ServerKey,
+    TokenStore,
 };
 use narrows_transport::streams::Limits;
 use narrows_wire::{StaticKey, Suite};
@@ -68,6 +69,9 @@ pub struct Options {
     pub driver: Driver,
     /// Who watches all that happens; usually nobody.
     pub tap: Option<Arc<dyn Tap>>,
+    /// Where the address tokens are kept by which known servers are spoken to after one round trip; usually in memory,
+    /// for as long as the endpoint lives.
+    pub token_store: Box<dyn TokenStore>,
 }
 
 impl Options {
@@ -77,7 +81,17 @@ impl Options {
         let (limits, permit) = (EndpointLimits::new(CONNECTIONS), Permit::Listed);
         let driver = Driver::default();
         let filter = Filter::default();
-        Options { key, clients, connection, permit, filter, limits, driver, tap: None }
+        Options {
+            key,
+            clients,
+            connection,
+            permit,
+            filter,
+            limits,
+            driver,
+            tap: None,
+            token_store: Box::new(MemoryTokens::default()),
+        }
     }
     /// An endpoint that whoever is in `clients` may connect to.
     pub fn server(key: StaticKey, clients: Clients, connection: ConnectionConfig) -> Options {
@@ -92,6 +106,11 @@ impl Options {
     #[must_use]
     pub fn tapped(self, tap: Option<Arc<dyn Tap>>) -> Options {
         Options { tap, ..self }
+    }
+    /// The same, with address tokens kept there.
+    #[must_use]
+    pub fn with_token_store(self, token_store: Box<dyn TokenStore>) -> Options {
+        Options { token_store, ..self }
     }
     pub(super) fn port(self, local_port: u16) -> EndpointConfig {
         EndpointConfig {

@@ -3,12 +3,15 @@
 use narrows_base::{Duration, Spec};
 use narrows_net::endpoint::{connection, new_key};
 use narrows_net::{
-    ApplicationProtocols, ConnectOptions, Connection, Driver, Endpoint, Error, Options,
+    ApplicationProtocols, ConnectOptions, Connection, Driver, Endpoint, Error, Options, Token,
+    TokenStore,
 };
 use narrows_transport::connection::ConnectionConfig;
 use narrows_transport::endpoint::{Clients, ServerKey};
 use narrows_transport::{Preset, Protocol};
 use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
@@ -290,4 +293,53 @@ fn connections_go_on_from_another_socket() {
             soon(echo).await.unwrap();
         });
     }
+}
+
+/// What an application keeps, and what it gave back.
+#[derive(Clone, Debug, Default)]
+struct Kept(Arc<Mutex<Tokens>>);
+
+#[derive(Debug, Default)]
+struct Tokens {
+    kept: Vec<(SocketAddr, Token)>,
+    given: Vec<Token>,
+}
+
+impl TokenStore for Kept {
+    fn insert(&mut self, server: SocketAddr, token: Token) {
+        self.0.lock().unwrap().kept.push((server, token));
+    }
+    fn take(&mut self, server: SocketAddr) -> Option<Token> {
+        let tokens = &mut *self.0.lock().unwrap();
+        let newest = tokens.kept.pop().filter(|(of, _)| *of == server)?.1;
+        tokens.given.push(newest);
+        Some(newest)
+    }
+}
+
+/// An application's own store gets every server's token and is asked for it at the next connection, which another
+/// endpoint of the same address may make.
+#[test]
+fn address_tokens_are_kept_where_the_application_says() {
+    runtime().block_on(async {
+        let key = new_key().unwrap();
+        let expected = ServerKey::Is(*key.public());
+        let server = bind(Options::server(key, Clients::Any, config())).unwrap();
+        let kept = Kept::default();
+        for before in 0..3 {
+            let options = Options::client(new_key().unwrap(), config());
+            let client = bind(options.with_token_store(Box::new(kept.clone()))).unwrap();
+            let to = ConnectOptions::new(expected, config());
+            let there = soon(client.connect(server.local_addr(), to)).await.unwrap();
+            let here = soon(server.accept()).await.unwrap();
+            let echoing = tokio::spawn(echo(here));
+            assert_eq!(soon(request(&there, b"hello")).await, b"hello");
+            there.close(256, "");
+            let _ = soon(echoing).await;
+            let tokens = kept.0.lock().unwrap();
+            assert_eq!((tokens.kept.len(), tokens.given.len()), (1, before));
+            assert_eq!(tokens.kept[0].0, server.local_addr());
+            assert!(!tokens.given.contains(&tokens.kept[0].1), "each is another");
+        }
+    });
 }

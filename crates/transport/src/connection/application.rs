@@ -31,7 +31,7 @@ pub(super) struct Agreement {
     /// Client: it offered a list and waits for the server's choice. Server: its choice has not been
     /// acknowledged.
     is_pending: bool,
-    side: Side,
+    pub side: Side,
     /// Whether the application must be notified.
     pub news: bool,
 }

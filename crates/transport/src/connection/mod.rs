@@ -28,6 +28,7 @@ mod payload;
 mod receive;
 mod report_frame;
 mod timers;
+mod token;
 
 pub(crate) use announced::UNKNOWN_PROTOCOL;
 pub(crate) use application::{NO_COMMON_PROTOCOL, refusal};
@@ -50,7 +51,7 @@ use mtu::Mtu;
 use narrows_base::{Duration, RandomKey, Time};
 use narrows_congestion::{Feedback, HintSource, PathHints};
 use narrows_wire::prf::Prf;
-use narrows_wire::{Established, Opener, Sealer};
+use narrows_wire::{Established, Opener, Sealer, Token};
 use nonces::{Received, SentNonces};
 use path::PeerPath;
 use path_change::{ControllerSetup, PathChanges};
@@ -84,6 +85,8 @@ pub struct Connection {
     phase: Phase,
     /// Server: nothing has been acknowledged yet, so little is sent.
     before_first_ack: bool,
+    /// The client sent no SYN.
+    without_syn: bool,
     /// Pending events; none follows the last one.
     closed: Option<Closed>,
     moved: Option<SocketAddr>,
@@ -106,6 +109,8 @@ pub struct Connection {
     /// another one.
     unknown: Option<Box<str>>,
     agreement: Box<Agreement>,
+    /// What the server gave for the next handshake, until it is taken.
+    token: Option<Box<Token>>,
     idle_timeout: Duration,
     keep_alive: Duration,
     last_received: Time,
@@ -132,8 +137,8 @@ pub struct Connection {
 impl Connection {
     /// `hello` has this end's parameters as sent to the peer; `rtt` is the handshake's measurement.
     pub fn new(now: Time, beginning: NewConnection<'_>) -> Connection {
-        let NewConnection { side, config, hello, established, remote, rtt, dispersion, seed } =
-            beginning;
+        let NewConnection { side, config, hello, established, remote, .. } = beginning;
+        let NewConnection { rtt, dispersion, without_syn, token, seed, .. } = beginning;
         let Established { peer, sealer, opener, .. } = established;
         let peers = peer.params;
         let takes = match peers.max_datagram {
@@ -180,7 +185,8 @@ impl Connection {
             both: peers.max_streams_both,
             one_way: peers.max_streams_one,
         });
-        let payload_source = ConnectionPayload::new(streams, Outbox::default(), first);
+        let mut payload_source = ConnectionPayload::new(streams, Outbox::default(), first);
+        payload_source.token = token.map(Box::new);
         let environment = config.protocol.environment(nominal_packet, random_key, believed);
         let controller = config.protocol.controller(&environment);
         let mut sender = PacketSender::new(&carrying, controller, payload_source);
@@ -212,6 +218,7 @@ impl Connection {
             learned: Learned::default(),
             phase: Phase::Open,
             before_first_ack: side == Side::Server,
+            without_syn,
             closed: None,
             moved: None,
             ended: false,
@@ -233,6 +240,7 @@ impl Connection {
             changes: PathChanges::default(),
             unknown,
             agreement: Box::new(Agreement::new(side, &config.applications, &peers.applications)),
+            token: None,
             idle_timeout,
             keep_alive: config.keep_alive,
             last_received: now,

@@ -4,7 +4,7 @@ use super::ConnectionConfig;
 use crate::streams::Side;
 use narrows_base::Duration;
 use narrows_congestion::Dispersion;
-use narrows_wire::{Established, Params};
+use narrows_wire::{Established, Params, Token};
 use std::net::SocketAddr;
 
 /// The arguments of [`Connection::new`](super::Connection::new).
@@ -23,6 +23,10 @@ pub struct NewConnection<'a> {
     pub rtt: Option<Duration>,
     /// Packet-pair dispersion measured in the handshake.
     pub dispersion: Option<Dispersion>,
+    /// A server: the client's START had a token, so that it sent no SYN.
+    pub without_syn: bool,
+    /// A server: the address token for the client's next handshake.
+    pub token: Option<Token>,
     /// Random bytes, used only once.
     pub seed: [u8; 32],
 }

@@ -40,8 +40,9 @@ const ADVISED_EVERY: u64 = 16;
 /// client's report may need if the first was lost. With reports and CLOSE, which are beside it, it stays below 40.
 const MAX_UNHEARD: u64 = 34;
 const MAX_UNHEARD_WITH_PROBES: u64 = 36;
-/// UDP payload of SYN, START and the shortest FINISH; and of what answers them.
-const CLIENTS_HANDSHAKE: u64 = 64 + 90 + 73;
+/// UDP payload of SYN; of START and the shortest FINISH; and of what answers them.
+const SYN: u64 = 64;
+const START_AND_FINISH: u64 = 90 + 73;
 const SERVERS_HANDSHAKE: u64 = 57 + 240;
 /// A packet with a challenge or its response.
 const PATH_FRAME_BYTES: usize = 9 + 8 + 9 + TAG_BYTES;
@@ -156,7 +157,8 @@ impl Connection {
     /// Whether a packet of so many bytes would be too much for a client that has acknowledged nothing: its
     /// address is its own, but what it asked for may be meant to fill somebody's link.
     pub(super) fn is_before_first_ack(&self, bytes: usize) -> bool {
-        let came = self.bytes_received + CLIENTS_HANDSHAKE;
+        let syn = if self.without_syn { 0 } else { SYN };
+        let came = self.bytes_received + syn + START_AND_FINISH;
         let is_short = bytes <= SHORT_PROBE_DATAGRAM;
         let most = if is_short { MAX_UNHEARD_WITH_PROBES } else { MAX_UNHEARD };
         self.before_first_ack && self.bytes_sent + bytes as u64 + SERVERS_HANDSHAKE > most * came
@@ -245,6 +247,7 @@ impl Connection {
         self.announce(writer);
         self.say_application(writer);
         self.say_new_path(writer);
+        self.give_token(writer, frames);
         self.write_feedback(now, writer);
         self.wish_for_spacing(writer);
         let is_short = self.sender.is_short_probe();

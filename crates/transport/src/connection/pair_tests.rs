@@ -157,7 +157,18 @@ pub(crate) fn beginning<'a>(
     rtt: Option<Duration>,
 ) -> NewConnection<'a> {
     let seed = if side == Side::Client { [5; 32] } else { [6; 32] };
-    NewConnection { side, config, hello, established, remote, rtt, dispersion: None, seed }
+    NewConnection {
+        side,
+        config,
+        hello,
+        established,
+        remote,
+        rtt,
+        dispersion: None,
+        without_syn: false,
+        token: None,
+        seed,
+    }
 }
 
 impl Pair {

@@ -3,6 +3,7 @@
 use super::messages::Outbox;
 use crate::packet_sender::PayloadSource;
 use crate::streams::{SentFrame, Streams};
+use narrows_wire::Token;
 
 /// What one packet carries of what must be known to have arrived. Nearly always one piece of a
 /// stream: nothing is allocated then.
@@ -14,6 +15,8 @@ pub(super) struct SentFrames {
     pub size: u16,
     /// Bytes of messages.
     pub messages: u16,
+    /// It has the token for the client's next handshake.
+    pub has_token: bool,
     /// Whether it is only a probe of the path MTU.
     pub is_probe: bool,
 }
@@ -54,6 +57,10 @@ pub(super) struct ConnectionPayload {
     pub messages: Outbox,
     /// A PING must leave.
     pub ping: bool,
+    /// A token to be sent.
+    pub token: Option<Box<Token>>,
+    /// The same, while it is in flight.
+    token_sent: Option<Box<Token>>,
     /// The outcome of the last MTU probe.
     pub probed: Option<(u16, bool)>,
     /// Bytes of streams and messages in packets that arrived.
@@ -72,12 +79,18 @@ impl ConnectionPayload {
             streams,
             messages,
             ping: true,
+            token: None,
+            token_sent: None,
             probed: None,
             bytes_arrived: 0,
             small,
             large_lost: 0,
             owed: 0,
         }
+    }
+    /// The token leaves.
+    pub fn on_token_sent(&mut self) {
+        self.token_sent = self.token.take();
     }
     /// Whether this packet repeats lost data. Judged by byte counts, because lost bytes that
     /// arrived late are not sent again.
@@ -94,7 +107,10 @@ impl PayloadSource for ConnectionPayload {
 
     #[inline]
     fn is_empty(&mut self) -> bool {
-        !self.ping && self.messages.is_empty() && !self.streams.has_something()
+        !self.ping
+            && self.token.is_none()
+            && self.messages.is_empty()
+            && !self.streams.has_something()
     }
     #[inline]
     fn all_arrived(&self, in_flight: u64) -> bool {
@@ -105,6 +121,9 @@ impl PayloadSource for ConnectionPayload {
         if frames.is_probe {
             self.probed = Some((frames.size, true));
             return;
+        }
+        if frames.has_token {
+            self.token_sent = None;
         }
         self.bytes_arrived += frames.bytes() + u64::from(frames.messages);
         if frames.size > self.small {
@@ -124,6 +143,9 @@ impl PayloadSource for ConnectionPayload {
         }
         if frames.size > self.small {
             self.large_lost = self.large_lost.saturating_add(1);
+        }
+        if frames.has_token {
+            self.token = self.token_sent.take();
         }
         let mut again = false;
         for piece in frames.sent_frames() {

@@ -7,7 +7,7 @@ use crate::packet_receiver::ReceivedPacket;
 use crate::packet_sender::{AckReport, ForwardTime, MARKS};
 use narrows_base::{Duration, Time};
 use narrows_wire::frame::{
-    APPLICATION, CONTROLLER, NEW_PATH, REPORT_SPACING, SKIPPED, UNCOUNTED, number,
+    APPLICATION, CONTROLLER, NEW_PATH, REPORT_SPACING, SKIPPED, TOKEN, UNCOUNTED, number,
 };
 use narrows_wire::seal::receipt_nonce;
 use narrows_wire::{Frame, Frames, Report, prelude};
@@ -118,6 +118,7 @@ impl Connection {
             }
             Frame::Extension { kind: CONTROLLER, body } => self.on_controller(now, body),
             Frame::Extension { kind: APPLICATION, body } => self.on_application(now, body),
+            Frame::Extension { kind: TOKEN, body } => self.on_token(body),
             Frame::Extension { kind: REPORT_SPACING, body } => {
                 let asked = Duration::from_micros(number(body).unwrap_or(0));
                 self.receiver.on_spacing(asked, self.sender.rtt().srtt());

@@ -52,8 +52,8 @@ pub struct DatagramConfig {
     pub expiry: Duration,
     /// The receiver's ACK policy, in addition to requests of the controller's receiver side.
     pub feedback: FeedbackConfig,
-    /// Whether a handshake precedes the data.
-    pub handshake: bool,
+    /// The handshake that precedes the data.
+    pub handshake: Opening,
     /// What is known of the path.
     pub hints: PathHints,
     /// Initial window in packets.
@@ -64,6 +64,17 @@ pub struct DatagramConfig {
     pub halve: Halve,
     /// The probe timeout before the first round-trip time.
     pub rto: RtoConfig,
+}
+
+/// What has to happen before a stream's first byte leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Opening {
+    /// Nothing, as in the papers.
+    None,
+    /// The whole handshake: two round trips.
+    Cookie,
+    /// The handshake of a client that has the server's address token: one round trip.
+    Token,
 }
 
 impl DatagramConfig {
@@ -82,7 +93,7 @@ impl DatagramConfig {
             reliable: false,
             expiry: Duration::from_secs(1),
             feedback: FeedbackConfig::default(),
-            handshake: false,
+            handshake: Opening::None,
             hints: PathHints::default(),
             initial_window: tcp.initial_window,
             initial_ssthresh: tcp.initial_ssthresh,

@@ -1,9 +1,11 @@
 //! The handshake of a simulated connection: SYN, SYN-ECHO, START, START-ECHO, FINISH, in the order and with the
 //! repetitions of real ones (`crate::handshake`), and with their bytes on the wire. So a simulated transfer pays two
-//! round trips before its first byte, and has a first sample of them.
+//! round trips before its first byte, or one where it begins with START as with an address token, and has a first sample
+//! of them.
 //!
 //! This server accepts no data before FINISH. A real one keeps a few packets that overtake it.
 
+use super::Opening;
 use crate::handshake::{ClientExchange, FinishRepeat, HandshakePacket, PROBE_BYTES, PathSample};
 use narrows_base::{Packet, Time};
 use narrows_congestion::PathHints;
@@ -28,23 +30,31 @@ enum Stage {
 #[derive(Debug)]
 pub(super) struct Handshake {
     hints: PathHints,
+    opening: Opening,
     stage: Stage,
     /// Packets sent so far: they draw their losses by their number, before data.
     sent: u64,
 }
 
-fn exchange(now: Time, hints: &PathHints) -> Stage {
-    Stage::Exchange(ClientExchange::new(now, hints.rtt, hints.rate.is_none()))
+fn exchange(now: Time, opening: Opening, hints: &PathHints) -> Stage {
+    Stage::Exchange(match opening {
+        Opening::Token => ClientExchange::with_token(now, hints.rtt),
+        Opening::None | Opening::Cookie => {
+            ClientExchange::new(now, hints.rtt, hints.rate.is_none())
+        }
+    })
 }
 
 impl Handshake {
-    /// With these path hints.
-    pub fn new(hints: &PathHints) -> Handshake {
-        Handshake { hints: *hints, stage: exchange(Time::ZERO, hints), sent: 0 }
+    /// With these path hints; none where a stream is opened without one.
+    pub fn new(opening: Opening, hints: &PathHints) -> Option<Handshake> {
+        let stage = exchange(Time::ZERO, opening, hints);
+        let handshake = Handshake { hints: *hints, opening, stage, sent: 0 };
+        (opening != Opening::None).then_some(handshake)
     }
     /// Starts the handshake.
     pub fn open(&mut self, now: Time) {
-        self.stage = exchange(now, &self.hints);
+        self.stage = exchange(now, self.opening, &self.hints);
     }
     /// Whether data may be sent, which is so after FINISH.
     pub fn is_open(&self) -> bool {

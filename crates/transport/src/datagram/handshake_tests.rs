@@ -28,7 +28,7 @@ fn told() -> PathHints {
 /// lost.
 #[test]
 fn larger_syns_ask_for_the_rate() {
-    let mut o = Handshake::new(&PathHints::default());
+    let mut o = Handshake::new(Opening::Cookie, &PathHints::default()).unwrap();
     o.open(at(0));
     assert_eq!(o.next_packet(at(0)).unwrap(), (0, 92));
     for _ in 0..3 {
@@ -45,7 +45,7 @@ fn larger_syns_ask_for_the_rate() {
     let dispersion = sample.dispersion.unwrap();
     assert_eq!((dispersion.bits, dispersion.took), (3.0 * 528.0 * 8.0, Duration::from_millis(24)));
 
-    let mut o = Handshake::new(&PathHints::default());
+    let mut o = Handshake::new(Opening::Cookie, &PathHints::default()).unwrap();
     o.open(at(0));
     for _ in 0..4 {
         o.next_packet(at(0)).unwrap();
@@ -59,7 +59,7 @@ fn larger_syns_ask_for_the_rate() {
 /// Two round trips, then data behind FINISH; the path's time is known by then.
 #[test]
 fn an_opening_takes_two_round_trips() {
-    let mut o = Handshake::new(&told());
+    let mut o = Handshake::new(Opening::Cookie, &told()).unwrap();
     o.open(at(5));
     assert_eq!((o.due(), o.next_packet(at(5)).unwrap()), (at(5), (0, 92)));
     assert!(o.on_answer(at(45), &echo(0)).is_none());
@@ -76,7 +76,7 @@ fn an_opening_takes_two_round_trips() {
 /// A START that nobody answers is begun again with SYN after three seconds, as over sockets.
 #[test]
 fn a_start_in_vain_begins_again() {
-    let mut o = Handshake::new(&told());
+    let mut o = Handshake::new(Opening::Cookie, &told()).unwrap();
     o.open(at(0));
     o.next_packet(at(0)).unwrap();
     assert!(o.on_answer(at(40), &echo(0)).is_none());
@@ -95,7 +95,7 @@ fn a_start_in_vain_begins_again() {
 /// What is not answered is sent again, and an answer to either says nothing of the time.
 #[test]
 fn a_lost_syn_costs_300_ms_and_the_sample() {
-    let mut o = Handshake::new(&told());
+    let mut o = Handshake::new(Opening::Cookie, &told()).unwrap();
     o.open(at(0));
     o.next_packet(at(0)).unwrap();
     assert_eq!(o.due(), at(300));
@@ -107,4 +107,27 @@ fn a_lost_syn_costs_300_ms_and_the_sample() {
     let sample = o.on_answer(at(380), &echo(1)).unwrap();
     assert_eq!(sample.rtt, Some(Duration::from_millis(40)));
     assert_eq!(o.sent(), 3);
+}
+
+/// With an address token START leaves at once; one in vain begins again with SYN.
+#[test]
+fn with_a_token_an_opening_takes_one_round_trip() {
+    let mut o = Handshake::new(Opening::Token, &PathHints::default()).unwrap();
+    o.open(at(5));
+    assert_eq!((o.due(), o.next_packet(at(5)).unwrap()), (at(5), (1, 118)));
+    assert_eq!(o.due(), at(305), "nothing else leaves");
+    let sample = o.on_answer(at(45), &echo(1)).unwrap();
+    assert_eq!(sample.rtt, Some(Duration::from_millis(40)));
+    assert!(sample.dispersion.is_none());
+    assert_eq!(o.next_packet(at(45)).unwrap().0, 2);
+    assert!(o.is_open());
+
+    let mut o = Handshake::new(Opening::Token, &PathHints::default()).unwrap();
+    o.open(at(0));
+    let mut places = Vec::new();
+    while o.due() < at(5000) {
+        let due = o.due();
+        places.push((due.as_nanos() / 1_000_000, o.next_packet(due).unwrap().0));
+    }
+    assert_eq!(places, [(0, 1), (300, 1), (900, 1), (2100, 1), (4100, 0), (4400, 0)]);
 }

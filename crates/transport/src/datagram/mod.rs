@@ -38,7 +38,7 @@ pub mod sender;
 
 mod waiting;
 
-pub use config::{DatagramConfig, FeedbackConfig};
+pub use config::{DatagramConfig, FeedbackConfig, Opening};
 pub use receiver::Receiver;
 pub use sender::Sender;
 

@@ -2,7 +2,7 @@
 //! (`packet_receiver`), and reassembles the data.
 
 use super::assembly::Assembly;
-use super::config::DatagramConfig;
+use super::config::{DatagramConfig, Opening};
 use super::handshake;
 use super::header::{self, AckVector};
 use crate::loss_classifier::LossTracker;
@@ -47,7 +47,7 @@ impl Receiver {
             replay: ReplayWindow::default(),
             flow,
             report_bytes: config.report_bytes.min(65_535) as u16,
-            open: !config.handshake,
+            open: config.handshake == Opening::None,
             assembly: config.reliable.then(Box::default),
             one_way: Duration::ZERO,
             delivered: 0,

@@ -59,7 +59,7 @@ impl Sender {
             ect,
             random_key,
             open: false,
-            handshake: config.handshake.then(|| Handshake::new(&config.hints)),
+            handshake: Handshake::new(config.handshake, &config.hints),
             before: 0,
         }
     }

@@ -29,6 +29,8 @@ enum Stage {
 pub(super) struct Accepting {
     pub(super) from: SocketAddr,
     pub(super) nonce: Nonce,
+    /// Its START had a token.
+    pub(super) without_syn: bool,
     pub(super) born: Time,
     /// What the client learns of us.
     pub(super) hello: Params,
@@ -48,12 +50,14 @@ impl Accepting {
         now: Time,
         from: SocketAddr,
         nonce: Nonce,
+        without_syn: bool,
         handshake: ServerHandshake,
         hello: Params,
     ) -> Accepting {
         Accepting {
             from,
             nonce,
+            without_syn,
             born: now,
             hello,
             stage: Stage::Waiting(Box::new(handshake)),

@@ -39,12 +39,15 @@ impl<C: ManagedConnection> Connections<C> {
         }
         let nonce = self.draw();
         let until = now + connect.patience;
-        let reset_key = &self.reset_key;
+        let token = self.tokens.take(connect.remote).map(|token| (token, self.draw()));
+        let (reset_key, key) = (&self.reset_key, &self.config.key);
         let slot = self.table.add(&mut *self.entropy, |id| {
-            let token = reset_key.token(id, connect.remote);
-            Some(ConnectionState::Connecting(Box::new(Connecting::new(
-                now, connect, id, token, nonce,
-            ))))
+            let reset_token = reset_key.token(id, connect.remote);
+            let mut connecting = Connecting::new(now, connect, id, reset_token, nonce);
+            if let Some((token, seed)) = token {
+                connecting.present(now, &token, key, seed);
+            }
+            Some(ConnectionState::Connecting(Box::new(connecting)))
         })?;
         self.nonces.insert(nonce, slot);
         self.urge(slot);

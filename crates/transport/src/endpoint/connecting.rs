@@ -1,4 +1,4 @@
-//! The client's side of a handshake: SYN until SYN-ECHO, START until START-ECHO.
+//! The client's side of a handshake: SYN until SYN-ECHO, START until START-ECHO; START at once with a token.
 
 use super::{Connect, ServerKey, hello};
 use crate::connection::{Closed, ConnectionConfig};
@@ -8,7 +8,7 @@ use narrows_wire::cookie::MIN_COOKIE_LIFE;
 use narrows_wire::packet::{self, Nonce, StartEcho, Versions};
 use narrows_wire::{
     ClientHandshake, ConnectionId, Cookie, Established, HandshakeError, Hello, Params, StaticKey,
-    VERSION,
+    Token, VERSION,
 };
 use std::net::SocketAddr;
 
@@ -74,6 +74,15 @@ impl Connecting {
             outcome: Closed::NoAnswer,
             was_busy: false,
             echoes: 0,
+        }
+    }
+
+    /// Begins with this token instead of SYN.
+    pub(super) fn present(&mut self, now: Time, token: &Token, key: &StaticKey, seed: [u8; 32]) {
+        let suite = self.connect.suite;
+        if let Ok(keys) = ClientHandshake::new(suite, self.nonce, &token.as_cookie(), key, seed) {
+            self.exchange = ClientExchange::with_token(now, self.connect.connection.hints.rtt);
+            self.keys = Some(Box::new(keys));
         }
     }
 
@@ -146,7 +155,7 @@ impl Connecting {
         seed: [u8; 32],
     ) -> bool {
         self.exchange.on_syn_echo(now);
-        if !self.exchange.awaits_syn_echo() {
+        if !self.exchange.takes_cookie() {
             return false;
         }
         let made = ClientHandshake::new(self.connect.suite, self.nonce, cookie, key, seed);

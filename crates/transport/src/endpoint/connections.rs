@@ -8,6 +8,7 @@ use super::handshake_gate::HandshakeGate;
 use super::handshake_rate::Limiter;
 use super::managed::ManagedConnection;
 use super::table::Table;
+use super::token_store::{MemoryTokens, TokenStore};
 use super::{EndpointConfig, Entropy, Handle};
 use crate::connection::{Closed, Event};
 use narrows_base::Time;
@@ -27,6 +28,8 @@ pub struct Connections<C> {
     pub(super) config: EndpointConfig,
     pub(super) entropy: Box<dyn Entropy>,
     pub(super) reset_key: ResetKey,
+    /// Tokens that servers gave, for connecting to them again.
+    pub(super) tokens: Box<dyn TokenStore>,
     /// Versions that a client could have had.
     pub(super) speaks: &'static [u32],
     pub(super) gate: HandshakeGate,
@@ -54,10 +57,12 @@ pub struct Connections<C> {
 impl<C: ManagedConnection> Connections<C> {
     /// An endpoint.
     pub fn new(config: EndpointConfig, mut entropy: Box<dyn Entropy>) -> Connections<C> {
-        let mut secret = [0; 32];
-        entropy.fill(&mut secret);
+        let (mut cookies, mut tokens) = ([0; 32], [0; 32]);
+        entropy.fill(&mut cookies);
+        entropy.fill(&mut tokens);
         Connections {
-            gate: HandshakeGate::new(&secret, &config.limits),
+            gate: HandshakeGate::new([&cookies, &tokens], &config.limits),
+            tokens: Box::new(MemoryTokens::default()),
             counts: ClientCounts::default(),
             reset_key: ResetKey::of(&config.key, config.local_port),
             speaks: &[VERSION],
@@ -75,6 +80,11 @@ impl<C: ManagedConnection> Connections<C> {
             config,
             entropy,
         }
+    }
+
+    /// Keeps servers' address tokens there, and not only in memory.
+    pub fn set_token_store(&mut self, tokens: Box<dyn TokenStore>) {
+        self.tokens = tokens;
     }
 
     pub(super) fn draw<const N: usize>(&mut self) -> [u8; N] {

@@ -1,23 +1,39 @@
-//! The stateless part of the server's handshake: it answers SYN with a cookie, checks cookies, and limits handshakes
-//! per second.
+//! The stateless part of the server's handshake: it answers SYN with a cookie, checks cookies and address tokens, and
+//! limits handshakes per second.
 
 use super::handshake_rate::{HandshakeRate, Limiter};
 use super::source::Source;
+use super::used_tokens::UsedTokens;
 use super::{EndpointLimits, Entropy};
 use narrows_base::Time;
 use narrows_wire::cookie::MAX_COOKIE_LIFE;
 use narrows_wire::packet::{self, Nonce, Start};
-use narrows_wire::{CookieSecrets, VERSION};
+use narrows_wire::token::{MAX_TOKEN_LIFE, TokenName};
+use narrows_wire::{CookieSecrets, Token, TokenSecrets, VERSION};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Cookies, STARTs that were accepted lately, and the bounds.
+/// How a START shows that its address is the sender's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AddressProof {
+    Cookie,
+    /// A good token; whether it was used before is not yet asked.
+    Token(TokenName),
+    /// A token that is not this server's, or too old, or for another address.
+    BadToken,
+    None,
+}
+
+/// Cookies, tokens, STARTs that were accepted lately, and the bounds.
 pub(super) struct HandshakeGate {
     secrets: CookieSecrets,
     /// When the present secret was first used.
     since: Option<Time>,
+    token_secrets: TokenSecrets,
+    tokens_since: Option<Time>,
+    used_tokens: UsedTokens,
     half_open: usize,
     rate: HandshakeRate,
     /// For handshakes that were sent a false FINISH: each may cost five X25519 operations.
@@ -30,11 +46,14 @@ pub(super) struct HandshakeGate {
 }
 
 impl HandshakeGate {
-    pub(super) fn new(secret: &[u8; 32], limits: &EndpointLimits) -> HandshakeGate {
+    pub(super) fn new(secrets: [&[u8; 32]; 2], limits: &EndpointLimits) -> HandshakeGate {
         let (rate, of_source) = (limits.handshake_rate, limits.handshake_rate_of_source);
         HandshakeGate {
-            secrets: CookieSecrets::new(secret),
+            secrets: CookieSecrets::new(secrets[0]),
             since: None,
+            token_secrets: TokenSecrets::new(secrets[1]),
+            tokens_since: None,
+            used_tokens: UsedTokens::new(limits.used_tokens),
             half_open: 0,
             rate: HandshakeRate::new(rate, of_source),
             finishes: Limiter::new(of_source),
@@ -67,9 +86,44 @@ impl HandshakeGate {
         packet::syn_echo(nonce, &self.secrets.create(now, from, nonce, VERSION))
     }
 
-    /// Whether a START has a good cookie.
-    pub(super) fn has_valid_cookie(&self, now: Time, from: SocketAddr, start: &Start<'_>) -> bool {
-        self.secrets.is_valid(now, from, &start.nonce, VERSION, &start.cookie)
+    /// How a START shows that it comes from where it says.
+    pub(super) fn address_proof(
+        &self,
+        now: Time,
+        from: SocketAddr,
+        start: &Start<'_>,
+    ) -> AddressProof {
+        if let Some(token) = Token::of(&start.cookie) {
+            let named = self.token_secrets.verify(now, from.ip(), &token);
+            return named.map_or(AddressProof::BadToken, AddressProof::Token);
+        }
+        match self.secrets.is_valid(now, from, &start.nonce, VERSION, &start.cookie) {
+            true => AddressProof::Cookie,
+            false => AddressProof::None,
+        }
+    }
+
+    /// Whether a good token can be used: it never was, as far as anybody can know.
+    pub(super) fn is_unused(&self, from: IpAddr, token: &TokenName) -> bool {
+        !self.used_tokens.may_have(Source::of(from), token)
+    }
+    /// A handshake began by this token.
+    pub(super) fn use_up(&mut self, now: Time, from: IpAddr, token: &TokenName) {
+        self.used_tokens.insert(now, Source::of(from), token);
+    }
+
+    /// A token for a client that has shown its address by a whole handshake.
+    pub(super) fn token(&mut self, now: Time, to: IpAddr, entropy: &mut dyn Entropy) -> Token {
+        let since = *self.tokens_since.get_or_insert(now);
+        if now.since(since) >= MAX_TOKEN_LIFE {
+            let mut secret = [0; 32];
+            entropy.fill(&mut secret);
+            self.token_secrets.rotate(&secret);
+            self.tokens_since = Some(now);
+        }
+        let mut id = [0; 12];
+        entropy.fill(&mut id);
+        self.token_secrets.create(now, to, id)
     }
 
     /// The slot that a START with this nonce was given within a cookie's lifetime.
@@ -111,7 +165,13 @@ impl HandshakeGate {
     /// Bytes of the heap that it holds, about.
     pub(super) fn memory(&self) -> usize {
         const KEY: usize = size_of::<(SocketAddr, Nonce)>();
-        (self.recent.len() + self.ages.len()) * KEY
+        (self.recent.len() + self.ages.len()) * KEY + self.used_tokens.memory()
+    }
+
+    /// Used tokens that it remembers.
+    #[cfg(test)]
+    pub(super) fn used_tokens(&self) -> usize {
+        self.used_tokens.len()
     }
 
     /// Sizes of all that it keeps.

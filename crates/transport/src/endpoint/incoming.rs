@@ -5,6 +5,7 @@ use super::admission::BUSY;
 use super::connecting::HandshakeDone;
 use super::connection_state::{ConnectionState, Finishing, Live};
 use super::connections::{Connections, MAX_REPLIES};
+use super::handshake_gate::AddressProof;
 use super::managed::ManagedConnection;
 use super::{Clients, Decision, Incoming, hello};
 use crate::connection::NewConnection;
@@ -45,9 +46,8 @@ impl<C: ManagedConnection> Connections<C> {
         match packet {
             Packet::Syn { .. } | Packet::Start(_)
                 if is_server && !self.config.filter.answers(from) => {}
-            Packet::Syn { version, nonce } if is_server && self.answers.len() < MAX_REPLIES => {
-                let answer = self.gate.on_syn(now, from, version, &nonce, &mut *self.entropy);
-                self.answers.push_back((from, answer));
+            Packet::Syn { version, nonce } if is_server => {
+                self.on_syn(now, from, version, &nonce);
             }
             Packet::Start(start) if is_server => self.on_start(now, from, &start),
             Packet::Finish(finish) if is_server => self.on_finish(now, from, &finish),
@@ -120,6 +120,10 @@ impl<C: ManagedConnection> Connections<C> {
                     let is_authentic = connection.receive(now, from, ecn, datagram);
                     is_authentic.then(|| (connection.remote(), connection.moved()))
                 });
+                let token = live.guarded(|connection| connection.take_token()).flatten();
+                if let (Some(token), None) = (token, &live.client) {
+                    self.tokens.insert(live.remote, token);
+                }
                 if let Some(Some((remote, moved))) = news {
                     // The server has the keys.
                     live.finishing = None;
@@ -164,10 +168,21 @@ impl<C: ManagedConnection> Connections<C> {
         }
     }
 
-    fn on_start(&mut self, now: Time, from: SocketAddr, start: &Start<'_>) {
-        if !self.gate.has_valid_cookie(now, from, start) {
-            return;
+    /// A SYN, or a START whose token is not taken, which is longer: a cookie, and nothing is kept.
+    fn on_syn(&mut self, now: Time, from: SocketAddr, version: u32, nonce: &Nonce) {
+        if self.answers.len() < MAX_REPLIES {
+            let answer = self.gate.on_syn(now, from, version, nonce, &mut *self.entropy);
+            self.answers.push_back((from, answer));
         }
+    }
+
+    fn on_start(&mut self, now: Time, from: SocketAddr, start: &Start<'_>) {
+        let token = match self.gate.address_proof(now, from, start) {
+            AddressProof::Cookie => None,
+            AddressProof::Token(token) => Some(token),
+            AddressProof::BadToken => return self.on_syn(now, from, VERSION, &start.nonce),
+            AddressProof::None => return,
+        };
         if let Some(slot) = self.gate.known(now, from, &start.nonce) {
             let content = self.table.get(slot).and_then(|s| s.content.as_mut());
             if let Some(ConnectionState::Accepting(accepting)) = content
@@ -176,6 +191,9 @@ impl<C: ManagedConnection> Connections<C> {
                 self.urge(slot);
             }
             return;
+        }
+        if token.is_some_and(|token| !self.gate.is_unused(from.ip(), &token)) {
+            return self.on_syn(now, from, VERSION, &start.nonce);
         }
         if !self.may_have_room(now, from) || !self.gate.permits(now, from) {
             return self.say_busy(from, &start.nonce);
@@ -187,15 +205,19 @@ impl<C: ManagedConnection> Connections<C> {
         let seed = self.draw();
         let (config, reset_key) = (&self.config, &self.reset_key);
         let made = self.table.add(&mut *self.entropy, |id| {
-            let token = reset_key.token(id, from);
-            let params = hello::server_params(&config.connection, token);
+            let reset_token = reset_key.token(id, from);
+            let params = hello::server_params(&config.connection, reset_token);
             let hello = Hello { connection: id, params };
             let handshake = ServerHandshake::new(start, &config.key, seed, &hello).ok()?;
-            let accepting = Accepting::new(now, from, start.nonce, handshake, hello.params);
+            let (nonce, without_syn) = (start.nonce, token.is_some());
+            let accepting = Accepting::new(now, from, nonce, without_syn, handshake, hello.params);
             Some(ConnectionState::Accepting(Box::new(accepting)))
         });
         let Some(slot) = made else { return };
         self.gate.enter(now, from, start.nonce, slot);
+        if let Some(token) = token {
+            self.gate.use_up(now, from.ip(), &token);
+        }
         self.urge(slot);
         self.rearm(slot);
     }
@@ -279,6 +301,7 @@ impl<C: ManagedConnection> Connections<C> {
         }
         let (remote, rtt) = (accepting.from, accepting.sample(now));
         self.gate.leave();
+        let token = self.gate.token(now, remote.ip(), &mut *self.entropy);
         let own = &self.config.connection;
         let wanted = self.config.permit.config(&established.peer.params.controller, own);
         let beginning = NewConnection {
@@ -289,6 +312,8 @@ impl<C: ManagedConnection> Connections<C> {
             remote,
             rtt,
             dispersion: None,
+            without_syn: accepting.without_syn,
+            token: Some(token),
             seed,
         };
         match Live::begin(now, beginning, None, Some(client)) {
@@ -337,6 +362,8 @@ impl<C: ManagedConnection> Connections<C> {
             remote: from,
             rtt,
             dispersion,
+            without_syn: false,
+            token: None,
             seed,
         };
         let begun = Live::begin(now, beginning, Some(Box::new(finishing)), None);

@@ -6,6 +6,8 @@ const HANDSHAKES: usize = 1024;
 /// network: each costs four X25519 operations.
 const HANDSHAKE_RATE: u32 = 800;
 const HANDSHAKE_RATE_OF_SOURCE: u32 = 200;
+/// Used address tokens that a server remembers at most, unless configured otherwise: less than 500 bytes each.
+const USED_TOKENS: usize = 16_384;
 
 /// Limits of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +22,9 @@ pub struct EndpointLimits {
     pub handshake_rate: u32,
     /// Handshakes begun per second from one IPv4 address or IPv6 /48.
     pub handshake_rate_of_source: u32,
+    /// Used address tokens that are remembered, so that none is used twice. Where there would be more, the network with
+    /// most forgets its oldest, and its tokens that are as old are not taken any more.
+    pub used_tokens: usize,
 }
 
 impl EndpointLimits {
@@ -31,6 +36,7 @@ impl EndpointLimits {
             handshakes: HANDSHAKES,
             handshake_rate: HANDSHAKE_RATE,
             handshake_rate_of_source: HANDSHAKE_RATE_OF_SOURCE,
+            used_tokens: USED_TOKENS,
         }
     }
     /// Connections and handshakes together.

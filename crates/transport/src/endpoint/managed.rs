@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Event, NewConnection, Transmit};
 use narrows_base::Time;
+use narrows_wire::Token;
 use std::net::SocketAddr;
 
 /// A connection as its endpoint sees it. Methods mean the same as those of [`Connection`].
@@ -26,6 +27,10 @@ pub trait ManagedConnection: Sized {
     fn on_reset(&mut self, token: &[u8; 16]);
     /// Where the peer is.
     fn remote(&self) -> SocketAddr;
+    /// The address token that the server gave since this was asked last.
+    fn take_token(&mut self) -> Option<Token> {
+        None
+    }
     /// Whether it can be forgotten.
     fn is_drained(&self) -> bool;
     /// Bytes of the heap that it holds, about.
@@ -64,6 +69,9 @@ impl ManagedConnection for Connection {
     }
     fn remote(&self) -> SocketAddr {
         Connection::remote(self)
+    }
+    fn take_token(&mut self) -> Option<Token> {
+        Connection::take_token(self)
     }
     fn is_drained(&self) -> bool {
         Connection::is_drained(self)

@@ -8,7 +8,8 @@
 //! | give each its turn to send | `outgoing` |
 //! | dispatch received datagrams | `incoming` |
 //! | open one as the client | `connecting`, with `crate::handshake` |
-//! | accept one as the server: cookies, handshakes, their bounds, the application's filter | `handshake_gate`, `handshake_rate`, `accepting`, `accept_filter` |
+//! | accept one as the server: cookies, address tokens, handshakes, their bounds, the application's filter | `handshake_gate`, `used_tokens`, `handshake_rate`, `accepting`, `accept_filter` |
+//! | keep the tokens that servers gave | `token_store` |
 //! | share places among clients when all are taken | `admission`, with `activity`, `client_counts`, [`share`], [`source`] |
 //!
 //! State that unauthenticated packets can create: for a SYN only an answer in a queue of 256; for a START with a valid
@@ -47,6 +48,8 @@ mod outgoing;
 pub mod share;
 pub mod source;
 mod table;
+mod token_store;
+mod used_tokens;
 
 #[cfg(test)]
 mod accept_filter_tests;
@@ -73,6 +76,8 @@ mod sharing_tests;
 #[cfg(test)]
 mod stub;
 #[cfg(test)]
+mod token_tests;
+#[cfg(test)]
 mod whole_tests;
 
 pub use crate::connection::NewConnection;
@@ -81,6 +86,7 @@ pub use calls::Facts;
 pub use connections::Connections;
 pub use limits::EndpointLimits;
 pub use managed::ManagedConnection;
+pub use token_store::{MemoryTokens, TokenStore};
 
 /// A cryptographic random source.
 pub trait Entropy: Send {

@@ -1,7 +1,7 @@
 //! The client's handshake as a sequence of exchanges, the same over sockets and in simulation: SYN until SYN-ECHO,
-//! START until START-ECHO, then FINISH; when each is repeated, and what the answers show of the path. The contents of
-//! the packets are added elsewhere: keys and cookies in `endpoint/connecting.rs`, sizes alone in
-//! `datagram/handshake.rs`.
+//! START until START-ECHO, then FINISH, or START at once where an address token replaces the cookie; when each is
+//! repeated, and what the answers show of the path. The contents of the packets are added elsewhere: keys, cookies and
+//! tokens in `endpoint/connecting.rs`, sizes alone in `datagram/handshake.rs`.
 
 mod packet_pair;
 mod repeat;
@@ -26,8 +26,10 @@ pub(crate) const MAX_COOKIE_AGE: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Awaited {
     SynEcho,
-    /// Since then.
+    /// Since then, of a START with a cookie.
     StartEcho(Time),
+    /// Since then, of a START with a token; SYN-ECHO, if the server does not take the token.
+    EitherEcho(Time),
 }
 
 /// A packet that is to leave.
@@ -70,6 +72,12 @@ impl ClientExchange {
             packet_pair: PacketPair::new(probes),
         }
     }
+    /// To begin now with a START that has a token. The rate is not asked for: data will tell it, a round trip sooner
+    /// than they would behind SYN.
+    pub fn with_token(now: Time, rtt: Option<Duration>) -> ClientExchange {
+        let awaited = Awaited::EitherEcho(now);
+        ClientExchange { awaited, ..ClientExchange::new(now, rtt, false) }
+    }
     /// Begins again.
     pub fn restart(&mut self, now: Time) {
         self.awaited = Awaited::SynEcho;
@@ -79,13 +87,19 @@ impl ClientExchange {
 
     /// Whether the attempt is to begin again: START went in vain, or the cookie is too old.
     pub fn is_stale(&self, now: Time) -> bool {
-        let Awaited::StartEcho(since) = self.awaited else { return false };
+        let (Awaited::StartEcho(since) | Awaited::EitherEcho(since)) = self.awaited else {
+            return false;
+        };
         let in_vain = self.repeat.sent >= MAX_STARTS && now >= since + MAX_START_TIME;
         in_vain || now >= since + MAX_COOKIE_AGE
     }
-    /// Whether SYN-ECHO is awaited.
+    /// Whether SYN-ECHO is awaited, and nothing else.
     pub fn awaits_syn_echo(&self) -> bool {
         self.awaited == Awaited::SynEcho
+    }
+    /// Whether START is to be made of a SYN-ECHO's cookie.
+    pub fn takes_cookie(&self) -> bool {
+        matches!(self.awaited, Awaited::SynEcho | Awaited::EitherEcho(_))
     }
     /// Whether another packet is to follow the last one at once.
     pub fn has_probe(&self) -> bool {
@@ -107,7 +121,7 @@ impl ClientExchange {
         self.repeat.on_sent(now);
         Some(match self.awaited {
             Awaited::SynEcho => HandshakePacket::Syn,
-            Awaited::StartEcho(_) => HandshakePacket::Start,
+            Awaited::StartEcho(_) | Awaited::EitherEcho(_) => HandshakePacket::Start,
         })
     }
 
@@ -118,7 +132,7 @@ impl ClientExchange {
     /// START is to be sent now: a SYN-ECHO was good.
     pub fn begin_start(&mut self, now: Time) {
         self.rtt = self.repeat.sample(now);
-        // The first SYN is at least a round-trip time ago, so START rarely goes twice on a long path.
+        // The first packet is at least a round-trip time ago, so START rarely goes twice on a long path.
         self.repeat = Repeat::after(now, self.repeat.took(now));
         self.awaited = Awaited::StartEcho(now);
     }

@@ -1,7 +1,7 @@
 //! Parameters of our endpoint: under media, and under a stream.
 
 use super::{Family, ProtocolEntry};
-use crate::datagram::{DatagramConfig, FeedbackConfig};
+use crate::datagram::{DatagramConfig, FeedbackConfig, Opening};
 use crate::loss_classifier::{ClassifierConfig, LOSS_CLASSIFIERS};
 use crate::tcp::Preset;
 use narrows_base::descriptor::ParamKind;
@@ -112,8 +112,8 @@ const MAX_ACK_DELAY: Param = Param {
 };
 const HANDSHAKE: Param = Param {
     name: "handshake",
-    help: "data wait for the handshake's two round trips",
-    kind: ParamKind::Choice(&["on", "off"]),
+    help: "data wait for the handshake: two round trips (on), or one as with an address token from before (token)",
+    kind: ParamKind::Choice(&["on", "token", "off"]),
     origin: "as over UDP",
 };
 const CREDIT: Param = Param {
@@ -175,7 +175,11 @@ pub(super) fn configure(
         };
     }
     c.feedback = FeedbackConfig { ack_every, max_ack_delay, ..c.feedback };
-    c.handshake = given.choice("handshake") == "on";
+    c.handshake = match given.choice("handshake") {
+        "on" => Opening::Cookie,
+        "token" => Opening::Token,
+        _ => Opening::None,
+    };
     if entry.family == Family::Media {
         c.expiry = Duration::from_secs_f64(given.number("expiry"));
         return Ok(c);

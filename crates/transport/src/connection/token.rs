@@ -1,0 +1,32 @@
+//! The address token, which a server gives in its first packet, and again in another if that one is lost.
+
+use super::Connection;
+use super::payload::SentFrames;
+use crate::streams::Side;
+use narrows_wire::frame::TOKEN;
+use narrows_wire::{Frame, FrameWriter, Token};
+
+impl Connection {
+    /// Writes it, if it is to leave.
+    #[inline]
+    pub(super) fn give_token(&mut self, writer: &mut FrameWriter<'_>, frames: &mut SentFrames) {
+        let payload_source = self.sender.payload_source_mut();
+        let Some(token) = &payload_source.token else { return };
+        if writer.frame(&Frame::Extension { kind: TOKEN, body: &token.0 }).is_ok() {
+            payload_source.on_token_sent();
+            frames.has_token = true;
+        }
+    }
+
+    /// One came; the newest counts. A server has no use for one.
+    pub(super) fn on_token(&mut self, body: &[u8]) {
+        if let (Side::Client, Ok(token)) = (self.agreement.side, body.try_into()) {
+            self.token = Some(Box::new(Token(token)));
+        }
+    }
+
+    /// What the server gave for the next handshake, once.
+    pub fn take_token(&mut self) -> Option<Token> {
+        self.token.take().map(|token| *token)
+    }
+}

@@ -1,0 +1,326 @@
+//! Address tokens: a server that is known is spoken to after one round trip, and a token that is not taken harms nobody.
+
+use super::stub::{CLIENT, Net, SERVER, config, key, random, wish};
+use super::{Clients, Connections, Handle, ServerKey, TokenStore};
+use crate::connection::{Closed, Connection, Event};
+use narrows_base::{Duration, RandomKey, Time};
+use narrows_wire::{Token, packet};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+type Whole = Net<Connection>;
+
+const OTHER: &str = "198.51.100.8:5000";
+
+/// An application's own store; it can give a token twice, and to other endpoints.
+#[derive(Clone, Default, Debug)]
+struct Shared {
+    tokens: Arc<Mutex<BTreeMap<SocketAddr, Token>>>,
+    keeps_used: bool,
+}
+
+impl TokenStore for Shared {
+    fn insert(&mut self, server: SocketAddr, token: Token) {
+        self.tokens.lock().unwrap().insert(server, token);
+    }
+    fn take(&mut self, server: SocketAddr) -> Option<Token> {
+        let mut tokens = self.tokens.lock().unwrap();
+        if self.keeps_used { tokens.get(&server).copied() } else { tokens.remove(&server) }
+    }
+}
+
+impl Shared {
+    fn has(&self) -> Option<Token> {
+        self.tokens.lock().unwrap().get(&SERVER.parse().unwrap()).copied()
+    }
+}
+
+/// Connects from there and goes on for a second; which packets of the handshake were sent, and how long it took the
+/// client until it could speak.
+fn connects(net: &mut Whole, from: &str) -> (Vec<u8>, f64) {
+    let (seen, events, began) = (net.seen.len(), net.events.len(), net.now);
+    let handle = net.at(from).connect(began, wish(SERVER, ServerKey::Any)).unwrap();
+    let mut took = f64::NAN;
+    for _ in 0..100 {
+        net.run_for(0.01);
+        if took.is_nan() && net.at(from).connection(handle).is_some() {
+            took = net.now.since(began).as_secs_f64();
+        }
+    }
+    let told = net.events[events..].iter().filter(|e| matches!(e.2, Event::Connected(_))).count();
+    assert_eq!(told, 2, "both ends are connected");
+    let kinds = net.seen[seen..].iter().map(|s| s.2[0]).filter(|kind| kind & 0x80 != 0);
+    (kinds.collect(), took)
+}
+
+const COOKIE: [u8; 5] = [0x81, 0x82, 0x83, 0x84, 0x85];
+const TOKEN: [u8; 3] = [0x83, 0x84, 0x85];
+const REFUSED: [u8; 5] = [0x83, 0x82, 0x83, 0x84, 0x85];
+
+/// A pair whose client keeps its tokens where the test can see them, connected once.
+fn acquainted(seed: u64, keeps_used: bool) -> (Whole, Shared) {
+    let mut net = Whole::new(seed);
+    let store = Shared { keeps_used, ..Shared::default() };
+    net.at(CLIENT).set_token_store(Box::new(store.clone()));
+    assert_eq!(connects(&mut net, CLIENT), (COOKIE.to_vec(), 0.08));
+    assert!(store.has().is_some());
+    (net, store)
+}
+
+#[test]
+fn a_known_server_is_spoken_to_after_one_round_trip() {
+    let mut net = Whole::new(1);
+    assert_eq!(connects(&mut net, CLIENT), (COOKIE.to_vec(), 0.08));
+    // Each connection brings the token for the next.
+    for _ in 0..3 {
+        assert_eq!(connects(&mut net, CLIENT), (TOKEN.to_vec(), 0.04));
+    }
+    let rtts = |net: &mut Whole, at: &str| {
+        let handles: Vec<Handle> =
+            net.events.iter().filter(|e| e.0 == at.parse().unwrap()).map(|e| e.1).collect();
+        let srtt = |h| net.at(at).connection(h).map(|c| c.stats().srtt);
+        handles.into_iter().filter_map(srtt).collect::<Vec<_>>()
+    };
+    for at in [CLIENT, SERVER] {
+        let known = rtts(&mut net, at);
+        assert!(!known.is_empty() && known.iter().all(|rtt| *rtt >= Duration::from_millis(40)));
+    }
+}
+
+/// The client's next socket has another port; another address is another client.
+#[test]
+fn a_token_is_good_at_its_address_only() {
+    for (from, expected) in
+        [("198.51.100.7:6000", (&TOKEN[..], 0.04)), (OTHER, (&REFUSED[..], 0.08))]
+    {
+        let (mut net, store) = acquainted(2, false);
+        let mut thief = Connections::new(config(7, Clients::None), random(70));
+        thief.set_token_store(Box::new(store));
+        net.ports.insert(from.parse().unwrap(), thief);
+        let (kinds, took) = connects(&mut net, from);
+        assert_eq!((&kinds[..], took), expected, "{from}");
+    }
+}
+
+#[test]
+fn a_token_is_used_once() {
+    let (mut net, store) = acquainted(3, true);
+    let first = store.has();
+    assert_eq!(connects(&mut net, CLIENT), (TOKEN.to_vec(), 0.04));
+    assert_ne!(store.has(), first, "there is a new one");
+    store.tokens.lock().unwrap().insert(SERVER.parse().unwrap(), first.unwrap());
+    assert_eq!(connects(&mut net, CLIENT), (REFUSED.to_vec(), 0.08));
+}
+
+#[test]
+fn a_token_is_good_for_a_day() {
+    for (hours, expected) in [(23.9, (&TOKEN[..], 0.04)), (24.1, (&REFUSED[..], 0.08))] {
+        let (mut net, _) = acquainted(4, false);
+        net.run_for(hours * 3600.0);
+        let (kinds, took) = connects(&mut net, CLIENT);
+        assert_eq!((&kinds[..], took), expected, "{hours} hours");
+    }
+}
+
+/// A server draws its secret when it starts; the same secret knows its tokens.
+#[test]
+fn a_server_that_was_started_again_asks_for_a_cookie() {
+    let seed = 5;
+    for (secret, expected) in [(2 * seed, (&TOKEN[..], 0.04)), (99, (&REFUSED[..], 0.08))] {
+        let (mut net, _) = acquainted(seed, false);
+        *net.at(SERVER) = Connections::new(config(2, Clients::Any), random(secret));
+        let (kinds, took) = connects(&mut net, CLIENT);
+        assert_eq!((&kinds[..], took), expected);
+    }
+}
+
+/// Whoever copies a START with a token gets no handshake, and no more bytes than the copy has.
+#[test]
+fn a_copied_start_with_a_token_opens_nothing() {
+    let (mut net, _) = acquainted(6, false);
+    let seen = net.seen.len();
+    connects(&mut net, CLIENT);
+    let start = net.seen[seen].2.clone();
+    assert_eq!(start[0], 0x83);
+    let connections = net.at(SERVER).len();
+    let copied = |net: &mut Whole, from: &str, after: f64| {
+        net.run_for(after);
+        let now = net.now;
+        let server = net.at(SERVER);
+        server.receive(now, from.parse().unwrap(), 0, &mut start.clone());
+        let mut buffer = [0; 1500];
+        let mut answers = Vec::new();
+        while let Some(t) = server.transmit(now, &mut buffer, 1) {
+            assert!(t.size < start.len());
+            answers.push(buffer[0]);
+        }
+        assert!(server.len() <= connections);
+        assert_eq!(server.gate.half_open(), 0);
+        answers
+    };
+    // The handshake is known, and long over.
+    assert_eq!(copied(&mut net, CLIENT, 0.0), []);
+    // The token is used, or another's: a cookie for whoever is there.
+    assert_eq!(copied(&mut net, "198.51.100.7:6000", 0.0), [0x82]);
+    assert_eq!(copied(&mut net, OTHER, 0.0), [0x82]);
+    assert_eq!(copied(&mut net, CLIENT, 25.0), [0x82]);
+    assert_eq!(copied(&mut net, CLIENT, 100_000.0), [0x82]);
+}
+
+/// A cookie of 36 forged bytes gets nothing, a forged token no more than a SYN.
+#[test]
+fn a_forged_token_is_answered_by_less_than_it_has() {
+    let mut server = Connections::<Connection>::new(config(2, Clients::Any), random(1));
+    let now = Time::from_secs_f64(50.0);
+    for (first, answers) in [(0x00, 0), (0x80, 1)] {
+        let cookie = narrows_wire::Cookie([first; 36]);
+        let suite = narrows_wire::Suite::Aes256Gcm;
+        let client =
+            narrows_wire::ClientHandshake::new(suite, [4; 16], &cookie, &key(1), [8; 32]).unwrap();
+        for _ in 0..1000 {
+            server.receive(now, OTHER.parse().unwrap(), 0, &mut client.start().to_vec());
+        }
+        let mut buffer = [0; 1500];
+        let (mut count, mut bytes) = (0, 0);
+        while let Some(t) = server.transmit(now, &mut buffer, 1) {
+            (count, bytes) = (count + 1, bytes + t.size);
+        }
+        assert_eq!((count, bytes), (answers * 256, answers * 256 * packet::SYN_ECHO_BYTES));
+        assert!(server.is_empty() && packet::SYN_ECHO_BYTES < packet::START_BYTES);
+    }
+}
+
+/// The packet with the token is lost: it comes in another.
+#[test]
+fn a_token_that_is_lost_comes_again() {
+    for seed in 0..10 {
+        let mut net = Whole::new(seed);
+        let store = Shared::default();
+        net.at(CLIENT).set_token_store(Box::new(store.clone()));
+        net.connect(ServerKey::Any);
+        let (mut lost, mut large) = (0, 0);
+        let until = net.now + Duration::from_secs(5);
+        net.run(until, &mut |now, bytes| {
+            // The server's first full packet is the second that is seen.
+            large += u32::from(bytes.len() == 1200);
+            if bytes.len() == 1200 && large == 2 {
+                lost += 1;
+                return Vec::new();
+            }
+            vec![now + Duration::from_millis(20)]
+        });
+        assert!(lost == 1 && store.has().is_some(), "seed {seed}");
+        assert_eq!(connects(&mut net, CLIENT).0, TOKEN);
+    }
+}
+
+/// A server that once gave tokens and takes none any more, as one of an earlier build: the client asks by SYN.
+#[test]
+fn a_server_that_says_nothing_to_tokens_is_asked_by_syn() {
+    let (mut net, _) = acquainted(8, false);
+    let (now, seen) = (net.now, net.seen.len());
+    let handle = net.at(CLIENT).connect(now, wish(SERVER, ServerKey::Any)).unwrap();
+    net.run(now + Duration::from_secs(6), &mut |now, bytes| {
+        let has_token = bytes[0] == 0x83 && bytes[22] & 0x80 != 0;
+        if has_token { Vec::new() } else { vec![now + Duration::from_millis(20)] }
+    });
+    assert!(net.at(CLIENT).connection(handle).is_some());
+    let kinds: Vec<u8> =
+        net.seen[seen..].iter().map(|s| s.2[0]).filter(|kind| kind & 0x80 != 0).collect();
+    assert_eq!(kinds, [0x83, 0x83, 0x83, 0x83, 0x81, 0x82, 0x83, 0x84, 0x85]);
+}
+
+/// A client that keeps no tokens.
+#[derive(Debug)]
+struct Forgetful;
+
+impl TokenStore for Forgetful {
+    fn insert(&mut self, _: SocketAddr, _: Token) {}
+    fn take(&mut self, _: SocketAddr) -> Option<Token> {
+        None
+    }
+}
+
+/// Four connections one after the other over a path that loses, doubles and reorders: how many were opened, and how
+/// many without SYN.
+fn opened_over_a_bad_path(seed: u64, loss: f64, has_tokens: bool) -> (u32, u32) {
+    let (mut opened, mut by_token) = (0, 0);
+    let mut net = Whole::new(seed);
+    let mut random_key = RandomKey::from_seed(seed).named("path").stream();
+    if !has_tokens {
+        net.at(CLIENT).set_token_store(Box::new(Forgetful));
+    }
+    for _ in 0..4 {
+        let (now, seen) = (net.now, net.seen.len());
+        let handle = net.at(CLIENT).connect(now, wish(SERVER, ServerKey::Any)).unwrap();
+        net.run(now + Duration::from_secs(20), &mut |now, _| {
+            let mut copies = Vec::new();
+            for _ in 0..=u32::from(random_key.chance(0.3)) {
+                if !random_key.chance(loss) {
+                    copies.push(now + Duration::from_secs_f64(random_key.uniform(0.005, 0.4)));
+                }
+            }
+            copies
+        });
+        let at_client =
+            |e: &&(SocketAddr, Handle, Event)| e.1 == handle && e.0 == CLIENT.parse().unwrap();
+        let ended = net.events.iter().filter(at_client).find_map(|e| match &e.2 {
+            Event::Closed(why) => Some(why.clone()),
+            _ => None,
+        });
+        match ended {
+            None => {
+                opened += 1;
+                assert!(net.at(CLIENT).connection(handle).is_some(), "seed {seed}");
+                by_token += u32::from(net.seen[seen..].iter().all(|s| s.2[0] != 0x81));
+            }
+            Some(why) => {
+                assert!(loss > 0.2, "seed {seed}: {why:?}");
+                assert!(matches!(why, Closed::NoAnswer | Closed::Reset), "seed {seed}: {why:?}");
+            }
+        }
+        let now = net.now;
+        net.at(CLIENT).close(now, handle, 0, "");
+        net.run_for(10.0);
+    }
+    assert_eq!(net.at(SERVER).gate.half_open(), 0, "seed {seed}");
+    (opened, by_token)
+}
+
+/// With tokens as many connections are opened as without.
+#[test]
+fn over_a_bad_path_tokens_cost_nobody_a_connection() {
+    for loss in [0.0, 0.1, 0.3, 0.5] {
+        let (mut with, mut without, mut by_token) = (0, 0, 0);
+        for seed in 0..60 {
+            let (opened, known) = opened_over_a_bad_path(seed, loss, true);
+            (with, by_token) = (with + opened, by_token + known);
+            without += opened_over_a_bad_path(seed, loss, false).0;
+        }
+        println!("{loss}: of 240, {with} with tokens ({by_token} without SYN), {without} without");
+        assert!(with >= without && by_token > 60, "{loss}: {with}, {without}, {by_token}");
+    }
+}
+
+/// A server remembers no more used tokens than it may, and still takes none twice.
+#[test]
+fn used_tokens_are_bounded() {
+    let mut server_config = config(2, Clients::Any);
+    server_config.limits.used_tokens = 3;
+    let mut net = Whole::new(9);
+    *net.at(SERVER) = Connections::new(server_config, random(3));
+    let store = Shared { keeps_used: true, ..Shared::default() };
+    net.at(CLIENT).set_token_store(Box::new(store.clone()));
+    connects(&mut net, CLIENT);
+    let mut tokens = Vec::new();
+    for _ in 0..6 {
+        tokens.push(store.has().unwrap());
+        assert_eq!(connects(&mut net, CLIENT).0, TOKEN);
+        assert!(net.at(SERVER).gate.used_tokens() <= 3);
+    }
+    for old in tokens {
+        store.tokens.lock().unwrap().insert(SERVER.parse().unwrap(), old);
+        assert_eq!(connects(&mut net, CLIENT).0, REFUSED);
+    }
+}
