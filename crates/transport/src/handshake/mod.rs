@@ -29,7 +29,7 @@ enum Awaited {
     /// Since then, of a START with a cookie.
     StartEcho(Time),
     /// Since then, of a START with a token; SYN-ECHO, if the server does not take the token.
-    EitherEcho(Time),
+    Either(Time),
 }
 
 /// A packet that is to leave.
@@ -75,7 +75,7 @@ impl ClientExchange {
     /// To begin now with a START that has a token. The rate is not asked for: data will tell it, a round trip sooner
     /// than they would behind SYN.
     pub fn with_token(now: Time, rtt: Option<Duration>) -> ClientExchange {
-        let awaited = Awaited::EitherEcho(now);
+        let awaited = Awaited::Either(now);
         ClientExchange { awaited, ..ClientExchange::new(now, rtt, false) }
     }
     /// Begins again.
@@ -87,7 +87,7 @@ impl ClientExchange {
 
     /// Whether the attempt is to begin again: START went in vain, or the cookie is too old.
     pub fn is_stale(&self, now: Time) -> bool {
-        let (Awaited::StartEcho(since) | Awaited::EitherEcho(since)) = self.awaited else {
+        let (Awaited::StartEcho(since) | Awaited::Either(since)) = self.awaited else {
             return false;
         };
         let in_vain = self.repeat.sent >= MAX_STARTS && now >= since + MAX_START_TIME;
@@ -99,7 +99,7 @@ impl ClientExchange {
     }
     /// Whether START is to be made of a SYN-ECHO's cookie.
     pub fn takes_cookie(&self) -> bool {
-        matches!(self.awaited, Awaited::SynEcho | Awaited::EitherEcho(_))
+        matches!(self.awaited, Awaited::SynEcho | Awaited::Either(_))
     }
     /// Whether another packet is to follow the last one at once.
     pub fn has_probe(&self) -> bool {
@@ -121,7 +121,7 @@ impl ClientExchange {
         self.repeat.on_sent(now);
         Some(match self.awaited {
             Awaited::SynEcho => HandshakePacket::Syn,
-            Awaited::StartEcho(_) | Awaited::EitherEcho(_) => HandshakePacket::Start,
+            Awaited::StartEcho(_) | Awaited::Either(_) => HandshakePacket::Start,
         })
     }
 
