@@ -26,7 +26,7 @@ pub mod simulated;
 pub mod streams;
 pub mod tcp;
 
-pub use datagram::DatagramConfig;
+pub use datagram::{DatagramConfig, Opening};
 pub use protocol::{PROTOCOLS, Protocol, RECOVERIES};
 pub use rtt::RtoConfig;
 pub use simulated::{Counters, Input, Output, SimulatedReceiver, SimulatedSender};

@@ -6,7 +6,7 @@ use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError, SourceSpec, run,
 };
 use narrows_transport::tcp::{RecoveryKind, TcpConfig};
-use narrows_transport::{DatagramConfig, Preset, Protocol, RtoConfig};
+use narrows_transport::{DatagramConfig, Opening, Preset, Protocol, RtoConfig};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
@@ -310,15 +310,17 @@ fn protocol() -> impl Strategy<Value = Protocol> {
     let tcp = timer().prop_map(|config| {
         Protocol::custom("mine", config, |e| read("cubic").controller(e)).unwrap()
     });
-    let media = (timer(), bytes(), bytes(), duration(), duration(), any::<bool>()).prop_map(
-        |(tcp, packet_bytes, report_bytes, credit, expiry, reliable)| {
+    let openings = prop::sample::select(vec![Opening::None, Opening::Cookie, Opening::Token]);
+    let streams = (any::<bool>(), openings);
+    let media = (timer(), bytes(), bytes(), duration(), duration(), streams).prop_map(
+        |(tcp, packet_bytes, report_bytes, credit, expiry, (reliable, opening))| {
             let config = DatagramConfig {
                 packet_bytes,
                 report_bytes,
                 credit,
                 expiry,
                 reliable,
-                handshake: reliable,
+                handshake: if reliable { opening } else { Opening::None },
                 initial_window: tcp.initial_window,
                 initial_ssthresh: tcp.initial_ssthresh,
                 rto: tcp.rto,
