@@ -329,7 +329,7 @@ class TcpConnection:
     """TCP, and Noise if it says hello."""
 
     def __init__(self, sock, says_hello, asks=b""):
-        self.sock, self.says_hello, self.said, self.heard = sock, says_hello, 0, b""
+        self.sock, self.says_hello, self.said, self.received = sock, says_hello, 0, b""
         self.asks = asks
         self.is_over, self.began = False, time.monotonic()
 
@@ -352,11 +352,11 @@ class TcpConnection:
             data = self.sock.recv(4096)
             if not data:
                 self.is_over = True
-            self.heard += data
-            if self.said == 1 and len(self.heard) >= 7:
-                size = struct.unpack(">H", self.heard[5:7])[0]
-                if len(self.heard) >= 7 + size:
-                    self.noise.second(self.heard[7 : 7 + size])
+            self.received += data
+            if self.said == 1 and len(self.received) >= 7:
+                size = struct.unpack(">H", self.received[5:7])[0]
+                if len(self.received) >= 7 + size:
+                    self.noise.second(self.received[7 : 7 + size])
                     third = self.noise.third(b"")
                     self.sock.send(struct.pack(">H", len(third)) + third)
                     self.said = 2
@@ -406,17 +406,17 @@ def main():
     known = {**ATTACKS, **OTHERS}
     names = list(ATTACKS) if a.names == ["all"] else a.names
     attacks = {name: known[name]((host, int(port)), a.source) for name in names}
-    connections, told = [], 0
+    connections, reported = [], 0
 
     def each(now):
-        nonlocal told
+        nonlocal reported
         connections.clear()
         for attack in attacks.values():
             attack.tick(now)
             if not isinstance(attack, Tcp):
                 connections.extend(attack.connections)
-        if now - told > 1:
-            told = now
+        if now - reported > 1:
+            reported = now
             state = {n: {"standing": x.standing(), **x.counts} for n, x in attacks.items()}
             state["in, out"] = [sum(c.bytes_in for c in connections), sum(c.bytes_out for c in connections)]
             if a.json:

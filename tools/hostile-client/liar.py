@@ -42,8 +42,8 @@ def ahead(c, now):
     return c.report(range(max(0, c.highest - 3000), c.highest + 20))
 
 
-def advice(c, now):
-    return c.report(advice=b"\xff" * 16)
+def feedback(c, now):
+    return c.report(feedback=b"\xff" * 16)
 
 
 def delay(c, now):
@@ -70,7 +70,7 @@ def burst(c, now):
     return None
 
 
-LIES = (honest, conceal, lone, ahead, advice, delay, echo, marks, burst)
+LIES = (honest, conceal, lone, ahead, feedback, delay, echo, marks, burst)
 CONTROLLERS = (b"rrtp", b"vegas", b"stpd", b"rrtp+cubic", b"rrtp+bbr", b"tfrc")
 
 

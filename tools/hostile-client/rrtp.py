@@ -312,7 +312,7 @@ class Connection:
         if self.reports and self.since_report >= (1 if number < 10 else 2):
             self.send(self.report())
 
-    def report(self, numbers=None, advice=b"", marks=None, delay=0):
+    def report(self, numbers=None, feedback=b"", marks=None, delay=0):
         """A report of what was seen, or of `numbers`."""
         numbers = sorted(set(self.seen if numbers is None else numbers), reverse=True)
         numbers = [n for n in numbers if n >= self.floor]
@@ -331,12 +331,12 @@ class Connection:
         if len(runs) == 32:
             runs[-1] = varint(read_varint(runs[-1], 0)[0]) + varint(0)
         frame = (
-            bytes([2, (8 if advice else 0) | (4 if marks is not None else 0)])
+            bytes([2, (8 if feedback else 0) | (4 if marks is not None else 0)])
             + varint(numbers[0])
             + struct.pack(">I", self.echo or 0)
         )
         frame += varint(delay) + (varint(marks) if marks is not None else b"")
-        frame += bytes([len(advice)]) + advice if advice else b""
+        frame += bytes([len(feedback)]) + feedback if feedback else b""
         self.echo, self.since_report = None, 0
         return frame + bytes([proof, len(runs)]) + b"".join(runs)
 

@@ -6,6 +6,7 @@ use std::fmt;
 
 /// A field of a specification has an impossible value.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct FieldError {
     /// Path of the field within the checked specification: `links[3].config.delay`.
     pub field: String,

@@ -1,4 +1,4 @@
-//! `narrows completions` and `narrows man`: what the command line says of itself.
+//! `narrows completions` and `narrows man`, generated from the command line's definition.
 
 use crate::args::{Cli, Completions, Man};
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! What `narrows attack` does.
+//! The command `narrows attack`.
 
 use crate::command_line::{command_line, quoted};
 use crate::failure::Failure;

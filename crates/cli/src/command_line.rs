@@ -1,4 +1,4 @@
-//! The command line as words: as clap is given it, and as it could be typed again.
+//! The command line as words: as passed to clap, and quoted so that it could be typed again.
 
 use std::ffi::OsString;
 

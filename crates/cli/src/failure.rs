@@ -1,4 +1,4 @@
-//! Why the command failed, and with which exit code it ends.
+//! Failures of the command, with their exit codes.
 
 use narrows_base::SpecError;
 

@@ -1,4 +1,4 @@
-//! What `--help` says below the flags, in lines of at most 80 characters.
+//! The text of `--help` below the flags, in lines of at most 80 characters.
 
 pub const EXAMPLES: &str = "\
 Examples:

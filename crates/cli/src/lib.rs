@@ -1,5 +1,5 @@
-//! The command `narrows`, as a function that other programs call with parts of their own: see [`run`].
-//! Thin: what it does is in the libraries below it.
+//! The command `narrows`, as a function that other programs call with parts of their own: see [`run`]. Thin: the work
+//! is done by the libraries below it.
 
 mod about;
 mod args;

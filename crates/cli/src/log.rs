@@ -1,6 +1,5 @@
-//! A server's log: lines with times, on the error stream, to systemd's journal, or in a file that is
-//! kept small. Nobody fills it: of each source and of all there are so many lines a second, and the
-//! others are counted.
+//! A server's log: lines with times, on the error stream, to systemd's journal, or in a file that is kept small.
+//! Clients cannot fill it: lines per second are limited per network and in total, and further lines are only counted.
 
 use crate::failure::Failure;
 use narrows_files::error::shown;

@@ -1,4 +1,4 @@
-//! `--record DIR`: what happened on real connections, as files.
+//! `--record DIR`: recordings of real connections.
 
 use crate::command_line::command_line;
 use crate::failure::Failure;

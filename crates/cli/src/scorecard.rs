@@ -1,4 +1,4 @@
-//! What `narrows scorecard` does.
+//! The command `narrows scorecard`.
 
 use crate::command_line::{command_line, quoted};
 use crate::failure::Failure;

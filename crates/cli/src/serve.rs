@@ -1,4 +1,4 @@
-//! `narrows serve`: a folder for others to get, and perhaps to put.
+//! `narrows serve`: serves a folder to others, for reading and if permitted for writing.
 
 use crate::failure::Failure;
 use crate::log::{Level, Log};

@@ -1,4 +1,4 @@
-//! What `narrows sweep` does.
+//! The command `narrows sweep`.
 
 use crate::args::Sweep;
 use crate::command_line::quoted;

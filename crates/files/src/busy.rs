@@ -1,4 +1,4 @@
-//! A server that is busy is asked again: for how long, and how often, over either transport.
+//! Retrying while a server is busy: for how long and how often, over either transport.
 
 use crate::error::{Error, Kind};
 use crate::follower::Follower;
@@ -90,63 +90,63 @@ impl Patience {
     }
 }
 
-/// What a server has said to a session's requests since this was last taken: errors that are this end's own look
-/// the same to whoever asked. Clones are the same.
+/// What a server signalled on a session's streams since it was last read. Needed because errors of this end look the
+/// same to the caller. Clones share their state.
 #[derive(Clone, Default)]
-pub(crate) struct Heard(Arc<Said>);
+pub(crate) struct ServerSignals(Arc<Signals>);
 
 #[derive(Default)]
-struct Said {
-    /// ERROR 11, or a stream reset with its code.
+struct Signals {
+    /// ERROR 11, or a stream reset with that code.
     is_busy: AtomicBool,
-    /// Bytes of frames, either way, WAIT not counted.
+    /// Bytes of frames in either direction, without WAIT.
     moved: AtomicU64,
 }
 
-impl Heard {
-    /// Whether it said that it is busy, and how many bytes were moved; both begin anew.
+impl ServerSignals {
+    /// Whether the server reported that it is busy, and how many bytes were moved; resets both.
     pub fn take(&self) -> (bool, u64) {
-        let Said { is_busy, moved } = &*self.0;
+        let Signals { is_busy, moved } = &*self.0;
         (is_busy.swap(false, Ordering::SeqCst), moved.swap(0, Ordering::SeqCst))
     }
 
-    /// What comes and goes on this stream counts.
-    pub fn notice(&self, Stream { input, output }: Stream) -> Stream {
+    /// The stream, observed.
+    pub fn observe(&self, Stream { input, output }: Stream) -> Stream {
         let (follower, code) = (Follower::default(), Vec::new());
-        let input = Box::new(NoticedInput { input, heard: self.clone(), follower, code });
-        Stream { input, output: Box::new(NoticedOutput { output, heard: self.clone() }) }
+        let input = Box::new(ObservedInput { input, signals: self.clone(), follower, code });
+        Stream { input, output: Box::new(ObservedOutput { output, signals: self.clone() }) }
     }
 
-    fn moved(&self, bytes: u64) {
+    fn count(&self, bytes: u64) {
         self.0.moved.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    fn busy(&self) {
+    fn set_busy(&self) {
         self.0.is_busy.store(true, Ordering::SeqCst);
     }
 
-    /// A stream that the server has reset.
+    /// An error of the stream, which may be a reset by the server.
     fn ended(&self, e: io::Error) -> io::Error {
         let ours = e.get_ref().and_then(|e| e.downcast_ref::<Error>());
         if ours.is_some_and(|e| e.kind == Kind::Busy) {
-            self.busy();
+            self.set_busy();
         }
         e
     }
 }
 
-struct NoticedInput {
+struct ObservedInput {
     input: Box<dyn Read + Send>,
-    heard: Heard,
+    signals: ServerSignals,
     follower: Follower,
-    /// Of the ERROR that comes.
+    /// Code bytes of the ERROR that is being read.
     code: Vec<u8>,
 }
 
-impl Read for NoticedInput {
+impl Read for ObservedInput {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let NoticedInput { input, heard, follower, code } = self;
-        let read = input.read(into).map_err(|e| heard.ended(e))?;
+        let ObservedInput { input, signals, follower, code } = self;
+        let read = input.read(into).map_err(|e| signals.ended(e))?;
         follower.pass(into.get(..read).unwrap_or_default(), |kind, payload| match kind {
             // WAIT.
             0 => {}
@@ -155,24 +155,24 @@ impl Read for NoticedInput {
             1 => {
                 code.extend(payload.iter().take(2 - code.len().min(2)));
                 if *code == Kind::Busy.code().to_be_bytes() {
-                    heard.busy();
+                    signals.set_busy();
                 }
             }
-            _ => heard.moved(payload.len() as u64),
+            _ => signals.count(payload.len() as u64),
         });
         Ok(read)
     }
 }
 
-struct NoticedOutput {
+struct ObservedOutput {
     output: Box<dyn Output>,
-    heard: Heard,
+    signals: ServerSignals,
 }
 
-impl Write for NoticedOutput {
+impl Write for ObservedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.output.write(bytes).map_err(|e| self.heard.ended(e))?;
-        self.heard.moved(written as u64);
+        let written = self.output.write(bytes).map_err(|e| self.signals.ended(e))?;
+        self.signals.count(written as u64);
         Ok(written)
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -180,7 +180,7 @@ impl Write for NoticedOutput {
     }
 }
 
-impl Output for NoticedOutput {
+impl Output for ObservedOutput {
     fn finish(&mut self) -> io::Result<()> {
         self.output.finish()
     }
@@ -262,15 +262,15 @@ mod tests {
             let mut bytes = Vec::new();
             stream.iter().for_each(|f| frames::write(&mut bytes, f).unwrap());
             for step in [1, 3, 100] {
-                let heard = Heard::default();
+                let signals = ServerSignals::default();
                 let (ours, Stream { mut output, .. }) = crate::bench_tests::pair(i64::MAX);
-                let mut ours = heard.notice(ours);
+                let mut ours = signals.observe(ours);
                 output.write_all(&bytes).unwrap();
                 output.finish().unwrap();
                 while ours.input.read(&mut vec![0; step]).unwrap() > 0 {}
                 ours.output.write_all(b"four").unwrap();
-                assert_eq!(heard.take(), (is_busy, moved + 4), "{stream:?}");
-                assert_eq!(heard.take(), (false, 0));
+                assert_eq!(signals.take(), (is_busy, moved + 4), "{stream:?}");
+                assert_eq!(signals.take(), (false, 0));
             }
         }
     }

@@ -246,7 +246,8 @@ fn what_this_end_finds_is_not_asked_for_again() {
 #[test]
 fn the_user_learns_of_busy_while_the_attempt_goes_on() {
     static PLACE: Mutex<Option<(Endpoint, Connection)>> = Mutex::new(None);
-    let options = Options { limits: EndpointLimits::new(1), ..server_options() };
+    let mut options = server_options();
+    options.limits = EndpointLimits::new(1);
     let server = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
     let options = Options::client(StaticKey::new([5; 32]).unwrap(), config());
     let client = Endpoint::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();

@@ -24,6 +24,7 @@ use std::io::Read;
 
 /// What a transfer came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Summary {
     /// Files that are now whole at their place.
     pub files: u64,

@@ -85,6 +85,7 @@ impl Kind {
 
 /// One line that says what is wrong, where, and what would be right.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Error {
     /// What kind of thing went wrong.
     pub kind: Kind,

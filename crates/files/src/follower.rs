@@ -1,4 +1,4 @@
-//! Follows the frames in the bytes of a stream that somebody else reads.
+//! Parses the frames in the bytes of a stream that other code reads.
 
 /// Bytes of a frame before its payload: kind and length.
 const HEAD: usize = 4;

@@ -1,5 +1,5 @@
-//! Hashes of the beginnings of served files. Whoever claims to hold a beginning makes the server read
-//! it: so what was hashed once is remembered, and of those who wait everybody gets a turn.
+//! Hashes of the beginnings of served files. A client that claims to hold the beginning of a file makes the server read
+//! it; so hashes are cached, and waiting clients take turns.
 
 use crate::error::Error;
 use crate::partial_file::{CHUNK, read_some};

@@ -1,4 +1,5 @@
-//! Who an end is: an X25519 key pair in a file, made at first use; its public half as text.
+//! The identity of an endpoint: an X25519 key pair in a file, created at first use; the public key
+//! as text.
 
 use crate::error::{Error, Kind};
 use data_encoding::{BASE32_NOPAD, HEXLOWER_PERMISSIVE};

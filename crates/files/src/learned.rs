@@ -1,6 +1,5 @@
-//! What paths were like: kept, with the user's consent, to seed the next connection to the same
-//! place. A small TOML file, one table per place: `host:port` of a server, or the key and address of a
-//! server's client.
+//! Path measurements that are stored, with the user's consent, as hints for the next connection to the same peer. A
+//! small TOML file with a table per peer: `host:port` of a server, or the key and address of a server's client.
 
 use crate::access::replace;
 use crate::error::{Error, Kind};
@@ -16,6 +15,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A path as it was measured.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
 pub struct MeasuredPath {
     /// The rate that the path sustained, its smallest round-trip time, and the share of packets lost otherwise
     /// than by congestion.

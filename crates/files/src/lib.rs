@@ -1,17 +1,17 @@
 //! The file service: list, get and put whole files over any transport that gives encrypted streams.
 //!
-//! `docs/files.md` has the bytes. What it promises: a file appears under its name only when it is
-//! whole and its hash is right; who is killed goes on where he was; nobody leaves the folder that
-//! is served, and no server's name leads out of the folder that is written.
+//! `docs/files.md` has the format. Guarantees: a file appears under its name only when it is
+//! complete and its hash is correct; an interrupted transfer resumes where it stopped; no request
+//! leaves the served folder, and no name from a server leads out of the folder that is written.
 //!
 //! | to | see |
 //! |---|---|
 //! | serve | [`service`], over UDP with [`rrtp::Server`], over TCP with [`tcp::Server`] |
 //! | list, get, put | [`client`], over a [`stream::Session`] |
 //! | write a transport | [`stream`] |
-//! | know what a file on its way is | [`partial_file`] |
-//! | bound what clients make a server do | [`requests`], [`hashing`] |
-//! | keys and who may come | [`key`], [`access`] |
+//! | store a file that is being received | [`partial_file`] |
+//! | limit the work that clients cause | [`requests`], [`hashing`] |
+//! | keys, and which clients may connect | [`key`], [`access`] |
 //! | read an address | [`url`] |
 //! | remember a path's characteristics | [`learned`] |
 

@@ -161,6 +161,7 @@ impl Request {
 
 /// What an entry of a listing is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum EntryKind {
     /// A file.
     File,
@@ -172,6 +173,7 @@ pub enum EntryKind {
 
 /// One entry of a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct DirectoryEntry {
     /// What it is.
     pub kind: EntryKind,

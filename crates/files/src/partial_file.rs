@@ -1,9 +1,10 @@
-//! A file on its way: its bytes wait beside the place where they will be, and go there at once
-//! when they are whole.
+//! A file that is being received: its bytes are stored beside the final place and moved there when
+//! they are complete.
 //!
-//! A partial file carries no label that says what it is part of: its bytes say it. Who resumes
-//! hashes what it holds, and the other end says whether its file begins so. That is exact where
-//! size and time of change are a guess, and cannot disagree with the bytes after a crash.
+//! A partial file has no label that says which file it belongs to: its bytes do. To resume, the
+//! receiver hashes what it holds, and the sender says whether its file begins with the same bytes.
+//! This is exact, unlike size and modification time, and cannot disagree with the bytes after a
+//! crash.
 
 use crate::error::{Error, Kind, shown};
 use crate::message::HeldPrefix;

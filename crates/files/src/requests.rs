@@ -1,9 +1,9 @@
-//! Requests that a server holds, and the threads that answer them: bounded in all, and shared by
-//! where they come from and by key, over every transport.
+//! The requests of a server and the threads that answer them: bounded in total, and shared by network and by key, over
+//! all transports.
 //!
-//! A request has a [`Slot`] from its stream's first byte. Until it is complete nobody waits for it
-//! with a thread, then it waits for its turn ([`Requests::run`]). A slot may have to be given up for
-//! somebody else's: its stream sees that at the next read or write.
+//! A request has a [`Slot`] from its stream's first byte. No thread waits for it until it is complete; then it waits
+//! for its turn ([`Requests::run`]). A slot may be revoked in favour of another client's; its stream fails at the next
+//! read or write.
 
 mod source;
 mod table;

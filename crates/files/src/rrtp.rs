@@ -1,4 +1,4 @@
-//! The service over `rrtp`: one stream per request. Here what both ends share; the client's connections are in
+//! The service over `rrtp`: one stream per request. This file has what both ends share; the client's connections are in
 //! `rrtp/session.rs`, the server in `rrtp/server.rs`.
 
 mod server;
@@ -77,7 +77,7 @@ fn wait_and_look<F: Future>(
     }
 }
 
-fn told(e: narrows_net::Error, ours: &PublicKey) -> Error {
+fn transport_error(e: narrows_net::Error, ours: &PublicKey) -> Error {
     use narrows_net::Error as E;
     let kind = match &e {
         E::Refused { .. } => return crate::service::refused(ours),
@@ -133,7 +133,7 @@ struct Half<S> {
 impl Read for Half<ReceiveStream> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         wait(&self.until, self.silence.as_ref(), self.half.receive(into))
-            .and_then(|read| read.map_err(|e| told(e, &self.ours)))
+            .and_then(|read| read.map_err(|e| transport_error(e, &self.ours)))
             .map_err(Error::into_io)
     }
 }
@@ -143,7 +143,7 @@ impl Write for Half<SendStream> {
         let half = &mut self.half;
         let sent = poll_fn(|context| half.poll_send(context, bytes));
         wait(&self.until, self.silence.as_ref(), sent)
-            .and_then(|sent| sent.map_err(|e| told(e, &self.ours)))
+            .and_then(|sent| sent.map_err(|e| transport_error(e, &self.ours)))
             .map_err(Error::into_io)
     }
     fn flush(&mut self) -> io::Result<()> {
@@ -153,7 +153,7 @@ impl Write for Half<SendStream> {
 
 impl Output for Half<SendStream> {
     fn finish(&mut self) -> io::Result<()> {
-        self.half.finish().map_err(|e| told(e, &self.ours).into_io())
+        self.half.finish().map_err(|e| transport_error(e, &self.ours).into_io())
     }
     fn abort(&mut self, why: &Error) {
         // A connection that is over has nothing to be told.

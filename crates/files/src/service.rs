@@ -1,4 +1,4 @@
-//! The server: answers one request per stream, below one folder and never out of it.
+//! The server: answers one request per stream, confined to one folder.
 
 mod get;
 mod list;
@@ -63,6 +63,7 @@ impl Caller {
 
 /// One answered request, for a log.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Event {
     /// Where the client is.
     pub from: String,
@@ -117,6 +118,7 @@ pub trait RequestChannel {
 
 /// Who asks.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Caller {
     /// The client's key.
     pub key: PublicKey,

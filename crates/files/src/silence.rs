@@ -1,5 +1,5 @@
-//! How long a peer may be silent. What moves in either direction counts: whoever sends a large file hears
-//! little meanwhile.
+//! Limit on a peer's silence. Traffic in either direction counts, because the sender of a large file receives little
+//! meanwhile.
 
 use crate::error::{Error, Kind};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a transport gives: streams of bytes, both ways.
+//! The interface to a transport: byte streams in both directions.
 
 use crate::error::Error;
 use std::io::{self, Read, Write};

@@ -7,7 +7,7 @@ mod socket;
 
 pub use server::Server;
 
-use crate::busy::{Heard, Patience};
+use crate::busy::{Patience, ServerSignals};
 use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::silence::SILENCE;
@@ -39,7 +39,7 @@ pub struct TcpSession {
     silence: Duration,
     // The address that answered is asked first the next time.
     good: Mutex<Option<SocketAddr>>,
-    heard: Heard,
+    signals: ServerSignals,
     /// Told a line when the server is busy and is asked again, once.
     busy: fn(&str),
 }
@@ -76,7 +76,7 @@ impl TcpSession {
             stop,
             silence: SILENCE,
             good: Mutex::new(None),
-            heard: Heard::default(),
+            signals: ServerSignals::default(),
             busy: |_| (),
         })
     }
@@ -98,7 +98,7 @@ impl TcpSession {
                 Err(e) if e.kind == Kind::Busy => e,
                 other => return other,
             };
-            let (is_busy, moved) = self.heard.take();
+            let (is_busy, moved) = self.signals.take();
             patience.moved(Instant::now(), moved);
             if !is_busy || !patience.pause(&format!("{} is busy", self.server), self.stop)? {
                 return Err(e);
@@ -151,7 +151,7 @@ impl Session for TcpSession {
             noise::client(socket, &self.identity, self.congestion.as_deref(), &self.accept)
                 // Who judges a key says whose.
                 .map_err(|e| if e.kind == Kind::WrongKey { e } else { e.at(&self.server) })?;
-        Ok(self.heard.notice(stream))
+        Ok(self.signals.observe(stream))
     }
 
     fn protocol(&self) -> String {

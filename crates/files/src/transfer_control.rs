@@ -1,4 +1,4 @@
-//! What goes along with a transfer: the user's stop, the progress, the limit.
+//! The control of a transfer: cancellation, progress, rate limit.
 
 use crate::error::Error;
 use narrows_base::Rate;

@@ -1,4 +1,4 @@
-//! Until when a stream's read or write may wait.
+//! Deadlines of a stream's reads and writes.
 
 use crate::error::Error;
 use crate::requests::View;

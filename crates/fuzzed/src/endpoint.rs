@@ -67,13 +67,15 @@ struct End {
 
 impl End {
     fn new(n: u8, clients: Clients) -> End {
+        let mut limits = EndpointLimits::new(CONNECTIONS);
+        limits.handshakes = 3;
         let config = EndpointConfig {
             key: KEYS.with(|keys| keys[usize::from(n)].clone()),
             clients,
             connection: connection(),
             permit: Permit::Listed,
             filter: Default::default(),
-            limits: EndpointLimits { handshakes: 3, ..EndpointLimits::new(CONNECTIONS) },
+            limits,
             local_port: 7,
         };
         End {

@@ -6,8 +6,8 @@
 //!   does not need ─> a scenario file each
 //! ```
 //!
-//! In simulation only: no packet leaves the machine. Equal question, seed and budget give equal answers,
-//! whatever the number of threads: cases are drawn in batches of fixed size from one stream.
+//! In simulation only: no packet leaves the machine. The same options, seed and budget give the same results with any
+//! number of threads, because cases are drawn in batches of fixed size from one random stream.
 
 mod case;
 mod score;
@@ -57,6 +57,7 @@ pub struct Attack {
 
 /// A case and how bad it is.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Found {
     /// What the network does.
     pub case: Case,
@@ -66,6 +67,7 @@ pub struct Found {
 
 /// What was found.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Findings {
     /// The worst cases in their simplest form, worst first, measured with seeds that the search did not use.
     pub worst: Vec<Found>,

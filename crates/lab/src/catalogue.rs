@@ -1,4 +1,4 @@
-//! `narrows list`: everything that there is, from the lists alone.
+//! `narrows list`: all parts, from the lists alone.
 
 use crate::measure::{Better, MEASURES, Measure};
 use narrows_base::descriptor::ParamKind;

@@ -1,4 +1,4 @@
-//! From finished runs to an [`Outcome`].
+//! Turns finished runs into an [`Outcome`].
 
 use crate::execute::{LISTED_FLOWS, Run, Runs, combined};
 use crate::interval::{Resamples, few_events, few_events_note};

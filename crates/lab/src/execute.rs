@@ -1,8 +1,8 @@
 //! Runs a plan: every protocol with every seed, on as many cores as wanted.
 //!
-//! Work is handed out seed by seed, so an interruption leaves all protocols with equally many
-//! seeds, give or take one. What comes out does not depend on the number of jobs: each run draws
-//! its random draws from its own seed, and results are put together in the plan's order.
+//! Work is distributed seed by seed, so after an interruption the numbers of seeds per protocol
+//! differ by at most one. Results do not depend on the number of jobs: each run draws from its own
+//! seed, and results are collected in the plan's order.
 
 use crate::measure::{MEASURES, OneFlow, View};
 use crate::response::{self, Response};

@@ -1,6 +1,6 @@
-//! 95% intervals of means over seeds that hold where measures are skewed or made of few events.
+//! 95% confidence intervals of means over seeds that also hold for skewed measures and for counts of few events.
 //!
-//! 1. Student's t is right where values scatter evenly. Delays and completion times do not: many seeds
+//! 1. Student's t is right for symmetric distributions. Delays and completion times do not: many seeds
 //!    are alike and a few are far above them, so that t intervals miss the true mean too often.
 //! 2. The symmetric bootstrap-t interval (P. Hall, "On symmetric bootstrap confidence intervals",
 //!    Journal of the Royal Statistical Society B 50, 1988) takes the quantile from the values themselves:
@@ -10,7 +10,7 @@
 //! 4. Events are counts. Between zero and many, the exact Poisson limit (Garwood 1936) says how
 //!    many there may be; after none in n runs it is the rule of three: at most 3/n.
 //!
-//! No method finds what no seed has shown: `tests/coverage.rs` measures how often these intervals hold.
+//! No method accounts for what no seed has shown; `tests/coverage.rs` measures how often these intervals hold.
 
 use crate::outcome::Estimate;
 use crate::stats::estimate;

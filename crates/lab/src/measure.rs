@@ -1,4 +1,4 @@
-//! Measures of a group of flows and of single flows: what they are computed from, and how.
+//! Measures of groups of flows and of single flows: their inputs and definitions.
 
 mod list;
 
@@ -49,6 +49,7 @@ pub enum Better {
 }
 
 /// A measure of a group of flows in one run.
+#[non_exhaustive]
 pub struct Measure {
     /// As in JSON and CSV.
     pub name: &'static str,

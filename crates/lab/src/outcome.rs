@@ -1,4 +1,4 @@
-//! What a comparison or a scenario found: what tables, JSON and reports are made of.
+//! The outcome of a comparison or a scenario, from which tables, JSON and reports are made.
 
 use narrows_sim::Table;
 

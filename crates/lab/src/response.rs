@@ -1,21 +1,20 @@
-//! How groups and flows answer to change, from what a run kept over time.
+//! How groups and flows respond to changes, from a run's time series.
 //!
-//! **Halving** (after a step down of the fair share): from the step to the beginning of the first
-//! second over which what the group *offers* to its bottleneck is at most half of its mean before,
-//! or within 20% of its new share where that is more. What is offered and not what is served, because
-//! a link that has become slower serves less whatever the sender does. Half of the mean before alone
-//! would never be reached where the new share is half and the group stays a little above it; the new
-//! share alone would ask for a fairness that halving is not about. **Taking up** (after a step up):
-//! to the first second over which the bottleneck *serves* the group 80% of its new share. Both look at
-//! every window of one second that begins at a tenth of a second after the step and ends before the
-//! next; they count from the step, so a sender that answers at once needs nothing or a tenth. The mean
-//! before is over the 5 s before the step, or since the step before.
+//! **Halving** (after a step down of the fair share): from the step to the beginning of the first second over which
+//! what the group *offers* to its bottleneck is at most half of its mean before, or within 20% of its new share where
+//! that is more. What is offered and not what is served, because a link that has become slower serves less whatever the
+//! sender does. Half of the mean before alone would never be reached where the new share is half and the group stays a
+//! little above it; the new share alone would ask for a fairness that halving is not about. **Taking up** (after a step
+//! up): to the first second over which the bottleneck *serves* the group 80% of its new share. Both look at every
+//! window of one second that begins at a tenth of a second after the step and ends before the next; they count from the
+//! step, so a sender that answers at once needs nothing or a tenth. The mean before is over the 5 s before the step, or
+//! since the step before.
 //!
-//! **Convergence** (of a flow that starts while measures count): to the beginning of the first 5
-//! seconds in a row in which its goodput stays within 20% of an equal share: the mean over all flows
-//! that share its bottleneck, over the second half of its time. Its time ends at the next step. The
-//! share is that of what they deliver and not of the capacity, which nobody delivers where packets are
-//! lost; a flow alone is held against itself. Seconds are counted from the beginning of measuring.
+//! **Convergence** (of a flow that starts while measures count): to the beginning of the first 5 seconds in a row in
+//! which its goodput stays within 20% of an equal share: the mean over all flows that share its bottleneck, over the
+//! second half of its time. Its time ends at the next step. The share is that of what they deliver and not of the
+//! capacity, which nobody delivers where packets are lost; a flow alone is held against itself. Seconds are counted
+//! from the beginning of measuring.
 
 use crate::stats::jain;
 use narrows_base::{Duration, Time};
@@ -39,6 +38,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// A group's answers.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Response {
     /// Seconds to halve, mean over the steps down; NaN if there is none, or one that it never
     /// answered.

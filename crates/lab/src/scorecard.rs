@@ -62,6 +62,7 @@ pub struct Entry {
 
 /// A criterion with its figures.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Row {
     /// What was asked.
     pub criterion: Criterion,

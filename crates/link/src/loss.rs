@@ -21,6 +21,7 @@ pub trait LossProcess: Send {
 
 /// An entry of the list: a descriptor and a constructor.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct LossEntry {
     /// Name, parameters and source.
     pub descriptor: &'static Descriptor,

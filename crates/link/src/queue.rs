@@ -81,6 +81,7 @@ impl QueueObserver for () {
 
 /// An entry of the list: a descriptor and a constructor.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct QueueEntry {
     /// Name, parameters and source.
     pub descriptor: &'static Descriptor,
@@ -109,6 +110,7 @@ impl Listed for QueueEntry {
 
 /// What a discipline is built from.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Setup<'a> {
     /// Its parameters.
     pub settings: &'a Settings,
@@ -144,6 +146,7 @@ const ECN: Param = Param {
 
 /// What a discipline knows about the link behind it.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct LinkAhead {
     /// Rate in bit/s; for a trace, its mean.
     pub bps: f64,

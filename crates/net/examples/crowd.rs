@@ -1,5 +1,5 @@
-//! How many connections one socket holds, and what an idle one costs: `cargo run --release -p narrows-net
-//! --example crowd -- 10000` opens so many over loopback, both ends in this process.
+//! The memory and CPU cost of many idle connections on one socket: `cargo run --release -p narrows-net --example crowd
+//! -- 10000` opens that many over loopback, with both ends in this process.
 
 use narrows_base::Spec;
 use narrows_net::endpoint::{connection, new_key};

@@ -1,6 +1,6 @@
-//! How fast, and at what cost: `cargo run --release -p narrows-net --example loopback -- MB
-//! [PROTOCOL [CONNECTIONS]]` sends so many megabytes over loopback, encrypted, from memory to memory, and says
-//! the rate and the CPU seconds per gigabyte of both sides together.
+//! Throughput and CPU cost: `cargo run --release -p narrows-net --example loopback -- MB [PROTOCOL [CONNECTIONS]]`
+//! sends MB megabytes over loopback, encrypted, from memory to memory, and prints the rate and the CPU seconds per
+//! gigabyte of both sides together.
 
 use narrows_base::Spec;
 use narrows_net::endpoint::{connection, new_key};

@@ -1,4 +1,4 @@
-//! The blocking face: waits for anything asynchronous on the calling thread, without a runtime.
+//! The blocking API: waits for futures on the calling thread, without a runtime.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -24,7 +24,7 @@ thread_local! {
     static WAKER: RefCell<Waker> = RefCell::new(Arc::new(Unpark(std::thread::current())).into());
 }
 
-/// Waits for a future. Not to be called from within an asynchronous runtime's threads.
+/// Waits for a future. Must not be called on a thread of an asynchronous runtime.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let waker = WAKER.with_borrow(Clone::clone);
     let mut context = Context::from_waker(&waker);
@@ -37,7 +37,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Waits for a future for so long; `None` if that was not long enough.
+/// Waits for a future for at most `most`; `None` if it is not ready by then.
 pub fn block_on_for<F: Future>(most: Duration, future: F) -> Option<F::Output> {
     let begin = Instant::now();
     let waker = WAKER.with_borrow(Clone::clone);

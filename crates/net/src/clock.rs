@@ -7,14 +7,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 /// now (the clock was set): the stamp is not believed.
 const OLDEST_STAMP: u64 = 2_000_000_000;
 
-/// A clock that starts at zero when it is made. Copies agree.
+/// A clock that starts at zero when it is created. Copies show the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
 }
 
 impl Clock {
-    /// Starts now.
+    /// A clock that starts now.
     #[allow(clippy::new_without_default, reason = "two clocks do not agree: nothing is default")]
     pub fn new() -> Clock {
         Clock { start: Instant::now() }
@@ -27,7 +27,7 @@ impl Clock {
     }
 }
 
-/// Processor time of this process so far, user and system, s.
+/// CPU time of this process so far, user and system, in seconds.
 pub fn processor_seconds() -> f64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9

@@ -1,4 +1,4 @@
-//! What can go wrong, each in one line.
+//! The errors of this crate, each with a message of one line.
 
 use narrows_base::SpecError;
 use narrows_transport::connection::{Closed, MessageError};
@@ -14,7 +14,7 @@ const BUSY: u64 = 8;
 /// … with which it has no application protocol in common.
 const NO_COMMON_PROTOCOL: u64 = 10;
 
-/// Why something did not work.
+/// An error of an endpoint, a connection, a stream or a relay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -39,32 +39,34 @@ pub enum Error {
     },
     /// The system refused a thread, a descriptor or random bytes.
     System(SystemError),
-    /// A task was to drive the endpoint, and there is no tokio runtime here to run it.
+    /// A task was to drive the endpoint, but there is no tokio runtime here.
     NoRuntime,
-    /// As many connections as the endpoint may have are there.
+    /// The endpoint has reached its limit on connections.
     TooMany,
-    /// This end's endpoint is closed.
+    /// The endpoint is closed.
     EndpointClosed,
-    /// Nobody answered the handshake.
+    /// The handshake was not answered.
     NoAnswer {
         /// Who should have.
         address: SocketAddr,
     },
-    /// The server has no room for this client now, or gave its place to another while it was idle.
+    /// The server has no room for this client now, or closed its idle connection to make room for
+    /// another.
     Busy {
         /// Who.
         address: SocketAddr,
     },
-    /// This end gave up the idle connection to make room for another client.
+    /// This end closed the idle connection to make room for another client.
     GaveWay,
-    /// This end's congestion controller panicked, or the connection around it: that connection ended.
+    /// This end's congestion controller panicked, or the connection around it; only that connection
+    /// ended.
     Panicked {
         /// Which controller.
         controller: String,
         /// The panic's message.
         message: String,
     },
-    /// The server has another key than the expected one.
+    /// The server has another key than expected.
     WrongKey {
         /// Whose.
         address: SocketAddr,
@@ -73,17 +75,17 @@ pub enum Error {
         /// What it is.
         found: [u8; 32],
     },
-    /// The server does not serve this client.
+    /// The server does not accept this client.
     Refused {
         /// Its words.
         reason: String,
     },
-    /// The server speaks none of our versions.
+    /// The server supports none of our versions.
     Version {
         /// Who.
         address: SocketAddr,
     },
-    /// The peer sends with a protocol that this end does not know.
+    /// The peer announced a protocol that this end does not know.
     UnknownProtocol {
         /// Which.
         label: String,
@@ -103,26 +105,26 @@ pub enum Error {
         /// Its words.
         reason: String,
     },
-    /// The peer does not know the connection any more: it was started anew.
+    /// The peer has lost the connection's state: it was restarted.
     PeerRestarted,
-    /// Nothing came from the peer for the idle timeout.
+    /// Nothing arrived from the peer within the idle timeout.
     TimedOut,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     Fault {
         /// CLOSE's code.
         code: u64,
         /// What it did.
         why: &'static str,
     },
-    /// The peer gave up sending on this stream.
+    /// The peer reset this stream.
     StreamReset(u64),
-    /// The peer wants no more of this stream.
+    /// The peer stopped this stream.
     StreamStopped(u64),
     /// This end finished or reset the stream before.
     StreamFinished,
     /// There is no such stream.
     StreamUnknown,
-    /// The message is longer than the peer takes, or than any packet to it holds.
+    /// The message is longer than the peer accepts, or than any packet to it holds.
     MessageTooLong {
         /// Bytes that a message may ever have; 0 if the peer takes none.
         most: usize,
@@ -132,9 +134,9 @@ pub enum Error {
         /// Bytes that a message may have now.
         most: usize,
     },
-    /// As many messages wait to be sent as may.
+    /// The queue of messages is full.
     MessagesFull,
-    /// A stream that was to be read whole is longer than expected.
+    /// A stream that was to be read completely is longer than expected.
     TooLong {
         /// Bytes at most.
         most: usize,
@@ -238,7 +240,7 @@ impl From<Error> for io::Error {
     }
 }
 
-/// What the system said, kept so that it can be copied and compared.
+/// An error of the system, in a form that can be cloned and compared.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SystemError {
     kind: io::ErrorKind,

@@ -1,12 +1,12 @@
-//! Real clocks and sockets: the only room that has them. It drives in real time what the simulator
-//! drives in virtual time, and adds nothing of its own to a protocol.
+//! Real clocks and UDP sockets. This crate drives in real time the state machines that the simulator drives in virtual
+//! time, and adds nothing to a protocol.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`endpoint`] | connections over one UDP socket, for applications: streams, messages, figures |
-//! | [`relay`] | a UDP link emulator of the simulator's own link stages |
+//! | [`endpoint`] | connections over one UDP socket, for applications: streams, messages, statistics |
+//! | [`relay`] | a UDP link emulator built from the simulator's links |
 //! | [`socket`] | UDP with segmentation offload, coalesced receiving, ECN, time stamps |
-//! | [`tap`] | for recordings: whoever watches an endpoint is told all that passes its socket |
+//! | [`tap`] | for recordings: an observer is passed every datagram of an endpoint's socket |
 //! | [`wait`] | waiting for sockets, a wake-up, a time in nanoseconds |
 //! | [`clock`] | the monotonic clock as [`narrows_base::Time`] |
 //!
@@ -35,17 +35,17 @@
 //! # }
 //! ```
 //!
-//! With the feature `runtime-tokio`, an endpoint that is bound within a tokio runtime is driven by a task of that runtime,
-//! so that a request wakes no other thread; else by a thread of its own. `Options::driven_by` says otherwise
+//! With the feature `runtime-tokio`, an endpoint that is bound within a tokio runtime is driven by a task of that
+//! runtime, so that a request wakes no other thread; otherwise by a thread of its own. `Options::driven_by` chooses
 //! ([`Driver`]).
 //!
-//! **Systems.** Tried on Linux only (kernel 6.18). Elsewhere the libraries fall back: no segmentation
-//! offload where a system has none, `poll` in milliseconds where there is no `ppoll`, a socket that
-//! sends to itself where there is no eventfd; none of that was run.
+//! **Systems.** Tested on Linux only (kernel 6.18). Elsewhere the libraries fall back: no segmentation offload where a
+//! system has none, `poll` in milliseconds where there is no `ppoll`, a socket that sends to itself where there is no
+//! eventfd; none of this has been tested.
 //!
-//! **Exactness.** A wake-up is late by some 20 to 70 us on a quiet machine and by milliseconds on a
-//! busy one. Datagrams are stamped by the kernel when they come, and connections and links are told
-//! that time; what a relay sends late it counts ([`relay::Lateness`]).
+//! **Accuracy.** A wake-up is late by 20 to 70 us on an idle machine and by milliseconds on a busy one. The kernel
+//! time-stamps received datagrams, and connections and links use these times; a relay counts how late it sends
+//! ([`relay::Lateness`]).
 
 pub mod block;
 pub mod clock;

@@ -8,7 +8,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Largest payload of one UDP datagram, and of one send that the system cuts into segments.
+/// The largest payload of a UDP datagram, and of one send that the system cuts into segments.
 pub const MAX_DATAGRAM: usize = 65_507;
 
 /// Bytes of one receive buffer: what coalescing may fill.
@@ -26,17 +26,18 @@ pub struct Socket {
     errors: AtomicU64,
 }
 
-/// What became of a send.
+/// The result of a send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
-    /// It is the system's now, or was refused for good (counted) as a network might have lost it.
+    /// The system accepted it, or refused it for good (counted), which is treated like a loss in
+    /// the network.
     Gone,
-    /// There is no room: it must be sent again.
+    /// The socket has no room: it must be sent again.
     Full,
 }
 
 impl Socket {
-    /// Binds to an address; an IPv6 wildcard serves IPv4 too where the system can.
+    /// Binds to an address. An IPv6 wildcard also serves IPv4 if the system supports it.
     ///
     /// # Errors
     /// The address is taken or is not this machine's, or the system has no such sockets.
@@ -50,7 +51,7 @@ impl Socket {
         Socket::of(raw.into())
     }
 
-    /// One that was bound elsewhere. It no longer blocks, and its buffers grow.
+    /// Takes over a bound socket: makes it non-blocking and enlarges its buffers.
     ///
     /// # Errors
     /// It is not bound, or the system refuses what is needed.
@@ -73,7 +74,7 @@ impl Socket {
         &self.io
     }
 
-    /// Datagrams that one [`send`](Socket::send) may carry.
+    /// The most datagrams that one [`send`](Socket::send) can carry.
     pub fn segments(&self) -> usize {
         self.state.max_gso_segments().max(1)
     }
@@ -133,7 +134,8 @@ impl Socket {
         }
     }
 
-    /// Receives what there is, at most a batch; how many buffers of `batch` were filled.
+    /// Receives what is available, at most a batch; returns the number of filled buffers of
+    /// `batch`.
     pub fn receive(&self, batch: &mut Batch) -> usize {
         batch.filled = 0;
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
@@ -193,7 +195,7 @@ fn without_destination(io: &UdpSocket) {
     }
 }
 
-/// Buffers for one call of [`Socket::receive`], used again and again.
+/// Reusable buffers for [`Socket::receive`].
 #[derive(Debug)]
 pub struct Batch {
     buffers: Vec<u8>,
@@ -201,12 +203,12 @@ pub struct Batch {
     filled: usize,
 }
 
-/// A datagram that came.
+/// A received datagram.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    /// From where; an IPv4 address that an IPv6 socket wrote as its own is IPv4 again.
+    /// The sender's address; an IPv4-mapped IPv6 address is converted to IPv4.
     pub from: SocketAddr,
-    /// When the kernel took it, by the caller's clock.
+    /// When the kernel received it, by the caller's clock.
     pub at: Time,
     /// The two ECN bits.
     pub ecn: u8,
@@ -215,7 +217,7 @@ pub struct Arrival<'a> {
 }
 
 impl Batch {
-    /// Of `buffers` (1 to 32) places of 64 KB each.
+    /// With `buffers` (1 to 32) buffers of 64 KB each.
     pub fn new(buffers: usize) -> Batch {
         let buffers = buffers.clamp(1, BATCH_SIZE);
         Batch {
@@ -225,8 +227,8 @@ impl Batch {
         }
     }
 
-    /// Hands over every datagram that the last receive brought, in order. With `stamped` they came
-    /// when the kernel took them, otherwise now.
+    /// Calls `take` for every datagram of the last receive, in order. With `stamped`, arrival times
+    /// are the kernel's; otherwise they are now.
     pub fn each(&mut self, clock: &Clock, stamped: bool, mut take: impl FnMut(Arrival<'_>)) {
         if self.filled == 0 {
             return;

@@ -1,7 +1,7 @@
-//! Watching an endpoint: every datagram that passes its socket, every connection's beginning and end.
+//! Observing an endpoint: every datagram that passes its socket, and every connection's beginning and end.
 //!
-//! A [`Tap`] is called by the endpoint's thread, mostly while the endpoint is locked: it copies what
-//! it wants and returns. It must not call the endpoint. Without one nothing is paid for.
+//! A [`Tap`] is called by the endpoint's thread, mostly while the endpoint is locked: it should copy what it needs and
+//! return, and must not call the endpoint. Without a tap there is no cost.
 
 use crate::endpoint::Observer;
 use crate::socket::Arrival;
@@ -12,23 +12,24 @@ use narrows_wire::ConnectionId;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// A connection that has its keys.
+/// A connection whose handshake has completed.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ConnectionOpened {
-    /// Its name at this endpoint; never used again.
+    /// Its handle at this endpoint, which is never reused.
     pub handle: Handle,
-    /// Where the peer is.
+    /// The peer's address.
     pub remote: SocketAddr,
-    /// Whether this end began it.
+    /// Whether this end opened it.
     pub dialled: bool,
-    /// The id in the packets that come for it.
+    /// The id in packets to this end.
     pub id: ConnectionId,
-    /// The id in the packets that it sends.
+    /// The id in packets to the peer.
     pub peer_id: ConnectionId,
 }
 
-/// Somebody who watches an endpoint ([`Options::tapped`](crate::Options::tapped)). All times are by
-/// the endpoint's clock.
+/// An observer of an endpoint ([`Options::tapped`](crate::Options::tapped)). All times are by the
+/// endpoint's clock.
 pub trait Tap: Send + Sync + fmt::Debug {
     /// The endpoint exists; no other call comes before this one has returned.
     fn bound(&self, observer: Observer);

@@ -1,8 +1,9 @@
-//! Waiting for sockets, for a wake-up from another thread, and for a time in nanoseconds.
+//! Waiting for sockets, for a wake-up from another thread, and for a time with nanosecond
+//! resolution.
 //!
-//! `ppoll` with a time of nanoseconds; the thread's timer slack is set to one nanosecond, because
-//! with the usual 50 us every wake-up is late by that much more. Systems without `ppoll` get
-//! `poll`, whose milliseconds are rounded up by the library.
+//! Uses `ppoll`; the thread's timer slack is set to one nanosecond, because with the usual 50 us
+//! every wake-up is later by that much. Systems without `ppoll` use `poll`, whose milliseconds the
+//! library rounds up.
 
 use crate::socket::Socket;
 use narrows_base::{Duration, Time};
@@ -12,7 +13,7 @@ use std::io;
 /// No wait is longer, so that a deadline that cannot be written is none.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// Makes the calling thread's timers as exact as the system can. Where it cannot, they are late.
+/// Makes the calling thread's timers as accurate as the system permits.
 pub fn exact_timers() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
@@ -20,8 +21,8 @@ pub fn exact_timers() {
     }
 }
 
-/// Asks for the calling thread's turns before other programs' on a busy machine, where the system
-/// permits it (to root): what it has to do is little, but must not be late. On a machine with five
+/// Raises the calling thread's scheduling priority, where the system permits it (to root), for a
+/// thread that has little to do but must not be late on a busy machine. On a machine with five
 /// times more to run than processors this halved a relay's lateness (0.4 to 0.2 ms in the mean).
 pub fn first_in_turn() {
     // On Linux a priority is a thread's; elsewhere it would be the whole program's.
@@ -31,7 +32,7 @@ pub fn first_in_turn() {
     }
 }
 
-/// Ends another thread's [`wait`].
+/// Interrupts another thread's [`wait`].
 #[derive(Debug)]
 pub struct Waker {
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -43,16 +44,16 @@ pub struct Waker {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 impl Waker {
-    /// One that nobody has woken.
+    /// A waker.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// No descriptor is available.
     pub fn new() -> io::Result<Waker> {
         use rustix::event::{EventfdFlags, eventfd};
         let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Waker { event })
     }
-    /// Ends the wait of now, or the next.
+    /// Interrupts the present wait, or else the next one.
     pub fn wake(&self) {
         // The only failure is a full counter: it is woken then.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
@@ -64,17 +65,17 @@ impl Waker {
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 impl Waker {
-    /// One that nobody has woken.
+    /// A waker.
     ///
     /// # Errors
-    /// No socket is left.
+    /// No socket is available.
     pub fn new() -> io::Result<Waker> {
         let event = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
         event.connect(event.local_addr()?)?;
         event.set_nonblocking(true)?;
         Ok(Waker { event })
     }
-    /// Ends the wait of now, or the next.
+    /// Interrupts the present wait, or else the next one.
     pub fn wake(&self) {
         let _ = self.event.send(&[1]);
     }
@@ -83,17 +84,17 @@ impl Waker {
     }
 }
 
-/// What a wait is for.
+/// A socket to wait for.
 #[derive(Clone, Copy, Debug)]
 pub struct Interest<'a> {
     /// The socket.
     pub socket: &'a Socket,
-    /// Whether room to send is awaited too.
+    /// Whether to wait for room to send, too.
     pub room: bool,
 }
 
-/// Waits until a socket can be read (or, where wished, written), until somebody wakes, or until
-/// `due`. May return early: whoever waits looks anew.
+/// Waits until a socket is readable (or, if requested, writable), until the waker is used, or until
+/// `due`. May return early, so callers must check again.
 ///
 /// # Errors
 /// The system refuses to wait at all.

@@ -1,4 +1,4 @@
-//! What a quantity is in an experiment's runs: whether it exists there, and its value.
+//! Evaluates a quantity in an experiment's runs: whether it exists there, and its value.
 
 use crate::experiment::Experiment;
 use crate::models;

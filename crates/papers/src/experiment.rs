@@ -1,4 +1,4 @@
-//! `experiment.toml`: what an experiment is made of.
+//! `experiment.toml`: the definition of an experiment.
 
 use super::quantity::Quantity;
 use narrows_base::units::{self, Unit};

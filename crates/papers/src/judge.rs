@@ -1,4 +1,4 @@
-//! Verdicts: what is stated, what we get, and whether that is the same.
+//! Verdicts: the stated value, the measured value, and whether they agree.
 
 use super::experiment::{Claim, Experiment};
 use super::run::Observed;

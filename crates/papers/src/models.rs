@@ -1,4 +1,4 @@
-//! Closed forms: what theory says a TCP does, in the range where it says something.
+//! Closed forms: the throughput that theory predicts for TCP, in the range where it applies.
 //!
 //! Sources: `docs/sources.md`. Windows in packets, times in seconds, results in bit/s, seconds or
 //! packets as named. Loss models are upper bounds; the capacity bounds them further.

@@ -1,4 +1,4 @@
-//! Closed forms of managed queues under a rate that does not answer.
+//! Closed forms of managed queues under unresponsive traffic.
 
 use super::Arguments;
 

@@ -1,4 +1,4 @@
-//! One simulation of an experiment, and what is kept of it.
+//! One simulation of an experiment, and the results that are kept.
 
 use narrows_lab::measure::{MEASURES, View};
 use narrows_lab::response::{self, Response};

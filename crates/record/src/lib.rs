@@ -1,4 +1,4 @@
-//! What happened on real connections, as files: the datagrams (`packets.pcapng`), each connection's
+//! Recordings of real connections as files: the datagrams (`packets.pcapng`), each connection's
 //! events (`connection-N.sqlog`), and series and report in the form of a simulation's.
 //!
 //! ```text
@@ -7,9 +7,10 @@
 //!   sampler, every 10 ms ──────╯   (64 MB)              ╰─> Outcome ─> summary, series, report
 //! ```
 //!
-//! Of a relay there are its datagrams on both sides and its two links; it knows of no connections.
+//! A relay's recording has the datagrams on both sides and its two links, but no connections.
 //!
-//! The endpoint's thread only copies. What finds no room in the queue is counted, and said.
+//! The endpoint's thread only copies. Records that do not fit into the queue are counted and
+//! reported.
 
 mod link;
 mod names;

@@ -1,4 +1,4 @@
-//! What passed a relay's two links, over time and altogether.
+//! The traffic of a relay's two links, over time and in total.
 
 use super::rows::{Kind, Rows};
 use super::single_run::estimates;

@@ -1,4 +1,4 @@
-//! From what was recorded to an [`Outcome`], and the files that are written at the end.
+//! Turns a recording into an [`Outcome`], and writes the files of its end.
 
 use crate::link::Links;
 use crate::names;

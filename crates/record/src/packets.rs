@@ -1,6 +1,5 @@
-//! `packets.pcapng`: the datagrams as a capture would have them. Payloads are what was on the wire,
-//! sealed; the IP and UDP headers are made here, with right lengths, checksums and ECN bits, because
-//! a socket never sees them.
+//! `packets.pcapng`: the datagrams as in a packet capture. Payloads are as on the wire, sealed; the IP and UDP headers
+//! are reconstructed with correct lengths, checksums and ECN bits, because a socket does not see them.
 
 use super::pcapng::{self, Block};
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 //! sequences (RFC 7464): every record begins with a record separator and ends with a line feed.
 //!
 //! `rrtp` is not QUIC: `packet_type` is `1RTT` because tools know that word, numbers are those in
-//! the packets' headers, frames are sealed and not told. Losses are told as counts
-//! (`packet_lost` with `count`), because their numbers are not at hand outside of the endpoint.
+//! the packets' headers, frames are sealed and not listed. Losses are counts (`packet_lost` with
+//! `count`), because their numbers are not at hand outside of the endpoint.
 
 use narrows_base::Time;
 use narrows_net::tap::ConnectionOpened;

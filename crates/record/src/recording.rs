@@ -1,4 +1,4 @@
-//! What a recording says of itself, and what it has when it is over.
+//! The description of a recording, and its contents at the end.
 
 use narrows_lab::outcome::Outcome;
 use narrows_transport::connection::Stats;

@@ -1,4 +1,4 @@
-//! The watch of a relay: its two sides are two interfaces of the capture.
+//! The tap of a relay: its two sides are two interfaces of the capture.
 
 use super::tap::{Datagrams, Observers, Queue, RecordEvent, zero};
 use narrows_net::relay::{RelayObserver, RelaySide, RelayTap, RelayedDatagram};

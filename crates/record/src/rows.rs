@@ -1,4 +1,4 @@
-//! A table that grows in bounded memory: neighbours become one as often as it takes.
+//! A table in bounded memory: when it is full, neighbouring rows are merged.
 
 use narrows_sim::Table;
 

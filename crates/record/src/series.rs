@@ -1,4 +1,4 @@
-//! A connection's figures over time, in bounded memory.
+//! A connection's time series, in bounded memory.
 
 use super::qlog::latest;
 use super::rows::{Kind, Rows};

@@ -1,4 +1,4 @@
-//! Measures of something that happened once.
+//! Measures of a single, not repeatable run.
 
 use narrows_lab::measure::MEASURES;
 use narrows_lab::outcome::Estimate;

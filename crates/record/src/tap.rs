@@ -1,4 +1,4 @@
-//! What the endpoints' threads and the sampler tell the writer, through a queue of bounded size.
+//! What the endpoints' threads and the sampler send to the writer, through a bounded queue.
 
 use crate::recording::MAX_CONNECTIONS;
 use narrows_base::Time;
@@ -50,6 +50,7 @@ pub struct Datagrams {
 
 /// What the writer is told, of an endpoint by number.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum RecordEvent {
     /// An endpoint: its name, where it is bound, and the nanoseconds since 1970 at which its clock
     /// showed zero.

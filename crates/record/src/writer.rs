@@ -1,4 +1,4 @@
-//! The thread that writes while things happen, and what it knows at the end.
+//! The writer thread, and the state that it has at the end.
 
 use super::link::Links;
 use super::packets::{Datagram, Packets, Ways};

@@ -1,4 +1,4 @@
-//! Tables of named columns, as CSV and as Parquet.
+//! Tables of named columns, written as CSV and as Parquet.
 
 use crate::arrow_schema::{self, Kind};
 use crate::variables::of_measures;

@@ -1,5 +1,5 @@
-//! What a comparison, a sweep or a real transfer found: tables for a terminal, HTML pages, SVG figures, Parquet,
-//! CSV and JSON.
+//! Presents the results of comparisons, sweeps and real transfers: tables for a terminal, HTML pages, SVG figures,
+//! Parquet, CSV and JSON.
 
 mod arrow_schema;
 pub mod columns;

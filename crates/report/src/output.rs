@@ -1,4 +1,4 @@
-//! The files that a run leaves behind: each is whole or not there.
+//! The output files of a run; each is written completely or not at all.
 
 use crate::{html, json, parquet, picture, seeds, summary};
 use narrows_lab::outcome::Outcome;

@@ -1,5 +1,4 @@
-//! What each run gave, seed by seed: a table of its own, so that nobody has to repeat the runs to see how
-//! they scatter, and the same for `summary.json`.
+//! The results of each run, seed by seed, as a table and for `summary.json`.
 
 use crate::columns::{Columns, Values};
 use narrows_lab::measure::MEASURES;

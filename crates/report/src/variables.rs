@@ -1,4 +1,4 @@
-//! What the columns of tables mean: one place to ask, whoever defines them.
+//! The meanings of table columns, collected from all lists that define variables.
 
 use narrows_base::Variable;
 use narrows_congestion::CONTROLLERS;

@@ -1,6 +1,5 @@
-//! The keys of a link, each in one entry: what it is called and how it is written, what it sets, and how
-//! it is written again. The one-line specification, scenario files, sweeps, `--help` and
-//! `docs/scenarios.md` read this table and nothing else.
+//! The keys of a link, one entry each: name, syntax, what it sets, and how it is written. The one-line specification,
+//! scenario files, sweeps, `--help` and `docs/scenarios.md` all use this table.
 
 use crate::access_link::AccessLink;
 use crate::link::Link;

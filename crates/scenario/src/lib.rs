@@ -1,4 +1,4 @@
-//! Links and scenarios as users write them, checked and made ready for the simulator.
+//! Links and scenarios as users write them, checked and translated for the simulator.
 //!
 //! ```text
 //!   one line ─────link─────────╮

@@ -1,4 +1,4 @@
-//! Named links: what paths of each kind are like, and where the numbers come from.
+//! Named links: typical paths, with the sources of their figures.
 
 use narrows_base::{Descriptor, SpecError, Status};
 

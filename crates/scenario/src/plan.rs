@@ -1,4 +1,4 @@
-//! A checked scenario: routes found, protocols read, ready to be run with any seed.
+//! A checked scenario: routes computed, protocols read, ready to run with any seed.
 
 mod steps;
 

@@ -1,7 +1,7 @@
 //! Scenario files: TOML in, TOML out.
 //!
-//! Every error names the line. What is unknown gets a suggestion. The form is described in
-//! `docs/scenarios.md`.
+//! Every error names the line. For unknown names a similar one is suggested. The format is
+//! described in `docs/scenarios.md`.
 
 mod count;
 mod link;

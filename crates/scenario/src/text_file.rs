@@ -1,4 +1,4 @@
-//! Text files that a user names, read without surprise: regular files of bounded length.
+//! Reads text files named by a user, if they are regular files of bounded length.
 
 use narrows_base::SpecError;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! How the values of a link are written: `queue=30p`, `loss=1%`, `trace=FILE`. What is read here can be written
-//! again, and then reads back to the same.
+//! The syntax of the values of a link: `queue=30p`, `loss=1%`, `trace=FILE`. Everything that can be read can be written
+//! and read back unchanged.
 
 use crate::link_direction::{QueueSize, TraceStart};
 use crate::text_file;

@@ -46,6 +46,7 @@ pub const MAX_BINS: u64 = 4_000_000;
 /// How a flow's goodput varies on one time scale, over whole bins of the measured span; NaN if
 /// there are fewer than two bins or all are empty.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Roughness {
     /// Coefficient of variation: population standard deviation over mean.
     pub cov: f64,
@@ -116,6 +117,7 @@ pub struct FlowResult {
 /// a metered link's queue is congestion; every other packet that was missing when a later one arrived counts as radio
 /// loss, including late packets and drops on unmetered links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct ClassifierCounts {
     /// Dropped by a queue.
     pub congestion: u64,
@@ -167,6 +169,7 @@ pub struct LinkTicks {
 /// The average queue in packets that the discipline itself keeps, sampled at each arrival of the
 /// measured span.
 #[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
 pub struct QueueAverage {
     /// Smallest.
     pub min: f64,
@@ -179,6 +182,7 @@ pub struct QueueAverage {
 /// What happened to a group's data packets on a link. ACKs count only in
 /// [`LinkResult::served_bits`] and in the queue.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct LinkGroup {
     /// Packets that arrived at the queue.
     pub offered: u64,

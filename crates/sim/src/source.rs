@@ -28,6 +28,7 @@ pub type StartTransfers =
 
 /// How a source uses connections, and how it is started.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Pattern {
     /// Always has data to send: its first write is `u64::MAX`.
     Endless(StartSource),
@@ -41,6 +42,7 @@ pub enum Pattern {
 
 /// An entry of the list: a descriptor and a constructor.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct SourceEntry {
     /// Name, parameters and source.
     pub descriptor: &'static Descriptor,

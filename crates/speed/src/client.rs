@@ -1,4 +1,4 @@
-//! The client: opens the connections, watches, and stops them.
+//! The client: opens the connections, observes them, and stops them.
 
 use crate::measurement::{Amount, Direction, Speed};
 use crate::result::SpeedResult;
@@ -58,8 +58,8 @@ impl Speed {
         let options =
             Options::client(new_key()?, self.config()).tapped(tap).driven_by(Driver::Thread);
         let endpoint = Endpoint::bind(any, options)?;
-        let options =
-            ConnectOptions { suite: self.suite, ..ConnectOptions::new(server_key, self.config()) };
+        let mut options = ConnectOptions::new(server_key, self.config());
+        options.suite = self.suite;
         let clock = Clock::new();
         let (began, cpu) = (clock.now(), processor_seconds());
         let shared: Vec<Arc<Count>> =

@@ -1,11 +1,10 @@
-//! Memory to memory over `rrtp`: how fast, at what cost.
+//! Measures memory-to-memory transfers over `rrtp`: throughput and CPU cost.
 //!
-//! The client opens a stream and says what it wants in 17 bytes: direction and cargo (1), how many
-//! bytes (8; all ones for "until I end it"), how long messages are (8). Data follow on that stream
-//! from whoever sends; messages go beside it, and when each has arrived or is lost, the stream ends. Whoever receives tells on the other half of the
-//! stream, every 50 ms (each second where little comes) and at the end, what came: bytes in order
-//! (8) and nanoseconds since the request (8). Goodput counts from the moment when the client began
-//! to connect.
+//! The client opens a stream and sends a request of 17 bytes: direction and kind of payload (1), number of bytes (8;
+//! all ones for "until I end it"), length of messages (8). The sender's data follow on that stream; messages are sent
+//! beside it, and the stream ends when each of them has arrived or is lost. The receiver reports on the other half of
+//! the stream, every 50 ms (every second if little arrives) and at the end: bytes received in order (8) and nanoseconds
+//! since the request (8). Goodput is counted from the moment when the client began to connect.
 
 mod client;
 mod measurement;

@@ -1,4 +1,4 @@
-//! What is to be measured: who sends, what, and how much.
+//! The specification of a measurement: sender, kind of data, and amount.
 
 use narrows_base::{Duration, Rate};
 use narrows_congestion::PathHints;

@@ -1,4 +1,4 @@
-//! What a client of `speed` asks for.
+//! The request of a `speed` client.
 
 /// Its length on the wire.
 pub const REQUEST: usize = 17;

@@ -1,4 +1,4 @@
-//! What came of a measurement, and how it is added up.
+//! The result of a measurement, added up over its connections.
 
 use super::measurement::{Amount, Direction, Speed};
 use super::server::Server;

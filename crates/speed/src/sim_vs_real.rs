@@ -1,9 +1,8 @@
-//! One transfer over one link twice: in simulation, and over real sockets through a relay.
+//! The same transfer over the same link twice: in simulation, and over real sockets through a relay.
 //!
-//! The link, the protocol and the seed are the same. Uniform losses are paired, because the relay
-//! numbers packets as the simulator does; chain models (bursts) go through the same states, packet by
-//! packet of the link. What remains different is real: the clock, wake-ups, and how often a real
-//! receiver reports.
+//! The link, the protocol and the seed are the same. Uniform losses are paired, because the relay numbers packets as
+//! the simulator does; chain models (bursts) go through the same states, packet by packet of the link. The remaining
+//! differences are those of real systems: the clock, wake-ups, and how often a real receiver reports.
 
 use crate::{Amount, Direction, MAX_MESSAGE_BYTES, Speed, Traffic};
 use narrows_base::{Duration, Spec, Time};

@@ -45,11 +45,10 @@ pub(super) struct Worker {
 impl Worker {
     /// Until it is done or stopped.
     pub async fn work(self) -> Result<(), Error> {
-        let patience = match self.speed.amount {
-            Amount::Time(all) => all.min(self.options.patience),
-            Amount::Bytes(_) => self.options.patience,
-        };
-        let options = ConnectOptions { patience, ..self.options.clone() };
+        let mut options = self.options.clone();
+        if let Amount::Time(all) = self.speed.amount {
+            options.patience = options.patience.min(all);
+        }
         let mut stop = self.stop.clone();
         let turn = tokio::select! {
             turn = self.turns.acquire() => turn,

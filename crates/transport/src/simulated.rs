@@ -31,6 +31,7 @@ pub enum Output {
 
 /// Counters since the start.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct Counters {
     /// Data packets sent, including the SYN and retransmissions.
     pub sent: u64,

@@ -8,6 +8,7 @@ pub const MAX_VARINT: u64 = (1 << 62) - 1;
 
 /// Bytes from a peer that violate the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Malformed {
     /// What is wrong, in a few words.
     pub what: &'static str,

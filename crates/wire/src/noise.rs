@@ -71,6 +71,7 @@ impl std::error::Error for HandshakeError {
 
 /// The result of a handshake: keys, and the peer's identity.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Established {
     /// The peer's static key, proven. The client has already accepted the server's key; the server
     /// still has to decide on the client's.

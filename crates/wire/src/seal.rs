@@ -263,6 +263,7 @@ pub struct Opener {
 
 /// An opened packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Opened<'p> {
     /// Its number.
     pub number: u64,

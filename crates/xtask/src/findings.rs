@@ -1,4 +1,4 @@
-//! `experiments/findings.md`: what the experiments say together, told once by hand, with every number
+//! `experiments/findings.md`: a summary of the experiments written by hand, with every number
 //! taken from their results: `{{s1-f6.7#3}}` is what claim 3 of `s1-f6.7` measured.
 
 use narrows_papers::Judged;
@@ -7,7 +7,7 @@ use narrows_papers::Judged;
 ///
 /// # Errors
 /// A number that no experiment has.
-pub fn told<'a>(
+pub fn filled<'a>(
     text: &str,
     results: impl Fn(&str) -> Option<&'a [Judged]>,
 ) -> Result<String, String> {
@@ -41,9 +41,9 @@ mod tests {
     fn numbers_come_from_results_and_nowhere_else() {
         let result = one("0.51 of all");
         let find = |id: &str| (id == "s1-f6.7").then_some(result.as_slice());
-        assert_eq!(told("theta {{s1-f6.7#1}}.", find).unwrap(), "theta 0.51 of all.");
+        assert_eq!(filled("theta {{s1-f6.7#1}}.", find).unwrap(), "theta 0.51 of all.");
         for wrong in ["{{s1-f6.7#2}}", "{{s1-f6.7#0}}", "{{x#1}}", "{{s1-f6.7}}", "{{s1"] {
-            assert!(told(wrong, find).is_err(), "{wrong}");
+            assert!(filled(wrong, find).is_err(), "{wrong}");
         }
     }
 }

@@ -62,7 +62,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         let text =
             std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let find = |id: &str| done.iter().find(|d| d.id == id).map(|d| d.judged.as_slice());
-        match crate::findings::told(&text, find) {
+        match crate::findings::filled(&text, find) {
             Ok(findings) => {
                 let page = all(&done, section.as_deref().unwrap_or_default(), &findings);
                 written.insert(PAGE.into(), page);

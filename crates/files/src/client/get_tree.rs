@@ -1,4 +1,4 @@
-//! Whole folders from a server: first what there is, level by level, then the files.
+//! Gets whole folders: first lists them level by level, then gets the files.
 
 use super::Summary;
 use super::get::{Got, Wanted, get, place};

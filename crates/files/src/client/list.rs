@@ -37,6 +37,7 @@ impl Room {
 
 /// What is at a path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Listing {
     /// Entries, sorted by name; of a file the file itself.
     pub entries: Vec<DirectoryEntry>,

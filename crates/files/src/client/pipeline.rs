@@ -1,5 +1,5 @@
-//! Several requests on one stream, sent ahead of their answers: so many small files take hardly longer
-//! than one large one.
+//! Several requests on one stream, sent ahead of their answers, so that many small files take hardly longer than one
+//! large one.
 
 use super::Input;
 use super::stall::{self, Stall};

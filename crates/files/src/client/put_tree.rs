@@ -1,5 +1,5 @@
-//! Whole folders to a server: first what there is here and there, then the files. Small files are sent
-//! without asking what the server holds of them, and of files that seem to be there only their hash.
+//! Puts whole folders: first lists both sides, then puts the files. Small files are sent without asking what the server
+//! already holds of them; of files that seem to be complete there only the hash is sent.
 
 use super::Summary;
 use super::list::{MAX_WALK_BYTES, Room, read_listing};

@@ -1,6 +1,6 @@
-//! Whether a request comes forward. A server that only says WAIT, or moves a byte now and then, is never silent;
-//! it is given up nevertheless, if it moves less than [`MIN_PROGRESS`] while its two ends wait for each other for
-//! [`MAX_STALL`](crate::stream::MAX_STALL): 133 bit/s.
+//! Detects requests that make no progress. A server that only sends WAIT, or a byte from time to time, is never silent;
+//! nevertheless a request is abandoned if it moves less than [`MIN_PROGRESS`] while its two ends wait for each other
+//! for [`MAX_STALL`](crate::stream::MAX_STALL): 133 bit/s.
 
 use super::Input;
 use crate::error::{Error, Kind};

@@ -1,4 +1,5 @@
-//! What getting and putting whole folders have in common: what there is, and who takes the next file.
+//! The common part of getting and putting whole folders: the list of files, and the assignment of
+//! files to workers.
 
 use super::Summary;
 use crate::error::{Error, Kind, shown};

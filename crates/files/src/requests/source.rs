@@ -1,4 +1,4 @@
-//! Whom a request counts against.
+//! The network and key under which a request is counted.
 
 use narrows_transport::endpoint::share::Client;
 use narrows_transport::endpoint::source::{Prefix, Source as Network};

@@ -1,9 +1,9 @@
-//! The requests of a server and whom they belong to: who may come in, whose turn it is, who gives
-//! way. Pure: times are milliseconds that the caller counts.
+//! The requests of a server and their clients: which are admitted, which is served next, which gives way. Pure: times
+//! are milliseconds passed in by the caller.
 //!
-//! A limit that is reached turns a newcomer away only if nobody below it gives way. Somebody does who
-//! moves nothing, or whose part of the place holds more than the newcomer's would; never a client of
-//! the owner's list for one that is not on it.
+//! If a limit is reached, a newcomer is refused only if no request within that limit gives way. A request gives way if
+//! it moves nothing, or if its client's share is larger than the newcomer's would be; a client on the owner's list
+//! never gives way to one that is not.
 
 use super::source::{Scope, Source};
 use narrows_base::Time;

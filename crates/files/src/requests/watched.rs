@@ -1,4 +1,5 @@
-//! A stream whose slot hears what moves, and whose reads and writes end when the slot is given up.
+//! A stream that reports its traffic to its slot, and whose reads and writes fail when the slot is
+//! revoked.
 
 use super::View;
 use crate::error::Error;

@@ -1,5 +1,4 @@
-//! Threads that do what they are given, as many as there is to do, within a bound. Who has nothing to
-//! do for a while ends.
+//! A bounded pool of threads that grows on demand; a thread that is idle for a while ends.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

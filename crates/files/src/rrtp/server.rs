@@ -1,5 +1,4 @@
-//! The server over `rrtp`: one thread accepts connections and reads requests, those that [`Requests`]
-//! has answer them.
+//! The server over `rrtp`: one thread accepts connections and reads requests; the threads of [`Requests`] answer them.
 //!
 //! [`Requests`]: crate::requests::Requests
 

@@ -1,7 +1,7 @@
-//! A client's connection, which is opened again while the server is busy.
+//! A client's connection, which is reopened while the server is busy.
 
-use super::{static_key, stream, told, wait, wait_and_look};
-use crate::busy::{Heard, Patience};
+use super::{static_key, stream, transport_error, wait, wait_and_look};
+use crate::busy::{Patience, ServerSignals};
 use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::silence::{SILENCE, Silence};
@@ -68,7 +68,7 @@ pub struct RrtpSession {
 struct Current {
     connection: Connection,
     endpoint: Endpoint,
-    heard: Heard,
+    signals: ServerSignals,
 }
 
 impl RrtpSession {
@@ -196,16 +196,15 @@ fn attempt(
     let options = Options::client(static_key(identity)?, config.clone())
         .tapped(how.tap.clone())
         .driven_by(Driver::Thread);
-    let endpoint = Endpoint::bind(SocketAddr::new(any, 0), options).map_err(|e| told(e, &ours))?;
+    let endpoint =
+        Endpoint::bind(SocketAddr::new(any, 0), options).map_err(|e| transport_error(e, &ours))?;
     let server_key = match how.expect {
         Expect::Key(key) => ServerKey::Is(key),
         Expect::Anybody => ServerKey::Any,
     };
-    let options = ConnectOptions {
-        suite: crate::key::suite(),
-        patience: Duration::from_secs_f64(patience.left(Instant::now()).as_secs_f64()),
-        ..ConnectOptions::new(server_key, config)
-    };
+    let mut options = ConnectOptions::new(server_key, config);
+    options.suite = crate::key::suite();
+    options.patience = Duration::from_secs_f64(patience.left(Instant::now()).as_secs_f64());
     // An attempt that meets BUSY goes on: the user does not have to wait for its end to learn why.
     let look = || {
         if endpoint.meets_busy() {
@@ -214,15 +213,15 @@ fn attempt(
     };
     let until = Until::Stopped(how.stop);
     let connected = wait_and_look(&until, None, look, endpoint.connect(address, options))?;
-    let connection = connected.map_err(|e| told(e, &ours))?;
-    Ok(Current { connection, endpoint, heard: Heard::default() })
+    let connection = connected.map_err(|e| transport_error(e, &ours))?;
+    Ok(Current { connection, endpoint, signals: ServerSignals::default() })
 }
 
 impl Current {
     /// Why the server is to be asked again, if it is, and how many bytes were moved. Of a CLOSE that got lost a RESET
     /// tells, as it tells of a restart.
     fn why_busy(&self) -> (Option<&'static str>, u64) {
-        let (is_busy, moved) = self.heard.take();
+        let (is_busy, moved) = self.signals.take();
         let why = match self.connection.silence().err() {
             Some(E::PeerRestarted) => Some("knows this connection no longer"),
             Some(E::Busy { .. }) => Some("is busy"),
@@ -245,8 +244,8 @@ impl Session for RrtpSession {
         let (current, ours) = (self.current(), *self.identity.public());
         let (until, silence) = (Until::Stopped(self.how.stop), Silence::new(self.how.silence));
         let (send, receive) = wait(&until, Some(&silence), current.connection.open_bi())?
-            .map_err(|e| told(e, &ours))?;
-        Ok(current.heard.notice(stream((send, receive), until, Some(silence), ours)))
+            .map_err(|e| transport_error(e, &ours))?;
+        Ok(current.signals.observe(stream((send, receive), until, Some(silence), ours)))
     }
     fn protocol(&self) -> String {
         self.how.config.protocol.label().to_string()

@@ -1,6 +1,6 @@
-//! PUT. Every client has a partial file of its own, so nobody's upload spoils another's. Of two uploads
-//! of one path by the same client the newer one goes on: the older is most often one whose client died
-//! and whose connection does not know it yet.
+//! PUT. Every client has its own partial file, so no upload damages another's. Of two uploads of one path by the same
+//! client the newer one continues: the older usually belongs to a client that died and whose connection has not noticed
+//! it yet.
 
 use super::quota::NAME_BYTES;
 use super::{Caller, Event, Service, named};

@@ -1,4 +1,4 @@
-//! How many bytes the served folder may hold with what clients put.
+//! Limit on the bytes that the served folder may hold, including uploads.
 
 use crate::error::{Error, Kind};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,4 @@
-//! A walk through the served folder: partial uploads that nobody goes on with are removed, and the
-//! rest is counted.
+//! Walks the served folder: removes abandoned partial uploads and counts the rest.
 
 use super::quota::NAME_BYTES;
 use crate::path::is_upload;

@@ -6,10 +6,9 @@
 //! then    | length (2) | Noise message | …                    both ways
 //! ```
 //!
-//! Message 3 carries the congestion control that the client asks for. The server's first transport
-//! message names the one that it uses. Every other transport message is the stream's bytes; an
-//! empty one is its end. After every 2^14 messages a direction changes its key by Noise's own Rekey
-//! (1 GiB: far below where the ciphers' limits begin).
+//! Message 3 carries the congestion control that the client requests. The server's first transport message names the
+//! one in use. All other transport messages contain the stream's bytes; an empty one is its end. After every 2^14
+//! messages a direction changes its key by Noise's own Rekey (1 GiB: far below where the ciphers' limits begin).
 
 use crate::error::{Error, Kind};
 use crate::key::Identity;

@@ -1,5 +1,4 @@
-//! Listens on TCP: a thread for each connection until its first request is complete, then those that
-//! answer requests.
+//! The TCP server: a thread per connection until its first request is complete, then the threads that answer requests.
 
 use crate::error::{Error, Kind};
 use crate::frames;

@@ -1,4 +1,4 @@
-//! What an attack may do to a network: a case, how it is drawn, changed and written.
+//! A case: what an attack does to a network, how it is drawn, changed and written.
 
 use narrows_base::{Duration, Rate, random::RandomStream};
 use narrows_link::Change;

@@ -1,4 +1,4 @@
-//! How bad a case is for a protocol.
+//! Scores of a case: how badly a protocol does.
 
 use super::case::Case;
 use crate::measure::MEASURES;

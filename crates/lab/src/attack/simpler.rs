@@ -1,4 +1,4 @@
-//! A found case in its simplest form: without what it does not need, with rounder figures.
+//! Simplifies a case: removes what it does not need, and rounds its figures.
 
 use super::case::Case;
 use super::{Attack, Found};

@@ -1,4 +1,4 @@
-//! What somebody wants of a link, and what that makes of the measures.
+//! The aims of a recommendation, and how each judges the measures.
 
 use super::obtain::entry;
 use crate::outcome::ProtocolOutcome;
@@ -7,6 +7,7 @@ use narrows_transport::protocol::Family;
 
 /// What the link is for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
 pub enum Aim {
     /// Much data, whole: goodput, then delay.
     #[default]
@@ -42,6 +43,7 @@ const MAX_UNFAIR: f64 = 3.0;
 
 /// What the best of all reach: what each is held against.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Best {
     /// Smallest RTT of all, in seconds.
     pub floor_s: f64,

@@ -1,9 +1,10 @@
-//! Where a protocol can be had today.
+//! Where a protocol is available today.
 
 use narrows_transport::protocol::{self, Family, STREAM_PREFIX};
 
 /// Where a protocol can be had.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Obtain {
     /// As Linux's congestion control of this name; `true` where selective acknowledgements must be
     /// off.

@@ -1,4 +1,4 @@
-//! Numbers as people say them.
+//! Formats numbers for sentences.
 
 use crate::outcome::Estimate;
 

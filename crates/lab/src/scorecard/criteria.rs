@@ -1,4 +1,4 @@
-//! What a criterion is: a section of RFC 9743, a network, and figures.
+//! A criterion: a section of RFC 9743, a network, and figures.
 
 use crate::compare::Question;
 use crate::measure::{self, Better};

@@ -1,4 +1,4 @@
-//! Whether a figure is better or worse than Reno's and CUBIC's.
+//! Decides whether a figure is better or worse than Reno's and CUBIC's.
 
 use crate::stats::estimate;
 
@@ -7,6 +7,7 @@ const NEGLIGIBLE: f64 = 0.05;
 
 /// A figure's place among those of today's standards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Judgement {
     /// Better than both.
     Better,

@@ -1,4 +1,4 @@
-//! What a sweep varies: a scenario file, or the comparison that `--link` describes.
+//! The base of a sweep: a scenario file, or the comparison that `--link` describes.
 
 use crate::compare::{Question, source};
 use crate::measure;

@@ -1,7 +1,7 @@
-//! Runs what is not in the journal: points with several seeds, on as many cores as wanted.
+//! Runs the points and seeds that are not in the journal, on as many cores as requested.
 //!
-//! The largest runs come first, so that the cores end together; each run is a task of its own.
-//! What comes out does not depend on the number of jobs.
+//! The largest runs come first, so that all cores finish at about the same time; each run is a task
+//! of its own. Results do not depend on the number of jobs.
 
 use super::found::{Found, SUMMED, interval};
 use super::grid::{Grid, MAX_RUNS};

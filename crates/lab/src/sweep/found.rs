@@ -1,4 +1,4 @@
-//! What is kept of one run: measures of every group and, of a first seed, what happened over time.
+//! The stored result of one run: measures of every group and, for the first seed, time series.
 
 use crate::measure::{MEASURES, View};
 use crate::response::Response;
@@ -14,6 +14,7 @@ pub const SUMMED: usize = 1000;
 
 /// What is kept of one run.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Found {
     /// The simulator's digest.
     pub digest: u64,

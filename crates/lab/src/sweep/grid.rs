@@ -1,4 +1,4 @@
-//! The grid: parameters, their values, and the product of them.
+//! The grid of a sweep: parameters, their values, and all combinations.
 
 use super::base::{Base, Knob};
 use super::values;

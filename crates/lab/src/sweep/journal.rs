@@ -1,10 +1,10 @@
-//! The runs that are finished, in an append-only file: what makes a sweep resumable.
+//! The journal of finished runs, an append-only file from which a sweep resumes.
 //!
 //! ```text
-//! KEY RUN #CHECK      one line per run; a line without a right check sum is not there
+//! KEY RUN #CHECK      one line per run; a line with a wrong checksum is ignored
 //! ```
 //!
-//! A line is written whole, so what a killed sweep leaves is at most one torn line, at the end.
+//! A line is written at once, so a killed sweep leaves at most one incomplete line, at the end.
 
 use super::found::Found;
 use super::key::Key;

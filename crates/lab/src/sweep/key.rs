@@ -1,4 +1,4 @@
-//! What a run is called in the journal: a number over everything that its result depends on.
+//! The key of a run in the journal: a hash of everything that its result depends on.
 
 use crate::measure::MEASURES;
 use narrows_base::random::mix;

@@ -1,4 +1,4 @@
-//! What a sweep found: means with intervals over seeds.
+//! The outcome of a sweep: means with intervals over seeds.
 
 use super::execute::{Runs, Sweep};
 use super::found::Found;
@@ -8,6 +8,7 @@ use crate::outcome::Estimate;
 use narrows_base::random::mix;
 
 /// Everything that a sweep found.
+#[non_exhaustive]
 pub struct Outcome<'a> {
     /// What was swept.
     pub sweep: &'a Sweep,

@@ -1,4 +1,5 @@
-//! What a driver keeps from turn to turn: the datagrams that came, and those that wait for room in the socket.
+//! What a driver keeps between turns: received datagrams, and those that wait for room in the
+//! socket.
 
 use crate::socket::{Batch, MAX_DATAGRAM, Socket};
 use narrows_base::Time;
@@ -35,11 +36,11 @@ pub(super) struct Turn {
     pub socket: Arc<Socket>,
     pub batch: Batch,
     pub outbox: Outbox,
-    /// Whom to wake once the core is unlocked.
+    /// Tasks to wake once the core is unlocked.
     pub woken: Vec<Waker>,
-    /// The latest time that the endpoint was told: time stamps may lie before it.
+    /// The latest time passed to the endpoint: receive time stamps may be earlier.
     pub latest: Time,
-    /// The last receive left nothing in the socket.
+    /// Whether the last receive emptied the socket.
     pub is_drained: bool,
 }
 

@@ -1,4 +1,4 @@
-//! One connection as an application holds it.
+//! The application's handle of a connection.
 
 use super::connection_ref::ConnectionRef;
 use super::shared::Core;
@@ -15,8 +15,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// A connection. Copies are the same connection; when the last copy and the last of its streams are
-/// gone, it is closed: as soon as all that was finished has arrived, at the latest after 30 s.
+/// A connection. Clones refer to the same connection. When the last clone and the last of its
+/// streams are dropped, it is closed, as soon as everything finished has arrived, but after 30 s at
+/// the latest.
 #[derive(Clone, Debug)]
 pub struct Connection {
     hold: Arc<ConnectionRef>,
@@ -31,7 +32,7 @@ impl Connection {
         &self.hold
     }
 
-    /// Opens a stream of both directions; waits while the peer permits no more.
+    /// Opens a bidirectional stream; waits while the peer permits no more.
     ///
     /// # Errors
     /// The connection is over.
@@ -40,7 +41,7 @@ impl Connection {
         Ok((SendStream::new(self.hold.clone(), id), ReceiveStream::new(self.hold.clone(), id)))
     }
 
-    /// Opens a stream that only this end sends on; waits while the peer permits no more.
+    /// Opens a unidirectional stream; waits while the peer permits no more.
     ///
     /// # Errors
     /// The connection is over.
@@ -62,7 +63,7 @@ impl Connection {
         opened.map_or(Poll::Pending, |id| Poll::Ready(Ok(id)))
     }
 
-    /// The next stream of both directions that the peer opened.
+    /// The next bidirectional stream opened by the peer.
     ///
     /// # Errors
     /// The connection is over.
@@ -71,7 +72,7 @@ impl Connection {
         Ok((SendStream::new(self.hold.clone(), id), ReceiveStream::new(self.hold.clone(), id)))
     }
 
-    /// The next stream that only the peer sends on.
+    /// The next unidirectional stream opened by the peer.
     ///
     /// # Errors
     /// The connection is over.
@@ -93,13 +94,12 @@ impl Connection {
         Turn::new(&self.hold, kind, take)
     }
 
-    /// Sends an unreliable message of one packet, dropped unsent after `expiry` (zero never). Never
-    /// waits.
+    /// Queues an unreliable message, which must fit into one packet. If it has not been sent after `expiry`, it is
+    /// dropped; zero means never. Does not wait.
     ///
     /// # Errors
-    /// [`MessageTooLong`](Error::MessageTooLong), [`MessageTooLongNow`](Error::MessageTooLongNow) (then
-    /// it is found out whether the path carries more: ask
-    /// [`max_message_len`](Connection::max_message_len) again after a round trip),
+    /// [`MessageTooLong`](Error::MessageTooLong), [`MessageTooLongNow`](Error::MessageTooLongNow) (the path is then
+    /// probed for larger packets: read [`max_message_len`](Connection::max_message_len) again after a round trip),
     /// [`MessagesFull`](Error::MessagesFull), or the connection is over.
     pub fn send_message(&self, message: &[u8], expiry: Duration) -> Result<(), Error> {
         let sent = if expiry == Duration::ZERO {
@@ -111,7 +111,7 @@ impl Connection {
         sent.map_err(Error::from)
     }
 
-    /// Bytes of the longest message that can be sent now: what the peer takes and the path is known to
+    /// Length in bytes of the longest message that can be sent now: what the peer accepts and the path is known to
     /// carry. It changes with the path.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl Connection {
         self.hold.look(|machine, _| machine.max_message_len())
     }
 
-    /// Messages that were taken and wait to leave. Once there are none, and nothing is in flight
+    /// Number of messages that wait to be sent. Once it is zero, and nothing is in flight
     /// ([`Stats::flight`]), each has arrived or is lost.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Connection {
         self.hold.look(|machine, _| machine.messages_waiting())
     }
 
-    /// Whether the newest message leaves first when several wait.
+    /// If several messages wait, whether the newest is sent first.
     ///
     /// # Errors
     /// The connection is over.
@@ -137,7 +137,7 @@ impl Connection {
         self.hold.with(|m, _| m.newest_first(on))
     }
 
-    /// The next message that came.
+    /// The next received message.
     ///
     /// # Errors
     /// The connection is over.
@@ -149,7 +149,7 @@ impl Connection {
         .await
     }
 
-    /// See [`receive_message`](Connection::receive_message).
+    /// The polling form of [`receive_message`](Connection::receive_message).
     pub fn poll_message(&self, context: &mut Context<'_>) -> Poll<Result<Vec<u8>, Error>> {
         let message = self.hold.look(|machine, state| {
             let message = machine.receive_message();
@@ -161,7 +161,7 @@ impl Connection {
         message.map_or(Poll::Pending, |m| Poll::Ready(Ok(m)))
     }
 
-    /// Figures; after its end the last ones.
+    /// Statistics; after the connection's end, the last ones.
     pub fn stats(&self) -> Stats {
         let now = self.hold.look(|machine, state| {
             state.stats = machine.stats();
@@ -173,7 +173,7 @@ impl Connection {
         })
     }
 
-    /// The controller's named numbers.
+    /// The controller's variables, as for time series.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         let mut all = Vec::new();
         let _ =
@@ -181,7 +181,7 @@ impl Connection {
         all.into_iter().for_each(|(name, value)| put(name, value));
     }
 
-    /// The path is another one, or better known.
+    /// The path has changed, or more is known about it.
     ///
     /// # Errors
     /// The connection is over.
@@ -189,7 +189,7 @@ impl Connection {
         self.hold.with_now(|m, now| m.reconfigure(now, hints, source))
     }
 
-    /// Never sends faster than this, whatever the controller says.
+    /// Limits the sending rate, whatever the controller says.
     ///
     /// # Errors
     /// The connection is over.
@@ -197,8 +197,8 @@ impl Connection {
         self.hold.with(|m, _| m.limit_rate(most))
     }
 
-    /// What it has learned of the path, for the next connection to the same place; also after its
-    /// end.
+    /// What it measured of the path, as hints for the next connection to the same peer. Available
+    /// after its end, too.
     pub fn learned(&self) -> PathHints {
         self.hold.look(|m, _| m.learned()).unwrap_or_else(|_| {
             let mut core = self.hold.shared().lock();
@@ -206,8 +206,7 @@ impl Connection {
         })
     }
 
-    /// For how long nothing authentic has come from the peer, and after how much of it the
-    /// connection is given up (zero never).
+    /// The time since the last authentic packet of the peer, and the idle timeout (zero for none).
     ///
     /// # Errors
     /// The connection is over.
@@ -215,8 +214,8 @@ impl Connection {
         self.hold.with_now(|m, now| (now.since(m.last_received()), m.idle_timeout()))
     }
 
-    /// What this end sends with: on a server, what the client announced if that is permitted
-    /// ([`Options::permit`](super::Options::permit)).
+    /// The protocol of this end's sending: on a server, the one that the client announced, if that
+    /// is permitted ([`Options::permit`](super::Options::permit)).
     ///
     /// # Errors
     /// The connection is over.
@@ -224,10 +223,10 @@ impl Connection {
         self.hold.look(|m, _| m.protocol().to_string())
     }
 
-    /// The application protocol that both ends speak
-    /// ([`ConnectionConfig::applications`](narrows_transport::connection::ConnectionConfig::applications)), if they
-    /// name any. A client that offers several waits for the server's choice; one that offers a single one knows it
-    /// at once, and the connection ends if the server refuses it.
+    /// The agreed application protocol
+    /// ([`ConnectionConfig::applications`](narrows_transport::connection::ConnectionConfig::applications)), if any. A
+    /// client that offers several waits for the server's choice; one that offers a single one knows it at once, and the
+    /// connection ends if the server refuses it.
     ///
     /// ```no_run
     /// # use narrows_net::{ApplicationProtocols, ConnectOptions, Endpoint, Error};
@@ -261,28 +260,29 @@ impl Connection {
         .await
     }
 
-    /// The peer's static key; `None` if the connection was over before it was known.
+    /// The peer's static key; `None` if the connection ended before it was known.
     pub fn peer_key(&self) -> Option<[u8; 32]> {
         let mut core = self.hold.shared().lock();
         core.any_life(self.hold.handle).and_then(|l| l.key)
     }
 
-    /// What the endpoint knows of a client: its network, its key, whether that is listed, what it has
-    /// moved. For whoever shares something among clients ([`share`](narrows_transport::endpoint::share)). `None`
-    /// if this end opened the connection, or if it is over.
+    /// What the endpoint knows about a client: its network, its key, whether that is listed, and the bytes moved. For
+    /// servers that share other resources among clients ([`share`](narrows_transport::endpoint::share)). `None` if this
+    /// end opened the connection, or if it is over.
     pub fn facts(&self) -> Option<Facts> {
         let shared = self.hold.shared();
         let now = shared.clock.now();
         shared.lock().endpoint.facts(now, self.hold.handle)
     }
 
-    /// Where the peer is.
+    /// The peer's address.
     pub fn remote(&self) -> Option<SocketAddr> {
         let mut core = self.hold.shared().lock();
         core.any_life(self.hold.handle).map(|l| l.remote)
     }
 
-    /// Closes it; what was not delivered is dropped. A code from 256 on is the application's.
+    /// Closes the connection and drops undelivered data. Codes from 256 on belong to the
+    /// application.
     pub fn close(&self, code: u64, reason: &str) {
         let handle = self.hold.handle;
         self.hold.shared().with_now(|core, now| {
@@ -292,12 +292,12 @@ impl Connection {
         });
     }
 
-    /// Waits for its end, and says why.
+    /// Waits for the connection's end, and returns the reason.
     pub async fn closed(&self) -> Error {
         poll_fn(|context| self.poll_closed(context)).await
     }
 
-    /// See [`closed`](Connection::closed).
+    /// The polling form of [`closed`](Connection::closed).
     pub fn poll_closed(&self, context: &mut Context<'_>) -> Poll<Error> {
         let mut core = self.hold.shared().lock();
         match core.state(self.hold.handle) {

@@ -1,4 +1,4 @@
-//! What keeps a connection alive: its copies and its streams.
+//! Reference counts that keep a connection alive: its clones and its streams.
 
 use super::Owner;
 use super::shared::{Core, Shared};
@@ -25,7 +25,7 @@ impl ConnectionRef {
         &self.owner.shared
     }
 
-    /// Does something with a connection that is open.
+    /// Calls `act` on a connection that is open.
     pub fn with<R>(
         &self,
         act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,
@@ -33,13 +33,14 @@ impl ConnectionRef {
         self.shared().with(|core| on_open(core, self.handle, act))
     }
 
-    /// The same, with the time.
+    /// As [`with`](Self::with), with the current time.
     pub fn with_now<R>(&self, act: impl FnOnce(&mut Machine, Time) -> R) -> Result<R, Error> {
         let now = self.shared().clock.now();
         self.with(|machine, _| act(machine, now))
     }
 
-    /// The same, with the time of the driver's last turn, which costs nothing.
+    /// As [`with`](Self::with), with the time of the driver's last turn, which costs no system
+    /// call.
     pub fn with_latest<R>(&self, act: impl FnOnce(&mut Machine, Time) -> R) -> Result<R, Error> {
         self.shared().with(|core| {
             let latest = core.latest;
@@ -47,7 +48,7 @@ impl ConnectionRef {
         })
     }
 
-    /// Looks at a connection that is open, changing nothing that the driver should know.
+    /// Reads a connection that is open, without changing anything that concerns the driver.
     pub fn look<R>(
         &self,
         act: impl FnOnce(&mut Machine, &mut ConnectionState) -> R,

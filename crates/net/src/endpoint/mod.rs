@@ -1,9 +1,8 @@
-//! An endpoint: one socket, its connections, what drives them ([`Driver`]), and what an application does
-//! with them.
+//! An endpoint: one socket, its connections, their driver ([`Driver`]), and the API for applications.
 //!
-//! Every call takes a lock for as long as it copies bytes and leaves the rest to the driver, which is
-//! woken only if it sleeps. What waits is a future that stores a waker: it runs under any runtime or,
-//! with [`block_on`](crate::block_on) and [`SendStream::blocking`], under none.
+//! Every call takes a lock while it copies bytes, and leaves the rest to the driver, which is woken only if it sleeps.
+//! Waiting calls are futures that store a waker: they run under any runtime or, with [`block_on`](crate::block_on) and
+//! [`SendStream::blocking`], under none.
 
 mod buffers;
 mod connection;
@@ -44,8 +43,8 @@ use std::thread::JoinHandle;
 #[cfg(feature = "runtime-tokio")]
 use tokio::runtime::Handle;
 
-/// Connects and is connected to. Copies are the same endpoint. When the last copy is gone it accepts
-/// nobody any more; when the last of its connections is gone too, its thread ends.
+/// Opens connections and accepts them. Clones refer to the same endpoint. When the last clone is dropped, no more
+/// connections are accepted; when the last of its connections is dropped, too, its driver ends.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     listener: Arc<Listener>,
@@ -90,18 +89,18 @@ impl Drop for Owner {
 }
 
 impl Endpoint {
-    /// Binds a socket and starts what drives it.
+    /// Binds a socket and starts the driver.
     ///
     /// # Errors
-    /// The address is not free or not this machine's; the system has no thread, no descriptor or no random
-    /// bytes; a task was to drive it ([`Driver`]) and there is no tokio runtime here.
+    /// The address is in use or not local; the system has no thread, descriptor or random bytes left; or [`Driver`]
+    /// demands a task and there is no tokio runtime here.
     pub fn bind(address: SocketAddr, options: Options) -> Result<Endpoint, Error> {
         let socket = Socket::bind(address).map_err(|e| Error::bind(address, &e))?;
         Endpoint::on(socket, options)
     }
 
-    /// The same over a socket that the caller has bound, with options of its own: a device, a mark, a firewall's
-    /// leave, a descriptor that was inherited. It belongs to the endpoint from now on and no longer blocks.
+    /// Uses a socket that the caller has bound and configured: to a device, with a mark, or an inherited descriptor.
+    /// The endpoint takes it over and makes it non-blocking.
     ///
     /// # Errors
     /// The socket is not bound, or as with [`bind`](Endpoint::bind).
@@ -109,11 +108,10 @@ impl Endpoint {
         Endpoint::on(bound(socket)?, options)
     }
 
-    /// Goes on from another socket, as after a change of network: its connections keep their keys, streams and
-    /// messages, and their peers learn the new address from a packet that leaves at once. If more than the port is new
-    /// to a peer, congestion control begins anew. Attempts to connect that are under way begin again, or end with their
-    /// patience. The new socket must have the old one's family, IPv4 or IPv6; an endpoint that others connect to is
-    /// found by new ones at its new address only.
+    /// Moves to another socket, as after a change of network. Connections keep their keys, streams and messages, and
+    /// their peers learn the new address from a packet that is sent at once. If more than the port changes for a peer,
+    /// congestion control is reset. Pending attempts to connect are restarted, or time out. The new socket must have
+    /// the same address family; new clients of a server must use its new address.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -124,7 +122,8 @@ impl Endpoint {
     /// ```
     ///
     /// # Errors
-    /// The socket is not bound or of the other family, or the system refuses what is needed. The old one is kept then.
+    /// The socket is not bound or of the other family, or the system refuses a needed option. The old socket is kept
+    /// then.
     pub fn rebind(&self, socket: UdpSocket) -> Result<(), Error> {
         let socket = bound(socket)?;
         if socket.local().is_ipv4() != self.local_addr().is_ipv4() {
@@ -177,7 +176,7 @@ impl Endpoint {
         Ok(Endpoint { listener: Arc::new(Listener { owner }) })
     }
 
-    /// Where it is bound.
+    /// The local address.
     pub fn local_addr(&self) -> SocketAddr {
         self.shared().socket().local()
     }
@@ -185,7 +184,7 @@ impl Endpoint {
     /// Connects to a server.
     ///
     /// # Errors
-    /// Nobody answers, the server's key is another one, or it refuses; see [`Error`].
+    /// There is no answer, the server has another key, or it refuses; see [`Error`].
     pub async fn connect(
         &self,
         remote: SocketAddr,
@@ -213,7 +212,8 @@ impl Endpoint {
         Ok(Connection::new(ConnectionRef::new(self.listener.owner.clone(), handle)))
     }
 
-    /// The next connection that somebody made. Those who waited longest come first.
+    /// The next connection opened by a peer. If several tasks wait, the one that has waited longest
+    /// gets it.
     ///
     /// # Errors
     /// The endpoint is closed.
@@ -221,7 +221,7 @@ impl Endpoint {
         poll_fn(|context| self.poll_accept(context)).await
     }
 
-    /// See [`accept`](Endpoint::accept).
+    /// The polling form of [`accept`](Endpoint::accept).
     pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<Result<Connection, Error>> {
         let mut core = self.shared().lock();
         let Some(handle) = core.incoming.pop_front() else {
@@ -235,24 +235,24 @@ impl Endpoint {
         Poll::Ready(Ok(Connection::new(ConnectionRef::new(self.listener.owner.clone(), handle))))
     }
 
-    /// Connections that are not over, those being opened and those not yet accepted included.
+    /// Number of open connections, including those being opened and those not yet accepted.
     pub fn connections(&self) -> usize {
         self.shared().lock().alive()
     }
 
-    /// Whether a server answered one of the attempts under way with BUSY. The attempt goes on; a user may be
-    /// told.
+    /// Whether a server answered one of the pending attempts with BUSY. The attempt goes on; the application may inform
+    /// its user.
     pub fn meets_busy(&self) -> bool {
         self.shared().lock().endpoint.meets_busy()
     }
 
-    /// Sends and receives that the system refused, ICMP's messages included.
+    /// Number of failed sends and receives, including ICMP errors.
     pub fn errors(&self) -> u64 {
         self.shared().errors()
     }
 
-    /// Closes all connections; what was not delivered is dropped. A code from 256 on is the
-    /// application's.
+    /// Closes all connections and drops undelivered data. Codes from 256 on belong to the
+    /// application.
     pub fn close(&self, code: u64, reason: &str) {
         self.shared().with_now(|core, now| {
             core.close_all(now, code, reason);
@@ -260,9 +260,9 @@ impl Endpoint {
         });
     }
 
-    /// Closes all connections and says so, once, which takes no round trip: for a process that ends now, whose
-    /// peers would else wait for their idle timeouts. Blocks the thread while the socket is full, for 100 ms at
-    /// most.
+    /// Closes all connections and sends one CLOSE to each peer without waiting for an answer. For a process that exits
+    /// now and whose peers would otherwise wait for their idle timeouts. Blocks the thread while the socket is full,
+    /// for at most 100 ms.
     pub fn leave(&self, code: u64, reason: &str) {
         self.close(code, reason);
         for _ in 0..50 {
@@ -279,8 +279,8 @@ impl Endpoint {
         self.shared().kick();
     }
 
-    /// Closes all connections and waits until the peers know, at most three seconds. Blocks the
-    /// thread; [`closed`](Endpoint::closed) waits without.
+    /// Closes all connections and waits until the peers are informed, for at most three seconds.
+    /// Blocks the thread; [`closed`](Endpoint::closed) is the asynchronous form.
     pub fn shut_down(&self, code: u64, reason: &str) {
         self.close(code, reason);
         let thread =
@@ -304,8 +304,7 @@ impl Endpoint {
         self.shared().kick();
     }
 
-    /// Waits until the endpoint has ended, after [`close`](Endpoint::close): until the peers know, at most three
-    /// seconds.
+    /// After [`close`](Endpoint::close): waits until the peers are informed, for at most three seconds.
     pub async fn closed(&self) {
         poll_fn(|context| {
             let mut core = self.shared().lock();

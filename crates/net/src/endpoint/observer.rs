@@ -1,4 +1,4 @@
-//! Looking at every connection of an endpoint without holding any of them.
+//! Reads the connections of an endpoint without holding any of them.
 
 use crate::clock::Clock;
 use narrows_base::Time;
@@ -8,8 +8,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Weak;
 
-/// Looks at an endpoint's connections as often as it likes. It keeps neither the endpoint nor a
-/// connection alive.
+/// Reads an endpoint's connections repeatedly. It keeps neither the endpoint nor a connection
+/// alive.
 pub struct Observer {
     observed: Weak<dyn Observed>,
     clock: Clock,
@@ -24,17 +24,17 @@ impl fmt::Debug for Observer {
 
 /// One open connection.
 pub struct ConnectionView<'a> {
-    /// Its name at this endpoint.
+    /// The connection's handle at this endpoint.
     pub handle: Handle,
     machine: &'a Machine,
 }
 
 impl ConnectionView<'_> {
-    /// Figures.
+    /// Statistics.
     pub fn stats(&self) -> Stats {
         self.machine.stats()
     }
-    /// The controller's named numbers.
+    /// The controller's variables, as for time series.
     pub fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         self.machine.watch(put);
     }
@@ -51,18 +51,18 @@ impl Observer {
         Observer { observed, clock, local }
     }
 
-    /// The endpoint's clock: the one of every time that a tap is told.
+    /// The endpoint's clock, on which the times passed to a tap are based.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Where the endpoint is bound.
+    /// The endpoint's local address.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Looks at all open connections in the order in which they began; false once the endpoint is
-    /// gone. Whatever `look` does is done with the endpoint locked.
+    /// Calls `look` for each open connection in order of creation; false once the endpoint is gone.
+    /// The endpoint is locked during the calls.
     pub fn each(&self, mut look: impl FnMut(Time, ConnectionView<'_>)) -> bool {
         self.observed.upgrade().is_some_and(|observed| {
             observed.each_open(&mut |now, handle, machine| {

@@ -16,37 +16,40 @@ use std::sync::Arc;
 /// Connections of an endpoint at most, unless configured otherwise.
 const CONNECTIONS: usize = 16_384;
 
-/// Who drives an endpoint: receives and sends when it is time.
+/// What drives an endpoint, that is, receives and sends at the right time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Driver {
-    /// A task of the tokio runtime in which the endpoint is bound, if it is bound within one and the feature
-    /// `runtime-tokio` is on: there nobody has to wake another thread for a packet. Else a thread of its own.
+    /// A task of the tokio runtime, if the endpoint is bound within one and the feature `runtime-tokio` is on: then no
+    /// other thread has to be woken for a packet. Otherwise a thread of its own.
     #[default]
     Auto,
     /// A thread of its own. Its timers are exact to microseconds whatever the application does, and it seals and
     /// opens packets while the application computes: for large transfers, for programs without a runtime, and for tasks
     /// that block their runtime's threads (as [`Blocking`](super::Blocking) streams do).
     Thread,
-    /// A task of the tokio runtime in which the endpoint is bound, which must have its I/O and time enabled. No
-    /// other thread has to be woken for a packet, so a small request costs a third. A task of the application that does
-    /// not yield holds up all connections, unless the runtime has other threads.
+    /// A task of the tokio runtime in which the endpoint is bound, which must have its I/O and time enabled. No other
+    /// thread has to be woken for a packet, so a small request costs a third. A task of the application that does not
+    /// yield delays all connections, unless the runtime has other threads.
     #[cfg(feature = "runtime-tokio")]
     Tokio,
 }
 
-/// How an endpoint behaves.
+/// The configuration of an endpoint.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// Its identity.
     pub key: StaticKey,
-    /// Who may connect.
+    /// Which clients may connect.
     pub clients: Clients,
-    /// How connections that are accepted behave.
+    /// Configuration of accepted connections.
     pub connection: ConnectionConfig,
-    /// Whether they send as the client would have it: unless configured otherwise, they do.
+    /// Whether a client's choice of protocol is used for sending to it. By default listed protocols
+    /// are permitted.
     pub permit: Permit,
-    /// Whom the application lets in, of those that `clients` permits; usually all of them.
+    /// The application's filter, applied to clients that `clients` permits; by default it accepts
+    /// all.
     ///
     /// ```
     /// # use narrows_net::Options;
@@ -62,12 +65,12 @@ pub struct Options {
     /// # }
     /// ```
     pub filter: Filter,
-    /// How many connections and handshakes there may be, in all and from one network. When places run
-    /// out, idle connections give theirs up ([`share`](narrows_transport::endpoint::share)).
+    /// Limits on connections and handshakes, in total and per network. When all places are taken, idle connections give
+    /// way ([`share`](narrows_transport::endpoint::share)).
     pub limits: EndpointLimits,
-    /// Who drives it.
+    /// What drives the endpoint.
     pub driver: Driver,
-    /// Who watches all that happens; usually nobody.
+    /// Observes all datagrams and connections; by default none.
     pub tap: Option<Arc<dyn Tap>>,
     /// Where the address tokens are kept by which known servers are spoken to after one round trip; usually in memory,
     /// for as long as the endpoint lives.
@@ -75,7 +78,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// An endpoint that only connects.
+    /// An endpoint that only opens connections.
     pub fn client(key: StaticKey, connection: ConnectionConfig) -> Options {
         let clients = Clients::None;
         let (limits, permit) = (EndpointLimits::new(CONNECTIONS), Permit::Listed);
@@ -93,16 +96,16 @@ impl Options {
             token_store: Box::new(MemoryTokens::default()),
         }
     }
-    /// An endpoint that whoever is in `clients` may connect to.
+    /// An endpoint that also accepts connections from `clients`.
     pub fn server(key: StaticKey, clients: Clients, connection: ConnectionConfig) -> Options {
         Options { clients, ..Options::client(key, connection) }
     }
-    /// The same, driven by this one.
+    /// With this driver.
     #[must_use]
     pub fn driven_by(self, driver: Driver) -> Options {
         Options { driver, ..self }
     }
-    /// The same, watched by `tap`, if there is one.
+    /// With an observer.
     #[must_use]
     pub fn tapped(self, tap: Option<Arc<dyn Tap>>) -> Options {
         Options { tap, ..self }
@@ -125,30 +128,31 @@ impl Options {
     }
 }
 
-/// How a connection to somebody behaves.
+/// The configuration of a connection to a server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ConnectOptions {
-    /// Who must be there.
+    /// The key that the server must have.
     pub server_key: ServerKey,
-    /// The cipher.
+    /// The cipher suite.
     pub suite: Suite,
-    /// How it behaves.
+    /// Configuration of the connection.
     pub connection: ConnectionConfig,
-    /// Gives up after so long without an answer.
+    /// The attempt fails after this long without an answer.
     pub patience: Duration,
 }
 
 impl ConnectOptions {
-    /// To a server with this key, AES-256-GCM, ten seconds of patience.
+    /// For a server with this key: AES-256-GCM, a patience of ten seconds.
     pub fn new(server_key: ServerKey, connection: ConnectionConfig) -> ConnectOptions {
         let suite = Suite::Aes256Gcm;
         ConnectOptions { server_key, suite, connection, patience: Duration::from_secs(10) }
     }
 }
 
-/// A connection as it is when nothing is said but the protocol: Ethernet's datagrams, a minute of
-/// silence survived, 6 MB in flight, as Linux's TCP has it by default: 480 Mbit/s at 100 ms. Larger
-/// buffers fill longer and fatter links.
+/// The default configuration with this protocol: datagrams for Ethernet, an idle timeout of a
+/// minute, 6 MB in flight as in Linux's TCP, which suffices for 480 Mbit/s at 100 ms. Faster or
+/// longer paths need larger buffers.
 pub fn connection(protocol: Protocol) -> ConnectionConfig {
     ConnectionConfig {
         protocol,
@@ -184,7 +188,7 @@ impl Entropy for System {
 /// A new identity from the system's random bytes.
 ///
 /// # Errors
-/// The system has none.
+/// The system provides none.
 pub fn new_key() -> Result<StaticKey, crate::Error> {
     let mut private = [0; 32];
     getrandom::fill(&mut private).map_err(|e| crate::Error::system(&std::io::Error::other(e)))?;

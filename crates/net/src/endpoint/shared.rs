@@ -1,4 +1,4 @@
-//! What the driver's thread and the application's calls share, and who waits for what.
+//! State shared by the driver and the application's calls, with the tasks that wait.
 
 use super::buffers::Turn;
 use super::observer::Observed;

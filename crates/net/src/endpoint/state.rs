@@ -1,4 +1,4 @@
-//! One connection as the application sees it: where it stands, and who waits for what.
+//! One connection as seen by the application: its stage, and the tasks that wait.
 
 use super::wait_queue::WaitQueue;
 use crate::error::Error;

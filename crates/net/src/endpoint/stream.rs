@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// Bytes that are copied under the endpoint's lock at most: meanwhile nothing is sent or received.
 const LOCKED: usize = 64 << 10;
 
-/// The half on which this end sends. Dropped, it is finished.
+/// The sending half of a stream. Dropping it finishes the stream.
 #[derive(Debug)]
 pub struct SendStream {
     hold: Arc<ConnectionRef>,
@@ -33,17 +33,17 @@ impl SendStream {
         SendStream { hold, id, over: false, is_finished: false, has_waited: false }
     }
 
-    /// The stream's number in its connection.
+    /// The stream id within the connection.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whose data leaves first when several streams of the connection have some: that of the highest priority, lost
-    /// data included; equals take turns packet by packet. New streams have priority 0. It counts for what has not left
-    /// yet, from now on; the peer does not learn it, and messages go before all streams.
+    /// Sets the stream's priority. Among streams with data to send, including lost data, those of the highest priority
+    /// go first; within a priority they take turns packet by packet. New streams have priority 0. A change applies to
+    /// data that has not been sent yet. The peer does not see priorities, and messages go before all streams.
     ///
     /// A stream with a lower priority gets **nothing** as long as those above it can fill all that the connection may
-    /// send. One that waits at its own flow control limit, or whose application has written nothing, holds up nobody.
+    /// send. A stream that is blocked by its own flow control limit, or has no data, blocks no other.
     ///
     /// ```no_run
     /// # async fn both(connection: narrows_net::Connection) -> Result<(), narrows_net::Error> {
@@ -57,25 +57,25 @@ impl SendStream {
     /// ```
     ///
     /// # Errors
-    /// All of the stream has arrived or was given up, or the connection is over.
+    /// The stream has arrived completely or was reset, or the connection is over.
     pub fn set_priority(&self, priority: i32) -> Result<(), Error> {
         let id = self.id;
         Ok(self.hold.look(|machine, _| machine.set_priority(id, priority))??)
     }
 
-    /// What [`set_priority`](SendStream::set_priority) set.
+    /// The stream's priority.
     ///
     /// # Errors
-    /// All of the stream has arrived or was given up, or the connection is over.
+    /// The stream has arrived completely or was reset, or the connection is over.
     pub fn priority(&self) -> Result<i32, Error> {
         let id = self.id;
         Ok(self.hold.look(|machine, _| machine.priority(id))??)
     }
 
-    /// Takes as much of `data` as there is room for, at least one byte and at most 64 KB.
+    /// Accepts as much of `data` as there is room for, at least one byte and at most 64 KB.
     ///
     /// # Errors
-    /// The peer wants no more, the stream is finished, or the connection is over.
+    /// The peer stopped the stream, the stream is finished, or the connection is over.
     pub fn poll_send(
         &mut self,
         context: &mut Context<'_>,
@@ -100,7 +100,7 @@ impl SendStream {
     /// Sends all of `data`.
     ///
     /// # Errors
-    /// The peer wants no more, the stream is finished, or the connection is over.
+    /// The peer stopped the stream, the stream is finished, or the connection is over.
     pub async fn send_all(&mut self, mut data: &[u8]) -> Result<(), Error> {
         while !data.is_empty() {
             let taken = poll_fn(|context| self.poll_send(context, data)).await?;
@@ -109,12 +109,12 @@ impl SendStream {
         Ok(())
     }
 
-    /// Sends all of `data`, and no more. Where there is room for all of it at once, data and end leave together,
-    /// whoever drives the endpoint; with [`send_all`](SendStream::send_all) and [`finish`](SendStream::finish) a
-    /// thread may send them apart.
+    /// Sends all of `data` and finishes the stream. If there is room for all of it at once, data and end are sent
+    /// together with either driver; after [`send_all`](SendStream::send_all) and [`finish`](SendStream::finish) a
+    /// driver thread may send them in separate packets.
     ///
     /// # Errors
-    /// The peer wants no more, the stream is finished, or the connection is over.
+    /// The peer stopped the stream, the stream is finished, or the connection is over.
     pub async fn send_last(&mut self, mut data: &[u8]) -> Result<(), Error> {
         loop {
             let sent = poll_fn(|context| self.poll_send_last(context, data)).await?;
@@ -149,10 +149,10 @@ impl SendStream {
         if taken == 0 && !is_all { Poll::Pending } else { Poll::Ready(Ok(taken)) }
     }
 
-    /// No more will be sent.
+    /// Finishes the stream: no more data will be sent.
     ///
     /// # Errors
-    /// It was finished before, the peer wants no more, or the connection is over.
+    /// It was finished before, the peer stopped the stream, or the connection is over.
     pub fn finish(&mut self) -> Result<(), Error> {
         let id = self.id;
         self.over = true;
@@ -165,10 +165,10 @@ impl SendStream {
         Ok(())
     }
 
-    /// Finishes, if that was not done, and waits until all has arrived at the peer.
+    /// Finishes the stream if necessary, and waits until all data have arrived at the peer.
     ///
     /// # Errors
-    /// The peer wants no more, or the connection is over before.
+    /// The peer stopped the stream, or the connection is over before.
     pub async fn arrived(&mut self) -> Result<(), Error> {
         if !self.over {
             self.finish()?;
@@ -191,10 +191,10 @@ impl SendStream {
         })?
     }
 
-    /// Gives the stream up: the peer gets no more of it than it has.
+    /// Resets the stream: data that has not arrived is not sent again.
     ///
     /// # Errors
-    /// It has no more to give up, or the connection is over.
+    /// It has arrived completely, or the connection is over.
     pub fn reset(&mut self, code: u64) -> Result<(), Error> {
         let id = self.id;
         (self.over, self.is_finished) = (true, false);
@@ -205,7 +205,7 @@ impl SendStream {
         Ok(())
     }
 
-    /// The blocking face.
+    /// The blocking form.
     pub fn blocking(self) -> Blocking<SendStream> {
         Blocking(self)
     }
@@ -247,7 +247,7 @@ impl AsyncWrite for SendStream {
     }
 }
 
-/// The half on which the peer sends. Dropped before its end, the peer is told to stop.
+/// The receiving half of a stream. Dropping it before its end stops the stream.
 #[derive(Debug)]
 pub struct ReceiveStream {
     hold: Arc<ConnectionRef>,
@@ -261,15 +261,15 @@ impl ReceiveStream {
         ReceiveStream { hold, id, over: false }
     }
 
-    /// The stream's number in its connection.
+    /// The stream id within the connection.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Reads what there is, at least one byte; 0 is the stream's end.
+    /// Reads available data, at least one byte; 0 means the end of the stream.
     ///
     /// # Errors
-    /// The peer gave the stream up, or the connection is over.
+    /// The peer reset the stream, or the connection is over.
     pub fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
@@ -325,19 +325,19 @@ impl ReceiveStream {
         }
     }
 
-    /// Reads what there is, at least one byte; 0 is the stream's end.
+    /// Reads available data, at least one byte; 0 means the end of the stream.
     ///
     /// # Errors
-    /// The peer gave the stream up, or the connection is over.
+    /// The peer reset the stream, or the connection is over.
     pub async fn receive(&mut self, into: &mut [u8]) -> Result<usize, Error> {
         poll_fn(|context| self.poll_receive(context, into)).await
     }
 
-    /// Reads what there is, at least one byte and at most `most`, into memory of that size; `None` is the stream's
-    /// end.
+    /// Reads available data, at least one and at most `most` bytes, into a new vector; `None` means the end of the
+    /// stream.
     ///
     /// # Errors
-    /// The peer gave the stream up, or the connection is over.
+    /// The peer reset the stream, or the connection is over.
     pub async fn receive_chunk(&mut self, most: usize) -> Result<Option<Vec<u8>>, Error> {
         let most = most.clamp(1, LOCKED);
         let mut chunk = Vec::new();
@@ -348,10 +348,10 @@ impl ReceiveStream {
         Ok((!chunk.is_empty()).then_some(chunk))
     }
 
-    /// Reads to the end, which must come before `most` bytes.
+    /// Reads to the end of the stream, which must be at most `most` bytes long.
     ///
     /// # Errors
-    /// There is more, the peer gave the stream up, or the connection is over.
+    /// The stream is longer, the peer reset it, or the connection is over.
     pub async fn receive_all(&mut self, most: usize) -> Result<Vec<u8>, Error> {
         let mut all = Vec::new();
         loop {
@@ -371,10 +371,10 @@ impl ReceiveStream {
         }
     }
 
-    /// Wants no more of it.
+    /// Stops the stream: the peer is asked to send no more.
     ///
     /// # Errors
-    /// It is over, or the connection is.
+    /// The stream or the connection is over.
     pub fn stop(&mut self, code: u64) -> Result<(), Error> {
         let id = self.id;
         self.over = true;
@@ -382,7 +382,7 @@ impl ReceiveStream {
         Ok(())
     }
 
-    /// The blocking face.
+    /// The blocking form.
     pub fn blocking(self) -> Blocking<ReceiveStream> {
         Blocking(self)
     }
@@ -430,16 +430,16 @@ impl AsyncRead for ReceiveStream {
     }
 }
 
-/// A half that blocks the calling thread, for programs without a runtime.
+/// A half of a stream that blocks the calling thread, for programs without a runtime.
 #[derive(Debug)]
 pub struct Blocking<S>(S);
 
 impl<S> Blocking<S> {
-    /// The half itself.
+    /// The asynchronous half, by reference.
     pub fn get(&mut self) -> &mut S {
         &mut self.0
     }
-    /// The half again.
+    /// The asynchronous half.
     pub fn into_inner(self) -> S {
         self.0
     }

@@ -1,4 +1,4 @@
-//! Futures of things of which each goes to one task: a message, a stream of the peer.
+//! Futures for items of which each goes to one task: messages, and streams opened by the peer.
 
 use super::connection_ref::ConnectionRef;
 use super::shared::Core;

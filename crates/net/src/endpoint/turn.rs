@@ -1,5 +1,5 @@
-//! One turn of driving an endpoint: what came is taken in, what is due happens, what is to leave is sent.
-//! Whoever holds the turn drives: a thread, a task, or for a moment the application's own call.
+//! One turn of driving an endpoint: receive, run timers, send. Whoever holds the turn drives the endpoint: a thread, a
+//! task, or briefly the application's own call.
 
 use super::buffers::{Outbox, RECEIVED, Turn};
 use super::shared::{Core, Shared};

@@ -1,7 +1,7 @@
-//! Tasks that wait for things of which each takes one: messages, streams of the peer. As many are woken as there are
-//! things, those who waited longest first; with all of them woken, most would find nothing and wait again.
+//! A FIFO of tasks that wait for one item each: a message, a stream opened by the peer. As many tasks are woken as
+//! there are items, the longest-waiting first, because waking all would be in vain for most.
 //!
-//! A task that is woken and does not come (its future was dropped) leaves its turn to the next: [`Ticket::leave`].
+//! If the future of a woken task is dropped, its turn passes to the next task: [`Ticket::leave`].
 
 use std::collections::VecDeque;
 use std::task::Waker;

@@ -1,4 +1,4 @@
-//! Who uses a relay: each client's address and its own socket towards B.
+//! The clients of a relay: each client's address, and its own socket towards B.
 
 use super::datagrams::LossNumbers;
 use crate::socket::Socket;

@@ -1,4 +1,4 @@
-//! What travels on a relay's link: real datagrams, kept aside while the link carries their tickets.
+//! The real datagrams of a relay, stored while its links carry their tickets.
 
 use narrows_base::RandomKey;
 use narrows_base::random::mix;

@@ -1,15 +1,15 @@
-//! A link emulator for UDP that needs no privilege: clients send to A, the relay carries what they
-//! send over the simulator's own link stages in real time, and sends it to B; and back.
+//! A link emulator for UDP that needs no privilege: clients send to A; the relay passes their datagrams in real time
+//! through the simulator's links, and sends them to B, and likewise in the other direction.
 //!
-//! The links are kept in virtual time: they are told when the kernel took a datagram and are asked
-//! what left by when, so a late wake-up delays what is due a little ([`RelayStats::lateness`] says how
-//! much) but never costs capacity. A datagram's size on the link is its payload and 28 bytes of
-//! IP and UDP headers. Each direction has a link of its own, which all clients share.
+//! The links run in virtual time: their inputs are the kernel's receive times, and their outputs have exact departure
+//! times, so a late wake-up delays a datagram a little ([`RelayStats::lateness`] says how much) but never costs
+//! capacity. A datagram's size on the link is its payload and 28 bytes of IP and UDP headers. Each direction has a link
+//! of its own, which all clients share.
 //!
-//! **Random draws.** Losses follow the seed as in a simulation: the links are `bottleneck` and
-//! `bottleneck.back`, the clients are the flows of group `main` in the order of their first datagrams,
-//! and a flow's packets are numbered in the order in which they come: its data towards B, its
-//! acknowledgements from B. Where data flows from B to a client, its random draws is the acknowledgements'.
+//! **Random draws.** Losses follow the seed as in a simulation: the links are `bottleneck` and `bottleneck.back`, the
+//! clients are the flows of group `main` in the order of their first datagrams, and a flow's packets are numbered in
+//! the order in which they come: its data towards B, its acknowledgements from B. Data that flow from B to a client use
+//! the random draws of acknowledgements.
 
 mod clients;
 mod datagrams;
@@ -43,7 +43,7 @@ const MAX_CLIENTS: usize = 512;
 /// A client that neither sent nor got anything for so long is forgotten.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// A running relay. Dropping it stops it.
+/// A running relay. Dropping it stops the relay.
 #[derive(Debug)]
 pub struct Relay {
     local: SocketAddr,
@@ -52,11 +52,11 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Starts one on a thread of its own: datagrams to `listen` go over `link` to `to`, and what
-    /// comes back goes over `link_back`.
+    /// Starts a relay on a thread of its own: datagrams received at `listen` go over `link` to
+    /// `to`, and answers return over `link_back`.
     ///
     /// # Errors
-    /// `listen` cannot be bound, `to` not be reached at all, or a link is not possible.
+    /// `listen` cannot be bound, `to` is unreachable, or a link's configuration is invalid.
     pub fn bind(
         listen: SocketAddr,
         to: SocketAddr,
@@ -67,7 +67,7 @@ impl Relay {
         Relay::watched(listen, to, link, link_back, seed, None)
     }
 
-    /// The same, watched by `watch`, if there is one.
+    /// As [`bind`](Relay::bind), observed by `watch` if given.
     ///
     /// # Errors
     /// As [`bind`](Relay::bind).
@@ -123,18 +123,18 @@ impl Relay {
         Ok(Relay { local, shared, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The local address that clients send to.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// What it has counted so far.
+    /// The counters so far.
     pub fn stats(&self) -> RelayStats {
         let counts = lock(&self.shared.counts);
         RelayStats { lateness: counts.late.read(), ..counts.stats }
     }
 
-    /// Stops it; what is on the links is lost. What was counted.
+    /// Stops the relay and returns its counters; datagrams on the links are lost.
     pub fn stop(mut self) -> RelayStats {
         self.end();
         self.stats()

@@ -1,4 +1,4 @@
-//! A relay's loop: take what came, hand over what is due, wait.
+//! A relay's loop: receive, deliver what is due, wait.
 
 use super::clients::Clients;
 use super::datagrams::HEADERS;

@@ -1,17 +1,17 @@
-//! What a relay counts.
+//! The counters of a relay.
 
 use narrows_base::{Duration, Time};
 use std::fmt;
 
-/// One direction.
+/// Counters of one direction.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct DirectionStats {
-    /// Datagrams that came to the link.
+    /// Datagrams that arrived at the link.
     pub offered_packets: u64,
-    /// Their bytes on the link: payload and 28 bytes of headers each.
+    /// Their bytes on the link: payload plus 28 bytes of headers each.
     pub offered_bytes: u64,
-    /// Datagrams that came out at the far end (duplicates that the link made included).
+    /// Datagrams that left the link at the far end, including duplicates made by the link.
     pub delivered_packets: u64,
     /// Their bytes on the link.
     pub delivered_bytes: u64,
@@ -21,9 +21,9 @@ pub struct DirectionStats {
     pub lost: u64,
     /// Datagrams that the queue marked (ECN).
     pub marked: u64,
-    /// Datagrams that the relay had no memory for; not on the link at all.
+    /// Datagrams for which the relay had no memory; they did not enter the link.
     pub overflowed: u64,
-    /// Datagrams transmitted, lost ones included.
+    /// Datagrams transmitted, including those lost afterwards.
     pub served_packets: u64,
     /// Their bytes on the link.
     pub served_bytes: u64,
@@ -56,8 +56,9 @@ impl DirectionStats {
     }
 }
 
-/// How late datagrams left after they were due at the far end: the relay's own error.
+/// How late datagrams were sent after they were due at the far end: the relay's own error.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
 pub struct Lateness {
     /// Mean, s.
     pub mean_s: f64,
@@ -69,7 +70,7 @@ pub struct Lateness {
     pub max_s: f64,
 }
 
-/// All that a relay counts.
+/// All counters of a relay.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
 pub struct RelayStats {
@@ -79,13 +80,13 @@ pub struct RelayStats {
     pub back: DirectionStats,
     /// Both directions' lateness.
     pub lateness: Lateness,
-    /// Clients that are known now.
+    /// Number of clients at present.
     pub clients: usize,
-    /// Clients so far.
+    /// Number of clients so far.
     pub clients_seen: u32,
-    /// Datagrams of clients for whom there was no room.
+    /// Datagrams of clients for which there was no room.
     pub refused: u64,
-    /// Sends and receives that failed, ICMP's messages included.
+    /// Failed sends and receives, including ICMP errors.
     pub errors: u64,
 }
 

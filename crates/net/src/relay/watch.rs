@@ -1,7 +1,7 @@
-//! Watching a relay: every datagram that passes its sockets, and what its links hold.
+//! Observing a relay: every datagram that passes its sockets, and the contents of its links.
 //!
-//! A [`RelayTap`] is called by the relay's thread, which holds what it counted meanwhile: it copies what it
-//! wants and returns, and does not look. Without one nothing is paid for.
+//! A [`RelayTap`] is called by the relay's thread, which holds the lock on its counters: it should copy what it needs
+//! and return, and must not use a [`RelayObserver`]. Without a tap there is no cost.
 
 use super::shared::{Shared, lock};
 use super::stats::RelayStats;
@@ -12,23 +12,24 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Which of a relay's two sides.
+/// One of a relay's two sides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RelaySide {
-    /// Where clients send to.
+    /// Towards the clients.
     Clients,
-    /// Towards B.
+    /// Towards the server, B.
     Server,
 }
 
 /// A datagram at one of the relay's sockets.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct RelayedDatagram<'a> {
-    /// When the kernel took it, or the relay handed it over, by the relay's clock.
+    /// When the kernel received it or the relay sent it, by the relay's clock.
     pub at: Time,
-    /// Where.
+    /// The socket.
     pub side: RelaySide,
-    /// Handed over by the relay; else it came.
+    /// Whether the relay sent it; otherwise it was received.
     pub sent: bool,
     /// The relay's own address there.
     pub local: SocketAddr,
@@ -40,7 +41,7 @@ pub struct RelayedDatagram<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Somebody who watches a relay ([`Relay::watched`](super::Relay::watched)).
+/// An observer of a relay ([`Relay::watched`](super::Relay::watched)).
 pub trait RelayTap: Send + Sync + fmt::Debug {
     /// The relay exists; no other call comes before this one has returned.
     fn bound(&self, observer: RelayObserver);
@@ -48,20 +49,20 @@ pub trait RelayTap: Send + Sync + fmt::Debug {
     fn passed(&self, datagram: &RelayedDatagram<'_>);
 }
 
-/// What is seen at one moment.
+/// The state of a relay at one moment.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RelaySnapshot {
-    /// When, by the relay's clock.
+    /// The time, by the relay's clock.
     pub at: Time,
-    /// All that it counted.
+    /// The counters.
     pub stats: RelayStats,
-    /// Datagrams that wait in the queues, towards B and from B, as of the relay's last turn.
+    /// Datagrams in the queues, towards B and from B, as of the relay's last turn.
     pub waiting: [usize; 2],
-    /// The most of them since somebody looked last.
+    /// The largest numbers since the last snapshot.
     pub most: [usize; 2],
 }
 
-/// Looks at a relay as often as it likes, and does not keep it running.
+/// Reads a relay's state repeatedly, without keeping the relay running.
 #[derive(Debug)]
 pub struct RelayObserver {
     shared: Arc<Shared>,
@@ -80,23 +81,23 @@ impl RelayObserver {
         RelayObserver { shared: shared.clone(), clock, local, to }
     }
 
-    /// The relay's clock: the one of every time that a watch is told.
+    /// The relay's clock, on which the times passed to a tap are based.
     pub fn clock(&self) -> Clock {
         self.clock
     }
-    /// Where it listens.
+    /// The address that clients send to.
     pub fn local(&self) -> SocketAddr {
         self.local
     }
-    /// Where it goes on to.
+    /// The address to which datagrams are relayed.
     pub fn to(&self) -> SocketAddr {
         self.to
     }
-    /// Whether the relay has stopped: what is seen from then on stays.
+    /// Whether the relay has stopped; its state no longer changes then.
     pub fn is_over(&self) -> bool {
         self.shared.over.load(Ordering::Acquire)
     }
-    /// What is seen now.
+    /// The present state.
     pub fn look(&self) -> RelaySnapshot {
         let counts = &mut *lock(&self.shared.counts);
         let most = std::mem::replace(&mut counts.most, counts.waiting);

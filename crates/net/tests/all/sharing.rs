@@ -122,8 +122,9 @@ fn a_controller_that_panics_ends_its_connection_and_not_the_endpoint() {
     let like = Protocol::read(&Spec::named("rrtp+cubic"), Preset::Rfc, 1500).unwrap();
     let make = |_: &_| -> Box<dyn Controller> { Box::new(Faulty(0)) };
     let protocol = Protocol::custom_media("mine(version=2)", like.datagram(), make, None).unwrap();
-    let connection = ConnectionConfig { protocol, ..config() };
-    let bad = wait(endpoint.connect(address, ConnectOptions { connection, ..to })).unwrap();
+    let mut faulty = to;
+    faulty.connection = ConnectionConfig { protocol, ..config() };
+    let bad = wait(endpoint.connect(address, faulty)).unwrap();
     let why = exchange(&bad, 1 << 20).unwrap_err();
     assert_eq!(why.to_string(), "the congestion controller mine(version=2) panicked: a mistake");
     assert_eq!(wait(bad.closed()), why);

@@ -1,7 +1,7 @@
-//! Beside ns-2: the reference measurements in `experiments/ns2/`, our runs, and how far apart.
+//! Comparison with ns-2: the reference measurements in `experiments/ns2/`, our runs, and their difference.
 //!
-//! Goodput must agree within 2% where nothing is random; where loss is random, means must agree
-//! within their joint 95% interval or within 5%, and TCP's share beside TFRC within 0.05. Whatever does not is explained in the reference
+//! Goodput must agree within 2% where nothing is random; where loss is random, means must agree within their joint 95%
+//! interval or within 5%, and TCP's share beside TFRC within 0.05. Whatever does not is explained in the reference
 //! file, and an explanation of something that agrees is an error.
 
 mod dumbbells;

@@ -1,4 +1,4 @@
-//! `reference.json`: what ns-2 gave.
+//! `reference.json`: the results of ns-2.
 
 use serde::Deserialize;
 

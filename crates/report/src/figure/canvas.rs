@@ -1,4 +1,4 @@
-//! What everything on a figure is drawn with: pixels, colours, text.
+//! Drawing primitives of a figure: pixels, colours, text.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;

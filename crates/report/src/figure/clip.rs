@@ -1,4 +1,4 @@
-//! What of a line is inside the axes.
+//! Clips lines to the axes.
 
 type Point = (f64, f64);
 

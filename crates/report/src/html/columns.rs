@@ -1,4 +1,4 @@
-//! How the report shows each measure: which ones, in which units, with how many digits.
+//! How the report presents measures: which ones, in which units, with how many digits.
 
 use narrows_lab::measure::{MEASURES, Measure};
 use narrows_lab::outcome::{Estimate, Outcome};

@@ -1,6 +1,6 @@
-//! The frame of every page: what stands before and after what it says. One file that needs no
-//! network: style, data, plotly.js and scripts travel in it, and a content security policy forbids
-//! it to load anything.
+//! The frame of every page, around its content. A page is one file that needs no network: style,
+//! data, plotly.js and scripts are embedded, and a content security policy forbids it to load
+//! anything.
 
 use crate::VERSION;
 use base64::Engine as _;

@@ -1,4 +1,4 @@
-//! Text that is safe where it stands: HTML, and JSON inside a script element.
+//! Escapes text for its context: HTML, or JSON inside a script element.
 
 use narrows_base::text::escaped_lines;
 use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! What a sweep found, in a terminal and as files.
+//! Presents the outcome of a sweep, in a terminal and as files.
 
 pub mod json;
 pub mod report;

@@ -1,4 +1,4 @@
-//! The answer in the terminal: a grid for two parameters, otherwise one line per point.
+//! The result of a sweep in the terminal: a grid for two parameters, otherwise one line per point.
 
 use super::report::scaled;
 use narrows_lab::measure::{MEASURES, Measure};

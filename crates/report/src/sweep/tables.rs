@@ -1,4 +1,4 @@
-//! The tables of a sweep that are written: a row per point and seed, and a row per point.
+//! The tables that a sweep writes: a row per point and seed, and a row per point.
 
 use crate::columns::{Columns, Values};
 use narrows_lab::measure::MEASURES;

@@ -1,4 +1,4 @@
-//! The files that a sweep leaves behind: each is whole or not there.
+//! The output files of a sweep; each is written completely or not at all.
 
 use super::{json, long, points, report};
 use crate::output::whole;

@@ -1,9 +1,8 @@
 //! Steps: when a group's fair share of its bottleneck changes, known from the scenario alone.
 //!
-//! A share is what would be fair: what unresponsive flows (those that sense nothing) send is taken
-//! off the capacity, and the rest is split equally among the other flows, of which none gets more than
-//! its application writes or its other links carry (max-min). Sources whose demand is not constant
-//! (`telnet`, `web`, `transfer`, `cbr` with pauses) count for nothing.
+//! The fair share is max-min: the rate of unresponsive flows is subtracted from the capacity, and the rest is divided
+//! equally among the other flows, none of which gets more than its application writes or its other links carry. Sources
+//! whose demand is not constant (`telnet`, `web`, `transfer`, `cbr` with pauses) count for nothing.
 
 use super::{Plan, time, way};
 use crate::scenario::Flows;

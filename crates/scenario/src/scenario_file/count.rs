@@ -1,4 +1,4 @@
-//! How many flows a group has: a number, or what a variable of the file makes it.
+//! The number of flows of a group: a number, or an expression of a variable of the file.
 
 use narrows_base::SpecError;
 use serde::de::{Deserialize, Deserializer, Visitor};

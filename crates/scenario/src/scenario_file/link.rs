@@ -1,4 +1,4 @@
-//! A `[[link]]` of a scenario file: where it stands, and the keys of [`keys::KEYS`](crate::keys::KEYS).
+//! A `[[link]]` of a scenario file: its two nodes, and the keys of [`keys::KEYS`].
 
 use super::Text;
 use crate::keys::{self, KEYS, Key, NAMES};

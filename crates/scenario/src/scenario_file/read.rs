@@ -1,4 +1,4 @@
-//! TOML in.
+//! Reads a scenario from TOML.
 
 use super::Text;
 use super::count::Count;

@@ -1,8 +1,7 @@
-//! A scenario file some of whose values are given from outside: what sweeps vary.
+//! A scenario file with some values replaced, for sweeps.
 //!
-//! Values are put where the file's own stood before anything is read, so that what follows from
-//! them (the other direction's rate, a queue of one bandwidth-delay product, a group's count)
-//! follows.
+//! Values are replaced before the file is interpreted, so that derived values (the other
+//! direction's rate, a queue of one bandwidth-delay product, a group's count) follow.
 
 use super::Text;
 use super::count::Count;

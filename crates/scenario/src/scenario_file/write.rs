@@ -1,4 +1,4 @@
-//! TOML out: what `compare --save` leaves.
+//! Writes a scenario as TOML, for `compare --save`.
 
 use crate::scenario::{DuplexLink, Flows, GroupProtocol, OwnLink, Scenario};
 use crate::values::{loss_text, rate_text, time_text};

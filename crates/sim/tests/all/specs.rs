@@ -171,7 +171,7 @@ fn the_field_is_named() {
         match run(&spec, &mut |_| true) {
             Err(e @ SimError::Spec(_)) => {
                 let source = std::error::Error::source(&e).and_then(|s| s.downcast_ref());
-                let Some(FieldError { field: named, why }) = source else {
+                let Some(FieldError { field: named, why, .. }) = source else {
                     panic!("{field}: the error has no source")
                 };
                 assert_eq!(named, field, "{why}");

@@ -11,6 +11,7 @@ const USED_TOKENS: usize = 16_384;
 
 /// Limits of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct EndpointLimits {
     /// Connections, including this end's own attempts to connect.
     pub connections: usize,

@@ -123,6 +123,7 @@ pub enum ServerKey {
 
 /// Which protocol an endpoint uses for sending to clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Permit {
     /// With what its configuration says.
     Own,

@@ -26,6 +26,7 @@ impl std::fmt::Display for Family {
 
 /// A named combination of endpoint, controller and recovery.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ProtocolEntry {
     /// As the user writes it.
     pub name: &'static str,

@@ -136,6 +136,7 @@ pub enum SentFrame {
 
 /// A protocol violation by the peer that ends the connection: CLOSE's code and the reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Violation {
     /// Error code as in `docs/rrtp.md`: 2 flow control, 3 stream state.
     pub code: u64,

@@ -22,6 +22,7 @@ pub enum Preset {
 
 /// How losses are detected and retransmitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum RecoveryKind {
     /// The third duplicate starts the window anew.
     Tahoe,

@@ -151,11 +151,9 @@ impl Crowd {
         let mut servers = config(2, Clients::Any, self.connection(self.server));
         // Also what is as fast as the peer says.
         servers.permit = Permit::Any(Rate::from_bps(50_000_000));
-        servers.limits = EndpointLimits {
-            connections_of_source: PLACES,
-            handshakes: 16,
-            ..EndpointLimits::new(PLACES)
-        };
+        servers.limits = EndpointLimits::new(PLACES);
+        servers.limits.connections_of_source = PLACES;
+        servers.limits.handshakes = 16;
         let mut members = std::mem::take(&mut self.members);
         let clients = |m: &Member| config(m.key, Clients::None, self.connection(m.protocol));
         let mut world = World::new(self.seed, self.link, clients(&members[0]), servers);

@@ -366,17 +366,16 @@ pub fn config(
     clients: Clients,
     connection: narrows_transport::connection::ConnectionConfig,
 ) -> EndpointConfig {
+    let mut limits = EndpointLimits::new(16);
+    limits.connections_of_source = 16;
+    limits.handshakes = 8;
     EndpointConfig {
         key: StaticKey::new([key; 32]).unwrap(),
         clients,
         connection,
         permit: Permit::Listed,
         filter: Default::default(),
-        limits: EndpointLimits {
-            connections_of_source: 16,
-            handshakes: 8,
-            ..EndpointLimits::new(16)
-        },
+        limits,
         local_port: 443,
     }
 }

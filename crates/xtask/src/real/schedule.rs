@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The least that a run counts, bit/s: its threads wake up even on the slowest link.
 const MIN_BPS: f64 = 1e6;
-/// How often what runs is told.
+/// Interval between two progress messages.
 const TICK: Duration = Duration::from_millis(500);
 
 /// A measurement: which one, what it counts and how long it takes.
@@ -31,7 +31,7 @@ impl Job {
 }
 
 /// The order in which jobs are tried: those that share the machine before those that do not, the
-/// longest first, the fastest links first among equals, else as told.
+/// longest first, the fastest links first among equals, else in the given order.
 fn ordered(jobs: &[Job], budget: f64) -> Vec<Job> {
     let mut waiting = jobs.to_vec();
     waiting.sort_by(|a, b| {
@@ -79,13 +79,13 @@ pub fn plan(jobs: &[Job], budget: f64) -> (Vec<(Job, f64)>, f64) {
     (begun, end)
 }
 
-/// Runs them all, each on a thread of its own; `told` hears of each as it ends, `tick` now and
+/// Runs them all, each on a thread of its own; `finished` is called for each as it ends, `tick` now and
 /// then of what has ended and what runs, with the seconds that it has run.
 pub fn run<R: Send>(
     jobs: &[Job],
     budget: f64,
     work: impl Fn(&Job) -> Result<R, String> + Sync,
-    mut told: impl FnMut(&Job, Result<R, String>),
+    mut finished: impl FnMut(&Job, Result<R, String>),
     mut tick: impl FnMut(&[(Job, f64)]),
 ) {
     let mut waiting = ordered(jobs, budget);
@@ -114,7 +114,7 @@ pub fn run<R: Send>(
             match ends.recv_timeout(TICK) {
                 Ok((job, result)) => {
                     running.retain(|r| r.0.number != job.number);
-                    told(&job, result);
+                    finished(&job, result);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,

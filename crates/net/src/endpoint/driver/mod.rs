@@ -1,4 +1,4 @@
-//! Who drives an endpoint: a thread of its own, or a task of the caller's runtime.
+//! What drives an endpoint: a thread of its own, or a task of the caller's runtime.
 
 #[cfg(feature = "runtime-tokio")]
 mod readiness;

@@ -1,6 +1,6 @@
-//! The task that drives an endpoint in the caller's tokio runtime. What comes wakes the tasks that wait for it on
-//! the same thread, and what they do until they wait again leaves together: data, its end, and the report of
-//! what they answer.
+//! The task that drives an endpoint in the caller's tokio runtime. Received data wake the waiting tasks on the same
+//! thread, and what these tasks send until they wait again is sent together: data, the end of the stream, and the
+//! report that acknowledges the request.
 
 use super::Ending;
 use super::readiness::Readiness;
@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
-/// What the runtime has to know of an endpoint.
+/// The endpoint's registration in the runtime.
 pub struct Registered {
     socket: Readiness,
     /// How often the endpoint's socket had been replaced when this one was registered.
@@ -72,7 +72,8 @@ impl Registered {
     }
 }
 
-/// Runs until the endpoint is closed and its peers know. A runtime that ends drops it, perhaps before it ran.
+/// Runs until the endpoint is closed and its peers are informed. A runtime that shuts down drops
+/// it, perhaps before it ran.
 pub async fn run(ending: Ending, mut registered: Registered) {
     let shared = &*ending.0;
     loop {

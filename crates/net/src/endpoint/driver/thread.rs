@@ -5,7 +5,7 @@ use crate::endpoint::shared::Shared;
 use crate::wait::exact_timers;
 use std::sync::Arc;
 
-/// Runs until the endpoint is closed and its peers know.
+/// Runs until the endpoint is closed and its peers are informed.
 pub fn run(shared: Arc<Shared>) {
     exact_timers();
     let ending = Ending(shared);

@@ -1,5 +1,5 @@
-//! A timer in the caller's runtime. On Linux one of the kernel's, since the runtime's own are as coarse as a
-//! millisecond, in which a pacer would have sent some packets; elsewhere the runtime's.
+//! A timer in the caller's runtime. On Linux it is a kernel timer (timerfd), because the runtime's own have a
+//! resolution of a millisecond, in which a pacer sends several packets; elsewhere it is the runtime's.
 
 use narrows_base::Time;
 use std::io;
