@@ -124,8 +124,8 @@ pub struct Compare {
     /// First seed
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
-    /// Endpoint: rfc (today's TCP) or ns2 (as ns-2.35, one to one)
-    #[arg(long, value_name = "rfc|ns2", default_value = "rfc", value_parser = preset)]
+    /// Endpoint: rfc (as the RFCs), ns2 (as ns-2.35, one to one) or linux (as Linux 6.1)
+    #[arg(long, value_name = "rfc|ns2|linux", default_value = "rfc", value_parser = preset)]
     pub preset: Preset,
     /// Save this comparison as a scenario for `narrows run`
     #[arg(long, value_name = "SCENARIO.toml")]
@@ -200,7 +200,7 @@ pub struct Sweep {
     #[arg(long, value_name = "SIZE", conflicts_with = "scenario", value_parser = packet)]
     pub packet: Option<u32>,
     /// With --link: endpoint [default: rfc]
-    #[arg(long, value_name = "rfc|ns2", conflicts_with = "scenario", value_parser = preset)]
+    #[arg(long, value_name = "rfc|ns2|linux", conflicts_with = "scenario", value_parser = preset)]
     pub preset: Option<Preset>,
     /// Runs at the same time; by default one per core
     #[arg(long, value_name = "J", value_parser = jobs)]

@@ -25,7 +25,7 @@ mod model;
 mod policer;
 
 use crate::{Ack, CongestionEvent, Controller, Environment, LossFoundBy, SendLimits, variables};
-use crate::{RecoveryCause, Sent, bounded};
+use crate::{PathEvent, PathHints, RecoveryCause, Sent, bounded, positive};
 use aggregation::Aggregation;
 pub use filter::WindowedMax;
 use narrows_base::descriptor::ParamKind;
@@ -115,6 +115,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         acked: 1,
         last_sent: None,
         seen_rtt: false,
+        told: environment.linux.then(Told::default),
         pacing: 0.0,
     };
     bbr.pacing = bbr.paced(cwnd / NOMINAL_RTT, HIGH_GAIN);
@@ -158,6 +159,17 @@ struct ProbeRtt {
     low: Option<(u64, u64)>,
 }
 
+/// What the last ACK was and the window before it: its losses, told after it, are taken off as if before, as Linux does
+/// (`bbr_set_cwnd` gets both at once). A window that comes down one ACK later in a recovery does not come down at all:
+/// what is sent in between counts as in flight.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    window: f64,
+    delivered: u64,
+    outstanding: u64,
+    losses: u64,
+}
+
 #[derive(Clone, Debug)]
 struct Bbr {
     packet_bits: f64,
@@ -193,6 +205,8 @@ struct Bbr {
     acked: u64,
     last_sent: Option<Time>,
     seen_rtt: bool,
+    /// Linux: losses count with the ACK that tells of them, see [`Told`].
+    told: Option<Told>,
     /// bit/s.
     pacing: f64,
 }
@@ -231,8 +245,24 @@ impl Controller for Bbr {
         self.check_full(ack);
         self.update_min_rtt(ack);
         self.set_pacing(ack);
-        self.set_cwnd(ack);
+        if let Some(told) = &mut self.told {
+            let (delivered, outstanding) = (ack.newly_delivered, ack.outstanding);
+            *told = Told { window: self.cwnd, delivered, outstanding, losses: 0 };
+            self.set_cwnd(ack.newly_delivered, ack.outstanding, 0);
+        } else {
+            self.set_cwnd(ack.newly_delivered, ack.outstanding, self.losses);
+        }
         (self.losses, self.acked) = (0, ack.newly_delivered);
+    }
+
+    /// Linux knows the opening's round-trip time before the first packet.
+    fn on_path_event(&mut self, _now: Time, event: &PathEvent) {
+        if let (PathEvent::Hints(PathHints { rtt: Some(rtt), .. }), Some(_)) = (event, &self.told)
+            && !self.seen_rtt
+        {
+            self.seen_rtt = true;
+            self.pacing = self.paced(self.cwnd / positive(*rtt), HIGH_GAIN);
+        }
     }
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
@@ -241,6 +271,7 @@ impl Controller for Bbr {
                 self.lost = self.lost.saturating_add(loss.segments);
                 if loss.found_by != LossFoundBy::Timeout {
                     self.losses = self.losses.saturating_add(loss.segments);
+                    self.take_off(loss.segments);
                 }
             }
             // The window is restored when the recovery ends.

@@ -15,6 +15,7 @@
 //! the reaction to ECN.
 
 use crate::hystart::{Feedback, Hystart};
+use crate::linux;
 use crate::{
     Ack, CongestionEvent, Controller, Environment, Halve, RecoveryCause, SendLimits, Sent, bounded,
 };
@@ -54,6 +55,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             kind: ParamKind::Choice(&["on", "off"]),
             origin: "RFC 9438 section 4.10, RFC 9406",
         },
+        crate::linux::like(&["preset", "rfc", "linux"]),
     ],
     status: Status::NotValidated,
 };
@@ -66,6 +68,15 @@ pub const VARIABLES: &[Variable] = &[
 
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    if linux::is_meant(settings, environment) {
+        return linux::cubic::build(
+            linux::cubic::Options {
+                hystart: settings.choice("hystart") == "on",
+                fast_convergence: settings.choice("fast-convergence") == "on",
+            },
+            environment,
+        );
+    }
     let beta = settings.number("beta");
     Box::new(Cubic {
         c: settings.number("c"),

@@ -137,6 +137,8 @@ pub struct Environment {
     /// Whether preset `ns2` is in force: controllers that ns-2 implements differently from their RFC follow ns-2,
     /// unless a parameter says otherwise.
     pub ns2: bool,
+    /// Whether preset `linux` is in force: controllers that Linux has follow it, unless a parameter says otherwise.
+    pub linux: bool,
     /// Key of random draws (BBR's probing phase).
     pub random_key: narrows_base::RandomKey,
     /// What is known about the path.
@@ -152,6 +154,7 @@ impl Default for Environment {
             packet_bytes: 1000,
             halve: Halve::Flight,
             ns2: false,
+            linux: false,
             random_key: narrows_base::RandomKey::from_seed(1),
             hints: PathHints::default(),
         }

@@ -1,10 +1,39 @@
-//! Reno's growth in whole segments, as in Linux 2.6 and ns-2's TCP/Linux.
+//! Linux's congestion control: a file per algorithm as in Linux 6.1, and, here, Reno's growth in whole segments as in
+//! Linux 2.6 and ns-2's TCP/Linux.
 //!
-//! Shared by the controllers whose reference numbers come from there (veno, westwood+). The window
+//! The latter is shared by the controllers whose reference numbers come from there (veno, westwood+). The window
 //! is a whole number; a counter of ACKs adds 1 to it after `cwnd + 1` ACKs, and slow start still
 //! runs at `cwnd == ssthresh`. Both differ from RFC 5681 by less than a segment per round trip.
 
-use crate::bounded;
+pub mod cubic;
+pub mod reno;
+pub mod vegas;
+pub mod veno;
+pub mod westwood;
+mod window;
+
+use crate::{Environment, bounded};
+use narrows_base::descriptor::ParamKind;
+use narrows_base::{Param, Settings};
+
+/// The parameter that chooses between Linux's algorithm and the other one, called `other`.
+pub const fn like(choices: &'static [&'static str]) -> Param {
+    Param {
+        name: "like",
+        help: "whose variant: Linux 6.1's, or the one that the descriptor names",
+        kind: ParamKind::Choice(choices),
+        origin: "linux in preset linux",
+    }
+}
+
+/// Whether Linux's algorithm is meant.
+pub fn is_meant(settings: &Settings, environment: &Environment) -> bool {
+    match settings.choice("like") {
+        "linux" => true,
+        "preset" => environment.linux,
+        _ => false,
+    }
+}
 
 /// Segments of one ACK that the counters below take one by one.
 pub const MAX_COUNTED: u64 = 64;

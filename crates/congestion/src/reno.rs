@@ -6,6 +6,7 @@
 //!
 //! Preset `ns2` halves the window rather than FlightSize, see [`Halve`].
 
+use crate::linux;
 use crate::{Ack, CongestionEvent, Controller, Environment, Halve, RecoveryCause, SendLimits};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -31,12 +32,16 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             kind: ParamKind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.5 },
             origin: "RFC 5681 equation 4",
         },
+        crate::linux::like(&["preset", "rfc", "linux"]),
     ],
     status: Status::Validated("ns-2.35 Tahoe, Reno, NewReno and Sack1 (docs/validation.md)"),
 };
 
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    if linux::is_meant(settings, environment) {
+        return linux::reno::build(environment);
+    }
     Box::new(Reno {
         cwnd: environment.initial_window,
         ssthresh: environment.initial_ssthresh,

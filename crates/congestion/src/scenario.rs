@@ -105,6 +105,10 @@ impl Scenario {
             self.controller.on_ack(&ack);
         }
     }
+    /// What begins a recovery now.
+    pub fn recovery_start(&self) -> CongestionEvent {
+        CongestionEvent::RecoveryStart(self.episode())
+    }
     fn episode(&self) -> RecoveryEvent {
         RecoveryEvent {
             now: self.now,

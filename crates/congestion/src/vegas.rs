@@ -19,6 +19,7 @@
 //! docs/validation.md); the window never falls below 1 (there, duplicates after a timeout may set
 //! it to 0); a cut leaves slow start at once (there, only if a fourth duplicate follows).
 
+use crate::linux;
 use crate::{
     Ack, CongestionEvent, Controller, Environment, Halve, LossFoundBy, RecoveryCause, SendLimits,
     variables,
@@ -60,6 +61,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             kind: ParamKind::Number { unit: Unit::Fraction, min: 0.01, max: 0.99, default: 0.25 },
             origin: "ns-2 (1/4); S0 chapter 4 tells of 1/2",
         },
+        crate::linux::like(&["preset", "ns2", "linux"]),
     ],
     status: Status::Validated(
         "ns-2.35 Vegas up to 1% loss; differs at 10%, where ns-2's errs (docs/validation.md)",
@@ -71,6 +73,19 @@ pub const VARIABLES: &[Variable] = &[variables::BACKLOG, variables::MIN_RTT];
 
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    if linux::is_meant(settings, environment) {
+        let or = |name: &str, usual: f64| {
+            (if settings.given(name) { settings.number(name) } else { usual }) as u64
+        };
+        return linux::vegas::build(
+            linux::vegas::Marks {
+                alpha: or("alpha", 2.0),
+                beta: or("beta", 4.0),
+                gamma: or("gamma", 1.0),
+            },
+            environment,
+        );
+    }
     // ns-2 sends one packet after the SYN and sets `initial_window` before the next ACK's growth.
     let after_syn = environment.halve == Halve::Window;
     let initial_window = bounded(environment.initial_window, 1.0);

@@ -10,6 +10,7 @@
 //! survives losses, see `base`. Departure from Linux: N is also measured after a timeout, before
 //! everything is repaired; slow start rules the window there.
 
+use crate::linux;
 use crate::linux::{MAX_COUNTED, WholeWindow};
 use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, variables};
 use narrows_base::descriptor::ParamKind;
@@ -36,6 +37,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             kind: ParamKind::Choice(&["keep", "reset"]),
             origin: "Linux; Fu and Liew reset it",
         },
+        crate::linux::like(&["preset", "linux2.6", "linux"]),
     ],
     status: Status::Validated("ns-2.35 TCP/Linux Veno (docs/validation.md)"),
 };
@@ -45,6 +47,9 @@ pub const VARIABLES: &[Variable] = &[variables::BACKLOG];
 
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    if linux::is_meant(settings, environment) {
+        return linux::veno::build(settings.number("beta"), environment);
+    }
     Box::new(Veno {
         beta_halves: (settings.number("beta") * 2.0) as u64,
         reset_base: settings.choice("base") == "reset",

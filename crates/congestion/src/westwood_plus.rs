@@ -18,6 +18,7 @@
 //! the estimate at 1.5 Mbit/s, which the reference numbers contain.
 
 use crate::acked_count::AckedCount;
+use crate::linux;
 use crate::linux::{MAX_COUNTED, WholeWindow};
 use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
@@ -49,6 +50,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             kind: ParamKind::Choice(&["real", "jiffies"]),
             origin: "ours; jiffies: Linux 2.6.22 at 1000 Hz",
         },
+        crate::linux::like(&["preset", "ns2", "linux"]),
     ],
     status: Status::Differs(
         "ns-2.35 TCP/Linux Westwood: within 4% up to 1% loss, apart at 10% (docs/validation.md)",
@@ -63,6 +65,9 @@ const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    if linux::is_meant(settings, environment) {
+        return linux::westwood::build(environment);
+    }
     Box::new(WestwoodPlus {
         tustin: settings.choice("filter") == "ns3",
         cut: match settings.choice("cut") {

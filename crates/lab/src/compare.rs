@@ -94,7 +94,7 @@ impl Question {
         let link = Link::parse_with(&self.link, keys, folder).map_err(|e| e.at("--link"))?;
         let link = self.with_drawn_times(link.resolved(self.packet));
         let stagger = self.stagger.unwrap_or(match self.preset {
-            Preset::Rfc => link.base_rtt(),
+            Preset::Rfc | Preset::Linux => link.base_rtt(),
             Preset::Ns2 => Duration::ZERO,
         });
         let own = |side: Option<narrows_scenario::access_link::AccessLink>, stream| {

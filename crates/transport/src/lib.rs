@@ -28,6 +28,6 @@ pub mod tcp;
 
 pub use datagram::{DatagramConfig, Opening};
 pub use protocol::{PROTOCOLS, Protocol, RECOVERIES};
-pub use rtt::RtoConfig;
+pub use rtt::{RtoConfig, RtoMethod};
 pub use simulated::{Counters, Input, Output, SimulatedReceiver, SimulatedSender};
 pub use tcp::{Preset, TcpConfig};

@@ -14,8 +14,21 @@ pub struct RtoConfig {
     pub max: Duration,
     /// Clock granularity G (RFC 6298 section 2).
     pub granularity: Duration,
-    /// Whether round-trip times are counted in whole ticks of the granularity, as in ns-2.
-    pub in_ticks: bool,
+    /// How it is estimated.
+    pub method: RtoMethod,
+}
+
+/// How a retransmission timeout is estimated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RtoMethod {
+    /// RFC 6298, every sample alike.
+    Rfc6298,
+    /// Round-trip times in whole ticks of the granularity, as in ns-2.
+    Ns2Ticks,
+    /// As Linux: the smoothed RTT plus four deviations, of which no less than the floor counts. The deviation is the
+    /// largest of a round trip and decays once per round trip, so that many samples in one do not
+    /// shrink it (RFC 7323 section 4.2); a smaller RTT counts an eighth towards it.
+    Linux,
 }
 
 impl RtoConfig {
@@ -25,7 +38,7 @@ impl RtoConfig {
         min: Duration::from_secs(1),
         max: Duration::from_secs(60),
         granularity: Duration::from_millis(1),
-        in_ticks: false,
+        method: RtoMethod::Rfc6298,
     };
     /// The values of ns-2.35.
     pub const NS2: RtoConfig = RtoConfig {
@@ -33,7 +46,15 @@ impl RtoConfig {
         min: Duration::from_millis(200),
         max: Duration::from_secs(60),
         granularity: Duration::from_millis(10),
-        in_ticks: true,
+        method: RtoMethod::Ns2Ticks,
+    };
+    /// Linux 6.1 at 250 Hz.
+    pub const LINUX: RtoConfig = RtoConfig {
+        initial: Duration::from_secs(1),
+        min: Duration::from_millis(200),
+        max: Duration::from_secs(120),
+        granularity: Duration::from_millis(4),
+        method: RtoMethod::Linux,
     };
 }
 
@@ -52,6 +73,15 @@ pub struct RttEstimator {
     granularity: f64,
     /// ns-2: whole ticks; srtt in eighths and rttvar in quarters of a tick.
     ticks: Option<(i64, i64)>,
+    /// Linux: the deviation, its largest value of this round trip, and the segment that ends it.
+    round: Option<Round>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    deviation: f64,
+    largest: f64,
+    end: u64,
 }
 
 impl RttEstimator {
@@ -67,7 +97,8 @@ impl RttEstimator {
             min_rto: config.min.as_secs_f64(),
             max_rto: config.max.as_secs_f64(),
             granularity: config.granularity.as_secs_f64(),
-            ticks: config.in_ticks.then_some((0, 0)),
+            ticks: (config.method == RtoMethod::Ns2Ticks).then_some((0, 0)),
+            round: (config.method == RtoMethod::Linux).then(Round::default),
         };
         estimator.bounded_rto = estimator.backed_off(0);
         estimator
@@ -78,6 +109,9 @@ impl RttEstimator {
     pub fn observe(&mut self, rtt: Duration) {
         if rtt < self.min {
             self.min = rtt;
+        }
+        if self.round.is_some() {
+            return;
         }
         let r = rtt.as_secs_f64();
         // RTTVAR first, then SRTT: RFC 6298 section 2.
@@ -95,6 +129,7 @@ impl RttEstimator {
     #[inline]
     pub fn sample(&mut self, rtt: Duration, sent: Time) {
         match &mut self.ticks {
+            None if self.round.is_some() => {}
             None => self.rto = self.srtt + (4.0 * self.rttvar).max(self.granularity),
             Some((srtt, rttvar)) => {
                 let tick = self.granularity;
@@ -113,6 +148,42 @@ impl RttEstimator {
             }
         }
         self.bounded_rto = self.backed_off(0);
+    }
+
+    /// Takes a sample as Linux does, when `una` is the oldest unacknowledged and `next` the next segment to be sent.
+    pub fn sample_in_round(&mut self, rtt: Duration, una: u64, next: u64) {
+        let Some(round) = &mut self.round else { return };
+        let r = rtt.as_secs_f64();
+        if self.samples == 0 {
+            self.srtt = r;
+            round.deviation = r / 2.0;
+            self.rttvar = round.deviation.max(self.min_rto / 4.0);
+            (round.largest, round.end) = (self.rttvar, next);
+        } else {
+            let error = r - self.srtt;
+            self.srtt += error / 8.0;
+            let step = error.abs() - round.deviation;
+            let gain = if error < 0.0 && step > 0.0 { 32.0 } else { 4.0 };
+            round.deviation += step / gain;
+            if round.deviation > round.largest {
+                round.largest = round.deviation;
+                self.rttvar = self.rttvar.max(round.largest);
+            }
+            if una > round.end {
+                if round.largest < self.rttvar {
+                    self.rttvar -= (self.rttvar - round.largest) / 4.0;
+                }
+                (round.largest, round.end) = (self.min_rto / 4.0, next);
+            }
+        }
+        self.samples += 1;
+        self.rto = self.srtt + 4.0 * self.rttvar;
+        self.bounded_rto = self.backed_off(0);
+    }
+
+    /// Whether samples are to be taken by [`sample_in_round`](RttEstimator::sample_in_round).
+    pub fn counts_rounds(&self) -> bool {
+        self.round.is_some()
     }
 
     /// The SYN was retransmitted: RFC 6298 section 5.7 starts at 3 s.
@@ -185,5 +256,21 @@ mod tests {
             // 4 ticks: srtt 4, rttvar 2, timeout 12 ticks; ns-2's floor is 200 ms.
             assert_eq!(e.rto(0), Duration::from_millis(expected));
         }
+    }
+
+    /// `srtt + max(200 ms, 4 rttvar)`, and a hundred equal samples in one round trip do not shrink it.
+    #[test]
+    fn linux_adds_its_floor_to_the_rtt() {
+        let mut e = RttEstimator::new(&RtoConfig::LINUX);
+        for una in 1..100 {
+            e.sample_in_round(Duration::from_millis(100), una, 1000);
+        }
+        assert_eq!(e.rto(0), Duration::from_millis(300));
+        e.sample_in_round(Duration::from_millis(500), 100, 1000);
+        let high = e.rto(0);
+        for una in 101..900 {
+            e.sample_in_round(Duration::from_millis(150), una, 1000);
+        }
+        assert!(e.rto(0) > Duration::from_millis(500), "{high} {}", e.rto(0));
     }
 }

@@ -1,7 +1,7 @@
 //! BBR's limits, computed from its model: gains, pacing rate and window.
 
 use super::policer::Policer;
-use super::{Bbr, CYCLE, Repairing, State};
+use super::{Bbr, CYCLE, Repairing, State, Told};
 use super::{CWND_GAIN, DRAIN_GAIN, HIGH_GAIN, INITIAL_WINDOW, MIN_WINDOW, PACING_MARGIN};
 use crate::{Ack, bounded};
 use narrows_base::Duration;
@@ -87,19 +87,30 @@ impl Bbr {
     }
 
     /// `bbr_set_cwnd`.
-    pub(super) fn set_cwnd(&mut self, ack: &Ack) {
-        let acked = ack.newly_delivered as f64;
-        if ack.newly_delivered > 0 {
+    pub(super) fn set_cwnd(&mut self, delivered: u64, outstanding: u64, losses: u64) {
+        let acked = delivered as f64;
+        if delivered > 0 {
             // An ACK for P packets permits at most 2 P more, minus those found lost.
-            self.cwnd = (self.cwnd - self.losses as f64).max(1.0);
+            self.cwnd = (self.cwnd - losses as f64).max(1.0);
             if self.conserving {
-                self.cwnd = self.cwnd.max(ack.outstanding as f64 + acked);
+                self.cwnd = self.cwnd.max(outstanding as f64 + acked);
             } else {
                 self.grow(acked);
             }
         }
         if self.state == State::ProbeRtt {
             self.cwnd = self.cwnd.min(MIN_WINDOW);
+        }
+    }
+
+    /// The ACK told last found so many segments lost: the window is set anew, as if that had been known.
+    pub(super) fn take_off(&mut self, segments: u64) {
+        let Some(told) = &mut self.told else { return };
+        told.losses = told.losses.saturating_add(segments);
+        let Told { window, delivered, outstanding, losses } = *told;
+        if delivered > 0 {
+            self.cwnd = window;
+            self.set_cwnd(delivered, outstanding, losses);
         }
     }
 

@@ -126,6 +126,7 @@ impl FuzzCase {
             packet_bytes: if bytes.flag() { 1000 } else { 1 + bytes.wide(16) as u32 }.min(65_535),
             halve: if bytes.flag() { Halve::Window } else { Halve::Flight },
             ns2: bytes.flag(),
+            linux: false,
             ..Environment::default()
         };
         let mut events = Vec::new();

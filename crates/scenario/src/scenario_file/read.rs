@@ -147,7 +147,7 @@ pub(super) fn scenario(text: &str, folder: &Path, file: &File) -> Result<Scenari
     Ok(s)
 }
 
-/// `rfc` or `ns2`.
+/// `rfc`, `ns2` or `linux`.
 ///
 /// # Errors
 /// Anything else.
@@ -155,7 +155,8 @@ pub fn preset(text: &str) -> Result<Preset, SpecError> {
     match text {
         "rfc" => Ok(Preset::Rfc),
         "ns2" => Ok(Preset::Ns2),
-        other => Err(SpecError::unknown("preset", other, &["rfc", "ns2"])),
+        "linux" => Ok(Preset::Linux),
+        other => Err(SpecError::unknown("preset", other, &["rfc", "ns2", "linux"])),
     }
 }
 

@@ -7,6 +7,14 @@ use narrows_link::Change;
 use narrows_transport::Preset;
 use std::fmt::Write as _;
 
+fn preset_name(preset: Preset) -> &'static str {
+    match preset {
+        Preset::Rfc => "rfc",
+        Preset::Ns2 => "ns2",
+        Preset::Linux => "linux",
+    }
+}
+
 /// The scenario as a file that reads back to the same runs.
 pub fn text(s: &Scenario) -> String {
     let mut out =
@@ -16,7 +24,7 @@ pub fn text(s: &Scenario) -> String {
     let _ = writeln!(out, "seeds = {}", s.seeds);
     put(&mut out, "duration", &time_text(s.duration));
     put(&mut out, "warmup", &time_text(s.warmup));
-    put(&mut out, "preset", if s.preset == Preset::Ns2 { "ns2" } else { "rfc" });
+    put(&mut out, "preset", preset_name(s.preset));
     put(&mut out, "packet", &format!("{}B", s.packet));
     if let Some(name) = &s.bottleneck {
         put(&mut out, "bottleneck", name);

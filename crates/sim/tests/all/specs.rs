@@ -6,7 +6,7 @@ use narrows_sim::{
     FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError, SourceSpec, run,
 };
 use narrows_transport::tcp::{RecoveryKind, TcpConfig};
-use narrows_transport::{DatagramConfig, Opening, Preset, Protocol, RtoConfig};
+use narrows_transport::{DatagramConfig, Opening, Preset, Protocol, RtoConfig, RtoMethod};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
@@ -296,7 +296,13 @@ fn protocol() -> impl Strategy<Value = Protocol> {
             ack_bytes: ack,
             initial_window: window,
             initial_ssthresh: ssthresh,
-            rto: RtoConfig { initial: t.0, min: t.1, max: t.2, granularity: t.3, in_ticks: on[1] },
+            rto: RtoConfig {
+                initial: t.0,
+                min: t.1,
+                max: t.2,
+                granularity: t.3,
+                method: if on[1] { RtoMethod::Ns2Ticks } else { RtoMethod::Rfc6298 },
+            },
             delayed_ack: t.4,
             timestamps: on[2],
             ack_every: if on[3] { 0 } else { 2 },

@@ -81,7 +81,7 @@ impl DatagramConfig {
     /// A preset with 1000-byte packets.
     pub fn preset(preset: Preset) -> DatagramConfig {
         // A window begins as TCP's.
-        let tcp = TcpConfig::preset(preset);
+        let tcp = TcpConfig::preset(if preset == Preset::Ns2 { preset } else { Preset::Rfc });
         let rfc = DatagramConfig {
             packet_bytes: 1000,
             // IPv4 and UDP, and the 36 bytes that header and seal may cost together on the wire.
@@ -101,7 +101,7 @@ impl DatagramConfig {
             rto: tcp.rto,
         };
         match preset {
-            Preset::Rfc => rfc,
+            Preset::Rfc | Preset::Linux => rfc,
             Preset::Ns2 => {
                 DatagramConfig { header_bytes: 0, report_bytes: 40, credit: Duration::ZERO, ..rfc }
             }

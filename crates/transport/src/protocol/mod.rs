@@ -253,6 +253,7 @@ impl Protocol {
             packet_bytes,
             halve: begin.2,
             ns2: self.preset == Preset::Ns2,
+            linux: self.preset == Preset::Linux && matches!(self.ends, Ends::Tcp(_)),
             random_key: random_key.named("controller"),
             hints,
         }

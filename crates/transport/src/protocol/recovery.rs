@@ -30,6 +30,7 @@ pub static RECOVERIES: List<RecoveryEntry> = List::new(
         RecoveryEntry { descriptor: &SACK, kind: RecoveryKind::Sack },
         RecoveryEntry { descriptor: &SACK1, kind: RecoveryKind::Sack1 },
         RecoveryEntry { descriptor: &VEGAS, kind: RecoveryKind::Vegas },
+        RecoveryEntry { descriptor: &RACK, kind: RecoveryKind::Rack },
     ],
 );
 
@@ -82,4 +83,10 @@ const VEGAS: Descriptor = recovery(
     "Reno that also checks a segment's age at the first duplicates",
     "Brakmo and Peterson 1995; ns-2 Vegas",
     AGAINST_NS2,
+);
+const RACK: Descriptor = recovery(
+    "rack",
+    "losses by time of sending, tail loss probes, proportional rate reduction, F-RTO: today's Linux",
+    "RFC 8985, RFC 9937, RFC 5682",
+    Status::Validated("Linux 6.1 (docs/validation.md)"),
 );

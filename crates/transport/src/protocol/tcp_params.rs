@@ -11,8 +11,10 @@ pub const TCP_PARAMS: &[Param] = &[
     Param {
         name: "recovery",
         help: "how losses are repaired",
-        kind: ParamKind::Choice(&["default", "tahoe", "reno", "newreno", "sack", "sack1", "vegas"]),
-        origin: "the protocol's own, see narrows list recoveries",
+        kind: ParamKind::Choice(&[
+            "default", "tahoe", "reno", "newreno", "sack", "sack1", "vegas", "rack",
+        ]),
+        origin: "the protocol's own, rack in preset linux; see narrows list recoveries",
     },
     number("initial-window", "segments sent at once at the start", Unit::Packets, 1.0, 1e6, 4.0),
     number("initial-ssthresh", "slow start ends here", Unit::Packets, 2.0, 1e15, 1e15),
@@ -81,6 +83,10 @@ pub(super) fn configure(
         )));
     }
     let wanted = match given.choice("recovery") {
+        // Tahoe, Reno and NewReno are their recovery.
+        "default" if preset == Preset::Linux && matches!(entry.recovery, "sack" | "vegas") => {
+            "rack"
+        }
         "default" => entry.recovery,
         other => other,
     };

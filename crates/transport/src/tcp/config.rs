@@ -1,4 +1,4 @@
-//! The configuration of a TCP endpoint, and two presets.
+//! The configuration of a TCP endpoint, and its presets.
 
 use crate::rtt::RtoConfig;
 use narrows_base::{Duration, Packet};
@@ -18,6 +18,9 @@ pub enum Preset {
     /// As ns-2.35: initial window 2, minimum RTO 0.2 s in ticks of 10 ms, whole packets counted,
     /// one timed packet per round trip, the window halved rather than FlightSize.
     Ns2,
+    /// As Linux 6.1: initial window 10, minimum RTO 0.2 s on top of the RTT, delayed ACKs after quick ones, RACK-TLP,
+    /// PRR, F-RTO, 52 bytes of headers; controllers as there.
+    Linux,
 }
 
 /// How losses are detected and retransmitted.
@@ -39,6 +42,8 @@ pub enum RecoveryKind {
     Sack1,
     /// Reno with per-segment send times checked at duplicates (Vegas).
     Vegas,
+    /// RACK-TLP (RFC 8985), PRR (RFC 9937) and F-RTO (RFC 5682), as in Linux.
+    Rack,
 }
 
 /// Parameters of a TCP sender and receiver.
@@ -64,6 +69,12 @@ pub struct TcpConfig {
     pub ack_every: u32,
     /// … or after this time, whichever is first.
     pub delayed_ack: Duration,
+    /// Single acknowledgements at the start, and in Linux's way later: so many segments are acknowledged one by one
+    /// before `ack_every` counts, and acknowledgements of segments out of order come at most once a millisecond from
+    /// the fifth on. 0 does neither.
+    pub quick_acks: u32,
+    /// Segments leave in bursts of up to a millisecond, as Linux builds them for segmentation offload.
+    pub bursts: bool,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
     /// At most one fast retransmit for each window of data (RFC 6582 section 3.2 step 2; ns-2's
@@ -95,6 +106,8 @@ impl TcpConfig {
             timestamps: true,
             ack_every: 1,
             delayed_ack: Duration::from_millis(100),
+            quick_acks: 0,
+            bursts: false,
             limited_transmit: true,
             once_per_window: true,
             halve: Halve::Flight,
@@ -111,6 +124,18 @@ impl TcpConfig {
                 rto: RtoConfig::NS2,
                 timestamps: false,
                 halve: Halve::Window,
+                ..rfc
+            },
+            Preset::Linux => TcpConfig {
+                recovery: RecoveryKind::Rack,
+                header_bytes: 52,
+                ack_bytes: 52,
+                initial_window: 10.0,
+                rto: RtoConfig::LINUX,
+                ack_every: 2,
+                delayed_ack: Duration::from_millis(40),
+                quick_acks: 16,
+                bursts: true,
                 ..rfc
             },
         }

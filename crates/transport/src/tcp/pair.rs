@@ -64,6 +64,13 @@ impl Pair {
                 self.tell(Input::Packet(ack));
             }
         }
+        // What is held back for a millisecond only.
+        if self.receiver.next_timeout() <= self.now + Duration::from_millis(1) {
+            self.now = self.receiver.next_timeout();
+            if let Some(ack) = self.receiver.on_timeout(self.now) {
+                self.tell(Input::Packet(ack));
+            }
+        }
     }
     /// A round trip of 50 ms.
     pub fn round(&mut self, passes: impl FnMut(&Packet) -> bool) {

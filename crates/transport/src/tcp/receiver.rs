@@ -5,6 +5,16 @@ use super::ecn::ReceiverEcn;
 use crate::ranges::Ranges;
 use narrows_base::{Packet, Time};
 
+/// How long acknowledgements of segments out of order wait for more of them at most.
+const MAX_SACK_DELAY: narrows_base::Duration = narrows_base::Duration::from_millis(1);
+
+/// Acknowledgements of segments out of order since the cumulative one stands at `next`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Compression {
+    next: u64,
+    sent: u32,
+}
+
 /// A TCP receiver. Every packet may be answered with one acknowledgement.
 #[derive(Clone, Debug)]
 pub struct Receiver {
@@ -27,6 +37,11 @@ pub struct Receiver {
     unacked: u32,
     echo: (Time, u32),
     ack_due: Time,
+    /// Segments still to be acknowledged one by one, at once.
+    quick: u32,
+    /// Linux: how many acknowledgements of segments out of order may be sent before they are held back for up to a
+    /// millisecond, and from which segment on that counts.
+    compression: Option<Compression>,
     ecn: ReceiverEcn,
     /// Whether ACKs carry `arrived`, when the packet that came last did.
     stamps: bool,
@@ -53,6 +68,8 @@ impl Receiver {
             unacked: 0,
             echo: (Time::ZERO, 0),
             ack_due: Time::NEVER,
+            quick: config.quick_acks,
+            compression: (config.quick_acks > 0).then(Compression::default),
             ecn: ReceiverEcn::new(config.ecn),
             stamps: config.receiver_stamps,
             arrived: Time::ZERO,
@@ -81,7 +98,9 @@ impl Receiver {
                 self.echo = (p.stamp, p.number);
             }
             self.unacked += 1;
-            if self.unacked >= self.ack_every || p.has(Packet::SYN) {
+            let quick = self.quick > 0 && !p.has(Packet::SYN);
+            self.quick -= u32::from(quick);
+            if self.unacked >= self.ack_every || quick || p.has(Packet::SYN) {
                 return Some(self.acknowledge(p));
             }
             if self.ack_due.is_never() {
@@ -89,9 +108,36 @@ impl Receiver {
             }
             return None;
         }
+        let before = self.next;
         self.out_of_order(p, in_order);
+        if self.compression.is_some() && !self.is_due_out_of_order(now, p, before) {
+            return None;
+        }
         self.echo = (p.stamp, p.number);
         Some(self.acknowledge(p))
+    }
+
+    /// Whether a segment beside a hole is acknowledged at once: the first four at each cumulative acknowledgement
+    /// are, and whatever fills a hole; others within a millisecond (Linux, `tcp_comp_sack_delay_ns`).
+    fn is_due_out_of_order(&mut self, now: Time, p: &Packet, before: u64) -> bool {
+        let due = now + MAX_SACK_DELAY;
+        let Some(c) = &mut self.compression else { return true };
+        if self.held.is_empty() || p.seq < before {
+            return true;
+        }
+        if c.next != self.next {
+            *c = Compression { next: self.next, sent: 0 };
+        }
+        if c.sent < 3 {
+            c.sent += 1;
+            return true;
+        }
+        if self.unacked == 0 {
+            self.echo = (p.stamp, p.number);
+            self.unacked = 1;
+        }
+        self.ack_due = self.ack_due.min(due);
+        false
     }
 
     fn out_of_order(&mut self, p: &Packet, in_order: bool) {
@@ -286,6 +332,21 @@ mod tests {
         assert_eq!(r.on_timeout(due).unwrap().seq, 4);
         assert!(r.next_timeout().is_never());
         assert!(r.on_packet(due, &data(9)).is_some(), "out of order: at once");
+    }
+
+    #[test]
+    fn linux_acknowledges_the_first_segments_singly_and_compresses_sacks() {
+        let mut r = Receiver::new(&TcpConfig::preset(Preset::Linux), 0, 1);
+        let acked: Vec<bool> =
+            (0..=20).map(|s| r.on_packet(Time::ZERO, &data(s)).is_some()).collect();
+        assert!(acked[..=16].iter().all(|a| *a), "sixteen after the opening");
+        assert_eq!(acked[17..], [false, true, false, true]);
+        let acked: Vec<bool> =
+            (30..36).map(|s| r.on_packet(Time::ZERO, &data(s)).is_some()).collect();
+        assert_eq!(acked, [true, true, true, false, false, false]);
+        assert_eq!(r.next_timeout(), Time::ZERO + Duration::from_millis(1));
+        let ack = r.on_timeout(r.next_timeout()).unwrap();
+        assert_eq!((ack.seq, ack.sack[0]), (21, (9, 15)));
     }
 
     #[test]

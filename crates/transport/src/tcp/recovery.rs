@@ -15,6 +15,7 @@
 mod any;
 mod duplicates;
 mod newreno;
+mod rack;
 mod reno;
 mod sack;
 mod sack1;
@@ -24,9 +25,9 @@ mod vegas;
 
 pub(crate) use any::Recovery;
 
-use super::scoreboard::Scoreboard;
+use super::scoreboard::{Scoreboard, Segment};
 use crate::rtt::RttEstimator;
-use narrows_base::Time;
+use narrows_base::{Duration, Time};
 use narrows_congestion::LossFoundBy;
 
 /// Duplicates that make a loss (RFC 5681; DupThresh of RFC 6675).
@@ -63,6 +64,8 @@ pub(crate) struct Acked<'a> {
     pub newly_acked: u64,
     /// It acknowledges none, and some are outstanding.
     pub duplicate: bool,
+    /// When the packet left that it answers.
+    pub echo: Time,
     pub rtt: &'a RttEstimator,
 }
 
@@ -98,6 +101,10 @@ pub(crate) struct Outcome {
     pub force: Option<u64>,
     /// The retransmission timer must not be restarted by this advance.
     pub keep_timer: bool,
+    /// What was held for lost since the last reduction was not.
+    pub undo: bool,
+    /// When to look again whether what is missing is lost.
+    pub reorder_wait: Option<Duration>,
 }
 
 /// A kind of loss recovery. What has a default here only selective acknowledgements need.
@@ -141,6 +148,28 @@ trait LossRecovery {
 
     /// `seq` was sent again in this fast recovery.
     fn on_retransmitted(&mut self, _seq: u64) {}
+
+    /// An acknowledgement is about to be read.
+    #[inline]
+    fn begin_ack(&mut self, _now: Time, _min_rtt: Duration) {}
+
+    /// A copy of a segment left; `repair` if it was sent before.
+    #[inline]
+    fn on_copy(&mut self, _now: Time, _seq: u64, _repair: bool) {}
+
+    /// A segment is cumulatively acknowledged.
+    #[inline]
+    fn on_acked_segment(&mut self, _state: &State, _seq: u64, _segment: &Segment) {}
+
+    /// The time has come that [`Outcome::reorder_wait`] asked for.
+    fn on_reorder_timeout(
+        &mut self,
+        _state: &mut State,
+        _scoreboard: &mut Scoreboard,
+        _acked: Acked<'_>,
+    ) -> Outcome {
+        Outcome::default()
+    }
 }
 
 impl State {

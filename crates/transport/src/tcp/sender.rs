@@ -5,15 +5,21 @@
 //! sends repair first and new data after it.
 
 mod acks;
+mod bursts;
+mod timer;
 
 use super::config::{MAX_WINDOW, TcpConfig};
 use super::ecn::SenderEcn;
+use super::prr::Reduction;
 use super::recovery::Recovery;
 use super::scoreboard::{Scoreboard, Segment};
-use crate::rtt::RttEstimator;
+use crate::rtt::{RtoMethod, RttEstimator};
 use crate::simulated::{Counters, Input, Output};
 use narrows_base::{Duration, Machine, Packet, Time, random};
 use narrows_congestion::{CongestionEvent, Controller, Loss, LossFoundBy, Sent, SlowStartRestart};
+
+use bursts::Bursts;
+use timer::{Probe, Timer};
 
 /// A TCP sender.
 pub struct Sender {
@@ -43,7 +49,14 @@ pub struct Sender {
     /// To be sent at once, whatever the window.
     forced: Option<u64>,
     window_limited: bool,
+    /// When the timer is due, what it is then for, and its clock's ticks.
     rto_due: Time,
+    timer: Timer,
+    tick: Duration,
+    probe: Option<Probe>,
+    /// How a fast recovery brings the window down, with recovery `rack`.
+    reduction: Option<Reduction>,
+    bursts: Option<Bursts>,
     backoffs: u32,
     /// Without timestamps: the segment being timed and when it left (Karn: never a copy).
     timed: Option<(u64, Time)>,
@@ -93,6 +106,15 @@ impl Sender {
             forced: None,
             window_limited: false,
             rto_due: Time::NEVER,
+            timer: Timer::Retransmission,
+            tick: if config.rto.method == RtoMethod::Linux {
+                config.rto.granularity
+            } else {
+                Duration::ZERO
+            },
+            probe: None,
+            reduction: None,
+            bursts: config.bursts.then(|| Bursts::new(config.payload())),
             backoffs: 0,
             timed: None,
             pace_free: Time::ZERO,
@@ -148,7 +170,10 @@ impl Sender {
     }
 
     fn restart(&mut self, now: Time, flight: u64, timeout: bool) {
-        self.next = self.scoreboard.una;
+        if !self.recovery.by_time() {
+            self.next = self.scoreboard.una;
+        }
+        (self.reduction, self.probe) = (None, None);
         self.forced = None;
         self.timed = None;
         self.pace_free = now;
@@ -188,11 +213,6 @@ impl Sender {
         self.restart(now, flight, true);
     }
 
-    #[inline]
-    fn arm_timer(&mut self, now: Time) {
-        self.rto_due = now + self.rtt.rto(self.backoffs);
-    }
-
     /// Sends segment `seq`, which is on the scoreboard or is the next new one.
     #[inline]
     fn transmit(&mut self, now: Time, seq: u64) -> Packet {
@@ -225,12 +245,24 @@ impl Sender {
         segment.app_limited = app_limited;
         segment.transmissions = segment.transmissions.saturating_add(1);
         let bytes = u32::from(segment.bytes);
-        self.recovery.on_sent(segment);
+        self.recovery.on_sent(seq, segment);
+        if let Some(reduction) = &mut self.reduction {
+            reduction.on_sent();
+        }
         let number = self.counters.sent;
         self.counters.sent += 1;
         self.counters.retransmissions += u64::from(copy);
         if self.rto_due.is_never() {
             self.arm_timer(now);
+        }
+        if copy {
+            // Linux begins the timeout anew with the oldest segment's retransmission.
+            let anew = seq == self.scoreboard.una && self.timer == Timer::Retransmission;
+            if anew && self.recovery.by_time() && seq > 0 {
+                self.arm_timer(now);
+            }
+        } else {
+            self.probe_after_new_data(now);
         }
         let size = if seq == 0 { self.syn_bytes } else { bytes + self.header };
         let mut flags = if copy { Packet::RETRANSMISSION } else { 0 };
@@ -265,7 +297,7 @@ impl Sender {
     /// new data.
     #[inline]
     fn choose(&mut self) -> Option<u64> {
-        if self.recovery.in_recovery()
+        if self.recovery.repairs()
             && let Some(seq) = self.recovery.next_hole(&self.scoreboard)
         {
             self.recovery.on_retransmitted(seq);
@@ -282,7 +314,7 @@ impl Sender {
             self.next += 1;
             return Some(self.next - 1);
         }
-        if self.recovery.in_recovery() {
+        if self.recovery.repairs() {
             let seq = self.recovery.next_guess(&self.scoreboard)?;
             self.recovery.on_retransmitted(seq);
             return Some(seq);
@@ -313,7 +345,7 @@ impl Machine for Sender {
             Input::Stop => self.available = 0,
             Input::Timeout => {
                 if now >= self.rto_due {
-                    self.on_rto(now);
+                    self.on_timer(now);
                 }
                 if now >= self.controller.next_tick() {
                     self.controller.on_tick(now);
@@ -341,31 +373,45 @@ impl Machine for Sender {
             return self.wait(self.ecn.pause);
         }
         let send_limits = self.controller.send_limits();
-        if send_limits.pacing_rate.is_some() && now < self.pace_free {
+        let in_burst = self.bursts.as_ref().is_some_and(Bursts::under_way);
+        if send_limits.pacing_rate.is_some() && now < self.pace_free && !in_burst {
             return self.wait(self.pace_free);
         }
         // A float's cast saturates: an infinite window is i64::MAX, and the receive window limits.
         let cwnd = (send_limits.cwnd as i64).max(0);
+        let cwnd = self.reduction.as_ref().map_or(cwnd, |r| r.window() as i64);
         let window = cwnd.saturating_add(self.recovery.inflation());
         let outstanding = self.outstanding();
         if outstanding as i64 >= window {
+            self.window_limited = true;
+            self.end_burst();
+            return self.wait(Time::NEVER);
+        }
+        if self.defers(now, (window - outstanding as i64) as u64) {
             self.window_limited = true;
             return self.wait(Time::NEVER);
         }
         match self.choose() {
             Some(seq) => {
                 let packet = self.transmit(now, seq);
+                if let Some(bursts) = &mut self.bursts {
+                    bursts.on_sent();
+                }
                 if let Some(rate) = send_limits.pacing_rate {
                     let bits = f64::from(packet.size) * 8.0;
                     let gap = Duration::from_secs_f64(bits / rate.as_bps().max(1) as f64);
                     // Time must move on at any rate.
                     let gap = gap.max(Duration::from_nanos(1));
-                    self.pace_free = self.pace_free.max(now) + gap;
+                    self.pace_free = match self.bursts {
+                        None => self.pace_free.max(now) + gap,
+                        Some(_) => self.after_paced(now, gap),
+                    };
                 }
                 Output::Send(packet)
             }
             None => {
                 self.window_limited = false;
+                self.end_burst();
                 self.app_limited_until = self.delivered + outstanding.max(1);
                 self.wait(Time::NEVER)
             }

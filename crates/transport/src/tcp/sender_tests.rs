@@ -311,3 +311,74 @@ fn delayed_acks_do_not_slow_growth() {
         assert!(second > 0.9 * each, "{name}: {second} of {each}");
     }
 }
+
+/// A pair in preset `linux` with data without end, an acknowledgement for every packet, and windows grown to 40.
+fn linux(name: &str) -> Pair {
+    let spec = Spec::parse(&format!("{name}(ack-every=1)")).unwrap();
+    let mut p = Pair::of(&Protocol::read(&spec, Preset::Linux, 1500).unwrap());
+    assert_eq!(p.wire.len(), 10);
+    p.round(|_| true);
+    p.round(|_| true);
+    assert_eq!(p.wire.len(), 40);
+    p
+}
+
+#[test]
+fn rack_finds_a_lost_retransmission_without_a_timeout() {
+    let mut p = linux("sack");
+    let lost = p.wire[0].seq;
+    p.round(|p| p.seq != lost);
+    assert!(p.wire.iter().any(|p| p.seq == lost), "sent again");
+    p.round(|p| p.seq != lost);
+    assert!(p.wire.iter().any(|p| p.seq == lost), "and again");
+    p.round(|_| true);
+    assert!(p.receiver.next_expected() > lost);
+    assert_eq!(p.sender.counters().timeouts, 0);
+}
+
+/// The segments behind a tail loss are found by a probe after two round trips, not by a timeout.
+#[test]
+fn a_probe_finds_a_lost_tail() {
+    let mut p = linux("sack");
+    let tail: Vec<u64> = p.seqs()[20..].to_vec();
+    p.tell(Input::Stop);
+    p.round(|p| !tail.contains(&p.seq));
+    let wait = p.sender.rto_due().since(p.now);
+    assert!(wait < Duration::from_millis(120), "{wait}");
+    p.wire.clear();
+    p.timeout();
+    assert_eq!(p.seqs(), [*tail.last().unwrap()]);
+    // Slow start from one probe: 1 + 2 + 4 + ...
+    for _ in 0..7 {
+        p.round(|_| true);
+    }
+    assert_eq!(p.receiver.next_expected(), tail.last().unwrap() + 1);
+    assert_eq!(p.sender.counters().timeouts, 0);
+}
+
+/// A recovery sends while the window comes down, instead of a pause and a burst (RFC 9937).
+#[test]
+fn a_recovery_reduces_in_proportion() {
+    let mut p = linux("sack");
+    let lost = p.wire[0].seq;
+    p.round(|p| p.seq != lost);
+    let sent = p.wire.len() as i64;
+    assert!((sent - 21).abs() <= 3, "one for two of 39, and what two duplicates let out: {sent}");
+    p.round(|_| true);
+    let cwnd = p.sender.controller().send_limits().cwnd;
+    assert!((20.0..=21.0).contains(&cwnd), "{cwnd}");
+}
+
+/// Originals that arrive after a timeout undo what it did (RFC 5682).
+#[test]
+fn a_spurious_timeout_is_undone() {
+    let mut p = linux("sack");
+    let late = std::mem::take(&mut p.wire);
+    p.timeout(); // the probe
+    p.timeout();
+    assert_eq!(p.sender.controller().send_limits().cwnd, 1.0);
+    p.wire = late;
+    p.deliver(|_| true);
+    assert!(p.sender.controller().send_limits().cwnd >= 40.0);
+    assert_eq!(p.sender.controller().send_limits().ssthresh, Some(f64::INFINITY));
+}

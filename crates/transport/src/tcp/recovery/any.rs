@@ -1,6 +1,7 @@
 //! A recovery of any kind, inside its sender: no allocation and no pointer per flow.
 
 use super::newreno::NewReno;
+use super::rack::Rack;
 use super::reno::Reno;
 use super::sack::Sack;
 use super::sack1::Sack1;
@@ -9,6 +10,7 @@ use super::vegas::Vegas;
 use super::{Acked, DUP_THRESH, LossRecovery, Outcome, Phase, State};
 use crate::tcp::scoreboard::{Scoreboard, Segment};
 use crate::tcp::{RecoveryKind, TcpConfig};
+use narrows_base::{Duration, Time};
 
 #[derive(Debug)]
 enum Kind {
@@ -18,6 +20,7 @@ enum Kind {
     Vegas(Vegas),
     Sack(Sack),
     Sack1(Sack1),
+    Rack(Box<Rack>),
 }
 
 /// A sender's recovery, of any kind.
@@ -38,6 +41,7 @@ macro_rules! each {
             Kind::Vegas($kind) => $call,
             Kind::Sack($kind) => $call,
             Kind::Sack1($kind) => $call,
+            Kind::Rack($kind) => $call,
         }
     };
 }
@@ -51,8 +55,9 @@ impl Recovery {
             RecoveryKind::Vegas => Kind::Vegas(Vegas::new(config)),
             RecoveryKind::Sack => Kind::Sack(Sack::default()),
             RecoveryKind::Sack1 => Kind::Sack1(Sack1::new(config)),
+            RecoveryKind::Rack => Kind::Rack(Box::default()),
         };
-        let counts_copies = config.recovery == RecoveryKind::Sack;
+        let counts_copies = matches!(config.recovery, RecoveryKind::Sack | RecoveryKind::Rack);
         let (phase, by_pipe) = (Phase::Open, counts_copies);
         let state = State { phase, dupacks: 0, recover: 0, inflation: 0, pipe: 0, by_pipe };
         Recovery { state, counts_copies, kind }
@@ -60,7 +65,7 @@ impl Recovery {
 
     #[inline]
     pub fn uses_sack(&self) -> bool {
-        matches!(self.kind, Kind::Sack(_) | Kind::Sack1(_))
+        matches!(self.kind, Kind::Sack(_) | Kind::Sack1(_) | Kind::Rack(_))
     }
 
     #[inline]
@@ -91,19 +96,49 @@ impl Recovery {
         if self.state.by_pipe { self.state.pipe.max(0) as u64 } else { next - scoreboard.una }
     }
 
-    /// A copy of a segment left.
+    /// Whether lost segments are sent again now: RACK does so after a timeout, too.
     #[inline]
-    pub fn on_sent(&mut self, segment: &mut Segment) {
+    pub fn repairs(&self) -> bool {
+        self.in_recovery() || (self.by_time() && self.state.phase == Phase::SlowStart)
+    }
+
+    /// Whether nothing is known or suspected to be lost: a tail loss probe may be sent.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.state.phase == Phase::Open && self.sacked() == 0
+    }
+
+    /// Whether losses are found by time: RACK.
+    #[inline]
+    pub fn by_time(&self) -> bool {
+        matches!(self.kind, Kind::Rack(_))
+    }
+
+    #[inline]
+    pub fn begin_ack(&mut self, now: Time, min_rtt: Duration) {
+        each!(&mut self.kind, k => k.begin_ack(now, min_rtt));
+    }
+
+    pub fn on_reorder_timeout(&mut self, scoreboard: &mut Scoreboard, acked: Acked<'_>) -> Outcome {
+        each!(&mut self.kind, k => k.on_reorder_timeout(&mut self.state, scoreboard, acked))
+    }
+
+    /// A copy of segment `seq` left.
+    #[inline]
+    pub fn on_sent(&mut self, seq: u64, segment: &mut Segment) {
+        let (now, repair) = (segment.sent, segment.transmissions > 1);
+        each!(&mut self.kind, k => k.on_copy(now, seq, repair));
         self.state.pipe += 1;
         if self.counts_copies {
             segment.copies = segment.copies.saturating_add(1);
         }
     }
 
-    /// A segment of so many outstanding copies is cumulatively acknowledged and leaves the scoreboard.
+    /// A segment is cumulatively acknowledged and leaves the scoreboard, and its outstanding copies with it.
     #[inline]
-    pub fn on_acked(&mut self, copies: u8) {
-        self.state.pipe -= i64::from(copies);
+    pub fn on_acked(&mut self, seq: u64, segment: &Segment) {
+        self.state.pipe -= i64::from(segment.copies);
+        each!(&mut self.kind, k => k.on_acked_segment(&self.state, seq, segment));
     }
 
     pub fn on_block(

@@ -56,6 +56,11 @@ impl Sacked {
         self.ranges.iter().next_back().map_or(scoreboard.una, |r| r.1)
     }
 
+    /// … or 0.
+    pub fn top(&self) -> u64 {
+        self.ranges.iter().next_back().map_or(0, |r| r.1)
+    }
+
     pub fn forget_blocks(&mut self) {
         self.ranges.clear();
     }

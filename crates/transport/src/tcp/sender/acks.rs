@@ -2,11 +2,13 @@
 //! controller is told.
 
 use super::Sender;
+use crate::tcp::prr::Reduction;
 use crate::tcp::recovery::{Acked, Lost, Outcome};
 use crate::tcp::scoreboard::Segment;
 use narrows_base::{Duration, Packet, Time};
 use narrows_congestion::{
-    Ack, CongestionEvent, Feedback, Loss, RateSample, RecoveryCause, RecoveryEvent,
+    Ack, CongestionEvent, Feedback, Loss, PathEvent, PathHints, RateSample, RecoveryCause,
+    RecoveryEvent, SpuriousLosses,
 };
 
 impl Sender {
@@ -19,6 +21,8 @@ impl Sender {
             return;
         }
         let rtt = now.since(p.stamp);
+        self.recovery.begin_ack(now, self.rtt.min());
+        let rtt = if self.rtt.counts_rounds() { self.newest_rtt(now, p) } else { rtt };
         self.rtt.observe(rtt);
         let prior_outstanding = self.outstanding();
         let prior_delivered = self.delivered;
@@ -29,8 +33,10 @@ impl Sender {
         let duplicate = newly_acked == 0 && self.scoreboard.una < self.scoreboard.max;
         let newly_delivered = self.count_delivered(prior_delivered, newly_acked, duplicate);
         self.take_rtt_sample(now, rtt, p, newly_acked);
+        let pure_duplicate = newly_acked == 0 && newly_sacked == 0;
+        self.on_probe_ack(now, p.seq, pure_duplicate);
         let was_in_recovery = self.recovery.in_recovery();
-        let acked = Acked { now, newly_acked, duplicate, rtt: &self.rtt };
+        let acked = Acked { now, newly_acked, duplicate, echo: p.stamp, rtt: &self.rtt };
         let outcome = self.recovery.on_ack(&mut self.scoreboard, acked);
         self.next = self.next.max(self.scoreboard.una);
 
@@ -72,8 +78,11 @@ impl Sender {
             if self.scoreboard.una == self.scoreboard.max {
                 self.rto_due = Time::NEVER;
             } else if !outcome.keep_timer {
-                self.arm_timer(now);
+                self.restart_timer(now);
             }
+        }
+        if let Some(wait) = outcome.reorder_wait {
+            self.set_reorder_timer(now, wait);
         }
         if outcome.lost.is_some() || outcome.begins || outcome.ends || outcome.restarts {
             self.tell_outcome(now, &outcome);
@@ -81,8 +90,19 @@ impl Sender {
         if newly_acked > 0 {
             self.limited = 0;
         }
+        self.reduce(newly_delivered, newly_acked > 0 && outcome.lost.is_none());
         if self.ecn.echoed(p) {
             self.on_marked(now);
+        }
+    }
+
+    /// The round-trip time of the newest segment that this ACK shows delivered: without the time for which the
+    /// receiver held the acknowledgement of the first.
+    fn newest_rtt(&self, now: Time, p: &Packet) -> Duration {
+        let last = (p.seq > self.scoreboard.una).then(|| self.scoreboard.get(p.seq - 1));
+        match last {
+            Some(s) if !s.sacked && s.transmissions == 1 => now.since(s.sent),
+            _ => now.since(p.stamp),
         }
     }
 
@@ -105,10 +125,16 @@ impl Sender {
         } else {
             self.rtt.opening_was_lost();
         }
+        if self.recovery.by_time() {
+            let hints = PathHints { rtt: Some(rtt), ..PathHints::default() };
+            self.controller.on_path_event(now, &PathEvent::Hints(hints));
+        }
         // The opening's 40 bytes travel faster than data do: controllers that compare RTTs with
         // the smallest must not see it.
         self.rtt.forget_min();
-        self.recovery.on_acked(self.scoreboard.get(0).copies);
+        let opening = *self.scoreboard.get(0);
+        self.rtt.sample_in_round(rtt, 1, 1);
+        self.recovery.on_acked(0, &opening);
         self.scoreboard.una = 1;
         self.next = 1;
         self.established = true;
@@ -127,7 +153,7 @@ impl Sender {
         for seq in self.scoreboard.una..to {
             let segment = *self.scoreboard.get(seq);
             unambiguous &= segment.transmissions == 1;
-            self.recovery.on_acked(segment.copies);
+            self.recovery.on_acked(seq, &segment);
             if !segment.sacked {
                 self.deliver(now, &segment, sample);
             }
@@ -201,6 +227,8 @@ impl Sender {
         }
         if self.timestamps {
             self.rtt.sample(rtt, p.stamp);
+            // The oldest packet that is answered, the delay of its acknowledgement included.
+            self.rtt.sample_in_round(now.since(p.stamp), self.scoreboard.una, self.scoreboard.max);
             self.backoffs = 0;
         } else if let Some((seq, sent)) = self.timed
             && self.scoreboard.una > seq
@@ -230,7 +258,7 @@ impl Sender {
         })
     }
 
-    fn episode(&self, now: Time) -> RecoveryEvent {
+    pub(super) fn episode(&self, now: Time) -> RecoveryEvent {
         RecoveryEvent {
             now,
             cause: RecoveryCause::Loss,
@@ -264,10 +292,17 @@ impl Sender {
     }
 
     #[cold]
-    fn tell_outcome(&mut self, now: Time, outcome: &Outcome) {
+    pub(super) fn tell_outcome(&mut self, now: Time, outcome: &Outcome) {
         let repair = self.episode(now);
         if outcome.ends {
             self.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(repair));
+        }
+        if outcome.ends {
+            self.reduction = None;
+        }
+        if outcome.undo {
+            let event = SpuriousLosses { now, packets: 0, undo: true };
+            self.controller.on_congestion_event(&CongestionEvent::SpuriousLosses(event));
         }
         let window = self.controller.send_limits().cwnd;
         if let Some(Lost { segments, sent, transmissions, found_by }) = outcome.lost {
@@ -289,7 +324,16 @@ impl Sender {
             self.counters.episodes += 1;
             self.controller.on_congestion_event(&CongestionEvent::RecoveryStart(repair));
             self.timed = None;
-            self.arm_timer(now);
+            if self.recovery.by_time() {
+                self.probe = None;
+                let limits = self.controller.send_limits();
+                // A controller without a threshold bounds itself.
+                self.reduction = limits
+                    .ssthresh
+                    .map(|_| Reduction::new(window, limits.cwnd, repair.outstanding));
+            } else {
+                self.arm_timer(now);
+            }
         }
         if self.controller.send_limits().cwnd < window && !outcome.restarts {
             self.ecn.reduced(self.scoreboard.max);

@@ -1,0 +1,218 @@
+//! CUBIC as in Linux 6.1, `tcp_cubic.c`.
+//!
+//! Older than RFC 9438: whole segments; the cubic and Reno's window are looked at once per tick at most; Reno's
+//! window grows by the same 0.53 segments a round trip above the window of the last loss as below; a timeout forgets
+//! everything. The first slow start ends by HyStart (Ha and Rhee 2011): a train of ACKs half the smallest RTT long, or a
+//! rise of the RTT by an eighth.
+
+use super::window::{HZ, Turn, Window, micros, ticks, ticks_of_us};
+use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};
+use narrows_base::{Time, math};
+
+/// 0.7 and C in 1024ths, as there.
+const SCALE: u64 = 1024;
+const BETA: u64 = 717;
+const CUBE_SCALE: u64 = 410;
+/// Reno's rate of growth, in eighths of the window per segment.
+const RENO_SCALE: u64 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
+
+const LOW_WINDOW: u64 = 16;
+const TRAIN_GAP_US: u64 = 2000;
+const TRAIN_SLACK_US: u64 = 1000;
+const SAMPLES: u32 = 8;
+
+/// What a user may switch.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub hystart: bool,
+    pub fast_convergence: bool,
+}
+
+pub fn build(options: Options, environment: &Environment) -> Box<dyn Controller> {
+    Box::new(Cubic {
+        window: Window::new(environment),
+        options,
+        acked: 0,
+        curve: Curve::default(),
+        start: HyStart::default(),
+    })
+}
+
+/// The cubic: forgotten at a timeout.
+#[derive(Clone, Debug, Default)]
+struct Curve {
+    /// ACKed segments per segment of growth (`cnt`).
+    per: u64,
+    last_max: u64,
+    last_window: u64,
+    last_tick: Option<u64>,
+    epoch: Option<u64>,
+    origin: u64,
+    /// When the curve reaches the origin, in 1024ths of a second.
+    k: u64,
+    acked: u64,
+    reno: u64,
+    /// Smallest RTT in microseconds; 0 is none.
+    delay_min: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct HyStart {
+    found: bool,
+    /// Microseconds.
+    round_began: u64,
+    last_ack: u64,
+    round_end: u64,
+    smallest: u64,
+    samples: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Cubic {
+    window: Window,
+    options: Options,
+    acked: u64,
+    curve: Curve,
+    start: HyStart,
+}
+
+impl Curve {
+    /// `bictcp_update`.
+    fn update(&mut self, tick: u64, cwnd: u64, acked: u64) {
+        self.acked += acked;
+        let last = self.last_tick.unwrap_or(0);
+        if self.last_window == cwnd && self.last_tick.is_some() && tick - last <= HZ / 32 {
+            return;
+        }
+        if self.epoch.is_none() || self.last_tick != Some(tick) {
+            (self.last_window, self.last_tick) = (cwnd, Some(tick));
+            self.cubic(tick, cwnd, acked);
+        }
+        let per = cwnd * RENO_SCALE / 8;
+        while self.acked > per {
+            self.acked -= per.max(1);
+            self.reno += 1;
+        }
+        if self.reno > cwnd {
+            self.per = self.per.min(cwnd / (self.reno - cwnd));
+        }
+        self.per = self.per.max(2);
+    }
+
+    fn cubic(&mut self, tick: u64, cwnd: u64, acked: u64) {
+        let epoch = *self.epoch.get_or_insert_with(|| {
+            (self.acked, self.reno) = (acked, cwnd);
+            self.origin = self.last_max.max(cwnd);
+            let below = (self.origin - cwnd) as f64;
+            self.k = math::cbrt(below * (1u64 << 40) as f64 / CUBE_SCALE as f64) as u64;
+            tick
+        });
+        let t = (tick - epoch + ticks_of_us(self.delay_min)) * 1024 / HZ;
+        let off = u128::from(t.abs_diff(self.k));
+        let delta = ((u128::from(CUBE_SCALE) * off * off * off) >> 40) as u64;
+        let target = if t < self.k {
+            self.origin.saturating_sub(delta)
+        } else {
+            self.origin.saturating_add(delta)
+        };
+        self.per = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
+        if self.last_max == 0 {
+            self.per = self.per.min(20);
+        }
+    }
+}
+
+impl Cubic {
+    /// `cubictcp_cong_avoid`.
+    fn grow(&mut self, now: Time, acked: u64) {
+        let left = if self.window.in_slow_start() { self.window.slow_start(acked) } else { acked };
+        if left > 0 {
+            self.curve.update(ticks(now), self.window.cwnd, left);
+            self.window.avoid(self.curve.per, left);
+        }
+    }
+
+    /// `cubictcp_acked`.
+    fn take_delay(&mut self, ack: &Ack) {
+        let tick = ticks(ack.now);
+        if self.curve.epoch.is_some_and(|e| tick - e < HZ) {
+            return;
+        }
+        let delay = micros(ack.rtt);
+        let least = &mut self.curve.delay_min;
+        *least = if *least == 0 { delay } else { delay.min(*least) };
+        if self.options.hystart && !self.start.found && self.window.in_slow_start() {
+            let least = *least;
+            self.look_for_end(ack, delay, least);
+        }
+    }
+
+    /// `hystart_update`.
+    fn look_for_end(&mut self, ack: &Ack, delay: u64, least: u64) {
+        let now = ack.now.as_nanos() / 1000;
+        let s = &mut self.start;
+        if self.acked > s.round_end {
+            (s.round_began, s.last_ack) = (now, now);
+            s.round_end = self.acked + ack.flight;
+            (s.smallest, s.samples) = (u64::MAX, 0);
+        }
+        if self.window.cwnd < LOW_WINDOW {
+            return;
+        }
+        if now - s.last_ack <= TRAIN_GAP_US {
+            s.last_ack = now;
+            s.found |= now - s.round_began > (least + TRAIN_SLACK_US) / 2;
+        }
+        s.smallest = s.smallest.min(delay);
+        if s.samples < SAMPLES {
+            s.samples += 1;
+        } else {
+            s.found |= s.smallest > least + (least / 8).clamp(4000, 16_000);
+        }
+        if s.found {
+            self.window.ssthresh = self.window.cwnd;
+        }
+    }
+}
+
+impl Controller for Cubic {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.acked += ack.newly_acked;
+        if ack.newly_delivered > 0 {
+            self.take_delay(ack);
+        }
+        if self.window.admits(ack) {
+            self.grow(ack.now, ack.newly_delivered);
+        }
+    }
+
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        let (curve, fast) = (&mut self.curve, self.options.fast_convergence);
+        let turn = self.window.on_event(event, |w| {
+            curve.epoch = None;
+            curve.last_max = if w.cwnd < curve.last_max && fast {
+                w.cwnd * (SCALE + BETA) / (2 * SCALE)
+            } else {
+                w.cwnd
+            };
+            (w.cwnd * BETA / SCALE).max(2)
+        });
+        match (turn, event) {
+            (Turn::Loss(_), _) => (self.curve, self.start) = (Curve::default(), HyStart::default()),
+            (Turn::Reduced, CongestionEvent::RecoveryEnd(end)) => {
+                let acked = self.window.take_pending();
+                self.grow(end.now, acked);
+            }
+            _ => {}
+        }
+    }
+
+    fn send_limits(&self) -> SendLimits {
+        self.window.limits()
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("w_max", self.curve.last_max as f64);
+        put("w_est", self.curve.reno as f64);
+    }
+}

@@ -1,0 +1,100 @@
+//! Veno as in Linux 6.1, `tcp_veno.c`: as [`crate::veno`], but segments are counted, and nothing is measured during
+//! recoveries.
+
+use super::window::{Turn, Window, micros};
+use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits};
+
+pub fn build(beta: f64, environment: &Environment) -> Box<dyn Controller> {
+    Box::new(Veno {
+        window: Window::new(environment),
+        beta: (beta * 2.0) as u64,
+        measuring: true,
+        base: u64::MAX,
+        smallest: u64::MAX,
+        samples: 0,
+        backlog: 0,
+        raise_next: true,
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Veno {
+    window: Window,
+    /// In half packets, as `backlog`.
+    beta: u64,
+    measuring: bool,
+    /// Microseconds, plus one: of the connection, and since the last growth.
+    base: u64,
+    smallest: u64,
+    samples: u64,
+    backlog: u64,
+    raise_next: bool,
+}
+
+impl Veno {
+    fn grow(&mut self, acked: u64) {
+        if !self.measuring || self.samples <= 2 {
+            self.window.reno(acked);
+            return;
+        }
+        let double = self.window.cwnd * 2;
+        let rtt = self.smallest.max(self.base);
+        self.backlog =
+            double - (u128::from(double) * u128::from(self.base) / u128::from(rtt)) as u64;
+        let left = if self.window.in_slow_start() { self.window.slow_start(acked) } else { acked };
+        if left == 0 {
+            return;
+        }
+        let cwnd = self.window.cwnd;
+        if self.backlog < self.beta {
+            self.window.avoid(cwnd, left);
+        } else if *self.window.counted() >= cwnd {
+            *self.window.counted() = 0;
+            self.window.cwnd += u64::from(self.raise_next);
+            self.raise_next = !self.raise_next;
+        } else {
+            *self.window.counted() += left;
+        }
+    }
+}
+
+impl Controller for Veno {
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.newly_delivered > 0 {
+            let rtt = micros(ack.rtt) + 1;
+            (self.base, self.smallest) = (self.base.min(rtt), self.smallest.min(rtt));
+            self.samples += 1;
+        }
+        if self.window.admits(ack) {
+            self.grow(ack.newly_delivered);
+            self.smallest = u64::MAX;
+        }
+    }
+
+    fn on_congestion_event(&mut self, event: &CongestionEvent) {
+        let random = self.backlog < self.beta;
+        let turn = self
+            .window
+            .on_event(event, |w| if random { (w.cwnd * 4 / 5).max(2) } else { w.half() });
+        match turn {
+            Turn::Reduced | Turn::Open => {
+                self.measuring = true;
+                let acked = self.window.take_pending();
+                if acked > 0 {
+                    self.grow(acked);
+                }
+                self.smallest = u64::MAX;
+            }
+            Turn::Recovery | Turn::Loss(_) => self.measuring = false,
+            Turn::None => {}
+        }
+    }
+
+    fn send_limits(&self) -> SendLimits {
+        self.window.limits()
+    }
+
+    fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
+        put("backlog", self.backlog as f64 / 2.0);
+    }
+}

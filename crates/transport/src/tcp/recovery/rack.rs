@@ -1,0 +1,313 @@
+//! RACK (RFC 8985) with F-RTO (RFC 5682): losses by time of sending, as Linux finds them.
+//!
+//! A segment is lost if one that was sent later has arrived and a round trip and the reordering window have passed
+//! since it left, whether it was a first copy or a retransmission. Without any reordering seen, three selectively
+//! acknowledged segments, or a recovery under way, make that window zero. After a timeout, new data tell whether the
+//! timeout was spurious; so do an echo of an original's time stamp and an original that is acknowledged.
+
+use super::sacked::Sacked;
+use super::{Acked, DUP_THRESH, LossRecovery, Lost, Outcome, Phase, State};
+use crate::tcp::scoreboard::{Scoreboard, Segment};
+use narrows_base::{Duration, Time};
+use narrows_congestion::LossFoundBy;
+use std::collections::VecDeque;
+
+#[derive(Debug, Default)]
+pub(super) struct Rack {
+    sacked: Sacked,
+    /// Copies in the order in which they left; those that no longer count are passed over.
+    order: VecDeque<(Time, u64)>,
+    /// The copy that left last of those that have arrived, and its round-trip time.
+    newest: (Time, u64),
+    rtt: Duration,
+    advanced: bool,
+    /// A segment came later than its successors without being sent again.
+    reordering: bool,
+    /// Lost segments that await their retransmission are in this range.
+    holes: (u64, u64),
+    /// When the first retransmission of this episode left.
+    first_repair: Option<Time>,
+    recovering: bool,
+    /// F-RTO: the timeout may have been spurious.
+    doubtful: bool,
+    /// F-RTO asks by new data: nothing is sent again before the answer.
+    asking: bool,
+    original_arrived: bool,
+    /// The acknowledgement being read: when it came, the smallest RTT, and one past the highest segment selectively
+    /// acknowledged before it.
+    now: Time,
+    min_rtt: Duration,
+    highest: u64,
+}
+
+impl Rack {
+    /// RFC 8985 section 6.2 step 4.
+    fn window(&self, state: &State, min: Duration, srtt: Duration) -> Duration {
+        let proven = state.phase != Phase::Open || self.sacked.count() >= DUP_THRESH;
+        if !self.reordering && proven {
+            return Duration::ZERO;
+        }
+        let min = if min == Duration::MAX { srtt } else { min };
+        Duration::from_nanos(min.as_nanos() / 4).min(srtt)
+    }
+
+    /// Step 5: marks what is lost; how long to wait for what may be.
+    fn find_lost(
+        &mut self,
+        state: &mut State,
+        scoreboard: &mut Scoreboard,
+        (now, window): (Time, Duration),
+    ) -> (Option<Lost>, Duration) {
+        let (mut lost, mut wait): (Option<Lost>, _) = (None, Duration::ZERO);
+        let mut keep = 0;
+        while let Some(&(sent, seq)) = self.order.get(keep) {
+            let live = seq >= scoreboard.una && {
+                let s = scoreboard.get(seq);
+                !s.sacked && s.sent == sent && s.copies > 0
+            };
+            if !live {
+                self.order.remove(keep);
+                continue;
+            }
+            if (sent, seq) >= self.newest {
+                break;
+            }
+            let due = sent + self.rtt + window;
+            if now < due {
+                wait = wait.max(due.since(now));
+                keep += 1;
+                continue;
+            }
+            let one = Lost::one(scoreboard, seq, LossFoundBy::Sack);
+            let all = lost.get_or_insert(Lost { segments: 0, ..one });
+            all.segments += 1;
+            mark(&mut self.holes, state, scoreboard, seq);
+            self.order.remove(keep);
+        }
+        (lost, wait)
+    }
+
+    /// Steps 1 to 3: a segment arrived.
+    fn delivered(&mut self, segment: &Segment, seq: u64, recover: u64) {
+        let first_copy = segment.transmissions <= 1;
+        if first_copy {
+            self.reordering |= seq < self.highest;
+            self.original_arrived |= seq < recover;
+        }
+        let rtt = self.now.since(segment.sent);
+        if !first_copy && rtt < self.min_rtt {
+            return; // The original, or an earlier retransmission.
+        }
+        self.advanced = true;
+        self.rtt = rtt;
+        self.newest = self.newest.max((segment.sent, seq));
+    }
+
+    fn enter(&mut self, state: &mut State, scoreboard: &Scoreboard, outcome: &mut Outcome) {
+        state.begin(scoreboard, outcome);
+        outcome.force = None;
+        (self.first_repair, self.original_arrived) = (None, false);
+    }
+
+    /// The acknowledgement advances, and answers what left before the first retransmission (RFC 3522).
+    fn is_delayed_original(&self, acked: &Acked<'_>) -> bool {
+        acked.newly_acked > 0 && self.first_repair.is_some_and(|first| acked.echo < first)
+    }
+
+    /// After a timeout (RFC 5682 section 3.1, with SACK).
+    fn after_timeout(
+        &mut self,
+        state: &mut State,
+        scoreboard: &Scoreboard,
+        acked: &Acked<'_>,
+        outcome: &mut Outcome,
+    ) {
+        let advanced = acked.newly_acked > 0;
+        let delayed = self.is_delayed_original(acked);
+        if delayed || (self.doubtful && self.original_arrived) {
+            outcome.undo = true;
+            return;
+        }
+        let recovered = scoreboard.una >= state.recover;
+        if self.doubtful {
+            if self.asking {
+                if acked.duplicate {
+                    (self.doubtful, self.asking) = (false, false);
+                }
+            } else if advanced && !recovered {
+                state.recover = scoreboard.max;
+                self.asking = true;
+            }
+        }
+        outcome.ends |= recovered;
+    }
+
+    /// What was lost was not: the segments in flight count again.
+    fn revert(&mut self, state: &mut State, scoreboard: &mut Scoreboard) {
+        for seq in scoreboard.una..scoreboard.max {
+            let segment = scoreboard.get_mut(seq);
+            if segment.lost {
+                segment.lost = false;
+                if !segment.sacked {
+                    segment.copies += 1;
+                    state.pipe += 1;
+                    self.order.push_back((segment.sent, seq));
+                }
+            }
+        }
+        self.order.make_contiguous().sort_unstable();
+        self.holes = (u64::MAX, 0);
+    }
+}
+
+impl LossRecovery for Rack {
+    fn on_ack(
+        &mut self,
+        state: &mut State,
+        scoreboard: &mut Scoreboard,
+        acked: Acked<'_>,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        if acked.newly_acked > 0 {
+            state.dupacks = 0;
+            self.sacked.trim(scoreboard);
+        } else if acked.duplicate {
+            state.dupacks += 1;
+        }
+        match state.phase {
+            Phase::Open => {}
+            Phase::FastRecovery => {
+                let delayed = self.is_delayed_original(&acked);
+                outcome.undo = delayed;
+                outcome.ends = delayed || scoreboard.una >= state.recover;
+            }
+            Phase::SlowStart => self.after_timeout(state, scoreboard, &acked, &mut outcome),
+        }
+        if outcome.undo {
+            self.revert(state, scoreboard);
+            outcome.ends = true;
+        }
+        if outcome.ends {
+            state.end(&mut outcome);
+            (self.doubtful, self.asking) = (false, false);
+        }
+        if std::mem::take(&mut self.advanced) && !outcome.undo {
+            let window = self.window(state, acked.rtt.min(), acked.rtt.srtt());
+            let (lost, wait) = self.find_lost(state, scoreboard, (acked.now, window));
+            outcome.lost = lost;
+            outcome.reorder_wait = (wait > Duration::ZERO).then_some(wait);
+        }
+        let lost = outcome.lost.is_some() || self.next_hole(state, scoreboard).is_some();
+        if state.phase == Phase::Open && lost && scoreboard.una < scoreboard.max {
+            self.enter(state, scoreboard, &mut outcome);
+        }
+        self.recovering = state.phase == Phase::FastRecovery;
+        outcome
+    }
+
+    fn on_reorder_timeout(
+        &mut self,
+        state: &mut State,
+        scoreboard: &mut Scoreboard,
+        acked: Acked<'_>,
+    ) -> Outcome {
+        let mut outcome = Outcome::default();
+        let window = self.window(state, acked.rtt.min(), acked.rtt.srtt());
+        let (lost, wait) = self.find_lost(state, scoreboard, (acked.now, window));
+        outcome.lost = lost;
+        outcome.reorder_wait = (wait > Duration::ZERO).then_some(wait);
+        if lost.is_some() && state.phase == Phase::Open {
+            self.enter(state, scoreboard, &mut outcome);
+            self.recovering = true;
+        }
+        outcome
+    }
+
+    fn on_restart(&mut self, scoreboard: &mut Scoreboard) {
+        self.sacked.all_lost(scoreboard);
+        self.order.clear();
+        self.holes = (scoreboard.una, scoreboard.max);
+        (self.first_repair, self.original_arrived) = (None, false);
+        (self.doubtful, self.asking) = (!self.recovering, false);
+        self.recovering = false;
+    }
+
+    fn on_block(
+        &mut self,
+        state: &mut State,
+        scoreboard: &mut Scoreboard,
+        block: (u64, u64),
+        mut fresh: impl FnMut(&mut Scoreboard, u64),
+    ) {
+        let (recover, mut seen) = (state.recover, std::mem::take(&mut self.sacked));
+        seen.insert(state, scoreboard, block, |scoreboard, seq| {
+            self.delivered(scoreboard.get(seq), seq, recover);
+            fresh(scoreboard, seq);
+        });
+        self.sacked = seen;
+    }
+
+    fn sacked(&self) -> u64 {
+        self.sacked.count()
+    }
+
+    fn next_hole(&mut self, _state: &State, scoreboard: &Scoreboard) -> Option<u64> {
+        if self.asking || self.holes.0 >= self.holes.1 {
+            return None;
+        }
+        let mut seq = self.holes.0.max(scoreboard.una);
+        while seq < self.holes.1.min(scoreboard.max) {
+            let segment = scoreboard.get(seq);
+            if segment.lost && !segment.sacked && segment.copies == 0 {
+                self.holes.0 = seq;
+                return Some(seq);
+            }
+            seq += 1;
+        }
+        self.holes = (u64::MAX, 0);
+        None
+    }
+
+    /// F-RTO has nothing to ask with: what is lost is sent again.
+    fn next_guess(&mut self, scoreboard: &Scoreboard) -> Option<u64> {
+        if !std::mem::take(&mut self.asking) {
+            return None;
+        }
+        self.doubtful = false;
+        let edge = self.holes.1.min(scoreboard.max);
+        (self.holes.0.max(scoreboard.una)..edge).find(|seq| {
+            let segment = scoreboard.get(*seq);
+            segment.lost && !segment.sacked && segment.copies == 0
+        })
+    }
+
+    fn begin_ack(&mut self, now: Time, min_rtt: Duration) {
+        (self.now, self.min_rtt) = (now, min_rtt);
+        self.highest = self.sacked.top();
+    }
+
+    fn on_copy(&mut self, now: Time, seq: u64, repair: bool) {
+        self.order.push_back((now, seq));
+        if repair {
+            self.first_repair.get_or_insert(now);
+        }
+    }
+
+    fn on_acked_segment(&mut self, state: &State, seq: u64, segment: &Segment) {
+        if !segment.sacked {
+            self.delivered(segment, seq, state.recover);
+        }
+    }
+}
+
+/// Marks a segment's newest copy lost.
+fn mark(holes: &mut (u64, u64), state: &mut State, scoreboard: &mut Scoreboard, seq: u64) {
+    let segment = scoreboard.get_mut(seq);
+    let gone = if segment.lost { segment.copies } else { segment.copies.min(1) };
+    segment.lost = true;
+    segment.copies -= gone;
+    state.pipe -= i64::from(gone);
+    if segment.copies == 0 {
+        *holes = (holes.0.min(seq), holes.1.max(seq + 1));
+    }
+}

@@ -1,0 +1,91 @@
+//! Segments that leave together, as Linux builds them for segmentation offload: up to a millisecond's worth, and
+//! fewer only if more are not soon to be expected.
+
+use super::Sender;
+use narrows_base::{Duration, Time};
+
+/// Bytes of the largest burst, and for how long the usual one lasts in parts of a second (`sk_pacing_shift`).
+const MAX_BYTES: u64 = 65_536;
+const PARTS: f64 = 1024.0;
+/// Of a window, the share that is always sent (`tcp_tso_win_divisor`).
+const SHARE: u64 = 3;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bursts {
+    payload: f64,
+    /// Segments of the burst under way that may still leave.
+    left: u64,
+    last_sent: Time,
+}
+
+impl Bursts {
+    pub fn new(payload: u32) -> Bursts {
+        Bursts { payload: f64::from(payload.max(1)), left: 0, last_sent: Time::ZERO }
+    }
+    pub fn under_way(&self) -> bool {
+        self.left > 0
+    }
+    pub fn on_sent(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+    /// Segments of a burst at `rate` bit/s of payload.
+    fn segments(&self, rate: f64, min_rtt: Duration) -> u64 {
+        let near = min_rtt.as_nanos() / 1000 >> 9;
+        let extra = if near < 32 { MAX_BYTES >> near } else { 0 };
+        let bytes = (rate / 8.0 / PARTS + extra as f64).min(MAX_BYTES as f64);
+        ((bytes / self.payload) as u64).max(2)
+    }
+}
+
+impl Sender {
+    /// Payload bit/s at which this sender is taken to send: paced, or the window per round trip, twice as fast in
+    /// slow start and a fifth faster later.
+    fn supposed_rate(&self) -> f64 {
+        let limits = self.controller.send_limits();
+        if let Some(rate) = limits.pacing_rate {
+            let (payload, packet) = self.sizes();
+            return rate.as_bps() as f64 * f64::from(payload) / f64::from(packet);
+        }
+        let factor = if limits.cwnd < limits.ssthresh.unwrap_or(0.0) / 2.0 { 2.0 } else { 1.2 };
+        let segments = limits.cwnd.max(self.flight() as f64);
+        let srtt = self.rtt.srtt().as_secs_f64().max(1e-6);
+        factor * segments * f64::from(self.payload) * 8.0 / srtt
+    }
+
+    /// Whether it is better to wait for the next acknowledgement than to send `room` segments now.
+    pub(super) fn defers(&mut self, now: Time, room: u64) -> bool {
+        let Some(bursts) = self.bursts else { return false };
+        if bursts.left > 0 {
+            return false;
+        }
+        let most = bursts.segments(self.supposed_rate(), self.rtt.min());
+        let bytes = self.available / u64::from(self.payload.max(1));
+        let cwnd = self.controller.send_limits().cwnd;
+        let srtt = self.rtt.srtt();
+        let soon = Duration::from_millis(1).min(Duration::from_nanos(srtt.as_nanos() / 2));
+        let defers = !self.recovery.repairs()
+            && room < most
+            && room < bytes
+            && (room as f64) < (cwnd / SHARE as f64).floor()
+            && now.since(bursts.last_sent) <= Duration::from_millis(1)
+            && self.scoreboard.una < self.scoreboard.max
+            && self.scoreboard.get(self.scoreboard.una).sent + srtt <= now + soon;
+        if !defers && let Some(bursts) = &mut self.bursts {
+            (bursts.left, bursts.last_sent) = (room.min(most), now);
+        }
+        defers
+    }
+
+    pub(super) fn end_burst(&mut self) {
+        if let Some(bursts) = &mut self.bursts {
+            bursts.left = 0;
+        }
+    }
+
+    /// When pacing allows the next burst; a late timer is made up for by half a packet's time at most.
+    pub(super) fn after_paced(&mut self, now: Time, gap: Duration) -> Time {
+        let late = if now > self.pace_free { now.since(self.pace_free) } else { Duration::ZERO };
+        let half = Duration::from_nanos(gap.as_nanos() / 2);
+        self.pace_free.max(now) + (gap - late.min(half))
+    }
+}
