@@ -1,9 +1,10 @@
 //! The application's handle of a connection.
 
 use super::connection_ref::ConnectionRef;
+use super::receive_stream::ReceiveStream;
+use super::send_stream::SendStream;
 use super::shared::Core;
 use super::state::Waiting;
-use super::stream::{ReceiveStream, SendStream};
 use super::take_turn::{Kind, Turn};
 use crate::error::Error;
 use narrows_base::{Duration, Rate};

@@ -4,23 +4,27 @@
 //! Waiting calls are futures that store a waker: they run under any runtime or, with [`block_on`](crate::block_on) and
 //! [`SendStream::blocking`], under none.
 
+mod blocking;
 mod buffers;
 mod connection;
 mod connection_ref;
 mod driver;
 mod observer;
 mod options;
+mod receive_stream;
+mod send_stream;
 mod shared;
 mod state;
-mod stream;
 mod take_turn;
 mod turn;
 mod wait_queue;
 
+pub use self::blocking::Blocking;
 pub use self::connection::Connection;
 pub use self::observer::{ConnectionView, Observer};
 pub use self::options::{ConnectOptions, Driver, Options, connection, new_key};
-pub use self::stream::{Blocking, ReceiveStream, SendStream};
+pub use self::receive_stream::ReceiveStream;
+pub use self::send_stream::SendStream;
 
 use self::connection_ref::ConnectionRef;
 use self::driver::thread;

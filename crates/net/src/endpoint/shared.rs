@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::Waker;
 
+/// The most bytes that are copied under the endpoint's lock at once: meanwhile nothing is sent or received.
+pub const MAX_LOCKED: usize = 64 << 10;
+
 /// A connection that nobody holds any more but that has finished streams under way lives on for
 /// so long.
 const LINGER: Duration = Duration::from_secs(30);

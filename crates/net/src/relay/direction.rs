@@ -164,6 +164,7 @@ impl Direction {
         }
     }
 
+    /// Datagrams that the link holds.
     #[cfg(test)]
     pub fn held(&self) -> usize {
         self.slab.held()

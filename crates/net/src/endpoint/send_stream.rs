@@ -1,19 +1,17 @@
-//! The halves of a stream: asynchronous by tokio's traits, which need no runtime, and blocking.
+//! The sending half of a stream, asynchronous by tokio's trait, which needs no runtime.
 
+use super::blocking::Blocking;
 use super::connection_ref::ConnectionRef;
-use super::state::ConnectionState;
+use super::shared::MAX_LOCKED;
 use crate::block::block_on;
 use crate::error::Error;
-use narrows_transport::streams::{Read, StreamError};
+use narrows_transport::streams::StreamError;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-/// Bytes that are copied under the endpoint's lock at most: meanwhile nothing is sent or received.
-const LOCKED: usize = 64 << 10;
+use tokio::io::AsyncWrite;
 
 /// The sending half of a stream. Dropping it finishes the stream.
 #[derive(Debug)]
@@ -85,7 +83,7 @@ impl SendStream {
             return Poll::Ready(Ok(0));
         }
         let id = self.id;
-        let data = data.get(..LOCKED).unwrap_or(data);
+        let data = data.get(..MAX_LOCKED).unwrap_or(data);
         let taken = self.hold.with(|machine, state| {
             let taken = machine.write(id, data);
             if taken == Ok(0) {
@@ -132,7 +130,7 @@ impl SendStream {
         data: &[u8],
     ) -> Poll<Result<usize, Error>> {
         let id = self.id;
-        let piece = data.get(..LOCKED).unwrap_or(data);
+        let piece = data.get(..MAX_LOCKED).unwrap_or(data);
         let (taken, is_all) = self.hold.with(|machine, state| {
             let taken = machine.write(id, piece)?;
             let is_all = taken == data.len();
@@ -247,204 +245,6 @@ impl AsyncWrite for SendStream {
     }
 }
 
-/// The receiving half of a stream. Dropping it before its end stops the stream.
-#[derive(Debug)]
-pub struct ReceiveStream {
-    hold: Arc<ConnectionRef>,
-    id: u64,
-    over: bool,
-}
-
-impl ReceiveStream {
-    /// Of a stream that has its place among the connection's readers.
-    pub(super) fn new(hold: Arc<ConnectionRef>, id: u64) -> ReceiveStream {
-        ReceiveStream { hold, id, over: false }
-    }
-
-    /// The stream id within the connection.
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Reads available data, at least one byte; 0 means the end of the stream.
-    ///
-    /// # Errors
-    /// The peer reset the stream, or the connection is over.
-    pub fn poll_receive(
-        &mut self,
-        context: &mut Context<'_>,
-        into: &mut [u8],
-    ) -> Poll<Result<usize, Error>> {
-        let (most, mut at) = (into.len(), 0);
-        self.poll_with(context, most, &mut |piece| {
-            if let Some(place) = into.get_mut(at..at + piece.len()) {
-                place.copy_from_slice(piece);
-                at += piece.len();
-            }
-        })
-    }
-
-    /// Hands what there is to `put`, at least one byte and at most `most`; 0 is the stream's end.
-    fn poll_with(
-        &mut self,
-        context: &mut Context<'_>,
-        most: usize,
-        put: &mut dyn FnMut(&[u8]),
-    ) -> Poll<Result<usize, Error>> {
-        if most == 0 || self.over {
-            return Poll::Ready(Ok(0));
-        }
-        let id = self.id;
-        let read = {
-            let mut core = self.hold.shared().lock();
-            let left = core.any_life(self.hold.handle).and_then(|l| left(l, id, most, put));
-            if let Some(count) = left {
-                return Poll::Ready(Ok(count));
-            }
-            let (endpoint, state) = core.parts(self.hold.handle)?;
-            let read =
-                endpoint.inspect(self.hold.handle, |machine| machine.read_with(id, most, put));
-            let read = read.ok_or(Error::Closed)??;
-            if read == Read::Blocked {
-                state.readers.entry(id).or_default().add(context.waker());
-            }
-            read
-        };
-        match read {
-            Read::Bytes(count) => {
-                // The peer may get leave to send more.
-                self.hold.shared().kick();
-                Poll::Ready(Ok(count))
-            }
-            Read::Blocked => Poll::Pending,
-            Read::End => {
-                self.over = true;
-                self.hold.shared().kick();
-                Poll::Ready(Ok(0))
-            }
-        }
-    }
-
-    /// Reads available data, at least one byte; 0 means the end of the stream.
-    ///
-    /// # Errors
-    /// The peer reset the stream, or the connection is over.
-    pub async fn receive(&mut self, into: &mut [u8]) -> Result<usize, Error> {
-        poll_fn(|context| self.poll_receive(context, into)).await
-    }
-
-    /// Reads available data, at least one and at most `most` bytes, into a new vector; `None` means the end of the
-    /// stream.
-    ///
-    /// # Errors
-    /// The peer reset the stream, or the connection is over.
-    pub async fn receive_chunk(&mut self, most: usize) -> Result<Option<Vec<u8>>, Error> {
-        let most = most.clamp(1, LOCKED);
-        let mut chunk = Vec::new();
-        poll_fn(|context| {
-            self.poll_with(context, most, &mut |piece| chunk.extend_from_slice(piece))
-        })
-        .await?;
-        Ok((!chunk.is_empty()).then_some(chunk))
-    }
-
-    /// Reads to the end of the stream, which must be at most `most` bytes long.
-    ///
-    /// # Errors
-    /// The stream is longer, the peer reset it, or the connection is over.
-    pub async fn receive_all(&mut self, most: usize) -> Result<Vec<u8>, Error> {
-        let mut all = Vec::new();
-        loop {
-            // One byte more than may come shows that there is more.
-            let room = (most - all.len()).saturating_add(1).min(LOCKED);
-            let count = poll_fn(|context| {
-                self.poll_with(context, room, &mut |piece| all.extend_from_slice(piece))
-            })
-            .await?;
-            if count == 0 {
-                return Ok(all);
-            }
-            if all.len() > most {
-                let _ = self.stop(0);
-                return Err(Error::TooLong { most });
-            }
-        }
-    }
-
-    /// Stops the stream: the peer is asked to send no more.
-    ///
-    /// # Errors
-    /// The stream or the connection is over.
-    pub fn stop(&mut self, code: u64) -> Result<(), Error> {
-        let id = self.id;
-        self.over = true;
-        self.hold.with(|machine, _| machine.stop(id, code))??;
-        Ok(())
-    }
-
-    /// The blocking form.
-    pub fn blocking(self) -> Blocking<ReceiveStream> {
-        Blocking(self)
-    }
-}
-
-/// Reads what an ended connection left of a stream: `None` if there is none, or if all of it was
-/// read and the end never came.
-fn left(
-    state: &mut ConnectionState,
-    id: u64,
-    most: usize,
-    put: &mut dyn FnMut(&[u8]),
-) -> Option<usize> {
-    let rest = state.unread.get_mut(&id)?;
-    let piece = rest.bytes.as_slices().0;
-    let piece = piece.get(..most).unwrap_or(piece);
-    let count = piece.len();
-    put(piece);
-    rest.bytes.drain(..count);
-    (count > 0 || rest.whole).then_some(count)
-}
-
-impl Drop for ReceiveStream {
-    fn drop(&mut self) {
-        if !self.over {
-            let _ = self.stop(0);
-        }
-        let mut core = self.hold.shared().lock();
-        if let Some(state) = core.any_life(self.hold.handle) {
-            state.readers.remove(&self.id);
-            state.unread.remove(&self.id);
-        }
-    }
-}
-
-impl AsyncRead for ReceiveStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let most = into.remaining();
-        ready!(self.poll_with(context, most, &mut |piece| into.put_slice(piece)))?;
-        Poll::Ready(Ok(()))
-    }
-}
-
-/// A half of a stream that blocks the calling thread, for programs without a runtime.
-#[derive(Debug)]
-pub struct Blocking<S>(S);
-
-impl<S> Blocking<S> {
-    /// The asynchronous half, by reference.
-    pub fn get(&mut self) -> &mut S {
-        &mut self.0
-    }
-    /// The asynchronous half.
-    pub fn into_inner(self) -> S {
-        self.0
-    }
-}
-
 impl io::Write for Blocking<SendStream> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         Ok(block_on(poll_fn(|context| self.0.poll_send(context, data)))?)
@@ -452,11 +252,5 @@ impl io::Write for Blocking<SendStream> {
     /// What was written leaves by itself.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl io::Read for Blocking<ReceiveStream> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        Ok(block_on(self.0.receive(into))?)
     }
 }

@@ -1,0 +1,204 @@
+//! The receiving half of a stream, asynchronous by tokio's trait, which needs no runtime.
+
+use super::blocking::Blocking;
+use super::connection_ref::ConnectionRef;
+use super::shared::MAX_LOCKED;
+use super::state::ConnectionState;
+use crate::block::block_on;
+use crate::error::Error;
+use narrows_transport::streams::Read;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// The receiving half of a stream. Dropping it before its end stops the stream.
+#[derive(Debug)]
+pub struct ReceiveStream {
+    hold: Arc<ConnectionRef>,
+    id: u64,
+    over: bool,
+}
+
+impl ReceiveStream {
+    /// Of a stream that has its place among the connection's readers.
+    pub(super) fn new(hold: Arc<ConnectionRef>, id: u64) -> ReceiveStream {
+        ReceiveStream { hold, id, over: false }
+    }
+
+    /// The stream id within the connection.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Reads available data, at least one byte; 0 means the end of the stream.
+    ///
+    /// # Errors
+    /// The peer reset the stream, or the connection is over.
+    pub fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        into: &mut [u8],
+    ) -> Poll<Result<usize, Error>> {
+        let (most, mut at) = (into.len(), 0);
+        self.poll_with(context, most, &mut |piece| {
+            if let Some(place) = into.get_mut(at..at + piece.len()) {
+                place.copy_from_slice(piece);
+                at += piece.len();
+            }
+        })
+    }
+
+    /// Hands what there is to `put`, at least one byte and at most `most`; 0 is the stream's end.
+    fn poll_with(
+        &mut self,
+        context: &mut Context<'_>,
+        most: usize,
+        put: &mut dyn FnMut(&[u8]),
+    ) -> Poll<Result<usize, Error>> {
+        if most == 0 || self.over {
+            return Poll::Ready(Ok(0));
+        }
+        let id = self.id;
+        let read = {
+            let mut core = self.hold.shared().lock();
+            let left = core.any_life(self.hold.handle).and_then(|l| left(l, id, most, put));
+            if let Some(count) = left {
+                return Poll::Ready(Ok(count));
+            }
+            let (endpoint, state) = core.parts(self.hold.handle)?;
+            let read =
+                endpoint.inspect(self.hold.handle, |machine| machine.read_with(id, most, put));
+            let read = read.ok_or(Error::Closed)??;
+            if read == Read::Blocked {
+                state.readers.entry(id).or_default().add(context.waker());
+            }
+            read
+        };
+        match read {
+            Read::Bytes(count) => {
+                // The peer may get leave to send more.
+                self.hold.shared().kick();
+                Poll::Ready(Ok(count))
+            }
+            Read::Blocked => Poll::Pending,
+            Read::End => {
+                self.over = true;
+                self.hold.shared().kick();
+                Poll::Ready(Ok(0))
+            }
+        }
+    }
+
+    /// Reads available data, at least one byte; 0 means the end of the stream.
+    ///
+    /// # Errors
+    /// The peer reset the stream, or the connection is over.
+    pub async fn receive(&mut self, into: &mut [u8]) -> Result<usize, Error> {
+        poll_fn(|context| self.poll_receive(context, into)).await
+    }
+
+    /// Reads available data, at least one and at most `most` bytes, into a new vector; `None` means the end of the
+    /// stream.
+    ///
+    /// # Errors
+    /// The peer reset the stream, or the connection is over.
+    pub async fn receive_chunk(&mut self, most: usize) -> Result<Option<Vec<u8>>, Error> {
+        let most = most.clamp(1, MAX_LOCKED);
+        let mut chunk = Vec::new();
+        poll_fn(|context| {
+            self.poll_with(context, most, &mut |piece| chunk.extend_from_slice(piece))
+        })
+        .await?;
+        Ok((!chunk.is_empty()).then_some(chunk))
+    }
+
+    /// Reads to the end of the stream, which must be at most `most` bytes long.
+    ///
+    /// # Errors
+    /// The stream is longer, the peer reset it, or the connection is over.
+    pub async fn receive_all(&mut self, most: usize) -> Result<Vec<u8>, Error> {
+        let mut all = Vec::new();
+        loop {
+            // One byte more than may come shows that there is more.
+            let room = (most - all.len()).saturating_add(1).min(MAX_LOCKED);
+            let count = poll_fn(|context| {
+                self.poll_with(context, room, &mut |piece| all.extend_from_slice(piece))
+            })
+            .await?;
+            if count == 0 {
+                return Ok(all);
+            }
+            if all.len() > most {
+                let _ = self.stop(0);
+                return Err(Error::TooLong { most });
+            }
+        }
+    }
+
+    /// Stops the stream: the peer is asked to send no more.
+    ///
+    /// # Errors
+    /// The stream or the connection is over.
+    pub fn stop(&mut self, code: u64) -> Result<(), Error> {
+        let id = self.id;
+        self.over = true;
+        self.hold.with(|machine, _| machine.stop(id, code))??;
+        Ok(())
+    }
+
+    /// The blocking form.
+    pub fn blocking(self) -> Blocking<ReceiveStream> {
+        Blocking(self)
+    }
+}
+
+/// Reads what an ended connection left of a stream: `None` if there is none, or if all of it was
+/// read and the end never came.
+fn left(
+    state: &mut ConnectionState,
+    id: u64,
+    most: usize,
+    put: &mut dyn FnMut(&[u8]),
+) -> Option<usize> {
+    let rest = state.unread.get_mut(&id)?;
+    let piece = rest.bytes.as_slices().0;
+    let piece = piece.get(..most).unwrap_or(piece);
+    let count = piece.len();
+    put(piece);
+    rest.bytes.drain(..count);
+    (count > 0 || rest.whole).then_some(count)
+}
+
+impl Drop for ReceiveStream {
+    fn drop(&mut self) {
+        if !self.over {
+            let _ = self.stop(0);
+        }
+        let mut core = self.hold.shared().lock();
+        if let Some(state) = core.any_life(self.hold.handle) {
+            state.readers.remove(&self.id);
+            state.unread.remove(&self.id);
+        }
+    }
+}
+
+impl AsyncRead for ReceiveStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let most = into.remaining();
+        ready!(self.poll_with(context, most, &mut |piece| into.put_slice(piece)))?;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl io::Read for Blocking<ReceiveStream> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(block_on(self.0.receive(into))?)
+    }
+}
