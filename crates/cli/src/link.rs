@@ -5,9 +5,14 @@ mod attend;
 #[cfg(target_os = "linux")]
 mod make;
 #[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
+mod recorded;
+#[cfg(target_os = "linux")]
 mod shown;
 
 use crate::failure::Failure;
+use crate::record::Record;
 use crate::values::seed;
 use clap::Args;
 use std::path::PathBuf;
@@ -44,6 +49,8 @@ pub struct LinkArgs {
     /// At the end, print what was counted as one JSON object
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub record: Record,
     /// Remove what killed runs left
     #[arg(long, conflicts_with_all = ["back", "between", "far", "command", "json", "live"])]
     pub clean: bool,

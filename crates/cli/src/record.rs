@@ -49,6 +49,21 @@ impl Record {
         self.begin("relay", "any over UDP", link, ways)
     }
 
+    /// The same of an emulated link; several have a folder each.
+    ///
+    /// # Errors
+    /// As [`start`](Record::start).
+    #[cfg(target_os = "linux")]
+    pub fn link(
+        &self,
+        below: Option<&str>,
+        link: String,
+        ways: Vec<String>,
+    ) -> Result<Recording, Failure> {
+        let folder = self.folder.as_ref().map(|f| below.map_or(f.clone(), |name| f.join(name)));
+        Record { folder }.begin("link", "any", link, ways)
+    }
+
     fn begin(
         &self,
         command: &'static str,
@@ -76,7 +91,7 @@ impl Recording {
         self.0.as_ref().map(|r| r.0.watch())
     }
 
-    /// For a measurement.
+    /// For a measurement, or an emulated link.
     pub fn recorder(&self) -> Option<Arc<Recorder>> {
         self.0.as_ref().map(|r| Arc::clone(&r.0))
     }

@@ -26,7 +26,7 @@ mod wire;
 
 pub use command::spawn;
 pub use error::Error;
-pub use link::{EmulatedLink, LinkEnd, LinkOptions, MTU};
+pub use link::{EmulatedLink, LinkEnd, LinkObserver, LinkOptions, MTU};
 pub use signals::{Event, Signals, forward};
 pub use stats::{LinkStats, MIN_WINDOW_PACKETS, WINDOW, WayStats};
 pub use system::leftovers::{Cleaned, clean};

@@ -11,7 +11,7 @@ use crate::way::{Shared, Way};
 use narrows_base::Time;
 use narrows_link::{Change, LinkConfig};
 use narrows_net::Clock;
-use narrows_net::relay::{Direction, LossNumbers};
+use narrows_net::relay::{Direction, LossNumbers, RelaySnapshot, RelayStats};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,8 +32,10 @@ pub struct LinkOptions {
     pub seed: u64,
     /// Its name in a simulation that draws the same; the other way is `name.back`.
     pub name: String,
-    /// Scheduled changes of each way, by time since the link began; its config must have `changes` set.
+    /// Scheduled changes of each way, by the clock below; its config must have `changes` set.
     pub changes: [Vec<(Time, Change)>; 2],
+    /// Of all times that are told; scheduled changes count from its start.
+    pub clock: Clock,
     /// Who watches it.
     pub tap: Option<Arc<dyn LinkTap>>,
 }
@@ -42,7 +44,8 @@ impl LinkOptions {
     /// Seed 1, nothing scheduled, nobody watching.
     pub fn new(there: LinkConfig, back: LinkConfig) -> LinkOptions {
         let changes = [Vec::new(), Vec::new()];
-        LinkOptions { there, back, seed: 1, name: "bottleneck".into(), changes, tap: None }
+        let (name, clock) = ("bottleneck".into(), Clock::new());
+        LinkOptions { there, back, seed: 1, name, changes, clock, tap: None }
     }
 }
 
@@ -84,7 +87,7 @@ impl EmulatedLink {
         let (tun_a, end_a) = end(a, &slot, End::A)?;
         let (tun_b, end_b) = end(b, &slot, End::B)?;
         let (tun_a, tun_b) = (Arc::new(tun_a), Arc::new(tun_b));
-        let clock = Clock::new();
+        let clock = options.clock;
         let numbers = [LossNumbers::there(options.seed, 0), LossNumbers::back(options.seed, 0)];
         let [changes_there, changes_back] = options.changes;
         let start = |entry,
@@ -148,21 +151,16 @@ impl EmulatedLink {
         &mut self.slot
     }
 
-    /// The clock of all its times.
-    pub fn clock(&self) -> Clock {
-        self.clock
-    }
-
     /// What was counted so far.
     pub fn stats(&self) -> LinkStats {
         let [there, back] = &self.ways;
         LinkStats { there: there.0.stats(), back: back.0.stats() }
     }
 
-    /// The most packets that waited, each way, since this was asked.
-    pub fn most_waiting(&self) -> [usize; 2] {
+    /// Looks at it, and does not keep it running.
+    pub fn observer(&self) -> LinkObserver {
         let [there, back] = &self.ways;
-        [there.0.most(), back.0.most()]
+        LinkObserver { ways: [there.0.clone(), back.0.clone()], clock: self.clock }
     }
 
     /// Whether its threads run in real time.
@@ -192,6 +190,33 @@ impl EmulatedLink {
 impl Drop for EmulatedLink {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// Looks at a link as often as it likes.
+#[derive(Debug)]
+pub struct LinkObserver {
+    ways: [Arc<Shared>; 2],
+    clock: Clock,
+}
+
+impl LinkObserver {
+    /// What is seen now, in the form of a relay's.
+    pub fn look(&self) -> RelaySnapshot {
+        let [there, back] = &self.ways;
+        let at = self.clock.now();
+        let most = [there.most(), back.most()];
+        let (there, back) = (there.stats(), back.stats());
+        let late = [there.lateness, back.lateness];
+        let worst = late.into_iter().max_by(|a, b| a.p99_s.total_cmp(&b.p99_s)).unwrap_or_default();
+        let mut stats = RelayStats::default();
+        (stats.there, stats.back, stats.lateness) = (there.packets, back.packets, worst);
+        RelaySnapshot { at, stats, waiting: [there.waiting, back.waiting], most }
+    }
+
+    /// Whether the link has stopped.
+    pub fn is_over(&self) -> bool {
+        self.ways.iter().all(|w| w.stop.load(Ordering::Acquire))
     }
 }
 

@@ -32,7 +32,7 @@ pub struct PassedPacket<'a> {
     pub end: End,
     /// It entered the link there; otherwise it left it.
     pub entered: bool,
-    /// From its IP header on. Transport checksums may be what the kernel left of them (a pseudo header's sum).
+    /// From its IP header on, its checksums complete.
     pub bytes: &'a [u8],
 }
 

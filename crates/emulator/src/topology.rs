@@ -1,7 +1,7 @@
 //! Several namespaces and the links between them, with routes from each to all.
 
 use crate::error::Error;
-use crate::link::{EmulatedLink, LinkOptions};
+use crate::link::{EmulatedLink, LinkEnd, LinkOptions};
 use crate::system::namespace::Namespace;
 use crate::system::{interface, leftovers};
 use std::collections::{BTreeMap, VecDeque};
@@ -70,7 +70,7 @@ impl Topology {
     }
 
     /// Routes from each node to each link's network that is not its own.
-    fn route(&self, ends: &[[(String, crate::LinkEnd); 2]]) -> Result<(), Error> {
+    fn route(&self, ends: &[[(String, LinkEnd); 2]]) -> Result<(), Error> {
         for (node, (namespace, _)) in &self.nodes {
             // By which link and neighbour each other node is reached: the first step of a shortest path.
             let mut first: BTreeMap<&str, (String, Vec<IpAddr>)> = BTreeMap::new();

@@ -123,9 +123,7 @@ impl Way {
             let (entry, tap) = (self.entry, &self.tap);
             let whole = split::split(bytes, room, |bytes| {
                 let packet = bytes.get(HEADER..).unwrap_or_default();
-                if let Some(tap) = tap {
-                    tap.passed(&PassedPacket { at, end: entry, entered: true, bytes: packet });
-                }
+                tell(tap, at, entry, true, bytes);
                 let size = u32::try_from(packet.len()).unwrap_or(u32::MAX);
                 let (random_key, ecn) = (numbers.next(), ip::ecn(packet));
                 direction.accept(Arriving { at, flow, random_key, size, ecn, bytes });
@@ -170,9 +168,7 @@ impl Way {
                 ip::mark(packet);
             }
             let now = *now.get_or_insert_with(|| clock.now());
-            if let Some(tap) = tap {
-                tap.passed(&PassedPacket { at: now, end: exit, entered: false, bytes: packet });
-            }
+            tell(tap, now, exit, false, bytes);
             late.record(now, due);
             joiner.push(bytes, &mut write);
         });
@@ -195,4 +191,13 @@ impl Way {
             ));
         }
     }
+}
+
+/// Tells whoever watches, with the checksums that the kernel left undone.
+fn tell(tap: &Option<Arc<dyn LinkTap>>, at: Time, end: End, entered: bool, frame: &[u8]) {
+    let Some(tap) = tap else { return };
+    let mut whole = frame.to_vec();
+    checksum::complete(&mut whole);
+    let bytes = whole.get(HEADER..).unwrap_or_default();
+    tap.passed(&PassedPacket { at, end, entered, bytes });
 }

@@ -7,7 +7,7 @@
 
 use crate::error::Error;
 use crate::link::{EmulatedLink, LinkOptions};
-use crate::system::forwarding::Forwarding;
+use crate::system::forwarding::{self, Forwarding};
 use crate::system::namespace::Namespace;
 use crate::system::nft::Tables;
 use crate::system::{interface, leftovers};
@@ -63,8 +63,10 @@ impl Behind {
             namespace,
             files,
         };
+        // Where IPv6 leads nowhere, programs are not to try it first.
+        let six = forwarding::has_ipv6();
         behind.namespace.enter(|| {
-            for address in &inner.addresses {
+            for address in inner.addresses.iter().filter(|a| a.is_ipv4() || six) {
                 let everything: IpAddr = match address {
                     IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                     IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),

@@ -22,6 +22,7 @@
 //! | `sim` (default) | [`sim`], the simulator: with its dependencies ten crates, no C compiler |
 //! | `net` | `net`, `wire` and the connections of `transport`: rrtp over UDP, the relay; needs a C compiler, for the ciphers |
 //! | `files` | `files`: list, get, put over rrtp or TCP |
+//! | `emulator` | `emulator`: the kernel's packets over emulated links, in network namespaces (Linux) |
 //! | `lab` | `scenario`, `lab`: links and scenarios as text, comparisons, sweeps, measures |
 //! | `report` | `report`: results as pages, figures, Parquet, CSV and JSON |
 //! | `record` | `record`, `speed`: recordings and measurements of real transfers |
@@ -34,6 +35,8 @@ pub use narrows_transport as transport;
 
 #[cfg(feature = "cli")]
 pub use narrows_cli::run;
+#[cfg(feature = "emulator")]
+pub use narrows_emulator as emulator;
 #[cfg(feature = "files")]
 pub use narrows_files as files;
 #[cfg(feature = "lab")]

@@ -7,11 +7,13 @@
 //!   sampler, every 10 ms ──────╯   (64 MB)              ╰─> Outcome ─> summary, series, report
 //! ```
 //!
-//! A relay's recording has the datagrams on both sides and its two links, but no connections.
+//! A relay's recording has the datagrams on both sides and its two links, but no connections. That of an emulated link
+//! ([`IpLinkRecord`]) has the packets that entered and left it.
 //!
 //! The endpoint's thread only copies. Records that do not fit into the queue are counted and
 //! reported.
 
+mod ip_link;
 mod link;
 mod names;
 mod outcome;
@@ -26,6 +28,8 @@ mod single_run;
 mod tap;
 mod writer;
 
+pub use ip_link::{IpLinkRecord, ObservedLink};
+use narrows_net::Clock;
 use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;
 use narrows_scenario::text_file::plain;
@@ -104,6 +108,11 @@ impl Recorder {
     /// What a relay is given, to be recorded.
     pub fn watch(&self) -> Arc<dyn RelayTap> {
         Arc::new(RelayWatch::new(self.queue.clone(), self.observers.clone()))
+    }
+
+    /// For an emulated link between two ends of these names, whose times are by this clock.
+    pub fn ip_link(&self, names: [&'static str; 2], clock: Clock) -> IpLinkRecord {
+        IpLinkRecord::new(names, clock, self.queue.clone(), self.observers.clone())
     }
 
     /// Something that a reader of the report should know.

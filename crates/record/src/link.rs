@@ -80,7 +80,7 @@ impl Links {
     /// How late the relay was, in a line.
     pub fn note(&self) -> String {
         format!(
-            "the relay itself was late by {:.3} ms on average, {:.3} ms for one datagram in a hundred",
+            "the emulator itself was late by {:.3} ms on average, {:.3} ms for one packet in a hundred",
             self.late.0 * 1e3,
             self.late.1 * 1e3
         )

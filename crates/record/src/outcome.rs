@@ -32,10 +32,13 @@ impl Writer {
                      datagrams"
                     .to_string()
             }
-            Some(links) => format!(
-                "measured at a relay: sizes are UDP payload and 28 bytes of headers; {}",
-                links.note()
-            ),
+            Some(links) => {
+                let sizes = match self.about.command {
+                    "relay" => "UDP payload and 28 bytes of headers",
+                    _ => "IP packets, headers included",
+                };
+                format!("measured at the emulated link: sizes are {sizes}; {}", links.note())
+            }
         }];
         notes.extend(more);
         let untold: u64 = self.kept.iter().map(|k| k.beyond).sum();

@@ -56,16 +56,25 @@ impl<W: Write> Packets<W> {
 
     /// Adds a datagram, unless the file is full.
     pub fn add(&mut self, d: Datagram<'_>) -> io::Result<()> {
+        let mut packet = std::mem::take(&mut self.packet);
+        packet.clear();
+        let done = if headers(&d, &mut packet) {
+            packet.extend_from_slice(d.payload);
+            self.add_packet(d.interface, d.at, &packet)
+        } else {
+            Ok(())
+        };
+        self.packet = packet;
+        done
+    }
+
+    /// Adds a packet that has its headers, unless the file is full; `at` is in nanoseconds since 1970.
+    pub fn add_packet(&mut self, interface: usize, at: u64, packet: &[u8]) -> io::Result<()> {
         if self.bytes >= self.most {
             self.beyond += 1;
             return Ok(());
         }
-        self.packet.clear();
-        if !headers(&d, &mut self.packet) {
-            return Ok(());
-        }
-        self.packet.extend_from_slice(d.payload);
-        let block = self.block.packet(d.interface as u32, d.at, &self.packet);
+        let block = self.block.packet(interface as u32, at, packet);
         self.sink.write_all(block)?;
         self.written += 1;
         self.bytes += block.len() as u64;

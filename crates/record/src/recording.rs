@@ -10,7 +10,7 @@ pub const MAX_CONNECTIONS: usize = 64;
 /// What a recording says of itself.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// `speed`, `get`, `put`, `serve` or `relay`.
+    /// `speed`, `get`, `put`, `serve`, `relay` or `link`.
     pub command: &'static str,
     /// The exact command line.
     pub command_line: String,
@@ -18,7 +18,7 @@ pub struct About {
     pub protocol: String,
     /// Over what: an address, a link's specification.
     pub link: String,
-    /// Of a relay: its link towards the server and the one back, described; else empty.
+    /// Of a relay or an emulated link: the way there and the one back, described; else empty.
     pub ways: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub struct Recording {
     pub datagrams: u64,
     /// Connections that have a file of their own.
     pub connections: usize,
-    /// Whether it is a relay's.
+    /// Whether it is a link's: packets, and no connections.
     pub relay: bool,
     /// Their last figures.
     pub figures: Vec<Stats>,

@@ -32,7 +32,7 @@ impl RelayTap for RelayWatch {
         for (number, name) in [(clients, "clients"), (self.side(RelaySide::Server), "server")] {
             self.queue.push(RecordEvent::Endpoint(number, name, looker.local(), zero));
         }
-        self.observers.add_relay(clients, looker);
+        self.observers.add_link(clients, Box::new(looker));
     }
 
     fn passed(&self, d: &RelayedDatagram<'_>) {

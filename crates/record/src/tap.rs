@@ -1,10 +1,11 @@
 //! What the endpoints' threads and the sampler send to the writer, through a bounded queue.
 
+use crate::ip_link::ObservedLink;
 use crate::recording::MAX_CONNECTIONS;
 use narrows_base::Time;
 use narrows_net::Clock;
 use narrows_net::endpoint::Observer;
-use narrows_net::relay::{RelayObserver, RelaySnapshot};
+use narrows_net::relay::RelaySnapshot;
 use narrows_net::socket::Arrival;
 use narrows_net::tap::{ConnectionOpened, Tap};
 use narrows_transport::connection::{Closed, Stats, Transmit};
@@ -48,6 +49,13 @@ pub struct Datagrams {
     pub bytes: Vec<u8>,
 }
 
+/// A whole packet at one end of an emulated link.
+#[derive(Debug)]
+pub struct IpPacket {
+    pub at: Time,
+    pub bytes: Vec<u8>,
+}
+
 /// What the writer is told, of an endpoint by number.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -56,10 +64,11 @@ pub enum RecordEvent {
     /// showed zero.
     Endpoint(usize, &'static str, SocketAddr, u64),
     Datagrams(usize, Datagrams),
+    Packet(usize, IpPacket),
     ConnectionOpened(usize, Time, ConnectionOpened),
     Closed(usize, Time, Handle, Option<Stats>, Closed),
     Figures(usize, Handle, Figures),
-    /// What a relay's links hold, by the clock of this endpoint, and whether it is the last look.
+    /// What the links of a relay or an emulator hold, by the clock of this endpoint, and whether it is the last look.
     RelaySnapshot(usize, Box<RelaySnapshot>, bool),
     End,
 }
@@ -108,13 +117,27 @@ impl Queue {
         datagrams: impl FnOnce() -> Datagrams,
         bytes: usize,
     ) {
+        if self.has_room(count, bytes) {
+            self.push(RecordEvent::Datagrams(endpoint, datagrams()));
+        }
+    }
+
+    /// A packet, if there is room.
+    pub(super) fn offer_packet(&self, end: usize, bytes: usize, packet: impl FnOnce() -> IpPacket) {
+        if self.has_room(1, bytes) {
+            self.push(RecordEvent::Packet(end, packet()));
+        }
+    }
+
+    /// Whether so much more may wait; it is counted in either case.
+    fn has_room(&self, count: u64, bytes: usize) -> bool {
         let cost = bytes + OVERHEAD;
         if self.waiting.load(Ordering::Relaxed) + cost > MAX_WAITING {
             self.dropped.fetch_add(count, Ordering::Relaxed);
-            return;
+            return false;
         }
         self.waiting.fetch_add(cost, Ordering::Relaxed);
-        self.push(RecordEvent::Datagrams(endpoint, datagrams()));
+        true
     }
 
     /// Figures, if there is room; without them the series is coarser.
@@ -129,6 +152,7 @@ impl Queue {
     pub fn taken(&self, event: &RecordEvent) {
         let cost = match event {
             RecordEvent::Datagrams(_, d) => d.bytes.len() + OVERHEAD,
+            RecordEvent::Packet(_, p) => p.bytes.len() + OVERHEAD,
             RecordEvent::Figures(..) | RecordEvent::RelaySnapshot(..) => FIGURES,
             RecordEvent::Endpoint(..)
             | RecordEvent::ConnectionOpened(..)
@@ -173,7 +197,7 @@ pub struct Observers(Arc<Mutex<Vec<(usize, Observed)>>>);
 #[derive(Debug)]
 enum Observed {
     Endpoint(Observer),
-    Relay(RelayObserver),
+    Link(Box<dyn ObservedLink>),
 }
 
 impl Observers {
@@ -185,9 +209,9 @@ impl Observers {
         self.lock().push((endpoint, Observed::Endpoint(observer)));
     }
 
-    /// A relay, whose times are by the clock of that endpoint.
-    pub fn add_relay(&self, endpoint: usize, looker: RelayObserver) {
-        self.lock().push((endpoint, Observed::Relay(looker)));
+    /// A link, whose times are by the clock of that endpoint.
+    pub fn add_link(&self, endpoint: usize, link: Box<dyn ObservedLink>) {
+        self.lock().push((endpoint, Observed::Link(link)));
     }
 
     /// Whether any endpoint is still there.
@@ -195,15 +219,15 @@ impl Observers {
         !self.lock().is_empty()
     }
 
-    /// Looks at every connection that is kept, and at relays; forgets what is gone.
+    /// Looks at every connection that is kept, and at links; forgets what is gone.
     pub fn sample(&self, queue: &Queue) {
         let mut seen = Vec::new();
         self.lock().retain(|(endpoint, observed)| {
             let observer = match observed {
                 Observed::Endpoint(observer) => observer,
-                Observed::Relay(looker) => {
-                    let over = looker.is_over();
-                    seen.push(RecordEvent::RelaySnapshot(*endpoint, Box::new(looker.look()), over));
+                Observed::Link(link) => {
+                    let over = link.is_over();
+                    seen.push(RecordEvent::RelaySnapshot(*endpoint, Box::new(link.look()), over));
                     return !over;
                 }
             };

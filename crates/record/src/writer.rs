@@ -4,7 +4,7 @@ use super::link::Links;
 use super::packets::{Datagram, Packets, Ways};
 use super::qlog::{Beginning, Events, wall};
 use super::series::Series;
-use super::tap::{Datagrams, Figures, Queue, RecordEvent};
+use super::tap::{Datagrams, Figures, IpPacket, Queue, RecordEvent};
 use crate::names;
 use crate::recording::About;
 use narrows_base::Time;
@@ -103,6 +103,7 @@ impl Writer {
                     self.endpoint(number, name, local, zero)?;
                 }
                 RecordEvent::Datagrams(endpoint, d) => self.datagrams(endpoint, &d)?,
+                RecordEvent::Packet(end, packet) => self.packet(end, &packet)?,
                 RecordEvent::ConnectionOpened(endpoint, at, opened) => {
                     self.opened(endpoint, at, &opened)?
                 }
@@ -191,6 +192,15 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    fn packet(&mut self, number: usize, packet: &IpPacket) -> Result<(), String> {
+        let Some(end) = self.ends.get_mut(&number) else { return Ok(()) };
+        let seconds = Writer::seconds(self.start, end.zero, packet.at);
+        let first = end.span.map_or(seconds, |s| s.0);
+        end.span = Some((first, seconds.max(first)));
+        let done = self.packets.add_packet(number, wall(end.zero, packet.at), &packet.bytes);
+        done.map_err(|e| cannot(&self.folder.join(names::PACKETS), &e))
     }
 
     fn opened(

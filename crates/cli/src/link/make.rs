@@ -2,19 +2,15 @@
 
 use super::LinkArgs;
 use super::attend::{Running, attend};
+use super::plan::Plan;
+use super::recorded::Recorded;
 use crate::failure::Failure;
-use crate::relay::{configs, describe};
 use crate::terminal;
-use crate::transport::PACKET;
-use narrows_base::{SpecError, Time};
 use narrows_emulator::{
-    Behind, EmulatedLink, Error, LinkEnd, LinkOptions, Namespace, Signals, Topology, TopologyLink,
-    clean, spawn,
+    Behind, EmulatedLink, Error, LinkEnd, Namespace, Signals, Topology, TopologyLink, clean, spawn,
 };
-use narrows_link::Change;
-use narrows_scenario::{Link, Scenario, scenario_file};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command};
 
 impl From<Error> for Failure {
@@ -27,27 +23,41 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
     if a.clean {
         return remove_leftovers(a.quiet);
     }
-    let plan = Plan::read(a)?;
+    let mut plan = Plan::read(a)?;
     // Before any thread: each thread has its own mask of signals, and user namespaces are for one thread only.
     let signals = Signals::take()?;
     if !narrows_emulator::is_root() {
         plan.without_root()?;
         narrows_emulator::become_root_of_own()?;
     }
+    // Recordings have threads, and user namespaces are made by the first thread alone.
+    let recorded = plan.record(&a.record)?;
+    let done = run(a, plan, &signals, &recorded);
+    recorded.into_iter().fold(done, |done, recorded| recorded.finish(done))
+}
+
+/// Makes what is planned and stays until it is over.
+fn run(a: &LinkArgs, plan: Plan, signals: &Signals, recorded: &[Recorded]) -> Result<(), Failure> {
+    let attend = |links: Vec<(&str, &EmulatedLink)>, commands| {
+        recorded.iter().zip(&links).for_each(|(recorded, (_, link))| recorded.watch(link));
+        attend(a, signals, Running { links, commands })
+    };
+    let what = plan.what(a);
     match plan {
-        Plan::Between { names: [x, y], options, what } => {
+        Plan::Between { names: [x, y], single } => {
+            let options = single.options;
             let (x, y) = (Namespace::named(&x)?, Namespace::named(&y)?);
-            let link = EmulatedLink::between(&x, &y, *options)?;
+            let link = EmulatedLink::between(&x, &y, options)?;
             if !a.quiet {
                 let end = |n: &Namespace, e: &LinkEnd| {
                     format!("{} {} {}", n.label(), e.interface, list(&e.addresses))
                 };
                 note(&format!("{what}\nA: {}\nB: {}", end(&x, link.a()), end(&y, link.b())));
             }
-            attend(a, &signals, Running { links: vec![("link", &link)], commands: Vec::new() })
+            attend(vec![("link", &link)], Vec::new())
         }
-        Plan::Behind { options, what } => {
-            let behind = Behind::new(*options)?;
+        Plan::Behind { single } => {
+            let behind = Behind::new(single.options)?;
             let Some(link) = behind.link() else { return Ok(()) };
             let host = first(&link.b().addresses);
             if !a.quiet {
@@ -59,15 +69,14 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
             let mut command = words(&a.command);
             command.env("NARROWS_HOST", host.to_string());
             let child = spawn(&mut command, behind.namespace(), behind.files())?;
-            let commands = vec![(name(&a.command), child)];
-            attend(a, &signals, Running { links: vec![("link", link)], commands })
+            attend(vec![("link", link)], vec![(name(&a.command), child)])
         }
-        Plan::Far { options, far, what } => {
+        Plan::Far { far, single } => {
             let wire = TopologyLink {
                 name: "link".into(),
                 from: "near".into(),
                 to: "far".into(),
-                options: *options,
+                options: single.options,
             };
             let topology = Topology::new(vec![wire])?;
             let addresses = |node: &str| -> Vec<IpAddr> {
@@ -91,10 +100,10 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
                 }
             };
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
-            attend(a, &signals, Running { links, commands: vec![far, near] })
+            attend(links, vec![far, near])
         }
-        Plan::Scenario { wires, commands, what } => {
-            let topology = Topology::new(wires)?;
+        Plan::Scenario { wires, commands } => {
+            let topology = Topology::new(wires.into_iter().map(|(wire, _)| wire).collect())?;
             if !a.quiet {
                 let nodes = topology.nodes().map(|(n, a)| format!("{n}: {}", list(a)));
                 note(&format!("{what}\n{}", nodes.collect::<Vec<_>>().join("\n")));
@@ -111,151 +120,9 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
                 }
             }
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
-            attend(a, &signals, Running { links, commands: running })
+            attend(links, running)
         }
     }
-}
-
-/// What is to be made; all that can be wrong in the flags is found before anything is.
-enum Plan {
-    Between { names: [String; 2], options: Box<LinkOptions>, what: String },
-    Behind { options: Box<LinkOptions>, what: String },
-    Far { options: Box<LinkOptions>, far: String, what: String },
-    Scenario { wires: Vec<TopologyLink>, commands: Vec<(String, String)>, what: String },
-}
-
-impl Plan {
-    fn read(a: &LinkArgs) -> Result<Plan, Failure> {
-        if let Some(file) = &a.scenario {
-            return Plan::scenario(a, file);
-        }
-        let text = a.link.as_deref().unwrap_or_default();
-        let (there, back) = directions(text, a.back.as_deref())?;
-        let (forward, backward) = configs(&there, &back);
-        let what = format!("out: {}; back: {}", describe(&there), describe(&back));
-        let options =
-            LinkOptions { seed: a.seed.unwrap_or(1), ..LinkOptions::new(forward, backward) };
-        let options = Box::new(options);
-        if let Some(names) = &a.between {
-            let names =
-                names.split_once(':').filter(|(x, y)| !x.is_empty() && !y.is_empty() && x != y);
-            let (x, y) = names.ok_or_else(|| {
-                Failure::Input("--between: expected A:B, two names of `ip netns`".into())
-            })?;
-            return Ok(Plan::Between { names: [x.into(), y.into()], options, what });
-        }
-        if a.command.is_empty() {
-            return Err(Failure::Input(
-                "no command: give one behind `--` (a shell: `-- bash`), or --between A:B".into(),
-            ));
-        }
-        Ok(match &a.far {
-            Some(far) => Plan::Far { options, far: far.clone(), what },
-            None => Plan::Behind { options, what },
-        })
-    }
-
-    fn scenario(a: &LinkArgs, file: &Path) -> Result<Plan, Failure> {
-        let scenario = scenario_file::load(file)?;
-        let seed = a.seed.unwrap_or(scenario.seed);
-        let wires = wires(&scenario, seed);
-        if wires.is_empty() {
-            return Err(Failure::Input(format!("{}: there are no links", file.display())));
-        }
-        let mut commands = Vec::new();
-        for at in &a.at {
-            let (node, command) = at
-                .split_once('=')
-                .ok_or_else(|| Failure::Input(format!("--at {at:?}: expected NODE=COMMAND")))?;
-            let known: Vec<&str> =
-                wires.iter().flat_map(|w| [w.from.as_str(), w.to.as_str()]).collect();
-            if !known.contains(&node) {
-                return Err(SpecError::unknown("node", node, &known).at("--at").into());
-            }
-            commands.push((node.to_string(), command.to_string()));
-        }
-        let what = format!("{}: {} links", file.display(), wires.len());
-        Ok(Plan::Scenario { wires, commands, what })
-    }
-
-    /// What to do for somebody who is not root; an error where it cannot be done.
-    fn without_root(&self) -> Result<(), Failure> {
-        match self {
-            Plan::Between { .. } => Err(Failure::Input(
-                "--between needs root: named namespaces belong to it (without root: --far, --scenario)".into(),
-            )),
-            Plan::Behind { .. } => Err(through_pasta()),
-            Plan::Far { .. } | Plan::Scenario { .. } => Ok(()),
-        }
-    }
-}
-
-/// Starts this command again inside pasta, which makes a namespace with a way out and needs no root. Returns
-/// only what went wrong.
-fn through_pasta() -> Failure {
-    use std::os::unix::process::CommandExt as _;
-    let own = std::env::current_exe();
-    let Ok(own) = own else { return Failure::Input("cannot find this program's file".into()) };
-    let mut command = Command::new("pasta");
-    command.args(["--config-net", "--quiet", "--"]).arg(own).args(std::env::args_os().skip(1));
-    let e = command.exec();
-    match e.kind() {
-        std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => Failure::Input(
-            "the way out to other networks needs root, or pasta (package passt); commands at both ends need \
-             neither: --far COMMAND"
-                .into(),
-        ),
-        _ => Failure::Input(format!("cannot start pasta: {e}")),
-    }
-}
-
-/// Both ways of the specifications.
-fn directions(
-    there: &str,
-    back: Option<&str>,
-) -> Result<
-    (
-        narrows_scenario::link_direction::LinkDirection,
-        narrows_scenario::link_direction::LinkDirection,
-    ),
-    Failure,
-> {
-    let read = |flag: &str, text: &str| -> Result<Link, SpecError> {
-        Link::parse(text, Path::new("")).and_then(Link::folded).map_err(|e| e.at(flag))
-    };
-    let forward = read("the link", there)?;
-    let back = match back {
-        Some(text) => read("--back", text)?.forward,
-        None => forward.back,
-    };
-    Ok((forward.forward, back))
-}
-
-/// A scenario's links, with what is scheduled for them.
-fn wires(scenario: &Scenario, seed: u64) -> Vec<TopologyLink> {
-    let changes = |name: &str| -> Vec<(Time, Change)> {
-        let mut own: Vec<_> = (scenario.changes.iter().filter(|c| c.link == name))
-            .map(|c| (Time::ZERO + c.at, c.change.clone()))
-            .collect();
-        own.sort_by_key(|(at, _)| *at);
-        own
-    };
-    let wire = |w: &narrows_scenario::scenario::DuplexLink| {
-        let rtt = w.there.delay + w.back.delay;
-        let both = [changes(&w.name), changes(&format!("{}.back", w.name))];
-        let [there, back] = &both;
-        let config = |way: &narrows_scenario::link_direction::LinkDirection, changes: &Vec<_>| {
-            way.config(rtt, PACKET, !changes.is_empty())
-        };
-        let options = LinkOptions {
-            seed,
-            name: w.name.clone(),
-            ..LinkOptions::new(config(&w.there, there), config(&w.back, back))
-        };
-        let options = LinkOptions { changes: both, ..options };
-        TopologyLink { name: w.name.clone(), from: w.from.clone(), to: w.to.clone(), options }
-    };
-    scenario.links.iter().map(wire).collect()
 }
 
 fn remove_leftovers(quiet: bool) -> Result<(), Failure> {

@@ -1,4 +1,6 @@
 //! The command itself. One binary: each would link all of it again.
 
 mod command;
+#[cfg(target_os = "linux")]
+mod link;
 mod transfer;

@@ -35,6 +35,13 @@ fn settings() -> Vec<PathBuf> {
     settings
 }
 
+/// Whether IPv6 packets are forwarded once forwarding is turned on.
+pub fn has_ipv6() -> bool {
+    let conf = Path::new(SETTINGS).join("ipv6/conf");
+    read(&conf.join("all/forwarding")).is_some_and(|v| v != "0")
+        || conf.join("default/force_forwarding").exists()
+}
+
 fn read(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_string())
 }

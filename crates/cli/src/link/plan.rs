@@ -1,0 +1,186 @@
+//! What the flags ask for: all that can be wrong in them is found before anything is made.
+
+use super::LinkArgs;
+use super::recorded::Recorded;
+use crate::failure::Failure;
+use crate::record::Record;
+use crate::relay::{configs, describe};
+use crate::transport::PACKET;
+use narrows_base::{SpecError, Time};
+use narrows_emulator::{LinkOptions, TopologyLink};
+use narrows_link::Change;
+use narrows_net::Clock;
+use narrows_scenario::link_direction::LinkDirection;
+use narrows_scenario::scenario::DuplexLink;
+use narrows_scenario::{Link, Scenario, scenario_file};
+use std::path::Path;
+use std::process::Command;
+
+/// What is to be made.
+pub enum Plan {
+    Between { names: [String; 2], single: Box<Single> },
+    Behind { single: Box<Single> },
+    Far { far: String, single: Box<Single> },
+    Scenario { wires: Vec<(TopologyLink, [LinkDirection; 2])>, commands: Vec<(String, String)> },
+}
+
+/// One link, and its ways as they were written.
+pub struct Single {
+    pub options: LinkOptions,
+    pub ways: [LinkDirection; 2],
+}
+
+impl Plan {
+    pub fn read(a: &LinkArgs) -> Result<Plan, Failure> {
+        if let Some(file) = &a.scenario {
+            return Plan::scenario(a, file);
+        }
+        let text = a.link.as_deref().unwrap_or_default();
+        let (there, back) = directions(text, a.back.as_deref())?;
+        let (forward, backward) = configs(&there, &back);
+        let options =
+            LinkOptions { seed: a.seed.unwrap_or(1), ..LinkOptions::new(forward, backward) };
+        let single = Box::new(Single { options, ways: [there, back] });
+        if let Some(names) = &a.between {
+            let names =
+                names.split_once(':').filter(|(x, y)| !x.is_empty() && !y.is_empty() && x != y);
+            let (x, y) = names.ok_or_else(|| {
+                Failure::Input("--between: expected A:B, two names of `ip netns`".into())
+            })?;
+            return Ok(Plan::Between { names: [x.into(), y.into()], single });
+        }
+        if a.command.is_empty() {
+            return Err(Failure::Input(
+                "no command: give one behind `--` (a shell: `-- bash`), or --between A:B".into(),
+            ));
+        }
+        Ok(match &a.far {
+            Some(far) => Plan::Far { far: far.clone(), single },
+            None => Plan::Behind { single },
+        })
+    }
+
+    fn scenario(a: &LinkArgs, file: &Path) -> Result<Plan, Failure> {
+        let scenario = scenario_file::load(file)?;
+        let seed = a.seed.unwrap_or(scenario.seed);
+        let wires = wires(&scenario, seed);
+        if wires.is_empty() {
+            return Err(Failure::Input(format!("{}: there are no links", file.display())));
+        }
+        let mut commands = Vec::new();
+        for at in &a.at {
+            let (node, command) = at
+                .split_once('=')
+                .ok_or_else(|| Failure::Input(format!("--at {at:?}: expected NODE=COMMAND")))?;
+            let known: Vec<&str> =
+                wires.iter().flat_map(|(w, _)| [w.from.as_str(), w.to.as_str()]).collect();
+            if !known.contains(&node) {
+                return Err(SpecError::unknown("node", node, &known).at("--at").into());
+            }
+            commands.push((node.to_string(), command.to_string()));
+        }
+        Ok(Plan::Scenario { wires, commands })
+    }
+
+    /// Begins the recordings that are wanted, one for each link.
+    pub fn record(&mut self, wanted: &Record) -> Result<Vec<Recorded>, Failure> {
+        let begin = |below, options: &mut LinkOptions, ways: &[LinkDirection; 2]| {
+            let [there, back] = ways;
+            Recorded::begin(wanted, below, options, [there, back])
+        };
+        match self {
+            Plan::Between { single, .. } | Plan::Behind { single } | Plan::Far { single, .. } => {
+                Ok(vec![begin(None, &mut single.options, &single.ways)?])
+            }
+            Plan::Scenario { wires, .. } => wires
+                .iter_mut()
+                .map(|(wire, ways)| begin(Some(wire.name.as_str()), &mut wire.options, ways))
+                .collect(),
+        }
+    }
+
+    /// What is emulated, in a line.
+    pub fn what(&self, a: &LinkArgs) -> String {
+        match self {
+            Plan::Between { single, .. } | Plan::Behind { single } | Plan::Far { single, .. } => {
+                let [there, back] = &single.ways;
+                format!("there: {}; back: {}", describe(there), describe(back))
+            }
+            Plan::Scenario { wires, .. } => {
+                let file = a.scenario.as_ref().map(|f| f.display().to_string()).unwrap_or_default();
+                format!("{file}: {} links", wires.len())
+            }
+        }
+    }
+
+    /// What to do for somebody who is not root; an error where it cannot be done.
+    pub fn without_root(&self) -> Result<(), Failure> {
+        match self {
+            Plan::Between { .. } => Err(Failure::Input(
+                "--between needs root: named namespaces belong to it (without root: --far, --scenario)".into(),
+            )),
+            Plan::Behind { .. } => Err(through_pasta()),
+            Plan::Far { .. } | Plan::Scenario { .. } => Ok(()),
+        }
+    }
+}
+
+/// Starts this command again inside pasta, which makes a namespace with a way out and needs no root. Returns
+/// only what went wrong.
+fn through_pasta() -> Failure {
+    use std::os::unix::process::CommandExt as _;
+    let own = std::env::current_exe();
+    let Ok(own) = own else { return Failure::Input("cannot find this program's file".into()) };
+    let mut command = Command::new("pasta");
+    command.args(["--config-net", "--quiet", "--"]).arg(own).args(std::env::args_os().skip(1));
+    let e = command.exec();
+    match e.kind() {
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => Failure::Input(
+            "the way out to other networks needs root, or pasta (package passt); commands at both ends need \
+             neither: --far COMMAND"
+                .into(),
+        ),
+        _ => Failure::Input(format!("cannot start pasta: {e}")),
+    }
+}
+
+/// Both ways of the specifications.
+fn directions(there: &str, back: Option<&str>) -> Result<(LinkDirection, LinkDirection), Failure> {
+    let read = |flag: &str, text: &str| -> Result<Link, SpecError> {
+        Link::parse(text, Path::new("")).and_then(Link::folded).map_err(|e| e.at(flag))
+    };
+    let forward = read("the link", there)?;
+    let back = match back {
+        Some(text) => read("--back", text)?.forward,
+        None => forward.back,
+    };
+    Ok((forward.forward, back))
+}
+
+/// A scenario's links, with what is scheduled for them.
+fn wires(scenario: &Scenario, seed: u64) -> Vec<(TopologyLink, [LinkDirection; 2])> {
+    let clock = Clock::new();
+    let changes = |name: &str| -> Vec<(Time, Change)> {
+        let mut own: Vec<_> = (scenario.changes.iter().filter(|c| c.link == name))
+            .map(|c| (Time::ZERO + c.at, c.change.clone()))
+            .collect();
+        own.sort_by_key(|(at, _)| *at);
+        own
+    };
+    let wire = |w: &DuplexLink| {
+        let rtt = w.there.delay + w.back.delay;
+        let both = [changes(&w.name), changes(&format!("{}.back", w.name))];
+        let [there, back] = &both;
+        let config =
+            |way: &LinkDirection, changes: &Vec<_>| way.config(rtt, PACKET, !changes.is_empty());
+        let options = LinkOptions {
+            seed,
+            name: w.name.clone(),
+            ..LinkOptions::new(config(&w.there, there), config(&w.back, back))
+        };
+        let options = LinkOptions { changes: both, clock, ..options };
+        let (name, from, to) = (w.name.clone(), w.from.clone(), w.to.clone());
+        (TopologyLink { name, from, to, options }, [w.there.clone(), w.back.clone()])
+    };
+    scenario.links.iter().map(wire).collect()
+}

@@ -1,0 +1,68 @@
+//! `narrows link --record`: what links tell a recording.
+
+use crate::failure::Failure;
+use crate::record::{Record, Recording};
+use crate::relay::describe;
+use narrows_emulator::{EmulatedLink, End, LinkObserver, LinkOptions, LinkTap, PassedPacket};
+use narrows_net::relay::RelaySnapshot;
+use narrows_record::{IpLinkRecord, ObservedLink};
+use narrows_scenario::link_direction::LinkDirection;
+use std::sync::Arc;
+
+/// The recording of one link.
+pub struct Recorded {
+    recording: Recording,
+    record: Option<Arc<IpLinkRecord>>,
+}
+
+#[derive(Debug)]
+struct Tap(Arc<IpLinkRecord>);
+
+impl LinkTap for Tap {
+    fn passed(&self, packet: &PassedPacket<'_>) {
+        let end = usize::from(packet.end == End::B);
+        self.0.passed(end, packet.at, packet.bytes);
+    }
+}
+
+#[derive(Debug)]
+struct Observed(LinkObserver);
+
+impl ObservedLink for Observed {
+    fn look(&self) -> RelaySnapshot {
+        self.0.look()
+    }
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+}
+
+impl Recorded {
+    /// Begins it, if it is wanted: the link's options get who watches. `below` is its folder where there are
+    /// several.
+    pub fn begin(
+        wanted: &Record,
+        below: Option<&str>,
+        options: &mut LinkOptions,
+        ways: [&LinkDirection; 2],
+    ) -> Result<Recorded, Failure> {
+        let [there, back] = ways.map(describe);
+        let recording = wanted.link(below, format!("{there}; back {back}"), vec![there, back])?;
+        let record = recording.recorder().map(|r| Arc::new(r.ip_link(["a", "b"], options.clock)));
+        options.tap = record.clone().map(|record| Arc::new(Tap(record)) as Arc<dyn LinkTap>);
+        Ok(Recorded { recording, record })
+    }
+
+    /// The link runs: from now on its queues are looked at.
+    pub fn watch(&self, link: &EmulatedLink) {
+        if let Some(record) = &self.record {
+            record.watch(Box::new(Observed(link.observer())));
+        }
+    }
+
+    /// Writes the report, when the link is gone.
+    pub fn finish(self, done: Result<(), Failure>) -> Result<(), Failure> {
+        drop(self.record);
+        self.recording.finish(done)
+    }
+}

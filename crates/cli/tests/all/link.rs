@@ -1,0 +1,276 @@
+//! `narrows link`, end to end: commands behind links, exit codes, what is left behind. Most of it needs root; each test
+//! says why it was skipped.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const LINK: &str = "100Mbit/s,2ms";
+
+fn narrows(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_narrows")).args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// If this is root with TUN devices, the machine's settings for one test alone; says why not otherwise.
+fn way_out() -> Option<MutexGuard<'static, ()>> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let tried = narrows(&["link", LINK, "--quiet", "--", "true"]);
+    if !tried.status.success() {
+        eprintln!("skipped: {}", text(&tried.stderr).trim());
+    }
+    tried.status.success().then_some(one)
+}
+
+fn setting(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Of every interface that is not a link's.
+fn forwarding() -> Vec<(String, String)> {
+    let folder = std::fs::read_dir("/proc/sys/net/ipv4/conf").unwrap().flatten();
+    let names = folder.map(|e| e.file_name().into_string().unwrap());
+    let mut all: Vec<_> = (names.filter(|n| !n.starts_with("narrows")))
+        .map(|n| (n.clone(), setting(&format!("/proc/sys/net/ipv4/conf/{n}/forwarding"))))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_cannot_be_is_one_line_and_exit_code_2() {
+    for (args, hint) in [
+        (&["link"][..], "<SPEC|NAME>"),
+        (&["link", "geo"], "no command: give one behind `--`"),
+        (&["link", "gao", "--", "true"], "'geo'"),
+        (&["link", "geo", "--back", "1Mbit", "--", "true"], "--back"),
+        (&["link", "geo", "--between", "a"], "A:B"),
+        (&["link", "geo", "--between", "a:a"], "A:B"),
+        (&["link", "--scenario", "none.toml"], "no such file"),
+        (&["link", "geo", "--clean"], "--clean"),
+    ] {
+        let out = narrows(args);
+        let line = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {line}");
+        assert_eq!(line.lines().count(), 1, "{args:?}: {line}");
+        assert!(line.contains(hint), "{args:?}: {line}");
+    }
+    if let Some(_alone) = way_out() {
+        for (args, hint) in [
+            (
+                &["link", LINK, "--quiet", "--", "no-such-command"][..],
+                "no-such-command: command not found",
+            ),
+            (&["link", LINK, "--between", "nw-none:nw-none2"], "no network namespace \"nw-none\""),
+        ] {
+            let out = narrows(args);
+            assert_eq!(out.status.code(), Some(2));
+            assert!(text(&out.stderr).contains(hint), "{}", text(&out.stderr));
+        }
+    }
+}
+
+#[test]
+fn a_command_behind_a_link_reaches_a_loopback_server_and_its_exit_code_is_passed_on() {
+    let Some(_alone) = way_out() else { return };
+    let before = forwarding();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut stream, peer) = listener.accept().unwrap();
+        stream.write_all(b"hello\n").unwrap();
+        (peer, forwarding())
+    });
+    let script = format!("exec 3<>/dev/tcp/$NARROWS_HOST/{port}; cat <&3; exit 7");
+    let out = narrows(&["link", LINK, "--quiet", "--", "bash", "-c", &script]);
+    assert_eq!(
+        (text(&out.stdout).as_str(), out.status.code()),
+        ("hello\n", Some(7)),
+        "{}",
+        text(&out.stderr)
+    );
+    let (peer, meanwhile) = server.join().unwrap();
+    assert!(peer.ip().to_string().starts_with("198.18."), "came over the link: {peer}");
+    assert!(
+        meanwhile
+            .iter()
+            .all(|(name, v)| v.trim() == "1" || name == "lo" || name == "default" || name == "all")
+    );
+    assert_eq!(forwarding(), before);
+}
+
+#[test]
+fn commands_at_both_ends_counts_as_json_and_a_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let server = "exec python3 -c \"import socket; s=socket.create_server(('', 9000)); c,_=s.accept(); \
+                  n=sum(iter(lambda: len(c.recv(65536)), 0)); c.send(str(n).encode())\"";
+    let client = "import socket,os,time
+for _ in range(200):
+    try:
+        s=socket.create_connection((os.environ['NARROWS_FAR'], 9000)); break
+    except OSError: time.sleep(.05)
+s.sendall(bytes(1500000)); s.shutdown(1); print(s.recv(100).decode())";
+    let out = narrows(&[
+        "link",
+        "50Mbit/s,5ms,loss=1%",
+        "--json",
+        "--quiet",
+        "--record",
+        record.to_str().unwrap(),
+        "--far",
+        server,
+        "--",
+        "python3",
+        "-c",
+        client,
+    ]);
+    let said = text(&out.stderr);
+    if said.contains("user namespaces") || said.contains("TUN") || said.contains("not found") {
+        eprintln!("skipped: {}", said.trim());
+        return;
+    }
+    assert!(out.status.success(), "{said}");
+    let all = text(&out.stdout);
+    let mut lines = all.lines();
+    assert_eq!(lines.next(), Some("1500000"), "{said}");
+    let counts: serde_json::Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    let there = &counts["link"]["there"];
+    let offered = there["offered_packets"].as_u64().unwrap();
+    // 1,448 bytes a packet, and what was lost again.
+    assert!((1036..2000).contains(&offered), "{there}");
+    assert!(
+        there["lost"].as_u64().unwrap() > 0 && there["lateness"]["p99_s"].as_f64().unwrap() > 0.0,
+        "{there}"
+    );
+    assert_eq!(counts["link"]["back"]["lost"], 0, "the way back loses nothing unless told");
+    let mut capture = Vec::new();
+    std::fs::File::open(record.join("packets.pcapng")).unwrap().read_to_end(&mut capture).unwrap();
+    assert!(
+        capture.len() > 2 * 1_500_000,
+        "each packet where it enters and where it leaves: {}",
+        capture.len()
+    );
+    for file in ["report.html", "summary.json", "series.parquet"] {
+        assert!(record.join(file).exists(), "{file}");
+    }
+    let report = std::fs::read_to_string(record.join("report.html")).unwrap();
+    assert!(report.contains("IP packets, headers included"));
+}
+
+#[test]
+fn the_topology_of_a_scenario_file_has_its_nodes_and_routes() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("two.toml");
+    let link = |name: &str, from: &str, to: &str| {
+        format!(
+            "[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"100Mbit/s\"\ndelay = \"3ms\"\n"
+        )
+    };
+    let flows = "[[flows]]\nprotocol = \"reno\"\nfrom = \"client\"\nto = \"server\"\n";
+    let toml =
+        format!("{}{}{flows}", link("one", "client", "router"), link("two", "router", "server"));
+    std::fs::write(&file, toml).unwrap();
+    let server = "exec python3 -c \"import socket; s=socket.create_server(('::', 9000), family=socket.AF_INET6, \
+                  dualstack_ipv6=True); c,_=s.accept(); c.send(b'far')\"";
+    let client = "exec python3 -c \"import socket,time
+for _ in range(200):
+    try:
+        t=time.time(); s=socket.create_connection(('server', 9000)); t=time.time()-t; break
+    except OSError: time.sleep(.05)
+print(s.recv(100).decode(), t >= .012)\"";
+    let at = [format!("server={server}"), format!("client={client}")];
+    let args =
+        ["link", "--scenario", file.to_str().unwrap(), "--quiet", "--at", &at[0], "--at", &at[1]];
+    let out = narrows(&args);
+    let said = text(&out.stderr);
+    if said.contains("user namespaces") || said.contains("TUN") || said.contains("not found") {
+        eprintln!("skipped: {}", said.trim());
+        return;
+    }
+    assert!(out.status.success(), "{said}");
+    assert_eq!(text(&out.stdout), "far True\n", "over both links, four times 3 ms: {said}");
+    let out = narrows(&["link", "--scenario", file.to_str().unwrap(), "--at", "sever=true"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("did you mean 'server'"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_cleaned() {
+    let Some(_alone) = way_out() else { return };
+    let before = forwarding();
+    let mark = format!("7{:06}", std::process::id());
+    let mut run = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .args([
+            "link",
+            LINK,
+            "--quiet",
+            "--",
+            "sh",
+            "-c",
+            &format!("echo ready; exec sleep {mark}"),
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 6];
+    run.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_ne!(forwarding(), before, "on while it ran, and left on");
+    assert!(sleeper(&mark), "the command outlives its killed parent");
+    let out = narrows(&["link", "--clean"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(wait_until(|| !sleeper(&mark)), "--clean ends it");
+    assert_eq!(forwarding(), before);
+}
+
+#[test]
+fn a_signal_is_passed_on_to_the_command() {
+    let Some(_alone) = way_out() else { return };
+    let mut run: Child = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .args([
+            "link",
+            LINK,
+            "--quiet",
+            "--",
+            "sh",
+            "-c",
+            "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.1; done",
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = run.stdout.take().unwrap();
+    out.read_exact(&mut [0; 6]).unwrap();
+    let killed = Command::new("kill").args(["-TERM", &run.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    assert_eq!((rest.as_str(), run.wait().unwrap().code()), ("told\n", Some(5)));
+}
+
+fn sleeper(mark: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes.into_iter().any(|p| {
+        std::fs::read(p.path().join("cmdline"))
+            .is_ok_and(|c| text(&c) == format!("sleep\0{mark}\0"))
+    })
+}
+
+fn wait_until(what: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(10) {
+        if what() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}

@@ -1,0 +1,65 @@
+//! An emulated link that carries whole IP packets: its two ends are two interfaces of the capture.
+
+use super::tap::{IpPacket, Observers, Queue, RecordEvent, zero};
+use narrows_base::Time;
+use narrows_net::Clock;
+use narrows_net::relay::{RelayObserver, RelaySnapshot};
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+/// A link's counts, looked at as often as somebody likes.
+pub trait ObservedLink: Send + fmt::Debug {
+    /// What is seen now.
+    fn look(&self) -> RelaySnapshot;
+    /// Whether it has stopped: what is seen from then on stays.
+    fn is_over(&self) -> bool;
+}
+
+impl ObservedLink for RelayObserver {
+    fn look(&self) -> RelaySnapshot {
+        RelayObserver::look(self)
+    }
+    fn is_over(&self) -> bool {
+        RelayObserver::is_over(self)
+    }
+}
+
+/// Told by whoever has the link.
+#[derive(Debug)]
+pub struct IpLinkRecord {
+    ends: [usize; 2],
+    queue: Arc<Queue>,
+    observers: Observers,
+}
+
+impl IpLinkRecord {
+    pub(super) fn new(
+        names: [&'static str; 2],
+        clock: Clock,
+        queue: Arc<Queue>,
+        observers: Observers,
+    ) -> IpLinkRecord {
+        let zero = zero(clock);
+        let ends = names.map(|name| {
+            let number = queue.endpoint();
+            // Packets have their own addresses.
+            let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+            queue.push(RecordEvent::Endpoint(number, name, nobody, zero));
+            number
+        });
+        IpLinkRecord { ends, queue, observers }
+    }
+
+    /// A packet, from its IP header on, entered or left the link at end 0 or 1.
+    pub fn passed(&self, end: usize, at: Time, packet: &[u8]) {
+        let Some(end) = self.ends.get(end) else { return };
+        self.queue.offer_packet(*end, packet.len(), || IpPacket { at, bytes: packet.to_vec() });
+    }
+
+    /// From now on its counts are looked at, until it is over.
+    pub fn watch(&self, link: Box<dyn ObservedLink>) {
+        let [first, _] = self.ends;
+        self.observers.add_link(first, link);
+    }
+}
