@@ -156,7 +156,6 @@ impl Way {
         let mut counts = self.shared.lock();
         let counts = &mut *counts;
         let late = &mut counts.late;
-        let mut now = None;
         self.direction.deliver(until, |Out { bytes, ecn, due, corrupt, .. }| {
             if let Some(random_key) = corrupt {
                 // The receiver's kernel is to notice: the checksum is that of what was sent.
@@ -167,7 +166,7 @@ impl Way {
             if ecn == ip::CE && ip::ecn(packet) != ip::CE && corrupt.is_none() {
                 ip::mark(packet);
             }
-            let now = *now.get_or_insert_with(|| clock.now());
+            let now = clock.now();
             tell(tap, now, exit, false, bytes);
             late.record(now, due);
             joiner.push(bytes, &mut write);

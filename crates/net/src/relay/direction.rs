@@ -166,7 +166,7 @@ impl Direction {
 
     /// Datagrams that the link holds.
     #[cfg(test)]
-    pub fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.slab.held()
     }
 }
