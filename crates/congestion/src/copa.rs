@@ -13,7 +13,9 @@
 //! they come from timestamps.
 
 use crate::extreme::{Keep, SlidingExtreme};
-use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
+use crate::{
+    Ack, CongestionEvent, Controller, Environment, RecoveryCause, SendLimits, bounded, variables,
+};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Duration, Param, Rate, Settings, Status, Time, Variable};
@@ -78,6 +80,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         min_rtt: SlidingExtreme::new(Keep::Smallest),
         standing_rtt: SlidingExtreme::new(Keep::Smallest),
         max_rtt: SlidingExtreme::new(Keep::Largest),
+        before: None,
     })
 }
 
@@ -97,6 +100,15 @@ struct Copa {
     min_rtt: SlidingExtreme,
     standing_rtt: SlidingExtreme,
     max_rtt: SlidingExtreme,
+    before: Option<InForce>,
+}
+
+/// What a loss episode may change.
+#[derive(Clone, Copy, Debug)]
+struct InForce {
+    cwnd: f64,
+    slow_start: bool,
+    inverse_delta: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -130,6 +142,11 @@ impl Copa {
         self.standing_rtt.add(now, Duration::from_nanos(srtt.as_nanos() / 2), rtt);
         let range = Duration::from_nanos(srtt.as_nanos().saturating_mul(RANGE_RTTS));
         self.max_rtt.add(now, range, rtt);
+    }
+
+    fn in_force(&self) -> InForce {
+        let Copa { cwnd, slow_start, inverse_delta, .. } = *self;
+        InForce { cwnd, slow_start, inverse_delta }
     }
 
     fn standing(&self) -> f64 {
@@ -214,14 +231,29 @@ impl Controller for Copa {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
-            CongestionEvent::RecoveryStart(_) => {
+            CongestionEvent::RecoveryStart(recovery) => {
+                let is_loss = recovery.cause == RecoveryCause::Loss;
+                self.before = is_loss.then(|| self.in_force());
                 self.lost_this_round = true;
             }
-            CongestionEvent::SlowStartRestart(_) => {
+            CongestionEvent::SlowStartRestart(restart) => {
+                if restart.backoffs <= 1 {
+                    self.before = Some(self.in_force());
+                }
                 self.lost_this_round = true;
                 self.cwnd = 2.0;
                 self.slow_start = true;
                 self.velocity = Velocity { factor: 1.0, up: true, steady: 0, cwnd_before: 0.0 };
+            }
+            CongestionEvent::SpuriousLosses(spurious) if spurious.undo => {
+                if let Some(before) = self.before.take() {
+                    self.lost_this_round = false;
+                    self.cwnd = self.cwnd.max(before.cwnd);
+                    self.slow_start &= before.slow_start;
+                    if self.competitive {
+                        self.inverse_delta = self.inverse_delta.max(before.inverse_delta);
+                    }
+                }
             }
             _ => {}
         }

@@ -18,6 +18,7 @@
 //! alpha is at its largest again, as in Linux. Departures from Linux: real numbers where it has
 //! fixed point.
 
+use crate::undo::BeforeLosses;
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -88,6 +89,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         delays: Delays::default(),
         low_rounds: 0,
         was_high: false,
+        before: BeforeLosses::default(),
     })
 }
 
@@ -107,6 +109,7 @@ struct Illinois {
     low_rounds: u32,
     /// Whether the delay has been high since the last timeout (`rtt_above`).
     was_high: bool,
+    before: BeforeLosses,
 }
 
 /// Round-trip times in nanoseconds: whole numbers, so that a constant RTT has no delay at all.
@@ -208,18 +211,24 @@ impl Controller for Illinois {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
-            CongestionEvent::RecoveryStart(_) => {
+            CongestionEvent::RecoveryStart(recovery) => {
+                self.before.on_recovery(recovery, self.cwnd, self.ssthresh);
                 self.ssthresh = self.after_loss();
                 self.cwnd = self.ssthresh;
             }
             CongestionEvent::SlowStartRestart(restart) => {
                 if restart.backoffs <= 1 {
+                    self.before.keep(self.cwnd, self.ssthresh);
                     self.ssthresh = self.after_loss();
                 }
                 self.cwnd = 1.0;
                 (self.alpha, self.beta) = (1.0, self.beta_range.1);
                 (self.low_rounds, self.was_high) = (0, false);
                 self.delays = Delays { range: self.delays.range, ..Delays::default() };
+            }
+            CongestionEvent::SpuriousLosses(spurious) => {
+                let undone = self.before.undo(spurious, self.cwnd, self.ssthresh);
+                (self.cwnd, self.ssthresh) = undone.unwrap_or((self.cwnd, self.ssthresh));
             }
             _ => {}
         }

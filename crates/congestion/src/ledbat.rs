@@ -17,6 +17,7 @@
 //! to the window before it, and the next begins after nine times as long as it took.
 
 use crate::extreme::{Keep, SlidingExtreme};
+use crate::undo::BeforeLosses;
 use crate::{Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -77,6 +78,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         // Section 4.1: no more than two at first.
         cwnd: bounded(environment.initial_window, 1.0).min(MIN_WINDOW),
         ssthresh: environment.initial_ssthresh,
+        before: BeforeLosses::default(),
         phase: Phase::SlowStart { first: true },
         next_pause: None,
         base: SlidingExtreme::new(Keep::Smallest),
@@ -107,6 +109,7 @@ struct Ledbat {
     pauses: bool,
     cwnd: f64,
     ssthresh: f64,
+    before: BeforeLosses,
     phase: Phase,
     next_pause: Option<Time>,
     base: SlidingExtreme,
@@ -209,6 +212,7 @@ impl Controller for Ledbat {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
             CongestionEvent::RecoveryStart(recovery) => {
+                self.before.on_recovery(recovery, self.cwnd, self.ssthresh);
                 match self.phase {
                     // The window is small already: what is lost was sent before.
                     Phase::Pause { .. } => self.ssthresh = (self.ssthresh / 2.0).max(MIN_WINDOW),
@@ -224,10 +228,15 @@ impl Controller for Ledbat {
             }
             CongestionEvent::SlowStartRestart(restart) => {
                 if restart.backoffs <= 1 {
+                    self.before.keep(self.cwnd, self.ssthresh);
                     self.ssthresh = (self.cwnd / 2.0).max(MIN_WINDOW);
                 }
                 self.cwnd = 1.0;
                 self.phase = Phase::SlowStart { first: false };
+            }
+            CongestionEvent::SpuriousLosses(spurious) => {
+                let undone = self.before.undo(spurious, self.cwnd, self.ssthresh);
+                (self.cwnd, self.ssthresh) = undone.unwrap_or((self.cwnd, self.ssthresh));
             }
             _ => {}
         }

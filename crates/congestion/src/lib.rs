@@ -44,6 +44,7 @@ mod fuzzy;
 mod hystart;
 mod linux;
 mod path_hints;
+mod undo;
 mod variables;
 
 #[cfg(test)]

@@ -20,6 +20,7 @@
 //! Left out: the fallback to Reno's reaction behind a classic ECN queue as in RFC 3168 (optional in section 2.4.1 of
 //! the draft, off in Linux). Beside Reno in such a queue it takes more than its share.
 
+use crate::undo::BeforeLosses;
 use crate::{
     Ack, CongestionEvent, Controller, Environment, Halve, RecoveryCause, Requirements, SendLimits,
     bounded, positive,
@@ -65,6 +66,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         halve: environment.halve,
         cwnd: bounded(environment.initial_window, 1.0),
         ssthresh: environment.initial_ssthresh,
+        before: BeforeLosses::default(),
         srtt: Duration::ZERO,
         alpha: 1.0,
         saw_mark: false,
@@ -89,6 +91,7 @@ struct Prague {
     halve: Halve,
     cwnd: f64,
     ssthresh: f64,
+    before: BeforeLosses,
     srtt: Duration,
     alpha: f64,
     /// As long as no mark was seen, it is unknown whether the network marks, and alpha stays one.
@@ -158,14 +161,22 @@ impl Controller for Prague {
             // Marks are handled as acknowledgements report them, in proportion.
             CongestionEvent::RecoveryStart(r) if r.cause == RecoveryCause::EcnCe => {}
             CongestionEvent::RecoveryStart(r) => {
+                self.before.keep(self.cwnd, self.ssthresh);
                 (self.cwnd, self.ssthresh) = self.halve.apply(self.cwnd, r.flight);
                 self.reduced_until = r.now + self.virtual_rtt();
             }
             CongestionEvent::SlowStartRestart(r) => {
+                if r.backoffs <= 1 {
+                    self.before.keep(self.cwnd, self.ssthresh);
+                }
                 if r.timeout {
                     self.ssthresh = self.halve.apply(self.cwnd, r.flight).1;
                 }
                 self.cwnd = 1.0;
+            }
+            CongestionEvent::SpuriousLosses(spurious) => {
+                let undone = self.before.undo(spurious, self.cwnd, self.ssthresh);
+                (self.cwnd, self.ssthresh) = undone.unwrap_or((self.cwnd, self.ssthresh));
             }
             _ => {}
         }

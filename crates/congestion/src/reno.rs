@@ -7,7 +7,8 @@
 //! Preset `ns2` halves the window rather than FlightSize, see [`Halve`].
 
 use crate::linux;
-use crate::{Ack, CongestionEvent, Controller, Environment, Halve, RecoveryCause, SendLimits};
+use crate::undo::BeforeLosses;
+use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
 use narrows_base::{Descriptor, Param, Settings, Status};
@@ -48,7 +49,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         halve: environment.halve,
         increase: settings.number("increase"),
         decrease: settings.number("decrease"),
-        before: None,
+        before: BeforeLosses::default(),
     })
 }
 
@@ -59,8 +60,7 @@ struct Reno {
     halve: Halve,
     increase: f64,
     decrease: f64,
-    /// cwnd and ssthresh before the last loss episode.
-    before: Option<(f64, f64)>,
+    before: BeforeLosses,
 }
 
 impl Reno {
@@ -91,24 +91,22 @@ impl Controller for Reno {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
             CongestionEvent::RecoveryStart(recovery) => {
-                let is_loss = recovery.cause == RecoveryCause::Loss;
-                self.before = is_loss.then_some((self.cwnd, self.ssthresh));
+                self.before.on_recovery(recovery, self.cwnd, self.ssthresh);
                 (self.cwnd, self.ssthresh) = self.cut(recovery.flight, self.cwnd);
             }
             CongestionEvent::SlowStartRestart(restart) => {
                 // RFC 5681 section 3.1: a second timeout of the same segment keeps ssthresh; ns-2 halves
                 // it at each.
                 if restart.backoffs <= 1 || self.halve == Halve::Window {
-                    self.before = Some((self.cwnd, self.ssthresh));
+                    self.before.keep(self.cwnd, self.ssthresh);
                     // In the slow start after another timeout, ssthresh is the window last in force.
                     self.ssthresh = self.cut(restart.flight, self.cwnd.max(self.ssthresh)).1;
                 }
                 self.cwnd = 1.0;
             }
-            CongestionEvent::SpuriousLosses(spurious) if spurious.undo => {
-                if let Some((cwnd, ssthresh)) = self.before.take() {
-                    (self.cwnd, self.ssthresh) = (self.cwnd.max(cwnd), self.ssthresh.max(ssthresh));
-                }
+            CongestionEvent::SpuriousLosses(spurious) => {
+                let undone = self.before.undo(spurious, self.cwnd, self.ssthresh);
+                (self.cwnd, self.ssthresh) = undone.unwrap_or((self.cwnd, self.ssthresh));
             }
             _ => {}
         }

@@ -20,6 +20,7 @@
 //! it to 0); a cut leaves slow start at once (there, only if a fourth duplicate follows).
 
 use crate::linux;
+use crate::undo::BeforeLosses;
 use crate::{
     Ack, CongestionEvent, Controller, Environment, Halve, LossFoundBy, RecoveryCause, SendLimits,
     variables,
@@ -100,6 +101,8 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         increment: 0.0,
         grow_this_round: !after_syn,
         changed: None,
+        changed_before: None,
+        before: BeforeLosses::default(),
         sequence: Sequence::default(),
         round: Round::default(),
         base_rtt: f64::INFINITY,
@@ -123,6 +126,9 @@ struct Vegas {
     grow_this_round: bool,
     /// When the window was last cut (`t_cwnd_changed_`); never at first.
     changed: Option<Time>,
+    /// When it was cut before that, should the last cut be undone.
+    changed_before: Option<Time>,
+    before: BeforeLosses,
     sequence: Sequence,
     round: Round,
     /// Smallest RTT in seconds (`v_baseRTT_`).
@@ -176,6 +182,12 @@ impl Vegas {
             self.decide(self.backlog as f64);
         }
         self.round = Round { tag: self.sequence.next, began: now, rtt_sum: 0.0, rtt_count: 0 };
+    }
+
+    /// A loss episode begins.
+    fn keep(&mut self) {
+        self.before.keep(self.cwnd, self.ssthresh);
+        self.changed_before = self.changed;
     }
 
     fn decide(&mut self, backlog: f64) {
@@ -248,6 +260,9 @@ impl Controller for Vegas {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
             CongestionEvent::Losses(loss) => {
+                if loss.new_episode && loss.found_by != LossFoundBy::Timeout {
+                    self.keep();
+                }
                 // A timeout is told as a restart. A segment sent before the last cut has been paid for.
                 if loss.found_by == LossFoundBy::Timeout
                     || self.changed.is_some_and(|t| t >= loss.sent)
@@ -267,6 +282,7 @@ impl Controller for Vegas {
             }
             // As the loss of a first copy (RFC 3168): Brakmo and Peterson knew no marks.
             CongestionEvent::RecoveryStart(r) if r.cause == RecoveryCause::EcnCe => {
+                self.before.on_recovery(r, self.cwnd, self.ssthresh);
                 let window = self.cwnd.floor();
                 self.cwnd = (window - (window * self.cut).floor()).max(2.0);
                 self.ssthresh = 2.0;
@@ -275,10 +291,20 @@ impl Controller for Vegas {
             CongestionEvent::SlowStartRestart(restart) => {
                 // `slowdown` halves ssthresh at every timeout, the repeated ones too; the window begins
                 // at `v_slowstart_` = 2.
+                if restart.backoffs <= 1 {
+                    self.keep();
+                }
                 self.ssthresh = (self.cwnd / 2.0).floor().max(2.0);
                 self.cwnd = 2.0;
                 self.changed = Some(restart.now);
                 self.sequence.next = self.sequence.acked;
+            }
+            CongestionEvent::SpuriousLosses(spurious) => {
+                let undone = self.before.undo(spurious, self.cwnd, self.ssthresh);
+                if let Some((cwnd, ssthresh)) = undone {
+                    (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
+                    self.changed = self.changed_before;
+                }
             }
             _ => {}
         }

@@ -12,6 +12,7 @@
 
 use crate::linux;
 use crate::linux::{MAX_COUNTED, WholeWindow};
+use crate::undo::BeforeLosses;
 use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::units::Unit;
@@ -61,6 +62,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         samples: 0,
         backlog_halves: 0,
         raise_next: true,
+        before: BeforeLosses::default(),
     })
 }
 
@@ -80,6 +82,7 @@ struct Veno {
     backlog_halves: u64,
     /// With congestion, only every second window of ACKs raises (`inc`).
     raise_next: bool,
+    before: BeforeLosses,
 }
 
 impl Veno {
@@ -106,6 +109,11 @@ impl Veno {
                 self.raise_next ^= congested;
             }
         }
+    }
+
+    /// Window and threshold.
+    fn in_force(&self) -> (f64, f64) {
+        (self.window.cwnd as f64, self.window.ssthresh)
     }
 
     /// Fu and Liew section III: 4/5 after a random loss, 1/2 after congestion.
@@ -140,7 +148,9 @@ impl Controller for Veno {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
-            CongestionEvent::RecoveryStart(_) => {
+            CongestionEvent::RecoveryStart(recovery) => {
+                let (cwnd, ssthresh) = self.in_force();
+                self.before.on_recovery(recovery, cwnd, ssthresh);
                 let cut = self.cut();
                 self.window.set(cut);
             }
@@ -148,11 +158,22 @@ impl Controller for Veno {
                 self.rtt_us = u64::MAX; // the RTTs of the recovery say nothing about the new window
             }
             CongestionEvent::SlowStartRestart(restart) => {
+                if restart.backoffs <= 1 {
+                    let (cwnd, ssthresh) = self.in_force();
+                    self.before.keep(cwnd, ssthresh);
+                }
                 if restart.backoffs <= 1 || self.cut_again {
                     self.cut();
                 }
                 self.window.set(1);
                 self.rtt_us = u64::MAX;
+            }
+            CongestionEvent::SpuriousLosses(spurious) => {
+                let (cwnd, ssthresh) = self.in_force();
+                if let Some((cwnd, ssthresh)) = self.before.undo(spurious, cwnd, ssthresh) {
+                    self.window.set(cwnd as u64);
+                    self.window.ssthresh = ssthresh;
+                }
             }
             _ => {}
         }

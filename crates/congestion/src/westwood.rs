@@ -10,6 +10,7 @@
 //! rule that takes an idle remainder below 10 ms for a whole tau/2.
 
 use crate::acked_count::AckedCount;
+use crate::undo::BeforeLosses;
 use crate::{
     Ack, CongestionEvent, Controller, Environment, SendLimits, bounded, positive, variables,
 };
@@ -73,6 +74,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         cap: if settings.choice("cap") == "on" { 2 } else { u64::MAX },
         counter: AckedCount::default(),
         bandwidth: Bandwidth { filter, estimate: 0.0, last_sample: 0.0, last: None, waiting: 0 },
+        before: BeforeLosses::default(),
     })
 }
 
@@ -144,6 +146,7 @@ struct Westwood {
     cap: u64,
     counter: AckedCount,
     bandwidth: Bandwidth,
+    before: BeforeLosses,
 }
 
 impl Westwood {
@@ -167,12 +170,20 @@ impl Controller for Westwood {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
             CongestionEvent::RecoveryStart(recovery) => {
+                self.before.on_recovery(recovery, self.cwnd, self.ssthresh);
                 self.set_ssthresh(recovery.min_rtt);
                 self.cwnd = self.cwnd.min(self.ssthresh);
             }
             CongestionEvent::SlowStartRestart(restart) => {
+                if restart.backoffs <= 1 {
+                    self.before.keep(self.cwnd, self.ssthresh);
+                }
                 self.set_ssthresh(restart.min_rtt);
                 self.cwnd = 1.0;
+            }
+            CongestionEvent::SpuriousLosses(spurious) => {
+                let undone = self.before.undo(spurious, self.cwnd, self.ssthresh);
+                (self.cwnd, self.ssthresh) = undone.unwrap_or((self.cwnd, self.ssthresh));
             }
             _ => {}
         }

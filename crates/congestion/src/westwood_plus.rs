@@ -20,6 +20,7 @@
 use crate::acked_count::AckedCount;
 use crate::linux;
 use crate::linux::{MAX_COUNTED, WholeWindow};
+use crate::undo::BeforeLosses;
 use crate::{Ack, CongestionEvent, Controller, Environment, Halve, SendLimits, bounded, variables};
 use narrows_base::descriptor::ParamKind;
 use narrows_base::{Descriptor, Duration, Param, Settings, Status, Time, Variable};
@@ -79,6 +80,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         cut_again: environment.halve == Halve::Window,
         bytes: f64::from(environment.packet_bytes.max(1)),
         window: WholeWindow::new(environment.initial_window, environment.initial_ssthresh),
+        before: BeforeLosses::default(),
         counter: AckedCount::default(),
         since: None,
         acked: 0,
@@ -104,6 +106,7 @@ struct WestwoodPlus {
     cut_again: bool,
     bytes: f64,
     window: WholeWindow,
+    before: BeforeLosses,
     counter: AckedCount,
     /// Start of this sample (`rtt_win_sx`).
     since: Option<Time>,
@@ -173,7 +176,9 @@ impl Controller for WestwoodPlus {
 
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         match event {
-            CongestionEvent::RecoveryStart(_) => {
+            CongestionEvent::RecoveryStart(recovery) => {
+                let (cwnd, ssthresh) = (self.window.cwnd as f64, self.window.ssthresh);
+                self.before.on_recovery(recovery, cwnd, ssthresh);
                 let (half, carried) = (self.half(), self.carried());
                 let (ssthresh, cwnd) = match self.cut {
                     Cut::Linux => (half, half),
@@ -199,6 +204,9 @@ impl Controller for WestwoodPlus {
                 }
             }
             CongestionEvent::SlowStartRestart(restart) => {
+                if restart.backoffs <= 1 {
+                    self.before.keep(self.window.cwnd as f64, self.window.ssthresh);
+                }
                 match self.cut {
                     Cut::Ns2 if restart.backoffs <= 1 || self.cut_again => {
                         self.window.ssthresh = self.half() as f64;
@@ -210,6 +218,13 @@ impl Controller for WestwoodPlus {
                     self.min_rtt = f64::INFINITY; // the path may have changed
                 }
                 self.window.set(1);
+            }
+            CongestionEvent::SpuriousLosses(spurious) => {
+                let (cwnd, ssthresh) = (self.window.cwnd as f64, self.window.ssthresh);
+                if let Some((cwnd, ssthresh)) = self.before.undo(spurious, cwnd, ssthresh) {
+                    self.window.set(cwnd as u64);
+                    self.window.ssthresh = ssthresh;
+                }
             }
             _ => {}
         }

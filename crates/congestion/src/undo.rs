@@ -1,0 +1,108 @@
+//! Losses that were none: what a reduction took is given back (RFC 4015, RFC 9438 section 4.9).
+
+use crate::{RecoveryCause, RecoveryEvent, SpuriousLosses};
+
+/// Window and threshold before the last loss episode, until all its losses have turned out spurious.
+#[derive(Clone, Debug, Default)]
+pub struct BeforeLosses(Option<(f64, f64)>);
+
+impl BeforeLosses {
+    /// A recovery begins, with this window and threshold in force. No late packet takes an ECN mark back.
+    pub fn on_recovery(&mut self, recovery: &RecoveryEvent, cwnd: f64, ssthresh: f64) {
+        self.0 = (recovery.cause == RecoveryCause::Loss).then_some((cwnd, ssthresh));
+    }
+
+    /// Losses are found, or a timer expires, with this window and threshold in force.
+    pub fn keep(&mut self, cwnd: f64, ssthresh: f64) {
+        self.0 = Some((cwnd, ssthresh));
+    }
+
+    /// The window and the threshold that are in force again, where all losses of the episode were spurious. What
+    /// has grown beyond them since stays.
+    pub fn undo(
+        &mut self,
+        spurious: &SpuriousLosses,
+        cwnd: f64,
+        ssthresh: f64,
+    ) -> Option<(f64, f64)> {
+        if !spurious.undo {
+            return None;
+        }
+        let (cwnd_before, ssthresh_before) = self.0.take()?;
+        Some((cwnd.max(cwnd_before), ssthresh.max(ssthresh_before)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, build, lost};
+    use crate::{CongestionEvent, LossFoundBy};
+
+    const REDUCE_AT_LOSSES: [&str; 9] = [
+        "reno",
+        "cubic",
+        "vegas",
+        "veno",
+        "westwood",
+        "westwood+",
+        "illinois",
+        "ledbat++",
+        "prague",
+    ];
+
+    /// A window of some size, and a loss episode that reduces it.
+    fn after_losses(spec: &str) -> (Scenario, f64) {
+        let mut s = Scenario::new(build(spec));
+        s.acks(28);
+        let before = s.window();
+        let loss = lost(s.now, s.now, 1, LossFoundBy::Duplicates);
+        s.controller.on_congestion_event(&CongestionEvent::Losses(loss));
+        s.recovery();
+        (s, before)
+    }
+
+    #[test]
+    fn losses_that_were_none_leave_the_window_as_it_was() {
+        for spec in REDUCE_AT_LOSSES {
+            let (mut s, before) = after_losses(spec);
+            let reduced = s.window();
+            assert!(reduced < before, "{spec}: {reduced} of {before}");
+            s.spurious(false);
+            assert_eq!(s.window(), reduced, "{spec}: some of it were losses");
+            s.spurious(true);
+            assert!(s.window() >= before, "{spec}: {} of {before}", s.window());
+            let undone = s.window();
+            s.spurious(true);
+            assert_eq!(s.window(), undone, "{spec}: once");
+        }
+    }
+
+    /// What an earlier episode took is not given back for a later one's packets.
+    #[test]
+    fn only_the_last_episode_is_undone() {
+        for spec in REDUCE_AT_LOSSES {
+            let (mut s, before) = after_losses(spec);
+            s.acks(4);
+            let second = s.window();
+            let loss = lost(s.now, s.now, 1, LossFoundBy::Duplicates);
+            s.controller.on_congestion_event(&CongestionEvent::Losses(loss));
+            s.recovery();
+            s.spurious(true);
+            assert!(s.window() >= second && s.window() < before, "{spec}: {}", s.window());
+        }
+    }
+
+    #[test]
+    fn a_timeout_for_nothing_is_undone() {
+        for spec in ["reno", "vegas", "veno", "westwood", "illinois", "ledbat++", "prague", "copa"]
+        {
+            let mut s = Scenario::new(build(spec));
+            s.acks(28);
+            let before = s.window();
+            s.timeout();
+            assert!(s.window() < before, "{spec}");
+            s.spurious(true);
+            assert_eq!(s.window(), before, "{spec}");
+        }
+    }
+}
