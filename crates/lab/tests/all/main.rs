@@ -1,5 +1,6 @@
 //! The laboratory as a whole. One binary: each would link all of it again.
 
+mod attacks;
 mod bounds;
 mod coverage;
 mod drawn;

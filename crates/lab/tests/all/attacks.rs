@@ -1,0 +1,60 @@
+//! Networks that `narrows attack` found rrtp to be bad on, again: it must not get notably worse there.
+
+use narrows_lab::execute::{Control, execute};
+use narrows_lab::measure::MEASURES;
+use narrows_scenario::{Plan, scenario_file};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+use Bound::{AtLeast, AtMost};
+
+/// Means over the file's seeds, with room for half as much again or so; what was measured stands beside.
+const BOUNDS: [(&str, &str, Bound); 6] = [
+    ("jitter-then-a-longer-path", "goodput_bps", AtLeast(12e6)), // 23.6 Mbit/s
+    ("thin-return-path-beside-bbr", "goodput_bps", AtLeast(160e3)), // 317 kbit/s
+    ("eight-flows-on-a-short-path", "queue_loss_rate", AtMost(0.33)), // 0.254
+    ("eight-flows-on-a-short-path", "offered_over_delivered", AtMost(1.5)), // 1.34
+    ("renos-on-a-short-path", "queue_loss_rate", AtMost(0.11)), // 0.076
+    ("policer", "queue_loss_rate", AtMost(0.20)), // 0.132
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/attacks")
+}
+
+/// The mean of a measure over the seeds, of the flows under attack.
+fn mean(name: &str, measure: &str) -> f64 {
+    let plan = Plan::new(scenario_file::load(&folder().join(format!("{name}.toml"))).unwrap());
+    let (plan, stop) = (plan.unwrap(), AtomicBool::new(false));
+    let runs = execute(&plan, &Control { stop: &stop, progress: &|_| {}, jobs: 2 }).unwrap();
+    let at = MEASURES.iter().position(|m| m.name == measure).unwrap();
+    let values: Vec<f64> =
+        runs[0].iter().map(|r| r.as_ref().unwrap().groups[0].measures[at]).collect();
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[test]
+fn what_attacks_found_gets_no_worse() {
+    for (name, measure, bound) in &BOUNDS {
+        let value = mean(name, measure);
+        match bound {
+            AtLeast(least) => assert!(value >= *least, "{name}: {measure} {value}, not {least}"),
+            AtMost(most) => assert!(value <= *most, "{name}: {measure} {value}, not {most}"),
+        }
+    }
+}
+
+#[test]
+fn every_attack_that_is_kept_has_a_bound() {
+    let files: BTreeSet<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|f| f.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let bounded: BTreeSet<String> = BOUNDS.iter().map(|(name, ..)| name.to_string()).collect();
+    assert_eq!(files, bounded);
+}
