@@ -20,7 +20,7 @@ better than both, 'WORSE' worse than both, by more than 5% and beyond the 95%
 interval. BBR is shown, not judged by.
 
 Examples:
-  narrows scorecard rrtp                       narrows-scorecard/scorecard.md
+  narrows scorecard rrtp                       narrows-scorecard/scorecard.html
   narrows scorecard 'rrtp+vegas(alpha=2)' --section 5.2
   narrows scorecard bbr3 --seeds 20 --json
   narrows run narrows-scorecard/scenarios/5.1.4-3.toml    one of its networks again";
@@ -42,7 +42,7 @@ pub struct ScorecardArgs {
     /// Runs at the same time; by default one per core
     #[arg(long, value_name = "J", value_parser = jobs)]
     pub jobs: Option<usize>,
-    /// Folder for scorecard.md, scorecard.json, scenarios/
+    /// Folder for scorecard.html, scorecard.md, scorecard.json, scenarios/
     #[arg(long, value_name = "DIR", default_value = "narrows-scorecard")]
     pub out: PathBuf,
     /// Print one JSON object instead of text
@@ -74,7 +74,8 @@ pub fn scorecard(a: &ScorecardArgs) -> Result<(), Failure> {
     }
     let mut text = table(&asked, &rows);
     text += &format!("\n{}\n", summary::wrapped(&verdict(&rows), text_width()));
-    text += &format!("\n{}\n", a.out.join("scorecard.md").display());
+    let files = ["scorecard.html", "scorecard.md"].map(|f| a.out.join(f).display().to_string());
+    text += &format!("\n{}\n", files.join("\n"));
     print(&text)
 }
 
@@ -104,6 +105,8 @@ fn write(a: &Scorecard, rows: &[Row], names: &[String], out: &Path) -> Result<()
     }
     let text = serde_json::to_string_pretty(&json(a, rows, names)).unwrap_or_default() + "\n";
     keep(out.join("scorecard.json"), text)?;
+    let html = narrows_report::scorecard::html(a, rows, names, &verdict(rows), &command_line());
+    keep(out.join("scorecard.html"), html)?;
     keep(out.join("scorecard.md"), page(a, rows, names))
 }
 

@@ -9,6 +9,7 @@ pub mod json;
 pub mod output;
 pub mod parquet;
 pub mod picture;
+pub mod scorecard;
 pub mod seeds;
 pub mod summary;
 pub mod sweep;

@@ -188,8 +188,11 @@ fn a_scorecard_leaves_a_page_and_networks_that_run_again() {
     assert_eq!(criteria.len(), 4);
     let out = folder.path().join("narrows-scorecard");
     let page = std::fs::read_to_string(out.join("scorecard.md")).unwrap();
+    let html = std::fs::read_to_string(out.join("scorecard.html")).unwrap();
     for c in criteria {
         assert!(page.contains(c["network"].as_str().unwrap()));
+        assert!(html.contains(c["network"].as_str().unwrap()));
+        assert!(html.contains(c["scenario"].as_str().unwrap()));
         assert!(out.join(c["scenario"].as_str().unwrap()).is_file());
         assert!(c["figures"][0]["cubic"].as_f64().unwrap() > 0.0);
     }

@@ -40,6 +40,11 @@ pub fn end(page: &mut String, data: &str, script: &str) {
     }
 }
 
+/// The end of a page without charts.
+pub fn end_plain(page: &mut String) {
+    page.push_str("</main>\n</body>\n</html>\n");
+}
+
 #[cfg(test)]
 mod tests {
     /// Nobody reads a packed script: what is in the tree is what the note beside it says it is.
