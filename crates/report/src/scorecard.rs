@@ -99,7 +99,7 @@ fn class(judgement: Judgement) -> &'static str {
         Judgement::Better => "better",
         Judgement::Worse => "worse",
         Judgement::Alike => "alike",
-        Judgement::Unknown => "unknown",
+        _ => "unknown",
     }
 }
 
@@ -108,7 +108,7 @@ fn words(judgement: Judgement) -> &'static str {
         Judgement::Better => "better",
         Judgement::Worse => "worse",
         Judgement::Alike => "alike",
-        Judgement::Unknown => "not measured",
+        _ => "not measured",
     }
 }
 
