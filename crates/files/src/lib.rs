@@ -14,6 +14,7 @@
 //! | keys, and which clients may connect | [`key`], [`access`] |
 //! | read an address | [`url`] |
 //! | remember a path's characteristics | [`learned`] |
+//! | connect to a server of before in one round trip | [`tokens`] |
 
 pub mod access;
 mod busy;
@@ -33,6 +34,7 @@ pub mod service;
 mod silence;
 pub mod stream;
 pub mod tcp;
+pub mod tokens;
 pub mod transfer_control;
 mod until;
 pub mod url;

@@ -8,6 +8,7 @@ use crate::learned::{Learned, MeasuredPath};
 use crate::message::Tuning;
 use crate::rrtp::{Connect, Expect, Permit, RrtpSession, Server};
 use crate::service::{Permits, Service};
+use crate::tokens::SavedTokens;
 use crate::{CleanPath, Error};
 use narrows_base::{Duration, Rate, Spec};
 use narrows_congestion::PathHints;
@@ -102,6 +103,28 @@ fn a_server_that_permits_it_sends_with_what_the_client_says() {
         let path = CleanPath::read("f").unwrap();
         get(&session, &path, &open(here.path()), "f", &control()).unwrap();
         assert_eq!(std::fs::read(here.path().join("f")).unwrap(), content);
+    }
+}
+
+/// Each session leaves a token for the next one, which another process may begin.
+#[test]
+fn address_tokens_outlast_a_session() {
+    let (root, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = serve(root.path(), Permits::default());
+    let identity = Identity::new([4; 32]).unwrap();
+    let file = here.path().join("tokens");
+    let mut before = String::new();
+    for _ in 0..3 {
+        let tokens = SavedTokens::at(file.clone());
+        let how = Connect { tokens, ..Connect::new(right(), config(), &NEVER) };
+        let session =
+            RrtpSession::connect(&server.ip().to_string(), server.port(), &identity, how).unwrap();
+        list(&session, &CleanPath::root()).unwrap();
+        drop(session);
+        let now = std::fs::read_to_string(&file).unwrap();
+        assert!(now.starts_with(&server.to_string()) && now.lines().count() == 1, "{now}");
+        assert_ne!(now, before, "the last one was used");
+        before = now;
     }
 }
 

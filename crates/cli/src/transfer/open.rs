@@ -13,6 +13,7 @@ use narrows_files::message::Tuning;
 use narrows_files::rrtp::{Connect, Expect, RrtpSession};
 use narrows_files::stream::Session;
 use narrows_files::tcp::{Accept, TcpSession};
+use narrows_files::tokens::SavedTokens;
 use narrows_files::{Error, Identity, Kind, Scheme, Url, error, key};
 use narrows_net::tap::Tap;
 use narrows_transport::connection::ConnectionConfig;
@@ -143,7 +144,8 @@ fn over_rrtp(
         (Some(key), _) | (None, Some(key)) => Expect::Key(key),
         (None, None) => Expect::Anybody,
     };
-    let how = Connect { tap, busy: note_busy, ..Connect::new(expect, config, &STOP) };
+    let tokens = SavedTokens::at(key::config_folder()?.join("tokens"));
+    let how = Connect { tap, tokens, busy: note_busy, ..Connect::new(expect, config, &STOP) };
     let session =
         RrtpSession::connect(&url.host, url.port, identity, how).map_err(|e| {
             match e.kind {

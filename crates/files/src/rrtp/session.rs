@@ -6,6 +6,7 @@ use crate::error::{Error, Kind};
 use crate::key::Identity;
 use crate::silence::{SILENCE, Silence};
 use crate::stream::{Session, Stream};
+use crate::tokens::SavedTokens;
 use crate::until::Until;
 use narrows_base::Duration;
 use narrows_congestion::PathHints;
@@ -40,6 +41,8 @@ pub struct Connect {
     pub config: ConnectionConfig,
     /// Who watches them.
     pub tap: Option<Arc<dyn Tap>>,
+    /// Address tokens of servers, for this connection and the next ones.
+    pub tokens: SavedTokens,
     /// Set when the user has enough.
     pub stop: &'static AtomicBool,
     /// How long a server may say nothing to a request, although the connection lives.
@@ -51,7 +54,8 @@ pub struct Connect {
 impl Connect {
     /// To this server; nobody watches, nobody is told.
     pub fn new(expect: Expect, config: ConnectionConfig, stop: &'static AtomicBool) -> Connect {
-        Connect { expect, config, tap: None, stop, silence: SILENCE, busy: |_| () }
+        let tokens = SavedTokens::default();
+        Connect { expect, config, tap: None, tokens, stop, silence: SILENCE, busy: |_| () }
     }
 }
 
@@ -68,6 +72,7 @@ pub struct RrtpSession {
 struct Current {
     connection: Connection,
     endpoint: Endpoint,
+    tokens: SavedTokens,
     signals: ServerSignals,
 }
 
@@ -132,7 +137,8 @@ impl RrtpSession {
             // Who was met at first, and nobody else.
             let expect = self.peer_key().map_or(self.how.expect, Expect::Key);
             let (config, tap) = (self.how.config.clone(), self.how.tap.clone());
-            let how = Connect { expect, config, tap, ..self.how };
+            let tokens = self.how.tokens.clone();
+            let how = Connect { expect, config, tap, tokens, ..self.how };
             let opened = open(self.address, &self.identity, &how, &mut patience);
             // What is left of the patience may be too short for an answer.
             let opened = opened.map_err(|new| if new.kind == Kind::Unreachable { e } else { new });
@@ -195,6 +201,7 @@ fn attempt(
     // Whoever asks blocks a thread, which may be a runtime's.
     let options = Options::client(static_key(identity)?, config.clone())
         .tapped(how.tap.clone())
+        .with_token_store(Box::new(how.tokens.clone()))
         .driven_by(Driver::Thread);
     let endpoint =
         Endpoint::bind(SocketAddr::new(any, 0), options).map_err(|e| transport_error(e, &ours))?;
@@ -214,7 +221,8 @@ fn attempt(
     let until = Until::Stopped(how.stop);
     let connected = wait_and_look(&until, None, look, endpoint.connect(address, options))?;
     let connection = connected.map_err(|e| transport_error(e, &ours))?;
-    Ok(Current { connection, endpoint, signals: ServerSignals::default() })
+    let tokens = how.tokens.clone();
+    Ok(Current { connection, endpoint, tokens, signals: ServerSignals::default() })
 }
 
 impl Current {
@@ -236,6 +244,7 @@ impl Drop for Current {
     /// The server shall not have to find out by silence.
     fn drop(&mut self) {
         self.endpoint.leave(0, "");
+        self.tokens.save();
     }
 }
 
