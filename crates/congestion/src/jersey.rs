@@ -5,9 +5,9 @@
 //! round trip; a loss without a mark is attributed to the radio link and does not change the
 //! window. After a timeout slow start begins below that ssthresh.
 //!
-//! The estimator, S2's lost equation: R = (K RTT R' + L) / (t - t' + K RTT) at an ACK that comes t
-//! - t' after the one before and stands for L segments; RTT is the smoothed one, K is 1. ACKs of L
-//! every T move it by T/(T + RTT) of the way to L/T. New Jersey (the same authors, Computer
+//! The estimator, S2's lost equation: R = (K RTT R' + L) / (t - t' + K RTT) at an ACK that comes
+//! t - t' after the one before and stands for L segments; RTT is the smoothed one, K is 1. ACKs of
+//! L every T move it by T/(T + RTT) of the way to L/T. New Jersey (the same authors, Computer
 //! Networks 47, 2005) takes the receiver's times of arrival for t, so that ACKs may bunch up.
 //!
 //! Where the paper is silent, or known only through S2: L counts duplicates as Westwood does. The
