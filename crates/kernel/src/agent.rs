@@ -1,0 +1,280 @@
+//! The user-space side: reads records in batches, asks each connection's controller, and writes the answers.
+
+use crate::Error;
+use crate::bpf::Loaded;
+use crate::choice::Choice;
+use crate::connection::{Answer, Connection};
+use crate::record::{Kind, Record, SLOT_BYTES, SLOTS, control, slot};
+use crate::status::Statistics;
+use narrows_base::{Duration, Time};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::thread::set_current_timer_slack;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Between two looks at the ring while records come: what comes in between is one batch, without a wake-up.
+const POLL: std::time::Duration = std::time::Duration::from_micros(200);
+/// Longest sleep.
+const MAX_SLEEP: std::time::Duration = std::time::Duration::from_secs(1);
+/// Nicer by so much, where permitted: acknowledgements wait for the answers.
+const NICER: i32 = -15;
+const WAKE_RING: u64 = 1;
+const WAKE_STOP: u64 = 2;
+
+/// The user-space side of a registered congestion control, in a thread of its own. Dropping it ends it and takes the
+/// congestion control from the kernel's list; connections that have it go on as Reno.
+#[derive(Debug)]
+pub struct Agent {
+    loaded: Arc<Loaded>,
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    /// Begins to answer.
+    ///
+    /// # Errors
+    /// No thread, no descriptor.
+    pub fn start(loaded: Loaded, choice: Choice) -> Result<Agent, Error> {
+        let failed = |e: std::io::Error| Error::System(format!("starting the agent: {e}"));
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?);
+        let loaded = Arc::new(loaded);
+        let wait = Wait::new(&loaded, &stop).map_err(|e| failed(e.into()))?;
+        let mut turn = Turn::new(loaded.clone(), choice);
+        let thread = std::thread::Builder::new()
+            .name("narrows-kernel".into())
+            .spawn(move || turn.run(&wait))
+            .map_err(failed)?;
+        Ok(Agent { loaded, stop, thread: Some(thread) })
+    }
+    /// What it shares with the kernel.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+/// What the agent sleeps on.
+#[derive(Debug)]
+struct Wait {
+    epoll: OwnedFd,
+}
+
+impl Wait {
+    fn new(loaded: &Loaded, stop: &OwnedFd) -> rustix::io::Result<Wait> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        // Edge-triggered: a ring that is still being read does not end every wait.
+        let ring = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(&epoll, &loaded.ring_fd, epoll::EventData::new_u64(WAKE_RING), ring)?;
+        let plain = epoll::EventFlags::IN;
+        epoll::add(&epoll, stop, epoll::EventData::new_u64(WAKE_STOP), plain)?;
+        Ok(Wait { epoll })
+    }
+    /// Whether to stop.
+    fn wait(&self, at_most: std::time::Duration) -> bool {
+        let mut events = Vec::with_capacity(2);
+        let seconds = i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX);
+        let timeout = Timespec { tv_sec: seconds, tv_nsec: at_most.subsec_nanos().into() };
+        let buffer = rustix::buffer::spare_capacity(&mut events);
+        let _ = epoll::wait(&self.epoll, buffer, Some(&timeout));
+        events.iter().any(|e| e.data.u64() == WAKE_STOP)
+    }
+}
+
+/// Who has a slot.
+#[derive(Debug)]
+enum Tenant {
+    Nobody,
+    Connection(Box<Connection>),
+    /// Its controller failed: it gets no answers, and goes on as Reno.
+    Failed(u32),
+}
+
+/// All connections, and what is to be done about them.
+struct Turn {
+    loaded: Arc<Loaded>,
+    choice: Choice,
+    statistics: Statistics,
+    /// Time 0 of the controllers means never, so theirs begins a second before.
+    began: u64,
+    tenants: Vec<Tenant>,
+    ticks: BTreeSet<(Time, usize)>,
+    armed: Vec<Time>,
+    /// Slots to answer, each with the time of its newest record.
+    touched: Vec<(usize, u64)>,
+    times: Vec<u64>,
+}
+
+impl Turn {
+    fn new(loaded: Arc<Loaded>, choice: Choice) -> Turn {
+        Turn {
+            statistics: Statistics::default(),
+            loaded,
+            choice,
+            began: monotonic_ns().saturating_sub(1_000_000_000),
+            tenants: (0..SLOTS).map(|_| Tenant::Nobody).collect(),
+            ticks: BTreeSet::new(),
+            armed: vec![Time::NEVER; SLOTS],
+            touched: Vec::new(),
+            times: Vec::new(),
+        }
+    }
+
+    fn time(&self, ns: u64) -> Time {
+        Time::from_nanos(ns.saturating_sub(self.began))
+    }
+
+    fn run(&mut self, wait: &Wait) {
+        // A sleep ends when it was asked to, not up to 50 µs later.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
+        let _ = rustix::process::nice(NICER);
+        loop {
+            let records = self.read();
+            self.answer(records);
+            if wait.wait(if records > 0 { self.until_tick().min(POLL) } else { Self::ZERO }) {
+                return;
+            }
+            if records > 0 {
+                continue;
+            }
+            self.loaded.control.store_then_fence(control::ASLEEP, 1);
+            let stop = self.loaded.ring.is_empty() && wait.wait(self.until_tick());
+            self.loaded.control.store(control::ASLEEP, 0);
+            if stop {
+                return;
+            }
+        }
+    }
+    const ZERO: std::time::Duration = std::time::Duration::ZERO;
+
+    fn until_tick(&self) -> std::time::Duration {
+        let now = self.time(monotonic_ns());
+        let left = |(at, _): &(Time, usize)| {
+            let ns = at.as_nanos().saturating_sub(now.as_nanos());
+            std::time::Duration::from_nanos(ns)
+        };
+        self.ticks.first().map_or(MAX_SLEEP, left).min(MAX_SLEEP)
+    }
+
+    fn read(&mut self) -> u64 {
+        let loaded = self.loaded.clone();
+        loaded.ring.drain(|record| self.take(record))
+    }
+
+    fn take(&mut self, r: &Record) {
+        let now = self.time(r.time);
+        let number = r.slot as usize;
+        let Some(tenant) = self.tenants.get_mut(number) else { return };
+        if r.kind == Kind::Closed {
+            *tenant = Tenant::Nobody;
+            rearm(&mut self.ticks, &mut self.armed, number, Time::NEVER);
+            return;
+        }
+        let known = match tenant {
+            Tenant::Connection(c) => c.number() == r.connection,
+            Tenant::Failed(failed) if *failed == r.connection => return,
+            _ => false,
+        };
+        let choice = &self.choice;
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            if !known {
+                *tenant = Tenant::Connection(Box::new(Connection::new(choice, r, now)));
+            }
+            if let Tenant::Connection(c) = tenant {
+                c.on_record(r, now);
+            }
+        }));
+        if done.is_err() {
+            *tenant = Tenant::Failed(r.connection);
+        }
+        self.times.push(r.time);
+        match self.touched.iter_mut().rev().take(8).find(|(slot, _)| *slot == number) {
+            Some((_, newest)) => *newest = r.time.max(*newest),
+            None => self.touched.push((number, r.time)),
+        }
+    }
+
+    fn answer(&mut self, records: u64) {
+        self.tick();
+        for (number, newest) in std::mem::take(&mut self.touched) {
+            self.write(number, Some(newest));
+        }
+        if records > 0 {
+            self.statistics.batch(&self.times, monotonic_ns());
+            self.statistics.store(&self.loaded.control);
+            self.times.clear();
+        }
+    }
+
+    /// Ticks that are due.
+    fn tick(&mut self) {
+        let now = self.time(monotonic_ns());
+        while let Some((_, number)) = self.ticks.first().copied().filter(|(at, _)| *at <= now) {
+            self.ticks.pop_first();
+            self.armed[number] = Time::NEVER;
+            let Tenant::Connection(c) = &mut self.tenants[number] else { continue };
+            if catch_unwind(AssertUnwindSafe(|| c.tick(now))).is_err() {
+                self.tenants[number] = Tenant::Failed(c.number());
+            }
+            self.write(number, None);
+        }
+    }
+
+    /// Writes what a connection's controller allows; `newest` is the time of the newest record that it knows.
+    fn write(&mut self, number: usize, newest: Option<u64>) {
+        let Tenant::Connection(c) = &mut self.tenants[number] else { return };
+        let Ok(answer) = catch_unwind(AssertUnwindSafe(|| c.answer())) else {
+            self.tenants[number] = Tenant::Failed(c.number());
+            return;
+        };
+        let Answer { cwnd, rate, ssthresh } = answer;
+        let at = number * SLOT_BYTES;
+        let slots = &self.loaded.slots;
+        slots.store_u32(at + slot::CWND, cwnd);
+        slots.store(at + slot::RATE, rate);
+        slots.store_u32(at + slot::SSTHRESH, ssthresh);
+        slots.store_u32(at + slot::ANSWERED_CONNECTION, c.number());
+        if let Some(newest) = newest {
+            slots.store(at + slot::ANSWERED, newest);
+        }
+        // A tick that is due already waits a little: a controller that asks for the present moment does not stop
+        // everything else.
+        let now = self.time(monotonic_ns());
+        let Tenant::Connection(c) = &self.tenants[number] else { return };
+        let next = c.next_tick();
+        let next = if next.is_never() { next } else { next.max(now + MIN_TICK) };
+        rearm(&mut self.ticks, &mut self.armed, number, next);
+    }
+}
+
+/// Least time between ticks.
+const MIN_TICK: Duration = Duration::from_nanos(50_000);
+
+/// Changes a slot's tick.
+fn rearm(ticks: &mut BTreeSet<(Time, usize)>, armed: &mut [Time], number: usize, next: Time) {
+    if !armed[number].is_never() {
+        ticks.remove(&(armed[number], number));
+    }
+    armed[number] = next;
+    if !next.is_never() {
+        ticks.insert((next, number));
+    }
+}

@@ -1,0 +1,345 @@
+//! The compiled programs, and how they get into the kernel.
+//!
+//! aya-obj reads the object and fits it to the running kernel (CO-RE). Registering a congestion control
+//! (`struct_ops`) is not among what it or aya can do, so that is done here, by bpf(2) itself.
+
+use super::btf::{self, OpsLayout};
+use super::ring::Ring;
+use super::system::{SharedMemory, attributes, bpf, bpf_fd, number};
+use crate::Error;
+use crate::record::{CONTROL_BYTES, RING_BYTES, SLOT_BYTES, SLOTS};
+use aya_obj::btf::{Btf, BtfType, Int, IntEncoding};
+use aya_obj::generated::{
+    bpf_attach_type, bpf_attr, bpf_attr__bindgen_ty_14__bindgen_ty_1,
+    bpf_attr__bindgen_ty_14__bindgen_ty_2, bpf_cmd, bpf_insn, bpf_map_type, bpf_prog_type,
+};
+use aya_obj::{Map, Object};
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::c_char;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// `bpf/narrows.bpf.c`, compiled; `cargo xtask check` compiles it again and compares.
+pub const OBJECT: &[u8] = include_bytes!("../../bpf/narrows.bpf.o");
+/// The programs' licence, as the kernel wants to hear it.
+const LICENCE: &[u8] = b"Dual MIT/GPL\0";
+/// A map that registers an operation by a link, which vanishes with its last descriptor.
+const BY_LINK: u32 = 1 << 13;
+/// Operations that every congestion control has here. `cong_control` has two forms.
+const OPERATIONS: [&str; 7] =
+    ["init", "release", "set_state", "ssthresh", "undo_cwnd", "min_tso_segs", "cong_control"];
+/// Longest name, without its final zero.
+pub const MAX_NAME: usize = 15;
+
+/// What the kernel does with a program.
+#[derive(Clone, Copy, Debug)]
+enum Use {
+    /// Member of the operations with that type number.
+    Operation { ops: u32, member: u32 },
+    /// For a cgroup.
+    SockOps,
+}
+
+/// The programs, fitted to this kernel, with their maps.
+#[derive(Debug)]
+pub struct Programs {
+    object: Object,
+    layout: OpsLayout,
+    maps: BTreeMap<String, OwnedFd>,
+}
+
+/// A registered congestion control. Dropping it, or the end of the process, takes it from the list; connections
+/// that have it keep it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Where records come from.
+    pub ring: Ring,
+    /// Its descriptor becomes readable when a record wakes the reader.
+    pub ring_fd: OwnedFd,
+    /// The connections' slots.
+    pub slots: SharedMemory,
+    /// What is common.
+    pub control: SharedMemory,
+    /// Numbers of the maps of slots and of what is common.
+    pub map_ids: [u32; 2],
+    _link: OwnedFd,
+}
+
+/// Chooses the congestion control of a cgroup's connections while it lives.
+#[derive(Debug)]
+pub struct Chooser {
+    _link: OwnedFd,
+}
+
+fn name_of(text: &str) -> [c_char; 16] {
+    let mut name = [0; 16];
+    let valid = |b: u8| if b.is_ascii_alphanumeric() || b == b'_' { b } else { b'_' };
+    name.iter_mut().zip(text.bytes().take(MAX_NAME)).for_each(|(to, b)| *to = valid(b) as c_char);
+    name
+}
+
+impl Programs {
+    /// Reads the object and fits it to this kernel; makes the maps.
+    ///
+    /// # Errors
+    /// A kernel without BTF or eBPF congestion controls; missing rights.
+    pub fn prepare() -> Result<Programs, Error> {
+        let bytes = std::fs::read(btf::PATH).map_err(|_| Error::NoBtf)?;
+        let layout = OpsLayout::read(&bytes)?;
+        let kernel = Btf::from_sys_fs().map_err(|_| Error::DamagedBtf)?;
+        let mut object = Object::parse(OBJECT).map_err(|e| Error::Object(e.to_string()))?;
+        object.relocate_btf(&kernel).map_err(|e| Error::Object(e.to_string()))?;
+        let definitions = object.maps.clone();
+        let mut maps = BTreeMap::new();
+        for (name, map) in &definitions {
+            maps.insert(name.clone(), create_map(name, map)?);
+        }
+        let places =
+            definitions.iter().map(|(name, map)| (name.as_str(), maps[name].as_raw_fd(), map));
+        object
+            .relocate_maps(places, &HashSet::new())
+            .map_err(|e| Error::Object(e.to_string()))?;
+        Ok(Programs { object, layout, maps })
+    }
+
+    fn map(&self, name: &str) -> Result<&OwnedFd, Error> {
+        self.maps.get(name).ok_or_else(|| Error::Object(format!("no map '{name}'")))
+    }
+
+    fn program(&self, name: &str, purpose: Use) -> Result<OwnedFd, Error> {
+        let function = self.object.functions.values().find(|f| f.name == name);
+        let function =
+            function.ok_or_else(|| Error::Object(format!("no program '{name}'")))?;
+        load_program(name, &function.instructions, purpose)
+    }
+
+    /// Registers a congestion control of that name.
+    ///
+    /// # Errors
+    /// A name that is in use, missing rights, or a kernel that refuses the programs.
+    pub fn register(&self, name: &str) -> Result<Loaded, Error> {
+        if std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+            .is_ok_and(|known| known.split_whitespace().any(|k| k == name))
+        {
+            return Err(Error::NameInUse(name.to_string()));
+        }
+        for number in 0..SLOTS as u32 {
+            // On a stack of free slots: those with low numbers are taken first.
+            update(self.map("free_slots")?, None, &(SLOTS as u32 - 1 - number).to_ne_bytes())?;
+        }
+        let mut value = vec![0_u8; self.layout.value_size];
+        let mut programs = Vec::new();
+        for operation in OPERATIONS {
+            let member = self.layout.member(operation).ok_or(Error::NoStructOps)?;
+            let form = match (operation, member.arguments) {
+                ("cong_control", 2) => "nw_cong_control_2".to_string(),
+                _ => format!("nw_{operation}"),
+            };
+            let purpose = Use::Operation { ops: self.layout.ops, member: member.index };
+            let program = self.program(&form, purpose)?;
+            let at = self.layout.data + member.offset;
+            put(&mut value, at, &u64::from(number(&program)).to_ne_bytes())?;
+            programs.push(program);
+        }
+        let at = self.layout.member("name").ok_or(Error::NoStructOps)?.offset + self.layout.data;
+        put(&mut value, at, &name.as_bytes()[..name.len().min(MAX_NAME)])?;
+        let ops = self.ops_map(name)?;
+        update(&ops, Some(0), &value)?;
+        let link = link(&ops, None).map_err(|e| match e.raw_os_error() {
+            Some(libc::EEXIST) => Error::NameInUse(name.to_string()),
+            _ => Error::from_kernel("registering the congestion control", &e),
+        })?;
+        let mapping = |e: io::Error| Error::from_kernel("mapping the programs' memory", &e);
+        let (slots, control) = (self.map("slots")?, self.map("control")?);
+        let ring_fd = self.map("records")?.try_clone().map_err(mapping)?;
+        Ok(Loaded {
+            ring: Ring::map(&ring_fd, RING_BYTES).map_err(mapping)?,
+            ring_fd,
+            slots: SharedMemory::map(slots, 0, SLOTS * SLOT_BYTES, true).map_err(mapping)?,
+            control: SharedMemory::map(control, 0, CONTROL_BYTES, true).map_err(mapping)?,
+            map_ids: [id(slots)?, id(control)?],
+            _link: link,
+        })
+    }
+
+    fn ops_map(&self, name: &str) -> Result<OwnedFd, Error> {
+        let btf = any_btf()?;
+        let mut attr = attributes();
+        attr.__bindgen_anon_1 = aya_obj::generated::bpf_attr__bindgen_ty_1 {
+            map_type: bpf_map_type::BPF_MAP_TYPE_STRUCT_OPS as u32,
+            key_size: 4,
+            value_size: u32::try_from(self.layout.value_size).map_err(|_| Error::DamagedBtf)?,
+            max_entries: 1,
+            map_flags: BY_LINK,
+            map_name: name_of(name),
+            btf_fd: number(&btf),
+            btf_vmlinux_value_type_id: self.layout.value,
+            ..no_map()
+        };
+        bpf_fd(bpf_cmd::BPF_MAP_CREATE, &attr).map_err(|e| match e.raw_os_error() {
+            Some(libc::EINVAL) => Error::NoStructOps,
+            _ => Error::from_kernel("making the congestion control", &e),
+        })
+    }
+
+    /// Lets every new connection of a cgroup have the congestion control of that name.
+    ///
+    /// # Errors
+    /// Missing rights, or a kernel that refuses.
+    pub fn choose(&self, cgroup: &OwnedFd, name: &str) -> Result<Chooser, Error> {
+        let mut text = [0; 16];
+        put(&mut text, 0, &name.as_bytes()[..name.len().min(MAX_NAME)])?;
+        update(self.map("chosen")?, Some(0), &text)?;
+        let program = self.program("nw_choose", Use::SockOps)?;
+        let link = link(&program, Some(cgroup))
+            .map_err(|e| Error::from_kernel("choosing it for the command's cgroup", &e))?;
+        Ok(Chooser { _link: link })
+    }
+}
+
+/// The shared memory of a congestion control that another process has loaded, by its maps' numbers.
+///
+/// # Errors
+/// Maps that are gone; missing rights.
+pub fn foreign(map_ids: [u32; 2]) -> Result<[SharedMemory; 2], Error> {
+    let open = |id: u32, length: usize| {
+        let mut attr = attributes();
+        attr.__bindgen_anon_6.__bindgen_anon_1.map_id = id;
+        bpf_fd(bpf_cmd::BPF_MAP_GET_FD_BY_ID, &attr)
+            .and_then(|fd| SharedMemory::map(&fd, 0, length, false))
+            .map_err(|e| Error::from_kernel("opening the programs' memory", &e))
+    };
+    Ok([open(map_ids[0], SLOTS * SLOT_BYTES)?, open(map_ids[1], CONTROL_BYTES)?])
+}
+
+fn no_map() -> aya_obj::generated::bpf_attr__bindgen_ty_1 {
+    aya_obj::generated::bpf_attr__bindgen_ty_1 {
+        map_type: 0,
+        key_size: 0,
+        value_size: 0,
+        max_entries: 0,
+        map_flags: 0,
+        inner_map_fd: 0,
+        numa_node: 0,
+        map_name: [0; 16],
+        map_ifindex: 0,
+        btf_fd: 0,
+        btf_key_type_id: 0,
+        btf_value_type_id: 0,
+        btf_vmlinux_value_type_id: 0,
+        map_extra: 0,
+        value_type_btf_obj_fd: 0,
+        map_token_fd: 0,
+    }
+}
+
+fn create_map(name: &str, map: &Map) -> Result<OwnedFd, Error> {
+    let mut attr = attributes();
+    attr.__bindgen_anon_1 = aya_obj::generated::bpf_attr__bindgen_ty_1 {
+        map_type: map.map_type(),
+        key_size: map.key_size(),
+        value_size: map.value_size(),
+        max_entries: map.max_entries(),
+        map_flags: map.map_flags(),
+        map_name: name_of(name),
+        ..no_map()
+    };
+    bpf_fd(bpf_cmd::BPF_MAP_CREATE, &attr)
+        .map_err(|e| Error::from_kernel(&format!("making the map '{name}'"), &e))
+}
+
+/// The kernel wants to see some BTF of ours before it takes a value of a type of its own: one integer.
+fn any_btf() -> Result<OwnedFd, Error> {
+    let mut btf = Btf::new();
+    let name = btf.add_string("int");
+    btf.add_type(BtfType::Int(Int::new(name, 4, IntEncoding::Signed, 0)));
+    let bytes = btf.to_bytes();
+    let mut attr = attributes();
+    attr.__bindgen_anon_7.btf = bytes.as_ptr() as u64;
+    attr.__bindgen_anon_7.btf_size = bytes.len() as u32;
+    bpf_fd(bpf_cmd::BPF_BTF_LOAD, &attr).map_err(|e| Error::from_kernel("loading BTF", &e))
+}
+
+/// Sets an element, or pushes one where there are no keys.
+fn update(map: &OwnedFd, key: Option<u32>, value: &[u8]) -> Result<(), Error> {
+    let mut attr = attributes();
+    let key = key.map(u32::to_ne_bytes);
+    attr.__bindgen_anon_2.map_fd = number(map);
+    attr.__bindgen_anon_2.key = key.as_ref().map_or(0, |k| k.as_ptr() as u64);
+    attr.__bindgen_anon_2.__bindgen_anon_1.value = value.as_ptr() as u64;
+    bpf(bpf_cmd::BPF_MAP_UPDATE_ELEM, &attr)
+        .map(|_| ())
+        .map_err(|e| Error::from_kernel("filling a map", &e))
+}
+
+fn put(value: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), Error> {
+    let place = value.get_mut(at..at + bytes.len()).ok_or(Error::DamagedBtf)?;
+    place.copy_from_slice(bytes);
+    Ok(())
+}
+
+fn load_program(name: &str, instructions: &[bpf_insn], purpose: Use) -> Result<OwnedFd, Error> {
+    let mut log = vec![0_u8; 1 << 20];
+    let mut attr = attributes();
+    let program = |attr: &mut bpf_attr| {
+        let (kind, target, member) = match purpose {
+            Use::Operation { ops, member } => (bpf_prog_type::BPF_PROG_TYPE_STRUCT_OPS, ops, member),
+            Use::SockOps => {
+                let attach = bpf_attach_type::BPF_CGROUP_SOCK_OPS as u32;
+                (bpf_prog_type::BPF_PROG_TYPE_SOCK_OPS, 0, attach)
+            }
+        };
+        attr.__bindgen_anon_3.prog_type = kind as u32;
+        attr.__bindgen_anon_3.insn_cnt = instructions.len() as u32;
+        attr.__bindgen_anon_3.insns = instructions.as_ptr() as u64;
+        attr.__bindgen_anon_3.license = LICENCE.as_ptr() as u64;
+        attr.__bindgen_anon_3.prog_name = name_of(name);
+        attr.__bindgen_anon_3.expected_attach_type = member;
+        attr.__bindgen_anon_3.attach_btf_id = target;
+    };
+    program(&mut attr);
+    let refused = match bpf_fd(bpf_cmd::BPF_PROG_LOAD, &attr) {
+        Ok(program) => return Ok(program),
+        Err(e) => e,
+    };
+    if matches!(refused.raw_os_error(), Some(libc::EPERM)) {
+        return Err(Error::NotPermitted);
+    }
+    attr.__bindgen_anon_3.log_level = 1;
+    attr.__bindgen_anon_3.log_size = log.len() as u32;
+    attr.__bindgen_anon_3.log_buf = log.as_mut_ptr() as u64;
+    if let Ok(program) = bpf_fd(bpf_cmd::BPF_PROG_LOAD, &attr) {
+        return Ok(program);
+    }
+    let text = String::from_utf8_lossy(&log);
+    let text = text.trim_end_matches('\0');
+    if std::env::var_os("NARROWS_VERIFIER_LOG").is_some() {
+        eprintln!("{text}");
+    }
+    let line = text.lines().rev().find(|l| !l.is_empty() && !l.starts_with("processed"));
+    Err(Error::Refused { program: name.to_string(), why: line.unwrap_or("no reason").to_string() })
+}
+
+/// Attaches a program to a cgroup, or registers an operations' map.
+fn link(what: &OwnedFd, cgroup: Option<&OwnedFd>) -> io::Result<OwnedFd> {
+    let mut attr = attributes();
+    let fd = number(what);
+    attr.link_create.__bindgen_anon_1 = bpf_attr__bindgen_ty_14__bindgen_ty_1 { prog_fd: fd };
+    if let Some(cgroup) = cgroup {
+        let target = number(cgroup);
+        attr.link_create.__bindgen_anon_2 =
+            bpf_attr__bindgen_ty_14__bindgen_ty_2 { target_fd: target };
+        attr.link_create.attach_type = bpf_attach_type::BPF_CGROUP_SOCK_OPS as u32;
+    } else {
+        attr.link_create.attach_type = bpf_attach_type::BPF_STRUCT_OPS as u32;
+    }
+    bpf_fd(bpf_cmd::BPF_LINK_CREATE, &attr)
+}
+
+/// A map's number, from its description in /proc.
+fn id(map: &OwnedFd) -> Result<u32, Error> {
+    let path = format!("/proc/self/fdinfo/{}", map.as_raw_fd());
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let id = text.lines().find_map(|l| l.strip_prefix("map_id:")?.trim().parse().ok());
+    id.ok_or_else(|| Error::Object("no number of a map".into()))
+}

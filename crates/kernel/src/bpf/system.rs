@@ -1,0 +1,128 @@
+//! bpf(2) and mmap(2): the only unsafe code of the crate.
+
+#![allow(unsafe_code, reason = "bpf(2) and mmap(2) have no safe interface")]
+
+use aya_obj::generated::{bpf_attr, bpf_cmd};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// No attribute set. The union's members are plain numbers.
+pub fn attributes() -> bpf_attr {
+    // SAFETY: every member is made of integers and arrays of them, for which zero is a value.
+    unsafe { std::mem::zeroed() }
+}
+
+/// bpf(2).
+///
+/// The caller keeps alive what the attributes point to, and lets the kernel write only where it may.
+pub fn bpf(command: bpf_cmd, attributes: &bpf_attr) -> io::Result<i64> {
+    // SAFETY: the size is that of what is passed; pointers within it are of the callers of this module, all of
+    // which pass slices that they hold over the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command as libc::c_int,
+            std::ptr::from_ref(attributes),
+            size_of::<bpf_attr>(),
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// bpf(2) where its result is a new descriptor.
+pub fn bpf_fd(command: bpf_cmd, attributes: &bpf_attr) -> io::Result<OwnedFd> {
+    let fd = bpf(command, attributes)?;
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// The number of a descriptor, as attributes carry it.
+pub fn number(fd: &OwnedFd) -> u32 {
+    fd.as_raw_fd().unsigned_abs()
+}
+
+/// Memory of a map, shared with the kernel.
+#[derive(Debug)]
+pub struct SharedMemory {
+    start: *mut u8,
+    length: usize,
+    writable: bool,
+}
+
+// SAFETY: all accesses are atomic, or of bytes that the kernel does not write any more.
+unsafe impl Send for SharedMemory {}
+// SAFETY: as above.
+unsafe impl Sync for SharedMemory {}
+
+impl SharedMemory {
+    /// Maps `length` bytes of a map from `offset`.
+    pub fn map(fd: &OwnedFd, offset: u64, length: usize, writable: bool) -> io::Result<Self> {
+        let mut protection = ProtFlags::READ;
+        protection.set(ProtFlags::WRITE, writable);
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                length,
+                protection,
+                MapFlags::SHARED,
+                fd.as_fd(),
+                offset,
+            )
+        }?;
+        Ok(SharedMemory { start: start.cast(), length, writable })
+    }
+
+    fn at<T>(&self, offset: usize) -> *mut T {
+        let end = offset.checked_add(size_of::<T>());
+        assert!(end.is_some_and(|end| end <= self.length), "outside of the mapping");
+        assert!(offset.is_multiple_of(align_of::<T>()), "not aligned");
+        // SAFETY: within the mapping, as asserted.
+        unsafe { self.start.add(offset).cast() }
+    }
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: mapped and aligned; shared memory is only accessed as atomics.
+        unsafe { AtomicU64::from_ptr(self.at(offset)) }
+    }
+    fn half(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(self.at(offset)) }
+    }
+
+    /// Eight bytes.
+    pub fn load(&self, offset: usize) -> u64 {
+        self.word(offset).load(Ordering::Acquire)
+    }
+    /// Four bytes.
+    pub fn load_u32(&self, offset: usize) -> u32 {
+        self.half(offset).load(Ordering::Acquire)
+    }
+    /// Stores eight bytes, after all that was stored before.
+    pub fn store(&self, offset: usize, value: u64) {
+        assert!(self.writable, "read-only mapping");
+        self.word(offset).store(value, Ordering::Release);
+    }
+    /// Stores four bytes.
+    pub fn store_u32(&self, offset: usize, value: u32) {
+        assert!(self.writable, "read-only mapping");
+        self.half(offset).store(value, Ordering::Release);
+    }
+    /// Stores eight bytes before anything is read that comes later in the program.
+    pub fn store_then_fence(&self, offset: usize, value: u64) {
+        self.store(offset, value);
+        std::sync::atomic::fence(Ordering::SeqCst);
+    }
+    /// Adds to eight bytes that only one thread writes.
+    pub fn add(&self, offset: usize, value: u64) {
+        self.store(offset, self.load(offset).wrapping_add(value));
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: mapped by us with this length; nothing borrowed from it outlives it. An error leaves it mapped.
+        let _ = unsafe { munmap(self.start.cast(), self.length) };
+    }
+}

@@ -1,0 +1,108 @@
+//! A cgroup of one's own for a command, below the one that this process is in.
+
+use crate::Error;
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen,
+};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// How names of cgroups begin; the process's number follows.
+const PREFIX: &str = "narrows-kernel-";
+
+/// A cgroup (version 2) that exists while this does, or until its last process ends.
+///
+/// Its file system is mounted for this process alone and nowhere: no matter what is mounted in the namespace at
+/// hand (`ip netns exec` hides /sys/fs/cgroup), and nothing is left mounted.
+#[derive(Debug)]
+pub struct Cgroup {
+    parent: OwnedFd,
+    name: String,
+    directory: OwnedFd,
+}
+
+impl Cgroup {
+    /// Makes one, and removes those that killed processes have left.
+    ///
+    /// # Errors
+    /// Missing rights, or a kernel without cgroups of version 2.
+    pub fn create() -> Result<Cgroup, Error> {
+        let failed = |doing: &str| {
+            let doing = format!("{doing} (cgroup v2)");
+            move |e: rustix::io::Errno| Error::from_kernel(&doing, &e.into())
+        };
+        let context = fsopen("cgroup2", FsOpenFlags::FSOPEN_CLOEXEC).map_err(failed("opening"))?;
+        fsconfig_create(&context).map_err(failed("mounting"))?;
+        let attributes = MountAttrFlags::empty();
+        let root = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+            .map_err(failed("mounting"))?;
+        let path = own_path();
+        let path = path.trim_start_matches('/');
+        let parent = open(&root, if path.is_empty() { "." } else { path })
+            .or_else(|_| open(&root, "."))
+            .map_err(failed("opening the own group"))?;
+        remove_leftovers(&parent);
+        let name = format!("{PREFIX}{}", std::process::id());
+        mkdirat(&parent, &name, Mode::from_raw_mode(0o755)).map_err(failed("making a group"))?;
+        let directory = open(&parent, &name).map_err(failed("opening the group"))?;
+        Ok(Cgroup { parent, name, directory })
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &OwnedFd {
+        &self.directory
+    }
+
+    /// Does something in it, such as starting a command, which stays there; this process comes back.
+    ///
+    /// # Errors
+    /// A process that cannot be moved.
+    pub fn within<T>(&self, work: impl FnOnce() -> T) -> Result<T, Error> {
+        enter(&self.directory).map_err(|e| Error::from_kernel("entering the cgroup", &e.into()))?;
+        let result = work();
+        enter(&self.parent).map_err(|e| Error::from_kernel("leaving the cgroup", &e.into()))?;
+        Ok(result)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // Processes that have just ended may count for a moment.
+        for _ in 0..20 {
+            match unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR) {
+                Err(rustix::io::Errno::BUSY) => std::thread::sleep(Duration::from_millis(10)),
+                _ => return,
+            }
+        }
+    }
+}
+
+fn open(at: &OwnedFd, path: &str) -> rustix::io::Result<OwnedFd> {
+    openat(at, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+fn enter(directory: &OwnedFd) -> rustix::io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let processes = openat(directory, "cgroup.procs", flags, Mode::empty())?;
+    // 0: the writer.
+    rustix::io::write(&processes, b"0").map(|_| ())
+}
+
+/// The group of version 2 that this process is in.
+fn own_path() -> String {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    groups.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or("/").to_string()
+}
+
+fn remove_leftovers(parent: &OwnedFd) {
+    let Ok(entries) = rustix::fs::Dir::read_from(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(pid) = name.strip_prefix(PREFIX) else { continue };
+        if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+            // One that is in use stays.
+            let _ = unlinkat(parent, &name, AtFlags::REMOVEDIR);
+        }
+    }
+}

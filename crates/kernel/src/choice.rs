@@ -1,0 +1,105 @@
+//! Which controller, and whether the kernel's TCP can feed it.
+
+use crate::Error;
+use narrows_base::{RandomKey, Settings, Spec};
+use narrows_congestion::{Controller, ControllerEntry, Environment};
+
+/// Controllers that are made for rrtp's packet outcomes and do not go by the packets' numbers: that so many were
+/// lost, and when the newest that arrived had been sent, is enough for them.
+const NUMBERS_NOT_NEEDED: [&str; 1] = ["rrtp"];
+
+/// A controller with its parameters, for connections of the kernel's TCP.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    entry: &'static ControllerEntry,
+    settings: Settings,
+    text: String,
+}
+
+impl Choice {
+    /// Of that name, with parameters: `"vegas(alpha=2)"`.
+    ///
+    /// # Errors
+    /// A controller that does not exist, with a suggestion, or that the kernel's TCP cannot serve.
+    pub fn new(specification: &str) -> Result<Choice, Error> {
+        let spec = Spec::parse(specification)?;
+        let entry = narrows_congestion::find(&spec.name)?;
+        let settings = entry.read(&spec)?;
+        let name = entry.descriptor.name;
+        if entry.is_unresponsive() {
+            return Err(Error::Unresponsive(name));
+        }
+        let trial = (entry.build)(&settings, &Environment::default());
+        let numbers = trial.requirements().rrtp && !NUMBERS_NOT_NEEDED.contains(&name);
+        if numbers || entry.receiver.is_some() {
+            return Err(Error::NeedsRrtp(name));
+        }
+        Ok(Choice { entry, settings, text: specification.to_string() })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The name under which the kernel has it unless another is asked for: `nw_rrtp`. A longer one is cut.
+    pub fn default_name(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let name: String = self.entry.descriptor.name.chars().map(plain).collect();
+        format!("nw_{name}").chars().take(15).collect()
+    }
+
+    /// A name that somebody asks for.
+    ///
+    /// # Errors
+    /// One that the kernel does not take.
+    pub fn checked_name(name: &str) -> Result<&str, Error> {
+        let valid = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+        if (1..=15).contains(&name.len()) && name.bytes().all(valid) {
+            Ok(name)
+        } else {
+            Err(Error::BadName(name.to_string()))
+        }
+    }
+
+    /// A controller for a connection: its number, its window, and the bytes of a full packet on the wire.
+    pub(crate) fn build(&self, number: u32, window: f64, packet_bytes: u32) -> Box<dyn Controller> {
+        let environment = Environment {
+            initial_window: window,
+            packet_bytes,
+            random_key: RandomKey::from_seed(1).numbered(u64::from(number)),
+            ..Environment::default()
+        };
+        (self.entry.build)(&self.settings, &environment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_needs_every_packets_fate_is_refused() {
+        for name in ["tfwc", "tfrc", "tear", "fixed", "brutal", "rrtp-lasthop"] {
+            let e = Choice::new(name).unwrap_err().to_string();
+            assert!(e.contains(&format!("use rrtp+{name} over rrtp")) && !e.contains('\n'), "{e}");
+        }
+        let e = Choice::new("vegsa").unwrap_err().to_string();
+        assert!(e.contains("vegas"), "{e}");
+    }
+
+    #[test]
+    fn every_other_controller_serves_under_a_name_that_the_kernel_takes() {
+        let mut served = 0;
+        for entry in narrows_congestion::CONTROLLERS.iter() {
+            let Ok(choice) = Choice::new(entry.descriptor.name) else { continue };
+            assert!(Choice::checked_name(&choice.default_name()).is_ok());
+            assert!(choice.build(1, 10.0, 1500).send_limits().cwnd >= 1.0);
+            served += 1;
+        }
+        assert!(served >= 12, "{served}");
+        for name in ["", "nw rrtp", "sixteen_letters_", "nw/x", "nw_ü"] {
+            assert!(Choice::checked_name(name).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! The kernel's records of one connection as the events of a controller.
+//!
+//! Everything that arrived with an acknowledgement is told packet by packet, as rrtp's sender does. What the kernel
+//! does not tell is presumed: a packet that was lost had left just before the newest that arrived, and packets
+//! left when the acknowledgement before had come.
+
+use crate::choice::Choice;
+use crate::record::{Kind, Record, State};
+use narrows_base::{Duration, Rate, Time};
+use narrows_congestion::{
+    Ack, CongestionEvent, Controller, Feedback, Loss, LossFoundBy, PacketOutcome, RateSample,
+    RecoveryCause, RecoveryEvent, SendLimits, Sent, SlowStartRestart, SpuriousLosses,
+};
+
+/// Headers of IP, without options.
+const IPV4: u32 = 20;
+const IPV6: u32 = 40;
+/// Most events of one kind that one record sets off: beyond it a count was wrong.
+const MAX_PACKETS: u32 = 1 << 16;
+
+/// Counts of the kernel, of which only differences are told.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    lost: u32,
+    sent: u32,
+    retransmitted: u32,
+    marked: u32,
+    episodes: u32,
+    undos: u32,
+}
+
+impl Counts {
+    fn of(r: &Record) -> Counts {
+        Counts {
+            lost: r.lost,
+            sent: r.sent,
+            retransmitted: r.retransmitted,
+            marked: r.delivered_ce,
+            episodes: r.episodes,
+            undos: r.undos,
+        }
+    }
+}
+
+/// A count's growth; 0 if it did not grow.
+fn growth(now: u32, before: u32) -> u32 {
+    let grown = now.wrapping_sub(before);
+    if grown > u32::MAX / 2 { 0 } else { grown.min(MAX_PACKETS) }
+}
+
+fn micros(us: u32) -> Duration {
+    Duration::from_nanos(u64::from(us) * 1000)
+}
+
+fn earlier(now: Time, by: Duration) -> Time {
+    Time::from_nanos(now.as_nanos().saturating_sub(by.as_nanos()))
+}
+
+/// What the kernel shall do.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Answer {
+    /// Window in segments.
+    pub cwnd: u32,
+    /// Bytes of payload per second; 0: not paced.
+    pub rate: u64,
+    /// Slow-start threshold in segments; 0: none.
+    pub ssthresh: u32,
+}
+
+/// A connection and its controller.
+#[derive(Debug)]
+pub struct Connection {
+    number: u32,
+    controller: ControllerOf,
+    packet_bytes: u32,
+    mss: u32,
+    counts: Counts,
+    last: Time,
+    flight_before: u32,
+    min_rtt: Duration,
+    rtt: Duration,
+    round: u64,
+    round_end: u32,
+    /// Segments delivered in total: the kernel's count, which wraps.
+    delivered: u64,
+    /// Outcomes told.
+    outcomes: u64,
+    in_recovery: bool,
+    paced: bool,
+    /// Losses told since the episode began.
+    episode_losses: u64,
+}
+
+/// A controller, without anything to show.
+struct ControllerOf(Box<dyn Controller>);
+
+impl std::fmt::Debug for ControllerOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Controller")
+    }
+}
+
+impl Connection {
+    /// At its first record, which tells its MSS.
+    pub fn new(choice: &Choice, first: &Record, now: Time) -> Connection {
+        let header = first.tcp_header + if first.ipv6 { IPV6 } else { IPV4 };
+        let packet_bytes = (first.mss + header).clamp(100, 1 << 20);
+        let controller = choice.build(first.connection, f64::from(first.cwnd), packet_bytes);
+        let counts = Counts::of(first);
+        Connection {
+            number: first.connection,
+            controller: ControllerOf(controller),
+            packet_bytes,
+            mss: first.mss.max(1),
+            counts: Counts { sent: 0, retransmitted: 0, episodes: 0, undos: 0, ..counts },
+            last: now,
+            flight_before: 0,
+            min_rtt: Duration::MAX,
+            rtt: micros(first.srtt_us),
+            round: 0,
+            round_end: first.delivered,
+            delivered: u64::from(first.delivered.wrapping_sub(first.newly_delivered)),
+            outcomes: 0,
+            in_recovery: false,
+            paced: false,
+            episode_losses: 0,
+        }
+    }
+    /// Which connection it is.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+    /// When it wants to be called without a record.
+    pub fn next_tick(&self) -> Time {
+        self.controller.0.next_tick()
+    }
+    /// Calls it if that time has come.
+    pub fn tick(&mut self, now: Time) {
+        let now = now.max(self.last);
+        self.last = now;
+        if now >= self.controller.0.next_tick() {
+            self.controller.0.on_tick(now);
+        }
+    }
+
+    /// What the controller allows. Its segments are the kernel's; its rate counts headers, the kernel's does not.
+    pub fn answer(&mut self) -> Answer {
+        let SendLimits { cwnd, pacing_rate, ssthresh } = self.controller.0.send_limits();
+        self.paced = pacing_rate.is_some();
+        let payload = f64::from(self.mss) / f64::from(self.packet_bytes) / 8.0;
+        // A float's cast saturates.
+        let rate = |rate: Rate| ((rate.as_bps() as f64 * payload) as u64).max(1);
+        Answer {
+            cwnd: cwnd.clamp(1.0, f64::from(u32::MAX)) as u32,
+            rate: pacing_rate.map_or(0, rate),
+            ssthresh: ssthresh.filter(|s| s.is_finite()).map_or(0, |s| s.max(1.0) as u32),
+        }
+    }
+
+    /// A record. A tick may have come since it was written, or a record of another processor: time does not fall.
+    pub fn on_record(&mut self, r: &Record, now: Time) {
+        let (before_it, now) = (self.last, now.max(self.last));
+        self.tick(now);
+        let before = std::mem::replace(&mut self.counts, Counts::of(r));
+        self.tell_sent(r, &before, (before_it, now));
+        match r.kind {
+            Kind::Ack => self.on_ack(r, &before, now),
+            Kind::Timeout => self.on_timeout(r, &before, now),
+            Kind::Closed => {}
+        }
+        self.flight_before = r.in_flight;
+    }
+
+    /// Packets that left since the last record: when that had come, or, out of silence, a round trip ago.
+    fn tell_sent(&mut self, r: &Record, before: &Counts, (last, now): (Time, Time)) {
+        let sent = growth(r.sent, before.sent);
+        let again = growth(r.retransmitted, before.retransmitted).min(sent);
+        let left = match self.flight_before {
+            0 => last.max(earlier(now, self.rtt)),
+            _ => last,
+        };
+        for i in 0..sent {
+            self.controller.0.on_sent(&Sent {
+                now: left,
+                bytes: self.packet_bytes,
+                outstanding: u64::from(self.flight_before + i + 1),
+                retransmission: i < again,
+                last_waiting: false,
+            });
+        }
+    }
+
+    fn outcome(&mut self, now: Time, sent: Time, lost: bool, marked: bool) {
+        let (seq, bytes) = (self.outcomes, self.packet_bytes);
+        self.outcomes += 1;
+        let outcome = PacketOutcome { now, seq, sent, bytes, lost, marked, radio: false };
+        self.controller.0.on_packet_outcome(&outcome);
+    }
+
+    fn event(&self, r: &Record, now: Time, cause: RecoveryCause) -> RecoveryEvent {
+        RecoveryEvent {
+            now,
+            cause,
+            // Without what arrived out of order: those have been replaced by new packets already.
+            flight: u64::from(r.packets_out.saturating_sub(r.sacked_out)),
+            outstanding: u64::from(r.in_flight),
+            min_rtt: self.min_rtt,
+            srtt: micros(r.srtt_us),
+        }
+    }
+
+    fn on_ack(&mut self, r: &Record, before: &Counts, now: Time) {
+        if let Some(rtt) = r.rtt_us {
+            self.rtt = micros(rtt.max(1));
+            self.min_rtt = self.min_rtt.min(self.rtt);
+        }
+        let rtt = self.rtt;
+        self.min_rtt = self.min_rtt.min(rtt);
+        let sent = earlier(now, rtt);
+        let delivered = r.newly_delivered.min(MAX_PACKETS);
+        self.delivered += u64::from(delivered);
+        let marks = growth(r.delivered_ce, before.marked).min(delivered);
+        let lost = growth(r.lost, before.lost);
+        // In the order in which they left.
+        for _ in 0..lost {
+            self.outcome(now, sent, true, false);
+        }
+        for i in 0..delivered {
+            self.outcome(now, sent, false, i < marks);
+        }
+        let ack = self.ack(r, now, marks);
+        if delivered == 0 {
+            let ack = Ack { newly_acked: 0, newly_delivered: 0, duplicate: true, ..ack };
+            self.controller.0.on_ack(&ack);
+        }
+        for i in 0..delivered {
+            let left = u64::from(delivered - 1 - i);
+            self.controller.0.on_ack(&Ack {
+                flight: ack.flight + left,
+                outstanding: ack.outstanding + left,
+                prior_outstanding: ack.prior_outstanding.saturating_sub(u64::from(i)),
+                sent_since: ack.sent_since + left,
+                round_start: ack.round_start && i == 0,
+                marks: if i == 0 { marks } else { 0 },
+                ..ack
+            });
+        }
+        self.tell_events(r, before, lost, now, sent);
+    }
+
+    fn ack(&mut self, r: &Record, now: Time, marks: u32) -> Ack {
+        let sample = (r.sample_delivered > 0).then(|| RateSample {
+            delivered: u64::from(r.sample_delivered),
+            interval: micros(r.sample_interval_us),
+            prior_delivered: self.delivered
+                - u64::from(growth(r.delivered, r.sample_prior_delivered)).min(self.delivered),
+            total_delivered: self.delivered,
+            app_limited: r.sample_app_limited,
+        });
+        // The packet now acknowledged left after the last round's end was acknowledged.
+        let past = r.sample_prior_delivered.wrapping_sub(self.round_end) <= u32::MAX / 2;
+        let round_start = r.sample_delivered > 0 && past;
+        if round_start {
+            self.round += 1;
+            self.round_end = r.delivered;
+        }
+        Ack {
+            now,
+            rtt: self.rtt,
+            rtt_unambiguous: r.rtt_us.is_some(),
+            srtt: micros(r.srtt_us),
+            rttvar: micros(r.rttvar_us),
+            min_rtt: self.min_rtt,
+            arrived: None,
+            forward_delay: None,
+            newly_acked: 1,
+            newly_sacked: 0,
+            newly_delivered: 1,
+            duplicate: false,
+            sent_since: u64::from(r.in_flight),
+            flight: u64::from(r.packets_out),
+            outstanding: u64::from(r.in_flight),
+            prior_outstanding: u64::from(r.prior_in_flight),
+            // What is paced rarely fills its window.
+            window_limited: r.cwnd_limited || (self.paced && !r.app_limited),
+            in_recovery: self.in_recovery,
+            round: self.round,
+            round_start,
+            marks,
+            rate: sample,
+            feedback: Feedback::NONE,
+        }
+    }
+
+    fn tell_events(&mut self, r: &Record, before: &Counts, lost: u32, now: Time, sent: Time) {
+        let begins = r.episodes != before.episodes;
+        let repairs = matches!(r.state, State::Recovery | State::Cwr | State::Loss);
+        let event = self.event(r, now, RecoveryCause::Loss);
+        let controller = &mut self.controller.0;
+        if r.undos != before.undos && self.episode_losses > 0 {
+            let packets = self.episode_losses;
+            self.episode_losses = 0;
+            if std::mem::take(&mut self.in_recovery) {
+                controller.on_congestion_event(&CongestionEvent::RecoveryEnd(event));
+            }
+            let spurious = SpuriousLosses { now, packets, undo: true };
+            controller.on_congestion_event(&CongestionEvent::SpuriousLosses(spurious));
+        }
+        if lost > 0 {
+            controller.on_congestion_event(&CongestionEvent::Losses(Loss {
+                now,
+                segments: u64::from(lost),
+                sent,
+                transmissions: 1,
+                found_by: LossFoundBy::Sack,
+                new_episode: begins,
+                radio: 0,
+            }));
+        }
+        if self.in_recovery && (begins || !repairs) {
+            self.in_recovery = false;
+            controller.on_congestion_event(&CongestionEvent::RecoveryEnd(event));
+        }
+        if begins && r.state == State::Cwr {
+            let mark = RecoveryEvent { cause: RecoveryCause::EcnCe, ..event };
+            controller.on_congestion_event(&CongestionEvent::RecoveryStart(mark));
+            controller.on_congestion_event(&CongestionEvent::RecoveryEnd(mark));
+        } else if begins {
+            self.episode_losses = 0;
+            self.in_recovery = r.state == State::Recovery;
+            controller.on_congestion_event(&CongestionEvent::RecoveryStart(event));
+            if !self.in_recovery {
+                // Begun and over within one acknowledgement.
+                controller.on_congestion_event(&CongestionEvent::RecoveryEnd(event));
+            }
+        }
+        self.episode_losses += u64::from(lost);
+    }
+
+    fn on_timeout(&mut self, r: &Record, before: &Counts, now: Time) {
+        let lost = growth(r.lost, before.lost);
+        let sent = earlier(now, micros(r.srtt_us));
+        for _ in 0..lost {
+            self.outcome(now, sent, true, false);
+        }
+        let controller = &mut self.controller.0;
+        controller.on_congestion_event(&CongestionEvent::Losses(Loss {
+            now,
+            segments: u64::from(lost.max(1)),
+            sent,
+            transmissions: u32::from(r.retransmits) + 1,
+            found_by: LossFoundBy::Timeout,
+            new_episode: true,
+            radio: 0,
+        }));
+        controller.on_congestion_event(&CongestionEvent::SlowStartRestart(SlowStartRestart {
+            now,
+            flight: u64::from(r.packets_out),
+            timeout: true,
+            backoffs: u32::from(r.retransmits) + 1,
+            min_rtt: self.min_rtt.min(micros(r.srtt_us)),
+            srtt: micros(r.srtt_us),
+        }));
+        self.in_recovery = false;
+        self.episode_losses = u64::from(lost.max(1));
+    }
+}

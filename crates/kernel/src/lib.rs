@@ -1,0 +1,47 @@
+//! Narrows' controllers for the Linux kernel's TCP.
+//!
+//! A small eBPF congestion control (`bpf/narrows.bpf.c`) reports every acknowledgement to user space, where the
+//! controllers of `narrows list controllers` answer with a window and a pacing rate: [`Agent`] is the
+//! [`Controller`](narrows_congestion::Controller) contract's driver for it. If the answers are late, the eBPF side
+//! goes on as Reno by itself.
+//!
+//! ```no_run
+//! use narrows_kernel::{Agent, Choice, Programs};
+//!
+//! let choice = Choice::new("rrtp")?;
+//! let programs = Programs::prepare()?;
+//! let agent = Agent::start(programs.register("nw_rrtp")?, choice)?;
+//! // setsockopt(TCP_CONGESTION, "nw_rrtp") works until the agent is dropped.
+//! # drop(agent);
+//! # Ok::<(), narrows_kernel::Error>(())
+//! ```
+//!
+//! On systems other than Linux the crate has only [`Choice`].
+
+mod choice;
+mod error;
+
+pub use choice::Choice;
+pub use error::Error;
+
+#[cfg(target_os = "linux")]
+mod agent;
+#[cfg(target_os = "linux")]
+mod bpf;
+#[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
+mod connection;
+#[cfg(target_os = "linux")]
+mod record;
+#[cfg(target_os = "linux")]
+pub mod status;
+
+#[cfg(target_os = "linux")]
+pub use agent::Agent;
+#[cfg(target_os = "linux")]
+pub use bpf::object::{MAX_NAME, OBJECT, foreign};
+#[cfg(target_os = "linux")]
+pub use bpf::{Chooser, Loaded, Programs};
+#[cfg(target_os = "linux")]
+pub use cgroup::Cgroup;

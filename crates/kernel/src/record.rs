@@ -1,0 +1,190 @@
+//! What programs and user space exchange; `bpf/shared.h` has the same.
+
+/// Connections that have a controller at once.
+pub const SLOTS: usize = 4096;
+/// Size of the ring.
+pub const RING_BYTES: usize = 4 << 20;
+/// Size of a slot.
+pub const SLOT_BYTES: usize = 128;
+/// Size of what is common.
+pub const CONTROL_BYTES: usize = 4096;
+/// Size of a record.
+pub const RECORD_BYTES: usize = 112;
+
+/// Offsets in a slot.
+pub mod slot {
+    /// Time of the newest record that the answer knows.
+    pub const ANSWERED: usize = 0;
+    /// Whom the answer is for.
+    pub const ANSWERED_CONNECTION: usize = 8;
+    /// Window in segments.
+    pub const CWND: usize = 12;
+    /// Bytes of payload per second; 0: not paced.
+    pub const RATE: usize = 16;
+    /// Slow-start threshold in segments; 0: none.
+    pub const SSTHRESH: usize = 24;
+    /// Who has the slot; 0: nobody.
+    pub const CONNECTION: usize = 64;
+    /// Who decides.
+    pub const MODE: usize = 68;
+    /// The kernel's window.
+    pub const APPLIED_CWND: usize = 72;
+    /// Smoothed RTT in microseconds.
+    pub const SRTT_US: usize = 76;
+    /// The kernel's pacing rate.
+    pub const APPLIED_RATE: usize = 80;
+    /// Segments delivered.
+    pub const DELIVERED: usize = 88;
+    /// How often it went on as Reno.
+    pub const FALLBACKS: usize = 104;
+    /// Bytes of payload of a full segment.
+    pub const MSS: usize = 108;
+}
+
+/// Offsets in what is common.
+pub mod control {
+    /// Whether the next record shall wake the reader.
+    pub const ASLEEP: usize = 0;
+    /// Connections so far.
+    pub const CONNECTIONS: usize = 64;
+    /// Of these, those without a slot.
+    pub const WITHOUT_SLOT: usize = 72;
+    /// Records that found the ring full.
+    pub const LOST_RECORDS: usize = 80;
+    /// How often a connection went on as Reno.
+    pub const FALLBACKS: usize = 88;
+    /// Statistics of user space.
+    pub const STATISTICS: usize = 128;
+}
+
+/// Who decides over a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// No answer yet.
+    New,
+    /// The controller.
+    Controlled,
+    /// The program itself, as Reno.
+    Fallback,
+}
+
+impl Mode {
+    /// From a slot.
+    pub fn from_u32(value: u32) -> Mode {
+        match value {
+            0 => Mode::New,
+            1 => Mode::Controlled,
+            _ => Mode::Fallback,
+        }
+    }
+}
+
+/// What a record tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// An acknowledgement.
+    Ack,
+    /// The retransmission timer has expired.
+    Timeout,
+    /// The connection is over.
+    Closed,
+}
+
+/// State of the kernel's loss recovery (`TCP_CA_…`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Nothing is amiss; or something may be.
+    Open,
+    /// A mark, or the host's own queue was full.
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout.
+    Loss,
+}
+
+/// A record.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    pub time: u64,
+    pub slot: u32,
+    pub connection: u32,
+    pub kind: Kind,
+    pub state: State,
+    pub cwnd_limited: bool,
+    pub app_limited: bool,
+    pub sample_app_limited: bool,
+    pub ipv6: bool,
+    pub retransmits: u8,
+    pub episodes: u32,
+    pub undos: u32,
+    pub mss: u32,
+    pub tcp_header: u32,
+    pub cwnd: u32,
+    pub srtt_us: u32,
+    pub rttvar_us: u32,
+    pub rtt_us: Option<u32>,
+    pub newly_delivered: u32,
+    pub sample_delivered: u32,
+    pub sample_interval_us: u32,
+    pub sample_prior_delivered: u32,
+    pub packets_out: u32,
+    pub sacked_out: u32,
+    pub in_flight: u32,
+    pub prior_in_flight: u32,
+    pub delivered: u32,
+    pub delivered_ce: u32,
+    pub lost: u32,
+    pub sent: u32,
+    pub retransmitted: u32,
+}
+
+impl Record {
+    /// From its words of four bytes.
+    pub fn read(word: impl Fn(usize) -> u32) -> Record {
+        let [kind, state, flags, retransmits] = word(4).to_ne_bytes();
+        let [low, high] = [word(0), word(1)].map(u64::from);
+        Record {
+            time: if cfg!(target_endian = "little") { high << 32 | low } else { low << 32 | high },
+            slot: word(2),
+            connection: word(3),
+            kind: match kind {
+                1 => Kind::Ack,
+                2 => Kind::Timeout,
+                _ => Kind::Closed,
+            },
+            state: match state {
+                2 => State::Cwr,
+                3 => State::Recovery,
+                4 => State::Loss,
+                _ => State::Open,
+            },
+            cwnd_limited: flags & 1 != 0,
+            app_limited: flags & 2 != 0,
+            sample_app_limited: flags & 4 != 0,
+            ipv6: flags & 8 != 0,
+            retransmits,
+            episodes: word(5),
+            undos: word(6),
+            mss: word(7),
+            tcp_header: word(8),
+            cwnd: word(9),
+            srtt_us: word(10),
+            rttvar_us: word(11),
+            rtt_us: i32::try_from(word(12)).ok().and_then(|us| u32::try_from(us).ok()),
+            newly_delivered: word(13),
+            sample_delivered: word(14),
+            sample_interval_us: word(15),
+            sample_prior_delivered: word(16),
+            packets_out: word(17),
+            sacked_out: word(18),
+            in_flight: word(19),
+            prior_in_flight: word(20),
+            delivered: word(21),
+            delivered_ce: word(22),
+            lost: word(23),
+            sent: word(24),
+            retransmitted: word(25),
+        }
+    }
+}

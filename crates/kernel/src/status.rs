@@ -1,0 +1,166 @@
+//! What a loaded congestion control does, read from the memory that it shares with the kernel: also by another
+//! process, and also if the user-space side is stopped or gone.
+
+use crate::bpf::system::SharedMemory;
+use crate::record::{Mode, SLOT_BYTES, SLOTS, control, slot};
+
+/// Buckets per octave, and in all.
+const PER_OCTAVE: usize = 8;
+const BUCKETS: usize = 400;
+/// Words of statistics before the buckets.
+const HEAD: usize = 4;
+
+/// Of the user-space side: how long records wait for their answer.
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    records: u64,
+    batches: u64,
+    max_ns: u64,
+    /// By the logarithm of the delay.
+    buckets: Vec<u64>,
+}
+
+impl Default for Statistics {
+    fn default() -> Statistics {
+        Statistics { records: 0, batches: 0, max_ns: 0, buckets: vec![0; BUCKETS] }
+    }
+}
+
+fn bucket(ns: u64) -> usize {
+    let ns = ns.max(1) as f64;
+    ((ns.log2() * PER_OCTAVE as f64) as usize).min(BUCKETS - 1)
+}
+
+impl Statistics {
+    /// Records of these times were answered at `now`.
+    pub(crate) fn batch(&mut self, times: &[u64], now: u64) {
+        self.batches += 1;
+        self.records += times.len() as u64;
+        for time in times {
+            let delay = now.saturating_sub(*time);
+            self.max_ns = self.max_ns.max(delay);
+            self.buckets[bucket(delay)] += 1;
+        }
+    }
+    pub(crate) fn store(&self, shared: &SharedMemory) {
+        let words = [self.records, self.batches, self.max_ns, 0];
+        let all = words.iter().chain(&self.buckets);
+        all.enumerate().for_each(|(i, w)| shared.store(control::STATISTICS + 8 * i, *w));
+    }
+    fn load(shared: &SharedMemory) -> Statistics {
+        let word = |i: usize| shared.load(control::STATISTICS + 8 * i);
+        let buckets = (0..BUCKETS).map(|i| word(HEAD + i)).collect();
+        Statistics { records: word(0), batches: word(1), max_ns: word(2), buckets }
+    }
+    /// Records answered.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+    /// Batches in which they were read.
+    pub fn batches(&self) -> u64 {
+        self.batches
+    }
+    /// Seconds within which this part of the records was answered.
+    pub fn delay_s(&self, part: f64) -> f64 {
+        let wanted = (part * self.buckets.iter().sum::<u64>() as f64).ceil();
+        let mut seen = 0;
+        for (i, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen > 0 && seen as f64 >= wanted {
+                return (((i as f64 + 0.5) / PER_OCTAVE as f64).exp2() * 1e-9).min(self.max_s());
+            }
+        }
+        0.0
+    }
+    /// The longest, in seconds.
+    pub fn max_s(&self) -> f64 {
+        self.max_ns as f64 * 1e-9
+    }
+}
+
+/// A connection, as the kernel has it.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionStatus {
+    /// Its number.
+    pub number: u32,
+    /// Who decides.
+    pub decided_by: DecidedBy,
+    /// Window in segments.
+    pub cwnd: u32,
+    /// Bytes of payload per second; 0: not paced.
+    pub rate: u64,
+    /// Smoothed round-trip time.
+    pub srtt_us: u32,
+    /// Segments delivered.
+    pub delivered: u64,
+    /// How often it went on as Reno.
+    pub fallbacks: u32,
+    /// Bytes of payload of a full segment.
+    pub mss: u32,
+}
+
+/// Who decides over a connection.
+pub use crate::record::Mode as DecidedBy;
+
+/// What holds for all.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Living connections that have a slot.
+    pub connections: Vec<ConnectionStatus>,
+    /// Connections so far that had one.
+    pub seen: u64,
+    /// Connections that found none: plain Reno.
+    pub without_slot: u64,
+    /// Records that found the ring full.
+    pub lost_records: u64,
+    /// How often a connection went on as Reno because answers were late.
+    pub fallbacks: u64,
+    /// Of the user-space side.
+    pub statistics: Statistics,
+}
+
+impl Status {
+    /// Reads it.
+    pub fn read(slots: &SharedMemory, common: &SharedMemory) -> Status {
+        let one = |number: usize| {
+            let at = number * SLOT_BYTES;
+            let connection = slots.load_u32(at + slot::CONNECTION);
+            (connection != 0).then(|| ConnectionStatus {
+                number: connection,
+                decided_by: Mode::from_u32(slots.load_u32(at + slot::MODE)),
+                cwnd: slots.load_u32(at + slot::APPLIED_CWND),
+                rate: slots.load(at + slot::APPLIED_RATE),
+                srtt_us: slots.load_u32(at + slot::SRTT_US),
+                delivered: slots.load(at + slot::DELIVERED),
+                fallbacks: slots.load_u32(at + slot::FALLBACKS),
+                mss: slots.load_u32(at + slot::MSS),
+            })
+        };
+        Status {
+            connections: (0..SLOTS).filter_map(one).collect(),
+            seen: common.load(control::CONNECTIONS),
+            without_slot: common.load(control::WITHOUT_SLOT),
+            lost_records: common.load(control::LOST_RECORDS),
+            fallbacks: common.load(control::FALLBACKS),
+            statistics: Statistics::load(common),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_within_a_bucket() {
+        let mut s = Statistics::default();
+        assert_eq!(s.delay_s(0.5), 0.0);
+        let times: Vec<u64> = (0..1000).map(|i| 1_000_000_000 - 1000 * i).collect();
+        s.batch(&times, 1_000_000_000);
+        for part in [0.1, 0.5, 0.99] {
+            let right = part * 1e-3;
+            assert!((s.delay_s(part) / right - 1.0).abs() < 0.1, "{part}: {}", s.delay_s(part));
+        }
+        assert_eq!(s.max_s(), 999e-6);
+    }
+}
