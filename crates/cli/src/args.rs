@@ -40,6 +40,9 @@ pub enum Command {
     /// A UDP link emulator: the same links, in real time
     #[command(after_help = crate::relay::HELP)]
     Relay(crate::relay::RelayArgs),
+    /// Controllers drive the Linux kernel's TCP: any program's connections
+    #[command(after_help = crate::kernel::HELP)]
+    Kernel(crate::kernel::KernelArgs),
     /// Memory to memory over real sockets: how fast, at what cost
     #[command(after_help = crate::speed::HELP)]
     Speed(Box<crate::speed::SpeedArgs>),
@@ -271,7 +274,7 @@ mod tests {
         let all = Cli::command();
         let named = |name| all.find_subcommand(name).unwrap();
         let texts =
-            ["compare", "run", "sweep", "link", "relay", "speed", "list", "completions", "man"];
+            ["compare", "run", "sweep", "link", "relay", "kernel", "speed", "list", "completions", "man"];
         for command in texts.map(named).into_iter().chain([&all]) {
             let text = command.get_after_help().unwrap().to_string();
             for line in text.lines() {

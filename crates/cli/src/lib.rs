@@ -7,6 +7,7 @@ mod attack;
 mod command_line;
 mod failure;
 mod help;
+mod kernel;
 mod link;
 mod log;
 mod record;
@@ -56,6 +57,7 @@ pub fn run(registry: Registry) -> ExitCode {
         Some(Command::Scorecard(args)) => scorecard::scorecard(&args),
         Some(Command::Link(args)) => link::link(&args),
         Some(Command::Relay(args)) => relay::relay(&args),
+        Some(Command::Kernel(args)) => kernel::kernel(&args),
         Some(Command::Speed(args)) => speed::speed(&args),
         Some(Command::Serve(args)) => serve::serve(&args),
         Some(Command::Get(args)) => transfer::get(&args),
@@ -72,6 +74,7 @@ pub fn run(registry: Registry) -> ExitCode {
         Err(Failure::Input(line)) => (line, 2),
         Err(Failure::Outside(line)) => (line, 1),
         Err(Failure::Stopped(line)) => (line, 130),
+        Err(Failure::Command(code)) => return ExitCode::from(code),
         Err(Failure::Interrupted) => ("interrupted before a run finished".into(), 130),
     };
     complain(&line);

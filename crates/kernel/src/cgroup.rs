@@ -2,9 +2,7 @@
 
 use crate::Error;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen,
-};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 

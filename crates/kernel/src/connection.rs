@@ -230,7 +230,8 @@ impl Connection {
         }
         let ack = self.ack(r, now, marks);
         if delivered == 0 {
-            let ack = Ack { newly_acked: 0, newly_delivered: 0, duplicate: true, ..ack };
+            let ack =
+                Ack { newly_acked: 0, counted: 0, newly_delivered: 0, duplicate: true, ..ack };
             self.controller.0.on_ack(&ack);
         }
         for i in 0..delivered {
@@ -274,6 +275,7 @@ impl Connection {
             arrived: None,
             forward_delay: None,
             newly_acked: 1,
+            counted: 1,
             newly_sacked: 0,
             newly_delivered: 1,
             duplicate: false,

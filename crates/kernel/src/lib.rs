@@ -33,6 +33,8 @@ mod cgroup;
 #[cfg(target_os = "linux")]
 mod connection;
 #[cfg(target_os = "linux")]
+pub mod instance;
+#[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
 pub mod status;
@@ -40,7 +42,7 @@ pub mod status;
 #[cfg(target_os = "linux")]
 pub use agent::Agent;
 #[cfg(target_os = "linux")]
-pub use bpf::object::{MAX_NAME, OBJECT, foreign};
+pub use bpf::object::OBJECT;
 #[cfg(target_os = "linux")]
 pub use bpf::{Chooser, Loaded, Programs};
 #[cfg(target_os = "linux")]

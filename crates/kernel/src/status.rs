@@ -8,7 +8,7 @@ use crate::record::{Mode, SLOT_BYTES, SLOTS, control, slot};
 const PER_OCTAVE: usize = 8;
 const BUCKETS: usize = 400;
 /// Words of statistics before the buckets.
-const HEAD: usize = 4;
+const HEAD: usize = 5;
 
 /// Of the user-space side: how long records wait for their answer.
 #[derive(Clone, Debug)]
@@ -16,13 +16,17 @@ pub struct Statistics {
     records: u64,
     batches: u64,
     max_ns: u64,
+    /// Since when, and when the last batch was answered (CLOCK_MONOTONIC).
+    since: u64,
+    last: u64,
     /// By the logarithm of the delay.
     buckets: Vec<u64>,
 }
 
 impl Default for Statistics {
     fn default() -> Statistics {
-        Statistics { records: 0, batches: 0, max_ns: 0, buckets: vec![0; BUCKETS] }
+        let buckets = vec![0; BUCKETS];
+        Statistics { records: 0, batches: 0, max_ns: 0, since: 0, last: 0, buckets }
     }
 }
 
@@ -34,6 +38,10 @@ fn bucket(ns: u64) -> usize {
 impl Statistics {
     /// Records of these times were answered at `now`.
     pub(crate) fn batch(&mut self, times: &[u64], now: u64) {
+        if self.since == 0 {
+            self.since = times.iter().copied().min().unwrap_or(now);
+        }
+        self.last = now;
         self.batches += 1;
         self.records += times.len() as u64;
         for time in times {
@@ -43,14 +51,15 @@ impl Statistics {
         }
     }
     pub(crate) fn store(&self, shared: &SharedMemory) {
-        let words = [self.records, self.batches, self.max_ns, 0];
+        let words = [self.records, self.batches, self.max_ns, self.since, self.last];
         let all = words.iter().chain(&self.buckets);
         all.enumerate().for_each(|(i, w)| shared.store(control::STATISTICS + 8 * i, *w));
     }
     fn load(shared: &SharedMemory) -> Statistics {
         let word = |i: usize| shared.load(control::STATISTICS + 8 * i);
         let buckets = (0..BUCKETS).map(|i| word(HEAD + i)).collect();
-        Statistics { records: word(0), batches: word(1), max_ns: word(2), buckets }
+        let (since, last) = (word(3), word(4));
+        Statistics { records: word(0), batches: word(1), max_ns: word(2), since, last, buckets }
     }
     /// Records answered.
     pub fn records(&self) -> u64 {
@@ -59,6 +68,11 @@ impl Statistics {
     /// Batches in which they were read.
     pub fn batches(&self) -> u64 {
         self.batches
+    }
+    /// Records per second, from the first to the last.
+    pub fn records_per_s(&self) -> f64 {
+        let seconds = self.last.saturating_sub(self.since) as f64 * 1e-9;
+        if seconds > 0.0 { self.records as f64 / seconds } else { 0.0 }
     }
     /// Seconds within which this part of the records was answered.
     pub fn delay_s(&self, part: f64) -> f64 {

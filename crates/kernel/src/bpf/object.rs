@@ -96,9 +96,7 @@ impl Programs {
         }
         let places =
             definitions.iter().map(|(name, map)| (name.as_str(), maps[name].as_raw_fd(), map));
-        object
-            .relocate_maps(places, &HashSet::new())
-            .map_err(|e| Error::Object(e.to_string()))?;
+        object.relocate_maps(places, &HashSet::new()).map_err(|e| Error::Object(e.to_string()))?;
         Ok(Programs { object, layout, maps })
     }
 
@@ -108,8 +106,7 @@ impl Programs {
 
     fn program(&self, name: &str, purpose: Use) -> Result<OwnedFd, Error> {
         let function = self.object.functions.values().find(|f| f.name == name);
-        let function =
-            function.ok_or_else(|| Error::Object(format!("no program '{name}'")))?;
+        let function = function.ok_or_else(|| Error::Object(format!("no program '{name}'")))?;
         load_program(name, &function.instructions, purpose)
     }
 
@@ -283,7 +280,9 @@ fn load_program(name: &str, instructions: &[bpf_insn], purpose: Use) -> Result<O
     let mut attr = attributes();
     let program = |attr: &mut bpf_attr| {
         let (kind, target, member) = match purpose {
-            Use::Operation { ops, member } => (bpf_prog_type::BPF_PROG_TYPE_STRUCT_OPS, ops, member),
+            Use::Operation { ops, member } => {
+                (bpf_prog_type::BPF_PROG_TYPE_STRUCT_OPS, ops, member)
+            }
             Use::SockOps => {
                 let attach = bpf_attach_type::BPF_CGROUP_SOCK_OPS as u32;
                 (bpf_prog_type::BPF_PROG_TYPE_SOCK_OPS, 0, attach)

@@ -63,14 +63,7 @@ impl SharedMemory {
         protection.set(ProtFlags::WRITE, writable);
         // SAFETY: a new mapping at an address of the kernel's choice.
         let start = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length,
-                protection,
-                MapFlags::SHARED,
-                fd.as_fd(),
-                offset,
-            )
+            mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, fd.as_fd(), offset)
         }?;
         Ok(SharedMemory { start: start.cast(), length, writable })
     }

@@ -1,0 +1,241 @@
+//! What is loaded on this machine: a file per congestion control, which its agent keeps locked while it lives.
+//!
+//! The lock, not the process's number, says whether an agent is there: the kernel gives it up with the process, and
+//! nobody else can come to have it.
+
+use crate::Error;
+use crate::bpf::object::foreign;
+use crate::status::Status;
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Where the files are.
+const FOLDER: &str = "/run/narrows/kernel";
+/// Which congestion control connections have that nothing else chooses one for, in this network namespace.
+const SYSTEM: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+/// How long an agent may take to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A loaded congestion control, as its file tells.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Instance {
+    /// Its name in the kernel.
+    pub name: String,
+    /// The controller, as the user wrote it.
+    pub controller: String,
+    /// The agent's process.
+    pub pid: i32,
+    /// Numbers of its maps: slots, and what is common.
+    pub map_ids: [u32; 2],
+    /// What was the system's congestion control before, if it has become it.
+    pub system_before: Option<String>,
+}
+
+/// The own file, locked.
+#[derive(Debug)]
+pub struct Registration {
+    file: File,
+    instance: Instance,
+}
+
+/// Who is behind a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Agent {
+    /// It lives. It may be stopped nevertheless.
+    Living,
+    /// It has been killed.
+    Gone,
+}
+
+impl Instance {
+    fn path(&self) -> PathBuf {
+        Path::new(FOLDER).join(&self.name)
+    }
+    fn text(&self) -> String {
+        let [slots, control] = self.map_ids;
+        let system = self.system_before.as_deref().unwrap_or("");
+        format!(
+            "controller {}\npid {}\nmaps {slots} {control}\nsystem {system}\n",
+            self.controller, self.pid
+        )
+    }
+    fn parse(name: &str, text: &str) -> Instance {
+        let mut instance = Instance { name: name.to_string(), ..Instance::default() };
+        for (key, value) in text.lines().filter_map(|l| l.split_once(' ')) {
+            match key {
+                "controller" => instance.controller = value.to_string(),
+                "pid" => instance.pid = value.parse().unwrap_or(0),
+                "maps" => {
+                    let mut ids = value.split(' ').map(|id| id.parse().unwrap_or(0));
+                    instance.map_ids = [ids.next().unwrap_or(0), ids.next().unwrap_or(0)];
+                }
+                "system" if !value.is_empty() => instance.system_before = Some(value.to_string()),
+                _ => {}
+            }
+        }
+        instance
+    }
+
+    /// All, by name.
+    pub fn all() -> Vec<Instance> {
+        let files = std::fs::read_dir(FOLDER).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            files.map(|f| f.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names.iter().filter_map(|name| Instance::find(name)).collect()
+    }
+    /// The one of that name.
+    pub fn find(name: &str) -> Option<Instance> {
+        let text = std::fs::read_to_string(Path::new(FOLDER).join(name)).ok()?;
+        Some(Instance::parse(name, &text))
+    }
+    /// Whether its agent lives.
+    pub fn agent(&self) -> Agent {
+        let Ok(file) = File::open(self.path()) else { return Agent::Gone };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Agent::Gone,
+            Err(_) => Agent::Living,
+        }
+    }
+    /// What it does; an error if nothing is left of it.
+    ///
+    /// # Errors
+    /// Maps that are gone; missing rights.
+    pub fn status(&self) -> Result<Status, Error> {
+        let [slots, control] = foreign(self.map_ids)?;
+        Ok(Status::read(&slots, &control))
+    }
+
+    /// Ends its agent, also a stopped one, and waits until it has gone; clears away what a killed one has left.
+    ///
+    /// # Errors
+    /// Missing rights, or an agent that does not end.
+    pub fn unload(&self) -> Result<(), Error> {
+        let failed =
+            |e: std::io::Error| Error::from_kernel(&format!("unloading {}", self.name), &e);
+        let (begun, mut asked) = (Instant::now(), None);
+        while self.agent() == Agent::Living {
+            let pid = Pid::from_raw(self.pid)
+                .ok_or_else(|| Error::System(format!("{}: no process", self.name)))?;
+            if begun.elapsed() > PATIENCE {
+                return Err(Error::System(format!(
+                    "the agent of {} (process {}) does not end",
+                    self.name, self.pid
+                )));
+            }
+            // Asked once; one that does not hear is killed, and what it leaves is cleared away below.
+            let signal = if begun.elapsed() < PATIENCE / 2 { Signal::INT } else { Signal::KILL };
+            if asked != Some(signal) {
+                kill_process(pid, signal).map_err(|e| failed(e.into()))?;
+                let _ = kill_process(pid, Signal::CONT);
+                asked = Some(signal);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.undo_system();
+        match std::fs::remove_file(self.path()) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(failed(e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the system's congestion control back, if it is still this one.
+    fn undo_system(&self) {
+        let Some(before) = &self.system_before else { return };
+        if std::fs::read_to_string(SYSTEM).is_ok_and(|now| now.trim() == self.name) {
+            let _ = std::fs::write(SYSTEM, before);
+        }
+    }
+
+    /// Waits until the agent has gone, however, and clears away what it leaves: for a process of its own beside an
+    /// agent that has changed the system's congestion control.
+    ///
+    /// # Errors
+    /// A file that is not there.
+    pub fn guard(name: &str) -> Result<(), Error> {
+        let failed = |e: std::io::Error| Error::from_kernel(&format!("guarding {name}"), &e);
+        let file = File::open(Path::new(FOLDER).join(name)).map_err(failed)?;
+        flock(&file, FlockOperation::LockShared).map_err(|e| failed(e.into()))?;
+        if let Some(left) = Instance::find(name) {
+            left.undo_system();
+            let _ = std::fs::remove_file(left.path());
+        }
+        Ok(())
+    }
+}
+
+impl Registration {
+    /// Writes and locks the own file.
+    ///
+    /// # Errors
+    /// A living agent of that name; missing rights.
+    pub fn new(instance: Instance) -> Result<Registration, Error> {
+        let failed = |e: std::io::Error| Error::from_kernel(&format!("writing {FOLDER}"), &e);
+        std::fs::create_dir_all(FOLDER).map_err(failed)?;
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(instance.path())
+            .map_err(failed)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| Error::NameInUse(instance.name.clone()))?;
+        // What a killed agent has left.
+        let mut left = String::new();
+        file.read_to_string(&mut left).map_err(failed)?;
+        Instance::parse(&instance.name, &left).undo_system();
+        let mut registration = Registration { file, instance };
+        registration.write().map_err(failed)?;
+        Ok(registration)
+    }
+    fn write(&mut self) -> std::io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(self.instance.text().as_bytes())
+    }
+
+    /// Makes it the congestion control of connections that nothing else chooses one for, until this is dropped.
+    ///
+    /// # Errors
+    /// Missing rights.
+    pub fn become_system(&mut self) -> Result<(), Error> {
+        let failed = |e: std::io::Error| Error::from_kernel(&format!("writing {SYSTEM}"), &e);
+        let before = std::fs::read_to_string(SYSTEM).map_err(failed)?;
+        self.instance.system_before = Some(before.trim().to_string());
+        // First the note of what it was: whoever is killed in between has changed nothing.
+        self.write().map_err(failed)?;
+        std::fs::write(SYSTEM, &self.instance.name).map_err(failed)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.instance.undo_system();
+        let _ = std::fs::remove_file(self.instance.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_tells_what_was_written() {
+        let instance = Instance {
+            name: "nw_vegas".into(),
+            controller: "vegas(alpha=2, beta=4)".into(),
+            pid: 17,
+            map_ids: [3, 4],
+            system_before: Some("bbr".into()),
+        };
+        assert_eq!(Instance::parse("nw_vegas", &instance.text()), instance);
+        let plain = Instance { system_before: None, ..instance };
+        assert_eq!(Instance::parse("nw_vegas", &plain.text()), plain);
+        assert_eq!(Instance::parse("x", "nonsense\npid \nmaps").pid, 0);
+    }
+}
