@@ -273,8 +273,18 @@ mod tests {
     fn help_fits_eighty_columns() {
         let all = Cli::command();
         let named = |name| all.find_subcommand(name).unwrap();
-        let texts =
-            ["compare", "run", "sweep", "link", "relay", "kernel", "speed", "list", "completions", "man"];
+        let texts = [
+            "compare",
+            "run",
+            "sweep",
+            "link",
+            "relay",
+            "kernel",
+            "speed",
+            "list",
+            "completions",
+            "man",
+        ];
         for command in texts.map(named).into_iter().chain([&all]) {
             let text = command.get_after_help().unwrap().to_string();
             for line in text.lines() {

@@ -74,7 +74,6 @@ pub fn run(registry: Registry) -> ExitCode {
         Err(Failure::Input(line)) => (line, 2),
         Err(Failure::Outside(line)) => (line, 1),
         Err(Failure::Stopped(line)) => (line, 130),
-        Err(Failure::Command(code)) => return ExitCode::from(code),
         Err(Failure::Interrupted) => ("interrupted before a run finished".into(), 130),
     };
     complain(&line);

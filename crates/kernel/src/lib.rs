@@ -38,6 +38,8 @@ pub mod instance;
 mod record;
 #[cfg(target_os = "linux")]
 pub mod status;
+#[cfg(all(test, target_os = "linux"))]
+mod transfer_tests;
 
 #[cfg(target_os = "linux")]
 pub use agent::Agent;

@@ -10,6 +10,7 @@ mod bench_media;
 mod bench_small;
 #[cfg(feature = "measure")]
 mod bench_transport;
+mod bpf;
 mod command;
 mod crate_order;
 mod deny;
@@ -33,7 +34,9 @@ cargo xtask COMMAND
 
   test             all tests: unit, property, integration, documentation
   check            format, lint (warnings are errors), documentation, the order of crates and of their files,
-                   dependencies and their number, packages to publish, validation up to date
+                   dependencies and their number, packages to publish, validation up to date; where clang-14 is
+                   installed, that the shipped eBPF programs are what their source compiles to
+  bpf              compile the eBPF programs of crates/kernel (clang-14 and llvm-14); check compares them
   deny             licences, duplicates, sources and advisories of all dependencies, by deny.toml; installs
                    cargo-deny into the target folder
   validate [ID…]   run the experiments and write docs/validation.md and their pages
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
     let result = match command {
         "test" => test(),
         "check" => check(),
+        "bpf" => bpf::make(),
         "deny" => deny::check(),
         "validate" | "sim-vs-real" | "bench" => measure(&args),
         "faults" => faults(rest),
@@ -145,6 +149,7 @@ fn check() -> Result<(), String> {
         "cargo doc --workspace --no-deps (warnings are errors)",
     )?;
     fuzz::check_lock()?;
+    bpf::check()?;
     crate_order::check(".".as_ref())?;
     file_order::check(".".as_ref())?;
     packages::check_counts()?;

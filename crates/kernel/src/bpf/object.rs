@@ -115,14 +115,19 @@ impl Programs {
     /// # Errors
     /// A name that is in use, missing rights, or a kernel that refuses the programs.
     pub fn register(&self, name: &str) -> Result<Loaded, Error> {
+        self.register_with(name, SLOTS as u32)
+    }
+
+    /// … with fewer slots.
+    pub(crate) fn register_with(&self, name: &str, places: u32) -> Result<Loaded, Error> {
         if std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
             .is_ok_and(|known| known.split_whitespace().any(|k| k == name))
         {
             return Err(Error::NameInUse(name.to_string()));
         }
-        for number in 0..SLOTS as u32 {
-            // On a stack of free slots: those with low numbers are taken first.
-            update(self.map("free_slots")?, None, &(SLOTS as u32 - 1 - number).to_ne_bytes())?;
+        // On a stack of free slots: those with low numbers are taken first.
+        for number in (0..places).rev() {
+            update(self.map("free_slots")?, None, &number.to_ne_bytes())?;
         }
         let mut value = vec![0_u8; self.layout.value_size];
         let mut programs = Vec::new();
