@@ -1,11 +1,17 @@
 //! Means over seeds and their 95% confidence intervals.
 
 use crate::outcome::Estimate;
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
 
 /// Mean and half-width of the 95% confidence interval by Student's t. Values that are not finite
 /// are left out: a seed in which the measure does not exist says nothing about it.
 pub fn estimate(values: impl IntoIterator<Item = f64>) -> Estimate {
+    estimate_within(values, 0.05)
+}
+
+/// As [`estimate`], with an interval that misses the mean with the probability `error`: less than 5%
+/// where the same runs are looked at more than once.
+pub fn estimate_within(values: impl IntoIterator<Item = f64>, error: f64) -> Estimate {
     let v: Vec<f64> = values.into_iter().filter(|x| x.is_finite()).collect();
     let n = v.len() as f64;
     if v.is_empty() {
@@ -18,14 +24,41 @@ pub fn estimate(values: impl IntoIterator<Item = f64>) -> Estimate {
         return Estimate { mean: v[0], ci95: None };
     }
     let variance = v.iter().map(|x| (x / scale - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let half = student_t975(v.len() - 1) * (variance / n).sqrt();
+    let half = student_t(1.0 - error / 2.0, v.len() - 1) * (variance / n).sqrt();
     Estimate { mean: mean * scale, ci95: Some(half * scale) }
 }
 
 /// The 97.5% quantile of Student's t.
 pub fn student_t975(freedom: usize) -> f64 {
-    // 1.96 is the limit for many degrees of freedom; the distribution exists for all of them.
-    StudentsT::new(0.0, 1.0, freedom.max(1) as f64).map_or(1.96, |t| t.inverse_cdf(0.975))
+    student_t(0.975, freedom)
+}
+
+fn student_t(quantile: f64, freedom: usize) -> f64 {
+    // The distribution exists for all degrees of freedom from one on.
+    StudentsT::new(0.0, 1.0, freedom.max(1) as f64).map_or(f64::NAN, |t| t.inverse_cdf(quantile))
+}
+
+/// Half-width of Wilson's score interval around a share of `n` runs, on its longer side. `error` is the
+/// probability with which the whole interval may miss (E. B. Wilson, Journal of the American Statistical
+/// Association 22, 1927).
+pub fn wilson_half(share: f64, n: usize, error: f64) -> f64 {
+    let z = Normal::standard().inverse_cdf(1.0 - error / 2.0);
+    let (n, zz) = (n.max(1) as f64, z * z);
+    let centre = (share + zz / (2.0 * n)) / (1.0 + zz / n);
+    let half = z / (1.0 + zz / n) * (share * (1.0 - share) / n + zz / (4.0 * n * n)).sqrt();
+    (share - (centre - half)).max(centre + half - share)
+}
+
+/// Half-width of the distribution-free interval of a median, on its longer side: the values of rank k and
+/// n + 1 - k, where k is the largest for which fewer than k of n fair coins fall heads with a
+/// probability of `error`/2 at most. `None` for too few values.
+pub fn median_half(values: &[f64], error: f64) -> Option<f64> {
+    let mut v: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
+    v.sort_by(f64::total_cmp);
+    let coins = Binomial::new(0.5, v.len() as u64).ok()?;
+    let k = (1..=v.len() / 2).rev().find(|k| coins.cdf(*k as u64 - 1) <= error / 2.0)?;
+    let median = (v[(v.len() - 1) / 2] + v[v.len() / 2]) / 2.0;
+    Some((median - v[k - 1]).max(v[v.len() - k] - median))
 }
 
 /// Whether two means are told apart: their difference is beyond its joint 95% interval.
@@ -68,6 +101,18 @@ mod tests {
         assert_eq!(estimate([7.0]), Estimate { mean: 7.0, ci95: None });
         assert!(estimate([]).mean.is_nan());
         assert_eq!(estimate([3.0, 3.0]).ci95, Some(0.0));
+    }
+
+    #[test]
+    fn shares_and_medians_have_the_textbooks_intervals() {
+        // 10 of 10 runs: Wilson's lower limit is n / (n + z²).
+        assert!((wilson_half(1.0, 10, 0.05) - (1.0 - 10.0 / (10.0 + 3.8415))).abs() < 1e-4);
+        // 3 of 10: .1078 to .6032.
+        assert!((wilson_half(0.3, 10, 0.05) - 0.3032).abs() < 1e-4);
+        // Ten values: ranks 2 and 9 hold the median with 97.9%.
+        let ten: Vec<f64> = (1..=10).map(f64::from).collect();
+        assert_eq!(median_half(&ten, 0.05), Some(3.5));
+        assert_eq!(median_half(&ten[..5], 0.05), None);
     }
 
     #[test]

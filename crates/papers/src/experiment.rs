@@ -151,8 +151,7 @@ pub struct Claim {
     pub min: Option<f64>,
     /// … and at most this counts as reproduced; written down before the first run.
     pub max: Option<f64>,
-    /// Whether the mean over seeds is judged or, where some runs stall for as long as one cares to
-    /// simulate, the median.
+    /// What is judged of the seeds' values: by default their mean.
     #[serde(default)]
     pub over_seeds: OverSeeds,
     /// How the accepted range follows from what is stated.
@@ -170,8 +169,31 @@ pub enum OverSeeds {
     /// Their mean, with its 95% interval.
     #[default]
     Mean,
-    /// Their median.
+    /// Their median, where some runs stall for as long as one cares to simulate.
     Median,
+    /// Each by itself, where the claim is about every run ("fair", "nobody starves"): the share of seeds
+    /// whose value is in the accepted range, which must be at least [`EVERY`].
+    Every,
+}
+
+/// Which share of runs must keep a claim about every run.
+pub const EVERY: f64 = 0.9;
+
+impl Claim {
+    /// The range that what is judged must lie in.
+    pub fn range(&self) -> (Option<f64>, Option<f64>) {
+        match self.over_seeds {
+            OverSeeds::Every => (Some(EVERY), None),
+            OverSeeds::Mean | OverSeeds::Median => (self.min, self.max),
+        }
+    }
+    /// The unit of what is judged.
+    pub fn shown_unit(&self) -> &str {
+        match self.over_seeds {
+            OverSeeds::Every => "of runs",
+            OverSeeds::Mean | OverSeeds::Median => &self.unit,
+        }
+    }
 }
 
 /// A run whose scenario has been read: one plan per varied value, or one.

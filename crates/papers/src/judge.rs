@@ -1,6 +1,7 @@
 //! Verdicts: the stated value, the measured value, and whether they agree.
 
-use super::experiment::{Claim, Experiment};
+use super::experiment::{Claim, EVERY, Experiment, OverSeeds};
+use super::measured::Measured;
 use super::run::Observed;
 use narrows_lab::outcome::Estimate;
 use serde::{Deserialize, Serialize};
@@ -10,10 +11,12 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Ours is in the accepted range.
+    /// The whole interval of ours lies in the accepted range.
     Reproduced,
-    /// It is not, and the page says why.
+    /// All of it lies outside, and the page says why.
     Differs,
+    /// An edge of the range lies in the interval, also after the last stage of seeds.
+    Undecided,
     /// Nobody could get the stated number; the page gives the bound.
     Impossible,
 }
@@ -23,6 +26,7 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Verdict::Reproduced => "reproduced",
             Verdict::Differs => "differs",
+            Verdict::Undecided => "undecided",
             Verdict::Impossible => "impossible",
         })
     }
@@ -39,11 +43,41 @@ pub struct Judged {
     pub accepted: String,
     /// Ours.
     pub ours: String,
+    /// The number of runs, each with a seed of its own; 0 for a model.
+    #[serde(default)]
+    pub seeds: usize,
     /// The verdict.
     pub verdict: Verdict,
     /// Why we differ, or why it is impossible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+}
+
+/// Where an interval lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// All of it in the accepted range.
+    Inside,
+    /// None of it.
+    Outside,
+    /// Across an edge of the range.
+    Across,
+}
+
+/// Where the interval lies, both taken as they are printed.
+pub fn place(claim: &Claim, ours: &Measured) -> Place {
+    let (low, high) = printed(ours.value).1;
+    let (min, max) = claim.range();
+    let (min, max) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
+    // Digits are read back from text, so that edges compare as they are read.
+    let slack = 1e-9 * low.abs().max(high.abs());
+    if low >= min - slack && high <= max + slack {
+        Place::Inside
+    } else if high < min || low > max {
+        Place::Outside
+    } else {
+        Place::Across
+    }
 }
 
 /// Judges every claim.
@@ -67,20 +101,24 @@ pub fn judge(e: &Experiment, observed: &Observed) -> Result<Vec<Judged>, String>
 ///
 /// # Errors
 /// As [`judge`].
-pub fn one(claim: &Claim, measured: Estimate) -> Result<Judged, String> {
-    let x = measured.mean;
-    if !x.is_finite() {
+pub fn one(claim: &Claim, measured: Measured) -> Result<Judged, String> {
+    if !measured.value.mean.is_finite() {
         return Err("its measure has no value; the table, column or span may be wrong".into());
     }
-    let inside = claim.min.is_none_or(|min| x >= min) && claim.max.is_none_or(|max| x <= max);
-    let ours = shown(measured, &claim.unit);
-    let (verdict, why) = match (inside, &claim.impossible, &claim.why) {
-        (true, None, None) => (Verdict::Reproduced, None),
-        (true, Some(_), _) => return Err(format!("is called impossible, but we get {ours}")),
-        (true, None, Some(_)) => return Err(format!("says why we differ, but we get {ours}")),
-        (false, Some(bound), _) => (Verdict::Impossible, Some(bound.clone())),
-        (false, None, Some(why)) => (Verdict::Differs, Some(why.clone())),
-        (false, None, None) => {
+    let ours = shown(measured.value, claim.shown_unit());
+    let reason = || claim.impossible.clone().or(claim.why.clone());
+    let (verdict, why) = match (place(claim, &measured), &claim.impossible, &claim.why) {
+        (Place::Inside, None, None) => (Verdict::Reproduced, None),
+        (Place::Inside, Some(_), _) => {
+            return Err(format!("is called impossible, but we get {ours}"));
+        }
+        (Place::Inside, None, Some(_)) => {
+            return Err(format!("says why we differ, but we get {ours}"));
+        }
+        (Place::Across, ..) => (Verdict::Undecided, reason()),
+        (Place::Outside, Some(_), _) => (Verdict::Impossible, reason()),
+        (Place::Outside, None, Some(_)) => (Verdict::Differs, reason()),
+        (Place::Outside, None, None) => {
             return Err(format!(
                 "we get {ours}, outside {}: find out and say why",
                 accepted(claim)
@@ -92,6 +130,7 @@ pub fn one(claim: &Claim, measured: Estimate) -> Result<Judged, String> {
         stated: claim.stated.clone(),
         accepted: accepted(claim),
         ours,
+        seeds: measured.seeds,
         verdict,
         why,
     })
@@ -100,29 +139,47 @@ pub fn one(claim: &Claim, measured: Estimate) -> Result<Judged, String> {
 /// The accepted range as text.
 fn accepted(claim: &Claim) -> String {
     let unit = if claim.unit.is_empty() { String::new() } else { format!(" {}", claim.unit) };
-    match (claim.min, claim.max) {
+    let range = match (claim.min, claim.max) {
         (Some(a), Some(b)) => format!("{a} to {b}{unit}"),
         (Some(a), None) => format!("at least {a}{unit}"),
         (None, Some(b)) => format!("at most {b}{unit}"),
         (None, None) => "anything".into(),
+    };
+    match claim.over_seeds {
+        OverSeeds::Every => format!("{range} in at least {EVERY} of runs"),
+        OverSeeds::Mean | OverSeeds::Median => range,
     }
 }
 
-/// A number with its interval, rounded as its interval deserves, at most four digits.
+/// A number with its interval: at most four digits, and two of the half-width, rounded up.
 pub fn shown(x: Estimate, unit: &str) -> String {
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+    format!("{}{unit}", printed(x).0)
+}
+
+/// The same without its unit, and the ends of the interval that those digits give.
+fn printed(x: Estimate) -> (String, (f64, f64)) {
+    let mean = digits(x.mean);
+    let read = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
     match x.ci95 {
-        Some(half) if half > 0.0 => format!("{} ± {}{unit}", digits(x.mean), digits2(half)),
-        _ => format!("{}{unit}", digits(x.mean)),
+        Some(half) if half > 0.0 => {
+            let mut width = significant(half, 2);
+            if read(&width) < half {
+                width = significant(half * 1.05, 2);
+            }
+            let (v, w) = (read(&mean), read(&width));
+            (format!("{mean} ± {width}"), (v - w, v + w))
+        }
+        _ => {
+            let v = read(&mean);
+            (mean, (v, v))
+        }
     }
 }
 
 /// Four significant digits, without an exponent where that is readable.
 pub fn digits(x: f64) -> String {
     significant(x, 4)
-}
-fn digits2(x: f64) -> String {
-    significant(x, 2)
 }
 
 fn significant(x: f64, n: i32) -> String {

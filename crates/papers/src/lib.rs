@@ -12,6 +12,7 @@
 mod evaluate;
 pub mod experiment;
 pub mod judge;
+pub mod measured;
 pub mod models;
 pub mod ns2;
 pub mod page;

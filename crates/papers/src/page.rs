@@ -6,6 +6,7 @@ use narrows_base::Duration;
 use narrows_scenario::link_direction::LinkDirection;
 use narrows_scenario::scenario::{Flows, GroupProtocol, Scenario};
 use narrows_scenario::values::{loss_text, queue_text, rate_text, time_text};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// `README.md` of an experiment.
@@ -20,6 +21,7 @@ pub fn readme(e: &Experiment, judged: &[Judged]) -> String {
     }
     out.push_str("\n## Claims\n\n");
     out.push_str(&table(judged));
+    let _ = writeln!(out, "\n{}", seeds(judged));
     out.push_str("\nHow the accepted ranges follow from what is stated:\n\n");
     let mut bases: Vec<(&str, Vec<String>)> = Vec::new();
     for (i, claim) in f.claim.iter().enumerate() {
@@ -82,13 +84,31 @@ pub fn table(judged: &[Judged]) -> String {
     out + &notes
 }
 
+/// How many seeds stand behind which claims.
+fn seeds(judged: &[Judged]) -> String {
+    let mut by_count: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (i, j) in judged.iter().enumerate().filter(|(_, j)| j.seeds > 0) {
+        by_count.entry(j.seeds).or_default().push((i + 1).to_string());
+    }
+    let Some(most) = by_count.iter().max_by_key(|c| c.1.len()).map(|c| *c.0) else {
+        return "All of these are models.".into();
+    };
+    let text = |n: usize| if n == 1 { "one seed".into() } else { format!("{n} seeds") };
+    let mut out = format!("± is half of the interval over {}", text(most));
+    for (n, claims) in by_count.iter().filter(|c| *c.0 != most) {
+        let _ = write!(out, "; claims {} over {}", claims.join(", "), text(*n));
+    }
+    out + " ([how claims are judged](../README.md#verdicts))."
+}
+
 /// The experiment's row in the table of all.
 pub fn row(id: &str, title: &str, judged: &[Judged]) -> String {
     let count = |v: Verdict| judged.iter().filter(|j| j.verdict == v).count();
     let number = |n: usize| if n == 0 { "·".to_string() } else { n.to_string() };
     format!(
-        "| [{id}](../experiments/{id}/README.md) | {title} | {} | {} | {} |",
+        "| [{id}](../experiments/{id}/README.md) | {title} | {} | {} | {} | {} |",
         number(count(Verdict::Reproduced)),
+        number(count(Verdict::Undecided)),
         number(count(Verdict::Differs)),
         number(count(Verdict::Impossible)),
     )

@@ -2,7 +2,7 @@
 //!
 //! A leaf is a measure of a group of flows (the names of `narrows compare --json`), a statistic of
 //! a column of a recorded table, or a model. Leaves combine by `over`, `minus` and `scale`. They are
-//! computed for each seed; what is judged is the mean over seeds.
+//! computed for each seed; what is judged of the seeds is the claim's choice ([`measured`](crate::measured)).
 
 use crate::stat::Stat;
 use serde::Deserialize;
@@ -55,6 +55,14 @@ pub struct Quantity {
     pub over: Option<Box<Quantity>>,
     /// Subtracts this quantity.
     pub minus: Option<Box<Quantity>>,
+}
+
+impl Quantity {
+    /// Whether every run counts as one or zero.
+    pub fn counts_runs(&self) -> bool {
+        let alone = self.scale.is_none() && self.over.is_none() && self.minus.is_none();
+        self.measure.is_some() && self.stat.is_some() && alone
+    }
 }
 
 /// One name or several.

@@ -1,22 +1,24 @@
 //! Runs an experiment: every value, protocol and seed, on as many threads as wanted.
 
-use super::experiment::{Claim, Experiment, OverSeeds};
+use super::experiment::{Experiment, Line, OverSeeds};
+use super::judge::{self, place};
+use super::measured::{self, Measured};
 use super::quantity::Quantity;
 use super::sample::{Place, Sample};
-use super::stat::Stat;
 use narrows_base::random::mix;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::estimate;
 use narrows_sim::Table;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Everything that an experiment's runs gave.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// Per claim: its measure over seeds.
-    pub claims: Vec<Estimate>,
+    /// Per claim: what its measure gave.
+    pub claims: Vec<Measured>,
     /// Per panel and line, what to draw.
     pub lines: Vec<Vec<Points>>,
     /// One number over all runs.
@@ -34,7 +36,7 @@ pub struct Points {
     pub ci95: Vec<f64>,
 }
 
-/// Runs an experiment on so many threads.
+/// Runs an experiment on so many threads. Claims that its seeds leave undecided get more of them.
 ///
 /// # Errors
 /// What the simulator refuses, with the run's name.
@@ -47,56 +49,59 @@ pub fn run(e: &Experiment, jobs: usize) -> Result<Observed, String> {
         all.extend(along(e, &line.show, line.vary.as_deref()));
         spans.push(begin..all.len());
     }
-    let mut leaves = Vec::new();
-    let mut first_leaf = Vec::new();
-    for q in &all {
-        first_leaf.push(leaves.len());
-        q.leaves(&mut leaves);
-    }
-    let (values, first, digest) = Work::new(e, &leaves).go(jobs)?;
-
-    let over_seeds = |i: usize| {
-        let count = first_leaf.get(i + 1).map_or(leaves.len(), |next| *next) - first_leaf[i];
-        let mine = first_leaf[i]..first_leaf[i] + count;
-        let seeds = values[mine.clone()].iter().map(Vec::len).max().unwrap_or(1).max(1);
-        let of = |leaf: usize, seed: usize| match values[leaf].is_empty() {
-            true => leaves[leaf].modelled(),
-            false => values[leaf].get(seed).copied().unwrap_or(f64::NAN),
-        };
-        (0..seeds)
-            .map(|seed| all[i].combine(&mut mine.clone().map(|l| of(l, seed))))
-            .collect::<Vec<_>>()
-    };
-    let judged = |(i, claim): (usize, &Claim)| match claim.over_seeds {
-        OverSeeds::Mean => estimate(over_seeds(i)),
-        OverSeeds::Median => median(&over_seeds(i)),
-    };
-    let claims = e.file.claim.iter().enumerate().map(judged).collect();
-    let mut spans = spans.into_iter();
-    let mut lines = Vec::new();
-    for panel in &e.file.panel {
-        let mut drawn = Vec::new();
-        for line in &panel.line {
-            let span = spans.next().unwrap_or(0..0);
-            drawn.push(if is_series(&line.show) {
-                over_time(e, &line.show, &first)
-            } else {
-                let estimates: Vec<Estimate> = span.map(|i| estimate(over_seeds(i))).collect();
-                let at = e.find_run(line.show.run.as_deref()).map_or(&[][..], |r| &e.runs[r].at);
-                Points {
-                    x: at.to_vec(),
-                    y: estimates.iter().map(|x| x.mean).collect(),
-                    ci95: estimates.iter().map(|x| x.ci95.unwrap_or(0.0)).collect(),
-                }
-            });
-        }
-        lines.push(drawn);
-    }
-    Ok(Observed { claims, lines, digest })
+    let mut work = Work::new(e, &all);
+    work.run_scenarios_seeds(jobs)?;
+    let lines = lines(e, &work, spans);
+    let claims = decide(e, &mut work, jobs)?;
+    Ok(Observed { claims, lines, digest: work.digest })
 }
 
-fn median(values: &[f64]) -> Estimate {
-    Estimate { mean: Stat::Median.of(values, values, 0.0), ci95: None }
+/// Judges every claim by the seeds that there are, then those that are undecided by more, stage by
+/// stage. A claim that is decided stays as it is, also if its runs go on for another's sake.
+fn decide(e: &Experiment, work: &mut Work, jobs: usize) -> Result<Vec<Measured>, String> {
+    let now = |work: &Work, i: usize, first: usize| {
+        Measured::new(&e.file.claim[i], &work.over_seeds(i), first)
+    };
+    let first: Vec<usize> = (0..e.file.claim.len()).map(|i| work.seeds_of(i)).collect();
+    let mut claims: Vec<Measured> =
+        (0..first.len()).map(|i| now(work, i, first[i].max(1))).collect();
+    let mut stage = 0;
+    while let Some(next) = measured::next_stage(stage) {
+        stage = next;
+        let open: Vec<usize> = (0..claims.len())
+            .filter(|i| (1..stage).contains(&first[*i]))
+            .filter(|i| {
+                let alone = claims[*i].value.ci95.is_none()
+                    && e.file.claim[*i].over_seeds != OverSeeds::Median;
+                alone || place(&e.file.claim[*i], &claims[*i]) == judge::Place::Across
+            })
+            .collect();
+        let places: BTreeSet<Place> = open.iter().flat_map(|i| work.places_of(*i)).collect();
+        work.run_seeds(&places, stage, jobs)?;
+        for i in open {
+            claims[i] = now(work, i, first[i]);
+        }
+    }
+    Ok(claims)
+}
+
+/// What each panel draws, over the seeds that the scenarios ask for.
+fn lines(e: &Experiment, work: &Work, spans: Vec<Range<usize>>) -> Vec<Vec<Points>> {
+    let mut spans = spans.into_iter();
+    let mut drawn = |line: &Line| {
+        let span = spans.next().unwrap_or(0..0);
+        if is_series(&line.show) {
+            return over_time(e, &line.show, &work.series);
+        }
+        let estimates: Vec<Estimate> = span.map(|i| estimate(work.over_seeds(i))).collect();
+        let at = e.find_run(line.show.run.as_deref()).map_or(&[][..], |r| &e.runs[r].at);
+        Points {
+            x: at.to_vec(),
+            y: estimates.iter().map(|x| x.mean).collect(),
+            ci95: estimates.iter().map(|x| x.ci95.unwrap_or(0.0)).collect(),
+        }
+    };
+    e.file.panel.iter().map(|panel| panel.line.iter().map(&mut drawn).collect()).collect()
 }
 
 /// `n` tasks on so many threads, results in the order of the tasks.
@@ -179,18 +184,24 @@ impl Quantity {
     }
 }
 
-/// The simulations to do, and what is kept of them.
+/// The simulations of an experiment, and what is kept of them.
 struct Work<'a> {
     e: &'a Experiment,
-    leaves: &'a [&'a Quantity],
+    quantities: &'a [Quantity],
+    /// Of each quantity: its leaves.
+    spans: Vec<Range<usize>>,
+    leaves: Vec<&'a Quantity>,
     /// Numbers of the leaves that a simulation is asked for.
     wanted: BTreeMap<Place, Vec<usize>>,
-    /// Places times seeds.
-    tasks: Vec<(Place, u64)>,
+    /// How many seeds of each have been run.
+    seeds: BTreeMap<Place, usize>,
+    /// Per leaf: its value in each seed.
+    values: Vec<Vec<f64>>,
+    /// Of the first seeds.
+    series: BTreeMap<Place, Vec<Table>>,
+    /// Of all simulations.
+    digest: u64,
 }
-
-/// Values per leaf and seed, series of the first seeds, a digest of all.
-type Finished = (Vec<Vec<f64>>, BTreeMap<Place, Vec<Table>>, u64);
 
 struct Done {
     digest: u64,
@@ -199,7 +210,14 @@ struct Done {
 }
 
 impl<'a> Work<'a> {
-    fn new(e: &'a Experiment, leaves: &'a [&'a Quantity]) -> Work<'a> {
+    fn new(e: &'a Experiment, quantities: &'a [Quantity]) -> Work<'a> {
+        let mut leaves = Vec::new();
+        let mut spans = Vec::new();
+        for q in quantities {
+            let begin = leaves.len();
+            q.leaves(&mut leaves);
+            spans.push(begin..leaves.len());
+        }
         let mut wanted: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
         for (i, q) in leaves.iter().enumerate() {
             if let Some(place) = q.place(e) {
@@ -210,17 +228,42 @@ impl<'a> Work<'a> {
         for place in drawn.filter_map(|l| l.show.place(e)) {
             wanted.entry(place).or_default();
         }
-        let seeds = |p: &Place| u64::from(e.runs[p.run].plans[p.value].1.scenario.seeds);
-        let tasks: Vec<_> = wanted.keys().flat_map(|p| (0..seeds(p)).map(|s| (*p, s))).collect();
-        Work { e, leaves, wanted, tasks }
+        let values = vec![Vec::new(); leaves.len()];
+        let (seeds, series) = (BTreeMap::new(), BTreeMap::new());
+        Work { e, quantities, spans, leaves, wanted, seeds, values, series, digest: 0 }
     }
 
-    fn one(&self, task: usize) -> Result<Done, String> {
-        let (place, seed) = self.tasks[task];
+    /// The simulations that a quantity is made of; none for a model.
+    fn places_of(&self, quantity: usize) -> impl Iterator<Item = Place> {
+        self.spans[quantity].clone().filter_map(|leaf| self.leaves[leaf].place(self.e))
+    }
+
+    /// Over how many seeds a quantity is known; 0 for a model.
+    fn seeds_of(&self, quantity: usize) -> usize {
+        let leaves = self.spans[quantity].clone();
+        leaves.map(|leaf| self.values[leaf].len()).max().unwrap_or(0)
+    }
+
+    /// A quantity's value in each seed; a model has one.
+    fn over_seeds(&self, quantity: usize) -> Vec<f64> {
+        let of = |leaf: usize, seed: usize| match self.leaves[leaf].place(self.e) {
+            None => self.leaves[leaf].modelled(),
+            Some(_) => self.values[leaf].get(seed).copied().unwrap_or(f64::NAN),
+        };
+        (0..self.seeds_of(quantity).max(1))
+            .map(|seed| {
+                let mut leaves = self.spans[quantity].clone().map(|leaf| of(leaf, seed));
+                self.quantities[quantity].combine(&mut leaves)
+            })
+            .collect()
+    }
+
+    fn one(&self, place: Place, seed: usize) -> Result<Done, String> {
         let run = &self.e.runs[place.run];
         let plan = &run.plans[place.value].1;
-        let sample = Sample::take(plan, place.variant, plan.scenario.seed.wrapping_add(seed))
-            .map_err(|e| format!("{} run {}: {e}", self.e.file.id, run.name))?;
+        let sample =
+            Sample::take(plan, place.variant, plan.scenario.seed.wrapping_add(seed as u64))
+                .map_err(|e| format!("{} run {}: {e}", self.e.file.id, run.name))?;
         Ok(Done {
             digest: sample.digest,
             leaves: self.wanted[&place].iter().map(|i| self.leaves[*i].leaf(&sample)).collect(),
@@ -228,20 +271,36 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// All simulations.
-    fn go(&self, jobs: usize) -> Result<Finished, String> {
-        let mut values = vec![Vec::new(); self.leaves.len()];
-        let (mut first, mut digest) = (BTreeMap::new(), 0);
-        let done = parallel(self.tasks.len(), jobs, |task| self.one(task))?;
-        for ((place, seed), done) in self.tasks.iter().zip(done) {
-            digest = mix(digest ^ done.digest);
-            for (i, value) in self.wanted[place].iter().zip(done.leaves) {
-                values[*i].push(value);
+    /// As many seeds as each scenario asks for.
+    fn run_scenarios_seeds(&mut self, jobs: usize) -> Result<(), String> {
+        let seeds = |p: &Place| self.e.runs[p.run].plans[p.value].1.scenario.seeds as usize;
+        let wanted: Vec<(Place, usize)> = self.wanted.keys().map(|p| (*p, seeds(p))).collect();
+        self.run_up_to(&wanted, jobs)
+    }
+
+    /// More seeds of some places, up to `seeds` in all.
+    fn run_seeds(&mut self, of: &BTreeSet<Place>, seeds: usize, jobs: usize) -> Result<(), String> {
+        let wanted: Vec<(Place, usize)> = of.iter().map(|place| (*place, seeds)).collect();
+        self.run_up_to(&wanted, jobs)
+    }
+
+    fn run_up_to(&mut self, wanted: &[(Place, usize)], jobs: usize) -> Result<(), String> {
+        let known = |place: &Place| self.seeds.get(place).copied().unwrap_or(0);
+        let tasks: Vec<(Place, usize)> = wanted
+            .iter()
+            .flat_map(|(place, seeds)| (known(place)..*seeds).map(|seed| (*place, seed)))
+            .collect();
+        let done = parallel(tasks.len(), jobs, |task| self.one(tasks[task].0, tasks[task].1))?;
+        for ((place, seed), done) in tasks.into_iter().zip(done) {
+            self.digest = mix(self.digest ^ done.digest);
+            for (i, value) in self.wanted[&place].iter().zip(done.leaves) {
+                self.values[*i].push(value);
             }
-            if *seed == 0 {
-                first.insert(*place, done.series);
+            self.seeds.insert(place, seed + 1);
+            if seed == 0 {
+                self.series.insert(place, done.series);
             }
         }
-        Ok((values, first, digest))
+        Ok(())
     }
 }

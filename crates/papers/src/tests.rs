@@ -1,5 +1,6 @@
 use super::experiment::{self, Claim};
 use super::judge::{self, Verdict, digits, shown};
+use super::measured::Measured;
 use super::models::{mathis, pftk, slow_start_time};
 use super::quantity::Quantity;
 use super::run;
@@ -141,9 +142,26 @@ fn claim(why: &str) -> Claim {
     toml::from_str(&text).unwrap()
 }
 
+fn measured(mean: f64, ci95: Option<f64>) -> Measured {
+    Measured { value: Estimate { mean, ci95 }, seeds: 1 }
+}
+
+#[test]
+fn a_verdict_needs_the_whole_interval() {
+    let at = |x, half, why| judge::one(&claim(why), measured(x, Some(half))).map(|j| j.verdict);
+    assert_eq!(at(1.0, 0.1, ""), Ok(Verdict::Reproduced), "its ends are the range's");
+    assert_eq!(at(1.0, 0.101, ""), Ok(Verdict::Undecided));
+    assert_eq!(at(1.3, 0.3, "why = 'so'"), Ok(Verdict::Undecided), "it may be in the range");
+    assert_eq!(at(1.3, 0.1, "why = 'so'"), Ok(Verdict::Differs));
+    assert_eq!(at(1.3, 0.3, "impossible = 'so'"), Ok(Verdict::Undecided));
+    // What is printed is judged: 1 ± 0.11, where 1 ± 0.1 would be rounded.
+    let close = judge::one(&claim(""), measured(1.0, Some(0.1001))).unwrap();
+    assert_eq!((close.ours.as_str(), close.verdict), ("1 ± 0.11", Verdict::Undecided));
+}
+
 #[test]
 fn verdicts_are_honest() {
-    let at = |x, why| judge::one(&claim(why), Estimate { mean: x, ci95: None });
+    let at = |x, why| judge::one(&claim(why), measured(x, None));
     assert_eq!(at(1.05, "").unwrap().verdict, Verdict::Reproduced);
     assert_eq!(at(1.2, "why = 'so'").unwrap().verdict, Verdict::Differs);
     assert_eq!(at(1.2, "impossible = 'so'").unwrap().verdict, Verdict::Impossible);
@@ -162,7 +180,7 @@ fn numbers_are_rounded_as_their_interval_deserves() {
     assert_eq!(digits(1e12), "1.000e12");
     assert_eq!(
         shown(Estimate { mean: 0.355_12, ci95: Some(0.0123) }, "of it"),
-        "0.3551 ± 0.012 of it"
+        "0.3551 ± 0.013 of it"
     );
 }
 

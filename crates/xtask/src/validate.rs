@@ -131,6 +131,10 @@ fn all(done: &[Done], ns2: &str, findings: &str) -> String {
          claim. Everything here is computed anew by `cargo xtask validate`. The accepted ranges follow \
          from what is stated, as each folder says, and were written down before the first run unless \
          the folder's choices say otherwise; where we differ, the page says why.\n\n\
+         Claims are judged with their intervals, as they are printed: *reproduced* if the whole interval \
+         lies in the accepted range, *differs* if it lies outside, else *undecided*. Before a claim is left \
+         undecided, 10, 20, 40 and 80 seeds have been tried \
+         ([how](../experiments/README.md#verdicts)).\n\n\
          ## Against ns-2\n\n{}{ns2}{}\n\
          ## Against closed forms\n\n\
          Ours over the model's, so 1 is equal; the scenarios and ranges of validity are in the \
@@ -139,8 +143,8 @@ fn all(done: &[Done], ns2: &str, findings: &str) -> String {
          One folder per figure: the scenario as data, the stated numbers, ours, and a verdict.\n\n\
          {findings}\n\
          ### All figures\n\n\
-         | experiment | | reproduced | differs | impossible |\n|---|---|---|---|---|\n{rows}\n\
-         ### What differs or is impossible\n\n{differs}",
+         | experiment | | reproduced | undecided | differs | impossible |\n|---|---|---|---|---|---|\n{rows}\n\
+         ### What differs, is undecided or impossible\n\n{differs}",
         begin(NS2),
         end(NS2),
     )

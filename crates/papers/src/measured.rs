@@ -1,0 +1,105 @@
+//! What a claim's measure gave over seeds, how sure that is, and how many seeds are run until it is.
+//!
+//! A claim is looked at after the seeds that its scenario asks for. Where the interval lies across an edge of
+//! the accepted range, more seeds are run: 10, 20, 40, 80 in all. Who looks several times finds something
+//! by chance more often, so that each of n looks has an interval that misses with 5%/n (Bonferroni);
+//! all looks together are wrong with 5% at most.
+
+use super::experiment::{Claim, OverSeeds};
+use super::stat::Stat;
+use narrows_lab::outcome::Estimate;
+use narrows_lab::stats::{estimate_within, median_half, wilson_half};
+
+/// Numbers of seeds at which a claim is looked at again.
+pub const STAGES: [usize; 4] = [10, 20, 40, 80];
+
+/// What a claim's measure gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// The value that is judged, and the half-width of its interval.
+    pub value: Estimate,
+    /// Over so many seeds; 0 for a model.
+    pub seeds: usize,
+}
+
+/// The next stage above `seeds`.
+pub fn next_stage(seeds: usize) -> Option<usize> {
+    STAGES.into_iter().find(|s| *s > seeds)
+}
+
+/// How often a claim whose scenario asks for `first` seeds may be looked at. One seed has no
+/// interval and is no look.
+fn looks(first: usize) -> usize {
+    usize::from(first > 1) + STAGES.iter().filter(|s| **s > first).count()
+}
+
+impl Measured {
+    /// Of the values of a claim's measure, one per seed; `first` is what its scenario asks for.
+    pub fn new(claim: &Claim, values: &[f64], first: usize) -> Measured {
+        let error = 0.05 / looks(first).max(1) as f64;
+        let known = || values.iter().copied().filter(|x| x.is_finite());
+        let n = known().count();
+        let share = |share: f64| Estimate {
+            mean: share,
+            ci95: (n > 1).then(|| wilson_half(share, n, error)),
+        };
+        let value = match claim.over_seeds {
+            OverSeeds::Median => Estimate {
+                mean: Stat::Median.of(values, values, 0.0),
+                ci95: median_half(values, error),
+            },
+            OverSeeds::Every => {
+                let kept = |x: &f64| {
+                    claim.min.is_none_or(|min| *x >= min) && claim.max.is_none_or(|max| *x <= max)
+                };
+                share(known().filter(kept).count() as f64 / n as f64)
+            }
+            OverSeeds::Mean if claim.measure.counts_runs() => {
+                share(known().sum::<f64>() / n as f64)
+            }
+            OverSeeds::Mean => estimate_within(values.iter().copied(), error),
+        };
+        Measured { value, seeds: values.len() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(more: &str) -> Claim {
+        let text = "text = 't'\nstated = '1'\nmin = 0.35\nmax = 0.65\nbasis = 'b'\n";
+        toml::from_str(&format!("{text}{more}")).unwrap()
+    }
+    const JAIN: &str = "measure = { measure = 'jain' }";
+
+    #[test]
+    fn who_looks_often_needs_wider_intervals() {
+        let values = [0.4, 0.5, 0.6, 0.5, 0.4, 0.6, 0.5, 0.5, 0.45, 0.55];
+        let half = |first| Measured::new(&claim(JAIN), &values, first).value.ci95.unwrap();
+        assert!((half(80) - 0.0506).abs() < 1e-3, "one look: Student's t");
+        assert!(half(10) > 1.2 * half(80), "four looks");
+        assert_eq!((looks(1), looks(3), looks(10), looks(20), looks(100)), (4, 5, 4, 3, 1));
+    }
+
+    #[test]
+    fn a_mean_may_be_fair_where_no_run_is() {
+        let runs = [0.9, 0.1, 0.9, 0.1, 0.9, 0.1, 0.9, 0.1, 0.9, 0.1];
+        let every = claim(&format!("over_seeds = 'every'\n{JAIN}"));
+        assert_eq!(Measured::new(&every, &runs, 10).value.mean, 0.0);
+        assert_eq!(Measured::new(&claim(JAIN), &runs, 10).value.mean, 0.5);
+    }
+
+    #[test]
+    fn a_share_of_runs_is_not_certain_after_ten() {
+        let text = "measure = { measure = 'jain', stat = 'fraction_above', level = 0.5 }";
+        let all = Measured::new(&claim(text), &[1.0; 10], 10).value;
+        assert!(all.ci95.unwrap() > 0.3, "{all:?}");
+        let nine = claim(&format!("over_seeds = 'every'\n{JAIN}"));
+        let eighty = Measured::new(&nine, &[0.5; 80], 10).value;
+        assert!(
+            eighty.mean - eighty.ci95.unwrap() > 0.9,
+            "{eighty:?}: eighty of eighty are enough"
+        );
+    }
+}
