@@ -9,6 +9,7 @@
 //!
 //! `cargo xtask validate` walks the folders; `experiments/README.md` tells how to add one.
 
+pub mod coverage;
 mod evaluate;
 pub mod experiment;
 pub mod judge;

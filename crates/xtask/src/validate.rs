@@ -1,5 +1,6 @@
 //! `cargo xtask validate`: runs the experiments and writes their pages and `docs/validation.md`.
 
+use narrows_papers::coverage::{self, Coverage};
 use narrows_papers::{Experiment, Judged, experiment, judge, ns2, page, panel};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ const PAGE: &str = "docs/validation.md";
 const FORMS: &str = "closed-forms";
 const NS2: &str = "ns2";
 const FINDINGS: &str = "findings.md";
+const FIGURES: &str = "figures.toml";
 
 /// What is written: paths from the workspace's root, and texts.
 type Written = BTreeMap<PathBuf, String>;
@@ -58,13 +60,12 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     // What could be judged is written even if something else could not be.
     if faults.is_empty() {
-        let path = root.join("experiments").join(FINDINGS);
-        let text =
-            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let text = read(&root.join("experiments").join(FINDINGS))?;
+        let figures = coverage::read(&read(&root.join("experiments").join(FIGURES))?)?;
         let find = |id: &str| done.iter().find(|d| d.id == id).map(|d| d.judged.as_slice());
         match crate::findings::filled(&text, find) {
             Ok(findings) => {
-                let page = all(&done, section.as_deref().unwrap_or_default(), &findings);
+                let page = all(&done, section.as_deref().unwrap_or_default(), &findings, &figures);
                 written.insert(PAGE.into(), page);
             }
             Err(fault) => faults.push(fault),
@@ -113,9 +114,12 @@ fn kept(folder: &Path) -> Result<Done, String> {
 }
 
 /// `docs/validation.md`.
-fn all(done: &[Done], ns2: &str, findings: &str) -> String {
+fn all(done: &[Done], ns2: &str, findings: &str, figures: &Coverage) -> String {
     let (forms, papers): (Vec<&Done>, Vec<&Done>) =
         done.iter().partition(|d| d.id.starts_with(FORMS));
+    let results: Vec<(&str, &[Judged])> =
+        papers.iter().map(|d| (d.id.as_str(), d.judged.as_slice())).collect();
+    let (summary, missing) = (figures.summary(&results), figures.missing());
     let rows: String =
         papers.iter().map(|d| page::row(&d.id, &d.title, &d.judged) + "\n").collect();
     let differs: String = papers.iter().map(|d| page::differences(&d.id, &d.judged)).collect();
@@ -134,7 +138,8 @@ fn all(done: &[Done], ns2: &str, findings: &str) -> String {
          Claims are judged with their intervals, as they are printed: *reproduced* if the whole interval \
          lies in the accepted range, *differs* if it lies outside, else *undecided*. Before a claim is left \
          undecided, 10, 20, 40 and 80 seeds have been tried \
-         ([how](../experiments/README.md#verdicts)).\n\n\
+         ([how](../experiments/README.md#verdicts)).\n\n{summary}\n\
+         Figures and tables without an experiment:\n\n{missing}\n\
          ## Against ns-2\n\n{}{ns2}{}\n\
          ## Against closed forms\n\n\
          Ours over the model's, so 1 is equal; the scenarios and ranges of validity are in the \
@@ -142,7 +147,7 @@ fn all(done: &[Done], ns2: &str, findings: &str) -> String {
          ## Against the papers\n\n\
          One folder per figure: the scenario as data, the stated numbers, ours, and a verdict.\n\n\
          {findings}\n\
-         ### All figures\n\n\
+         ### All experiments\n\n\
          | experiment | | reproduced | undecided | differs | impossible |\n|---|---|---|---|---|---|\n{rows}\n\
          ### What differs, is undecided or impossible\n\n{differs}",
         begin(NS2),
@@ -200,6 +205,10 @@ fn compare(root: &Path, written: &Written) -> Result<(), String> {
 
 fn name(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// The workspace's root.

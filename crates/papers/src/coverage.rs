@@ -1,0 +1,171 @@
+//! Which of the papers' numbered figures and tables are judged, and what came of it: the first screen of
+//! `docs/validation.md`, from `experiments/figures.toml`.
+
+use crate::judge::{Judged, Verdict};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// `experiments/figures.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coverage {
+    paper: Vec<Paper>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Paper {
+    name: String,
+    title: String,
+    /// Number in the paper, such as `figure 3.8`, and the experiment's folder.
+    judged: BTreeMap<String, String>,
+    #[serde(default)]
+    missing: Vec<Missing>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Missing {
+    numbers: Vec<String>,
+    why: String,
+}
+
+/// Claims by their verdicts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count([usize; 4]);
+
+impl Count {
+    fn add(&mut self, verdict: Verdict) {
+        self.0[match verdict {
+            Verdict::Reproduced => 0,
+            Verdict::Undecided => 1,
+            Verdict::Differs => 2,
+            Verdict::Impossible => 3,
+        }] += 1;
+    }
+    fn cells(self) -> String {
+        self.0.map(|n| if n == 0 { "·".into() } else { n.to_string() }).join(" | ")
+    }
+}
+
+impl Judged {
+    /// Whether the paper states nothing of the kind: a goal of ours, played in its scenario.
+    pub fn is_own_goal(&self) -> bool {
+        matches!(self.stated.as_str(), "not stated" | "not tried" | "left for future work")
+    }
+}
+
+/// Reads the list.
+///
+/// # Errors
+/// What is wrong in it.
+pub fn read(text: &str) -> Result<Coverage, String> {
+    let list: Coverage = toml::from_str(text).map_err(|e| format!("figures.toml: {e}"))?;
+    for paper in &list.paper {
+        let mut all: Vec<&String> =
+            paper.judged.keys().chain(paper.missing.iter().flat_map(|m| &m.numbers)).collect();
+        all.sort();
+        if let Some(twice) = all.windows(2).find(|w| w[0] == w[1]) {
+            return Err(format!("figures.toml: {} has {} twice", paper.name, twice[0]));
+        }
+    }
+    Ok(list)
+}
+
+impl Coverage {
+    /// The experiments that it names, each once.
+    pub fn experiments(&self) -> Vec<&str> {
+        let mut all: Vec<&str> =
+            self.paper.iter().flat_map(|p| p.judged.values()).map(String::as_str).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// What is covered, in numbers; `results` are all experiments of papers with their claims.
+    pub fn summary(&self, results: &[(&str, &[Judged])]) -> String {
+        let mut out = "| paper | its figures and tables | judged here | claims: reproduced | undecided | differs \
+             | impossible |\n|---|---|---|---|---|---|---|\n"
+            .to_string();
+        let (mut figures, mut judged, mut sum) = (0, 0, Count::default());
+        for paper in &self.paper {
+            let here = paper.judged.len();
+            let all = here + paper.missing.iter().map(|m| m.numbers.len()).sum::<usize>();
+            let mine = format!("{}-", paper.name.to_lowercase());
+            let mut count = Count::default();
+            let claims = results.iter().filter(|r| r.0.starts_with(&mine)).flat_map(|r| r.1);
+            for claim in claims.filter(|c| !c.is_own_goal()) {
+                count.add(claim.verdict);
+                sum.add(claim.verdict);
+            }
+            let (name, title) = (&paper.name, &paper.title);
+            let _ = writeln!(out, "| {name}, {title} | {all} | {here} | {} |", count.cells());
+            (figures, judged) = (figures + all, judged + here);
+        }
+        let _ = writeln!(out, "| all | {figures} | {judged} | {} |", sum.cells());
+        let mut own = Count::default();
+        let claims = results.iter().flat_map(|r| r.1).filter(|c| c.is_own_goal());
+        claims.for_each(|c| own.add(c.verdict));
+        let _ = writeln!(out, "| goals of ours in these scenarios | | | {} |", own.cells());
+        out
+    }
+
+    /// What no experiment judges, with the reasons.
+    pub fn missing(&self) -> String {
+        let mut out = String::new();
+        for paper in &self.paper {
+            for missing in &paper.missing {
+                let numbers = missing.numbers.join(", ");
+                let _ = writeln!(out, "- **{}**, {numbers}: {}.", paper.name, missing.why);
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_names_folders_that_exist_and_all_that_the_papers_number() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+        let list = read(&std::fs::read_to_string(format!("{root}/figures.toml")).unwrap()).unwrap();
+        for folder in list.experiments() {
+            let file = format!("{root}/{folder}/experiment.toml");
+            assert!(std::path::Path::new(&file).is_file(), "{file}");
+        }
+        // Every folder called after a figure or a table is named by one.
+        let named = list.experiments();
+        for folder in crate::experiment::folders(root.as_ref()).unwrap() {
+            let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+            let number = name.split_once('-').map_or("", |n| n.1);
+            let numbered = number.strip_prefix(['f', 't']);
+            if numbered.is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit())) {
+                assert!(named.contains(&name.as_str()), "figures.toml does not name {name}");
+            }
+        }
+        assert!(list.summary(&[]).contains("| all | 117 |"), "{}", list.summary(&[]));
+    }
+
+    #[test]
+    fn own_goals_are_not_counted_as_the_papers() {
+        let text = "[[paper]]\nname = 'S1'\ntitle = 't'\njudged = { 'figure 1' = 's1-f1' }";
+        let list = read(text).unwrap();
+        let claim = |stated: &str| {
+            let text = format!(
+                r#"{{"claim":"c","stated":"{stated}","accepted":"a","ours":"1","verdict":"undecided"}}"#
+            );
+            serde_json::from_str::<Judged>(&text).unwrap()
+        };
+        let claims = [claim("half"), claim("not stated")];
+        let summary = list.summary(&[("s1-f1", &claims), ("s11-f1", &claims[..1])]);
+        assert!(summary.contains("| S1, t | 1 | 1 | · | 1 | · | · |"), "{summary}");
+        assert!(summary.contains("scenarios | | | · | 1 | · | · |"), "{summary}");
+        assert!(
+            read(&(text.to_string() + "\n[[paper.missing]]\nnumbers = ['figure 1']\nwhy = ''"))
+                .is_err()
+        );
+    }
+}
