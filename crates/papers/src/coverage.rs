@@ -37,12 +37,14 @@ struct Count([usize; 4]);
 
 impl Count {
     fn add(&mut self, verdict: Verdict) {
-        self.0[match verdict {
+        let column = match verdict {
             Verdict::Reproduced => 0,
             Verdict::Undecided => 1,
             Verdict::Differs => 2,
             Verdict::Impossible => 3,
-        }] += 1;
+            Verdict::Given => return,
+        };
+        self.0[column] += 1;
     }
     fn cells(self) -> String {
         self.0.map(|n| if n == 0 { "·".into() } else { n.to_string() }).join(" | ")

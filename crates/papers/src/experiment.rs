@@ -151,6 +151,9 @@ pub struct Claim {
     pub min: Option<f64>,
     /// … and at most this counts as reproduced; written down before the first run.
     pub max: Option<f64>,
+    /// Whether the scenario was fitted to what is stated, so that the claim says nothing of a protocol.
+    #[serde(default)]
+    pub given: bool,
     /// What is judged of the seeds' values: by default their mean.
     #[serde(default)]
     pub over_seeds: OverSeeds,

@@ -19,6 +19,9 @@ pub enum Verdict {
     Undecided,
     /// Nobody could get the stated number; the page gives the bound.
     Impossible,
+    /// The scenario was fitted so that it holds: not counted.
+    #[serde(rename = "set up to hold")]
+    Given,
 }
 
 impl fmt::Display for Verdict {
@@ -28,6 +31,7 @@ impl fmt::Display for Verdict {
             Verdict::Differs => "differs",
             Verdict::Undecided => "undecided",
             Verdict::Impossible => "impossible",
+            Verdict::Given => "set up to hold",
         })
     }
 }
@@ -108,6 +112,10 @@ pub fn one(claim: &Claim, measured: Measured) -> Result<Judged, String> {
     let ours = shown(measured.value, claim.shown_unit());
     let reason = || claim.impossible.clone().or(claim.why.clone());
     let (verdict, why) = match (place(claim, &measured), &claim.impossible, &claim.why) {
+        (Place::Inside, None, None) if claim.given => (Verdict::Given, None),
+        (_, _, _) if claim.given => {
+            return Err(format!("is set up to hold ('given'), but we get {ours}"));
+        }
         (Place::Inside, None, None) => (Verdict::Reproduced, None),
         (Place::Inside, Some(_), _) => {
             return Err(format!("is called impossible, but we get {ours}"));

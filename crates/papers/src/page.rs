@@ -117,7 +117,7 @@ pub fn row(id: &str, title: &str, judged: &[Judged]) -> String {
 /// What differs in an experiment, for the page of all.
 pub fn differences(id: &str, judged: &[Judged]) -> String {
     let mut out = String::new();
-    for j in judged.iter().filter(|j| j.verdict != Verdict::Reproduced) {
+    for j in judged.iter().filter(|j| !matches!(j.verdict, Verdict::Reproduced | Verdict::Given)) {
         let _ = writeln!(
             out,
             "- **{id}**, {}: stated {}, ours {}; {}. {}",

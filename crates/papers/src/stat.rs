@@ -47,6 +47,8 @@ pub enum Stat {
     Turns,
     /// Last less first sample over the seconds between them: how fast a count grows.
     Rate,
+    /// The most by which it grows within any `level` seconds, per second.
+    Fastest,
     /// Of several tables: the smallest mean over the mean of all. 1 is an equal split.
     LeastShare,
     /// Of several tables: the largest mean of one.
@@ -70,6 +72,7 @@ impl Stat {
                 | MeanGap
                 | Crossings
                 | Turns
+                | Fastest
         )
     }
     /// Whether it is about several tables one by one: `Quantity::compared`.
@@ -116,6 +119,7 @@ impl Stat {
                 let (first, last) = (known[0], known[known.len() - 1]);
                 (last.1 - first.1) / (last.0 - first.0)
             }
+            Stat::Fastest => fastest(&known, level),
             Stat::Crossings => {
                 known.windows(2).filter(|w| (w[0].1 > level) != (w[1].1 > level)).count() as f64
             }
@@ -140,6 +144,19 @@ impl Stat {
 /// When a column falls by more than `level` times itself.
 fn falls(samples: &[(f64, f64)], level: f64) -> impl Iterator<Item = f64> {
     samples.windows(2).filter(move |w| w[1].1 < w[0].1 * (1.0 - level)).map(|w| w[1].0)
+}
+
+/// The most by which a count grows within any `span` seconds, per second; NaN for shorter tables.
+fn fastest(samples: &[(f64, f64)], span: f64) -> f64 {
+    let mut first = 0;
+    let growths = samples.iter().enumerate().filter_map(|(i, last)| {
+        while samples[first].0 < last.0 - span - 1e-9 && first < i {
+            first += 1;
+        }
+        let whole = last.0 - samples[first].0 > span - 1e-9;
+        whole.then(|| (last.1 - samples[first].1) / span)
+    });
+    growths.fold(f64::NAN, f64::max)
 }
 
 /// Changes of direction, where only swings of at least `swing` count.
@@ -207,6 +224,13 @@ mod tests {
     fn steps_see_ripples_and_not_slopes() {
         assert_eq!(of(Stat::Steps, &[8.0, 12.0, 8.0, 12.0], 0.0), 0.4);
         assert!((of(Stat::Steps, &[9.0, 10.0, 11.0], 0.0) - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_count_grows_fastest_where_a_span_slides_over_its_step() {
+        let counts = [0.0, 1.0, 2.0, 2.0, 2.0, 9.0, 10.0];
+        assert_eq!(of(Stat::Fastest, &counts, 2.0), 4.0, "8 within the last 2 s, and 7 before");
+        assert!(of(Stat::Fastest, &counts, 7.0).is_nan());
     }
 
     #[test]
