@@ -6,6 +6,7 @@
 //! all looks together are wrong with 5% at most.
 
 use super::experiment::{Claim, OverSeeds};
+use super::judge::{Place, place};
 use super::stat::Stat;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::{estimate_within, median_half, wilson_half};
@@ -22,21 +23,37 @@ pub struct Measured {
     pub seeds: usize,
 }
 
-/// The next stage above `seeds`.
-pub fn next_stage(seeds: usize) -> Option<usize> {
-    STAGES.into_iter().find(|s| *s > seeds)
+/// Fewer runs than these say nothing of a share of runs, nor one run of anything.
+const MIN_RUNS_OF_SHARE: usize = 20;
+
+/// The least number of seeds after which a claim may be decided.
+fn least(claim: &Claim) -> usize {
+    let share = claim.over_seeds == OverSeeds::Every || claim.measure.counts_runs();
+    if share { MIN_RUNS_OF_SHARE } else { 2 }
 }
 
-/// How often a claim whose scenario asks for `first` seeds may be looked at. One seed has no
-/// interval and is no look.
-fn looks(first: usize) -> usize {
-    usize::from(first > 1) + STAGES.iter().filter(|s| **s > first).count()
+/// How often a claim whose scenario asks for `first` seeds may be looked at.
+fn looks(claim: &Claim, first: usize) -> usize {
+    let least = least(claim);
+    let later = STAGES.iter().filter(|s| **s > first && **s >= least).count();
+    usize::from(first >= least) + later
+}
+
+/// Whether a claim needs the seeds of this stage.
+pub fn wants(claim: &Claim, ours: &Measured, stage: usize) -> bool {
+    let few = ours.seeds < least(claim) || ours.value.ci95.is_none();
+    let simulated = ours.seeds > 0;
+    simulated
+        && ours.seeds < stage
+        && stage >= least(claim)
+        && (few || place(claim, ours) == Place::Across)
 }
 
 impl Measured {
-    /// Of the values of a claim's measure, one per seed; `first` is what its scenario asks for.
+    /// Of the values of a claim's measure, one per seed; `first` is what its scenario asks
+    /// for, 0 for a model.
     pub fn new(claim: &Claim, values: &[f64], first: usize) -> Measured {
-        let error = 0.05 / looks(first).max(1) as f64;
+        let error = 0.05 / looks(claim, first).max(1) as f64;
         let known = || values.iter().copied().filter(|x| x.is_finite());
         let n = known().count();
         let share = |share: f64| Estimate {
@@ -59,7 +76,7 @@ impl Measured {
             }
             OverSeeds::Mean => estimate_within(values.iter().copied(), error),
         };
-        Measured { value, seeds: values.len() }
+        Measured { value, seeds: if first == 0 { 0 } else { values.len() } }
     }
 }
 
@@ -79,7 +96,23 @@ mod tests {
         let half = |first| Measured::new(&claim(JAIN), &values, first).value.ci95.unwrap();
         assert!((half(80) - 0.0506).abs() < 1e-3, "one look: Student's t");
         assert!(half(10) > 1.2 * half(80), "four looks");
-        assert_eq!((looks(1), looks(3), looks(10), looks(20), looks(100)), (4, 5, 4, 3, 1));
+        let looks = |more: &str| [1, 3, 10, 20, 100].map(|first| super::looks(&claim(more), first));
+        assert_eq!(looks(JAIN), [4, 5, 4, 3, 1]);
+        assert_eq!(looks(&format!("over_seeds = 'every'\n{JAIN}")), [3, 3, 3, 3, 1]);
+    }
+
+    #[test]
+    fn an_undecided_claim_and_a_share_of_few_runs_want_more() {
+        let mean = claim(JAIN);
+        let of = |claim: &Claim, values: &[f64]| Measured::new(claim, values, values.len());
+        assert!(wants(&mean, &of(&mean, &[0.3, 0.4, 0.5]), 10), "across an edge");
+        assert!(!wants(&mean, &of(&mean, &[0.3, 0.4, 0.5]), 3), "these have been run");
+        assert!(!wants(&mean, &of(&mean, &[0.5; 10]), 20), "decided");
+        assert!(wants(&mean, &of(&mean, &[0.5]), 10), "one run has no interval");
+        assert!(!wants(&mean, &Measured::new(&mean, &[0.5], 0), 10), "a model");
+        let every = claim(&format!("over_seeds = 'every'\n{JAIN}"));
+        assert!(wants(&every, &of(&every, &[0.1; 10]), 20), "ten runs are few");
+        assert!(!wants(&every, &of(&every, &[0.1; 10]), 10));
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! Runs an experiment: every value, protocol and seed, on as many threads as wanted.
 
-use super::experiment::{Experiment, Line, OverSeeds};
-use super::judge::{self, place};
-use super::measured::{self, Measured};
+use super::experiment::{Experiment, Line};
+use super::measured::{self, Measured, STAGES};
 use super::quantity::Quantity;
 use super::sample::{Place, Sample};
 use narrows_base::random::mix;
@@ -63,18 +62,10 @@ fn decide(e: &Experiment, work: &mut Work, jobs: usize) -> Result<Vec<Measured>,
         Measured::new(&e.file.claim[i], &work.over_seeds(i), first)
     };
     let first: Vec<usize> = (0..e.file.claim.len()).map(|i| work.seeds_of(i)).collect();
-    let mut claims: Vec<Measured> =
-        (0..first.len()).map(|i| now(work, i, first[i].max(1))).collect();
-    let mut stage = 0;
-    while let Some(next) = measured::next_stage(stage) {
-        stage = next;
+    let mut claims: Vec<Measured> = (0..first.len()).map(|i| now(work, i, first[i])).collect();
+    for stage in STAGES {
         let open: Vec<usize> = (0..claims.len())
-            .filter(|i| (1..stage).contains(&first[*i]))
-            .filter(|i| {
-                let alone = claims[*i].value.ci95.is_none()
-                    && e.file.claim[*i].over_seeds != OverSeeds::Median;
-                alone || place(&e.file.claim[*i], &claims[*i]) == judge::Place::Across
-            })
+            .filter(|i| measured::wants(&e.file.claim[*i], &claims[*i], stage))
             .collect();
         let places: BTreeSet<Place> = open.iter().flat_map(|i| work.places_of(*i)).collect();
         work.run_seeds(&places, stage, jobs)?;
