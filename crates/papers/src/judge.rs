@@ -112,8 +112,8 @@ pub fn one(claim: &Claim, measured: Measured) -> Result<Judged, String> {
     let ours = shown(measured.value, claim.shown_unit());
     let reason = || claim.impossible.clone().or(claim.why.clone());
     let (verdict, why) = match (place(claim, &measured), &claim.impossible, &claim.why) {
-        (Place::Inside, None, None) if claim.given => (Verdict::Given, None),
-        (_, _, _) if claim.given => {
+        (Place::Inside | Place::Across, None, None) if claim.given => (Verdict::Given, None),
+        _ if claim.given => {
             return Err(format!("is set up to hold ('given'), but we get {ours}"));
         }
         (Place::Inside, None, None) => (Verdict::Reproduced, None),
