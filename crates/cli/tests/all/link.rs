@@ -223,7 +223,13 @@ fn what_a_killed_run_leaves_is_cleaned() {
     run.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
     run.kill().unwrap();
     run.wait().unwrap();
-    assert_ne!(forwarding(), before, "on while it ran, and left on");
+    // A host that forwards everywhere already has nothing to be left on.
+    if before
+        .iter()
+        .any(|(name, v)| v.trim() == "0" && !["all", "default", "lo"].contains(&name.as_str()))
+    {
+        assert_ne!(forwarding(), before, "on while it ran, and left on");
+    }
     assert!(sleeper(&mark), "the command outlives its killed parent");
     let out = narrows(&["link", "--clean"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
