@@ -76,8 +76,10 @@
 //!   believed only where round trips scatter from packet to packet, or where the path was ours for long, and never
 //!   while a tenth is lost, since a small share of somebody's queue looks alike.
 //!
+//! A queue that grows for a base round trip while less comes out of it than the bandwidth that is known makes what comes
+//! out the bandwidth: a slower link's queue drains then, and if it stays it is others', and what was yielded is taken back.
 //! A queue that stands although our part is held short, a bandwidth that falls by a fifth, or losses beyond the link's
-//! end the default mode. So a changed path is asked the same question as a competitor, and the question has no time
+//! end the default mode. After a silence in which everything was lost the path is taken for a new one. So a changed path is asked the same question as a competitor, and the question has no time
 //! constant of TCP's in it. Copa (NSDI 2018) and Nimbus (SIGCOMM 2022) ask by other means. Cuts are whole packets, an
 //! answer that a loss spoiled is asked for again, and the queue that the startup found does not grow until it is
 //! answered: on a slow link each packet is half a second. Where the queue holds a packet or two nothing can be asked;
@@ -306,6 +308,7 @@ impl Controller for Rrtp {
     fn on_congestion_event(&mut self, event: &CongestionEvent) {
         if let CongestionEvent::SlowStartRestart(_) = event {
             self.path.forget_rates();
+            self.path.forget_round_trips();
             (self.restarted, self.told) = (true, false);
             self.path.losses.iter_mut().for_each(LossModel::distrust);
             self.mode = Mode::Startup;

@@ -40,9 +40,15 @@ const ROOM_PACKETS: f64 = 6.0;
 /// Part of the round trip, and seconds, that a queue may exceed twice our room by before it is foreign.
 const FOREIGN: f64 = 0.125;
 const NOISE: f64 = 0.002;
+/// Part of what a slower link's queue grows by that is believed.
+const GROWS: f64 = 0.5;
+/// The round of a cycle that follows a cut.
+const CUT: u32 = 3;
 /// The round of a cycle that sends less while losses or noise are to be explained, and how much less.
 const QUIET: u32 = 4;
 const QUIET_RATE: f64 = 0.9;
+/// Packets that tell at which rate a standing queue is served.
+const SERVED: f64 = 5.0;
 /// A share of losses, or of the round trip, that is to be explained.
 const WORTH_ASKING: f64 = 0.015;
 
@@ -66,6 +72,11 @@ pub struct DefaultMode {
     seen: u32,
     /// The bandwidth when the mode began, or the most since.
     entered: f64,
+    /// Since when a queue has stood, the round trip then, and what was delivered since.
+    standing: Option<(Time, f64, f64)>,
+    /// Packets in flight before the bandwidth was taken to be what a standing queue was served at, until the queue
+    /// is gone.
+    cut_from: Option<f64>,
     /// When the last quiet round began and ended.
     quiet: Option<(Time, Option<Time>)>,
 }
@@ -100,6 +111,8 @@ impl Rrtp {
             rounds: 0,
             seen: 0,
             entered: self.path.bandwidth(),
+            standing: None,
+            cut_from: None,
             quiet: None,
         };
     }
@@ -113,7 +126,47 @@ impl Rrtp {
         if self.path.loses() && !told { LOSSY_ROOM * room } else { room }
     }
 
+    /// What a round trip is at least where a queue stands that is not ours.
+    fn foreign(&self, base: f64) -> f64 {
+        let room = 2.0 * self.room() / self.path.bandwidth();
+        base + room + FOREIGN * base + NOISE + self.path.spread()
+    }
+
+    /// A queue stood for a base round trip, and less than was known came out of it: so the link is slower now, or
+    /// others are there. Which of them shows when what was too much has drained. To wait for the round to end, or for
+    /// the larger rates to be forgotten, takes as many times as long as the link has become slower.
+    fn follow_down(&mut self, ack: &Ack) {
+        let Some(base) = self.path.floor() else { return };
+        // Where round trips scatter, one that is long says little.
+        let may = ack.window_limited && !self.path.varies();
+        let stands = may && self.path.rtt > self.foreign(base);
+        let (rtt, bandwidth) = (self.path.rtt, self.path.bandwidth());
+        let loss = self.path.link_loss();
+        let a = &mut self.default_mode;
+        let Some((began, before, delivered)) = a.standing.filter(|_| stands) else {
+            a.standing = stands.then_some((ack.now, rtt, 0.0));
+            return;
+        };
+        let delivered = delivered + ack.newly_delivered as f64;
+        a.standing = Some((began, before, delivered));
+        let span = ack.now.since(began).as_secs_f64();
+        if span < base || delivered < SERVED {
+            return;
+        }
+        a.standing = Some((ack.now, rtt, 0.0));
+        let rate = delivered / span / (1.0 - loss);
+        // What comes more slowly than it left waits ever longer; where it does not, the path is longer.
+        let waits = (1.0 - rate / bandwidth) * span;
+        if rate < YIELDED * bandwidth && rtt - before > GROWS * waits {
+            a.cut_from = a.cut_from.or(Some(ack.outstanding as f64));
+            (a.entered, a.foreign, a.phase, a.probe) = (rate, 0, CUT, PROBE);
+            self.path.set_bandwidth(rate);
+            self.path.most_rate = rate;
+        }
+    }
+
     pub(super) fn default_ack(&mut self, ack: &Ack, round: bool) {
+        self.follow_down(ack);
         if ack.outstanding as f64 <= self.path.product() + 1.0 {
             self.default_mode.seen += 1;
         }
@@ -123,7 +176,6 @@ impl Rrtp {
         self.default_mode.seen = 0;
         let bandwidth = self.path.bandwidth();
         let Some(base) = self.path.floor() else { return };
-        let room = self.room();
         let flooded = self.path.is_flooded();
         let explain = self.path.link_loss() + self.path.rate_loss() > WORTH_ASKING
             || self.path.noise() > WORTH_ASKING * base;
@@ -175,16 +227,18 @@ impl Rrtp {
         }
         // The probe's queue is gone two rounds later.
         if measured >= 3 || measured == 0 {
-            let ours = 2.0 * room / bandwidth + FOREIGN * base + NOISE + self.path.spread();
-            if self.path.round.min_rtt > base + ours {
-                a.foreign += 1;
-            } else {
-                a.foreign = 0;
-            }
+            let stands = self.path.round.min_rtt > self.foreign(base);
+            let a = &mut self.default_mode;
+            a.foreign = if stands { a.foreign + 1 } else { 0 };
+            a.cut_from = a.cut_from.filter(|_| stands);
             if a.foreign >= FOREIGN_ROUNDS || bandwidth < YIELDED * a.entered {
                 // Soon after the answers that began this mood they were wrong: not asked again at once.
-                let proven = a.rounds >= PROVEN;
+                let (proven, before) = (a.rounds >= PROVEN, a.cut_from);
                 self.begin_competitive(ack, proven);
+                if let Some(packets) = before {
+                    // The queue stayed: it is others', and what was yielded is taken back.
+                    self.window = self.window.max(packets);
+                }
                 self.competitive.question.path_was_ours = proven;
                 if !proven {
                     self.competitive.question.doubt();

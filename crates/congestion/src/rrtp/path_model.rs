@@ -108,6 +108,10 @@ impl PathModel {
     pub fn forget_rates(&mut self) {
         self.best = [0.0; RATE_ROUNDS];
     }
+    /// The path may be another one: a silence ended.
+    pub fn forget_round_trips(&mut self) {
+        (self.base, self.most, self.noise) = ([f64::INFINITY; 2], [0.0; 2], [0.0; 2]);
+    }
     /// Largest delivery rate of the last rounds, packets per second; 0 if none is known.
     pub fn bandwidth(&self) -> f64 {
         self.best.iter().copied().fold(0.0, f64::max)

@@ -92,6 +92,8 @@ pub struct Startup {
     stale: u32,
     /// A round met no queue.
     saw_empty: bool,
+    /// The round that goes on counts what left before the restart.
+    mixed: bool,
 }
 
 impl Startup {
@@ -101,7 +103,7 @@ impl Startup {
     }
     /// After a restart: no train.
     pub fn again() -> Startup {
-        Startup { stage: Stage::Climb, climb: BLIND_CLIMB, ..Startup::default() }
+        Startup { stage: Stage::Climb, climb: BLIND_CLIMB, mixed: true, ..Startup::default() }
     }
     /// A round delivered more than any before. If it was more as more was sent, what was lost is the link's; if round
     /// trips scatter and are not longer for it, what they are above the smallest is no queue.
@@ -124,7 +126,7 @@ impl Startup {
     }
     /// What ended the climb was no queue.
     pub fn resumed() -> Startup {
-        Startup { climb: CLIMB, ..Startup::again() }
+        Startup { climb: CLIMB, mixed: false, ..Startup::again() }
     }
 }
 
@@ -237,6 +239,7 @@ impl Rrtp {
                 }
             }
             Stage::Climb => {
+                let round = round && !std::mem::take(&mut self.startup.mixed);
                 if round {
                     let o = &mut self.startup;
                     let best = o.best.map_or(0.0, |b| b.delivered_rate());

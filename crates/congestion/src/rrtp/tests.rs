@@ -3,8 +3,8 @@
 mod losses;
 
 use crate::scenario::{Scenario, build, build_in};
-use crate::{Ack, Controller, Dispersion, Environment, Feedback};
-use crate::{PacketOutcome, PathEvent, PathHints, RateSample};
+use crate::{Ack, CongestionEvent, Controller, Dispersion, Environment, Feedback};
+use crate::{PacketOutcome, PathEvent, PathHints, RateSample, SlowStartRestart};
 use narrows_base::random::mix;
 use narrows_base::{Duration, Rate, Time};
 use std::collections::VecDeque;
@@ -342,6 +342,77 @@ fn a_slower_link_is_followed_and_a_faster_one_found() {
     b.run(20.0);
     let rate = b.run(22.0);
     assert!(rate > 1900.0, "{rate}");
+}
+
+/// What is in flight must drain; to wait for the round's end, or until larger rates are forgotten, takes seconds.
+#[test]
+fn a_link_that_becomes_ten_times_slower_is_followed_within_the_round() {
+    let mut b = Bottleneck { room: 200, ..Bottleneck::new(PathHints::default()) };
+    b.run(5.0);
+    assert!(b.default_mode());
+    b.per_second = 100.0;
+    // Nine base round trips drain 50 packets.
+    b.run(5.65);
+    let rate = b.run(8.0);
+    assert!(rate > 90.0, "{rate}");
+    assert!(b.mean_delay() < 0.05, "{}", b.mean_delay());
+}
+
+/// Somebody's burst looks like a slower link at first; what was yielded to it is taken back.
+#[test]
+fn a_queue_that_stays_after_we_yielded_gets_its_window() {
+    let mut b = Bottleneck { room: 150, ..Bottleneck::new(PathHints::default()) };
+    b.run(5.0);
+    b.other = 120;
+    b.run(6.5);
+    assert!(b.competitive());
+    let rate = b.run(9.0);
+    assert!(rate > 200.0, "{rate}");
+}
+
+fn restart(now: Time) -> CongestionEvent {
+    let (min_rtt, srtt) = (Duration::from_millis(50), Duration::from_millis(55));
+    let (flight, timeout, backoffs) = (400, true, 1);
+    let restart = SlowStartRestart { now, flight, timeout, backoffs, min_rtt, srtt };
+    CongestionEvent::SlowStartRestart(restart)
+}
+
+/// After a silence the path may be longer: a handover.
+#[test]
+fn after_a_silence_the_path_may_be_longer() {
+    let mut b = Bottleneck { room: 100, ..Bottleneck::new(PathHints::default()) };
+    b.run(5.0);
+    b.rtt = 0.15;
+    b.flying.clear();
+    b.controller.on_congestion_event(&restart(Bottleneck::at(b.now)));
+    b.run(6.5);
+    let rate = b.run(7.5);
+    assert!(rate > 900.0, "{rate}");
+}
+
+/// What is acknowledged after a silence left long before it, and is no rate that the climb must exceed.
+#[test]
+fn what_left_before_a_silence_does_not_end_the_climb_after_it() {
+    let mut controller = build("rrtp");
+    let mut scenario = Scenario::new(build("reno"));
+    let mut now = Time::from_secs_f64(10.0);
+    controller.on_congestion_event(&restart(now));
+    let mut delivered = 400;
+    for round in 0..8 {
+        now += Duration::from_millis(50);
+        let ack = scenario.ack(1, false);
+        controller.on_ack(&Ack {
+            now,
+            rtt: Duration::from_millis(50),
+            newly_delivered: delivered,
+            round_start: true,
+            window_limited: round > 0,
+            rate: None,
+            ..ack
+        });
+        delivered = controller.send_limits().cwnd as u64;
+    }
+    assert!(delivered >= 400, "{delivered}");
 }
 
 #[test]
