@@ -13,6 +13,7 @@ pub mod coverage;
 mod evaluate;
 pub mod experiment;
 pub mod judge;
+pub mod linux;
 pub mod measured;
 pub mod models;
 pub mod ns2;

@@ -1,7 +1,7 @@
 //! `cargo xtask validate`: runs the experiments and writes their pages and `docs/validation.md`.
 
 use narrows_papers::coverage::{self, Coverage};
-use narrows_papers::{Experiment, Judged, experiment, judge, ns2, page, panel};
+use narrows_papers::{Experiment, Judged, experiment, judge, linux, ns2, page, panel};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ const PAGE: &str = "docs/validation.md";
 /// Folders whose names begin so are compared with theory.
 const FORMS: &str = "closed-forms";
 const NS2: &str = "ns2";
+const LINUX: &str = "linux";
 const FINDINGS: &str = "findings.md";
 const FIGURES: &str = "figures.toml";
 
@@ -31,8 +32,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let folders = experiment::folders(&root.join("experiments"))?;
     let ids: Vec<String> = folders.iter().map(|f| name(f)).collect();
     for id in &named {
-        if *id != NS2 && !ids.iter().any(|i| i == id) {
-            return Err(format!("no experiment '{id}'; there is {NS2}, {}", ids.join(", ")));
+        if ![LINUX, NS2].contains(id) && !ids.iter().any(|i| i == id) {
+            return Err(format!(
+                "no experiment '{id}'; there is {LINUX}, {NS2}, {}",
+                ids.join(", ")
+            ));
         }
     }
     let wanted = |id: &str| named.is_empty() || named.contains(&id);
@@ -44,6 +48,14 @@ pub fn run(args: &[String]) -> Result<(), String> {
         let one = if wanted(id) { fresh(folder, jobs, &mut written) } else { kept(folder) };
         match one {
             Ok(x) => done.push(x),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    let mut kernel = between(&root, LINUX);
+    if wanted(LINUX) {
+        eprintln!("{LINUX}");
+        match linux::section(&root.join("experiments").join(LINUX), jobs) {
+            Ok(text) => kernel = Some(text),
             Err(fault) => faults.push(fault),
         }
     }
@@ -65,7 +77,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
         let find = |id: &str| done.iter().find(|d| d.id == id).map(|d| d.judged.as_slice());
         match crate::findings::filled(&text, find) {
             Ok(findings) => {
-                let page = all(&done, section.as_deref().unwrap_or_default(), &findings, &figures);
+                let sections = [&kernel, &section].map(|s| s.as_deref().unwrap_or_default());
+                let page = all(&done, sections, &findings, &figures);
                 written.insert(PAGE.into(), page);
             }
             Err(fault) => faults.push(fault),
@@ -114,7 +127,7 @@ fn kept(folder: &Path) -> Result<Done, String> {
 }
 
 /// `docs/validation.md`.
-fn all(done: &[Done], ns2: &str, findings: &str, figures: &Coverage) -> String {
+fn all(done: &[Done], [linux, ns2]: [&str; 2], findings: &str, figures: &Coverage) -> String {
     let (forms, papers): (Vec<&Done>, Vec<&Done>) =
         done.iter().partition(|d| d.id.starts_with(FORMS));
     let results: Vec<(&str, &[Judged])> =
@@ -140,6 +153,7 @@ fn all(done: &[Done], ns2: &str, findings: &str, figures: &Coverage) -> String {
          undecided, 10, 20, 40 and 80 seeds have been tried \
          ([how](../experiments/README.md#verdicts)).\n\n{summary}\n\
          Figures and tables without an experiment:\n\n{missing}\n\
+         ## Against the Linux kernel\n\n{}{linux}{}\n\
          ## Against ns-2\n\n{}{ns2}{}\n\
          ## Against closed forms\n\n\
          Ours over the model's, so 1 is equal; the scenarios and ranges of validity are in the \
@@ -150,6 +164,8 @@ fn all(done: &[Done], ns2: &str, findings: &str, figures: &Coverage) -> String {
          ### All experiments\n\n\
          | experiment | | reproduced | undecided | differs | impossible |\n|---|---|---|---|---|---|\n{rows}\n\
          ### What differs, is undecided or impossible\n\n{differs}",
+        begin(LINUX),
+        end(LINUX),
         begin(NS2),
         end(NS2),
     )

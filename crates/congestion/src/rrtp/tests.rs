@@ -358,18 +358,6 @@ fn a_link_that_becomes_ten_times_slower_is_followed_within_the_round() {
     assert!(b.mean_delay() < 0.05, "{}", b.mean_delay());
 }
 
-/// Somebody's burst looks like a slower link at first; what was yielded to it is taken back.
-#[test]
-fn a_queue_that_stays_after_we_yielded_gets_its_window() {
-    let mut b = Bottleneck { room: 150, ..Bottleneck::new(PathHints::default()) };
-    b.run(5.0);
-    b.other = 120;
-    b.run(6.5);
-    assert!(b.competitive());
-    let rate = b.run(9.0);
-    assert!(rate > 200.0, "{rate}");
-}
-
 fn restart(now: Time) -> CongestionEvent {
     let (min_rtt, srtt) = (Duration::from_millis(50), Duration::from_millis(55));
     let (flight, timeout, backoffs) = (400, true, 1);

@@ -105,7 +105,7 @@ fn first_packet(seconds: f64) -> f64 {
 }
 
 /// The plan of a scenario in which these keys have these values.
-fn plan(folder: &Path, file: &str, values: &[(&str, &str)]) -> Result<Plan, String> {
+pub(crate) fn plan(folder: &Path, file: &str, values: &[(&str, &str)]) -> Result<Plan, String> {
     let path = folder.join(file);
     let say = |e: String| format!("{}: {e}", path.display());
     let mut text = std::fs::read_to_string(&path).map_err(|e| say(e.to_string()))?;

@@ -1,0 +1,100 @@
+//! Bulk flows: goodput, retransmissions, timeouts, RTT and queue.
+
+use super::reference::Reference;
+use super::{PRESETS, agree, run, verdict};
+use crate::run::parallel;
+use narrows_lab::stats::estimate;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Ours, in the order of the reference's columns; its window has no measure of ours.
+const MEASURES: [&str; 5] =
+    ["goodput_bps", "retransmissions", "timeouts", "rtt_s_mean", "queue_packets_mean"];
+const SEEDS: u64 = 10;
+
+pub fn table(
+    out: &mut String,
+    folder: &Path,
+    reference: &Reference,
+    jobs: usize,
+) -> Result<(), String> {
+    let cells = &reference.cells;
+    let seeds = |i: usize| if cells[i].loss == "0" { 1 } else { SEEDS };
+    let tasks: Vec<(usize, usize, u64)> = (0..cells.len())
+        .flat_map(|i| (0..PRESETS.len()).map(move |p| (i, p)))
+        .flat_map(|(i, p)| (1..=seeds(i)).map(move |s| (i, p, s)))
+        .collect();
+    let taken = parallel(tasks.len(), jobs, |t| {
+        let (i, p, seed) = tasks[t];
+        let c = &cells[i];
+        let link = reference.links.get(&c.link).ok_or_else(|| format!("no link {}", c.link))?;
+        let sample = run((folder, "cell.toml"), link, (PRESETS[p], &c.loss, &c.ours), &[], seed)?;
+        Ok(MEASURES.map(|m| sample.measure(None, m)))
+    })?;
+    let mut rows = String::new();
+    let (mut agreed, mut missed) = ([0; PRESETS.len()], Vec::new());
+    for (i, c) in cells.iter().enumerate() {
+        let theirs = |k: usize| estimate(c.runs.iter().map(|r| r[k]));
+        let ours = |p: usize, k: usize| {
+            let mine = tasks.iter().zip(&taken).filter(|(t, _)| (t.0, t.1) == (i, p));
+            estimate(mine.map(|(_, x)| x[k]))
+        };
+        let agrees = |p: usize| agree(ours(p, 0), theirs(0), 0.05);
+        for (p, count) in agreed.iter_mut().enumerate() {
+            *count += usize::from(agrees(p));
+        }
+        if !agrees(0) {
+            missed.push(format!("{} {} {}", c.link, c.kernel, c.loss));
+        }
+        let joint = ours(0, 0).ci95.unwrap_or(0.0).hypot(theirs(0).ci95.unwrap_or(0.0));
+        let _ = writeln!(
+            rows,
+            "| {} | {} | {} | {:.3} | {:.3} | {:+.1}% | ±{:.1}% | {} | {:+.1}% | {:.0} / {:.0} | {:.1} / {:.1} | {:.1} / {:.1} | {:.1} / {:.1} |",
+            c.link,
+            c.loss,
+            c.kernel,
+            theirs(0).mean / 1e6,
+            ours(0, 0).mean / 1e6,
+            100.0 * (ours(0, 0).mean / theirs(0).mean - 1.0),
+            100.0 * joint / theirs(0).mean,
+            verdict(agrees(0)),
+            100.0 * (ours(1, 0).mean / theirs(0).mean - 1.0),
+            theirs(1).mean,
+            ours(0, 1).mean,
+            theirs(2).mean,
+            ours(0, 2).mean,
+            theirs(3).mean,
+            ours(0, 3).mean * 1e3,
+            theirs(4).mean,
+            ours(0, 4).mean,
+        );
+    }
+    let links: Vec<String> = (reference.links.iter())
+        .map(|(name, l)| {
+            format!(
+                "{name}: {} Mbit/s, {} ms each way, {} packets waiting, {} s",
+                l.rate_kbps as f64 / 1e3,
+                l.delay_ms,
+                l.queue_packets,
+                l.seconds
+            )
+        })
+        .collect();
+    let _ = writeln!(
+        out,
+        "### Bulk flows\n\n{}. Each data packet is lost with the probability given, after the bottleneck. Goodput must \
+         agree within 5% or within the joint 95% interval (kernel 5 or 10 seeds, ours {SEEDS}; one without loss).\n\n\
+         **{} of {} cells agree in preset `linux`, {} in preset `rfc`.** Those that differ: {}.\n\n\
+         | link | loss | algorithm | kernel Mbit/s | `linux` Mbit/s | difference | joint interval | | `rfc` | \
+         retransmitted | timeouts | RTT ms | queue |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|\n{rows}\n\
+         Retransmissions, timeouts, mean RTT and mean queue in packets as kernel / preset `linux`; the kernel's queue \
+         counts the packet in service, ours does not, and its RTT is the mean of SRTT every 0.1 s, ours that over ACKs.\n",
+        links.join("; "),
+        agreed[0],
+        cells.len(),
+        agreed[1],
+        if missed.is_empty() { "none".to_string() } else { missed.join(", ") },
+    );
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! The reference file's contents.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// `reference.json`.
+#[derive(Deserialize, Debug)]
+pub struct Reference {
+    /// Which kernel, and how it ran.
+    pub kernel: String,
+    pub links: BTreeMap<String, Link>,
+    pub cells: Vec<Cell>,
+    pub transfers: Vec<Transfer>,
+}
+
+/// A link: rate and delay each way.
+#[derive(Deserialize, Debug)]
+pub struct Link {
+    pub rate_kbps: u64,
+    pub queue_packets: u64,
+    pub delay_ms: f64,
+    /// How long a bulk flow ran.
+    pub seconds: f64,
+}
+
+/// A bulk flow on a link: a list of numbers for each seed.
+#[derive(Deserialize, Debug)]
+pub struct Cell {
+    pub link: String,
+    /// The kernel's name of the algorithm, and ours.
+    pub kernel: String,
+    pub ours: String,
+    pub loss: String,
+    /// Per seed: goodput in bit/s, retransmissions, timeouts, mean SRTT in ms, mean queue in packets, mean window (the
+    /// file's `columns`).
+    pub runs: Vec<Vec<f64>>,
+}
+
+/// A transfer: seconds from `connect` to the receiver's last byte, for each.
+#[derive(Deserialize, Debug)]
+pub struct Transfer {
+    pub link: String,
+    pub kernel: String,
+    pub ours: String,
+    pub loss: String,
+    pub bytes: u64,
+    pub seconds: Vec<f64>,
+}
