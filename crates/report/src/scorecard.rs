@@ -26,12 +26,12 @@ pub fn html(
     let protocol = escape(&asked.protocol);
     let mut page = page::begin(&format!("{protocol} by the criteria of RFC 9743"), STYLE);
     let y = asked.yardsticks();
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<header><p class=\"brand\">narrows scorecard</p><h1>How does {protocol} stand by the criteria of RFC 9743?</h1>\
          <p class=\"path\">Beside Reno ({}), CUBIC ({}) and BBR ({}) in its place on the same networks with the \
          same random draws; means over {} seeds</p></header>\
-         <section class=\"answer\"><h2>In short</h2><p>{}</p></section>\n",
+         <section class=\"answer\"><h2>In short</h2><p>{}</p></section>",
         y.reno,
         y.cubic,
         y.bbr,
@@ -39,11 +39,11 @@ pub fn html(
         escape(verdict)
     );
     overview(&mut page, rows);
-    let _ = write!(
+    let _ = writeln!(
         page,
         "<p class=\"quiet legend\"><span>{}{protocol}</span> <span>{}Reno</span> <span>{}CUBIC</span> \
          <span>{}BBR, not judged by</span><br>Further right is better. The middle is between Reno and CUBIC, each \
-         line a factor of two; what is further away stands at the edge.</p>\n",
+         line a factor of two; what is further away stands at the edge.</p>",
         sample("own"),
         sample("reno"),
         sample("cubic"),

@@ -7,9 +7,8 @@
 //!   not acknowledged.
 //! - Where nothing is received for SRTT + 4 RTTVAR + the receiver's delay, doubling, one packet goes
 //!   beyond the window: what was lost, or new bytes, or the oldest bytes in flight once more (6.2).
-//!   On a path that has acknowledged something, one leaves every 2 s at least, so that an outage's end is noticed;
-//! those
-//!   that RFC 9002's doubling would not let go yet are short and carry nothing.
+//!   On a path that has acknowledged something, one leaves every 2 s at least, so that an outage's end is
+//!   noticed; those that RFC 9002's doubling would not let go yet are short and carry nothing.
 //!   A controller with a timer of its own is overruled only where nothing was sent for 2 s.
 //! - Losses of packets that left after the last reduction begin a recovery; it ends when the outcome of
 //!   every packet sent before it is known (7.3.1, 7.3.2). One packet may leave at once, and again if it

@@ -30,7 +30,7 @@ impl Bursts {
     }
     /// Segments of a burst at `rate` bit/s of payload.
     fn segments(&self, rate: f64, min_rtt: Duration) -> u64 {
-        let near = min_rtt.as_nanos() / 1000 >> 9;
+        let near = (min_rtt.as_nanos() / 1000) >> 9;
         let extra = if near < 32 { MAX_BYTES >> near } else { 0 };
         let bytes = (rate / 8.0 / PARTS + extra as f64).min(MAX_BYTES as f64);
         ((bytes / self.payload) as u64).max(2)
