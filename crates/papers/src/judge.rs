@@ -1,9 +1,9 @@
 //! Verdicts: the stated value, the measured value, and whether they agree.
 
 use super::experiment::{Claim, EVERY, Experiment, OverSeeds};
+use super::interval::{Place, place, shown};
 use super::measured::Measured;
 use super::run::Observed;
-use narrows_lab::outcome::Estimate;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -57,33 +57,6 @@ pub struct Judged {
     pub why: Option<String>,
 }
 
-/// Where an interval lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
-    /// All of it in the accepted range.
-    Inside,
-    /// None of it.
-    Outside,
-    /// Across an edge of the range.
-    Across,
-}
-
-/// Where the interval lies, both taken as they are printed.
-pub fn place(claim: &Claim, ours: &Measured) -> Place {
-    let (low, high) = printed(ours.value).1;
-    let (min, max) = claim.range();
-    let (min, max) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
-    // Digits are read back from text, so that edges compare as they are read.
-    let slack = 1e-9 * low.abs().max(high.abs());
-    if low >= min - slack && high <= max + slack {
-        Place::Inside
-    } else if high < min || low > max {
-        Place::Outside
-    } else {
-        Place::Across
-    }
-}
-
 /// Judges every claim.
 ///
 /// # Errors
@@ -111,7 +84,8 @@ pub fn one(claim: &Claim, measured: Measured) -> Result<Judged, String> {
     }
     let ours = shown(measured.value, claim.shown_unit());
     let reason = || claim.impossible.clone().or(claim.why.clone());
-    let (verdict, why) = match (place(claim, &measured), &claim.impossible, &claim.why) {
+    let (verdict, why) = match (place(claim.range(), measured.value), &claim.impossible, &claim.why)
+    {
         (Place::Inside | Place::Across, None, None) if claim.given => (Verdict::Given, None),
         _ if claim.given => {
             return Err(format!("is set up to hold ('given'), but we get {ours}"));
@@ -156,58 +130,5 @@ fn accepted(claim: &Claim) -> String {
     match claim.over_seeds {
         OverSeeds::Every => format!("{range} in at least {EVERY} of runs"),
         OverSeeds::Mean | OverSeeds::Median => range,
-    }
-}
-
-/// A number with its interval: at most four digits, and two of the half-width, rounded up.
-pub fn shown(x: Estimate, unit: &str) -> String {
-    let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-    format!("{}{unit}", printed(x).0)
-}
-
-/// The same without its unit, and the ends of the interval that those digits give.
-fn printed(x: Estimate) -> (String, (f64, f64)) {
-    let mean = digits(x.mean);
-    let read = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
-    match x.ci95 {
-        Some(half) if half > 0.0 => {
-            let mut width = significant(half, 2);
-            if read(&width) < half {
-                width = significant(half * 1.05, 2);
-            }
-            let (v, w) = (read(&mean), read(&width));
-            (format!("{mean} ± {width}"), (v - w, v + w))
-        }
-        _ => {
-            let v = read(&mean);
-            (mean, (v, v))
-        }
-    }
-}
-
-/// Four significant digits, without an exponent where that is readable.
-pub fn digits(x: f64) -> String {
-    significant(x, 4)
-}
-
-fn significant(x: f64, n: i32) -> String {
-    if !x.is_finite() {
-        return "-".into();
-    }
-    if x == 0.0 {
-        return "0".into();
-    }
-    // Through text, so that no logarithm of the machine decides about a digit.
-    let scientific = format!("{:.*e}", (n - 1) as usize, x);
-    let exponent: i32 = scientific.split('e').nth(1).and_then(|e| e.parse().ok()).unwrap_or(0);
-    let decimals = n - 1 - exponent;
-    if !(-7..=9).contains(&decimals) {
-        return scientific;
-    }
-    let text = format!("{:.*}", decimals.max(0) as usize, scientific.parse::<f64>().unwrap_or(x));
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_string()
-    } else {
-        text
     }
 }

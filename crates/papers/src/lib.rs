@@ -12,6 +12,7 @@
 pub mod coverage;
 mod evaluate;
 pub mod experiment;
+pub mod interval;
 pub mod judge;
 pub mod linux;
 pub mod measured;

@@ -6,7 +6,7 @@
 //! all looks together are wrong with 5% at most.
 
 use super::experiment::{Claim, OverSeeds};
-use super::judge::{Place, place};
+use super::interval::{Place, place};
 use super::stat::Stat;
 use narrows_lab::outcome::Estimate;
 use narrows_lab::stats::{estimate_within, median_half, wilson_half};
@@ -46,7 +46,7 @@ pub fn wants(claim: &Claim, ours: &Measured, stage: usize) -> bool {
     simulated
         && ours.seeds < stage
         && stage >= least(claim)
-        && (few || place(claim, ours) == Place::Across)
+        && (few || place(claim.range(), ours.value) == Place::Across)
 }
 
 impl Measured {

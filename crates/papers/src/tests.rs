@@ -1,5 +1,6 @@
 use super::experiment::{self, Claim};
-use super::judge::{self, Verdict, digits, shown};
+use super::interval::{digits, shown};
+use super::judge::{self, Verdict};
 use super::measured::Measured;
 use super::models::{mathis, pftk, slow_start_time};
 use super::quantity::Quantity;

@@ -1,29 +1,11 @@
 //! An emulated link that carries whole IP packets: its two ends are two interfaces of the capture.
 
+use super::observed_link::ObservedLink;
 use super::tap::{IpPacket, Observers, Queue, RecordEvent, zero};
 use narrows_base::Time;
 use narrows_net::Clock;
-use narrows_net::relay::{RelayObserver, RelaySnapshot};
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-
-/// A link's counts, looked at as often as somebody likes.
-pub trait ObservedLink: Send + fmt::Debug {
-    /// What is seen now.
-    fn look(&self) -> RelaySnapshot;
-    /// Whether it has stopped: what is seen from then on stays.
-    fn is_over(&self) -> bool;
-}
-
-impl ObservedLink for RelayObserver {
-    fn look(&self) -> RelaySnapshot {
-        RelayObserver::look(self)
-    }
-    fn is_over(&self) -> bool {
-        RelayObserver::is_over(self)
-    }
-}
 
 /// Told by whoever has the link.
 #[derive(Debug)]

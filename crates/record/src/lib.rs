@@ -16,6 +16,7 @@
 mod ip_link;
 mod link;
 mod names;
+mod observed_link;
 mod outcome;
 mod packets;
 mod pcapng;
@@ -28,11 +29,12 @@ mod single_run;
 mod tap;
 mod writer;
 
-pub use ip_link::{IpLinkRecord, ObservedLink};
+pub use ip_link::IpLinkRecord;
 use narrows_net::Clock;
 use narrows_net::relay::RelayTap;
 use narrows_net::tap::Tap;
 use narrows_scenario::text_file::plain;
+pub use observed_link::ObservedLink;
 pub use recording::{About, MAX_CONNECTIONS, Recording};
 use relay::RelayWatch;
 use std::fs;

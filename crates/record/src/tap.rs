@@ -1,6 +1,6 @@
 //! What the endpoints' threads and the sampler send to the writer, through a bounded queue.
 
-use crate::ip_link::ObservedLink;
+use crate::observed_link::ObservedLink;
 use crate::recording::MAX_CONNECTIONS;
 use narrows_base::Time;
 use narrows_net::Clock;

@@ -2,7 +2,7 @@
 
 use super::reference::OneFlow;
 use super::{Page, first_packet, plan, variant};
-use crate::judge::digits;
+use crate::interval::digits;
 use crate::run::parallel;
 use crate::sample::Sample;
 use crate::stat::Stat;

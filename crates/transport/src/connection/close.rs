@@ -84,7 +84,7 @@ impl Connection {
     /// A RESET arrived from the peer's address. It is valid if its token is the one in the peer's
     /// parameters.
     pub fn on_reset(&mut self, token: &[u8; 16]) {
-        if self.is_open() && self.reset_token.is_some_and(|told| is_token(&told, token)) {
+        if self.is_open() && self.reset_token.as_ref().is_some_and(|told| is_token(told, token)) {
             self.vanish(Closed::Reset);
         }
     }

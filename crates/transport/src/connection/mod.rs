@@ -98,7 +98,7 @@ pub struct Connection {
     ecn: bool,
     max_message: u16,
     peers_message: u64,
-    reset_token: Option<[u8; 16]>,
+    reset_token: Option<Box<[u8; 16]>>,
     /// Label of the protocol of this end's sending, and a second copy while the peer must still be
     /// informed.
     label: Box<str>,
@@ -227,7 +227,7 @@ impl Connection {
             ecn: endpoint.ecn,
             max_message: config.max_message.min(hello.max_message.min(65_535) as u16),
             peers_message: peers.max_message,
-            reset_token: peers.reset_token,
+            reset_token: peers.reset_token.map(Box::new),
             label: label.into(),
             announce,
             setup: Box::new(ControllerSetup {
