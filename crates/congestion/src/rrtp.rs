@@ -39,7 +39,10 @@
 //!   arrives or waits end the belief. The bandwidth counts what the link lost of a sample, since the bottleneck had
 //!   sent it: below what is known as much as chance may have lost, above it the mean only, so that no probe finds more
 //!   by what it lost.
-//! - In *competitive mode* losses brake, unless eight rounds in a row met no queue where one had shown before.
+//! - In *competitive mode* losses brake, unless eight rounds in a row met no queue where one had shown before. Where no
+//!   queue shows, and a cut took losses but left the rate, a policer had dropped what was too much: from then on no
+//!   empty queue acquits, a cut leaves 0.7 of the window, and nothing is refilled faster than Reno does, until losses go
+//!   on at a lower rate.
 //!
 //! Compare PCC Vivace's loss gradient (NSDI 2018), and BBRv3's loss bounds (draft-ietf-ccwg-bbr), which take all loss
 //! for the rate's.
@@ -91,8 +94,9 @@
 //! Known limits:
 //! - Several of a kind, clean and long-lived, stay *competitive mode*. With room for one product (40 ms) two keep
 //!   13 ms in the mean, as each is sometimes taken for nobody; four keep 29.
-//! - Behind four products of queue it has 0.54 of the link beside one CUBIC, and then 0.66 beside one
-//!   Reno, to which CUBIC leaves a quarter: what holds its own beside the one is too much for the other.
+//! - Behind four products of queue it has 0.54 of the link beside one CUBIC, and then 0.71 beside one
+//!   Reno, to which CUBIC leaves a quarter: what holds its own beside the one is too much for the other. Four have 0.66
+//!   beside four Renos behind one product.
 //! - Behind a quarter of the product it takes 0.67 beside one Reno with SACK, 0.70 beside four, 0.60 beside
 //!   one CUBIC, as pacing keeps it from the bursts that such queues drop; Reno of 1990, which waits for its
 //!   timer after several losses, is left 0.04. (docs/scenarios.md, "Shares", has the commands.)
@@ -103,6 +107,7 @@
 //! - Where much is lost from the beginning, a startup may end before any queue has shown; then nothing shows that the
 //!   losses are the link's, and the connection stays at a tenth of the rate. On 20 Mbit/s, 25 ms none of 100 seeds at
 //!   20 % and five of 100 at 30 %; told the rate none and one.
+//! - A policer's bucket of ten packets drops 4 % of what it sends, larger ones 2 %.
 //! - A link that loses and whose queue is too short to show (a fiftieth of the product) is taken for a full one.
 //! - On a link that loses 5 % it fills what TCP cannot: of four TCPs beside it three keep 0.9 of what they had without,
 //!   Westwood, which alone had used it, 0.7.
@@ -257,6 +262,9 @@ impl Rrtp {
 impl Rrtp {
     /// Whether a loss now is congestion's: where round trips cannot tell, more must be lost than the link loses.
     fn is_congested(&self) -> bool {
+        if self.mode == Mode::Competitive && self.competitive.is_policed() {
+            return true;
+        }
         let loss = self.path.link_loss();
         match self.path.queue_shows() {
             Some(shows) => shows,

@@ -41,6 +41,10 @@ const FEW: f64 = 5.0;
 const MIN_AT_BASE: u32 = 8;
 /// The round after a decrease in which nothing is left of what was sent before it.
 const JUDGED: u32 = 3;
+/// A share of losses that tells a policer from chance.
+const POLICED: f64 = 0.05;
+/// What congestion leaves of the window there: no queue has to drain.
+const POLICED_LEFT: f64 = 0.7;
 /// A cut that leaves so much of the window says whether losses follow the rate.
 const DEEP: f64 = 0.75;
 
@@ -60,6 +64,9 @@ pub struct Competitive {
     empty: u32,
     /// … whatever was lost, where a queue has shown before.
     at_base: u32,
+    /// A cut of a path without a queue took losses and left the rate: a policer drops what is too much. So an empty queue
+    /// acquits no losses, and nothing is refilled: what a policer's bucket lets pass at once is no bandwidth.
+    policed: bool,
 }
 
 /// A reduction of the window.
@@ -71,6 +78,8 @@ struct Cut {
     window: f64,
     /// Packets delivered per second before it.
     delivered: f64,
+    /// Share of packets lost before it, where no queue showed then.
+    lost_unqueued: f64,
     /// What it left of the window.
     left: f64,
     /// It emptied the queue.
@@ -80,7 +89,7 @@ struct Cut {
 impl Competitive {
     /// Whether losses may be the link's: until the first question is answered, and while the queue is empty.
     pub fn knows_losses(&self) -> bool {
-        self.question.first.open || self.at_base >= MIN_AT_BASE
+        self.question.first.open || (self.at_base >= MIN_AT_BASE && !self.policed)
     }
     /// Whether the rate is what the window makes it.
     pub fn is_settled(&self) -> bool {
@@ -89,6 +98,10 @@ impl Competitive {
     /// Whether the window was not reduced for so many rounds.
     pub fn is_lossless(&self, rounds: u32) -> bool {
         self.since_cut >= rounds
+    }
+    /// Whether losses follow the rate although no queue shows.
+    pub fn is_policed(&self) -> bool {
+        self.policed
     }
     /// What the last question was answered.
     pub fn answer(&self) -> Answer {
@@ -122,6 +135,7 @@ impl Rrtp {
             last_cut: Cut { at: self.competitive.last_cut.at, ..Cut::default() },
             since_cut: if ask { SETTLED } else { 0 },
             growth: 1.0,
+            policed: self.competitive.policed,
             ..Competitive::default()
         };
     }
@@ -139,13 +153,22 @@ impl Rrtp {
         }
         self.competitive.question.drop();
         let held = self.path.held().clamp(BACKOFF, MAX_LEFT);
-        let left = if last.emptied { held } else { BACKOFF };
+        let left = match (self.competitive.policed, last.emptied) {
+            (true, _) => POLICED_LEFT,
+            (_, true) => held,
+            _ => BACKOFF,
+        };
         // CUBIC's curve is for queues that a cut does not empty.
-        let deep = !last.emptied && self.competitive.kept == 0;
+        let deep = !last.emptied && !self.competitive.policed && self.competitive.kept == 0;
         self.competitive.last_cut = Cut {
             at: Some(outcome.now),
             window: if deep { self.window } else { 0.0 },
             delivered: self.path.round.delivered_rate(),
+            lost_unqueued: if self.path.shows_no_queue() {
+                self.path.round.lost_share()
+            } else {
+                0.0
+            },
             left,
             emptied: false,
         };
@@ -172,6 +195,9 @@ impl Rrtp {
     /// Part of what is delivered by which the window grows beyond a packet per round trip.
     fn refill(&self) -> f64 {
         let c = &self.competitive;
+        if c.policed {
+            return 0.0;
+        }
         let near = self.window > NEAR * self.path.product();
         let base = self.path.floor().unwrap_or(0.0);
         // What a cut shows is looked at before the window grows again.
@@ -247,7 +273,7 @@ impl Rrtp {
             (c.since_cut, c.last_cut.delivered) = (SETTLED, 0.0);
         }
         c.at_base = if at_base { c.at_base + 1 } else { 0 };
-        if c.at_base == MIN_AT_BASE {
+        if c.at_base == MIN_AT_BASE && !c.policed {
             self.path.losses.iter_mut().for_each(LossModel::trust);
         }
     }
@@ -265,6 +291,10 @@ impl Rrtp {
             if let Some(losses) = &mut self.path.losses {
                 if link { losses.not_full(&round) } else { losses.distrust() }
             }
+            // Where a cut took nothing but what had been too much, losses are gone; the link's go on.
+            let much = cut.lost_unqueued > POLICED;
+            let goes_on = much && round.lost_share() > 0.5 * cut.lost_unqueued;
+            c.policed = if link { c.policed && !goes_on } else { c.policed || much };
         }
         if c.since_cut == SETTLED {
             let kept = round.rate() > ALONE * self.path.bandwidth();

@@ -45,6 +45,10 @@ impl Round {
     pub fn delivered_rate(&self) -> f64 {
         self.delivered / self.span
     }
+    /// Share of packets that were lost.
+    pub fn lost_share(&self) -> f64 {
+        self.lost / (self.delivered + self.lost).max(1.0)
+    }
     /// Packets per second of which the fate became known.
     pub fn sent_rate(&self) -> f64 {
         (self.delivered + self.lost) / self.span

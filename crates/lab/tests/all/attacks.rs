@@ -21,7 +21,7 @@ const BOUNDS: [(&str, &str, Bound); 7] = [
     ("eight-flows-on-a-short-path", "queue_loss_rate", AtMost(0.33)), // 0.254
     ("eight-flows-on-a-short-path", "offered_over_delivered", AtMost(1.5)), // 1.34
     ("renos-on-a-short-path", "queue_loss_rate", AtMost(0.11)),  // 0.076
-    ("policer", "queue_loss_rate", AtMost(0.20)),                // 0.132
+    ("policer", "queue_loss_rate", AtMost(0.03)),                // 0.018
 ];
 
 fn folder() -> PathBuf {
