@@ -16,7 +16,7 @@ Examples:
   narrows kernel run rrtp -- curl -O https://example.org/file
   narrows kernel run 'vegas(alpha=2)' -- iperf3 -c server
   narrows kernel run rrtp -- nginx -g 'daemon off;'   servers, too
-  narrows kernel load stpd rrtp            until unloaded, as nw_stpd and nw_rrtp
+  narrows kernel load stpd rrtp        until unloaded, as nw_stpd and nw_rrtp
   iperf3 -c server -C nw_stpd              chosen by a program,
   ip route change default via 10.0.0.1 congctl nw_stpd       or for a route
   narrows kernel status
