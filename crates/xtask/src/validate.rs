@@ -1,5 +1,8 @@
 //! `cargo xtask validate`: runs the experiments and writes their pages and `docs/validation.md`.
 
+mod fingerprints;
+
+use fingerprints::Fingerprints;
 use narrows_papers::coverage::{self, Coverage};
 use narrows_papers::{Experiment, Judged, experiment, judge, linux, ns2, page, panel};
 use std::collections::BTreeMap;
@@ -16,17 +19,21 @@ const FIGURES: &str = "figures.toml";
 /// What is written: paths from the workspace's root, and texts.
 type Written = BTreeMap<PathBuf, String>;
 
-/// Runs the experiments named, all if none is; `--check` only compares with what is there.
+/// Runs the experiments named, all if none is. `--check` only compares with what is there; if it
+/// names none, it runs those that have changed and a fifth of the others, which follows from the
+/// commit, or with `--all` every one.
 ///
 /// # Errors
 /// An unknown experiment, one whose claims are not judged honestly, or with `--check` a file that
 /// would differ.
 pub fn run(args: &[String]) -> Result<(), String> {
-    let check = args.iter().any(|a| a == "--check");
+    let has = |flag: &str| args.iter().any(|a| a == flag);
+    let (check, every) = (has("--check"), has("--all"));
     let named: Vec<&str> =
         args.iter().map(String::as_str).filter(|a| !a.starts_with("--")).collect();
-    if let Some(flag) = args.iter().find(|a| a.starts_with("--") && *a != "--check") {
-        return Err(format!("unknown flag '{flag}'; there is --check"));
+    let known = |flag: &str| ["--check", "--all"].contains(&flag);
+    if let Some(flag) = args.iter().find(|a| a.starts_with("--") && !known(a)) {
+        return Err(format!("unknown flag '{flag}'; there are --check and --all"));
     }
     let root = root();
     let folders = experiment::folders(&root.join("experiments"))?;
@@ -40,13 +47,18 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
     }
     let wanted = |id: &str| named.is_empty() || named.contains(&id);
+    let sample = check && !every && named.is_empty();
+    let mut fingerprints = Fingerprints::read(&root)?;
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let mut written = Written::new();
     let mut faults = Vec::new();
     let mut done = Vec::new();
     for (folder, id) in folders.iter().zip(&ids) {
-        let one = if wanted(id) { fresh(folder, jobs, &mut written) } else { kept(folder) };
-        match one {
+        let keep = match sample {
+            true => !fingerprints.in_turn(id) && fingerprints.still(folder, id, jobs)?,
+            false => !wanted(id),
+        };
+        match if keep { kept(folder) } else { fresh(folder, jobs, &mut written) } {
             Ok(x) => done.push(x),
             Err(fault) => faults.push(fault),
         }
@@ -87,6 +99,15 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let outcome = if check { compare(&root, &written) } else { write(&root, &written) };
     if let Err(fault) = outcome {
         faults.push(fault);
+    }
+    // What was judged: only now do its pages stand as they are.
+    if !check {
+        for (folder, id) in folders.iter().zip(&ids).filter(|(_, id)| wanted(id)) {
+            if done.iter().any(|d| d.id == **id) {
+                fingerprints.put(folder, id, jobs)?;
+            }
+        }
+        fingerprints.write(&ids)?;
     }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
