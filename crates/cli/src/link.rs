@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 mod attend;
 #[cfg(target_os = "linux")]
+mod guard;
+#[cfg(target_os = "linux")]
 mod make;
 #[cfg(target_os = "linux")]
 mod plan;
@@ -20,7 +22,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub struct LinkArgs {
     /// The way out, or from A to B: RATE,DELAY[,key=value]* or a name from `narrows list links`
-    #[arg(value_name = "SPEC|NAME", required_unless_present_any = ["clean", "scenario"], conflicts_with_all = ["clean", "scenario"])]
+    #[arg(value_name = "SPEC|NAME", required_unless_present_any = ["clean", "scenario", "guard"], conflicts_with_all = ["clean", "scenario"])]
     pub link: Option<String>,
     /// The way back [default: the same rate, delay and queue without loss]
     #[arg(long, value_name = "SPEC|NAME", allow_hyphen_values = true)]
@@ -54,6 +56,9 @@ pub struct LinkArgs {
     /// Remove what killed runs left
     #[arg(long, conflicts_with_all = ["back", "between", "far", "command", "json", "live"])]
     pub clean: bool,
+    /// Clean up when the process that started this one is killed
+    #[arg(long, hide = true, exclusive = true)]
+    pub guard: bool,
     /// Runs behind the link
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "clean")]
     pub command: Vec<String>,
@@ -82,7 +87,7 @@ Examples:
 /// `narrows link`.
 #[cfg(target_os = "linux")]
 pub fn link(a: &LinkArgs) -> Result<(), Failure> {
-    make::link(a)
+    if a.guard { guard::guard() } else { make::link(a) }
 }
 
 /// `narrows link`.

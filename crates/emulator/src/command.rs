@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::system::namespace::Namespace;
 use crate::system::own_files;
+use crate::system::unsafe_calls::with_all_signals;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -16,6 +17,7 @@ pub fn spawn(
     namespace: &Namespace,
     files: &[(PathBuf, PathBuf)],
 ) -> Result<Child, Error> {
+    with_all_signals(command);
     let name = command.get_program().to_string_lossy().into_owned();
     namespace.enter(|| {
         own_files::replace(files)?;

@@ -1,13 +1,13 @@
 //! An emulated link between two network namespaces.
 
 use crate::error::Error;
-use crate::stats::LinkStats;
+use crate::stats::{LinkStats, WayStats};
 use crate::system::interface;
 use crate::system::namespace::Namespace;
 use crate::system::slot::Slot;
 use crate::system::tun::Tun;
 use crate::tap::{End, LinkTap};
-use crate::way::{Shared, Way};
+use crate::way::{Shared, Wakes, Way};
 use narrows_base::Time;
 use narrows_link::{Change, LinkConfig};
 use narrows_net::Clock;
@@ -36,6 +36,9 @@ pub struct LinkOptions {
     pub changes: [Vec<(Time, Change)>; 2],
     /// Of all times that are told; scheduled changes count from its start.
     pub clock: Clock,
+    /// Whether the kernel may hand over super-frames, which are split here; otherwise it splits them itself. The
+    /// packets on the link are the same.
+    pub super_frames: bool,
     /// Who watches it.
     pub tap: Option<Arc<dyn LinkTap>>,
 }
@@ -45,7 +48,7 @@ impl LinkOptions {
     pub fn new(there: LinkConfig, back: LinkConfig) -> LinkOptions {
         let changes = [Vec::new(), Vec::new()];
         let (name, clock) = ("bottleneck".into(), Clock::new());
-        LinkOptions { there, back, seed: 1, name, changes, clock, tap: None }
+        LinkOptions { there, back, seed: 1, name, changes, clock, super_frames: true, tap: None }
     }
 }
 
@@ -64,6 +67,8 @@ pub struct EmulatedLink {
     ends: [LinkEnd; 2],
     clock: Clock,
     ways: [(Arc<Shared>, Option<JoinHandle<()>>); 2],
+    /// Where each way's packets enter.
+    entries: [Arc<Tun>; 2],
     slot: Slot,
 }
 
@@ -84,8 +89,8 @@ impl EmulatedLink {
         let there = way(&options.there, &options.name)?;
         let back = way(&options.back, &format!("{}.back", options.name))?;
         let slot = Slot::take()?;
-        let (tun_a, end_a) = end(a, &slot, End::A)?;
-        let (tun_b, end_b) = end(b, &slot, End::B)?;
+        let (tun_a, end_a) = end(a, &slot, End::A, options.super_frames)?;
+        let (tun_b, end_b) = end(b, &slot, End::B, options.super_frames)?;
         let (tun_a, tun_b) = (Arc::new(tun_a), Arc::new(tun_b));
         let clock = options.clock;
         let numbers = [LossNumbers::there(options.seed, 0), LossNumbers::back(options.seed, 0)];
@@ -108,6 +113,7 @@ impl EmulatedLink {
                 numbers,
                 changes: VecDeque::from(changes),
                 tap: options.tap.clone(),
+                wakes: Wakes::default(),
             };
             let thread =
                 std::thread::Builder::new().name("narrows-link".into()).spawn(move || way.run());
@@ -128,6 +134,7 @@ impl EmulatedLink {
                     None,
                 ),
             ],
+            entries: [tun_a.clone(), tun_b.clone()],
             slot,
         };
         let second = start(End::B, &tun_b, &tun_a, back, back_numbers, changes_back)?;
@@ -153,8 +160,11 @@ impl EmulatedLink {
 
     /// What was counted so far.
     pub fn stats(&self) -> LinkStats {
-        let [there, back] = &self.ways;
-        LinkStats { there: there.0.stats(), back: back.0.stats() }
+        let ([there, back], [a, b]) = (&self.ways, &self.entries);
+        LinkStats {
+            there: WayStats { unread: a.dropped(), ..there.0.stats() },
+            back: WayStats { unread: b.dropped(), ..back.0.stats() },
+        }
     }
 
     /// Looks at it, and does not keep it running.
@@ -221,11 +231,16 @@ impl LinkObserver {
 }
 
 /// Makes the device of one end, with its addresses.
-fn end(namespace: &Namespace, slot: &Slot, end: End) -> Result<(Tun, LinkEnd), Error> {
+fn end(
+    namespace: &Namespace,
+    slot: &Slot,
+    end: End,
+    super_frames: bool,
+) -> Result<(Tun, LinkEnd), Error> {
     let number = if end == End::A { 0 } else { 1 };
     let name = slot.interface(number);
     namespace.enter(|| {
-        let tun = Tun::create(&name)?;
+        let tun = Tun::create(&name, super_frames)?;
         interface::up_tun(&name, MTU)?;
         let mut addresses = Vec::new();
         for (address, prefix) in slot.addresses(number) {

@@ -19,6 +19,8 @@ pub struct WayStats {
     pub windows: Vec<Lateness>,
     /// Packets that wait in the queue now.
     pub waiting: usize,
+    /// Frames that the kernel dropped before the emulator read them: it was too slow.
+    pub unread: u64,
     /// Frames that the kernel did not take at the far end.
     pub refused: u64,
     /// Frames that were no IP packets.

@@ -52,8 +52,8 @@ impl Topology {
                 continue;
             };
             let mut link = EmulatedLink::between(a, b, wire.options)?;
-            for inode in [a.inode(), b.inode()] {
-                link.slot().note(&leftovers::note(inode))?;
+            for namespace in [a, b] {
+                link.slot().note(&leftovers::note(namespace))?;
             }
             for (node, end) in [(&wire.from, link.a()), (&wire.to, link.b())] {
                 if let Some((_, addresses)) = this.nodes.get_mut(node) {

@@ -12,14 +12,18 @@ use narrows_base::{Duration, Time};
 use narrows_link::Change;
 use narrows_net::Clock;
 use narrows_net::relay::{Arriving, Direction, LossNumbers, Out, damage};
-use narrows_net::wait::{Waker, exact_timers, first_in_turn, wait_readable};
+use narrows_net::wait::{Waker, exact_timers, first_in_turn, wait, wait_readable};
 use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Frames read in a row, before what is due gets its turn.
-const MAX_READS: usize = 32;
+const MAX_READS: usize = 64;
+/// Times that packets may wake the thread within a millisecond: above it they are looked for every [`NAP`] only, as
+/// network cards do with their interrupts, because a wake-up costs more than a packet.
+const MAX_WAKES: u32 = 12;
+const NAP: Duration = Duration::from_micros(40);
 /// Real-time priority: above programs, below what a system itself runs in real time (50 for interrupts).
 const PRIORITY: i32 = 20;
 
@@ -85,6 +89,31 @@ pub(crate) struct Way {
     /// Scheduled changes, by time.
     pub changes: VecDeque<(Time, Change)>,
     pub tap: Option<Arc<dyn LinkTap>>,
+    pub wakes: Wakes,
+}
+
+/// How often packets woke the thread within the millisecond that began at `since`.
+#[derive(Default)]
+pub(crate) struct Wakes {
+    since: Time,
+    count: u32,
+    /// Of the millisecond before.
+    before: u32,
+}
+
+impl Wakes {
+    fn count(&mut self, now: Time) {
+        let past = now.since(self.since);
+        if past >= Duration::from_millis(1) {
+            self.before = if past < Duration::from_millis(2) { self.count } else { 0 };
+            (self.since, self.count) = (now, 0);
+        }
+        self.count += 1;
+    }
+
+    fn are_many(&self, now: Time) -> bool {
+        now.since(self.since) < Duration::from_millis(1) && self.count.max(self.before) >= MAX_WAKES
+    }
 }
 
 impl Way {
@@ -102,7 +131,10 @@ impl Way {
             // Taken before the device is emptied: whatever came before it is on the link then, and the link
             // can be taken there.
             let now = self.clock.now();
-            let Some(emptied) = self.take(&mut frame, &mut room) else { return };
+            let Some((emptied, any)) = self.take(&mut frame, &mut room) else { return };
+            if any {
+                self.wakes.count(now);
+            }
             let until = if emptied { now } else { self.direction.latest().min(now) };
             self.hand_over(until, &mut joiner);
             if emptied {
@@ -111,10 +143,10 @@ impl Way {
         }
     }
 
-    /// Puts what came on the link; whether that was all. `None` if the device is gone.
-    fn take(&mut self, frame: &mut [u8], room: &mut Vec<u8>) -> Option<bool> {
-        for _ in 0..MAX_READS {
-            let Some(length) = self.from.read(frame).ok()? else { return Some(true) };
+    /// Puts what came on the link; whether that was all, and whether there was anything. `None` if the device is gone.
+    fn take(&mut self, frame: &mut [u8], room: &mut Vec<u8>) -> Option<(bool, bool)> {
+        for n in 0..MAX_READS {
+            let Some(length) = self.from.read(frame).ok()? else { return Some((true, n > 0)) };
             let at = self.clock.now();
             self.change_until(at);
             let bytes = frame.get(..length).unwrap_or_default();
@@ -132,7 +164,7 @@ impl Way {
                 self.shared.lock().stats.foreign += 1;
             }
         }
-        Some(false)
+        Some((false, true))
     }
 
     /// Applies the changes that are due, each at its time.
@@ -183,8 +215,14 @@ impl Way {
         let change = self.changes.front().map_or(Time::NEVER, |(at, _)| *at);
         let due = self.direction.next_timeout().min(change);
         let now = self.clock.now();
+        let waker = &self.shared.waker;
+        let waited = if self.wakes.are_many(now) {
+            wait(std::iter::empty(), waker, now, due.min(now + NAP))
+        } else {
+            wait_readable(self.from.as_fd(), waker, now, due)
+        };
         // A system that does not let us wait must not make us spin.
-        if wait_readable(self.from.as_fd(), &self.shared.waker, now, due).is_err() {
+        if waited.is_err() {
             std::thread::sleep(std::time::Duration::from_nanos(
                 Duration::from_millis(1).as_nanos(),
             ));

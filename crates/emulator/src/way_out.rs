@@ -38,7 +38,7 @@ impl Behind {
     pub fn new(options: LinkOptions) -> Result<Behind, Error> {
         let (outside, namespace) = (Namespace::current()?, Namespace::create("behind the link")?);
         let mut link = EmulatedLink::between(&namespace, &outside, options)?;
-        link.slot().note(&leftovers::note(namespace.inode()))?;
+        link.slot().note(&leftovers::note(&namespace))?;
         let (inner, outer) = (link.a().clone(), link.b().clone());
         let mut redirect = Vec::new();
         let host = link.slot().ipv4(2);

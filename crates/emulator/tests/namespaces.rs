@@ -1,9 +1,9 @@
 //! Links between namespaces that the tests make themselves: the kernel's own TCP over them. Needs root.
 #![cfg(target_os = "linux")]
 
-use narrows_base::{Duration, Rate};
+use narrows_base::{Duration, Rate, Time};
 use narrows_emulator::{EmulatedLink, LinkOptions, Namespace};
-use narrows_link::{LinkConfig, LossSpec};
+use narrows_link::{Change, LinkConfig, LossSpec};
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 
@@ -105,4 +105,38 @@ fn a_link_leaves_nothing_behind() {
             .collect::<Vec<_>>()
     };
     assert_eq!(names(&a.enter(interfaces).unwrap()), names(&before));
+}
+
+#[test]
+fn a_scheduled_change_meets_the_packets_between_its_times() {
+    let Some([a, b]) = two() else { return };
+    let there = LinkConfig { changes: true, ..config(100, 1) };
+    let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+    let all_lost = Change::Loss(LossSpec::parse_all("100%").unwrap());
+    let mut options = LinkOptions::new(there, config(100, 1));
+    options.changes = [vec![(at(200), all_lost), (at(500), Change::Loss(Vec::new()))], Vec::new()];
+    let clock = options.clock;
+    let link = EmulatedLink::between(&a, &b, options).unwrap();
+    let to = SocketAddr::new(link.b().addresses[0], 7000);
+    let receiver = b.enter(|| UdpSocket::bind(to).unwrap()).unwrap();
+    let sender = a.enter(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    let mut sent = 0u32;
+    while clock.now() < at(800) {
+        sender.send_to(&sent.to_be_bytes(), to).unwrap();
+        sent += 1;
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    receiver.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    let (mut arrived, mut number) = (Vec::new(), [0; 4]);
+    while receiver.recv(&mut number).is_ok() {
+        arrived.push(u32::from_be_bytes(number));
+    }
+    let lost: Vec<u32> = (0..sent).filter(|n| !arrived.contains(n)).collect();
+    let (first, last) = (*lost.first().unwrap(), *lost.last().unwrap());
+    assert_eq!(last - first + 1, lost.len() as u32, "one gap: {lost:?}");
+    assert!(
+        first > 0 && last + 1 < sent,
+        "packets before and after it: {first} to {last} of {sent}"
+    );
+    assert_eq!(link.stop().there.packets.lost, lost.len() as u64);
 }

@@ -7,6 +7,7 @@
 use crate::{Amount, Direction, MAX_MESSAGE_BYTES, Speed, Traffic};
 use narrows_base::{Duration, Spec, Time};
 use narrows_congestion::PathHints;
+use narrows_link::LinkConfig;
 use narrows_net::relay::{Lateness, Relay};
 use narrows_scenario::Link;
 use narrows_sim::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SourceSpec, run};
@@ -35,6 +36,8 @@ pub struct SimVsReal {
     pub packet: u32,
     /// How long, the handshake included, s.
     pub seconds: f64,
+    /// What the protocol's parameters are where nothing is said.
+    pub preset: Preset,
 }
 
 /// What was seen.
@@ -46,7 +49,7 @@ pub struct Observed {
     pub rtt_s: f64,
     /// Mean time of a packet in the link's queue, s.
     pub wait_s: f64,
-    /// UDP payload bytes offered to the link for each application byte that arrived in order.
+    /// UDP payload bytes (of TCP: bytes of IP packets) offered to the link for each application byte that arrived in order.
     pub offered: f64,
 }
 
@@ -64,8 +67,18 @@ impl SimVsReal {
         Link::parse(&self.link, Path::new("")).and_then(Link::folded).map_err(|e| e.to_string())
     }
 
+    /// The link's two ways, as relays and emulators take them.
+    ///
+    /// # Errors
+    /// A link that cannot be, in one line.
+    pub fn ways(&self) -> Result<[LinkConfig; 2], String> {
+        let link = self.link()?;
+        let rtt = link.forward.delay + link.back.delay;
+        Ok([&link.forward, &link.back].map(|way| way.config(rtt, self.packet, false)))
+    }
+
     fn protocol(&self, packet: u32) -> Result<Protocol, String> {
-        Protocol::read(&self.spec()?, Preset::Rfc, packet).map_err(|e| e.to_string())
+        Protocol::read(&self.spec()?, self.preset, packet).map_err(|e| e.to_string())
     }
     /// As it is simulated: with the handshake that a connection has.
     fn simulated_protocol(&self) -> Result<Protocol, String> {
@@ -77,16 +90,19 @@ impl SimVsReal {
             }
             packet = u32::from(bytes) + DatagramConfig::preset(Preset::Rfc).header_bytes;
         }
-        Protocol::read(&spec, Preset::Rfc, packet).map_err(|e| e.to_string())
+        Protocol::read(&spec, self.preset, packet).map_err(|e| e.to_string())
     }
     fn spec(&self) -> Result<Spec, String> {
         Spec::parse(&self.protocol).map_err(|e| e.to_string())
     }
     /// Bytes of a message, where media are sent: what fits into a packet of the link in any case, a report beside it.
     fn message(&self) -> Result<Option<u16>, String> {
-        let entry = protocol::find(&self.spec()?.name).map_err(|e| e.to_string())?;
         let bytes = self.packet.saturating_sub(MESSAGE_OVERHEAD).min(MAX_MESSAGE_BYTES as u32);
-        Ok((entry.family == Family::Media).then_some(bytes as u16))
+        Ok((self.family()? == Family::Media).then_some(bytes as u16))
+    }
+
+    fn family(&self) -> Result<Family, String> {
+        protocol::find(&self.spec()?.name).map(|entry| entry.family).map_err(|e| e.to_string())
     }
 
     /// In simulation.
@@ -103,10 +119,8 @@ impl SimVsReal {
     /// # Errors
     /// A protocol or link that cannot be, in one line.
     pub fn simulated_late(&self, seed: u64, mean: Duration) -> Result<Observed, String> {
-        let link = self.link()?;
-        let rtt = link.forward.delay + link.back.delay;
-        let stage = |name: &str, way: &narrows_scenario::link_direction::LinkDirection| {
-            let mut config = way.config(rtt, self.packet, false);
+        let [there, back] = self.ways()?;
+        let stage = |name: &str, mut config: LinkConfig| {
             let most = config.impairments.jitter + mean.saturating_mul(4);
             config.impairments.jitter = most;
             LinkSpec { name: name.into(), config: config.into(), metered: true }
@@ -118,7 +132,7 @@ impl SimVsReal {
             seed,
             end: Time::from_secs_f64(self.seconds),
             measure_from: Time::ZERO,
-            links: vec![stage("bottleneck", &link.forward), stage("bottleneck.back", &link.back)],
+            links: vec![stage("bottleneck", there), stage("bottleneck.back", back)],
             groups: vec![GroupSpec {
                 name: "main".into(),
                 protocol: self.simulated_protocol()?,
@@ -128,13 +142,16 @@ impl SimVsReal {
             changes: Vec::new(),
             series: None,
         };
+        let protocol_is_tcp = self.family()? == Family::Tcp;
         let result = run(&spec, &mut |_| true).map_err(|e| e.to_string())?;
         let nothing = || "the simulation counted nothing".to_string();
         let group = result.groups.first().ok_or_else(nothing)?;
         let there = result.links.first().ok_or_else(nothing)?;
         let (flow, on_link) = group.flows.first().zip(there.groups.first()).ok_or_else(nothing)?;
         let bytes = flow.goodput_bytes as f64;
-        let payload = on_link.offered_bytes.saturating_sub(HEADERS * on_link.offered);
+        // Of the kernel's TCP all bytes on the link are told.
+        let headers = if protocol_is_tcp { 0 } else { HEADERS * on_link.offered };
+        let payload = on_link.offered_bytes.saturating_sub(headers);
         Ok(Observed {
             goodput_bps: bytes * 8.0 / self.seconds,
             rtt_s: group.rtt.mean().unwrap_or(f64::NAN) * 1e-9,
@@ -149,8 +166,7 @@ impl SimVsReal {
     /// # Errors
     /// A protocol or link that cannot be, or what the sockets say, in one line.
     pub fn real(&self, seed: u64) -> Result<(Observed, Lateness), String> {
-        let link = self.link()?;
-        let rtt = link.forward.delay + link.back.delay;
+        let [there, back] = self.ways()?;
         let speed = Speed {
             recorder: None,
             // A real endpoint finds the path's packets itself.
@@ -163,10 +179,6 @@ impl SimVsReal {
             traffic: self.message()?.map_or(Traffic::Stream, Traffic::Messages),
             amount: Amount::Time(Duration::from_secs_f64(self.seconds)),
         };
-        let config = |way: &narrows_scenario::link_direction::LinkDirection| {
-            way.config(rtt, self.packet, false)
-        };
-        let (there, back) = (config(&link.forward), config(&link.back));
         let any: SocketAddr = (std::net::Ipv4Addr::LOCALHOST, 0).into();
         let mut relay = None;
         let through = |server| {

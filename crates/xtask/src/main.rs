@@ -4,6 +4,8 @@
 mod bench;
 #[cfg(feature = "measure")]
 mod bench_bad_links;
+#[cfg(all(feature = "measure", target_os = "linux"))]
+mod bench_link;
 #[cfg(feature = "measure")]
 mod bench_media;
 #[cfg(feature = "measure")]
@@ -43,7 +45,8 @@ cargo xtask COMMAND
                    (--check: fail if anything written would differ)
   bench            time the engine, beside ns-2 where it is installed; writes docs/benchmarks.md
   sim-vs-real      the same transfers in simulation and over real sockets, through the relay; writes
-                   docs/sim-vs-real.md
+                   docs/sim-vs-real.md (--kernel, first: the kernel's TCP through emulated links beside preset
+                   linux, as root; writes its section)
   faults           fault schedules between whole endpoints, some beside hostile ones, in a release build
                    (--schedules N: so many, 10000 unless told; --seed N: only that one, step by step)
   bench transport  our transport beside quinn (tools/quinn-speed): CPU over loopback, and four links
@@ -52,6 +55,8 @@ cargo xtask COMMAND
                    each beside its goal (--filter TEXT, --protocols A,B, --seeds N; --quick: a part of the
                    cells; --json FILE keeps the figures, --before FILE shows such a file's beside; --write
                    writes the section of docs/benchmarks.md)
+  bench link       packets per second through an emulated link, and how late they leave it, as root (--windows N: of
+                   10 s each, 10 unless told; --write writes its section of docs/link.md)
   bench small      what small requests, streams and messages cost beside quinn, in one process, in turns
                    (tools/small-requests; --turns N: 20 unless told); writes its section of
                    docs/benchmarks.md
@@ -114,6 +119,10 @@ fn measure(args: &[String]) -> Result<(), String> {
     match args.split_first() {
         Some((command, rest)) if command == "validate" => validate::run(rest),
         Some((command, rest)) if command == "sim-vs-real" => sim_vs_real::run(rest),
+        #[cfg(target_os = "linux")]
+        _ if args.get(1).is_some_and(|w| w == "link") => {
+            bench_link::run(args.get(2..).unwrap_or_default())
+        }
         _ if args.get(1).is_some_and(|w| w == "bad-links") => {
             bench_bad_links::run(args.get(2..).unwrap_or_default())
         }

@@ -3,13 +3,17 @@
 //! Real time needs a machine that has time: a run whose relay was late is repeated alone, and what
 //! stays late is told and not judged. Slow links run beside each other, as far as a budget goes.
 
+#[cfg(target_os = "linux")]
+mod kernel;
 mod page;
 
 use crate::real::ask::Ask;
 use crate::real::ledger::{Figures, Key};
 use crate::real::{Ran, Wanted, measure};
 use narrows_base::Duration;
+use narrows_net::relay::Lateness;
 use narrows_speed::{Observed, SimVsReal};
+use narrows_transport::Preset;
 
 const PAGE: &str = "docs/sim-vs-real.md";
 /// In the target folder.
@@ -55,6 +59,12 @@ const PROTOCOLS: [&str; 13] = [
 
 /// `sim_vs_real`, with the flags of [`Ask`].
 pub fn run(args: &[String]) -> Result<(), String> {
+    #[cfg(target_os = "linux")]
+    if let Some((flag, rest)) = args.split_first()
+        && flag == "--kernel"
+    {
+        return kernel::run(rest);
+    }
     let ask =
         Ask::read(args, &NETS.map(|n| n.name), &[]).map_err(|e| format!("sim-vs-real: {e}"))?;
     let usual = || PROTOCOLS.map(str::to_string).to_vec();
@@ -95,14 +105,20 @@ fn sim_vs_real(net: &Net, protocol: &str, shorter: f64) -> SimVsReal {
         link: net.spec.into(),
         packet: net.packet,
         seconds: net.seconds * shorter,
+        preset: Preset::Rfc,
     }
 }
 
 /// What was simulated, for real.
 fn beside(sim: &Observed, sim_vs_real: &SimVsReal, seed: u64) -> Result<Ran, String> {
     let (real, late) = sim_vs_real.real(seed)?;
+    Ok(both(sim, &real, late))
+}
+
+/// The figures of both, and a line.
+fn both(sim: &Observed, real: &Observed, late: Lateness) -> Ran {
     let mut figures = Figures::new();
-    for (who, seen) in [("sim", sim), ("real", &real)] {
+    for (who, seen) in [("sim", sim), ("real", real)] {
         for (name, value) in named(seen) {
             figures.insert(format!("{who}_{name}"), value);
         }
@@ -121,7 +137,7 @@ fn beside(sim: &Observed, sim_vs_real: &SimVsReal, seed: u64) -> Result<Ran, Str
         sim.offered,
         real.offered,
     );
-    Ok(Ran { figures, late_mean_s: late.mean_s, line })
+    Ran { figures, late_mean_s: late.mean_s, line }
 }
 
 fn named(s: &Observed) -> [(&'static str, f64); 4] {

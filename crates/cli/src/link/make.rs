@@ -2,6 +2,7 @@
 
 use super::LinkArgs;
 use super::attend::{Running, attend};
+use super::guard::Guard;
 use super::plan::Plan;
 use super::recorded::Recorded;
 use crate::failure::Failure;
@@ -24,10 +25,15 @@ pub fn link(a: &LinkArgs) -> Result<(), Failure> {
         return remove_leftovers(a.quiet);
     }
     let mut plan = Plan::read(a)?;
+    let root = narrows_emulator::is_root();
+    if !root {
+        plan.without_root()?;
+    }
+    // As the user that this is (in a user namespace there is no other), and with signals that are not blocked.
+    let _guard = Guard::start();
     // Before any thread: each thread has its own mask of signals, and user namespaces are for one thread only.
     let signals = Signals::take()?;
-    if !narrows_emulator::is_root() {
-        plan.without_root()?;
+    if !root {
         narrows_emulator::become_root_of_own()?;
     }
     // Recordings have threads, and user namespaces are made by the first thread alone.
@@ -60,15 +66,15 @@ fn run(a: &LinkArgs, plan: Plan, signals: &Signals, recorded: &[Recorded]) -> Re
             let behind = Behind::new(single.options)?;
             let Some(link) = behind.link() else { return Ok(()) };
             let host = first(&link.b().addresses);
+            let mut command = words(&a.command);
+            command.env("NARROWS_HOST", host.to_string());
+            let child = spawn(&mut command, behind.namespace(), behind.files())?;
             if !a.quiet {
                 note(&format!(
                     "{what}\nthe host is {host}, this end {}",
                     list(&link.a().addresses)
                 ));
             }
-            let mut command = words(&a.command);
-            command.env("NARROWS_HOST", host.to_string());
-            let child = spawn(&mut command, behind.namespace(), behind.files())?;
             attend(vec![("link", link)], vec![(name(&a.command), child)])
         }
         Plan::Far { far, single } => {
@@ -83,9 +89,6 @@ fn run(a: &LinkArgs, plan: Plan, signals: &Signals, recorded: &[Recorded]) -> Re
                 topology.nodes().find(|(n, _)| *n == node).map_or(Vec::new(), |(_, a)| a.to_vec())
             };
             let there = addresses("far");
-            if !a.quiet {
-                note(&format!("{what}\nfar: {}; near: {}", list(&there), list(&addresses("near"))));
-            }
             let start = |node: &str, mut command: Command| -> Result<Child, Failure> {
                 let place = topology.namespace(node).ok_or(Failure::Interrupted)?;
                 command.env("NARROWS_FAR", first(&there).to_string());
@@ -99,15 +102,14 @@ fn run(a: &LinkArgs, plan: Plan, signals: &Signals, recorded: &[Recorded]) -> Re
                     return Err(e);
                 }
             };
+            if !a.quiet {
+                note(&format!("{what}\nfar: {}; near: {}", list(&there), list(&addresses("near"))));
+            }
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
             attend(links, vec![far, near])
         }
         Plan::Scenario { wires, commands } => {
             let topology = Topology::new(wires.into_iter().map(|(wire, _)| wire).collect())?;
-            if !a.quiet {
-                let nodes = topology.nodes().map(|(n, a)| format!("{n}: {}", list(a)));
-                note(&format!("{what}\n{}", nodes.collect::<Vec<_>>().join("\n")));
-            }
             let mut running = Vec::new();
             for (node, text) in commands {
                 let place = topology.namespace(&node).ok_or(Failure::Interrupted)?;
@@ -118,6 +120,10 @@ fn run(a: &LinkArgs, plan: Plan, signals: &Signals, recorded: &[Recorded]) -> Re
                         return Err(e.into());
                     }
                 }
+            }
+            if !a.quiet {
+                let nodes = topology.nodes().map(|(n, a)| format!("{n}: {}", list(a)));
+                note(&format!("{what}\n{}", nodes.collect::<Vec<_>>().join("\n")));
             }
             let links = topology.links().iter().map(|(n, l)| (n.as_str(), l)).collect();
             attend(links, running)

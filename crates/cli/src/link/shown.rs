@@ -61,8 +61,8 @@ pub fn table(name: &str, s: &LinkStats) -> String {
 /// What the reader of the figures should know.
 pub fn warning(name: &str, s: &LinkStats, real_time: bool) -> Option<String> {
     let late = s.there.lateness.p99_s.max(s.back.lateness.p99_s);
-    let lost =
-        s.there.packets.overflowed + s.back.packets.overflowed + s.there.refused + s.back.refused;
+    let of = |w: &WayStats| w.packets.overflowed + w.unread + w.refused;
+    let lost = of(&s.there) + of(&s.back);
     if lost > 0 {
         return Some(format!("{name}: {lost} packets were lost in the emulator, not on the link"));
     }
@@ -86,7 +86,7 @@ pub fn json(s: &LinkStats, real_time: bool) -> Value {
             "offered_packets": p.offered_packets, "offered_bytes": p.offered_bytes,
             "delivered_packets": p.delivered_packets, "delivered_bytes": p.delivered_bytes,
             "dropped": p.dropped, "lost": p.lost, "marked": p.marked,
-            "overflowed": p.overflowed, "refused": w.refused,
+            "overflowed": p.overflowed, "unread": w.unread, "refused": w.refused,
             "mean_queue_s": p.mean_wait_s(), "longest_queue_s": p.longest_wait_s,
             "lateness": late(&w.lateness),
             "lateness_10s": w.windows.iter().map(late).collect::<Vec<_>>(),

@@ -63,15 +63,18 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
     }
     if let Some(_alone) = way_out() {
         for (args, hint) in [
+            (&["link", LINK, "--", "no-such-command"][..], "no-such-command: command not found"),
             (
-                &["link", LINK, "--quiet", "--", "no-such-command"][..],
-                "no-such-command: command not found",
+                &["link", LINK, "--far", "true", "--", "/etc/passwd"],
+                "cannot start /etc/passwd: permission denied",
             ),
             (&["link", LINK, "--between", "nw-none:nw-none2"], "no network namespace \"nw-none\""),
         ] {
             let out = narrows(args);
-            assert_eq!(out.status.code(), Some(2));
-            assert!(text(&out.stderr).contains(hint), "{}", text(&out.stderr));
+            let line = text(&out.stderr);
+            assert_eq!(out.status.code(), Some(2), "{args:?}: {line}");
+            assert_eq!(line.lines().count(), 1, "{args:?}: {line}");
+            assert!(line.contains(hint), "{args:?}: {line}");
         }
     }
 }
@@ -201,27 +204,42 @@ print(s.recv(100).decode(), t >= .012)\"";
     assert!(text(&out.stderr).contains("did you mean 'server'"), "{}", text(&out.stderr));
 }
 
-#[test]
-fn what_a_killed_run_leaves_is_cleaned() {
-    let Some(_alone) = way_out() else { return };
-    let before = forwarding();
-    let mark = format!("7{:06}", std::process::id());
+/// A link whose command is a shell with a child of its own (`sleep MARK`) that runs already.
+fn with_a_sleeper(mark: &str) -> Child {
+    let script = format!("sleep {mark} & echo ready; wait");
     let mut run = Command::new(env!("CARGO_BIN_EXE_narrows"))
-        .args([
-            "link",
-            LINK,
-            "--quiet",
-            "--",
-            "sh",
-            "-c",
-            &format!("echo ready; exec sleep {mark}"),
-        ])
+        .args(["link", LINK, "--quiet", "--", "sh", "-c", &script])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut ready = [0; 6];
-    run.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    run.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+    assert!(wait_until(|| sleeper(mark)));
+    run
+}
+
+#[test]
+fn a_killed_run_takes_its_commands_and_its_settings_with_it() {
+    let Some(_alone) = way_out() else { return };
+    let before = forwarding();
+    let mark = format!("7{:06}", std::process::id());
+    let mut run = with_a_sleeper(&mark);
     run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(wait_until(|| !sleeper(&mark)), "the command's child ends, too");
+    assert!(wait_until(|| forwarding() == before));
+}
+
+#[test]
+fn what_is_left_when_the_guard_is_killed_too_is_cleaned() {
+    let Some(_alone) = way_out() else { return };
+    let before = forwarding();
+    let mark = format!("8{:06}", std::process::id());
+    let mut run = with_a_sleeper(&mark);
+    let guard = format!("nw-link-guard {}", run.id());
+    let guard = processes().into_iter().find(|(_, p)| *p == guard).unwrap().0;
+    for id in [guard, run.id().to_string()] {
+        assert!(Command::new("kill").args(["-9", &id]).status().unwrap().success());
+    }
     run.wait().unwrap();
     // A host that forwards everywhere already has nothing to be left on.
     if before
@@ -230,11 +248,78 @@ fn what_a_killed_run_leaves_is_cleaned() {
     {
         assert_ne!(forwarding(), before, "on while it ran, and left on");
     }
-    assert!(sleeper(&mark), "the command outlives its killed parent");
+    assert!(sleeper(&mark), "nobody was left to end it");
     let out = narrows(&["link", "--clean"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(wait_until(|| !sleeper(&mark)), "--clean ends it");
     assert_eq!(forwarding(), before);
+}
+
+#[test]
+fn a_link_behind_a_link_ends_with_it() {
+    let Some(_alone) = way_out() else { return };
+    let mark = format!("9{:06}", std::process::id());
+    let script = format!("sleep {mark} & echo ready; wait");
+    let own = env!("CARGO_BIN_EXE_narrows");
+    let mut run = Command::new(own)
+        .args([
+            "link", LINK, "--quiet", "--", own, "link", LINK, "--quiet", "--", "sh", "-c", &script,
+        ])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    run.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(wait_until(|| !sleeper(&mark)), "the inner link's command");
+}
+
+#[test]
+fn names_ipv4_and_ipv6_are_reached_through_a_host_that_forwards_nothing() {
+    let Some(_alone) = way_out() else { return };
+    let has_six = std::path::Path::new("/proc/sys/net/ipv6/conf/default/force_forwarding").exists();
+    if Command::new("ip").arg("-V").output().is_err() || !has_six {
+        eprintln!("skipped: needs iproute2, and Linux 6.17 for IPv6");
+        return;
+    }
+    let out = Command::new("unshare")
+        .args(["--mount", "--net", "sh", "-c", include_str!("link_way_out.sh")])
+        .env("NARROWS", env!("CARGO_BIN_EXE_narrows"))
+        .output()
+        .unwrap();
+    let wanted = "server.test ::ffff:10.99.0.1 True\n10.99.0.2 ::ffff:10.99.0.1 True\nfd99::2 fd99::1 True\n\
+                  settings as before\n";
+    assert_eq!(text(&out.stdout), wanted, "{}", text(&out.stderr));
+}
+
+#[test]
+fn what_the_machine_lacks_is_one_line() {
+    let Some(_alone) = way_out() else { return };
+    let run = |before: &str| {
+        let script = format!("{before}; exec \"$NARROWS\" link {LINK} -- true");
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--net", "sh", "-c", &script]);
+        command.env("NARROWS", env!("CARGO_BIN_EXE_narrows")).output().unwrap()
+    };
+    let taken = "for n in $(seq 0 99); do ip tuntap add dev narrows${n}b mode tun; done";
+    for (before, hint) in [
+        ("mount -t tmpfs none /dev/net", "/dev/net/tun is missing"),
+        ("mount --bind /dev/null /dev/net/tun", "/dev/net/tun is no TUN device"),
+        (taken, "already, which no running `narrows link` made"),
+    ] {
+        let out = run(before);
+        let line = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{before}: {line}");
+        assert_eq!(line.lines().count(), 1, "{before}: {line}");
+        assert!(line.contains(hint), "{before}: {line}");
+    }
+}
+
+#[test]
+fn a_command_has_no_signals_blocked() {
+    let Some(_alone) = way_out() else { return };
+    let out = narrows(&["link", LINK, "--quiet", "--", "grep", "SigBlk", "/proc/self/status"]);
+    assert_eq!(text(&out.stdout), "SigBlk:\t0000000000000000\n", "{}", text(&out.stderr));
 }
 
 #[test]
@@ -260,6 +345,18 @@ fn a_signal_is_passed_on_to_the_command() {
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     assert_eq!((rest.as_str(), run.wait().unwrap().code()), ("told\n", Some(5)));
+}
+
+/// All processes: id, and name and parent.
+fn processes() -> Vec<(String, String)> {
+    let of = |entry: std::fs::DirEntry| -> Option<(String, String)> {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let (_, rest) = stat.split_once('(')?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        let parent = rest.split_whitespace().nth(1)?;
+        Some((entry.file_name().into_string().ok()?, format!("{name} {parent}")))
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
 }
 
 fn sleeper(mark: &str) -> bool {

@@ -3,6 +3,7 @@
 //!
 //! What was off is written down beside the slots before it is turned on, in a file for each namespace.
 
+use super::leftovers::processes;
 use super::namespace::Namespace;
 use super::slot::{Slot, folder, live_notes};
 use crate::error::Error;
@@ -109,8 +110,15 @@ fn restore(inode: u64) -> Result<(), Error> {
     if live_notes()?.contains(&note(inode)) {
         return Ok(());
     }
-    let here = Namespace::current()?.inode() == inode;
-    for setting in fs::read_to_string(&path).unwrap_or_default().lines().filter(|_| here) {
+    if Namespace::current()?.inode() != inode {
+        // Only there it can be turned off; unless nobody is there any more.
+        let gone = processes().is_ok_and(|all| all.iter().all(|(_, i)| *i != inode));
+        if gone {
+            let _ = fs::remove_file(&path);
+        }
+        return Ok(());
+    }
+    for setting in fs::read_to_string(&path).unwrap_or_default().lines() {
         // An interface may be gone, and its setting with it.
         let _ = fs::write(setting, "0");
     }

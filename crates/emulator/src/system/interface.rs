@@ -23,7 +23,7 @@ const NO_DUPLICATE_DETECTION: u8 = 2;
 const UP: u32 = libc::IFF_UP as u32;
 const MULTICAST: u32 = libc::IFF_MULTICAST as u32;
 /// Super-frames and packets that wait for the emulator: it must not be the kernel that drops.
-const QUEUE: u32 = 10_000;
+pub const QUEUE: u32 = 10_000;
 
 fn family(address: IpAddr) -> u8 {
     if address.is_ipv4() { libc::AF_INET as u8 } else { libc::AF_INET6 as u8 }

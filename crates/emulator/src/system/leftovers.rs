@@ -2,17 +2,23 @@
 //!
 //! Devices, addresses, routes and nftables tables need no cleaning: the kernel removes them with the process.
 
+use super::namespace::Namespace;
 use super::{forwarding, slot};
 use crate::error::Error;
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 use std::{fs, io};
 
 const NAMESPACE: &str = "namespace ";
+/// Programs that start others while they are ended, and links behind links, are looked for so often.
+const MAX_ROUNDS: u32 = 100;
+const ROUND: Duration = Duration::from_millis(2);
 
 /// What a slot notes of a namespace that was made for it.
-pub fn note(inode: u64) -> String {
-    format!("{NAMESPACE}{inode}")
+pub fn note(namespace: &Namespace) -> String {
+    format!("{NAMESPACE}{} {}", namespace.inode(), namespace.cookie())
 }
 
 /// What was removed.
@@ -31,25 +37,55 @@ pub struct Cleaned {
 /// # Errors
 /// There is no place where such things would be written down.
 pub fn clean() -> Result<Cleaned, Error> {
-    let dead = slot::remove_dead()?;
-    let namespaces: Vec<u64> = dead
-        .iter()
-        .flatten()
-        .filter_map(|line| line.strip_prefix(NAMESPACE)?.parse().ok())
-        .collect();
-    let mut programs = 0;
-    for (pid, inode) in processes().unwrap_or_default() {
-        if namespaces.contains(&inode)
-            && Pid::from_raw(pid).is_some_and(|p| kill_process(p, Signal::KILL).is_ok())
-        {
-            programs += 1;
+    let (mut links, mut namespaces, mut programs) = (0, Vec::new(), BTreeSet::new());
+    for _ in 0..MAX_ROUNDS {
+        let dead = slot::remove_dead()?;
+        links += dead.len();
+        namespaces.extend(dead.iter().flatten().filter_map(|line| noted(line)));
+        let found = behind(&namespaces);
+        // Owners of links among them leave links themselves, once they have let go of their files.
+        if dead.is_empty() && found.is_empty() && !programs.iter().any(|p| is_alive(*p)) {
+            break;
         }
+        let killed =
+            |p: &i32| Pid::from_raw(*p).is_some_and(|p| kill_process(p, Signal::KILL).is_ok());
+        programs.extend(found.into_iter().filter(killed));
+        std::thread::sleep(ROUND);
     }
-    Ok(Cleaned { links: dead.len(), programs, forwarding: forwarding::clean()? })
+    Ok(Cleaned { links, programs: programs.len(), forwarding: forwarding::clean()? })
 }
 
-/// Every process and its network namespace.
-fn processes() -> io::Result<Vec<(i32, u64)>> {
+/// Inode and cookie of a namespace, as [`note`] wrote them.
+fn noted(line: &str) -> Option<(u64, u64)> {
+    let (inode, cookie) = line.strip_prefix(NAMESPACE)?.split_once(' ')?;
+    Some((inode.parse().ok()?, cookie.parse().ok()?))
+}
+
+/// The programs in these namespaces.
+fn behind(namespaces: &[(u64, u64)]) -> Vec<i32> {
+    let is_noted = |pid: i32, inode: u64| {
+        // The inode of a namespace that is gone is soon another's.
+        let mut same = namespaces.iter().filter(|(i, _)| *i == inode).peekable();
+        same.peek().is_some()
+            && Namespace::of_process(pid).is_some_and(|n| {
+                let cookie = n.cookie();
+                same.any(|(_, noted)| *noted == cookie)
+            })
+    };
+    let all = processes().unwrap_or_default().into_iter();
+    all.filter(|(pid, inode)| is_noted(*pid, *inode)).map(|(pid, _)| pid).collect()
+}
+
+/// Whether a process, or a thread of it, still has files.
+fn is_alive(pid: i32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map_or("X", |(_, rest)| rest);
+    threads > 1 || !state.starts_with(['Z', 'X'])
+}
+
+/// Every process and the inode of its network namespace.
+pub fn processes() -> io::Result<Vec<(i32, u64)>> {
     let all = fs::read_dir("/proc")?.flatten().filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
         let inode = fs::metadata(entry.path().join("ns/net")).ok()?.ino();

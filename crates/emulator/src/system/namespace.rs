@@ -1,10 +1,12 @@
 //! Network namespaces: named ones of `ip netns`, and nameless ones that live as long as somebody holds them.
 
 use super::interface;
+use super::unsafe_calls::namespace_cookie;
 use crate::error::Error;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::File;
 use std::io::ErrorKind;
+use std::net::UdpSocket;
 use std::os::unix::fs::MetadataExt as _;
 
 /// Where `ip netns` has them.
@@ -107,9 +109,21 @@ impl Namespace {
         &self.label
     }
 
-    /// What tells it from others.
+    /// A process's.
+    pub(crate) fn of_process(pid: i32) -> Option<Namespace> {
+        let file = File::open(format!("/proc/{pid}/ns/net")).ok()?;
+        Some(Namespace { file, label: format!("of process {pid}") })
+    }
+
+    /// What tells it from others that live now.
     pub fn inode(&self) -> u64 {
         self.file.metadata().map_or(0, |m| m.ino())
+    }
+
+    /// What tells it from all others since the system was started; zero where the kernel has no such number.
+    pub(crate) fn cookie(&self) -> u64 {
+        let cookie = || namespace_cookie(&UdpSocket::bind("127.0.0.1:0").ok()?).ok();
+        self.enter(cookie).ok().flatten().unwrap_or(0)
     }
 }
 

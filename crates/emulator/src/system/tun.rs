@@ -6,9 +6,12 @@ use crate::wire::frame::HEADER;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 
 const DEVICE: &str = "/dev/net/tun";
+const COUNTERS: &str = "/proc/thread-self/net/dev";
+/// Where the dropped ones are among a device's counters of what it received, and then of what it sent.
+const SENT_DROPPED: usize = 11;
 /// A super-frame and its header.
 pub const MAX_FRAME: usize = HEADER + 65_535;
 const OFFLOAD_CHECKSUM: u32 = 1;
@@ -19,17 +22,20 @@ const OFFLOAD_UDP: u32 = 0x20 | 0x40;
 #[derive(Debug)]
 pub struct Tun {
     file: File,
-    /// Whether the kernel takes super-frames of UDP (Linux 6.2).
+    name: String,
+    /// The counters of its namespace's devices.
+    counters: File,
+    /// Whether the kernel takes super-frames of UDP (Linux 6.2); of TCP it always does.
     pub udp_super_frames: bool,
 }
 
 impl Tun {
-    /// Makes one in the calling thread's network namespace. The kernel hands over super-frames and
-    /// unfinished checksums.
+    /// Makes one in the calling thread's network namespace. The kernel hands over unfinished checksums and, if they are
+    /// wanted, super-frames.
     ///
     /// # Errors
     /// No permission, no such device, or the name is taken.
-    pub fn create(name: &str) -> Result<Tun, Error> {
+    pub fn create(name: &str, super_frames: bool) -> Result<Tun, Error> {
         let open = OpenOptions::new()
             .read(true)
             .write(true)
@@ -45,23 +51,33 @@ impl Tun {
             }
             _ => Error::system(format_args!("cannot open {DEVICE}"), &e),
         })?;
-        let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+        // Not one that somebody else made to stay.
+        let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL;
         attach_tun(&file, name, flags).map_err(|e| match e.kind() {
+            _ if e.raw_os_error() == Some(libc::ENOTTY) => {
+                Error::new(format!("{DEVICE} is no TUN device: `mknod {DEVICE} c 10 200` makes one"))
+            }
             ErrorKind::PermissionDenied => {
                 Error::new("no permission to make a TUN device: run as root (CAP_NET_ADMIN)")
             }
             ErrorKind::ResourceBusy => {
-                Error::new(format!("the interface {name} is in use already"))
+                Error::new(format!(
+                "there is an interface {name} already, which no running `narrows link` made (`ip link del {name}` \
+                 removes it)"
+            ))
             }
             _ => Error::system(format_args!("cannot make the TUN device {name}"), &e),
         })?;
-        let usual = OFFLOAD_CHECKSUM | OFFLOAD_TCP;
-        let udp_super_frames = set_tun_offload(&file, usual | OFFLOAD_UDP).is_ok();
+        let (tcp, udp) = if super_frames { (OFFLOAD_TCP, OFFLOAD_UDP) } else { (0, 0) };
+        let usual = OFFLOAD_CHECKSUM | tcp;
+        let udp_super_frames = set_tun_offload(&file, usual | udp).is_ok();
         if !udp_super_frames {
             let set = set_tun_offload(&file, usual);
             set.map_err(|e| Error::system(format_args!("cannot set {name}'s offload"), &e))?;
         }
-        Ok(Tun { file, udp_super_frames })
+        let counters = File::open(COUNTERS)
+            .map_err(|e| Error::system(format_args!("cannot open {COUNTERS}"), &e))?;
+        Ok(Tun { file, name: name.to_string(), counters, udp_super_frames })
     }
 
     /// The next frame that the kernel sends into the device; `None` if there is none now.
@@ -82,6 +98,19 @@ impl Tun {
         }
     }
 
+    /// Frames that the kernel dropped because too many waited to be read.
+    pub fn dropped(&self) -> u64 {
+        let (mut text, mut room) = (Vec::new(), [0; 4096]);
+        // The file is made anew when it is read from its start.
+        while let Ok(bytes) = self.counters.read_at(&mut room, text.len() as u64) {
+            if bytes == 0 {
+                break;
+            }
+            text.extend_from_slice(room.get(..bytes).unwrap_or_default());
+        }
+        dropped(&String::from_utf8_lossy(&text), &self.name).unwrap_or(0)
+    }
+
     /// Hands a frame to the kernel, as received by the device.
     ///
     /// # Errors
@@ -94,5 +123,56 @@ impl Tun {
 impl AsFd for Tun {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+/// What a device dropped of what was sent through it, by the text of `/proc/net/dev`.
+fn dropped(text: &str, name: &str) -> Option<u64> {
+    let of = |line: &str| -> Option<u64> {
+        let counters = line.trim_start().strip_prefix(name)?.strip_prefix(':')?;
+        counters.split_whitespace().nth(SENT_DROPPED)?.parse().ok()
+    };
+    text.lines().find_map(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::interface;
+    use crate::system::namespace::Namespace;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn what_the_kernel_dropped_before_it_could_be_read_is_counted() {
+        let Ok(namespace) = Namespace::create("a") else {
+            eprintln!("skipped: needs root");
+            return;
+        };
+        let (sent, read, dropped) = namespace
+            .enter(|| {
+                let tun = Tun::create("narrowstest", true).unwrap();
+                interface::up_tun("narrowstest", 1500).unwrap();
+                interface::add_address("narrowstest", [198, 18, 0, 1].into(), 29).unwrap();
+                let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
+                let sent = u64::from(interface::QUEUE) + 500;
+                for _ in 0..sent {
+                    socket.send_to(&[1], "198.18.0.2:9").unwrap();
+                }
+                let mut frame = vec![0; MAX_FRAME];
+                let read = std::iter::from_fn(|| tun.read(&mut frame).unwrap()).count() as u64;
+                (sent, read, tun.dropped())
+            })
+            .unwrap();
+        assert!(dropped > 0);
+        assert_eq!(read + dropped, sent);
+    }
+
+    #[test]
+    fn a_device_is_found_by_its_whole_name() {
+        let text = "Inter-| Receive\n face |bytes\n narrows10a: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+                    narrows1a:1 2 3 4 5 6 7 8 9 10 11 99 13 14 15 16\n";
+        assert_eq!(super::dropped(text, "narrows1a"), Some(99));
+        assert_eq!(super::dropped(text, "narrows10a"), Some(12));
+        assert_eq!(super::dropped(text, "narrows2a"), None);
     }
 }

@@ -1,9 +1,13 @@
-//! System calls without a safe interface: the ioctls of TUN devices, the scheduler's policy.
+//! System calls without a safe interface: the ioctls of TUN devices, the scheduler's policy, a namespace's number, what is done
+//! between fork and exec.
 #![allow(unsafe_code, reason = "each call has a comment that says why it is sound")]
 
+use nix::sys::signal::SigSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 /// Makes a file of `/dev/net/tun` the TUN device of this name: created, or joined.
 pub fn attach_tun(file: &File, name: &str, flags: libc::c_int) -> io::Result<()> {
@@ -42,4 +46,28 @@ pub fn real_time_priority(priority: libc::c_int) -> io::Result<()> {
         libc::sched_setscheduler(0, policy, &raw const parameters)
     };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The number of the network namespace that a socket belongs to. Unlike inodes it is never given again while the
+/// system runs (Linux 5.14).
+pub fn namespace_cookie(socket: &impl std::os::fd::AsRawFd) -> io::Result<u64> {
+    let mut cookie = 0u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: writes at most `length` bytes to `cookie`, and the length written; both live through the call.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(cookie) }
+}
+
+/// Lets the program receive all signals: what its parent blocks, it would inherit.
+pub fn with_all_signals(command: &mut Command) {
+    // SAFETY: between fork and exec only sigprocmask is called, which is async-signal-safe, and nothing is allocated.
+    unsafe { command.pre_exec(|| SigSet::empty().thread_set_mask().map_err(io::Error::from)) };
 }

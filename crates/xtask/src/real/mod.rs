@@ -2,6 +2,8 @@
 //! runs at once within a budget, and a file from which a killed measurement goes on.
 
 pub mod ask;
+#[cfg(target_os = "linux")]
+pub mod kernel_tcp;
 pub mod ledger;
 pub mod schedule;
 mod watch;

@@ -10,6 +10,11 @@ use std::fmt::Write as _;
 
 const NOTES: &str = "<!-- notes: kept when the page is written again -->\n";
 
+const KERNEL: [&str; 2] = [
+    "<!-- begin kernel: written by `cargo xtask sim-vs-real --kernel` -->\n",
+    "<!-- end kernel -->\n",
+];
+
 /// A run simulated once more, over a link that is late as its relay was.
 pub type Late<'a> = &'a dyn Fn(&Row) -> Result<Observed, String>;
 
@@ -17,12 +22,40 @@ pub type Late<'a> = &'a dyn Fn(&Row) -> Result<Observed, String>;
 pub fn write(rows: &[Row], shorter: f64, late: Late<'_>) -> Result<(), String> {
     let old = std::fs::read_to_string(PAGE).unwrap_or_default();
     let notes = old.split_once(NOTES).map_or("", |(_, n)| n);
-    let page = page(rows, shorter, late)? + NOTES + notes;
+    let kernel = part(&old, KERNEL).map_or(String::new(), |(_, kernel, _)| marked(kernel));
+    let page = page(rows, shorter, late)? + &kernel + NOTES + notes;
     std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))
 }
 
+/// Replaces the part of the kernel's TCP, and leaves the rest of the page.
+#[cfg(target_os = "linux")]
+pub fn write_kernel(section: &str) -> Result<(), String> {
+    let old = std::fs::read_to_string(PAGE).map_err(|e| format!("{PAGE}: {e}"))?;
+    let page = match part(&old, KERNEL) {
+        Some((before, _, after)) => format!("{before}{}{after}", marked(section)),
+        None => {
+            let (before, notes) =
+                old.split_once(NOTES).ok_or_else(|| format!("{PAGE}: the notes' mark is gone"))?;
+            format!("{before}{}{NOTES}{notes}", marked(section))
+        }
+    };
+    std::fs::write(PAGE, page).map_err(|e| format!("{PAGE}: {e}"))
+}
+
+/// What is before, between and after two marks.
+fn part<'a>(page: &'a str, [begin, end]: [&str; 2]) -> Option<(&'a str, &'a str, &'a str)> {
+    let (before, rest) = page.split_once(begin)?;
+    let (between, after) = rest.split_once(end)?;
+    Some((before, between, after))
+}
+
+fn marked(section: &str) -> String {
+    let [begin, end] = KERNEL;
+    format!("{begin}{section}{end}")
+}
+
 /// How the goodputs agree.
-fn goodput_verdict(sim: Estimate, real: Estimate) -> &'static str {
+pub fn goodput_verdict(sim: Estimate, real: Estimate) -> &'static str {
     if (real.mean / sim.mean - 1.0).abs() <= 0.05 {
         "yes"
     } else if sim.ci95.is_some() && !differ(sim, real) {
@@ -32,7 +65,7 @@ fn goodput_verdict(sim: Estimate, real: Estimate) -> &'static str {
     }
 }
 
-fn rtt_verdict(sim: Estimate, real: Estimate) -> &'static str {
+pub fn rtt_verdict(sim: Estimate, real: Estimate) -> &'static str {
     let off = (real.mean - sim.mean).abs();
     if off <= (0.05 * sim.mean).max(1e-3) { "yes" } else { "**no**" }
 }

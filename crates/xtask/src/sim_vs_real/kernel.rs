@@ -1,0 +1,137 @@
+//! `cargo xtask sim-vs-real --kernel`: the kernel's own TCP over emulated links, beside preset `linux` in simulation.
+
+use super::page::{goodput_verdict, rtt_verdict, write_kernel};
+use super::{NETS, Net, both};
+use crate::real::ask::Ask;
+use crate::real::ledger::{Key, Row};
+use crate::real::{LATE_S, Wanted, kernel_tcp, measure};
+use narrows_emulator::LinkOptions;
+use narrows_lab::stats::estimate;
+use narrows_speed::SimVsReal;
+use narrows_transport::Preset;
+use std::fmt::Write as _;
+
+const LEDGER: &str = "sim-vs-real-kernel.jsonl";
+/// The kernel's name, and the protocol in simulation.
+const ALGORITHMS: [(&str, &str); 3] = [("reno", "sack"), ("cubic", "cubic"), ("bbr", "bbr")];
+/// A link of 100 Mbit/s runs alone, slower ones beside each other.
+const BUDGET_BPS: f64 = 100e6;
+/// The kernel's packets, also on the slow link.
+const PACKET: u32 = 1500;
+
+/// `sim-vs-real --kernel`, with the flags of [`Ask`].
+pub fn run(args: &[String]) -> Result<(), String> {
+    let names = ALGORITHMS.map(|(kernel, _)| kernel);
+    let mut ask = Ask::read(args, &NETS.map(|n| n.name), &names)
+        .map_err(|e| format!("sim-vs-real --kernel: {e}"))?;
+    if !args.iter().any(|a| a == "--budget") {
+        ask.budget_bps = BUDGET_BPS;
+    }
+    let chosen = |name: &str| ask.protocols.as_ref().is_none_or(|p| p.iter().any(|p| p == name));
+    let mut wanted = Vec::new();
+    for net in NETS.iter().filter(|n| ask.link(n.name)) {
+        for seed in 1..=ask.runs {
+            for (kernel, _) in ALGORITHMS.iter().filter(|(kernel, _)| chosen(kernel)) {
+                let seconds = net.seconds * ask.shorter;
+                let (protocol, link) = ((*kernel).to_string(), net.name.to_string());
+                let key = Key { protocol, link, seed, seconds };
+                wanted.push(Wanted { key, rate_bps: net.bps, alone: false });
+            }
+        }
+    }
+    let of = |key: &Key| -> Result<SimVsReal, String> {
+        let net = NETS.iter().find(|n| n.name == key.link).ok_or("an unknown link")?;
+        let (_, simulated) =
+            ALGORITHMS.iter().find(|(k, _)| *k == key.protocol).ok_or("unknown")?;
+        Ok(simulation(net, simulated, ask.shorter))
+    };
+    let (rows, fault) = measure(
+        &ask,
+        LEDGER,
+        &wanted,
+        |key| of(key)?.simulated(key.seed),
+        |key, sim| {
+            let [there, back] = of(key)?.ways()?;
+            let options = LinkOptions { seed: key.seed, ..LinkOptions::new(there, back) };
+            let (real, late) = kernel_tcp::transfer(&key.protocol, options, key.seconds)?;
+            Ok(both(sim, &real, late))
+        },
+    )?;
+    write_kernel(&section(&rows, ask.shorter))?;
+    eprintln!("wrote docs/sim-vs-real.md");
+    fault.map_or(Ok(()), Err)
+}
+
+fn simulation(net: &Net, protocol: &str, shorter: f64) -> SimVsReal {
+    SimVsReal {
+        protocol: protocol.into(),
+        link: net.spec.into(),
+        packet: PACKET,
+        seconds: net.seconds * shorter,
+        preset: Preset::Linux,
+    }
+}
+
+fn section(rows: &[Row], shorter: f64) -> String {
+    let (mut table, mut agree, mut all, mut late) = (String::new(), 0, 0, 0);
+    for (kernel, simulated) in ALGORITHMS {
+        for net in &NETS {
+            let mine = |r: &&Row| {
+                r.key.protocol == kernel
+                    && r.key.link == net.name
+                    && (r.key.seconds - net.seconds * shorter).abs() < 1e-6
+            };
+            let tried: Vec<&Row> = rows.iter().filter(mine).collect();
+            let in_time: Vec<&Row> =
+                tried.iter().copied().filter(|r| r.late_mean_s <= LATE_S).collect();
+            late += tried.len() - in_time.len();
+            if in_time.is_empty() {
+                continue;
+            }
+            let of = |name: &str| {
+                let pick = |who: &str| {
+                    estimate(in_time.iter().map(|r| r.figure(&format!("{who}_{name}"))))
+                };
+                (pick("sim"), pick("real"))
+            };
+            let (g, r, q, o) = (of("goodput_bps"), of("rtt_s"), of("wait_s"), of("offered"));
+            let (goodput, rtt) = (goodput_verdict(g.0, g.1), rtt_verdict(r.0, r.1));
+            all += 1;
+            agree += usize::from(goodput != "**no**" && rtt == "yes");
+            let _ = writeln!(
+                table,
+                "| {kernel} (`{simulated}`) | {} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} | {:.1} | {:.1} | {:.3} | {:.3} | {goodput} | {rtt} | {:.2} | {} |",
+                net.name,
+                g.0.mean * 1e-6,
+                g.1.mean * 1e-6,
+                g.1.mean / g.0.mean,
+                r.0.mean * 1e3,
+                r.1.mean * 1e3,
+                q.0.mean * 1e3,
+                q.1.mean * 1e3,
+                o.0.mean,
+                o.1.mean,
+                estimate(in_time.iter().map(|r| r.late_mean_s)).mean * 1e3,
+                in_time.len(),
+            );
+        }
+    }
+    let loads = estimate(rows.iter().map(|r| r.load)).mean;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let version = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!(
+        "## The kernel's TCP through `narrows link`\n\n\
+The same links, the TCP of Linux {} between two namespaces joined by [an emulated link](link.md), and preset `linux` in \
+simulation. One connection sends from its start; goodput counts what the receiver has read by the end, from the moment \
+when the sender begins to connect. Round-trip times are those of timestamps and their echoes at the sender's end of \
+the link, a mean over ACKs. Offered: bytes of IP packets for each byte that arrived. Packets have 1500 bytes on \
+all links. As above, goodput agrees within 5% or the joint 95% interval, mean RTT within 5% or 1 ms.\n\n\
+**{agree} of {all} agree.** Mbit/s, and milliseconds; simulated, then real; means over seeds.\n\n\
+| kernel (simulated) | link | goodput | real | ratio | RTT | real | queue | real | offered | real | goodput agrees | RTT agrees | emulator late ms | seeds |\n\
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n{table}\n\
+Again, as root: `cargo xtask sim-vs-real --kernel`. Measured on {cores} cores at a load of {loads:.1} on average; {late} \
+runs whose emulator was late by more than {:.2} ms on average twice are left out.\n\n",
+        version.trim(),
+        LATE_S * 1e3
+    )
+}
