@@ -69,6 +69,7 @@ pub use event::{
 pub use feedback::{Arrival, Feedback, ReceiverSide};
 pub use list::{CONTROLLERS, ControllerEntry, find};
 pub use path_hints::{HintSource, PathHints};
+pub use stpd::gains as stpd_gains;
 
 use narrows_base::{Rate, Time};
 

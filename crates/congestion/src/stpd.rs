@@ -52,13 +52,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "kp",
             help: "proportional gain of supervisor=fixed",
             kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.368 },
-            origin: "S0 section 4.3.3",
+            origin: "S0 section 4.3.3; poles, stability: experiments/s0-f4.5",
         },
         Param {
             name: "kd",
             help: "derivative gain of supervisor=fixed",
             kind: ParamKind::Number { unit: Unit::None, min: 0.0, max: 10.0, default: 0.033 },
-            origin: "S0 section 4.3.3",
+            origin: "S0 section 4.3.3; poles, stability: experiments/s0-f4.5",
         },
         Param {
             name: "startup",
@@ -127,6 +127,12 @@ fn table() -> &'static [Gains; LAST + 1] {
             }
         })
     })
+}
+
+/// The supervisor's gains, proportional and derivative, for a bandwidth-delay product in packets.
+pub fn gains(product: u64) -> (f64, f64) {
+    let Gains { kp, kd } = Supervisor::Fuzzy(table()).gains(product);
+    (kp, kd)
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -33,7 +33,8 @@ pub struct File {
     /// Why the scenario is as it is, where the paper leaves a choice.
     #[serde(default)]
     pub choices: Vec<String>,
-    /// What is run.
+    /// What is run; nothing if all quantities are models.
+    #[serde(default)]
     pub run: Vec<RunFile>,
     /// The figure's panels, from left to right and top to bottom.
     #[serde(default)]
@@ -109,9 +110,34 @@ pub struct Line {
     pub show: Quantity,
     /// For a model over varied values: which of its arguments they are.
     pub vary: Option<String>,
+    /// For a model: its varied argument goes from … to … in equal steps, whatever the runs' values.
+    pub span: Option<Span>,
+    /// Everything below the line is filled: a region.
+    #[serde(default)]
+    pub fill: bool,
     /// Whether it is a reference rather than data: dashed.
     #[serde(default)]
     pub dashed: bool,
+}
+
+/// Equally spaced values.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    /// The first.
+    pub from: f64,
+    /// The last, unless the steps pass it.
+    pub to: f64,
+    /// From one to the next.
+    pub step: f64,
+}
+
+impl Span {
+    /// The values; at most a hundred thousand.
+    pub fn values(self) -> impl Iterator<Item = f64> {
+        let steps = ((self.to - self.from) / self.step + 1e-9).clamp(0.0, 1e5) as u32;
+        (0..=steps).map(move |i| self.from + f64::from(i) * self.step)
+    }
 }
 
 /// A horizontal line.
@@ -368,6 +394,12 @@ impl Experiment {
                 if let Some(argument) = &line.vary {
                     show.with.insert(argument.clone(), 0.0);
                 }
+                if line.span.is_some() && (line.vary.is_none() || show.model.is_none()) {
+                    return Err(format!(
+                        "panel '{}': span = … goes with a model and vary",
+                        panel.title
+                    ));
+                }
                 show.check(self).map_err(|e| format!("panel '{}': {e}", panel.title))?;
             }
         }
@@ -376,7 +408,7 @@ impl Experiment {
     /// The run of that name; the first if none is given.
     pub fn find_run(&self, name: Option<&str>) -> Option<usize> {
         match name {
-            None => Some(0),
+            None => (!self.runs.is_empty()).then_some(0),
             Some(name) => self.runs.iter().position(|r| r.name == name),
         }
     }

@@ -20,10 +20,13 @@ pub mod models;
 pub mod ns2;
 pub mod page;
 pub mod panel;
+pub mod polynomial;
 pub mod quantity;
+pub mod random_quality;
 pub mod run;
 pub mod sample;
 pub mod stat;
+pub mod stpd_model;
 
 #[cfg(test)]
 mod tests;

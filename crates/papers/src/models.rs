@@ -5,6 +5,10 @@
 
 #[path = "models_queues.rs"]
 mod queues;
+#[path = "models_random.rs"]
+mod random;
+#[path = "models_stpd.rs"]
+mod stpd;
 
 use std::collections::BTreeMap;
 
@@ -24,8 +28,8 @@ pub struct Model {
     pub of: fn(&Arguments) -> f64,
 }
 
-/// All models.
-pub const MODELS: &[Model] = &[
+/// TCP's and queues'; those of single papers are in files of their own.
+const MODELS: &[Model] = &[
     Model {
         name: "slow_start_time",
         summary: "time from the opening to the last of N packets, doubling from the initial window",
@@ -100,7 +104,7 @@ pub const MODELS: &[Model] = &[
 
 /// The model of that name.
 pub fn find(name: &str) -> Option<&'static Model> {
-    MODELS.iter().find(|m| m.name == name)
+    [MODELS, stpd::MODELS, random::MODELS].into_iter().flatten().find(|m| m.name == name)
 }
 
 impl Model {

@@ -34,7 +34,9 @@ pub fn readme(e: &Experiment, judged: &[Judged]) -> String {
     for (basis, claims) in bases {
         let _ = writeln!(out, "- {}: {basis}", claims.join(", "));
     }
-    out.push_str("\n## Scenario\n");
+    if !e.runs.is_empty() {
+        out.push_str("\n## Scenario\n");
+    }
     for (run, file) in e.runs.iter().zip(&f.run) {
         let scenario = &run.plans[0].1.scenario;
         let _ = writeln!(out, "\n{}", describe(scenario));

@@ -61,6 +61,11 @@ fn one(panel: figure::Panel, line: &Line, points: &Points, x: &Axis) -> figure::
         return panel.band(&*line.label, band.collect()).line(&*line.label, at);
     }
     let seen = inside(at, x);
+    if line.fill {
+        let below =
+            seen.iter().map(|(x, y)| (*x, f64::MIN_POSITIVE, y.max(f64::MIN_POSITIVE))).collect();
+        return panel.band(&*line.label, below);
+    }
     if line.dashed { panel.dashed(&*line.label, seen) } else { panel.line(&*line.label, seen) }
 }
 

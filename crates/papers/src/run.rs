@@ -70,7 +70,7 @@ fn quantities(e: &Experiment) -> (Vec<Quantity>, Vec<Range<usize>>) {
     let mut spans = Vec::new();
     for line in e.file.panel.iter().flat_map(|p| &p.line) {
         let begin = all.len();
-        all.extend(along(e, &line.show, line.vary.as_deref()));
+        all.extend(along(e, line));
         spans.push(begin..all.len());
     }
     (all, spans)
@@ -106,9 +106,8 @@ fn lines(e: &Experiment, work: &Work, spans: Vec<Range<usize>>) -> Vec<Vec<Point
             return over_time(e, &line.show, &work.series);
         }
         let estimates: Vec<Estimate> = span.map(|i| estimate(work.over_seeds(i))).collect();
-        let at = e.find_run(line.show.run.as_deref()).map_or(&[][..], |r| &e.runs[r].at);
         Points {
-            x: at.to_vec(),
+            x: positions(e, line),
             y: estimates.iter().map(|x| x.mean).collect(),
             ci95: estimates.iter().map(|x| x.ci95.unwrap_or(0.0)).collect(),
         }
@@ -164,25 +163,32 @@ fn over_time(e: &Experiment, q: &Quantity, first: &BTreeMap<Place, Vec<Table>>) 
     Points { x, y: y.iter().map(|v| v * scale).collect(), ci95: Vec::new() }
 }
 
-/// The quantity at each varied value of its run.
-fn along(e: &Experiment, q: &Quantity, argument: Option<&str>) -> Vec<Quantity> {
-    if is_series(q) {
+/// Where a line's points stand: at its own values, or at those of its run.
+fn positions(e: &Experiment, line: &Line) -> Vec<f64> {
+    match line.span {
+        Some(span) => span.values().collect(),
+        None => e.find_run(line.show.run.as_deref()).map_or(Vec::new(), |r| e.runs[r].at.clone()),
+    }
+}
+
+/// The quantity of a line at each of its values.
+fn along(e: &Experiment, line: &Line) -> Vec<Quantity> {
+    if is_series(&line.show) {
         return Vec::new();
     }
-    let Some(run) = e.find_run(q.run.as_deref()) else { return Vec::new() };
-    let run = &e.runs[run];
-    run.plans
-        .iter()
-        .zip(&run.at)
-        .map(|((value, _), at)| {
-            let mut q = q.clone();
+    let run = e.find_run(line.show.run.as_deref()).filter(|_| line.span.is_none());
+    let values = |i: usize| run.and_then(|r| e.runs[r].plans.get(i)).map(|plan| &plan.0);
+    let at_position = |(i, at): (usize, f64)| {
+        let mut q = line.show.clone();
+        if let Some(value) = values(i) {
             q.at_value(value);
-            if let Some(name) = argument {
-                q.with.insert(name.to_string(), *at);
-            }
-            q
-        })
-        .collect()
+        }
+        if let Some(name) = &line.vary {
+            q.with.insert(name.clone(), at);
+        }
+        q
+    };
+    positions(e, line).into_iter().enumerate().map(at_position).collect()
 }
 
 impl Quantity {
