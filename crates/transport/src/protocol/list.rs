@@ -79,7 +79,9 @@ pub static PROTOCOLS: List<ProtocolEntry> = List::new(
             "stpd",
             "sack",
             "a self-tuning PD controller keeps one packet queued (S0)",
-        ),
+        )
+        // It measures every packet's delay, for which S0 refines the timestamps (section 5.2.2).
+        .with(&["timestamps"]),
         ProtocolEntry::tcp(
             "cubic",
             "cubic",

@@ -124,6 +124,8 @@ impl TcpConfig {
                 rto: RtoConfig::NS2,
                 timestamps: false,
                 halve: Halve::Window,
+                // `window_`, which its users set to what no run of theirs reaches.
+                receive_window: 10_000,
                 ..rfc
             },
             Preset::Linux => TcpConfig {

@@ -315,9 +315,7 @@ impl Sender {
             return Some(self.next - 1);
         }
         if self.recovery.repairs() {
-            let seq = self.recovery.next_guess(&self.scoreboard)?;
-            self.recovery.on_retransmitted(seq);
-            return Some(seq);
+            return self.recovery.next_guess(&self.scoreboard);
         }
         None
     }

@@ -85,6 +85,24 @@ fn sack_repairs_many_holes_in_one_round_trip_and_newreno_one_per_round() {
     assert!(rounds("newreno") >= 5, "newreno: {}", rounds("newreno"));
 }
 
+/// With the receive window full, the pipe runs dry before blocks tell of a loss late in the window. What the rescue of
+/// the last segment sends is no reason to leave that hole to the timer (RFC 6675 NextSeg rule 4).
+#[test]
+fn a_hole_that_shows_after_the_rescue_is_repaired() {
+    let mut p = Pair::new("sack(receive-window=64,initial-window=64)");
+    let lost = [p.wire[0].seq, p.wire[60].seq];
+    let mut gone = 0;
+    for _ in 0..4 {
+        p.round(|p| {
+            let lose = gone < 2 && lost.contains(&p.seq);
+            gone += usize::from(lose);
+            !lose
+        });
+    }
+    assert!(p.receiver.next_expected() > lost[1], "{}", p.receiver.next_expected());
+    assert_eq!(p.sender.counters().timeouts, 0);
+}
+
 /// Of a window only the third packet comes, then the timer expires: RFC 6675 remembers it, ns-2's
 /// Sack1 sends it again.
 #[test]

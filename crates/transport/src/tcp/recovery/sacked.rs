@@ -131,10 +131,12 @@ impl Sacked {
         None
     }
 
-    /// When there is no new data: RFC 6675 NextSeg rules 3 and 4.
+    /// When there is no new data: RFC 6675 NextSeg rules 3 and 4. By rule 4 the last segment is sent again, once, and
+    /// holes below it that blocks show later are still to be repaired.
     pub fn next_guess(&mut self, scoreboard: &Scoreboard) -> Option<u64> {
         let highest = self.highest(scoreboard);
         if let Some(seq) = self.hole_below(scoreboard, highest) {
+            self.on_retransmitted(seq);
             return Some(seq);
         }
         let last = scoreboard.max - 1;
