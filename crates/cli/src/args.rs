@@ -109,27 +109,32 @@ pub struct Compare {
     /// Flows whose data go the other way, M flows (default N)
     #[arg(long, value_name = "NAME[:M]")]
     pub reverse: Option<String>,
-    /// Simulated time
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
-    pub duration: Duration,
+    /// Simulated time [default: 60s; 20s with --real]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub duration: Option<Duration>,
     /// Measure from here on
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
     pub warmup: Duration,
     /// Draw the starts of all flows over this time [default: a base RTT; 0s with --preset ns2]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub stagger: Option<Duration>,
-    /// Data packet's size on the wire; an ACK has 40 bytes
-    #[arg(long, value_name = "SIZE", default_value = "1000B", value_parser = packet)]
-    pub packet: u32,
-    /// Repeat every run with K seeds; means come with 95% intervals
-    #[arg(long, value_name = "K", default_value_t = 10, value_parser = seeds)]
-    pub seeds: u32,
+    /// Data packet's size on the wire; an ACK has 40 bytes [default: 1000B; always 1500B with --real]
+    #[arg(long, value_name = "SIZE", value_parser = packet)]
+    pub packet: Option<u32>,
+    /// Repeat every run with K seeds; means come with 95% intervals [default: 10; 3 with --real]
+    #[arg(long, value_name = "K", value_parser = seeds)]
+    pub seeds: Option<u32>,
     /// First seed
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = seed())]
     pub seed: u64,
     /// Endpoint: rfc (as the RFCs), ns2 (as ns-2.35, one to one) or linux (as Linux 6.1)
-    #[arg(long, value_name = "rfc|ns2|linux", default_value = "rfc", value_parser = preset)]
-    pub preset: Preset,
+    /// [default: rfc; linux with --real]
+    #[arg(long, value_name = "rfc|ns2|linux", value_parser = preset)]
+    pub preset: Option<Preset>,
+    /// Beside the simulation the kernel's TCP over emulated links, in real time, under the same controllers in the
+    /// kernel and under Linux's own (Linux, root)
+    #[arg(long)]
+    pub real: bool,
     /// Save this comparison as a scenario for `narrows run`
     #[arg(long, value_name = "SCENARIO.toml")]
     pub save: Option<PathBuf>,

@@ -17,6 +17,7 @@ Examples:
   narrows kernel run 'vegas(alpha=2)' -- iperf3 -c server
   narrows kernel run rrtp -- nginx -g 'daemon off;'   servers, too
   narrows kernel load stpd rrtp        until unloaded, as nw_stpd and nw_rrtp
+  narrows kernel load --native stpd    inside the kernel: needs no process
   iperf3 -c server -C nw_stpd              chosen by a program,
   ip route change default via 10.0.0.1 congctl nw_stpd       or for a route
   narrows kernel status
@@ -52,6 +53,9 @@ pub struct KernelRun {
     /// Its name in the kernel [default: nw_NAME]
     #[arg(long = "as", value_name = "nw_X")]
     pub name: Option<String>,
+    /// Wholly inside the kernel: stpd only
+    #[arg(long)]
+    pub native: bool,
     /// The command and its arguments
     #[arg(value_name = "COMMAND", required = true, last = true)]
     pub words: Vec<std::ffi::OsString>,
@@ -65,6 +69,9 @@ pub struct KernelLoad {
     /// Its name in the kernel, for one controller [default: nw_NAME]
     #[arg(long = "as", value_name = "nw_X")]
     pub name: Option<String>,
+    /// Wholly inside the kernel, without a process: stpd only
+    #[arg(long)]
+    pub native: bool,
     /// For all connections that choose nothing else, until it is unloaded or killed
     #[arg(long)]
     pub system: bool,

@@ -10,6 +10,8 @@ mod help;
 mod kernel;
 mod link;
 mod log;
+#[cfg(target_os = "linux")]
+mod real;
 mod record;
 mod relay;
 mod scorecard;

@@ -4,13 +4,20 @@ use crate::args::{Compare, List, Output, Run};
 use crate::command_line::command_line;
 use crate::failure::Failure;
 use crate::terminal::{Bar, STOP, catch_interrupt, print, print_json, text_width, width};
+use narrows_base::Duration;
 use narrows_lab::collect::{About, collect};
 use narrows_lab::execute::{Control, execute};
 use narrows_lab::recommendation::Aim;
 use narrows_lab::{Outcome, Question, catalogue, compare};
 use narrows_report::{output, summary};
 use narrows_scenario::{Plan, Scenario, scenario_file};
+use narrows_transport::Preset;
 use std::path::Path;
+
+/// Bytes of a full packet of the kernel's TCP; how long and how often real transfers are made.
+const REAL_PACKET: u32 = 1500;
+const REAL_DURATION: Duration = Duration::from_secs(20);
+const REAL_SEEDS: u32 = 3;
 
 /// `narrows compare`.
 pub fn compare(a: &Compare) -> Result<(), Failure> {
@@ -18,6 +25,13 @@ pub fn compare(a: &Compare) -> Result<(), Failure> {
         Some(source) => source.clone(),
         None => compare::source(a.aim.source())?,
     };
+    if a.real && a.packet.is_some_and(|packet| packet != REAL_PACKET) {
+        return Err(Failure::Input(format!(
+            "--packet: with --real it is {REAL_PACKET}B, the kernel's"
+        )));
+    }
+    let usual = Question::default();
+    let packet = a.packet.unwrap_or(if a.real { REAL_PACKET } else { usual.packet });
     let question = Question {
         link: a.link.clone(),
         protocols: a.protocols.clone().unwrap_or_else(|| a.aim.protocols().into()),
@@ -25,27 +39,27 @@ pub fn compare(a: &Compare) -> Result<(), Failure> {
         flows: a.flows,
         against: a.against.clone(),
         reverse: a.reverse.clone(),
-        duration: a.duration,
+        duration: a.duration.unwrap_or(if a.real { REAL_DURATION } else { usual.duration }),
         warmup: a.warmup,
         stagger: a.stagger,
-        packet: a.packet,
-        seeds: a.seeds,
+        packet,
+        seeds: a.seeds.unwrap_or(if a.real { REAL_SEEDS } else { usual.seeds }),
         seed: a.seed,
-        preset: a.preset,
+        preset: a.preset.unwrap_or(if a.real { Preset::Linux } else { usual.preset }),
     };
     let (scenario, link) = question.scenario(Path::new(""))?;
     let about = About {
         command: "compare",
         command_line: command_line(),
         link: link.to_string(),
-        path: link.describe(a.packet),
+        path: link.describe(packet),
         aim: a.aim,
     };
     let saved = a.save.as_ref().map(|path| (path.as_path(), scenario_file::text(&scenario)));
     if let Some((path, _)) = &saved {
         output::check_file("--save", path).map_err(Failure::Input)?;
     }
-    answer(scenario, about, &a.output, saved)
+    answer(scenario, about, &a.output, saved, a.real)
 }
 
 /// `narrows run`.
@@ -61,7 +75,7 @@ pub fn run(a: &Run) -> Result<(), Failure> {
         path: String::new(),
         aim: Aim::Bulk,
     };
-    answer(scenario, about, &a.output, None).map_err(|e| match e {
+    answer(scenario, about, &a.output, None, false).map_err(|e| match e {
         Failure::Input(line) if !line.starts_with("--") && !line.contains(".toml") => {
             Failure::Input(format!("{}: {line}", a.scenario.display()))
         }
@@ -75,6 +89,7 @@ fn answer(
     mut about: About,
     out: &Output,
     saved: Option<(&Path, String)>,
+    real: bool,
 ) -> Result<(), Failure> {
     output::check_folder(&out.out).map_err(Failure::Input)?;
     let plan = Plan::new(scenario)?;
@@ -96,7 +111,10 @@ fn answer(
     if runs.iter().flatten().all(Option::is_none) {
         return Err(Failure::Interrupted);
     }
-    let outcome = collect(&plan, about, &runs);
+    let mut outcome = collect(&plan, about.clone(), &runs);
+    if real {
+        in_real_time(&plan, &about, &mut outcome)?;
+    }
     let mut files = output::write_all(&outcome, &out.out).map_err(Failure::Outside)?;
     if let Some((path, text)) = saved {
         let written = output::whole(path, |p| std::fs::write(p, &text));
@@ -113,6 +131,22 @@ fn answer(
         return Err(Failure::Stopped(line));
     }
     Ok(())
+}
+
+/// Adds what the kernel's TCP does over emulated links.
+#[cfg(target_os = "linux")]
+fn in_real_time(plan: &Plan, about: &About, outcome: &mut Outcome) -> Result<(), Failure> {
+    let bar = Bar::new("real transfers".into());
+    let control = Control { stop: &STOP, progress: &|fraction| bar.tell(fraction), jobs: 1 };
+    let seen = crate::real::outcome(plan, about, &control);
+    bar.finish();
+    crate::real::beside(outcome, seen?);
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn in_real_time(_: &Plan, _: &About, _: &mut Outcome) -> Result<(), Failure> {
+    Err(Failure::Input("--real: the kernel's TCP is driven on Linux only".into()))
 }
 
 /// The answer for people.

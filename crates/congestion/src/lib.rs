@@ -26,7 +26,7 @@ mod rap;
 mod reno;
 mod rrtp;
 mod rrtp_lasthop;
-mod stpd;
+pub mod stpd;
 mod tear;
 mod tear_wireless;
 mod tfrc;

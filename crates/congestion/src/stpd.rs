@@ -157,17 +157,56 @@ impl Supervisor {
     }
 }
 
+/// The controller in numbers, for a driver that repeats its arithmetic by itself (in the kernel there is no floating
+/// point).
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    /// Packets of its own to keep in the queue.
+    pub reference: f64,
+    /// Most that one ACK adds to the window.
+    pub max_rise: f64,
+    /// Most that one ACK takes from the window.
+    pub max_fall: f64,
+    /// Whether it begins by slow start.
+    pub slow: bool,
+    /// Proportional and derivative gain by the whole product of bandwidth and delay.
+    pub gains: Vec<(f64, f64)>,
+    /// Whether the proportional gain falls as 1 / product beyond the last of these; the derivative one stays.
+    pub falls: bool,
+}
+
+/// The numbers of these settings.
+pub fn numbers(settings: &Settings) -> Numbers {
+    let supervisor = supervisor(settings);
+    let gains = |x| {
+        let Gains { kp, kd } = supervisor.gains(x as u64);
+        (kp, kd)
+    };
+    Numbers {
+        reference: settings.number("reference"),
+        max_rise: settings.number("max-rise"),
+        max_fall: settings.number("max-fall"),
+        slow: settings.choice("startup") == "slow",
+        gains: (0..=LAST).map(gains).collect(),
+        falls: matches!(supervisor, Supervisor::Fuzzy(_)),
+    }
+}
+
+fn supervisor(settings: &Settings) -> Supervisor {
+    match settings.choice("supervisor") {
+        "fixed" => {
+            Supervisor::Fixed(Gains { kp: settings.number("kp"), kd: settings.number("kd") })
+        }
+        _ => Supervisor::Fuzzy(table()),
+    }
+}
+
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
     let slow = settings.choice("startup") == "slow";
     Box::new(Stpd {
         reference: settings.number("reference"),
-        supervisor: match settings.choice("supervisor") {
-            "fixed" => {
-                Supervisor::Fixed(Gains { kp: settings.number("kp"), kd: settings.number("kd") })
-            }
-            _ => Supervisor::Fuzzy(table()),
-        },
+        supervisor: supervisor(settings),
         slow,
         max_rise: settings.number("max-rise"),
         max_fall: settings.number("max-fall"),

@@ -31,6 +31,7 @@ pub use signals::{Event, Signals, forward};
 pub use stats::{LinkStats, MIN_WINDOW_PACKETS, WINDOW, WayStats};
 pub use system::leftovers::{Cleaned, clean};
 pub use system::namespace::Namespace;
+pub use system::unsafe_calls::with_all_signals;
 pub use system::user::{become_root_of_own, is_root};
 pub use tap::{End, LinkTap, PassedPacket};
 pub use topology::{Topology, TopologyLink};

@@ -11,6 +11,7 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef signed int s32;
+typedef signed long long s64;
 
 #define FROM_BTF __attribute__((preserve_access_index))
 #define INLINE static inline __attribute__((always_inline))
@@ -23,6 +24,7 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status;
 } FROM_BTF;
 
@@ -70,6 +72,7 @@ struct rate_sample {
 /* Part of the kernel's stable interface: not relocated. */
 struct bpf_sock_ops {
 	u32 op;
+	u32 reply;
 };
 
 enum { SYN_SENT = 2, SYN_RECEIVED = 3 };

@@ -9,6 +9,7 @@
  * Functions without `static` are programs: nw_NAME is tcp_congestion_ops' NAME. nw_choose is a program for a cgroup.
  */
 #include "shared.h"
+#include "stpd.h"
 
 char nw_license[] __attribute__((section("license"))) = "Dual MIT/GPL";
 
@@ -52,10 +53,25 @@ struct {
 	TYPE(value, struct name);
 } MAP(chosen);
 
+struct {
+	UINT(type, MAP_ARRAY);
+	UINT(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, struct stpd_parameters);
+} MAP(stpd);
+
+struct {
+	UINT(type, MAP_ARRAY);
+	UINT(max_entries, STPD_PRODUCTS);
+	TYPE(key, u32);
+	TYPE(value, struct stpd_gains);
+} MAP(gains);
+
 #define PATIENCE_NS 20000000ull
 #define MAX_CWND (1u << 20)
 #define MAX_RATE 125000000000ull
 #define NO_SSTHRESH 0x7fffffffu
+#define CHOSEN 0x6e77u
 
 /* What is remembered of a connection: at most 104 bytes, in icsk_ca_priv. */
 struct connection {
@@ -70,8 +86,24 @@ struct connection {
 	u32 mode;
 	u8 state;
 	u8 changed;
-	u8 unused[2];
+	u8 begun;       /* what is below is set */
+	u8 in_recovery; /* as the controller has been told */
 };
+
+/* … by a controller inside the kernel. */
+struct native {
+	struct connection connection;
+	struct stpd_state stpd;
+	u32 rtt_us;
+	u32 min_rtt_us;
+	/* Counts of which it has been told. */
+	u32 lost;
+	u32 episodes;
+	u32 undos;
+	u32 episode_losses;
+};
+
+_Static_assert(sizeof(struct native) <= 104, "icsk_ca_priv");
 
 INLINE struct connection *connection(struct sock *sk)
 {
@@ -155,8 +187,8 @@ INLINE struct record *begin_record(struct sock *sk, u32 kind, u64 now, struct co
 	r->lost = tp->lost;
 	r->sent = tp->data_segs_out;
 	r->retransmitted = tp->total_retrans;
-	r->unused[0] = 0;
-	r->unused[1] = 0;
+	r->window = 0;
+	r->unused = 0;
 	return r;
 }
 
@@ -188,6 +220,13 @@ INLINE u32 reduced(struct tcp_sock *tp, struct connection *c, u32 target)
 	return flight + (u32)may;
 }
 
+/* No faster than the application permits (SO_MAX_PACING_RATE). */
+INLINE void set_rate(struct sock *sk, u64 rate)
+{
+	u64 most = sk->sk_max_pacing_rate;
+	sk->sk_pacing_rate = rate < most ? rate : most;
+}
+
 /* Pacing as the kernel's own: 2 windows per round trip in slow start, 1.2 after it. */
 INLINE void usual_rate(struct sock *sk)
 {
@@ -196,7 +235,7 @@ INLINE void usual_rate(struct sock *sk)
 
 	rate = rate * (tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120) / 100;
 	if (tp->srtt_us)
-		sk->sk_pacing_rate = rate / tp->srtt_us;
+		set_rate(sk, rate / tp->srtt_us);
 }
 
 INLINE void reno(struct sock *sk, u32 delivered)
@@ -259,13 +298,46 @@ INLINE void apply(struct sock *sk, struct slot *slot)
 		/* No slower than a packet per second: a later answer must find something to do. */
 		rate = rate > MAX_RATE ? MAX_RATE : rate;
 		rate = rate < tp->mss_cache ? tp->mss_cache : rate;
-		sk->sk_pacing_rate = rate;
+		set_rate(sk, rate);
 		if (sk->sk_pacing_status == PACING_NONE)
 			sk->sk_pacing_status = PACING_NEEDED;
 	} else {
 		usual_rate(sk);
 	}
 	c->mode = MODE_CONTROLLED;
+}
+
+INLINE struct record *begin_ack(struct sock *sk, const struct rate_sample *rs, u64 now, struct control *control)
+{
+	struct record *r = begin_record(sk, RECORD_ACK, now, control);
+
+	if (!r)
+		return 0;
+	r->newly_delivered = rs->acked_sacked;
+	r->prior_in_flight = rs->prior_in_flight;
+	r->rtt_us = rs->rtt_us > 0 && rs->rtt_us < NO_SSTHRESH ? rs->rtt_us : -1;
+	if (rs->delivered > 0 && rs->interval_us > 0) {
+		r->sample_delivered = rs->delivered;
+		r->sample_interval_us = rs->interval_us;
+		r->sample_prior_delivered = rs->prior_delivered;
+	}
+	if (rs->is_app_limited)
+		r->flags |= SAMPLE_APP_LIMITED;
+	return r;
+}
+
+/* For those who look at connections. */
+INLINE void show(struct sock *sk, struct slot *slot, u32 mode, u64 now)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	slot->mode = mode;
+	slot->applied_cwnd = tp->snd_cwnd;
+	slot->applied_rate = sk->sk_pacing_status == PACING_NONE ? 0 : sk->sk_pacing_rate;
+	slot->srtt_us = tp->srtt_us >> 3;
+	slot->mss = tp->mss_cache;
+	slot->delivered = tp->delivered;
+	slot->updated = now;
 }
 
 INLINE void on_ack(struct sock *sk, const struct rate_sample *rs)
@@ -292,20 +364,9 @@ INLINE void on_ack(struct sock *sk, const struct rate_sample *rs)
 	now = monotonic_ns();
 	answered = slot->answered_connection == c->number ? *(volatile u64 *)&slot->answered : 0;
 	if (delivered || rs->losses > 0 || c->changed) {
-		r = begin_record(sk, RECORD_ACK, now, control);
-		if (r) {
-			r->newly_delivered = delivered;
-			r->prior_in_flight = flight;
-			r->rtt_us = rs->rtt_us > 0 && rs->rtt_us < NO_SSTHRESH ? rs->rtt_us : -1;
-			if (rs->delivered > 0 && rs->interval_us > 0) {
-				r->sample_delivered = rs->delivered;
-				r->sample_interval_us = rs->interval_us;
-				r->sample_prior_delivered = rs->prior_delivered;
-			}
-			if (rs->is_app_limited)
-				r->flags |= SAMPLE_APP_LIMITED;
+		r = begin_ack(sk, rs, now, control);
+		if (r)
 			end_record(r, control);
-		}
 		c->changed = 0;
 		if (answered >= c->waiting)
 			c->waiting = now;
@@ -322,24 +383,16 @@ INLINE void on_ack(struct sock *sk, const struct rate_sample *rs)
 	} else if (c->mode == MODE_FALLBACK) {
 		reno(sk, delivered);
 	}
-	slot->mode = c->mode;
-	slot->applied_cwnd = tp->snd_cwnd;
-	slot->applied_rate = sk->sk_pacing_status == PACING_NONE ? 0 : sk->sk_pacing_rate;
-	slot->srtt_us = tp->srtt_us >> 3;
-	slot->mss = tp->mss_cache;
-	slot->delivered = tp->delivered;
-	slot->updated = now;
+	show(sk, slot, c->mode, now);
 }
 
-void nw_init(u64 *ctx)
+/* A slot for a new connection, if there is one. */
+INLINE void take_slot(struct connection *c)
 {
-	struct sock *sk = (struct sock *)ctx[0];
-	struct connection *c = connection(sk);
 	struct control *control = get_control();
 	struct slot *slot;
 	u32 number;
 
-	__builtin_memset(c, 0, sizeof(*c));
 	c->mode = MODE_FALLBACK;
 	if (!control)
 		return;
@@ -359,6 +412,14 @@ void nw_init(u64 *ctx)
 	slot->applied_rate = 0;
 	slot->delivered = 0;
 	slot->connection = c->number;
+}
+
+void nw_init(u64 *ctx)
+{
+	struct connection *c = connection((struct sock *)ctx[0]);
+
+	__builtin_memset(c, 0, sizeof(*c));
+	take_slot(c);
 }
 
 void nw_release(u64 *ctx)
@@ -392,25 +453,31 @@ void nw_cong_control_2(u64 *ctx)
 	on_ack((struct sock *)ctx[0], (const struct rate_sample *)ctx[1]);
 }
 
-void nw_set_state(u64 *ctx)
+/* Whether the retransmission timer has expired. */
+INLINE int enter_state(struct sock *sk, u8 state)
 {
-	struct sock *sk = (struct sock *)ctx[0];
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct connection *c = connection(sk);
-	struct control *control;
-	struct record *r;
-	u8 state = ctx[1];
 
 	if (state == c->state && state != LOSS)
-		return;
+		return 0;
 	c->changed = 1;
 	if ((state == RECOVERY || state == CWR) && c->state != RECOVERY && c->state != CWR) {
 		c->episodes++;
 		c->prr_delivered = 0;
-		c->prior_cwnd = tp->snd_cwnd;
+		c->prior_cwnd = ((struct tcp_sock *)sk)->snd_cwnd;
 	}
 	c->state = state;
-	if (state != LOSS)
+	return state == LOSS;
+}
+
+void nw_set_state(u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct connection *c = connection(sk);
+	struct control *control;
+	struct record *r;
+
+	if (!enter_state(sk, ctx[1]))
 		return;
 	/* The kernel has set the window for slow start; what was answered before knows nothing of it. */
 	control = get_control();
@@ -444,7 +511,217 @@ u32 nw_min_tso_segs(u64 *ctx)
 	return sk->sk_pacing_rate < 1200000 / 8 ? 1 : 2;
 }
 
-/* Every connection of a cgroup gets the chosen congestion control. */
+/* ST-PD, of which each operation has a form of its own where it differs. */
+
+INLINE struct native *native(struct sock *sk)
+{
+	return (struct native *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+}
+
+INLINE const struct stpd_parameters *stpd_parameters(void)
+{
+	u32 zero = 0;
+	return map_lookup(&stpd, &zero);
+}
+
+INLINE const struct stpd_gains *stpd_gains(u32 row)
+{
+	return map_lookup(&gains, &row);
+}
+
+/* At the first acknowledgement or timeout, as user space begins at the first record. */
+INLINE void begin_native(struct sock *sk, struct native *n, const struct stpd_parameters *p)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (n->connection.begun)
+		return;
+	n->connection.begun = 1;
+	n->stpd.cwnd = (s64)tp->snd_cwnd << 32;
+	n->stpd.starting = p->slow;
+	n->rtt_us = tp->srtt_us >> 3;
+	n->min_rtt_us = ~0u;
+	n->lost = tp->lost;
+}
+
+INLINE u32 newly_lost(struct tcp_sock *tp, struct native *n)
+{
+	u32 lost = tp->lost - n->lost;
+
+	n->lost = tp->lost;
+	return (s32)lost < 0 ? 0 : lost;
+}
+
+/* Which recovery the controller knows of: src/connection.rs, tell_events. */
+INLINE void follow_recovery(struct native *n, u32 lost)
+{
+	struct connection *c = &n->connection;
+	u8 begins = c->episodes != n->episodes;
+
+	if (c->undos != n->undos && n->episode_losses) {
+		n->episode_losses = 0;
+		c->in_recovery = 0;
+	}
+	if (begins || c->state < CWR)
+		c->in_recovery = 0;
+	if (begins && c->state != CWR) {
+		n->episode_losses = 0;
+		c->in_recovery = c->state == RECOVERY;
+	}
+	n->episode_losses += lost;
+	n->episodes = c->episodes;
+	n->undos = c->undos;
+}
+
+INLINE void put_native(struct sock *sk, struct record *r, struct control *control)
+{
+	if (!r)
+		return;
+	r->window = native(sk)->stpd.cwnd >> 24;
+	end_record(r, control);
+}
+
+/* Most packets of one acknowledgement that are told one by one; more change nothing. A super-frame has 45. */
+#define MAX_TOLD 48
+
+INLINE void stpd_cong_control(struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct native *n = native(sk);
+	struct connection *c = &n->connection;
+	const struct stpd_parameters *p = stpd_parameters();
+	struct control *control = get_control();
+	struct slot *slot = get_slot(c);
+	u32 delivered = rs->acked_sacked, flight = in_flight(tp), i, lost;
+	struct record *r = 0;
+	struct stpd_ack ack;
+	u64 now = 0;
+
+	if (sk->__sk_common.skc_state == SYN_SENT || sk->__sk_common.skc_state == SYN_RECEIVED || !p || !control)
+		return;
+	c->prr_delivered += delivered;
+	if (delivered || rs->losses > 0 || c->changed) {
+		if (c->slot && control->listens)
+			r = begin_ack(sk, rs, monotonic_ns(), control);
+		c->changed = 0;
+		begin_native(sk, n, p);
+		if (rs->rtt_us > 0 && rs->rtt_us < NO_SSTHRESH)
+			n->rtt_us = rs->rtt_us;
+		n->min_rtt_us = min(n->min_rtt_us, n->rtt_us);
+		ack.rtt_us = n->rtt_us;
+		ack.min_rtt_us = n->min_rtt_us;
+		ack.may_rise = is_cwnd_limited(tp) || c->in_recovery;
+		ack.delivers = delivered > 0;
+		ack.product = flight;
+		if (!delivered)
+			stpd_on_ack(&n->stpd, &ack, p);
+		for (i = 0; i < MAX_TOLD && i < delivered; i++) {
+			/* What is in memory is not kept in registers from turn to turn: the verifier would follow every
+			 * combination of what it knows of them. */
+			__asm__ volatile("" ::: "memory");
+			ack.product = flight + (delivered - 1 - i);
+			stpd_on_ack(&n->stpd, &ack, p);
+		}
+		lost = newly_lost(tp, n);
+		if (lost)
+			stpd_on_loss(&n->stpd);
+		follow_recovery(n, lost);
+		put_native(sk, r, control);
+	}
+	i = min(max(n->stpd.cwnd >> 32, 1), tp->snd_cwnd_clamp);
+	tp->snd_cwnd = max(c->state == RECOVERY || c->state == CWR ? reduced(tp, c, i) : i, 1);
+	tp->snd_ssthresh = NO_SSTHRESH;
+	usual_rate(sk);
+	if (c->slot && slot)
+		show(sk, slot, MODE_CONTROLLED, now);
+}
+
+void nw_stpd_init(u64 *ctx)
+{
+	struct native *n = native((struct sock *)ctx[0]);
+
+	__builtin_memset(n, 0, sizeof(*n));
+	take_slot(&n->connection);
+}
+
+void nw_stpd_release(u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct connection *c = connection(sk);
+	struct slot *slot = get_slot(c);
+	u32 number = c->slot - 1;
+
+	if (!c->slot || !slot)
+		return;
+	slot->connection = 0;
+	c->slot = 0;
+	map_push(&free_slots, &number, 0);
+}
+
+void nw_stpd_cong_control(u64 *ctx)
+{
+	stpd_cong_control((struct sock *)ctx[0], (const struct rate_sample *)ctx[3]);
+}
+
+void nw_stpd_cong_control_2(u64 *ctx)
+{
+	stpd_cong_control((struct sock *)ctx[0], (const struct rate_sample *)ctx[1]);
+}
+
+void nw_stpd_set_state(u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	struct native *n = native(sk);
+	const struct stpd_parameters *p = stpd_parameters();
+	struct control *control = get_control();
+	struct record *r = 0;
+	u32 lost;
+
+	if (!enter_state(sk, ctx[1]) || !p || !control)
+		return;
+	if (n->connection.slot && control->listens)
+		r = begin_record(sk, RECORD_TIMEOUT, monotonic_ns(), control);
+	begin_native(sk, n, p);
+	lost = newly_lost((struct tcp_sock *)sk, n);
+	stpd_on_timeout(&n->stpd, p);
+	n->connection.in_recovery = 0;
+	n->episode_losses = max(lost, 1);
+	n->episodes = n->connection.episodes;
+	n->undos = n->connection.undos;
+	put_native(sk, r, control);
+}
+
+/* One step of it alone, for tests: they pass a `struct stpd_step` and read it back. */
+struct stpd_step {
+	struct stpd_state state;
+	struct stpd_ack ack;
+};
+
+#define STEP_WORDS (sizeof(struct stpd_step) / 8)
+
+int nw_stpd_step(volatile u64 *context)
+{
+	const struct stpd_parameters *p = stpd_parameters();
+	union {
+		struct stpd_step step;
+		u64 words[STEP_WORDS];
+	} copy;
+	u32 i;
+
+	/* The context is read and written only at constant places. */
+	_Pragma("unroll") for (i = 0; i < STEP_WORDS; i++)
+		copy.words[i] = context[i];
+	if (p)
+		stpd_on_ack(&copy.step.state, &copy.step.ack, p);
+	__asm__ volatile("" ::: "memory");
+	_Pragma("unroll") for (i = 0; i < STEP_WORDS; i++)
+		context[i] = copy.words[i];
+	return 0;
+}
+
+/* Every connection of a cgroup gets the chosen congestion control. The programs of outer cgroups run after those of
+ * inner ones, on the same context: the innermost chooses, the others see by the reply, which nobody else reads at
+ * these operations, that it has. */
 int nw_choose(struct bpf_sock_ops *ops)
 {
 	u32 zero = 0;
@@ -452,6 +729,9 @@ int nw_choose(struct bpf_sock_ops *ops)
 
 	if (ops->op != SOCK_OPS_CONNECT && ops->op != SOCK_OPS_ACCEPTED)
 		return 1;
+	if (ops->reply == CHOSEN)
+		return 1;
+	ops->reply = CHOSEN;
 	name = map_lookup(&chosen, &zero);
 	if (name)
 		set_option(ops, SOL_TCP, TCP_CONGESTION, name, 16);

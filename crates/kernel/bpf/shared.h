@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT OR GPL-2.0-only
  *
- * What programs and user space exchange; src/shared.rs has the same.
+ * What programs and user space exchange; src/record.rs has the same.
  */
 #ifndef NARROWS_SHARED_H
 #define NARROWS_SHARED_H
@@ -50,7 +50,8 @@ struct record {
 	u32 lost;
 	u32 sent;
 	u32 retransmitted;
-	u32 unused[2];
+	u32 window; /* of a controller inside the kernel after this: segments, 8 binary places */
+	u32 unused;
 };
 
 /* Who decides over a connection. */
@@ -80,7 +81,8 @@ struct slot {
 struct control {
 	/* Written by user space. */
 	u64 asleep; /* the next record shall wake it */
-	u64 unused[7];
+	u64 listens; /* whether a controller inside the kernel puts records, too */
+	u64 unused[6];
 	/* Written by the kernel. */
 	u64 connections;
 	u64 without_slot;

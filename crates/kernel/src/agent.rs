@@ -1,11 +1,12 @@
 //! The user-space side: reads records in batches, asks each connection's controller, and writes the answers.
 
 use crate::Error;
-use crate::bpf::Loaded;
+use crate::bpf::system::real_time_priority;
+use crate::bpf::{Loaded, Programs};
 use crate::choice::Choice;
 use crate::connection::{Answer, Connection};
 use crate::record::{Kind, Record, SLOT_BYTES, SLOTS, control, slot};
-use crate::status::Statistics;
+use crate::status::{Statistics, Status};
 use narrows_base::{Duration, Time};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::thread::set_current_timer_slack;
@@ -15,14 +16,17 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
 /// Between two looks at the ring while records come: what comes in between is one batch, without a wake-up.
 const POLL: std::time::Duration = std::time::Duration::from_micros(200);
 /// Longest sleep.
 const MAX_SLEEP: std::time::Duration = std::time::Duration::from_secs(1);
-/// Nicer by so much, where permitted: acknowledgements wait for the answers.
-const NICER: i32 = -15;
+/// Real-time priority, where permitted: acknowledgements wait for the answers. Below that of emulated links.
+const PRIORITY: i32 = 10;
+/// Elsewhere so much less nice.
+const NICE: i32 = -15;
 const WAKE_RING: u64 = 1;
 const WAKE_STOP: u64 = 2;
 
@@ -52,6 +56,21 @@ impl Agent {
             .map_err(failed)?;
         Ok(Agent { loaded, stop, thread: Some(thread) })
     }
+    /// Registers a controller under a name that nobody else has, and begins to answer.
+    ///
+    /// # Errors
+    /// As [`Programs::register`] and [`Agent::start`].
+    pub fn load(choice: Choice) -> Result<(String, Agent), Error> {
+        static LOADED: AtomicU32 = AtomicU32::new(0);
+        let number = LOADED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("nw{}_{number}", std::process::id());
+        let loaded = Programs::prepare()?.register(&name)?;
+        Ok((name, Agent::start(loaded, choice)?))
+    }
+    /// What is to be seen of it and its connections.
+    pub fn status(&self) -> Status {
+        Status::read(&self.loaded.slots, &self.loaded.control)
+    }
     /// What it shares with the kernel.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
@@ -68,7 +87,11 @@ impl Drop for Agent {
 }
 
 fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
+    nanoseconds(ClockId::Monotonic)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
@@ -145,7 +168,9 @@ impl Turn {
     fn run(&mut self, wait: &Wait) {
         // A sleep ends when it was asked to, not up to 50 µs later.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
-        let _ = rustix::process::nice(NICER);
+        if real_time_priority(PRIORITY).is_err() {
+            let _ = rustix::process::nice(NICE);
+        }
         loop {
             let records = self.read();
             self.answer(records);
@@ -218,7 +243,8 @@ impl Turn {
             self.write(number, Some(newest));
         }
         if records > 0 {
-            self.statistics.batch(&self.times, monotonic_ns());
+            let cpu_ns = nanoseconds(ClockId::ThreadCPUTime);
+            self.statistics.batch(&self.times, monotonic_ns(), cpu_ns);
             self.statistics.store(&self.loaded.control);
             self.times.clear();
         }

@@ -3,6 +3,9 @@
 use crate::Error;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -57,15 +60,46 @@ impl Cgroup {
     /// # Errors
     /// A process that cannot be moved.
     pub fn within<T>(&self, work: impl FnOnce() -> T) -> Result<T, Error> {
-        enter(&self.directory).map_err(|e| Error::from_kernel("entering the cgroup", &e.into()))?;
+        enter(&self.directory).map_err(|e| Error::from_kernel("entering the cgroup", &e))?;
         let result = work();
-        enter(&self.parent).map_err(|e| Error::from_kernel("leaving the cgroup", &e.into()))?;
+        enter(&self.parent).map_err(|e| Error::from_kernel("leaving the cgroup", &e))?;
         Ok(result)
+    }
+
+    /// Its processes.
+    pub fn processes(&self) -> Vec<Pid> {
+        let read = || {
+            let mut text = String::new();
+            open_file(&self.directory, "cgroup.procs", OFlags::RDONLY)?
+                .read_to_string(&mut text)?;
+            Ok::<_, std::io::Error>(text)
+        };
+        let text = read().unwrap_or_default();
+        text.lines().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+    }
+
+    /// Sends all of them a signal. 0 and what is no signal do nothing.
+    pub fn signal(&self, number: i32) {
+        let Some(signal) = Signal::from_named_raw(number) else { return };
+        for pid in self.processes() {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Kills all of them.
+    pub fn kill(&self) {
+        let kill = open_file(&self.directory, "cgroup.kill", OFlags::WRONLY);
+        if kill.and_then(|mut f| f.write_all(b"1")).is_err() {
+            // Before Linux 5.14.
+            self.signal(Signal::KILL.as_raw());
+        }
     }
 }
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
+        // Groups of killed processes within it.
+        remove_leftovers(&self.directory);
         // Processes that have just ended may count for a moment.
         for _ in 0..20 {
             match unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR) {
@@ -80,11 +114,13 @@ fn open(at: &OwnedFd, path: &str) -> rustix::io::Result<OwnedFd> {
     openat(at, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
 }
 
-fn enter(directory: &OwnedFd) -> rustix::io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let processes = openat(directory, "cgroup.procs", flags, Mode::empty())?;
+fn open_file(directory: &OwnedFd, name: &str, flags: OFlags) -> std::io::Result<File> {
+    Ok(openat(directory, name, flags | OFlags::CLOEXEC, Mode::empty())?.into())
+}
+
+fn enter(directory: &OwnedFd) -> std::io::Result<()> {
     // 0: the writer.
-    rustix::io::write(&processes, b"0").map(|_| ())
+    open_file(directory, "cgroup.procs", OFlags::WRONLY)?.write_all(b"0")
 }
 
 /// The group of version 2 that this process is in.

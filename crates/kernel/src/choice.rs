@@ -67,6 +67,8 @@ impl Choice {
         let environment = Environment {
             initial_window: window,
             packet_bytes,
+            // Controllers that Linux has are Linux's here, unless a parameter says otherwise.
+            linux: true,
             random_key: RandomKey::from_seed(1).numbered(u64::from(number)),
             ..Environment::default()
         };

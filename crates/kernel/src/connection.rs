@@ -126,6 +126,11 @@ impl Connection {
             episode_losses: 0,
         }
     }
+    /// The controller's window.
+    #[cfg(test)]
+    pub(crate) fn window(&self) -> f64 {
+        self.controller.0.send_limits().cwnd
+    }
     /// Which connection it is.
     pub fn number(&self) -> u32 {
         self.number

@@ -12,6 +12,8 @@ pub enum Error {
     NeedsRrtp(&'static str),
     /// It sends as it was told, whatever is acknowledged.
     Unresponsive(&'static str),
+    /// It is not among those that are inside the kernel.
+    NotNative(&'static str),
     /// A name that the kernel does not take.
     BadName(String),
     /// A congestion control of this name exists.
@@ -61,6 +63,10 @@ impl std::fmt::Display for Error {
             Error::Unresponsive(name) => write!(
                 f,
                 "{name} sends at a told rate and gives way to nobody: use rrtp+{name} over rrtp"
+            ),
+            Error::NotNative(name) => write!(
+                f,
+                "{name} is not inside the kernel: --native has stpd only, and without --native all others run beside it"
             ),
             Error::BadName(name) => write!(
                 f,

@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::bpf::object::foreign;
+pub use crate::bpf::object::unregister;
 use crate::status::Status;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
@@ -31,6 +32,8 @@ pub struct Instance {
     pub pid: i32,
     /// Numbers of its maps: slots, and what is common.
     pub map_ids: [u32; 2],
+    /// Of one wholly inside the kernel, which needs no process: its number there.
+    pub native: Option<u32>,
     /// What was the system's congestion control before, if it has become it.
     pub system_before: Option<String>,
 }
@@ -40,6 +43,7 @@ pub struct Instance {
 pub struct Registration {
     file: File,
     instance: Instance,
+    stays: bool,
 }
 
 /// Who is behind a file.
@@ -49,6 +53,8 @@ pub enum Agent {
     Living,
     /// It has been killed.
     Gone,
+    /// It needs none: the congestion control is wholly inside the kernel.
+    Needless,
 }
 
 impl Instance {
@@ -58,8 +64,9 @@ impl Instance {
     fn text(&self) -> String {
         let [slots, control] = self.map_ids;
         let system = self.system_before.as_deref().unwrap_or("");
+        let native = self.native.map_or(String::new(), |id| id.to_string());
         format!(
-            "controller {}\npid {}\nmaps {slots} {control}\nsystem {system}\n",
+            "controller {}\npid {}\nmaps {slots} {control}\nnative {native}\nsystem {system}\n",
             self.controller, self.pid
         )
     }
@@ -73,6 +80,7 @@ impl Instance {
                     let mut ids = value.split(' ').map(|id| id.parse().unwrap_or(0));
                     instance.map_ids = [ids.next().unwrap_or(0), ids.next().unwrap_or(0)];
                 }
+                "native" => instance.native = value.parse().ok(),
                 "system" if !value.is_empty() => instance.system_before = Some(value.to_string()),
                 _ => {}
             }
@@ -95,6 +103,9 @@ impl Instance {
     }
     /// Whether its agent lives.
     pub fn agent(&self) -> Agent {
+        if self.native.is_some() {
+            return Agent::Needless;
+        }
         let Ok(file) = File::open(self.path()) else { return Agent::Gone };
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => Agent::Gone,
@@ -137,6 +148,13 @@ impl Instance {
             std::thread::sleep(Duration::from_millis(20));
         }
         self.undo_system();
+        if let Some(id) = self.native {
+            match unregister(id) {
+                // Somebody else has done it.
+                Err(Error::System(_)) | Ok(()) => {}
+                Err(e) => return Err(e),
+            }
+        }
         match std::fs::remove_file(self.path()) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(failed(e)),
             _ => Ok(()),
@@ -168,6 +186,12 @@ impl Instance {
     }
 }
 
+/// Leaves the terminal's session: neither Ctrl-C nor the terminal's end concern this process any more.
+pub fn leave_session() {
+    // It fails for the leader of a group of processes, who has left already.
+    let _ = rustix::process::setsid();
+}
+
 impl Registration {
     /// Writes and locks the own file.
     ///
@@ -189,10 +213,15 @@ impl Registration {
         let mut left = String::new();
         file.read_to_string(&mut left).map_err(failed)?;
         Instance::parse(&instance.name, &left).undo_system();
-        let mut registration = Registration { file, instance };
+        let mut registration = Registration { file, instance, stays: false };
         registration.write().map_err(failed)?;
         Ok(registration)
     }
+    /// Leaves everything as it is: for what needs no process.
+    pub fn leave(mut self) {
+        self.stays = true;
+    }
+
     fn write(&mut self) -> std::io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()?;
@@ -215,7 +244,13 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
+        if self.stays {
+            return;
+        }
         self.instance.undo_system();
+        if let Some(id) = self.instance.native {
+            let _ = unregister(id);
+        }
         let _ = std::fs::remove_file(self.instance.path());
     }
 }
@@ -231,10 +266,11 @@ mod tests {
             controller: "vegas(alpha=2, beta=4)".into(),
             pid: 17,
             map_ids: [3, 4],
+            native: None,
             system_before: Some("bbr".into()),
         };
         assert_eq!(Instance::parse("nw_vegas", &instance.text()), instance);
-        let plain = Instance { system_before: None, ..instance };
+        let plain = Instance { system_before: None, native: Some(5), ..instance };
         assert_eq!(Instance::parse("nw_vegas", &plain.text()), plain);
         assert_eq!(Instance::parse("x", "nonsense\npid \nmaps").pid, 0);
     }

@@ -35,9 +35,13 @@ mod connection;
 #[cfg(target_os = "linux")]
 pub mod instance;
 #[cfg(target_os = "linux")]
+mod native;
+#[cfg(target_os = "linux")]
 mod record;
 #[cfg(target_os = "linux")]
 pub mod status;
+#[cfg(target_os = "linux")]
+mod tcp_info;
 #[cfg(all(test, target_os = "linux"))]
 mod transfer_tests;
 
@@ -49,3 +53,7 @@ pub use bpf::object::OBJECT;
 pub use bpf::{Chooser, Loaded, Programs};
 #[cfg(target_os = "linux")]
 pub use cgroup::Cgroup;
+#[cfg(target_os = "linux")]
+pub use native::Native;
+#[cfg(target_os = "linux")]
+pub use tcp_info::{TcpInfo, set_max_pacing_rate};

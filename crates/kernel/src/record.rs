@@ -45,6 +45,9 @@ pub mod slot {
 pub mod control {
     /// Whether the next record shall wake the reader.
     pub const ASLEEP: usize = 0;
+    /// Whether a controller inside the kernel puts records, too: tests want them.
+    #[cfg(test)]
+    pub const LISTENS: usize = 8;
     /// Connections so far.
     pub const CONNECTIONS: usize = 64;
     /// Of these, those without a slot.
@@ -137,6 +140,8 @@ pub struct Record {
     pub lost: u32,
     pub sent: u32,
     pub retransmitted: u32,
+    /// Of a controller inside the kernel after this: segments, 8 binary places.
+    pub window: u32,
 }
 
 impl Record {
@@ -185,6 +190,7 @@ impl Record {
             lost: word(23),
             sent: word(24),
             retransmitted: word(25),
+            window: word(26),
         }
     }
 }

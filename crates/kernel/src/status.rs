@@ -8,7 +8,7 @@ use crate::record::{Mode, SLOT_BYTES, SLOTS, control, slot};
 const PER_OCTAVE: usize = 8;
 const BUCKETS: usize = 400;
 /// Words of statistics before the buckets.
-const HEAD: usize = 5;
+const HEAD: usize = 6;
 
 /// Of the user-space side: how long records wait for their answer.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct Statistics {
     /// Since when, and when the last batch was answered (CLOCK_MONOTONIC).
     since: u64,
     last: u64,
+    /// Processor time of the thread that answers.
+    cpu_ns: u64,
     /// By the logarithm of the delay.
     buckets: Vec<u64>,
 }
@@ -26,7 +28,7 @@ pub struct Statistics {
 impl Default for Statistics {
     fn default() -> Statistics {
         let buckets = vec![0; BUCKETS];
-        Statistics { records: 0, batches: 0, max_ns: 0, since: 0, last: 0, buckets }
+        Statistics { records: 0, batches: 0, max_ns: 0, since: 0, last: 0, cpu_ns: 0, buckets }
     }
 }
 
@@ -36,8 +38,9 @@ fn bucket(ns: u64) -> usize {
 }
 
 impl Statistics {
-    /// Records of these times were answered at `now`.
-    pub(crate) fn batch(&mut self, times: &[u64], now: u64) {
+    /// Records of these times were answered at `now`, by a thread that has had so much processor time.
+    pub(crate) fn batch(&mut self, times: &[u64], now: u64, cpu_ns: u64) {
+        self.cpu_ns = cpu_ns;
         if self.since == 0 {
             self.since = times.iter().copied().min().unwrap_or(now);
         }
@@ -51,15 +54,16 @@ impl Statistics {
         }
     }
     pub(crate) fn store(&self, shared: &SharedMemory) {
-        let words = [self.records, self.batches, self.max_ns, self.since, self.last];
+        let words = [self.records, self.batches, self.max_ns, self.since, self.last, self.cpu_ns];
         let all = words.iter().chain(&self.buckets);
         all.enumerate().for_each(|(i, w)| shared.store(control::STATISTICS + 8 * i, *w));
     }
     fn load(shared: &SharedMemory) -> Statistics {
         let word = |i: usize| shared.load(control::STATISTICS + 8 * i);
         let buckets = (0..BUCKETS).map(|i| word(HEAD + i)).collect();
-        let (since, last) = (word(3), word(4));
-        Statistics { records: word(0), batches: word(1), max_ns: word(2), since, last, buckets }
+        let (since, last, cpu_ns) = (word(3), word(4), word(5));
+        let (records, batches, max_ns) = (word(0), word(1), word(2));
+        Statistics { records, batches, max_ns, since, last, cpu_ns, buckets }
     }
     /// Records answered.
     pub fn records(&self) -> u64 {
@@ -68,6 +72,10 @@ impl Statistics {
     /// Batches in which they were read.
     pub fn batches(&self) -> u64 {
         self.batches
+    }
+    /// Processor time of the thread that answers, in seconds.
+    pub fn cpu_s(&self) -> f64 {
+        self.cpu_ns as f64 * 1e-9
     }
     /// Records per second, from the first to the last.
     pub fn records_per_s(&self) -> f64 {
@@ -170,7 +178,7 @@ mod tests {
         let mut s = Statistics::default();
         assert_eq!(s.delay_s(0.5), 0.0);
         let times: Vec<u64> = (0..1000).map(|i| 1_000_000_000 - 1000 * i).collect();
-        s.batch(&times, 1_000_000_000);
+        s.batch(&times, 1_000_000_000, 0);
         for part in [0.1, 0.5, 0.99] {
             let right = part * 1e-3;
             assert!((s.delay_s(part) / right - 1.0).abs() < 0.1, "{part}: {}", s.delay_s(part));

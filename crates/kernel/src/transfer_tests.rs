@@ -2,12 +2,14 @@
 //! root; without it each says so and is skipped.
 
 use crate::bpf::Programs;
+use crate::bpf::object::foreign;
+use crate::bpf::system::SharedMemory;
 use crate::record::{SLOT_BYTES, slot};
-use crate::status::Status;
+use crate::status::{DecidedBy, Status};
 use crate::{Agent, Choice, Error};
 use narrows_base::{Duration, RandomKey, Rate};
 use narrows_emulator::{EmulatedLink, LinkOptions, Namespace};
-use narrows_link::LinkConfig;
+use narrows_link::{LinkConfig, LossSpec};
 use rustix::net::sockopt::set_tcp_congestion;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +20,7 @@ use std::time::Instant;
 const RTT_MS: u64 = 40;
 
 /// A link of 20 Mbit/s between two namespaces, with a receiver at its end that tells how much comes when.
-struct Net {
+pub(crate) struct Net {
     a: Namespace,
     _b: Namespace,
     _link: EmulatedLink,
@@ -28,19 +30,27 @@ struct Net {
 
 impl Net {
     fn new() -> Result<Net, narrows_emulator::Error> {
+        Net::losing(0.0)
+    }
+    /// … that loses this part of the data.
+    pub(crate) fn losing(loss: f64) -> Result<Net, narrows_emulator::Error> {
         let (a, b) = (Namespace::create("a")?, Namespace::create("b")?);
         let way = || {
             let half = Duration::from_millis(RTT_MS / 2);
             LinkConfig::plain(Rate::from_bps(20_000_000), half)
         };
-        let link = EmulatedLink::between(&a, &b, LinkOptions::new(way(), way()))?;
+        let mut there = way();
+        if loss > 0.0 {
+            there.loss = LossSpec::parse_all(&loss.to_string()).unwrap();
+        }
+        let link = EmulatedLink::between(&a, &b, LinkOptions::new(there, way()))?;
         let to = SocketAddr::new(link.b().addresses[0], 0);
         let listener = b.enter(|| TcpListener::bind(to).unwrap())?;
         let to = listener.local_addr().unwrap();
         Ok(Net { a, _b: b, _link: link, to, listener })
     }
     /// A connection under that congestion control, and its other end.
-    fn connect(&self, name: &str) -> (TcpStream, TcpStream) {
+    pub(crate) fn connect(&self, name: &str) -> (TcpStream, TcpStream) {
         let near = self.a.enter(|| TcpStream::connect(self.to).unwrap()).unwrap();
         set_tcp_congestion(&near, name).unwrap();
         (near, self.listener.accept().unwrap().0)
@@ -48,7 +58,7 @@ impl Net {
 }
 
 /// What a test needs; `None` says why it cannot be had.
-fn prepared() -> Option<(Programs, Net)> {
+pub(crate) fn prepared() -> Option<(Programs, Net)> {
     let programs = match Programs::prepare() {
         Ok(programs) => programs,
         Err(e @ (Error::NotPermitted | Error::NoBtf | Error::NoStructOps)) => {
@@ -67,12 +77,12 @@ fn prepared() -> Option<(Programs, Net)> {
 }
 
 /// Sends until told to stop, in a thread.
-fn send_forever(mut near: TcpStream) {
+pub(crate) fn send_forever(mut near: TcpStream) {
     std::thread::spawn(move || while near.write_all(&[7; 16384]).is_ok() {});
 }
 
 /// Reads so many bytes and returns the longest time without any.
-fn read(far: &mut TcpStream, bytes: usize) -> std::time::Duration {
+pub(crate) fn read(far: &mut TcpStream, bytes: usize) -> std::time::Duration {
     let (mut left, mut last) = (bytes, Instant::now());
     let mut longest = std::time::Duration::ZERO;
     let mut buffer = [0; 65536];
@@ -89,10 +99,6 @@ fn read(far: &mut TcpStream, bytes: usize) -> std::time::Duration {
 fn known(name: &str) -> bool {
     let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     all.unwrap_or_default().split_whitespace().any(|n| n == name)
-}
-
-fn status(agent: &Agent) -> Status {
-    Status::read(&agent.loaded().slots, &agent.loaded().control)
 }
 
 #[test]
@@ -116,7 +122,7 @@ fn the_controller_decides() {
     let (near, mut far) = net.connect("nw_decides");
     send_forever(near);
     read(&mut far, 6_000_000);
-    let s = status(&agent);
+    let s = agent.status();
     assert_eq!(s.connections.len(), 1, "{s:?}");
     assert!(s.statistics.records() > 500, "{s:?}");
     // A path of 67 packets and a few of Vegas' own; Reno has filled the queue by then.
@@ -148,18 +154,18 @@ fn who_finds_no_slot_goes_on_as_reno() {
         near.write_all(&[3; 100_000]).unwrap();
         read(far, 100_000);
     }
-    let s = status(&agent);
+    let s = agent.status();
     assert_eq!((s.seen, s.without_slot, s.connections.len()), (2, 3, 2));
     // A slot that has become free serves the next.
     ends.truncate(0);
     let waited = Instant::now();
-    while !status(&agent).connections.is_empty() && waited.elapsed().as_secs() < 10 {
+    while !agent.status().connections.is_empty() && waited.elapsed().as_secs() < 10 {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let (mut near, mut far) = net.connect("nw_slots");
     near.write_all(&[3; 1000]).unwrap();
     read(&mut far, 1000);
-    assert_eq!(status(&agent).seen, 3);
+    assert_eq!(agent.status().seen, 3);
 }
 
 /// Whatever is in the slots, the kernel goes on; and without answers so does the transfer.
@@ -200,51 +206,92 @@ fn hostile_answers_hurt_nobody() {
 fn agent_process() {
     let Ok(name) = std::env::var("NARROWS_TEST_AGENT") else { return };
     let loaded = Programs::prepare().unwrap().register(&name).unwrap();
+    let [slots, control] = loaded.map_ids;
     let _agent = Agent::start(loaded, Choice::new("rrtp").unwrap()).unwrap();
-    println!("ready");
+    println!("ready {slots} {control}");
     std::thread::sleep(std::time::Duration::from_secs(120));
 }
 
-fn start_agent(name: &str) -> Child {
+/// The process, and the memory that its congestion control shares with the kernel.
+fn start_agent(name: &str) -> (Child, [SharedMemory; 2]) {
     let mut agent = Command::new(std::env::current_exe().unwrap());
     agent.args(["--exact", "transfer_tests::agent_process", "--nocapture"]);
     agent.env("NARROWS_TEST_AGENT", name).stdout(Stdio::piped());
     let mut child = agent.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|l| l.is_ok_and(|l| l.ends_with("ready"))), "the agent has not started");
-    child
+    let ids = lines.find_map(|line| {
+        let line = line.unwrap();
+        let (_, ids) = line.split_once("ready ")?;
+        let (slots, control) = ids.split_once(' ')?;
+        Some([slots.parse().unwrap(), control.parse().unwrap()])
+    });
+    (child, foreign(ids.expect("the agent has not started")).unwrap())
 }
 
-/// Ten times a stopped agent, ten times a killed one: the transfer stalls for no more than three round trips.
+/// Reads on for `bytes`, and says how often connections have gone on as Reno since `before`.
+fn read_without(memory: &[SharedMemory; 2], far: &mut TcpStream, bytes: usize) -> (u64, Status) {
+    let [slots, control] = memory;
+    let before = Status::read(slots, control).fallbacks;
+    let longest = read(far, bytes);
+    let most = std::time::Duration::from_millis(3 * RTT_MS);
+    assert!(longest <= most, "nothing came for {longest:?}");
+    let status = Status::read(slots, control);
+    (status.fallbacks - before, status)
+}
+
+/// Ten times a stopped agent, ten times a killed one: the transfer stalls for no more than three round trips, and
+/// each time the kernel's side notices, counts it, and goes on by itself; when answers come again, the controller
+/// takes over.
 #[test]
 fn a_stopped_or_killed_agent_stalls_no_transfer() {
     let Some((_, net)) = prepared() else { return };
-    let most = std::time::Duration::from_millis(3 * RTT_MS);
     let pid = |child: &Child| rustix::process::Pid::from_child(child);
-    let mut agent = start_agent("nw_stopped");
+    let (mut agent, memory) = start_agent("nw_stopped");
     let (near, mut far) = net.connect("nw_stopped");
     send_forever(near);
     read(&mut far, 1_000_000);
     for n in 0..10 {
         rustix::process::kill_process(pid(&agent), rustix::process::Signal::STOP).unwrap();
-        let longest = read(&mut far, 1_000_000);
-        assert!(longest <= most, "stop {n}: nothing came for {longest:?}");
+        let (fallbacks, status) = read_without(&memory, &mut far, 1_000_000);
+        assert!(fallbacks >= 1, "stop {n}: the kernel's side has not noticed");
+        assert_eq!(status.connections[0].decided_by, DecidedBy::Fallback, "stop {n}");
         rustix::process::kill_process(pid(&agent), rustix::process::Signal::CONT).unwrap();
-        let longest = read(&mut far, 1_000_000);
-        assert!(longest <= most, "continuation {n}: nothing came for {longest:?}");
+        let (_, status) = read_without(&memory, &mut far, 1_000_000);
+        assert_eq!(status.connections[0].decided_by, DecidedBy::Controlled, "continuation {n}");
     }
     agent.kill().unwrap();
     agent.wait().unwrap();
     for n in 0..10 {
         let name = format!("nw_killed_{n}");
-        let mut agent = start_agent(&name);
+        let (mut agent, memory) = start_agent(&name);
         let (near, mut far) = net.connect(&name);
         send_forever(near);
         read(&mut far, 1_000_000);
         agent.kill().unwrap();
         agent.wait().unwrap();
-        let longest = read(&mut far, 1_500_000);
-        assert!(longest <= most, "kill {n}: nothing came for {longest:?}");
+        let (fallbacks, _) = read_without(&memory, &mut far, 1_500_000);
+        assert!(fallbacks >= 1, "kill {n}: the kernel's side has not noticed");
         assert!(!known(&name), "a killed agent's congestion control is gone from the list");
     }
+}
+
+/// A ring that nobody empties fills up: records are lost and counted, the transfer goes on as Reno. Who reads later
+/// learns from the totals of later records what it has missed, and takes over.
+#[test]
+fn a_full_ring_loses_records_and_nothing_else() {
+    let Some((_, net)) = prepared() else { return };
+    // One page: 34 records.
+    let programs = Programs::prepare_with(rustix::param::page_size()).unwrap();
+    let loaded = programs.register("nw_ring").unwrap();
+    let (near, mut far) = net.connect("nw_ring");
+    send_forever(near);
+    read(&mut far, 2_000_000);
+    let s = Status::read(&loaded.slots, &loaded.control);
+    assert!(s.lost_records > 100 && s.fallbacks == 1, "{s:?}");
+    let agent = Agent::start(loaded, Choice::new("rrtp").unwrap()).unwrap();
+    read(&mut far, 2_000_000);
+    let s = agent.status();
+    assert_eq!(s.connections[0].decided_by, DecidedBy::Controlled, "{s:?}");
+    // The full ring was older than every answer until it was empty; from then on nothing is late.
+    assert!(s.fallbacks <= 3 && s.statistics.records() > 300, "{s:?}");
 }

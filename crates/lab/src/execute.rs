@@ -154,7 +154,7 @@ fn one(
 }
 
 /// The part of a result that outlives the run.
-fn keep(plan: &Plan, variant: usize, seed: u64, mut result: RunResult) -> Run {
+pub fn keep(plan: &Plan, variant: usize, seed: u64, mut result: RunResult) -> Run {
     let mut groups = Vec::new();
     let mut capacity_bps = Vec::new();
     let span_s = result.span_s;

@@ -7,6 +7,8 @@
 //! since the request (8). Goodput is counted from the moment when the client began to connect.
 
 mod client;
+#[cfg(target_os = "linux")]
+mod kernel_tcp;
 mod measurement;
 mod request;
 mod result;
@@ -18,6 +20,8 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+#[cfg(target_os = "linux")]
+pub use kernel_tcp::KernelTcp;
 pub use measurement::{Amount, Direction, MAX_MESSAGE_BYTES, Speed, Traffic};
 pub use result::SpeedResult;
 pub use server::Server;

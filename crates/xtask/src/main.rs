@@ -5,6 +5,8 @@ mod bench;
 #[cfg(feature = "measure")]
 mod bench_bad_links;
 #[cfg(all(feature = "measure", target_os = "linux"))]
+mod bench_kernel;
+#[cfg(all(feature = "measure", target_os = "linux"))]
 mod bench_link;
 #[cfg(feature = "measure")]
 mod bench_media;
@@ -57,6 +59,9 @@ cargo xtask COMMAND
                    writes the section of docs/benchmarks.md)
   bench link       packets per second through an emulated link, and how late they leave it, as root (--windows N: of
                    10 s each, 10 unless told; --write writes its section of docs/link.md)
+  bench kernel     controllers in the kernel's TCP over emulated links, beside their simulation; delay and cost of
+                   their answers; as root, some minutes (--only goals,table,delay,cost,many; --controllers A,B;
+                   --seconds N, --at-once N: of the table; --write writes the section of docs/kernel.md)
   bench small      what small requests, streams and messages cost beside quinn, in one process, in turns
                    (tools/small-requests; --turns N: 20 unless told); writes its section of
                    docs/benchmarks.md
@@ -122,6 +127,10 @@ fn measure(args: &[String]) -> Result<(), String> {
         #[cfg(target_os = "linux")]
         _ if args.get(1).is_some_and(|w| w == "link") => {
             bench_link::run(args.get(2..).unwrap_or_default())
+        }
+        #[cfg(target_os = "linux")]
+        _ if args.get(1).is_some_and(|w| w == "kernel") => {
+            bench_kernel::run(args.get(2..).unwrap_or_default())
         }
         _ if args.get(1).is_some_and(|w| w == "bad-links") => {
             bench_bad_links::run(args.get(2..).unwrap_or_default())

@@ -2,16 +2,16 @@
 
 use super::{KernelAgent, KernelGuard, KernelLoad, KernelRun, KernelStatus, KernelUnload};
 use crate::failure::Failure;
-use crate::terminal::{STOP, catch_interrupt, note, print, print_json};
+use crate::terminal::{note, print, print_json};
+use narrows_emulator::{Event, Signals, with_all_signals};
 use narrows_kernel::instance::{self, Instance, Registration};
 use narrows_kernel::status::{DecidedBy, Status};
-use narrows_kernel::{Agent, Cgroup, Choice, Error, Programs};
+use narrows_kernel::{Agent, Cgroup, Choice, Error, Loaded, Native, Programs};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 impl From<Error> for Failure {
     fn from(e: Error) -> Failure {
@@ -19,61 +19,137 @@ impl From<Error> for Failure {
     }
 }
 
+/// What shall decide.
+enum Controller {
+    /// A controller in user space.
+    Asked(Choice),
+    /// One wholly inside the kernel.
+    Native(Native),
+}
+
+impl Controller {
+    fn text(&self) -> &str {
+        match self {
+            Controller::Asked(choice) => choice.text(),
+            Controller::Native(native) => native.text(),
+        }
+    }
+}
+
 /// A controller and its name in the kernel.
-fn chosen(controller: &str, name: Option<&str>) -> Result<(Choice, String), Failure> {
+fn chosen(
+    controller: &str,
+    name: Option<&str>,
+    native: bool,
+) -> Result<(Controller, String), Failure> {
+    // What cannot be native says so, not that the kernel's TCP cannot serve it.
+    let native = if native { Some(Native::new(controller)?) } else { None };
     let choice = Choice::new(controller)?;
     let name = match name {
         Some(name) => Choice::checked_name(name)?.to_string(),
         None => choice.default_name(),
     };
-    Ok((choice, name))
+    Ok((native.map_or(Controller::Asked(choice), Controller::Native), name))
 }
 
-/// Registers a controller and begins to answer.
+/// A congestion control that is in the kernel's list while this lives.
+struct Started {
+    registration: Registration,
+    _agent: Option<Agent>,
+    _native: Option<Loaded>,
+}
+
+/// Registers a controller and begins to answer, where somebody must. One that is `lasting` stays afterwards, if it is left.
 fn start(
     programs: &Programs,
-    choice: &Choice,
+    controller: &Controller,
     name: &str,
-) -> Result<(Agent, Registration), Failure> {
-    let loaded = programs.register(name)?;
-    let registration = Registration::new(Instance {
+    lasting: bool,
+) -> Result<Started, Failure> {
+    let loaded = match controller {
+        Controller::Asked(_) => programs.register(name)?,
+        Controller::Native(native) => programs.register_native(name, native, lasting)?,
+    };
+    let registered = Registration::new(Instance {
         name: name.to_string(),
-        controller: choice.text().to_string(),
+        controller: controller.text().to_string(),
         pid: i32::try_from(std::process::id()).unwrap_or(0),
         map_ids: loaded.map_ids,
+        native: loaded.lasting,
         system_before: None,
-    })?;
-    Ok((Agent::start(loaded, choice.clone())?, registration))
+    });
+    let registration = match registered {
+        Ok(registration) => registration,
+        Err(e) => {
+            loaded.lasting.map_or(Ok(()), instance::unregister)?;
+            return Err(e.into());
+        }
+    };
+    let (agent, native) = match controller {
+        Controller::Asked(choice) => (Some(Agent::start(loaded, choice.clone())?), None),
+        Controller::Native(_) => (None, Some(loaded)),
+    };
+    Ok(Started { registration, _agent: agent, _native: native })
 }
 
 /// `narrows kernel run`: the congestion control is this run's own, so that no other run's end touches it.
 pub fn run(a: &KernelRun) -> Result<(), Failure> {
-    let (choice, mut name) = chosen(&a.controller, a.name.as_deref())?;
+    let (controller, mut name) = chosen(&a.controller, a.name.as_deref(), a.native)?;
     if a.name.is_none() && is_taken(&name) {
         let pid = std::process::id().to_string();
         name = format!("{}_{pid}", &name[..name.len().min(14 - pid.len())]);
     }
-    let programs = Programs::prepare()?;
-    let cgroup = Cgroup::create()?;
-    let (agent, registration) = start(&programs, &choice, &name)?;
-    let chooser = programs.choose(cgroup.directory(), &name)?;
     let (program, arguments) = a.words.split_first().ok_or_else(|| {
         Failure::Input("kernel run: no command: narrows kernel run NAME -- COMMAND".into())
     })?;
-    // Ctrl-C is the command's, which the terminal tells, too.
-    catch_interrupt();
-    let child = cgroup.within(|| Command::new(program).args(arguments).spawn())?;
-    let child = child.map_err(|e| {
-        Failure::Input(format!(
-            "kernel run: '{}' cannot be started: {e}",
-            program.to_string_lossy()
-        ))
-    });
-    let ended = child.and_then(|mut child| {
-        child.wait().map_err(|e| Failure::Outside(format!("kernel run: waiting for it: {e}")))
-    });
-    drop((chooser, agent, registration, cgroup));
+    // Before any thread, so that none gets them.
+    let signals = Signals::take()?;
+    let programs = Programs::prepare()?;
+    let cgroup = Cgroup::create()?;
+    let started = start(&programs, &controller, &name, false)?;
+    let chooser = programs.choose(cgroup.directory(), &name)?;
+    let mut command = Command::new(program);
+    with_all_signals(command.args(arguments));
+    let child = cgroup.within(|| command.spawn())?;
+    let ended = match child {
+        Ok(mut child) => attend(&signals, &cgroup, &mut child),
+        Err(e) => {
+            let program = program.to_string_lossy();
+            Err(Failure::Input(match e.kind() {
+                std::io::ErrorKind::NotFound => {
+                    format!("kernel run: {program}: command not found")
+                }
+                _ => format!("kernel run: {program} cannot be started: {e}"),
+            }))
+        }
+    };
+    drop((chooser, started, cgroup));
     ended.and_then(passed_on)
+}
+
+/// Waits for the command's end and passes on signals that only this process got; what the terminal sends, all have
+/// got. What is told to terminate and does not is killed after a while, and so is what the command leaves then.
+fn attend(signals: &Signals, cgroup: &Cgroup, child: &mut Child) -> Result<ExitStatus, Failure> {
+    let failed = |e| Failure::Outside(format!("kernel run: waiting for the command: {e}"));
+    let mut asked: Option<Instant> = None;
+    loop {
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            if asked.is_some() {
+                cgroup.kill();
+            }
+            return Ok(status);
+        }
+        let patience = asked.map_or(PATIENCE, |at| PATIENCE.saturating_sub(at.elapsed()));
+        if let Some(Event::Stop { signal, everybody: false }) = signals.wait(patience) {
+            cgroup.signal(signal);
+            if signal == TERMINATE || signal == HANG_UP {
+                asked.get_or_insert_with(Instant::now);
+            }
+        }
+        if asked.is_some_and(|at| at.elapsed() >= PATIENCE) {
+            cgroup.kill();
+        }
+    }
 }
 
 fn is_taken(name: &str) -> bool {
@@ -98,14 +174,28 @@ pub fn load(a: &KernelLoad) -> Result<(), Failure> {
         return Err(Failure::Input(format!("kernel load: {flag} is for one controller")));
     }
     // All are looked at before any is loaded.
-    let all: Vec<(Choice, String)> = a
+    let all: Vec<(Controller, String)> = a
         .controllers
         .iter()
-        .map(|controller| chosen(controller, a.name.as_deref()))
+        .map(|controller| chosen(controller, a.name.as_deref(), a.native))
         .collect::<Result<_, _>>()?;
-    for (choice, name) in &all {
-        background(choice.text(), name, a.system)?;
-        print(&format!("{name}: {}\n", choice.text()))?;
+    for (i, (_, name)) in all.iter().enumerate() {
+        if is_taken(name) || all[..i].iter().any(|(_, other)| other == name) {
+            return Err(Error::NameInUse(name.clone()).into());
+        }
+    }
+    for (controller, name) in &all {
+        match controller {
+            Controller::Asked(choice) => background(choice.text(), name, a.system)?,
+            Controller::Native(_) => {
+                let mut started = start(&Programs::prepare()?, controller, name, true)?;
+                if a.system {
+                    started.registration.become_system()?;
+                }
+                started.registration.leave();
+            }
+        }
+        print(&format!("{name}: {}\n", controller.text()))?;
     }
     Ok(())
 }
@@ -117,7 +207,7 @@ fn background(controller: &str, name: &str, system: bool) -> Result<(), Failure>
     if system {
         command.arg("--system");
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed)?;
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
@@ -135,36 +225,41 @@ fn background(controller: &str, name: &str, system: bool) -> Result<(), Failure>
 
 /// What an agent writes when it answers.
 const READY: &str = "ready";
+/// How long a command has that was told to terminate.
+const PATIENCE: Duration = Duration::from_secs(5);
+const TERMINATE: i32 = 15;
+const HANG_UP: i32 = 1;
 
 /// The agent that `load` starts. It tells by its standard output whether it began.
 pub fn agent(a: &KernelAgent) -> Result<(), Failure> {
+    // What happens to the terminal from which it was loaded does not concern it.
+    instance::leave_session();
+    let signals = Signals::take()?;
     let begun = begin(a);
     match &begun {
         Ok(_) => print(&format!("{READY}\n"))?,
         Err(Failure::Input(line) | Failure::Outside(line)) => print(&format!("{line}\n"))?,
         Err(_) => {}
     }
-    let (agent, registration) = begun?;
-    while !STOP.load(Ordering::SeqCst) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    drop((agent, registration));
+    let started = begun?;
+    while !matches!(signals.wait(PATIENCE), Some(Event::Stop { .. })) {}
+    drop(started);
     Ok(())
 }
 
-fn begin(a: &KernelAgent) -> Result<(Agent, Registration), Failure> {
-    let (choice, name) = chosen(&a.controller, Some(&a.name))?;
-    catch_interrupt();
-    let (agent, mut registration) = start(&Programs::prepare()?, &choice, &name)?;
+fn begin(a: &KernelAgent) -> Result<Started, Failure> {
+    let (controller, name) = chosen(&a.controller, Some(&a.name), false)?;
+    let mut started = start(&Programs::prepare()?, &controller, &name, false)?;
     if a.system {
-        registration.become_system()?;
+        started.registration.become_system()?;
         let program = std::env::current_exe().map_err(|e| Failure::Outside(e.to_string()))?;
         let mut guard = Command::new(program);
         guard.args(["kernel", "guard", &name]).process_group(0);
         guard.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        with_all_signals(&mut guard);
         guard.spawn().map_err(|e| Failure::Outside(e.to_string()))?;
     }
-    Ok((agent, registration))
+    Ok(started)
 }
 
 /// Waits for the agent's end, to undo what it did to the system even if it was killed.
@@ -200,15 +295,17 @@ pub fn status(a: &KernelStatus) -> Result<(), Failure> {
     let mut values = Vec::new();
     let mut text = String::new();
     for i in &all {
-        let living = i.agent() == instance::Agent::Living;
+        let agent = i.agent();
         match i.status() {
             Ok(status) => {
-                values.push(to_json(i, living, &status));
-                text += &table(i, living, &status);
+                values.push(to_json(i, agent, &status));
+                text += &table(i, agent, &status);
             }
             Err(Error::NotPermitted) => return Err(Error::NotPermitted.into()),
             // Killed, and without a connection: nothing is left but its file.
-            Err(_) => text += &format!("{}: its agent was killed; nothing is left of it\n", i.name),
+            Err(_) => {
+                text += &format!("{}: its process was killed; nothing is left of it\n", i.name)
+            }
         }
     }
     if a.json {
@@ -228,7 +325,7 @@ fn word(mode: DecidedBy) -> &'static str {
     }
 }
 
-fn to_json(i: &Instance, living: bool, s: &Status) -> Value {
+fn to_json(i: &Instance, agent: instance::Agent, s: &Status) -> Value {
     let connections: Vec<Value> = s
         .connections
         .iter()
@@ -241,12 +338,13 @@ fn to_json(i: &Instance, living: bool, s: &Status) -> Value {
         })
         .collect();
     json!({
-        "name": i.name, "controller": i.controller, "pid": i.pid, "agent_lives": living,
+        "name": i.name, "controller": i.controller, "pid": i.pid, "agent_lives": agent == instance::Agent::Living,
+        "native": i.native.is_some(),
         "system": i.system_before.is_some(), "connections": connections,
         "connections_seen": s.seen, "connections_without_slot": s.without_slot,
         "records": s.statistics.records(), "batches": s.statistics.batches(),
         "lost_records": s.lost_records, "fallbacks": s.fallbacks,
-        "records_per_s": s.statistics.records_per_s(),
+        "records_per_s": s.statistics.records_per_s(), "cpu_s": s.statistics.cpu_s(),
         "delay_p50_s": s.statistics.delay_s(0.5), "delay_p99_s": s.statistics.delay_s(0.99),
         "delay_max_s": s.statistics.max_s(),
     })
@@ -255,32 +353,26 @@ fn to_json(i: &Instance, living: bool, s: &Status) -> Value {
 /// Most connections that the table shows.
 const MAX_LINES: usize = 40;
 
-fn table(i: &Instance, living: bool, s: &Status) -> String {
-    let agent = if living {
-        format!("process {}", i.pid)
-    } else {
-        "its process was killed: connections go on as Reno by themselves".into()
+fn table(i: &Instance, agent: instance::Agent, s: &Status) -> String {
+    let agent = match agent {
+        instance::Agent::Living => format!("process {}", i.pid),
+        instance::Agent::Needless => "wholly inside the kernel".into(),
+        instance::Agent::Gone => {
+            "its process was killed: connections go on as Reno by themselves".into()
+        }
     };
     let system = if i.system_before.is_some() { "; the system's congestion control" } else { "" };
-    let t = &s.statistics;
     let mut out = format!(
-        "{}: {}, {agent}{system}\n  {} connections now, {} so far, {} of them without a slot\n  {} records in {} \
-         batches, {:.0} per second, {} lost; {} fallbacks\n  answered within {:.3} ms (p50), {:.3} ms (p99), {:.3} ms \
-         (max)\n",
+        "{}: {}, {agent}{system}\n  {} connections now, {} so far, {} of them without a slot\n",
         i.name,
         i.controller,
         s.connections.len(),
         s.seen + s.without_slot,
         s.without_slot,
-        t.records(),
-        t.batches(),
-        t.records_per_s(),
-        s.lost_records,
-        s.fallbacks,
-        t.delay_s(0.5) * 1e3,
-        t.delay_s(0.99) * 1e3,
-        t.max_s() * 1e3,
     );
+    if i.native.is_none() {
+        out += &answers(s);
+    }
     if !s.connections.is_empty() {
         out += &format!(
             "  {:>10}  {:<16}{:>8}{:>14}{:>10}{:>11}\n",
@@ -305,4 +397,21 @@ fn table(i: &Instance, living: bool, s: &Status) -> String {
         out += &format!("  … and {} more\n", s.connections.len() - MAX_LINES);
     }
     out
+}
+
+/// Of the user-space side.
+fn answers(s: &Status) -> String {
+    let t = &s.statistics;
+    format!(
+        "  {} records in {} batches, {:.0} per second, {} lost; {} fallbacks\n  answered within {:.3} ms (p50), {:.3} ms \
+         (p99), {:.3} ms (max)\n",
+        t.records(),
+        t.batches(),
+        t.records_per_s(),
+        s.lost_records,
+        s.fallbacks,
+        t.delay_s(0.5) * 1e3,
+        t.delay_s(0.99) * 1e3,
+        t.max_s() * 1e3,
+    )
 }

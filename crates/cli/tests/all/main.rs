@@ -2,5 +2,7 @@
 
 mod command;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod link;
 mod transfer;

@@ -6,8 +6,8 @@
 use super::btf::{self, OpsLayout};
 use super::ring::Ring;
 use super::system::{SharedMemory, attributes, bpf, bpf_fd, number};
-use crate::Error;
 use crate::record::{CONTROL_BYTES, RING_BYTES, SLOT_BYTES, SLOTS};
+use crate::{Error, Native};
 use aya_obj::btf::{Btf, BtfType, Int, IntEncoding};
 use aya_obj::generated::{
     bpf_attach_type, bpf_attr, bpf_attr__bindgen_ty_14__bindgen_ty_1,
@@ -25,6 +25,9 @@ pub const OBJECT: &[u8] = include_bytes!("../../bpf/narrows.bpf.o");
 const LICENCE: &[u8] = b"Dual MIT/GPL\0";
 /// A map that registers an operation by a link, which vanishes with its last descriptor.
 const BY_LINK: u32 = 1 << 13;
+/// Programs without rights may choose it, and other network namespaces may have it as their default
+/// (`TCP_CONG_NON_RESTRICTED`).
+const ANYBODY: u32 = 1;
 /// Operations that every congestion control has here. `cong_control` has two forms.
 const OPERATIONS: [&str; 7] =
     ["init", "release", "set_state", "ssthresh", "undo_cwnd", "min_tso_segs", "cong_control"];
@@ -38,6 +41,37 @@ enum Use {
     Operation { ops: u32, member: u32 },
     /// For a cgroup.
     SockOps,
+    /// Called by bpf(2).
+    #[cfg(test)]
+    Test,
+}
+
+/// A program that bpf(2) calls.
+#[cfg(test)]
+#[derive(Debug)]
+pub struct TestProgram {
+    program: OwnedFd,
+}
+
+#[cfg(test)]
+impl TestProgram {
+    /// Runs it with these bytes, which it may change.
+    pub fn run(&self, bytes: &mut [u8]) -> io::Result<()> {
+        let mut attr = attributes();
+        attr.test.prog_fd = number(&self.program);
+        attr.test.ctx_in = bytes.as_mut_ptr() as u64;
+        attr.test.ctx_size_in = bytes.len() as u32;
+        bpf(bpf_cmd::BPF_PROG_TEST_RUN, &attr).map(|_| ())
+    }
+}
+
+/// What ties a congestion control to the kernel's list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Registered {
+    /// A descriptor: it vanishes with its last holder.
+    ByLink,
+    /// The map's own element: it stays until that is deleted.
+    ByMap,
 }
 
 /// The programs, fitted to this kernel, with their maps.
@@ -46,6 +80,7 @@ pub struct Programs {
     object: Object,
     layout: OpsLayout,
     maps: BTreeMap<String, OwnedFd>,
+    ring_bytes: usize,
 }
 
 /// A registered congestion control. Dropping it, or the end of the process, takes it from the list; connections
@@ -62,7 +97,9 @@ pub struct Loaded {
     pub control: SharedMemory,
     /// Numbers of the maps of slots and of what is common.
     pub map_ids: [u32; 2],
-    _link: OwnedFd,
+    /// The number by which [`unregister`] knows one that stays when this is dropped.
+    pub lasting: Option<u32>,
+    _link: Option<OwnedFd>,
 }
 
 /// Chooses the congestion control of a cgroup's connections while it lives.
@@ -84,6 +121,11 @@ impl Programs {
     /// # Errors
     /// A kernel without BTF or eBPF congestion controls; missing rights.
     pub fn prepare() -> Result<Programs, Error> {
+        Programs::prepare_with(RING_BYTES)
+    }
+
+    /// … with a ring of so many bytes, a power of two of whole pages.
+    pub(crate) fn prepare_with(ring_bytes: usize) -> Result<Programs, Error> {
         let bytes = std::fs::read(btf::PATH).map_err(|_| Error::NoBtf)?;
         let layout = OpsLayout::read(&bytes)?;
         let kernel = Btf::from_sys_fs().map_err(|_| Error::DamagedBtf)?;
@@ -92,12 +134,16 @@ impl Programs {
         let definitions = object.maps.clone();
         let mut maps = BTreeMap::new();
         for (name, map) in &definitions {
-            maps.insert(name.clone(), create_map(name, map)?);
+            let entries = match name.as_str() {
+                "records" => ring_bytes as u32,
+                _ => map.max_entries(),
+            };
+            maps.insert(name.clone(), create_map(name, map, entries)?);
         }
         let places =
             definitions.iter().map(|(name, map)| (name.as_str(), maps[name].as_raw_fd(), map));
         object.relocate_maps(places, &HashSet::new()).map_err(|e| Error::Object(e.to_string()))?;
-        Ok(Programs { object, layout, maps })
+        Ok(Programs { object, layout, maps, ring_bytes })
     }
 
     fn map(&self, name: &str) -> Result<&OwnedFd, Error> {
@@ -120,6 +166,41 @@ impl Programs {
 
     /// … with fewer slots.
     pub(crate) fn register_with(&self, name: &str, places: u32) -> Result<Loaded, Error> {
+        self.register_as(name, places, "nw", Registered::ByLink)
+    }
+
+    /// Registers a congestion control that is wholly inside the kernel. One that is `lasting` needs no process: it
+    /// stays until [`unregister`].
+    ///
+    /// # Errors
+    /// As [`register`](Programs::register).
+    pub fn register_native(
+        &self,
+        name: &str,
+        native: &Native,
+        lasting: bool,
+    ) -> Result<Loaded, Error> {
+        self.fill(native)?;
+        let how = if lasting { Registered::ByMap } else { Registered::ByLink };
+        self.register_as(name, SLOTS as u32, "nw_stpd", how)
+    }
+
+    fn fill(&self, native: &Native) -> Result<(), Error> {
+        update(self.map("stpd")?, Some(0), &native.parameters())?;
+        for (product, gains) in (0..).zip(native.gains()) {
+            update(self.map("gains")?, Some(product), &gains)?;
+        }
+        Ok(())
+    }
+
+    /// Of the programs whose names begin so, as far as there are some; the others are those of all.
+    fn register_as(
+        &self,
+        name: &str,
+        places: u32,
+        begin: &str,
+        how: Registered,
+    ) -> Result<Loaded, Error> {
         if std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
             .is_ok_and(|known| known.split_whitespace().any(|k| k == name))
         {
@@ -134,9 +215,12 @@ impl Programs {
         for operation in OPERATIONS {
             let member = self.layout.member(operation).ok_or(Error::NoStructOps)?;
             let form = match (operation, member.arguments) {
-                ("cong_control", 2) => "nw_cong_control_2".to_string(),
-                _ => format!("nw_{operation}"),
+                ("cong_control", 2) => "cong_control_2",
+                _ => operation,
             };
+            let own = format!("{begin}_{form}");
+            let is_own = self.object.functions.values().any(|f| f.name == own);
+            let form = if is_own { own } else { format!("nw_{form}") };
             let purpose = Use::Operation { ops: self.layout.ops, member: member.index };
             let program = self.program(&form, purpose)?;
             let at = self.layout.data + member.offset;
@@ -145,26 +229,33 @@ impl Programs {
         }
         let at = self.layout.member("name").ok_or(Error::NoStructOps)?.offset + self.layout.data;
         put(&mut value, at, &name.as_bytes()[..name.len().min(MAX_NAME)])?;
-        let ops = self.ops_map(name)?;
-        update(&ops, Some(0), &value)?;
-        let link = link(&ops, None).map_err(|e| match e.raw_os_error() {
+        let at = self.layout.member("flags").ok_or(Error::NoStructOps)?.offset + self.layout.data;
+        put(&mut value, at, &ANYBODY.to_ne_bytes())?;
+        let ops = self.ops_map(name, how)?;
+        let refused = |e: io::Error| match e.raw_os_error() {
             Some(libc::EEXIST) => Error::NameInUse(name.to_string()),
             _ => Error::from_kernel("registering the congestion control", &e),
-        })?;
+        };
+        set(&ops, Some(0), &value).map_err(refused)?;
+        let link = match how {
+            Registered::ByLink => Some(link(&ops, None).map_err(refused)?),
+            Registered::ByMap => None,
+        };
         let mapping = |e: io::Error| Error::from_kernel("mapping the programs' memory", &e);
         let (slots, control) = (self.map("slots")?, self.map("control")?);
         let ring_fd = self.map("records")?.try_clone().map_err(mapping)?;
         Ok(Loaded {
-            ring: Ring::map(&ring_fd, RING_BYTES).map_err(mapping)?,
+            ring: Ring::map(&ring_fd, self.ring_bytes).map_err(mapping)?,
             ring_fd,
             slots: SharedMemory::map(slots, 0, SLOTS * SLOT_BYTES, true).map_err(mapping)?,
             control: SharedMemory::map(control, 0, CONTROL_BYTES, true).map_err(mapping)?,
             map_ids: [id(slots)?, id(control)?],
+            lasting: if link.is_none() { Some(id(&ops)?) } else { None },
             _link: link,
         })
     }
 
-    fn ops_map(&self, name: &str) -> Result<OwnedFd, Error> {
+    fn ops_map(&self, name: &str, how: Registered) -> Result<OwnedFd, Error> {
         let btf = any_btf()?;
         let mut attr = attributes();
         attr.__bindgen_anon_1 = aya_obj::generated::bpf_attr__bindgen_ty_1 {
@@ -172,7 +263,7 @@ impl Programs {
             key_size: 4,
             value_size: u32::try_from(self.layout.value_size).map_err(|_| Error::DamagedBtf)?,
             max_entries: 1,
-            map_flags: BY_LINK,
+            map_flags: if how == Registered::ByLink { BY_LINK } else { 0 },
             map_name: name_of(name),
             btf_fd: number(&btf),
             btf_vmlinux_value_type_id: self.layout.value,
@@ -182,6 +273,13 @@ impl Programs {
             Some(libc::EINVAL) => Error::NoStructOps,
             _ => Error::from_kernel("making the congestion control", &e),
         })
+    }
+
+    /// A program that is run once at a time with bytes that it may change: `nw_stpd_step`.
+    #[cfg(test)]
+    pub(crate) fn test_program(&self, name: &str, native: &Native) -> Result<TestProgram, Error> {
+        self.fill(native)?;
+        Ok(TestProgram { program: self.program(name, Use::Test)? })
     }
 
     /// Lets every new connection of a cgroup have the congestion control of that name.
@@ -214,6 +312,22 @@ pub fn foreign(map_ids: [u32; 2]) -> Result<[SharedMemory; 2], Error> {
     Ok([open(map_ids[0], SLOTS * SLOT_BYTES)?, open(map_ids[1], CONTROL_BYTES)?])
 }
 
+/// Takes a lasting congestion control from the kernel's list; its connections keep it.
+///
+/// # Errors
+/// It is not there any more; missing rights.
+pub fn unregister(ops_id: u32) -> Result<(), Error> {
+    let failed = |e: io::Error| Error::from_kernel("unregistering the congestion control", &e);
+    let mut attr = attributes();
+    attr.__bindgen_anon_6.__bindgen_anon_1.map_id = ops_id;
+    let ops = bpf_fd(bpf_cmd::BPF_MAP_GET_FD_BY_ID, &attr).map_err(failed)?;
+    let key = 0_u32.to_ne_bytes();
+    let mut attr = attributes();
+    attr.__bindgen_anon_2.map_fd = number(&ops);
+    attr.__bindgen_anon_2.key = key.as_ptr() as u64;
+    bpf(bpf_cmd::BPF_MAP_DELETE_ELEM, &attr).map(|_| ()).map_err(failed)
+}
+
 fn no_map() -> aya_obj::generated::bpf_attr__bindgen_ty_1 {
     aya_obj::generated::bpf_attr__bindgen_ty_1 {
         map_type: 0,
@@ -235,13 +349,13 @@ fn no_map() -> aya_obj::generated::bpf_attr__bindgen_ty_1 {
     }
 }
 
-fn create_map(name: &str, map: &Map) -> Result<OwnedFd, Error> {
+fn create_map(name: &str, map: &Map, entries: u32) -> Result<OwnedFd, Error> {
     let mut attr = attributes();
     attr.__bindgen_anon_1 = aya_obj::generated::bpf_attr__bindgen_ty_1 {
         map_type: map.map_type(),
         key_size: map.key_size(),
         value_size: map.value_size(),
-        max_entries: map.max_entries(),
+        max_entries: entries,
         map_flags: map.map_flags(),
         map_name: name_of(name),
         ..no_map()
@@ -264,14 +378,16 @@ fn any_btf() -> Result<OwnedFd, Error> {
 
 /// Sets an element, or pushes one where there are no keys.
 fn update(map: &OwnedFd, key: Option<u32>, value: &[u8]) -> Result<(), Error> {
+    set(map, key, value).map_err(|e| Error::from_kernel("filling a map", &e))
+}
+
+fn set(map: &OwnedFd, key: Option<u32>, value: &[u8]) -> io::Result<()> {
     let mut attr = attributes();
     let key = key.map(u32::to_ne_bytes);
     attr.__bindgen_anon_2.map_fd = number(map);
     attr.__bindgen_anon_2.key = key.as_ref().map_or(0, |k| k.as_ptr() as u64);
     attr.__bindgen_anon_2.__bindgen_anon_1.value = value.as_ptr() as u64;
-    bpf(bpf_cmd::BPF_MAP_UPDATE_ELEM, &attr)
-        .map(|_| ())
-        .map_err(|e| Error::from_kernel("filling a map", &e))
+    bpf(bpf_cmd::BPF_MAP_UPDATE_ELEM, &attr).map(|_| ())
 }
 
 fn put(value: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), Error> {
@@ -292,6 +408,12 @@ fn load_program(name: &str, instructions: &[bpf_insn], purpose: Use) -> Result<O
                 let attach = bpf_attach_type::BPF_CGROUP_SOCK_OPS as u32;
                 (bpf_prog_type::BPF_PROG_TYPE_SOCK_OPS, 0, attach)
             }
+            #[cfg(test)]
+            Use::Test => {
+                // Programs of this type must be allowed to sleep.
+                attr.__bindgen_anon_3.prog_flags = 1 << 4;
+                (bpf_prog_type::BPF_PROG_TYPE_SYSCALL, 0, 0)
+            }
         };
         attr.__bindgen_anon_3.prog_type = kind as u32;
         attr.__bindgen_anon_3.insn_cnt = instructions.len() as u32;
@@ -306,6 +428,10 @@ fn load_program(name: &str, instructions: &[bpf_insn], purpose: Use) -> Result<O
         Ok(program) => return Ok(program),
         Err(e) => e,
     };
+    if matches!(refused.raw_os_error(), Some(libc::E2BIG)) {
+        let why = "its verifier would need too many steps".to_string();
+        return Err(Error::Refused { program: name.to_string(), why });
+    }
     if matches!(refused.raw_os_error(), Some(libc::EPERM)) {
         return Err(Error::NotPermitted);
     }

@@ -1,11 +1,11 @@
-//! bpf(2) and mmap(2): the only unsafe code of the crate.
+//! bpf(2), mmap(2), sched_setscheduler(2) and two socket options: the only unsafe code of the crate.
 
-#![allow(unsafe_code, reason = "bpf(2) and mmap(2) have no safe interface")]
+#![allow(unsafe_code, reason = "these system calls have no safe interface")]
 
 use aya_obj::generated::{bpf_attr, bpf_cmd};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// No attribute set. The union's members are plain numbers.
@@ -36,6 +36,55 @@ pub fn bpf_fd(command: bpf_cmd, attributes: &bpf_attr) -> io::Result<OwnedFd> {
     let fd = bpf(command, attributes)?;
     // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Puts the calling thread under SCHED_FIFO: it runs when it has something to do, before all that is not real-time.
+pub fn real_time_priority(priority: libc::c_int) -> io::Result<()> {
+    // SAFETY: all zeros is a valid `sched_param`.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
+    // SAFETY: reads one `sched_param`, which lives through the call; 0 is the calling thread. Its children are not
+    // to inherit it.
+    let done = unsafe {
+        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        libc::sched_setscheduler(0, policy, &raw const parameters)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Bytes of `TCP_INFO` that are asked for: up to the timeouts' count and duration.
+pub const TCP_INFO_BYTES: usize = 248;
+
+/// getsockopt(2) with `TCP_INFO`; what an older kernel does not know stays 0.
+pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<[u8; TCP_INFO_BYTES]> {
+    let mut bytes = [0; TCP_INFO_BYTES];
+    let mut length = TCP_INFO_BYTES as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into an array of that size, which lives through the call.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            bytes.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(bytes) }
+}
+
+/// setsockopt(2) with `SO_MAX_PACING_RATE`.
+pub fn max_pacing_rate(socket: BorrowedFd<'_>, rate: u64) -> io::Result<()> {
+    // SAFETY: the kernel reads the eight bytes of `rate`, which lives through the call.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            (&raw const rate).cast(),
+            size_of::<u64>() as libc::socklen_t,
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// The number of a descriptor, as attributes carry it.

@@ -1,0 +1,244 @@
+//! `narrows compare --real`: the same comparison with the kernel's TCP over emulated links, under Narrows' controllers in the
+//! kernel and under Linux's own.
+
+use crate::failure::Failure;
+use narrows_base::Spec;
+use narrows_kernel::{Agent, Choice};
+use narrows_lab::Outcome;
+use narrows_lab::collect::{About, collect};
+use narrows_lab::execute::{Control, Run, Runs, keep};
+use narrows_lab::measure::MEASURES;
+use narrows_scenario::Plan;
+use narrows_speed::KernelTcp;
+use narrows_transport::protocol;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Runs at once whose links' rates add up to this: what two cores carry without being late.
+const BUDGET_BPS: f64 = 45e6;
+/// Most runs at once.
+const MAX_AT_ONCE: usize = 6;
+/// Links that were later than this are warned about.
+const LATE_S: f64 = 2e-3;
+
+/// Measures of which nothing is seen in the kernel or on its link.
+const NOT_SEEN: [&str; 7] = [
+    "congestion_judged_radio",
+    "radio_judged_congestion",
+    "loss_event_rate",
+    "sender_loss_rate",
+    "halving_s",
+    "takeup_s",
+    "convergence_s",
+];
+
+/// Linux's own congestion controls, and the protocols that simulate them.
+const LINUX: [(&str, &str); 6] = [
+    ("sack", "reno"),
+    ("cubic", "cubic"),
+    ("bbr", "bbr"),
+    ("vegas", "vegas"),
+    ("veno", "veno"),
+    ("westwood+", "westwood"),
+];
+
+/// A controller in the kernel's list while this lives.
+struct InKernel {
+    name: String,
+    _agent: Agent,
+}
+
+/// A row of the table: a protocol of the plan, under a congestion control of the kernel.
+struct Variant {
+    /// Among the plan's.
+    number: usize,
+    label: String,
+    congestion: String,
+    /// Loaded while this lives; none for Linux's own.
+    _loaded: Option<InKernel>,
+}
+
+/// What can be run for real, ready in the kernel; and what cannot, with the reason.
+fn variants(plan: &Plan) -> Result<(Vec<Variant>, Vec<String>), Failure> {
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let known = known.unwrap_or_default();
+    let (mut variants, mut notes) = (Vec::new(), Vec::new());
+    for number in 0..plan.scenario.variants() {
+        let group = plan.reported.first().copied().unwrap_or(0);
+        let label = plan.protocol(group, number).label().to_string();
+        match load(&label) {
+            Ok(loaded) => variants.push(Variant {
+                number,
+                label: format!("{label}, in the kernel"),
+                congestion: loaded.name.clone(),
+                _loaded: Some(loaded),
+            }),
+            Err(Failure::Input(e)) if e.contains("missing rights") || e.contains("BTF") => {
+                return Err(Failure::Input(e));
+            }
+            Err(Failure::Input(e)) => notes.push(format!("{label} is simulated only: {e}")),
+            Err(e) => return Err(e),
+        }
+        for (_, own) in LINUX.iter().filter(|(simulated, _)| *simulated == label) {
+            if known.split_whitespace().any(|name| name == *own) {
+                let label = format!("Linux's own {own}");
+                variants.push(Variant { number, label, congestion: (*own).into(), _loaded: None });
+            }
+        }
+    }
+    Ok((variants, notes))
+}
+
+fn load(label: &str) -> Result<InKernel, Failure> {
+    let spec = Spec::parse(label)?;
+    let entry = protocol::find(&spec.name)?;
+    let controller = label.replacen(&spec.name, entry.controller, 1);
+    let (name, _agent) = Agent::load(Choice::new(&controller)?)?;
+    Ok(InKernel { name, _agent })
+}
+
+/// The kernel's name for the flows of every group: those under test, and their competitors.
+fn congestion(plan: &Plan, variant: &Variant, others: &[Option<InKernel>]) -> Vec<String> {
+    let of = |group: usize| match &others[group] {
+        Some(other) => other.name.clone(),
+        None => variant.congestion.clone(),
+    };
+    (0..plan.scenario.flows.len()).map(of).collect()
+}
+
+/// Everything for real: an outcome of the same form, with what is to be said of it.
+pub fn outcome(plan: &Plan, about: &About, control: &Control<'_>) -> Result<Outcome, Failure> {
+    let scenario = &plan.scenario;
+    if scenario.flows.iter().any(|f| !f.source.is_endless()) {
+        return Err(Failure::Input("--real: only bulk transfers (--source bulk)".into()));
+    }
+    if [&scenario.links[0].there, &scenario.links[0].back].iter().any(|way| way.trace.is_some()) {
+        return Err(Failure::Input("--real: links of a constant rate only, not a trace".into()));
+    }
+    let (variants, notes) = variants(plan)?;
+    let mut others = Vec::new();
+    for (group, flows) in scenario.flows.iter().enumerate() {
+        let is_other = !plan.reported.contains(&group);
+        let label = plan.protocol(group, 0).label().to_string();
+        let load = || {
+            load(&label).map_err(|e| match e {
+                Failure::Input(e) => Failure::Input(format!("--real: {}: {e}", flows.name)),
+                e => e,
+            })
+        };
+        others.push(if is_other { Some(load()?) } else { None });
+    }
+    let seeds = scenario.seeds as usize;
+    let tasks: Vec<(usize, usize)> =
+        (0..seeds).flat_map(|seed| (0..variants.len()).map(move |v| (v, seed))).collect();
+    let rate = scenario.links[0].there.rate.as_bps() as f64;
+    let at_once = ((BUDGET_BPS / rate.max(1.0)) as usize).clamp(1, MAX_AT_ONCE);
+    let next = AtomicUsize::new(0);
+    let late = Mutex::new(0.0_f64);
+    let failed: Mutex<Option<String>> = Mutex::new(None);
+    let runs: Mutex<Runs> = Mutex::new(vec![vec![None; seeds]; variants.len()]);
+    let work = || {
+        while let Some((v, seed)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)).copied() {
+            let variant = &variants[v];
+            let number = scenario.seed.wrapping_add(seed as u64);
+            let network = plan.network(variant.number, number, seed == 0);
+            let congestion = congestion(plan, variant, &others);
+            let real = KernelTcp { network: &network, link: [0, 1], congestion: &congestion };
+            match real.run(control.stop) {
+                Ok(Some((result, lateness))) => {
+                    let mut run = keep(plan, variant.number, number, result);
+                    forget_unseen(&mut run);
+                    let mut late = late.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    *late = late.max(lateness.p99_s);
+                    if let Ok(mut runs) = runs.lock() {
+                        runs[v][seed] = Some(run);
+                    }
+                }
+                Ok(None) => return,
+                Err(e) => {
+                    let _ = failed.lock().map(|mut f| f.get_or_insert(e).len());
+                    return;
+                }
+            }
+            let done = next.load(Ordering::Relaxed).saturating_sub(at_once) as f64;
+            (control.progress)(done / tasks.len() as f64);
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..at_once).for_each(|_| drop(scope.spawn(work)));
+    });
+    if let Ok(Some(e)) = failed.into_inner() {
+        return Err(Failure::Input(e));
+    }
+    let runs = runs.into_inner().unwrap_or_default();
+    let late = late.into_inner().unwrap_or_default();
+    Ok(collected(plan, about, &variants, &runs, late, notes))
+}
+
+/// As the simulation's outcome is collected, a row for each variant.
+fn collected(
+    plan: &Plan,
+    about: &About,
+    variants: &[Variant],
+    runs: &Runs,
+    late_s: f64,
+    notes: Vec<String>,
+) -> Outcome {
+    // A plan's variants one by one: one of them may stand in several rows.
+    let nothing = || vec![vec![None; plan.scenario.seeds as usize]; plan.scenario.variants()];
+    let mut all: Option<Outcome> = None;
+    for (variant, runs) in variants.iter().zip(runs) {
+        let mut of_this: Runs = nothing();
+        of_this[variant.number].clone_from(runs);
+        let mut outcome = collect(plan, about.clone(), &of_this);
+        for result in &mut outcome.results {
+            result.protocol.clone_from(&variant.label);
+        }
+        match &mut all {
+            Some(all) => all.results.append(&mut outcome.results),
+            None => all = Some(outcome),
+        }
+    }
+    let mut all = all.unwrap_or_else(|| collect(plan, about.clone(), &nothing()));
+    all.notes = notes;
+    if late_s > LATE_S {
+        all.notes.push(format!(
+            "this machine was busy: the emulated links were up to {:.1} ms late (99th percentile), which lengthens RTTs",
+            late_s * 1e3
+        ));
+    }
+    all
+}
+
+/// Real rows after the simulated ones of the same protocol.
+pub fn beside(simulated: &mut Outcome, real: Outcome) {
+    let rows = std::mem::take(&mut simulated.results);
+    let mut real_rows = real.results;
+    for mut row in rows {
+        let name = row.protocol.clone();
+        row.protocol = format!("{name}, simulated");
+        simulated.results.push(row);
+        let own = LINUX.iter().find(|(simulated, _)| *simulated == name).map(|(_, own)| *own);
+        let is_its = |label: &str| {
+            label == format!("{name}, in the kernel")
+                || own.is_some_and(|own| label == format!("Linux's own {own}"))
+        };
+        let (its, others) = real_rows.into_iter().partition(|r| is_its(&r.protocol));
+        simulated.results.extend::<Vec<_>>(its);
+        real_rows = others;
+    }
+    simulated.notes.extend(real.notes);
+    simulated.notes.push(
+        "RTTs in the kernel are smoothed ones, seen every 10 ms; its data have 1,500 bytes, as the simulated have".into(),
+    );
+}
+
+fn forget_unseen(run: &mut Run) {
+    for (at, measure) in MEASURES.iter().enumerate() {
+        if NOT_SEEN.contains(&measure.name) {
+            for group in &mut run.groups {
+                group.measures[at] = f64::NAN;
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! `narrows kernel`, end to end: what is loaded, chosen, passed on and left behind. Most of it needs root; each test
+//! says why it was skipped.
+
+use narrows_emulator::Namespace;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Makes a connection within a command and prints the congestion controls of who connected and who accepted, and
+/// what was received.
+const CONNECTION: &str = "
+import socket
+server = socket.socket(); server.bind(('127.0.0.1', 0)); server.listen()
+client = socket.create_connection(server.getsockname())
+accepted, _ = server.accept()
+name = lambda s: s.getsockopt(6, 13, 16).rstrip(b'\\0').decode()
+accepted.sendall(b'data')
+print(name(client), name(accepted), client.recv(4).decode())
+";
+
+fn kernel(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_narrows")).arg("kernel").args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The kernel's list for one test alone, if controllers can be loaded here; says why not.
+fn possible() -> Option<MutexGuard<'static, ()>> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = format!("try_{}", std::process::id());
+    let tried = kernel(&["run", "reno", "--as", &name, "--", "true"]);
+    if !tried.status.success() {
+        eprintln!("skipped: {}", text(&tried.stderr).trim());
+    }
+    tried.status.success().then_some(one)
+}
+
+/// The congestion controls that the kernel has.
+fn known() -> Vec<String> {
+    let all = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    all.unwrap_or_default().split_whitespace().map(str::to_string).collect()
+}
+
+fn has(name: &str) -> bool {
+    known().iter().any(|n| n == name)
+}
+
+/// What status says of a congestion control; null if nothing.
+fn status(name: &str) -> serde_json::Value {
+    let out = kernel(&["status", "--json"]);
+    let all: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let is_it = |s: &&serde_json::Value| s["name"] == name;
+    all.as_array().unwrap().iter().find(is_it).cloned().unwrap_or_default()
+}
+
+fn wait_until(what: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(10) {
+        if what() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+/// A refusal is one line and exit code 2, and nothing is left of it.
+fn refused(args: &[&str], hint: &str) {
+    let before = known();
+    let out = kernel(args);
+    let line = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{args:?}: {line}");
+    assert_eq!(line.lines().count(), 1, "{args:?}: {line}");
+    assert!(line.contains(hint), "{args:?}: {line}");
+    assert_eq!(before, known(), "{args:?}");
+}
+
+fn send(signal: &str, pid: u32) {
+    let sent = Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn what_cannot_be_is_one_line_and_exit_code_2() {
+    for (args, hint) in [
+        (&["run", "tfwc", "--", "true"][..], "rrtp+tfwc over rrtp"),
+        (&["run", "vegsa", "--", "true"], "'vegas'"),
+        (&["run", "vegas(alpha=x)", "--", "true"], "alpha"),
+        (&["run", "rrtp"], "<COMMAND>"),
+        (&["run", "rrtp", "--as", "sixteen_letters_", "--", "true"], "1 to 15 letters"),
+        (&["load", "rrtp", "stpd", "--as", "nw_x"], "--as is for one controller"),
+        (&["unload", "nw_none"], "'nw_none' is not loaded"),
+    ] {
+        let out = kernel(args);
+        let line = text(&out.stderr);
+        assert_eq!((out.status.code(), line.lines().count()), (Some(2), 1), "{args:?}: {line}");
+        assert!(line.contains(hint), "{args:?}: {line}");
+    }
+    if let Some(_alone) = possible() {
+        refused(&["run", "rrtp", "--", "no-such-command"], "no-such-command: command not found");
+        refused(&["run", "rrtp", "--as", "reno", "--", "true"], "'reno' exists already");
+        refused(&["load", "vegas", "--as", "cubic"], "'cubic' exists already");
+        refused(&["load", "westwood", "westwood"], "'nw_westwood' exists already");
+    }
+}
+
+/// Protects against a failure deep in some system call whose number says nothing.
+#[test]
+fn what_the_system_lacks_is_said() {
+    let Some(_alone) = possible() else { return };
+    let nobody = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_narrows"));
+        command.arg("kernel").args(args).uid(65534).gid(65534).output()
+    };
+    match nobody(&["run", "rrtp", "--", "true"]) {
+        Ok(out) => {
+            assert_eq!(out.status.code(), Some(2));
+            assert!(text(&out.stderr).contains("CAP_BPF"), "{}", text(&out.stderr));
+            let out = nobody(&["load", "rrtp", "--as", "nw_nobody"]).unwrap();
+            assert_eq!(out.status.code(), Some(2));
+            assert!(text(&out.stderr).contains("CAP_BPF"), "{}", text(&out.stderr));
+        }
+        Err(e) => eprintln!("skipped: nobody may not run the command here: {e}"),
+    }
+    let program = env!("CARGO_BIN_EXE_narrows");
+    let script = format!(
+        "mount -t tmpfs none /sys/kernel/btf 2>/dev/null || mount -t tmpfs none /sys || exit 99
+        exec {program} kernel run rrtp -- true"
+    );
+    match Command::new("unshare").args(["-m", "sh", "-c", &script]).output() {
+        Ok(out) if out.status.code() != Some(99) => {
+            assert_eq!(out.status.code(), Some(2));
+            assert!(text(&out.stderr).contains("BTF"), "{}", text(&out.stderr));
+        }
+        _ => eprintln!("skipped: /sys/kernel/btf cannot be hidden here"),
+    }
+}
+
+#[test]
+fn both_ends_of_a_commands_connections_have_it_and_the_exit_code_is_passed_on() {
+    let Some(_alone) = possible() else { return };
+    let out = kernel(&["run", "vegas", "--as", "nw_ends", "--", "python3", "-c", CONNECTION]);
+    assert_eq!(text(&out.stdout).trim(), "nw_ends nw_ends data", "{}", text(&out.stderr));
+    let out = kernel(&["run", "vegas", "--as", "nw_ends", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(out.status.code(), Some(7));
+    let out = kernel(&["run", "vegas", "--as", "nw_ends", "--", "sh", "-c", "kill -KILL $$"]);
+    assert_eq!(out.status.code(), Some(137));
+    assert!(!has("nw_ends"), "unloaded at the end");
+    assert_eq!(status("nw_ends"), serde_json::Value::Null);
+}
+
+/// In another network namespace, too, and one run within another: the inner one's choice counts.
+#[test]
+fn the_innermost_run_chooses() {
+    let Some(_alone) = possible() else { return };
+    let program = env!("CARGO_BIN_EXE_narrows");
+    let words = ["kernel", "run", "reno", "--as", "nw_outer", "--", program];
+    let inner = ["kernel", "run", "vegas", "--as", "nw_inner", "--", "python3", "-c", CONNECTION];
+    let namespace = Namespace::create("test").unwrap();
+    let run = || Command::new(program).args(words).args(inner).output().unwrap();
+    let out = namespace.enter(run).unwrap();
+    assert_eq!(text(&out.stdout).trim(), "nw_inner nw_inner data", "{}", text(&out.stderr));
+}
+
+#[test]
+fn a_second_run_takes_another_name_where_the_first_one_has_it() {
+    let Some(_alone) = possible() else { return };
+    // What the user asked for is not changed, what follows from the controller's name is.
+    let program = env!("CARGO_BIN_EXE_narrows");
+    let words = ["run", "illinois", "--", program, "kernel", "run", "illinois", "--"];
+    let out = kernel(&[&words[..], &["python3", "-c", CONNECTION]].concat());
+    let said = text(&out.stdout);
+    let name = said.split(' ').next().unwrap();
+    assert!(name.starts_with("nw_illi") && name != "nw_illinois", "{said}: {}", text(&out.stderr));
+    let words = ["run", "reno", "--as", "nw_asked", "--", program, "kernel", "run", "reno"];
+    let out = kernel(&[&words[..], &["--as", "nw_asked", "--", "true"]].concat());
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("'nw_asked' exists already"), "{}", text(&out.stderr));
+}
+
+/// A run of a command that says "ready" when it has begun, and its process's cgroup.
+fn begun(name: &str, script: &str) -> (Child, String) {
+    let mut run = Command::new(env!("CARGO_BIN_EXE_narrows"))
+        .args(["kernel", "run", "reno", "--as", name, "--", "sh", "-c"])
+        .arg(format!("echo $$; {script}"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(run.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let cgroup = std::fs::read_to_string(format!("/proc/{}/cgroup", line.trim())).unwrap();
+    let mark = format!("narrows-kernel-{}", run.id());
+    assert!(cgroup.contains(&mark), "{cgroup}");
+    (run, mark)
+}
+
+/// Living processes that are in a cgroup of that name.
+fn members(cgroup: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let is_in = |path: std::path::PathBuf| {
+        let read = |file: &str| std::fs::read_to_string(path.join(file)).unwrap_or_default();
+        // Who is dead stays in the list until its parent asks.
+        read("cgroup").contains(cgroup) && !read("status").contains("State:\tZ")
+    };
+    processes.filter(|p| is_in(p.path())).count()
+}
+
+/// Whether the cgroup of that name is there, as far as cgroups of version 2 are mounted.
+fn exists(cgroup: &str) -> bool {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let mounted = mounts.lines().filter(|l| l.split(' ').nth(2) == Some("cgroup2"));
+    mounted.filter_map(|l| l.split(' ').nth(1)).any(|root| {
+        let found = Command::new("find").args([root, "-name", cgroup]).output().unwrap();
+        !found.stdout.is_empty()
+    })
+}
+
+#[test]
+fn a_signal_ends_the_command_and_its_children_and_nothing_is_left() {
+    let Some(_alone) = possible() else { return };
+    // A shell that ends by itself, one with a child that does not hear, and one that does not hear.
+    for (script, code) in [
+        ("trap 'exit 5' TERM; while :; do sleep 0.1; done", 5),
+        ("sh -c 'trap : TERM; while :; do sleep 0.1; done' & wait", 143),
+        ("trap : TERM; while :; do sleep 0.1; done", 137),
+    ] {
+        let (mut run, cgroup) = begun("nw_term", script);
+        assert!(members(&cgroup) >= 1 && has("nw_term"));
+        send("-TERM", run.id());
+        assert_eq!(run.wait().unwrap().code(), Some(code), "{script}");
+        assert_eq!(members(&cgroup), 0, "{script}");
+        assert!(!exists(&cgroup), "{script}");
+        assert!(!has("nw_term") && status("nw_term").is_null(), "{script}");
+    }
+    // Ctrl-C, told to this process alone.
+    let (mut run, cgroup) = begun("nw_int", "trap 'exit 6' INT; while :; do sleep 0.1; done");
+    send("-INT", run.id());
+    assert_eq!(run.wait().unwrap().code(), Some(6));
+    assert!(!exists(&cgroup));
+}
+
+/// A killed run's command goes on; the next run removes the cgroup that is left when it has ended.
+#[test]
+fn a_killed_run_leaves_its_command_and_no_congestion_control() {
+    let Some(_alone) = possible() else { return };
+    let (mut run, cgroup) = begun("nw_run_killed", "exec sleep 1000");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(!has("nw_run_killed"), "it vanishes with its process");
+    assert_eq!(members(&cgroup), 1, "the command goes on");
+    assert!(kernel(&["unload", "nw_run_killed"]).status.success());
+    for p in std::fs::read_dir("/proc").unwrap().flatten() {
+        let of = std::fs::read_to_string(p.path().join("cgroup")).unwrap_or_default();
+        if of.contains(&cgroup) {
+            send("-KILL", p.file_name().to_str().unwrap().parse().unwrap());
+        }
+    }
+    assert!(wait_until(|| members(&cgroup) == 0));
+    assert!(kernel(&["run", "reno", "--as", "nw_next", "--", "true"]).status.success());
+    assert!(!exists(&cgroup));
+}
+
+#[test]
+fn what_is_loaded_stays_until_it_is_unloaded() {
+    let Some(_alone) = possible() else { return };
+    let out = kernel(&["load", "vegas(alpha=3)", "--as", "nw_loaded"]);
+    assert_eq!(text(&out.stdout), "nw_loaded: vegas(alpha=3)\n", "{}", text(&out.stderr));
+    assert!(has("nw_loaded"));
+    let choose =
+        format!("import socket; s = socket.socket(); s.setsockopt(6, 13, b'{}')", "nw_loaded");
+    let chosen = Command::new("python3").args(["-c", &choose]).uid(65534).gid(65534).status();
+    assert!(chosen.unwrap().success(), "programs without rights may choose it");
+    let s = status("nw_loaded");
+    assert_eq!(
+        (s["controller"].as_str(), s["agent_lives"].as_bool()),
+        (Some("vegas(alpha=3)"), Some(true))
+    );
+    refused(&["load", "reno", "--as", "nw_loaded"], "'nw_loaded' exists already");
+    // One of two is taken: neither is loaded.
+    assert!(kernel(&["load", "ledbat++", "--as", "nw_veno"]).status.success());
+    refused(&["load", "copa", "veno"], "'nw_veno' exists already");
+    assert!(kernel(&["unload", "nw_veno"]).status.success());
+    // By the controller's name; a stopped agent, too.
+    send("-STOP", s["pid"].as_u64().unwrap() as u32);
+    assert!(kernel(&["unload", "vegas(alpha=3)"]).status.success());
+    assert!(!has("nw_loaded") && status("nw_loaded").is_null());
+}
+
+/// `--system` is undone by `unload`, and by a guard where the agent was killed.
+#[test]
+fn the_systems_congestion_control_is_given_back() {
+    let Some(_alone) = possible() else { return };
+    // The setting belongs to a network namespace: not the machine's is touched here.
+    let namespace = Namespace::create("test").unwrap();
+    let usual = || std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap();
+    let within = || namespace.enter(usual).unwrap().trim().to_string();
+    let before = within();
+    let load = || {
+        let out = namespace.enter(|| kernel(&["load", "reno", "--as", "nw_system", "--system"]));
+        let out = out.unwrap();
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        assert_eq!(within(), "nw_system");
+    };
+    load();
+    assert!(kernel(&["unload", "nw_system"]).status.success());
+    assert_eq!(within(), before);
+    load();
+    send("-KILL", status("nw_system")["pid"].as_u64().unwrap() as u32);
+    assert!(wait_until(|| within() == before), "{}", within());
+    assert!(wait_until(|| status("nw_system").is_null()));
+}
+
+/// ST-PD inside the kernel: there without a process, and gone when it is unloaded.
+#[test]
+fn what_is_native_needs_no_process() {
+    let Some(_alone) = possible() else { return };
+    refused(&["load", "--native", "vegas", "--as", "nw_nat"], "--native has stpd only");
+    let out = kernel(&["load", "--native", "stpd(reference=2)", "--as", "nw_nat"]);
+    assert_eq!(text(&out.stdout), "nw_nat: stpd(reference=2)\n", "{}", text(&out.stderr));
+    let s = status("nw_nat");
+    assert_eq!((s["native"].as_bool(), s["agent_lives"].as_bool()), (Some(true), Some(false)));
+    let agents = Command::new("pgrep").args(["-f", "kernel agent .* nw_nat"]).output();
+    assert!(agents.is_ok_and(|a| a.stdout.is_empty()), "no process answers for it");
+    let choose = format!("{CONNECTION}\nclient.setsockopt(6, 13, b'nw_nat'); print(name(client))");
+    let chosen = Command::new("python3").args(["-c", &choose]).output().unwrap();
+    assert!(text(&chosen.stdout).ends_with("nw_nat\n"), "{}", text(&chosen.stderr));
+    refused(&["load", "reno", "--as", "nw_nat"], "'nw_nat' exists already");
+    assert!(kernel(&["unload", "nw_nat"]).status.success());
+    assert!(!has("nw_nat") && status("nw_nat").is_null());
+    let out =
+        kernel(&["run", "--native", "stpd", "--as", "nw_nat", "--", "python3", "-c", CONNECTION]);
+    assert_eq!(text(&out.stdout).trim(), "nw_nat nw_nat data", "{}", text(&out.stderr));
+    assert!(!has("nw_nat"));
+}

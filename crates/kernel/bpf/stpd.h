@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT OR GPL-2.0-only
+ *
+ * ST-PD (crates/congestion/src/stpd.rs) in fixed point: the same steps in the same order, for programs that need
+ * nobody in user space. Its parameters and the fuzzy supervisor's gains are in maps that are filled when it is loaded.
+ *
+ * Windows and errors have 32 and 16 binary places, gains 24. Products of at most 2^18 packets are told apart, so
+ * that gain (at most 10) times error stays below 2^63.
+ */
+#ifndef NARROWS_STPD_H
+#define NARROWS_STPD_H
+
+#include "kernel.h"
+
+#define STPD_PRODUCTS 121
+#define STPD_MAX_PACKETS (1u << 18)
+
+struct stpd_parameters {
+	s64 reference; /* packets, 16 places */
+	s64 max_rise;  /* packets, 32 places */
+	s64 max_fall;
+	u32 slow;  /* whether it starts by slow start */
+	u32 falls; /* whether the proportional gain falls beyond the table, as 1 / product */
+};
+
+/* For one product of bandwidth and delay in packets. */
+struct stpd_gains {
+	u32 kp;
+	u32 kd;
+};
+
+struct stpd_state {
+	s64 cwnd;           /* 32 places */
+	s64 buffered;       /* 16 places */
+	s64 previous_error; /* 16 places */
+	u8 starting;
+	u8 has_error;
+};
+
+/* An acknowledgement of one packet. */
+struct stpd_ack {
+	u32 rtt_us;
+	u32 min_rtt_us;
+	u32 product; /* packets sent since that one left */
+	u8 may_rise;
+	u8 delivers;
+};
+
+/* Looked up as in any table: an index of one's own would have the verifier follow every way to each of its values. */
+INLINE const struct stpd_gains *stpd_gains(u32 row);
+
+INLINE void stpd_add(struct stpd_state *state, s64 change)
+{
+	s64 cwnd = state->cwnd + change;
+	s64 most = (s64)STPD_MAX_PACKETS << 32;
+
+	if (cwnd < 1ll << 32)
+		cwnd = 1ll << 32;
+	state->cwnd = cwnd > most ? most : cwnd;
+}
+
+INLINE void stpd_on_ack(struct stpd_state *state, const struct stpd_ack *ack, const struct stpd_parameters *p)
+{
+	u32 product = ack->product < STPD_MAX_PACKETS ? ack->product : STPD_MAX_PACKETS;
+	u64 queued_us = ack->rtt_us > ack->min_rtt_us ? ack->rtt_us - ack->min_rtt_us : 0;
+	u32 row = product < STPD_PRODUCTS ? product : STPD_PRODUCTS - 1;
+	const struct stpd_gains *gains;
+	s64 error, change, quarter;
+	u64 kp;
+
+	/* Times 2^18 packets and 2^16 it is below 2^61. */
+	if (queued_us >= 1u << 27)
+		queued_us = (1u << 27) - 1;
+	/* To the nearest: thousands of acknowledgements that round down would add up. */
+	state->buffered = ack->rtt_us ? (((queued_us * product) << 16) + ack->rtt_us / 2) / ack->rtt_us : 0;
+	error = p->reference - state->buffered;
+	if (state->starting) {
+		/* A queue of a quarter of the window shows that the pipe is full. */
+		quarter = (s64)product << 14;
+		if (quarter < 1 << 16)
+			quarter = 1 << 16;
+		if (state->buffered < quarter) {
+			if (ack->may_rise && ack->delivers)
+				stpd_add(state, 1ll << 32);
+			return;
+		}
+		state->starting = 0;
+	}
+	gains = stpd_gains(row);
+	if (!gains)
+		return;
+	kp = gains->kp;
+	if (p->falls && product >= STPD_PRODUCTS)
+		kp = kp * (STPD_PRODUCTS - 1) / product;
+	change = (s64)kp * error;
+	if (state->has_error)
+		change += (s64)gains->kd * (error - state->previous_error);
+	/* 40 places. */
+	change >>= 8;
+	state->previous_error = error;
+	state->has_error = 1;
+	if (change < -p->max_fall)
+		change = -p->max_fall;
+	quarter = ack->may_rise ? p->max_rise : 0;
+	stpd_add(state, change > quarter ? quarter : change);
+}
+
+INLINE void stpd_on_loss(struct stpd_state *state)
+{
+	/* Packets queue: the buffer is smaller than the quarter that slow start waits for. */
+	if (state->buffered >= 1 << 16)
+		state->starting = 0;
+}
+
+INLINE void stpd_on_timeout(struct stpd_state *state, const struct stpd_parameters *p)
+{
+	state->cwnd = 1ll << 32;
+	state->starting = p->slow;
+	state->has_error = 0;
+	state->buffered = 0;
+}
+
+#endif

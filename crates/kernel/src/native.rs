@@ -1,0 +1,69 @@
+//! ST-PD wholly inside the kernel: its parameters as `bpf/stpd.h` has them.
+
+use crate::Error;
+use narrows_base::Spec;
+use narrows_congestion::stpd::{self, Numbers};
+
+/// The only controller that is inside the kernel.
+const NAME: &str = "stpd";
+/// Binary places of windows, of errors and of gains.
+const WINDOW: u32 = 32;
+const ERROR: u32 = 16;
+const GAIN: u32 = 24;
+
+/// A controller that needs nobody in user space.
+#[derive(Clone, Debug)]
+pub struct Native {
+    text: String,
+    numbers: Numbers,
+}
+
+impl Native {
+    /// `"stpd"`, with parameters: `"stpd(reference=2)"`.
+    ///
+    /// # Errors
+    /// Another controller, or parameters that it does not have.
+    pub fn new(specification: &str) -> Result<Native, Error> {
+        let spec = Spec::parse(specification)?;
+        let entry = narrows_congestion::find(&spec.name)?;
+        if entry.descriptor.name != NAME {
+            return Err(Error::NotNative(entry.descriptor.name));
+        }
+        let numbers = stpd::numbers(&entry.read(&spec)?);
+        Ok(Native { text: specification.to_string(), numbers })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// `struct stpd_parameters`.
+    pub(crate) fn parameters(&self) -> Vec<u8> {
+        let n = &self.numbers;
+        let mut bytes = Vec::new();
+        for (value, binary) in [(n.reference, ERROR), (n.max_rise, WINDOW), (n.max_fall, WINDOW)] {
+            bytes.extend((places(value, binary) as i64).to_ne_bytes());
+        }
+        bytes.extend(u32::from(n.slow).to_ne_bytes());
+        bytes.extend(u32::from(n.falls).to_ne_bytes());
+        bytes
+    }
+
+    /// `struct stpd_gains`, by product.
+    pub(crate) fn gains(&self) -> impl Iterator<Item = [u8; 8]> {
+        self.numbers.gains.iter().map(|(kp, kd)| {
+            let [kp, kd] = [kp, kd].map(|gain| (places(*gain, GAIN) as u32).to_ne_bytes());
+            [kp[0], kp[1], kp[2], kp[3], kd[0], kd[1], kd[2], kd[3]]
+        })
+    }
+}
+
+/// With so many binary places, to the nearest.
+fn places(value: f64, places: u32) -> f64 {
+    (value * f64::from(places).exp2()).round()
+}
+
+#[cfg(test)]
+#[path = "native_tests.rs"]
+mod tests;

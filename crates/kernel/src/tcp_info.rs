@@ -1,0 +1,83 @@
+//! What the kernel tells of a TCP connection (`TCP_INFO`), whatever its congestion control is.
+
+use crate::bpf::system::{TCP_INFO_BYTES, max_pacing_rate, tcp_info};
+use std::io;
+use std::os::fd::AsFd;
+
+/// A connection as its sender sees it. What an older kernel does not tell is 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TcpInfo {
+    /// Smoothed round-trip time in microseconds.
+    pub rtt_us: u32,
+    /// Window in segments.
+    pub cwnd: u32,
+    /// Pacing rate in bytes per second.
+    pub pacing_rate: u64,
+    /// Segments with data sent, retransmissions included.
+    pub segments_sent: u32,
+    /// Retransmissions.
+    pub retransmissions: u32,
+    /// Bytes of payload sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Expiries of the retransmission timer (Linux 6.7).
+    pub timeouts: u16,
+}
+
+impl TcpInfo {
+    /// Of a socket.
+    ///
+    /// # Errors
+    /// It is no TCP socket.
+    pub fn of(socket: &impl AsFd) -> io::Result<TcpInfo> {
+        Ok(TcpInfo::read(&tcp_info(socket.as_fd())?))
+    }
+
+    /// The places are those of `struct tcp_info` in linux/tcp.h, which only grows at its end.
+    fn read(bytes: &[u8; TCP_INFO_BYTES]) -> TcpInfo {
+        let two = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        let four = |at: usize| {
+            u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let eight = |at: usize| {
+            let [first, second] = [four(at), four(at + 4)].map(u64::from);
+            if cfg!(target_endian = "little") { second << 32 | first } else { first << 32 | second }
+        };
+        TcpInfo {
+            rtt_us: four(68),
+            cwnd: four(80),
+            retransmissions: four(100),
+            pacing_rate: eight(104),
+            segments_sent: four(156),
+            bytes_sent: eight(200),
+            timeouts: two(240),
+        }
+    }
+}
+
+/// Bounds a connection's pacing rate, in bytes per second (`SO_MAX_PACING_RATE`).
+///
+/// # Errors
+/// It is no socket.
+pub fn set_max_pacing_rate(socket: &impl AsFd, rate: u64) -> io::Result<()> {
+    max_pacing_rate(socket.as_fd(), rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    /// Protects against places that are not the kernel's.
+    #[test]
+    fn what_was_sent_is_told() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut far = listener.accept().unwrap().0;
+        near.write_all(&[1; 5000]).unwrap();
+        far.read_exact(&mut [0; 5000]).unwrap();
+        let info = TcpInfo::of(&near).unwrap();
+        assert!(info.bytes_sent == 5000 && info.cwnd >= 2 && info.retransmissions == 0, "{info:?}");
+        assert!((1..=5).contains(&info.segments_sent) && info.rtt_us < 1_000_000, "{info:?}");
+    }
+}

@@ -1,0 +1,191 @@
+//! One connection: who sends, who receives, and what arrived when.
+
+use narrows_base::Time;
+use narrows_emulator::Namespace;
+use narrows_kernel::TcpInfo;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{set_tcp_congestion, socket_error};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with};
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a call that waits may not notice the end.
+const PATIENCE: Duration = Duration::from_millis(50);
+const CHUNK: usize = 65536;
+
+/// A connection that sends without end.
+#[derive(Debug)]
+pub(super) struct Flow {
+    group: usize,
+    start: Time,
+    stop: Time,
+    begin: Instant,
+    measure_from: Time,
+    end: Time,
+    to: SocketAddr,
+    listener: TcpListener,
+    /// Made in the sender's namespace, not connected yet.
+    socket: Mutex<Option<OwnedFd>>,
+    near: OnceLock<TcpStream>,
+    /// Bytes by the time of their arrival, within the measured span.
+    arrived: Mutex<Vec<(Time, u64)>>,
+    failed: Mutex<Option<String>>,
+}
+
+impl Flow {
+    /// Of a group with its congestion control, from its start to its stop; times count from `begin`.
+    pub fn new(
+        (group, congestion): (usize, String),
+        (start, stop): (Time, Time),
+        (begin, measure_from, end): (Instant, Time, Time),
+        from: &Namespace,
+        (to, address): (&Namespace, IpAddr),
+    ) -> Result<Flow, String> {
+        let text = |e: std::io::Error| format!("the kernel's TCP: {e}");
+        let within = |e: narrows_emulator::Error| e.to_string();
+        let make = || -> std::io::Result<TcpListener> {
+            let listener = TcpListener::bind((address, 0))?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener = to.enter(make).map_err(within)?.map_err(text)?;
+        let to = listener.local_addr().map_err(text)?;
+        let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let make = || socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP));
+        let socket = from.enter(make).map_err(within)?.map_err(|e| text(e.into()))?;
+        set_tcp_congestion(&socket, &congestion)
+            .map_err(|e| format!("the kernel's TCP: congestion control '{congestion}': {e}"))?;
+        let (socket, near) = (Mutex::new(Some(socket)), OnceLock::new());
+        let (arrived, failed) = (Mutex::default(), Mutex::default());
+        Ok(Flow {
+            group,
+            start,
+            stop,
+            begin,
+            measure_from,
+            end,
+            to,
+            listener,
+            socket,
+            near,
+            arrived,
+            failed,
+        })
+    }
+
+    pub fn group(&self) -> usize {
+        self.group
+    }
+    pub fn start(&self) -> Time {
+        self.start
+    }
+    /// What arrived in the measured span.
+    pub fn arrived(&self) -> Vec<(Time, u64)> {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    /// What the kernel says of it, once it is connected.
+    pub fn info(&self) -> Option<TcpInfo> {
+        self.near.get().and_then(|near| TcpInfo::of(near).ok())
+    }
+    /// Whether nothing failed.
+    pub fn check(&self) -> Result<(), String> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failed.map_or(Ok(()), |why| Err(format!("the kernel's TCP: {why}")))
+    }
+
+    fn now(&self) -> Time {
+        Time::from_secs_f64(Instant::now().saturating_duration_since(self.begin).as_secs_f64())
+    }
+    fn fail(&self, e: &std::io::Error) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e.to_string());
+    }
+
+    /// Connects at its time and sends until it is over.
+    pub fn send(&self, over: &AtomicBool) {
+        let start = self.begin + Duration::from_nanos(self.start.as_nanos());
+        std::thread::sleep(start.saturating_duration_since(Instant::now()));
+        match self.connect(over) {
+            Ok(Some(mut near)) => {
+                let data = vec![0x6e; CHUNK];
+                while !over.load(Ordering::Acquire) && self.now() < self.stop {
+                    match near.write(&data) {
+                        // At the end the other side closes first.
+                        Err(e) if !is_wait(&e) && !over.load(Ordering::Acquire) => {
+                            return self.fail(&e);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Ok(None) => {}
+            Err(e) => self.fail(&e),
+        }
+    }
+
+    /// `None` if it was over before the other end answered.
+    fn connect(&self, over: &AtomicBool) -> std::io::Result<Option<TcpStream>> {
+        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(socket) = socket else { return Ok(None) };
+        match connect(&socket, &self.to) {
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let timeout = Timespec { tv_sec: 0, tv_nsec: PATIENCE.as_nanos() as _ };
+        while poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&timeout))? == 0 {
+            if over.load(Ordering::Acquire) {
+                return Ok(None);
+            }
+        }
+        socket_error(&socket)??;
+        let near = TcpStream::from(socket);
+        near.set_nonblocking(false)?;
+        near.set_write_timeout(Some(PATIENCE))?;
+        let _ = self.near.set(near.try_clone()?);
+        Ok(Some(near))
+    }
+
+    /// Accepts and reads until it is over.
+    pub fn receive(&self, over: &AtomicBool) {
+        let mut far = loop {
+            match self.listener.accept() {
+                Ok((far, _)) => break far,
+                Err(e) if is_wait(&e) => {}
+                Err(e) => return self.fail(&e),
+            }
+            if over.load(Ordering::Acquire) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let set = far.set_nonblocking(false).and_then(|()| far.set_read_timeout(Some(PATIENCE)));
+        if let Err(e) = set {
+            return self.fail(&e);
+        }
+        let mut buffer = vec![0; 4 * CHUNK];
+        while !over.load(Ordering::Acquire) {
+            match far.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(n) => {
+                    let now = self.now();
+                    if now >= self.measure_from && now < self.end {
+                        let mut arrived =
+                            self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+                        arrived.push((now, n as u64));
+                    }
+                }
+                Err(e) if is_wait(&e) || over.load(Ordering::Acquire) => {}
+                Err(e) => return self.fail(&e),
+            }
+        }
+    }
+}
+
+fn is_wait(e: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(e.kind(), WouldBlock | TimedOut | Interrupted)
+}

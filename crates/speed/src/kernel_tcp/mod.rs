@@ -1,0 +1,170 @@
+//! The network of a simulation for real: the kernel's TCP over an emulated link between two namespaces, with a result of the
+//! simulator's form. Root only.
+//!
+//! Link, seed and starting times are the specification's: the n-th packet that enters the link meets the fate
+//! that the n-th simulated one meets. There are no access links; hosts are as late as they are.
+
+mod flow;
+mod result;
+
+use flow::Flow;
+use narrows_base::Time;
+use narrows_emulator::{EmulatedLink, LinkOptions, LinkStats, Namespace};
+use narrows_kernel::TcpInfo;
+use narrows_net::relay::Lateness;
+use narrows_sim::{Histogram, NetworkSpec, RunResult};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Between two looks at the connections.
+const LOOK: Duration = Duration::from_millis(10);
+/// Before the first start: threads are there then.
+const LEAD: Duration = Duration::from_millis(50);
+
+/// What is done for real.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelTcp<'a> {
+    /// Flows and links. Only endless sources; no routes over more than this link.
+    pub network: &'a NetworkSpec,
+    /// The link and its way back, among the network's.
+    pub link: [usize; 2],
+    /// The kernel's name of each group's congestion control.
+    pub congestion: &'a [String],
+}
+
+/// What was seen of one connection at one time.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Time,
+    flow: usize,
+    info: TcpInfo,
+}
+
+/// What was seen of the link at one time.
+#[derive(Clone, Debug)]
+struct LinkLook {
+    at: Time,
+    stats: LinkStats,
+    most_waiting: usize,
+}
+
+/// All that a run leaves.
+struct Seen {
+    looks: Vec<Look>,
+    link: Vec<LinkLook>,
+    /// Looks per group that showed a new state.
+    rtt: Vec<Histogram>,
+    lateness: Lateness,
+}
+
+impl KernelTcp<'_> {
+    /// Runs it in real time; `None` if it was stopped. Beside the result, how late the emulated link was.
+    ///
+    /// # Errors
+    /// Missing rights, a congestion control that the kernel does not have, in one line.
+    pub fn run(&self, stop: &AtomicBool) -> Result<Option<(RunResult, Lateness)>, String> {
+        let text = |e: narrows_emulator::Error| e.to_string();
+        let (a, b) = (Namespace::create("a").map_err(text)?, Namespace::create("b").map_err(text)?);
+        for end in [&a, &b] {
+            // Each connection finds out for itself.
+            let path = "/proc/sys/net/ipv4/tcp_no_metrics_save";
+            let _ = end.enter(|| std::fs::write(path, "1")).map_err(text)?;
+        }
+        let [there, back] = self.link.map(|at| &self.network.links[at]);
+        let mut options = LinkOptions::new((*there.config).clone(), (*back.config).clone());
+        (options.seed, options.name) = (self.network.seed, there.name.clone());
+        for (way, at) in self.link.into_iter().enumerate() {
+            let of_this = self.network.changes.iter().filter(|c| c.1 == at);
+            options.changes[way] = of_this.map(|c| (c.0, c.2.clone())).collect();
+        }
+        let link = EmulatedLink::between(&a, &b, options).map_err(text)?;
+        let begin = Instant::now() + LEAD;
+        let flows = self.flows(&link, begin, [&a, &b])?;
+        let over = AtomicBool::new(false);
+        let seen = std::thread::scope(|scope| {
+            for flow in &flows {
+                scope.spawn(|| flow.receive(&over));
+                scope.spawn(|| flow.send(&over));
+            }
+            let seen = self.watch(&link, &flows, begin, stop);
+            over.store(true, Ordering::Release);
+            seen
+        });
+        let Some(seen) = seen else { return Ok(None) };
+        flows.iter().try_for_each(Flow::check)?;
+        let lateness = seen.lateness;
+        Ok(Some((self.result(&flows, &seen), lateness)))
+    }
+
+    fn flows(
+        &self,
+        link: &EmulatedLink,
+        begin: Instant,
+        [a, b]: [&Namespace; 2],
+    ) -> Result<Vec<Flow>, String> {
+        let address = |end: &narrows_emulator::LinkEnd| end.addresses.first().copied();
+        let (a, b) = ((a, address(link.a())), (b, address(link.b())));
+        let mut flows = Vec::new();
+        for (group, spec) in self.network.groups.iter().enumerate() {
+            for flow in &spec.flows {
+                // Data go through the link, or come back over it.
+                let forward = flow.forward.contains(&(self.link[0] as u32));
+                let (from, to) = if forward { (a, b) } else { (b, a) };
+                let to = (to.0, to.1.ok_or("the link has no address")?);
+                flows.push(Flow::new(
+                    (group, self.congestion[group].clone()),
+                    (flow.start, flow.stop.min(self.network.end)),
+                    (begin, self.network.measure_from, self.network.end),
+                    from.0,
+                    to,
+                )?);
+            }
+        }
+        Ok(flows)
+    }
+
+    /// Looks at everything until the end.
+    fn watch(
+        &self,
+        link: &EmulatedLink,
+        flows: &[Flow],
+        begin: Instant,
+        stop: &AtomicBool,
+    ) -> Option<Seen> {
+        let observer = link.observer();
+        let mut seen = Seen {
+            looks: Vec::new(),
+            link: Vec::new(),
+            rtt: vec![Histogram::default(); self.network.groups.len()],
+            lateness: Lateness::default(),
+        };
+        let mut last = vec![TcpInfo::default(); flows.len()];
+        for look in 0_u32.. {
+            if stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            let due = begin + LOOK * look;
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            let since = Instant::now().saturating_duration_since(begin);
+            let at = Time::from_secs_f64(since.as_secs_f64());
+            let measured = at >= self.network.measure_from;
+            for (n, flow) in flows.iter().enumerate() {
+                let Some(info) = flow.info() else { continue };
+                let is_new = std::mem::replace(&mut last[n], info) != info;
+                if measured && is_new && info.rtt_us > 0 {
+                    seen.rtt[flow.group()].record(u64::from(info.rtt_us) * 1000);
+                }
+                seen.looks.push(Look { at, flow: n, info });
+            }
+            let most_waiting = observer.look().most.into_iter().max().unwrap_or(0);
+            seen.link.push(LinkLook { at, stats: link.stats(), most_waiting });
+            if at >= self.network.end {
+                break;
+            }
+        }
+        let stats = link.stats();
+        let ways = [stats.there.lateness, stats.back.lateness];
+        seen.lateness = ways.into_iter().max_by(|a, b| a.p99_s.total_cmp(&b.p99_s))?;
+        Some(seen)
+    }
+}

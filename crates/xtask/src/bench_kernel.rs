@@ -1,0 +1,87 @@
+//! `cargo xtask bench kernel`: controllers in the kernel's TCP over emulated links, beside their simulation; how fast
+//! they are answered, and at what cost. Root only.
+
+mod cost;
+mod many;
+mod page;
+mod runs;
+
+use narrows_kernel::{Agent, Choice};
+use std::time::Instant;
+
+const KNOWN: &str =
+    "--only goals,table,delay,cost,many, --controllers A,B, --seconds N, --at-once N, --write";
+
+/// What is asked.
+struct Ask {
+    parts: Vec<String>,
+    controllers: Option<Vec<String>>,
+    seconds: f64,
+    at_once: usize,
+    write: bool,
+}
+
+impl Ask {
+    fn read(args: &[String]) -> Result<Ask, String> {
+        let parts = ["goals", "table", "delay", "cost", "many"].map(String::from).to_vec();
+        let mut ask = Ask { parts, controllers: None, seconds: 20.0, at_once: 4, write: false };
+        let mut args = args.iter();
+        while let Some(flag) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{flag} wants a value after it"));
+            let list = |text: &String| text.split(',').map(|w| w.trim().to_string()).collect();
+            let number = |text: &String| {
+                let n = text.parse::<u32>().ok().filter(|n| (1..=600).contains(n));
+                n.ok_or_else(|| format!("{flag} '{text}': 1 to 600"))
+            };
+            match flag.as_str() {
+                "--only" => ask.parts = list(value()?),
+                "--controllers" => ask.controllers = Some(list(value()?)),
+                "--seconds" => ask.seconds = f64::from(number(value()?)?),
+                "--at-once" => ask.at_once = number(value()?)? as usize,
+                "--write" => ask.write = true,
+                odd => return Err(format!("'{odd}' is not known; there are {KNOWN}")),
+            }
+        }
+        Ok(ask)
+    }
+    fn has(&self, part: &str) -> bool {
+        self.parts.iter().any(|p| p == part)
+    }
+}
+
+/// A controller's name in the kernel while this lives.
+pub struct InKernel {
+    pub name: String,
+    pub agent: Agent,
+}
+
+impl InKernel {
+    pub fn load(controller: &str) -> Result<InKernel, String> {
+        let choice = Choice::new(controller).map_err(|e| e.to_string())?;
+        let (name, agent) = Agent::load(choice).map_err(|e| e.to_string())?;
+        Ok(InKernel { name, agent })
+    }
+}
+
+/// `bench kernel`.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let ask = Ask::read(args)?;
+    let begun = Instant::now();
+    let mut sections = Vec::new();
+    let mut part = |name: &str, measure: &dyn Fn(&Ask) -> Result<String, String>| {
+        if !ask.has(name) {
+            return Ok(());
+        }
+        let text = measure(&ask)?;
+        eprintln!("{text}");
+        sections.push(text);
+        Ok::<(), String>(())
+    };
+    part("goals", &runs::goals)?;
+    part("table", &runs::table)?;
+    part("delay", &runs::delay)?;
+    part("cost", &|_| cost::section())?;
+    part("many", &|_| many::section())?;
+    eprintln!("{:.0} s", begun.elapsed().as_secs_f64());
+    if ask.write { page::write(&sections) } else { Ok(()) }
+}
