@@ -238,6 +238,23 @@ INLINE void usual_rate(struct sock *sk)
 		set_rate(sk, rate / tp->srtt_us);
 }
 
+/* Who senses delay must not cause it by sending in bursts. */
+INLINE void pace(struct sock *sk)
+{
+	if (sk->sk_pacing_status == PACING_NONE)
+		sk->sk_pacing_status = PACING_NEEDED;
+}
+
+/* The RTT of the newest packet that arrived, below 0 if there is none. Where it had been sent twice, the kernel takes
+ * the RTT from timestamps, in whole milliseconds and too short by up to one: for who senses delay, a queue that is not
+ * there, for ever. One of a thousand others is taken for such a one. */
+INLINE s32 exact_rtt_us(const struct rate_sample *rs)
+{
+	u64 rtt_us = rs->rtt_us;
+
+	return rs->rtt_us > 0 && rs->rtt_us < NO_SSTHRESH && rtt_us % 1000 ? rtt_us : -1;
+}
+
 INLINE void reno(struct sock *sk, u32 delivered)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -299,10 +316,11 @@ INLINE void apply(struct sock *sk, struct slot *slot)
 		rate = rate > MAX_RATE ? MAX_RATE : rate;
 		rate = rate < tp->mss_cache ? tp->mss_cache : rate;
 		set_rate(sk, rate);
-		if (sk->sk_pacing_status == PACING_NONE)
-			sk->sk_pacing_status = PACING_NEEDED;
+		pace(sk);
 	} else {
 		usual_rate(sk);
+		if (slot->smooth)
+			pace(sk);
 	}
 	c->mode = MODE_CONTROLLED;
 }
@@ -315,7 +333,7 @@ INLINE struct record *begin_ack(struct sock *sk, const struct rate_sample *rs, u
 		return 0;
 	r->newly_delivered = rs->acked_sacked;
 	r->prior_in_flight = rs->prior_in_flight;
-	r->rtt_us = rs->rtt_us > 0 && rs->rtt_us < NO_SSTHRESH ? rs->rtt_us : -1;
+	r->rtt_us = exact_rtt_us(rs);
 	if (rs->delivered > 0 && rs->interval_us > 0) {
 		r->sample_delivered = rs->delivered;
 		r->sample_interval_us = rs->interval_us;
@@ -508,7 +526,8 @@ u32 nw_undo_cwnd(u64 *ctx)
 u32 nw_min_tso_segs(u64 *ctx)
 {
 	struct sock *sk = (struct sock *)ctx[0];
-	return sk->sk_pacing_rate < 1200000 / 8 ? 1 : 2;
+	/* Two of 1,500 bytes take a millisecond of a link of 24 Mbit/s. */
+	return sk->sk_pacing_rate < 24000000 / 8 ? 1 : 2;
 }
 
 /* ST-PD, of which each operation has a form of its own where it differs. */
@@ -605,7 +624,7 @@ INLINE void stpd_cong_control(struct sock *sk, const struct rate_sample *rs)
 			r = begin_ack(sk, rs, monotonic_ns(), control);
 		c->changed = 0;
 		begin_native(sk, n, p);
-		if (rs->rtt_us > 0 && rs->rtt_us < NO_SSTHRESH)
+		if (exact_rtt_us(rs) > 0)
 			n->rtt_us = rs->rtt_us;
 		n->min_rtt_us = min(n->min_rtt_us, n->rtt_us);
 		ack.rtt_us = n->rtt_us;
@@ -632,6 +651,7 @@ INLINE void stpd_cong_control(struct sock *sk, const struct rate_sample *rs)
 	tp->snd_cwnd = max(c->state == RECOVERY || c->state == CWR ? reduced(tp, c, i) : i, 1);
 	tp->snd_ssthresh = NO_SSTHRESH;
 	usual_rate(sk);
+	pace(sk);
 	if (c->slot && slot)
 		show(sk, slot, MODE_CONTROLLED, now);
 }

@@ -64,7 +64,8 @@ struct slot {
 	u32 cwnd;
 	u64 rate;     /* bytes of payload per second; 0: not paced */
 	u32 ssthresh; /* 0: none */
-	u32 unused[9];
+	u32 smooth;   /* without a rate: whether to pace nevertheless, as fast as the kernel usually does */
+	u32 unused[8];
 	/* Written by the kernel. */
 	u32 connection; /* 0: free */
 	u32 mode;

@@ -271,12 +271,13 @@ impl Turn {
             self.tenants[number] = Tenant::Failed(c.number());
             return;
         };
-        let Answer { cwnd, rate, ssthresh } = answer;
+        let Answer { cwnd, rate, ssthresh, smooth } = answer;
         let at = number * SLOT_BYTES;
         let slots = &self.loaded.slots;
         slots.store_u32(at + slot::CWND, cwnd);
         slots.store(at + slot::RATE, rate);
         slots.store_u32(at + slot::SSTHRESH, ssthresh);
+        slots.store_u32(at + slot::SMOOTH, smooth.into());
         slots.store_u32(at + slot::ANSWERED_CONNECTION, c.number());
         if let Some(newest) = newest {
             slots.store(at + slot::ANSWERED, newest);

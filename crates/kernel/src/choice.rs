@@ -42,6 +42,12 @@ impl Choice {
         &self.text
     }
 
+    /// Whether it goes by the delay of packets all the time, which bursts of its own lengthen.
+    pub(crate) fn senses_delay(&self) -> bool {
+        let mut clauses = self.entry.descriptor.senses.split(';');
+        clauses.next().is_some_and(|all_the_time| all_the_time.contains("delay"))
+    }
+
     /// The name under which the kernel has it unless another is asked for: `nw_rrtp`. A longer one is cut.
     pub fn default_name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };

@@ -65,6 +65,8 @@ pub struct Answer {
     pub rate: u64,
     /// Slow-start threshold in segments; 0: none.
     pub ssthresh: u32,
+    /// Without a rate: whether to pace nevertheless.
+    pub smooth: bool,
 }
 
 /// A connection and its controller.
@@ -87,6 +89,7 @@ pub struct Connection {
     outcomes: u64,
     in_recovery: bool,
     paced: bool,
+    smooth: bool,
     /// Losses told since the episode began.
     episode_losses: u64,
 }
@@ -123,6 +126,7 @@ impl Connection {
             outcomes: 0,
             in_recovery: false,
             paced: false,
+            smooth: choice.senses_delay(),
             episode_losses: 0,
         }
     }
@@ -159,6 +163,7 @@ impl Connection {
             cwnd: cwnd.clamp(1.0, f64::from(u32::MAX)) as u32,
             rate: pacing_rate.map_or(0, rate),
             ssthresh: ssthresh.filter(|s| s.is_finite()).map_or(0, |s| s.max(1.0) as u32),
+            smooth: self.smooth,
         }
     }
 

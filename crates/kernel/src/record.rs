@@ -23,6 +23,8 @@ pub mod slot {
     pub const RATE: usize = 16;
     /// Slow-start threshold in segments; 0: none.
     pub const SSTHRESH: usize = 24;
+    /// Without a rate: whether to pace nevertheless.
+    pub const SMOOTH: usize = 28;
     /// Who has the slot; 0: nobody.
     pub const CONNECTION: usize = 64;
     /// Who decides.

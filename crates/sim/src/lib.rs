@@ -26,5 +26,6 @@ pub use network::run;
 pub use registry::Registry;
 pub use result::{ClassifierCounts, QueueAverage, RunResult, Table};
 pub use result::{FlowDetail, FlowResult, GroupResult, LinkGroup, LinkResult, LinkTicks};
+pub use smooth::variation;
 pub use source::{SOURCES, SourceSpec};
 pub use spec::{FlowSpec, GroupSpec, LinkSpec, NetworkSpec, SeriesSpec, SimError};

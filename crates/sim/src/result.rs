@@ -2,7 +2,6 @@
 //! otherwise.
 
 use crate::histogram::Histogram;
-use crate::smooth::Smoothness;
 use narrows_base::Time;
 
 /// The results of a run.
@@ -70,17 +69,6 @@ pub struct FlowDetail {
     /// In-order bytes per second, up to the last second in which any arrived; empty beyond
     /// [`MAX_BINS`].
     pub seconds: Vec<u64>,
-}
-
-/// Mean and standard deviation of bytes per bin of 1 s, and the variation on all time scales, of what arrived so many
-/// nanoseconds after the start of the measured span, in order: for what was measured and not simulated.
-pub fn variation(
-    arrivals: impl Iterator<Item = (u64, u64)>,
-    span_ns: u64,
-) -> (Option<(f64, f64)>, Option<Box<FlowDetail>>) {
-    let mut smoothness = Smoothness::default();
-    arrivals.for_each(|(since_ns, bytes)| smoothness.add(since_ns, bytes, true));
-    smoothness.result(span_ns, true)
 }
 
 /// The results of a flow.

@@ -124,6 +124,17 @@ impl Smoothness {
     }
 }
 
+/// Mean and standard deviation of bytes per bin of 1 s, and the variation on all time scales, of what arrived so many
+/// nanoseconds after the start of the measured span, in order: for what was measured and not simulated.
+pub fn variation(
+    arrivals: impl Iterator<Item = (u64, u64)>,
+    span_ns: u64,
+) -> (Option<(f64, f64)>, Option<Box<FlowDetail>>) {
+    let mut smoothness = Smoothness::default();
+    arrivals.for_each(|(since_ns, bytes)| smoothness.add(since_ns, bytes, true));
+    smoothness.result(span_ns, true)
+}
+
 impl Scales {
     /// Closes tick `old` with `bytes` bytes; the next non-empty tick is `new`.
     fn close(&mut self, old: u64, new: u64, bytes: u64, keep: bool) {

@@ -4,8 +4,9 @@ use super::{Flow, KernelTcp, LinkLook, Look, Seen};
 use narrows_base::Time;
 use narrows_emulator::WayStats;
 use narrows_kernel::TcpInfo;
-use narrows_sim::result::variation;
-use narrows_sim::{FlowResult, GroupResult, LinkGroup, LinkResult, NetworkSpec, RunResult, Table};
+use narrows_sim::{
+    FlowResult, GroupResult, LinkGroup, LinkResult, NetworkSpec, RunResult, Table, variation,
+};
 
 /// Differences of counts that only grow.
 fn since(now: u64, before: u64) -> u64 {
@@ -41,7 +42,7 @@ impl KernelTcp<'_> {
         let own = || looks.iter().filter(|l| l.flow == n);
         let before = own().take_while(|l| l.at < measure_from).last();
         let before = before.map_or(TcpInfo::default(), |l| l.info);
-        let last = own().last().map_or(TcpInfo::default(), |l| l.info);
+        let last = own().next_back().map_or(TcpInfo::default(), |l| l.info);
         let arrived = flow.arrived();
         let arrivals = arrived.iter().map(|(at, n)| (at.since(measure_from).as_nanos(), *n));
         let mut result = FlowResult::default();
