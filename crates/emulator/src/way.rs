@@ -238,3 +238,27 @@ fn tell(tap: &Option<Arc<dyn LinkTap>>, at: Time, end: End, entered: bool, frame
     let bytes = whole.get(HEADER..).unwrap_or_default();
     tap.passed(&PassedPacket { at, end, entered, bytes });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_come_fast_are_looked_for_in_batches_until_they_come_slowly() {
+        let at = |us: u64| Time::ZERO + Duration::from_micros(us);
+        let mut wakes = Wakes::default();
+        let mut come = |from: u64, to: u64, every: usize| {
+            let mut now = at(0);
+            for us in (from..to).step_by(every) {
+                now = at(us);
+                wakes.count(now);
+            }
+            wakes.are_many(now)
+        };
+        assert!(!come(10_000, 20_000, 240), "4,000 a second: 50 Mbit/s of full packets");
+        assert!(come(20_000, 21_000, 10));
+        assert!(come(21_000, 25_000, 40), "what batches bring still is a lot");
+        assert!(!come(30_000, 40_000, 240));
+        assert!(!wakes.are_many(at(50_000)), "nothing comes");
+    }
+}

@@ -122,8 +122,9 @@ fn received(listener: &TcpListener, end: Instant) -> Result<u64, String> {
     }
 }
 
-/// Round-trip times as a sender sees them: from the first packet with a timestamp to each ACK that echoes it
-/// (RFC 7323), as in simulation. The kernel's timestamps are milliseconds, the times here are exact.
+/// Round-trip times as a sender sees them, for each ACK as in simulation: if it is a cumulative one, from the first
+/// packet with the timestamp that it echoes (RFC 7323; they are milliseconds, the times here are exact); beside a hole,
+/// where the echo is as old as the hole, from the packet that its first SACK block ends with.
 #[derive(Debug, Default)]
 struct RttTap {
     seen: Mutex<Seen>,
@@ -132,13 +133,16 @@ struct RttTap {
 #[derive(Debug, Default)]
 struct Seen {
     /// Timestamps in the order of time, and when each was sent first.
-    sent: VecDeque<(u32, Time)>,
+    stamps: VecDeque<(u32, Time)>,
+    /// The number after each packet's last byte, and when it was sent, in the order of time.
+    packets: VecDeque<(u32, Time)>,
+    acked: Option<u32>,
     sum: Duration,
     count: u64,
 }
 
-/// Timestamps that are kept: a minute's.
-const MAX_SENT: usize = 60_000;
+/// Timestamps and packets that are kept: more than a round trip's.
+const MAX_SENT: usize = 20_000;
 
 impl RttTap {
     fn mean_s(&self) -> f64 {
@@ -147,71 +151,139 @@ impl RttTap {
     }
 }
 
+impl Seen {
+    fn sent(&mut self, at: Time, segment: &Segment) {
+        if self.stamps.back().is_none_or(|(last, _)| *last != segment.stamp) {
+            self.stamps.push_back((segment.stamp, at));
+        }
+        self.packets.push_back((segment.end, at));
+        for list in [&mut self.stamps, &mut self.packets] {
+            if list.len() > MAX_SENT {
+                list.pop_front();
+            }
+        }
+    }
+
+    fn answered(&mut self, at: Time, ack: &Segment) {
+        let advances = self.acked.is_none_or(|last| ack.ack.wrapping_sub(last) as i32 > 0);
+        let (list, what) = match ack.sack {
+            _ if advances => (&self.stamps, ack.echo),
+            Some(end) => (&self.packets, end),
+            None => return,
+        };
+        if advances {
+            self.acked = Some(ack.ack);
+        }
+        if let Some((_, sent)) = list.iter().rev().find(|(w, _)| *w == what) {
+            self.sum += at.since(*sent);
+            self.count += 1;
+        }
+    }
+}
+
 impl LinkTap for RttTap {
     fn passed(&self, packet: &PassedPacket<'_>) {
         if packet.end != End::A {
             return;
         }
-        let Some((value, echo)) = timestamps(packet.bytes) else { return };
+        let Some(segment) = Segment::read(packet.bytes) else { return };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if packet.entered {
-            if seen.sent.back().is_none_or(|(last, _)| *last != value) {
-                seen.sent.push_back((value, packet.at));
-                if seen.sent.len() > MAX_SENT {
-                    seen.sent.pop_front();
-                }
-            }
-        } else if let Some(first) = seen.sent.front().map(|(v, _)| *v) {
-            let after = echo.wrapping_sub(first);
-            let at = seen.sent.partition_point(|(v, _)| v.wrapping_sub(first) < after);
-            if let Some((_, sent)) = seen.sent.get(at).copied().filter(|(v, _)| *v == echo) {
-                seen.sum += packet.at.since(sent);
-                seen.count += 1;
-            }
+            seen.sent(packet.at, &segment);
+        } else {
+            seen.answered(packet.at, &segment);
         }
     }
 }
 
-/// The two timestamps of a segment (IPv4) that is no SYN.
-fn timestamps(packet: &[u8]) -> Option<(u32, u32)> {
-    let header = usize::from(packet.first()? & 0xf) * 4;
-    if packet.first()? >> 4 != 4 || *packet.get(9)? != TCP {
-        return None;
-    }
-    let tcp = packet.get(header..)?;
-    let flags = *tcp.get(13)?;
-    if flags & (ACK | SYN) != ACK {
-        return None;
-    }
-    let mut options = tcp.get(20..usize::from(tcp.get(12)? >> 4) * 4)?;
-    loop {
-        match *options {
-            [1, ..] => options = options.get(1..)?,
-            [8, 10, a, b, c, d, e, f, g, h, ..] => {
-                return Some((u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])));
-            }
-            [kind, length, ..] if kind > 1 && length >= 2 => {
-                options = options.get(usize::from(length)..)?;
-            }
-            _ => return None,
+/// What a TCP segment (IPv4, no SYN) says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Segment {
+    /// After its last byte.
+    end: u32,
+    ack: u32,
+    stamp: u32,
+    echo: u32,
+    /// The end of its first SACK block.
+    sack: Option<u32>,
+}
+
+impl Segment {
+    fn read(packet: &[u8]) -> Option<Segment> {
+        let header = usize::from(packet.first()? & 0xf) * 4;
+        if packet.first()? >> 4 != 4 || *packet.get(9)? != TCP {
+            return None;
         }
+        let tcp = packet.get(header..)?;
+        if *tcp.get(13)? & (ACK | SYN) != ACK {
+            return None;
+        }
+        let offset = usize::from(tcp.get(12)? >> 4) * 4;
+        let payload = tcp.len().checked_sub(offset)? as u32;
+        let (end, ack) = (number(tcp, 4)?.wrapping_add(payload), number(tcp, 8)?);
+        let (mut stamps, mut sack) = (None, None);
+        let mut options = tcp.get(20..offset)?;
+        while let [kind, rest @ ..] = options {
+            let length = match kind {
+                0 => break,
+                1 => 1,
+                _ => usize::from(*rest.first()?).max(2),
+            };
+            match kind {
+                5 => sack = number(options, 6),
+                8 => stamps = number(options, 2).zip(number(options, 6)),
+                _ => {}
+            }
+            options = options.get(length..)?;
+        }
+        let (stamp, echo) = stamps?;
+        Some(Segment { end, ack, stamp, echo, sack })
     }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|b| u32::from_be_bytes(*b))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn timestamps_are_found_behind_other_options() {
-        let mut packet = vec![0u8; 20 + 32];
-        (packet[0], packet[9], packet[32], packet[33]) = (0x45, TCP, 0x80, ACK);
+    /// An IPv4 header and a TCP header with timestamps and a SACK block; no payload.
+    fn packet() -> Vec<u8> {
+        let mut packet = vec![0u8; 20 + 44];
+        (packet[0], packet[9], packet[32], packet[33]) = (0x45, TCP, 0xb0, ACK);
+        packet[24..32].copy_from_slice(&[0, 0, 0, 7, 0, 0, 2, 0]);
         packet[40..52].copy_from_slice(&[1, 1, 8, 10, 0, 0, 1, 0, 0, 0, 0, 9]);
-        assert_eq!(timestamps(&packet), Some((256, 9)));
-        packet[33] |= SYN;
-        assert_eq!(timestamps(&packet), None, "before the connection");
-        for length in 0..52 {
-            assert_eq!(timestamps(&packet[..length]), None);
+        packet[52..64].copy_from_slice(&[1, 1, 5, 10, 0, 0, 3, 0, 0, 0, 4, 0]);
+        packet
+    }
+
+    #[test]
+    fn numbers_and_options_of_a_segment_are_read() {
+        let mut packet = packet();
+        let read = Segment { end: 7, ack: 512, stamp: 256, echo: 9, sack: Some(1024) };
+        assert_eq!(Segment::read(&packet), Some(read));
+        for length in 0..packet.len() {
+            assert_eq!(Segment::read(&packet[..length]), None);
         }
+        packet.push(0);
+        assert_eq!(Segment::read(&packet).unwrap().end, 8, "a byte of payload");
+        packet[33] |= SYN;
+        assert_eq!(Segment::read(&packet), None, "before the connection");
+    }
+
+    #[test]
+    fn an_ack_beside_a_hole_is_timed_by_what_it_reports() {
+        let at = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        let segment = |end, stamp| Segment { end, ack: 0, stamp, echo: 0, sack: None };
+        let mut seen = Seen::default();
+        seen.sent(at(0), &segment(100, 1));
+        seen.sent(at(0), &segment(200, 1));
+        seen.sent(at(10), &segment(300, 11));
+        seen.answered(at(50), &Segment { ack: 100, echo: 1, ..segment(0, 50) });
+        // 200 is lost; 300 arrives, and the echo is still that of the last packet in order.
+        seen.answered(at(60), &Segment { ack: 100, echo: 1, sack: Some(300), ..segment(0, 60) });
+        assert_eq!((seen.sum, seen.count), (Duration::from_millis(100), 2));
     }
 }
