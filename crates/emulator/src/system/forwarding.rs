@@ -3,8 +3,8 @@
 //!
 //! What was off is written down beside the slots before it is turned on, in a file for each namespace.
 
-use super::leftovers::processes;
 use super::namespace::Namespace;
+use super::processes::processes;
 use super::slot::{Slot, folder, live_notes};
 use crate::error::Error;
 use rustix::fs::{FlockOperation, flock};

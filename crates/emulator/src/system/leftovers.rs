@@ -3,13 +3,12 @@
 //! Devices, addresses, routes and nftables tables need no cleaning: the kernel removes them with the process.
 
 use super::namespace::Namespace;
+use super::processes::{is_alive, processes};
 use super::{forwarding, slot};
 use crate::error::Error;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
-use std::{fs, io};
 
 const NAMESPACE: &str = "namespace ";
 /// Programs that start others while they are ended, and links behind links, are looked for so often.
@@ -74,22 +73,4 @@ fn behind(namespaces: &[(u64, u64)]) -> Vec<i32> {
     };
     let all = processes().unwrap_or_default().into_iter();
     all.filter(|(pid, inode)| is_noted(*pid, *inode)).map(|(pid, _)| pid).collect()
-}
-
-/// Whether a process, or a thread of it, still has files.
-fn is_alive(pid: i32) -> bool {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map_or("X", |(_, rest)| rest);
-    threads > 1 || !state.starts_with(['Z', 'X'])
-}
-
-/// Every process and the inode of its network namespace.
-pub fn processes() -> io::Result<Vec<(i32, u64)>> {
-    let all = fs::read_dir("/proc")?.flatten().filter_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let inode = fs::metadata(entry.path().join("ns/net")).ok()?.ino();
-        Some((pid, inode))
-    });
-    Ok(all.collect())
 }

@@ -7,6 +7,7 @@ pub mod namespace;
 pub mod netlink;
 pub mod nft;
 pub mod own_files;
+pub mod processes;
 pub mod slot;
 pub mod tun;
 pub mod unsafe_calls;
