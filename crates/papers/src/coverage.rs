@@ -113,9 +113,13 @@ impl Coverage {
         out
     }
 
-    /// What no experiment judges, with the reasons.
+    /// What no experiment judges, with the reasons, under a line that says so; one line if nothing is missing.
     pub fn missing(&self) -> String {
-        let mut out = String::new();
+        if self.paper.iter().all(|p| p.missing.is_empty()) {
+            return "Each of the papers' numbered result figures and tables has an experiment.\n"
+                .into();
+        }
+        let mut out = "Figures and tables without an experiment:\n\n".to_string();
         for paper in &self.paper {
             for missing in &paper.missing {
                 let numbers = missing.numbers.join(", ");
@@ -165,6 +169,10 @@ mod tests {
         let summary = list.summary(&[("s1-f1", &claims), ("s11-f1", &claims[..1])]);
         assert!(summary.contains("| S1, t | 1 | 1 | · | 1 | · | · |"), "{summary}");
         assert!(summary.contains("scenarios | | | · | 1 | · | · |"), "{summary}");
+        assert!(list.missing().starts_with("Each of"), "{}", list.missing());
+        let less = format!("{text}\n[[paper.missing]]\nnumbers = ['figure 2']\nwhy = 'lost'");
+        let missing = read(&less).unwrap().missing();
+        assert!(missing.ends_with("experiment:\n\n- **S1**, figure 2: lost.\n"), "{missing}");
         assert!(
             read(&(text.to_string() + "\n[[paper.missing]]\nnumbers = ['figure 1']\nwhy = ''"))
                 .is_err()

@@ -173,7 +173,7 @@ fn all(done: &[Done], [linux, ns2]: [&str; 2], findings: &str, figures: &Coverag
          lies in the accepted range, *differs* if it lies outside, else *undecided*. Before a claim is left \
          undecided, 10, 20, 40 and 80 seeds have been tried \
          ([how](../experiments/README.md#verdicts)).\n\n{summary}\n\
-         Figures and tables without an experiment:\n\n{missing}\n\
+         {missing}\n\
          ## Against the Linux kernel\n\n{}{linux}{}\n\
          ## Against ns-2\n\n{}{ns2}{}\n\
          ## Against closed forms\n\n\
