@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Departures from Linux: losses are reported after the ACK that reveals them, so they count with
-//! the next ACK; the time a packet waits in the pacer is not subtracted from what is in flight;
-//! gains are exact, not in 256ths; a sender restarts from idle when nothing but the new packet is
+//! the next ACK; outside preset `linux` the time a packet waits in the pacer is not subtracted from what is in
+//! flight; gains are exact, not in 256ths; a sender restarts from idle when nothing but the new packet is
 //! outstanding, after a silence of four paced packets; after a timeout the old window comes back by
 //! slow start, unless the transport reports the end of a recovery. Widening the window for
 //! aggregated ACKs and detecting policers are as in Linux, and can be turned off.
@@ -88,6 +88,10 @@ const IDLE_PACKETS: f64 = 4.0;
 
 /// Builds the controller.
 pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controller> {
+    Box::new(fresh(settings, environment))
+}
+
+fn fresh(settings: &Settings, environment: &Environment) -> Bbr {
     let cwnd = bounded(environment.initial_window, 1.0);
     let mut bbr = Bbr {
         packet_bits: f64::from(environment.packet_bytes.max(1)) * 8.0,
@@ -119,7 +123,7 @@ pub fn build(settings: &Settings, environment: &Environment) -> Box<dyn Controll
         pacing: 0.0,
     };
     bbr.pacing = bbr.paced(cwnd / NOMINAL_RTT, HIGH_GAIN);
-    Box::new(bbr)
+    bbr
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,6 +172,8 @@ struct Told {
     delivered: u64,
     outstanding: u64,
     losses: u64,
+    /// When pacing lets the next packet go: what waits for it is not in the network.
+    departure: Time,
 }
 
 #[derive(Clone, Debug)]
@@ -215,6 +221,10 @@ impl Controller for Bbr {
     fn on_sent(&mut self, sent: &Sent) {
         let silence = self.last_sent.map_or(Duration::MAX, |last| sent.now.since(last));
         self.last_sent = Some(sent.now);
+        if let Some(told) = &mut self.told {
+            let gap = Duration::from_secs_f64(f64::from(sent.bytes) * 8.0 / self.pacing);
+            told.departure = told.departure.max(sent.now) + gap;
+        }
         let pause = Duration::from_secs_f64(IDLE_PACKETS * self.packet_bits / self.pacing);
         if sent.outstanding != 1 || sent.retransmission || silence <= pause {
             return;
@@ -247,7 +257,8 @@ impl Controller for Bbr {
         self.set_pacing(ack);
         if let Some(told) = &mut self.told {
             let (delivered, outstanding) = (ack.newly_delivered, ack.outstanding);
-            *told = Told { window: self.cwnd, delivered, outstanding, losses: 0 };
+            let (window, departure) = (self.cwnd, told.departure);
+            *told = Told { window, delivered, outstanding, losses: 0, departure };
             self.set_cwnd(ack.newly_delivered, ack.outstanding, 0);
         } else {
             self.set_cwnd(ack.newly_delivered, ack.outstanding, self.losses);
@@ -256,12 +267,13 @@ impl Controller for Bbr {
     }
 
     /// Linux knows the opening's round-trip time before the first packet.
-    fn on_path_event(&mut self, _now: Time, event: &PathEvent) {
+    fn on_path_event(&mut self, now: Time, event: &PathEvent) {
         if let (PathEvent::Hints(PathHints { rtt: Some(rtt), .. }), Some(_)) = (event, &self.told)
             && !self.seen_rtt
         {
             self.seen_rtt = true;
             self.pacing = self.paced(self.cwnd / positive(*rtt), HIGH_GAIN);
+            (self.min_rtt, self.min_rtt_at) = (*rtt, Some(now));
         }
     }
 

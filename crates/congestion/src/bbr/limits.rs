@@ -4,7 +4,7 @@ use super::policer::Policer;
 use super::{Bbr, CYCLE, Repairing, State, Told};
 use super::{CWND_GAIN, DRAIN_GAIN, HIGH_GAIN, INITIAL_WINDOW, MIN_WINDOW, PACING_MARGIN};
 use crate::{Ack, bounded};
-use narrows_base::Duration;
+use narrows_base::{Duration, Time};
 
 /// Rounds up to whole segments; a rounding error does not add a segment.
 fn round_up(segments: f64) -> f64 {
@@ -68,6 +68,16 @@ impl Bbr {
         self.with_budget(self.product(self.bandwidth.get(), gain))
     }
 
+    /// Of so many packets in flight those in the network when pacing lets the next burst go, that burst included where
+    /// the rate probes (`bbr_packets_in_net_at_edt`).
+    pub(super) fn in_network(&self, in_flight: u64, now: Time) -> f64 {
+        let in_flight = in_flight as f64;
+        let burst = if self.pacing_gain() > 1.0 { self.burst() } else { 0.0 };
+        let departure = self.told.as_ref().map_or(now, |t| t.departure.max(now));
+        let gone = (self.believed() * departure.since(now).as_secs_f64()).floor();
+        (in_flight + burst - gone).max(0.0)
+    }
+
     /// Saves the window that is restored later.
     pub(super) fn save_cwnd(&mut self) {
         let undisturbed = self.recovery == Repairing::No && self.state != State::ProbeRtt;
@@ -107,7 +117,7 @@ impl Bbr {
     pub(super) fn take_off(&mut self, segments: u64) {
         let Some(told) = &mut self.told else { return };
         told.losses = told.losses.saturating_add(segments);
-        let Told { window, delivered, outstanding, losses } = *told;
+        let Told { window, delivered, outstanding, losses, .. } = *told;
         if delivered > 0 {
             self.cwnd = window;
             self.set_cwnd(delivered, outstanding, losses);

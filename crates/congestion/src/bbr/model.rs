@@ -62,12 +62,12 @@ impl Bbr {
         }
         let full_length = ack.now.since(self.phase_began) > self.min_rtt;
         let gain = self.pacing_gain();
-        let in_flight = ack.prior_outstanding as f64;
+        let in_network = self.in_network(ack.prior_outstanding, ack.now);
         let next = if gain > 1.0 {
             // Until the probe has filled the pipe, or losses say that it cannot.
-            full_length && (self.losses > 0 || in_flight + self.burst() >= self.inflight(gain))
+            full_length && (self.losses > 0 || in_network >= self.inflight(gain))
         } else if gain < 1.0 {
-            full_length || in_flight <= self.inflight(1.0)
+            full_length || in_network <= self.inflight(1.0)
         } else {
             full_length
         };
@@ -90,7 +90,9 @@ impl Bbr {
         if self.state == State::Startup && self.full {
             self.state = State::Drain;
         }
-        if self.state == State::Drain && ack.outstanding as f64 <= self.inflight(1.0) {
+        if self.state == State::Drain
+            && self.in_network(ack.outstanding, ack.now) <= self.inflight(1.0)
+        {
             self.probe_bandwidth(ack.now);
         }
     }

@@ -1,6 +1,8 @@
+use super::{DESCRIPTOR, fresh};
 use crate::scenario::{Scenario, build};
 use crate::scenario_path::SimplePath;
-use narrows_base::{Duration, RandomKey, Time};
+use crate::{Controller as _, Environment, PathEvent, PathHints, Sent};
+use narrows_base::{Duration, RandomKey, Settings, Spec, Time};
 
 /// 10 Mbit/s, 40 ms: the path holds 51 packets.
 fn path(spec: &str) -> SimplePath {
@@ -118,4 +120,35 @@ fn the_phase_of_probing_is_drawn_from_the_environment() {
         })
         .collect();
     assert!(phases.contains(&125) && phases.contains(&100), "{phases:?}");
+}
+
+/// Linux: packets that wait for the pacer are in flight, but not in the network; and the opening's round trip is the first
+/// smallest one.
+#[test]
+fn linux_knows_what_waits_for_the_pacer() {
+    let read = |linux: bool| {
+        let settings = Settings::read(&Spec::named("bbr"), DESCRIPTOR.params).unwrap();
+        let environment = Environment { linux, ..Environment::default() };
+        let mut bbr = fresh(&settings, &environment);
+        let hints = PathHints { rtt: Some(Duration::from_millis(40)), ..PathHints::default() };
+        bbr.on_path_event(Time::ZERO, &PathEvent::Hints(hints));
+        let min_rtt = bbr.min_rtt;
+        bbr.bandwidth.update(1, 1000.0);
+        bbr.pacing = bbr.paced(1000.0, 1.0);
+        let bytes = (bbr.packet_bits / 8.0) as u32;
+        for outstanding in 7..=10 {
+            bbr.on_sent(&Sent {
+                now: Time::ZERO,
+                bytes,
+                outstanding,
+                retransmission: false,
+                last_waiting: false,
+            });
+        }
+        (min_rtt, bbr.in_network(10, Time::ZERO), bbr.burst())
+    };
+    let (min_rtt, in_network, burst) = read(true);
+    assert_eq!((min_rtt, in_network), (Duration::from_millis(40), 10.0 + burst - 4.0));
+    let (min_rtt, in_network, burst) = read(false);
+    assert_eq!((min_rtt, in_network), (Duration::MAX, 10.0 + burst));
 }

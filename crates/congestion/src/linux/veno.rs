@@ -78,12 +78,13 @@ impl Controller for Veno {
             .on_event(event, |w| if random { (w.cwnd * 4 / 5).max(2) } else { w.half() });
         match turn {
             Turn::Reduced | Turn::Open => {
-                self.measuring = true;
+                // Growth by the ACK that ends the recovery comes after: without a sample it takes the window for queued.
+                (self.measuring, self.smallest) = (true, u64::MAX);
                 let acked = self.window.take_pending();
                 if acked > 0 {
                     self.grow(acked);
+                    self.smallest = u64::MAX;
                 }
-                self.smallest = u64::MAX;
             }
             Turn::Recovery | Turn::Loss(_) => self.measuring = false,
             Turn::None => {}
@@ -96,5 +97,33 @@ impl Controller for Veno {
 
     fn watch(&self, put: &mut dyn FnMut(&'static str, f64)) {
         put("backlog", self.backlog as f64 / 2.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::CongestionEvent;
+    use crate::scenario::{Scenario, build};
+
+    /// The growth at the end of a recovery knows no RTT of the time after it, and so takes the whole window for queued:
+    /// a loss before the next ACK costs half, as in the kernel.
+    #[test]
+    fn the_end_of_a_recovery_is_taken_for_congestion() {
+        for (next_ack, left) in [(false, 12.0), (true, 20.0)] {
+            let mut s = Scenario::new(build("veno(like=linux)"));
+            s.acks(28);
+            let start = s.recovery_start();
+            s.controller.on_congestion_event(&start);
+            assert_eq!(s.window(), 25.0);
+            let last = s.ack(1, true);
+            s.controller.on_ack(&last);
+            let CongestionEvent::RecoveryStart(episode) = start else { panic!("{start:?}") };
+            s.controller.on_congestion_event(&CongestionEvent::RecoveryEnd(episode));
+            if next_ack {
+                s.acks(1);
+            }
+            s.controller.on_congestion_event(&s.recovery_start());
+            assert_eq!(s.window(), left, "next ACK {next_ack}");
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Beside the Linux kernel: what its TCP did in virtual time (`experiments/linux/reference.json`), our runs in preset `linux`
 //! and in preset `rfc`, and how far apart.
 //!
-//! Goodput must agree within 5% or the joint 95% interval of the means, completion times within 10% or theirs. What
-//! does not is named.
+//! Goodput must agree within 5% or the joint 95% interval of the means, completion times within 10% or theirs, shares
+//! beside others within 0.05. What does not is named.
 
 mod cells;
 mod reference;
+mod shares;
 mod transfers;
 
 use crate::ns2::plan;
@@ -35,6 +36,7 @@ pub fn section(folder: &Path, jobs: usize) -> Result<String, String> {
     );
     cells::table(&mut out, folder, &reference, jobs)?;
     transfers::table(&mut out, folder, &reference, jobs)?;
+    shares::table(&mut out, folder, &reference, jobs)?;
     Ok(out)
 }
 
@@ -72,6 +74,21 @@ fn agree(ours: Estimate, theirs: Estimate, within: f64) -> bool {
     let joint = ours.ci95.unwrap_or(0.0).hypot(theirs.ci95.unwrap_or(0.0));
     let gap = (ours.mean - theirs.mean).abs();
     gap <= joint || gap <= within * theirs.mean
+}
+
+/// Mean of a series' samples from then on.
+fn over_time(sample: &Sample, table: &str, column: &str, from: f64) -> f64 {
+    let found = sample.series.iter().find(|t| t.name == table);
+    let Some((table, values)) = found.and_then(|t| Some((t, t.column(column)?))) else {
+        return f64::NAN;
+    };
+    let values = table.time_s.iter().zip(values);
+    mean(values.filter(|(at, x)| **at >= from && x.is_finite()).map(|(_, x)| *x))
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), x| (sum + x, count + 1.0));
+    sum / count
 }
 
 fn verdict(agrees: bool) -> &'static str {

@@ -11,6 +11,7 @@ pub struct Reference {
     pub links: BTreeMap<String, Link>,
     pub cells: Vec<Cell>,
     pub transfers: Vec<Transfer>,
+    pub shares: Vec<Share>,
 }
 
 /// A link: rate and delay each way.
@@ -45,4 +46,29 @@ pub struct Transfer {
     pub loss: String,
     pub bytes: u64,
     pub seconds: Vec<f64>,
+}
+
+/// Numbers of each run of a [`Share`].
+pub const SHARE_COLUMNS: usize = 6;
+
+/// Two flows on a link, by the kernel's names of their algorithms.
+#[derive(Deserialize, Debug)]
+pub struct Share {
+    pub link: String,
+    pub first: String,
+    pub second: String,
+    /// By how much the second one's round trip is longer.
+    pub extra_ms: f64,
+    /// Both starts in seconds, the first one's share, both mean windows and the mean queue in packets (the file's
+    /// `share_columns`).
+    pub runs: Vec<[f64; SHARE_COLUMNS]>,
+}
+
+/// Our name of an algorithm of the kernel's.
+pub fn ours(kernel: &str) -> &str {
+    match kernel {
+        "reno" => "sack",
+        "westwood" => "westwood+",
+        other => other,
+    }
 }

@@ -82,6 +82,9 @@ pub(super) fn configure(
             c.header_bytes
         )));
     }
+    if preset == Preset::Linux {
+        c = c.with_linux_window();
+    }
     let wanted = match given.choice("recovery") {
         // Tahoe, Reno and NewReno are their recovery.
         "default" if preset == Preset::Linux && matches!(entry.recovery, "sack" | "vegas") => {

@@ -8,6 +8,10 @@ use narrows_congestion::Halve;
 /// bytes) in segments of 1024 bytes. It bounds a sender's memory if neither the controller nor the link does.
 pub const MAX_WINDOW: u64 = 1 << 20;
 
+/// Bytes in flight at most in preset `linux`: what the largest send buffer (`tcp_wmem`, 4 MiB) holds beside its own
+/// bookkeeping. The receive window grows to slightly more (`tcp_rmem`, 6 MiB, half of it for data).
+const MAX_LINUX_FLIGHT: u64 = 2_750_000;
+
 /// Which variant of the endpoints is simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Preset {
@@ -21,6 +25,17 @@ pub enum Preset {
     /// As Linux 6.1: initial window 10, minimum RTO 0.2 s on top of the RTT, delayed ACKs after quick ones, RACK-TLP,
     /// PRR, F-RTO, 52 bytes of headers; controllers as there.
     Linux,
+}
+
+impl Preset {
+    /// Whose TCP it is, for people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Preset::Rfc => "TCP as in the RFCs",
+            Preset::Ns2 => "TCP as in ns-2.35",
+            Preset::Linux => "TCP as in Linux 6.1",
+        }
+    }
 }
 
 /// How losses are detected and retransmitted.
@@ -139,8 +154,14 @@ impl TcpConfig {
                 quick_acks: 16,
                 bursts: true,
                 ..rfc
-            },
+            }
+            .with_linux_window(),
         }
+    }
+    /// The window that Linux's buffers permit, for packets of this size.
+    pub(crate) fn with_linux_window(self) -> TcpConfig {
+        let receive_window = (MAX_LINUX_FLIGHT / u64::from(self.payload())).max(1);
+        TcpConfig { receive_window, ..self }
     }
     /// Application bytes of a full data packet.
     pub fn payload(&self) -> u32 {

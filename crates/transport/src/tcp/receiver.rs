@@ -3,16 +3,41 @@
 use super::config::TcpConfig;
 use super::ecn::ReceiverEcn;
 use crate::ranges::Ranges;
-use narrows_base::{Packet, Time};
+use narrows_base::{Duration, Packet, Time};
 
-/// How long acknowledgements of segments out of order wait for more of them at most.
-const MAX_SACK_DELAY: narrows_base::Duration = narrows_base::Duration::from_millis(1);
+/// How long acknowledgements of segments out of order wait for more of them at most: a twentieth of the round trip, and
+/// no more than this (Linux, `tcp_comp_sack_delay_ns`), and for how many (`tcp_comp_sack_nr`).
+const MAX_SACK_DELAY: Duration = Duration::from_millis(1);
+const MAX_COMPRESSED: u32 = 44;
+/// Of so many blocks an acknowledgement that waits tells; another one sends it (`TCP_SACK_BLOCKS_EXPECTED`).
+const COMPRESSED_BLOCKS: usize = 2;
 
 /// Acknowledgements of segments out of order since the cumulative one stands at `next`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Compression {
     next: u64,
     sent: u32,
+    /// Segments that wait for an acknowledgement.
+    waiting: u32,
+    opened: Time,
+    delay: Duration,
+}
+
+impl Compression {
+    fn new() -> Compression {
+        Compression { next: 0, sent: 0, waiting: 0, opened: Time::NEVER, delay: MAX_SACK_DELAY }
+    }
+
+    /// The first data packet answers the SYN's acknowledgement: that is the round-trip time.
+    fn on_first(&mut self, now: Time, is_opening: bool) {
+        if is_opening {
+            self.opened = now;
+        } else if !self.opened.is_never() {
+            let twentieth = now.since(self.opened).as_nanos() / 20;
+            self.delay = MAX_SACK_DELAY.min(Duration::from_nanos(twentieth));
+            self.opened = Time::NEVER;
+        }
+    }
 }
 
 /// A TCP receiver. Every packet may be answered with one acknowledgement.
@@ -21,7 +46,7 @@ pub struct Receiver {
     flow: u32,
     ack_bytes: u16,
     ack_every: u32,
-    delay: narrows_base::Duration,
+    delay: Duration,
     payload: u32,
     /// Next segment expected.
     next: u64,
@@ -69,7 +94,7 @@ impl Receiver {
             echo: (Time::ZERO, 0),
             ack_due: Time::NEVER,
             quick: config.quick_acks,
-            compression: (config.quick_acks > 0).then(Compression::default),
+            compression: (config.quick_acks > 0).then(Compression::new),
             ecn: ReceiverEcn::new(config.ecn),
             stamps: config.receiver_stamps,
             arrived: Time::ZERO,
@@ -87,6 +112,9 @@ impl Receiver {
         self.arrived = now;
         if p.seq >= self.next {
             self.ecn.arrived(p);
+        }
+        if let Some(compression) = &mut self.compression {
+            compression.on_first(now, p.has(Packet::SYN));
         }
         let in_order = p.seq == self.next;
         if in_order && self.held.is_empty() {
@@ -109,27 +137,36 @@ impl Receiver {
             return None;
         }
         let before = self.next;
+        // What waits is told of as it is, before another block would displace one.
+        let waiting = (self.compression.is_some_and(|c| c.waiting > 0)
+            && p.seq > before
+            && self.displaces(p.seq))
+        .then(|| self.build_ack(0));
         self.out_of_order(p, in_order);
         if self.compression.is_some() && !self.is_due_out_of_order(now, p, before) {
-            return None;
+            return waiting;
         }
         self.echo = (p.stamp, p.number);
         Some(self.acknowledge(p))
     }
 
     /// Whether a segment beside a hole is acknowledged at once: the first four at each cumulative acknowledgement
-    /// are, and whatever fills a hole; others within a millisecond (Linux, `tcp_comp_sack_delay_ns`).
+    /// are, and whatever fills a hole; others within a millisecond.
     fn is_due_out_of_order(&mut self, now: Time, p: &Packet, before: u64) -> bool {
-        let due = now + MAX_SACK_DELAY;
         let Some(c) = &mut self.compression else { return true };
+        let due = now + c.delay;
         if self.held.is_empty() || p.seq < before {
             return true;
         }
         if c.next != self.next {
-            *c = Compression { next: self.next, sent: 0 };
+            (c.next, c.sent) = (self.next, 0);
         }
         if c.sent < 3 {
             c.sent += 1;
+            return true;
+        }
+        c.waiting += 1;
+        if c.waiting > MAX_COMPRESSED {
             return true;
         }
         if self.unacked == 0 {
@@ -164,6 +201,14 @@ impl Receiver {
     #[inline]
     fn count(&mut self, p: &Packet) {
         self.delivered += u64::from(p.payload());
+    }
+
+    /// Whether the block of a new segment is not among those that the next acknowledgement tells of first.
+    fn displaces(&self, seq: u64) -> bool {
+        let known = self.recent.iter().filter(|r| **r != u64::MAX && **r >= self.next);
+        let blocks = known.filter_map(|r| self.held.find(*r));
+        let touches = |(from, to): &(u64, u64)| (*from..=*to).contains(&seq) || seq + 1 == *from;
+        blocks.take(COMPRESSED_BLOCKS).filter(|b| !touches(b)).count() == COMPRESSED_BLOCKS
     }
 
     fn remember(&mut self, seq: u64) {
@@ -203,6 +248,9 @@ impl Receiver {
     fn build_ack(&mut self, flags: u8) -> Packet {
         self.unacked = 0;
         self.ack_due = Time::NEVER;
+        if let Some(compression) = &mut self.compression {
+            compression.waiting = 0;
+        }
         self.acks = self.acks.wrapping_add(1);
         let sack = if self.held.is_empty() { [(0, 0); 3] } else { self.blocks() };
         let mut ack = Packet {
@@ -260,101 +308,5 @@ impl Receiver {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tcp::config::Preset;
-    use narrows_base::Duration;
-
-    fn data(seq: u64) -> Packet {
-        Packet {
-            seq,
-            stamp: Time::from_nanos(seq * 10),
-            number: seq as u32,
-            random_key: 0,
-            sack: [(if seq == 0 { 0 } else { 960 }, 0), (0, 0), (0, 0)],
-            flow: 0,
-            size: 1000,
-            hop: 0,
-            flags: if seq == 0 { Packet::SYN } else { 0 },
-        }
-    }
-    fn receiver(ack_every: u32) -> Receiver {
-        let config = TcpConfig { ack_every, ..TcpConfig::preset(Preset::Rfc) };
-        Receiver::new(&config, 0, 1)
-    }
-
-    #[test]
-    fn the_first_block_holds_the_segment_that_came_last() {
-        let mut r = receiver(1);
-        for s in 0..3 {
-            r.on_packet(Time::ZERO, &data(s));
-        }
-        let ack = r.on_packet(Time::ZERO, &data(5)).unwrap();
-        assert_eq!((ack.seq, ack.sack[0]), (3, (2, 3)));
-        let ack = r.on_packet(Time::ZERO, &data(8)).unwrap();
-        assert_eq!(ack.sack, [(5, 6), (2, 3), (0, 0)]);
-        let ack = r.on_packet(Time::ZERO, &data(6)).unwrap();
-        assert_eq!(ack.sack, [(2, 4), (5, 6), (0, 0)]);
-        // The hole is filled: everything up to 7 is in order.
-        r.on_packet(Time::ZERO, &data(3));
-        let ack = r.on_packet(Time::ZERO, &data(4)).unwrap();
-        assert_eq!((ack.seq, ack.sack[0]), (7, (1, 2)));
-        assert_eq!(r.delivered(), 6 * 960);
-    }
-
-    #[test]
-    fn short_segments_are_counted_by_their_bytes_whatever_the_order() {
-        let mut r = receiver(1);
-        let mut short = data(2);
-        short.sack[0].0 = 100;
-        short.size = 140;
-        for p in [data(0), short, data(3), data(1)] {
-            r.on_packet(Time::ZERO, &p);
-        }
-        assert_eq!(r.delivered(), 960 + 100 + 960);
-        // Out of order a segment has come, but nothing is delivered.
-        short.seq = 6;
-        r.on_packet(Time::ZERO, &data(5));
-        r.on_packet(Time::ZERO, &short);
-        assert_eq!((r.delivered(), r.received()), (960 + 100 + 960, 2 * 960 + 100 + 960 + 100));
-    }
-
-    #[test]
-    fn delayed_acks_answer_every_second_packet_or_after_a_while() {
-        let mut r = receiver(2);
-        assert!(r.on_packet(Time::ZERO, &data(0)).is_some(), "the opening is answered at once");
-        assert!(r.on_packet(Time::ZERO, &data(1)).is_none());
-        let ack = r.on_packet(Time::ZERO, &data(2)).unwrap();
-        assert_eq!((ack.seq, ack.number), (3, 1), "the first of the two is echoed");
-        assert!(r.on_packet(Time::from_nanos(5), &data(3)).is_none());
-        let due = Time::from_nanos(5) + Duration::from_millis(100);
-        assert_eq!(r.next_timeout(), due);
-        assert_eq!(r.on_timeout(due).unwrap().seq, 4);
-        assert!(r.next_timeout().is_never());
-        assert!(r.on_packet(due, &data(9)).is_some(), "out of order: at once");
-    }
-
-    #[test]
-    fn linux_acknowledges_the_first_segments_singly_and_compresses_sacks() {
-        let mut r = Receiver::new(&TcpConfig::preset(Preset::Linux), 0, 1);
-        let acked: Vec<bool> =
-            (0..=20).map(|s| r.on_packet(Time::ZERO, &data(s)).is_some()).collect();
-        assert!(acked[..=16].iter().all(|a| *a), "sixteen after the opening");
-        assert_eq!(acked[17..], [false, true, false, true]);
-        let acked: Vec<bool> =
-            (30..36).map(|s| r.on_packet(Time::ZERO, &data(s)).is_some()).collect();
-        assert_eq!(acked, [true, true, true, false, false, false]);
-        assert_eq!(r.next_timeout(), Time::ZERO + Duration::from_millis(1));
-        let ack = r.on_timeout(r.next_timeout()).unwrap();
-        assert_eq!((ack.seq, ack.sack[0]), (21, (9, 15)));
-    }
-
-    #[test]
-    fn damaged_packets_are_thrown_away() {
-        let mut r = receiver(1);
-        let mut p = data(0);
-        p.flags |= Packet::CORRUPT;
-        assert!(r.on_packet(Time::ZERO, &p).is_none());
-        assert_eq!(r.next_expected(), 0);
-    }
-}
+#[path = "receiver_tests.rs"]
+mod tests;

@@ -66,6 +66,8 @@ pub(crate) struct Acked<'a> {
     pub duplicate: bool,
     /// When the packet left that it answers.
     pub echo: Time,
+    /// The smallest RTT of the path.
+    pub min_rtt: Duration,
     pub rtt: &'a RttEstimator,
 }
 

@@ -27,6 +27,8 @@ pub struct Sender {
     scoreboard: Scoreboard,
     recovery: Recovery,
     rtt: RttEstimator,
+    /// The opening's RTT: with RACK it counts towards the path's smallest.
+    opening_rtt: Duration,
     counters: Counters,
     flow: u32,
     payload: u32,
@@ -88,6 +90,7 @@ impl Sender {
             scoreboard: Scoreboard::new(),
             recovery: Recovery::new(config),
             rtt: RttEstimator::new(&config.rto),
+            opening_rtt: Duration::MAX,
             counters: Counters::default(),
             flow,
             payload: config.payload(),
@@ -162,6 +165,12 @@ impl Sender {
     /// When the retransmission timer would expire.
     pub fn rto_due(&self) -> Time {
         self.rto_due
+    }
+
+    /// The smallest RTT as loss recovery and rate samples see it.
+    #[inline]
+    fn path_min_rtt(&self) -> Duration {
+        self.rtt.min().min(self.opening_rtt)
     }
 
     #[inline]
@@ -402,6 +411,7 @@ impl Machine for Sender {
                     let gap = gap.max(Duration::from_nanos(1));
                     self.pace_free = match self.bursts {
                         None => self.pace_free.max(now) + gap,
+                        Some(_) if self.is_unpaced() => now,
                         Some(_) => self.after_paced(now, gap),
                     };
                 }

@@ -400,3 +400,45 @@ fn a_spurious_timeout_is_undone() {
     assert!(p.sender.controller().send_limits().cwnd >= 40.0);
     assert_eq!(p.sender.controller().send_limits().ssthresh, Some(f64::INFINITY));
 }
+
+/// A segment that was sent twice is timed by its time stamp, which counts milliseconds (RFC 7323); the opening's RTT
+/// counts for the path, but not for controllers.
+#[test]
+fn linux_times_a_repaired_segment_in_milliseconds() {
+    let mut p = linux("sack");
+    let round = |p: &mut Pair, tenths: u64, lost: u64| {
+        p.now += Duration::from_micros(100 * tenths);
+        p.deliver(|p| p.seq != lost);
+    };
+    let least = |p: &Pair| (p.sender.rtt.min(), p.sender.path_min_rtt());
+    p.sender.rtt.forget_min();
+    round(&mut p, 509, u64::MAX);
+    let whole = Duration::from_micros(50_900);
+    assert_eq!(least(&p), (whole, Duration::from_millis(50)));
+    let lost = p.wire[0].seq;
+    round(&mut p, 509, lost);
+    // Sent again at 251.8 ms, and the last acknowledgement came a millisecond later.
+    p.now += Duration::from_micros(49_100);
+    p.deliver(|p| p.seq == lost);
+    assert_eq!(least(&p).0, Duration::from_millis(50), "of 50.1 ms");
+}
+
+/// What the buffers of Linux hold: 2.75 MB, whatever the window.
+#[test]
+fn linux_has_no_more_in_flight_than_its_buffers_hold() {
+    for (spec, flight) in [("", 1899), (",receive-window=100", 100)] {
+        let spec = Spec::parse(&format!("sack(initial-window=5000{spec})")).unwrap();
+        let p = Pair::of(&Protocol::read(&spec, Preset::Linux, 1500).unwrap());
+        assert_eq!(p.wire.len(), flight);
+    }
+}
+
+/// Linux paces from the tenth segment on.
+#[test]
+fn linux_does_not_pace_the_first_window() {
+    let protocol =
+        |spec: &str| Protocol::read(&Spec::parse(spec).unwrap(), Preset::Linux, 1500).unwrap();
+    assert_eq!(Pair::of(&protocol("bbr")).wire.len(), 10);
+    let more = Pair::of(&protocol("bbr(initial-window=20)")).wire.len();
+    assert!((10..=12).contains(&more), "{more}: then a burst of two every few milliseconds");
+}

@@ -43,7 +43,7 @@ impl Fingerprints {
 
     /// Whether an experiment is to be run at this commit whether it has changed or not.
     pub fn in_turn(&self, id: &str) -> bool {
-        (number(blake3::hash(id.as_bytes()).as_bytes()) ^ self.turn) % TURNS == 0
+        (number(blake3::hash(id.as_bytes()).as_bytes()) ^ self.turn).is_multiple_of(TURNS)
     }
 
     /// Whether neither the folder's files nor what it simulates differ from what is on record.

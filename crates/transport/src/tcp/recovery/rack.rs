@@ -192,7 +192,7 @@ impl LossRecovery for Rack {
             (self.doubtful, self.asking) = (false, false);
         }
         if std::mem::take(&mut self.advanced) && !outcome.undo {
-            let window = self.window(state, acked.rtt.min(), acked.rtt.srtt());
+            let window = self.window(state, acked.min_rtt, acked.rtt.srtt());
             let (lost, wait) = self.find_lost(state, scoreboard, (acked.now, window));
             outcome.lost = lost;
             outcome.reorder_wait = (wait > Duration::ZERO).then_some(wait);
@@ -212,7 +212,7 @@ impl LossRecovery for Rack {
         acked: Acked<'_>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
-        let window = self.window(state, acked.rtt.min(), acked.rtt.srtt());
+        let window = self.window(state, acked.min_rtt, acked.rtt.srtt());
         let (lost, wait) = self.find_lost(state, scoreboard, (acked.now, window));
         outcome.lost = lost;
         outcome.reorder_wait = (wait > Duration::ZERO).then_some(wait);

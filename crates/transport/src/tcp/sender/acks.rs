@@ -11,6 +11,22 @@ use narrows_congestion::{
     RecoveryEvent, SpuriousLosses,
 };
 
+/// When the oldest and the newest segment left that an ACK shows delivered: cumulatively, whether or not one of them was
+/// sent twice (`repaired`), and by SACK, of those sent once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Departures {
+    acked: Option<(Time, Time)>,
+    repaired: bool,
+    sacked: Option<(Time, Time)>,
+}
+
+impl Departures {
+    #[inline]
+    fn with(sofar: Option<(Time, Time)>, sent: Time) -> Option<(Time, Time)> {
+        Some((sofar.map_or(sent, |s| s.0), sent))
+    }
+}
+
 impl Sender {
     pub(crate) fn on_ack(&mut self, now: Time, p: &Packet) {
         if p.has(Packet::CORRUPT) || p.seq > self.scoreboard.max || p.seq < self.scoreboard.una {
@@ -20,23 +36,26 @@ impl Sender {
             self.on_opened(now, p);
             return;
         }
-        let rtt = now.since(p.stamp);
-        self.recovery.begin_ack(now, self.rtt.min());
-        let rtt = if self.rtt.counts_rounds() { self.newest_rtt(now, p) } else { rtt };
-        self.rtt.observe(rtt);
+        self.recovery.begin_ack(now, self.path_min_rtt());
         let prior_outstanding = self.outstanding();
         let prior_delivered = self.delivered;
         let mut sample: Option<Segment> = None;
         let newly_acked = p.seq - self.scoreboard.una;
-        let unambiguous = self.take_acked(now, p.seq, &mut sample);
-        let newly_sacked = self.take_sacked(now, p, &mut sample);
+        let mut departures = Departures::default();
+        let unambiguous = self.take_acked(now, p.seq, &mut sample, &mut departures);
+        let newly_sacked = self.take_sacked(now, p, &mut sample, &mut departures);
         let duplicate = newly_acked == 0 && self.scoreboard.una < self.scoreboard.max;
         let newly_delivered = self.count_delivered(prior_delivered, newly_acked, duplicate);
-        self.take_rtt_sample(now, rtt, p, newly_acked);
+        let rtt = if self.rtt.counts_rounds() {
+            self.take_rtt_as_linux(now, p, newly_acked, &departures)
+        } else {
+            self.take_rtt_sample(now, p, newly_acked)
+        };
         let pure_duplicate = newly_acked == 0 && newly_sacked == 0;
         self.on_probe_ack(now, p.seq, pure_duplicate);
         let was_in_recovery = self.recovery.in_recovery();
-        let acked = Acked { now, newly_acked, duplicate, echo: p.stamp, rtt: &self.rtt };
+        let (min_rtt, echo) = (self.path_min_rtt(), p.stamp);
+        let acked = Acked { now, newly_acked, duplicate, echo, min_rtt, rtt: &self.rtt };
         let outcome = self.recovery.on_ack(&mut self.scoreboard, acked);
         self.next = self.next.max(self.scoreboard.una);
 
@@ -96,14 +115,34 @@ impl Sender {
         }
     }
 
-    /// The round-trip time of the newest segment that this ACK shows delivered: without the time for which the
-    /// receiver held the acknowledgement of the first.
-    fn newest_rtt(&self, now: Time, p: &Packet) -> Duration {
-        let last = (p.seq > self.scoreboard.una).then(|| self.scoreboard.get(p.seq - 1));
-        match last {
-            Some(s) if !s.sacked && s.transmissions == 1 => now.since(s.sent),
-            _ => now.since(p.stamp),
-        }
+    /// Takes an RTT sample as Linux does, and says what the controller is told: the RTT of the newest segment that this
+    /// ACK shows delivered, which the receiver has not delayed. The timeout goes by the oldest. Where a segment was sent
+    /// twice, the time stamp tells, in whole milliseconds of both.
+    fn take_rtt_as_linux(
+        &mut self,
+        now: Time,
+        p: &Packet,
+        acked: u64,
+        departures: &Departures,
+    ) -> Duration {
+        let milliseconds = |t: Time| t.as_nanos() / 1_000_000;
+        let since = |(oldest, newest): (Time, Time)| (now.since(oldest), now.since(newest));
+        let whole = departures.acked.filter(|_| !departures.repaired).map(since);
+        let sacked = departures.sacked.map(since);
+        let (oldest, newest) = match (whole, sacked) {
+            (Some(whole), Some(sacked)) => (whole.0, sacked.1),
+            (Some(both), None) | (None, Some(both)) => both,
+            (None, None) if acked > 0 && self.timestamps => {
+                let rtt = milliseconds(now).saturating_sub(milliseconds(p.stamp)).max(1);
+                let rtt = Duration::from_nanos(rtt.saturating_mul(1_000_000));
+                (rtt, rtt)
+            }
+            (None, None) => return now.since(p.stamp),
+        };
+        self.rtt.observe(newest);
+        self.rtt.sample_in_round(oldest, self.scoreboard.una, self.scoreboard.max);
+        self.backoffs = 0;
+        newest
     }
 
     /// When the packet that triggered this ACK arrived, where the receiver tells.
@@ -131,6 +170,9 @@ impl Sender {
         }
         // The opening's 40 bytes travel faster than data do: controllers that compare RTTs with
         // the smallest must not see it.
+        if self.recovery.by_time() {
+            self.opening_rtt = rtt;
+        }
         self.rtt.forget_min();
         let opening = *self.scoreboard.get(0);
         self.rtt.sample_in_round(rtt, 1, 1);
@@ -148,7 +190,13 @@ impl Sender {
 
     /// Takes cumulatively acknowledged segments off the scoreboard; false if one had been sent twice.
     #[inline]
-    fn take_acked(&mut self, now: Time, to: u64, sample: &mut Option<Segment>) -> bool {
+    fn take_acked(
+        &mut self,
+        now: Time,
+        to: u64,
+        sample: &mut Option<Segment>,
+        departures: &mut Departures,
+    ) -> bool {
         let mut unambiguous = true;
         for seq in self.scoreboard.una..to {
             let segment = *self.scoreboard.get(seq);
@@ -156,14 +204,22 @@ impl Sender {
             self.recovery.on_acked(seq, &segment);
             if !segment.sacked {
                 self.deliver(now, &segment, sample);
+                departures.acked = Departures::with(departures.acked, segment.sent);
             }
         }
+        departures.repaired = !unambiguous;
         self.scoreboard.una = to;
         unambiguous
     }
 
     #[inline]
-    fn take_sacked(&mut self, now: Time, p: &Packet, sample: &mut Option<Segment>) -> u64 {
+    fn take_sacked(
+        &mut self,
+        now: Time,
+        p: &Packet,
+        sample: &mut Option<Segment>,
+        departures: &mut Departures,
+    ) -> u64 {
         if p.sack[0].1 == 0 || !self.recovery.uses_sack() {
             return 0;
         }
@@ -179,6 +235,9 @@ impl Sender {
             self.recovery.on_block(&mut self.scoreboard, (from, to), |scoreboard, seq| {
                 fresh += 1;
                 let segment = scoreboard.get(seq);
+                if segment.transmissions == 1 {
+                    departures.sacked = Departures::with(departures.sacked, segment.sent);
+                }
                 if newest.is_none_or(|n| segment.sent >= n.sent) {
                     newest = Some(*segment);
                 }
@@ -220,15 +279,16 @@ impl Sender {
         newly_acked - counted
     }
 
+    /// The round-trip time of the packet that triggered this ACK, and a sample for the timeout.
     #[inline]
-    fn take_rtt_sample(&mut self, now: Time, rtt: Duration, p: &Packet, acked: u64) {
+    fn take_rtt_sample(&mut self, now: Time, p: &Packet, acked: u64) -> Duration {
+        let rtt = now.since(p.stamp);
+        self.rtt.observe(rtt);
         if acked == 0 {
-            return;
+            return rtt;
         }
         if self.timestamps {
             self.rtt.sample(rtt, p.stamp);
-            // The oldest packet that is answered, the delay of its acknowledgement included.
-            self.rtt.sample_in_round(now.since(p.stamp), self.scoreboard.una, self.scoreboard.max);
             self.backoffs = 0;
         } else if let Some((seq, sent)) = self.timed
             && self.scoreboard.una > seq
@@ -237,6 +297,7 @@ impl Sender {
             self.rtt.sample(now.since(sent), sent);
             self.backoffs = 0;
         }
+        rtt
     }
 
     #[inline]
@@ -246,7 +307,7 @@ impl Sender {
         let ack = now.since(s.delivered_time);
         let interval = send.max(ack);
         // Shorter than a round trip: the sample is not to be trusted (ACK compression).
-        if interval < self.rtt.min() || interval == Duration::ZERO {
+        if interval < self.path_min_rtt() || interval == Duration::ZERO {
             return None;
         }
         Some(RateSample {

@@ -7,6 +7,8 @@ use narrows_base::{Duration, Time};
 /// Bytes of the largest burst, and for how long the usual one lasts in parts of a second (`sk_pacing_shift`).
 const MAX_BYTES: u64 = 65_536;
 const PARTS: f64 = 1024.0;
+/// The first segments leave without a pause (`tcp_update_skb_after_send`).
+const UNPACED: u64 = 10;
 /// Of a window, the share that is always sent (`tcp_tso_win_divisor`).
 const SHARE: u64 = 3;
 
@@ -58,7 +60,7 @@ impl Sender {
         if bursts.left > 0 {
             return false;
         }
-        let most = bursts.segments(self.supposed_rate(), self.rtt.min());
+        let most = bursts.segments(self.supposed_rate(), self.path_min_rtt());
         let bytes = self.available / u64::from(self.payload.max(1));
         let cwnd = self.controller.send_limits().cwnd;
         let srtt = self.rtt.srtt();
@@ -80,6 +82,11 @@ impl Sender {
         if let Some(bursts) = &mut self.bursts {
             bursts.left = 0;
         }
+    }
+
+    /// Whether the segment that just left, the opening apart, is one of those that are not paced.
+    pub(super) fn is_unpaced(&self) -> bool {
+        self.counters.sent <= UNPACED
     }
 
     /// When pacing allows the next burst; a late timer is made up for by half a packet's time at most.

@@ -133,8 +133,8 @@ impl Sender {
     }
 
     fn on_reorder_timeout(&mut self, now: Time) {
-        let acked =
-            Acked { now, newly_acked: 0, duplicate: false, echo: Time::NEVER, rtt: &self.rtt };
+        let (min_rtt, echo) = (self.path_min_rtt(), Time::NEVER);
+        let acked = Acked { now, newly_acked: 0, duplicate: false, echo, min_rtt, rtt: &self.rtt };
         let outcome = self.recovery.on_reorder_timeout(&mut self.scoreboard, acked);
         let rest = self.rest_of_rto(now);
         self.set_timer(Timer::Retransmission, now, rest);
